@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * libgavel: exactly one of many processes leads.
+ *
+ * CONCEPT
+ *
+ * A group is a named election with at most one leader at a time. A program
+ * opens a connection to a store (struct gavel) and joins any number of groups
+ * with it (struct gavel_candidate). One heartbeat loop, one store connection
+ * and one thread serve them all.
+ *
+ *     static void elected(struct gavel_candidate *c, uint64_t epoch, void *user) { start_work(epoch); }
+ *     static void demoted(struct gavel_candidate *c, enum gavel_reason why, void *user) { stop_work(); }
+ *
+ *     struct gavel_options options = GAVEL_OPTIONS_INIT;
+ *     struct gavel *gavel;
+ *     struct gavel_error error;
+ *     if (gavel_open(&options, &gavel, &error))
+ *         die(error.message);
+ *
+ *     struct gavel_join_options join = GAVEL_JOIN_OPTIONS_INIT;
+ *     join.group = "nightly";
+ *     join.subscriber.on_elected = elected;
+ *     join.subscriber.on_demoted = demoted;
+ *     struct gavel_candidate *candidate;
+ *     if (gavel_join(gavel, &join, &candidate, &error))
+ *         die(error.message);
+ *     …
+ *     gavel_close(gavel);      leaves every group, releases what it leads
+ *
+ * A mandate is the right to lead: {group, holder, epoch, deadline}. The epoch
+ * is a fencing token: it only ever grows, so a resource that rejects lower
+ * epochs than the highest it has seen is safe from every former leader. Pass
+ * it along with every write that matters.
+ *
+ * WHAT MUST STOP WHEN
+ *
+ * A mandate ends by itself unless it is renewed. When renewals fail,
+ * on_demoted is called stop_grace_ms before the deadline and must return by
+ * the deadline: nothing of the work may go on after it returns. If it has not
+ * returned by then, the process is aborted (GAVEL_OVERRUN_ABORT, the default)
+ * or an `overrun` event is reported (GAVEL_OVERRUN_REPORT; then two leaders
+ * may overlap unless every write is fenced by its epoch). The same holds for
+ * a process that was frozen past its deadline.
+ *
+ * gavel_is_leader() turns false on its own when that time comes, without
+ * anything having to run. It costs some tens of nanoseconds; call it before
+ * each step of the work. Between the call and the step the process may be
+ * paused: only the epoch covers that.
+ *
+ * THREADS
+ *
+ * By default a thread of the library drives everything, and callbacks run on
+ * it, one at a time. A callback that hangs therefore stops the renewals, and
+ * the mandate is lost in time. Alternatively (options.threaded = false) the
+ * program adds gavel_fd() to its own loop and calls gavel_dispatch() when it
+ * is readable; callbacks then run inside gavel_dispatch(), and a program
+ * whose loop hangs loses its mandates. Either way two small helper threads
+ * exist: one makes the calls to the store, which may block, and one keeps the
+ * deadlines.
+ *
+ * All functions may be called from any thread, also from callbacks, except
+ * gavel_leave() and gavel_close(): from a callback they return ERR_STATE.
+ *
+ * FORK
+ *
+ * A forked child is never a leader: gavel_is_leader() is false in it. It must
+ * not call anything else of this library. Child processes are not stopped
+ * when this process dies; work that runs in children belongs under
+ * `gavel run`.
+ */
+#ifndef GAVEL_H
+#define GAVEL_H
+
+#include <gavel/event.h>
+#include <gavel/settings.h>
+#include <gavel/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define GAVEL_API __attribute__((visibility("default")))
+
+struct gavel;
+struct gavel_candidate;
+
+struct gavel_options {
+    const char *store; /* URL; NULL: the SQLite file of this user, see gavel_default_store() */
+    bool threaded;     /* a thread of the library drives everything and runs the callbacks */
+    const char *doorbell; /* "address" or "address:port" to listen on for hints; NULL: 127.0.0.1; "": none */
+};
+
+#define GAVEL_OPTIONS_INIT                                                                                             \
+    {                                                                                                                  \
+        .threaded = true                                                                                               \
+    }
+
+/* What to do when the work has not stopped by the deadline. */
+enum gavel_overrun { GAVEL_OVERRUN_ABORT, GAVEL_OVERRUN_REPORT };
+
+/*
+ * A part of a program that wants to know. Any callback may be NULL. They come
+ * in this order: on_elected of all subscribers in the order they subscribed,
+ * on_demoted in the opposite order.
+ */
+struct gavel_subscriber {
+    /* The candidate leads from now on; gavel_is_leader() is already true. */
+    void (*on_elected)(struct gavel_candidate *candidate, uint64_t epoch, void *user);
+    /* The work must have stopped when this returns; gavel_is_leader() is already false. */
+    void (*on_demoted)(struct gavel_candidate *candidate, enum gavel_reason reason, void *user);
+    /* Called while leading, first right after on_elected, then every work_interval_ms. */
+    void (*on_work)(struct gavel_candidate *candidate, uint64_t epoch, void *user);
+    gavel_ms work_interval_ms; /* 0: 1000 */
+    void (*on_event)(struct gavel_candidate *candidate, const struct gavel_event *event, void *user);
+    void *user;
+};
+
+struct gavel_join_options {
+    const char *group;     /* NULL: "default" */
+    const char *candidate; /* id, unique in the group; NULL: host name and process id */
+    const char *preset;    /* NULL: what fits the store */
+    const struct gavel_settings *settings; /* whole settings instead of a preset; copied */
+    int priority;                          /* for GAVEL_POLICY_PRIORITY; higher is better */
+    bool eligible;                         /* false: observes, never claims */
+    bool enabled;                          /* false: no election, always leader, epoch 0 (single instance) */
+    enum gavel_overrun overrun;
+    struct gavel_subscriber subscriber; /* the first one; more with gavel_subscribe() */
+};
+
+#define GAVEL_JOIN_OPTIONS_INIT                                                                                        \
+    {                                                                                                                  \
+        .eligible = true, .enabled = true                                                                              \
+    }
+
+/* The version of the library, such as "0.1.0". */
+GAVEL_API const char *gavel_version(void);
+
+/*
+ * The store used when none is named: sqlite:$XDG_STATE_HOME/gavel/gavel.db, or
+ * below ~/.local/state, or /var/lib/gavel/gavel.db for root. ERR_INVALID if it does not fit.
+ */
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_default_store(char *buffer, size_t size);
+
+/*
+ * Opens the store and starts the threads. Strings are copied. Errors: those of
+ * the store (4109 to 4114), ERR_INVALID, ERR_NO_MEMORY, ERR_IO.
+ */
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_open(const struct gavel_options *options, struct gavel **ret_gavel,
+                                                     struct gavel_error *error);
+
+/*
+ * Leaves every group in order (stops the work, releases, leaves), bounded by
+ * the settings' grace and call time-outs, and frees everything, candidates
+ * included. Safe on NULL. ERR_STATE from a callback.
+ */
+GAVEL_API enum gavel_status gavel_close(struct gavel *gavel);
+
+/* For programs with their own loop: readable when gavel_dispatch() has something to do. */
+GAVEL_API int gavel_fd(const struct gavel *gavel);
+
+/* Does what is due and returns; ERR_STATE if a thread of the library does it already. */
+GAVEL_API enum gavel_status gavel_dispatch(struct gavel *gavel);
+
+/*
+ * Takes part in a group. Errors: ERR_INVALID (names, settings), ERR_BUDGET,
+ * ERR_STATE (this struct gavel is in the group already with this id). That an
+ * id is used by another live process shows only after a while: the candidate
+ * ends with a `stopped` event of ERR_ID_IN_USE.
+ */
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_join(struct gavel *gavel, const struct gavel_join_options *options,
+                                                     struct gavel_candidate **ret_candidate,
+                                                     struct gavel_error *error);
+
+/*
+ * Stops the work, releases the mandate if it has one, leaves the group and
+ * frees the candidate. Bounded like gavel_close(). ERR_STATE from a callback.
+ */
+GAVEL_API enum gavel_status gavel_leave(struct gavel_candidate *candidate);
+
+/*
+ * Adds a subscriber; its on_elected is called at once if the candidate leads.
+ * The struct is copied. *ret_id (may be NULL) names it for gavel_unsubscribe().
+ */
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_subscribe(struct gavel_candidate *candidate,
+                                                          const struct gavel_subscriber *subscriber, uint64_t *ret_id);
+
+/* Its on_demoted is called first if the candidate leads. Returns after the last callback has. */
+GAVEL_API enum gavel_status gavel_unsubscribe(struct gavel_candidate *candidate, uint64_t id);
+
+/* Whether this process may act as the leader at this very moment. Lock-free. */
+GAVEL_API bool gavel_is_leader(const struct gavel_candidate *candidate);
+
+enum gavel_answer {
+    GAVEL_NOT_LEADER,
+    GAVEL_LEADER,
+    GAVEL_UNKNOWN_UNTIL, /* the store cannot be reached; the mandate still holds until then */
+};
+
+/* The three answers. *ret_until_ns (may be NULL) is the end of a mandate held, on gavel_now_ns(); else untouched. */
+GAVEL_API enum gavel_answer gavel_answer(const struct gavel_candidate *candidate, int64_t *ret_until_ns);
+
+/* CLOCK_BOOTTIME in nanoseconds: the clock of every instant in this interface. */
+GAVEL_API int64_t gavel_now_ns(void);
+
+/* The epoch of our mandate, 0 if we hold none. Lock-free. */
+GAVEL_API uint64_t gavel_epoch(const struct gavel_candidate *candidate);
+
+/*
+ * Whether something that carries this epoch may still be accepted: the
+ * newest epoch known here, or a newer one, always; the one before only within
+ * epoch_grace_ms after it was superseded, and only if it was created before
+ * that (created_at_ns on gavel_now_ns(); 0 means now). With a grace of 0 only
+ * the newest counts.
+ */
+GAVEL_API bool gavel_epoch_valid(struct gavel_candidate *candidate, uint64_t epoch, int64_t created_at_ns);
+
+struct gavel_leader_info {
+    char id[256]; /* "" if there is none */
+    char address[64];
+    uint64_t epoch;
+    int64_t since_wall_ms; /* milliseconds since 1970, as the leader's clock had it */
+    bool is_self;
+};
+
+/* The leader as last seen, without a call to the store. ERR_NO_LEADER leaves *ret_leader untouched. */
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_leader(struct gavel_candidate *candidate,
+                                                       struct gavel_leader_info *ret_leader);
+
+struct gavel_candidate_info {
+    char id[256];
+    char address[64];
+    int64_t since_wall_ms;
+    int64_t last_heartbeat_wall_ms;
+    int priority;
+    bool eligible;
+    bool is_leader;
+    bool is_self;
+};
+
+/*
+ * The active candidates as last listed, sorted by id. Fills in at most
+ * `capacity` of them; *ret_count is how many there are.
+ */
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_candidates(struct gavel_candidate *candidate,
+                                                           struct gavel_candidate_info *infos, size_t capacity,
+                                                           size_t *ret_count);
+
+struct gavel_metrics {
+    uint64_t heartbeats;      /* that succeeded */
+    uint64_t heartbeat_failures;
+    uint64_t elections;       /* that this candidate took part in by claiming */
+    uint64_t elections_won;
+    int64_t election_last_us; /* how long the last one won took, from vacancy noticed to leading */
+    uint64_t leader_changes;  /* seen */
+    uint64_t registrations;   /* candidates that appeared in the group */
+    uint64_t timeouts;        /* calls to the store without an answer in time */
+    uint64_t contentions;
+    uint64_t doorbells;       /* hints obeyed */
+    int64_t start_wall_ms;
+    int64_t last_heartbeat_wall_ms;
+    int64_t latency_p50_us;   /* of calls to the store, over the last 100 */
+    int64_t latency_p95_us;
+    int64_t latency_p99_us;
+};
+
+GAVEL_API void gavel_metrics(struct gavel_candidate *candidate, struct gavel_metrics *ret_metrics);
+
+enum gavel_breaker_state { GAVEL_BREAKER_CLOSED, GAVEL_BREAKER_OPEN, GAVEL_BREAKER_HALF_OPEN };
+
+struct gavel_breaker {
+    enum gavel_breaker_state state;
+    int failures; /* in a row */
+    int64_t retry_at_ns; /* while open; on gavel_now_ns() */
+};
+
+GAVEL_API void gavel_breaker(struct gavel_candidate *candidate, struct gavel_breaker *ret_breaker);
+
+/*
+ * Gives the gavel up: on_demoted, release, doorbell to the others. Returns at
+ * once; the event lost_leadership tells. `successor` (NULL for any) is let
+ * first. The candidate then holds back for two heartbeats, so that another
+ * can take over. ERR_STATE if it does not lead.
+ */
+GAVEL_API enum gavel_status gavel_resign(struct gavel_candidate *candidate, const char *successor);
+
+struct gavel_ensure_options {
+    bool force;           /* replace a leader that is alive, even within its minimum mandate */
+    const char *desired;  /* the candidate that should lead; NULL for any */
+    gavel_ms timeout_ms;  /* 0: what the settings' bound says */
+};
+
+/*
+ * Makes sure that the group has a leader, and waits until it has. Without
+ * force a live leader stays, unless `desired` names another and its minimum
+ * mandate is over. ERR_TIMEOUT, or ERR_LEADER_TRANSFER_FAILED if the desired
+ * candidate is not the one that leads in the end; *ret_leader (may be NULL)
+ * is untouched then. From a callback: ERR_STATE, since waiting there would
+ * stop what is waited for.
+ */
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_ensure_leader(struct gavel_candidate *candidate,
+                                                              const struct gavel_ensure_options *options,
+                                                              struct gavel_leader_info *ret_leader);
+
+/* Whether this candidate may claim; a leader that becomes ineligible hands over. */
+GAVEL_API enum gavel_status gavel_set_eligible(struct gavel_candidate *candidate, bool eligible);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The settings of a candidate, their presets, and the arithmetic that says
+ * whether they add up.
+ *
+ * Start from a preset and change what you need:
+ *
+ *     struct gavel_settings settings;
+ *     gavel_settings_preset("local", &settings);
+ *     settings.policy = GAVEL_POLICY_PRIORITY;
+ *
+ * All times are in milliseconds. A budget that does not add up is refused
+ * when the candidate joins, with the sum spelled out:
+ *
+ *     lease * (1 - drift) - stop margin  >  heartbeat + jitter + call time-out + stop grace
+ *
+ * that is, one renewal may be lost or late and the work still has its whole
+ * grace to stop before anyone else may lead.
+ */
+#ifndef GAVEL_SETTINGS_H
+#define GAVEL_SETTINGS_H
+
+#include <gavel/status.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A duration in milliseconds. */
+typedef int64_t gavel_ms;
+
+/*
+ * Who should claim a vacant group. A policy never touches safety: it only
+ * makes the others wait, so a preferred candidate that is dead delays and
+ * never blocks.
+ */
+enum gavel_policy {
+    GAVEL_POLICY_FIRST,         /* whoever comes first */
+    GAVEL_POLICY_LEXICOGRAPHIC, /* the lowest candidate id, byte by byte */
+    GAVEL_POLICY_PRIORITY,      /* the highest number; ties by lowest id */
+};
+
+struct gavel_settings {
+    gavel_ms heartbeat_ms;         /* how often a candidate registers and a leader renews */
+    gavel_ms heartbeat_jitter_ms;  /* added at random, so that candidates do not beat in step */
+    gavel_ms lease_ms;             /* how long a mandate lasts unless it is renewed */
+    gavel_ms candidate_timeout_ms; /* silent for longer: no longer listed as active */
+    gavel_ms election_interval_ms; /* how often a standby looks at the group */
+    gavel_ms observation_ms;       /* cold start: look on for so long before taking part */
+    gavel_ms preparation_ms;       /* a new leader waits so long before its work starts */
+    gavel_ms min_mandate_ms;       /* nobody may challenge a leader before */
+    gavel_ms max_mandate_ms;       /* then the mandate is renewed as a new epoch; 0: no limit */
+    gavel_ms takeover_delay_ms;    /* wait so long before replacing a leader that was lost */
+    gavel_ms start_jitter_min_ms;  /* wait at least so long before the first call to the store */
+    gavel_ms start_jitter_max_ms;  /* and at most so long */
+    gavel_ms call_timeout_ms;      /* a call to the store that takes longer has failed */
+    gavel_ms stop_grace_ms;        /* how long the work may take to stop */
+    gavel_ms stop_margin_ms;       /* kept free before the deadline for late timers */
+    gavel_ms stagger_ms;           /* rank k of the policy waits k of these */
+    gavel_ms epoch_grace_ms;       /* the previous epoch stays valid for so long */
+    gavel_ms breaker_reset_ms;     /* an open circuit breaker tries again after */
+    int breaker_threshold;         /* failures in a row that open it */
+    int breaker_attempts;          /* successes it needs while half open to close */
+    double contention_threshold;   /* a heartbeat this many times later than expected is contention */
+    gavel_ms contention_every_ms;  /* at most one contention event in so long */
+    int drift_ppm;                 /* bound on the difference of clock rates, in millionths */
+    enum gavel_policy policy;
+    bool preempt;           /* a better candidate gets the gavel handed over, after min_mandate_ms */
+    bool trust_store_clock; /* take over as soon as the store's clock says expired */
+};
+
+/* The names of the presets, ending with NULL: "local", "database", "object-store", "frugal". */
+extern const char *const gavel_preset_names[];
+
+/* ERR_INVALID if there is no preset of that name; *ret_settings is then untouched. */
+GAVEL_CHECKED enum gavel_status gavel_settings_preset(const char *name, struct gavel_settings *ret_settings);
+
+/*
+ * Checks the settings as a whole. ERR_INVALID for a single value that makes
+ * no sense (negative, absurdly large, a jitter whose minimum is above its
+ * maximum), ERR_BUDGET if the times do not add up. *error (may be NULL) says
+ * which, with the sum.
+ */
+GAVEL_CHECKED enum gavel_status gavel_settings_check(const struct gavel_settings *settings,
+                                                     struct gavel_error *error);
+
+/* What the settings guarantee; printed by `gavel check`. */
+struct gavel_bounds {
+    gavel_ms renew_slack_ms;     /* what the budget leaves over; positive or the settings are refused */
+    gavel_ms stop_begins_ms;     /* after the last good renewal was sent: the work is told to stop */
+    gavel_ms stopped_by_ms;      /* after the same instant: the work has stopped (the deadline) */
+    gavel_ms takeover_after_ms;  /* after the last renewal was seen: the earliest take-over */
+    gavel_ms gap_resign_ms;      /* worst gap without a leader: resigned or died provably, doorbell lost */
+    gavel_ms gap_loss_ms;        /* worst gap without a leader: frozen or cut off */
+    gavel_ms gap_outage_ms;      /* the same when the store was away and circuit breakers are open */
+    gavel_ms overlap_ms;         /* worst overlap of two leaders while clock rates keep the bound: 0 */
+    gavel_ms overlap_at_1pct_ms; /* the same if clock rates differ by 1 %, beyond the default bound */
+};
+
+/* Computes what checked settings guarantee for a group of so many candidates. */
+void gavel_settings_bounds(const struct gavel_settings *settings, size_t candidates, struct gavel_bounds *ret_bounds);
+
+/* "first", "lexicographic", "priority". */
+const char *gavel_policy_name(enum gavel_policy policy);
+GAVEL_CHECKED enum gavel_status gavel_policy_parse(const char *name, enum gavel_policy *ret_policy);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Structured log lines: logfmt for people, JSON by option. Only programs log
+ * (the CLI, the daemon); libraries return statuses and emit events.
+ *
+ *     log_line(&log, clock_wall_ms(), LOG_INFO, "became leader", LOG_STR("group", group), LOG_U64("epoch", epoch), LOG_END);
+ *
+ * gives
+ *
+ *     ts=2026-11-15T12:00:00.123Z level=info msg="became leader" group=jobs epoch=7
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
+enum log_format { LOG_LOGFMT, LOG_JSON };
+
+enum log_field_kind { LOG_FIELD_END, LOG_FIELD_STR, LOG_FIELD_I64, LOG_FIELD_U64, LOG_FIELD_DOUBLE, LOG_FIELD_BOOL };
+
+struct log_field {
+    enum log_field_kind kind;
+    const char *key;
+    union {
+        const char *str; /* NULL prints as an empty string */
+        int64_t i64;
+        uint64_t u64;
+        double real;
+        bool flag;
+    } value;
+};
+
+#define LOG_STR(k, v) ((struct log_field){.kind = LOG_FIELD_STR, .key = (k), .value.str = (v)})
+#define LOG_I64(k, v) ((struct log_field){.kind = LOG_FIELD_I64, .key = (k), .value.i64 = (v)})
+#define LOG_U64(k, v) ((struct log_field){.kind = LOG_FIELD_U64, .key = (k), .value.u64 = (v)})
+#define LOG_REAL(k, v) ((struct log_field){.kind = LOG_FIELD_DOUBLE, .key = (k), .value.real = (v)})
+#define LOG_BOOL(k, v) ((struct log_field){.kind = LOG_FIELD_BOOL, .key = (k), .value.flag = (v)})
+#define LOG_END ((struct log_field){.kind = LOG_FIELD_END})
+
+struct log {
+    int fd;
+    enum log_level level; /* lines below it are dropped */
+    enum log_format format;
+};
+
+/*
+ * Formats one line, with its newline, into buffer, always NUL-terminated.
+ * wall_ms is milliseconds since 1970 (UTC). A line that does not fit is cut
+ * and stays one valid line of its format. Returns its length.
+ */
+size_t log_format_line(char *buffer, size_t size, enum log_format format, int64_t wall_ms, enum log_level level,
+                       const char *message, const struct log_field *fields);
+
+/* Formats and writes one line by one write(2), so that lines of several processes do not mix. */
+void log_write(const struct log *log, int64_t wall_ms, enum log_level level, const char *message,
+               const struct log_field *fields);
+
+/* A line with its fields in place; the list must end with LOG_END. */
+#define log_line(log, wall_ms, level, message, ...)                                                                    \
+    log_write((log), (wall_ms), (level), (message), (const struct log_field[]){__VA_ARGS__})
+
+/* "debug", "info", "warning", "error"; parse returns false for another word. */
+const char *log_level_name(enum log_level level);
+bool log_level_parse(const char *name, enum log_level *ret_level);
+
+/* "2026-11-15T12:00:00.123Z" into a buffer of at least 25 bytes. */
+void wall_time_format(int64_t wall_ms, char buffer[static 25]);
+
+#endif

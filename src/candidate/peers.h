@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The candidates of the group as last listed: who is active, and which rank
+ * the policy gives us among them.
+ */
+#ifndef CANDIDATE_PEERS_H
+#define CANDIDATE_PEERS_H
+
+#include "base/record.h"
+
+#define PEERS_MAX 1024 /* of a group; more are not ranked and not rung */
+
+struct peer {
+    uint64_t instance;
+    uint64_t beats;
+    gavel_ns changed_at; /* when its beats last grew, on our clock */
+    int32_t priority;
+    bool is_eligible;
+    bool is_active;
+    char id[NAME_MAX_BYTES + 1];
+    char address[ADDRESS_MAX_BYTES + 1];
+};
+
+struct peers {
+    struct peer *items;
+    size_t count;
+    size_t capacity;
+};
+
+void peers_done(struct peers *peers);
+
+/*
+ * Takes in a listing. A registration is active if the store says it is young
+ * enough or, without a clock, if we saw its beats grow within the time-out.
+ * True if who is active has changed. Out of memory keeps what fits.
+ */
+bool peers_update(struct peers *peers, const struct registration *list, size_t count, gavel_ms timeout_ms,
+                  gavel_ns now);
+
+size_t peers_active(const struct peers *peers);
+
+/* An active candidate of that id, or NULL. */
+const struct peer *peers_find(const struct peers *peers, const char *id);
+
+/*
+ * How many active eligible candidates the policy puts before this one.
+ * `first_choice` (may be "") goes before all others.
+ */
+size_t peers_rank(const struct peers *peers, enum gavel_policy policy, const char *id, int32_t priority,
+                  const char *first_choice);
+
+/* The active eligible candidate that the policy would rather see lead than this one, or NULL. */
+const struct peer *peers_better(const struct peers *peers, enum gavel_policy policy, const char *id,
+                                int32_t priority);
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A store keeps mandates. One interface, many drivers; each passes the suite
+ * in tests/store against the real thing.
+ *
+ * A store is named by a URL:
+ *
+ *     sqlite:/var/lib/gavel/gavel.db     one host, one file
+ *     memory:name                        one process, for tests
+ *     static:web-1                       a fixed assignment; static:web-1?epoch=3
+ *
+ * Calls block, up to the deadline in each request. A store object is used by
+ * one thread at a time; several may be open on the same URL.
+ */
+#ifndef STORE_H
+#define STORE_H
+
+#include "base/request.h"
+
+struct store;
+
+/* What a driver can do; the candidate and `gavel check` read it. */
+struct store_capabilities {
+    const char *name;      /* "sqlite" */
+    const char *preset;    /* settings that fit: "local" */
+    enum store_clock clock;
+    bool is_shared;        /* between processes */
+    bool is_fixed;         /* the leader is assigned, not elected */
+    bool sees_processes;   /* records carry a process that others can watch */
+    bool has_push;         /* store_wait() is told instead of looking again and again */
+};
+
+struct store_driver {
+    const char *scheme;  /* "sqlite" */
+    const char *summary; /* one line for --help */
+    struct store_capabilities capabilities;
+    enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
+    void (*run)(struct store *store, const struct store_request *requests, struct store_reply *replies, size_t count);
+    /* Waits until the group's record may differ from `version`, or until_ns; NULL: look again and again. */
+    void (*wait)(struct store *store, const char *group, uint64_t version, gavel_ns until);
+    void (*close)(struct store *store);
+};
+
+/* Each driver's own struct begins with this. */
+struct store {
+    const struct store_driver *driver;
+};
+
+/*
+ * Opens the store of a URL. A plain path is taken as sqlite. Errors say what
+ * is wrong with the store and what to do about it: ERR_INVALID (the URL),
+ * ERR_STORE_UNSUPPORTED (unknown scheme, network file system), ERR_STORE_DENIED,
+ * ERR_STORE_DAMAGED (not a database), ERR_STORE_TOO_NEW, ERR_STORE_FULL,
+ * ERR_STORE_UNAVAILABLE.
+ */
+GAVEL_CHECKED enum gavel_status store_open(const char *url, struct store **ret_store, struct gavel_error *error);
+
+/* Safe on NULL. */
+void store_close(struct store *store);
+
+const struct store_capabilities *store_capabilities(const struct store *store);
+
+/* The capabilities of a URL's driver without opening it; NULL if there is no such driver. */
+const struct store_capabilities *store_capabilities_of(const char *url);
+
+/*
+ * Carries out the requests, in order, each atomic by itself; drivers may put
+ * them in one transaction. replies[i] is overwritten with the answer to
+ * requests[i]; the caller frees it with store_reply_done().
+ */
+void store_run(struct store *store, const struct store_request *requests, struct store_reply *replies, size_t count);
+
+/* One request. The caller frees the reply, also after a failure. */
+GAVEL_CHECKED enum gavel_status store_call(struct store *store, const struct store_request *request,
+                                           struct store_reply *reply);
+
+/* Waits until the group's record may differ from `version` (0: none), or until that instant. May return early. */
+void store_wait(struct store *store, const char *group, uint64_t version, gavel_ns until);
+
+/* The drivers of this build, ending with NULL. */
+extern const struct store_driver *const store_drivers[];
+
+#endif
