@@ -7,7 +7,7 @@
 
 _Noreturn void assert_failed(const char *condition, const char *file, int line)
 {
-    (void)fprintf(stderr, "gavel: a bug: \"%s\" does not hold at %s:%d; please report it with this line\n", condition,
-                  file, line); /* we are about to abort: nothing can be done if it fails */
+    (void)fprintf(stderr, "gavel: a bug: \"%s\" does not hold at %s:%d; please report it with this line\n",
+                  condition, file, line); /* we are about to abort: nothing can be done if it fails */
     abort();
 }

@@ -6,10 +6,10 @@
 
 _Noreturn void assert_failed(const char *condition, const char *file, int line);
 
-#define ASSERT(condition)                                                                                              \
-    do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            assert_failed(#condition, __FILE__, __LINE__);                                                             \
+#define ASSERT(condition)                                                                                    \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            assert_failed(#condition, __FILE__, __LINE__);                                                   \
     } while (0)
 
 #endif

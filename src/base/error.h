@@ -7,7 +7,7 @@
 #include <gavel/status.h>
 
 /* Writes status and message unless error is NULL; returns status, so that a failing call ends in one line. */
-GAVEL_CHECKED enum gavel_status error_set(struct gavel_error *error, enum gavel_status status, const char *format,
-                                          ...) __attribute__((format(printf, 3, 4)));
+GAVEL_CHECKED enum gavel_status error_set(struct gavel_error *error, enum gavel_status status,
+                                          const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

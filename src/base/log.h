@@ -4,7 +4,8 @@
  * Structured log lines: logfmt for people, JSON by option. Only programs log
  * (the CLI, the daemon); libraries return statuses and emit events.
  *
- *     log_line(&log, clock_wall_ms(), LOG_INFO, "became leader", LOG_STR("group", group), LOG_U64("epoch", epoch), LOG_END);
+ *     log_line(&log, clock_wall_ms(), LOG_INFO, "became leader", LOG_STR("group", group), LOG_U64("epoch",
+ * epoch), LOG_END);
  *
  * gives
  *
@@ -20,7 +21,14 @@
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 enum log_format { LOG_LOGFMT, LOG_JSON };
 
-enum log_field_kind { LOG_FIELD_END, LOG_FIELD_STR, LOG_FIELD_I64, LOG_FIELD_U64, LOG_FIELD_DOUBLE, LOG_FIELD_BOOL };
+enum log_field_kind {
+    LOG_FIELD_END,
+    LOG_FIELD_STR,
+    LOG_FIELD_I64,
+    LOG_FIELD_U64,
+    LOG_FIELD_DOUBLE,
+    LOG_FIELD_BOOL
+};
 
 struct log_field {
     enum log_field_kind kind;
@@ -52,15 +60,15 @@ struct log {
  * wall_ms is milliseconds since 1970 (UTC). A line that does not fit is cut
  * and stays one valid line of its format. Returns its length.
  */
-size_t log_format_line(char *buffer, size_t size, enum log_format format, int64_t wall_ms, enum log_level level,
-                       const char *message, const struct log_field *fields);
+size_t log_format_line(char *buffer, size_t size, enum log_format format, int64_t wall_ms,
+                       enum log_level level, const char *message, const struct log_field *fields);
 
 /* Formats and writes one line by one write(2), so that lines of several processes do not mix. */
 void log_write(const struct log *log, int64_t wall_ms, enum log_level level, const char *message,
                const struct log_field *fields);
 
 /* A line with its fields in place; the list must end with LOG_END. */
-#define log_line(log, wall_ms, level, message, ...)                                                                    \
+#define log_line(log, wall_ms, level, message, ...)                                                          \
     log_write((log), (wall_ms), (level), (message), (const struct log_field[]){__VA_ARGS__})
 
 /* "debug", "info", "warning", "error"; parse returns false for another word. */

@@ -2,6 +2,9 @@
 
 #include "base/prng.h"
 
+/* Not in ISO C, but in every compiler we build with; the word keeps -Wpedantic quiet about it. */
+__extension__ typedef unsigned __int128 u128;
+
 void prng_seed(struct prng *prng, uint64_t seed) { prng->state = seed; }
 
 uint64_t prng_next(struct prng *prng)
@@ -16,7 +19,7 @@ uint64_t prng_next(struct prng *prng)
 uint64_t prng_below(struct prng *prng, uint64_t bound)
 {
     /* The high half of a 128-bit product; its bias is below bound / 2^64, nothing for our uses. */
-    return (uint64_t)(((unsigned __int128)prng_next(prng) * bound) >> 64);
+    return (uint64_t)(((u128)prng_next(prng) * bound) >> 64);
 }
 
 int64_t prng_between(struct prng *prng, int64_t low, int64_t high)

@@ -19,9 +19,10 @@ void store_reply_done(struct store_reply *reply)
 const char *store_op_name(enum store_op op)
 {
     static const char *const names[] = {
-        [STORE_READ] = "read",           [STORE_CLAIM] = "claim", [STORE_RENEW] = "renew",
-        [STORE_RELEASE] = "release",     [STORE_ASK] = "ask",     [STORE_HEARTBEAT] = "heartbeat",
-        [STORE_LEAVE] = "leave",         [STORE_CANDIDATES] = "candidates",
+        [STORE_READ] = "read",     [STORE_CLAIM] = "claim",
+        [STORE_RENEW] = "renew",   [STORE_RELEASE] = "release",
+        [STORE_ASK] = "ask",       [STORE_HEARTBEAT] = "heartbeat",
+        [STORE_LEAVE] = "leave",   [STORE_CANDIDATES] = "candidates",
         [STORE_GROUPS] = "groups",
     };
 

@@ -7,8 +7,8 @@
 
 const char *gavel_status_name(enum gavel_status status)
 {
-#define CASE(name, code, text)                                                                                         \
-    case GAVEL_##name:                                                                                                 \
+#define CASE(name, code, text)                                                                               \
+    case GAVEL_##name:                                                                                       \
         return #name;
     switch (status) {
         GAVEL_STATUS_MAP(CASE)
@@ -19,8 +19,8 @@ const char *gavel_status_name(enum gavel_status status)
 
 const char *gavel_status_text(enum gavel_status status)
 {
-#define CASE(name, code, text)                                                                                         \
-    case GAVEL_##name:                                                                                                 \
+#define CASE(name, code, text)                                                                               \
+    case GAVEL_##name:                                                                                       \
         return text;
     switch (status) {
         GAVEL_STATUS_MAP(CASE)
