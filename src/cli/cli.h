@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What every subcommand gets and uses. main.c reads the command line, the
+ * environment and the configuration file, and then calls one of the commands
+ * in its table with a struct cli that says what was asked for.
+ *
+ * A command is one file with one function. It prints to stdout what was asked
+ * for, fails with `return cli_fail(…)`, and returns its exit code.
+ */
+#ifndef CLI_H
+#define CLI_H
+
+#include "base/log.h"
+#include "cli/config.h"
+#include "cli/exit_code.h"
+
+#include <gavel/settings.h>
+#include <gavel/status.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cli;
+
+/* An option that only one command has. */
+enum flag_kind {
+    FLAG_SWITCH,   /* --all */
+    FLAG_TEXT,     /* --to NAME */
+    FLAG_DURATION, /* --timeout 5s */
+    FLAG_NUMBER,   /* --count 3; from 0 up */
+};
+
+struct flag {
+    const char *name; /* without dashes */
+    enum flag_kind kind;
+    const char *argument; /* what --help calls its value; NULL for a switch */
+    const char *help;
+};
+
+/* Which of the options in settings_table.c a command takes. */
+enum option_group {
+    OPTIONS_COMMON = 1,    /* --json, --color, --config, …: every command */
+    OPTIONS_STORE = 2,     /* --store, --group */
+    OPTIONS_LISTING = 4,   /* what decides who is listed as active: --preset, --candidate-timeout */
+    OPTIONS_SETTINGS = 8,  /* every time and policy of struct gavel_settings, and --preset */
+    OPTIONS_CANDIDATE = 16 /* who takes part: --id, --priority, --eligible, … */
+};
+
+struct command {
+    const char *name;
+    const char *arguments; /* for the usage line, "" if it takes none */
+    int arguments_max;
+    const char *summary;      /* one line for the list of commands */
+    const char *help;         /* a few lines for its own --help */
+    unsigned options;         /* bit set of enum option_group, besides OPTIONS_COMMON */
+    const struct flag *flags; /* its own, ending with a NULL name; NULL for none */
+    int (*run)(const struct cli *cli, int argc, char **argv);
+};
+
+/* The commands in the order --help lists them, ending with a NULL name. */
+extern const struct command commands[];
+
+#define CLI_FLAGS_MAX 16
+
+struct cli {
+    const char *program; /* argv[0], for starting ourselves again */
+    const struct command *command;
+    struct config config;
+    bool color;                            /* whether stdout gets colours */
+    struct log log;                        /* to stderr */
+    const char *flag_texts[CLI_FLAGS_MAX]; /* by position in command->flags; NULL if not given */
+};
+
+/*
+ * The value of one of the command's own flags. Asking for a flag that is not
+ * in its table is a mistake of ours and asserted. Values have been checked.
+ */
+bool cli_flag_is_set(const struct cli *cli, const char *name);
+const char *cli_flag_text(const struct cli *cli, const char *name); /* NULL if not given */
+gavel_ms cli_flag_duration(const struct cli *cli, const char *name, gavel_ms otherwise);
+int64_t cli_flag_number(const struct cli *cli, const char *name, int64_t otherwise);
+
+/*
+ * Says "gavel leader: <message>" on stderr, and with --json also the error
+ * object {"error":{"code":…,"name":…,"message":…}} on stdout. A message names
+ * the thing, the reason and the next step. Returns the exit code of status.
+ */
+int cli_fail(const struct cli *cli, enum gavel_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/*
+ * Ends a command that printed: flushes stdout and returns `code`, or the
+ * failure if what was printed did not arrive (a full disk, a closed pipe).
+ */
+int cli_finish(const struct cli *cli, int code);
+
+/* argc and argv are the arguments that are not options; the command's name is not among them. */
+int command_elect(const struct cli *cli, int argc, char **argv);
+int command_leader(const struct cli *cli, int argc, char **argv);
+int command_status(const struct cli *cli, int argc, char **argv);
+int command_candidates(const struct cli *cli, int argc, char **argv);
+int command_watch(const struct cli *cli, int argc, char **argv);
+int command_resign(const struct cli *cli, int argc, char **argv);
+int command_check(const struct cli *cli, int argc, char **argv);
+int command_demo(const struct cli *cli, int argc, char **argv);
+int command_bench(const struct cli *cli, int argc, char **argv);
+int command_help(const struct cli *cli, int argc, char **argv);
+int command_version(const struct cli *cli, int argc, char **argv);
+
+/* The own flags of the commands that other files define; demo.c and bench.c have theirs here. */
+extern const struct flag demo_flags[];
+extern const struct flag bench_flags[];
+
+#endif
