@@ -79,9 +79,9 @@ struct gavel_event {
     size_t candidates;
 };
 
-const char *gavel_event_name(enum gavel_event_kind kind);
-const char *gavel_reason_name(enum gavel_reason reason);
-const char *gavel_phase_name(enum gavel_phase phase);
+GAVEL_API const char *gavel_event_name(enum gavel_event_kind kind);
+GAVEL_API const char *gavel_reason_name(enum gavel_reason reason);
+GAVEL_API const char *gavel_phase_name(enum gavel_phase phase);
 
 #ifdef __cplusplus
 }

@@ -85,20 +85,18 @@
 extern "C" {
 #endif
 
-#define GAVEL_API __attribute__((visibility("default")))
-
 struct gavel;
 struct gavel_candidate;
 
 struct gavel_options {
-    const char *store; /* URL; NULL: the SQLite file of this user, see gavel_default_store() */
-    bool threaded;     /* a thread of the library drives everything and runs the callbacks */
+    const char *store;    /* URL; NULL: the SQLite file of this user, see gavel_default_store() */
+    bool threaded;        /* a thread of the library drives everything and runs the callbacks */
     const char *doorbell; /* "address" or "address:port" to listen on for hints; NULL: 127.0.0.1; "": none */
 };
 
-#define GAVEL_OPTIONS_INIT                                                                                             \
-    {                                                                                                                  \
-        .threaded = true                                                                                               \
+#define GAVEL_OPTIONS_INIT                                                                                   \
+    {                                                                                                        \
+        .threaded = true                                                                                     \
     }
 
 /* What to do when the work has not stopped by the deadline. */
@@ -122,9 +120,9 @@ struct gavel_subscriber {
 };
 
 struct gavel_join_options {
-    const char *group;     /* NULL: "default" */
-    const char *candidate; /* id, unique in the group; NULL: host name and process id */
-    const char *preset;    /* NULL: what fits the store */
+    const char *group;                     /* NULL: "default" */
+    const char *candidate;                 /* id, unique in the group; NULL: host name and process id */
+    const char *preset;                    /* NULL: what fits the store */
     const struct gavel_settings *settings; /* whole settings instead of a preset; copied */
     int priority;                          /* for GAVEL_POLICY_PRIORITY; higher is better */
     bool eligible;                         /* false: observes, never claims */
@@ -133,9 +131,9 @@ struct gavel_join_options {
     struct gavel_subscriber subscriber; /* the first one; more with gavel_subscribe() */
 };
 
-#define GAVEL_JOIN_OPTIONS_INIT                                                                                        \
-    {                                                                                                                  \
-        .eligible = true, .enabled = true                                                                              \
+#define GAVEL_JOIN_OPTIONS_INIT                                                                              \
+    {                                                                                                        \
+        .eligible = true, .enabled = true                                                                    \
     }
 
 /* The version of the library, such as "0.1.0". */
@@ -151,8 +149,8 @@ GAVEL_API GAVEL_CHECKED enum gavel_status gavel_default_store(char *buffer, size
  * Opens the store and starts the threads. Strings are copied. Errors: those of
  * the store (4109 to 4114), ERR_INVALID, ERR_NO_MEMORY, ERR_IO.
  */
-GAVEL_API GAVEL_CHECKED enum gavel_status gavel_open(const struct gavel_options *options, struct gavel **ret_gavel,
-                                                     struct gavel_error *error);
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_open(const struct gavel_options *options,
+                                                     struct gavel **ret_gavel, struct gavel_error *error);
 
 /*
  * Leaves every group in order (stops the work, releases, leaves), bounded by
@@ -173,7 +171,8 @@ GAVEL_API enum gavel_status gavel_dispatch(struct gavel *gavel);
  * id is used by another live process shows only after a while: the candidate
  * ends with a `stopped` event of ERR_ID_IN_USE.
  */
-GAVEL_API GAVEL_CHECKED enum gavel_status gavel_join(struct gavel *gavel, const struct gavel_join_options *options,
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_join(struct gavel *gavel,
+                                                     const struct gavel_join_options *options,
                                                      struct gavel_candidate **ret_candidate,
                                                      struct gavel_error *error);
 
@@ -188,7 +187,8 @@ GAVEL_API enum gavel_status gavel_leave(struct gavel_candidate *candidate);
  * The struct is copied. *ret_id (may be NULL) names it for gavel_unsubscribe().
  */
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_subscribe(struct gavel_candidate *candidate,
-                                                          const struct gavel_subscriber *subscriber, uint64_t *ret_id);
+                                                          const struct gavel_subscriber *subscriber,
+                                                          uint64_t *ret_id);
 
 /* Its on_demoted is called first if the candidate leads. Returns after the last callback has. */
 GAVEL_API enum gavel_status gavel_unsubscribe(struct gavel_candidate *candidate, uint64_t id);
@@ -202,7 +202,8 @@ enum gavel_answer {
     GAVEL_UNKNOWN_UNTIL, /* the store cannot be reached; the mandate still holds until then */
 };
 
-/* The three answers. *ret_until_ns (may be NULL) is the end of a mandate held, on gavel_now_ns(); else untouched. */
+/* The three answers. *ret_until_ns (may be NULL) is the end of a mandate held, on gavel_now_ns(); else
+ * untouched. */
 GAVEL_API enum gavel_answer gavel_answer(const struct gavel_candidate *candidate, int64_t *ret_until_ns);
 
 /* CLOCK_BOOTTIME in nanoseconds: the clock of every instant in this interface. */
@@ -248,23 +249,23 @@ struct gavel_candidate_info {
  * `capacity` of them; *ret_count is how many there are.
  */
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_candidates(struct gavel_candidate *candidate,
-                                                           struct gavel_candidate_info *infos, size_t capacity,
-                                                           size_t *ret_count);
+                                                           struct gavel_candidate_info *infos,
+                                                           size_t capacity, size_t *ret_count);
 
 struct gavel_metrics {
-    uint64_t heartbeats;      /* that succeeded */
+    uint64_t heartbeats; /* that succeeded */
     uint64_t heartbeat_failures;
-    uint64_t elections;       /* that this candidate took part in by claiming */
+    uint64_t elections; /* that this candidate took part in by claiming */
     uint64_t elections_won;
     int64_t election_last_us; /* how long the last one won took, from vacancy noticed to leading */
     uint64_t leader_changes;  /* seen */
     uint64_t registrations;   /* candidates that appeared in the group */
     uint64_t timeouts;        /* calls to the store without an answer in time */
     uint64_t contentions;
-    uint64_t doorbells;       /* hints obeyed */
+    uint64_t doorbells; /* hints obeyed */
     int64_t start_wall_ms;
     int64_t last_heartbeat_wall_ms;
-    int64_t latency_p50_us;   /* of calls to the store, over the last 100 */
+    int64_t latency_p50_us; /* of calls to the store, over the last 100 */
     int64_t latency_p95_us;
     int64_t latency_p99_us;
 };
@@ -275,7 +276,7 @@ enum gavel_breaker_state { GAVEL_BREAKER_CLOSED, GAVEL_BREAKER_OPEN, GAVEL_BREAK
 
 struct gavel_breaker {
     enum gavel_breaker_state state;
-    int failures; /* in a row */
+    int failures;        /* in a row */
     int64_t retry_at_ns; /* while open; on gavel_now_ns() */
 };
 
@@ -290,9 +291,9 @@ GAVEL_API void gavel_breaker(struct gavel_candidate *candidate, struct gavel_bre
 GAVEL_API enum gavel_status gavel_resign(struct gavel_candidate *candidate, const char *successor);
 
 struct gavel_ensure_options {
-    bool force;           /* replace a leader that is alive, even within its minimum mandate */
-    const char *desired;  /* the candidate that should lead; NULL for any */
-    gavel_ms timeout_ms;  /* 0: what the settings' bound says */
+    bool force;          /* replace a leader that is alive, even within its minimum mandate */
+    const char *desired; /* the candidate that should lead; NULL for any */
+    gavel_ms timeout_ms; /* 0: what the settings' bound says */
 };
 
 /*

@@ -65,7 +65,7 @@ struct gavel_settings {
     gavel_ms epoch_grace_ms;       /* the previous epoch stays valid for so long */
     gavel_ms breaker_reset_ms;     /* an open circuit breaker tries again after */
     int breaker_threshold;         /* failures in a row that open it */
-    int breaker_attempts;          /* successes it needs while half open to close */
+    int breaker_attempts;          /* calls it lets through while half open */
     double contention_threshold;   /* a heartbeat this many times later than expected is contention */
     gavel_ms contention_every_ms;  /* at most one contention event in so long */
     int drift_ppm;                 /* bound on the difference of clock rates, in millionths */
@@ -75,10 +75,11 @@ struct gavel_settings {
 };
 
 /* The names of the presets, ending with NULL: "local", "database", "object-store", "frugal". */
-extern const char *const gavel_preset_names[];
+GAVEL_API extern const char *const gavel_preset_names[];
 
 /* ERR_INVALID if there is no preset of that name; *ret_settings is then untouched. */
-GAVEL_CHECKED enum gavel_status gavel_settings_preset(const char *name, struct gavel_settings *ret_settings);
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_settings_preset(const char *name,
+                                                                struct gavel_settings *ret_settings);
 
 /*
  * Checks the settings as a whole. ERR_INVALID for a single value that makes
@@ -86,8 +87,8 @@ GAVEL_CHECKED enum gavel_status gavel_settings_preset(const char *name, struct g
  * maximum), ERR_BUDGET if the times do not add up. *error (may be NULL) says
  * which, with the sum.
  */
-GAVEL_CHECKED enum gavel_status gavel_settings_check(const struct gavel_settings *settings,
-                                                     struct gavel_error *error);
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_settings_check(const struct gavel_settings *settings,
+                                                               struct gavel_error *error);
 
 /* What the settings guarantee; printed by `gavel check`. */
 struct gavel_bounds {
@@ -103,11 +104,12 @@ struct gavel_bounds {
 };
 
 /* Computes what checked settings guarantee for a group of so many candidates. */
-void gavel_settings_bounds(const struct gavel_settings *settings, size_t candidates, struct gavel_bounds *ret_bounds);
+GAVEL_API void gavel_settings_bounds(const struct gavel_settings *settings, size_t candidates,
+                                     struct gavel_bounds *ret_bounds);
 
 /* "first", "lexicographic", "priority". */
-const char *gavel_policy_name(enum gavel_policy policy);
-GAVEL_CHECKED enum gavel_status gavel_policy_parse(const char *name, enum gavel_policy *ret_policy);
+GAVEL_API const char *gavel_policy_name(enum gavel_policy policy);
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_policy_parse(const char *name, enum gavel_policy *ret_policy);
 
 #ifdef __cplusplus
 }

@@ -54,11 +54,18 @@ enum gavel_status { GAVEL_STATUS_MAP(GAVEL_STATUS_ENUM) };
 #define GAVEL_CHECKED
 #endif
 
+/* What the shared library exports; everything else of it stays hidden. */
+#if defined(__GNUC__)
+#define GAVEL_API __attribute__((visibility("default")))
+#else
+#define GAVEL_API
+#endif
+
 /* "OK", "ERR_NO_LEADER", …; "ERR_UNKNOWN" for a number that is none of ours. Never NULL. */
-const char *gavel_status_name(enum gavel_status status);
+GAVEL_API const char *gavel_status_name(enum gavel_status status);
 
 /* One sentence without a full stop, such as "the group has no leader at the moment". Never NULL. */
-const char *gavel_status_text(enum gavel_status status);
+GAVEL_API const char *gavel_status_text(enum gavel_status status);
 
 /*
  * What went wrong, in words for a person: the thing, the reason and the next
