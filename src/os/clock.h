@@ -6,9 +6,13 @@
 
 #include "base/time.h"
 
+#include <stdbool.h>
 #include <time.h>
 
-/* CLOCK_BOOTTIME: counts suspend, never steps. Inline, because gavel_is_leader() is this call and a comparison. */
+/*
+ * CLOCK_BOOTTIME: counts suspend, never steps. Inline, because
+ * gavel_is_leader() is this call and a comparison.
+ */
 static inline gavel_ns clock_now(void)
 {
     struct timespec t;
@@ -19,5 +23,12 @@ static inline gavel_ns clock_now(void)
 
 /* Milliseconds since 1970, for people to read. */
 int64_t clock_wall_ms(void);
+
+/*
+ * Whether clock_now() is the clock of the whole machine. False in a time
+ * namespace that shifts CLOCK_BOOTTIME: instants of such a process, and the
+ * start times it reads from /proc, mean nothing to the others.
+ */
+bool clock_is_shared(void);
 
 #endif
