@@ -215,15 +215,22 @@ out:
     return status;
 }
 
+/*
+ * For the gap the doubt goes the other way than for the verdict: one that was
+ * killed or frozen counts as gone since the last thing it is known to have done.
+ */
+static gavel_ns last_seen(const struct mandate *mandate)
+{
+    return mandate->how == MANDATE_STOPPED ? mandate->end : ns_max(mandate->begin, mandate->last_beat);
+}
+
 gavel_ns timeline_gap(const struct timeline *timeline, size_t i)
 {
     gavel_ns covered_until = 0;
 
     for (size_t j = 0; j < i; j++)
-        covered_until = ns_max(covered_until, timeline->mandates[j].end);
-    if (i == 0 || covered_until >= timeline->mandates[i].begin)
-        return 0;
-    return timeline->mandates[i].begin - covered_until;
+        covered_until = ns_max(covered_until, last_seen(&timeline->mandates[j]));
+    return i ? ns_max(timeline->mandates[i].begin - covered_until, 0) : 0;
 }
 
 const char *mandate_end_name(enum mandate_end how)

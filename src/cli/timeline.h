@@ -114,7 +114,11 @@ GAVEL_CHECKED enum gavel_status timeline_build(const struct mark *marks, size_t 
                                                const struct beat *beats, size_t beat_count,
                                                struct timeline *ret_timeline);
 
-/* The time without a leader before mandates[i]; 0 for the first one and where there was none. */
+/*
+ * The time without a leader before mandates[i]: since the orderly end of the
+ * one before, or since its last act if it was killed or frozen. 0 for the
+ * first one and where there was none.
+ */
 gavel_ns timeline_gap(const struct timeline *timeline, size_t i);
 
 /* "stopped", "died", "woke_late", "open". */

@@ -145,7 +145,7 @@ static void test_a_killed_leader_led_until_the_earliest_proof_of_its_death(void 
     assert_int_equal(f.timeline.violation_count, 0);
     assert_int_equal(f.timeline.mandates[0].how, MANDATE_DIED);
     assert_int_equal(f.timeline.mandates[0].end, 290);
-    assert_int_equal(timeline_gap(&f.timeline, 1), 10);
+    assert_int_equal(timeline_gap(&f.timeline, 1), 50); /* since its last beat */
 }
 
 static void test_an_election_before_the_death_is_proven_is_an_overlap(void **state)

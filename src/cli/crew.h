@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A crew: the processes of a demonstration or a measurement. They are forked
+ * from this one, which therefore must have no threads (it never opens
+ * libgavel itself), they share its witness, and they work in one temporary
+ * folder that goes away with the crew.
+ *
+ * A member is told what to do by single letters through a pipe. The end of
+ * the pipe means "leave in order", so a crew never outlives its driver; one
+ * that is frozen then is killed by the kernel (PR_SET_PDEATHSIG).
+ */
+#ifndef CLI_CREW_H
+#define CLI_CREW_H
+
+#include "cli/witness.h"
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#define CREW_MAX 8
+#define CREW_FOLDER_MAX 256
+
+struct crew;
+
+/* What a member knows of itself. */
+struct post {
+    const struct crew *crew;
+    struct witness *witness;
+    uint32_t member;
+    char name[32]; /* its candidate id */
+    int control;   /* the reading end of its pipe */
+};
+
+/* The whole life of a member; returns its exit code. */
+typedef int (*post_run)(const struct post *post, void *user);
+
+struct member {
+    pid_t pid; /* 0: not running */
+    int pidfd;
+    int control; /* the writing end */
+    uint64_t lives;
+};
+
+struct crew {
+    char folder[CREW_FOLDER_MAX];
+    char store[CREW_FOLDER_MAX + 32]; /* the URL of a SQLite file in it */
+    struct witness *witness;
+    struct member members[CREW_MAX];
+};
+
+/*
+ * Makes the folder and the witness. From now on SIGINT and SIGTERM only end
+ * the waits, so that the crew can be sent home. On failure nothing is left.
+ */
+GAVEL_CHECKED enum gavel_status crew_open(struct crew *crew, struct gavel_error *error);
+
+/* Lets everybody leave in order, kills who does not within a few seconds, and removes the folder. */
+void crew_close(struct crew *crew);
+
+/* True after SIGINT or SIGTERM. */
+bool crew_is_interrupted(void);
+
+/* Starts a member. The name is its candidate id, cut if it is too long. */
+GAVEL_CHECKED enum gavel_status crew_start(struct crew *crew, uint32_t member, const char *name, post_run run,
+                                           void *user, struct gavel_error *error);
+
+/* Letters that members know. */
+#define CREW_RESIGN 'r'
+#define CREW_QUIT 'q'
+
+void crew_tell(struct crew *crew, uint32_t member, char letter);
+
+/*
+ * Kills it and waits for its death. *ret_sent_at is right before the signal,
+ * *ret_dead_at right after the kernel has told of the death.
+ */
+enum gavel_status crew_kill(struct crew *crew, uint32_t member, gavel_ns *ret_sent_at, gavel_ns *ret_dead_at);
+
+/* SIGSTOP, confirmed, and SIGCONT. */
+GAVEL_CHECKED enum gavel_status crew_freeze(struct crew *crew, uint32_t member, gavel_ns *ret_frozen_at);
+enum gavel_status crew_thaw(struct crew *crew, uint32_t member);
+
+/* Lets it leave in order. ERR_TIMEOUT if it is not gone by then; ERR_IO if it ended with an error. */
+GAVEL_CHECKED enum gavel_status crew_dismiss(struct crew *crew, uint32_t member, gavel_ns until);
+
+/* Waits for the member's own end without asking for it. */
+GAVEL_CHECKED enum gavel_status crew_await(struct crew *crew, uint32_t member, gavel_ns until);
+
+/* Which marks to wait for; 0 and ANY_MEMBER stand for "any". */
+#define ANY_MEMBER UINT32_MAX
+
+struct mark_query {
+    enum mark_kind kind;
+    uint32_t member;
+    uint64_t epoch_at_least;
+    size_t from; /* the place of the first mark to look at */
+};
+
+/*
+ * Waits for a mark. ERR_TIMEOUT if there is none by then, ERR_STOPPED if a
+ * signal asks to end, ERR_IO if any member has said that it failed.
+ */
+GAVEL_CHECKED enum gavel_status crew_expect(const struct crew *crew, const struct mark_query *query,
+                                            gavel_ns until, struct mark *ret_mark);
+
+/* How many marks there are now; a mark_query's `from` for all that is to come. */
+size_t crew_mark_count(const struct crew *crew);
+
+/* For members: waits for a letter until then. 0: none came; CREW_QUIT also if the driver is gone. */
+char post_listen(const struct post *post, gavel_ns until);
+
+/* For members: writes a mark of their own at `at`. */
+void post_mark(const struct post *post, enum mark_kind kind, uint64_t epoch, gavel_ns at, int64_t value);
+
+#endif
