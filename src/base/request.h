@@ -53,6 +53,7 @@ struct store_request {
      */
     uint64_t expected_version;
     bool must_be_expired;
+    uint64_t replaces_instance; /* HEARTBEAT: another instance that the caller knows to be silent; 0 none */
     gavel_ms candidate_timeout_ms; /* HEARTBEAT and CANDIDATES: who is silent for longer does not count */
     union {
         /*

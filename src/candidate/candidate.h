@@ -8,10 +8,15 @@
  *
  *            start jitter          observation          another leads
  *   [IDLE] ───────────► [OBSERVING] ───────► [STANDBY] ◄──────────────┐
- *      ▲                                       │  vacant / expired     │ lost, resigned, term over
- *      │ left                        takeover delay + rank stagger     │
- *      │                                       ▼                       │
- *   [ENDED]                                [CLAIMING] ── won ──► [PREPARING] ──► [LEADING] ──► [STOPPING]
+ *                                              │  vacant / expired     │ lost, resigned, term over
+ *                                    takeover delay + rank stagger     │
+ *                                              ▼                       │
+ *                                          [CLAIMING] ── won ──► [PREPARING] ──► [LEADING] ──► [STOPPING]
+ *
+ * A candidate that leaves goes to [ENDED] from IDLE, OBSERVING or STANDBY. A
+ * mandate that is not wanted any more when it is won, or that ends while
+ * preparing, goes straight to STOPPING to be released, and so does a claim
+ * whose outcome is not known when the candidate leaves.
  *
  * The rules that safety rests on (DESIGN §5):
  *
@@ -153,7 +158,14 @@ struct candidate_actions {
     struct candidate_action items[CANDIDATE_ACTIONS_MAX];
 };
 
-/* A call under way. */
+/* One call of each kind may be under way at a time. */
+enum candidate_slot {
+    SLOT_MANDATE, /* READ, CLAIM, RENEW, RELEASE, ASK */
+    SLOT_BEAT,    /* HEARTBEAT, LEAVE */
+    SLOT_LIST,    /* CANDIDATES */
+    SLOT_COUNT,
+};
+
 struct candidate_call {
     bool is_pending;
     enum store_op op;
@@ -182,63 +194,79 @@ struct candidate {
     enum gavel_phase phase;
     gavel_ns phase_at;
     bool is_stopping;              /* STOP was asked for */
+    bool is_leaving;               /* LEAVE was sent */
     enum gavel_status stop_status; /* why we end */
 
     /* what we know of the group */
     struct observation seen;
-    char last_leader[NAME_MAX_BYTES + 1]; /* as last told in leader_changed; "" none */
+    char last_leader[NAME_MAX_BYTES + 1]; /* as last told in leader_changed; "" none yet */
+    char previous_leader[NAME_MAX_BYTES + 1];
     uint64_t last_epoch;
+    bool is_leader_down; /* and it was told */
     bool is_watching;
     struct nonce watched;
     struct peers peers;
-
-    /* the mandate, ours while state is PREPARING, LEADING or STOPPING */
-    struct nonce nonce;   /* of our newest claim */
-    bool claim_is_open;   /* its outcome is not known */
-    uint64_t epoch;       /* of our mandate */
-    uint64_t version;     /* of our record as last written */
-    gavel_ns mandate_at;  /* when this epoch began */
-    gavel_ns renewed_at;  /* send time of the last claim or renewal that succeeded */
-    gavel_ns stop_at;     /* the work must begin to stop */
-    gavel_ns deadline;    /* the work has stopped */
-    gavel_ns prepared_at; /* the work may start */
-    gavel_ns led_from;
-    bool work_runs; /* between WORK_START and WORK_STOPPED */
-    bool overran;
-    enum gavel_reason reason; /* of STOPPING */
-    char successor[NAME_MAX_BYTES + 1];
     struct fence fence;
 
-    /* calls: one about the mandate and one about the registry at a time */
+    /* the mandate: ours in PREPARING, LEADING and STOPPING */
+    struct nonce nonce;       /* of our newest claim */
+    bool is_claim_open;       /* whether it was applied is not known */
+    uint64_t epoch;           /* of our mandate */
+    uint64_t version;         /* of our record as last written */
+    gavel_ns mandate_at;      /* when the claim of this epoch was sent */
+    gavel_ns renewed_at;      /* send time of the last claim or renewal that succeeded */
+    gavel_ns stop_at;         /* the work must begin to stop */
+    gavel_ns deadline;        /* the work has stopped */
+    gavel_ns led_from;        /* when the work started, over all epochs of this stretch */
+    bool is_work_running;     /* between WORK_START and WORK_STOPPED */
+    bool has_overrun;         /* and it was told */
+    bool is_renewal_failing;  /* the last try did not succeed */
+    enum gavel_reason reason; /* of STOPPING */
+    char successor[NAME_MAX_BYTES + 1];
+
+    /* somebody's wish that we hand over, as the record has it, void if of another epoch */
+    uint64_t wish_epoch;
+    bool wish_force;
+    char wish_successor[NAME_MAX_BYTES + 1];
+
+    /* our own wish, to be written when the slot is free */
+    char ring_address[ADDRESS_MAX_BYTES + 1]; /* of the last RING_ONE */
+    bool has_ask;
+    bool ask_force;
+    char ask_successor[NAME_MAX_BYTES + 1];
+
+    /* calls */
     uint64_t next_call;
-    struct candidate_call mandate_call;
-    struct candidate_call registry_call;
+    struct candidate_call calls[SLOT_COUNT];
     struct breaker breaker;
     struct contention contention;
 
     /* timers; NEVER if not set */
-    gavel_ns look_at;  /* next read (standby) or renewal (leader) */
-    gavel_ns beat_at;  /* next heartbeat */
-    gavel_ns list_at;  /* next listing of candidates */
-    gavel_ns claim_at; /* when to claim what is claimable */
-    gavel_ns hold_back_until;
-    gavel_ns election_at; /* when the vacancy was noticed */
+    gavel_ns look_at;         /* next read (standby) or renewal (leader); start (idle) */
+    gavel_ns beat_at;         /* next heartbeat */
+    gavel_ns list_at;         /* next listing of candidates */
+    gavel_ns claim_at;        /* when to look whether to claim */
+    gavel_ns hold_back_until; /* after a resignation or a lost claim */
+    gavel_ns election_at;     /* when the vacancy was noticed */
+    gavel_ns doorbell_at;     /* the last one obeyed */
+    gavel_ns nudged_at;       /* the last time a hint made an open breaker try */
 
     /* registration */
     bool is_registered;
+    bool has_rung; /* told the leader that we are here */
     uint64_t beats;
-    gavel_ns beat_sent_at;
-    uint64_t rival_instance; /* somebody with our id */
+    uint64_t rival_instance; /* somebody with our id; 0 none */
     uint64_t rival_beats;
     gavel_ns rival_since;
-    gavel_ns doorbell_at; /* the last one obeyed */
 
     struct candidate_actions *actions; /* only during a step */
     gavel_ns now;
 };
 
-/* Copies the configuration. ERR_INVALID for a name that name_check() refuses, or what gavel_settings_check() says. */
-GAVEL_CHECKED enum gavel_status candidate_init(struct candidate *candidate, const struct candidate_config *config,
+/* Copies the configuration. ERR_INVALID for a name that name_check() refuses, or what gavel_settings_check()
+ * says. */
+GAVEL_CHECKED enum gavel_status candidate_init(struct candidate *candidate,
+                                               const struct candidate_config *config,
                                                struct gavel_error *error);
 
 /* Frees what the candidate owns. Safe on NULL and on a zeroed struct. */

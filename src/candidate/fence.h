@@ -23,6 +23,7 @@ struct fence {
 void fence_note(struct fence *fence, uint64_t epoch, gavel_ns now);
 
 /* An epoch that is newer than any seen is valid: only the store can have given it. */
-bool fence_allows(const struct fence *fence, uint64_t epoch, gavel_ns created_at, gavel_ns now, gavel_ms grace_ms);
+bool fence_allows(const struct fence *fence, uint64_t epoch, gavel_ns created_at, gavel_ns now,
+                  gavel_ms grace_ms);
 
 #endif

@@ -19,13 +19,15 @@
 struct observation {
     bool is_known;       /* at least one read was answered */
     bool is_found;       /* there is a record */
-    bool is_holder_dead; /* proven, for this version's nonce */
+    bool is_holder_dead; /* proven, for the nonce of the record */
     gavel_ns seen_at;    /* when this version was first received */
+    gavel_ns died_at;    /* when its death was proven */
     gavel_ns expires_at; /* what the store's clock says, on ours; NEVER if it has none */
     struct record record;
 };
 
-/* Takes in the answer to a READ that was sent at sent_at and received at now. True if the version is a new one. */
+/* Takes in the answer to a READ that was sent at sent_at and received at now. True if the version is a new
+ * one. */
 bool observation_update(struct observation *observation, const struct store_reply *reply, gavel_ns sent_at,
                         gavel_ns now, int drift_ppm);
 
@@ -42,7 +44,7 @@ enum vacancy {
  * if nothing changes; NEVER if not known.
  */
 enum vacancy observation_vacancy(const struct observation *observation, const struct gavel_settings *settings,
-                                 enum store_clock clock, const char *own_id, struct nonce own_nonce, gavel_ns now,
-                                 gavel_ns *ret_at);
+                                 enum store_clock clock, const char *own_id, struct nonce own_nonce,
+                                 gavel_ns now, gavel_ns *ret_at);
 
 #endif

@@ -18,6 +18,9 @@ struct peer {
     int32_t priority;
     bool is_eligible;
     bool is_active;
+    bool is_listed; /* in the newest listing; only during an update */
+    int64_t since_wall_ms;
+    int64_t last_wall_ms;
     char id[NAME_MAX_BYTES + 1];
     char address[ADDRESS_MAX_BYTES + 1];
 };
@@ -45,10 +48,11 @@ const struct peer *peers_find(const struct peers *peers, const char *id);
 
 /*
  * How many active eligible candidates the policy puts before this one.
- * `first_choice` (may be "") goes before all others.
+ * `first_choice` goes before all others; `excluded` (the leader that has just
+ * gone) does not count. Both may be "".
  */
 size_t peers_rank(const struct peers *peers, enum gavel_policy policy, const char *id, int32_t priority,
-                  const char *first_choice);
+                  const char *first_choice, const char *excluded);
 
 /* The active eligible candidate that the policy would rather see lead than this one, or NULL. */
 const struct peer *peers_better(const struct peers *peers, enum gavel_policy policy, const char *id,

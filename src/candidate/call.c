@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Calls to the store: requests out, replies and time-outs in.
+ *
+ * A call that has not been answered in time has failed; whether a write was
+ * applied is then not known, and an answer that still comes is ignored. That
+ * is always safe: a deadline counts only from calls that were answered, and
+ * an open claim is settled by reading its nonce back.
+ */
+
+#include "candidate/internal.h"
+
+#include <string.h>
+
+gavel_ns jittered(struct candidate *c, gavel_ms ms)
+{
+    return ns_from_ms(ms) + prng_between(&c->prng, 0, ns_from_ms(c->settings.heartbeat_jitter_ms));
+}
+
+/* A fifth of a heartbeat, within reason: several tries fit before the work must stop. */
+gavel_ns retry_delay(struct candidate *c)
+{
+    gavel_ns fifth = ns_from_ms(c->settings.heartbeat_ms) / 5;
+    gavel_ns delay = ns_min(ns_max(fifth, 10 * NS_PER_MS), NS_PER_S);
+
+    return delay + prng_between(&c->prng, 0, delay / 4);
+}
+
+struct store_request call_request(const struct candidate *c, enum store_op op)
+{
+    return (struct store_request){
+        .op = op,
+        .group = c->group,
+        .candidate_timeout_ms = c->settings.candidate_timeout_ms,
+    };
+}
+
+bool call_send(struct candidate *c, enum candidate_slot slot, const struct store_request *request,
+               bool is_urgent, gavel_ns *ret_retry_at)
+{
+    struct candidate_call *call = &c->calls[slot];
+    struct candidate_action *action;
+
+    ASSERT(!call->is_pending);
+    if (!is_urgent && !breaker_allows(&c->breaker, &c->settings, c->now)) {
+        /* While half open another call is being tried: look again when it must have ended. */
+        *ret_retry_at = c->breaker.state == BREAKER_OPEN ? c->breaker.retry_at
+                                                         : c->now + ns_from_ms(c->settings.call_timeout_ms);
+        return false;
+    }
+    *call = (struct candidate_call){
+        .is_pending = true,
+        .op = request->op,
+        .id = ++c->next_call,
+        .sent_at = c->now,
+        .give_up_at = c->now + ns_from_ms(c->settings.call_timeout_ms),
+    };
+    action = act(c, CANDIDATE_CALL);
+    action->call.id = call->id;
+    action->call.request = *request;
+    action->call.request.give_up_at = call->give_up_at;
+    return true;
+}
+
+/* An answer that shows the store at work, even if it says no. */
+static bool is_answer(enum gavel_status status)
+{
+    return status == GAVEL_OK || status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER ||
+           status == GAVEL_ERR_ID_IN_USE;
+}
+
+static void count_outcome(struct candidate *c, enum gavel_status status)
+{
+    gavel_ns opened_at = c->breaker.opened_at;
+
+    if (is_answer(status)) {
+        if (breaker_succeeded(&c->breaker))
+            emit(c, GAVEL_EVENT_BREAKER_CLOSED)->took_ms = ms_from_ns(c->now - opened_at);
+    } else if (breaker_failed(&c->breaker, &c->settings, c->now)) {
+        emit(c, GAVEL_EVENT_BREAKER_OPEN)->status = status;
+    }
+}
+
+static void mandate_call_done(struct candidate *c, const struct candidate_call *call,
+                              enum gavel_status status, const struct store_reply *reply)
+{
+    switch (call->op) {
+    case STORE_READ:
+        if (status == GAVEL_OK)
+            standby_read_done(c, call, reply);
+        else
+            c->look_at = c->now + retry_delay(c);
+        break;
+    case STORE_CLAIM:
+        if (c->state == CANDIDATE_CLAIMING)
+            standby_claim_done(c, call, status, reply);
+        else
+            lead_reclaim_done(c, call, status, reply);
+        break;
+    case STORE_RENEW:
+        lead_renew_done(c, call, status, reply);
+        break;
+    case STORE_RELEASE:
+        stop_release_done(c, status);
+        break;
+    case STORE_ASK:
+        if (status == GAVEL_OK && reply->record.address[0] != '\0')
+            act(c, CANDIDATE_RING_ONE)->address =
+                strcpy(c->ring_address, reply->record.address); /* both are of the same size */
+        c->look_at = c->now;
+        break;
+    default:
+        ASSERT(!"an operation of another slot");
+    }
+}
+
+static void call_done(struct candidate *c, enum candidate_slot slot, enum gavel_status status,
+                      const struct store_reply *reply)
+{
+    struct candidate_call call = c->calls[slot];
+
+    c->calls[slot].is_pending = false;
+    count_outcome(c, status);
+    switch (slot) {
+    case SLOT_MANDATE:
+        mandate_call_done(c, &call, status, reply);
+        break;
+    case SLOT_BEAT:
+        registry_beat_done(c, &call, status, reply);
+        break;
+    case SLOT_LIST:
+        if (status == GAVEL_OK)
+            registry_list_done(c, reply);
+        break;
+    case SLOT_COUNT:
+        break;
+    }
+}
+
+void call_reply(struct candidate *c, uint64_t id, const struct store_reply *reply)
+{
+    for (int slot = 0; slot < SLOT_COUNT; slot++) {
+        if (c->calls[slot].is_pending && c->calls[slot].id == id) {
+            call_done(c, (enum candidate_slot)slot, reply->status, reply);
+            return;
+        }
+    }
+}
+
+void call_timeouts(struct candidate *c)
+{
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        if (c->calls[slot].is_pending && c->now >= c->calls[slot].give_up_at)
+            call_done(c, (enum candidate_slot)slot, GAVEL_ERR_TIMEOUT, NULL);
+}

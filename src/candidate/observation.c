@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "candidate/observation.h"
+
+#include "base/planted.h"
+
+#include <string.h>
+
+bool observation_update(struct observation *seen, const struct store_reply *reply, gavel_ns sent_at,
+                        gavel_ns now, int drift_ppm)
+{
+    bool is_new = !seen->is_known || seen->is_found != reply->found ||
+                  (reply->found && seen->record.version != reply->record.version);
+    bool is_same_holder = seen->is_known && seen->is_found && reply->found && seen->record.held &&
+                          reply->record.held && nonce_equal(seen->record.nonce, reply->record.nonce);
+
+    gavel_ns expires_at = seen->expires_at;
+
+    if (is_new) {
+        seen->seen_at = PLANTED(SEEN_FROM_SEND) ? sent_at : now;
+        /* A dead process stays dead, whatever a renewal of it that arrived late has written. */
+        if (!is_same_holder)
+            seen->is_holder_dead = false;
+    }
+    seen->is_known = true;
+    seen->is_found = reply->found;
+    seen->expires_at = NEVER;
+    if (!reply->found) {
+        memset(&seen->record, 0, sizeof seen->record);
+        return is_new;
+    }
+    seen->record = reply->record;
+    if (reply->expired)
+        seen->expires_at = is_new ? now : ns_min(expires_at, now);
+    else if (reply->remaining_ms >= 0)
+        seen->expires_at = now + ns_stretch(ns_from_ms(reply->remaining_ms + 1), drift_ppm);
+    return is_new;
+}
+
+/* When the lease of the holder has run out, as far as we may know. */
+static gavel_ns times_out_at(const struct observation *seen, const struct gavel_settings *settings,
+                             enum store_clock clock)
+{
+    gavel_ms lease_ms = PLANTED(OWN_LEASE_LENGTH) ? settings->lease_ms : seen->record.lease_ms;
+    int ppm = PLANTED(NO_DRIFT) ? 0 : settings->drift_ppm;
+    gavel_ns own =
+        seen->seen_at + ns_stretch(ns_from_ms(PLANTED(EARLY_TAKEOVER) ? lease_ms / 2 : lease_ms), ppm);
+
+    if (PLANTED(WALL_CLOCK))
+        return ns_from_ms(seen->record.renewed_wall_ms + lease_ms);
+    if (clock == STORE_CLOCK_NONE)
+        return own;
+    if (clock == STORE_CLOCK_STEADY || settings->trust_store_clock || PLANTED(TRUST_STORE_CLOCK))
+        return seen->expires_at;
+    return ns_max(own, seen->expires_at);
+}
+
+static bool is_own(const struct observation *seen, const char *own_id, struct nonce own_nonce)
+{
+    if (PLANTED(NO_NONCE_CHECK))
+        return strcmp(seen->record.holder, own_id) == 0;
+    return nonce_equal(seen->record.nonce, own_nonce);
+}
+
+enum vacancy observation_vacancy(const struct observation *seen, const struct gavel_settings *settings,
+                                 enum store_clock clock, const char *own_id, struct nonce own_nonce,
+                                 gavel_ns now, gavel_ns *ret_at)
+{
+    gavel_ns times_out;
+
+    *ret_at = NEVER;
+    if (!seen->is_known)
+        return VACANCY_NONE;
+    *ret_at = seen->seen_at;
+    if (!seen->is_found || !seen->record.held || is_own(seen, own_id, own_nonce))
+        return VACANCY_FREE;
+    if (seen->is_holder_dead) {
+        *ret_at = seen->died_at;
+        return VACANCY_DEAD;
+    }
+    times_out = times_out_at(seen, settings, clock);
+    *ret_at = times_out;
+    return now >= times_out ? VACANCY_TIMED_OUT : VACANCY_NONE;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Looking at the group, and claiming it when its seat is free. */
+
+#include "candidate/internal.h"
+
+#include <string.h>
+
+void standby_look(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_READ);
+
+    if (call_send(c, SLOT_MANDATE, &request, false, &c->look_at))
+        c->look_at = c->now + jittered(c, c->settings.election_interval_ms);
+}
+
+/* Asks the leader to hand over. It is told by its next renewal, or at once by the doorbell. */
+void standby_ask(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_ASK);
+    gavel_ns retry_at;
+
+    c->has_ask = false;
+    request.record.wish_epoch = c->seen.record.epoch;
+    request.record.wish_force = c->ask_force;
+    memcpy(request.record.wish_successor, c->ask_successor, sizeof request.record.wish_successor);
+    (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
+}
+
+static void watch_holder(struct candidate *c)
+{
+    struct candidate_action *action;
+
+    if (!c->seen.is_found || !c->seen.record.held || c->seen.record.process.pid == 0 ||
+        nonce_equal(c->seen.record.nonce, c->nonce)) {
+        if (c->is_watching)
+            act(c, CANDIDATE_UNWATCH);
+        c->is_watching = false;
+        return;
+    }
+    if (c->is_watching && nonce_equal(c->watched, c->seen.record.nonce))
+        return;
+    c->is_watching = true;
+    c->watched = c->seen.record.nonce;
+    action = act(c, CANDIDATE_WATCH);
+    action->watch.nonce = c->watched;
+    action->watch.process = c->seen.record.process;
+}
+
+/* Tells the leader once that we are here, so that it can ring us when it goes. */
+static void ring_leader(struct candidate *c)
+{
+    if (c->has_rung || !c->is_registered || c->seen.record.address[0] == '\0')
+        return;
+    c->has_rung = true;
+    memcpy(c->ring_address, c->seen.record.address, sizeof c->ring_address);
+    act(c, CANDIDATE_RING_ONE)->address = c->ring_address;
+}
+
+static void claim(struct candidate *c, enum vacancy vacancy)
+{
+    struct store_request request = call_request(c, STORE_CLAIM);
+
+    /* While an earlier claim may still arrive, its nonce is kept: whichever is applied is then known as ours.
+     */
+    if (!c->is_claim_open)
+        c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
+    request.expected_version = c->seen.is_found ? c->seen.record.version : 0;
+    request.must_be_expired = vacancy == VACANCY_TIMED_OUT && !PLANTED(WALL_CLOCK);
+    request.record.nonce = c->nonce;
+    request.record.lease_ms = c->settings.lease_ms;
+    request.record.process = c->process;
+    request.record.renewed_wall_ms = PLANTED(WALL_CLOCK) ? ms_from_ns(c->now) : 0;
+    memcpy(request.record.holder, c->id, sizeof request.record.holder);
+    memcpy(request.record.address, c->address, sizeof request.record.address);
+    if (!call_send(c, SLOT_MANDATE, &request, false, &c->claim_at))
+        return;
+    c->is_claim_open = true;
+    become_claiming(c);
+}
+
+/* When the policy lets us claim a seat that is or will be free at `at`. */
+static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, gavel_ns at)
+{
+    const struct record *record = &c->seen.record;
+    bool is_lost = vacancy != VACANCY_FREE;
+    size_t rank = peers_rank(&c->peers, c->settings.policy, c->id, c->priority,
+                             is_lost ? "" : record->successor, record->holder);
+
+    if (at == NEVER || (PLANTED(PREFERRED_BLOCKS) && rank > 0))
+        return NEVER;
+    at += (gavel_ns)rank * ns_from_ms(c->settings.stagger_ms);
+    if (is_lost)
+        at += ns_from_ms(c->settings.takeover_delay_ms);
+    return ns_max(at, c->hold_back_until);
+}
+
+void standby_consider(struct candidate *c)
+{
+    gavel_ns at;
+    enum vacancy vacancy;
+
+    if (c->state != CANDIDATE_STANDBY)
+        return;
+    vacancy = observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now, &at);
+    if (vacancy == VACANCY_NONE) {
+        c->election_at = NEVER;
+    } else if (c->election_at == NEVER) {
+        c->election_at = c->now;
+        leader_gone(c);
+    }
+    c->claim_at = NEVER;
+    if (!c->is_eligible || !c->is_registered || c->is_stopping)
+        return;
+    /* A lease that still runs is "lost" for this sum: if it ends, it ends by being lost. */
+    c->claim_at = turn_comes_at(c, vacancy == VACANCY_NONE ? VACANCY_TIMED_OUT : vacancy, at);
+    if (vacancy != VACANCY_NONE && c->now >= c->claim_at && !c->calls[SLOT_MANDATE].is_pending)
+        claim(c, vacancy);
+}
+
+void standby_read_done(struct candidate *c, const struct candidate_call *call,
+                       const struct store_reply *reply)
+{
+    const struct record *record = &c->seen.record;
+    struct gavel_event *event;
+    gavel_ns at;
+
+    (void)observation_update(&c->seen, reply, call->sent_at, c->now,
+                             c->settings.drift_ppm); /* it keeps the answer */
+    if (c->seen.is_found)
+        fence_note(&c->fence, record->epoch, c->now);
+    watch_holder(c);
+    event = emit(c, GAVEL_EVENT_ELECTION_CHECK);
+    if (observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now, &at) == VACANCY_NONE) {
+        leader_seen(c, record->holder, record->epoch);
+        ring_leader(c);
+        event->leader = record->holder;
+        event->epoch = record->epoch;
+    }
+    standby_consider(c);
+}
+
+void standby_claim_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
+                        const struct store_reply *reply)
+{
+    if (PLANTED(BLIND_RETRY) && status != GAVEL_OK && status != GAVEL_ERR_CONFLICT) {
+        struct record record = {.epoch = c->seen.record.epoch + 1, .version = c->seen.record.version + 1};
+
+        lead_won(c, call->sent_at, &record);
+        return;
+    }
+    if (status == GAVEL_OK) {
+        lead_won(c, call->sent_at, &reply->record);
+        return;
+    }
+    if (status == GAVEL_ERR_CONFLICT)
+        c->is_claim_open =
+            false; /* what is still under way expects a version that is gone, or loses likewise */
+    if (c->is_stopping && c->is_claim_open) {
+        stop_begin(c, GAVEL_REASON_STOPPED,
+                   ""); /* it may have been applied: release whatever our nonce got */
+        return;
+    }
+    /* Another was faster, or nobody knows: read back. Not at once again, should the store go on refusing. */
+    c->hold_back_until = ns_max(c->hold_back_until, c->now + retry_delay(c));
+    become_standby(c);
+}
