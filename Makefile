@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. Each target installs what is missing, configures and builds
+# by itself; Meson and ninja do the work, in build/.
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SEEDS   ?= 2000
+SEED    ?=
+PLANTED ?=
+ARGS    ?=
+
+export DESTDIR
+
+gavel := build/release/src/cli/gavel
+
+.PHONY: build help setup demo test lint sim bench install debug release clean
+
+build: ## build gavel and libgavel (build/release)
+	@tools/setup build
+	@tools/build release
+	@echo "built $(gavel); try: make demo, make test, make help"
+
+help: ## say what each target does
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install the Debian packages that are missing, for everything
+	@tools/setup build test bench
+
+demo: ## three candidates, one leader: elected, handed over, killed, frozen
+	@tools/setup build
+	@tools/build release
+	@$(gavel) demo $(ARGS)
+
+test: ## everything: lint, unit, trace, simulation, stores, library, end to end
+	@tools/setup build test
+	@tools/test $(ARGS)
+
+lint: ## clang-format, clang-tidy, cppcheck, shellcheck and tools/tidy
+	@tools/setup build test
+	@tools/build release
+	@tools/lint
+
+sim: ## simulate: SEEDS=2000 of them, or SEED=42 with its story; PLANTED=name, ARGS=…
+	@tools/setup build
+	@tools/build release sim/gavel-sim
+	@build/release/sim/gavel-sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTED),--planted $(PLANTED)) $(ARGS)
+
+bench: ## measure and plot, on this machine
+	@tools/setup build bench
+	@tools/build release
+	@$(gavel) bench $(ARGS)
+
+install: ## install to PREFIX=/usr/local, below DESTDIR= if given
+	@tools/setup build
+	@tools/build release
+	@meson configure build/release -Dprefix=$(PREFIX)
+	@meson install -C build/release
+
+debug: ## build with the sanitizers (build/debug)
+	@tools/setup build test
+	@tools/build debug
+
+release: ## pack the sources of the last commit (build/release/meson-dist)
+	@tools/setup build
+	@tools/build release
+	@meson dist -C build/release --no-tests
+
+clean: ## remove build/
+	rm -rf build

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Each rule of tools/tidy can fail: a small tree that keeps them all, then one
+# mistake at a time, each of which must be told with its place and its reason.
+# shellcheck disable=SC2016 # backticks and dollars are meant as they stand
+set -euo pipefail
+
+root=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+tree=$folder/tree
+spdx='/* SPDX-License-Identifier: Apache-2.0 */'
+
+fresh()
+{
+    rm -rf "$tree"
+    mkdir -p "$tree/src/base" "$tree/src/candidate" "$tree/docs" "$tree/tools" "$tree/build/src/base" "$tree/build/src/candidate"
+    echo "# base" >"$tree/src/base/README.md"
+    echo "# candidate" >"$tree/src/candidate/README.md"
+    printf '%s\n#ifndef BASE_A_H\n#define BASE_A_H\nvoid base_a(void);\nvoid log_write(void);\n#endif\n' "$spdx" >"$tree/src/base/a.h"
+    printf '%s\n#include "base/a.h"\nvoid base_a(void)\n{\n}\nvoid log_write(void)\n{\n}\n' "$spdx" >"$tree/src/base/a.c"
+    printf '%s\n#include "base/a.h"\nvoid c(void);\nvoid c(void)\n{\n    base_a();\n}\n' "$spdx" >"$tree/src/candidate/c.c"
+    printf '%s\n#ifndef P_H\n#define P_H\n"three-word-name"\n#endif\n' "$spdx" >"$tree/src/base/planted.h"
+    printf '# SPDX-License-Identifier: Apache-2.0\nstatic_library()\n' >"$tree/src/candidate/meson.build"
+    printf '# SPDX-License-Identifier: Apache-2.0\ntest:\n' >"$tree/Makefile"
+    printf '%s\n\nint main(void) { return 0; }\n' "$spdx" >"$tree/docs/example.c"
+    printf 'Say `make test`. [See](docs/b.md)\n<!-- example: docs/example.c -->\n```c\nint main(void) { return 0; }\n```\n' >"$tree/README.md"
+    echo "# b" >"$tree/docs/b.md"
+    printf '#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\nset -euo pipefail\n' >"$tree/tools/x"
+    chmod +x "$tree/tools/x"
+}
+
+compile()
+{
+    for part in base/a candidate/c; do
+        gcc -I "$tree/src" -I "$tree/include" -c "$tree/src/$part.c" -o "$tree/build/src/$part.o"
+        name=${part%/*}
+        rm -f "$tree/build/src/$name/lib$name.a"
+        ar rc "$tree/build/src/$name/lib$name.a" "$tree/build/src/$part.o"
+    done
+}
+
+# expect PLACE REASON: tidy must fail and say so; the tree is mended for the next mistake.
+expect()
+{
+    compile
+    if "$root/tools/tidy" --build "$tree/build" "$tree" >"$folder/out"; then
+        echo "failed: tidy did not see: $1: $2"
+        exit 1
+    fi
+    if ! grep -F -- "$1" "$folder/out" | grep -qF -- "$2"; then
+        echo "failed: tidy did not say: $1: $2"
+        cat "$folder/out"
+        exit 1
+    fi
+    echo "good: $1: $2"
+    fresh
+}
+
+lines()
+{
+    for ((i = 0; i < $1; i++)); do echo "${2:-}"; done
+}
+
+fresh
+compile
+"$root/tools/tidy" --build "$tree/build" "$tree" || {
+    echo "failed: tidy is not content with a tidy tree"
+    exit 1
+}
+
+sed -i 1d "$tree/src/base/a.c" && expect src/base/a.c:1 "no SPDX line"
+lines 800 >>"$tree/src/base/a.c" && expect src/base/a.c "a file of 808 lines"
+{ echo 'void f(void);' && echo 'void f(void)' && echo '{' && lines 69 '    ;' && echo '}'; } >>"$tree/src/base/a.c" && expect src/base/a.c:11 "a function of 71 lines"
+echo '/* TO''DO: more */' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "left to do"
+echo 'see /ro''ot/notes' >>"$tree/docs/b.md" && expect docs/b.md:2 "path of one machine"
+printf '\tint x;\n' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "a tab"
+printf 'int x; \n' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "space at the end"
+sed -i '/#define BASE_A_H/d' "$tree/src/base/a.h" && expect src/base/a.h:1 "no include guard"
+rm "$tree/src/base/README.md" && expect src/base/README.md "is missing"
+mkdir "$tree/src/attic" && expect src/attic/ "in no table"
+mkdir "$tree/src/store" && touch "$tree/src/store/s.h" && sed -i '2i #include "store/s.h"' "$tree/src/candidate/c.c" && expect src/candidate/c.c:2 "candidate may not use store"
+mkdir -p "$tree/include/gavel" && touch "$tree/include/gavel/gavel.h" && sed -i '2i #include <gavel/gavel.h>' "$tree/src/candidate/c.c" && expect src/candidate/c.c:2 "may not use libgavel"
+sed -i 's/    base_a();/    extern long time(long *); time(0);/' "$tree/src/candidate/c.c" && expect src/candidate "pure code may not call time"
+sed -i 's/    base_a();/    log_write();/' "$tree/src/candidate/c.c" && expect src/candidate "pure code may not call log_write"
+mkdir -p "$tree/build/src/cli" && echo 'int planted_bug; int main(void) { return 0; }' | gcc -x c - -o "$tree/build/src/cli/gavel" && expect cli/gavel "symbol planted_bug"
+mkdir -p "$tree/build/src/cli" && echo 'const char *s = "three-word-name"; int main(void) { return 0; }' | gcc -x c - -o "$tree/build/src/cli/gavel" && expect cli/gavel "three-word-name"
+echo '[gone](docs/c.md)' >>"$tree/README.md" && expect README.md:6 "does not exist"
+echo '<img src="docs/c.svg">' >>"$tree/README.md" && expect README.md:6 "does not exist"
+echo '`make coffee`' >>"$tree/README.md" && expect README.md:6 "make coffee is no target"
+sed -i 's/return 0/return 1/' "$tree/docs/example.c" && expect README.md:2 "does not show docs/example.c"
+rm "$tree/docs/example.c" && expect README.md:2 "which does not exist"
+chmod -x "$tree/tools/x" && expect tools/x:1 "not executable"
+sed -i 3d "$tree/tools/x" && expect tools/x:1 "set -euo pipefail"
