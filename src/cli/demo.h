@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the parts of `gavel demo` share: the driver, the picture and the report. */
+#ifndef CLI_DEMO_H
+#define CLI_DEMO_H
+
+#include "cli/cli.h"
+#include "cli/crew.h"
+#include "cli/output.h"
+#include "cli/timeline.h"
+
+#define DEMO_MEMBERS 3
+#define DEMO_STEPS 5
+
+struct demo_step {
+    const char *name;         /* NULL: not begun */
+    enum gavel_status status; /* of the step */
+    gavel_ns took;
+};
+
+struct demo {
+    const struct cli *cli;
+    struct crew crew;
+    gavel_ns began;
+    gavel_ns ended;
+    uint32_t leader;
+    uint64_t epoch; /* of the leader; 0: none yet */
+    struct demo_step steps[DEMO_STEPS];
+    size_t step_count;
+    struct timeline timeline;
+    uint64_t fenced;
+    uint64_t lost;
+};
+
+/* The candidate's id and the colour of its row. */
+extern const char *const demo_names[DEMO_MEMBERS];
+extern const enum style demo_styles[DEMO_MEMBERS];
+
+/* Every step happened, nothing was lost, and no two led at once. */
+bool demo_passed(const struct demo *demo);
+
+/* One row for each candidate, one column for each slice of time. */
+void demo_print_picture(const struct demo *demo, FILE *file);
+
+/* The table of mandates, the picture and the verdict. */
+void demo_print_report(const struct demo *demo, FILE *file);
+
+/* The same as one JSON object. False if there is no memory for it or it cannot be written. */
+bool demo_print_json(const struct demo *demo, FILE *file);
+
+#endif
