@@ -29,9 +29,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The inode of the first pid namespace, fixed in the kernel's ABI (PROC_PID_INIT_INO). */
-#define FIRST_PID_NAMESPACE UINT64_C(0xEFFFFFFC)
-
 /* Reads a small file of /proc as a string; false with errno set if it cannot. */
 static bool read_small(const char *path, char *buffer, size_t size)
 {
@@ -165,8 +162,7 @@ enum process_fate process_look(const struct process_id *id, const struct process
     if (id->pid <= 0 || self->pid <= 0)
         return PROCESS_UNSEEN;
     if (strncmp(id->boot_id, self->boot_id, sizeof id->boot_id) != 0)
-        return id->pid_ns == FIRST_PID_NAMESPACE && self->pid_ns == FIRST_PID_NAMESPACE ? PROCESS_DEAD
-                                                                                        : PROCESS_UNSEEN;
+        return process_has_true_boot_id(id) && process_has_true_boot_id(self) ? PROCESS_DEAD : PROCESS_UNSEEN;
     if (id->pid_ns != self->pid_ns)
         return PROCESS_UNSEEN;
 

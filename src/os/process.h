@@ -12,6 +12,16 @@
 /* The calling process. ERR_IO if /proc is not mounted. */
 GAVEL_CHECKED enum gavel_status process_self(struct process_id *ret_id);
 
+/*
+ * Whether the boot id of this identity is the machine's own: it was read in
+ * the first pid namespace, whose inode is fixed in the kernel's ABI.
+ * Containers may be shown one of their own while the machine runs on.
+ */
+static inline bool process_has_true_boot_id(const struct process_id *id)
+{
+    return id->pid > 0 && id->pid_ns == UINT64_C(0xEFFFFFFC);
+}
+
 enum process_fate {
     PROCESS_ALIVE,
     PROCESS_DEAD,   /* proven: gone, a zombie, its pid is another process now, or it ran on an earlier boot */

@@ -22,13 +22,13 @@ struct store;
 
 /* What a driver can do; the candidate and `gavel check` read it. */
 struct store_capabilities {
-    const char *name;      /* "sqlite" */
-    const char *preset;    /* settings that fit: "local" */
+    const char *name;   /* "sqlite" */
+    const char *preset; /* settings that fit: "local" */
     enum store_clock clock;
-    bool is_shared;        /* between processes */
-    bool is_fixed;         /* the leader is assigned, not elected */
-    bool sees_processes;   /* records carry a process that others can watch */
-    bool has_push;         /* store_wait() is told instead of looking again and again */
+    bool is_shared;      /* between processes */
+    bool is_fixed;       /* the leader is assigned, not elected */
+    bool sees_processes; /* records carry a process that others can watch */
+    bool has_push;       /* store_wait() is told instead of looking again and again */
 };
 
 struct store_driver {
@@ -36,7 +36,8 @@ struct store_driver {
     const char *summary; /* one line for --help */
     struct store_capabilities capabilities;
     enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
-    void (*run)(struct store *store, const struct store_request *requests, struct store_reply *replies, size_t count);
+    void (*run)(struct store *store, const struct store_request *requests, struct store_reply *replies,
+                size_t count);
     /* Waits until the group's record may differ from `version`, or until_ns; NULL: look again and again. */
     void (*wait)(struct store *store, const char *group, uint64_t version, gavel_ns until);
     void (*close)(struct store *store);
@@ -54,7 +55,8 @@ struct store {
  * ERR_STORE_DAMAGED (not a database), ERR_STORE_TOO_NEW, ERR_STORE_FULL,
  * ERR_STORE_UNAVAILABLE.
  */
-GAVEL_CHECKED enum gavel_status store_open(const char *url, struct store **ret_store, struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status store_open(const char *url, struct store **ret_store,
+                                           struct gavel_error *error);
 
 /* Safe on NULL. */
 void store_close(struct store *store);
@@ -69,13 +71,15 @@ const struct store_capabilities *store_capabilities_of(const char *url);
  * them in one transaction. replies[i] is overwritten with the answer to
  * requests[i]; the caller frees it with store_reply_done().
  */
-void store_run(struct store *store, const struct store_request *requests, struct store_reply *replies, size_t count);
+void store_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
+               size_t count);
 
 /* One request. The caller frees the reply, also after a failure. */
 GAVEL_CHECKED enum gavel_status store_call(struct store *store, const struct store_request *request,
                                            struct store_reply *reply);
 
-/* Waits until the group's record may differ from `version` (0: none), or until that instant. May return early. */
+/* Waits until the group's record may differ from `version` (0: none), or until that instant. May return
+ * early. */
 void store_wait(struct store *store, const char *group, uint64_t version, gavel_ns until);
 
 /* The drivers of this build, ending with NULL. */

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What every driver needs: checking a request before it is begun, and filling in a reply. */
+#ifndef STORE_DRIVER_H
+#define STORE_DRIVER_H
+
+#include "base/request.h"
+#include "store/store.h"
+
+#define STORE_CANDIDATES_MAX 1024                  /* in one listing */
+#define STORE_GROUPS_MAX 65536                     /* likewise */
+#define STORE_DURATION_MAX_MS INT64_C(31622400000) /* 366 days: keeps all sums far from overflow */
+
+extern const struct store_driver store_sqlite;
+extern const struct store_driver store_memory;
+extern const struct store_driver store_static;
+
+/* A failure, with a message that names the thing, the reason and the next step. */
+void reply_fail(struct store_reply *reply, enum gavel_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/*
+ * True if the request must not be begun: a name or a duration that is not
+ * valid (ERR_INVALID), or give_up_at has passed (ERR_TIMEOUT). The reply then
+ * says so; otherwise it is untouched.
+ */
+bool request_refuse(const struct store_request *request, gavel_ns now, struct store_reply *reply);
+
+/* Whether it may change what is stored. */
+bool request_writes(const struct store_request *request);
+
+/* The place for one more row of a listing, zeroed; NULL (and the reply failed) when out of memory. */
+struct registration *reply_add_registration(struct store_reply *reply);
+struct group_row *reply_add_group(struct store_reply *reply);
+
+/* Copies a name into a field of a record; cut off if it does not fit. */
+void name_copy(char *to, size_t size, const char *from);
+
+#endif

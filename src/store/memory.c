@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The store `memory:name`: one shelf per name, shared by all that open this
+ * name in one process, gone when the last of them closes it. For tests and
+ * for trying things out. Waiting is told, not polled.
+ */
+#include "os/clock.h"
+#include "os/process.h"
+#include "store/driver.h"
+#include "store/shelf.h"
+
+#include "base/error.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A shelf by name, counted by the stores that are open on it. */
+struct room {
+    struct room *next;
+    char name[NAME_MAX_BYTES + 1];
+    size_t users;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* some record has a new version */
+    struct shelf shelf;
+};
+
+struct memory_store {
+    struct store store;
+    struct room *room;
+};
+
+/* The one list of rooms of this process, and the lock of the list and of the counts. */
+static pthread_mutex_t rooms_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct room *rooms;
+
+static struct room *room_new(const char *name)
+{
+    pthread_condattr_t attributes;
+    struct room *room = calloc(1, sizeof *room);
+
+    if (!room)
+        return NULL;
+    name_copy(room->name, sizeof room->name, name);
+    /* These cannot fail on Linux with these arguments. */
+    (void)pthread_mutex_init(&room->lock, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&room->changed, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    return room;
+}
+
+static struct room *room_enter(const char *name)
+{
+    struct room *room;
+
+    pthread_mutex_lock(&rooms_lock);
+    for (room = rooms; room && strcmp(room->name, name) != 0; room = room->next)
+        ;
+    if (!room) {
+        room = room_new(name);
+        if (room) {
+            room->next = rooms;
+            rooms = room;
+        }
+    }
+    if (room)
+        room->users++;
+    pthread_mutex_unlock(&rooms_lock);
+    return room;
+}
+
+static void room_leave(struct room *room)
+{
+    struct room **link = &rooms;
+
+    pthread_mutex_lock(&rooms_lock);
+    if (--room->users > 0) {
+        pthread_mutex_unlock(&rooms_lock);
+        return;
+    }
+    while (*link != room)
+        link = &(*link)->next;
+    *link = room->next;
+    pthread_mutex_unlock(&rooms_lock);
+    shelf_done(&room->shelf);
+    (void)pthread_cond_destroy(&room->changed); /* nobody is left to use them */
+    (void)pthread_mutex_destroy(&room->lock);
+    free(room);
+}
+
+static enum gavel_status memory_open(const char *rest, struct store **ret_store, struct gavel_error *error)
+{
+    struct memory_store *memory;
+    enum gavel_status status = name_check("name of a memory store", rest, error);
+
+    if (status)
+        return status;
+    memory = calloc(1, sizeof *memory);
+    if (memory)
+        memory->room = room_enter(rest);
+    if (!memory || !memory->room) {
+        free(memory);
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening memory:%s", rest);
+    }
+    *ret_store = &memory->store;
+    return GAVEL_OK;
+}
+
+static void memory_close(struct store *store)
+{
+    struct memory_store *memory = (struct memory_store *)store;
+
+    room_leave(memory->room);
+    free(memory);
+}
+
+static void list_groups(const struct shelf *shelf, const struct rules_now *now, struct store_reply *reply)
+{
+    for (size_t i = 0; i < shelf->count && reply->group_count < STORE_GROUPS_MAX; i++) {
+        const struct shelf_group *group = shelf->groups[i];
+        struct group_row *row;
+
+        if (!group->mandate.is_found)
+            continue;
+        row = reply_add_group(reply);
+        if (!row)
+            return;
+        name_copy(row->group, sizeof row->group, group->name);
+        row->record = group->mandate.record;
+        row->expired = mandate_expired(&group->mandate, now, &row->remaining_ms);
+    }
+}
+
+static void run_mandate(struct room *room, const struct store_request *request, const struct rules_now *now,
+                        struct store_reply *reply)
+{
+    static const struct mandate_row none;
+    struct shelf_group *group;
+    enum gavel_status status;
+
+    if (request->op == STORE_READ) {
+        group = shelf_find(&room->shelf, request->group);
+        rules_reply(group ? &group->mandate : &none, request, now, GAVEL_OK, reply);
+        return;
+    }
+    group = shelf_get(&room->shelf, request->group);
+    if (!group) {
+        reply_fail(reply, GAVEL_ERR_NO_MEMORY, "out of memory while writing a record");
+        return;
+    }
+    status = rules_apply(&group->mandate, request, now);
+    rules_reply(&group->mandate, request, now, status, reply);
+    if (!status)
+        pthread_cond_broadcast(&room->changed);
+}
+
+static void memory_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
+                       size_t count)
+{
+    static const struct process_id nobody; /* rows do not outlive the process, so boots never matter */
+    struct room *room = ((struct memory_store *)store)->room;
+
+    pthread_mutex_lock(&room->lock);
+    for (size_t i = 0; i < count; i++) {
+        const struct rules_now now = {.now = clock_now(), .wall_ms = clock_wall_ms(), .self = &nobody};
+
+        if (request_refuse(&requests[i], now.now, &replies[i]))
+            continue;
+        switch (requests[i].op) {
+        case STORE_READ:
+        case STORE_CLAIM:
+        case STORE_RENEW:
+        case STORE_RELEASE:
+        case STORE_ASK:
+            run_mandate(room, &requests[i], &now, &replies[i]);
+            break;
+        case STORE_HEARTBEAT:
+        case STORE_LEAVE:
+        case STORE_CANDIDATES:
+            shelf_registry(&room->shelf, &requests[i], now.now, now.wall_ms, &replies[i]);
+            break;
+        case STORE_GROUPS:
+            list_groups(&room->shelf, &now, &replies[i]);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&room->lock);
+}
+
+static uint64_t version_of(const struct room *room, const char *name)
+{
+    const struct shelf_group *group = shelf_find(&room->shelf, name);
+
+    return group ? group->mandate.record.version : 0;
+}
+
+static void memory_wait(struct store *store, const char *name, uint64_t version, gavel_ns until)
+{
+    struct room *room = ((struct memory_store *)store)->room;
+
+    pthread_mutex_lock(&room->lock);
+    while (version_of(room, name) == version) {
+        struct timespec limit;
+        gavel_ns left = until - clock_now();
+
+        if (left <= 0)
+            break;
+        /* Condition variables do not know CLOCK_BOOTTIME; an hour at a time also keeps NEVER from
+         * overflowing. */
+        (void)clock_gettime(CLOCK_MONOTONIC, &limit);
+        left = ns_min(left, 3600 * NS_PER_S) + limit.tv_nsec;
+        limit.tv_sec += (time_t)(left / NS_PER_S);
+        limit.tv_nsec = (long)(left % NS_PER_S);
+        (void)pthread_cond_timedwait(&room->changed, &room->lock,
+                                     &limit); /* the loop looks at what is true */
+    }
+    pthread_mutex_unlock(&room->lock);
+}
+
+const struct store_driver store_memory = {
+    .scheme = "memory",
+    .summary = "memory:NAME          one process, for tests",
+    .capabilities =
+        {
+            .name = "memory",
+            .preset = "local",
+            .clock = STORE_CLOCK_STEADY,
+            .has_push = true,
+        },
+    .open = memory_open,
+    .run = memory_run,
+    .wait = memory_wait,
+    .close = memory_close,
+};

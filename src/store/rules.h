@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a claim, a renewal, a release, a wish and a heartbeat do to what is
+ * stored. Drivers whose store cannot decide for itself fetch a row, apply a
+ * rule and put the row back, all in one transaction; so the promises of
+ * DESIGN §7 stand in one place. Pure: the time and the fate of processes are
+ * handed in.
+ */
+#ifndef STORE_RULES_H
+#define STORE_RULES_H
+
+#include "base/request.h"
+
+/* A record and when its lease began on the store's clock. */
+struct mandate_row {
+    bool is_found; /* false: there is no record; all else is zero */
+    struct record record;
+    gavel_ns applied_at; /* of the last claim or renewal */
+    char boot_id[37];    /* of the machine when applied_at was read; "" where the row cannot outlive a boot */
+};
+
+/* What is known at the time of the call. */
+struct rules_now {
+    gavel_ns now;
+    int64_t wall_ms;
+    const struct process_id *self; /* the process that asks */
+};
+
+/*
+ * Whether the lease of a row has run out. *ret_remaining is what is left of
+ * it, 0 if expired. The clock must have been read after the row.
+ */
+bool mandate_expired(const struct mandate_row *row, const struct rules_now *now, gavel_ms *ret_remaining);
+
+/*
+ * Each changes *row and returns OK, or leaves it and returns ERR_CONFLICT or
+ * ERR_NOT_HOLDER.
+ */
+GAVEL_CHECKED enum gavel_status rules_claim(struct mandate_row *row, const struct store_request *request,
+                                            const struct rules_now *now);
+GAVEL_CHECKED enum gavel_status rules_renew(struct mandate_row *row, const struct store_request *request,
+                                            const struct rules_now *now);
+GAVEL_CHECKED enum gavel_status rules_release(struct mandate_row *row, const struct store_request *request);
+GAVEL_CHECKED enum gavel_status rules_ask(struct mandate_row *row, const struct store_request *request);
+
+/* One of the four above, by the operation of the request. */
+GAVEL_CHECKED enum gavel_status rules_apply(struct mandate_row *row, const struct store_request *request,
+                                            const struct rules_now *now);
+
+/* Fills in what a reply says of a row after the call ended with `status`. */
+void rules_reply(const struct mandate_row *row, const struct store_request *request,
+                 const struct rules_now *now, enum gavel_status status, struct store_reply *reply);
+
+/* When a registration last beat on the store's clock. */
+struct registration_row {
+    struct registration registration;
+    gavel_ns beat_at;
+};
+
+/* How long a registration has been silent; the largest value if it beat on another boot. */
+gavel_ms registration_age(const struct registration_row *row, gavel_ns now);
+
+/*
+ * Whether a heartbeat may take the place of what stands under its id: it is
+ * the same instance, or the other has been silent too long, or is_dead. If
+ * not, the reply says ERR_ID_IN_USE.
+ */
+bool rules_heartbeat(const struct registration_row *row, const struct store_request *request, gavel_ns now,
+                     bool is_dead, struct store_reply *reply);
+
+#endif

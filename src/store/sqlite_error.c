@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* SQLite's errors are translated here and nowhere else. */
+#include "base/error.h"
+#include "store/driver.h"
+#include "store/sqlite.h"
+
+#include <errno.h>
+#include <string.h>
+
+static enum gavel_status status_of_errno(int system_errno, enum gavel_status otherwise)
+{
+    switch (system_errno) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+        return GAVEL_ERR_STORE_FULL;
+    case EMFILE:
+    case ENFILE:
+        return GAVEL_ERR_STORE_UNAVAILABLE;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return GAVEL_ERR_STORE_DENIED;
+    default:
+        return otherwise;
+    }
+}
+
+enum gavel_status sqlite_status(int code, int system_errno)
+{
+    if (code == SQLITE_READONLY_DBMOVED)
+        return GAVEL_ERR_STORE_DAMAGED;
+    switch (code & 0xff) {
+    case SQLITE_OK:
+        return GAVEL_OK;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_PROTOCOL: /* the locks of the log changed hands too often while we tried */
+        return GAVEL_ERR_TIMEOUT;
+    case SQLITE_FULL:
+        return GAVEL_ERR_STORE_FULL;
+    case SQLITE_READONLY:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return status_of_errno(system_errno, GAVEL_ERR_STORE_DENIED);
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+    case SQLITE_ERROR: /* our statements are constant: a table or column that they name is missing */
+    case SQLITE_SCHEMA:
+    case SQLITE_MISMATCH:
+    case SQLITE_CONSTRAINT:
+        return GAVEL_ERR_STORE_DAMAGED;
+    case SQLITE_NOMEM:
+        return GAVEL_ERR_NO_MEMORY;
+    case SQLITE_IOERR:
+        return status_of_errno(system_errno, GAVEL_ERR_IO);
+    default:
+        return GAVEL_ERR_IO;
+    }
+}
+
+const char *sqlite_next_step(enum gavel_status status)
+{
+    switch (status) {
+    case GAVEL_ERR_TIMEOUT:
+        return "another process holds its lock; try again";
+    case GAVEL_ERR_STORE_FULL:
+        return "free some space there";
+    case GAVEL_ERR_STORE_DENIED:
+        return "check who owns the file and its folder, and their permissions";
+    case GAVEL_ERR_STORE_DAMAGED:
+        return "restore it from a backup, or name another file";
+    case GAVEL_ERR_STORE_UNAVAILABLE:
+        return "close some files or raise the limit of open files";
+    case GAVEL_ERR_NO_MEMORY:
+        return "free some memory";
+    default:
+        return "look at the disk and the kernel's log";
+    }
+}
+
+enum gavel_status sqlite_error(const struct sqlite_store *sqlite, int code, const char *doing,
+                               struct gavel_error *error)
+{
+    int system_errno = sqlite->db ? sqlite3_system_errno(sqlite->db) : 0;
+    enum gavel_status status = sqlite_status(code, system_errno);
+
+    /* Not every code comes with an errno of its own; an old one would mislead. */
+    if ((code & 0xff) != SQLITE_CANTOPEN && (code & 0xff) != SQLITE_IOERR)
+        system_errno = 0;
+    return error_set(error, status, "%s in the store %s failed: %s%s%s; %s", doing, sqlite->shown,
+                     sqlite3_errstr(code), system_errno ? ": " : "",
+                     system_errno ? strerror(system_errno) : "", sqlite_next_step(status));
+}
+
+void sqlite_reply_fail(const struct sqlite_store *sqlite, int code, const struct store_request *request,
+                       struct store_reply *reply)
+{
+    struct gavel_error error;
+    enum gavel_status status = sqlite_error(sqlite, code, store_op_name(request->op), &error);
+
+    reply_fail(reply, status, "%s", error.message);
+}

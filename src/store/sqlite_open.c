@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Opening the database: whether it is ours, its format, its tables, its
+ * statements. Where the file lies is the business of sqlite_place.c.
+ */
+#include "base/error.h"
+#include "os/clock.h"
+#include "store/sqlite.h"
+
+#include <time.h>
+
+#define APPLICATION_ID 0x6761766c /* "gavl", in the header of the file */
+#define OPEN_TIMEOUT (5 * NS_PER_S)
+
+/*
+ * Pages of 1 KiB, because a batch of renewals dirties many pages and each
+ * goes to the log whole. Keys without a row id, so that a row is found in one
+ * tree and not in two.
+ */
+static const char schema[] =
+    "CREATE TABLE groups ("
+    " name TEXT NOT NULL PRIMARY KEY, format INTEGER NOT NULL, epoch INTEGER NOT NULL, version INTEGER NOT "
+    "NULL,"
+    " nonce_high INTEGER NOT NULL, nonce_low INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
+    " since_wall_ms INTEGER NOT NULL, renewed_wall_ms INTEGER NOT NULL, held INTEGER NOT NULL,"
+    " boot_id TEXT NOT NULL, pid INTEGER NOT NULL, pid_ns INTEGER NOT NULL, start_ticks INTEGER NOT NULL,"
+    " holder TEXT NOT NULL, address TEXT NOT NULL, successor TEXT NOT NULL, wish_epoch INTEGER NOT NULL,"
+    " wish_force INTEGER NOT NULL, wish_successor TEXT NOT NULL, applied_at INTEGER NOT NULL,"
+    " applied_boot_id TEXT NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE candidates ("
+    " group_name TEXT NOT NULL, id TEXT NOT NULL, format INTEGER NOT NULL, instance INTEGER NOT NULL,"
+    " beats INTEGER NOT NULL, beat_at INTEGER NOT NULL, since_wall_ms INTEGER NOT NULL,"
+    " last_wall_ms INTEGER NOT NULL, priority INTEGER NOT NULL, eligible INTEGER NOT NULL, address TEXT NOT "
+    "NULL,"
+    " boot_id TEXT NOT NULL, pid INTEGER NOT NULL, pid_ns INTEGER NOT NULL, start_ticks INTEGER NOT NULL,"
+    " PRIMARY KEY (group_name, id)) WITHOUT ROWID;";
+
+/* Sleeps a little more each time, so that many who wait do not all come back at once. */
+static int is_busy(void *user, int tries)
+{
+    const struct sqlite_store *sqlite = user;
+    struct timespec pause = {.tv_nsec = 100 * NS_PER_US + (tries % 5) * 100 * NS_PER_US};
+
+    if (clock_now() >= sqlite->give_up_at)
+        return 0;
+    (void)nanosleep(&pause, NULL); /* waking early does no harm */
+    return 1;
+}
+
+static int read_number(sqlite3 *db, const char *sql, int64_t *ret_number)
+{
+    sqlite3_stmt *statement;
+    int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+
+    if (code)
+        return code;
+    code = sqlite3_step(statement);
+    if (code == SQLITE_ROW)
+        *ret_number = sqlite3_column_int64(statement, 0);
+    (void)sqlite3_finalize(statement); /* repeats the code of the step */
+    return code == SQLITE_ROW ? SQLITE_OK : code == SQLITE_DONE ? SQLITE_CORRUPT : code;
+}
+
+/* Whose file it is. An empty one is anybody's. */
+static enum gavel_status check_owner(struct sqlite_store *sqlite, bool *ret_is_empty,
+                                     struct gavel_error *error)
+{
+    int64_t application = 0;
+    int64_t version = 0;
+    int64_t tables = 0;
+    int code = read_number(sqlite->db, "PRAGMA application_id", &application);
+
+    if (!code)
+        code = read_number(sqlite->db, "PRAGMA user_version", &version);
+    if (!code)
+        code = read_number(sqlite->db, "SELECT count(*) FROM sqlite_schema", &tables);
+    if (code)
+        return sqlite_error(sqlite, code, "opening", error);
+    *ret_is_empty = application == 0 && version == 0 && tables == 0;
+    if (*ret_is_empty)
+        return GAVEL_OK;
+    if (application != APPLICATION_ID)
+        return error_set(error, GAVEL_ERR_STORE_DAMAGED,
+                         "the file %s is a database of another program; name another file for the store",
+                         sqlite->shown);
+    if (version > SQLITE_SCHEMA_VERSION)
+        return error_set(
+            error, GAVEL_ERR_STORE_TOO_NEW,
+            "the store %s was written by a newer gavel (format %lld, this one knows %d); update this one",
+            sqlite->shown, (long long)version, SQLITE_SCHEMA_VERSION);
+    if (version < 1)
+        return error_set(error, GAVEL_ERR_STORE_DAMAGED, "the store %s has no format number; %s",
+                         sqlite->shown, sqlite_next_step(GAVEL_ERR_STORE_DAMAGED));
+    return GAVEL_OK;
+}
+
+/*
+ * Switching to WAL needs the file for itself for a moment, and SQLite answers
+ * busy without asking the busy handler where two wait for each other.
+ */
+static int use_wal(struct sqlite_store *sqlite)
+{
+    int code;
+
+    do {
+        code = sqlite3_exec(sqlite->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+    } while ((code & 0xff) == SQLITE_BUSY && is_busy(sqlite, 0));
+    return code;
+}
+
+/* Many processes may do so at once: the first one with the write lock creates the tables, the others see
+ * them. */
+static enum gavel_status create_schema(struct sqlite_store *sqlite, struct gavel_error *error)
+{
+    char *numbers;
+    bool is_empty;
+    enum gavel_status status;
+    int code = sqlite3_exec(sqlite->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+
+    if (code)
+        return sqlite_error(sqlite, code, "creating tables", error);
+    status = check_owner(sqlite, &is_empty, error);
+    if (!status && is_empty) {
+        numbers = sqlite3_mprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema,
+                                  APPLICATION_ID, SQLITE_SCHEMA_VERSION);
+        code = numbers ? sqlite3_exec(sqlite->db, numbers, NULL, NULL, NULL) : SQLITE_NOMEM;
+        sqlite3_free(numbers);
+        if (code)
+            status = sqlite_error(sqlite, code, "creating tables", error);
+    }
+    if (!status) {
+        code = sqlite3_exec(sqlite->db, "COMMIT", NULL, NULL, NULL);
+        if (code)
+            status = sqlite_error(sqlite, code, "creating tables", error);
+    }
+    if (status)
+        (void)sqlite3_exec(sqlite->db, "ROLLBACK", NULL, NULL, NULL); /* the first error is the one to tell */
+    return status;
+}
+
+static enum gavel_status prepare(struct sqlite_store *sqlite, struct gavel_error *error)
+{
+#define TEXT(name, text) [SQLITE_STATEMENT_##name] = (text),
+    static const char *const texts[] = {SQLITE_STATEMENT_MAP(TEXT)};
+#undef TEXT
+
+    for (int i = 0; i < SQLITE_STATEMENT_COUNT; i++) {
+        int code = sqlite3_prepare_v3(sqlite->db, texts[i], -1, SQLITE_PREPARE_PERSISTENT,
+                                      &sqlite->statements[i], NULL);
+
+        if (code)
+            return sqlite_error(sqlite, code, "opening", error);
+    }
+    return GAVEL_OK;
+}
+
+static enum gavel_status open_database(struct sqlite_store *sqlite, const char *path,
+                                       struct gavel_error *error)
+{
+    bool is_empty;
+    enum gavel_status status;
+    int64_t ignored;
+    int code = sqlite3_open_v2(
+        sqlite->files[SQLITE_FILE_MAIN].path, &sqlite->db,
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+
+    if (code)
+        return sqlite_error(sqlite, code, "opening", error);
+    sqlite->give_up_at = clock_now() + OPEN_TIMEOUT;
+    (void)sqlite3_busy_handler(sqlite->db, is_busy, sqlite);
+    /* SQLite falls back to reading when it may not write, which is of no use here. */
+    if (sqlite3_db_readonly(sqlite->db, "main") == 1)
+        return error_set(error, GAVEL_ERR_STORE_DENIED, "the store %s is not writable; %s", sqlite->shown,
+                         sqlite_next_step(GAVEL_ERR_STORE_DENIED));
+    status = check_owner(sqlite, &is_empty, error);
+    if (status)
+        return status;
+    if (is_empty)
+        (void)sqlite3_exec(sqlite->db, "PRAGMA page_size = 1024", NULL, NULL,
+                           NULL); /* void if another was faster */
+    code = use_wal(sqlite);
+    if (code)
+        return sqlite_error(sqlite, code, "opening", error);
+    status = is_empty ? create_schema(sqlite, error) : GAVEL_OK;
+    if (status)
+        return status;
+    code = sqlite3_exec(sqlite->db, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000", NULL,
+                        NULL, NULL);
+    if (!code)
+        code = read_number(sqlite->db, "SELECT count(*) FROM groups WHERE name = ''",
+                           &ignored); /* makes the log */
+    if (code)
+        return sqlite_error(sqlite, code, "opening", error);
+    return prepare(sqlite, error);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The drivers by the scheme of a URL, and the calls that go to them. */
+#include "store/store.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "os/clock.h"
+#include "store/driver.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define POLL_EVERY (2 * NS_PER_MS) /* of store_wait() on a driver that cannot wait */
+
+const struct store_driver *const store_drivers[] = {&store_sqlite, &store_memory, &store_static, NULL};
+
+/*
+ * The driver of a URL and what follows "scheme:". A URL without a scheme is a
+ * path, and so is one whose first slash comes before its first colon. NULL if
+ * there is no such driver.
+ */
+static const struct store_driver *find_driver(const char *url, const char **ret_rest)
+{
+    size_t length = strcspn(url, ":/");
+
+    if (url[length] != ':') {
+        *ret_rest = url;
+        return &store_sqlite;
+    }
+    for (size_t i = 0; store_drivers[i]; i++) {
+        if (strlen(store_drivers[i]->scheme) == length &&
+            strncmp(url, store_drivers[i]->scheme, length) == 0) {
+            *ret_rest = url + length + 1;
+            return store_drivers[i];
+        }
+    }
+    return NULL;
+}
+
+static enum gavel_status refuse_scheme(const char *url, struct gavel_error *error)
+{
+    char known[256] = "";
+
+    for (size_t i = 0; store_drivers[i]; i++) {
+        size_t used = strlen(known);
+
+        (void)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", store_drivers[i]->scheme);
+    }
+    return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
+                     "there is no store \"%.*s\" in this build; use one of: %s", (int)strcspn(url, ":"), url,
+                     known);
+}
+
+enum gavel_status store_open(const char *url, struct store **ret_store, struct gavel_error *error)
+{
+    const struct store_driver *driver;
+    const char *rest;
+    struct store *store;
+    enum gavel_status status;
+
+    if (!url || !*url)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "no store is given; name one, such as sqlite:/var/lib/gavel/gavel.db");
+    driver = find_driver(url, &rest);
+    if (!driver)
+        return refuse_scheme(url, error);
+    status = driver->open(rest, &store, error);
+    if (status)
+        return status;
+    store->driver = driver;
+    *ret_store = store;
+    return GAVEL_OK;
+}
+
+void store_close(struct store *store)
+{
+    if (store)
+        store->driver->close(store);
+}
+
+const struct store_capabilities *store_capabilities(const struct store *store)
+{
+    return &store->driver->capabilities;
+}
+
+const struct store_capabilities *store_capabilities_of(const char *url)
+{
+    const char *rest;
+    const struct store_driver *driver = url && *url ? find_driver(url, &rest) : NULL;
+
+    return driver ? &driver->capabilities : NULL;
+}
+
+void store_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
+               size_t count)
+{
+    if (count == 0)
+        return;
+    memset(replies, 0, count * sizeof *replies);
+    store->driver->run(store, requests, replies, count);
+}
+
+enum gavel_status store_call(struct store *store, const struct store_request *request,
+                             struct store_reply *reply)
+{
+    store_run(store, request, reply, 1);
+    return reply->status;
+}
+
+/* For drivers that cannot wait: look again and again. */
+static void poll_version(struct store *store, const char *group, uint64_t version, gavel_ns until)
+{
+    const struct timespec pause = {.tv_nsec = POLL_EVERY};
+    const struct store_request request = {.op = STORE_READ, .group = group, .give_up_at = until};
+
+    while (clock_now() < until) {
+        struct store_reply reply;
+        enum gavel_status status = store_call(store, &request, &reply);
+        bool differs = !status && reply.record.version != version;
+
+        store_reply_done(&reply);
+        if (differs)
+            return;
+        (void)nanosleep(&pause, NULL); /* waking early does no harm */
+    }
+}
+
+void store_wait(struct store *store, const char *group, uint64_t version, gavel_ns until)
+{
+    ASSERT(group != NULL);
+    if (store->driver->wait)
+        store->driver->wait(store, group, version, until);
+    else
+        poll_version(store, group, version, until);
+}
