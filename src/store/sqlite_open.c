@@ -155,8 +155,7 @@ static enum gavel_status prepare(struct sqlite_store *sqlite, struct gavel_error
     return GAVEL_OK;
 }
 
-static enum gavel_status open_database(struct sqlite_store *sqlite, const char *path,
-                                       struct gavel_error *error)
+enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel_error *error)
 {
     bool is_empty;
     enum gavel_status status;
