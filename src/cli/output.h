@@ -23,7 +23,7 @@ size_t text_columns(const char *text);
 /* A table whose columns are as wide as their widest cell. Cells are copied. */
 struct table {
     size_t columns;
-    size_t rows;
+    size_t used; /* cells */
     size_t capacity;
     struct table_cell {
         char *text;

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* gavel check: whether the settings add up, and what they guarantee. */
+#include "cli/cli.h"
+#include "cli/duration.h"
+#include "cli/json_out.h"
+#include "cli/output.h"
+#include "cli/setting_values.h"
+#include "store/store.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PICTURE_COLUMNS 70
+#define CANDIDATES_MAX 1024
+
+/* The instants of the picture, after the last renewal that succeeded was sent. */
+struct instant {
+    char letter;
+    gavel_ms at_ms;
+    const char *text;
+};
+
+#define INSTANTS 5
+
+static void instants_of(const struct gavel_settings *s, const struct gavel_bounds *bounds,
+                        struct instant ret_instants[static INSTANTS])
+{
+    const struct instant instants[INSTANTS] = {
+        {'A', 0, "the leader sends a renewal that succeeds"},
+        {'B', s->heartbeat_ms + s->heartbeat_jitter_ms + s->call_timeout_ms,
+         "by now the next renewal is answered, or has failed"},
+        {'C', bounds->stop_begins_ms, "without a renewal, the work is told to stop"},
+        {'D', bounds->stopped_by_ms, "the work has stopped (the deadline)"},
+        {'E', bounds->takeover_after_ms, "others may take over, counted from when they saw the renewal"},
+    };
+
+    memcpy(ret_instants, instants, sizeof(instants));
+}
+
+/* A bar to scale with a letter at each instant; letters that would fall on one another are put side by side.
+ */
+static void print_picture(const struct cli *cli, const struct gavel_settings *s,
+                          const struct gavel_bounds *bounds)
+{
+    struct instant instants[INSTANTS];
+    char bar[PICTURE_COLUMNS + INSTANTS + 1];
+    gavel_ms longest;
+    int last = -1;
+
+    instants_of(s, bounds, instants);
+    longest = instants[INSTANTS - 1].at_ms;
+    memset(bar, '-', sizeof(bar));
+    for (int i = 0; i < INSTANTS; i++) {
+        int column = longest > 0 ? (int)(instants[i].at_ms * (PICTURE_COLUMNS - 1) / longest) : 0;
+
+        last = column > last ? column : last + 1;
+        bar[last] = instants[i].letter;
+    }
+    bar[last + 1] = '\0';
+    printf("\n  %s%s%s\n\n", style_begin(cli, STYLE_CYAN), bar, style_end(cli, STYLE_CYAN));
+    for (int i = 0; i < INSTANTS; i++)
+        printf("  %c %8" PRId64 " ms  %s\n", instants[i].letter, instants[i].at_ms, instants[i].text);
+}
+
+static void heading(const struct cli *cli, const char *text)
+{
+    printf("%s%s%s\n", style_begin(cli, STYLE_BOLD), text, style_end(cli, STYLE_BOLD));
+}
+
+static void print_settings(const struct cli *cli)
+{
+    char value[128];
+
+    heading(cli, "Settings");
+    printf("  %-22s  %s\n", "preset", cli->config.preset);
+    for (size_t i = 0; i < settings_count; i++)
+        if (settings_table[i].groups & OPTIONS_SETTINGS && settings_table[i].kind != SETTING_TEXT)
+            printf("  %-22s  %s\n", settings_table[i].key,
+                   setting_text(&settings_table[i], &cli->config, value, sizeof(value)));
+}
+
+static gavel_ms drift_ms(const struct gavel_settings *s, const struct gavel_bounds *bounds)
+{
+    return s->lease_ms - s->stop_margin_ms - bounds->stopped_by_ms;
+}
+
+static gavel_ms needed_ms(const struct gavel_settings *s)
+{
+    return s->heartbeat_ms + s->heartbeat_jitter_ms + s->call_timeout_ms + s->stop_grace_ms;
+}
+
+static void print_budget(const struct cli *cli, const struct gavel_bounds *bounds)
+{
+    const struct gavel_settings *s = &cli->config.settings;
+
+    heading(cli, "\nBudget");
+    printf("  there is   lease %" PRId64 " - drift %" PRId64 " - stop margin %" PRId64 " = %" PRId64 " ms\n",
+           s->lease_ms, drift_ms(s, bounds), s->stop_margin_ms, bounds->stopped_by_ms);
+    printf("  needed     heartbeat %" PRId64 " + jitter %" PRId64 " + call time-out %" PRId64
+           " + stop grace %" PRId64 " = %" PRId64 " ms\n",
+           s->heartbeat_ms, s->heartbeat_jitter_ms, s->call_timeout_ms, s->stop_grace_ms, needed_ms(s));
+    printf("  left over  %" PRId64 " ms: %sthe times add up%s\n", bounds->renew_slack_ms,
+           style_begin(cli, STYLE_GREEN), style_end(cli, STYLE_GREEN));
+    print_picture(cli, s, bounds);
+}
+
+static void print_bound(const char *what, gavel_ms ms)
+{
+    char text[DURATION_TEXT_MAX];
+
+    printf("  %-52s  %s\n", what, duration_exact(ms, text));
+}
+
+static void print_bounds(const struct cli *cli, const struct gavel_bounds *bounds, int64_t candidates)
+{
+    char text[96];
+
+    snprintf(text, sizeof(text), "\nLongest time without a leader, with %" PRId64 " candidates", candidates);
+    heading(cli, text);
+    print_bound("after a resignation or a proven death", bounds->gap_resign_ms);
+    print_bound("after a freeze or a cut connection", bounds->gap_loss_ms);
+    print_bound("after an outage of the store", bounds->gap_outage_ms);
+    heading(cli, "\nLongest overlap of two leaders");
+    snprintf(text, sizeof(text), "while clock rates differ by at most %g %%",
+             cli->config.settings.drift_ppm / 1e4);
+    print_bound(text, bounds->overlap_ms);
+    print_bound("if they differ by 1 %, beyond what is assumed", bounds->overlap_at_1pct_ms);
+}
+
+static const char *clock_text(enum store_clock clock)
+{
+    switch (clock) {
+    case STORE_CLOCK_STEADY:
+        return "steady";
+    case STORE_CLOCK_STEPS:
+        return "may step";
+    default:
+        return "none";
+    }
+}
+
+static void print_store(const struct cli *cli, const struct store_capabilities *store)
+{
+    heading(cli, "\nStore");
+    printf("  %-22s  %s\n", "url", cli->config.store);
+    printf("  %-22s  %s\n", "driver", store->name);
+    printf("  %-22s  %s\n", "clock", clock_text(store->clock));
+    printf("  %-22s  %s\n", "shared by processes", store->is_shared ? "yes" : "no");
+    printf("  %-22s  %s\n", "proof of death", store->sees_processes ? "yes" : "no");
+    printf("  %-22s  %s\n", "tells of changes", store->has_push ? "yes" : "no, it is looked at");
+    printf("  %-22s  %s\n", "leader", store->is_fixed ? "assigned" : "elected");
+    if (!cli->config.enabled)
+        printf("\nElection is switched off: this candidate leads at once, whoever else does.\n");
+}
+
+static json_t *settings_json(const struct config *config)
+{
+    json_t *json = json_object();
+
+    for (size_t i = 0; i < settings_count; i++) {
+        const struct setting *setting = &settings_table[i];
+        const void *at = (const char *)config + setting->offset;
+        char text[64];
+
+        if (!(setting->groups & OPTIONS_SETTINGS))
+            continue;
+        if (setting->kind == SETTING_DURATION) {
+            snprintf(text, sizeof(text), "%s_ms", setting->key);
+            json_put_number(json, text, *(const gavel_ms *)at);
+        } else if (setting->kind == SETTING_INT) {
+            json_put_number(json, setting->key, *(const int *)at);
+        } else if (setting->kind == SETTING_REAL) {
+            json_put_real(json, setting->key, *(const double *)at);
+        } else if (setting->kind == SETTING_BOOL) {
+            json_put_bool(json, setting->key, *(const bool *)at);
+        } else {
+            json_put_text(json, setting->key, setting_text(setting, config, text, sizeof(text)));
+        }
+    }
+    return json;
+}
+
+static json_t *bounds_json(const struct gavel_settings *s, const struct gavel_bounds *bounds,
+                           int64_t candidates)
+{
+    json_t *json = json_object();
+
+    json_put_number(json, "candidates", candidates);
+    json_put_number(json, "available_ms", bounds->stopped_by_ms);
+    json_put_number(json, "needed_ms", needed_ms(s));
+    json_put_number(json, "renew_slack_ms", bounds->renew_slack_ms);
+    json_put_number(json, "stop_begins_ms", bounds->stop_begins_ms);
+    json_put_number(json, "stopped_by_ms", bounds->stopped_by_ms);
+    json_put_number(json, "takeover_after_ms", bounds->takeover_after_ms);
+    json_put_number(json, "gap_resign_ms", bounds->gap_resign_ms);
+    json_put_number(json, "gap_loss_ms", bounds->gap_loss_ms);
+    json_put_number(json, "gap_outage_ms", bounds->gap_outage_ms);
+    json_put_number(json, "overlap_ms", bounds->overlap_ms);
+    json_put_number(json, "overlap_at_1pct_ms", bounds->overlap_at_1pct_ms);
+    return json;
+}
+
+static json_t *store_json(const char *url, const struct store_capabilities *store)
+{
+    json_t *json = json_object();
+
+    json_put_text(json, "url", url);
+    json_put_text(json, "driver", store->name);
+    json_put_text(json, "clock", clock_text(store->clock));
+    json_put_bool(json, "is_shared", store->is_shared);
+    json_put_bool(json, "is_fixed", store->is_fixed);
+    json_put_bool(json, "sees_processes", store->sees_processes);
+    json_put_bool(json, "has_push", store->has_push);
+    return json;
+}
+
+int command_check(const struct cli *cli, int argc, char **argv)
+{
+    const struct store_capabilities *store = store_capabilities_of(cli->config.store);
+    int64_t candidates = cli_flag_number(cli, "candidates", 3);
+    const struct gavel_settings *s = &cli->config.settings;
+    struct gavel_error error = {0};
+    struct gavel_bounds bounds;
+
+    (void)argc;
+    (void)argv;
+    if (!store)
+        return cli_fail(cli, GAVEL_ERR_STORE_UNSUPPORTED,
+                        "there is no driver for the store %s; `gavel help` lists those of this build",
+                        cli->config.store);
+    if (candidates < 1 || candidates > CANDIDATES_MAX)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--candidates: a group has from 1 to %d candidates",
+                        CANDIDATES_MAX);
+    if (gavel_settings_check(s, &error))
+        return cli_fail(cli, error.status, "%s", error.message);
+    gavel_settings_bounds(s, (size_t)candidates, &bounds);
+    if (cli->config.json) {
+        json_t *json = json_object();
+
+        json_put(json, "settings", settings_json(&cli->config));
+        json_put(json, "bounds", bounds_json(s, &bounds, candidates));
+        json_put(json, "store", store_json(cli->config.store, store));
+        json_put_bool(json, "enabled", cli->config.enabled);
+        json_print_line(json);
+    } else {
+        print_settings(cli);
+        print_budget(cli, &bounds);
+        print_bounds(cli, &bounds, candidates);
+        print_store(cli, store);
+    }
+    return cli_finish(cli, CLI_EXIT_OK);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * gavel elect: takes part in a group and says what happens.
+ *
+ *     library's thread ── on_event ──► line queue ──► main thread ──► stdout
+ *                                                         ▲
+ *                                     SIGTERM, SIGINT ────┘ signalfd
+ *
+ * The signals are blocked before the library starts its threads, so they only
+ * ever reach the main thread, in whatever state the candidate is. The first
+ * one leaves in order; from then on a second one ends the process at once.
+ */
+#include "cli/cli.h"
+#include "cli/event_json.h"
+#include "cli/json_out.h"
+#include "cli/line_queue.h"
+#include "os/clock.h"
+
+#include <gavel/gavel.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* After leaving: how long a slow reader of stdout may take for what is left. */
+#define DRAIN_MS 1000
+
+struct elect {
+    const struct cli *cli;
+    struct line_queue queue;
+    unsigned events;         /* bit set of those to print */
+    size_t offset;           /* of the line that is being written */
+    atomic_bool has_ended;   /* the candidate has stopped, asked or not */
+    enum gavel_status ended; /* why; written before has_ended */
+    int write_error;         /* errno of stdout; 0 as long as it works */
+};
+
+static void on_event(struct gavel_candidate *candidate, const struct gavel_event *event, void *user)
+{
+    struct elect *elect = user;
+
+    (void)candidate;
+    if (elect->events & 1U << event->kind)
+        line_queue_put(&elect->queue, json_line(event_json(event, clock_now(), clock_wall_ms())));
+    if (event->kind == GAVEL_EVENT_STOPPED) {
+        elect->ended = event->status;
+        atomic_store(&elect->has_ended, true);
+        line_queue_wake(&elect->queue);
+    }
+}
+
+/*
+ * Writes once, after poll() has said that there is room: a pipe then takes a
+ * page without blocking, and a line is shorter than that.
+ */
+static void write_some(struct elect *elect)
+{
+    const char *line = line_queue_peek(&elect->queue);
+    size_t length;
+    ssize_t written;
+
+    if (!line)
+        return;
+    length = strlen(line);
+    written = write(STDOUT_FILENO, line + elect->offset, length - elect->offset);
+    if (written < 0) {
+        if (errno != EAGAIN && errno != EINTR)
+            elect->write_error = errno;
+        return;
+    }
+    elect->offset += (size_t)written;
+    if (elect->offset < length)
+        return;
+    elect->offset = 0;
+    line_queue_drop(&elect->queue);
+}
+
+/* Serves the queue until a signal, the end of the candidate or of stdout. Returns the signal, or 0. */
+static int serve(struct elect *elect, int signal_fd)
+{
+    while (!elect->write_error) {
+        bool has_lines = line_queue_peek(&elect->queue) != NULL;
+        struct pollfd fds[] = {
+            {.fd = signal_fd, .events = POLLIN},
+            {.fd = elect->queue.fd, .events = POLLIN},
+            {.fd = STDOUT_FILENO, .events = has_lines ? POLLOUT : 0},
+        };
+        struct signalfd_siginfo info;
+        uint64_t woken;
+
+        if (!has_lines && atomic_load(&elect->has_ended))
+            return 0;
+        if (poll(fds, 3, -1) < 0 && errno != EINTR)
+            return 0;
+        if (fds[0].revents && read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+            return (int)info.ssi_signo;
+        if (fds[1].revents && read(elect->queue.fd, &woken, sizeof(woken)) < 0 && errno != EAGAIN)
+            return 0;
+        if (fds[2].revents & POLLOUT)
+            write_some(elect);
+        else if (fds[2].revents & (POLLERR | POLLNVAL))
+            elect->write_error = EPIPE;
+    }
+    return 0;
+}
+
+static void drain(struct elect *elect)
+{
+    gavel_ns until = clock_now() + ns_from_ms(DRAIN_MS);
+
+    while (!elect->write_error && line_queue_peek(&elect->queue)) {
+        struct pollfd fd = {.fd = STDOUT_FILENO, .events = POLLOUT};
+        gavel_ns now = clock_now();
+
+        if (now >= until)
+            return;
+        if (poll(&fd, 1, (int)ms_from_ns(until - now) + 1) == 1)
+            write_some(elect);
+    }
+}
+
+static void end_at_once(int number) { _exit(128 + number); }
+
+static const int leaving_signals[] = {SIGTERM, SIGINT, SIGHUP};
+
+#define LEAVING_SIGNALS (sizeof(leaving_signals) / sizeof(leaving_signals[0]))
+
+/* Those that make it leave; one that whoever started us had ignored (nohup, a job in the background) stays
+ * so. */
+static void choose_signals(sigset_t *ret_signals)
+{
+    sigemptyset(ret_signals);
+    for (size_t i = 0; i < LEAVING_SIGNALS; i++) {
+        struct sigaction action;
+
+        if (!sigaction(leaving_signals[i], NULL, &action) && action.sa_handler != SIG_IGN)
+            sigaddset(ret_signals, leaving_signals[i]);
+    }
+}
+
+/* From now on a further signal does not wait for anything. */
+static void let_signals_through(const sigset_t *signals)
+{
+    const struct sigaction action = {.sa_handler = end_at_once};
+
+    for (size_t i = 0; i < LEAVING_SIGNALS; i++)
+        if (sigismember(signals, leaving_signals[i]))
+            sigaction(leaving_signals[i], &action, NULL);
+    pthread_sigmask(SIG_UNBLOCK, signals, NULL);
+}
+
+static enum gavel_status join(struct elect *elect, struct gavel *gavel, struct gavel_error *error)
+{
+    const struct config *config = &elect->cli->config;
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_candidate *candidate;
+
+    options.group = config->group;
+    options.candidate = config->candidate;
+    options.settings = &config->settings;
+    options.priority = config->priority;
+    options.eligible = config->eligible;
+    options.enabled = config->enabled;
+    options.overrun = GAVEL_OVERRUN_REPORT; /* there is no work here that could overrun */
+    options.subscriber.on_event = on_event;
+    options.subscriber.user = elect;
+    return gavel_join(gavel, &options, &candidate, error);
+}
+
+/* Why it ended, for people, and the exit code. */
+static int conclude(const struct elect *elect, int signal_number)
+{
+    const struct cli *cli = elect->cli;
+
+    if (elect->write_error)
+        return cli_fail(cli, GAVEL_ERR_IO, "cannot write to stdout: %s; left the group",
+                        strerror(elect->write_error));
+    if (signal_number) {
+        log_line(&cli->log, clock_wall_ms(), LOG_INFO, "left the group", LOG_STR("group", cli->config.group),
+                 LOG_STR("signal", sigabbrev_np(signal_number)), LOG_END);
+        return CLI_EXIT_OK;
+    }
+    if (elect->ended == GAVEL_ERR_ID_IN_USE)
+        return cli_fail(
+            cli, elect->ended,
+            "another live candidate uses the id \"%s\" in the group \"%s\"; choose another with --id, or "
+            "stop the other one",
+            cli->config.candidate ? cli->config.candidate : "", cli->config.group);
+    if (elect->ended)
+        return cli_fail(cli, elect->ended, "the candidate has stopped: %s", gavel_status_text(elect->ended));
+    return CLI_EXIT_OK;
+}
+
+static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd)
+{
+    const struct cli *cli = elect->cli;
+    const struct gavel_options options = {
+        .store = cli->config.store, .threaded = true, .doorbell = cli->config.doorbell};
+    struct gavel_error error = {0};
+    struct gavel *gavel = NULL;
+    int signal_number;
+
+    if (gavel_open(&options, &gavel, &error))
+        return cli_fail(cli, error.status, "%s", error.message);
+    if (join(elect, gavel, &error)) {
+        (void)gavel_close(gavel); /* nothing was joined */
+        return cli_fail(cli, error.status, "%s", error.message);
+    }
+    log_line(&cli->log, clock_wall_ms(), LOG_INFO, "takes part", LOG_STR("group", cli->config.group),
+             LOG_STR("store", cli->config.store), LOG_STR("preset", cli->config.preset), LOG_END);
+    signal_number = serve(elect, signal_fd);
+    let_signals_through(signals);
+    line_queue_close(&elect->queue);
+    (void)gavel_close(gavel); /* not from a callback, so it does not fail */
+    drain(elect);
+    return conclude(elect, signal_number);
+}
+
+int command_elect(const struct cli *cli, int argc, char **argv)
+{
+    const char *names = cli_flag_text(cli, "events");
+    struct elect *elect = NULL;
+    struct gavel_error error = {0};
+    int signal_fd = -1, code;
+    sigset_t signals;
+
+    (void)argc;
+    (void)argv;
+    elect = calloc(1, sizeof(*elect));
+    if (!elect)
+        return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
+    elect->cli = cli;
+    elect->events = ~0U;
+    if (names && event_set_parse(names, &elect->events, &error)) {
+        free(elect);
+        return cli_fail(cli, error.status, "--events: %s", error.message);
+    }
+    choose_signals(&signals);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signal_fd < 0 || !line_queue_init(&elect->queue)) {
+        code = cli_fail(cli, GAVEL_ERR_IO, "cannot get a descriptor: %s; raise the limit (ulimit -n)",
+                        strerror(errno));
+    } else {
+        code = take_part(elect, &signals, signal_fd);
+        line_queue_done(&elect->queue);
+    }
+    if (signal_fd >= 0)
+        close(signal_fd);
+    free(elect);
+    return code;
+}

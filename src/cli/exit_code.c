@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/exit_code.h"
+
+#include <stddef.h>
+
+enum cli_exit exit_code_of(enum gavel_status status)
+{
+    switch (status) {
+    case GAVEL_OK:
+        return CLI_EXIT_OK;
+    case GAVEL_ERR_INVALID:
+        return CLI_EXIT_USAGE;
+    case GAVEL_ERR_NO_LEADER:
+        return CLI_EXIT_NO_LEADER;
+    case GAVEL_ERR_STORE_UNAVAILABLE:
+    case GAVEL_ERR_STORE_DENIED:
+    case GAVEL_ERR_STORE_FULL:
+    case GAVEL_ERR_STORE_DAMAGED:
+    case GAVEL_ERR_STORE_TOO_NEW:
+    case GAVEL_ERR_STORE_UNSUPPORTED:
+        return CLI_EXIT_STORE;
+    case GAVEL_ERR_ID_IN_USE:
+        return CLI_EXIT_ID_IN_USE;
+    case GAVEL_ERR_TIMEOUT:
+        return CLI_EXIT_TIMEOUT;
+    case GAVEL_ERR_BUDGET:
+        return CLI_EXIT_BUDGET;
+    default:
+        return CLI_EXIT_FAILURE;
+    }
+}
+
+const char *exit_code_text(int code)
+{
+    switch (code) {
+#define CLI_EXIT_CASE(name, number, text)                                                                    \
+    case number:                                                                                             \
+        return text;
+        CLI_EXIT_MAP(CLI_EXIT_CASE)
+#undef CLI_EXIT_CASE
+    default:
+        return NULL;
+    }
+}

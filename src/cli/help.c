@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/help.h"
+
+#include "base/error.h"
+#include "cli/args.h"
+#include "cli/output.h"
+#include "cli/settings_table.h"
+#include "store/store.h"
+
+#include <gavel/gavel.h>
+
+#include <string.h>
+
+#define NAME_COLUMNS 30
+
+static void heading(const struct cli *cli, FILE *file, const char *text)
+{
+    fprintf(file, "\n%s%s%s\n", style_begin(cli, STYLE_BOLD), text, style_end(cli, STYLE_BOLD));
+}
+
+/* One option; a name that is too long for its column gets a line of its own. */
+static void option_line(FILE *file, char letter, const char *name, bool is_negatable, const char *argument,
+                        const char *help)
+{
+    char text[96];
+    int length = 0;
+
+    if (letter)
+        length = snprintf(text, sizeof(text), "-%c, ", letter);
+    else
+        length = snprintf(text, sizeof(text), "    ");
+    snprintf(text + length, sizeof(text) - (size_t)length, "--%s%s%s%s", is_negatable ? "[no-]" : "", name,
+             argument ? " " : "", argument ? argument : "");
+    if (strlen(text) > NAME_COLUMNS)
+        fprintf(file, "  %s\n  %*s  %s\n", text, NAME_COLUMNS, "", help);
+    else
+        fprintf(file, "  %-*s  %s\n", NAME_COLUMNS, text, help);
+}
+
+/* The options of the table that belong to `groups` and not to `without`. */
+static void options_of(FILE *file, unsigned groups, unsigned without)
+{
+    for (size_t i = 0; i < settings_count; i++) {
+        const struct setting *setting = &settings_table[i];
+
+        if (setting->groups & groups && !(setting->groups & without))
+            option_line(file, setting->letter, setting->flag, setting->kind == SETTING_BOOL,
+                        setting->argument, setting->help);
+    }
+}
+
+static void exit_codes(const struct cli *cli, FILE *file)
+{
+    heading(cli, file, "Exit codes");
+#define CLI_EXIT_LINE(name, code, text) fprintf(file, "  %d  %s\n", code, text);
+    CLI_EXIT_MAP(CLI_EXIT_LINE)
+#undef CLI_EXIT_LINE
+}
+
+static void stores(const struct cli *cli, FILE *file)
+{
+    heading(cli, file, "Stores");
+    for (const struct store_driver *const *driver = store_drivers; *driver; driver++) {
+        char scheme[32];
+
+        snprintf(scheme, sizeof(scheme), "%s:", (*driver)->scheme);
+        fprintf(file, "  %-12s  %s\n", scheme, (*driver)->summary);
+    }
+}
+
+static void common_options(const struct cli *cli, FILE *file)
+{
+    heading(cli, file, "Options of every command");
+    options_of(file, OPTIONS_COMMON, 0);
+    option_line(file, 'h', "help", false, NULL, "say how it is used");
+}
+
+void help_program(const struct cli *cli, FILE *file)
+{
+    fprintf(
+        file,
+        "Usage: gavel COMMAND [options]\n\n"
+        "Makes exactly one of many processes the leader, notices when it dies, and passes the gavel on.\n");
+    heading(cli, file, "Commands");
+    for (const struct command *command = commands; command->name; command++)
+        fprintf(file, "  %-12s  %s\n", command->name, command->summary);
+    common_options(cli, file);
+    option_line(file, 'V', "version", false, NULL, "print the version");
+    stores(cli, file);
+    exit_codes(cli, file);
+    fprintf(file,
+            "\nFlags beat the environment (GAVEL_STORE for --store, and so on), which beats the file of\n"
+            "--config, which beats the preset. `gavel COMMAND --help` and gavel(1) say more.\n");
+}
+
+void help_command(const struct cli *cli, const struct command *command, FILE *file)
+{
+    fprintf(file, "Usage: gavel %s [options]%s%s\n\n%s\n", command->name, *command->arguments ? " " : "",
+            command->arguments, command->help);
+    if (command->flags && command->flags[0].name) {
+        heading(cli, file, "Options of this command");
+        for (const struct flag *flag = command->flags; flag->name; flag++)
+            option_line(file, 0, flag->name, false, flag->argument, flag->help);
+    }
+    if (command->options & (OPTIONS_STORE | OPTIONS_CANDIDATE)) {
+        heading(cli, file,
+                command->options & OPTIONS_CANDIDATE ? "Who takes part, and where" : "What to look at");
+        options_of(file, command->options & (OPTIONS_STORE | OPTIONS_CANDIDATE), 0);
+    }
+    if (command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS)) {
+        heading(cli, file, "Settings");
+        options_of(file, command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS), 0);
+        fprintf(file, "  A DURATION is written 500ms, 2s, 1m30s or 1h; a plain number is milliseconds.\n");
+    }
+    common_options(cli, file);
+    exit_codes(cli, file);
+}
+
+int command_help(const struct cli *cli, int argc, char **argv)
+{
+    struct gavel_error error = {0};
+    const struct command *command;
+
+    if (argc == 0) {
+        help_program(cli, stdout);
+        return cli_finish(cli, CLI_EXIT_OK);
+    }
+    command = command_find(argv[0]);
+    if (!command) {
+        enum gavel_status status = command_unknown(argv[0], &error);
+
+        return cli_fail(cli, status, "%s", error.message);
+    }
+    help_command(cli, command, stdout);
+    return cli_finish(cli, CLI_EXIT_OK);
+}
+
+int command_version(const struct cli *cli, int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    if (cli->config.json)
+        printf("{\"version\":\"%s\"}\n", gavel_version());
+    else
+        printf("gavel %s\n", gavel_version());
+    return cli_finish(cli, CLI_EXIT_OK);
+}

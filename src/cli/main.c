@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The table of subcommands, and the way from the command line to one of them. */
+#include "cli/args.h"
+#include "cli/cli.h"
+#include "cli/help.h"
+#include "cli/setting_values.h"
+#include "cli/yaml_file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct flag elect_flags[] = {
+    {"events", FLAG_TEXT, "NAMES", "print only these, separated by commas (default: all)"},
+    {0},
+};
+
+static const struct flag leader_flags[] = {
+    {"wait", FLAG_DURATION, "DURATION", "wait so long for a leader if there is none"},
+    {0},
+};
+
+static const struct flag status_flags[] = {
+    {"all", FLAG_SWITCH, NULL, "list all groups of the store"},
+    {0},
+};
+
+static const struct flag watch_flags[] = {
+    {"count", FLAG_NUMBER, "NUMBER", "end after so many lines"},
+    {"timeout", FLAG_DURATION, "DURATION", "end after so long; exit code 6 if --count was not reached"},
+    {0},
+};
+
+static const struct flag resign_flags[] = {
+    {"to", FLAG_TEXT, "NAME", "the candidate that should lead next"},
+    {"force", FLAG_SWITCH, NULL, "also within the minimum mandate"},
+    {"timeout", FLAG_DURATION, "DURATION", "how long to wait for the hand-over (default: 10s)"},
+    {0},
+};
+
+static const struct flag check_flags[] = {
+    {"candidates", FLAG_NUMBER, "NUMBER", "how many candidates the group has (default: 3)"},
+    {0},
+};
+
+const struct command commands[] = {
+    {"elect", "", 0, "take part in an election; one JSON line per event",
+     "Takes part in the election of a group until SIGTERM or SIGINT, and prints one line of JSON for\n"
+     "each event. Then it gives up what it leads, leaves the group and ends with exit code 0; a second\n"
+     "signal ends it at once.",
+     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, elect_flags, command_elect},
+    {"leader", "", 0, "print who leads",
+     "Prints the id of the leader of a group. Exit code 3 if there is none.", OPTIONS_STORE, leader_flags,
+     command_leader},
+    {"status", "", 0, "show the state of a group, or of all groups",
+     "Shows the mandate of a group: who holds it, with which epoch, since when and for how long.",
+     OPTIONS_STORE | OPTIONS_LISTING, status_flags, command_status},
+    {"candidates", "", 0, "list the active candidates of a group",
+     "Lists who takes part in a group and was heard of within the candidate time-out.",
+     OPTIONS_STORE | OPTIONS_LISTING, NULL, command_candidates},
+    {"watch", "", 0, "print each change of leader as it happens",
+     "Prints who leads a group now, and then a line for each change.", OPTIONS_STORE, watch_flags,
+     command_watch},
+    {"resign", "", 0, "ask the leader to hand over",
+     "Asks the present leader of a group to hand the gavel over, waits until it has, and says who leads\n"
+     "then. A leader hands over only after its minimum mandate, unless --force is given.",
+     OPTIONS_STORE, resign_flags, command_resign},
+    {"check", "", 0, "say whether the settings add up, and what they guarantee",
+     "Prints the timing budget of the settings, the longest time without a leader and the longest\n"
+     "overlap of two. Nothing is started and the store is not touched. Exit code 7 if the times do not\n"
+     "add up.",
+     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, check_flags, command_check},
+#ifdef CLI_HAS_DEMO
+    {"demo", "", 0, "watch three candidates through hand-over, SIGKILL and SIGSTOP",
+     "Runs three candidates as real processes on a SQLite store, hands over, kills and freezes leaders,\n"
+     "prints who led when, and says whether two ever led at once. Fails if they did.",
+     0, demo_flags, command_demo},
+#endif
+#ifdef CLI_HAS_BENCH
+    {"bench", "", 0, "measure how fast gavel is on this machine",
+     "Measures the calls of the library, the store, hand-over and fail-over between real processes.", 0,
+     bench_flags, command_bench},
+#endif
+    {"help", "[COMMAND]", 1, "say how a command is used",
+     "Says how the program or one of its commands is used.", 0, NULL, command_help},
+    {"version", "", 0, "print the version", "Prints the version.", 0, NULL, command_version},
+    {0},
+};
+
+/* NO_COLOR is not more than a default: whoever asks for colours by a flag gets them. */
+static bool wants_color(const struct config *config)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    if (config->color != COLOR_AUTO)
+        return config->color == COLOR_ALWAYS;
+    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+}
+
+/* Puts flags, environment and file together into cli->config. */
+static enum gavel_status configure(struct cli *cli, struct setting_values *values, struct gavel_error *error)
+{
+    unsigned groups = (cli->command ? cli->command->options : 0) | OPTIONS_COMMON;
+    enum gavel_status status = GAVEL_OK;
+    const char *file;
+
+    setting_values_from_environment(values, groups);
+    file = setting_values_text(values, "config");
+    if (file)
+        status = yaml_file_load(file, values, error);
+    if (!status)
+        status = setting_values_resolve(values, groups, &cli->config, error);
+    if (status)
+        return status;
+    cli->color = wants_color(&cli->config);
+    cli->log =
+        (struct log){.fd = STDERR_FILENO, .level = cli->config.log_level, .format = cli->config.log_format};
+    return GAVEL_OK;
+}
+
+static int run(struct cli *cli, const struct args *args, struct setting_values *values)
+{
+    struct gavel_error error = {0};
+
+    cli->config.json = setting_values_text(values, "json") != NULL; /* so that a failure below is JSON, too */
+    if (args->wants_help) {
+        cli->color = wants_color(&cli->config);
+        if (cli->command)
+            help_command(cli, cli->command, stdout);
+        else
+            help_program(cli, stdout);
+        return cli_finish(cli, CLI_EXIT_OK);
+    }
+    if (args->wants_version)
+        return command_version(cli, 0, NULL);
+    if (!cli->command) {
+        help_program(cli, stderr);
+        return CLI_EXIT_USAGE;
+    }
+    if (configure(cli, values, &error)) {
+        int code = cli_fail(cli, error.status, "%s", error.message);
+
+        return code == CLI_EXIT_FAILURE && error.status == GAVEL_ERR_IO ? CLI_EXIT_USAGE : code;
+    }
+    return cli->command->run(cli, args->count, args->items);
+}
+
+/*
+ * A program that was started with stdin, stdout or stderr closed would get
+ * their numbers for its sockets and files, and print into them. /dev/null for
+ * reading takes their places, so that printing fails as it should.
+ */
+static void fill_standard_descriptors(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+int main(int argc, char **argv)
+{
+    struct cli cli = {.program = argc > 0 ? argv[0] : "gavel"};
+    struct setting_values values = {0};
+    struct gavel_error error = {0};
+    enum gavel_status status;
+    struct args args;
+    int code;
+
+    fill_standard_descriptors();
+    (void)signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(2), not our death */
+    status = args_parse(argc, argv, &values, &args, &error);
+    cli.command = args.command;
+    if (status) {
+        cli.config.json = setting_values_text(&values, "json") != NULL;
+        code = cli_fail(&cli, status, "%s", error.message);
+    } else {
+        memcpy(cli.flag_texts, args.flag_texts, sizeof(cli.flag_texts));
+        code = run(&cli, &args, &values);
+    }
+    setting_values_done(&values);
+    return code;
+}

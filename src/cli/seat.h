@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The seat of a group's leader as an onlooker sees it: who sits there, and
+ * whether that still counts. A record alone does not say: its lease may have
+ * run out, or its process may be provably dead.
+ */
+#ifndef CLI_SEAT_H
+#define CLI_SEAT_H
+
+#include "cli/cli.h"
+#include "os/process.h"
+#include "store/store.h"
+
+#include <jansson.h>
+
+enum seat_state {
+    SEAT_EMPTY,    /* nobody has ever led */
+    SEAT_RELEASED, /* the last leader gave up */
+    SEAT_HELD,     /* somebody leads */
+    SEAT_EXPIRED,  /* the lease has run out, nobody has taken over */
+    SEAT_DEAD,     /* the process of the holder is dead, nobody has taken over */
+};
+
+struct seat {
+    enum seat_state state;
+    gavel_ms remaining_ms; /* of the lease; -1 if the store has no clock */
+    struct record record;  /* zeroed for SEAT_EMPTY */
+};
+
+/* An open store and who we are, to judge the processes of others. */
+struct onlooker {
+    struct store *store;
+    struct process_id self;
+};
+
+/* Opens the store of the configuration. On failure *error says what to do, and there is nothing to close. */
+GAVEL_CHECKED enum gavel_status onlooker_open(const struct cli *cli, struct onlooker *ret_onlooker,
+                                              struct gavel_error *error);
+
+/* Safe on a zeroed struct. */
+void onlooker_close(struct onlooker *onlooker);
+
+/* One call to the store with the CLI's patience. The caller frees the reply, also after a failure. */
+GAVEL_CHECKED enum gavel_status onlooker_call(const struct onlooker *onlooker, struct store_request *request,
+                                              struct store_reply *ret_reply, struct gavel_error *error);
+
+GAVEL_CHECKED enum gavel_status seat_read(const struct onlooker *onlooker, const char *group,
+                                          struct seat *ret_seat, struct gavel_error *error);
+
+/* What a record in a listing amounts to. */
+enum seat_state seat_judge(const struct onlooker *onlooker, const struct record *record, bool found,
+                           bool expired);
+
+/* "empty", "released", "held", "expired", "dead". */
+const char *seat_state_name(enum seat_state state);
+
+/* A sentence about a seat that is not held, for error messages. */
+const char *seat_state_text(enum seat_state state);
+
+/* {group, state, leader_id, leader_address, epoch, since, …}; leader_id is null where nobody leads. */
+json_t *seat_json(const char *group, const struct seat *seat);
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/setting_values.h"
+
+#include "base/error.h"
+#include "base/record.h"
+#include "store/store.h"
+
+#include <gavel/gavel.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void setting_values_done(struct setting_values *values)
+{
+    for (size_t i = 0; i < SETTINGS_MAX; i++)
+        free(values->file_texts[i]);
+    *values = (struct setting_values){0};
+}
+
+void setting_values_note(struct setting_values *values, const struct setting *setting,
+                         enum value_source source, const char *text, int line)
+{
+    struct setting_value *value = &values->items[setting - settings_table];
+
+    if (value->source != SOURCE_NONE && value->source < source)
+        return;
+    *value = (struct setting_value){.source = source, .text = text, .line = line};
+}
+
+void setting_values_from_environment(struct setting_values *values, unsigned groups)
+{
+    for (size_t i = 0; i < settings_count; i++) {
+        const struct setting *setting = &settings_table[i];
+        const char *text = setting->env && setting->groups & groups ? getenv(setting->env) : NULL;
+
+        if (text && *text)
+            setting_values_note(values, setting, SOURCE_ENVIRONMENT, text, 0);
+    }
+}
+
+const char *setting_values_text(const struct setting_values *values, const char *flag)
+{
+    return values->items[setting_by_flag(flag) - settings_table].text;
+}
+
+/* Puts where the value stands before what is wrong with it. */
+static enum gavel_status blame(const struct setting_values *values, const struct setting *setting,
+                               const struct gavel_error *cause, struct gavel_error *error)
+{
+    const struct setting_value *value = &values->items[setting - settings_table];
+
+    switch (value->source) {
+    case SOURCE_FLAG:
+        return error_set(error, GAVEL_ERR_INVALID, "--%s: %s", setting->flag, cause->message);
+    case SOURCE_ENVIRONMENT:
+        return error_set(error, GAVEL_ERR_INVALID, "%s: %s", setting->env, cause->message);
+    case SOURCE_FILE:
+        return error_set(error, GAVEL_ERR_INVALID, "%s:%d: %s: %s", values->file, value->line, setting->key,
+                         cause->message);
+    case SOURCE_NONE:
+        break;
+    }
+    return error_set(error, cause->status, "%s", cause->message);
+}
+
+static enum gavel_status check_name(const struct setting_values *values, const char *flag, const char *what,
+                                    const char *name, struct gavel_error *error)
+{
+    struct gavel_error cause = {0};
+
+    if (!name || !name_check(what, name, &cause))
+        return GAVEL_OK;
+    return blame(values, setting_by_flag(flag), &cause, error);
+}
+
+/* The store and the preset that the values name, or what stands in for them. */
+static enum gavel_status resolve_base(const struct setting_values *values, unsigned groups,
+                                      struct config *config, struct gavel_error *error)
+{
+    const struct store_capabilities *capabilities;
+    struct gavel_error cause = {0};
+
+    if (!config->store && groups & OPTIONS_STORE) {
+        if (gavel_default_store(config->default_store, sizeof(config->default_store)))
+            return error_set(
+                error, GAVEL_ERR_INVALID,
+                "there is no default store, since neither XDG_STATE_HOME nor HOME is set to a usable "
+                "folder; name one with --store");
+        config->store = config->default_store;
+    }
+    if (!config->preset) {
+        capabilities = config->store ? store_capabilities_of(config->store) : NULL;
+        config->preset = capabilities && capabilities->preset ? capabilities->preset : "local";
+    }
+    if (gavel_settings_preset(config->preset, &config->settings)) {
+        (void)error_set(&cause, GAVEL_ERR_INVALID,
+                        "there is no preset \"%.60s\"; there are local, database, object-store and frugal",
+                        config->preset);
+        return blame(values, setting_by_flag("preset"), &cause, error);
+    }
+    return GAVEL_OK;
+}
+
+/* Reads the values of one kind: texts first, since the preset must be known before what changes it. */
+static enum gavel_status read_values(const struct setting_values *values, unsigned groups, bool texts,
+                                     struct config *config, struct gavel_error *error)
+{
+    for (size_t i = 0; i < settings_count; i++) {
+        const struct setting *setting = &settings_table[i];
+        const struct setting_value *value = &values->items[i];
+        struct gavel_error cause = {0};
+
+        if (value->source == SOURCE_NONE || (setting->kind == SETTING_TEXT) != texts)
+            continue;
+        if (value->source != SOURCE_FILE && !(setting->groups & groups))
+            continue;
+        if (setting_read(setting, value->text, config, &cause))
+            return blame(values, setting, &cause, error);
+    }
+    return GAVEL_OK;
+}
+
+enum gavel_status setting_values_resolve(const struct setting_values *values, unsigned groups,
+                                         struct config *ret_config, struct gavel_error *error)
+{
+    enum gavel_status status;
+
+    *ret_config = (struct config){
+        .file = "", .group = "default", .enabled = true, .eligible = true, .log_level = LOG_INFO};
+    status = read_values(values, groups, true, ret_config, error);
+    if (!status)
+        status = resolve_base(values, groups, ret_config, error);
+    if (!status)
+        status = read_values(values, groups, false, ret_config, error);
+    if (!status)
+        status = check_name(values, "group", "group name", ret_config->group, error);
+    if (!status)
+        status = check_name(values, "id", "candidate id", ret_config->candidate, error);
+    return status;
+}

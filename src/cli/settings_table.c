@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/settings_table.h"
+
+#include <string.h>
+
+#define COMMON OPTIONS_COMMON
+#define STORE OPTIONS_STORE
+#define LISTING (OPTIONS_LISTING | OPTIONS_SETTINGS)
+#define SETTINGS OPTIONS_SETTINGS
+#define CANDIDATE OPTIONS_CANDIDATE
+#define AT(field) offsetof(struct config, field)
+
+/* clang-format off */
+const struct setting settings_table[] = {
+    {"store", 's', SETTING_TEXT, STORE, AT(store), "GAVEL_STORE", "store", "URL",
+     "where mandates are kept; a SQLite file of this user if not given"},
+    {"group", 'g', SETTING_TEXT, STORE, AT(group), "GAVEL_GROUP", "group", "NAME",
+     "the election to look at or to take part in (default: default)"},
+    {"id", 'i', SETTING_TEXT, CANDIDATE, AT(candidate), "GAVEL_CANDIDATE", "candidate", "NAME",
+     "the candidate's id, unique in the group (default: host name and process id)"},
+    {"eligible", 0, SETTING_BOOL, CANDIDATE, AT(eligible), "GAVEL_ELIGIBLE", "eligible", NULL,
+     "may lead (default); --no-eligible observes and never claims"},
+    {"election", 0, SETTING_BOOL, CANDIDATE, AT(enabled), "GAVEL_ENABLED", "enabled", NULL,
+     "take part in an election (default); --no-election leads at once, alone: single-instance mode"},
+    {"priority", 0, SETTING_INT, CANDIDATE, AT(priority), "GAVEL_PRIORITY", "priority", "NUMBER",
+     "for the policy `priority`; the highest number leads (default: 0)"},
+    {"doorbell", 0, SETTING_TEXT, CANDIDATE, AT(doorbell), "GAVEL_DOORBELL", "doorbell", "ADDRESS",
+     "address or address:port to listen on for hints (default: 127.0.0.1); empty for none"},
+    {"preset", 'p', SETTING_TEXT, LISTING, AT(preset), "GAVEL_PRESET", "preset", "NAME",
+     "settings to begin with: local, database, object-store or frugal (default: what fits the store)"},
+
+    {"heartbeat", 0, SETTING_DURATION, SETTINGS, AT(settings.heartbeat_ms), "GAVEL_HEARTBEAT", "heartbeat",
+     "DURATION", "how often a candidate registers and a leader renews"},
+    {"heartbeat-jitter", 0, SETTING_DURATION, SETTINGS, AT(settings.heartbeat_jitter_ms), "GAVEL_HEARTBEAT_JITTER",
+     "heartbeat_jitter", "DURATION", "added at random, so that candidates do not beat in step"},
+    {"lease", 0, SETTING_DURATION, SETTINGS, AT(settings.lease_ms), "GAVEL_LEASE", "lease", "DURATION",
+     "how long a mandate lasts unless it is renewed"},
+    {"candidate-timeout", 0, SETTING_DURATION, LISTING, AT(settings.candidate_timeout_ms),
+     "GAVEL_CANDIDATE_TIMEOUT", "candidate_timeout", "DURATION", "silent for longer: no longer listed as active"},
+    {"election-interval", 0, SETTING_DURATION, SETTINGS, AT(settings.election_interval_ms),
+     "GAVEL_ELECTION_INTERVAL", "election_interval", "DURATION", "how often a standby looks at the group"},
+    {"observation", 0, SETTING_DURATION, SETTINGS, AT(settings.observation_ms), "GAVEL_OBSERVATION", "observation",
+     "DURATION", "look on for so long before taking part"},
+    {"preparation", 0, SETTING_DURATION, SETTINGS, AT(settings.preparation_ms), "GAVEL_PREPARATION", "preparation",
+     "DURATION", "a new leader waits so long before its work starts"},
+    {"min-mandate", 0, SETTING_DURATION, SETTINGS, AT(settings.min_mandate_ms), "GAVEL_MIN_MANDATE", "min_mandate",
+     "DURATION", "nobody may challenge a leader before"},
+    {"max-mandate", 0, SETTING_DURATION, SETTINGS, AT(settings.max_mandate_ms), "GAVEL_MAX_MANDATE", "max_mandate",
+     "DURATION", "then the mandate is renewed as a new epoch; 0: no limit"},
+    {"takeover-delay", 0, SETTING_DURATION, SETTINGS, AT(settings.takeover_delay_ms), "GAVEL_TAKEOVER_DELAY",
+     "takeover_delay", "DURATION", "wait so long before replacing a leader that was lost"},
+    {"start-jitter-min", 0, SETTING_DURATION, SETTINGS, AT(settings.start_jitter_min_ms), "GAVEL_START_JITTER_MIN",
+     "start_jitter_min", "DURATION", "wait at least so long before the first call to the store"},
+    {"start-jitter-max", 0, SETTING_DURATION, SETTINGS, AT(settings.start_jitter_max_ms), "GAVEL_START_JITTER_MAX",
+     "start_jitter_max", "DURATION", "and at most so long"},
+    {"call-timeout", 0, SETTING_DURATION, SETTINGS, AT(settings.call_timeout_ms), "GAVEL_CALL_TIMEOUT",
+     "call_timeout", "DURATION", "a call to the store that takes longer has failed"},
+    {"stop-grace", 0, SETTING_DURATION, SETTINGS, AT(settings.stop_grace_ms), "GAVEL_STOP_GRACE", "stop_grace",
+     "DURATION", "how long the work may take to stop"},
+    {"stop-margin", 0, SETTING_DURATION, SETTINGS, AT(settings.stop_margin_ms), "GAVEL_STOP_MARGIN", "stop_margin",
+     "DURATION", "kept free before the deadline for late timers"},
+    {"stagger", 0, SETTING_DURATION, SETTINGS, AT(settings.stagger_ms), "GAVEL_STAGGER", "stagger", "DURATION",
+     "the candidate of rank k of the policy waits k of these"},
+    {"epoch-grace", 0, SETTING_DURATION, SETTINGS, AT(settings.epoch_grace_ms), "GAVEL_EPOCH_GRACE", "epoch_grace",
+     "DURATION", "the previous epoch stays valid for so long"},
+    {"breaker-reset", 0, SETTING_DURATION, SETTINGS, AT(settings.breaker_reset_ms), "GAVEL_BREAKER_RESET",
+     "breaker_reset", "DURATION", "an open circuit breaker tries again after"},
+    {"breaker-threshold", 0, SETTING_INT, SETTINGS, AT(settings.breaker_threshold), "GAVEL_BREAKER_THRESHOLD",
+     "breaker_threshold", "NUMBER", "failures in a row that open the circuit breaker"},
+    {"breaker-attempts", 0, SETTING_INT, SETTINGS, AT(settings.breaker_attempts), "GAVEL_BREAKER_ATTEMPTS",
+     "breaker_attempts", "NUMBER", "successes it needs while half open to close"},
+    {"contention-threshold", 0, SETTING_REAL, SETTINGS, AT(settings.contention_threshold),
+     "GAVEL_CONTENTION_THRESHOLD", "contention_threshold", "NUMBER",
+     "a heartbeat so many times later than expected is contention"},
+    {"contention-every", 0, SETTING_DURATION, SETTINGS, AT(settings.contention_every_ms), "GAVEL_CONTENTION_EVERY",
+     "contention_every", "DURATION", "at most one contention event in so long"},
+    {"drift-ppm", 0, SETTING_INT, SETTINGS, AT(settings.drift_ppm), "GAVEL_DRIFT_PPM", "drift_ppm", "NUMBER",
+     "bound on the difference of clock rates, in millionths"},
+    {"policy", 0, SETTING_POLICY, SETTINGS, AT(settings.policy), "GAVEL_POLICY", "policy", "NAME",
+     "who should claim a vacant group: first, lexicographic or priority"},
+    {"preempt", 0, SETTING_BOOL, SETTINGS, AT(settings.preempt), "GAVEL_PREEMPT", "preempt", NULL,
+     "hand over to a better candidate, after the minimum mandate"},
+    {"trust-store-clock", 0, SETTING_BOOL, SETTINGS, AT(settings.trust_store_clock), "GAVEL_TRUST_STORE_CLOCK",
+     "trust_store_clock", NULL, "take over as soon as the store's clock says expired"},
+
+    {"config", 'c', SETTING_TEXT, COMMON, AT(file), "GAVEL_CONFIG", NULL, "FILE",
+     "a YAML file with any of these settings, see gavel.yaml(5)"},
+    {"json", 0, SETTING_SWITCH, COMMON, AT(json), NULL, NULL, NULL, "print JSON"},
+    {"color", 0, SETTING_COLOR, COMMON, AT(color), "GAVEL_COLOR", NULL, "WHEN",
+     "auto, always or never; NO_COLOR is honoured (default: auto)"},
+    {"log-format", 0, SETTING_LOG_FORMAT, COMMON, AT(log_format), "GAVEL_LOG_FORMAT", "log_format", "FORMAT",
+     "of log lines on stderr: logfmt or json (default: logfmt)"},
+    {"log-level", 0, SETTING_LOG_LEVEL, COMMON, AT(log_level), "GAVEL_LOG_LEVEL", "log_level", "LEVEL",
+     "debug, info, warning or error (default: info)"},
+};
+/* clang-format on */
+
+const size_t settings_count = sizeof(settings_table) / sizeof(settings_table[0]);
+
+_Static_assert(sizeof(settings_table) / sizeof(settings_table[0]) <= SETTINGS_MAX,
+               "SETTINGS_MAX is too small");
+
+const struct setting *setting_by_flag(const char *flag)
+{
+    for (size_t i = 0; i < settings_count; i++)
+        if (strcmp(settings_table[i].flag, flag) == 0)
+            return &settings_table[i];
+    return NULL;
+}
+
+const struct setting *setting_by_letter(char letter)
+{
+    for (size_t i = 0; i < settings_count; i++)
+        if (settings_table[i].letter == letter && letter)
+            return &settings_table[i];
+    return NULL;
+}
+
+const struct setting *setting_by_key(const char *key)
+{
+    for (size_t i = 0; i < settings_count; i++)
+        if (settings_table[i].key && strcmp(settings_table[i].key, key) == 0)
+            return &settings_table[i];
+    return NULL;
+}
+
+bool setting_takes_value(const struct setting *setting)
+{
+    return setting->kind != SETTING_SWITCH && setting->kind != SETTING_BOOL;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* "Did you mean …?" for mistyped words. */
+#ifndef CLI_SUGGEST_H
+#define CLI_SUGGEST_H
+
+#include <stddef.h>
+
+/* Looks for the word closest to a mistyped one among those that are offered to it. */
+struct suggestion {
+    const char *typed;
+    const char *best; /* NULL as long as nothing is close */
+    size_t distance;
+};
+
+/* The words that may be meant are close: at most a third of the letters differ, and never more than three. */
+void suggestion_init(struct suggestion *suggestion, const char *typed);
+void suggestion_offer(struct suggestion *suggestion, const char *word); /* borrowed */
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* gavel watch: a line for who leads now, then one for each change. */
+#include "cli/cli.h"
+#include "cli/json_out.h"
+#include "cli/output.h"
+#include "cli/seat.h"
+#include "os/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A death or an expiry writes nothing to the store, so nothing but looking shows it. */
+#define LOOK_EVERY_MS 100
+#define RETRY_MS 1000
+
+/* A renewal changes the version of the record, and why nobody leads may change; neither is another leader. */
+static bool differs(const struct seat *a, const struct seat *b)
+{
+    return (a->state == SEAT_HELD) != (b->state == SEAT_HELD) || a->record.epoch != b->record.epoch ||
+           strcmp(a->record.holder, b->record.holder) != 0;
+}
+
+static const char *event_name(const struct seat *seat, bool is_first)
+{
+    if (is_first)
+        return "current";
+    return seat->state == SEAT_HELD ? "leader_changed" : "leader_down";
+}
+
+static void print_change(const struct cli *cli, const struct seat *before, const struct seat *seat)
+{
+    int64_t now = clock_wall_ms();
+    char time[25];
+
+    if (cli->config.json) {
+        json_t *json = json_object();
+
+        json_put_time(json, "time", now);
+        json_put_text(json, "event", event_name(seat, !before));
+        if (before)
+            json_put_text_or_null(json, "previous", before->state == SEAT_HELD ? before->record.holder : "");
+        json_object_update_new(json, seat_json(cli->config.group, seat));
+        json_print_line(json);
+        return;
+    }
+    wall_time_format(now, time);
+    printf("%s%s%s  ", style_begin(cli, STYLE_DIM), time, style_end(cli, STYLE_DIM));
+    if (seat->state == SEAT_HELD)
+        printf("%s%s%s leads with epoch %" PRIu64 "\n", style_begin(cli, STYLE_GREEN), seat->record.holder,
+               style_end(cli, STYLE_GREEN), seat->record.epoch);
+    else
+        printf("%snobody leads%s: %s\n", style_begin(cli, STYLE_YELLOW), style_end(cli, STYLE_YELLOW),
+               seat_state_text(seat->state));
+}
+
+/* Whether looking again may help; a store that is damaged stays so. */
+static bool may_pass(enum gavel_status status)
+{
+    return status == GAVEL_ERR_STORE_UNAVAILABLE || status == GAVEL_ERR_TIMEOUT;
+}
+
+static int watch(const struct cli *cli, const struct onlooker *onlooker)
+{
+    int64_t count = cli_flag_number(cli, "count", 0), printed = 0;
+    gavel_ms limit_ms = cli_flag_duration(cli, "timeout", 0);
+    gavel_ns until = limit_ms ? clock_now() + ns_from_ms(limit_ms) : NEVER;
+    struct seat seats[2] = {{0}};
+    bool was_failing = false;
+
+    for (;;) {
+        struct seat *now_seat = &seats[(printed + 1) % 2], *before = printed ? &seats[printed % 2] : NULL;
+        struct gavel_error error = {0};
+        gavel_ns now;
+
+        if (seat_read(onlooker, cli->config.group, now_seat, &error)) {
+            if (!may_pass(error.status))
+                return cli_fail(cli, error.status, "%s", error.message);
+            if (!was_failing)
+                log_line(&cli->log, clock_wall_ms(), LOG_WARNING, "the store does not answer, trying again",
+                         LOG_STR("reason", error.message), LOG_END);
+            was_failing = true;
+        } else {
+            was_failing = false;
+            if (!before || differs(before, now_seat)) {
+                print_change(cli, before, now_seat);
+                printed++;
+                if (cli_finish(cli, CLI_EXIT_OK) || (count && printed >= count))
+                    return cli_finish(cli, CLI_EXIT_OK);
+            }
+        }
+        now = clock_now();
+        if (now >= until)
+            break;
+        store_wait(onlooker->store, cli->config.group, was_failing ? UINT64_MAX : now_seat->record.version,
+                   ns_min(until, now + ns_from_ms(was_failing ? RETRY_MS : LOOK_EVERY_MS)));
+    }
+    if (count)
+        return cli_fail(cli, GAVEL_ERR_TIMEOUT, "only %" PRId64 " of %" PRId64 " lines came in time", printed,
+                        count);
+    return cli_finish(cli, CLI_EXIT_OK);
+}
+
+int command_watch(const struct cli *cli, int argc, char **argv)
+{
+    struct onlooker onlooker = {0};
+    struct gavel_error error = {0};
+    int code;
+
+    (void)argc;
+    (void)argv;
+    if (onlooker_open(cli, &onlooker, &error))
+        return cli_fail(cli, error.status, "%s", error.message);
+    code = watch(cli, &onlooker);
+    onlooker_close(&onlooker);
+    return code;
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The file is read twice. yaml_index.c walks over its events to find the line
+ * of each key, and what is wrong with the shape of the file; libcyaml then
+ * loads the values by a schema that is made from settings_table. libcyaml
+ * alone would not do: the line it reports for an unknown or repeated key is
+ * that of the value before it.
+ */
+#include "cli/yaml_file.h"
+
+#include "base/assert.h"
+#include "base/error.h"
+#include "cli/yaml_index.h"
+
+#include <cyaml/cyaml.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Reads at most YAML_FILE_MAX_BYTES; the caller frees *ret_bytes. */
+static enum gavel_status read_whole(const char *name, char **ret_bytes, size_t *ret_length,
+                                    struct gavel_error *error)
+{
+    enum gavel_status status = GAVEL_OK;
+    char *bytes = malloc(YAML_FILE_MAX_BYTES + 1);
+    FILE *file = fopen(name, "re");
+    size_t length = 0;
+
+    if (!bytes) {
+        status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+        goto out;
+    }
+    if (file)
+        length = fread(bytes, 1, YAML_FILE_MAX_BYTES + 1, file);
+    if (!file || ferror(file)) {
+        status = error_set(error, GAVEL_ERR_IO,
+                           "cannot read the configuration file %s: %s; check its name and mode", name,
+                           strerror(errno));
+        goto out;
+    }
+    if (length > YAML_FILE_MAX_BYTES) {
+        status = error_set(error, GAVEL_ERR_INVALID,
+                           "the configuration file %s is larger than %d bytes; it cannot be one of gavel's",
+                           name, YAML_FILE_MAX_BYTES);
+        goto out;
+    }
+    *ret_bytes = bytes;
+    *ret_length = length;
+    bytes = NULL;
+out:
+    if (file)
+        (void)fclose(file); /* it was only read */
+    free(bytes);
+    return status;
+}
+
+/* Keeps the first line that libcyaml has to say. */
+static void keep_first(cyaml_log_t level, void *context, const char *format, va_list list)
+{
+    struct gavel_error *error = context;
+
+    (void)level;
+    if (error->message[0])
+        return;
+    vsnprintf(error->message, sizeof(error->message), format, list);
+    error->message[strcspn(error->message, "\n")] = '\0';
+}
+
+struct loaded {
+    char *texts[SETTINGS_MAX]; /* by position in settings_table */
+};
+
+/* One optional string per key of the table. */
+static void make_schema(cyaml_schema_field_t *fields)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < settings_count; i++) {
+        if (!settings_table[i].key)
+            continue;
+        fields[count++] = (cyaml_schema_field_t){
+            .key = settings_table[i].key,
+            .value = {.type = CYAML_STRING,
+                      .flags = CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
+                      .data_size = sizeof(char),
+                      .string = {.min = 0, .max = YAML_FILE_MAX_BYTES}},
+            .data_offset = (uint32_t)(offsetof(struct loaded, texts) + i * sizeof(char *)),
+        };
+    }
+    fields[count] = (cyaml_schema_field_t)CYAML_FIELD_END;
+}
+
+/* Loads by the schema; values->file_texts get copies. */
+static enum gavel_status load(const char *name, const char *bytes, size_t length,
+                              struct setting_values *values, struct gavel_error *error)
+{
+    cyaml_schema_field_t fields[SETTINGS_MAX + 1];
+    const cyaml_schema_value_t schema = {CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct loaded, fields)};
+    struct gavel_error cause = {0};
+    const cyaml_config_t config = {
+        .log_fn = keep_first, .log_ctx = &cause, .log_level = CYAML_LOG_ERROR, .mem_fn = cyaml_mem};
+    struct loaded *loaded = NULL;
+    enum gavel_status status = GAVEL_OK;
+    cyaml_err_t failure;
+
+    make_schema(fields);
+    failure =
+        cyaml_load_data((const uint8_t *)bytes, length, &config, &schema, (cyaml_data_t **)&loaded, NULL);
+    if (failure)
+        return error_set(error, GAVEL_ERR_INVALID, "%s: %.300s", name,
+                         cause.message[0] ? cause.message : cyaml_strerror(failure));
+    for (size_t i = 0; loaded && i < settings_count && !status; i++) {
+        if (!loaded->texts[i])
+            continue;
+        free(values->file_texts[i]);
+        values->file_texts[i] = strdup(loaded->texts[i]);
+        if (!values->file_texts[i])
+            status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+    }
+    (void)cyaml_free(&config, &schema, loaded,
+                     0); /* fails only for a wrong schema, and then loading had failed */
+    return status;
+}
+
+enum gavel_status yaml_file_load(const char *name, struct setting_values *values, struct gavel_error *error)
+{
+    struct yaml_index index = {0};
+    char *bytes = NULL;
+    size_t length = 0;
+    enum gavel_status status = read_whole(name, &bytes, &length, error);
+
+    if (!status)
+        status = yaml_index_make(name, bytes, length, &index, error);
+    if (!status && index.count > 0)
+        status = load(name, bytes, length, values, error);
+    values->file = name;
+    for (size_t i = 0; !status && i < settings_count; i++)
+        if (values->file_texts[i])
+            setting_values_note(values, &settings_table[i], SOURCE_FILE, values->file_texts[i],
+                                index.lines[i]);
+    free(bytes);
+    return status;
+}
