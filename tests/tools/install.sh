@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs below a temporary folder and uses what is there as a stranger
+# would: by pkg-config, shared and static, C and C++.
+#
+#     install.sh ROOT BUILD
+set -euo pipefail
+
+root=$1
+build=$2
+folder=$(mktemp -d)
+started=()
+
+finish()
+{
+    local pid
+
+    for pid in "${started[@]}"; do
+        kill -9 "$pid" 2>/dev/null || true # it may have ended by itself
+    done
+    rm -rf "$folder"
+}
+trap finish EXIT
+
+fail()
+{
+    echo "failed: $*"
+    exit 1
+}
+
+# wait_for FILE PATTERN: until the line is there, at most ten seconds.
+wait_for()
+{
+    local limit=$((SECONDS + 10))
+
+    until grep -qs -- "$2" "$1"; do
+        [ $SECONDS -lt $limit ] || fail "no line \"$2\" in $1: $(cat "$1" 2>&1)"
+        sleep 0.02
+    done
+}
+
+DESTDIR=$folder/stage meson install -C "$build" --no-rebuild --quiet
+prefix=$folder/stage$(meson introspect "$build" --buildoptions | tr '{' '\n' |
+    sed -n 's/.*"name": "prefix", "value": "\([^"]*\)".*/\1/p')
+library=$(dirname "$(find "$prefix" -name libgavel.a)")
+
+for file in bin/gavel include/gavel/gavel.h include/gavel/event.h include/gavel/settings.h include/gavel/status.h \
+    share/man/man1/gavel.1 share/bash-completion/completions/gavel share/zsh/site-functions/_gavel; do
+    [ -s "$prefix/$file" ] || fail "$file was not installed"
+done
+for file in libgavel.a libgavel.so pkgconfig/gavel.pc; do
+    [ -s "$library/$file" ] || fail "$file was not installed"
+done
+"$prefix/bin/gavel" --version >/dev/null || fail "the installed program does not run"
+if grep -rlaF "$root" "$prefix"; then fail "the files above name the folder they were built in"; fi
+
+export PKG_CONFIG_PATH=$library/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/stage
+read -ra compile <<<"$(pkg-config --cflags gavel)"
+read -ra link <<<"$(pkg-config --libs gavel)"
+read -ra link_static <<<"$(pkg-config --static --libs gavel | sed 's/-lgavel\b//')"
+export LD_LIBRARY_PATH=$library
+
+cc -Wall -Wextra -Wpedantic -Werror "$root/docs/examples/leader.c" "${compile[@]}" "${link[@]}" -o "$folder/shared"
+cc -Wall -Wextra -Wpedantic -Werror "$root/docs/examples/leader.c" "${compile[@]}" "$library/libgavel.a" "${link_static[@]}" \
+    -o "$folder/static"
+ldd "$folder/shared" | grep -q libgavel || fail "the shared example does not use libgavel.so"
+! ldd "$folder/static" | grep -q libgavel || fail "the static example uses libgavel.so"
+
+# Every function that the headers name can be linked, and nothing else is let out.
+{
+    echo '#include <gavel/gavel.h>'
+    echo 'extern void (*const all[])(void);'
+    echo 'void (*const all[])(void) = {'
+    sed -e 's|/\*.*\*/||' -e '/^ *\/\?\*/d' "$prefix"/include/gavel/*.h | grep -v '^ *#' |
+        grep -oP '\bgavel_[a-z_]+(?=\()' | sort -u | sed 's/.*/    (void (*)(void))&,/'
+    echo '};'
+    echo 'int main(void) { return all[0] == 0; }'
+} >"$folder/all.c"
+grep -q gavel_is_leader "$folder/all.c" || fail "the list of functions is not right"
+cc "$folder/all.c" "${compile[@]}" "${link[@]}" -o "$folder/all_shared" || fail "libgavel.so lacks functions of its headers"
+cc "$folder/all.c" "${compile[@]}" "$library/libgavel.a" "${link_static[@]}" -o "$folder/all_static" ||
+    fail "libgavel.a lacks functions of its headers"
+stray=$(nm -D --defined-only "$library/libgavel.so" | awk '$3 !~ /^gavel_/ { print $3 }')
+[ -z "$stray" ] || fail "libgavel.so lets out: $stray"
+for header in "$prefix"/include/gavel/*.h; do
+    c++ -Wall -Wextra -Werror -fsyntax-only -x c++ "${compile[@]}" "$header" 2>"$folder/c++" ||
+        { grep -v 'pragma once' "$folder/c++" && fail "$header is not for C++"; }
+done
+
+# The example works: one leads, and when it leaves the other one does.
+export XDG_STATE_HOME=$folder/state
+"$folder/shared" >"$folder/one.log" 2>&1 &
+started+=($!)
+wait_for "$folder/one.log" '^I lead, with epoch 1$'
+"$folder/static" >"$folder/two.log" 2>&1 &
+started+=($!)
+"$prefix/bin/gavel" watch --group nightly --count 2 --timeout 10s >"$folder/watch.log" 2>&1 &
+started+=($!)
+wait_for "$folder/watch.log" .
+kill -TERM "${started[0]}"
+wait_for "$folder/one.log" '^I stopped: '
+wait_for "$folder/two.log" '^I lead, with epoch 2$'
+kill -TERM "${started[1]}"
+wait "${started[0]}" || fail "the first example ended with $?"
+wait "${started[1]}" || fail "the second example ended with $?"
+echo "good: install"
