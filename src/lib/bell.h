@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The doorbell's socket: one UDP port per handle, shared by its groups. Sends
+ * "look now" to the addresses of other candidates and passes on what comes in.
+ */
+#ifndef LIB_BELL_H
+#define LIB_BELL_H
+
+#include "base/record.h"
+#include "base/time.h"
+#include "lib/source.h"
+
+struct bell {
+    struct source source;                /* fd -1: no doorbell */
+    char address[ADDRESS_MAX_BYTES + 1]; /* where others ring; "" if there is none */
+    gavel_ns window_at;                  /* start of the present time window */
+    size_t received;                     /* datagrams in it */
+    bool is_muted;                       /* too many: deaf until the window is over */
+};
+
+/*
+ * Binds the socket. `where` is "address" or "address:port" in numbers, IPv6
+ * in brackets; NULL for 127.0.0.1, "" for no doorbell. ERR_INVALID or ERR_IO
+ * with what is wrong. It is not yet in the loop.
+ */
+GAVEL_CHECKED enum gavel_status bell_open(struct bell *bell, const char *where, struct gavel_error *error);
+
+/* Safe without a socket. */
+void bell_close(struct bell *bell);
+
+/* Sends "look at this group now". Failures are ignored: it is only a hint. */
+void bell_ring(const struct bell *bell, const char *group, const char *address);
+
+/* Listens again after a flood; returns when to call next, NEVER if it listens. Loop only. */
+gavel_ns bell_unmute(struct gavel *gavel, gavel_ns now);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Calling the subscribers. Each knows by itself whether it has been told that
+ * the candidate leads, so it hears on_elected and on_demoted strictly in
+ * turn, however subscribing, unsubscribing and the election interleave, also
+ * from inside callbacks. Loop only.
+ */
+#ifndef LIB_DELIVER_H
+#define LIB_DELIVER_H
+
+#include "base/time.h"
+
+#include <gavel/gavel.h>
+
+struct subscription {
+    struct subscription *next;
+    struct subscription *previous;
+    uint64_t id;
+    struct gavel_subscriber subscriber;
+    bool is_told;     /* between on_elected and on_demoted */
+    bool is_removed;  /* freed when no list walk is under way */
+    gavel_ns work_at; /* the next on_work; NEVER if there is none */
+};
+
+struct subscriptions {
+    struct subscription *first;
+    struct subscription *last;
+    int walks; /* list walks under way, one inside the other */
+    bool has_removed;
+};
+
+/* A subscription of a copied subscriber, or NULL. */
+struct subscription *subscription_new(const struct gavel_subscriber *subscriber, uint64_t id);
+
+/* Frees all without a call. */
+void subscriptions_done(struct subscriptions *subscriptions);
+
+/* Adds one, which is handed over; on_elected is called if the work runs. */
+void deliver_subscribe(struct gavel_candidate *candidate, struct subscription *subscription);
+
+/* Removes one, with its on_demoted if it was told. ERR_NOT_FOUND. */
+enum gavel_status deliver_unsubscribe(struct gavel_candidate *candidate, uint64_t id);
+
+void deliver_elected(struct gavel_candidate *candidate);
+void deliver_demoted(struct gavel_candidate *candidate, enum gavel_reason reason);
+void deliver_event(struct gavel_candidate *candidate, const struct gavel_event *event);
+
+/* Calls every on_work that is due while the mandate holds. */
+void deliver_work(struct gavel_candidate *candidate);
+
+/* When deliver_work() has something to do; NEVER if it has nothing. */
+gavel_ns deliver_work_at(const struct gavel_candidate *candidate);
+
+#endif

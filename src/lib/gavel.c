@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Opening and closing a handle, and driving it from a program's own loop. */
+
+#include "base/error.h"
+#include "lib/handle.h"
+#include "lib/join.h"
+#include "lib/loop.h"
+#include "lib/member.h"
+#include "os/clock.h"
+#include "os/process.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A store that is none, for a handle whose candidates are all in single-instance mode. */
+#define NO_STORE "none:"
+
+const char *gavel_version(void) { return GAVEL_VERSION; }
+
+int64_t gavel_now_ns(void) { return clock_now(); }
+
+enum gavel_status gavel_default_store(char *buffer, size_t size)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    const char *home = getenv("HOME");
+    int length;
+
+    if (geteuid() == 0)
+        length = snprintf(buffer, size, "sqlite:/var/lib/gavel/gavel.db");
+    else if (state && state[0] == '/')
+        length = snprintf(buffer, size, "sqlite:%s/gavel/gavel.db", state);
+    else if (home && home[0] == '/')
+        length = snprintf(buffer, size, "sqlite:%s/.local/state/gavel/gavel.db", home);
+    else
+        return GAVEL_ERR_INVALID;
+    return length < 0 || (size_t)length >= size ? GAVEL_ERR_INVALID : GAVEL_OK;
+}
+
+static enum gavel_status open_store(struct gavel *gavel, const char *url, struct gavel_error *error)
+{
+    char buffer[PATH_MAX + 16];
+    enum gavel_status status;
+
+    if (url && strcmp(url, NO_STORE) == 0)
+        return GAVEL_OK;
+    if (!url && gavel_default_store(buffer, sizeof buffer) != GAVEL_OK)
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "there is no place for the default store: neither XDG_STATE_HOME nor HOME is an absolute "
+            "path that fits; name a store");
+    status = store_open(url ? url : buffer, &gavel->store, error);
+    if (status == GAVEL_OK)
+        gavel->capabilities = *store_capabilities(gavel->store);
+    return status;
+}
+
+static void init_locks(struct gavel *gavel)
+{
+    pthread_condattr_t attributes;
+
+    pthread_mutex_init(&gavel->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&gavel->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+/* Safe on a half-built handle. Nobody is in any group any more. */
+static void destroy(struct gavel *gavel)
+{
+    struct job *job;
+
+    loop_stop_thread(gavel);
+    worker_stop(gavel);
+    watchdog_stop(&gavel->watchdog);
+    while ((job = gavel->finished.first)) {
+        gavel->finished.first = job->next;
+        job_free(job);
+    }
+    loop_close(gavel);
+    bell_close(&gavel->bell);
+    store_close(gavel->store);
+    publish_done(&gavel->publish);
+    pthread_cond_destroy(&gavel->changed);
+    pthread_mutex_destroy(&gavel->mutex);
+    free(gavel);
+}
+
+/* The threads, each of which is of use only if the others run. */
+static enum gavel_status start(struct gavel *gavel)
+{
+    enum gavel_status status = loop_open(gavel);
+
+    if (status == GAVEL_OK)
+        status = watchdog_start(&gavel->watchdog);
+    if (status == GAVEL_OK && gavel->store)
+        status = worker_start(gavel);
+    if (status == GAVEL_OK && gavel->is_threaded)
+        status = loop_start_thread(gavel);
+    return status;
+}
+
+enum gavel_status gavel_open(const struct gavel_options *options, struct gavel **ret_gavel,
+                             struct gavel_error *error)
+{
+    static const struct gavel_options defaults = GAVEL_OPTIONS_INIT;
+    struct gavel *gavel = calloc(1, sizeof *gavel);
+    enum gavel_status status;
+
+    if (!options)
+        options = &defaults;
+    if (!gavel)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+    gavel->epoll_fd = gavel->timer.fd = gavel->wakeup.fd = gavel->bell.source.fd = -1;
+    gavel->is_threaded = options->threaded;
+    init_locks(gavel);
+    if (process_self(&gavel->self) != GAVEL_OK)
+        gavel->self = (struct process_id){0}; /* not told: others then wait for the lease */
+    status = open_store(gavel, options->store, error);
+    if (status == GAVEL_OK)
+        status = bell_open(&gavel->bell, options->doorbell, error);
+    if (status == GAVEL_OK) {
+        status = start(gavel);
+        if (status != GAVEL_OK)
+            status =
+                error_set(error, status, "cannot start: %s; look at the limits on threads and descriptors",
+                          gavel_status_text(status));
+    }
+    if (status != GAVEL_OK) {
+        destroy(gavel);
+        return status;
+    }
+    *ret_gavel = gavel;
+    return GAVEL_OK;
+}
+
+enum gavel_status gavel_close(struct gavel *gavel)
+{
+    if (!gavel)
+        return GAVEL_OK;
+    if (handle_is_driver(gavel))
+        return GAVEL_ERR_STATE;
+    join_leave_all(gavel);
+    destroy(gavel);
+    return GAVEL_OK;
+}
+
+int gavel_fd(const struct gavel *gavel) { return gavel->is_threaded ? -1 : gavel->epoll_fd; }
+
+enum gavel_status gavel_dispatch(struct gavel *gavel)
+{
+    bool is_ours = false;
+
+    if (gavel->is_threaded)
+        return GAVEL_ERR_STATE;
+    pthread_mutex_lock(&gavel->mutex);
+    is_ours = loop_take_over(gavel);
+    pthread_mutex_unlock(&gavel->mutex);
+    if (!is_ours)
+        return GAVEL_ERR_STATE;
+    loop_pass(gavel, 0);
+    pthread_mutex_lock(&gavel->mutex);
+    loop_hand_back(gavel);
+    pthread_mutex_unlock(&gavel->mutex);
+    return GAVEL_OK;
+}

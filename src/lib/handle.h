@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is behind a struct gavel: one store, one loop, two helper threads and
+ * the candidates that share them.
+ *
+ *   callers ── commands ──► ┌──────┐ ── jobs ────────► ┌────────┐ store_run()
+ *                           │ loop │                   │ worker │ ─────────► store
+ *   timer, doorbell, pidfd ►└──────┘ ◄─ finished jobs ─└────────┘
+ *                              │  deadlines ┌──────────┐
+ *                              └──────────► │ watchdog │ abort()
+ *                                           └──────────┘
+ *
+ * Who may touch what:
+ *  - Fields under "loop" belong to whoever drives the loop: the library's own
+ *    thread, or the caller of gavel_dispatch(). No lock.
+ *  - Fields under "mutex" are shared. The mutex is never held during a
+ *    callback or a call to the store.
+ *  - Each candidate has a mutex of its own around its state machine, see
+ *    member.h. It is taken inside this one, never the other way round.
+ */
+#ifndef LIB_HANDLE_H
+#define LIB_HANDLE_H
+
+#include "base/time.h"
+#include "candidate/candidate.h"
+#include "lib/bell.h"
+#include "lib/command.h"
+#include "lib/publish.h"
+#include "lib/source.h"
+#include "lib/timers.h"
+#include "lib/watch.h"
+#include "lib/watchdog.h"
+#include "lib/worker.h"
+#include "store/store.h"
+
+#include <gavel/gavel.h>
+
+#include <pthread.h>
+
+#define MEMBER_BUCKETS 1024
+
+struct gavel {
+    /* fixed once opened */
+    bool is_threaded;
+    bool has_thread;
+    pthread_t thread;
+    struct store *store; /* NULL for "none:" */
+    struct store_capabilities capabilities;
+    struct process_id self;
+    struct watchdog watchdog;
+
+    /* mutex */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* after every pass of the loop, while somebody waits */
+    size_t waiters;
+    bool is_driving; /* somebody runs the loop, namely: */
+    pthread_t driver;
+    bool is_stopping; /* the loop's thread is to end */
+    struct command_queue commands;
+    struct job_queue finished;
+    struct gavel_candidate *first_member; /* in the order they joined */
+    struct gavel_candidate *last_member;
+    size_t member_count;
+    struct gavel_candidate *buckets[MEMBER_BUCKETS]; /* by group name */
+    struct publish publish;
+    struct worker worker;
+
+    /* loop */
+    int epoll_fd;
+    struct source timer;  /* timerfd on CLOCK_BOOTTIME */
+    struct source wakeup; /* eventfd: commands or finished jobs */
+    gavel_ns timer_at;    /* what the timerfd is set to; NEVER if it is not */
+    struct timers timers;
+    struct bell bell;
+    struct watches watches;
+    struct gavel_candidate *departed; /* ended and left; buried at the end of the pass */
+    struct candidate_actions actions; /* of the step under way */
+};
+
+/* Whether the calling thread is in the loop, that is, in a callback. */
+bool handle_is_driver(struct gavel *gavel);
+
+#endif

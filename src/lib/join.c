@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Joining and leaving a group. */
+
+#include "lib/join.h"
+
+#include "base/error.h"
+#include "lib/handle.h"
+#include "lib/loop.h"
+#include "lib/member.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GROUP_DEFAULT "default"
+#define PRESET_DEFAULT "local"
+
+static void default_id(char *buffer, size_t size)
+{
+    char host[NAME_MAX_BYTES + 1 - 16] = "";
+
+    if (gethostname(host, sizeof host) < 0 || host[0] == '\0')
+        (void)snprintf(host, sizeof host, "localhost");
+    host[sizeof host - 1] = '\0';
+    (void)snprintf(buffer, size, "%s-%ld", host, (long)getpid()); /* room was kept for the number */
+}
+
+static enum gavel_status choose_settings(const struct gavel *gavel, const struct gavel_join_options *options,
+                                         struct gavel_settings *ret_settings, struct gavel_error *error)
+{
+    const char *preset = options->preset;
+
+    if (options->settings) {
+        *ret_settings = *options->settings;
+        return GAVEL_OK;
+    }
+    if (!preset)
+        preset = gavel->store ? gavel->capabilities.preset : PRESET_DEFAULT;
+    if (gavel_settings_preset(preset, ret_settings) != GAVEL_OK)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "there is no preset \"%s\"; use local, database, object-store or frugal", preset);
+    return GAVEL_OK;
+}
+
+static enum gavel_status check_options(const struct gavel *gavel, const struct gavel_join_options *options,
+                                       struct gavel_error *error)
+{
+    if (options->subscriber.work_interval_ms < 0)
+        return error_set(error, GAVEL_ERR_INVALID, "work_interval_ms is negative; use 0 for the default");
+    if (options->enabled && !gavel->store)
+        return error_set(
+            error, GAVEL_ERR_STATE,
+            "this handle was opened without a store, so an election is not possible; name a store, or "
+            "join with enabled = false");
+    return GAVEL_OK;
+}
+
+static enum gavel_status init_machine(struct gavel_candidate *member,
+                                      const struct gavel_join_options *options, struct gavel_error *error)
+{
+    const struct gavel *gavel = member->gavel;
+    struct candidate_config config = {
+        .group = options->group ? options->group : GROUP_DEFAULT,
+        .id = options->candidate,
+        .address = gavel->bell.address,
+        .priority = options->priority,
+        .eligible = options->eligible,
+        .clock = gavel->capabilities.clock,
+        .process = gavel->self,
+        .seed = entropy_u64(),
+        .wall_ms = clock_wall_ms(),
+    };
+    char id[NAME_MAX_BYTES + 1];
+    enum gavel_status status;
+
+    if (!config.id) {
+        default_id(id, sizeof id);
+        config.id = id;
+    }
+    status = choose_settings(gavel, options, &config.settings, error);
+    if (status == GAVEL_OK)
+        status = candidate_init(&member->machine, &config, error);
+    if (status != GAVEL_OK)
+        return status;
+    memcpy(member->group, member->machine.group, sizeof member->group);
+    memcpy(member->id, member->machine.id, sizeof member->id);
+    return GAVEL_OK;
+}
+
+static struct gavel_candidate *member_new(struct gavel *gavel, const struct gavel_join_options *options)
+{
+    struct gavel_candidate *member = calloc(1, sizeof *member);
+    struct subscription *subscription = subscription_new(&options->subscriber, 1);
+
+    if (!member || !subscription) {
+        free(member);
+        free(subscription);
+        return NULL;
+    }
+    pthread_mutex_init(&member->mutex, NULL);
+    member->gavel = gavel;
+    member->is_single = !options->enabled;
+    member->overrun = options->overrun;
+    member->timer = (struct timer){.at = NEVER, .index = TIMER_OUT};
+    member->watchdog_entry = (struct watchdog_entry){.deadline = NEVER, .group = member->group};
+    member->start_command = (struct command){.kind = COMMAND_START, .candidate = member};
+    member->stop_command = (struct command){.kind = COMMAND_STOP, .candidate = member};
+    member->next_subscription = 2;
+    deliver_subscribe(member, subscription); /* nothing runs yet, so nothing is called */
+    metrics_init(&member->metrics, clock_wall_ms());
+    return member;
+}
+
+/* Into the lists and on its way; from here on it belongs to the loop. */
+static enum gavel_status enter(struct gavel_candidate *member)
+{
+    struct gavel *gavel = member->gavel;
+    enum gavel_status status;
+
+    pthread_mutex_lock(&gavel->mutex);
+    status = publish_slot(&gavel->publish, &member->published);
+    if (status == GAVEL_OK)
+        status = member_enlist(member);
+    if (status == GAVEL_OK)
+        command_post_locked(gavel, &member->start_command);
+    else
+        publish_return(&gavel->publish, member->published);
+    pthread_mutex_unlock(&gavel->mutex);
+    return status;
+}
+
+enum gavel_status gavel_join(struct gavel *gavel, const struct gavel_join_options *options,
+                             struct gavel_candidate **ret_candidate, struct gavel_error *error)
+{
+    static const struct gavel_join_options defaults = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_candidate *member;
+    enum gavel_status status;
+
+    if (!options)
+        options = &defaults;
+    status = check_options(gavel, options, error);
+    if (status != GAVEL_OK)
+        return status;
+    member = member_new(gavel, options);
+    if (!member)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+    status = init_machine(member, options, error);
+    if (status == GAVEL_OK) {
+        status = enter(member);
+        if (status == GAVEL_ERR_STATE)
+            status = error_set(error, status,
+                               "candidate \"%s\" is in group \"%s\" already; choose another id, or use "
+                               "gavel_subscribe() on the first",
+                               member->id, member->group);
+        else if (status != GAVEL_OK)
+            status = error_set(error, status, "cannot keep the mandate of group \"%s\": %s", member->group,
+                               gavel_status_text(status));
+    }
+    if (status != GAVEL_OK) {
+        member_free(member);
+        return status;
+    }
+    *ret_candidate = member;
+    return GAVEL_OK;
+}
+
+static bool is_gone(void *argument)
+{
+    const struct gavel_candidate *member = argument;
+
+    return member->is_gone;
+}
+
+enum gavel_status gavel_leave(struct gavel_candidate *candidate)
+{
+    struct gavel *gavel;
+
+    if (!candidate)
+        return GAVEL_OK;
+    gavel = candidate->gavel;
+    if (handle_is_driver(gavel))
+        return GAVEL_ERR_STATE;
+    pthread_mutex_lock(&gavel->mutex);
+    command_post_locked(gavel, &candidate->stop_command);
+    (void)loop_wait(gavel, is_gone, candidate, NEVER); /* the machine bounds it */
+    pthread_mutex_unlock(&gavel->mutex);
+    member_free(candidate);
+    return GAVEL_OK;
+}
+
+void join_leave_all(struct gavel *gavel)
+{
+    struct gavel_candidate *leaving = NULL;
+
+    pthread_mutex_lock(&gavel->mutex);
+    for (struct gavel_candidate *member = gavel->first_member; member; member = member->next) {
+        command_post_locked(gavel, &member->stop_command);
+        member->next_leaving = leaving;
+        leaving = member;
+    }
+    while (leaving) {
+        struct gavel_candidate *member = leaving;
+
+        leaving = member->next_leaving;
+        (void)loop_wait(gavel, is_gone, member, NEVER); /* the machine bounds it */
+        member_free(member);
+    }
+    pthread_mutex_unlock(&gavel->mutex);
+}

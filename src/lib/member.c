@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/member.h"
+
+#include "lib/handle.h"
+#include "lib/single.h"
+#include "os/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void member_free(struct gavel_candidate *member)
+{
+    if (!member)
+        return;
+    subscriptions_done(&member->subscriptions);
+    candidate_done(&member->machine);
+    metrics_done(&member->metrics);
+    free(member->listing);
+    pthread_mutex_destroy(&member->mutex);
+    free(member);
+}
+
+static bool holds_mandate(const struct candidate *machine)
+{
+    return machine->state == CANDIDATE_PREPARING || machine->state == CANDIDATE_LEADING;
+}
+
+/* The step itself and what is counted about it. Whoever reads the candidate waits for no more than this. */
+static void step(struct gavel_candidate *member, struct candidate_event *event)
+{
+    struct candidate *machine = &member->machine;
+    struct candidate_actions *actions = &member->gavel->actions;
+    gavel_ns election_at = machine->election_at;
+    gavel_ns doorbell_at = machine->doorbell_at;
+    bool held = holds_mandate(machine);
+
+    pthread_mutex_lock(&member->mutex);
+    event->now = clock_now();
+    candidate_step(machine, event, actions);
+    for (size_t i = 0; i < actions->count; i++) {
+        const struct candidate_action *action = &actions->items[i];
+
+        if (action->kind == CANDIDATE_CALL)
+            metrics_call(&member->metrics, &action->call.request, held);
+        if (action->kind == CANDIDATE_EMIT)
+            metrics_event(&member->metrics, &action->event, election_at, clock_wall_ms());
+        if (action->kind == CANDIDATE_EMIT && action->event.kind == GAVEL_EVENT_CANDIDATES_UPDATED)
+            metrics_peers(&member->metrics, &machine->peers);
+    }
+    if (event->kind == CANDIDATE_DOORBELL && machine->doorbell_at != doorbell_at)
+        member->metrics.totals.doorbells++;
+    member->has_ended = machine->state == CANDIDATE_ENDED;
+    pthread_mutex_unlock(&member->mutex);
+}
+
+static void ring_all(struct gavel_candidate *member)
+{
+    const struct peers *peers = &member->machine.peers;
+
+    for (size_t i = 0; i < peers->count; i++)
+        if (peers->items[i].address[0] != '\0' && peers->items[i].instance != member->machine.instance)
+            bell_ring(&member->gavel->bell, member->group, peers->items[i].address);
+}
+
+/* The watchdog knows of a mandate before anyone may act on it. */
+static void set_mandate(struct gavel_candidate *member, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline)
+{
+    struct watchdog *watchdog = &member->gavel->watchdog;
+
+    if (stop_at != 0 && member->overrun == GAVEL_OVERRUN_ABORT)
+        watchdog_arm(watchdog, &member->watchdog_entry, epoch, deadline);
+    publish_mandate(member->published, epoch, stop_at);
+    if (stop_at == 0 && !member->work_runs)
+        watchdog_disarm(watchdog, &member->watchdog_entry);
+    if (stop_at != 0)
+        member->work_epoch = epoch;
+}
+
+static void carry_out(struct gavel_candidate *member, const struct candidate_action *action)
+{
+    switch (action->kind) {
+    case CANDIDATE_CALL:
+        worker_submit(member, action->call.id, &action->call.request);
+        break;
+    case CANDIDATE_EMIT:
+        deliver_event(member, &action->event);
+        break;
+    case CANDIDATE_MANDATE:
+        set_mandate(member, action->mandate.epoch, action->mandate.stop_at, action->mandate.deadline);
+        break;
+    case CANDIDATE_WORK_START:
+        member->work_runs = true;
+        member->work_epoch = action->work_start.epoch;
+        deliver_elected(member);
+        break;
+    case CANDIDATE_WORK_STOP:
+        set_mandate(member, 0, 0, 0);
+        if (member->overrun == GAVEL_OVERRUN_ABORT)
+            watchdog_arm(&member->gavel->watchdog, &member->watchdog_entry, action->work_stop.epoch,
+                         action->work_stop.deadline);
+        member->work_runs = false; /* who subscribes from now on is not told of this mandate */
+        deliver_demoted(member, action->work_stop.reason);
+        member->work_stopped = true;
+        break;
+    case CANDIDATE_RING:
+        ring_all(member);
+        break;
+    case CANDIDATE_RING_ONE:
+        bell_ring(&member->gavel->bell, member->group, action->address);
+        break;
+    case CANDIDATE_WATCH:
+        watch_set(member, &action->watch.process, action->watch.nonce);
+        break;
+    case CANDIDATE_UNWATCH:
+        watch_clear(member);
+        break;
+    }
+}
+
+static void step_and_carry_out(struct gavel_candidate *member, struct candidate_event *event)
+{
+    const struct candidate_actions *actions = &member->gavel->actions;
+
+    step(member, event);
+    for (size_t i = 0; i < actions->count; i++)
+        carry_out(member, &actions->items[i]);
+}
+
+void member_set_timer(struct gavel_candidate *member)
+{
+    gavel_ns at = NEVER;
+
+    if (!member->has_ended)
+        at = deliver_work_at(member);
+    if (!member->has_ended && !member->is_single)
+        at = ns_min(at, candidate_wake_at(&member->machine));
+    timers_set(&member->gavel->timers, &member->timer, at);
+}
+
+/* Whoever waits for an ended candidate to be gone is told at the end of the pass. */
+static void depart_if_ended(struct gavel_candidate *member)
+{
+    if (!member->has_ended || !member->is_leaving || member->is_departed)
+        return;
+    member->is_departed = true;
+    member->next_departed = member->gavel->departed;
+    member->gavel->departed = member;
+}
+
+void member_settle(struct gavel_candidate *member)
+{
+    while (member->work_stopped || member->holder_died) {
+        struct candidate_event event = {0};
+
+        if (member->work_stopped) {
+            member->work_stopped = false;
+            watchdog_disarm(&member->gavel->watchdog, &member->watchdog_entry);
+            event.kind = CANDIDATE_WORK_STOPPED;
+        } else {
+            member->holder_died = false;
+            event.kind = CANDIDATE_HOLDER_DIED;
+            event.holder_died.nonce = member->watched_nonce;
+        }
+        step_and_carry_out(member, &event);
+    }
+    member_set_timer(member);
+    depart_if_ended(member);
+}
+
+void member_feed(struct gavel_candidate *member, struct candidate_event *event)
+{
+    if (!member->has_ended && !member->is_single)
+        step_and_carry_out(member, event);
+    member_settle(member);
+}
+
+void member_start(struct gavel_candidate *member)
+{
+    struct candidate_event event = {.kind = CANDIDATE_START};
+    struct gavel *gavel = member->gavel;
+    size_t count;
+
+    pthread_mutex_lock(&gavel->mutex);
+    count = gavel->member_count;
+    pthread_mutex_unlock(&gavel->mutex);
+    if (timers_reserve(&gavel->timers, count) != GAVEL_OK) {
+        const struct gavel_event stopped = {.kind = GAVEL_EVENT_STOPPED,
+                                            .at_ns = clock_now(),
+                                            .group = member->group,
+                                            .candidate = member->id,
+                                            .leader = "",
+                                            .previous = "",
+                                            .status = GAVEL_ERR_NO_MEMORY};
+
+        pthread_mutex_lock(&member->mutex);
+        member->has_ended = true;
+        pthread_mutex_unlock(&member->mutex);
+        deliver_event(member, &stopped);
+    } else if (member->is_single) {
+        single_start(member);
+    }
+    member_feed(member, &event);
+}
+
+void member_stop(struct gavel_candidate *member)
+{
+    struct candidate_event event = {.kind = CANDIDATE_STOP};
+
+    member->is_leaving = true;
+    if (member->is_single && !member->has_ended)
+        single_stop(member);
+    member_feed(member, &event);
+}
+
+void member_doorbell(struct gavel_candidate *member)
+{
+    struct candidate_event event = {.kind = CANDIDATE_DOORBELL};
+
+    member_feed(member, &event);
+}
+
+void member_reply(struct gavel_candidate *member, struct job *job)
+{
+    struct candidate_event event = {.kind = CANDIDATE_REPLY};
+    gavel_ns took = clock_now() - job->queued_at;
+
+    pthread_mutex_lock(&member->mutex);
+    metrics_reply(&member->metrics, &job->request, job->reply.status, took, job->queued_at + took);
+    pthread_mutex_unlock(&member->mutex);
+    event.reply.call = job->call;
+    event.reply.reply = &job->reply;
+    if (job->request.op == STORE_CANDIDATES && job->reply.status == GAVEL_OK) {
+        /* The machine copies what it needs; the rest is kept for gavel_candidates(). */
+        struct registration *before = member->listing;
+
+        pthread_mutex_lock(&member->mutex);
+        member->listing = job->reply.registrations;
+        member->listing_count = job->reply.registration_count;
+        pthread_mutex_unlock(&member->mutex);
+        member_feed(member, &event);
+        job->reply.registrations = before;
+        return;
+    }
+    member_feed(member, &event);
+}
+
+void member_due(struct gavel_candidate *member)
+{
+    struct candidate_event event = {.kind = CANDIDATE_TICK};
+
+    if (!member->is_single && !member->has_ended && candidate_wake_at(&member->machine) <= clock_now())
+        member_feed(member, &event);
+    if (deliver_work_at(member) <= clock_now())
+        deliver_work(member);
+    member_set_timer(member);
+}

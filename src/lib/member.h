@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A struct gavel_candidate: one candidate machine of one group, what it needs
+ * to be driven, and who wants to hear of it.
+ *
+ * The machine is stepped by the loop alone, with `mutex` held for just the
+ * step; other threads take the mutex to read. The actions of a step are
+ * carried out without it, in order, and what they bring about (the work has
+ * stopped, the watched process is dead already) is fed back afterwards.
+ */
+#ifndef LIB_MEMBER_H
+#define LIB_MEMBER_H
+
+#include "candidate/candidate.h"
+#include "lib/command.h"
+#include "lib/deliver.h"
+#include "lib/metrics.h"
+#include "lib/publish.h"
+#include "lib/timers.h"
+#include "lib/watchdog.h"
+#include "lib/worker.h"
+
+#include <gavel/gavel.h>
+
+#include <pthread.h>
+
+struct gavel_candidate {
+    /* fixed once joined */
+    struct gavel *gavel;
+    char group[NAME_MAX_BYTES + 1];
+    char id[NAME_MAX_BYTES + 1];
+    bool is_single; /* enabled = false: no election, always leader; the machine is not used */
+    enum gavel_overrun overrun;
+    struct published *published;
+
+    /* under the handle's mutex; taken out of the lists only by the loop */
+    struct gavel_candidate *next;
+    struct gavel_candidate *previous;
+    struct gavel_candidate *next_in_bucket;
+    bool is_gone;                         /* out of every list: whoever asked it to leave frees it */
+    struct gavel_candidate *next_leaving; /* while the handle is closed */
+    uint64_t next_subscription;
+    struct command start_command;
+    struct command stop_command;
+
+    /* under `mutex`; written by the loop only */
+    pthread_mutex_t mutex;
+    struct candidate machine;
+    bool has_ended;
+    struct registration *listing; /* the last one, for what the machine does not keep */
+    size_t listing_count;
+    struct metrics metrics;
+
+    /* loop */
+    struct timer timer;
+    struct subscriptions subscriptions;
+    bool work_runs;
+    uint64_t work_epoch;
+    struct watchdog_entry watchdog_entry;
+    bool work_stopped; /* to be fed back after the actions of this step */
+    bool holder_died;  /* likewise */
+    bool is_leaving;   /* somebody waits for is_gone */
+    bool is_departed;  /* in the handle's list of the departed */
+    struct gavel_candidate *next_departed;
+    struct watch *watch;
+    struct nonce watched_nonce;
+    struct gavel_candidate *next_waiting;
+    struct gavel_candidate *previous_waiting;
+};
+
+/* Frees a candidate that is in no list. Safe on NULL. */
+void member_free(struct gavel_candidate *member);
+
+/* Feeds one event; the time in it is filled in. Loop only, as is everything below. */
+void member_feed(struct gavel_candidate *member, struct candidate_event *event);
+
+/* Feeds back what the last actions brought about, and sets the timer. */
+void member_settle(struct gavel_candidate *member);
+
+/* Sets the timer to whatever is due next. */
+void member_set_timer(struct gavel_candidate *member);
+
+void member_start(struct gavel_candidate *member);
+void member_stop(struct gavel_candidate *member);
+void member_doorbell(struct gavel_candidate *member);
+void member_reply(struct gavel_candidate *member, struct job *job);
+
+/* Its timer has come. */
+void member_due(struct gavel_candidate *member);
+
+/* Takes the departed out of every list and tells those who wait for that. */
+void member_bury_departed(struct gavel *gavel);
+
+/* The first candidate whose group shares the bucket of this one; follow next_in_bucket. Any thread. */
+struct gavel_candidate *member_first_of(struct gavel *gavel, const char *group);
+
+/* Puts a candidate in the lists. The handle's mutex is held. ERR_STATE if group and id are there already. */
+GAVEL_CHECKED enum gavel_status member_enlist(struct gavel_candidate *member);
+
+#endif

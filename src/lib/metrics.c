@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/metrics.h"
+
+#include <stdlib.h>
+
+void metrics_init(struct metrics *metrics, int64_t wall_ms)
+{
+    *metrics = (struct metrics){.totals.start_wall_ms = wall_ms};
+    histogram_init(&metrics->latency_us, HISTOGRAM_WINDOW_DEFAULT);
+}
+
+void metrics_done(struct metrics *metrics)
+{
+    free(metrics->known);
+    metrics->known = NULL;
+    metrics->known_count = 0;
+}
+
+void metrics_call(struct metrics *metrics, const struct store_request *request, bool leads)
+{
+    /* A leader also claims, to begin a new epoch of its own mandate; that is no election. */
+    if (request->op == STORE_CLAIM && !leads)
+        metrics->totals.elections++;
+}
+
+/* Whether the store did its part. A refusal is an answer, not a failure of the store. */
+static bool is_answer(enum gavel_status status)
+{
+    return status == GAVEL_OK || status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER ||
+           status == GAVEL_ERR_ID_IN_USE;
+}
+
+void metrics_reply(struct metrics *metrics, const struct store_request *request, enum gavel_status status,
+                   gavel_ns took, gavel_ns now)
+{
+    bool is_heartbeat = request->op == STORE_HEARTBEAT || request->op == STORE_RENEW;
+    bool is_late = status == GAVEL_ERR_TIMEOUT || now >= request->give_up_at;
+
+    histogram_add(&metrics->latency_us, took / NS_PER_US);
+    if (is_late)
+        metrics->totals.timeouts++;
+    if (is_heartbeat && (is_late || !is_answer(status)))
+        metrics->totals.heartbeat_failures++;
+}
+
+void metrics_event(struct metrics *metrics, const struct gavel_event *event, gavel_ns election_at,
+                   int64_t wall_ms)
+{
+    struct gavel_metrics *totals = &metrics->totals;
+
+    switch (event->kind) {
+    case GAVEL_EVENT_HEARTBEAT:
+        totals->heartbeats++;
+        totals->last_heartbeat_wall_ms = wall_ms;
+        break;
+    case GAVEL_EVENT_BECAME_LEADER:
+        totals->elections_won++;
+        totals->election_last_us = election_at > 0 && election_at <= event->at_ns
+                                       ? (event->at_ns - election_at) / NS_PER_US
+                                       : event->took_ms * (NS_PER_MS / NS_PER_US);
+        break;
+    case GAVEL_EVENT_LEADER_CHANGED:
+        totals->leader_changes++;
+        break;
+    case GAVEL_EVENT_CONTENTION_DETECTED:
+        totals->contentions++;
+        break;
+    default:
+        break;
+    }
+}
+
+static bool knows(const struct metrics *metrics, uint64_t instance)
+{
+    for (size_t i = 0; i < metrics->known_count; i++)
+        if (metrics->known[i] == instance)
+            return true;
+    return false;
+}
+
+void metrics_peers(struct metrics *metrics, const struct peers *peers)
+{
+    uint64_t *known = calloc(peers->count > 0 ? peers->count : 1, sizeof *known);
+    size_t count = 0;
+
+    if (!known)
+        return; /* counted at the next change */
+    for (size_t i = 0; i < peers->count; i++) {
+        if (!peers->items[i].is_active)
+            continue;
+        if (!knows(metrics, peers->items[i].instance))
+            metrics->totals.registrations++;
+        known[count++] = peers->items[i].instance;
+    }
+    free(metrics->known);
+    metrics->known = known;
+    metrics->known_count = count;
+}
+
+void metrics_fill(const struct metrics *metrics, struct gavel_metrics *ret_metrics)
+{
+    *ret_metrics = metrics->totals;
+    ret_metrics->latency_p50_us = histogram_percentile(&metrics->latency_us, 50);
+    ret_metrics->latency_p95_us = histogram_percentile(&metrics->latency_us, 95);
+    ret_metrics->latency_p99_us = histogram_percentile(&metrics->latency_us, 99);
+}

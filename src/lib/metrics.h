@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Counting. The machine tells what happens by its events; what they do not
+ * tell (how long calls took, which candidates are new) is worked out here.
+ * All of it under the candidate's mutex.
+ */
+#ifndef LIB_METRICS_H
+#define LIB_METRICS_H
+
+#include "base/histogram.h"
+#include "base/request.h"
+#include "candidate/candidate.h"
+
+#include <gavel/gavel.h>
+
+struct metrics {
+    struct gavel_metrics totals;
+    struct histogram latency_us;
+    uint64_t *known; /* instances that were active in the last listing */
+    size_t known_count;
+};
+
+void metrics_init(struct metrics *metrics, int64_t wall_ms);
+void metrics_done(struct metrics *metrics);
+
+/* A call goes out; `leads` says whether it is the leader's own. */
+void metrics_call(struct metrics *metrics, const struct store_request *request, bool leads);
+
+/* A call was answered now, after so long. An answer that came too late for the machine is none. */
+void metrics_reply(struct metrics *metrics, const struct store_request *request, enum gavel_status status,
+                   gavel_ns took, gavel_ns now);
+
+/* The machine says something; election_at is when the vacancy was noticed, as it stood before the step. */
+void metrics_event(struct metrics *metrics, const struct gavel_event *event, gavel_ns election_at,
+                   int64_t wall_ms);
+
+/* Counts the active candidates that were not there at the last look. */
+void metrics_peers(struct metrics *metrics, const struct peers *peers);
+
+void metrics_fill(const struct metrics *metrics, struct gavel_metrics *ret_metrics);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What callers can ask of a candidate without waiting: the lock-free answers
+ * from the published words, the others from the machine under its mutex.
+ */
+#include "lib/view.h"
+
+#include "lib/handle.h"
+#include "lib/member.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool gavel_is_leader(const struct gavel_candidate *candidate)
+{
+    return published_holds(candidate->published);
+}
+
+uint64_t gavel_epoch(const struct gavel_candidate *candidate)
+{
+    return published_holds(candidate->published) ? atomic_load(&candidate->published->epoch) : 0;
+}
+
+/* Reading changes nothing of a candidate but its mutex. */
+static struct gavel_candidate *lock(const struct gavel_candidate *candidate)
+{
+    struct gavel_candidate *member = (struct gavel_candidate *)(uintptr_t)candidate;
+
+    pthread_mutex_lock(&member->mutex);
+    return member;
+}
+
+static void unlock(struct gavel_candidate *member) { pthread_mutex_unlock(&member->mutex); }
+
+enum gavel_answer gavel_answer(const struct gavel_candidate *candidate, int64_t *ret_until_ns)
+{
+    struct gavel_candidate *member;
+    enum candidate_answer answer;
+    gavel_ns until = NEVER;
+
+    /* The published words decide: this must never say yes where gavel_is_leader() says no. */
+    if (!published_holds(candidate->published))
+        return GAVEL_NOT_LEADER;
+    member = lock(candidate);
+    answer = member->is_single ? CANDIDATE_LEADER : candidate_answer(&member->machine, clock_now(), &until);
+    unlock(member);
+    if (answer == CANDIDATE_NOT_LEADER)
+        return GAVEL_NOT_LEADER;
+    if (ret_until_ns)
+        *ret_until_ns = until;
+    return answer == CANDIDATE_LEADER ? GAVEL_LEADER : GAVEL_UNKNOWN_UNTIL;
+}
+
+bool gavel_epoch_valid(struct gavel_candidate *candidate, uint64_t epoch, int64_t created_at_ns)
+{
+    struct gavel_candidate *member = lock(candidate);
+    gavel_ns now = clock_now();
+    bool is_valid = fence_allows(&member->machine.fence, epoch, created_at_ns != 0 ? created_at_ns : now, now,
+                                 member->machine.settings.epoch_grace_ms);
+
+    unlock(member);
+    return is_valid;
+}
+
+static void fill_self(const struct gavel_candidate *member, gavel_ns now,
+                      struct gavel_leader_info *ret_leader)
+{
+    *ret_leader = (struct gavel_leader_info){.is_self = true};
+    (void)snprintf(ret_leader->id, sizeof ret_leader->id, "%s", member->id);
+    (void)snprintf(ret_leader->address, sizeof ret_leader->address, "%s", member->machine.address);
+    ret_leader->epoch = member->is_single ? 0 : member->machine.epoch;
+    ret_leader->since_wall_ms = member->is_single
+                                    ? member->metrics.totals.start_wall_ms
+                                    : clock_wall_ms() - ms_from_ns(now - member->machine.mandate_at);
+}
+
+bool view_leader_locked(const struct gavel_candidate *member, struct gavel_leader_info *ret_leader)
+{
+    const struct candidate *machine = &member->machine;
+    const struct record *record = &machine->seen.record;
+    gavel_ns now = clock_now();
+    gavel_ns at;
+
+    if (member->has_ended)
+        return false;
+    if (member->is_single || candidate_is_leader(machine, now)) {
+        fill_self(member, now, ret_leader);
+        return true;
+    }
+    if (machine->state != CANDIDATE_OBSERVING && machine->state != CANDIDATE_STANDBY)
+        return false;
+    /* After a mandate of our own, what we saw before it is history. */
+    if (!machine->seen.is_known || !machine->seen.is_found || record->epoch < machine->fence.newest)
+        return false;
+    if (observation_vacancy(&machine->seen, &machine->settings, machine->clock, machine->id, machine->nonce,
+                            now, &at) != VACANCY_NONE)
+        return false;
+    *ret_leader = (struct gavel_leader_info){.epoch = record->epoch, .since_wall_ms = record->since_wall_ms};
+    (void)snprintf(ret_leader->id, sizeof ret_leader->id, "%s", record->holder);
+    (void)snprintf(ret_leader->address, sizeof ret_leader->address, "%s", record->address);
+    return true;
+}
+
+enum gavel_status gavel_leader(struct gavel_candidate *candidate, struct gavel_leader_info *ret_leader)
+{
+    struct gavel_candidate *member = lock(candidate);
+    bool has_leader = view_leader_locked(member, ret_leader);
+
+    unlock(member);
+    return has_leader ? GAVEL_OK : GAVEL_ERR_NO_LEADER;
+}
+
+static const struct registration *find_listed(const struct gavel_candidate *member, const struct peer *peer)
+{
+    for (size_t i = 0; i < member->listing_count; i++)
+        if (member->listing[i].instance == peer->instance && strcmp(member->listing[i].id, peer->id) == 0)
+            return &member->listing[i];
+    return NULL;
+}
+
+static void fill_info(const struct gavel_candidate *member, const struct peer *peer, const char *leader,
+                      struct gavel_candidate_info *ret_info)
+{
+    const struct registration *listed = find_listed(member, peer);
+
+    *ret_info = (struct gavel_candidate_info){
+        .since_wall_ms = listed ? listed->since_wall_ms : 0,
+        .last_heartbeat_wall_ms = listed ? listed->last_wall_ms : 0,
+        .priority = peer->priority,
+        .eligible = peer->is_eligible,
+        .is_leader = strcmp(peer->id, leader) == 0,
+        .is_self = peer->instance == member->machine.instance,
+    };
+    (void)snprintf(ret_info->id, sizeof ret_info->id, "%s", peer->id);
+    (void)snprintf(ret_info->address, sizeof ret_info->address, "%s", peer->address);
+}
+
+/* Puts one more in its place among those that are there, sorted by id, and drops the last if it does not fit.
+ */
+static void insert(struct gavel_candidate_info *infos, size_t capacity, size_t count,
+                   const struct gavel_candidate_info *info)
+{
+    size_t filled = count < capacity ? count : capacity;
+    size_t at = filled;
+
+    while (at > 0 && strcmp(infos[at - 1].id, info->id) > 0)
+        at--;
+    if (at >= capacity)
+        return;
+    if (filled == capacity)
+        filled--;
+    memmove(&infos[at + 1], &infos[at], (filled - at) * sizeof *infos);
+    infos[at] = *info;
+}
+
+static void fill_single(const struct gavel_candidate *member, struct gavel_candidate_info *ret_info)
+{
+    *ret_info = (struct gavel_candidate_info){
+        .since_wall_ms = member->metrics.totals.start_wall_ms,
+        .last_heartbeat_wall_ms = clock_wall_ms(),
+        .priority = member->machine.priority,
+        .eligible = member->machine.is_eligible,
+        .is_leader = !member->has_ended,
+        .is_self = true,
+    };
+    (void)snprintf(ret_info->id, sizeof ret_info->id, "%s", member->id);
+}
+
+enum gavel_status gavel_candidates(struct gavel_candidate *candidate, struct gavel_candidate_info *infos,
+                                   size_t capacity, size_t *ret_count)
+{
+    struct gavel_candidate *member = lock(candidate);
+    const struct peers *peers = &member->machine.peers;
+    struct gavel_leader_info leader = {0};
+    struct gavel_candidate_info info;
+    size_t count = 0;
+
+    (void)view_leader_locked(member, &leader); /* without one, nobody's id is "" */
+    for (size_t i = 0; i < peers->count; i++) {
+        if (!peers->items[i].is_active)
+            continue;
+        fill_info(member, &peers->items[i], leader.id, &info);
+        insert(infos, capacity, count++, &info);
+    }
+    if (member->is_single) {
+        fill_single(member, &info);
+        insert(infos, capacity, count++, &info);
+    }
+    unlock(member);
+    *ret_count = count;
+    return GAVEL_OK;
+}
+
+void gavel_metrics(struct gavel_candidate *candidate, struct gavel_metrics *ret_metrics)
+{
+    struct gavel_candidate *member = lock(candidate);
+
+    metrics_fill(&member->metrics, ret_metrics);
+    unlock(member);
+}
+
+void gavel_breaker(struct gavel_candidate *candidate, struct gavel_breaker *ret_breaker)
+{
+    static const enum gavel_breaker_state states[] = {
+        [BREAKER_CLOSED] = GAVEL_BREAKER_CLOSED,
+        [BREAKER_OPEN] = GAVEL_BREAKER_OPEN,
+        [BREAKER_HALF_OPEN] = GAVEL_BREAKER_HALF_OPEN,
+    };
+    struct gavel_candidate *member = lock(candidate);
+
+    ret_breaker->state = states[member->machine.breaker.state];
+    ret_breaker->failures = member->machine.breaker.failures;
+    ret_breaker->retry_at_ns = member->machine.breaker.retry_at;
+    unlock(member);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a candidate knows of its group, for callers. */
+#ifndef LIB_VIEW_H
+#define LIB_VIEW_H
+
+#include <gavel/gavel.h>
+
+/* The leader as last seen; false leaves *ret_leader untouched. The candidate's mutex is held. */
+bool view_leader_locked(const struct gavel_candidate *member, struct gavel_leader_info *ret_leader);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/worker.h"
+
+#include "lib/handle.h"
+#include "lib/loop.h"
+#include "lib/member.h"
+#include "lib/thread.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Large enough for every group of a busy process, small enough that one batch stays short. */
+#define BATCH_MAX 512
+
+struct batch {
+    struct store_request requests[BATCH_MAX];
+    struct store_reply replies[BATCH_MAX];
+};
+
+void job_queue_add(struct job_queue *queue, struct job *job)
+{
+    job->next = NULL;
+    if (queue->last)
+        queue->last->next = job;
+    else
+        queue->first = job;
+    queue->last = job;
+}
+
+void job_free(struct job *job)
+{
+    if (!job)
+        return;
+    store_reply_done(&job->reply);
+    free(job);
+}
+
+/* Takes the oldest jobs out of the queue, as many as fit in a batch. Mutex held. */
+static struct job *take(struct worker *worker)
+{
+    struct job *first = worker->queue.first;
+    struct job *last = first;
+
+    for (size_t n = 1; last && last->next && n < BATCH_MAX; n++)
+        last = last->next;
+    if (!last)
+        return NULL;
+    worker->queue.first = last->next;
+    if (!worker->queue.first)
+        worker->queue.last = NULL;
+    last->next = NULL;
+    return first;
+}
+
+/* Carries out one batch. A request whose time is over already is answered without troubling the store. */
+static void carry_out(struct store *store, struct batch *batch, struct job *jobs)
+{
+    gavel_ns now = clock_now();
+    size_t count = 0;
+
+    for (const struct job *job = jobs; job; job = job->next)
+        if (now <= job->request.give_up_at)
+            batch->requests[count++] = job->request;
+    if (count > 0)
+        store_run(store, batch->requests, batch->replies, count);
+    count = 0;
+    for (struct job *job = jobs; job; job = job->next) {
+        if (now <= job->request.give_up_at) {
+            job->reply = batch->replies[count++];
+            continue;
+        }
+        job->reply = (struct store_reply){.status = GAVEL_ERR_TIMEOUT};
+        (void)snprintf(
+            job->reply.message, sizeof job->reply.message,
+            "the %s of group \"%.100s\" waited too long for its turn; the store is slow or the machine "
+            "overloaded",
+            store_op_name(job->request.op), job->group);
+    }
+}
+
+static void *run(void *argument)
+{
+    struct gavel *gavel = argument;
+    struct worker *worker = &gavel->worker;
+
+    pthread_mutex_lock(&gavel->mutex);
+    while (!worker->is_stopping) {
+        struct job *jobs = take(worker);
+
+        if (!jobs) {
+            pthread_cond_wait(&worker->wanted, &gavel->mutex);
+            continue;
+        }
+        worker->running = jobs;
+        pthread_mutex_unlock(&gavel->mutex);
+        carry_out(gavel->store, worker->batch, jobs);
+        pthread_mutex_lock(&gavel->mutex);
+        worker->running = NULL;
+        while (jobs) {
+            struct job *next = jobs->next;
+
+            job_queue_add(&gavel->finished, jobs);
+            jobs = next;
+        }
+        loop_wake(gavel);
+    }
+    pthread_mutex_unlock(&gavel->mutex);
+    return NULL;
+}
+
+enum gavel_status worker_start(struct gavel *gavel)
+{
+    struct worker *worker = &gavel->worker;
+    enum gavel_status status;
+
+    worker->batch = calloc(1, sizeof *worker->batch);
+    if (!worker->batch)
+        return GAVEL_ERR_NO_MEMORY;
+    pthread_cond_init(&worker->wanted, NULL);
+    status = thread_start(&worker->thread, "gavel-store", run, gavel);
+    if (status != GAVEL_OK) {
+        pthread_cond_destroy(&worker->wanted);
+        free(worker->batch);
+        worker->batch = NULL;
+        return status;
+    }
+    worker->has_thread = true;
+    return GAVEL_OK;
+}
+
+void worker_stop(struct gavel *gavel)
+{
+    struct worker *worker = &gavel->worker;
+    struct job *job;
+
+    if (!worker->has_thread)
+        return;
+    pthread_mutex_lock(&gavel->mutex);
+    worker->is_stopping = true;
+    pthread_cond_signal(&worker->wanted);
+    pthread_mutex_unlock(&gavel->mutex);
+    pthread_join(worker->thread, NULL);
+    worker->has_thread = false;
+    while ((job = take(worker)))
+        while (job) {
+            struct job *next = job->next;
+
+            job_free(job);
+            job = next;
+        }
+    pthread_cond_destroy(&worker->wanted);
+    free(worker->batch);
+    worker->batch = NULL;
+}
+
+void worker_submit(struct gavel_candidate *candidate, uint64_t call, const struct store_request *request)
+{
+    struct gavel *gavel = candidate->gavel;
+    struct job *job = calloc(1, sizeof *job);
+
+    if (!job)
+        return;
+    job->candidate = candidate;
+    job->call = call;
+    job->queued_at = clock_now();
+    job->request = *request;
+    (void)snprintf(job->group, sizeof job->group, "%s", request->group); /* checked names fit */
+    job->request.group = job->group;
+    pthread_mutex_lock(&gavel->mutex);
+    job_queue_add(&gavel->worker.queue, job);
+    pthread_mutex_unlock(&gavel->mutex);
+}
+
+void worker_flush(struct gavel *gavel)
+{
+    if (!gavel->worker.has_thread)
+        return;
+    pthread_mutex_lock(&gavel->mutex);
+    if (gavel->worker.queue.first && !gavel->worker.running)
+        pthread_cond_signal(&gavel->worker.wanted);
+    pthread_mutex_unlock(&gavel->mutex);
+}
+
+static void forget_in(struct job *jobs, const struct gavel_candidate *candidate)
+{
+    for (struct job *job = jobs; job; job = job->next)
+        if (job->candidate == candidate)
+            job->candidate = NULL;
+}
+
+void worker_forget(struct gavel_candidate *candidate)
+{
+    struct gavel *gavel = candidate->gavel;
+
+    pthread_mutex_lock(&gavel->mutex);
+    forget_in(gavel->worker.queue.first, candidate);
+    forget_in(gavel->worker.running, candidate);
+    forget_in(gavel->finished.first, candidate);
+    pthread_mutex_unlock(&gavel->mutex);
+}
