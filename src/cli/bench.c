@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * `gavel bench`: a table of sections. Each gets a crew of its own, with a new
+ * folder and a new store, so that none measures the traces of another.
+ */
+#include "cli/bench.h"
+
+#include "base/assert.h"
+#include "base/prng.h"
+#include "cli/bench_plot.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TRIALS 100
+#define TRIALS_QUICK 10
+#define TRIALS_MAX 2000
+
+const struct flag bench_flags[] = {
+    {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that all runs, not how fast"},
+    {"only", FLAG_TEXT, "NAME", "one section: calls, store, handover, failover, groups or simulator"},
+    {"trials", FLAG_NUMBER, "N", "hand-overs and fail-overs to measure (100)"},
+    {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (by gnuplot) into this folder"},
+    {NULL, FLAG_SWITCH, NULL, NULL},
+};
+
+static const struct {
+    const char *name;
+    const char *title;
+    bench_run run;
+} sections[] = {
+    {"calls", "asking the library whether we lead", bench_calls},
+    {"store", "calls to the SQLite store, beside what the disk and SQLite alone need", bench_store},
+    {"handover", "a leader resigns, another process leads", bench_handover},
+    {"failover", "SIGKILL of the leading process until another leads, with 3 standbys, beside flock(2)",
+     bench_failover},
+    {"groups", "one process that leads many groups", bench_groups},
+    {"simulator", "runs of the simulator", bench_simulator},
+};
+#define SECTION_COUNT (sizeof(sections) / sizeof(sections[0]))
+
+void bench_result(const struct post *post, uint64_t series, int64_t value)
+{
+    post_mark(post, MARK_RESULT, series, clock_now(), value);
+}
+
+enum gavel_status bench_collect(struct crew *crew, post_run run, void *user, gavel_ns limit,
+                                struct samples *series, size_t series_count)
+{
+    size_t count;
+    const struct mark *marks;
+    enum gavel_status status = crew_start(crew, 0, "bench", run, user, NULL);
+
+    if (!status)
+        status = crew_await(crew, 0, clock_now() + limit);
+    if (status)
+        return status;
+    marks = witness_marks(crew->witness, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (mark_kind(&marks[i]) != MARK_RESULT)
+            continue;
+        ASSERT(marks[i].epoch < series_count);
+        samples_add(&series[marks[i].epoch], marks[i].value);
+    }
+    return witness_lost(crew->witness) ? GAVEL_ERR_NO_MEMORY : GAVEL_OK;
+}
+
+void bench_pause(const struct crew *crew, gavel_ns longest)
+{
+    struct prng prng;
+
+    prng_seed(&prng, entropy_u64());
+    gavel_ns until = clock_now() + prng_between(&prng, 0, longest);
+    while (clock_now() < until && !crew_is_interrupted())
+        witness_wait(crew->witness, witness_finished(crew->witness), until);
+}
+
+/* How this program was built decides what its figures mean. */
+static const char *build_text(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return "a build with sanitizers: every figure is far too high";
+#elif !defined(__OPTIMIZE__)
+    return "a build without optimisation: figures of the library are too high";
+#else
+    return "an optimised build";
+#endif
+}
+
+static enum gavel_status run_section(struct bench *bench, size_t i)
+{
+    struct crew crew;
+    struct gavel_error error = {0};
+
+    report_section(&bench->report, sections[i].name, sections[i].title);
+    enum gavel_status status = crew_open(&crew, &error);
+    if (status) {
+        report_note(&bench->report, "not measured: %s", error.message);
+    } else {
+        status = sections[i].run(bench, &crew);
+        if (status)
+            report_note(&bench->report, "not measured to the end: %s", gavel_status_text(status));
+        crew_close(&crew);
+    }
+    report_section_end(&bench->report);
+    return status;
+}
+
+static bool is_section(const char *name)
+{
+    for (size_t i = 0; i < SECTION_COUNT; i++)
+        if (strcmp(sections[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static bool print_json(const struct bench *bench)
+{
+    json_t *root = json_pack("{s:s, s:b, s:I, s:O, s:I}", "build", build_text(), "quick", bench->is_quick,
+                             "trials", (json_int_t)bench->trials, "sections", bench->report.sections,
+                             "missed", (json_int_t)bench->report.missed);
+
+    if (!root)
+        return false;
+    bool is_written =
+        json_dumpf(root, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 && putchar('\n') != EOF;
+    json_decref(root);
+    return is_written;
+}
+
+static size_t run_sections(struct bench *bench, const char *only)
+{
+    size_t failed = 0;
+
+    for (size_t i = 0; i < SECTION_COUNT && !crew_is_interrupted(); i++)
+        if (!only || strcmp(only, sections[i].name) == 0)
+            failed += run_section(bench, i) != GAVEL_OK;
+    return failed;
+}
+
+int command_bench(const struct cli *cli, int argc, char **argv)
+{
+    struct bench bench = {
+        .cli = cli, .is_quick = cli_flag_is_set(cli, "quick"), .out = cli_flag_text(cli, "out")};
+    const char *only = cli_flag_text(cli, "only");
+    int64_t trials = cli_flag_number(cli, "trials", bench.is_quick ? TRIALS_QUICK : TRIALS);
+
+    (void)argc;
+    (void)argv;
+    if (only && !is_section(only))
+        return cli_fail(
+            cli, GAVEL_ERR_INVALID,
+            "there is no section \"%s\"; --only takes calls, store, handover, failover, groups or simulator",
+            only);
+    if (trials < 1 || trials > TRIALS_MAX)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);
+    bench.trials = (size_t)trials;
+    if (bench.out && mkdir(bench.out, 0777) < 0 && errno != EEXIST)
+        return cli_fail(cli, GAVEL_ERR_IO, "cannot make the folder %s: %s; name another with --out",
+                        bench.out, strerror(errno));
+    if (report_init(&bench.report, cli, bench.out))
+        return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
+
+    if (!cli->config.json)
+        (void)printf("gavel %s, %s\n", GAVEL_VERSION, build_text());
+    size_t failed = run_sections(&bench, only);
+    if (bench.out)
+        bench_plot(bench.out);
+    if (cli->config.json)
+        failed += !print_json(&bench);
+    else if (bench.report.missed)
+        (void)printf("\n%zu aims missed\n", bench.report.missed);
+    report_done(&bench.report);
+    return cli_finish(cli, failed || crew_is_interrupted() ? CLI_EXIT_FAILURE : CLI_EXIT_OK);
+}

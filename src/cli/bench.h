@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What the measurements of `gavel bench` share. Each section is one file
+ * with one function: it starts a crew, lets its members write times into the
+ * witness, and hands rows to the report. A measurement beside which a floor
+ * makes sense (what the disk or the kernel alone would need) measures the
+ * floor too, on the same machine in the same minute.
+ *
+ * Figures never fail anything: a row says whether its aim was met, and the
+ * exit code only whether everything could be measured.
+ */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+
+#include "cli/bench_report.h"
+#include "cli/cli.h"
+#include "cli/crew.h"
+
+struct bench {
+    const struct cli *cli;
+    bool is_quick;
+    size_t trials;   /* of hand-over and fail-over */
+    const char *out; /* folder for CSV and plots; NULL: none */
+    struct report report;
+};
+
+typedef enum gavel_status (*bench_run)(struct bench *bench, struct crew *crew);
+
+enum gavel_status bench_calls(struct bench *bench, struct crew *crew);
+enum gavel_status bench_store(struct bench *bench, struct crew *crew);
+enum gavel_status bench_handover(struct bench *bench, struct crew *crew);
+enum gavel_status bench_failover(struct bench *bench, struct crew *crew);
+enum gavel_status bench_groups(struct bench *bench, struct crew *crew);
+enum gavel_status bench_simulator(struct bench *bench, struct crew *crew);
+
+/*
+ * Runs one member to its end and sorts the MARK_RESULT marks it leaves into
+ * `series` by their epoch, which counts the series from 0. A result of a
+ * higher number is a mistake of ours.
+ */
+GAVEL_CHECKED enum gavel_status bench_collect(struct crew *crew, post_run run, void *user, gavel_ns limit,
+                                              struct samples *series, size_t series_count);
+
+/* The member's word: one sample of a series. */
+void bench_result(const struct post *post, uint64_t series, int64_t value);
+
+/* Lets a random part of `longest` pass, so that trials do not fall in step with heartbeats. */
+void bench_pause(const struct crew *crew, gavel_ns longest);
+
+#endif

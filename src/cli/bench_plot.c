@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The plots are made by gnuplot from a script that stays beside the data, so
+ * that whoever wants another picture can change it and run it again. A series
+ * that was not measured leaves no CSV and is left out of its plot.
+ */
+#include "cli/bench_plot.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char script[] =
+    "# SPDX-License-Identifier: Apache-2.0\n"
+    "# Cumulative shares of the latencies measured by `gavel bench --out`. Run it in this folder: gnuplot "
+    "plot.gp\n"
+    "set datafile separator ','\n"
+    "set terminal svg size 900,540 dynamic background rgb 'white'\n"
+    "set key right bottom\n"
+    "set grid\n"
+    "set logscale x\n"
+    "set yrange [0:1]\n"
+    "set ylabel 'share of trials'\n"
+    "list(pattern) = system('ls ' . pattern . ' 2>/dev/null')\n"
+    "do for [section in 'failover handover store'] {\n"
+    "    files = list(section . '-*.csv')\n"
+    "    if (words(files) > 0) {\n"
+    "        set output section . '.svg'\n"
+    "        set title section\n"
+    "        set xlabel section eq 'store' ? 'microseconds' : 'milliseconds'\n"
+    "        plot for [file in files] file every ::1 using 1:2 with steps linewidth 2 \\\n"
+    "            title file[strlen(section) + 2:strlen(file) - 4] noenhanced\n"
+    "        unset output\n"
+    "    }\n"
+    "}\n";
+
+static bool write_script(const char *folder)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof(path), "%s/plot.gp", folder);
+
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return false;
+    FILE *file = fopen(path, "we");
+    if (!file)
+        return false;
+    bool is_written = fputs(script, file) != EOF;
+    return fclose(file) == 0 && is_written;
+}
+
+/* The exit code of gnuplot, or -1 if it could not be started. */
+static int run_gnuplot(const char *folder)
+{
+    char name[] = "gnuplot", argument[] = "plot.gp";
+    char *const arguments[] = {name, argument, NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int status = -1;
+
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return -1;
+    if (posix_spawn_file_actions_addchdir_np(&actions, folder) == 0 &&
+        posix_spawnp(&pid, name, &actions, NULL, arguments, environ) == 0) {
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+            ;
+        status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return status;
+}
+
+void bench_plot(const char *folder)
+{
+    if (!write_script(folder)) {
+        (void)fprintf(stderr, "gavel bench: cannot write %s/plot.gp: %s\n", folder, strerror(errno));
+        return;
+    }
+    int code = run_gnuplot(folder);
+    if (code == 0)
+        (void)fprintf(stderr, "gavel bench: the plots are in %s\n", folder);
+    else if (code < 0 || code == 127)
+        (void)fprintf(stderr,
+                      "gavel bench: no plots, since there is no gnuplot: install it (gnuplot-nox) and run "
+                      "\"gnuplot plot.gp\" in %s\n",
+                      folder);
+    else
+        (void)fprintf(stderr, "gavel bench: gnuplot failed on %s/plot.gp\n", folder);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Every row has the same columns, so that one table shape serves latencies,
+ * shares and rates. A row goes into the JSON tree at once; notes are printed
+ * from there when their section ends.
+ */
+#include "cli/bench_report.h"
+
+#include "base/histogram.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void samples_add(struct samples *samples, int64_t value)
+{
+    if (samples->count == samples->capacity) {
+        size_t capacity = samples->capacity ? 2 * samples->capacity : 256;
+        int64_t *values = reallocarray(samples->values, capacity, sizeof(*values));
+        if (!values)
+            return;
+        samples->values = values;
+        samples->capacity = capacity;
+    }
+    samples->values[samples->count++] = value;
+}
+
+void samples_done(struct samples *samples)
+{
+    free(samples->values);
+    *samples = (struct samples){0};
+}
+
+static int by_value(const void *left, const void *right)
+{
+    int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static void sort(struct samples *samples)
+{
+    if (samples->count)
+        qsort(samples->values, samples->count, sizeof(samples->values[0]), by_value);
+}
+
+int64_t samples_percentile(struct samples *samples, double percent)
+{
+    sort(samples);
+    return percentile_of_sorted(samples->values, samples->count, percent);
+}
+
+enum gavel_status report_init(struct report *report, const struct cli *cli, const char *out)
+{
+    *report = (struct report){.cli = cli, .out = out, .sections = json_array()};
+    return report->sections ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
+}
+
+void report_done(struct report *report)
+{
+    json_decref(report->sections);
+    *report = (struct report){0};
+}
+
+void report_section(struct report *report, const char *name, const char *title)
+{
+    static const char *const headings[] = {"measured", "n", "p50", "p99", "max", "unit", "aim", "", NULL};
+    const struct cli *cli = report->cli;
+
+    report->section = name;
+    report->rows = json_array();
+    report->notes = json_array();
+    /* What runs out of memory here is missing from the JSON, and shows there. */
+    (void)json_array_append_new(report->sections,
+                                json_pack("{s:s, s:s, s:o, s:o}", "name", name, "title", title, "rows",
+                                          report->rows, "notes", report->notes));
+    table_init(&report->table, headings);
+    if (!cli->config.json) {
+        (void)printf("\n%s%s: %s%s\n", style_begin(cli, STYLE_BOLD), name, title, style_end(cli, STYLE_BOLD));
+        (void)fflush(stdout); /* a failure to write shows in cli_finish(); the forks need empty buffers */
+    }
+}
+
+static void aim_text(struct aim aim, char *buffer, size_t size)
+{
+    const char *sign = aim.is_rate ? ">=" : "<=";
+
+    if (aim.p50 > 0 && aim.p99 > 0)
+        (void)snprintf(buffer, size, "p50 %s %g, p99 %s %g", sign, aim.p50, sign, aim.p99);
+    else if (aim.p50 > 0)
+        (void)snprintf(buffer, size, "%s %g", sign, aim.p50);
+    else
+        (void)snprintf(buffer, size, "-");
+}
+
+static bool is_met(struct aim aim, double p50, double p99)
+{
+    if (aim.is_rate)
+        return p50 >= aim.p50;
+    return p50 <= aim.p50 && (aim.p99 <= 0 || p99 <= aim.p99);
+}
+
+/* The columns of aim and judgement, and the same for JSON: true, false, or null without an aim. */
+static json_t *judge(struct report *report, struct aim aim, double p50, double p99)
+{
+    char text[64];
+
+    aim_text(aim, text, sizeof(text));
+    table_cell(&report->table, STYLE_DIM, "%s", text);
+    if (aim.p50 <= 0) {
+        table_cell(&report->table, STYLE_PLAIN, "%s", "");
+        return json_null();
+    }
+    bool met = is_met(aim, p50, p99);
+    table_cell(&report->table, met ? STYLE_GREEN : STYLE_YELLOW, "%s", met ? "met" : "missed");
+    report->missed += !met;
+    return json_boolean(met);
+}
+
+/* The share of samples that are not larger, ready to be drawn. */
+static void write_csv(struct report *report, const char *name, const struct samples *samples, double scale,
+                      const char *unit)
+{
+    char path[4096];
+    FILE *file;
+
+    if (!report->out)
+        return;
+    int length = snprintf(path, sizeof(path), "%s/%s-%s.csv", report->out, report->section, name);
+    if (length < 0 || (size_t)length >= sizeof(path))
+        return;
+    for (char *c = path + strlen(report->out) + 1; *c; c++)
+        if (strchr(" /,()", *c))
+            *c = '-';
+    file = fopen(path, "we");
+    if (!file) {
+        report_note(report, "cannot write %s: %s", path, strerror(errno));
+        return;
+    }
+    (void)fprintf(file, "%s,share\n", unit);
+    for (size_t i = 0; i < samples->count; i++)
+        (void)fprintf(file, "%.6f,%.6f\n", (double)samples->values[i] / scale,
+                      (double)(i + 1) / (double)samples->count);
+    if (fclose(file) != 0)
+        report_note(report, "cannot write %s: %s", path, strerror(errno));
+}
+
+/* Three digits that matter, without an exponent. */
+static void figure(struct report *report, double value)
+{
+    table_cell(&report->table, STYLE_PLAIN, "%.*f",
+               value < 1      ? 3
+               : value < 10   ? 2
+               : value < 1000 ? 1
+                              : 0,
+               value);
+}
+
+void report_samples(struct report *report, const char *name, struct samples *samples, double scale,
+                    const char *unit, struct aim aim)
+{
+    double p50 = (double)samples_percentile(samples, 50) / scale;
+    double p99 = (double)samples_percentile(samples, 99) / scale;
+    double max = (double)samples_percentile(samples, 100) / scale;
+
+    table_cell(&report->table, STYLE_PLAIN, "%s", name);
+    table_cell(&report->table, STYLE_PLAIN, "%zu", samples->count);
+    figure(report, p50);
+    figure(report, p99);
+    figure(report, max);
+    table_cell(&report->table, STYLE_PLAIN, "%s", unit);
+    json_t *met = judge(report, aim, p50, p99);
+    (void)json_array_append_new(
+        report->rows, json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "name", name, "unit", unit,
+                                "n", (json_int_t)samples->count, "p50", p50, "p99", p99, "max", max,
+                                "aim_p50", aim.p50, "aim_p99", aim.p99, "met", met));
+    write_csv(report, name, samples, scale, unit);
+}
+
+void report_value(struct report *report, const char *name, double value, const char *unit, struct aim aim)
+{
+    table_cell(&report->table, STYLE_PLAIN, "%s", name);
+    table_cell(&report->table, STYLE_PLAIN, "1");
+    figure(report, value);
+    table_cell(&report->table, STYLE_PLAIN, "-");
+    table_cell(&report->table, STYLE_PLAIN, "-");
+    table_cell(&report->table, STYLE_PLAIN, "%s", unit);
+    json_t *met = judge(report, aim, value, value);
+    (void)json_array_append_new(report->rows,
+                                json_pack("{s:s, s:s, s:i, s:f, s:f, s:o}", "name", name, "unit", unit, "n",
+                                          1, "value", value, "aim", aim.p50, "met", met));
+}
+
+void report_note(struct report *report, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    (void)json_array_append_new(report->notes, json_string(text));
+}
+
+void report_section_end(struct report *report)
+{
+    size_t i;
+    json_t *note;
+
+    if (!report->cli->config.json) {
+        if (json_array_size(report->rows))
+            table_print(&report->table, report->cli, stdout);
+        json_array_foreach(report->notes, i, note)(void) printf("  %s\n", json_string_value(note));
+        (void)fflush(stdout); /* as above */
+    }
+    table_done(&report->table);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Runs of the simulator per second and core. The simulator is a program of
+ * its own that is not installed; it is looked for where this one lies, and in
+ * the build folder.
+ */
+#include "cli/bench.h"
+
+#include "os/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define RUNS "500"
+#define RUNS_QUICK "20"
+
+/* False if there is none. */
+static bool find_simulator(char path[static PATH_MAX])
+{
+    static const char *const places[] = {"gavel-sim", "../../sim/gavel-sim"};
+    char self[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    if (length <= 0)
+        return false;
+    self[length] = '\0';
+    char *slash = strrchr(self, '/');
+    if (!slash)
+        return false;
+    slash[1] = '\0';
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        int written = snprintf(path, PATH_MAX, "%s%s", self, places[i]);
+        if (written > 0 && written < PATH_MAX && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Runs the simulator to its end with its output thrown away. ERR_IO if it does not end with 0. */
+static enum gavel_status simulate(char *path, const char *runs)
+{
+    char seeds[] = "--seeds", count[16], candidates[] = "--candidates", five[] = "5", jobs[] = "--jobs",
+         one[] = "1";
+    char *const arguments[] = {path, seeds, count, candidates, five, jobs, one, NULL};
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int wait_status = -1;
+
+    (void)snprintf(count, sizeof(count), "%s", runs);
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return GAVEL_ERR_NO_MEMORY;
+    if (posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) == 0 &&
+        posix_spawn(&pid, path, &actions, NULL, arguments, environ) == 0)
+        while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
+            ;
+    (void)posix_spawn_file_actions_destroy(&actions);
+    return wait_status == 0 ? GAVEL_OK : GAVEL_ERR_IO;
+}
+
+enum gavel_status bench_simulator(struct bench *bench, struct crew *crew)
+{
+    const char *runs = bench->is_quick ? RUNS_QUICK : RUNS;
+    char path[PATH_MAX];
+
+    (void)crew;
+    if (!find_simulator(path)) {
+        report_note(&bench->report, "left out: gavel-sim is not beside this program");
+        return GAVEL_OK;
+    }
+    gavel_ns began = clock_now();
+    enum gavel_status status = simulate(path, runs);
+    double seconds = (double)(clock_now() - began) / NS_PER_S;
+    if (status) {
+        report_note(&bench->report, "gavel-sim failed: run it by hand, %s --seeds %s --candidates 5", path,
+                    runs);
+        return status;
+    }
+    report_value(&bench->report, "runs of 60 s with 5 candidates", strtod(runs, NULL) / seconds,
+                 "per s and core", (struct aim){.p50 = 200, .is_rate = true});
+    return GAVEL_OK;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Latencies of the SQLite store without contention, one process and one
+ * group, beside two floors on the same file system: writing and syncing 4 KiB,
+ * and the smallest durable transaction that SQLite itself can do.
+ */
+#include "cli/bench.h"
+
+#include "base/error.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+#include "os/process.h"
+#include "store/store.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROUNDS 1000
+#define ROUNDS_QUICK 50
+#define LIMIT_NS (300 * NS_PER_S)
+#define CALL_LIMIT_NS (10 * NS_PER_S)
+#define BLOCK 4096
+#define LEASE_MS 2000
+
+enum { CLAIM, RENEW, READ, RELEASE, HEARTBEAT, SYNC, UPDATE, SELECT, SERIES };
+
+static const char *const names[SERIES] = {
+    [CLAIM] = "claim",
+    [RENEW] = "renew",
+    [READ] = "read",
+    [RELEASE] = "release",
+    [HEARTBEAT] = "heartbeat",
+    [SYNC] = "floor: write 4 KiB, fdatasync",
+    [UPDATE] = "floor: SQLite UPDATE, durable",
+    [SELECT] = "floor: SQLite SELECT",
+};
+
+/* One call, timed. A failure ends the measurement: figures of failed calls mean nothing. */
+static enum gavel_status timed_call(const struct post *post, struct store *store,
+                                    struct store_request *request, uint64_t series, struct record *ret_record)
+{
+    struct store_reply reply = {0};
+    gavel_ns began = clock_now();
+
+    request->group = "bench";
+    request->give_up_at = began + CALL_LIMIT_NS;
+    enum gavel_status status = store_call(store, request, &reply);
+    gavel_ns took = clock_now() - began;
+    if (!status) {
+        bench_result(post, series, took);
+        *ret_record = reply.record;
+    }
+    store_reply_done(&reply);
+    return status;
+}
+
+/* The life of a mandate: claimed over the released one before, renewed, read, released. */
+static enum gavel_status round_trip(const struct post *post, struct store *store,
+                                    const struct process_id *self, struct record *record)
+{
+    struct store_request request = {.op = STORE_CLAIM, .expected_version = record->version};
+    struct record ignored;
+
+    request.record = (struct record){.lease_ms = LEASE_MS, .process = *self};
+    request.record.nonce = (struct nonce){.high = entropy_u64(), .low = entropy_u64()};
+    (void)snprintf(request.record.holder, sizeof(request.record.holder), "%s", post->name);
+    enum gavel_status status = timed_call(post, store, &request, CLAIM, record);
+    if (status)
+        return status;
+    request = (struct store_request){.op = STORE_RENEW, .record = *record};
+    status = timed_call(post, store, &request, RENEW, record);
+    if (status)
+        return status;
+    request = (struct store_request){.op = STORE_READ};
+    status = timed_call(post, store, &request, READ, &ignored);
+    if (status)
+        return status;
+    request = (struct store_request){.op = STORE_RELEASE, .record = *record};
+    return timed_call(post, store, &request, RELEASE, record);
+}
+
+static enum gavel_status heartbeat(const struct post *post, struct store *store,
+                                   const struct process_id *self, uint64_t beats)
+{
+    struct store_request request = {.op = STORE_HEARTBEAT, .candidate_timeout_ms = LEASE_MS};
+    struct record ignored;
+
+    request.registration =
+        (struct registration){.instance = 1, .beats = beats, .eligible = true, .process = *self};
+    (void)snprintf(request.registration.id, sizeof(request.registration.id), "%s", post->name);
+    return timed_call(post, store, &request, HEARTBEAT, &ignored);
+}
+
+static enum gavel_status measure_store(const struct post *post, size_t rounds)
+{
+    struct store *store = NULL;
+    struct process_id self;
+    struct record record = {0};
+    enum gavel_status status = store_open(post->crew->store, &store, NULL);
+
+    if (!status)
+        status = process_self(&self);
+    for (size_t i = 0; !status && i < rounds; i++) {
+        status = round_trip(post, store, &self, &record);
+        if (!status)
+            status = heartbeat(post, store, &self, i + 1);
+    }
+    store_close(store);
+    return status;
+}
+
+static enum gavel_status measure_sync(const struct post *post, size_t rounds)
+{
+    char path[CREW_FOLDER_MAX + 16], block[BLOCK];
+    enum gavel_status status = GAVEL_OK;
+
+    (void)snprintf(path, sizeof(path), "%s/block", post->crew->folder);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return GAVEL_ERR_IO;
+    for (size_t i = 0; !status && i < rounds; i++) {
+        memset(block, (int)i, sizeof(block));
+        gavel_ns began = clock_now();
+        if (pwrite(fd, block, sizeof(block), 0) != BLOCK || fdatasync(fd) < 0)
+            status = GAVEL_ERR_IO;
+        else
+            bench_result(post, SYNC, clock_now() - began);
+    }
+    (void)close(fd); /* nothing of it is kept */
+    return status;
+}
+
+static bool timed_step(const struct post *post, sqlite3_stmt *statement, uint64_t series, int expected)
+{
+    gavel_ns began = clock_now();
+    bool is_done = sqlite3_step(statement) == expected && sqlite3_reset(statement) == SQLITE_OK;
+
+    if (is_done)
+        bench_result(post, series, clock_now() - began);
+    return is_done;
+}
+
+static enum gavel_status measure_sqlite(const struct post *post, size_t rounds)
+{
+    static const char schema[] =
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+        "CREATE TABLE t(k INTEGER PRIMARY KEY, v INTEGER); INSERT INTO t VALUES(1, 0);";
+    char path[CREW_FOLDER_MAX + 16];
+    sqlite3 *database = NULL;
+    sqlite3_stmt *update = NULL, *select = NULL;
+    enum gavel_status status = GAVEL_ERR_IO;
+
+    (void)snprintf(path, sizeof(path), "%s/floor.db", post->crew->folder);
+    if (sqlite3_open(path, &database) || sqlite3_exec(database, schema, NULL, NULL, NULL) ||
+        sqlite3_prepare_v2(database, "UPDATE t SET v = v + 1 WHERE k = 1", -1, &update, NULL) ||
+        sqlite3_prepare_v2(database, "SELECT v FROM t WHERE k = 1", -1, &select, NULL))
+        goto out;
+    for (size_t i = 0; i < rounds; i++)
+        if (!timed_step(post, update, UPDATE, SQLITE_DONE) || !timed_step(post, select, SELECT, SQLITE_ROW))
+            goto out;
+    status = GAVEL_OK;
+out:
+    (void)sqlite3_finalize(update); /* safe on NULL; reports the error of the last step again */
+    (void)sqlite3_finalize(select);
+    (void)sqlite3_close(database);
+    return status;
+}
+
+static int run(const struct post *post, void *user)
+{
+    size_t rounds = *(const size_t *)user;
+    enum gavel_status status = measure_sync(post, rounds);
+
+    if (!status)
+        status = measure_sqlite(post, rounds);
+    if (!status)
+        status = measure_store(post, rounds);
+    return status ? 1 : 0;
+}
+
+enum gavel_status bench_store(struct bench *bench, struct crew *crew)
+{
+    struct samples series[SERIES] = {0};
+    size_t rounds = bench->is_quick ? ROUNDS_QUICK : ROUNDS;
+    enum gavel_status status = bench_collect(crew, run, &rounds, LIMIT_NS, series, SERIES);
+
+    if (!status) {
+        for (size_t i = 0; i < SERIES; i++)
+            report_samples(&bench->report, names[i], &series[i], NS_PER_US, "µs", (struct aim){0});
+        report_note(
+            &bench->report,
+            "at p50 a claim takes %.2f times SQLite's own smallest durable transaction, a read %.2f "
+            "times its smallest query",
+            (double)samples_percentile(&series[CLAIM], 50) / (double)samples_percentile(&series[UPDATE], 50),
+            (double)samples_percentile(&series[READ], 50) / (double)samples_percentile(&series[SELECT], 50));
+    }
+    for (size_t i = 0; i < SERIES; i++)
+        samples_done(&series[i]);
+    return status;
+}
