@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/invariants.h"
+
+#include "sim/network.h"
+#include "sim/trace.h"
+#include "sim/work.h"
+#include "sim/world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* What an event may take in the world: more means that it runs away. */
+#define EVENTS_MAX 5000000
+
+static const struct {
+    const char *name;
+    const char *what;
+} invariants[] = {[INVARIANT_NONE] = {"none", "nothing is broken"},
+#define INVARIANT_ROW(name, text, what) [INVARIANT_##name] = {text, what},
+                  INVARIANT_MAP(INVARIANT_ROW)
+#undef INVARIANT_ROW
+};
+
+const char *invariant_name(enum invariant invariant) { return invariants[invariant].name; }
+const char *invariant_what(enum invariant invariant) { return invariants[invariant].what; }
+
+_Noreturn void violate(struct world *world, enum invariant invariant, const char *format, ...)
+{
+    va_list arguments;
+
+    world->referee.broken = invariant;
+    va_start(arguments, format);
+    (void)vsnprintf(world->referee.what, sizeof world->referee.what, format,
+                    arguments); /* cut off if too long */
+    va_end(arguments);
+    TRACE(world, NULL, "VIOLATION of %s: %s", invariant_name(invariant), world->referee.what);
+    longjmp(world->escape, 1);
+}
+
+static bool rates_keep_the_bound(const struct world *world)
+{
+    return !(world->profile.faults & FAULT_BIT(FAULT_BREAK));
+}
+
+bool referee_is_active(const struct world *world, const struct process *process)
+{
+    if (!process->is_alive || process_is_frozen(process, world->now))
+        return false;
+    return process->work_runs || work_believes(process, clock_local(&process->clock, world->now));
+}
+
+void referee_check_exclusive(struct world *world, const struct process *process)
+{
+    if (!rates_keep_the_bound(world) || !referee_is_active(world, process))
+        return;
+    for (unsigned i = 0; i < world->profile.slots; i++) {
+        const struct process *other = &world->processes[i];
+
+        if (other != process && referee_is_active(world, other))
+            violate(world, INVARIANT_S4, "%s (epoch %llu, %s) and %s (epoch %llu, %s) lead at the same time",
+                    process->label, (unsigned long long)process->candidate.epoch,
+                    process->work_runs ? "works" : "believes", other->label,
+                    (unsigned long long)other->candidate.epoch, other->work_runs ? "works" : "believes");
+    }
+}
+
+static struct grant *grant_of(struct world *world, uint64_t epoch)
+{
+    struct grant *grant = &world->referee.grants[epoch % GRANTS_KEPT];
+
+    return grant->epoch == epoch ? grant : NULL;
+}
+
+/* L2 holds where nothing goes wrong and nobody commands: in calm runs, and at the end of the others. */
+static bool is_stable(const struct world *world)
+{
+    unsigned harmless = FAULT_BIT(FAULT_RATE) | FAULT_BIT(FAULT_MIXED);
+
+    if (!rates_keep_the_bound(world))
+        return false;
+    return (world->profile.faults & ~harmless) == 0 || world->referee.stable_from > 0;
+}
+
+/* Whether the settings of a leader let it hand over to a better candidate. */
+static bool may_be_preempted(const struct world *world, unsigned slot)
+{
+    const struct gavel_settings *settings = &world->profile.settings[slot];
+
+    return settings->preempt && settings->policy != GAVEL_POLICY_FIRST;
+}
+
+void referee_granted(struct world *world, const struct message *message, uint64_t epoch,
+                     unsigned previous_slot)
+{
+    struct referee *referee = &world->referee;
+    struct grant *grant = &referee->grants[epoch % GRANTS_KEPT];
+    const struct process *process = &world->processes[message->slot];
+
+    if (epoch <= referee->last_epoch)
+        violate(world, INVARIANT_S1, "%s is granted epoch %llu after epoch %llu was granted", process->label,
+                (unsigned long long)epoch, (unsigned long long)referee->last_epoch);
+    referee->last_epoch = epoch;
+    referee->grant_count++;
+    *grant = (struct grant){
+        .epoch = epoch, .slot = message->slot, .incarnation = message->incarnation, .at = world->now};
+    if (previous_slot == SLOTS_MAX || !is_stable(world) || may_be_preempted(world, previous_slot))
+        return;
+    if (previous_slot == message->slot && world->profile.settings[message->slot].max_mandate_ms > 0)
+        return;
+    violate(world, INVARIANT_L2, "%s replaces %s as epoch %llu although nothing is wrong", process->label,
+            world->processes[previous_slot].label, (unsigned long long)epoch);
+}
+
+void referee_renewed(struct world *world, const struct message *message, uint64_t epoch)
+{
+    if (epoch < world->referee.last_epoch)
+        violate(world, INVARIANT_S1, "the store renews epoch %llu of %s after epoch %llu was granted",
+                (unsigned long long)epoch, world->processes[message->slot].label,
+                (unsigned long long)world->referee.last_epoch);
+}
+
+void referee_mandate(struct world *world, const struct process *process, uint64_t epoch)
+{
+    const struct grant *grant = grant_of(world, epoch);
+
+    if (!grant)
+        violate(world, INVARIANT_S1, "%s leads with epoch %llu, which was not granted", process->label,
+                (unsigned long long)epoch);
+    if (grant->slot != process->slot || grant->incarnation != process->incarnation)
+        violate(world, INVARIANT_S1, "%s leads with epoch %llu, which was granted to process %u of %s",
+                process->label, (unsigned long long)epoch, grant->incarnation,
+                world->processes[grant->slot].label);
+}
+
+void referee_wrote(struct world *world, const struct process *process, uint32_t incarnation, uint64_t epoch)
+{
+    struct referee *referee = &world->referee;
+
+    referee->writes++;
+    if (epoch < referee->highest_write)
+        violate(world, INVARIANT_S2,
+                "the resource takes a write of %s with epoch %llu after one with epoch %llu", process->label,
+                (unsigned long long)epoch, (unsigned long long)referee->highest_write);
+    if (epoch == referee->highest_write &&
+        (referee->highest_slot != process->slot || referee->highest_incarnation != incarnation))
+        violate(world, INVARIANT_S2, "%s and %s both write with epoch %llu", process->label,
+                world->processes[referee->highest_slot].label, (unsigned long long)epoch);
+    referee->highest_write = epoch;
+    referee->highest_slot = process->slot;
+    referee->highest_incarnation = incarnation;
+}
+
+void referee_demoted(struct world *world, const struct process *process, const char *why)
+{
+    if (is_stable(world) && !may_be_preempted(world, process->slot))
+        violate(world, INVARIANT_L2, "%s stops although nothing is wrong: %s", process->label, why);
+}
+
+void referee_check_candidate(struct world *world, struct process *process)
+{
+    gavel_ns now = clock_local(&process->clock, world->now);
+    const struct candidate *candidate = &process->candidate;
+
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (candidate->calls[i].is_pending && candidate->calls[i].give_up_at <= now)
+            violate(world, INVARIANT_STUCK, "%s still waits for the answer to a %s that is overdue",
+                    process->label, store_op_name(candidate->calls[i].op));
+    if (world->events > EVENTS_MAX)
+        violate(world, INVARIANT_STUCK, "more than %d events: somebody runs away", EVENTS_MAX);
+}
+
+/* How long the quiet phase may go without a leader, in real time. */
+static gavel_ns gap_allowed(const struct world *world)
+{
+    const struct gavel_settings *worst = &world->profile.worst;
+    struct gavel_bounds bounds;
+    bool is_open = false;
+    bool has_survivor = false;
+    gavel_ms gap;
+
+    gavel_settings_bounds(worst, world->profile.slots, &bounds);
+    for (unsigned i = 0; i < world->profile.candidates; i++) {
+        const struct process *process = &world->processes[i];
+
+        if (!process->is_alive)
+            continue;
+        is_open |=
+            process->candidate.breaker.state != BREAKER_CLOSED || process->candidate.breaker.failures > 0;
+        has_survivor |= process->candidate.is_registered && process->is_eligible && !process->is_stop_asked;
+    }
+    gap = is_open ? bounds.gap_outage_ms : bounds.gap_loss_ms;
+    if (!has_survivor)
+        gap += worst->start_jitter_max_ms + worst->observation_ms + worst->candidate_timeout_ms +
+               worst->heartbeat_ms;
+    /* A store's clock that was set back says for as much longer that the lease runs. */
+    if (world->profile.clock == STORE_CLOCK_STEPS && world->store.record.held)
+        gap += ms_from_ns(ns_max(0, world->store.expires_at - sim_store_now(world) -
+                                        ns_from_ms(world->store.record.lease_ms)));
+    return ns_stretch(ns_from_ms(gap), worst->drift_ppm) + 20 * NS_PER_MS;
+}
+
+void referee_quiet(struct world *world)
+{
+    world->referee.leader_seen_at = world->now;
+    world->referee.gap_allowed = gap_allowed(world);
+    TRACE(world, NULL, "all faults end; a leader must be there within %.3f s",
+          (double)world->referee.gap_allowed / (double)NS_PER_S);
+}
+
+void referee_probe(struct world *world)
+{
+    struct referee *referee = &world->referee;
+    const struct process *leader = NULL;
+
+    if (!rates_keep_the_bound(world))
+        return;
+    for (unsigned i = 0; i < world->profile.slots; i++)
+        if (referee_is_active(world, &world->processes[i]))
+            leader = &world->processes[i];
+    if (leader) {
+        referee->leader_seen_at = world->now;
+        if (referee->steady_slot != leader->slot || referee->steady_incarnation != leader->incarnation ||
+            referee->steady_work != leader->work_number) {
+            referee->steady_slot = leader->slot;
+            referee->steady_incarnation = leader->incarnation;
+            referee->steady_work = leader->work_number;
+            referee->steady_from = world->now;
+        }
+        if (world->now - referee->steady_from > ns_from_ms(world->profile.worst.lease_ms) &&
+            !(world->profile.faults & FAULT_BIT(FAULT_COMMAND)))
+            referee->stable_from = world->now;
+    } else if (world->now - referee->leader_seen_at > referee->gap_allowed) {
+        violate(world, INVARIANT_L1, "no leader for %.3f s although nothing is wrong; %.3f s are allowed",
+                (double)(world->now - referee->leader_seen_at) / (double)NS_PER_S,
+                (double)referee->gap_allowed / (double)NS_PER_S);
+    }
+}
