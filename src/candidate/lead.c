@@ -96,6 +96,7 @@ void lead_start(struct candidate *c)
     c->election_at = NEVER;
     leader_seen(c, c->id, c->epoch);
     enter_phase(c, GAVEL_PHASE_READY);
+    act(c, CANDIDATE_RING); /* so that the others know at once whom they have */
     lead_consider_handover(c);
 }
 

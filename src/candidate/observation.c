@@ -23,6 +23,7 @@ bool observation_update(struct observation *seen, const struct store_reply *repl
             seen->is_holder_dead = false;
     }
     seen->is_known = true;
+    seen->read_at = now;
     seen->is_found = reply->found;
     seen->expires_at = NEVER;
     if (!reply->found) {

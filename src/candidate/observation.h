@@ -21,6 +21,7 @@ struct observation {
     bool is_found;       /* there is a record */
     bool is_holder_dead; /* proven, for the nonce of the record */
     gavel_ns seen_at;    /* when this version was first received */
+    gavel_ns read_at;    /* when any answer was last received */
     gavel_ns died_at;    /* when its death was proven */
     gavel_ns expires_at; /* what the store's clock says, on ours; NEVER if it has none */
     struct record record;

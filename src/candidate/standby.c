@@ -92,6 +92,8 @@ static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, g
     at += (gavel_ns)rank * ns_from_ms(c->settings.stagger_ms);
     if (is_lost)
         at += ns_from_ms(c->settings.takeover_delay_ms);
+    else if (strcmp(record->successor, c->id) == 0)
+        return at; /* asked for by name: no reason to hold back */
     return ns_max(at, c->hold_back_until);
 }
 
@@ -103,18 +105,25 @@ void standby_consider(struct candidate *c)
     if (c->state != CANDIDATE_STANDBY)
         return;
     vacancy = observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now, &at);
+    c->claim_at = NEVER;
+    if (vacancy == VACANCY_TIMED_OUT && c->seen.read_at < at) {
+        /* It may be us who cannot reach the store: nobody is down before the store has said so once more. */
+        c->look_at = ns_min(c->look_at, c->now);
+        return;
+    }
     if (vacancy == VACANCY_NONE) {
         c->election_at = NEVER;
     } else if (c->election_at == NEVER) {
         c->election_at = c->now;
         leader_gone(c);
     }
-    c->claim_at = NEVER;
     if (!c->is_eligible || !c->is_registered || c->is_stopping)
         return;
     /* A lease that still runs is "lost" for this sum: if it ends, it ends by being lost. */
     c->claim_at = turn_comes_at(c, vacancy == VACANCY_NONE ? VACANCY_TIMED_OUT : vacancy, at);
-    if (vacancy != VACANCY_NONE && c->now >= c->claim_at && !c->calls[SLOT_MANDATE].is_pending)
+    if (vacancy == VACANCY_NONE) /* then look first; the claim comes later than that */
+        c->claim_at = ns_min(c->claim_at, at);
+    else if (c->now >= c->claim_at && !c->calls[SLOT_MANDATE].is_pending)
         claim(c, vacancy);
 }
 

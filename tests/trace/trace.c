@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Runs the stories: reads a script, carries out its commands, compares or rewrites what they print. */
+
+#include "trace/stage.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *read_file(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    char *text = NULL;
+    size_t size = 0;
+
+    if (!file || getdelim(&text, &size, '\0', file) < 0) {
+        fprintf(stderr, "%s cannot be read\n", path);
+        exit(2);
+    }
+    fclose(file);
+    return text;
+}
+
+/* What the script gives: its commands and comments as they stand, and the output of each command. */
+static char *play(const char *script)
+{
+    char *result = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&result, &size);
+    struct stage *stage = stage_new(out);
+    char *copy = strdup(script);
+    char *rest = copy;
+    char *line;
+
+    while ((line = strsep(&rest, "\n"))) {
+        if (line[0] != '>' && line[0] != '#' && (line[0] != '\0' || !rest))
+            continue;
+        fprintf(out, "%s\n", line);
+        if (line[0] == '>')
+            stage_command(stage, line + 1);
+    }
+    stage_free(stage);
+    free(copy);
+    fclose(out);
+    return result;
+}
+
+static void show_difference(const char *path, const char *expected, const char *actual)
+{
+    size_t line = 1;
+    size_t start = 0;
+    size_t i = 0;
+
+    for (; expected[i] && expected[i] == actual[i]; i++) {
+        if (expected[i] == '\n') {
+            line++;
+            start = i + 1;
+        }
+    }
+    printf("# %s:%zu differs\n#   expected: %.*s\n#   happened: %.*s\n", path, line,
+           (int)strcspn(expected + start, "\n"), expected + start, (int)strcspn(actual + start, "\n"),
+           actual + start);
+}
+
+static bool rewrite(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    bool is_written = file && fputs(text, file) >= 0;
+
+    if (file && fclose(file) != 0)
+        is_written = false;
+    return is_written;
+}
+
+int main(int argc, char **argv)
+{
+    bool is_rewriting = argc > 1 && strcmp(argv[1], "--rewrite") == 0;
+    int first = is_rewriting ? 2 : 1;
+    int failures = 0;
+
+    if (first >= argc) {
+        fprintf(stderr, "usage: trace [--rewrite] story.txt …\n");
+        return 2;
+    }
+    printf("1..%d\n", argc - first);
+    for (int i = first; i < argc; i++) {
+        char *expected = read_file(argv[i]);
+        char *actual = play(expected);
+        bool is_same = strcmp(expected, actual) == 0;
+        bool is_good = is_same || (is_rewriting && rewrite(argv[i], actual));
+
+        if (!is_same && !is_rewriting)
+            show_difference(argv[i], expected, actual);
+        printf("%sok %d - %s\n", is_good ? "" : "not ", i - first + 1, argv[i]);
+        failures += !is_good;
+        free(actual);
+        free(expected);
+    }
+    return failures > 0;
+}
