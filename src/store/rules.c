@@ -166,8 +166,8 @@ bool rules_heartbeat(const struct registration_row *row, const struct store_requ
 {
     const struct registration *other = &row->registration;
 
-    if (other->instance == request->registration.instance || is_dead ||
-        registration_age(row, now) > request->candidate_timeout_ms)
+    if (other->instance == request->registration.instance || other->instance == request->replaces_instance ||
+        is_dead || registration_age(row, now) > request->candidate_timeout_ms)
         return true;
     reply->other_instance = other->instance;
     reply->other_beats = other->beats;

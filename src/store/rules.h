@@ -63,7 +63,8 @@ gavel_ms registration_age(const struct registration_row *row, gavel_ns now);
 
 /*
  * Whether a heartbeat may take the place of what stands under its id: it is
- * the same instance, or the other has been silent too long, or is_dead. If
+ * the same instance, or the one that it says it replaces, or the other has
+ * been silent too long, or is_dead. If
  * not, the reply says ERR_ID_IN_USE.
  */
 bool rules_heartbeat(const struct registration_row *row, const struct store_request *request, gavel_ns now,
