@@ -102,14 +102,15 @@ static bool is_met(struct aim aim, double p50, double p99)
     return p50 <= aim.p50 && (aim.p99 <= 0 || p99 <= aim.p99);
 }
 
-/* The columns of aim and judgement, and the same for JSON: true, false, or null without an aim. */
-static json_t *judge(struct report *report, struct aim aim, double p50, double p99)
+/* The columns of aim and judgement, and the same for JSON: true, false, or null without an aim or a sample.
+ */
+static json_t *judge(struct report *report, struct aim aim, size_t count, double p50, double p99)
 {
     char text[64];
 
     aim_text(aim, text, sizeof(text));
     table_cell(&report->table, STYLE_DIM, "%s", text);
-    if (aim.p50 <= 0) {
+    if (aim.p50 <= 0 || !count) {
         table_cell(&report->table, STYLE_PLAIN, "%s", "");
         return json_null();
     }
@@ -171,7 +172,7 @@ void report_samples(struct report *report, const char *name, struct samples *sam
     figure(report, p99);
     figure(report, max);
     table_cell(&report->table, STYLE_PLAIN, "%s", unit);
-    json_t *met = judge(report, aim, p50, p99);
+    json_t *met = judge(report, aim, samples->count, p50, p99);
     (void)json_array_append_new(
         report->rows, json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "name", name, "unit", unit,
                                 "n", (json_int_t)samples->count, "p50", p50, "p99", p99, "max", max,
@@ -187,7 +188,7 @@ void report_value(struct report *report, const char *name, double value, const c
     table_cell(&report->table, STYLE_PLAIN, "-");
     table_cell(&report->table, STYLE_PLAIN, "-");
     table_cell(&report->table, STYLE_PLAIN, "%s", unit);
-    json_t *met = judge(report, aim, value, value);
+    json_t *met = judge(report, aim, 1, value, value);
     (void)json_array_append_new(report->rows,
                                 json_pack("{s:s, s:s, s:i, s:f, s:f, s:o}", "name", name, "unit", unit, "n",
                                           1, "value", value, "aim", aim.p50, "met", met));
