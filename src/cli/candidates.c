@@ -78,7 +78,7 @@ int command_candidates(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
-    if (onlooker_open(cli, &onlooker, &error))
+    if (onlooker_open(cli, 0, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     if (seat_read(&onlooker, cli->config.group, &seat, &error) ||
         onlooker_call(&onlooker, &request, &reply, &error)) {

@@ -19,6 +19,7 @@ enum field {
     FIELD_LEADER = 64,  /* leader, null if none is seen */
     FIELD_PHASES = 128, /* previous_phase and phase */
     FIELD_COUNT = 256,  /* candidates */
+    FIELD_EPOCH_WHILE_LEADING = 1024,
     FIELD_STATUS = 512, /* status and message */
 };
 
@@ -29,15 +30,15 @@ static const unsigned fields[GAVEL_EVENT_COUNT] = {
     [GAVEL_EVENT_LEADER_DOWN] = FIELD_EPOCH | FIELD_FORMER,
     [GAVEL_EVENT_LEADER_CHANGED] = FIELD_EPOCH | FIELD_CHANGE,
     [GAVEL_EVENT_ELECTION_CHECK] = FIELD_EPOCH | FIELD_LEADER,
-    [GAVEL_EVENT_PHASE_CHANGED] = FIELD_EPOCH | FIELD_PHASES | FIELD_TOOK,
-    [GAVEL_EVENT_CANDIDATES_UPDATED] = FIELD_EPOCH | FIELD_COUNT,
+    [GAVEL_EVENT_PHASE_CHANGED] = FIELD_PHASES | FIELD_TOOK,
+    [GAVEL_EVENT_CANDIDATES_UPDATED] = FIELD_COUNT,
     [GAVEL_EVENT_MANDATE_RENEWED] = FIELD_EPOCH,
-    [GAVEL_EVENT_CONTENTION_DETECTED] = FIELD_EPOCH | FIELD_TOOK | FIELD_EXPECTED,
-    [GAVEL_EVENT_BREAKER_OPEN] = FIELD_EPOCH | FIELD_STATUS,
-    [GAVEL_EVENT_BREAKER_CLOSED] = FIELD_EPOCH | FIELD_TOOK,
-    [GAVEL_EVENT_HEARTBEAT] = FIELD_EPOCH | FIELD_TOOK,
+    [GAVEL_EVENT_CONTENTION_DETECTED] = FIELD_TOOK | FIELD_EXPECTED,
+    [GAVEL_EVENT_BREAKER_OPEN] = FIELD_STATUS,
+    [GAVEL_EVENT_BREAKER_CLOSED] = FIELD_TOOK,
+    [GAVEL_EVENT_HEARTBEAT] = FIELD_EPOCH_WHILE_LEADING | FIELD_TOOK,
     [GAVEL_EVENT_OVERRUN] = FIELD_EPOCH,
-    [GAVEL_EVENT_STOPPED] = FIELD_EPOCH | FIELD_STATUS,
+    [GAVEL_EVENT_STOPPED] = FIELD_STATUS,
 };
 
 json_t *event_json(const struct gavel_event *event, gavel_ns now, int64_t now_wall_ms)
@@ -49,7 +50,7 @@ json_t *event_json(const struct gavel_event *event, gavel_ns now, int64_t now_wa
     json_put_text(json, "event", gavel_event_name(event->kind));
     json_put_text(json, "group", event->group);
     json_put_text(json, "candidate", event->candidate);
-    if (which & FIELD_EPOCH)
+    if (which & FIELD_EPOCH || (which & FIELD_EPOCH_WHILE_LEADING && event->epoch))
         json_put_number(json, "epoch", (int64_t)event->epoch);
     if (which & FIELD_REASON)
         json_put_text(json, "reason", gavel_reason_name(event->reason));

@@ -61,12 +61,8 @@ static void exit_codes(const struct cli *cli, FILE *file)
 static void stores(const struct cli *cli, FILE *file)
 {
     heading(cli, file, "Stores");
-    for (const struct store_driver *const *driver = store_drivers; *driver; driver++) {
-        char scheme[32];
-
-        snprintf(scheme, sizeof(scheme), "%s:", (*driver)->scheme);
-        fprintf(file, "  %-12s  %s\n", scheme, (*driver)->summary);
-    }
+    for (const struct store_driver *const *driver = store_drivers; *driver; driver++)
+        fprintf(file, "  %s\n", (*driver)->summary);
 }
 
 static void common_options(const struct cli *cli, FILE *file)

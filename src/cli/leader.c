@@ -13,11 +13,9 @@
 #define LOOK_EVERY_MS 50
 
 /* Reads the seat until somebody leads or the time is over. */
-static enum gavel_status read_until_held(const struct onlooker *onlooker, const char *group, gavel_ms wait_ms,
+static enum gavel_status read_until_held(const struct onlooker *onlooker, const char *group, gavel_ns until,
                                          struct seat *ret_seat, struct gavel_error *error)
 {
-    gavel_ns until = clock_now() + ns_from_ms(wait_ms);
-
     for (;;) {
         enum gavel_status status = seat_read(onlooker, group, ret_seat, error);
         gavel_ns now = clock_now();
@@ -33,6 +31,7 @@ int command_leader(const struct cli *cli, int argc, char **argv)
 {
     const char *group = cli->config.group;
     gavel_ms wait_ms = cli_flag_duration(cli, "wait", 0);
+    gavel_ns until = clock_now() + ns_from_ms(wait_ms);
     struct onlooker onlooker = {0};
     struct gavel_error error = {0};
     struct seat seat;
@@ -40,9 +39,9 @@ int command_leader(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
-    if (onlooker_open(cli, &onlooker, &error))
+    if (onlooker_open(cli, until, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
-    if (read_until_held(&onlooker, group, wait_ms, &seat, &error)) {
+    if (read_until_held(&onlooker, group, until, &seat, &error)) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else if (seat.state != SEAT_HELD) {
         char text[DURATION_TEXT_MAX];

@@ -156,7 +156,7 @@ int command_resign(const struct cli *cli, int argc, char **argv)
     (void)argv;
     if (desired && name_check("candidate id", desired, &error))
         return cli_fail(cli, error.status, "--to: %s", error.message);
-    if (onlooker_open(cli, &onlooker, &error))
+    if (onlooker_open(cli, 0, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     if (store_capabilities(onlooker.store)->is_fixed)
         code =

@@ -6,10 +6,15 @@
 #include "cli/json_out.h"
 #include "os/clock.h"
 
+#include <errno.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 /* A person waits; that is longer than any candidate may. */
 #define PATIENCE_MS 5000
+#define LOOK_FOR_FILE_MS 20
+#define SQLITE_SCHEME "sqlite:"
 
 static const struct {
     const char *name;
@@ -26,12 +31,41 @@ const char *seat_state_name(enum seat_state state) { return states[state].name; 
 
 const char *seat_state_text(enum seat_state state) { return states[state].text; }
 
-enum gavel_status onlooker_open(const struct cli *cli, struct onlooker *ret_onlooker,
+/* The file of a store that is one; NULL for others. */
+static const char *file_of(const char *url)
+{
+    const struct store_capabilities *capabilities = store_capabilities_of(url);
+
+    if (!capabilities || strcmp(capabilities->name, "sqlite") != 0)
+        return NULL;
+    return strncmp(url, SQLITE_SCHEME, strlen(SQLITE_SCHEME)) == 0 ? url + strlen(SQLITE_SCHEME) : url;
+}
+
+/* Waits for the file to appear. */
+static enum gavel_status wait_for_file(const char *file, gavel_ns until, struct gavel_error *error)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_FOR_FILE_MS * NS_PER_MS};
+
+    while (access(file, F_OK) && errno == ENOENT) {
+        if (clock_now() >= until)
+            return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
+                             "there is no store %s; start a candidate first, such as `gavel elect`, or name "
+                             "another store with --store",
+                             file);
+        (void)nanosleep(&pause, NULL); /* looks again a little early if a signal cuts it short */
+    }
+    return GAVEL_OK;
+}
+
+enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct onlooker *ret_onlooker,
                                 struct gavel_error *error)
 {
+    const char *file = file_of(cli->config.store);
     struct onlooker onlooker = {0};
-    enum gavel_status status = store_open(cli->config.store, &onlooker.store, error);
+    enum gavel_status status = file && *file ? wait_for_file(file, until, error) : GAVEL_OK;
 
+    if (!status)
+        status = store_open(cli->config.store, &onlooker.store, error);
     if (status)
         return status;
     if (process_self(&onlooker.self))

@@ -34,9 +34,13 @@ struct onlooker {
     struct process_id self;
 };
 
-/* Opens the store of the configuration. On failure *error says what to do, and there is nothing to close. */
-GAVEL_CHECKED enum gavel_status onlooker_open(const struct cli *cli, struct onlooker *ret_onlooker,
-                                              struct gavel_error *error);
+/*
+ * Opens the store of the configuration. Looking does not create one: where
+ * there is no file yet it waits for one until `until`, then ERR_STORE_UNAVAILABLE.
+ * On failure *error says what to do, and there is nothing to close.
+ */
+GAVEL_CHECKED enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until,
+                                              struct onlooker *ret_onlooker, struct gavel_error *error);
 
 /* Safe on a zeroed struct. */
 void onlooker_close(struct onlooker *onlooker);

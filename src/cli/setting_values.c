@@ -95,9 +95,10 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
         config->preset = capabilities && capabilities->preset ? capabilities->preset : "local";
     }
     if (gavel_settings_preset(config->preset, &config->settings)) {
-        (void)error_set(&cause, GAVEL_ERR_INVALID,
-                        "there is no preset \"%.60s\"; there are local, database, object-store and frugal",
-                        config->preset);
+        cause.status = GAVEL_ERR_INVALID;
+        snprintf(cause.message, sizeof(cause.message),
+                 "there is no preset \"%.60s\"; there are local, database, object-store and frugal",
+                 config->preset);
         return blame(values, setting_by_flag("preset"), &cause, error);
     }
     return GAVEL_OK;

@@ -170,7 +170,7 @@ int command_status(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
-    if (onlooker_open(cli, &onlooker, &error))
+    if (onlooker_open(cli, 0, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     code = cli_flag_is_set(cli, "all") ? show_all(cli, &onlooker) : show_group(cli, &onlooker);
     onlooker_close(&onlooker);

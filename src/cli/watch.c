@@ -61,11 +61,9 @@ static bool may_pass(enum gavel_status status)
     return status == GAVEL_ERR_STORE_UNAVAILABLE || status == GAVEL_ERR_TIMEOUT;
 }
 
-static int watch(const struct cli *cli, const struct onlooker *onlooker)
+static int watch(const struct cli *cli, const struct onlooker *onlooker, gavel_ns until)
 {
     int64_t count = cli_flag_number(cli, "count", 0), printed = 0;
-    gavel_ms limit_ms = cli_flag_duration(cli, "timeout", 0);
-    gavel_ns until = limit_ms ? clock_now() + ns_from_ms(limit_ms) : NEVER;
     struct seat seats[2] = {{0}};
     bool was_failing = false;
 
@@ -104,15 +102,17 @@ static int watch(const struct cli *cli, const struct onlooker *onlooker)
 
 int command_watch(const struct cli *cli, int argc, char **argv)
 {
+    gavel_ms limit_ms = cli_flag_duration(cli, "timeout", 0);
+    gavel_ns until = limit_ms ? clock_now() + ns_from_ms(limit_ms) : NEVER;
     struct onlooker onlooker = {0};
     struct gavel_error error = {0};
     int code;
 
     (void)argc;
     (void)argv;
-    if (onlooker_open(cli, &onlooker, &error))
+    if (onlooker_open(cli, until, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
-    code = watch(cli, &onlooker);
+    code = watch(cli, &onlooker, until);
     onlooker_close(&onlooker);
     return code;
 }
