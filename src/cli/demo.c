@@ -194,7 +194,7 @@ static enum gavel_status freeze_leader(struct demo *demo)
     if (status)
         return status;
     /* Resumed only when its successor has been at work, so that an act of the old one would be caught. */
-    status = await_beats(demo, 1, clock_now() + STEP_LIMIT_NS);
+    status = await_beats(demo, BEATS_ENOUGH / 2, clock_now() + STEP_LIMIT_NS);
     if (status)
         return status;
     tell(demo, frozen, clock_now(), "is resumed (SIGCONT)");

@@ -130,8 +130,8 @@ void demo_print_report(const struct demo *demo, FILE *file)
     print_mandates(demo, file);
     (void)fprintf(file, "\n");
     demo_print_picture(demo, file);
-    (void)fprintf(file, "\n%zu mandates, %zu beats of work, %" PRIu64 " late writes refused by the fence\n",
-                  timeline->count, timeline->beats, demo->fenced);
+    (void)fprintf(file, "\n%zu mandates, %zu beats of work, %" PRIu64 " late %s refused by the fence\n",
+                  timeline->count, timeline->beats, demo->fenced, demo->fenced == 1 ? "write" : "writes");
     (void)fprintf(file, "verdict: %s%s%s\n", style_begin(demo->cli, style), verdict(demo),
                   style_end(demo->cli, style));
     print_steps_missed(demo, file);
