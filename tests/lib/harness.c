@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "harness.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+int scene_setup(void **state)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+
+    if (!scene)
+        return -1;
+    (void)snprintf(scene->folder, sizeof scene->folder, "/tmp/gavel-lib-XXXXXX");
+    if (!mkdtemp(scene->folder))
+        return -1;
+    (void)snprintf(scene->path, sizeof scene->path, "%s/gavel.db", scene->folder);
+    (void)snprintf(scene->url, sizeof scene->url, "sqlite:%s", scene->path);
+    *state = scene;
+    return 0;
+}
+
+int scene_teardown(void **state)
+{
+    struct scene *scene = *state;
+    DIR *folder = opendir(scene->folder);
+    const struct dirent *entry;
+
+    if (!folder)
+        return -1;
+    while ((entry = readdir(folder)))
+        (void)unlinkat(dirfd(folder), entry->d_name, 0); /* "." and ".." stay */
+    (void)closedir(folder);
+    if (rmdir(scene->folder) < 0)
+        return -1;
+    free(scene);
+    return 0;
+}
+
+void witness_init(struct witness *witness)
+{
+    pthread_condattr_t attributes;
+
+    *witness = (struct witness){0};
+    pthread_mutex_init(&witness->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&witness->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+void witness_done(struct witness *witness)
+{
+    pthread_cond_destroy(&witness->changed);
+    pthread_mutex_destroy(&witness->mutex);
+}
+
+static void elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    struct witness *witness = user;
+
+    pthread_mutex_lock(&witness->mutex);
+    witness->elected++;
+    witness->epoch = epoch;
+    witness->was_leader_when_elected = gavel_is_leader(candidate);
+    pthread_cond_broadcast(&witness->changed);
+    pthread_mutex_unlock(&witness->mutex);
+}
+
+static void demoted(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
+{
+    struct witness *witness = user;
+    gavel_ms hang_ms;
+
+    pthread_mutex_lock(&witness->mutex);
+    hang_ms = witness->hang_ms;
+    witness->was_leader_when_demoted = gavel_is_leader(candidate);
+    witness->reason = reason;
+    pthread_mutex_unlock(&witness->mutex);
+    if (hang_ms > 0) {
+        struct timespec t = {.tv_sec = hang_ms / 1000, .tv_nsec = hang_ms % 1000 * 1000000};
+
+        while (nanosleep(&t, &t) < 0 && errno == EINTR)
+            continue;
+    }
+    pthread_mutex_lock(&witness->mutex);
+    witness->demoted++;
+    witness->demoted_at_ns = gavel_now_ns();
+    pthread_cond_broadcast(&witness->changed);
+    pthread_mutex_unlock(&witness->mutex);
+}
+
+static void work(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    struct witness *witness = user;
+
+    (void)candidate;
+    pthread_mutex_lock(&witness->mutex);
+    witness->worked++;
+    witness->work_epoch = epoch;
+    pthread_cond_broadcast(&witness->changed);
+    pthread_mutex_unlock(&witness->mutex);
+}
+
+static void event_came(struct gavel_candidate *candidate, const struct gavel_event *event, void *user)
+{
+    struct witness *witness = user;
+
+    (void)candidate;
+    pthread_mutex_lock(&witness->mutex);
+    witness->events[event->kind]++;
+    if (event->kind == GAVEL_EVENT_STOPPED)
+        witness->stopped = event->status;
+    pthread_cond_broadcast(&witness->changed);
+    pthread_mutex_unlock(&witness->mutex);
+}
+
+struct gavel_subscriber witness_subscriber(struct witness *witness)
+{
+    return (struct gavel_subscriber){.on_elected = elected,
+                                     .on_demoted = demoted,
+                                     .on_work = work,
+                                     .on_event = event_came,
+                                     .user = witness};
+}
+
+static struct timespec limit_at(gavel_ms limit_ms)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail */
+    t.tv_sec += limit_ms / 1000;
+    t.tv_nsec += limit_ms % 1000 * 1000000;
+    if (t.tv_nsec >= 1000000000) {
+        t.tv_sec++;
+        t.tv_nsec -= 1000000000;
+    }
+    return t;
+}
+
+bool witness_sees(struct witness *witness, const int *counter, int least, gavel_ms limit_ms)
+{
+    struct timespec until = limit_at(limit_ms);
+    bool is_seen;
+
+    pthread_mutex_lock(&witness->mutex);
+    while (*counter < least)
+        if (pthread_cond_timedwait(&witness->changed, &witness->mutex, &until) == ETIMEDOUT)
+            break;
+    is_seen = *counter >= least;
+    pthread_mutex_unlock(&witness->mutex);
+    return is_seen;
+}
+
+int witness_count(struct witness *witness, const int *counter)
+{
+    int count;
+
+    pthread_mutex_lock(&witness->mutex);
+    count = *counter;
+    pthread_mutex_unlock(&witness->mutex);
+    return count;
+}
+
+bool comes_true(bool (*is_true)(void *argument), void *argument, gavel_ms limit_ms)
+{
+    int64_t until = gavel_now_ns() + limit_ms * 1000000;
+    const struct timespec pause = {.tv_nsec = 2000000};
+
+    while (!is_true(argument)) {
+        if (gavel_now_ns() >= until)
+            return false;
+        (void)nanosleep(&pause, NULL); /* between two looks */
+    }
+    return true;
+}
+
+struct gavel_settings quick_settings(void)
+{
+    struct gavel_settings settings;
+
+    assert_int_equal(gavel_settings_preset("local", &settings), GAVEL_OK);
+    settings.heartbeat_ms = 200;
+    settings.heartbeat_jitter_ms = 20;
+    settings.election_interval_ms = 200;
+    settings.candidate_timeout_ms = 1500;
+    settings.call_timeout_ms = 300;
+    settings.lease_ms = 1500;
+    settings.stop_grace_ms = 500;
+    return settings;
+}
+
+struct gavel_settings patient_settings(void)
+{
+    struct gavel_settings settings;
+
+    assert_int_equal(gavel_settings_preset("local", &settings), GAVEL_OK);
+    settings.heartbeat_ms = 20000;
+    settings.heartbeat_jitter_ms = 0;
+    settings.election_interval_ms = 20000;
+    settings.candidate_timeout_ms = 60000;
+    settings.lease_ms = 60000;
+    settings.call_timeout_ms = 5000;
+    return settings;
+}
+
+struct gavel *open_gavel(const char *url)
+{
+    struct gavel_options options = GAVEL_OPTIONS_INIT;
+    struct gavel_error error = {0};
+    struct gavel *gavel = NULL;
+
+    options.store = url;
+    if (gavel_open(&options, &gavel, &error) != GAVEL_OK)
+        fail_msg("cannot open %s: %s", url, error.message);
+    return gavel;
+}
+
+struct gavel_candidate *join_group(struct gavel *gavel, const char *group, const char *id,
+                                   const struct gavel_settings *settings, struct witness *witness)
+{
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_candidate *candidate = NULL;
+    struct gavel_error error = {0};
+
+    options.group = group;
+    options.candidate = id;
+    options.settings = settings;
+    if (witness)
+        options.subscriber = witness_subscriber(witness);
+    if (gavel_join(gavel, &options, &candidate, &error) != GAVEL_OK)
+        fail_msg("cannot join %s: %s", group, error.message);
+    return candidate;
+}

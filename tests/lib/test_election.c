@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Elections within one process: who leads, what is said about it, and what can be read. */
+#include "harness.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+static void test_only_candidate_is_elected_and_released_by_close(void **state)
+{
+    const struct scene *scene = *state;
+    struct gavel *gavel = open_gavel(scene->url);
+    struct witness witness;
+    struct gavel_candidate *candidate;
+    struct gavel_leader_info leader;
+    uint64_t epoch;
+
+    witness_init(&witness);
+    candidate = join_group(gavel, "jobs", "alone", NULL, &witness);
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    assert_true(witness.was_leader_when_elected);
+    assert_true(gavel_is_leader(candidate));
+    epoch = gavel_epoch(candidate);
+    assert_int_equal(epoch, witness.epoch);
+    assert_int_equal(gavel_leader(candidate, &leader), GAVEL_OK);
+    assert_string_equal(leader.id, "alone");
+    assert_true(leader.is_self);
+    assert_int_equal(leader.epoch, epoch);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_int_equal(witness.demoted, 1);
+    assert_int_equal(witness.reason, GAVEL_REASON_STOPPED);
+    assert_false(witness.was_leader_when_demoted);
+    assert_int_equal(witness.events[GAVEL_EVENT_STOPPED], 1);
+    assert_int_equal(witness.stopped, GAVEL_OK);
+
+    /* It was released: with a long lease, another is elected at once all the same, and with a higher epoch.
+     */
+    gavel = open_gavel(scene->url);
+    (void)join_group(gavel, "jobs", "next", NULL, &witness);
+    assert_true(witness_sees(&witness, &witness.elected, 2, LIMIT_MS));
+    assert_true(witness.epoch > epoch);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witness);
+}
+
+static void test_of_two_handles_exactly_one_leads(void **state)
+{
+    const struct scene *scene = *state;
+    struct gavel *gavels[2] = {open_gavel(scene->url), open_gavel(scene->url)};
+    struct gavel_candidate *candidates[2];
+    struct gavel_leader_info leaders[2];
+    struct witness witnesses[2];
+    int leader;
+
+    for (int i = 0; i < 2; i++) {
+        witness_init(&witnesses[i]);
+        candidates[i] = join_group(gavels[i], "jobs", i == 0 ? "a" : "b", NULL, &witnesses[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        assert_true(
+            witness_sees(&witnesses[i], &witnesses[i].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
+    assert_int_equal(gavel_is_leader(candidates[0]) + gavel_is_leader(candidates[1]), 1);
+    leader = gavel_is_leader(candidates[1]);
+    assert_int_equal(witness_count(&witnesses[leader], &witnesses[leader].elected), 1);
+    assert_int_equal(witness_count(&witnesses[!leader], &witnesses[!leader].elected), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(gavel_leader(candidates[i], &leaders[i]), GAVEL_OK);
+    assert_string_equal(leaders[0].id, leaders[1].id);
+    assert_int_equal(leaders[0].epoch, leaders[1].epoch);
+    assert_int_equal(leaders[leader].is_self, true);
+    assert_int_equal(leaders[!leader].is_self, false);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(gavel_close(gavels[i]), GAVEL_OK);
+        witness_done(&witnesses[i]);
+    }
+}
+
+static void test_resignation_is_heard_by_doorbell_not_by_polling(void **state)
+{
+    const struct scene *scene = *state;
+    struct gavel_settings patient = patient_settings(); /* the next look would be 20 s away */
+    struct gavel *gavels[2] = {open_gavel(scene->url), open_gavel(scene->url)};
+    struct gavel_candidate *first, *second;
+    struct witness witnesses[2];
+
+    witness_init(&witnesses[0]);
+    witness_init(&witnesses[1]);
+    first = join_group(gavels[0], "jobs", "first", &patient, &witnesses[0]);
+    assert_true(witness_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
+    second = join_group(gavels[1], "jobs", "second", &patient, &witnesses[1]);
+    /* The newcomer rings the leader, which lists it and can then ring back. */
+    assert_true(
+        witness_sees(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_CANDIDATES_UPDATED], 2, LIMIT_MS));
+    assert_int_equal(gavel_resign(first, NULL), GAVEL_OK);
+    assert_true(witness_sees(&witnesses[1], &witnesses[1].elected, 1, 5000));
+    assert_int_equal(witness_count(&witnesses[0], &witnesses[0].demoted), 1);
+    assert_int_equal(witnesses[0].reason, GAVEL_REASON_RESIGNED);
+    assert_true(gavel_is_leader(second));
+    assert_false(gavel_is_leader(first));
+    assert_true(witnesses[1].epoch > witnesses[0].epoch);
+    assert_int_equal(gavel_resign(first, NULL), GAVEL_ERR_STATE);
+    assert_int_equal(gavel_close(gavels[0]), GAVEL_OK);
+    assert_int_equal(gavel_close(gavels[1]), GAVEL_OK);
+    witness_done(&witnesses[0]);
+    witness_done(&witnesses[1]);
+}
+
+static void test_leave_frees_the_seat_for_another_of_the_same_handle(void **state)
+{
+    const struct scene *scene = *state;
+    struct gavel *gavel = open_gavel(scene->url);
+    struct gavel_settings patient = patient_settings();
+    struct gavel_candidate *first;
+    struct witness witnesses[2];
+
+    witness_init(&witnesses[0]);
+    witness_init(&witnesses[1]);
+    first = join_group(gavel, "jobs", "first", &patient, &witnesses[0]);
+    assert_true(witness_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
+    (void)join_group(gavel, "jobs", "second", &patient, &witnesses[1]);
+    assert_true(
+        witness_sees(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_CANDIDATES_UPDATED], 2, LIMIT_MS));
+    assert_int_equal(gavel_leave(first), GAVEL_OK);
+    assert_int_equal(witnesses[0].demoted, 1);
+    assert_true(witness_sees(&witnesses[1], &witnesses[1].elected, 1, 5000));
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witnesses[0]);
+    witness_done(&witnesses[1]);
+}
+
+static void test_ineligible_candidate_never_leads_until_it_is_eligible(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:ineligible");
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_settings quick = quick_settings();
+    struct gavel_candidate *candidate;
+    struct gavel_leader_info leader;
+    struct witness witness;
+
+    (void)state;
+    witness_init(&witness);
+    options.eligible = false;
+    options.settings = &quick;
+    options.subscriber = witness_subscriber(&witness);
+    assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_ELECTION_CHECK], 5, LIMIT_MS));
+    assert_int_equal(witness_count(&witness, &witness.elected), 0);
+    assert_int_equal(gavel_leader(candidate, &leader), GAVEL_ERR_NO_LEADER);
+    assert_int_equal(gavel_set_eligible(candidate, true), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    assert_int_equal(gavel_set_eligible(candidate, false), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.demoted, 1, LIMIT_MS));
+    assert_int_equal(witness.reason, GAVEL_REASON_INELIGIBLE);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witness);
+}
+
+struct listing {
+    struct gavel_candidate *candidate;
+    size_t wanted;
+    size_t count;
+    struct gavel_candidate_info infos[4];
+};
+
+static bool lists_all(void *argument)
+{
+    struct listing *listing = argument;
+
+    assert_int_equal(gavel_candidates(listing->candidate, listing->infos, 4, &listing->count), GAVEL_OK);
+    return listing->count == listing->wanted;
+}
+
+static void test_candidates_are_listed_sorted_with_their_registration(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:listed");
+    struct gavel_settings quick = quick_settings();
+    struct listing listing = {.wanted = 3};
+    struct gavel_candidate_info one;
+    struct witness witness;
+    size_t count;
+
+    (void)state;
+    witness_init(&witness);
+    listing.candidate = join_group(gavel, "jobs", "b", &quick, &witness);
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    (void)join_group(gavel, "jobs", "c", &quick, NULL);
+    (void)join_group(gavel, "jobs", "a", &quick, NULL);
+    assert_true(comes_true(lists_all, &listing, LIMIT_MS));
+    assert_string_equal(listing.infos[0].id, "a");
+    assert_string_equal(listing.infos[1].id, "b");
+    assert_string_equal(listing.infos[2].id, "c");
+    assert_true(listing.infos[1].is_leader);
+    assert_true(listing.infos[1].is_self);
+    assert_false(listing.infos[0].is_leader);
+    assert_false(listing.infos[0].is_self);
+    assert_int_equal(strncmp(listing.infos[0].address, "127.0.0.1:", 10), 0);
+    assert_true(listing.infos[2].since_wall_ms > 0);
+    assert_true(listing.infos[2].last_heartbeat_wall_ms >= listing.infos[2].since_wall_ms);
+    /* With too little room the first ones are kept, and the count still tells. */
+    assert_int_equal(gavel_candidates(listing.candidate, &one, 1, &count), GAVEL_OK);
+    assert_int_equal(count, 3);
+    assert_string_equal(one.id, "a");
+    assert_int_equal(gavel_candidates(listing.candidate, NULL, 0, &count), GAVEL_OK);
+    assert_int_equal(count, 3);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witness);
+}
+
+static void test_metrics_count_what_happened(void **state)
+{
+    const struct scene *scene = *state;
+    struct gavel *gavel = open_gavel(scene->url);
+    struct gavel_settings quick = quick_settings();
+    struct gavel_candidate *candidate;
+    struct gavel_breaker breaker;
+    struct gavel_metrics metrics;
+    struct witness witness;
+
+    witness_init(&witness);
+    candidate = join_group(gavel, "jobs", "alone", &quick, &witness);
+    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_HEARTBEAT], 4, LIMIT_MS));
+    gavel_metrics(candidate, &metrics);
+    assert_true(metrics.heartbeats >= 4);
+    assert_int_equal(metrics.elections, 1);
+    assert_int_equal(metrics.elections_won, 1);
+    assert_true(metrics.election_last_us > 0);
+    assert_int_equal(metrics.leader_changes, 1);
+    assert_int_equal(metrics.registrations, 1);
+    assert_int_equal(metrics.timeouts, 0);
+    assert_true(metrics.start_wall_ms > 0);
+    assert_true(metrics.last_heartbeat_wall_ms >= metrics.start_wall_ms);
+    assert_true(metrics.latency_p50_us > 0);
+    assert_true(metrics.latency_p95_us >= metrics.latency_p50_us);
+    assert_true(metrics.latency_p99_us >= metrics.latency_p95_us);
+    gavel_breaker(candidate, &breaker);
+    assert_int_equal(breaker.state, GAVEL_BREAKER_CLOSED);
+    assert_int_equal(breaker.failures, 0);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witness);
+}
+
+static void test_epoch_before_is_valid_only_within_its_grace(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:epochs");
+    struct gavel_settings settings = quick_settings();
+    struct gavel_candidate *candidate;
+    struct witness witness;
+    int64_t before;
+
+    (void)state;
+    witness_init(&witness);
+    settings.epoch_grace_ms = 3600000;
+    candidate = join_group(gavel, "jobs", "alone", &settings, &witness);
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    before = gavel_now_ns();
+    assert_true(gavel_epoch_valid(candidate, witness.epoch, 0));
+    assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.elected, 2, LIMIT_MS));
+    assert_true(gavel_epoch_valid(candidate, witness.epoch, 0));
+    assert_true(gavel_epoch_valid(candidate, witness.epoch - 1, before));
+    assert_false(gavel_epoch_valid(candidate, witness.epoch - 1, 0));
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witness);
+}
+
+static int count_threads(void)
+{
+    DIR *folder = opendir("/proc/self/task");
+    const struct dirent *entry;
+    int count = 0;
+
+    assert_non_null(folder);
+    while ((entry = readdir(folder)))
+        count += entry->d_name[0] != '.';
+    (void)closedir(folder);
+    return count;
+}
+
+static void test_many_groups_share_the_threads_of_one_handle(void **state)
+{
+    const struct scene *scene = *state;
+    int before = count_threads();
+    struct gavel *gavel = open_gavel(scene->url);
+    struct witness witnesses[20];
+    char group[16];
+
+    for (size_t i = 0; i < 20; i++) {
+        witness_init(&witnesses[i]);
+        (void)snprintf(group, sizeof group, "group %zu", i);
+        (void)join_group(gavel, group, "me", NULL, &witnesses[i]);
+    }
+    for (size_t i = 0; i < 20; i++)
+        assert_true(witness_sees(&witnesses[i], &witnesses[i].elected, 1, LIMIT_MS));
+    assert_int_equal(count_threads(), before + 3);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(witnesses[i].demoted, 1);
+        witness_done(&witnesses[i]);
+    }
+}
+
+static void test_second_live_user_of_an_id_is_stopped(void **state)
+{
+    const struct scene *scene = *state;
+    struct gavel *gavels[2] = {open_gavel(scene->url), open_gavel(scene->url)};
+    struct gavel_settings quick = quick_settings();
+    struct gavel_candidate *second;
+    struct witness witnesses[2];
+
+    witness_init(&witnesses[0]);
+    witness_init(&witnesses[1]);
+    (void)join_group(gavels[0], "jobs", "same", &quick, &witnesses[0]);
+    assert_true(witness_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
+    second = join_group(gavels[1], "jobs", "same", &quick, &witnesses[1]);
+    assert_true(witness_sees(&witnesses[1], &witnesses[1].events[GAVEL_EVENT_STOPPED], 1, LIMIT_MS));
+    assert_int_equal(witnesses[1].stopped, GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(witnesses[1].elected, 0);
+    assert_int_equal(gavel_set_eligible(second, true), GAVEL_ERR_STOPPED);
+    assert_int_equal(gavel_ensure_leader(second, NULL, NULL), GAVEL_ERR_STOPPED);
+    assert_int_equal(witness_count(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_STOPPED]), 0);
+    assert_int_equal(gavel_leave(second), GAVEL_OK);
+    assert_int_equal(gavel_close(gavels[0]), GAVEL_OK);
+    assert_int_equal(gavel_close(gavels[1]), GAVEL_OK);
+    witness_done(&witnesses[0]);
+    witness_done(&witnesses[1]);
+}
+
+static void test_static_store_gives_the_seat_to_the_assigned_one(void **state)
+{
+    struct gavel *gavel = open_gavel("static:chosen?epoch=7");
+    struct gavel_candidate *other, *chosen;
+    struct gavel_leader_info leader;
+    struct witness witnesses[2];
+
+    (void)state;
+    witness_init(&witnesses[0]);
+    witness_init(&witnesses[1]);
+    other = join_group(gavel, "jobs", "other", NULL, &witnesses[0]);
+    chosen = join_group(gavel, "jobs", "chosen", NULL, &witnesses[1]);
+    assert_true(witness_sees(&witnesses[1], &witnesses[1].elected, 1, LIMIT_MS));
+    assert_true(witness_sees(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
+    assert_int_equal(gavel_epoch(chosen), 7);
+    assert_false(gavel_is_leader(other));
+    assert_int_equal(gavel_leader(other, &leader), GAVEL_OK);
+    assert_string_equal(leader.id, "chosen");
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_int_equal(witnesses[0].elected, 0);
+    witness_done(&witnesses[0]);
+    witness_done(&witnesses[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_only_candidate_is_elected_and_released_by_close, scene_setup,
+                                        scene_teardown),
+        cmocka_unit_test_setup_teardown(test_of_two_handles_exactly_one_leads, scene_setup, scene_teardown),
+        cmocka_unit_test_setup_teardown(test_resignation_is_heard_by_doorbell_not_by_polling, scene_setup,
+                                        scene_teardown),
+        cmocka_unit_test_setup_teardown(test_leave_frees_the_seat_for_another_of_the_same_handle, scene_setup,
+                                        scene_teardown),
+        cmocka_unit_test(test_ineligible_candidate_never_leads_until_it_is_eligible),
+        cmocka_unit_test(test_candidates_are_listed_sorted_with_their_registration),
+        cmocka_unit_test_setup_teardown(test_metrics_count_what_happened, scene_setup, scene_teardown),
+        cmocka_unit_test(test_epoch_before_is_valid_only_within_its_grace),
+        cmocka_unit_test_setup_teardown(test_many_groups_share_the_threads_of_one_handle, scene_setup,
+                                        scene_teardown),
+        cmocka_unit_test_setup_teardown(test_second_live_user_of_an_id_is_stopped, scene_setup,
+                                        scene_teardown),
+        cmocka_unit_test(test_static_store_gives_the_seat_to_the_assigned_one),
+    };
+
+    return cmocka_run_group_tests_name("lib election", tests, NULL, NULL);
+}
