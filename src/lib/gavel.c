@@ -29,10 +29,10 @@ enum gavel_status gavel_default_store(char *buffer, size_t size)
     const char *home = getenv("HOME");
     int length;
 
-    if (geteuid() == 0)
-        length = snprintf(buffer, size, "sqlite:/var/lib/gavel/gavel.db");
-    else if (state && state[0] == '/')
+    if (state && state[0] == '/')
         length = snprintf(buffer, size, "sqlite:%s/gavel/gavel.db", state);
+    else if (geteuid() == 0)
+        length = snprintf(buffer, size, "sqlite:/var/lib/gavel/gavel.db");
     else if (home && home[0] == '/')
         length = snprintf(buffer, size, "sqlite:%s/.local/state/gavel/gavel.db", home);
     else
