@@ -94,7 +94,11 @@ void stop_release_done(struct candidate *c, enum gavel_status status)
 {
     if (c->is_work_running) /* only with the planted bug */
         return;
-    if (status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER)
-        c->is_claim_open = false;
+    /*
+     * Whatever came of it, the next claim gets a nonce of its own: this
+     * release may still be under way, and with the old nonce it would end the
+     * new mandate while its work runs.
+     */
+    c->is_claim_open = false;
     finish(c, status == GAVEL_OK);
 }
