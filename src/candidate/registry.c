@@ -109,6 +109,7 @@ void registry_leave(struct candidate *c)
         return;
     }
     c->is_leaving = true;
+    c->claim_at = NEVER; /* nothing is claimed any more, so nobody is woken for it */
     c->calls[SLOT_BEAT].is_pending = false;
     request.registration.instance = c->instance;
     memcpy(request.registration.id, c->id, sizeof request.registration.id);
