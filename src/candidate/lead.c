@@ -118,8 +118,8 @@ struct store_request lead_request(const struct candidate *c, enum store_op op)
 
 void lead_renew(struct candidate *c)
 {
-    bool is_reclaim =
-        c->state == CANDIDATE_LEADING && is_new_epoch_due(c) && !c->is_claim_open && c->version != 0;
+    /* Also while preparing: that may take most of a short mandate. */
+    bool is_reclaim = is_new_epoch_due(c) && !c->is_claim_open && c->version != 0;
     struct store_request request = lead_request(c, is_reclaim ? STORE_CLAIM : STORE_RENEW);
 
     if (!call_send(c, SLOT_MANDATE, &request, true, &c->look_at))
@@ -138,6 +138,8 @@ static void take_new_epoch(struct candidate *c, gavel_ns sent_at, uint64_t epoch
     c->mandate_at = sent_at;
     extend(c, sent_at);
     fence_note(&c->fence, epoch, c->now);
+    if (c->state != CANDIDATE_LEADING)
+        return; /* nobody was told of the epoch before */
     event = emit(c, GAVEL_EVENT_MANDATE_RENEWED);
     event->epoch = epoch;
     event->leader = c->id;
@@ -160,7 +162,8 @@ void lead_reclaim_done(struct candidate *c, const struct candidate_call *call, e
         c->is_claim_open = false;
         c->version = reply->record.version;
         take_new_epoch(c, call->sent_at, reply->record.epoch);
-        publish(c);
+        if (c->state == CANDIDATE_LEADING)
+            publish(c);
     } else if (status == GAVEL_ERR_CONFLICT) {
         c->is_claim_open = false;
         c->version = 0; /* ours was old, or somebody else holds it: a renewal tells */
