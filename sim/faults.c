@@ -238,13 +238,17 @@ void faults_end(struct world *world)
         struct process *process = &world->processes[i];
         bool comes_back = below(world, 3) != 0;
 
+        if (world->now < process->stalled_until)
+            world_hurry(world, i, process->stalled_until);
         process->stalled_until = 0;
         if (process->is_alive && i >= world->profile.candidates)
             process_die(world, process, "is killed");
         else if (!process->is_alive && i < world->profile.candidates && comes_back)
             process_start(world, process);
-        if (process->is_alive && process_is_frozen(process, world->now))
+        if (process->is_alive && process_is_frozen(process, world->now)) {
+            world_hurry(world, i, process->frozen_until);
             process_resume(world, process);
+        }
         has_one |= can_lead(process);
     }
     for (unsigned i = 0; i < world->profile.candidates && !has_one; i++) {

@@ -137,6 +137,11 @@ void process_die(struct world *world, struct process *process, const char *why)
             tell_death(world, other);
     }
     referee_demoted(world, process, why);
+    if (!world->is_quiet || process->slot >= world->profile.candidates)
+        return;
+    /* What began before the quiet phase may still end in it: then the wait for a leader begins anew. */
+    (void)world_push(world, world->now + 10 * NS_PER_MS, EVENT_START, process->slot);
+    referee_quiet(world);
 }
 
 static void watch(struct world *world, struct process *process, const struct candidate_action *action)

@@ -102,6 +102,17 @@ bool world_pop(struct world *world, struct event *ret_event)
     return true;
 }
 
+void world_hurry(struct world *world, unsigned slot, gavel_ns at)
+{
+    struct heap *heap = &world->heap;
+
+    for (size_t i = 0; i < heap->count; i++)
+        if (heap->items[i].slot == slot && heap->items[i].at == at)
+            heap->items[i].at = world->now;
+    for (size_t i = heap->count / 2; i > 0; i--)
+        sift_down(heap, i - 1);
+}
+
 bool world_fault(struct world *world, enum stream stream, enum fault fault, unsigned per_mille)
 {
     bool is_drawn = prng_chance(&world->streams[stream], per_mille);

@@ -110,6 +110,9 @@ bool world_pop(struct world *world, struct event *ret_event);
 /* Puts an event off to a later instant: whom it is for cannot take it now. */
 void world_defer(struct world *world, const struct event *event, gavel_ns at);
 
+/* What was put off to `at` for this slot happens now after all. */
+void world_hurry(struct world *world, unsigned slot, gavel_ns at);
+
 /* Whether a fault of this kind, with this chance, happens now. Draws in any case. */
 bool world_fault(struct world *world, enum stream stream, enum fault fault, unsigned per_mille);
 
