@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs the C example of the README twice: one leads; killed, the other follows
+# with the next epoch, and leaves in order.
+#
+#     example.sh EXAMPLE
+set -euo pipefail
+
+example=$1
+folder=$(mktemp -d)
+started=()
+
+finish()
+{
+    local pid
+
+    for pid in "${started[@]}"; do
+        kill -9 "$pid" 2>/dev/null || true # it may have ended by itself
+    done
+    rm -rf "$folder"
+}
+trap finish EXIT
+
+# wait_for FILE LINE: until it is there, at most twenty seconds.
+wait_for()
+{
+    local limit=$((SECONDS + 20))
+
+    until grep -qsx -- "$2" "$1"; do
+        if [ $SECONDS -ge $limit ]; then
+            echo "failed: no line \"$2\" in:"
+            cat "$1"
+            exit 1
+        fi
+        sleep 0.02
+    done
+}
+
+export XDG_STATE_HOME=$folder/state
+"$example" >"$folder/one.log" 2>&1 &
+started+=($!)
+wait_for "$folder/one.log" 'I lead, with epoch 1'
+"$example" >"$folder/two.log" 2>&1 &
+started+=($!)
+kill -9 "${started[0]}"
+wait_for "$folder/two.log" 'I lead, with epoch 2'
+kill -TERM "${started[1]}"
+wait "${started[1]}" || {
+    echo "failed: it did not leave in order: $?"
+    cat "$folder/two.log"
+    exit 1
+}
+wait_for "$folder/two.log" 'I stopped: stopped'
+echo "good: example"

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs the shell example of the README as it is shown there, and looks at what
+# it printed.
+#
+#     quickstart.sh ROOT GAVEL
+set -euo pipefail
+
+root=$1
+gavel=$(realpath "$2")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+export XDG_STATE_HOME=$folder/state PATH=${gavel%/*}:$PATH
+cd "$folder"
+# The two candidates are children of this shell; wait sees both of them leave.
+# shellcheck disable=SC2016 # for the inner shell
+timeout 60 bash -euo pipefail -c 'source "$1"; wait' quickstart "$root/docs/examples/quickstart.sh" >out 2>err || {
+    cat out err
+    echo "failed: the example ended with an error"
+    exit 1
+}
+
+expect()
+{
+    grep -qE -- "$2" "$1" || {
+        cat "$1"
+        echo "failed: no line \"$2\" in $1"
+        exit 1
+    }
+}
+
+expect out '^web-[12]$'
+expect out '^leader +web-[12]$'
+expect out '^web-[12] .*leader' # the other one may still be starting
+expect out 'leads now with epoch 2'
+for log in web-1.log web-2.log; do
+    expect "$log" '"event":"became_leader"'
+    expect "$log" '"event":"lost_leadership"'
+    expect "$log" '"event":"stopped".*"status":"OK"'
+done
+[ -f "$folder/state/gavel/gavel.db" ] || {
+    echo "failed: the default store is not in the user's state folder"
+    exit 1
+}
+echo "good: quick start"
