@@ -67,23 +67,19 @@ const struct command commands[] = {
     {"resign", "", 0, "ask the leader to hand over",
      "Asks the present leader of a group to hand the gavel over, waits until it has, and says who leads\n"
      "then. A leader hands over only after its minimum mandate, unless --force is given.",
-     OPTIONS_STORE, resign_flags, command_resign},
+     OPTIONS_STORE | OPTIONS_LISTING, resign_flags, command_resign},
     {"check", "", 0, "say whether the settings add up, and what they guarantee",
      "Prints the timing budget of the settings, the longest time without a leader and the longest\n"
      "overlap of two. Nothing is started and the store is not touched. Exit code 7 if the times do not\n"
      "add up.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, check_flags, command_check},
-#ifdef CLI_HAS_DEMO
     {"demo", "", 0, "watch three candidates through hand-over, SIGKILL and SIGSTOP",
      "Runs three candidates as real processes on a SQLite store, hands over, kills and freezes leaders,\n"
      "prints who led when, and says whether two ever led at once. Fails if they did.",
      0, demo_flags, command_demo},
-#endif
-#ifdef CLI_HAS_BENCH
     {"bench", "", 0, "measure how fast gavel is on this machine",
      "Measures the calls of the library, the store, hand-over and fail-over between real processes.", 0,
      bench_flags, command_bench},
-#endif
     {"help", "[COMMAND]", 1, "say how a command is used",
      "Says how the program or one of its commands is used.", 0, NULL, command_help},
     {"version", "", 0, "print the version", "Prints the version.", 0, NULL, command_version},

@@ -30,6 +30,32 @@ struct handover {
     gavel_ms took_ms;
 };
 
+/* Whether the candidate that should lead next could; a leader would not hand over to it otherwise. */
+static enum gavel_status check_successor(const struct cli *cli, const struct onlooker *onlooker,
+                                         const char *successor, struct gavel_error *error)
+{
+    struct store_request request = {.op = STORE_CANDIDATES,
+                                    .group = cli->config.group,
+                                    .candidate_timeout_ms = cli->config.settings.candidate_timeout_ms};
+    const struct registration *found = NULL;
+    struct store_reply reply = {0};
+    enum gavel_status status = onlooker_call(onlooker, &request, &reply, error);
+
+    for (size_t i = 0; !status && !found && i < reply.registration_count; i++)
+        if (strcmp(reply.registrations[i].id, successor) == 0)
+            found = &reply.registrations[i];
+    if (!status && !found)
+        status =
+            error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+                      "the group \"%.60s\" has no active candidate \"%.60s\"; `gavel candidates` lists them",
+                      cli->config.group, successor);
+    else if (!status && !found->eligible)
+        status = error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+                           "\"%.60s\" is not eligible, so it cannot lead; choose another", successor);
+    store_reply_done(&reply);
+    return status;
+}
+
 /* Writes the wish for the epoch that was seen. */
 static enum gavel_status ask(const struct cli *cli, const struct onlooker *onlooker,
                              const struct record *record, struct gavel_error *error)
@@ -136,6 +162,8 @@ static int resign(const struct cli *cli, const struct onlooker *onlooker)
             printf("%s leads already, with epoch %" PRIu64 ".\n", desired, handover.before.record.epoch);
         return cli_finish(cli, CLI_EXIT_OK);
     }
+    if (desired && check_successor(cli, onlooker, desired, &error))
+        return cli_fail(cli, error.status, "%s", error.message);
     if (ask(cli, onlooker, &handover.before.record, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     if (handover.before.record.address[0])

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+# Helpers of the end-to-end tests: real processes, awaited by what they say,
+# never by sleeping for as long as it may take.
+#
+# A test file defines functions whose names begin with `test_` and ends with
+# `run_tests`. Each function runs in a shell, a folder ($folder) and a store
+# ($store) of its own; whatever it started is ended when it is over. The
+# output is TAP, so that each function counts as one test.
+set -euo pipefail
+
+: "${GAVEL:?the program to test}" "${JSON_GET:?the JSON reader}"
+
+# Nothing of whoever runs the tests may have a say.
+for variable in ${!GAVEL_@} NO_COLOR; do unset "$variable"; done
+export LC_ALL=C.UTF-8
+
+limit_s=20
+
+declare -A pid_of
+
+fail() {
+    echo "# failed: $*" >&2
+    exit 1
+}
+
+# Ends what this test started, by process id, and shows what it said if the test failed.
+clean_up() {
+    local code=$? name
+    for name in "${!pid_of[@]}"; do
+        kill -KILL "${pid_of[$name]}" 2>/dev/null || true
+        wait "${pid_of[$name]}" 2>/dev/null || true
+    done
+    if ((code)); then
+        for name in "$folder"/*.err; do
+            [[ -s $name ]] && sed "s|^|# ${name##*/}: |" "$name" >&2
+        done
+    fi
+    rm -rf "$folder"
+}
+
+# await COMMAND…: until it succeeds, or fails the test after the limit.
+await() {
+    local deadline=$((SECONDS + limit_s))
+    until "$@" 2>/dev/null; do
+        ((SECONDS < deadline)) || fail "waited $limit_s s for: $*"
+        sleep 0.02
+    done
+}
+
+# run_as NAME COMMAND…: in the background, with its output in files named after it.
+run_as() {
+    local name=$1
+    shift
+    "$@" >"$folder/$name.out" 2>"$folder/$name.err" &
+    pid_of[$name]=$!
+}
+
+# elect NAME [OPTION…]: a candidate of that id.
+elect() {
+    local name=$1
+    shift
+    run_as "$name" "$GAVEL" elect --store "$store" --id "$name" "$@"
+}
+
+# said NAME EVENT [TEXT]: whether it has printed such an event, with that text in its line.
+said() { grep -F "\"event\":\"$2\"" "$folder/$1.out" | grep -qF -- "${3:-}"; }
+
+# epoch_of NAME: the epoch of the newest mandate it told of.
+epoch_of() { grep -F '"event":"became_leader"' "$folder/$1.out" | tail -n 1 | "$JSON_GET" epoch; }
+
+leads() { [[ $("$GAVEL" leader --store "$store" 2>/dev/null) == "$1" ]]; }
+
+nobody_leads() {
+    local code=0
+    "$GAVEL" leader --store "$store" >/dev/null 2>&1 || code=$?
+    ((code == 3))
+}
+
+candidate_count() { "$GAVEL" candidates --store "$store" --json | "$JSON_GET" 'candidates.#'; }
+has_candidates() { [[ $(candidate_count) == "$1" ]]; }
+
+# ended NAME CODE: waits until it has ended, and for that exit code.
+ended() {
+    local code=0
+    await process_is_gone "${pid_of[$1]}"
+    wait "${pid_of[$1]}" 2>/dev/null || code=$?
+    unset "pid_of[$1]"
+    [[ $code == "$2" ]] || fail "$1 ended with $code, not $2"
+}
+
+# Gone, or a zombie that only waits to be waited for.
+process_is_gone() {
+    local stat
+    [[ -r /proc/$1/stat ]] || return 0
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 0
+    [[ ${stat##*) } == Z* ]]
+}
+
+# expect CODE COMMAND…: runs it; $output and $errors are what it said.
+expect() {
+    local wanted=$1 code=0
+    shift
+    "$@" >"$folder/expect.stdout" 2>"$folder/expect.stderr" </dev/null || code=$?
+    output=$(cat "$folder/expect.stdout")
+    errors=$(cat "$folder/expect.stderr")
+    [[ $code == "$wanted" ]] || fail "exit code $code, not $wanted, of: $* $errors"
+}
+
+# has TEXT PART: fails unless the part is in it.
+has() { [[ $1 == *"$2"* ]] || fail "\"$2\" is not in: $1"; }
+has_not() { [[ $1 != *"$2"* ]] || fail "\"$2\" is in: $1"; }
+same() { [[ $1 == "$2" ]] || fail "\"$1\" is not \"$2\""; }
+
+# skip REASON: the machine cannot do what the test needs; says so in the output.
+skip() {
+    echo "$*" >"$folder/skip"
+    cp "$folder/skip" "$skip_note"
+    exit 0
+}
+
+run_one() (
+    set -euo pipefail
+    folder=$(mktemp -d)
+    store=$folder/gavel.db
+    trap clean_up EXIT
+    "$1"
+)
+
+run_tests() {
+    local names name number=0 failed=0 code
+    skip_note=$(mktemp)
+    names=$(declare -F | awk '$3 ~ /^test_/ { print $3 }')
+    if (($#)); then names=$*; fi
+    echo "1..$(wc -w <<<"$names")"
+    for name in $names; do
+        number=$((number + 1))
+        : >"$skip_note"
+        set +e
+        run_one "$name"
+        code=$?
+        set -e
+        if ((code)); then
+            failed=1
+            echo "not ok $number - $name"
+        elif [[ -s $skip_note ]]; then
+            echo "ok $number - $name # SKIP $(cat "$skip_note")"
+        else
+            echo "ok $number - $name"
+        fi
+    done
+    rm -f "$skip_note"
+    return $failed
+}
