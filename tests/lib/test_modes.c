@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Ways to run: on the program's own loop, without an election, without a doorbell; and what is refused. */
+#include "harness.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct gavel *open_unthreaded(const char *url)
+{
+    struct gavel_options options = GAVEL_OPTIONS_INIT;
+    struct gavel_error error = {0};
+    struct gavel *gavel = NULL;
+
+    options.store = url;
+    options.threaded = false;
+    if (gavel_open(&options, &gavel, &error) != GAVEL_OK)
+        fail_msg("cannot open %s: %s", url, error.message);
+    return gavel;
+}
+
+/* A program's loop: poll and dispatch until the counter is there. */
+static bool dispatch_until(struct gavel *gavel, struct witness *witness, const int *counter, int least)
+{
+    int64_t until = gavel_now_ns() + LIMIT_MS * INT64_C(1000000);
+    struct pollfd fd = {.fd = gavel_fd(gavel), .events = POLLIN};
+
+    while (witness_count(witness, counter) < least && gavel_now_ns() < until) {
+        if (poll(&fd, 1, 1000) > 0)
+            assert_int_equal(gavel_dispatch(gavel), GAVEL_OK);
+    }
+    return witness_count(witness, counter) >= least;
+}
+
+static void test_program_drives_everything_by_poll_and_dispatch(void **state)
+{
+    const struct scene *scene = *state;
+    struct gavel *gavel = open_unthreaded(scene->url);
+    struct gavel_settings quick = quick_settings();
+    struct gavel_candidate *candidate;
+    struct witness witness;
+
+    witness_init(&witness);
+    assert_true(gavel_fd(gavel) >= 0);
+    candidate = join_group(gavel, "jobs", "one", &quick, &witness);
+    assert_int_equal(witness.elected, 0); /* nothing runs by itself */
+    assert_true(dispatch_until(gavel, &witness, &witness.elected, 1));
+    assert_true(dispatch_until(gavel, &witness, &witness.events[GAVEL_EVENT_HEARTBEAT], 5));
+    assert_true(gavel_is_leader(candidate));
+    assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
+    assert_true(dispatch_until(gavel, &witness, &witness.demoted, 1));
+    /* Closing drives the loop itself. */
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_int_equal(witness.events[GAVEL_EVENT_STOPPED], 1);
+    witness_done(&witness);
+}
+
+static void test_dispatch_with_nothing_due_returns_at_once(void **state)
+{
+    struct gavel *gavel = open_unthreaded("memory:idle");
+    int64_t from = gavel_now_ns();
+
+    (void)state;
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(gavel_dispatch(gavel), GAVEL_OK);
+    assert_true(gavel_now_ns() - from < INT64_C(5000000000));
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+}
+
+static void test_waiting_calls_drive_the_loop_when_nobody_does(void **state)
+{
+    struct gavel *gavel = open_unthreaded("memory:waits");
+    struct gavel_candidate *candidate;
+    struct gavel_leader_info leader;
+    struct gavel_subscriber subscriber;
+    struct witness witness, other;
+    uint64_t id = 0;
+
+    (void)state;
+    witness_init(&witness);
+    witness_init(&other);
+    candidate = join_group(gavel, "jobs", "one", NULL, &witness);
+    assert_int_equal(gavel_ensure_leader(candidate, NULL, &leader), GAVEL_OK);
+    assert_string_equal(leader.id, "one");
+    subscriber = witness_subscriber(&other);
+    assert_int_equal(gavel_subscribe(candidate, &subscriber, &id), GAVEL_OK);
+    assert_int_equal(gavel_unsubscribe(candidate, id), GAVEL_OK);
+    assert_int_equal(other.elected, 1);
+    assert_int_equal(other.demoted, 1);
+    assert_int_equal(gavel_leave(candidate), GAVEL_OK);
+    assert_int_equal(witness.demoted, 1);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witness);
+    witness_done(&other);
+}
+
+static void test_threaded_handle_has_no_descriptor_and_no_dispatch(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:threaded");
+
+    (void)state;
+    assert_int_equal(gavel_fd(gavel), -1);
+    assert_int_equal(gavel_dispatch(gavel), GAVEL_ERR_STATE);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+}
+
+static void test_single_instance_leads_without_any_store(void **state)
+{
+    struct gavel *gavel = open_gavel("none:");
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_ensure_options desired = {.desired = "other"};
+    struct gavel_candidate *candidate;
+    struct gavel_candidate_info info;
+    struct gavel_leader_info leader;
+    struct gavel_error error = {0};
+    struct witness witness;
+    int64_t until = 0;
+    size_t count;
+
+    (void)state;
+    witness_init(&witness);
+    options.candidate = "one";
+    options.subscriber = witness_subscriber(&witness);
+    options.subscriber.work_interval_ms = 10;
+    assert_int_equal(gavel_join(gavel, &options, &candidate, &error), GAVEL_ERR_STATE);
+    assert_non_null(strstr(error.message, "enabled"));
+    options.enabled = false;
+    assert_int_equal(gavel_join(gavel, &options, &candidate, &error), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.worked, 3, LIMIT_MS));
+    assert_int_equal(witness.elected, 1);
+    assert_true(gavel_is_leader(candidate));
+    assert_int_equal(gavel_epoch(candidate), 0);
+    assert_int_equal(gavel_answer(candidate, &until), GAVEL_LEADER);
+    assert_int_equal(until, INT64_MAX);
+    assert_int_equal(gavel_leader(candidate, &leader), GAVEL_OK);
+    assert_true(leader.is_self);
+    assert_int_equal(gavel_candidates(candidate, &info, 1, &count), GAVEL_OK);
+    assert_int_equal(count, 1);
+    assert_string_equal(info.id, "one");
+    assert_int_equal(gavel_ensure_leader(candidate, NULL, &leader), GAVEL_OK);
+    assert_int_equal(gavel_ensure_leader(candidate, &desired, NULL), GAVEL_ERR_LEADER_TRANSFER_FAILED);
+    assert_int_equal(gavel_resign(candidate, NULL), GAVEL_ERR_STATE);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_int_equal(witness.demoted, 1);
+    assert_int_equal(witness.reason, GAVEL_REASON_STOPPED);
+    assert_int_equal(witness.events[GAVEL_EVENT_BECAME_LEADER], 1);
+    assert_int_equal(witness.events[GAVEL_EVENT_LOST_LEADERSHIP], 1);
+    assert_int_equal(witness.events[GAVEL_EVENT_STOPPED], 1);
+    witness_done(&witness);
+}
+
+static enum gavel_status open_with(const char *store, const char *doorbell, struct gavel_error *error)
+{
+    struct gavel_options options = GAVEL_OPTIONS_INIT;
+    enum gavel_status status;
+    struct gavel *gavel;
+
+    options.store = store;
+    options.doorbell = doorbell;
+    status = gavel_open(&options, &gavel, error);
+    if (status == GAVEL_OK)
+        assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    return status;
+}
+
+static void test_doorbell_address_is_checked(void **state)
+{
+    static const char *const bad[] = {"localhost", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "0.0.0.0",
+                                      "[::]",      "[::1",       ":80",         "127.0.0.1:1:2",   "1.2.3"};
+    struct gavel_error error;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(open_with("memory:bell", bad[i], &error), GAVEL_ERR_INVALID);
+        assert_non_null(strstr(error.message, bad[i]));
+    }
+    assert_int_equal(open_with("memory:bell", "192.0.2.1", &error), GAVEL_ERR_IO); /* none of this host's */
+    assert_int_equal(open_with("memory:bell", "", &error), GAVEL_OK);
+    assert_int_equal(open_with("memory:bell", "127.0.0.1:0", &error), GAVEL_OK);
+}
+
+static void test_election_works_without_a_doorbell(void **state)
+{
+    struct gavel_options options = GAVEL_OPTIONS_INIT;
+    struct gavel_settings quick = quick_settings();
+    struct gavel_candidate *first;
+    struct witness witnesses[2];
+    struct gavel *gavel;
+
+    (void)state;
+    witness_init(&witnesses[0]);
+    witness_init(&witnesses[1]);
+    options.store = "memory:deaf";
+    options.doorbell = "";
+    assert_int_equal(gavel_open(&options, &gavel, NULL), GAVEL_OK);
+    first = join_group(gavel, "jobs", "first", &quick, &witnesses[0]);
+    assert_true(witness_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
+    (void)join_group(gavel, "jobs", "second", &quick, &witnesses[1]);
+    assert_true(witness_sees(&witnesses[1], &witnesses[1].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
+    assert_int_equal(gavel_resign(first, "second"), GAVEL_OK);
+    assert_true(witness_sees(&witnesses[1], &witnesses[1].elected, 1, LIMIT_MS));
+    assert_int_equal(witnesses[0].reason, GAVEL_REASON_HANDED_OVER);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witnesses[0]);
+    witness_done(&witnesses[1]);
+}
+
+static enum gavel_status join_with(struct gavel *gavel, const char *group, const char *id, const char *preset,
+                                   const struct gavel_settings *settings, struct gavel_error *error)
+{
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_candidate *candidate;
+
+    options.group = group;
+    options.candidate = id;
+    options.preset = preset;
+    options.settings = settings;
+    return gavel_join(gavel, &options, &candidate, error);
+}
+
+static void test_bad_names_and_settings_are_refused_with_a_reason(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:refused");
+    struct gavel_settings settings = quick_settings();
+    struct gavel_error error = {0};
+    char overlong[257];
+
+    (void)state;
+    memset(overlong, 'x', sizeof overlong - 1);
+    overlong[256] = '\0';
+    assert_int_equal(join_with(gavel, "", "one", NULL, NULL, &error), GAVEL_ERR_INVALID);
+    assert_non_null(strstr(error.message, "group name"));
+    assert_int_equal(join_with(gavel, overlong, "one", NULL, NULL, &error), GAVEL_ERR_INVALID);
+    assert_int_equal(join_with(gavel, "jobs", "", NULL, NULL, &error), GAVEL_ERR_INVALID);
+    assert_non_null(strstr(error.message, "candidate id"));
+    assert_int_equal(join_with(gavel, "jobs", "\xff", NULL, NULL, &error), GAVEL_ERR_INVALID);
+    assert_int_equal(join_with(gavel, "jobs", "one", "loca", NULL, &error), GAVEL_ERR_INVALID);
+    assert_non_null(strstr(error.message, "loca"));
+    settings.lease_ms = settings.heartbeat_ms;
+    assert_int_equal(join_with(gavel, "jobs", "one", NULL, &settings, &error), GAVEL_ERR_BUDGET);
+    settings.heartbeat_ms = -1;
+    assert_int_equal(join_with(gavel, "jobs", "one", NULL, &settings, &error), GAVEL_ERR_INVALID);
+    assert_int_equal(join_with(gavel, "jobs", "one", NULL, NULL, &error), GAVEL_OK);
+    assert_int_equal(join_with(gavel, "jobs", "one", NULL, NULL, &error), GAVEL_ERR_STATE);
+    assert_int_equal(join_with(gavel, "jobs", "two", NULL, NULL, &error), GAVEL_OK);
+    assert_int_equal(join_with(gavel, "more jobs", "one", NULL, NULL, &error), GAVEL_OK);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+}
+
+static void test_store_that_cannot_be_opened_says_why(void **state)
+{
+    struct gavel_error error = {0};
+
+    (void)state;
+    assert_int_equal(open_with("nosuch:thing", NULL, &error), GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_true(strlen(error.message) > 0);
+    assert_int_equal(gavel_close(NULL), GAVEL_OK);
+    assert_int_equal(gavel_leave(NULL), GAVEL_OK);
+}
+
+static void test_default_store_is_below_the_state_folder(void **state)
+{
+    char url[64];
+
+    (void)state;
+    assert_int_equal(gavel_default_store(url, sizeof url), GAVEL_OK);
+    assert_int_equal(strncmp(url, "sqlite:/", 8), 0);
+    assert_string_equal(url + strlen(url) - strlen("/gavel/gavel.db"), "/gavel/gavel.db");
+    assert_int_equal(gavel_default_store(url, 8), GAVEL_ERR_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_program_drives_everything_by_poll_and_dispatch, scene_setup,
+                                        scene_teardown),
+        cmocka_unit_test(test_dispatch_with_nothing_due_returns_at_once),
+        cmocka_unit_test(test_waiting_calls_drive_the_loop_when_nobody_does),
+        cmocka_unit_test(test_threaded_handle_has_no_descriptor_and_no_dispatch),
+        cmocka_unit_test(test_single_instance_leads_without_any_store),
+        cmocka_unit_test(test_doorbell_address_is_checked),
+        cmocka_unit_test(test_election_works_without_a_doorbell),
+        cmocka_unit_test(test_bad_names_and_settings_are_refused_with_a_reason),
+        cmocka_unit_test(test_store_that_cannot_be_opened_says_why),
+        cmocka_unit_test(test_default_store_is_below_the_state_folder),
+    };
+
+    return cmocka_run_group_tests_name("lib modes", tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Subscribers: order, periodic work, joining late, leaving early, and what a callback may not do. */
+#include "harness.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A line that several subscribers write into, in the order they are called. */
+struct protocol {
+    pthread_mutex_t mutex;
+    char text[256];
+};
+
+struct scribe {
+    struct protocol *protocol;
+    const char *name;
+};
+
+static void note(const struct scribe *scribe, const char *what)
+{
+    struct protocol *protocol = scribe->protocol;
+    size_t length;
+
+    pthread_mutex_lock(&protocol->mutex);
+    length = strlen(protocol->text);
+    (void)snprintf(protocol->text + length, sizeof protocol->text - length, "%s%s ", what, scribe->name);
+    pthread_mutex_unlock(&protocol->mutex);
+}
+
+static void note_elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    (void)candidate;
+    (void)epoch;
+    note(user, "+");
+}
+
+static void note_demoted(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
+{
+    (void)candidate;
+    (void)reason;
+    note(user, "-");
+}
+
+static struct gavel_subscriber scribe_subscriber(struct scribe *scribe)
+{
+    return (struct gavel_subscriber){.on_elected = note_elected, .on_demoted = note_demoted, .user = scribe};
+}
+
+static void test_elected_in_order_and_demoted_in_reverse(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:order");
+    struct protocol protocol = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct scribe scribes[3] = {{&protocol, "a"}, {&protocol, "b"}, {&protocol, "c"}};
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_candidate *candidate;
+    struct gavel_subscriber subscriber;
+    struct witness witness;
+
+    (void)state;
+    witness_init(&witness);
+    /* Ineligible at first, so that all have subscribed before the election. */
+    options.eligible = false;
+    options.subscriber = scribe_subscriber(&scribes[0]);
+    assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
+    for (int i = 1; i < 3; i++) {
+        subscriber = scribe_subscriber(&scribes[i]);
+        assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
+    }
+    subscriber = witness_subscriber(&witness);
+    assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
+    assert_int_equal(gavel_set_eligible(candidate, true), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_string_equal(protocol.text, "+a +b +c -c -b -a ");
+    witness_done(&witness);
+}
+
+static void test_work_comes_round_while_leading_and_not_after(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:work");
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_candidate *candidate;
+    struct witness witness;
+    int worked;
+
+    (void)state;
+    witness_init(&witness);
+    options.subscriber = witness_subscriber(&witness);
+    options.subscriber.work_interval_ms = 20;
+    assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.worked, 10, LIMIT_MS));
+    assert_int_equal(witness.work_epoch, witness.epoch);
+    assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.demoted, 1, LIMIT_MS));
+    worked = witness_count(&witness, &witness.worked);
+    /* A resigned candidate holds back; several heartbeats go by, each of which could have brought work. */
+    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_ELECTION_CHECK],
+                             witness_count(&witness, &witness.events[GAVEL_EVENT_ELECTION_CHECK]) + 1,
+                             LIMIT_MS));
+    if (witness_count(&witness, &witness.elected) == 1)
+        assert_int_equal(witness_count(&witness, &witness.worked), worked);
+    assert_true(witness_sees(&witness, &witness.worked, worked + 5, LIMIT_MS));
+    assert_int_equal(witness_count(&witness, &witness.elected), 2);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witness);
+}
+
+static void test_hundred_subscribers_share_one_heartbeat_loop(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:hundred");
+    struct gavel_settings quick = quick_settings();
+    struct gavel_candidate *candidate;
+    struct gavel_metrics before, after;
+    struct witness first, others[99];
+    int64_t from;
+
+    (void)state;
+    witness_init(&first);
+    candidate = join_group(gavel, "jobs", "one", &quick, &first);
+    for (size_t i = 0; i < 99; i++) {
+        struct gavel_subscriber subscriber;
+
+        witness_init(&others[i]);
+        subscriber = witness_subscriber(&others[i]);
+        assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
+    }
+    for (size_t i = 0; i < 99; i++)
+        assert_true(witness_sees(&others[i], &others[i].elected, 1, LIMIT_MS));
+    gavel_metrics(candidate, &before);
+    from = gavel_now_ns();
+    assert_true(witness_sees(&first, &first.events[GAVEL_EVENT_HEARTBEAT],
+                             witness_count(&first, &first.events[GAVEL_EVENT_HEARTBEAT]) + 5, LIMIT_MS));
+    gavel_metrics(candidate, &after);
+    /* One per heartbeat_ms and no more, however many listen. */
+    assert_true((int64_t)(after.heartbeats - before.heartbeats) <=
+                (gavel_now_ns() - from) / (quick.heartbeat_ms * 1000000) + 2);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    for (size_t i = 0; i < 99; i++) {
+        assert_int_equal(others[i].demoted, 1);
+        witness_done(&others[i]);
+    }
+    witness_done(&first);
+}
+
+static void test_late_subscriber_is_told_and_early_leaver_is_demoted(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:late");
+    struct gavel_candidate *candidate;
+    struct gavel_subscriber subscriber;
+    struct witness first, late;
+    uint64_t id = 0;
+
+    (void)state;
+    witness_init(&first);
+    witness_init(&late);
+    candidate = join_group(gavel, "jobs", "one", NULL, &first);
+    assert_true(witness_sees(&first, &first.elected, 1, LIMIT_MS));
+    subscriber = witness_subscriber(&late);
+    assert_int_equal(gavel_subscribe(candidate, &subscriber, &id), GAVEL_OK);
+    assert_true(witness_sees(&late, &late.elected, 1, LIMIT_MS));
+    assert_int_equal(late.epoch, first.epoch);
+    assert_int_equal(gavel_unsubscribe(candidate, id), GAVEL_OK);
+    /* It returns after the last callback: no lock is needed to read now. */
+    assert_int_equal(late.demoted, 1);
+    assert_int_equal(gavel_unsubscribe(candidate, id), GAVEL_ERR_NOT_FOUND);
+    assert_true(gavel_is_leader(candidate));
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_int_equal(first.demoted, 1);
+    assert_int_equal(late.demoted, 1);
+    witness_done(&first);
+    witness_done(&late);
+}
+
+/* What a callback tried, and what it got for it. */
+struct intruder {
+    struct witness *witness;
+    struct gavel *gavel;
+    struct witness *guest;
+    uint64_t guest_id;
+    enum gavel_status leave, close, ensure, dispatch, subscribe, unsubscribe, join;
+    struct gavel_candidate *joined;
+};
+
+static void try_everything(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    struct intruder *intruder = user;
+    struct gavel_subscriber subscriber = witness_subscriber(intruder->guest);
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+
+    (void)epoch;
+    intruder->leave = gavel_leave(candidate);
+    intruder->close = gavel_close(intruder->gavel);
+    intruder->ensure = gavel_ensure_leader(candidate, NULL, NULL);
+    intruder->dispatch = gavel_dispatch(intruder->gavel);
+    intruder->subscribe = gavel_subscribe(candidate, &subscriber, &intruder->guest_id);
+    options.group = "another";
+    options.subscriber = witness_subscriber(intruder->witness);
+    intruder->join = gavel_join(intruder->gavel, &options, &intruder->joined, NULL);
+}
+
+static void try_unsubscribe(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
+{
+    struct intruder *intruder = user;
+
+    (void)reason;
+    intruder->unsubscribe = gavel_unsubscribe(candidate, intruder->guest_id);
+}
+
+static void test_callback_may_do_all_but_wait_for_the_loop(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:intruder");
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_candidate *candidate;
+    struct witness witness, guest;
+    struct intruder intruder = {.witness = &witness, .guest = &guest, .gavel = gavel};
+
+    (void)state;
+    witness_init(&witness);
+    witness_init(&guest);
+    options.group = "jobs";
+    options.subscriber = (struct gavel_subscriber){
+        .on_elected = try_everything, .on_demoted = try_unsubscribe, .user = &intruder};
+    assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS)); /* of the group joined inside */
+    assert_int_equal(intruder.leave, GAVEL_ERR_STATE);
+    assert_int_equal(intruder.close, GAVEL_ERR_STATE);
+    assert_int_equal(intruder.ensure, GAVEL_ERR_STATE);
+    assert_int_equal(intruder.dispatch, GAVEL_ERR_STATE);
+    assert_int_equal(intruder.subscribe, GAVEL_OK);
+    assert_int_equal(intruder.join, GAVEL_OK);
+    assert_int_equal(witness_count(&guest, &guest.elected), 1);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_int_equal(intruder.unsubscribe, GAVEL_OK);
+    assert_int_equal(guest.demoted, 1);
+    witness_done(&witness);
+    witness_done(&guest);
+}
+
+static void resign_at_once(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    (void)epoch;
+    *(enum gavel_status *)user = gavel_resign(candidate, NULL);
+}
+
+static void test_callback_may_resign(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:modest");
+    struct gavel_subscriber modest = {.on_elected = resign_at_once};
+    enum gavel_status status = GAVEL_ERR_INVALID;
+    struct gavel_candidate *candidate;
+    struct witness witness;
+
+    (void)state;
+    witness_init(&witness);
+    modest.user = &status;
+    candidate = join_group(gavel, "jobs", "one", NULL, &witness);
+    assert_int_equal(gavel_subscribe(candidate, &modest, NULL), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.demoted, 1, LIMIT_MS));
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_int_equal(status, GAVEL_OK);
+    assert_int_equal(witness.events[GAVEL_EVENT_STOPPED], 1);
+    witness_done(&witness);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_elected_in_order_and_demoted_in_reverse),
+        cmocka_unit_test(test_work_comes_round_while_leading_and_not_after),
+        cmocka_unit_test(test_hundred_subscribers_share_one_heartbeat_loop),
+        cmocka_unit_test(test_late_subscriber_is_told_and_early_leaver_is_demoted),
+        cmocka_unit_test(test_callback_may_do_all_but_wait_for_the_loop),
+        cmocka_unit_test(test_callback_may_resign),
+    };
+
+    return cmocka_run_group_tests_name("lib subscribers", tests, NULL, NULL);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A store in trouble. Another connection locks the whole SQLite file, so
+ * every call of the candidate runs into its time-out.
+ */
+#include "harness.h"
+
+#include <sqlite3.h>
+#include <string.h>
+
+static sqlite3 *lock_file(const struct scene *scene)
+{
+    sqlite3 *database = NULL;
+
+    assert_int_equal(sqlite3_open(scene->path, &database), SQLITE_OK);
+    sqlite3_busy_timeout(database, LIMIT_MS);
+    assert_int_equal(sqlite3_exec(database, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+    return database;
+}
+
+static void unlock_file(sqlite3 *database)
+{
+    assert_int_equal(sqlite3_exec(database, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_close(database), SQLITE_OK);
+}
+
+static bool is_unknown(void *argument) { return gavel_answer(argument, NULL) == GAVEL_UNKNOWN_UNTIL; }
+
+static bool is_breaker_open(void *argument)
+{
+    struct gavel_breaker breaker;
+
+    gavel_breaker(argument, &breaker);
+    return breaker.state == GAVEL_BREAKER_OPEN;
+}
+
+static void test_leader_that_loses_the_store_is_demoted_before_its_deadline(void **state)
+{
+    const struct scene *scene = *state;
+    struct gavel *gavel = open_gavel(scene->url);
+    struct gavel_settings settings = quick_settings();
+    struct gavel_candidate *candidate;
+    struct gavel_metrics metrics;
+    struct witness witness;
+    sqlite3 *database;
+    int64_t until = 0;
+
+    witness_init(&witness);
+    settings.breaker_threshold = 3;
+    settings.breaker_reset_ms = 500;
+    candidate = join_group(gavel, "jobs", "one", &settings, &witness);
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    database = lock_file(scene);
+    /* First it does not know, and still leads; and it knows until when. */
+    assert_true(comes_true(is_unknown, candidate, LIMIT_MS));
+    if (gavel_answer(candidate, &until) == GAVEL_UNKNOWN_UNTIL)
+        assert_true(until <= gavel_now_ns() + settings.lease_ms * 1000000);
+    /* Then its time is over; had on_demoted come after the deadline, the watchdog would have aborted us. */
+    assert_true(witness_sees(&witness, &witness.demoted, 1, LIMIT_MS));
+    assert_int_equal(witness.reason, GAVEL_REASON_LAPSED);
+    assert_false(gavel_is_leader(candidate));
+    assert_int_equal(gavel_answer(candidate, NULL), GAVEL_NOT_LEADER);
+    assert_true(comes_true(is_breaker_open, candidate, LIMIT_MS));
+    gavel_metrics(candidate, &metrics);
+    assert_true(metrics.heartbeat_failures > 0);
+    unlock_file(database);
+    /* It recovers by itself. */
+    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_BREAKER_CLOSED], 1, LIMIT_MS));
+    assert_true(witness_sees(&witness, &witness.elected, 2, LIMIT_MS));
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witness);
+}
+
+static void test_close_is_bounded_while_the_store_is_away(void **state)
+{
+    const struct scene *scene = *state;
+    struct gavel *gavel = open_gavel(scene->url);
+    struct gavel_settings settings = quick_settings();
+    struct witness witness;
+    sqlite3 *database;
+    int64_t from;
+
+    witness_init(&witness);
+    (void)join_group(gavel, "jobs", "one", &settings, &witness);
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    database = lock_file(scene);
+    from = gavel_now_ns();
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    /* A call under way, the release and the leaving, each with its time-out; far below the test's limit. */
+    assert_true(gavel_now_ns() - from < INT64_C(10000000000));
+    assert_int_equal(witness.demoted, 1);
+    unlock_file(database);
+    witness_done(&witness);
+}
+
+static void test_overrun_is_reported_if_so_chosen(void **state)
+{
+    const struct scene *scene = *state;
+    struct gavel *gavel = open_gavel(scene->url);
+    struct gavel_settings settings = quick_settings();
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_candidate *candidate;
+    struct witness witness;
+
+    witness_init(&witness);
+    witness.hang_ms = settings.lease_ms + 500; /* on_demoted takes longer than any mandate lasts */
+    options.settings = &settings;
+    options.overrun = GAVEL_OVERRUN_REPORT;
+    options.subscriber = witness_subscriber(&witness);
+    assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_OVERRUN], 1, LIMIT_MS));
+    pthread_mutex_lock(&witness.mutex);
+    witness.hang_ms = 0;
+    pthread_mutex_unlock(&witness.mutex);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witness);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_leader_that_loses_the_store_is_demoted_before_its_deadline,
+                                        scene_setup, scene_teardown),
+        cmocka_unit_test_setup_teardown(test_close_is_bounded_while_the_store_is_away, scene_setup,
+                                        scene_teardown),
+        cmocka_unit_test_setup_teardown(test_overrun_is_reported_if_so_chosen, scene_setup, scene_teardown),
+    };
+
+    return cmocka_run_group_tests_name("lib trouble", tests, NULL, NULL);
+}
