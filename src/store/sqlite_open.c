@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "store/sqlite.h"
 
+#include <string.h>
 #include <time.h>
 
 #define APPLICATION_ID 0x6761766c /* "gavl", in the header of the file */
@@ -97,14 +98,24 @@ static enum gavel_status check_owner(struct sqlite_store *sqlite, bool *ret_is_e
 
 /*
  * Switching to WAL needs the file for itself for a moment, and SQLite answers
- * busy without asking the busy handler where two wait for each other.
+ * busy without asking the busy handler where two wait for each other. Where
+ * WAL is not possible it stays with what it has and calls that a success.
  */
 static int use_wal(struct sqlite_store *sqlite)
 {
+    sqlite3_stmt *statement;
+    bool is_wal;
     int code;
 
     do {
-        code = sqlite3_exec(sqlite->db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
+        code = sqlite3_prepare_v2(sqlite->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL);
+        if (code)
+            continue;
+        code = sqlite3_step(statement);
+        is_wal = code == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
+        if (code == SQLITE_ROW)
+            code = is_wal ? SQLITE_OK : SQLITE_CANTOPEN;
+        (void)sqlite3_finalize(statement); /* repeats the code of the step */
     } while ((code & 0xff) == SQLITE_BUSY && is_busy(sqlite, 0));
     return code;
 }
@@ -175,9 +186,8 @@ enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel
     status = check_owner(sqlite, &is_empty, error);
     if (status)
         return status;
-    if (is_empty)
-        (void)sqlite3_exec(sqlite->db, "PRAGMA page_size = 1024", NULL, NULL,
-                           NULL); /* void if another was faster */
+    if (is_empty) /* no harm if another was faster: then it has no effect */
+        (void)sqlite3_exec(sqlite->db, "PRAGMA page_size = 1024", NULL, NULL, NULL);
     code = use_wal(sqlite);
     if (code)
         return sqlite_error(sqlite, code, "opening", error);
@@ -186,9 +196,8 @@ enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel
         return status;
     code = sqlite3_exec(sqlite->db, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000", NULL,
                         NULL, NULL);
-    if (!code)
-        code = read_number(sqlite->db, "SELECT count(*) FROM groups WHERE name = ''",
-                           &ignored); /* makes the log */
+    if (!code) /* the first look into a table makes the log and holds it */
+        code = read_number(sqlite->db, "SELECT count(*) FROM groups WHERE name = ''", &ignored);
     if (code)
         return sqlite_error(sqlite, code, "opening", error);
     return prepare(sqlite, error);

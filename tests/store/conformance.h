@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The suite that every driver passes, against the real thing. A driver says
+ * how to come by an empty store and calls conformance_run(); what does not
+ * apply to its capabilities is left out, by name, on standard output.
+ */
+#ifndef TESTS_STORE_CONFORMANCE_H
+#define TESTS_STORE_CONFORMANCE_H
+
+#include "os/clock.h"
+#include "os/process.h"
+#include "store/store.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+struct conformance_driver {
+    const char *name; /* its scheme */
+    /* Writes the URL of an empty store that nobody else uses. */
+    void (*make_url)(char *url, size_t size);
+    /* Removes what is behind a URL; NULL if closing does. */
+    void (*remove_url)(const char *url);
+    /* Marks the stored record of a group as written by a future version; NULL if nothing outlives the
+     * process. */
+    void (*write_future_record)(const char *url, const char *group);
+};
+
+/* What a test needs of a driver. */
+enum conformance_needs {
+    NEEDS_ELECTION = 1,  /* the leader is not assigned */
+    NEEDS_PROCESSES = 2, /* shared between processes */
+    NEEDS_CLOCK = 4,     /* leases expire on a clock of the store */
+    NEEDS_FORMAT = 8,    /* records outlive the process */
+};
+
+/* One store, opened twice. */
+struct fixture {
+    const struct conformance_driver *driver;
+    char url[512];
+    struct store *a;
+    struct store *b;
+};
+
+struct conformance_test {
+    const char *name;
+    void (*run)(void **state);
+    unsigned needs;
+};
+
+extern const struct conformance_test conformance_mandate_tests[]; /* each ends with a NULL name */
+extern const struct conformance_test conformance_registry_tests[];
+extern const struct conformance_test conformance_name_tests[];
+extern const struct conformance_test conformance_crowd_tests[];
+
+/* Runs all that applies; returns how many failed. */
+int conformance_run(const struct conformance_driver *driver);
+
+/* Requests with a generous deadline. The holder's nonce is made from its id and `n`. */
+struct store_request ask_read(const char *group);
+struct store_request ask_claim(const char *group, const char *id, uint64_t n, uint64_t expected_version);
+struct store_request ask_renew(const char *group, const char *id, uint64_t n, uint64_t epoch);
+struct store_request ask_release(const char *group, const char *id, uint64_t n, uint64_t epoch);
+struct store_request ask_wish(const char *group, uint64_t epoch, const char *successor);
+struct store_request ask_heartbeat(const char *group, const char *id, uint64_t instance, uint64_t beats);
+struct store_request ask_leave(const char *group, const char *id, uint64_t instance);
+struct store_request ask_candidates(const char *group);
+
+/* Makes one call, fails the test unless it ends as expected, and returns the reply without what it owns. */
+struct store_reply expect(struct store *store, struct store_request request, enum gavel_status status);
+
+/* Reads until the lease of a group has run out, up to a limit. */
+void await_expiry(struct store *store, const char *group);
+
+struct nonce test_nonce(const char *id, uint64_t n);
+
+#endif

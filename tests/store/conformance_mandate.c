@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a store promises of mandates. */
+#include "conformance.h"
+
+#include <string.h>
+
+static void test_nothing_is_found_in_an_empty_store(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply reply = expect(f->a, ask_read("g"), GAVEL_OK);
+
+    assert_false(reply.found);
+    assert_int_equal(reply.record.version, 0);
+    assert_int_equal(reply.record.epoch, 0);
+}
+
+static void test_a_claim_is_seen_by_all(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request claim = ask_claim("g", "one", 7, 0);
+    struct store_reply won;
+    struct store_reply seen;
+
+    (void)strcpy(claim.record.address, "127.0.0.1:4242");
+    won = expect(f->a, claim, GAVEL_OK);
+    seen = expect(f->b, ask_read("g"), GAVEL_OK);
+    assert_int_equal(won.record.epoch, 1);
+    assert_true(won.record.version > 0);
+    assert_true(seen.found);
+    assert_false(seen.expired);
+    assert_true(seen.record.held);
+    assert_int_equal(seen.record.epoch, 1);
+    assert_int_equal(seen.record.version, won.record.version);
+    assert_int_equal(seen.record.lease_ms, 60000);
+    assert_string_equal(seen.record.holder, "one");
+    assert_string_equal(seen.record.address, "127.0.0.1:4242");
+    assert_true(nonce_equal(seen.record.nonce, test_nonce("one", 7)));
+    assert_int_equal(seen.record.process.pid, claim.record.process.pid);
+    assert_int_equal(seen.record.process.start_ticks, claim.record.process.start_ticks);
+    assert_int_equal(seen.record.process.pid_ns, claim.record.process.pid_ns);
+    assert_string_equal(seen.record.process.boot_id, claim.record.process.boot_id);
+    assert_true(seen.record.since_wall_ms > 0);
+}
+
+static void test_a_claim_on_a_record_that_someone_made_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply lost;
+
+    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    lost = expect(f->b, ask_claim("g", "two", 2, 0), GAVEL_ERR_CONFLICT);
+    assert_string_equal(lost.record.holder, "one");
+    assert_string_equal(expect(f->b, ask_read("g"), GAVEL_OK).record.holder, "one");
+}
+
+static void test_a_claim_with_a_stale_version_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t old = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.version;
+    uint64_t now = expect(f->a, ask_renew("g", "one", 1, 1), GAVEL_OK).record.version;
+
+    assert_int_not_equal(old, now);
+    (void)expect(f->b, ask_claim("g", "two", 2, old), GAVEL_ERR_CONFLICT);
+    assert_string_equal(expect(f->a, ask_read("g"), GAVEL_OK).record.holder, "one");
+    /* Whoever knows that the holder is gone may claim the version of today. */
+    assert_int_equal(expect(f->b, ask_claim("g", "two", 2, now), GAVEL_OK).record.epoch, 2);
+}
+
+static void test_the_epoch_grows_over_release_expiry_and_takeover(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request claim = ask_claim("g", "one", 1, 0);
+    struct store_reply reply = expect(f->a, claim, GAVEL_OK);
+
+    assert_int_equal(reply.record.epoch, 1);
+    reply = expect(f->a, ask_release("g", "one", 1, 1), GAVEL_OK);
+    assert_int_equal(reply.record.epoch, 1);
+    reply = expect(f->b, ask_read("g"), GAVEL_OK);
+    assert_true(reply.found);
+    assert_false(reply.record.held);
+    claim = ask_claim("g", "two", 2, reply.record.version);
+    claim.must_be_expired = true; /* a released lease does not run */
+    claim.record.lease_ms = 20;
+    reply = expect(f->b, claim, GAVEL_OK);
+    assert_int_equal(reply.record.epoch, 2);
+    await_expiry(f->a, "g");
+    claim = ask_claim("g", "one", 3, reply.record.version);
+    claim.must_be_expired = true;
+    reply = expect(f->a, claim, GAVEL_OK);
+    assert_int_equal(reply.record.epoch, 3);
+    reply = expect(f->b, ask_claim("g", "two", 4, reply.record.version), GAVEL_OK);
+    assert_int_equal(reply.record.epoch, 4);
+    assert_int_equal(expect(f->a, ask_read("g"), GAVEL_OK).record.epoch, 4);
+}
+
+static void test_a_running_lease_is_not_claimed_as_expired(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.version;
+    struct store_request claim = ask_claim("g", "two", 2, version);
+    struct store_reply seen = expect(f->b, ask_read("g"), GAVEL_OK);
+
+    assert_true(seen.remaining_ms > 0);
+    assert_true(seen.remaining_ms <= 60000);
+    claim.must_be_expired = true;
+    (void)expect(f->b, claim, GAVEL_ERR_CONFLICT);
+    assert_int_equal(expect(f->b, ask_read("g"), GAVEL_OK).record.epoch, 1);
+}
+
+static void test_an_expired_lease_is_claimed_and_its_holder_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request claim = ask_claim("g", "one", 1, 0);
+    gavel_ns sent_at = clock_now();
+    uint64_t version;
+
+    claim.record.lease_ms = 30;
+    version = expect(f->a, claim, GAVEL_OK).record.version;
+    await_expiry(f->b, "g");
+    assert_true(clock_now() - sent_at >= ns_from_ms(30)); /* not a moment too early */
+    claim = ask_claim("g", "two", 2, version);
+    claim.must_be_expired = true;
+    assert_int_equal(expect(f->b, claim, GAVEL_OK).record.epoch, 2);
+    (void)expect(f->a, ask_renew("g", "one", 1, 1), GAVEL_ERR_NOT_HOLDER);
+}
+
+static void test_a_renewal_makes_the_lease_run_anew(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request claim = ask_claim("g", "one", 1, 0);
+    struct store_request renew = ask_renew("g", "one", 1, 1);
+    struct store_reply reply;
+
+    claim.record.lease_ms = 20;
+    (void)expect(f->a, claim, GAVEL_OK);
+    await_expiry(f->b, "g");
+    renew.record.lease_ms = 50000; /* nobody has claimed it, so it may go on, and with another lease */
+    (void)expect(f->a, renew, GAVEL_OK);
+    reply = expect(f->b, ask_read("g"), GAVEL_OK);
+    assert_false(reply.expired);
+    assert_int_equal(reply.record.lease_ms, 50000);
+    assert_in_range(reply.remaining_ms, 40000, 50000);
+    assert_int_equal(reply.record.epoch, 1);
+}
+
+static void test_a_renewal_by_a_non_holder_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    (void)expect(f->b, ask_renew("g", "two", 2, 1), GAVEL_ERR_NOT_HOLDER); /* there is nothing to renew */
+    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    (void)expect(f->b, ask_renew("g", "two", 1, 1), GAVEL_ERR_NOT_HOLDER);
+    (void)expect(f->b, ask_renew("g", "one", 2, 1), GAVEL_ERR_NOT_HOLDER); /* its id, another claim */
+    (void)expect(f->b, ask_renew("g", "one", 1, 2),
+                 GAVEL_ERR_NOT_HOLDER); /* an epoch that it does not have */
+    (void)expect(f->a, ask_renew("g", "one", 1, 1), GAVEL_OK);
+    (void)expect(f->a, ask_release("g", "one", 1, 1), GAVEL_OK);
+    (void)expect(f->a, ask_renew("g", "one", 1, 1), GAVEL_ERR_NOT_HOLDER);
+}
+
+static void test_a_release_by_a_non_holder_is_refused(void **state)
+{
+    struct fixture *f = *state;
+
+    (void)expect(f->b, ask_release("g", "two", 2, 1), GAVEL_ERR_NOT_HOLDER);
+    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    (void)expect(f->b, ask_release("g", "two", 1, 1), GAVEL_ERR_NOT_HOLDER);
+    (void)expect(f->b, ask_release("g", "one", 2, 1), GAVEL_ERR_NOT_HOLDER);
+    (void)expect(f->b, ask_release("g", "one", 1, 2), GAVEL_ERR_NOT_HOLDER);
+    assert_true(expect(f->b, ask_read("g"), GAVEL_OK).record.held);
+    (void)expect(f->a, ask_release("g", "one", 1, 1), GAVEL_OK);
+    (void)expect(f->a, ask_release("g", "one", 1, 1), GAVEL_ERR_NOT_HOLDER);
+}
+
+static void test_a_release_names_a_successor_until_the_next_claim(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request release = ask_release("g", "one", 1, 1);
+    struct store_reply seen;
+
+    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    (void)strcpy(release.record.successor, "two");
+    (void)expect(f->a, release, GAVEL_OK);
+    seen = expect(f->b, ask_read("g"), GAVEL_OK);
+    assert_string_equal(seen.record.successor, "two");
+    assert_string_equal(seen.record.holder, "one"); /* tells of the last mandate */
+    (void)expect(f->b, ask_claim("g", "two", 2, seen.record.version), GAVEL_OK);
+    assert_string_equal(expect(f->a, ask_read("g"), GAVEL_OK).record.successor, "");
+}
+
+static void test_a_lost_answer_to_a_claim_is_settled_by_its_nonce(void **state)
+{
+    struct fixture *f = *state;
+    struct store_reply found;
+
+    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK); /* and the answer is lost */
+    found = expect(f->a, ask_renew("g", "one", 1, 0), GAVEL_OK);
+    assert_int_equal(found.record.epoch, 1);
+    /* The claim of somebody else, or of a namesake, is not taken for one's own. */
+    (void)expect(f->b, ask_renew("g", "one", 2, 0), GAVEL_ERR_NOT_HOLDER);
+    (void)expect(f->b, ask_renew("g", "two", 1, 0), GAVEL_ERR_NOT_HOLDER);
+    /* Sending the same claim again changes nothing. */
+    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_ERR_CONFLICT);
+    assert_int_equal(expect(f->a, ask_read("g"), GAVEL_OK).record.epoch, 1);
+    (void)expect(f->a, ask_release("g", "one", 1, 0), GAVEL_OK);
+}
+
+static void test_the_version_changes_with_every_write_but_not_with_a_wish(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t versions[4];
+
+    versions[0] = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.version;
+    versions[1] = expect(f->a, ask_renew("g", "one", 1, 1), GAVEL_OK).record.version;
+    (void)expect(f->b, ask_wish("g", 1, "two"), GAVEL_OK);
+    assert_int_equal(expect(f->a, ask_read("g"), GAVEL_OK).record.version, versions[1]);
+    versions[2] = expect(f->a, ask_release("g", "one", 1, 1), GAVEL_OK).record.version;
+    versions[3] = expect(f->b, ask_claim("g", "two", 2, versions[2]), GAVEL_OK).record.version;
+    for (int i = 0; i < 4; i++) {
+        for (int j = 0; j < i; j++)
+            assert_int_not_equal(versions[i], versions[j]);
+    }
+    assert_int_equal(expect(f->a, ask_read("g"), GAVEL_OK).record.version, versions[3]);
+}
+
+static void test_a_wish_reaches_the_holder_and_ends_with_its_epoch(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request wish = ask_wish("g", 1, "two");
+    struct store_reply reply;
+
+    (void)expect(f->b, wish, GAVEL_ERR_NOT_HOLDER);
+    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    wish.record.wish_force = true;
+    (void)expect(f->b, wish, GAVEL_OK);
+    reply = expect(f->a, ask_renew("g", "one", 1, 1), GAVEL_OK);
+    assert_int_equal(reply.record.wish_epoch, 1);
+    assert_true(reply.record.wish_force);
+    assert_string_equal(reply.record.wish_successor, "two");
+    (void)expect(f->a, ask_release("g", "one", 1, 1), GAVEL_OK);
+    (void)expect(f->b, ask_wish("g", 1, "three"), GAVEL_ERR_NOT_HOLDER); /* nobody is left to hand over */
+    reply = expect(f->a, ask_read("g"), GAVEL_OK);
+    reply = expect(f->b, ask_claim("g", "two", 2, reply.record.version), GAVEL_OK);
+    assert_int_not_equal(reply.record.wish_epoch, reply.record.epoch);
+    (void)expect(f->a, ask_wish("g", 1, "three"), GAVEL_ERR_NOT_HOLDER); /* of an old epoch */
+    assert_int_not_equal(expect(f->a, ask_read("g"), GAVEL_OK).record.wish_epoch, 2);
+}
+
+static void test_groups_are_independent_and_listed_in_order(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request request = {.op = STORE_GROUPS, .give_up_at = NEVER};
+    struct store_reply reply;
+
+    (void)expect(f->a, ask_claim("beta", "one", 1, 0), GAVEL_OK);
+    (void)expect(f->a, ask_claim("alpha", "two", 2, 0), GAVEL_OK);
+    (void)expect(f->a, ask_release("alpha", "two", 2, 1), GAVEL_OK);
+    (void)expect(f->a, ask_claim("gamma", "one", 3, 0), GAVEL_OK);
+    assert_int_equal(store_call(f->b, &request, &reply), GAVEL_OK);
+    assert_int_equal(reply.group_count, 3);
+    assert_string_equal(reply.groups[0].group, "alpha");
+    assert_false(reply.groups[0].record.held);
+    assert_string_equal(reply.groups[1].group, "beta");
+    assert_string_equal(reply.groups[1].record.holder, "one");
+    assert_true(reply.groups[1].remaining_ms > 0);
+    assert_false(reply.groups[1].expired);
+    assert_string_equal(reply.groups[2].group, "gamma");
+    store_reply_done(&reply);
+}
+
+static void test_a_record_of_a_future_version_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request list = {.op = STORE_GROUPS, .give_up_at = NEVER};
+    struct store_reply reply;
+
+    (void)expect(f->a, ask_claim("new", "one", 1, 0), GAVEL_OK);
+    (void)expect(f->a, ask_claim("old", "one", 2, 0), GAVEL_OK);
+    f->driver->write_future_record(f->url, "new");
+    (void)expect(f->a, ask_read("new"), GAVEL_ERR_STORE_TOO_NEW);
+    (void)expect(f->a, ask_claim("new", "two", 2, 0), GAVEL_ERR_STORE_TOO_NEW);
+    (void)expect(f->a, ask_claim("new", "two", 2, 1), GAVEL_ERR_STORE_TOO_NEW);
+    (void)expect(f->a, ask_renew("new", "one", 1, 1), GAVEL_ERR_STORE_TOO_NEW);
+    (void)expect(f->a, ask_release("new", "one", 1, 1), GAVEL_ERR_STORE_TOO_NEW);
+    (void)expect(f->a, ask_wish("new", 1, ""), GAVEL_ERR_STORE_TOO_NEW);
+    (void)expect(f->a, ask_renew("old", "one", 2, 1), GAVEL_OK); /* the other groups work on */
+    assert_int_equal(store_call(f->b, &list, &reply), GAVEL_OK);
+    assert_int_equal(reply.group_count, 1);
+    assert_string_equal(reply.groups[0].group, "old");
+    store_reply_done(&reply);
+}
+
+static void test_waiting_ends_when_the_record_changes(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.version;
+    gavel_ns began = clock_now();
+
+    store_wait(f->b, "g", 0, began + 10 * NS_PER_S); /* it differs already */
+    assert_true(clock_now() - began < 5 * NS_PER_S);
+    began = clock_now();
+    store_wait(f->b, "g", version, began + 20 * NS_PER_MS);
+    assert_true(clock_now() - began >= 20 * NS_PER_MS); /* nothing changed */
+    store_wait(f->b, "g", version, began);              /* the past ends at once */
+}
+
+const struct conformance_test conformance_mandate_tests[] = {
+#define TEST(name, needs)                                                                                    \
+    {                                                                                                        \
+#name, name, needs                                                                                   \
+    }
+    TEST(test_nothing_is_found_in_an_empty_store, NEEDS_ELECTION),
+    TEST(test_a_claim_is_seen_by_all, NEEDS_ELECTION),
+    TEST(test_a_claim_on_a_record_that_someone_made_is_refused, NEEDS_ELECTION),
+    TEST(test_a_claim_with_a_stale_version_is_refused, NEEDS_ELECTION),
+    TEST(test_the_epoch_grows_over_release_expiry_and_takeover, NEEDS_CLOCK),
+    TEST(test_a_running_lease_is_not_claimed_as_expired, NEEDS_CLOCK),
+    TEST(test_an_expired_lease_is_claimed_and_its_holder_refused, NEEDS_CLOCK),
+    TEST(test_a_renewal_makes_the_lease_run_anew, NEEDS_CLOCK),
+    TEST(test_a_renewal_by_a_non_holder_is_refused, NEEDS_ELECTION),
+    TEST(test_a_release_by_a_non_holder_is_refused, NEEDS_ELECTION),
+    TEST(test_a_release_names_a_successor_until_the_next_claim, NEEDS_ELECTION),
+    TEST(test_a_lost_answer_to_a_claim_is_settled_by_its_nonce, NEEDS_ELECTION),
+    TEST(test_the_version_changes_with_every_write_but_not_with_a_wish, NEEDS_ELECTION),
+    TEST(test_a_wish_reaches_the_holder_and_ends_with_its_epoch, NEEDS_ELECTION),
+    TEST(test_groups_are_independent_and_listed_in_order, NEEDS_ELECTION),
+    TEST(test_a_record_of_a_future_version_is_refused, NEEDS_FORMAT),
+    TEST(test_waiting_ends_when_the_record_changes, NEEDS_ELECTION),
+    {0},
+};

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "scratch.h"
+
+#include "conformance.h"
+
+#include <ftw.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *walk)
+{
+    (void)info;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
+void scratch_remove(const char *folder)
+{
+    assert_int_equal(nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+void scratch_make(struct scratch *scratch)
+{
+    const char *parent = getenv("TMPDIR");
+
+    (void)snprintf(scratch->folder, sizeof scratch->folder, "%s/gavel-store-XXXXXX",
+                   parent ? parent : "/tmp");
+    assert_non_null(mkdtemp(scratch->folder));
+    (void)snprintf(scratch->file, sizeof scratch->file, "%s/gavel.db", scratch->folder);
+}
+
+int scratch_set_up(void **state)
+{
+    struct scratch *scratch = calloc(1, sizeof *scratch);
+
+    assert_non_null(scratch);
+    scratch_make(scratch);
+    *state = scratch;
+    return 0;
+}
+
+int scratch_tear_down(void **state)
+{
+    struct scratch *scratch = *state;
+
+    scratch_remove(scratch->folder);
+    free(scratch);
+    return 0;
+}
+
+void scratch_sql(const char *file, const char *sql)
+{
+    sqlite3 *db;
+    char *message = NULL;
+
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    (void)sqlite3_busy_timeout(db, 5000);
+    if (sqlite3_exec(db, sql, NULL, NULL, &message))
+        fail_msg("%s: %s", sql, message);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+}

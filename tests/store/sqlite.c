@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The driver `sqlite` through the suite. Its faults have files of their own. */
+#include "conformance.h"
+#include "scratch.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+static void make_url(char *url, size_t size)
+{
+    struct scratch scratch;
+
+    scratch_make(&scratch);
+    (void)snprintf(url, size, "sqlite:%s", scratch.file);
+}
+
+static void remove_url(const char *url)
+{
+    char folder[512];
+
+    (void)snprintf(folder, sizeof folder, "%s", strchr(url, ':') + 1);
+    *strrchr(folder, '/') = '\0';
+    scratch_remove(folder);
+}
+
+static void write_future_record(const char *url, const char *group)
+{
+    char *sql = sqlite3_mprintf("UPDATE groups SET format = 2 WHERE name = %Q", group);
+
+    scratch_sql(strchr(url, ':') + 1, sql);
+    sqlite3_free(sql);
+}
+
+int main(void)
+{
+    static const struct conformance_driver driver = {
+        .name = "sqlite",
+        .make_url = make_url,
+        .remove_url = remove_url,
+        .write_future_record = write_future_record,
+    };
+
+    return conformance_run(&driver);
+}
