@@ -214,6 +214,7 @@ struct candidate {
     uint64_t epoch;           /* of our mandate */
     uint64_t version;         /* of our record as last written */
     gavel_ns mandate_at;      /* when the claim of this epoch was sent */
+    gavel_ns listed_at;       /* the first listing of candidates since then; NEVER before it */
     gavel_ns renewed_at;      /* send time of the last claim or renewal that succeeded */
     gavel_ns stop_at;         /* the work must begin to stop */
     gavel_ns deadline;        /* the work has stopped */
@@ -257,6 +258,7 @@ struct candidate {
     uint64_t beats;
     uint64_t rival_instance; /* somebody with our id; 0 none */
     uint64_t rival_beats;
+    int rival_growths; /* how often its beats grew since we met it */
     gavel_ns rival_since;
 
     struct candidate_actions *actions; /* only during a step */

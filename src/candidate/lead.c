@@ -63,6 +63,7 @@ void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record
     c->epoch = record->epoch;
     c->version = record->version;
     c->mandate_at = sent_at;
+    c->listed_at = NEVER;
     c->wish_epoch = 0;
     c->look_at = NEVER;
     fence_note(&c->fence, c->epoch, c->now);
@@ -234,9 +235,12 @@ void lead_consider_handover(struct candidate *c)
     }
     if (!(c->settings.preempt || PLANTED(FLAPPING)) || !is_challengeable)
         return;
-    better = peers_better(&c->peers, c->settings.policy, c->id, c->priority);
+    /* A better one that has died stands in the list for a while: hand over only to one that beats. */
+    better = peers_better(&c->peers, c->settings.policy, c->id, c->priority, c->listed_at);
     if (better)
         stop_begin(c, GAVEL_REASON_HANDED_OVER, better->id);
+    else if (peers_better(&c->peers, c->settings.policy, c->id, c->priority, INT64_MIN))
+        c->list_at = ns_min(c->list_at, c->now + jittered(c, c->settings.heartbeat_ms));
 }
 
 void lead_check_time(struct candidate *c)

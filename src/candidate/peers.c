@@ -146,14 +146,14 @@ size_t peers_rank(const struct peers *peers, enum gavel_policy policy, const cha
 }
 
 const struct peer *peers_better(const struct peers *peers, enum gavel_policy policy, const char *id,
-                                int32_t priority)
+                                int32_t priority, gavel_ns heard_after)
 {
     const struct peer *best = NULL;
 
     for (size_t i = 0; i < peers->count; i++) {
         const struct peer *peer = &peers->items[i];
 
-        if (!counts(peer, id) || !goes_before(peer, policy, id, priority))
+        if (!counts(peer, id) || peer->changed_at <= heard_after || !goes_before(peer, policy, id, priority))
             continue;
         if (!best || goes_before(peer, policy, best->id, best->priority))
             best = peer;

@@ -54,8 +54,12 @@ const struct peer *peers_find(const struct peers *peers, const char *id);
 size_t peers_rank(const struct peers *peers, enum gavel_policy policy, const char *id, int32_t priority,
                   const char *first_choice, const char *excluded);
 
-/* The active eligible candidate that the policy would rather see lead than this one, or NULL. */
+/*
+ * The active eligible candidate that the policy would rather see lead than
+ * this one, or NULL. Only those count whose beats were seen to grow after that
+ * instant: one that died counts as active for a while.
+ */
 const struct peer *peers_better(const struct peers *peers, enum gavel_policy policy, const char *id,
-                                int32_t priority);
+                                int32_t priority, gavel_ns heard_after);
 
 #endif

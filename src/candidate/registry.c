@@ -13,6 +13,9 @@
 
 #include <string.h>
 
+/* One heartbeat of a process that has died may still arrive late; a second one shows that it lives. */
+#define RIVAL_GROWTHS 2
+
 void registry_beat(struct candidate *c)
 {
     struct store_request request = call_request(c, STORE_HEARTBEAT);
@@ -41,8 +44,12 @@ static void meet_rival(struct candidate *c, const struct store_reply *reply)
     if (c->rival_instance != reply->other_instance) {
         c->rival_instance = reply->other_instance;
         c->rival_beats = reply->other_beats;
+        c->rival_growths = 0;
         c->rival_since = c->now;
-    } else if (c->rival_beats != reply->other_beats) {
+    } else if (reply->other_beats > c->rival_beats && ++c->rival_growths < RIVAL_GROWTHS) {
+        c->rival_beats = reply->other_beats;
+        c->rival_since = c->now;
+    } else if (reply->other_beats > c->rival_beats) {
         c->stop_status = GAVEL_ERR_ID_IN_USE;
         c->is_stopping = true;
         if (holds_mandate(c))
@@ -92,6 +99,8 @@ void registry_list(struct candidate *c)
 
 void registry_list_done(struct candidate *c, const struct store_reply *reply)
 {
+    if (holds_mandate(c) && c->listed_at == NEVER)
+        c->listed_at = c->now;
     if (peers_update(&c->peers, reply->registrations, reply->registration_count,
                      c->settings.candidate_timeout_ms, c->now))
         emit(c, GAVEL_EVENT_CANDIDATES_UPDATED)->candidates = peers_active(&c->peers);
