@@ -65,7 +65,8 @@ static enum gavel_status join(struct gavel *gavel, const char *group, bool eligi
 
 static enum gavel_status measure(const struct post *post, struct gavel *gavel, size_t batches)
 {
-    struct gavel_candidate *leader, *standby;
+    struct gavel_candidate *leader = NULL;
+    struct gavel_candidate *standby = NULL;
     struct gavel_ensure_options ensure = {.timeout_ms = ELECTION_LIMIT_MS};
     enum gavel_status status = join(gavel, "led", true, &leader);
 

@@ -125,7 +125,7 @@ static int use_wal(struct sqlite_store *sqlite)
 static enum gavel_status create_schema(struct sqlite_store *sqlite, struct gavel_error *error)
 {
     char *numbers;
-    bool is_empty;
+    bool is_empty = false;
     enum gavel_status status;
     int code = sqlite3_exec(sqlite->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 
@@ -168,7 +168,7 @@ static enum gavel_status prepare(struct sqlite_store *sqlite, struct gavel_error
 
 enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel_error *error)
 {
-    bool is_empty;
+    bool is_empty = false;
     enum gavel_status status;
     int64_t ignored;
     int code = sqlite3_open_v2(

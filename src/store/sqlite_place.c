@@ -192,7 +192,7 @@ static enum gavel_status note_files(struct sqlite_store *sqlite, struct gavel_er
 
 enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, const char *path, struct gavel_error *error)
 {
-    char *given;
+    char *given = NULL;
     size_t length;
     enum gavel_status status = absolute(path, &given, error);
 
