@@ -5,7 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum gavel_status error_set(struct gavel_error *error, enum gavel_status status, const char *format, ...)
+/* In brackets, because error.h may have a macro of that name. */
+enum gavel_status(error_set)(struct gavel_error *error, enum gavel_status status, const char *format, ...)
 {
     va_list arguments;
 

@@ -291,7 +291,9 @@ char post_listen(const struct post *post, gavel_ns until)
 
     if (ppoll(&control, 1, &timeout, NULL) <= 0)
         return 0;
-    return read(post->control, &letter, 1) == 1 ? letter : (char)CREW_QUIT;
+    if (read(post->control, &letter, 1) != 1)
+        return CREW_QUIT;
+    return letter;
 }
 
 void post_mark(const struct post *post, enum mark_kind kind, uint64_t epoch, gavel_ns at, int64_t value)
