@@ -124,7 +124,7 @@ GAVEL_CHECKED int sqlite_read_version(struct sqlite_store *sqlite, const char *g
 /* Drops from a listing who is proven dead. Looks at /proc, so it is done after the transaction. */
 void sqlite_drop_dead(struct sqlite_store *sqlite, struct store_reply *reply);
 
-/* sqlite_error.c */
+/* sqlite_error.c; `doing` stands before "the store …" in the message. */
 enum gavel_status sqlite_status(int code, int system_errno);
 const char *sqlite_next_step(enum gavel_status status);
 GAVEL_CHECKED enum gavel_status sqlite_error(const struct sqlite_store *sqlite, int code, const char *doing,

@@ -6,6 +6,7 @@
 #include "store/sqlite.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static enum gavel_status status_of_errno(int system_errno, enum gavel_status otherwise)
@@ -81,16 +82,36 @@ const char *sqlite_next_step(enum gavel_status status)
     }
 }
 
+/*
+ * Why the system refused, 0 if that is not known. SQLite does not pass it on
+ * for a write to the log that fails at the commit, so ask the log's file.
+ */
+static int find_errno(const struct sqlite_store *sqlite, int code)
+{
+    sqlite3_file *log = NULL;
+    int number = 0;
+
+    /* Not every code comes with an errno of its own; an old one would mislead. */
+    if (!sqlite->db || ((code & 0xff) != SQLITE_CANTOPEN && (code & 0xff) != SQLITE_IOERR))
+        return 0;
+    number = sqlite3_system_errno(sqlite->db);
+    if (number || code != SQLITE_IOERR_WRITE)
+        return number;
+    if (sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) || !log ||
+        !log->pMethods)
+        return 0;
+    /* It leaves 0 if it does not know. */
+    (void)log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &number);
+    return number;
+}
+
 enum gavel_status sqlite_error(const struct sqlite_store *sqlite, int code, const char *doing,
                                struct gavel_error *error)
 {
-    int system_errno = sqlite->db ? sqlite3_system_errno(sqlite->db) : 0;
+    int system_errno = find_errno(sqlite, code);
     enum gavel_status status = sqlite_status(code, system_errno);
 
-    /* Not every code comes with an errno of its own; an old one would mislead. */
-    if ((code & 0xff) != SQLITE_CANTOPEN && (code & 0xff) != SQLITE_IOERR)
-        system_errno = 0;
-    return error_set(error, status, "%s in the store %s failed: %s%s%s; %s", doing, sqlite->shown,
+    return error_set(error, status, "%s the store %s failed: %s%s%s; %s", doing, sqlite->shown,
                      sqlite3_errstr(code), system_errno ? ": " : "",
                      system_errno ? strerror(system_errno) : "", sqlite_next_step(status));
 }
@@ -99,7 +120,11 @@ void sqlite_reply_fail(const struct sqlite_store *sqlite, int code, const struct
                        struct store_reply *reply)
 {
     struct gavel_error error;
-    enum gavel_status status = sqlite_error(sqlite, code, store_op_name(request->op), &error);
+    char doing[32];
+    enum gavel_status status;
+
+    (void)snprintf(doing, sizeof doing, "%s in", store_op_name(request->op)); /* always fits */
+    status = sqlite_error(sqlite, code, doing, &error);
 
     reply_fail(reply, status, "%s", error.message);
 }

@@ -97,6 +97,24 @@ static enum gavel_status check_owner(struct sqlite_store *sqlite, bool *ret_is_e
 }
 
 /*
+ * All of it as of one moment: without a transaction another process could
+ * create the tables between two of the questions, and the answers together
+ * would be those of a stranger's file.
+ */
+static enum gavel_status check_owner_at_once(struct sqlite_store *sqlite, bool *ret_is_empty,
+                                             struct gavel_error *error)
+{
+    enum gavel_status status;
+    int code = sqlite3_exec(sqlite->db, "BEGIN", NULL, NULL, NULL);
+
+    if (code)
+        return sqlite_error(sqlite, code, "opening", error);
+    status = check_owner(sqlite, ret_is_empty, error);
+    (void)sqlite3_exec(sqlite->db, "ROLLBACK", NULL, NULL, NULL); /* it has only read */
+    return status;
+}
+
+/*
  * Switching to WAL needs the file for itself for a moment, and SQLite answers
  * busy without asking the busy handler where two wait for each other. Where
  * WAL is not possible it stays with what it has and calls that a success.
@@ -130,7 +148,7 @@ static enum gavel_status create_schema(struct sqlite_store *sqlite, struct gavel
     int code = sqlite3_exec(sqlite->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
 
     if (code)
-        return sqlite_error(sqlite, code, "creating tables", error);
+        return sqlite_error(sqlite, code, "creating the tables of", error);
     status = check_owner(sqlite, &is_empty, error);
     if (!status && is_empty) {
         numbers = sqlite3_mprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema,
@@ -138,12 +156,12 @@ static enum gavel_status create_schema(struct sqlite_store *sqlite, struct gavel
         code = numbers ? sqlite3_exec(sqlite->db, numbers, NULL, NULL, NULL) : SQLITE_NOMEM;
         sqlite3_free(numbers);
         if (code)
-            status = sqlite_error(sqlite, code, "creating tables", error);
+            status = sqlite_error(sqlite, code, "creating the tables of", error);
     }
     if (!status) {
         code = sqlite3_exec(sqlite->db, "COMMIT", NULL, NULL, NULL);
         if (code)
-            status = sqlite_error(sqlite, code, "creating tables", error);
+            status = sqlite_error(sqlite, code, "creating the tables of", error);
     }
     if (status)
         (void)sqlite3_exec(sqlite->db, "ROLLBACK", NULL, NULL, NULL); /* the first error is the one to tell */
@@ -183,7 +201,7 @@ enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel
     if (sqlite3_db_readonly(sqlite->db, "main") == 1)
         return error_set(error, GAVEL_ERR_STORE_DENIED, "the store %s is not writable; %s", sqlite->shown,
                          sqlite_next_step(GAVEL_ERR_STORE_DENIED));
-    status = check_owner(sqlite, &is_empty, error);
+    status = check_owner_at_once(sqlite, &is_empty, error);
     if (status)
         return status;
     if (is_empty) /* no harm if another was faster: then it has no effect */
