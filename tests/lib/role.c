@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A process that takes part in an election on behalf of a test: it writes a
+ * line for what its callbacks say and obeys the lines it reads.
+ *
+ *     lib_role STORE ID SETTINGS abort|report HANG_MS
+ *
+ *     resign [SUCCESSOR]     → "resign STATUS"
+ *     ensure DESIRED|- FORCE → "ensure STATUS LEADER"
+ *     ask                    → "leads yes|no EPOCH"
+ *     fork                   → "child yes|no EPOCH", as a forked child sees it
+ *
+ * It ends when its input does, and dies with the test that started it.
+ */
+#include "harness.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* One write per line, so that lines of several threads do not mix. */
+static void say(const char *format, ...)
+{
+    char line[512];
+    va_list arguments;
+    int length;
+
+    va_start(arguments, format);
+    length = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (write(STDOUT_FILENO, line, (size_t)length) != length)
+        _exit(3); /* nobody listens */
+}
+
+static void elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    (void)candidate;
+    (void)user;
+    say("elected %llu\n", (unsigned long long)epoch);
+}
+
+static void demoted(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
+{
+    const int *hang_ms = user;
+    const struct timespec t = {.tv_sec = *hang_ms / 1000, .tv_nsec = *hang_ms % 1000 * 1000000L};
+
+    (void)candidate;
+    say("stopping %s\n", gavel_reason_name(reason));
+    (void)nanosleep(&t, NULL); /* a callback that hangs */
+    say("demoted %s\n", gavel_reason_name(reason));
+}
+
+static void event_came(struct gavel_candidate *candidate, const struct gavel_event *event, void *user)
+{
+    (void)candidate;
+    (void)user;
+    if (event->kind == GAVEL_EVENT_LEADER_CHANGED)
+        say("follows %s\n", event->leader);
+    if (event->kind == GAVEL_EVENT_CANDIDATES_UPDATED)
+        say("candidates %zu\n", event->candidates);
+    if (event->kind == GAVEL_EVENT_OVERRUN)
+        say("overrun %llu\n", (unsigned long long)event->epoch);
+    if (event->kind == GAVEL_EVENT_STOPPED)
+        say("stopped %s\n", gavel_status_name(event->status));
+}
+
+static struct gavel_settings settings_of(const char *name)
+{
+    struct gavel_settings settings = strcmp(name, "quick") == 0 ? quick_settings() : patient_settings();
+
+    if (strcmp(name, "tenured") == 0)
+        settings.min_mandate_ms = 3600000;
+    return settings;
+}
+
+static void say_ask(const char *word, struct gavel_candidate *candidate)
+{
+    say("%s %s %llu\n", word, gavel_is_leader(candidate) ? "yes" : "no",
+        (unsigned long long)gavel_epoch(candidate));
+}
+
+static void ensure(struct gavel_candidate *candidate, const char *desired, const char *force)
+{
+    struct gavel_ensure_options options = {.force = strcmp(force, "force") == 0, .timeout_ms = 5000};
+    struct gavel_leader_info leader = {0};
+    enum gavel_status status;
+
+    if (strcmp(desired, "-") != 0)
+        options.desired = desired;
+    status = gavel_ensure_leader(candidate, &options, &leader);
+    say("ensure %s %s\n", gavel_status_name(status), leader.id);
+}
+
+static void fork_and_ask(struct gavel_candidate *candidate)
+{
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        say_ask("child", candidate);
+        _exit(0);
+    }
+    if (pid < 0 || waitpid(pid, NULL, 0) != pid)
+        say("child failed\n");
+}
+
+static void obey(struct gavel_candidate *candidate, char *line)
+{
+    const char *words[3] = {"", "", ""};
+    char *rest = NULL;
+    size_t count = 0;
+
+    for (char *word = strtok_r(line, " \n", &rest); word && count < 3; word = strtok_r(NULL, " \n", &rest))
+        words[count++] = word;
+    if (strcmp(words[0], "resign") == 0)
+        say("resign %s\n", gavel_status_name(gavel_resign(candidate, count > 1 ? words[1] : NULL)));
+    else if (strcmp(words[0], "ensure") == 0)
+        ensure(candidate, words[1], words[2]);
+    else if (strcmp(words[0], "ask") == 0)
+        say_ask("leads", candidate);
+    else if (strcmp(words[0], "fork") == 0)
+        fork_and_ask(candidate);
+    else
+        say("what? %s\n", words[0]);
+}
+
+int main(int argc, char **argv)
+{
+    struct gavel_join_options join = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_options options = GAVEL_OPTIONS_INIT;
+    struct gavel_candidate *candidate;
+    struct gavel_settings settings;
+    struct gavel_error error;
+    struct gavel *gavel;
+    char line[512];
+    int hang_ms;
+
+    if (argc != 6)
+        return 2;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* should the test crash */
+    hang_ms = atoi(argv[5]);
+    settings = settings_of(argv[3]);
+    options.store = argv[1];
+    join.group = "jobs";
+    join.candidate = argv[2];
+    join.settings = &settings;
+    join.overrun = strcmp(argv[4], "report") == 0 ? GAVEL_OVERRUN_REPORT : GAVEL_OVERRUN_ABORT;
+    join.subscriber = (struct gavel_subscriber){
+        .on_elected = elected, .on_demoted = demoted, .on_event = event_came, .user = &hang_ms};
+    if (gavel_open(&options, &gavel, &error) != GAVEL_OK ||
+        gavel_join(gavel, &join, &candidate, &error) != GAVEL_OK) {
+        say("error %s\n", error.message);
+        return 1;
+    }
+    while (fgets(line, sizeof line, stdin))
+        obey(candidate, line);
+    return gavel_close(gavel) == GAVEL_OK ? 0 : 1;
+}
