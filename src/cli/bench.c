@@ -13,9 +13,11 @@
 #include "os/entropy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define TRIALS 100
 #define TRIALS_QUICK 10
@@ -78,6 +80,20 @@ void bench_pause(const struct crew *crew, gavel_ns longest)
     gavel_ns until = clock_now() + prng_between(&prng, 0, longest);
     while (clock_now() < until && !crew_is_interrupted())
         witness_wait(crew->witness, witness_finished(crew->witness), until);
+}
+
+void bench_sync(const struct crew *crew, struct samples *samples)
+{
+    char path[CREW_FOLDER_MAX + 16], block[4096] = {0};
+
+    (void)snprintf(path, sizeof(path), "%s/block", crew->folder);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return; /* a floor without samples shows as such */
+    gavel_ns began = clock_now();
+    if (pwrite(fd, block, sizeof(block), 0) == (ssize_t)sizeof(block) && fdatasync(fd) == 0)
+        samples_add(samples, clock_now() - began);
+    (void)close(fd); /* nothing of it is kept */
 }
 
 /* How this program was built decides what its figures mean. */

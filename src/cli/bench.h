@@ -48,4 +48,11 @@ void bench_result(const struct post *post, uint64_t series, int64_t value);
 /* Lets a random part of `longest` pass, so that trials do not fall in step with heartbeats. */
 void bench_pause(const struct crew *crew, gavel_ns longest);
 
+/*
+ * How long the disk takes for 4 KiB at this moment, as one sample. Whoever
+ * claims durably pays that once, and it differs by tens of times with what
+ * else the machine does, so latencies that contain it are shown beside it.
+ */
+void bench_sync(const struct crew *crew, struct samples *samples);
+
 #endif

@@ -29,15 +29,22 @@ static enum gavel_status await_leader(const struct crew *crew, uint64_t epoch, s
     return crew_expect(crew, &query, clock_now() + TRIAL_LIMIT_NS, &ignored);
 }
 
+struct results {
+    struct samples from_resign;
+    struct samples from_stopped;
+    struct samples disk;
+};
+
 /* Lets `leader` resign; it is the next leader afterwards. */
 static enum gavel_status trial(struct crew *crew, struct mark *leader, gavel_ns settle,
-                               struct samples *from_resign, struct samples *from_stopped)
+                               struct results *results)
 {
     struct mark_query resign = {.kind = MARK_RESIGN, .member = leader->member, .from = crew_mark_count(crew)};
     struct mark_query stop = {
         .kind = MARK_STOPPED, .member = leader->member, .epoch_at_least = leader->epoch, .from = resign.from};
     struct mark resigned, stopped, elected;
 
+    bench_sync(crew, &results->disk);
     /* One that has resigned holds back for two heartbeats, which would be measured otherwise. */
     while (clock_now() < leader->at + settle && !crew_is_interrupted())
         witness_wait(crew->witness, witness_finished(crew->witness), leader->at + settle);
@@ -52,8 +59,8 @@ static enum gavel_status trial(struct crew *crew, struct mark *leader, gavel_ns 
         return status;
     /* After a gap of two heartbeats the same one may lead again; that is no hand-over. */
     if (elected.member != leader->member) {
-        samples_add(from_resign, elected.at - resigned.at);
-        samples_add(from_stopped, elected.at - stopped.at);
+        samples_add(&results->from_resign, elected.at - resigned.at);
+        samples_add(&results->from_stopped, elected.at - stopped.at);
     }
     *leader = elected;
     return GAVEL_OK;
@@ -62,7 +69,7 @@ static enum gavel_status trial(struct crew *crew, struct mark *leader, gavel_ns 
 enum gavel_status bench_handover(struct bench *bench, struct crew *crew)
 {
     struct elector_plan plan = {0};
-    struct samples from_resign = {0}, from_stopped = {0};
+    struct results results = {0};
     struct gavel_settings settings;
     struct mark leader;
     enum gavel_status status = gavel_settings_preset("local", &settings);
@@ -75,13 +82,17 @@ enum gavel_status bench_handover(struct bench *bench, struct crew *crew)
         status = await_leader(crew, 0, &leader);
     gavel_ns settle = status ? 0 : ns_from_ms(2 * (settings.heartbeat_ms + settings.heartbeat_jitter_ms));
     for (size_t i = 0; !status && i < bench->trials; i++)
-        status = trial(crew, &leader, settle, &from_resign, &from_stopped);
+        status = trial(crew, &leader, settle, &results);
 
     struct aim aim = {.p50 = 10, .p99 = 50};
-    report_samples(&bench->report, "gavel_resign() to on_elected", &from_resign, NS_PER_MS, "ms", aim);
-    report_samples(&bench->report, "work stopped to on_elected", &from_stopped, NS_PER_MS, "ms",
+    report_samples(&bench->report, "gavel_resign() to on_elected", &results.from_resign, NS_PER_MS, "ms",
+                   aim);
+    report_samples(&bench->report, "work stopped to on_elected", &results.from_stopped, NS_PER_MS, "ms",
                    (struct aim){0});
-    samples_done(&from_resign);
-    samples_done(&from_stopped);
+    report_samples(&bench->report, "floor: write 4 KiB, fdatasync", &results.disk, NS_PER_MS, "ms",
+                   (struct aim){0});
+    samples_done(&results.from_resign);
+    samples_done(&results.disk);
+    samples_done(&results.from_stopped);
     return status;
 }

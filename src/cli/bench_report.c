@@ -9,7 +9,9 @@
 
 #include "base/histogram.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,21 +122,34 @@ static json_t *judge(struct report *report, struct aim aim, size_t count, double
     return json_boolean(met);
 }
 
+/* The letters and digits of a name, and one dash between its words. */
+static void file_words(const char *name, char *buffer, size_t size)
+{
+    size_t length = 0;
+
+    for (const char *c = name; *c && length + 2 < size; c++) {
+        if (!isalnum((unsigned char)*c))
+            continue;
+        if (length && !isalnum((unsigned char)c[-1]))
+            buffer[length++] = '-';
+        buffer[length++] = *c;
+    }
+    buffer[length] = '\0';
+}
+
 /* The share of samples that are not larger, ready to be drawn. */
 static void write_csv(struct report *report, const char *name, const struct samples *samples, double scale,
                       const char *unit)
 {
-    char path[4096];
+    char path[PATH_MAX], words[128];
     FILE *file;
 
     if (!report->out)
         return;
-    int length = snprintf(path, sizeof(path), "%s/%s-%s.csv", report->out, report->section, name);
+    file_words(name, words, sizeof(words));
+    int length = snprintf(path, sizeof(path), "%s/%s-%s.csv", report->out, report->section, words);
     if (length < 0 || (size_t)length >= sizeof(path))
         return;
-    for (char *c = path + strlen(report->out) + 1; *c; c++)
-        if (strchr(" /,()", *c))
-            *c = '-';
     file = fopen(path, "we");
     if (!file) {
         report_note(report, "cannot write %s: %s", path, strerror(errno));

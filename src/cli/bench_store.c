@@ -94,90 +94,89 @@ static enum gavel_status heartbeat(const struct post *post, struct store *store,
     return timed_call(post, store, &request, HEARTBEAT, &ignored);
 }
 
-static enum gavel_status measure_store(const struct post *post, size_t rounds)
-{
-    struct store *store = NULL;
+/* Everything that is measured, open side by side. */
+struct rig {
+    struct store *store;
     struct process_id self;
-    struct record record = {0};
-    enum gavel_status status = store_open(post->crew->store, &store, NULL);
+    struct record record; /* as the last round left it */
+    int fd;
+    sqlite3 *database;
+    sqlite3_stmt *update;
+    sqlite3_stmt *select;
+};
 
-    if (!status)
-        status = process_self(&self);
-    for (size_t i = 0; !status && i < rounds; i++) {
-        status = round_trip(post, store, &self, &record);
-        if (!status)
-            status = heartbeat(post, store, &self, i + 1);
-    }
-    store_close(store);
-    return status;
-}
-
-static enum gavel_status measure_sync(const struct post *post, size_t rounds)
-{
-    char path[CREW_FOLDER_MAX + 16], block[BLOCK];
-    enum gavel_status status = GAVEL_OK;
-
-    (void)snprintf(path, sizeof(path), "%s/block", post->crew->folder);
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return GAVEL_ERR_IO;
-    for (size_t i = 0; !status && i < rounds; i++) {
-        memset(block, (int)i, sizeof(block));
-        gavel_ns began = clock_now();
-        if (pwrite(fd, block, sizeof(block), 0) != BLOCK || fdatasync(fd) < 0)
-            status = GAVEL_ERR_IO;
-        else
-            bench_result(post, SYNC, clock_now() - began);
-    }
-    (void)close(fd); /* nothing of it is kept */
-    return status;
-}
-
-static bool timed_step(const struct post *post, sqlite3_stmt *statement, uint64_t series, int expected)
-{
-    gavel_ns began = clock_now();
-    bool is_done = sqlite3_step(statement) == expected && sqlite3_reset(statement) == SQLITE_OK;
-
-    if (is_done)
-        bench_result(post, series, clock_now() - began);
-    return is_done;
-}
-
-static enum gavel_status measure_sqlite(const struct post *post, size_t rounds)
+static enum gavel_status rig_open(struct rig *rig, const struct crew *crew)
 {
     static const char schema[] =
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
         "CREATE TABLE t(k INTEGER PRIMARY KEY, v INTEGER); INSERT INTO t VALUES(1, 0);";
     char path[CREW_FOLDER_MAX + 16];
-    sqlite3 *database = NULL;
-    sqlite3_stmt *update = NULL, *select = NULL;
-    enum gavel_status status = GAVEL_ERR_IO;
 
-    (void)snprintf(path, sizeof(path), "%s/floor.db", post->crew->folder);
-    if (sqlite3_open(path, &database) || sqlite3_exec(database, schema, NULL, NULL, NULL) ||
-        sqlite3_prepare_v2(database, "UPDATE t SET v = v + 1 WHERE k = 1", -1, &update, NULL) ||
-        sqlite3_prepare_v2(database, "SELECT v FROM t WHERE k = 1", -1, &select, NULL))
-        goto out;
-    for (size_t i = 0; i < rounds; i++)
-        if (!timed_step(post, update, UPDATE, SQLITE_DONE) || !timed_step(post, select, SELECT, SQLITE_ROW))
-            goto out;
-    status = GAVEL_OK;
-out:
-    (void)sqlite3_finalize(update); /* safe on NULL; reports the error of the last step again */
-    (void)sqlite3_finalize(select);
-    (void)sqlite3_close(database);
-    return status;
+    (void)snprintf(path, sizeof(path), "%s/block", crew->folder);
+    rig->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (rig->fd < 0)
+        return GAVEL_ERR_IO;
+    (void)snprintf(path, sizeof(path), "%s/floor.db", crew->folder);
+    if (sqlite3_open(path, &rig->database) || sqlite3_exec(rig->database, schema, NULL, NULL, NULL) ||
+        sqlite3_prepare_v2(rig->database, "UPDATE t SET v = v + 1 WHERE k = 1", -1, &rig->update, NULL) ||
+        sqlite3_prepare_v2(rig->database, "SELECT v FROM t WHERE k = 1", -1, &rig->select, NULL))
+        return GAVEL_ERR_IO;
+    enum gavel_status status = process_self(&rig->self);
+    return status ? status : store_open(crew->store, &rig->store, NULL);
 }
 
+static void rig_close(struct rig *rig)
+{
+    store_close(rig->store);
+    (void)sqlite3_finalize(rig->update); /* safe on NULL; repeats the error of the last step */
+    (void)sqlite3_finalize(rig->select);
+    (void)sqlite3_close(rig->database);
+    if (rig->fd >= 0)
+        (void)close(rig->fd); /* nothing of it is kept */
+}
+
+static enum gavel_status time_sync(const struct post *post, int fd, size_t round)
+{
+    char block[BLOCK];
+
+    memset(block, (int)round, sizeof(block));
+    gavel_ns began = clock_now();
+    if (pwrite(fd, block, sizeof(block), 0) != BLOCK || fdatasync(fd) < 0)
+        return GAVEL_ERR_IO;
+    bench_result(post, SYNC, clock_now() - began);
+    return GAVEL_OK;
+}
+
+static enum gavel_status time_step(const struct post *post, sqlite3_stmt *statement, uint64_t series,
+                                   int expected)
+{
+    gavel_ns began = clock_now();
+
+    if (sqlite3_step(statement) != expected || sqlite3_reset(statement) != SQLITE_OK)
+        return GAVEL_ERR_IO;
+    bench_result(post, series, clock_now() - began);
+    return GAVEL_OK;
+}
+
+/* Floors and store take turns, so that a disk that is slow for a while is slow for both. */
 static int run(const struct post *post, void *user)
 {
     size_t rounds = *(const size_t *)user;
-    enum gavel_status status = measure_sync(post, rounds);
+    struct rig rig = {.fd = -1};
+    enum gavel_status status = rig_open(&rig, post->crew);
 
-    if (!status)
-        status = measure_sqlite(post, rounds);
-    if (!status)
-        status = measure_store(post, rounds);
+    for (size_t i = 0; i < rounds && !status; i++) {
+        status = time_sync(post, rig.fd, i);
+        if (!status)
+            status = time_step(post, rig.update, UPDATE, SQLITE_DONE);
+        if (!status)
+            status = time_step(post, rig.select, SELECT, SQLITE_ROW);
+        if (!status)
+            status = round_trip(post, rig.store, &rig.self, &rig.record);
+        if (!status)
+            status = heartbeat(post, rig.store, &rig.self, i + 1);
+    }
+    rig_close(&rig);
     return status ? 1 : 0;
 }
 
