@@ -26,10 +26,12 @@ fail() {
 # Ends what this test started, by process id, and shows what it said if the test failed.
 clean_up() {
     local code=$? name
-    for name in "${!pid_of[@]}"; do
-        kill -KILL "${pid_of[$name]}" 2>/dev/null || true
-        wait "${pid_of[$name]}" 2>/dev/null || true
-    done
+    { # without the shell's notices of who was killed
+        for name in "${!pid_of[@]}"; do
+            kill -KILL "${pid_of[$name]}" || true
+            wait "${pid_of[$name]}" || true
+        done
+    } 2>/dev/null
     if ((code)); then
         for name in "$folder"/*.err; do
             [[ -s $name ]] && sed "s|^|# ${name##*/}: |" "$name" >&2

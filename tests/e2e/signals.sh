@@ -55,7 +55,7 @@ test_sigterm_while_claiming() {
     await said a became_leader
     elect b --call-timeout 5s --lease 20s --candidate-timeout 20s
     await said b leader_changed '"new":"a"'
-    run_as lock "$HOLD_LOCK" "$store"
+    run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
     await test -s "$folder/lock.out"
     kill -KILL "${pid_of[a]}"
     ended a 137
@@ -129,7 +129,7 @@ test_nohup_is_respected() {
 test_second_signal_ends_at_once() {
     elect a --call-timeout 20s --lease 60s --candidate-timeout 60s
     await said a became_leader
-    run_as lock "$HOLD_LOCK" "$store"
+    run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
     await test -s "$folder/lock.out"
     kill -TERM "${pid_of[a]}"
     await grep -qE 'SigBlk:\s*0000000000000000' "/proc/${pid_of[a]}/status"

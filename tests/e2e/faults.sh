@@ -1,0 +1,186 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Stores that cannot be used: what is said, how it ends, and that nothing is lost.
+#
+# Steps of the wall clock are not tried here, since a test must not set the
+# clock of the machine; the simulator steps clocks, and no decision reads the
+# wall clock.
+source "$(dirname "$0")/lib.sh"
+
+# refused MESSAGE: every command that uses the store ends with exit code 4 and that message.
+refused() {
+    local command
+    for command in elect leader status candidates watch resign; do
+        expect 4 timeout "$limit_s" "$GAVEL" $command --store "$store"
+        has "$errors" "gavel $command: "
+        has "$errors" "$1"
+        expect 4 timeout "$limit_s" "$GAVEL" $command --store "$store" --json
+        "$JSON_GET" error.code error.name error.message <<<"$output" >/dev/null
+    done
+}
+
+# as_nobody COMMAND…: without the rights of root, which nothing is forbidden to.
+as_nobody() {
+    if (($(id -u) == 0)); then
+        setpriv --reuid 65534 --regid 65534 --clear-groups -- "$@"
+    else
+        "$@"
+    fi
+}
+
+# A copy of the program that any user may run, wherever the build folder lies.
+prepare_for_nobody() {
+    cp "$GAVEL" "$folder/gavel"
+    chmod 755 "$folder" "$folder/gavel"
+}
+
+test_missing_store_is_not_created_by_looking() {
+    local command
+    for command in leader status candidates resign; do
+        expect 4 "$GAVEL" $command --store "$folder/missing/gavel.db"
+        has "$errors" "there is no store"
+        has "$errors" "gavel elect"
+    done
+    expect 4 "$GAVEL" watch --store "$folder/missing/gavel.db" --timeout 100ms
+    [[ ! -e $folder/missing ]] || fail "looking has created it"
+}
+
+test_missing_store_is_created_by_taking_part() {
+    store=$folder/some/where/gavel.db
+    elect a
+    await said a became_leader
+    [[ -f $store ]] || fail "there is no $store"
+}
+
+test_folder_that_cannot_be_made() {
+    touch "$folder/file"
+    expect 4 "$GAVEL" elect --store "$folder/file/gavel.db"
+    has "$errors" "$folder/file"
+}
+
+test_store_that_is_a_folder() {
+    store=$folder
+    refused "not a file"
+}
+
+test_store_that_may_not_be_written() {
+    prepare_for_nobody
+    elect a
+    await said a became_leader
+    kill -TERM "${pid_of[a]}"
+    ended a 0
+    chmod 444 "$store"*
+    expect 4 as_nobody timeout "$limit_s" "$folder/gavel" elect --store "$store"
+    has "$errors" "$store"
+    chmod 000 "$store"*
+    expect 4 as_nobody timeout "$limit_s" "$folder/gavel" leader --store "$store"
+}
+
+test_folder_that_may_not_be_written() {
+    prepare_for_nobody
+    mkdir -m 555 "$folder/closed"
+    expect 4 as_nobody timeout "$limit_s" "$folder/gavel" elect --store "$folder/closed/gavel.db"
+    has "$errors" "$folder/closed"
+    has "$errors" ";" # and what to do
+}
+
+test_file_that_is_not_a_database() {
+    head -c 8192 /dev/urandom >"$store"
+    cp "$store" "$folder/before"
+    refused "$store"
+    cmp "$store" "$folder/before" || fail "the file was changed"
+}
+
+test_database_of_another_program() {
+    "$SQL" "$store" "SELECT 1" 2>/dev/null || : >"$store"
+    "$SQL" "$store" "CREATE TABLE accounts (id); INSERT INTO accounts VALUES (1)"
+    cp "$store" "$folder/before"
+    refused "$store"
+    cmp "$store" "$folder/before" || fail "the file was changed"
+}
+
+test_store_of_a_newer_version() {
+    elect a
+    await said a became_leader
+    kill -TERM "${pid_of[a]}"
+    ended a 0
+    "$SQL" "$store" "PRAGMA user_version = 999"
+    refused "newer"
+}
+
+test_unknown_kind_of_store() {
+    local url
+    for url in nonsense://x 'mysql://host/db' ':'; do
+        expect 4 "$GAVEL" elect --store "$url"
+        expect 4 "$GAVEL" check --store "$url"
+    done
+    expect 2 "$GAVEL" elect --store sqlite:
+    expect 2 "$GAVEL" elect --store static:
+}
+
+# Needs a file system of its own, which is as good as full after a few pages.
+test_full_disk() {
+    mkdir "$folder/disk"
+    local enter=(unshare --mount)
+    (($(id -u) == 0)) || enter=(unshare --user --map-root-user --mount)
+    "${enter[@]}" mount -t tmpfs -o size=64k none "$folder/disk" 2>/dev/null ||
+        skip "this machine does not let us mount a small file system"
+    expect 4 timeout "$limit_s" "${enter[@]}" bash -c '
+        mount -t tmpfs -o size=64k none "$1/disk"
+        dd if=/dev/zero of="$1/disk/filler" bs=4096 status=none 2>/dev/null
+        exec "$GAVEL" elect --store "$1/disk/gavel.db"' sh "$folder"
+    has "$errors" "$folder/disk"
+}
+
+# The disk fills up while somebody leads: it must lose its mandate in time, say so, and not fall over.
+test_disk_that_fills_up_while_leading() {
+    mkdir "$folder/disk"
+    local enter=(unshare --mount)
+    (($(id -u) == 0)) || enter=(unshare --user --map-root-user --mount)
+    "${enter[@]}" mount -t tmpfs -o size=1m none "$folder/disk" 2>/dev/null ||
+        skip "this machine does not let us mount a small file system"
+    mkfifo "$folder/go"
+    run_as a "${enter[@]}" bash -c '
+        mount -t tmpfs -o size=1m none "$1/disk"
+        setpriv --pdeathsig KILL "$GAVEL" elect --store "$1/disk/gavel.db" --id a &
+        read -r _ <"$1/go"
+        dd if=/dev/zero of="$1/disk/filler" bs=4096 status=none 2>/dev/null
+        read -r _ <"$1/go"
+        rm "$1/disk/filler"
+        read -r _ <"$1/go"
+        kill -TERM $!
+        wait $!' sh "$folder"
+    await said a became_leader
+    echo >"$folder/go"
+    await said a lost_leadership '"reason":"lapsed"'
+    echo >"$folder/go"
+    await_twice() { (($(grep -cF '"event":"became_leader"' "$folder/a.out") >= 2)); }
+    limit_s=60 await await_twice
+    echo >"$folder/go"
+    ended a 0
+    "$JSON_GET" . <"$folder/a.out" >/dev/null
+}
+
+test_store_that_vanishes_while_leading() {
+    elect a
+    await said a became_leader
+    rm "$store" "$store"-*
+    await said a lost_leadership '"reason":"lapsed"'
+    kill -TERM "${pid_of[a]}"
+    ended a 0
+}
+
+test_store_that_is_locked_by_others_for_long() {
+    elect a
+    await said a became_leader
+    run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
+    await said a lost_leadership '"reason":"lapsed"'
+    kill -KILL "${pid_of[lock]}"
+    await_twice() { (($(grep -cF '"event":"became_leader"' "$folder/a.out") >= 2)); }
+    limit_s=60 await await_twice
+    local epochs
+    epochs=$(grep -F '"event":"became_leader"' "$folder/a.out" | "$JSON_GET" epoch)
+    same "$epochs" "$(sort -n -u <<<"$epochs")"
+}
+
+run_tests "$@"

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Without an election: a single instance, and a fixed assignment.
+source "$(dirname "$0")/lib.sh"
+
+test_single_instance_leads_at_once_whoever_else_does() {
+    elect a
+    await said a became_leader
+    elect b --no-election
+    await said b became_leader '"epoch":0'
+    GAVEL_ENABLED=false elect c
+    await said c became_leader '"epoch":0'
+    printf 'enabled: false\n' >"$folder/gavel.yaml"
+    elect d --config "$folder/gavel.yaml"
+    await said d became_leader '"epoch":0'
+    leads a || fail "they have touched the election of others"
+    local name
+    for name in b c d; do
+        kill -TERM "${pid_of[$name]}"
+        ended $name 0
+        said $name lost_leadership || fail "$name did not say that it stopped leading"
+    done
+}
+
+test_election_can_be_switched_on_over_the_file() {
+    printf 'enabled: false\n' >"$folder/gavel.yaml"
+    elect a --config "$folder/gavel.yaml" --election
+    await said a became_leader '"epoch":1'
+}
+
+test_static_store_makes_the_assigned_one_leader() {
+    store=static:web-1
+    elect web-1
+    elect web-2
+    await said web-1 became_leader
+    await said web-2 leader_changed '"new":"web-1"'
+    same "$("$GAVEL" leader --store static:web-1)" web-1
+    ! said web-2 became_leader || fail "web-2 leads, too"
+    kill -TERM "${pid_of[web-1]}"
+    ended web-1 0
+    kill -TERM "${pid_of[web-2]}"
+    ended web-2 0
+    ! said web-2 became_leader || fail "web-2 led after web-1 had left"
+}
+
+test_static_store_has_the_epoch_it_is_told() {
+    expect 0 "$GAVEL" leader --store 'static:web-1?epoch=7' --json
+    same "$("$JSON_GET" leader_id epoch <<<"$output")" "web-1	7"
+}
+
+test_static_leader_cannot_resign() {
+    expect 4 "$GAVEL" resign --store static:web-1
+    has "$errors" "fixed leader"
+}
+
+test_memory_store_is_for_one_process() {
+    store=memory:x
+    elect a
+    elect b
+    await said a became_leader
+    await said b became_leader
+}
+
+run_tests "$@"

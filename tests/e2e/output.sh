@@ -1,0 +1,157 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What is printed: JSON that can be read, help on everything, colours on terminals only.
+source "$(dirname "$0")/lib.sh"
+
+escape=$'\033'
+commands=$("$GAVEL" --help | sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p')
+
+test_help_on_everything() {
+    (($(wc -w <<<"$commands") >= 11)) || fail "--help lists only: $commands"
+    local command
+    for command in $commands; do
+        expect 0 "$GAVEL" "$command" --help
+        has "$output" "Usage: gavel $command"
+        has "$output" "Exit codes"
+        local by_flag=$output
+        expect 0 "$GAVEL" help "$command"
+        same "$output" "$by_flag"
+        expect 0 "$GAVEL" "$command" -h
+        same "$output" "$by_flag"
+        same "$errors" ""
+    done
+    expect 0 "$GAVEL" --help
+    local whole=$output
+    expect 0 "$GAVEL" help
+    same "$output" "$whole"
+    expect 2 "$GAVEL"
+    same "$errors" "$whole"
+}
+
+test_help_fits_a_terminal() {
+    local command
+    for command in $commands; do
+        local longest
+        longest=$("$GAVEL" "$command" --help | wc -L)
+        ((longest <= 130)) || fail "a line of $command --help has $longest columns"
+    done
+}
+
+test_version_is_that_of_the_build() {
+    expect 0 "$GAVEL" version
+    local plain=$output
+    expect 0 "$GAVEL" --version
+    same "$output" "$plain"
+    same "$plain" "gavel $("$GAVEL" version --json | "$JSON_GET" version)"
+}
+
+test_json_of_every_command_that_looks() {
+    elect a
+    await said a became_leader
+    same "$("$GAVEL" leader --store "$store" --json | "$JSON_GET" group leader_id epoch state)" "default	a	1	held"
+    "$GAVEL" leader --store "$store" --json | "$JSON_GET" leader_address since lease_ms remaining_ms pid >/dev/null
+    same "$("$GAVEL" status --store "$store" --json | "$JSON_GET" leader_id candidates store)" "a	1	$store"
+    same "$("$GAVEL" status --all --store "$store" --json | "$JSON_GET" groups.0.leader_id)" a
+    same "$("$GAVEL" candidates --store "$store" --json |
+        "$JSON_GET" candidates.0.candidate candidates.0.leader candidates.0.eligible)" "a	true	true"
+    same "$("$GAVEL" watch --store "$store" --json --count 1 | "$JSON_GET" event leader_id)" "current	a"
+    "$GAVEL" check --store "$store" --json |
+        "$JSON_GET" settings.lease_ms bounds.gap_loss_ms bounds.overlap_ms store.driver enabled >/dev/null
+    "$GAVEL" version --json | "$JSON_GET" version >/dev/null
+    expect 0 "$GAVEL" resign --store "$store" --json
+    "$JSON_GET" group previous leader_id epoch took_ms <<<"$output" >/dev/null
+}
+
+test_json_of_failures() {
+    elect a --no-eligible
+    await has_candidates 1
+    expect 3 "$GAVEL" leader --store "$store" --json
+    same "$("$JSON_GET" error.code error.name <<<"$output")" "4002	ERR_NO_LEADER"
+    expect 6 "$GAVEL" watch --store "$store" --count 2 --timeout 50ms --json
+    same "$(tail -n 1 <<<"$output" | "$JSON_GET" error.name)" ERR_TIMEOUT
+    expect 2 "$GAVEL" leader --json --nonsense
+    same "$("$JSON_GET" error.name <<<"$output")" ERR_INVALID
+    expect 2 "$GAVEL" leader --json --group $'caf\xe9'
+    same "$("$JSON_GET" error.name <<<"$output")" ERR_INVALID
+}
+
+test_every_line_of_elect_is_json_with_the_common_fields() {
+    elect a
+    await said a became_leader
+    elect b
+    await has_candidates 2
+    kill -TERM "${pid_of[a]}"
+    ended a 0
+    await said b became_leader
+    kill -TERM "${pid_of[b]}"
+    ended b 0
+    "$JSON_GET" time event group candidate <"$folder/a.out" >"$folder/fields"
+    "$JSON_GET" time event group candidate <"$folder/b.out" >>"$folder/fields"
+    ! grep -qvE '^20[0-9-]{8}T[0-9:]{8}\.[0-9]{3}Z	[a-z_]+	default	[ab]$' "$folder/fields" ||
+        fail "a line has other fields: $(grep -vE '^20[0-9-]{8}T' "$folder/fields")"
+}
+
+test_elect_prints_only_the_events_asked_for() {
+    elect a --events became_leader,lost_leadership
+    await said a became_leader
+    kill -TERM "${pid_of[a]}"
+    ended a 0
+    same "$("$JSON_GET" event <"$folder/a.out" | tr '\n' ' ')" "became_leader lost_leadership "
+}
+
+test_log_lines_are_logfmt_or_json() {
+    elect a
+    await said a became_leader
+    has "$(cat "$folder/a.err")" 'level=info msg="takes part" group=default'
+    elect b --log-format json
+    await has_candidates 2
+    same "$("$JSON_GET" msg level group <"$folder/b.err")" "takes part	info	default"
+    elect c --log-level error
+    await has_candidates 3
+    same "$(cat "$folder/c.err")" ""
+}
+
+# on_terminal COMMAND…: what it prints when stdout is a terminal.
+on_terminal() {
+    local line
+    printf -v line '%q ' "$@"
+    TERM=xterm script -qec "$line" /dev/null </dev/null
+}
+
+test_colours_only_on_a_terminal() {
+    has_not "$("$GAVEL" check --store "$store")" "$escape"
+    has_not "$("$GAVEL" --help)" "$escape"
+    has "$("$GAVEL" check --store "$store" --color always)" "$escape"
+    has "$(on_terminal "$GAVEL" check --store "$store")" "$escape"
+    has_not "$(on_terminal "$GAVEL" check --store "$store" --color never)" "$escape"
+    has_not "$(on_terminal env NO_COLOR=1 "$GAVEL" check --store "$store")" "$escape"
+    has_not "$(on_terminal env TERM=dumb "$GAVEL" check --store "$store")" "$escape"
+    has "$(on_terminal env NO_COLOR=1 "$GAVEL" check --store "$store" --color always)" "$escape"
+}
+
+test_tables_are_aligned() {
+    elect a
+    elect "a longer name with ümlauts"
+    await has_candidates 2
+    local table
+    table=$("$GAVEL" candidates --store "$store")
+    same "$(grep -c . <<<"$table")" 3
+    # The second column begins at the same place in each row.
+    local line before columns=
+    while IFS= read -r line; do
+        before=$(sed -E 's/(ROLE|leader|standby).*//' <<<"$line")
+        same "${#before}" "${columns:-${#before}}"
+        columns=${#before}
+    done <<<"$table"
+}
+
+test_check_spells_out_the_sum() {
+    expect 0 "$GAVEL" check --store "$store" --candidates 5
+    has "$output" "lease 2000 - drift"
+    has "$output" "heartbeat 500 + jitter 50 + call time-out 500 + stop grace 500 = 1550 ms"
+    has "$output" "with 5 candidates"
+    has "$output" "steady"
+    [[ ! -e $store ]] || fail "check has touched the store"
+}
+
+run_tests "$@"

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * sql FILE STATEMENTS [hold]: runs them on a SQLite database. With `hold` it
+ * then says "done" and stays, with the locks it has, until it is killed.
+ */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    sqlite3 *db = NULL;
+
+    if (argc < 3 || sqlite3_open_v2(argv[1], &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+        fprintf(stderr, "sql: cannot open: %s\n", db ? sqlite3_errmsg(db) : "usage");
+        sqlite3_close(db);
+        return 1;
+    }
+    sqlite3_busy_timeout(db, 10000);
+    if (sqlite3_exec(db, argv[2], NULL, NULL, NULL) != SQLITE_OK) {
+        fprintf(stderr, "sql: %s\n", sqlite3_errmsg(db));
+        sqlite3_close(db);
+        return 1;
+    }
+    if (argc > 3) {
+        printf("done\n");
+        fflush(stdout);
+        for (;;)
+            pause();
+    }
+    sqlite3_close(db);
+    return 0;
+}
