@@ -15,7 +15,6 @@ trap 'rm -rf "$folder"' EXIT
 export XDG_STATE_HOME=$folder/state PATH=${gavel%/*}:$PATH
 cd "$folder"
 # The two candidates are children of this shell; wait sees both of them leave.
-# shellcheck disable=SC2016 # for the inner shell
 timeout 60 bash -euo pipefail -c 'source "$1"; wait' quickstart "$root/docs/examples/quickstart.sh" >out 2>err || {
     cat out err
     echo "failed: the example ended with an error"

@@ -3,7 +3,6 @@
 #
 # Each rule of tools/tidy can fail: a small tree that keeps them all, then one
 # mistake at a time, each of which must be told with its place and its reason.
-# shellcheck disable=SC2016 # backticks and dollars are meant as they stand
 set -euo pipefail
 
 root=$1
