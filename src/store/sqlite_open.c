@@ -49,33 +49,38 @@ static int is_busy(void *user, int tries)
     return 1;
 }
 
-static int read_number(sqlite3 *db, const char *sql, int64_t *ret_number)
+/*
+ * Whose file it is. An empty one is anybody's. One statement, and so one
+ * moment: another process may be creating the tables right now.
+ */
+static int read_owner(sqlite3 *db, int64_t *ret_application, int64_t *ret_version, int64_t *ret_tables)
 {
     sqlite3_stmt *statement;
-    int code = sqlite3_prepare_v2(db, sql, -1, &statement, NULL);
+    int code = sqlite3_prepare_v2(db,
+                                  "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)"
+                                  " FROM pragma_application_id, pragma_user_version",
+                                  -1, &statement, NULL);
 
     if (code)
         return code;
     code = sqlite3_step(statement);
-    if (code == SQLITE_ROW)
-        *ret_number = sqlite3_column_int64(statement, 0);
+    if (code == SQLITE_ROW) {
+        *ret_application = sqlite3_column_int64(statement, 0);
+        *ret_version = sqlite3_column_int64(statement, 1);
+        *ret_tables = sqlite3_column_int64(statement, 2);
+    }
     (void)sqlite3_finalize(statement); /* repeats the code of the step */
     return code == SQLITE_ROW ? SQLITE_OK : code == SQLITE_DONE ? SQLITE_CORRUPT : code;
 }
 
-/* Whose file it is. An empty one is anybody's. */
 static enum gavel_status check_owner(struct sqlite_store *sqlite, bool *ret_is_empty,
                                      struct gavel_error *error)
 {
-    int64_t application = 0;
-    int64_t version = 0;
-    int64_t tables = 0;
-    int code = read_number(sqlite->db, "PRAGMA application_id", &application);
+    int64_t application;
+    int64_t version;
+    int64_t tables;
+    int code = read_owner(sqlite->db, &application, &version, &tables);
 
-    if (!code)
-        code = read_number(sqlite->db, "PRAGMA user_version", &version);
-    if (!code)
-        code = read_number(sqlite->db, "SELECT count(*) FROM sqlite_schema", &tables);
     if (code)
         return sqlite_error(sqlite, code, "opening", error);
     *ret_is_empty = application == 0 && version == 0 && tables == 0;
@@ -188,7 +193,6 @@ enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel
 {
     bool is_empty = false;
     enum gavel_status status;
-    int64_t ignored;
     int code = sqlite3_open_v2(
         sqlite->files[SQLITE_FILE_MAIN].path, &sqlite->db,
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
@@ -215,7 +219,7 @@ enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel
     code = sqlite3_exec(sqlite->db, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000", NULL,
                         NULL, NULL);
     if (!code) /* the first look into a table makes the log and holds it */
-        code = read_number(sqlite->db, "SELECT count(*) FROM groups WHERE name = ''", &ignored);
+        code = sqlite3_exec(sqlite->db, "SELECT count(*) FROM groups WHERE name = ''", NULL, NULL, NULL);
     if (code)
         return sqlite_error(sqlite, code, "opening", error);
     return prepare(sqlite, error);

@@ -242,10 +242,14 @@ static void test_many_processes_may_create_the_store_at_once(void **state)
         if (pids[i] == 0) {
             struct store_request claim = ask_claim("g", "one", (uint64_t)i, 0);
             struct store_reply reply;
+            struct gavel_error error;
 
-            if (store_open(s->file, &store, NULL))
+            if (store_open(s->file, &store, &error)) {
+                (void)fprintf(stderr, "%s\n", error.message);
                 _exit(1);
+            }
             store_run(store, &claim, &reply, 1);
+            (void)fputs(reply.status == GAVEL_ERR_CONFLICT ? "" : reply.message, stderr);
             store_close(store);
             _exit(reply.status == GAVEL_OK || reply.status == GAVEL_ERR_CONFLICT ? 0 : 2);
         }
