@@ -70,13 +70,25 @@ static bool is_answer(enum gavel_status status)
            status == GAVEL_ERR_ID_IN_USE;
 }
 
+/* A hint may have closed the breaker long before its reset time: what waits for that must not go on waiting.
+ */
+static void catch_up(struct candidate *c)
+{
+    c->beat_at = ns_min(c->beat_at, c->now);
+    c->list_at = ns_min(c->list_at, c->now);
+    if (!holds_mandate(c))
+        c->look_at = ns_min(c->look_at, c->now);
+}
+
 static void count_outcome(struct candidate *c, enum gavel_status status)
 {
     gavel_ns opened_at = c->breaker.opened_at;
 
     if (is_answer(status)) {
-        if (breaker_succeeded(&c->breaker))
+        if (breaker_succeeded(&c->breaker)) {
             emit(c, GAVEL_EVENT_BREAKER_CLOSED)->took_ms = ms_from_ns(c->now - opened_at);
+            catch_up(c);
+        }
     } else if (breaker_failed(&c->breaker, &c->settings, c->now)) {
         emit(c, GAVEL_EVENT_BREAKER_OPEN)->status = status;
     }
