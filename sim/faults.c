@@ -92,13 +92,14 @@ static void cut_process(struct world *world)
 {
     struct process *process = pick(world);
     gavel_ns length = draw_length(world);
+    gavel_ns fading = below(world, 2) == 0 ? between(world, 0, lease_of(world)) : 0;
 
     process->is_cut_one_way = below(world, 2) == 0;
-    process->cut_until = world->now + length;
-    TRACE(world, process,
-          process->is_cut_one_way ? "gets no answers from the store for %.3f s"
-                                  : "cannot reach the store for %.3f s",
-          (double)length / (double)NS_PER_S);
+    process->cut_from = world->now + fading;
+    process->cut_until = process->cut_from + length;
+    TRACE(world, process, "%s for %.3f s in %.3f s, with late answers until then",
+          process->is_cut_one_way ? "gets no answers from the store" : "cannot reach the store",
+          (double)length / (double)NS_PER_S, (double)fading / (double)NS_PER_S);
 }
 
 static void begin_outage(struct world *world)

@@ -170,6 +170,16 @@ void referee_check_candidate(struct world *world, struct process *process)
         violate(world, INVARIANT_STUCK, "more than %d events: somebody runs away", EVENTS_MAX);
 }
 
+/* Whether the breaker is open, or will be if no call under way is answered. */
+static bool may_open(const struct candidate *candidate)
+{
+    int failures = candidate->breaker.failures;
+
+    for (int i = 0; i < SLOT_COUNT; i++)
+        failures += candidate->calls[i].is_pending;
+    return candidate->breaker.state != BREAKER_CLOSED || failures >= candidate->settings.breaker_threshold;
+}
+
 /* How long the quiet phase may go without a leader, in real time. */
 static gavel_ns gap_allowed(const struct world *world)
 {
@@ -185,9 +195,10 @@ static gavel_ns gap_allowed(const struct world *world)
 
         if (!process->is_alive)
             continue;
-        is_open |=
-            process->candidate.breaker.state != BREAKER_CLOSED || process->candidate.breaker.failures > 0;
-        has_survivor |= process->candidate.is_registered && process->is_eligible && !process->is_stop_asked;
+        is_open |= may_open(&process->candidate);
+        /* Where ids are fought over, one that has its own now may lose it to a twin that is dead by now. */
+        has_survivor |= process->candidate.is_registered && process->is_eligible && !process->is_stop_asked &&
+                        !(world->profile.faults & FAULT_BIT(FAULT_TWIN));
     }
     gap = is_open ? bounds.gap_outage_ms : bounds.gap_loss_ms;
     if (!has_survivor)

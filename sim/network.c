@@ -92,8 +92,11 @@ static void send_reply(struct world *world, struct message *message)
     bool is_lost = world_fault(world, STREAM_NETWORK, FAULT_LOSS, world->profile.loss_per_mille);
     bool is_mute = world->outage == OUTAGE_MUTE && world->now < world->outage_until;
     gavel_ns delay = draw_delay(world, message->slot);
+    gavel_ns timeout = ns_from_ms(settings_of(world, message->slot)->call_timeout_ms);
 
-    if (is_lost || is_mute || world->now < process->cut_until) {
+    if (process_fades(process, world->now))
+        delay += world_between(world, STREAM_NETWORK, timeout / 2, timeout);
+    if (is_lost || is_mute || process_is_cut(process, world->now)) {
         if (message->request.op != STORE_READ)
             TRACE(world, process, "the answer to %s is lost", store_op_name(message->request.op));
         network_free(world, message);
@@ -152,7 +155,7 @@ static void send(struct world *world, struct message *message)
         copy->request = message->request;
         travel(world, copy);
     }
-    if (is_lost || is_away(world) || (world->now < process->cut_until && !process->is_cut_one_way)) {
+    if (is_lost || is_away(world) || (process_is_cut(process, world->now) && !process->is_cut_one_way)) {
         if (message->request.op != STORE_READ)
             TRACE(world, process, "the %s is lost on its way", store_op_name(message->request.op));
         network_free(world, message);

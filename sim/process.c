@@ -98,7 +98,7 @@ void process_start(struct world *world, struct process *process)
     ASSERT(!process->is_alive);
     process->incarnation++;
     process->pid = (int32_t)(process->slot + 1 + 100 * process->incarnation);
-    process->frozen_until = process->stalled_until = process->cut_until = 0;
+    process->frozen_until = process->stalled_until = process->cut_from = process->cut_until = 0;
     process->is_stop_asked = false;
     process->tick_at = NEVER;
     process->spins = 0;
@@ -309,6 +309,9 @@ static void take_in_loop(struct world *world, struct process *process, const str
         input.kind = CANDIDATE_REPLY;
         input.reply.call = event->message->call;
         input.reply.reply = &event->message->reply;
+        if (event->message->reply.status != GAVEL_OK)
+            TRACE(world, process, "is told %s to its %s", gavel_status_name(event->message->reply.status),
+                  store_op_name(event->message->request.op));
         process_step(world, process, &input);
         network_free(world, event->message);
         return;

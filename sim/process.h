@@ -32,7 +32,8 @@ struct process {
     struct clock clock;
     gavel_ns frozen_until; /* real time; not frozen if it has passed */
     gavel_ns stalled_until;
-    gavel_ns cut_until;  /* from the store */
+    gavel_ns cut_from; /* the store; answers come late before that */
+    gavel_ns cut_until;
     bool is_cut_one_way; /* only answers are lost */
     gavel_ns restart_at; /* real time; NEVER if it stays dead */
     bool is_stop_asked;  /* by a command */
@@ -79,6 +80,17 @@ void process_step(struct world *world, struct process *process, struct candidate
 
 /* An event of the world for this process; puts it off while the process cannot take it. */
 void process_take(struct world *world, const struct event *event);
+
+static inline bool process_is_cut(const struct process *process, gavel_ns now)
+{
+    return now >= process->cut_from && now < process->cut_until;
+}
+
+/* Its answers come late already, and soon will not come at all. */
+static inline bool process_fades(const struct process *process, gavel_ns now)
+{
+    return now < process->cut_from && now < process->cut_until;
+}
 
 static inline bool process_is_frozen(const struct process *process, gavel_ns now)
 {

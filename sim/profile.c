@@ -64,7 +64,7 @@ static bool draw_free(struct prng *prng, struct gavel_settings *s)
     s->call_timeout_ms = prng_between(prng, lease / 16, lease / 3);
     s->stop_grace_ms = prng_between(prng, 0, lease / 4);
     s->stop_margin_ms = prng_chance(prng, 500) ? 0 : prng_between(prng, 0, lease / 20);
-    s->candidate_timeout_ms = s->heartbeat_ms + s->heartbeat_jitter_ms + prng_between(prng, 1, 3 * lease);
+    s->candidate_timeout_ms = s->heartbeat_ms + s->heartbeat_jitter_ms + prng_between(prng, 1, 8 * lease);
     s->election_interval_ms = prng_between(prng, lease / 8, lease);
     s->drift_ppm = prng_chance(prng, 500) ? (int)prng_between(prng, 0, 100000) : 1000;
     s->observation_ms = prng_chance(prng, 300) ? prng_between(prng, 0, 2 * lease) : 0;

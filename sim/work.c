@@ -68,7 +68,7 @@ void work_start(struct world *world, struct process *process, uint64_t epoch)
 void work_stop(struct world *world, struct process *process, enum gavel_reason reason, gavel_ns deadline)
 {
     gavel_ns grace = ns_from_ms(process->candidate.settings.stop_grace_ms);
-    bool overruns = world_fault(world, STREAM_WORK, FAULT_OVERRUN, 300);
+    bool overruns = world_fault(world, STREAM_WORK, FAULT_OVERRUN, 500);
     gavel_ns took = world_between(world, STREAM_WORK, 0, grace / 2);
     gavel_ns longer = world_between(world, STREAM_WORK, 0, 3 * grace + NS_PER_S);
 
