@@ -13,6 +13,10 @@
 
 #define APPLICATION_ID 0x6761766c /* "gavl", in the header of the file */
 #define OPEN_TIMEOUT (5 * NS_PER_S)
+#define TEXT_OF_(number) #number
+#define TEXT_OF(number) TEXT_OF_(number)
+#define LOG_PAGES 2000                           /* checked in when the log has grown to so many */
+#define LOG_BYTES (32 + LOG_PAGES * (24 + 1024)) /* a header, and a page with its own header each */
 
 /*
  * Pages of 1 KiB, because a batch of renewals dirties many pages and each
@@ -76,9 +80,9 @@ static int read_owner(sqlite3 *db, int64_t *ret_application, int64_t *ret_versio
 static enum gavel_status check_owner(struct sqlite_store *sqlite, bool *ret_is_empty,
                                      struct gavel_error *error)
 {
-    int64_t application;
-    int64_t version;
-    int64_t tables;
+    int64_t application = 0;
+    int64_t version = 0;
+    int64_t tables = 0;
     int code = read_owner(sqlite->db, &application, &version, &tables);
 
     if (code)
@@ -189,6 +193,47 @@ static enum gavel_status prepare(struct sqlite_store *sqlite, struct gavel_error
     return GAVEL_OK;
 }
 
+/*
+ * The first time that a connection makes its log durable, SQLite also syncs
+ * the folder. That belongs here and not into a standby's first claim, which
+ * is a fail-over that somebody waits for.
+ */
+static int sync_log_once(struct sqlite_store *sqlite)
+{
+    sqlite3_file *log = NULL;
+    int code = sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+
+    if (code || !log || !log->pMethods)
+        return code;
+    return log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+}
+
+/*
+ * Fills the log with zeros up to the length that it will have anyway. A claim
+ * waits for the disk, and overwriting what is there already is quicker to
+ * sync than making the file longer. Under the write lock nobody else writes to
+ * the log, and what stands behind its last frame is never read as one. It
+ * only saves time, so a failure is undone and forgotten.
+ */
+static void fill_log(struct sqlite_store *sqlite)
+{
+    static const char zeros[64 * 1024];
+    sqlite3_file *log = NULL;
+    sqlite3_int64 size = LOG_BYTES;
+    sqlite3_int64 at;
+    int code = SQLITE_OK;
+
+    if (sqlite3_exec(sqlite->db, "BEGIN IMMEDIATE", NULL, NULL, NULL))
+        return;
+    if (!sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) && log && log->pMethods)
+        code = log->pMethods->xFileSize(log, &size);
+    for (at = size; !code && at < LOG_BYTES; at += (sqlite3_int64)sizeof zeros)
+        code = log->pMethods->xWrite(log, zeros, sizeof zeros, at);
+    if (code && size < LOG_BYTES)
+        (void)log->pMethods->xTruncate(log, size);
+    (void)sqlite3_exec(sqlite->db, "ROLLBACK", NULL, NULL, NULL); /* nothing was written to the database */
+}
+
 enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel_error *error)
 {
     bool is_empty = false;
@@ -216,11 +261,15 @@ enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel
     status = is_empty ? create_schema(sqlite, error) : GAVEL_OK;
     if (status)
         return status;
-    code = sqlite3_exec(sqlite->db, "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 4000", NULL,
+    code = sqlite3_exec(sqlite->db,
+                        "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = " TEXT_OF(LOG_PAGES), NULL,
                         NULL, NULL);
     if (!code) /* the first look into a table makes the log and holds it */
         code = sqlite3_exec(sqlite->db, "SELECT count(*) FROM groups WHERE name = ''", NULL, NULL, NULL);
+    if (!code)
+        code = sync_log_once(sqlite);
     if (code)
         return sqlite_error(sqlite, code, "opening", error);
+    fill_log(sqlite);
     return prepare(sqlite, error);
 }
