@@ -56,12 +56,20 @@
  * the mandate is lost in time. Alternatively (options.threaded = false) the
  * program adds gavel_fd() to its own loop and calls gavel_dispatch() when it
  * is readable; callbacks then run inside gavel_dispatch(), and a program
- * whose loop hangs loses its mandates. Either way two small helper threads
- * exist: one makes the calls to the store, which may block, and one keeps the
- * deadlines.
+ * whose loop hangs loses its mandates. Calls that have to wait for the loop
+ * (gavel_leave(), gavel_close(), gavel_unsubscribe(), gavel_ensure_leader())
+ * then drive it themselves while nobody else does, and callbacks run in them.
+ * Either way two small helper threads exist: one makes the calls to the
+ * store, which may block, and one keeps the deadlines.
  *
  * All functions may be called from any thread, also from callbacks, except
- * gavel_leave() and gavel_close(): from a callback they return ERR_STATE.
+ * those that would wait there for the callback itself: gavel_leave(),
+ * gavel_close(), gavel_dispatch() and gavel_ensure_leader() return ERR_STATE
+ * from a callback. Nobody may use a candidate while or after it is left.
+ *
+ * The threads of the library block all signals, so that the handlers of the
+ * program run on its own threads. A callback that starts a process should
+ * therefore set the signal mask that the process is to have.
  *
  * FORK
  *
@@ -89,9 +97,18 @@ struct gavel;
 struct gavel_candidate;
 
 struct gavel_options {
-    const char *store;    /* URL; NULL: the SQLite file of this user, see gavel_default_store() */
-    bool threaded;        /* a thread of the library drives everything and runs the callbacks */
-    const char *doorbell; /* "address" or "address:port" to listen on for hints; NULL: 127.0.0.1; "": none */
+    /*
+     * URL; NULL: the SQLite file of this user, see gavel_default_store();
+     * "none:": no store at all, for candidates that join with enabled = false.
+     */
+    const char *store;
+    bool threaded; /* a thread of the library drives everything and runs the callbacks */
+    /*
+     * Where to listen for hints: "address" or "address:port" in numbers, such
+     * as "192.0.2.1:7000" or "[::1]". Others ring at this very address, so
+     * "0.0.0.0" is refused. NULL: 127.0.0.1 and any port; "": no doorbell.
+     */
+    const char *doorbell;
 };
 
 #define GAVEL_OPTIONS_INIT                                                                                   \
@@ -105,7 +122,8 @@ enum gavel_overrun { GAVEL_OVERRUN_ABORT, GAVEL_OVERRUN_REPORT };
 /*
  * A part of a program that wants to know. Any callback may be NULL. They come
  * in this order: on_elected of all subscribers in the order they subscribed,
- * on_demoted in the opposite order.
+ * on_demoted in the opposite order. The event became_leader follows on_elected,
+ * lost_leadership comes before on_demoted.
  */
 struct gavel_subscriber {
     /* The candidate leads from now on; gavel_is_leader() is already true. */
@@ -146,8 +164,9 @@ GAVEL_API const char *gavel_version(void);
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_default_store(char *buffer, size_t size);
 
 /*
- * Opens the store and starts the threads. Strings are copied. Errors: those of
- * the store (4109 to 4114), ERR_INVALID, ERR_NO_MEMORY, ERR_IO.
+ * Opens the store and starts the threads. Strings are copied; NULL options are
+ * GAVEL_OPTIONS_INIT. Errors: those of the store (4109 to 4114), ERR_INVALID,
+ * ERR_NO_MEMORY, ERR_IO; then nothing is left behind.
  */
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_open(const struct gavel_options *options,
                                                      struct gavel **ret_gavel, struct gavel_error *error);
@@ -159,17 +178,23 @@ GAVEL_API GAVEL_CHECKED enum gavel_status gavel_open(const struct gavel_options 
  */
 GAVEL_API enum gavel_status gavel_close(struct gavel *gavel);
 
-/* For programs with their own loop: readable when gavel_dispatch() has something to do. */
+/*
+ * For programs with their own loop: readable when gavel_dispatch() has
+ * something to do. -1 if a thread of the library does it. The descriptor
+ * belongs to the library.
+ */
 GAVEL_API int gavel_fd(const struct gavel *gavel);
 
-/* Does what is due and returns; ERR_STATE if a thread of the library does it already. */
+/* Does what is due and returns; ERR_STATE if a thread of the library does it already, or from a callback. */
 GAVEL_API enum gavel_status gavel_dispatch(struct gavel *gavel);
 
 /*
- * Takes part in a group. Errors: ERR_INVALID (names, settings), ERR_BUDGET,
- * ERR_STATE (this struct gavel is in the group already with this id). That an
- * id is used by another live process shows only after a while: the candidate
- * ends with a `stopped` event of ERR_ID_IN_USE.
+ * Takes part in a group; returns at once, the callbacks tell the rest. Strings
+ * are copied. Errors: ERR_INVALID (names, settings), ERR_BUDGET, ERR_STATE
+ * (this struct gavel is in the group already with this id, or has no store),
+ * ERR_NO_MEMORY, ERR_IO. That an id is used by another live process shows
+ * only after a while: the candidate ends with a `stopped` event of
+ * ERR_ID_IN_USE, and is still to be left.
  */
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_join(struct gavel *gavel,
                                                      const struct gavel_join_options *options,
@@ -178,19 +203,23 @@ GAVEL_API GAVEL_CHECKED enum gavel_status gavel_join(struct gavel *gavel,
 
 /*
  * Stops the work, releases the mandate if it has one, leaves the group and
- * frees the candidate. Bounded like gavel_close(). ERR_STATE from a callback.
+ * frees the candidate. Bounded like gavel_close(). Safe on NULL. ERR_STATE from a callback.
  */
 GAVEL_API enum gavel_status gavel_leave(struct gavel_candidate *candidate);
 
 /*
- * Adds a subscriber; its on_elected is called at once if the candidate leads.
- * The struct is copied. *ret_id (may be NULL) names it for gavel_unsubscribe().
+ * Adds a subscriber; its on_elected follows at once if the candidate leads.
+ * The struct is copied. *ret_id (may be NULL) names it for gavel_unsubscribe();
+ * the one given to gavel_join() is number 1. ERR_INVALID, ERR_NO_MEMORY.
  */
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_subscribe(struct gavel_candidate *candidate,
                                                           const struct gavel_subscriber *subscriber,
                                                           uint64_t *ret_id);
 
-/* Its on_demoted is called first if the candidate leads. Returns after the last callback has. */
+/*
+ * Its on_demoted is called first, with GAVEL_REASON_STOPPED, if the candidate
+ * leads. Returns after the last callback has. ERR_NOT_FOUND.
+ */
 GAVEL_API enum gavel_status gavel_unsubscribe(struct gavel_candidate *candidate, uint64_t id);
 
 /* Whether this process may act as the leader at this very moment. Lock-free. */
@@ -286,7 +315,8 @@ GAVEL_API void gavel_breaker(struct gavel_candidate *candidate, struct gavel_bre
  * Gives the gavel up: on_demoted, release, doorbell to the others. Returns at
  * once; the event lost_leadership tells. `successor` (NULL for any) is let
  * first. The candidate then holds back for two heartbeats, so that another
- * can take over. ERR_STATE if it does not lead.
+ * can take over. ERR_STATE if it does not lead or there is no election,
+ * ERR_INVALID if the successor is no name or the candidate itself.
  */
 GAVEL_API enum gavel_status gavel_resign(struct gavel_candidate *candidate, const char *successor);
 
@@ -302,13 +332,16 @@ struct gavel_ensure_options {
  * mandate is over. ERR_TIMEOUT, or ERR_LEADER_TRANSFER_FAILED if the desired
  * candidate is not the one that leads in the end; *ret_leader (may be NULL)
  * is untouched then. From a callback: ERR_STATE, since waiting there would
- * stop what is waited for.
+ * stop what is waited for. ERR_STOPPED if the candidate has ended.
  */
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_ensure_leader(struct gavel_candidate *candidate,
                                                               const struct gavel_ensure_options *options,
                                                               struct gavel_leader_info *ret_leader);
 
-/* Whether this candidate may claim; a leader that becomes ineligible hands over. */
+/*
+ * Whether this candidate may claim; a leader that becomes ineligible hands
+ * over. ERR_STOPPED if it has ended, ERR_STATE if there is no election.
+ */
 GAVEL_API enum gavel_status gavel_set_eligible(struct gavel_candidate *candidate, bool eligible);
 
 #ifdef __cplusplus

@@ -15,15 +15,6 @@
 
 #define EVENTS_PER_PASS 64
 
-/*
- * A process with many groups would wake up for each of them. Beyond so many
- * candidates the timer is rounded up to a grid, so that those due at about
- * the same time share a wake-up and a transaction. The settings' stop margin
- * covers a timer that is late by this much.
- */
-#define COALESCE_ABOVE 50
-#define GRID_NS (4 * NS_PER_MS)
-
 static void drain(struct gavel *gavel, struct source *source)
 {
     uint64_t count;
@@ -125,8 +116,6 @@ static void set_timer(struct gavel *gavel)
     gavel_ns at = first ? first->at : NEVER;
     struct itimerspec spec = {0};
 
-    if (gavel->timers.count > COALESCE_ABOVE && at != NEVER)
-        at = (at + GRID_NS - 1) / GRID_NS * GRID_NS;
     at = ns_min(at, bell_unmute(gavel, clock_now()));
     if (at == gavel->timer_at)
         return;

@@ -127,6 +127,31 @@ static void step_and_carry_out(struct gavel_candidate *member, struct candidate_
         carry_out(member, &actions->items[i]);
 }
 
+/*
+ * When the machine wants its next tick. A process with many groups would wake
+ * up for each of them; beyond so many, what merely comes round (the next
+ * renewal, heartbeat or listing) is put off to a coarse grid, so that those
+ * due at about the same time share a wake-up and a transaction. It is put off
+ * by a tenth of a heartbeat at most, and never past the end of the mandate.
+ */
+#define COALESCE_ABOVE 50
+#define GRID_MAX_NS (50 * NS_PER_MS)
+
+static gavel_ns wake_at(const struct gavel_candidate *member)
+{
+    const struct candidate *machine = &member->machine;
+    gavel_ns at = candidate_wake_at(machine);
+    gavel_ns grid = ns_min(ns_from_ms(machine->settings.heartbeat_ms) / 10, GRID_MAX_NS);
+    bool comes_round = at == machine->look_at || at == machine->beat_at || at == machine->list_at;
+
+    if (member->gavel->timers.count <= COALESCE_ABOVE || at == NEVER || grid == 0)
+        return at;
+    if (!comes_round || (machine->state != CANDIDATE_LEADING && machine->state != CANDIDATE_STANDBY))
+        return at;
+    at = (at + grid - 1) / grid * grid;
+    return machine->state == CANDIDATE_LEADING ? ns_min(at, machine->stop_at) : ns_min(at, machine->claim_at);
+}
+
 void member_set_timer(struct gavel_candidate *member)
 {
     gavel_ns at = NEVER;
@@ -134,7 +159,7 @@ void member_set_timer(struct gavel_candidate *member)
     if (!member->has_ended)
         at = deliver_work_at(member);
     if (!member->has_ended && !member->is_single)
-        at = ns_min(at, candidate_wake_at(&member->machine));
+        at = ns_min(at, wake_at(member));
     timers_set(&member->gavel->timers, &member->timer, at);
 }
 
