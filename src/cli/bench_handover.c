@@ -81,7 +81,8 @@ enum gavel_status bench_handover(struct bench *bench, struct crew *crew)
     if (!status)
         status = await_leader(crew, 0, &leader);
     gavel_ns settle = status ? 0 : ns_from_ms(2 * (settings.heartbeat_ms + settings.heartbeat_jitter_ms));
-    for (size_t i = 0; !status && i < bench->trials; i++)
+    /* One that did not count is made up for, within reason. */
+    for (size_t i = 0; !status && results.from_resign.count < bench->trials && i < 2 * bench->trials; i++)
         status = trial(crew, &leader, settle, &results);
 
     struct aim aim = {.p50 = 10, .p99 = 50};

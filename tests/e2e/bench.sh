@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The bench runs and says what it measured. How fast it was is not judged here.
+source "$(dirname "$0")/lib.sh"
+
+test_quick_bench_prints_every_section() {
+    local part
+    expect 0 "$GAVEL" bench --quick --trials 3 --out "$folder/out"
+    for part in "calls: " "store: " "handover: " "failover: " "groups: " "simulator: " \
+        "gavel_is_leader(), leader" "gavel_is_leader(), standby" claim renew read \
+        "gavel_resign() to on_elected" "SIGKILL to on_elected" "floor: SIGKILL to flock(2) held" \
+        "floor: SQLite UPDATE, durable" "floor: write 4 KiB, fdatasync" "CPU to keep"; do
+        has "$output" "$part"
+    done
+    has_not "$output" "not measured"
+    same "$(head -n 1 "$folder/out/failover-SIGKILL-to-on-elected.csv")" "ms,share"
+    same "$(wc -l <"$folder/out/failover-SIGKILL-to-on-elected.csv")" 4
+    [[ -s $folder/out/plot.gp ]] || fail "there is no script for the plots"
+    if command -v gnuplot >/dev/null; then
+        has "$(head -c 200 "$folder/out/failover.svg")" "<svg"
+    else
+        has "$errors" "no gnuplot"
+    fi
+}
+
+test_one_section_as_json_has_samples_and_aims() {
+    expect 0 "$GAVEL" bench --only handover --trials 2 --json
+    same "$("$JSON_GET" trials sections.# sections.0.name <<<"$output")" "2	1	handover"
+    same "$("$JSON_GET" sections.0.rows.0.n sections.0.rows.0.aim_p50 sections.0.rows.0.unit <<<"$output")" "2	10.0	ms"
+    local p50
+    p50=$("$JSON_GET" sections.0.rows.0.p50 <<<"$output")
+    awk -v p="$p50" 'BEGIN { exit !(p > 0) }' || fail "a hand-over took $p50 ms"
+}
+
+test_bench_refuses_what_it_does_not_know() {
+    expect 2 "$GAVEL" bench --only nonsense
+    has "$errors" "there is no section \"nonsense\""
+    expect 2 "$GAVEL" bench --trials 0
+    has "$errors" "--trials must be from 1"
+    expect 1 "$GAVEL" bench --only calls --out "$folder/none/out"
+    has "$errors" "name another with --out"
+}
+
+run_tests "$@"

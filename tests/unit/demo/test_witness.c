@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The witness must itself be beyond doubt: its fence refuses what is older
+ * than the newest it has seen, also between processes, and nothing that does
+ * not fit is lost in silence.
+ */
+#include "cli/witness.h"
+#include "os/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PROCESSES 4
+#define BEATS 5000
+
+static int make(void **state)
+{
+    struct witness *witness;
+
+    if (witness_new(&witness))
+        return -1;
+    *state = witness;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    witness_free(*state);
+    return 0;
+}
+
+static void test_fence_refuses_an_older_epoch_and_counts_it(void **state)
+{
+    struct witness *witness = *state;
+    size_t count;
+
+    assert_true(witness_beat(witness, 0, 1, 10));
+    assert_true(witness_beat(witness, 1, 3, 20));
+    assert_false(witness_beat(witness, 0, 1, 30));
+    assert_false(witness_beat(witness, 2, 2, 40));
+    assert_true(witness_beat(witness, 1, 3, 50));
+    assert_int_equal(witness_highest_epoch(witness), 3);
+    assert_int_equal(witness_fenced(witness), 2);
+    assert_int_equal(witness_lost(witness), 0);
+
+    const struct beat *beats = witness_beats(witness, &count);
+    assert_int_equal(count, 3);
+    assert_int_equal(beats[1].epoch, 3);
+    assert_int_equal(beats[1].member, 1);
+    assert_int_equal(beats[1].at, 20);
+}
+
+/* Each child writes its own epoch over and over; whatever the order, the log never goes back. */
+static void test_log_of_many_processes_never_goes_back(void **state)
+{
+    struct witness *witness = *state;
+    pid_t children[PROCESSES];
+    size_t count, taken = 0;
+
+    for (uint32_t i = 0; i < PROCESSES; i++) {
+        children[i] = fork();
+        assert_true(children[i] >= 0);
+        if (children[i] == 0) {
+            for (gavel_ns at = 1; at <= BEATS; at++)
+                (void)witness_beat(witness, i, i + 1, at);
+            _exit(0);
+        }
+    }
+    for (size_t i = 0; i < PROCESSES; i++)
+        assert_int_equal(waitpid(children[i], NULL, 0), children[i]);
+
+    const struct beat *beats = witness_beats(witness, &count);
+    for (size_t i = 0; i < count; i++) {
+        taken += beats[i].at != 0;
+        assert_int_equal(beats[i].epoch, beats[i].member + 1);
+        if (i)
+            assert_true(beats[i].epoch >= beats[i - 1].epoch);
+    }
+    assert_int_equal(taken + witness_fenced(witness), PROCESSES * BEATS);
+    assert_int_equal(beats[count - 1].epoch, PROCESSES);
+}
+
+static void test_beats_beyond_the_room_are_counted_as_lost(void **state)
+{
+    struct witness *witness = *state;
+    size_t count, taken = 0;
+
+    while (witness_beat(witness, 0, 1, 1))
+        taken++;
+    assert_int_equal(witness_lost(witness), 1);
+    (void)witness_beats(witness, &count);
+    assert_int_equal(count, taken);
+    assert_int_equal(witness_fenced(witness), 0);
+}
+
+static void test_marks_beyond_the_room_are_counted_as_lost(void **state)
+{
+    struct witness *witness = *state;
+    struct mark mark = {.kind = MARK_JOINED};
+    size_t before, count;
+
+    do {
+        (void)witness_marks(witness, &before);
+        witness_mark(witness, &mark);
+        (void)witness_marks(witness, &count);
+    } while (count > before);
+    assert_int_equal(witness_lost(witness), 1);
+    assert_int_equal(witness_finished(witness), count);
+}
+
+static void test_waiter_is_woken_by_the_mark_of_another_process(void **state)
+{
+    struct witness *witness = *state;
+    uint32_t seen = witness_finished(witness);
+    gavel_ns until = clock_now() + 20 * NS_PER_S;
+    size_t count;
+    pid_t child = fork();
+
+    assert_true(child >= 0);
+    if (child == 0) {
+        witness_mark(witness, &(struct mark){.kind = MARK_ELECTED, .member = 2, .epoch = 7, .at = 1});
+        _exit(0);
+    }
+    while (witness_finished(witness) == seen && clock_now() < until)
+        witness_wait(witness, seen, until);
+    assert_true(clock_now() < until);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+
+    const struct mark *marks = witness_marks(witness, &count);
+    assert_int_equal(count, 1);
+    assert_int_equal(mark_kind(&marks[0]), MARK_ELECTED);
+    assert_int_equal(marks[0].member, 2);
+    assert_int_equal(marks[0].epoch, 7);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
+    const struct CMUnitTest tests[] = {
+        TEST(test_fence_refuses_an_older_epoch_and_counts_it),
+        TEST(test_log_of_many_processes_never_goes_back),
+        TEST(test_beats_beyond_the_room_are_counted_as_lost),
+        TEST(test_marks_beyond_the_room_are_counted_as_lost),
+        TEST(test_waiter_is_woken_by_the_mark_of_another_process),
+    };
+
+    return cmocka_run_group_tests_name("witness", tests, NULL, NULL);
+}
