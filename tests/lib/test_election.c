@@ -326,6 +326,76 @@ static void test_second_live_user_of_an_id_is_stopped(void **state)
     witness_done(&witnesses[1]);
 }
 
+/* A thread that reads all that can be read while the gavel changes hands. */
+struct reader {
+    pthread_t thread;
+    struct gavel_candidate *candidate;
+    _Atomic bool must_end;
+    uint64_t rounds;
+    bool went_back; /* an epoch was lower than one seen before */
+};
+
+static void *read_all(void *argument)
+{
+    struct reader *reader = argument;
+    struct gavel_candidate_info infos[2];
+    struct gavel_leader_info leader;
+    struct gavel_breaker breaker;
+    struct gavel_metrics metrics;
+    uint64_t newest = 0;
+    size_t count;
+
+    while (!reader->must_end) {
+        uint64_t epoch = gavel_epoch(reader->candidate);
+
+        reader->went_back = reader->went_back || (epoch != 0 && epoch < newest);
+        newest = epoch > newest ? epoch : newest;
+        if (gavel_leader(reader->candidate, &leader) == GAVEL_OK)
+            reader->went_back = reader->went_back || leader.epoch < newest;
+        if (gavel_candidates(reader->candidate, infos, 2, &count) != GAVEL_OK)
+            break;
+        (void)gavel_answer(reader->candidate, NULL);
+        gavel_metrics(reader->candidate, &metrics);
+        gavel_breaker(reader->candidate, &breaker);
+        reader->rounds++;
+    }
+    return NULL;
+}
+
+static void test_readers_in_other_threads_never_see_an_epoch_go_back(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:readers");
+    struct gavel_settings quick = quick_settings();
+    struct gavel_candidate *candidates[2];
+    struct witness witnesses[2];
+    struct reader readers[2];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        witness_init(&witnesses[i]);
+        candidates[i] = join_group(gavel, "jobs", i == 0 ? "a" : "b", &quick, &witnesses[i]);
+        readers[i] = (struct reader){.candidate = candidates[i]};
+        assert_int_equal(pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
+    }
+    assert_true(witness_sees(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
+    for (int turn = 0; turn < 6; turn++) {
+        int leader = gavel_is_leader(candidates[1]);
+        int elected = witness_count(&witnesses[!leader], &witnesses[!leader].elected);
+
+        assert_int_equal(gavel_resign(candidates[leader], NULL), GAVEL_OK);
+        assert_true(witness_sees(&witnesses[!leader], &witnesses[!leader].elected, elected + 1, LIMIT_MS));
+    }
+    for (int i = 0; i < 2; i++) {
+        readers[i].must_end = true;
+        assert_int_equal(pthread_join(readers[i].thread, NULL), 0);
+        assert_true(readers[i].rounds > 0);
+        assert_false(readers[i].went_back);
+    }
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    for (int i = 0; i < 2; i++)
+        witness_done(&witnesses[i]);
+}
+
 static bool knows_a_leader(void *argument)
 {
     struct gavel_leader_info leader;
@@ -375,6 +445,7 @@ int main(void)
                                         scene_teardown),
         cmocka_unit_test_setup_teardown(test_second_live_user_of_an_id_is_stopped, scene_setup,
                                         scene_teardown),
+        cmocka_unit_test(test_readers_in_other_threads_never_see_an_epoch_go_back),
         cmocka_unit_test(test_static_store_gives_the_seat_to_the_assigned_one),
     };
 

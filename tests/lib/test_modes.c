@@ -3,10 +3,14 @@
 /* Ways to run: on the program's own loop, without an election, without a doorbell; and what is refused. */
 #include "harness.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static struct gavel *open_unthreaded(const char *url)
 {
@@ -94,6 +98,54 @@ static void test_waiting_calls_drive_the_loop_when_nobody_does(void **state)
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     witness_done(&witness);
     witness_done(&other);
+}
+
+struct driver {
+    pthread_t thread;
+    struct gavel *gavel;
+    _Atomic bool must_end;
+};
+
+static void *drive(void *argument)
+{
+    struct driver *driver = argument;
+    struct pollfd fd = {.fd = gavel_fd(driver->gavel), .events = POLLIN};
+
+    while (!driver->must_end)
+        if (poll(&fd, 1, 20) > 0 && gavel_dispatch(driver->gavel) != GAVEL_OK)
+            break;
+    return NULL;
+}
+
+static void test_other_threads_may_call_while_one_dispatches(void **state)
+{
+    struct driver driver = {.gavel = open_unthreaded("memory:driven")};
+    struct gavel_candidate *candidate;
+    struct gavel_subscriber subscriber;
+    struct witness witness, guest;
+
+    (void)state;
+    witness_init(&witness);
+    witness_init(&guest);
+    subscriber = witness_subscriber(&guest);
+    assert_int_equal(pthread_create(&driver.thread, NULL, drive, &driver), 0);
+    for (int i = 0; i < 20; i++) {
+        uint64_t id = 0;
+
+        candidate = join_group(driver.gavel, "jobs", "one", NULL, i == 0 ? &witness : NULL);
+        assert_int_equal(gavel_ensure_leader(candidate, NULL, NULL), GAVEL_OK);
+        assert_int_equal(gavel_subscribe(candidate, &subscriber, &id), GAVEL_OK);
+        assert_int_equal(gavel_unsubscribe(candidate, id), GAVEL_OK);
+        assert_int_equal(gavel_leave(candidate), GAVEL_OK);
+        assert_int_equal(witness_count(&guest, &guest.elected), i + 1);
+        assert_int_equal(witness_count(&guest, &guest.demoted), i + 1);
+    }
+    assert_int_equal(witness_count(&witness, &witness.elected), 1);
+    driver.must_end = true;
+    assert_int_equal(pthread_join(driver.thread, NULL), 0);
+    assert_int_equal(gavel_close(driver.gavel), GAVEL_OK);
+    witness_done(&witness);
+    witness_done(&guest);
 }
 
 static void test_threaded_handle_has_no_descriptor_and_no_dispatch(void **state)
@@ -207,6 +259,65 @@ static void test_election_works_without_a_doorbell(void **state)
     witness_done(&witnesses[1]);
 }
 
+static uint64_t doorbells_of(struct gavel_candidate *candidate)
+{
+    struct gavel_metrics metrics;
+
+    gavel_metrics(candidate, &metrics);
+    return metrics.doorbells;
+}
+
+/* Rings until the candidate has obeyed once more than `before`. */
+struct ringer {
+    struct gavel_candidate *candidate;
+    uint64_t before;
+    int fd;
+};
+
+static bool is_heard(void *argument)
+{
+    const struct ringer *ringer = argument;
+
+    (void)send(ringer->fd, "gavl\1\1\4jobs", 11, 0); /* a lost one is followed by another */
+    return doorbells_of(ringer->candidate) > ringer->before;
+}
+
+static void test_flood_of_doorbells_disturbs_nobody(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:flood");
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct gavel_leader_info leader;
+    struct ringer ringer = {0};
+    struct witness witness;
+    int64_t from;
+
+    (void)state;
+    witness_init(&witness);
+    ringer.candidate = join_group(gavel, "jobs", "one", NULL, &witness);
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    assert_int_equal(gavel_leader(ringer.candidate, &leader), GAVEL_OK);
+    to.sin_port = htons((in_port_t)atoi(strrchr(leader.address, ':') + 1));
+    ringer.fd = socket(AF_INET, SOCK_DGRAM, 0);
+    assert_true(ringer.fd >= 0);
+    assert_int_equal(connect(ringer.fd, (const struct sockaddr *)&to, sizeof to), 0);
+    from = gavel_now_ns();
+    for (int i = 0; i < 20000; i++) {
+        (void)send(ringer.fd, "gavl\1\1\4jobs", 11, 0); /* true in form */
+        (void)send(ringer.fd, "gavl\1\1\7another", 14, 0);
+        (void)send(ringer.fd, "nonsense", 8, 0);
+    }
+    /* One in 20 ms is obeyed, however many come. */
+    assert_true((int64_t)doorbells_of(ringer.candidate) <= (gavel_now_ns() - from) / 20000000 + 2);
+    assert_true(gavel_is_leader(ringer.candidate));
+    /* And afterwards it is not deaf. */
+    ringer.before = doorbells_of(ringer.candidate);
+    assert_true(comes_true(is_heard, &ringer, LIMIT_MS));
+    (void)close(ringer.fd);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_int_equal(witness.elected, 1);
+    witness_done(&witness);
+}
+
 static enum gavel_status join_with(struct gavel *gavel, const char *group, const char *id, const char *preset,
                                    const struct gavel_settings *settings, struct gavel_error *error)
 {
@@ -278,10 +389,12 @@ int main(void)
                                         scene_teardown),
         cmocka_unit_test(test_dispatch_with_nothing_due_returns_at_once),
         cmocka_unit_test(test_waiting_calls_drive_the_loop_when_nobody_does),
+        cmocka_unit_test(test_other_threads_may_call_while_one_dispatches),
         cmocka_unit_test(test_threaded_handle_has_no_descriptor_and_no_dispatch),
         cmocka_unit_test(test_single_instance_leads_without_any_store),
         cmocka_unit_test(test_doorbell_address_is_checked),
         cmocka_unit_test(test_election_works_without_a_doorbell),
+        cmocka_unit_test(test_flood_of_doorbells_disturbs_nobody),
         cmocka_unit_test(test_bad_names_and_settings_are_refused_with_a_reason),
         cmocka_unit_test(test_store_that_cannot_be_opened_says_why),
         cmocka_unit_test(test_default_store_is_below_the_state_folder),
