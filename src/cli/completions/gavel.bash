@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for gavel(1). Written by hand; tests/e2e/docs.sh compares it with --help.
+# shellcheck shell=bash
+
+# The ids of the candidates, or the names of the groups, of the store on the line so far.
+_gavel_ask() {
+    local i store=()
+    for ((i = 1; i < COMP_CWORD - 1; i++)); do
+        case ${COMP_WORDS[i]} in
+        --store | -s | --group | -g | --config | -c) store+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
+        esac
+    done
+    case $1 in
+    candidates) gavel candidates "${store[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
+    groups) gavel status --all "${store[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
+    esac
+}
+
+# The values of the option before the cursor; fails if it has none that are known.
+_gavel_values() {
+    local events="became_leader lost_leadership leader_down leader_changed election_check phase_changed
+        candidates_updated mandate_renewed contention_detected breaker_open breaker_closed heartbeat overrun stopped"
+    local list=
+    case $1 in
+    --store | -s | --config | -c | --out)
+        compopt -o default 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -f -- "$2")
+        return
+        ;;
+    --color) list="auto always never" ;;
+    --log-format) list="logfmt json" ;;
+    --log-level) list="debug info warning error" ;;
+    --preset | -p) list="local database object-store frugal" ;;
+    --policy) list="first lexicographic priority" ;;
+    --events) list=$events ;;
+    --only) list="calls store handover failover groups simulator" ;;
+    --group | -g) list=$(_gavel_ask groups) ;;
+    --to) list=$(_gavel_ask candidates) ;;
+    --id | -i | --priority | --doorbell | --heartbeat | --heartbeat-jitter | --lease | --candidate-timeout | \
+        --election-interval | --observation | --preparation | --min-mandate | --max-mandate | --takeover-delay | \
+        --start-jitter-min | --start-jitter-max | --call-timeout | --stop-grace | --stop-margin | --stagger | \
+        --epoch-grace | --breaker-reset | --breaker-threshold | --breaker-attempts | --contention-threshold | \
+        --contention-every | --drift-ppm | --wait | --count | --timeout | --candidates | --trials) ;;
+    *) return 1 ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$list" -- "$2")
+}
+
+_gavel() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' list='' i
+    local commands="elect leader status candidates watch resign check demo bench help version"
+    local common="--config --json --color --log-format --log-level --help"
+    local place="--store --group"
+    local listing="--preset --candidate-timeout"
+    local who="--id --eligible --no-eligible --election --no-election --priority --doorbell"
+    local settings="--preset --heartbeat --heartbeat-jitter --lease --candidate-timeout --election-interval
+        --observation --preparation --min-mandate --max-mandate --takeover-delay --start-jitter-min
+        --start-jitter-max --call-timeout --stop-grace --stop-margin --stagger --epoch-grace --breaker-reset
+        --breaker-threshold --breaker-attempts --contention-threshold --contention-every --drift-ppm --policy
+        --preempt --no-preempt --trust-store-clock --no-trust-store-clock"
+
+    COMPREPLY=()
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        if [[ " $commands " == *" ${COMP_WORDS[i]} "* ]]; then
+            command=${COMP_WORDS[i]}
+            break
+        fi
+    done
+    _gavel_values "$prev" "$cur" && return
+    case $command in
+    '') list="$commands $common $place --version" ;;
+    elect) list="$common $place $who $settings --events" ;;
+    leader) list="$common $place --wait" ;;
+    status) list="$common $place $listing --all" ;;
+    candidates) list="$common $place $listing" ;;
+    watch) list="$common $place --count --timeout" ;;
+    resign) list="$common $place $listing --to --force --timeout" ;;
+    check) list="$common $place $who $settings --candidates" ;;
+    demo) list="$common --sabotage" ;;
+    bench) list="$common --quick --only --trials --out" ;;
+    help) list="$commands $common" ;;
+    version) list="$common" ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$list" -- "$cur")
+}
+
+complete -F _gavel gavel

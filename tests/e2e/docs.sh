@@ -1,0 +1,180 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The man pages and the shell completions tell of exactly what the program has.
+source "$(dirname "$0")/lib.sh"
+
+: "${SOURCE_ROOT:?}"
+man=$SOURCE_ROOT/docs/man
+completions=$SOURCE_ROOT/src/cli/completions
+commands=$("$GAVEL" --help | sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p')
+
+# options_of COMMAND: its long options as --help has them, one per line, --no-x included.
+options_of() {
+    "$GAVEL" "$1" --help | grep -oE '^ +(-., )?--(\[no-\])?[a-z-]+' | grep -oE -- '--.*' |
+        sed -nE 's/^--\[no-\](.*)/--\1\n--no-\1/; p' | tr ' ' '\n' | sort -u
+}
+
+# The text of a page without its escapes.
+page() { sed 's/\\//g' "$man/$1.scd"; }
+
+test_every_command_has_a_page_and_its_options_are_in_it() {
+    local command option pages total=0
+    for command in $commands; do
+        has "$(page gavel.1)" "$command"
+        case $command in help | version) continue ;; esac
+        pages=$(page "gavel-$command.1")$(page gavel.1)
+        if [[ $pages == *"All options of *gavel-elect*(1)"* ]]; then pages+=$(page gavel-elect.1); fi
+        for option in $(options_of "$command"); do
+            [[ $pages == *"*$option*"* ]] || fail "gavel-$command(1) does not tell of $option"
+            total=$((total + 1))
+        done
+    done
+    ((total > 100)) || fail "only $total options were compared"
+}
+
+# What a page says must exist: an option that was taken away must leave the page, too.
+test_pages_tell_of_no_option_that_is_not_there() {
+    local command option known
+    for command in $commands; do
+        case $command in help | version) continue ;; esac
+        known=$(options_of "$command")
+        for option in $(page "gavel-$command.1" | grep -E '^(\*-.\*.*, )?\*--' | grep -oE -- '--[a-z-]+'); do
+            grep -qx -- "$option" <<<"$known" || fail "gavel-$command(1) tells of $option, which is not there"
+        done
+    done
+}
+
+test_every_key_and_variable_is_in_the_page_of_the_file() {
+    local key option keys
+    keys=$(page gavel.yaml.5 | sed -nE 's/^\*([a-z_]+)\* \(.*/\1/p')
+    (($(wc -w <<<"$keys") >= 36)) || fail "the page has only: $keys"
+    for key in $keys; do
+        printf '%s: [x]\n' "$key" >"$folder/gavel.yaml"
+        expect 2 "$GAVEL" version --config "$folder/gavel.yaml"
+        has "$errors" "$key must be one plain value"
+    done
+    for option in $(options_of elect); do
+        case $option in --events | --config | --json | --color | --help | --no-*) continue ;; esac
+        [[ $(page gavel.yaml.5) == *"(*$option*, *GAVEL_"* ]] || fail "gavel.yaml(5) does not tell of $option"
+    done
+}
+
+test_exit_codes_are_in_the_page() {
+    local code text
+    while read -r code text; do
+        grep -A 1 -x "\*$code\*" "$man/gavel.1.scd" | tail -n 1 | grep -qiF "$text" ||
+            fail "gavel(1) does not say that $code means: $text"
+    done < <("$GAVEL" --help | sed -n '/^Exit codes/,/^$/s/^  \([0-9]*\)  /\1 /p')
+}
+
+test_every_event_is_in_the_page() {
+    local event count=0
+    for event in $(sed -n '/define GAVEL_EVENT_MAP/,/clang-format on/p' "$SOURCE_ROOT/include/gavel/event.h" |
+        sed -nE 's/^ +X\([A-Z_]+, +"([a-z_]+)"\).*/\1/p'); do
+        count=$((count + 1))
+        grep -qF "*$event*" <(page gavel-elect.1) || fail "gavel-elect(1) does not tell of $event"
+        grep -qw "$event" "$completions/gavel.bash" || fail "the bash completion does not know $event"
+        grep -qw "$event" "$completions/_gavel" || fail "the zsh completion does not know $event"
+    done
+    ((count >= 14)) || fail "only $count events were found"
+}
+
+test_every_function_is_in_the_page_of_the_library() {
+    local name count=0
+    for name in $(tr '\n' ' ' <"$SOURCE_ROOT/include/gavel/gavel.h" | grep -oE 'GAVEL_API[^;{]*;' |
+        grep -oE 'gavel_[a-z_]+\(' | tr -d '(' | sort -u); do
+        [[ $(page libgavel.3) == *"*$name*()"* ]] || fail "libgavel(3) does not tell of $name"
+        count=$((count + 1))
+    done
+    ((count >= 20)) || fail "only $count functions were found"
+}
+
+test_pages_can_be_made() {
+    local file
+    for file in "$man"/*.scd; do
+        scdoc <"$file" >"$folder/page" || fail "scdoc refuses $file"
+        [[ -s $folder/page ]] || fail "$file is empty"
+    done
+}
+
+# The settings of the example in gavel.yaml(5) are good ones.
+test_example_of_the_file_works() {
+    sed -n '/^# EXAMPLES/,/^# SEE/p' "$man/gavel.yaml.5.scd" | sed -n '/^```/,/^```/p' | grep -v '```' >"$folder/gavel.yaml"
+    grep -q 'lease:' "$folder/gavel.yaml" || fail "there is no example"
+    expect 0 "$GAVEL" check --config "$folder/gavel.yaml"
+}
+
+# complete_bash WORD…: what bash offers for the last word.
+complete_bash() {
+    bash -c 'source "$1"; shift
+        [[ $(complete -p gavel) == *"-F _gavel gavel" ]] || exit 1
+        COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+        _gavel
+        printf "%s\n" "${COMPREPLY[@]}"' sh "$completions/gavel.bash" "$@"
+}
+
+test_bash_offers_exactly_the_options_of_each_command() {
+    local command
+    for command in $commands; do
+        same "$(complete_bash gavel "$command" -- | sort)" "$(options_of "$command")"
+    done
+}
+
+test_bash_offers_the_commands() {
+    same "$(complete_bash gavel '' | grep -v '^-' | sort)" "$(sort <<<"$commands")"
+    same "$(complete_bash gavel can)" candidates
+    same "$(complete_bash gavel --store x le)" leader
+    same "$(complete_bash gavel help lea)" leader
+}
+
+test_bash_offers_values() {
+    same "$(complete_bash gavel elect --policy '' | sort | tr '\n' ' ')" "first lexicographic priority "
+    same "$(complete_bash gavel check --preset d)" database
+    same "$(complete_bash gavel --color a | tr '\n' ' ')" "auto always "
+    touch "$folder/some.db"
+    same "$(complete_bash gavel leader --store "$folder/so")" "$folder/some.db"
+    same "$(complete_bash gavel elect --lease '')" ""
+}
+
+test_bash_offers_candidates_and_groups_of_the_store() {
+    mkdir "$folder/bin"
+    ln -s "$GAVEL" "$folder/bin/gavel"
+    PATH=$folder/bin:$PATH
+    elect web-1 --group jobs
+    await said web-1 became_leader
+    same "$(complete_bash gavel leader --store "$store" --group '')" jobs
+    same "$(complete_bash gavel resign --store "$store" --group jobs --to w)" web-1
+}
+
+# complete_zsh COMMAND: the options that the completion gives to _arguments for it.
+complete_zsh() {
+    zsh -f -c '
+        _arguments() { [[ $1 == -C ]] || print -rl -- "$@"; state=options; return 1 }
+        words=($2) CURRENT=2
+        source $1' sh "$completions/_gavel" "$1" | sed -E 's/^\([^)]*\)//' | grep -oE '^--[a-z-]+' | sort -u
+}
+
+test_zsh_offers_exactly_the_options_of_each_command() {
+    local command
+    for command in $commands; do
+        same "$(complete_zsh "$command")" "$(options_of "$command")"
+    done
+}
+
+test_zsh_finds_the_completion() {
+    zsh -n "$completions/_gavel"
+    local name
+    # shellcheck disable=SC2016 # zsh reads it
+    name=$(zsh -f -c 'fpath=($1 $fpath); autoload -Uz compinit; compinit -u -D; print -r -- $_comps[gavel]' sh "$completions")
+    same "$name" _gavel
+    # shellcheck disable=SC2016
+    name=$(zsh -f -c '
+        _describe() { print -rl -- ${(P)2%%:*} }
+        _arguments() { state=; return 1 }
+        words=(gavel) CURRENT=2
+        source $1 || true
+        _gavel_commands' sh "$completions/_gavel" | sort)
+    same "$name" "$(sort <<<"$commands")"
+}
+
+run_tests "$@"
