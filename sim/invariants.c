@@ -166,6 +166,9 @@ void referee_check_candidate(struct world *world, struct process *process)
         if (candidate->calls[i].is_pending && candidate->calls[i].give_up_at <= now)
             violate(world, INVARIANT_STUCK, "%s still waits for the answer to a %s that is overdue",
                     process->label, store_op_name(candidate->calls[i].op));
+    if (candidate_is_leader(candidate, now) != work_believes(process, now))
+        violate(world, INVARIANT_ORDER, "%s %s itself the leader but has published the opposite",
+                process->label, candidate_is_leader(candidate, now) ? "takes" : "does not take");
     if (world->events > EVENTS_MAX)
         violate(world, INVARIANT_STUCK, "more than %d events: somebody runs away", EVENTS_MAX);
 }
@@ -187,6 +190,7 @@ static gavel_ns gap_allowed(const struct world *world)
     struct gavel_bounds bounds;
     bool is_open = false;
     bool has_survivor = false;
+    bool has_two = false; /* one that has just resigned holds back for another */
     gavel_ms gap;
 
     gavel_settings_bounds(worst, world->profile.slots, &bounds);
@@ -197,10 +201,15 @@ static gavel_ns gap_allowed(const struct world *world)
             continue;
         is_open |= may_open(&process->candidate);
         /* Where ids are fought over, one that has its own now may lose it to a twin that is dead by now. */
-        has_survivor |= process->candidate.is_registered && process->is_eligible && !process->is_stop_asked &&
-                        !(world->profile.faults & FAULT_BIT(FAULT_TWIN));
+        if (process->candidate.is_registered && process->is_eligible && !process->is_stop_asked &&
+            !(world->profile.faults & FAULT_BIT(FAULT_TWIN))) {
+            has_two = has_survivor;
+            has_survivor = true;
+        }
     }
-    gap = is_open ? bounds.gap_outage_ms : bounds.gap_loss_ms;
+    gap = is_open                                ? bounds.gap_outage_ms
+          : world->store.record.held || !has_two ? bounds.gap_loss_ms
+                                                 : bounds.gap_resign_ms;
     if (!has_survivor)
         gap += worst->start_jitter_max_ms + worst->observation_ms + worst->candidate_timeout_ms +
                worst->heartbeat_ms;
