@@ -58,31 +58,31 @@ static bool read_small(const char *path, char *buffer, size_t size)
     return true;
 }
 
-/* Field 22 of a stat file. The name in field 2 may hold spaces and brackets, so count from the last bracket.
- */
-static bool read_start_ticks(const char *path, uint64_t *ret_ticks)
+/* What we read of a stat file. */
+struct proc_stat {
+    char state;
+    long threads; /* the first one counts even if it has ended before the others */
+    uint64_t start_ticks;
+};
+
+/* The name in field 2 may hold spaces and brackets, so fields are counted from the last bracket. */
+static bool read_stat(const char *path, struct proc_stat *ret_stat)
 {
     char text[1024];
-    char *at;
-    char *end;
+    const char *at;
     unsigned long long ticks;
 
     if (!read_small(path, text, sizeof text))
         return false;
     at = strrchr(text, ')');
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    if (!at) {
+    /* Fields 3, 20 and 22. */
+    if (!at ||
+        sscanf(at + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld %*s %llu",
+               &ret_stat->state, &ret_stat->threads, &ticks) != 3) {
         errno = EIO;
         return false;
     }
-    errno = 0;
-    ticks = strtoull(at + 1, &end, 10);
-    if (end == at + 1 || errno) {
-        errno = EIO;
-        return false;
-    }
-    *ret_ticks = ticks;
+    ret_stat->start_ticks = ticks;
     return true;
 }
 
@@ -102,6 +102,7 @@ enum gavel_status process_self(struct process_id *ret_id)
 {
     struct process_id id = {0};
     struct stat namespace;
+    struct proc_stat own;
     char boot[sizeof id.boot_id + 1];
 
     if (!read_small("/proc/sys/kernel/random/boot_id", boot, sizeof boot))
@@ -113,8 +114,9 @@ enum gavel_status process_self(struct process_id *ret_id)
     if (stat("/proc/self/ns/pid", &namespace) < 0)
         return GAVEL_ERR_IO;
     id.pid_ns = (uint64_t) namespace.st_ino;
-    if (!read_start_ticks("/proc/self/stat", &id.start_ticks))
+    if (!read_stat("/proc/self/stat", &own))
         return GAVEL_ERR_IO;
+    id.start_ticks = own.start_ticks;
     /* Where others could not check what we say we had better not say it: then the lease decides. */
     id.pid = proc_is_ours() && clock_is_shared() ? (int32_t)getpid() : 0;
     *ret_id = id;
@@ -128,34 +130,36 @@ static bool is_readable(int fd)
     return poll(&item, 1, 0) > 0 && (item.revents & POLLIN);
 }
 
-static bool start_differs(const struct process_id *id, bool *ret_is_known)
+static bool read_stat_of(int32_t pid, struct proc_stat *ret_stat)
 {
     char path[64];
-    uint64_t ticks;
 
-    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)id->pid); /* always fits */
-    *ret_is_known = read_start_ticks(path, &ticks);
-    return *ret_is_known && ticks != id->start_ticks;
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid); /* always fits */
+    return read_stat(path, ret_stat);
 }
 
 /*
  * Without a pidfd (a seccomp filter, an old kernel, no descriptors left, or
- * the pid is that of a thread by now) there is only the start time.
+ * the pid is that of a thread by now) there is only /proc. A zombie is dead
+ * if it is not just the first of several threads that has ended.
  */
 static enum process_fate look_without_pidfd(const struct process_id *id, bool wants_pidfd)
 {
-    bool is_known;
+    struct proc_stat stat;
 
     if (kill(id->pid, 0) < 0 && errno == ESRCH)
         return PROCESS_DEAD;
-    if (start_differs(id, &is_known))
+    if (!read_stat_of(id->pid, &stat))
+        return PROCESS_UNSEEN;
+    if (stat.start_ticks != id->start_ticks || (stat.state == 'Z' && stat.threads <= 1))
         return PROCESS_DEAD;
-    return is_known && !wants_pidfd ? PROCESS_ALIVE : PROCESS_UNSEEN;
+    return wants_pidfd ? PROCESS_UNSEEN : PROCESS_ALIVE;
 }
 
 enum process_fate process_look(const struct process_id *id, const struct process_id *self, int *ret_pidfd)
 {
     enum process_fate fate;
+    struct proc_stat stat;
     bool is_known;
     int fd;
 
@@ -174,7 +178,8 @@ enum process_fate process_look(const struct process_id *id, const struct process
      * was read, then /proc told of that very process. If it does not, then
      * whoever had this pid at or before that is gone.
      */
-    if (start_differs(id, &is_known) || is_readable(fd))
+    is_known = read_stat_of(id->pid, &stat);
+    if ((is_known && stat.start_ticks != id->start_ticks) || is_readable(fd))
         fate = PROCESS_DEAD;
     else
         fate = is_known ? PROCESS_ALIVE : PROCESS_UNSEEN; /* /proc may hide the processes of other users */

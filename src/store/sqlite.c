@@ -20,6 +20,7 @@
 #include "os/clock.h"
 #include "store/driver.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,20 +50,24 @@ int sqlite_finish(sqlite3_stmt *statement)
     return code == SQLITE_DONE || code == SQLITE_ROW ? SQLITE_OK : code;
 }
 
+/*
+ * Connections that a forked child had to leave as they are. They share the
+ * parent's files: closing one could check in the log and delete it under the
+ * parent. The list only keeps them in sight of leak checkers.
+ */
+static _Atomic(struct sqlite_store *) left_behind;
+
 static void sqlite_close(struct store *store)
 {
     struct sqlite_store *sqlite = (struct sqlite_store *)store;
 
-    /*
-     * A forked child shares the parent's files: closing its copy of the
-     * connection could check in the log and delete it under the parent. So
-     * the child lets go of it and leaves it be.
-     */
-    if (sqlite->opened_by == getpid()) {
-        for (int i = 0; i < SQLITE_STATEMENT_COUNT; i++)
-            (void)sqlite3_finalize(sqlite->statements[i]); /* repeats an earlier error */
-        (void)sqlite3_close(sqlite->db);                   /* nothing is open on it any more */
+    if (sqlite->opened_by != getpid()) {
+        sqlite->next_left = atomic_exchange(&left_behind, sqlite);
+        return;
     }
+    for (int i = 0; i < SQLITE_STATEMENT_COUNT; i++)
+        (void)sqlite3_finalize(sqlite->statements[i]); /* repeats an earlier error */
+    (void)sqlite3_close(sqlite->db);                   /* nothing is open on it any more */
     for (int i = 0; i < SQLITE_FILE_COUNT; i++)
         free(sqlite->files[i].path);
     free(sqlite);

@@ -89,7 +89,8 @@ struct sqlite_store {
     gavel_ns give_up_at; /* of the busy handler */
     bool syncs_fully;    /* what PRAGMA synchronous is set to */
     struct sqlite_file_identity files[SQLITE_FILE_COUNT];
-    char shown[112]; /* the path for messages, its end if it is long */
+    struct sqlite_store *next_left; /* see sqlite_close() */
+    char shown[112];                /* the path for messages, its end if it is long */
 };
 
 /* sqlite_place.c: fills in a zeroed store up to and including its statements; on failure the caller closes

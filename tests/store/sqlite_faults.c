@@ -176,7 +176,8 @@ static void fill_a_disk(const char *folder)
 
     if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
         _exit(77);
-    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("none", folder, "tmpfs", 0, "size=256k"))
+    if (mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) ||
+        mount("none", folder, "tmpfs", 0, "size=256k"))
         _exit(77);
     (void)snprintf(path, sizeof path, "%s/gavel.db", folder);
     if (store_open(path, &store, NULL))
