@@ -48,7 +48,7 @@ sim: ## simulate: SEEDS=2000 of them, or SEED=42 with its story; PLANTED=name, A
 bench: ## measure and plot, on this machine
 	@tools/setup build bench
 	@tools/build release
-	@$(gavel) bench $(ARGS)
+	@$(gavel) bench --out build/bench $(ARGS)
 
 install: ## install to PREFIX=/usr/local, below DESTDIR= if given
 	@tools/setup build

@@ -123,7 +123,7 @@ static enum gavel_status run_contest(struct bench *bench, struct crew *crew, con
 {
     struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = crew_mark_count(crew)};
     size_t from = query.from;
-    struct mark leader;
+    struct mark leader = {0};
     enum gavel_status status = GAVEL_OK;
 
     for (uint32_t i = 0; i < MEMBERS && !status; i++)
