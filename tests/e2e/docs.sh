@@ -69,13 +69,13 @@ test_exit_codes_are_in_the_page() {
 
 test_every_event_is_in_the_page() {
     local event count=0
-    for event in $(sed -n '/define GAVEL_EVENT_MAP/,/clang-format on/p' "$SOURCE_ROOT/include/gavel/event.h" |
-        sed -nE 's/^ +X\([A-Z_]+, +"([a-z_]+)"\).*/\1/p'); do
+    while read -r event; do
         count=$((count + 1))
         grep -qF "*$event*" <(page gavel-elect.1) || fail "gavel-elect(1) does not tell of $event"
         grep -qw "$event" "$completions/gavel.bash" || fail "the bash completion does not know $event"
         grep -qw "$event" "$completions/_gavel" || fail "the zsh completion does not know $event"
-    done
+    done < <(sed -n '/define GAVEL_EVENT_MAP/,/clang-format on/p' "$SOURCE_ROOT/include/gavel/event.h" |
+        sed -nE 's/^ +X\([A-Z_]+, +"([a-z_]+)"\).*/\1/p')
     ((count >= 14)) || fail "only $count events were found"
 }
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Helpers of the end-to-end tests: real processes, awaited by what they say,
 # never by sleeping for as long as it may take.
@@ -99,6 +100,7 @@ process_is_gone() {
 }
 
 # expect CODE COMMAND…: runs it; $output and $errors are what it said.
+# shellcheck disable=SC2034 # whoever sources this reads them
 expect() {
     local wanted=$1 code=0
     shift
