@@ -17,9 +17,9 @@ static bool has_ended(struct gavel_candidate *candidate)
 {
     bool ended;
 
-    pthread_mutex_lock(&candidate->mutex);
+    precedence_lock(&candidate->lock);
     ended = candidate->has_ended;
-    pthread_mutex_unlock(&candidate->mutex);
+    precedence_unlock(&candidate->lock);
     return ended;
 }
 
@@ -82,9 +82,9 @@ static bool holds_mandate(struct gavel_candidate *candidate)
 {
     bool holds;
 
-    pthread_mutex_lock(&candidate->mutex);
+    precedence_lock(&candidate->lock);
     holds = candidate->machine.state == CANDIDATE_PREPARING || candidate->machine.state == CANDIDATE_LEADING;
-    pthread_mutex_unlock(&candidate->mutex);
+    precedence_unlock(&candidate->lock);
     return holds;
 }
 
@@ -133,16 +133,16 @@ struct wish {
     struct gavel_leader_info leader; /* as last looked at, if has_leader */
 };
 
-/* Whether what was wished for has come true, or never will. Takes the candidate's mutex inside the handle's.
+/* Whether what was wished for has come true, or never will. Takes the candidate's lock inside the handle's.
  */
 static bool look(void *argument)
 {
     struct wish *wish = argument;
 
-    pthread_mutex_lock(&wish->candidate->mutex);
+    precedence_lock(&wish->candidate->lock);
     wish->has_leader = view_leader_locked(wish->candidate, &wish->leader);
     wish->has_ended = wish->candidate->has_ended;
-    pthread_mutex_unlock(&wish->candidate->mutex);
+    precedence_unlock(&wish->candidate->lock);
     if (wish->has_ended)
         return true;
     if (!wish->has_leader)
@@ -161,9 +161,9 @@ static gavel_ns patience(struct gavel_candidate *candidate, const struct gavel_e
 
     if (options->timeout_ms > 0)
         return ns_from_ms(options->timeout_ms);
-    pthread_mutex_lock(&candidate->mutex);
+    precedence_lock(&candidate->lock);
     candidates = peers_active(&candidate->machine.peers);
-    pthread_mutex_unlock(&candidate->mutex);
+    precedence_unlock(&candidate->lock);
     gavel_settings_bounds(settings, candidates > 0 ? candidates : 1, &bounds);
     return ns_from_ms(bounds.gap_loss_ms + settings->observation_ms + settings->start_jitter_max_ms +
                       (options->force ? 0 : settings->min_mandate_ms) + settings->heartbeat_ms +

@@ -16,7 +16,7 @@
  *    thread, or the caller of gavel_dispatch(). No lock.
  *  - Fields under "mutex" are shared. The mutex is never held during a
  *    callback or a call to the store.
- *  - Each candidate has a mutex of its own around its state machine, see
+ *  - Each candidate has a lock of its own around its state machine, see
  *    member.h. It is taken inside this one, never the other way round.
  */
 #ifndef LIB_HANDLE_H

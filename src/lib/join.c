@@ -101,7 +101,7 @@ static struct gavel_candidate *member_new(struct gavel *gavel, const struct gave
         free(subscription);
         return NULL;
     }
-    pthread_mutex_init(&member->mutex, NULL);
+    precedence_init(&member->lock);
     member->gavel = gavel;
     member->is_single = !options->enabled;
     member->overrun = options->overrun;

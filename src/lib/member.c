@@ -17,7 +17,7 @@ void member_free(struct gavel_candidate *member)
     candidate_done(&member->machine);
     metrics_done(&member->metrics);
     free(member->listing);
-    pthread_mutex_destroy(&member->mutex);
+    precedence_done(&member->lock);
     free(member);
 }
 
@@ -35,7 +35,7 @@ static void step(struct gavel_candidate *member, struct candidate_event *event)
     gavel_ns doorbell_at = machine->doorbell_at;
     bool held = holds_mandate(machine);
 
-    pthread_mutex_lock(&member->mutex);
+    precedence_lock_first(&member->lock);
     event->now = clock_now();
     candidate_step(machine, event, actions);
     for (size_t i = 0; i < actions->count; i++) {
@@ -51,7 +51,7 @@ static void step(struct gavel_candidate *member, struct candidate_event *event)
     if (event->kind == CANDIDATE_DOORBELL && machine->doorbell_at != doorbell_at)
         member->metrics.totals.doorbells++;
     member->has_ended = machine->state == CANDIDATE_ENDED;
-    pthread_mutex_unlock(&member->mutex);
+    precedence_unlock(&member->lock);
 }
 
 static void ring_all(struct gavel_candidate *member)
@@ -218,9 +218,9 @@ void member_start(struct gavel_candidate *member)
                                             .previous = "",
                                             .status = GAVEL_ERR_NO_MEMORY};
 
-        pthread_mutex_lock(&member->mutex);
+        precedence_lock_first(&member->lock);
         member->has_ended = true;
-        pthread_mutex_unlock(&member->mutex);
+        precedence_unlock(&member->lock);
         deliver_event(member, &stopped);
     } else if (member->is_single) {
         single_start(member);
@@ -250,19 +250,19 @@ void member_reply(struct gavel_candidate *member, struct job *job)
     struct candidate_event event = {.kind = CANDIDATE_REPLY};
     gavel_ns took = clock_now() - job->queued_at;
 
-    pthread_mutex_lock(&member->mutex);
+    precedence_lock_first(&member->lock);
     metrics_reply(&member->metrics, &job->request, job->reply.status, took, job->queued_at + took);
-    pthread_mutex_unlock(&member->mutex);
+    precedence_unlock(&member->lock);
     event.reply.call = job->call;
     event.reply.reply = &job->reply;
     if (job->request.op == STORE_CANDIDATES && job->reply.status == GAVEL_OK) {
         /* The machine copies what it needs; the rest is kept for gavel_candidates(). */
         struct registration *before = member->listing;
 
-        pthread_mutex_lock(&member->mutex);
+        precedence_lock_first(&member->lock);
         member->listing = job->reply.registrations;
         member->listing_count = job->reply.registration_count;
-        pthread_mutex_unlock(&member->mutex);
+        precedence_unlock(&member->lock);
         member_feed(member, &event);
         job->reply.registrations = before;
         return;

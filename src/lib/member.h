@@ -4,8 +4,8 @@
  * A struct gavel_candidate: one candidate machine of one group, what it needs
  * to be driven, and who wants to hear of it.
  *
- * The machine is stepped by the loop alone, with `mutex` held for just the
- * step; other threads take the mutex to read. The actions of a step are
+ * The machine is stepped by the loop alone, with `lock` held for just the
+ * step; other threads take it to read. The actions of a step are
  * carried out without it, in order, and what they bring about (the work has
  * stopped, the watched process is dead already) is fed back afterwards.
  */
@@ -16,6 +16,7 @@
 #include "lib/command.h"
 #include "lib/deliver.h"
 #include "lib/metrics.h"
+#include "lib/precedence.h"
 #include "lib/publish.h"
 #include "lib/timers.h"
 #include "lib/watchdog.h"
@@ -44,8 +45,8 @@ struct gavel_candidate {
     struct command start_command;
     struct command stop_command;
 
-    /* under `mutex`; written by the loop only */
-    pthread_mutex_t mutex;
+    /* under `lock`; written by the loop only */
+    struct precedence lock;
     struct candidate machine;
     bool has_ended;
     struct registration *listing; /* the last one, for what the machine does not keep */

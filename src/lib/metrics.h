@@ -3,7 +3,7 @@
 /*
  * Counting. The machine tells what happens by its events; what they do not
  * tell (how long calls took, which candidates are new) is worked out here.
- * All of it under the candidate's mutex.
+ * All of it under the candidate's lock.
  */
 #ifndef LIB_METRICS_H
 #define LIB_METRICS_H

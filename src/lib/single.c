@@ -37,7 +37,7 @@ void single_stop(struct gavel_candidate *candidate)
     emit(candidate,
          (struct gavel_event){.kind = GAVEL_EVENT_LOST_LEADERSHIP, .reason = GAVEL_REASON_STOPPED});
     emit(candidate, (struct gavel_event){.kind = GAVEL_EVENT_STOPPED});
-    pthread_mutex_lock(&candidate->mutex);
+    precedence_lock_first(&candidate->lock);
     candidate->has_ended = true;
-    pthread_mutex_unlock(&candidate->mutex);
+    precedence_unlock(&candidate->lock);
 }

@@ -2,7 +2,7 @@
 
 /*
  * What callers can ask of a candidate without waiting: the lock-free answers
- * from the published words, the others from the machine under its mutex.
+ * from the published words, the others from the machine under its lock.
  */
 #include "lib/view.h"
 
@@ -23,16 +23,16 @@ uint64_t gavel_epoch(const struct gavel_candidate *candidate)
     return published_holds(candidate->published) ? atomic_load(&candidate->published->epoch) : 0;
 }
 
-/* Reading changes nothing of a candidate but its mutex. */
+/* Reading changes nothing of a candidate but its lock. */
 static struct gavel_candidate *lock(const struct gavel_candidate *candidate)
 {
     struct gavel_candidate *member = (struct gavel_candidate *)(uintptr_t)candidate;
 
-    pthread_mutex_lock(&member->mutex);
+    precedence_lock(&member->lock);
     return member;
 }
 
-static void unlock(struct gavel_candidate *member) { pthread_mutex_unlock(&member->mutex); }
+static void unlock(struct gavel_candidate *member) { precedence_unlock(&member->lock); }
 
 enum gavel_answer gavel_answer(const struct gavel_candidate *candidate, int64_t *ret_until_ns)
 {
@@ -196,9 +196,10 @@ enum gavel_status gavel_candidates(struct gavel_candidate *candidate, struct gav
 void gavel_metrics(struct gavel_candidate *candidate, struct gavel_metrics *ret_metrics)
 {
     struct gavel_candidate *member = lock(candidate);
+    struct metrics metrics = member->metrics;
 
-    metrics_fill(&member->metrics, ret_metrics);
     unlock(member);
+    metrics_fill(&metrics, ret_metrics); /* sorts, which nobody should wait for */
 }
 
 void gavel_breaker(struct gavel_candidate *candidate, struct gavel_breaker *ret_breaker)

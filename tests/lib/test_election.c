@@ -362,28 +362,40 @@ static void *read_all(void *argument)
     return NULL;
 }
 
+struct pair {
+    struct gavel_candidate *candidates[2];
+    struct witness witnesses[2];
+    int elections; /* that have been waited for */
+};
+
+/* Whoever of the two it is: on a busy machine the one that resigned may be the first again. */
+static bool is_led_anew(void *argument)
+{
+    struct pair *pair = argument;
+
+    return witness_count(&pair->witnesses[0], &pair->witnesses[0].elected) +
+               witness_count(&pair->witnesses[1], &pair->witnesses[1].elected) >
+           pair->elections;
+}
+
 static void test_readers_in_other_threads_never_see_an_epoch_go_back(void **state)
 {
     struct gavel *gavel = open_gavel("memory:readers");
-    struct gavel_settings quick = quick_settings();
-    struct gavel_candidate *candidates[2];
-    struct witness witnesses[2];
+    struct gavel_settings settings = quick_settings();
     struct reader readers[2];
+    struct pair pair = {0};
 
     (void)state;
+    settings.lease_ms = 20000; /* this is about reading, not about losing the mandate on a busy machine */
     for (int i = 0; i < 2; i++) {
-        witness_init(&witnesses[i]);
-        candidates[i] = join_group(gavel, "jobs", i == 0 ? "a" : "b", &quick, &witnesses[i]);
-        readers[i] = (struct reader){.candidate = candidates[i]};
+        witness_init(&pair.witnesses[i]);
+        pair.candidates[i] = join_group(gavel, "jobs", i == 0 ? "a" : "b", &settings, &pair.witnesses[i]);
+        readers[i] = (struct reader){.candidate = pair.candidates[i]};
         assert_int_equal(pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
     }
-    assert_true(witness_sees(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
-    for (int turn = 0; turn < 6; turn++) {
-        int leader = gavel_is_leader(candidates[1]);
-        int elected = witness_count(&witnesses[!leader], &witnesses[!leader].elected);
-
-        assert_int_equal(gavel_resign(candidates[leader], NULL), GAVEL_OK);
-        assert_true(witness_sees(&witnesses[!leader], &witnesses[!leader].elected, elected + 1, LIMIT_MS));
+    for (; pair.elections < 6; pair.elections++) {
+        assert_true(comes_true(is_led_anew, &pair, LIMIT_MS));
+        assert_int_equal(gavel_resign(pair.candidates[gavel_is_leader(pair.candidates[1])], NULL), GAVEL_OK);
     }
     for (int i = 0; i < 2; i++) {
         readers[i].must_end = true;
@@ -393,7 +405,7 @@ static void test_readers_in_other_threads_never_see_an_epoch_go_back(void **stat
     }
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     for (int i = 0; i < 2; i++)
-        witness_done(&witnesses[i]);
+        witness_done(&pair.witnesses[i]);
 }
 
 static bool knows_a_leader(void *argument)
