@@ -45,7 +45,7 @@ sim: ## simulate: SEEDS=2000 of them, or SEED=42 with its story; PLANTED=name, A
 	@tools/build release sim/gavel-sim
 	@build/release/sim/gavel-sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTED),--planted $(PLANTED)) $(ARGS)
 
-bench: ## measure and plot, on this machine
+bench: ## measure on this machine, with plots in build/bench; ARGS='--only failover'
 	@tools/setup build bench
 	@tools/build release
 	@$(gavel) bench --out build/bench $(ARGS)
