@@ -155,7 +155,7 @@ enum gavel_status crew_start(struct crew *crew, uint32_t number, const char *nam
         (void)waitpid(pid, NULL, 0);
         return status;
     }
-    *member = (struct member){.pid = pid, .pidfd = pidfd, .control = ends[1], .lives = member->lives + 1};
+    *member = (struct member){.pid = pid, .pidfd = pidfd, .control = ends[1]};
     return GAVEL_OK;
 }
 

@@ -39,7 +39,6 @@ struct member {
     pid_t pid; /* 0: not running */
     int pidfd;
     int control; /* the writing end */
-    uint64_t lives;
 };
 
 struct crew {

@@ -85,6 +85,7 @@ static enum cell look(const struct demo *demo, uint32_t member, gavel_ns from, g
 static void print_axis(gavel_ns span, FILE *file)
 {
     char axis[COLUMNS + 16];
+    size_t end = 0;
     int seconds = (int)(span / NS_PER_S);
     int step = seconds / 8 + 1;
 
@@ -93,10 +94,12 @@ static void print_axis(gavel_ns span, FILE *file)
         char text[16];
         int length = snprintf(text, sizeof(text), "%d s", s);
         size_t column = (size_t)(s * NS_PER_S * COLUMNS / span);
-        if (length > 0 && column + (size_t)length < sizeof(axis))
+        if (length > 0 && column + (size_t)length < sizeof(axis)) {
             memcpy(axis + column, text, (size_t)length);
+            end = column + (size_t)length;
+        }
     }
-    axis[COLUMNS + 4] = '\0';
+    axis[end] = '\0';
     (void)fprintf(file, "  %*s%s\n", NAME_WIDTH, "", axis);
 }
 
