@@ -11,6 +11,7 @@
  * ever reach the main thread, in whatever state the candidate is. The first
  * one leaves in order; from then on a second one ends the process at once.
  */
+#include "base/record.h"
 #include "cli/cli.h"
 #include "cli/event_json.h"
 #include "cli/json_out.h"
@@ -23,6 +24,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -34,11 +36,12 @@
 struct elect {
     const struct cli *cli;
     struct line_queue queue;
-    unsigned events;         /* bit set of those to print */
-    size_t offset;           /* of the line that is being written */
-    atomic_bool has_ended;   /* the candidate has stopped, asked or not */
-    enum gavel_status ended; /* why; written before has_ended */
-    int write_error;         /* errno of stdout; 0 as long as it works */
+    unsigned events;             /* bit set of those to print */
+    size_t offset;               /* of the line that is being written */
+    atomic_bool has_ended;       /* the candidate has stopped, asked or not */
+    enum gavel_status ended;     /* why; written before has_ended */
+    char id[NAME_MAX_BYTES + 1]; /* as the library chose it; likewise */
+    int write_error;             /* errno of stdout; 0 as long as it works */
 };
 
 static void on_event(struct gavel_candidate *candidate, const struct gavel_event *event, void *user)
@@ -50,6 +53,7 @@ static void on_event(struct gavel_candidate *candidate, const struct gavel_event
         line_queue_put(&elect->queue, json_line(event_json(event, clock_now(), clock_wall_ms())));
     if (event->kind == GAVEL_EVENT_STOPPED) {
         elect->ended = event->status;
+        snprintf(elect->id, sizeof(elect->id), "%s", event->candidate);
         atomic_store(&elect->has_ended, true);
         line_queue_wake(&elect->queue);
     }
@@ -191,7 +195,7 @@ static int conclude(const struct elect *elect, int signal_number)
             cli, elect->ended,
             "another live candidate uses the id \"%s\" in the group \"%s\"; choose another with --id, or "
             "stop the other one",
-            cli->config.candidate ? cli->config.candidate : "", cli->config.group);
+            elect->id, cli->config.group);
     if (elect->ended)
         return cli_fail(cli, elect->ended, "the candidate has stopped: %s", gavel_status_text(elect->ended));
     return CLI_EXIT_OK;
