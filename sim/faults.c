@@ -102,6 +102,17 @@ static void cut_process(struct world *world)
           (double)length / (double)NS_PER_S, (double)fading / (double)NS_PER_S);
 }
 
+/* The worst moment to lose the store: see network.c. */
+static void ambush_process(struct world *world)
+{
+    struct process *process = pick(world);
+
+    if (!process->work_runs)
+        return;
+    world->ambushed = process;
+    TRACE(world, process, "will lose the store after its next renewal");
+}
+
 static void begin_outage(struct world *world)
 {
     static const struct {
@@ -184,8 +195,9 @@ static const struct {
     unsigned weight;
 } lasting[] = {
     {FAULT_PAUSE, pause_process, 4}, {FAULT_STALL, stall_process, 2}, {FAULT_CRASH, crash_process, 4},
-    {FAULT_CUT, cut_process, 4},     {FAULT_OUTAGE, begin_outage, 2}, {FAULT_STEP, step_clock, 3},
-    {FAULT_BELL, forge_bells, 1},    {FAULT_TWIN, start_twin, 3},     {FAULT_COMMAND, command, 5},
+    {FAULT_CUT, cut_process, 4},     {FAULT_CUT, ambush_process, 3},  {FAULT_OUTAGE, begin_outage, 2},
+    {FAULT_STEP, step_clock, 3},     {FAULT_BELL, forge_bells, 1},    {FAULT_TWIN, start_twin, 3},
+    {FAULT_COMMAND, command, 5},
 };
 
 /* Who is dead comes back sooner or later, now and then at once. */
@@ -228,16 +240,41 @@ static bool can_lead(const struct process *process)
     return process->is_alive && process->is_eligible && !process->is_stop_asked;
 }
 
+/*
+ * The last thing to go wrong: the leader dies, often together with the one
+ * that comes first by its id, so that the others wait for nobody in vain.
+ * Returns the slots that stay dead.
+ */
+static unsigned strike(struct world *world)
+{
+    unsigned first = below(world, 2) == 0 ? 0 : below(world, world->profile.candidates);
+    bool strikes = below(world, 2) == 0;
+    unsigned dead = 0;
+
+    if (!strikes || !world_has(world, FAULT_CRASH))
+        return 0;
+    for (unsigned i = 0; i < world->profile.candidates; i++) {
+        struct process *process = &world->processes[i];
+
+        if (process->is_alive && (i == first || referee_is_active(world, process))) {
+            process_die(world, process, "is killed");
+            dead |= 1U << i;
+        }
+    }
+    return dead;
+}
+
 /* Twins go, most of the dead come back, the frozen run; at least one can lead. */
 void faults_end(struct world *world)
 {
+    unsigned stay_dead = strike(world);
     bool has_one = false;
 
     world->is_quiet = true;
     network_settle(world);
     for (unsigned i = 0; i < world->profile.slots; i++) {
         struct process *process = &world->processes[i];
-        bool comes_back = below(world, 3) != 0;
+        bool comes_back = below(world, 3) != 0 && !(stay_dead & 1U << i);
 
         if (world->now < process->stalled_until)
             world_hurry(world, i, process->stalled_until);

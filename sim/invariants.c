@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* What an event may take in the world: more means that it runs away. */
 #define EVENTS_MAX 5000000
@@ -183,34 +184,39 @@ static bool may_open(const struct candidate *candidate)
     return candidate->breaker.state != BREAKER_CLOSED || failures >= candidate->settings.breaker_threshold;
 }
 
+/* Alive, in the list, and allowed to lead; and no twin, dead by now, may have taken its id. */
+static bool is_survivor(const struct world *world, const struct process *process)
+{
+    if (!process->is_alive || !process->candidate.is_registered || !process->is_eligible ||
+        process->is_stop_asked)
+        return false;
+    for (unsigned i = world->profile.candidates; i < world->profile.slots; i++)
+        if (strcmp(world->processes[i].id, process->id) == 0)
+            return false;
+    return true;
+}
+
 /* How long the quiet phase may go without a leader, in real time. */
 static gavel_ns gap_allowed(const struct world *world)
 {
     const struct gavel_settings *worst = &world->profile.worst;
     struct gavel_bounds bounds;
-    bool is_open = false;
-    bool has_survivor = false;
-    bool has_two = false; /* one that has just resigned holds back for another */
+    unsigned survivors = 0;
+    unsigned closed = 0;
     gavel_ms gap;
 
     gavel_settings_bounds(worst, world->profile.slots, &bounds);
     for (unsigned i = 0; i < world->profile.candidates; i++) {
-        const struct process *process = &world->processes[i];
-
-        if (!process->is_alive)
+        if (!is_survivor(world, &world->processes[i]))
             continue;
-        is_open |= may_open(&process->candidate);
-        /* Where ids are fought over, one that has its own now may lose it to a twin that is dead by now. */
-        if (process->candidate.is_registered && process->is_eligible && !process->is_stop_asked &&
-            !(world->profile.faults & FAULT_BIT(FAULT_TWIN))) {
-            has_two = has_survivor;
-            has_survivor = true;
-        }
+        survivors++;
+        closed += !may_open(&world->processes[i].candidate);
     }
-    gap = is_open                                ? bounds.gap_outage_ms
-          : world->store.record.held || !has_two ? bounds.gap_loss_ms
-                                                 : bounds.gap_resign_ms;
-    if (!has_survivor)
+    /* One that has just resigned holds back; so it takes two of them to follow a release at once. */
+    gap = closed == 0                              ? bounds.gap_outage_ms
+          : world->store.record.held || closed < 2 ? bounds.gap_loss_ms
+                                                   : bounds.gap_resign_ms;
+    if (survivors == 0)
         gap += worst->start_jitter_max_ms + worst->observation_ms + worst->candidate_timeout_ms +
                worst->heartbeat_ms;
     /* A store's clock that was set back says for as much longer that the lease runs. */

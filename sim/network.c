@@ -85,6 +85,37 @@ static bool is_away(const struct world *world)
     return world->outage == OUTAGE_AWAY && world->now < world->outage_until;
 }
 
+/*
+ * The last renewal before a leader loses the store is where its deadline and
+ * the wait of the others are decided. Its answer comes late; the others have
+ * asked before it was sent, and see it as soon as it is there.
+ */
+static gavel_ns spring_ambush(struct world *world, const struct message *message)
+{
+    struct process *process = &world->processes[message->slot];
+    gavel_ns timeout = ns_from_ms(settings_of(world, message->slot)->call_timeout_ms);
+    gavel_ns late = world_between(world, STREAM_NETWORK, timeout / 2, timeout - timeout / 16);
+
+    if (world->ambushed != process || message->request.op != STORE_RENEW || message->reply.status != GAVEL_OK)
+        return 0;
+    world->ambushed = NULL;
+    process->is_cut_one_way = false;
+    process->cut_from = world->now + late + calm_delay(world, message->slot);
+    process->cut_until = process->cut_from + 2 * ns_from_ms(settings_of(world, message->slot)->lease_ms);
+    TRACE(world, process, "gets a late answer to its last renewal, and then loses the store");
+    return late;
+}
+
+/* Those who look while somebody is being ambushed. */
+static gavel_ns delay_of_onlookers(struct world *world, const struct message *message)
+{
+    gavel_ns timeout = ns_from_ms(settings_of(world, message->slot)->call_timeout_ms);
+    gavel_ns late = world_between(world, STREAM_NETWORK, timeout / 2, timeout - timeout / 16);
+    bool looks_on = world->ambushed && world->ambushed->slot != message->slot && !world->is_quiet;
+
+    return looks_on && message->request.op == STORE_READ ? late : 0;
+}
+
 /* An answer on its way back, or nothing. */
 static void send_reply(struct world *world, struct message *message)
 {
@@ -92,11 +123,14 @@ static void send_reply(struct world *world, struct message *message)
     bool is_lost = world_fault(world, STREAM_NETWORK, FAULT_LOSS, world->profile.loss_per_mille);
     bool is_mute = world->outage == OUTAGE_MUTE && world->now < world->outage_until;
     gavel_ns delay = draw_delay(world, message->slot);
+    gavel_ns ambush = spring_ambush(world, message);
     gavel_ns timeout = ns_from_ms(settings_of(world, message->slot)->call_timeout_ms);
 
-    if (process_fades(process, world->now))
+    if (ambush > 0)
+        delay = ambush;
+    else if (process_fades(process, world->now))
         delay += world_between(world, STREAM_NETWORK, timeout / 2, timeout);
-    if (is_lost || is_mute || process_is_cut(process, world->now)) {
+    if (ambush == 0 && (is_lost || is_mute || process_is_cut(process, world->now))) {
         if (message->request.op != STORE_READ)
             TRACE(world, process, "the answer to %s is lost", store_op_name(message->request.op));
         network_free(world, message);
@@ -127,10 +161,9 @@ static void fail_at_once(struct world *world, struct message *message, enum gave
 
 static void travel(struct world *world, struct message *message)
 {
-    struct event *event =
-        world_push(world, world->now + draw_delay(world, message->slot), EVENT_APPLY, message->slot);
+    gavel_ns delay = draw_delay(world, message->slot) + delay_of_onlookers(world, message);
 
-    event->message = message;
+    world_push(world, world->now + delay, EVENT_APPLY, message->slot)->message = message;
 }
 
 /* The request leaves the process, unless its time is over: then nobody would begin it. */
@@ -275,4 +308,5 @@ void network_settle(struct world *world)
     for (unsigned i = 0; i < world->profile.slots; i++)
         world->processes[i].cut_until = 0;
     world->outage = OUTAGE_NONE;
+    world->ambushed = NULL;
 }

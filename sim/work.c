@@ -69,7 +69,8 @@ void work_stop(struct world *world, struct process *process, enum gavel_reason r
 {
     gavel_ns grace = ns_from_ms(process->candidate.settings.stop_grace_ms);
     bool overruns = world_fault(world, STREAM_WORK, FAULT_OVERRUN, 500);
-    gavel_ns took = world_between(world, STREAM_WORK, 0, grace / 2);
+    gavel_ns took =
+        world_between(world, STREAM_WORK, 0, world->profile.mood == MOOD_CALM ? grace / 2 : grace);
     gavel_ns longer = world_between(world, STREAM_WORK, 0, 3 * grace + NS_PER_S);
 
     TRACE(world, process, "must stop its work: %s", gavel_reason_name(reason));

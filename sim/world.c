@@ -130,6 +130,7 @@ static void empty(struct world *world)
     world->now = 0;
     world->outage = OUTAGE_NONE;
     world->outage_until = 0;
+    world->ambushed = NULL;
     memset(&world->resource, 0, sizeof world->resource);
     memset(&world->referee, 0, sizeof world->referee);
     world->is_quiet = false;
