@@ -80,6 +80,9 @@ static gavel_ns draw_delay(struct world *world, unsigned slot)
     return delay;
 }
 
+/* What becomes of reads, heartbeats and listings would drown the story. */
+static bool is_told(enum store_op op) { return op != STORE_READ && op < STORE_HEARTBEAT; }
+
 static bool is_away(const struct world *world)
 {
     return world->outage == OUTAGE_AWAY && world->now < world->outage_until;
@@ -131,7 +134,7 @@ static void send_reply(struct world *world, struct message *message)
     else if (process_fades(process, world->now))
         delay += world_between(world, STREAM_NETWORK, timeout / 2, timeout);
     if (ambush == 0 && (is_lost || is_mute || process_is_cut(process, world->now))) {
-        if (message->request.op != STORE_READ)
+        if (is_told(message->request.op))
             TRACE(world, process, "the answer to %s is lost", store_op_name(message->request.op));
         network_free(world, message);
         return;
@@ -154,8 +157,9 @@ static void fail_at_once(struct world *world, struct message *message, enum gave
 {
     memset(&message->reply, 0, sizeof message->reply);
     message->reply.status = status;
-    TRACE(world, &world->processes[message->slot], "%s fails: %s", store_op_name(message->request.op),
-          gavel_status_name(status));
+    if (is_told(message->request.op))
+        TRACE_DETAIL(world, &world->processes[message->slot], "%s fails: %s",
+                     store_op_name(message->request.op), gavel_status_name(status));
     send_reply(world, message);
 }
 
@@ -189,7 +193,7 @@ static void send(struct world *world, struct message *message)
         travel(world, copy);
     }
     if (is_lost || is_away(world) || (process_is_cut(process, world->now) && !process->is_cut_one_way)) {
-        if (message->request.op != STORE_READ)
+        if (is_told(message->request.op))
             TRACE(world, process, "the %s is lost on its way", store_op_name(message->request.op));
         network_free(world, message);
         return;

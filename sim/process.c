@@ -161,15 +161,6 @@ static void watch(struct world *world, struct process *process, const struct can
         tell_death(world, process);
 }
 
-static void trace_event(struct world *world, struct process *process, const struct gavel_event *event)
-{
-    if (event->kind == GAVEL_EVENT_HEARTBEAT || event->kind == GAVEL_EVENT_ELECTION_CHECK)
-        return;
-    TRACE(world, process, "%s: epoch %llu, leader \"%s\", previous \"%s\", %s%s",
-          gavel_event_name(event->kind), (unsigned long long)event->epoch, event->leader, event->previous,
-          gavel_reason_name(event->reason), event->status ? gavel_status_name(event->status) : "");
-}
-
 static void carry_out(struct world *world, struct process *process, const struct candidate_action *action)
 {
     switch (action->kind) {
@@ -292,6 +283,12 @@ void process_resume(struct world *world, struct process *process)
         process_die(world, process, "is aborted by its watchdog: it was frozen past its deadline");
 }
 
+/* Reads, heartbeats and listings are many, and few stories turn on them. */
+static bool is_about_mandate(enum store_op op)
+{
+    return op == STORE_CLAIM || op == STORE_RENEW || op == STORE_RELEASE;
+}
+
 /* Events for the event loop of a process, which may be late. */
 static void take_in_loop(struct world *world, struct process *process, const struct event *event)
 {
@@ -309,7 +306,7 @@ static void take_in_loop(struct world *world, struct process *process, const str
         input.kind = CANDIDATE_REPLY;
         input.reply.call = event->message->call;
         input.reply.reply = &event->message->reply;
-        if (event->message->reply.status != GAVEL_OK)
+        if (event->message->reply.status != GAVEL_OK && is_about_mandate(event->message->request.op))
             TRACE(world, process, "is told %s to its %s", gavel_status_name(event->message->reply.status),
                   store_op_name(event->message->request.op));
         process_step(world, process, &input);

@@ -40,4 +40,16 @@ void trace_print(const struct trace *trace, FILE *stream);
             trace_line((world), (process), __VA_ARGS__);                                                     \
     } while (0)
 
+/* What only a whole story tells, not the short one of a failure. */
+#define TRACE_DETAIL(world, process, ...)                                                                    \
+    do {                                                                                                     \
+        if ((world)->trace && (world)->trace->stream)                                                        \
+            trace_line((world), (process), __VA_ARGS__);                                                     \
+    } while (0)
+
+struct gavel_event;
+
+/* What a candidate tells its subscribers. */
+void trace_event(struct world *world, const struct process *process, const struct gavel_event *event);
+
 #endif
