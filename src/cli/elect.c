@@ -201,11 +201,17 @@ static int conclude(const struct elect *elect, int signal_number)
     return CLI_EXIT_OK;
 }
 
+/* Without an election there is nothing to keep, so that it works where there is no store yet. */
+static const char *store_of(const struct config *config)
+{
+    return config->enabled ? config->store : "memory:single-instance";
+}
+
 static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd)
 {
     const struct cli *cli = elect->cli;
     const struct gavel_options options = {
-        .store = cli->config.store, .threaded = true, .doorbell = cli->config.doorbell};
+        .store = store_of(&cli->config), .threaded = true, .doorbell = cli->config.doorbell};
     struct gavel_error error = {0};
     struct gavel *gavel = NULL;
     int signal_number;
@@ -217,7 +223,7 @@ static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd
         return cli_fail(cli, error.status, "%s", error.message);
     }
     log_line(&cli->log, clock_wall_ms(), LOG_INFO, "takes part", LOG_STR("group", cli->config.group),
-             LOG_STR("store", cli->config.store), LOG_STR("preset", cli->config.preset), LOG_END);
+             LOG_STR("store", store_of(&cli->config)), LOG_STR("preset", cli->config.preset), LOG_END);
     signal_number = serve(elect, signal_fd);
     let_signals_through(signals);
     line_queue_close(&elect->queue);

@@ -82,10 +82,13 @@ static int watch(const struct cli *cli, const struct onlooker *onlooker, gavel_n
         } else {
             was_failing = false;
             if (!before || differs(before, now_seat)) {
+                int code;
+
                 print_change(cli, before, now_seat);
                 printed++;
-                if (cli_finish(cli, CLI_EXIT_OK) || (count && printed >= count))
-                    return cli_finish(cli, CLI_EXIT_OK);
+                code = cli_finish(cli, CLI_EXIT_OK);
+                if (code || (count && printed >= count))
+                    return code;
             }
         }
         now = clock_now();

@@ -176,6 +176,7 @@ test_store_that_is_locked_by_others_for_long() {
     run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
     await said a lost_leadership '"reason":"lapsed"'
     kill -KILL "${pid_of[lock]}"
+    ended lock 137
     await_twice() { (($(grep -cF '"event":"became_leader"' "$folder/a.out") >= 2)); }
     await await_twice
     local epochs

@@ -27,15 +27,14 @@ fail() {
 # Ends what this test started, by process id, and shows what it said if the test failed.
 clean_up() {
     local code=$? name
-    { # without the shell's notices of who was killed
-        for name in "${!pid_of[@]}"; do
-            kill -KILL "${pid_of[$name]}" || true
-            wait "${pid_of[$name]}" || true
-        done
-    } 2>/dev/null
+    exec 3>&2 2>/dev/null # the shell's notices of who was killed
+    for name in "${!pid_of[@]}"; do
+        kill -KILL "${pid_of[$name]}" || true
+        wait "${pid_of[$name]}" || true
+    done
     if ((code)); then
         for name in "$folder"/*.err; do
-            [[ -s $name ]] && sed "s|^|# ${name##*/}: |" "$name" >&2
+            if [[ -s $name ]]; then sed "s|^|# ${name##*/}: |" "$name" >&3; fi
         done
     fi
     rm -rf "$folder"
@@ -58,11 +57,14 @@ run_as() {
     pid_of[$name]=$!
 }
 
-# elect NAME [OPTION…]: a candidate of that id.
+# elect NAME [OPTION…]: a candidate of that id. Its times are longer than the
+# defaults, so that a machine that is busy with other tests does not cost it
+# its lease.
 elect() {
     local name=$1
     shift
-    run_as "$name" "$GAVEL" elect --store "$store" --id "$name" "$@"
+    run_as "$name" "$GAVEL" elect --store "$store" --id "$name" --lease 5s --call-timeout 2s \
+        --candidate-timeout 8s "$@"
 }
 
 # said NAME EVENT [TEXT]: whether it has printed such an event, with that text in its line.

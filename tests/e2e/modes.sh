@@ -22,6 +22,14 @@ test_single_instance_leads_at_once_whoever_else_does() {
     done
 }
 
+test_single_instance_needs_no_store() {
+    run_as a "$GAVEL" elect --store /nonexistent/folder/gavel.db --no-election
+    await said a became_leader
+    elect b --no-election
+    await said b became_leader
+    [[ ! -e $store ]] || fail "a store was made that nobody needs"
+}
+
 test_election_can_be_switched_on_over_the_file() {
     printf 'enabled: false\n' >"$folder/gavel.yaml"
     elect a --config "$folder/gavel.yaml" --election

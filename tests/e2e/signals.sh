@@ -63,6 +63,7 @@ test_sigterm_while_claiming() {
     ! said b became_leader || fail "b claimed without the lock"
     kill -TERM "${pid_of[b]}"
     kill -KILL "${pid_of[lock]}"
+    ended lock 137
     ended b 0
     nobody_leads || fail "the mandate was not released"
     has_not "$("$GAVEL" candidates --store "$store")" "b "
@@ -135,6 +136,8 @@ test_second_signal_ends_at_once() {
     await grep -qE 'SigBlk:\s*0000000000000000' "/proc/${pid_of[a]}/status"
     kill -TERM "${pid_of[a]}"
     ended a 143
+    kill -KILL "${pid_of[lock]}"
+    ended lock 137
 }
 
 test_reader_that_goes_away_makes_it_leave() {
