@@ -10,7 +10,8 @@ shift
 
 has_planted()
 {
-    nm "$1" 2>/dev/null | grep -q 'planted_bug'
+    # Not grep -q: it would end before nm does, which then fails.
+    nm "$1" 2>/dev/null | grep 'planted_bug' >/dev/null
 }
 
 if ! has_planted "$sim"; then
