@@ -200,11 +200,11 @@ struct gavel_settings patient_settings(void)
     struct gavel_settings settings;
 
     assert_int_equal(gavel_settings_preset("local", &settings), GAVEL_OK);
-    settings.heartbeat_ms = 20000;
+    settings.heartbeat_ms = 300000;
     settings.heartbeat_jitter_ms = 0;
-    settings.election_interval_ms = 20000;
-    settings.candidate_timeout_ms = 60000;
-    settings.lease_ms = 60000;
+    settings.election_interval_ms = 300000;
+    settings.candidate_timeout_ms = 3600000;
+    settings.lease_ms = 1200000;
     settings.call_timeout_ms = 5000;
     return settings;
 }

@@ -67,7 +67,8 @@ bool comes_true(bool (*is_true)(void *argument), void *argument, gavel_ms limit_
 /* The preset `local` with shorter times, for tests that must wait for a lease to run out. */
 struct gavel_settings quick_settings(void);
 
-/* The preset `local` with a lease so long that only something else can explain a quick take-over. */
+/* The preset `local` with minutes between two looks: only a doorbell or a pidfd can explain what happens
+ * sooner. */
 struct gavel_settings patient_settings(void);
 
 /* Opens or fails the test. */

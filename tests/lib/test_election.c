@@ -79,7 +79,7 @@ static void test_of_two_handles_exactly_one_leads(void **state)
 static void test_resignation_is_heard_by_doorbell_not_by_polling(void **state)
 {
     const struct scene *scene = *state;
-    struct gavel_settings patient = patient_settings(); /* the next look would be 20 s away */
+    struct gavel_settings patient = patient_settings();
     struct gavel *gavels[2] = {open_gavel(scene->url), open_gavel(scene->url)};
     struct gavel_candidate *first, *second;
     struct witness witnesses[2];

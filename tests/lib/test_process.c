@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Far above the milliseconds it takes, far below the 20 s between two looks and the 60 s of the lease. */
+/* Far above the milliseconds it takes, far below the minutes between two looks of the patient settings. */
 #define PROMPT_MS 8000
 
 struct stage {

@@ -119,6 +119,54 @@ static void test_overrun_is_reported_if_so_chosen(void **state)
     witness_done(&witness);
 }
 
+/* A callback that holds the loop up until its mandate is over, and what it saw. */
+struct hanging {
+    bool was_leader;
+    bool is_over; /* gavel_is_leader() turned false, though nothing but this callback could run */
+    bool is_told; /* and the other answers agree */
+};
+
+static void hang_until_over(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    struct hanging *hanging = user;
+    int64_t until = gavel_now_ns() + LIMIT_MS * INT64_C(1000000);
+
+    (void)epoch;
+    if (hanging->was_leader)
+        return; /* once is enough */
+    hanging->was_leader = gavel_is_leader(candidate);
+    while (gavel_is_leader(candidate) && gavel_now_ns() < until)
+        continue;
+    hanging->is_over = !gavel_is_leader(candidate);
+    hanging->is_told = gavel_epoch(candidate) == 0 && gavel_answer(candidate, NULL) == GAVEL_NOT_LEADER;
+}
+
+static void test_mandate_ends_by_itself_while_the_loop_hangs(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:hanging");
+    struct gavel_settings settings = quick_settings();
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct hanging hanging = {0};
+    struct gavel_subscriber subscriber = {.on_elected = hang_until_over, .user = &hanging};
+    struct gavel_candidate *candidate;
+    struct witness witness;
+
+    (void)state;
+    witness_init(&witness);
+    options.settings = &settings;
+    options.overrun = GAVEL_OVERRUN_REPORT;
+    options.subscriber = subscriber;
+    assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
+    subscriber = witness_subscriber(&witness);
+    assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
+    assert_true(witness_sees(&witness, &witness.demoted, 1, 2 * LIMIT_MS));
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_true(hanging.was_leader);
+    assert_true(hanging.is_over);
+    assert_true(hanging.is_told);
+    witness_done(&witness);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +175,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_close_is_bounded_while_the_store_is_away, scene_setup,
                                         scene_teardown),
         cmocka_unit_test_setup_teardown(test_overrun_is_reported_if_so_chosen, scene_setup, scene_teardown),
+        cmocka_unit_test(test_mandate_ends_by_itself_while_the_loop_hangs),
     };
 
     return cmocka_run_group_tests_name("lib trouble", tests, NULL, NULL);
