@@ -80,6 +80,9 @@ static bool is_stable(const struct world *world)
 
     if (!rates_keep_the_bound(world))
         return false;
+    if (world->store.record.wish_epoch != 0 && world->store.record.wish_epoch == world->store.record.epoch)
+        return false; /* somebody has asked for another leader, and the minimum mandate may still have to pass
+                       */
     return (world->profile.faults & ~harmless) == 0 || world->referee.stable_from > 0;
 }
 
@@ -253,8 +256,7 @@ void referee_probe(struct world *world)
             referee->steady_work = leader->work_number;
             referee->steady_from = world->now;
         }
-        if (world->now - referee->steady_from > ns_from_ms(world->profile.worst.lease_ms) &&
-            !(world->profile.faults & FAULT_BIT(FAULT_COMMAND)))
+        if (world->now - referee->steady_from > ns_from_ms(world->profile.worst.lease_ms))
             referee->stable_from = world->now;
     } else if (world->now - referee->leader_seen_at > referee->gap_allowed) {
         violate(world, INVARIANT_L1, "no leader for %.3f s although nothing is wrong; %.3f s are allowed",
