@@ -289,8 +289,9 @@ static int read_data_version(struct sqlite_store *sqlite, int64_t *ret_number)
 
 /*
  * Another process's commit cannot wake us, so look every few milliseconds; as
- * long as nobody has committed anything that costs microseconds. An error is
- * left for the next call to report.
+ * long as nobody has committed anything that costs microseconds. While there
+ * is an error nothing is known to differ, and whoever retries does so after
+ * the wait, not in a tight loop.
  */
 static void sqlite_wait(struct store *store, const char *group, uint64_t version, gavel_ns until)
 {
@@ -305,7 +306,7 @@ static void sqlite_wait(struct store *store, const char *group, uint64_t version
         int64_t number = last;
         uint64_t seen = version;
 
-        if (!read_data_version(sqlite, &number) && number != last &&
+        if (sqlite_files_are_ours(sqlite) && !read_data_version(sqlite, &number) && number != last &&
             !sqlite_read_version(sqlite, group, &seen)) {
             if (seen != version)
                 return;

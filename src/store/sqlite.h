@@ -119,7 +119,7 @@ GAVEL_CHECKED int sqlite_run_mandate(struct sqlite_store *sqlite, const struct s
 GAVEL_CHECKED int sqlite_run_registry(struct sqlite_store *sqlite, const struct store_request *request,
                                       struct store_reply *reply);
 
-/* The version of a group's record, 0 if there is none. */
+/* The version of a group's record, 0 if there is none; untouched if it cannot be read. */
 GAVEL_CHECKED int sqlite_read_version(struct sqlite_store *sqlite, const char *group, uint64_t *ret_version);
 
 /* Drops from a listing who is proven dead. Looks at /proc, so it is done after the transaction. */

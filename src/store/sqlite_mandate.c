@@ -269,7 +269,7 @@ int sqlite_read_version(struct sqlite_store *sqlite, const char *group, uint64_t
     enum row_kind kind;
     int code = load(sqlite, group, &row, &kind);
 
-    if (!code)
-        *ret_version = kind == ROW_GOOD ? row.record.version : 0;
+    if (!code && (kind == ROW_GOOD || kind == ROW_NONE))
+        *ret_version = row.record.version; /* load() zeroes what it does not find */
     return code;
 }

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -167,6 +168,7 @@ static pid_t register_and_die(const char *url, const char *id)
         struct store_reply reply;
         struct store_request beat = ask_heartbeat("g", id, 77, 5);
 
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* end with the test, also with one that fails */
         if (store_open(url, &store, NULL) || store_call(store, &beat, &reply) || write(ready[1], "y", 1) != 1)
             _exit(1);
         for (;;)

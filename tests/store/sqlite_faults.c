@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -81,6 +82,24 @@ static void test_a_deleted_file_ends_all_answers(void **state)
     (void)expect(new, ask_renew("g", "two", 2, 1), GAVEL_OK);
     store_close(new);
     store_close(old);
+}
+
+static void test_waiting_on_a_store_in_trouble_takes_its_time(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store = open_store(s->file);
+    gavel_ns began;
+
+    (void)expect(store, ask_claim("new", "one", 1, 0), GAVEL_OK);
+    scratch_sql(s->file, "UPDATE groups SET format = 2");
+    began = clock_now();
+    store_wait(store, "new", UINT64_MAX, began + 20 * NS_PER_MS);
+    assert_true(clock_now() - began >= 20 * NS_PER_MS);
+    assert_int_equal(unlink(s->file), 0);
+    began = clock_now();
+    store_wait(store, "other", UINT64_MAX, began + 20 * NS_PER_MS);
+    assert_true(clock_now() - began >= 20 * NS_PER_MS);
+    store_close(store);
 }
 
 static void test_a_file_that_is_put_back_is_good_again(void **state)
@@ -279,6 +298,7 @@ static void write_for_ever(const char *file, _Atomic uint64_t *epoch)
     struct store *store = open_store(file);
     uint64_t n = (uint64_t)getpid() << 32;
 
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* end with the test, also with one that fails */
     for (;;) {
         struct store_request requests[] = {ask_read("g"), ask_heartbeat("g", "writer", n, 1)};
         struct store_request claim;
@@ -440,6 +460,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_claim_is_on_the_disk_before_it_is_answered),
         TEST(test_a_deleted_file_ends_all_answers),
+        TEST(test_waiting_on_a_store_in_trouble_takes_its_time),
         TEST(test_a_file_that_is_put_back_is_good_again),
         TEST(test_a_deleted_log_ends_all_answers),
         TEST(test_a_full_store_says_so_and_loses_nothing),

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -36,6 +37,9 @@ static struct process_id self(void)
     return id;
 }
 
+/* In a child: to end with the test, also with one that fails. */
+static void die_with_parent(void) { (void)prctl(PR_SET_PDEATHSIG, SIGKILL); }
+
 static struct child start_child(void)
 {
     struct child child;
@@ -47,6 +51,7 @@ static struct child start_child(void)
     if (child.pid == 0) {
         struct process_id id;
 
+        die_with_parent();
         if (process_self(&id) || write(told[1], &id, sizeof id) != sizeof id)
             _exit(1);
         for (;;)
@@ -195,6 +200,7 @@ static void test_a_process_whose_first_thread_ended_is_alive(void **state)
     child.pid = fork();
     assert_true(child.pid >= 0);
     if (child.pid == 0) {
+        die_with_parent();
         if (process_self(&child.id) || write(told[1], &child.id, sizeof child.id) != sizeof child.id)
             _exit(1);
         run_without_first_thread(told[1]);
