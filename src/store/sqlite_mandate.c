@@ -88,7 +88,7 @@ static int load(struct sqlite_store *sqlite, const char *group, struct mandate_r
     code = sqlite3_step(s);
     if (code == SQLITE_ROW)
         *ret_kind = parse_row(s, ret_row);
-    else if (code == SQLITE_DONE)
+    else
         memset(ret_row, 0, sizeof *ret_row);
     (void)sqlite3_reset(s); /* repeats the code of the step */
     return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;
@@ -270,6 +270,6 @@ int sqlite_read_version(struct sqlite_store *sqlite, const char *group, uint64_t
     int code = load(sqlite, group, &row, &kind);
 
     if (!code && (kind == ROW_GOOD || kind == ROW_NONE))
-        *ret_version = row.record.version; /* load() zeroes what it does not find */
+        *ret_version = row.record.version; /* zero if it was not found */
     return code;
 }
