@@ -25,14 +25,14 @@ static gavel_ns term_ends_at(const struct candidate *c)
     return c->settings.max_mandate_ms > 0 ? c->mandate_at + ns_from_ms(c->settings.max_mandate_ms) : NEVER;
 }
 
-/* Early enough for a try, its time-out and another try. */
-static bool is_new_epoch_due(const struct candidate *c)
+/* When to claim the new epoch: early enough for a try, its time-out and another try. */
+static gavel_ns new_epoch_due_at(const struct candidate *c)
 {
     gavel_ns max = ns_from_ms(c->settings.max_mandate_ms);
     gavel_ns lead = ns_min(max / 2, ns_from_ms(2 * c->settings.call_timeout_ms + c->settings.stop_grace_ms +
                                                c->settings.heartbeat_ms + c->settings.heartbeat_jitter_ms));
 
-    return max > 0 && c->now >= c->mandate_at + max - lead;
+    return max > 0 ? c->mandate_at + max - lead : NEVER;
 }
 
 static void extend(struct candidate *c, gavel_ns sent_at)
@@ -45,6 +45,8 @@ static void extend(struct candidate *c, gavel_ns sent_at)
     c->is_renewal_failing = false;
     /* A doorbell may have asked for a look while the call was under way. */
     c->look_at = ns_min(c->look_at, sent_at + jittered(c, c->settings.heartbeat_ms));
+    if (!c->is_claim_open) /* the heartbeat after that may be too late for the new epoch */
+        c->look_at = ns_min(c->look_at, new_epoch_due_at(c));
 }
 
 static void publish(struct candidate *c)
@@ -120,7 +122,7 @@ struct store_request lead_request(const struct candidate *c, enum store_op op)
 void lead_renew(struct candidate *c)
 {
     /* Also while preparing: that may take most of a short mandate. */
-    bool is_reclaim = is_new_epoch_due(c) && !c->is_claim_open && c->version != 0;
+    bool is_reclaim = c->now >= new_epoch_due_at(c) && !c->is_claim_open && c->version != 0;
     struct store_request request = lead_request(c, is_reclaim ? STORE_CLAIM : STORE_RENEW);
 
     if (!call_send(c, SLOT_MANDATE, &request, true, &c->look_at))
