@@ -155,8 +155,19 @@ void referee_wrote(struct world *world, const struct process *process, uint32_t 
     referee->highest_incarnation = incarnation;
 }
 
+static bool has_twin(const struct world *world, const struct process *process)
+{
+    for (unsigned i = world->profile.candidates; i < world->profile.slots; i++)
+        if (strcmp(world->processes[i].id, process->id) == 0)
+            return true;
+    return false;
+}
+
 void referee_demoted(struct world *world, const struct process *process, const char *why)
 {
+    /* Who hears late of a twin that lived when faults were on is right to leave all the same. */
+    if (process->candidate.stop_status == GAVEL_ERR_ID_IN_USE && has_twin(world, process))
+        return;
     if (is_stable(world) && !may_be_preempted(world, process->slot))
         violate(world, INVARIANT_L2, "%s stops although nothing is wrong: %s", process->label, why);
 }
@@ -190,13 +201,8 @@ static bool may_open(const struct candidate *candidate)
 /* Alive, in the list, and allowed to lead; and no twin, dead by now, may have taken its id. */
 static bool is_survivor(const struct world *world, const struct process *process)
 {
-    if (!process->is_alive || !process->candidate.is_registered || !process->is_eligible ||
-        process->is_stop_asked)
-        return false;
-    for (unsigned i = world->profile.candidates; i < world->profile.slots; i++)
-        if (strcmp(world->processes[i].id, process->id) == 0)
-            return false;
-    return true;
+    return process->is_alive && process->candidate.is_registered && process->is_eligible &&
+           !process->is_stop_asked && !has_twin(world, process);
 }
 
 /* How long the quiet phase may go without a leader, in real time. */
