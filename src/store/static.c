@@ -17,6 +17,7 @@
  * candidate raises it (static:web-2?epoch=4), and resources that fence by
  * epoch then refuse the former leader.
  */
+#include "base/assert.h"
 #include "base/error.h"
 #include "os/clock.h"
 #include "os/process.h"
@@ -40,6 +41,8 @@ struct static_store {
     struct shelf shelf;
     char leader[NAME_MAX_BYTES + 1];
     uint64_t epoch;
+    const struct store_request *batch; /* being run; NULL otherwise */
+    size_t batch_count;
 };
 
 static enum gavel_status parse_epoch(const char *text, uint64_t *ret_epoch, struct gavel_error *error)
@@ -98,15 +101,37 @@ static void static_close(struct store *store)
     free(fixed);
 }
 
+/*
+ * Whether the assigned candidate is here: it has registered, or does so in
+ * the batch that is being run. A candidate's first read may stand just before
+ * its first heartbeat, and must not tell it of a leader elsewhere.
+ */
+static bool leader_is_here(const struct static_store *fixed, const struct shelf_group *group,
+                           const char *name)
+{
+    ASSERT(name != NULL);
+    if (group && shelf_find_registration(group, fixed->leader))
+        return true;
+    for (size_t i = 0; i < fixed->batch_count; i++) {
+        const struct store_request *request = &fixed->batch[i];
+
+        if (request->op == STORE_HEARTBEAT && request->group && strcmp(request->group, name) == 0 &&
+            strncmp(request->registration.id, fixed->leader, sizeof request->registration.id) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* What there is to see of a group, see the table above. */
-static void view(const struct static_store *fixed, const struct shelf_group *group,
+static void view(const struct static_store *fixed, const struct shelf_group *group, const char *name,
                  struct mandate_row *ret_row)
 {
-    if (group && (group->mandate.record.held || shelf_find_registration(group, fixed->leader))) {
-        *ret_row = group->mandate;
+    memset(ret_row, 0, sizeof *ret_row);
+    if ((group && group->mandate.record.held) || leader_is_here(fixed, group, name)) {
+        if (group)
+            *ret_row = group->mandate;
         return;
     }
-    memset(ret_row, 0, sizeof *ret_row);
     ret_row->is_found = true;
     ret_row->record.held = true;
     ret_row->record.epoch = fixed->epoch;
@@ -147,18 +172,18 @@ static enum gavel_status claim(const struct static_store *fixed, const struct ma
 static void run_mandate(struct static_store *fixed, const struct store_request *request,
                         struct rules_now *now, struct store_reply *reply)
 {
-    struct shelf_group *group = shelf_find(&fixed->shelf, request->group);
+    bool is_claim = request->op == STORE_CLAIM;
+    struct shelf_group *group =
+        is_claim ? shelf_get(&fixed->shelf, request->group) : shelf_find(&fixed->shelf, request->group);
     struct mandate_row seen;
     enum gavel_status status = GAVEL_OK;
 
-    if (!group && request->op == STORE_CLAIM)
-        group = shelf_get(&fixed->shelf, request->group);
-    if (!group && request->op == STORE_CLAIM) {
+    if (is_claim && !group) {
         reply_fail(reply, GAVEL_ERR_NO_MEMORY, "out of memory while writing a record");
         return;
     }
-    view(fixed, group, &seen);
-    if (request->op == STORE_CLAIM) {
+    view(fixed, group, request->group, &seen);
+    if (is_claim) {
         status = claim(fixed, &seen, &group->mandate, request, now);
     } else if (request->op == STORE_ASK) {
         reply_fail(reply, GAVEL_ERR_STORE_UNSUPPORTED,
@@ -168,7 +193,7 @@ static void run_mandate(struct static_store *fixed, const struct store_request *
     } else if (request->op != STORE_READ) {
         status = group ? rules_apply(&group->mandate, request, now) : GAVEL_ERR_NOT_HOLDER;
     }
-    view(fixed, group, &seen);
+    view(fixed, group, request->group, &seen);
     answer(&seen, request, now, status, reply);
 }
 
@@ -200,7 +225,7 @@ static void list_groups(const struct static_store *fixed, struct rules_now *now,
         struct mandate_row seen;
         struct group_row *row;
 
-        view(fixed, fixed->shelf.groups[i], &seen);
+        view(fixed, fixed->shelf.groups[i], fixed->shelf.groups[i]->name, &seen);
         if (!seen.is_found)
             continue;
         row = reply_add_group(reply);
@@ -219,6 +244,8 @@ static void static_run(struct store *store, const struct store_request *requests
     static const struct process_id nobody; /* nothing outlives the process, so boots never matter */
     struct static_store *fixed = (struct static_store *)store;
 
+    fixed->batch = requests;
+    fixed->batch_count = count;
     for (size_t i = 0; i < count; i++) {
         struct rules_now now = {.now = clock_now(), .wall_ms = clock_wall_ms(), .self = &nobody};
 
@@ -242,6 +269,8 @@ static void static_run(struct store *store, const struct store_request *requests
             break;
         }
     }
+    fixed->batch = NULL;
+    fixed->batch_count = 0;
 }
 
 const struct store_driver store_static = {

@@ -67,6 +67,21 @@ static void test_the_assigned_candidate_finds_a_vacant_seat_and_leads(void **sta
     store_close(store);
 }
 
+static void test_the_first_read_of_the_assigned_candidate_shows_no_other_leader(void **state)
+{
+    struct store *store = open_store("static:web-1");
+    struct store_request requests[] = {ask_read("g"), ask_read("other"), ask_heartbeat("g", "web-1", 1, 1)};
+    struct store_reply replies[3];
+
+    (void)state;
+    store_run(store, requests, replies, 3);
+    assert_int_equal(replies[0].status, GAVEL_OK);
+    assert_false(replies[0].record.held); /* it registers in the same batch */
+    assert_true(replies[1].record.held);  /* but in that group only */
+    assert_int_equal(replies[2].status, GAVEL_OK);
+    store_close(store);
+}
+
 static void test_an_assignment_does_not_expire(void **state)
 {
     struct store *store = open_store("static:web-1");
@@ -154,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_others_see_the_assigned_leader_and_nothing_to_claim),
         cmocka_unit_test(test_the_assigned_candidate_finds_a_vacant_seat_and_leads),
+        cmocka_unit_test(test_the_first_read_of_the_assigned_candidate_shows_no_other_leader),
         cmocka_unit_test(test_an_assignment_does_not_expire),
         cmocka_unit_test(test_the_seat_is_free_again_for_the_next_instance_of_the_leader),
         cmocka_unit_test(test_a_url_that_assigns_nobody_is_refused),
