@@ -205,6 +205,21 @@ static bool is_survivor(const struct world *world, const struct process *process
            !process->is_stop_asked && !has_twin(world, process);
 }
 
+/* Released, or held by a process whose death everybody can see. */
+static bool is_free_for_all(const struct world *world)
+{
+    const struct record *record = &world->store.record;
+
+    if (!record->held)
+        return true;
+    if (!world->profile.sees_processes || world->profile.hosts > 1)
+        return false;
+    for (unsigned i = 0; i < world->profile.slots; i++)
+        if (world->processes[i].is_alive && world->processes[i].pid == record->process.pid)
+            return false;
+    return true;
+}
+
 /* How long the quiet phase may go without a leader, in real time. */
 static gavel_ns gap_allowed(const struct world *world)
 {
@@ -222,9 +237,10 @@ static gavel_ns gap_allowed(const struct world *world)
         closed += !may_open(&world->processes[i].candidate);
     }
     /* One that has just resigned holds back; so it takes two of them to follow a release at once. */
-    gap = closed == 0                              ? bounds.gap_outage_ms
-          : world->store.record.held || closed < 2 ? bounds.gap_loss_ms
-                                                   : bounds.gap_resign_ms;
+    if (closed == 0)
+        gap = bounds.gap_outage_ms;
+    else
+        gap = is_free_for_all(world) && closed >= 2 ? bounds.gap_resign_ms : bounds.gap_loss_ms;
     if (survivors == 0)
         gap += worst->start_jitter_max_ms + worst->observation_ms + worst->candidate_timeout_ms +
                worst->heartbeat_ms;
