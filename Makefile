@@ -9,8 +9,6 @@ SEED    ?=
 PLANTED ?=
 ARGS    ?=
 
-export DESTDIR
-
 gavel := build/release/src/cli/gavel
 
 .PHONY: build help setup demo test lint sim bench install debug release clean
@@ -53,8 +51,9 @@ bench: ## measure on this machine, with plots in build/bench; ARGS='--only failo
 install: ## install to PREFIX=/usr/local, below DESTDIR= if given
 	@tools/setup build
 	@tools/build release
-	@meson configure build/release -Dprefix=$(PREFIX)
-	@meson install -C build/release
+	@meson configure build/release -Dprefix="$(PREFIX)"
+	@DESTDIR="$(abspath $(DESTDIR))" meson install -C build/release
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" -eq 0 ]; then ldconfig; fi # so that libgavel.so is found at once
 
 debug: ## build with the sanitizers (build/debug)
 	@tools/setup build test

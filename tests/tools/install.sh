@@ -58,7 +58,10 @@ if grep -rlaF "$root" "$prefix"; then fail "the files above name the folder they
 export PKG_CONFIG_PATH=$library/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/stage
 read -ra compile <<<"$(pkg-config --cflags gavel)"
 read -ra link <<<"$(pkg-config --libs gavel)"
-read -ra link_static <<<"$(pkg-config --static --libs gavel | sed 's/-lgavel\b//')"
+# libgavel.a with the shared libraries that it names as private. Not --static: that asks for what theirs need to be
+# static too, which Debian does not bring along.
+mapfile -t private < <(pkg-config --print-requires-private gavel)
+read -ra link_static <<<"$(pkg-config --libs "${private[@]}") $(sed -n 's/^Libs.private: //p' "$library/pkgconfig/gavel.pc")"
 export LD_LIBRARY_PATH=$library
 
 cc -Wall -Wextra -Wpedantic -Werror "$root/docs/examples/leader.c" "${compile[@]}" "${link[@]}" -o "$folder/shared"
