@@ -38,7 +38,7 @@ lint: ## clang-format, clang-tidy, cppcheck, shellcheck and tools/tidy
 	@tools/build release
 	@tools/lint
 
-sim: ## simulate: SEEDS=2000 of them, or SEED=42 with its story; PLANTED=name, ARGS=…
+sim: ## simulate SEEDS=2000, or one SEED=42 (ARGS=--trace tells its story); PLANTED=name switches a bug on
 	@tools/setup build
 	@tools/build release sim/gavel-sim
 	@build/release/sim/gavel-sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTED),--planted $(PLANTED)) $(ARGS)
