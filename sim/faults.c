@@ -77,7 +77,7 @@ static void stall_process(struct world *world)
     if (!process->is_alive)
         return;
     TRACE(world, process, "its event loop is late by %.3f s", (double)length / (double)NS_PER_S);
-    process->stalled_until = world->now + length;
+    process->stalled_until = ns_max(process->stalled_until, world->now + length);
 }
 
 static void crash_process(struct world *world)
