@@ -90,6 +90,11 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
                 "folder; name one with --store");
         config->store = config->default_store;
     }
+    if (config->store && !*config->store) {
+        cause = (struct gavel_error){GAVEL_ERR_INVALID,
+                                     "the store is empty; name one, such as /var/lib/gavel/gavel.db"};
+        return blame(values, setting_by_flag("store"), &cause, error);
+    }
     if (!config->preset) {
         capabilities = config->store ? store_capabilities_of(config->store) : NULL;
         config->preset = capabilities && capabilities->preset ? capabilities->preset : "local";

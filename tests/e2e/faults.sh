@@ -114,6 +114,9 @@ test_unknown_kind_of_store() {
         expect 4 "$GAVEL" elect --store "$url"
         expect 4 "$GAVEL" check --store "$url"
     done
+    expect 2 "$GAVEL" elect --store ''
+    expect 2 "$GAVEL" check --store ''
+    has "$errors" "--store"
     expect 2 "$GAVEL" elect --store sqlite:
     expect 2 "$GAVEL" elect --store static:
 }
