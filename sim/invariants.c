@@ -128,6 +128,7 @@ void referee_mandate(struct world *world, const struct process *process, uint64_
 {
     const struct grant *grant = grant_of(world, epoch);
 
+    world->referee.leader_seen_at = world->now; /* it may hand over again before the next probe */
     if (!grant)
         violate(world, INVARIANT_S1, "%s leads with epoch %llu, which was not granted", process->label,
                 (unsigned long long)epoch);
