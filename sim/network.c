@@ -163,9 +163,20 @@ static void fail_at_once(struct world *world, struct message *message, enum gave
     send_reply(world, message);
 }
 
+/* A mandate changes hands by few calls; a fault that met all calls alike would seldom meet these. */
+static gavel_ns delay_of_hand_overs(struct world *world, const struct message *message)
+{
+    gavel_ns timeout = ns_from_ms(settings_of(world, message->slot)->call_timeout_ms);
+    gavel_ns late = world_between(world, STREAM_NETWORK, timeout / 2, 4 * timeout);
+    bool is_late = world_fault(world, STREAM_NETWORK, FAULT_DELAY, 150);
+
+    return is_late && (message->request.op == STORE_CLAIM || message->request.op == STORE_RELEASE) ? late : 0;
+}
+
 static void travel(struct world *world, struct message *message)
 {
-    gavel_ns delay = draw_delay(world, message->slot) + delay_of_onlookers(world, message);
+    gavel_ns delay = draw_delay(world, message->slot) + delay_of_onlookers(world, message) +
+                     delay_of_hand_overs(world, message);
 
     world_push(world, world->now + delay, EVENT_APPLY, message->slot)->message = message;
 }

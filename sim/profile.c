@@ -100,6 +100,9 @@ static void draw_settings(struct prng *prng, struct gavel_settings *ret_settings
     } else if (prng_chance(prng, 500)) {
         ret_settings->breaker_reset_ms = prng_between(prng, 1000, 10000);
     }
+    if (prng_chance(prng, 300)) /* new epochs come often */
+        ret_settings->max_mandate_ms =
+            ret_settings->min_mandate_ms + prng_between(prng, 1, 4) * ret_settings->lease_ms;
     if (prng_chance(prng, 300)) /* the dead are listed for long */
         ret_settings->candidate_timeout_ms = prng_between(prng, 2, 8) * ret_settings->lease_ms;
     ret_settings->policy = (enum gavel_policy)prng_below(prng, 3);

@@ -29,7 +29,9 @@
     X(FLAPPING,                "flapping",                "a better candidate takes over without preemption") \
     X(BREAKER_STAYS_OPEN,      "breaker-stays-open",      "an open breaker never tries again")                \
     X(OWN_LEASE_LENGTH,        "own-lease-length",        "the standby waits its own lease, not the holder's") \
-    X(FENCE_ACCEPTS_OLD,       "fence-accepts-old",       "a resource takes writes of older epochs")
+    X(FENCE_ACCEPTS_OLD,       "fence-accepts-old",       "a resource takes writes of older epochs")            \
+    X(LATE_RELEASE,            "late-release",            "a release without an answer can end the next mandate") \
+    X(HANDOVER_TO_THE_DEAD,    "handover-to-the-dead",    "a better candidate gets the gavel even if it is silent")
 /* clang-format on */
 
 #define PLANTED_ENUM(name, text, what) PLANTED_BUG_##name,

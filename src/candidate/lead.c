@@ -238,7 +238,8 @@ void lead_consider_handover(struct candidate *c)
     if (!(c->settings.preempt || PLANTED(FLAPPING)) || !is_challengeable)
         return;
     /* A better one that has died stands in the list for a while: hand over only to one that beats. */
-    better = peers_better(&c->peers, c->settings.policy, c->id, c->priority, c->listed_at);
+    better = peers_better(&c->peers, c->settings.policy, c->id, c->priority,
+                          PLANTED(HANDOVER_TO_THE_DEAD) ? INT64_MIN : c->listed_at);
     if (better)
         stop_begin(c, GAVEL_REASON_HANDED_OVER, better->id);
     else if (peers_better(&c->peers, c->settings.policy, c->id, c->priority, INT64_MIN))

@@ -131,7 +131,9 @@ static bool counts(const struct peer *peer, const char *id)
 size_t peers_rank(const struct peers *peers, enum gavel_policy policy, const char *id, int32_t priority,
                   const char *first_choice, const char *excluded)
 {
-    size_t rank = 0;
+    /* One that we have not heard of may have joined since the last listing; one that is listed is judged
+     * below. */
+    size_t rank = first_choice[0] != '\0' && !find(peers, first_choice);
 
     if (strcmp(first_choice, id) == 0)
         return 0;

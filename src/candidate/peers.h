@@ -48,8 +48,8 @@ const struct peer *peers_find(const struct peers *peers, const char *id);
 
 /*
  * How many active eligible candidates the policy puts before this one.
- * `first_choice` goes before all others; `excluded` (the leader that has just
- * gone) does not count. Both may be "".
+ * `first_choice` goes before all others, also one that is not listed yet; `excluded` (the leader that has
+ * just gone) does not count. Both may be "".
  */
 size_t peers_rank(const struct peers *peers, enum gavel_policy policy, const char *id, int32_t priority,
                   const char *first_choice, const char *excluded);

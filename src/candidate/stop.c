@@ -99,6 +99,7 @@ void stop_release_done(struct candidate *c, enum gavel_status status)
      * release may still be under way, and with the old nonce it would end the
      * new mandate while its work runs.
      */
-    c->is_claim_open = false;
+    if (!PLANTED(LATE_RELEASE) || status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER)
+        c->is_claim_open = false;
     finish(c, status == GAVEL_OK);
 }

@@ -149,6 +149,8 @@ static void test_rank_counts_active_eligible_candidates_that_go_before(void **st
     assert_int_equal(peers_rank(&peers, GAVEL_POLICY_PRIORITY, "d", 5, "", "b"), 0); /* b has just gone */
     assert_int_equal(peers_rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "a", ""), 1);    /* a was asked for */
     assert_int_equal(peers_rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "e", ""), 0);    /* e is not there */
+    assert_int_equal(peers_rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "new", ""),
+                     1); /* perhaps it just joined */
     assert_int_equal(peers_rank(&peers, GAVEL_POLICY_PRIORITY, "a", 1, "a", ""), 0);
     assert_string_equal(peers_better(&peers, GAVEL_POLICY_PRIORITY, "a", 1, AT(-1))->id, "b");
     assert_null(peers_better(&peers, GAVEL_POLICY_PRIORITY, "b", 5, AT(-1)));

@@ -204,6 +204,26 @@ static void test_a_flood_of_doorbells_costs_at_most_one_look_in_twenty_milliseco
     assert_in_range(looks, 5, 21);
 }
 
+static void test_what_an_open_breaker_held_back_goes_out_when_a_doorbell_closes_it(void **state)
+{
+    struct fixture *f = *state;
+
+    feed(f, CANDIDATE_START, 1);
+    answer(f, STORE_HEARTBEAT, (struct store_reply){0}, 5);
+    answer(f, STORE_READ, (struct store_reply){.found = true, .remaining_ms = 9000, .record = {.held = true}},
+           5);
+    for (gavel_ms at = 6; at < 8000; at += 10) /* nobody answers */
+        feed(f, CANDIDATE_TICK, at);
+    assert_int_equal(f->candidate.breaker.state, BREAKER_OPEN);
+    assert_false(f->candidate.calls[SLOT_BEAT].is_pending);
+    feed(f, CANDIDATE_DOORBELL, 9000);
+    answer(f, STORE_READ, (struct store_reply){.found = true, .remaining_ms = 9000, .record = {.held = true}},
+           9001);
+    assert_int_equal(f->candidate.breaker.state, BREAKER_CLOSED);
+    assert_true(f->candidate.calls[SLOT_BEAT].is_pending);
+    assert_true(f->candidate.calls[SLOT_LIST].is_pending);
+}
+
 static void test_bad_names_are_refused(void **state)
 {
     struct candidate candidate;
@@ -232,6 +252,7 @@ int main(void)
         TEST(test_failing_renewals_answer_unknown_until_the_stop_time),
         TEST(test_ineligible_candidate_observes_and_never_claims),
         TEST(test_a_flood_of_doorbells_costs_at_most_one_look_in_twenty_milliseconds),
+        TEST(test_what_an_open_breaker_held_back_goes_out_when_a_doorbell_closes_it),
         cmocka_unit_test(test_bad_names_are_refused),
     };
 
