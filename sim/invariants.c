@@ -116,6 +116,35 @@ void referee_granted(struct world *world, const struct message *message, uint64_
             world->processes[previous_slot].label, (unsigned long long)epoch);
 }
 
+/* Whether nobody of that id has lived since `from`; a heartbeat may have been under way for a moment. */
+static bool was_dead_before(const struct world *world, const char *id, gavel_ns from)
+{
+    bool is_known = false;
+
+    for (unsigned i = 0; i < world->profile.slots; i++) {
+        const struct process *process = &world->processes[i];
+
+        if (strcmp(process->id, id) != 0 || process->incarnation == 0)
+            continue;
+        is_known = true;
+        if (process->is_alive || process->died_at + 20 * NS_PER_MS > from)
+            return false;
+    }
+    return is_known;
+}
+
+void referee_handed_over(struct world *world, const struct process *process)
+{
+    const struct candidate *machine = &process->candidate;
+    const struct grant *grant = grant_of(world, machine->epoch);
+
+    if (!world->is_quiet || !grant || machine->wish_epoch == machine->epoch)
+        return;
+    if (was_dead_before(world, machine->successor, grant->at))
+        violate(world, INVARIANT_L2, "%s hands over to %s, which was dead before that mandate began",
+                process->label, machine->successor);
+}
+
 void referee_renewed(struct world *world, const struct message *message, uint64_t epoch)
 {
     if (epoch < world->referee.last_epoch)

@@ -87,6 +87,8 @@ void referee_granted(struct world *world, const struct message *message, uint64_
                      unsigned previous_slot);
 
 /* The store renewed or released; the record may not be older than what was granted. */
+/* A leader stops in favour of its candidate.successor. */
+void referee_handed_over(struct world *world, const struct process *process);
 void referee_renewed(struct world *world, const struct message *message, uint64_t epoch);
 
 /* A process publishes a mandate. */

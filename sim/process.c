@@ -128,6 +128,7 @@ void process_die(struct world *world, struct process *process, const char *why)
 {
     TRACE(world, process, "%s", why);
     process_done(process);
+    process->died_at = world->now;
     process->work_runs = false;
     process->mandate_epoch = 0;
     for (unsigned i = 0; i < world->profile.slots; i++) {
@@ -185,6 +186,8 @@ static void carry_out(struct world *world, struct process *process, const struct
         work_start(world, process, action->work_start.epoch);
         break;
     case CANDIDATE_WORK_STOP:
+        if (action->work_stop.reason == GAVEL_REASON_HANDED_OVER)
+            referee_handed_over(world, process);
         work_stop(world, process, action->work_stop.reason, action->work_stop.deadline);
         break;
     case CANDIDATE_RING:

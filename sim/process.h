@@ -21,6 +21,7 @@ struct world;
 struct process {
     unsigned slot;
     bool is_alive;
+    gavel_ns died_at;     /* real time, while not alive */
     uint32_t incarnation; /* grows with each start */
     int32_t pid;
     unsigned host;
