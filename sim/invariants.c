@@ -228,11 +228,12 @@ static bool may_open(const struct candidate *candidate)
     return candidate->breaker.state != BREAKER_CLOSED || failures >= candidate->settings.breaker_threshold;
 }
 
-/* Alive, in the list, and allowed to lead; and no twin, dead by now, may have taken its id. */
+/* Alive, in the list, past observing, and allowed to lead; and no twin, dead by now, may have its id. */
 static bool is_survivor(const struct world *world, const struct process *process)
 {
-    return process->is_alive && process->candidate.is_registered && process->is_eligible &&
-           !process->is_stop_asked && !has_twin(world, process);
+    return process->is_alive && process->candidate.is_registered &&
+           process->candidate.state >= CANDIDATE_STANDBY && process->is_eligible && !process->is_stop_asked &&
+           !has_twin(world, process);
 }
 
 /* Released, or held by a process whose death everybody can see. */
