@@ -130,6 +130,10 @@ static bool was_dead_before(const struct world *world, const char *id, gavel_ns 
         if (process->is_alive || process->died_at + 20 * NS_PER_MS > from)
             return false;
     }
+    /* A heartbeat that was long under way makes the dead look alive; nobody can tell. */
+    for (size_t i = 0; i < world->store.registration_count; i++)
+        if (strcmp(world->store.registrations[i].id, id) == 0 && world->store.heard_at[i] >= from)
+            return false;
     return is_known;
 }
 

@@ -186,6 +186,7 @@ static enum gavel_status heartbeat(struct world *world, struct message *message)
     store->registrations[i] = *own;
     store->registrations[i].last_wall_ms = message->wall_ms;
     store->beaten_at[i] = sim_store_now(world);
+    store->heard_at[i] = world->now;
     return GAVEL_OK;
 }
 
@@ -200,6 +201,7 @@ static enum gavel_status leave(struct world *world, const struct message *messag
             store->registration_count--;
             store->registrations[i] = store->registrations[store->registration_count];
             store->beaten_at[i] = store->beaten_at[store->registration_count];
+            store->heard_at[i] = store->heard_at[store->registration_count];
             break;
         }
     }

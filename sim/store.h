@@ -24,6 +24,7 @@ struct sim_store {
     gavel_ns expires_at;  /* on the store's clock */
     struct registration registrations[SLOTS_MAX];
     gavel_ns beaten_at[SLOTS_MAX]; /* on the store's clock */
+    gavel_ns heard_at[SLOTS_MAX];  /* the same in real time; for the referee */
     size_t registration_count;
 };
 
