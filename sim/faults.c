@@ -173,6 +173,7 @@ static void command(struct world *world)
         TRACE(world, process, "is told to resign in favour of \"%s\"", event.resign.successor);
     } else if (what < 5) {
         event.kind = CANDIDATE_ENSURE;
+        event.ensure.epoch = candidate_leader_epoch(&process->candidate);
         event.ensure.force = forces;
         event.ensure.desired = names_one ? desired : "";
         TRACE(world, process, "is asked to ensure a leader, desired \"%s\"%s", event.ensure.desired,

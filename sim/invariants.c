@@ -73,6 +73,22 @@ static struct grant *grant_of(struct world *world, uint64_t epoch)
     return grant->epoch == epoch ? grant : NULL;
 }
 
+/* Whether somebody has asked for another leader; the minimum mandate may still have to pass. */
+static bool is_wish_open(const struct world *world)
+{
+    const struct record *record = &world->store.record;
+
+    if (record->wish_epoch != 0 && record->wish_epoch == record->epoch)
+        return true;
+    for (unsigned i = 0; i < world->profile.slots; i++) {
+        const struct candidate *machine = &world->processes[i].candidate;
+
+        if (world->processes[i].is_alive && machine->wish_epoch != 0 && machine->wish_epoch == machine->epoch)
+            return true;
+    }
+    return false;
+}
+
 /* L2 holds where nothing goes wrong and nobody commands: in calm runs, and at the end of the others. */
 static bool is_stable(const struct world *world)
 {
@@ -80,9 +96,8 @@ static bool is_stable(const struct world *world)
 
     if (!rates_keep_the_bound(world))
         return false;
-    if (world->store.record.wish_epoch != 0 && world->store.record.wish_epoch == world->store.record.epoch)
-        return false; /* somebody has asked for another leader, and the minimum mandate may still have to pass
-                       */
+    if (is_wish_open(world))
+        return false;
     return (world->profile.faults & ~harmless) == 0 || world->referee.stable_from > 0;
 }
 
@@ -144,6 +159,11 @@ void referee_handed_over(struct world *world, const struct process *process)
 
     if (!world->is_quiet || !grant || machine->wish_epoch == machine->epoch)
         return;
+    /* A mandate that was renewed as a new epoch began with the first of them. */
+    for (const struct grant *before = grant_of(world, grant->epoch - 1);
+         before && before->slot == process->slot && before->incarnation == process->incarnation;
+         before = grant_of(world, grant->epoch - 1))
+        grant = before;
     if (was_dead_before(world, machine->successor, grant->at))
         violate(world, INVARIANT_L2, "%s hands over to %s, which was dead before that mandate began",
                 process->label, machine->successor);

@@ -25,11 +25,11 @@ extern "C" {
     X(CANDIDATES_UPDATED,  "candidates_updated")  /* candidates: how many are active */                       \
     X(MANDATE_RENEWED,     "mandate_renewed")     /* epoch: the new one of the same leader */                 \
     X(CONTENTION_DETECTED, "contention_detected") /* took_ms, expected_ms */                                  \
-    X(BREAKER_OPEN,        "breaker_open")        /* status: the last failure */                              \
+    X(BREAKER_OPEN,        "breaker_open")        /* status, message: the last failure */                    \
     X(BREAKER_CLOSED,      "breaker_closed")      /* took_ms: how long it was open */                         \
     X(HEARTBEAT,           "heartbeat")           /* epoch while leading, took_ms */                          \
     X(OVERRUN,             "overrun")             /* the work had not stopped by the deadline; epoch */       \
-    X(STOPPED,             "stopped")             /* status: why; the last event of a candidate */
+    X(STOPPED,             "stopped")             /* status, message: why; the last event of a candidate */
 /* clang-format on */
 
 #define GAVEL_EVENT_ENUM(name, text) GAVEL_EVENT_##name,
@@ -77,6 +77,7 @@ struct gavel_event {
     gavel_ms took_ms;
     gavel_ms expected_ms;
     size_t candidates;
+    const char *message; /* breaker_open, stopped: the store's own words on what is wrong and what to do */
 };
 
 GAVEL_API const char *gavel_event_name(enum gavel_event_kind kind);

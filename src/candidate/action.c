@@ -25,6 +25,7 @@ struct gavel_event *emit(struct candidate *c, enum gavel_event_kind kind)
         .candidate = c->id,
         .leader = "",
         .previous = "",
+        .message = "",
         .phase = c->phase,
         .previous_phase = c->phase,
     };

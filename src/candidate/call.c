@@ -80,17 +80,30 @@ static void catch_up(struct candidate *c)
         c->look_at = ns_min(c->look_at, c->now);
 }
 
-static void count_outcome(struct candidate *c, enum gavel_status status)
+/*
+ * What a failure means for the breaker. Heartbeats do not make up for failing
+ * looks and renewals: a store may take the one and refuse the other.
+ */
+static void count_outcome(struct candidate *c, enum candidate_slot slot, enum gavel_status status,
+                          const struct store_reply *reply)
 {
     gavel_ns opened_at = c->breaker.opened_at;
+    struct gavel_event *event;
 
     if (is_answer(status)) {
+        if (slot != SLOT_MANDATE && c->breaker.state == BREAKER_CLOSED)
+            return;
         if (breaker_succeeded(&c->breaker)) {
             emit(c, GAVEL_EVENT_BREAKER_CLOSED)->took_ms = ms_from_ns(c->now - opened_at);
             catch_up(c);
         }
-    } else if (breaker_failed(&c->breaker, &c->settings, c->now)) {
-        emit(c, GAVEL_EVENT_BREAKER_OPEN)->status = status;
+        return;
+    }
+    memcpy(c->trouble, reply ? reply->message : "", reply ? sizeof c->trouble : 1);
+    if (breaker_failed(&c->breaker, &c->settings, c->now)) {
+        event = emit(c, GAVEL_EVENT_BREAKER_OPEN);
+        event->status = status;
+        event->message = c->trouble;
     }
 }
 
@@ -133,7 +146,9 @@ static void call_done(struct candidate *c, enum candidate_slot slot, enum gavel_
     struct candidate_call call = c->calls[slot];
 
     c->calls[slot].is_pending = false;
-    count_outcome(c, status);
+    count_outcome(c, slot, status, reply);
+    if (status == GAVEL_ERR_STORE_TOO_NEW)
+        stop_for_good(c, status); /* no trying again will help */
     switch (slot) {
     case SLOT_MANDATE:
         mandate_call_done(c, &call, status, reply);

@@ -99,6 +99,7 @@ struct candidate_event {
             struct nonce nonce; /* of the WATCH action */
         } holder_died;
         struct {
+            uint64_t epoch;      /* of the leader that the caller wants replaced; 0: it saw none */
             bool force;          /* replace a leader that is alive, even before the minimum mandate */
             const char *desired; /* candidate that should lead, "" for any */
         } ensure;
@@ -196,6 +197,7 @@ struct candidate {
     bool is_stopping;              /* STOP was asked for */
     bool is_leaving;               /* LEAVE was sent */
     enum gavel_status stop_status; /* why we end */
+    char trouble[256];             /* the store's words on its last failure */
 
     /* what we know of the group */
     struct observation seen;
@@ -292,6 +294,9 @@ enum candidate_answer {
 
 /* The three answers; *ret_until is when a leader's mandate ends unless renewed, else untouched. */
 enum candidate_answer candidate_answer(const struct candidate *candidate, gavel_ns now, gavel_ns *ret_until);
+
+/* The epoch of the leader as last seen, ourselves included; 0 if there is none. */
+uint64_t candidate_leader_epoch(const struct candidate *candidate);
 
 const char *candidate_state_name(enum candidate_state state);
 

@@ -59,6 +59,8 @@ void lead_check_time(struct candidate *c);
 /* stop.c: giving a mandate up */
 void stop_begin(struct candidate *c, enum gavel_reason reason, const char *successor);
 void stop_work_done(struct candidate *c);
+/* Releases what it may hold, leaves, and ends with this status. */
+void stop_for_good(struct candidate *c, enum gavel_status status);
 void stop_release_done(struct candidate *c, enum gavel_status status);
 
 /* registry.c: heartbeats and the list of candidates */

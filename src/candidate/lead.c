@@ -202,9 +202,12 @@ void lead_renew_done(struct candidate *c, const struct candidate_call *call, enu
     event = emit(c, GAVEL_EVENT_HEARTBEAT);
     event->epoch = c->epoch;
     event->took_ms = ms_from_ns(c->now - call->sent_at);
-    c->wish_epoch = reply->record.wish_epoch;
-    c->wish_force = reply->record.wish_force;
-    memcpy(c->wish_successor, reply->record.wish_successor, sizeof c->wish_successor);
+    /* A wish that was told to us directly stands until the record has one. */
+    if (reply->record.wish_epoch == c->epoch) {
+        c->wish_epoch = reply->record.wish_epoch;
+        c->wish_force = reply->record.wish_force;
+        memcpy(c->wish_successor, reply->record.wish_successor, sizeof c->wish_successor);
+    }
     lead_consider_handover(c);
 }
 

@@ -20,13 +20,15 @@ void registry_beat(struct candidate *c)
 {
     struct store_request request = call_request(c, STORE_HEARTBEAT);
     struct registration *r = &request.registration;
+    bool is_looking_on = c->state == CANDIDATE_OBSERVING && c->settings.observation_ms > 0;
     bool is_rival_silent =
         c->rival_instance != 0 && c->now - c->rival_since > ns_from_ms(c->settings.candidate_timeout_ms);
 
     r->instance = c->instance;
     r->beats = c->beats + 1;
     r->priority = c->priority;
-    r->eligible = c->is_eligible;
+    /* Nobody should wait for one that only looks on, or hand over to it. */
+    r->eligible = c->is_eligible && !is_looking_on;
     r->process = c->process;
     r->since_wall_ms = c->since_wall_ms;
     memcpy(r->id, c->id, sizeof r->id);
@@ -50,10 +52,8 @@ static void meet_rival(struct candidate *c, const struct store_reply *reply)
         c->rival_beats = reply->other_beats;
         c->rival_since = c->now;
     } else if (reply->other_beats > c->rival_beats) {
-        c->stop_status = GAVEL_ERR_ID_IN_USE;
-        c->is_stopping = true;
-        if (holds_mandate(c))
-            stop_begin(c, GAVEL_REASON_STOPPED, "");
+        memcpy(c->trouble, reply->message, sizeof c->trouble);
+        stop_for_good(c, GAVEL_ERR_ID_IN_USE);
     }
     c->is_registered = false;
     c->beat_at = ns_min(c->beat_at, c->now + ns_from_ms(c->settings.heartbeat_ms));

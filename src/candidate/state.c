@@ -80,10 +80,13 @@ void become_standby(struct candidate *c)
     c->claim_at = NEVER;
     c->epoch = 0;
     c->stop_at = c->deadline = 0;
-    if (is_first)
+    if (is_first) {
         enter_phase(c, GAVEL_PHASE_ELECTION);
-    else
+        if (c->settings.observation_ms > 0)
+            c->beat_at = c->now; /* from now on it counts as eligible */
+    } else {
         c->look_at = c->now;
+    }
 }
 
 void become_claiming(struct candidate *c)
@@ -108,15 +111,23 @@ void become_leading(struct candidate *c)
 
 void become_stopping(struct candidate *c)
 {
+    /* A mandate that ends before its work has started: the election goes on. */
+    if (c->phase == GAVEL_PHASE_PREPARING)
+        enter_phase(c, GAVEL_PHASE_ELECTION);
     move(c, CANDIDATE_STOPPING);
     c->look_at = NEVER;
 }
 
 void become_ended(struct candidate *c)
 {
+    struct gavel_event *event;
+
     move(c, CANDIDATE_ENDED);
     c->look_at = c->beat_at = c->list_at = c->claim_at = NEVER;
     for (int i = 0; i < SLOT_COUNT; i++)
         c->calls[i].is_pending = false;
-    emit(c, GAVEL_EVENT_STOPPED)->status = c->stop_status;
+    event = emit(c, GAVEL_EVENT_STOPPED);
+    event->status = c->stop_status;
+    if (c->stop_status != GAVEL_OK)
+        event->message = c->trouble;
 }

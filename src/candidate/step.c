@@ -88,13 +88,15 @@ static void holder_died(struct candidate *c, struct nonce nonce)
     nudge(c);
 }
 
-static void ensure(struct candidate *c, bool force, const char *desired)
+static void ensure(struct candidate *c, uint64_t epoch, bool force, const char *desired)
 {
     bool is_named = desired[0] != '\0';
     bool is_led_by_other = c->state == CANDIDATE_STANDBY && c->seen.is_found && c->election_at == NEVER;
 
     if (!takes_part(c))
         return;
+    /* Force is meant for the leader that the caller saw, not for one that came since. */
+    force = force && epoch == candidate_leader_epoch(c);
     if (c->state == CANDIDATE_LEADING) {
         c->wish_epoch = force || is_named ? c->epoch : 0;
         c->wish_force = force;
@@ -120,15 +122,6 @@ static void set_eligible(struct candidate *c, bool is_eligible)
     if (!is_eligible && holds_mandate(c))
         stop_begin(c, GAVEL_REASON_INELIGIBLE, "");
     standby_consider(c);
-}
-
-static void stop(struct candidate *c)
-{
-    if (c->is_stopping)
-        return;
-    c->is_stopping = true;
-    if (holds_mandate(c) || (c->state == CANDIDATE_STANDBY && c->is_claim_open))
-        stop_begin(c, GAVEL_REASON_STOPPED, "");
 }
 
 static void handle(struct candidate *c, const struct candidate_event *event)
@@ -159,13 +152,13 @@ static void handle(struct candidate *c, const struct candidate_event *event)
                        event->resign.successor);
         break;
     case CANDIDATE_ENSURE:
-        ensure(c, event->ensure.force, event->ensure.desired);
+        ensure(c, event->ensure.epoch, event->ensure.force, event->ensure.desired);
         break;
     case CANDIDATE_SET_ELIGIBLE:
         set_eligible(c, event->eligible);
         break;
     case CANDIDATE_STOP:
-        stop(c);
+        stop_for_good(c, GAVEL_OK);
         break;
     }
 }
@@ -299,4 +292,11 @@ enum candidate_answer candidate_answer(const struct candidate *c, gavel_ns now, 
         return CANDIDATE_NOT_LEADER;
     *ret_until = c->stop_at;
     return c->is_renewal_failing ? CANDIDATE_UNKNOWN_UNTIL : CANDIDATE_LEADER;
+}
+
+uint64_t candidate_leader_epoch(const struct candidate *c)
+{
+    if (c->state == CANDIDATE_LEADING)
+        return c->epoch;
+    return c->is_leader_down || c->state == CANDIDATE_STOPPING ? 0 : c->last_epoch;
 }

@@ -75,6 +75,17 @@ void stop_begin(struct candidate *c, enum gavel_reason reason, const char *succe
     }
 }
 
+void stop_for_good(struct candidate *c, enum gavel_status status)
+{
+    if (c->is_stopping)
+        return;
+    c->is_stopping = true;
+    c->stop_status = status;
+    /* A claim whose outcome is not known may have been applied. */
+    if (holds_mandate(c) || (c->state == CANDIDATE_STANDBY && c->is_claim_open))
+        stop_begin(c, GAVEL_REASON_STOPPED, "");
+}
+
 void stop_work_done(struct candidate *c)
 {
     if (c->state != CANDIDATE_STOPPING || !c->is_work_running)

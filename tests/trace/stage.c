@@ -244,6 +244,7 @@ static bool command_tell(struct stage *stage, struct actor *actor, char **words,
         event.resign.successor = count == 4 ? words[3] : "";
     } else if (strcmp(words[0], "ensure") == 0) {
         event.kind = CANDIDATE_ENSURE;
+        event.ensure.epoch = candidate_leader_epoch(&actor->candidate);
         event.ensure.force = count > 2 && strcmp(words[2], "force") == 0;
         event.ensure.desired = count > (event.ensure.force ? 3u : 2u) ? words[count - 1] : "";
     } else if (strcmp(words[0], "ring") == 0) {
