@@ -157,6 +157,8 @@ void referee_handed_over(struct world *world, const struct process *process)
     const struct candidate *machine = &process->candidate;
     const struct grant *grant = grant_of(world, machine->epoch);
 
+    if (machine->wish_epoch == machine->epoch)
+        world->referee.wished_epoch = machine->epoch;
     if (!world->is_quiet || !grant || machine->wish_epoch == machine->epoch)
         return;
     /* A mandate that was renewed as a new epoch began with the first of them. */

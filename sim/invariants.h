@@ -49,6 +49,7 @@ struct referee {
     uint64_t last_epoch;              /* that the store granted */
     struct grant grants[GRANTS_KEPT]; /* by epoch, modulo */
     uint64_t grant_count;
+    uint64_t wished_epoch;  /* of the last leader that stopped because it was asked to */
     uint64_t highest_write; /* epoch that the resource accepted */
     unsigned highest_slot;
     uint32_t highest_incarnation;
@@ -87,7 +88,7 @@ void referee_granted(struct world *world, const struct message *message, uint64_
                      unsigned previous_slot);
 
 /* The store renewed or released; the record may not be older than what was granted. */
-/* A leader stops in favour of its candidate.successor. */
+/* A leader stops in favour of its candidate.successor, or of whoever comes. */
 void referee_handed_over(struct world *world, const struct process *process);
 void referee_renewed(struct world *world, const struct message *message, uint64_t epoch);
 

@@ -186,7 +186,8 @@ static void carry_out(struct world *world, struct process *process, const struct
         work_start(world, process, action->work_start.epoch);
         break;
     case CANDIDATE_WORK_STOP:
-        if (action->work_stop.reason == GAVEL_REASON_HANDED_OVER)
+        if (action->work_stop.reason == GAVEL_REASON_HANDED_OVER ||
+            action->work_stop.reason == GAVEL_REASON_RESIGNED)
             referee_handed_over(world, process);
         work_stop(world, process, action->work_stop.reason, action->work_stop.deadline);
         break;

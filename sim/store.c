@@ -61,7 +61,8 @@ static enum gavel_status claim(struct world *world, const struct message *messag
     struct record *record = &store->record;
     const struct store_request *request = &message->request;
     uint64_t version = store->is_found ? record->version : 0;
-    bool is_wished = record->wish_epoch != 0 && record->wish_epoch == record->epoch;
+    bool is_wished = record->epoch != 0 &&
+                     (record->wish_epoch == record->epoch || world->referee.wished_epoch == record->epoch);
     unsigned previous_slot = store->is_found && !is_wished ? store->holder_slot : SLOTS_MAX;
 
     if (request->expected_version != version && !PLANTED(CLAIM_IGNORES_VERSION))

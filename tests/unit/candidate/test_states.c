@@ -224,6 +224,58 @@ static void test_what_an_open_breaker_held_back_goes_out_when_a_doorbell_closes_
     assert_true(f->candidate.calls[SLOT_LIST].is_pending);
 }
 
+static void test_a_store_of_a_newer_version_ends_the_candidate_with_its_words(void **state)
+{
+    struct fixture *f = *state;
+
+    feed(f, CANDIDATE_START, 1);
+    answer(f, STORE_READ,
+           (struct store_reply){.status = GAVEL_ERR_STORE_TOO_NEW,
+                                .message = "written by a newer gavel; update"},
+           5);
+    answer(f, STORE_LEAVE, (struct store_reply){0}, 6);
+    assert_int_equal(f->candidate.state, CANDIDATE_ENDED);
+    assert_int_equal(find(f, CANDIDATE_EMIT)->event.kind, GAVEL_EVENT_STOPPED);
+    assert_int_equal(find(f, CANDIDATE_EMIT)->event.status, GAVEL_ERR_STORE_TOO_NEW);
+    assert_string_equal(find(f, CANDIDATE_EMIT)->event.message, "written by a newer gavel; update");
+}
+
+static void test_heartbeats_do_not_make_up_for_failing_looks(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ms at = 1;
+
+    feed(f, CANDIDATE_START, at);
+    while (f->candidate.breaker.state == BREAKER_CLOSED && at < 10000) {
+        at += 10;
+        feed(f, CANDIDATE_TICK, at);
+        if (f->candidate.calls[SLOT_BEAT].is_pending)
+            answer(f, STORE_HEARTBEAT, (struct store_reply){0}, at);
+        if (f->candidate.calls[SLOT_MANDATE].is_pending)
+            answer(f, STORE_READ,
+                   (struct store_reply){.status = GAVEL_ERR_STORE_DAMAGED, .message = "put it back"}, at);
+    }
+    assert_int_equal(f->candidate.breaker.state, BREAKER_OPEN);
+    assert_string_equal(find(f, CANDIDATE_EMIT)->event.message, "put it back");
+}
+
+static void test_force_replaces_only_the_leader_that_was_seen(void **state)
+{
+    struct fixture *f = *state;
+    struct candidate_event event = {.kind = CANDIDATE_ENSURE,
+                                    .now = ns_from_ms(20),
+                                    .ensure = {.epoch = 0, .force = true, .desired = ""}};
+
+    lead(f);
+    assert_int_equal(candidate_leader_epoch(&f->candidate), 7);
+    candidate_step(&f->candidate, &event, &f->actions); /* asked for when nobody led */
+    assert_int_equal(f->candidate.state, CANDIDATE_LEADING);
+    event.ensure.epoch = 7;
+    candidate_step(&f->candidate, &event, &f->actions);
+    assert_int_equal(f->candidate.state, CANDIDATE_STOPPING);
+    assert_int_equal(candidate_leader_epoch(&f->candidate), 0);
+}
+
 static void test_bad_names_are_refused(void **state)
 {
     struct candidate candidate;
@@ -253,6 +305,9 @@ int main(void)
         TEST(test_ineligible_candidate_observes_and_never_claims),
         TEST(test_a_flood_of_doorbells_costs_at_most_one_look_in_twenty_milliseconds),
         TEST(test_what_an_open_breaker_held_back_goes_out_when_a_doorbell_closes_it),
+        TEST(test_a_store_of_a_newer_version_ends_the_candidate_with_its_words),
+        TEST(test_heartbeats_do_not_make_up_for_failing_looks),
+        TEST(test_force_replaces_only_the_leader_that_was_seen),
         cmocka_unit_test(test_bad_names_are_refused),
     };
 
