@@ -70,6 +70,8 @@ static enum gavel_status claim(struct world *world, const struct message *messag
     if (request->must_be_expired && has_clock(world) && remaining_ms(world) > 0 &&
         !PLANTED(CLAIM_IGNORES_VERSION))
         return GAVEL_ERR_CONFLICT;
+    if (record->epoch < request->record.epoch && !PLANTED(EPOCH_RESTARTS))
+        record->epoch = request->record.epoch;
     record->epoch++;
     record->held = true;
     record->nonce = request->record.nonce;

@@ -25,7 +25,7 @@ extern "C" {
     X(CANDIDATES_UPDATED,  "candidates_updated")  /* candidates: how many are active */                       \
     X(MANDATE_RENEWED,     "mandate_renewed")     /* epoch: the new one of the same leader */                 \
     X(CONTENTION_DETECTED, "contention_detected") /* took_ms, expected_ms */                                  \
-    X(BREAKER_OPEN,        "breaker_open")        /* status, message: the last failure */                    \
+    X(BREAKER_OPEN,        "breaker_open")        /* status, message: the last failure */                     \
     X(BREAKER_CLOSED,      "breaker_closed")      /* took_ms: how long it was open */                         \
     X(HEARTBEAT,           "heartbeat")           /* epoch while leading, took_ms */                          \
     X(OVERRUN,             "overrun")             /* the work had not stopped by the deadline; epoch */       \
@@ -43,7 +43,7 @@ enum gavel_event_kind { GAVEL_EVENT_MAP(GAVEL_EVENT_ENUM) GAVEL_EVENT_COUNT };
     X(RESIGNED,   "resigned")   /* it was told to */                                                          \
     X(HANDED_OVER,"handed_over")/* to a better or a desired candidate */                                      \
     X(LAPSED,     "lapsed")     /* no renewal succeeded in time: store gone, process frozen */                \
-    X(SUPERSEDED, "superseded") /* the store says that someone else holds the mandate */                      \
+    X(SUPERSEDED, "superseded") /* the store says that it is not the holder, or is not the store it was */    \
     X(TERM_OVER,  "term_over")  /* the longest mandate ended and could not be renewed */                      \
     X(INELIGIBLE, "ineligible") /* it became ineligible */                                                    \
     X(STOPPED,    "stopped")    /* the candidate leaves the group */

@@ -57,7 +57,9 @@ struct store_request {
     gavel_ms candidate_timeout_ms; /* HEARTBEAT and CANDIDATES: who is silent for longer does not count */
     union {
         /*
-         * CLAIM writes holder, address, nonce, lease_ms, process.
+         * CLAIM writes holder, address, nonce, lease_ms, process. Its epoch is
+         * the highest that the caller knows of: the one granted is higher, also
+         * if the store was put back to an older state.
          * RENEW and RELEASE apply only if holder, nonce and epoch are those
          * of the record and it is held; epoch 0 stands for "whichever my
          * nonce got", for a claim whose answer was lost. RENEW also writes

@@ -183,7 +183,11 @@ void lead_renew_done(struct candidate *c, const struct candidate_call *call, enu
 
     if (!holds_mandate(c))
         return;
-    if (status == GAVEL_ERR_NOT_HOLDER) {
+    /*
+     * Somebody else holds it; or the store is not the one it was (deleted,
+     * replaced), and others may be electing a leader in its successor already.
+     */
+    if (status == GAVEL_ERR_NOT_HOLDER || status == GAVEL_ERR_STORE_DAMAGED) {
         stop_begin(c, GAVEL_REASON_SUPERSEDED, "");
         return;
     }

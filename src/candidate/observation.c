@@ -6,6 +6,15 @@
 
 #include <string.h>
 
+/* Versions and epochs only grow, and records are never deleted, unless somebody puts an old state back. */
+static bool went_back(const struct observation *seen, const struct store_reply *reply)
+{
+    if (!seen->is_known || !seen->is_found)
+        return false;
+    return !reply->found || reply->record.epoch < seen->record.epoch ||
+           reply->record.version < seen->record.version;
+}
+
 bool observation_update(struct observation *seen, const struct store_reply *reply, gavel_ns sent_at,
                         gavel_ns now, int drift_ppm)
 {
@@ -16,6 +25,8 @@ bool observation_update(struct observation *seen, const struct store_reply *repl
 
     gavel_ns expires_at = seen->expires_at;
 
+    if (went_back(seen, reply))
+        seen->free_from = now + ns_stretch(ns_from_ms(seen->record.lease_ms), drift_ppm);
     if (is_new) {
         seen->seen_at = PLANTED(SEEN_FROM_SEND) ? sent_at : now;
         /* A dead process stays dead, whatever a renewal of it that arrived late has written. */
@@ -63,15 +74,11 @@ static bool is_own(const struct observation *seen, const char *own_id, struct no
     return nonce_equal(seen->record.nonce, own_nonce);
 }
 
-enum vacancy observation_vacancy(const struct observation *seen, const struct gavel_settings *settings,
-                                 enum store_clock clock, const char *own_id, struct nonce own_nonce,
-                                 gavel_ns now, gavel_ns *ret_at)
+/* As observation_vacancy(), but believing what the store says now. */
+static enum vacancy vacancy_of(const struct observation *seen, const struct gavel_settings *settings,
+                               enum store_clock clock, const char *own_id, struct nonce own_nonce,
+                               gavel_ns now, gavel_ns *ret_at)
 {
-    gavel_ns times_out;
-
-    *ret_at = NEVER;
-    if (!seen->is_known)
-        return VACANCY_NONE;
     *ret_at = seen->seen_at;
     if (!seen->is_found || !seen->record.held || is_own(seen, own_id, own_nonce))
         return VACANCY_FREE;
@@ -79,7 +86,22 @@ enum vacancy observation_vacancy(const struct observation *seen, const struct ga
         *ret_at = seen->died_at;
         return VACANCY_DEAD;
     }
-    times_out = times_out_at(seen, settings, clock);
-    *ret_at = times_out;
-    return now >= times_out ? VACANCY_TIMED_OUT : VACANCY_NONE;
+    *ret_at = times_out_at(seen, settings, clock);
+    return now >= *ret_at ? VACANCY_TIMED_OUT : VACANCY_NONE;
+}
+
+enum vacancy observation_vacancy(const struct observation *seen, const struct gavel_settings *settings,
+                                 enum store_clock clock, const char *own_id, struct nonce own_nonce,
+                                 gavel_ns now, gavel_ns *ret_at)
+{
+    enum vacancy vacancy;
+
+    *ret_at = NEVER;
+    if (!seen->is_known)
+        return VACANCY_NONE;
+    vacancy = vacancy_of(seen, settings, clock, own_id, own_nonce, now, ret_at);
+    if (seen->free_from == 0)
+        return vacancy;
+    *ret_at = ns_max(*ret_at, seen->free_from);
+    return now >= *ret_at ? vacancy : VACANCY_NONE;
 }

@@ -9,6 +9,10 @@
  *
  * The standby's wait begins after the renewal was sent and is longer on any
  * two clocks whose rates keep the bound, so the two never overlap.
+ *
+ * A store that went back in time (restored from a backup, rows deleted) may
+ * have forgotten a leader that does not know it yet. Whoever sees an older
+ * version than before, or none, therefore claims nothing for a whole lease.
  */
 #ifndef CANDIDATE_OBSERVATION_H
 #define CANDIDATE_OBSERVATION_H
@@ -23,6 +27,7 @@ struct observation {
     gavel_ns seen_at;    /* when this version was first received */
     gavel_ns read_at;    /* when any answer was last received */
     gavel_ns died_at;    /* when its death was proven */
+    gavel_ns free_from;  /* not to be claimed before, because the store went back in time; see below */
     gavel_ns expires_at; /* what the store's clock says, on ours; NEVER if it has none */
     struct record record;
 };

@@ -67,6 +67,7 @@ static void claim(struct candidate *c, enum vacancy vacancy)
         c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
     request.expected_version = c->seen.is_found ? c->seen.record.version : 0;
     request.must_be_expired = vacancy == VACANCY_TIMED_OUT && !PLANTED(WALL_CLOCK);
+    request.record.epoch = c->fence.newest;
     request.record.nonce = c->nonce;
     request.record.lease_ms = c->settings.lease_ms;
     request.record.process = c->process;

@@ -62,6 +62,8 @@ enum gavel_status rules_claim(struct mandate_row *row, const struct store_reques
     if (request->must_be_expired && row->is_found && !mandate_expired(row, now, &remaining))
         return GAVEL_ERR_CONFLICT;
 
+    if (record->epoch < request->record.epoch)
+        record->epoch = request->record.epoch;
     record->epoch++;
     record->version++;
     record->held = true;

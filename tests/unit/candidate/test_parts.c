@@ -276,6 +276,30 @@ static void test_a_seat_is_free_when_released_own_or_its_holder_is_dead(void **s
                      VACANCY_NONE);
 }
 
+static void test_a_store_that_went_back_in_time_is_not_claimed_for_a_whole_lease(void **state)
+{
+    struct gavel_settings settings = local();
+    struct observation seen = {0};
+    struct store_reply reply = held(50, 2000, 1500);
+    gavel_ns at;
+
+    (void)state;
+    (void)observation_update(&seen, &reply, AT(0), AT(1), settings.drift_ppm);
+    reply = held(7, 2000, 0); /* an older version, and released */
+    reply.record.held = false;
+    (void)observation_update(&seen, &reply, AT(500), AT(501), settings.drift_ppm);
+    assert_int_equal(observation_vacancy(&seen, &settings, STORE_CLOCK_STEADY, "me", mine, AT(2500), &at),
+                     VACANCY_NONE);
+    assert_int_equal(observation_vacancy(&seen, &settings, STORE_CLOCK_STEADY, "me", mine, AT(2504), &at),
+                     VACANCY_FREE);
+    reply = (struct store_reply){0}; /* and now it is gone altogether */
+    (void)observation_update(&seen, &reply, AT(3000), AT(3001), settings.drift_ppm);
+    assert_int_equal(observation_vacancy(&seen, &settings, STORE_CLOCK_STEADY, "me", mine, AT(5000), &at),
+                     VACANCY_NONE);
+    assert_int_equal(observation_vacancy(&seen, &settings, STORE_CLOCK_STEADY, "me", mine, AT(5004), &at),
+                     VACANCY_FREE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_standby_claims_only_after_a_whole_lease_of_the_holder_since_the_answer_came),
         cmocka_unit_test(test_a_clock_that_may_step_is_believed_only_together_with_ones_own),
         cmocka_unit_test(test_a_seat_is_free_when_released_own_or_its_holder_is_dead),
+        cmocka_unit_test(test_a_store_that_went_back_in_time_is_not_claimed_for_a_whole_lease),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
