@@ -140,18 +140,20 @@ static void fail_all(const struct sqlite_store *sqlite, struct batch *batch, int
 /*
  * Going on with a deleted file would be two leaders: new processes make a new
  * one, with epochs from 1 again. Opening that new one here would be the same.
- * So nothing is answered any more, the work of a leader stops at its
- * deadline, and a person decides. A file that is put back is good again.
+ * So nothing is answered any more, the work of a leader stops, and a person
+ * decides. A file that is put back is good again. So it is with a file that
+ * got a second name, or that can no longer be looked at.
  */
-static void fail_all_moved(const struct sqlite_store *sqlite, struct batch *batch)
+static bool has_files(const struct sqlite_store *sqlite, struct batch *batch)
 {
-    for (size_t i = 0; i < batch->count; i++) {
+    struct gavel_error error;
+    enum gavel_status status = sqlite_check_files(sqlite, &error);
+
+    for (size_t i = 0; status && i < batch->count; i++) {
         if (!was_never_begun(&batch->replies[i]))
-            reply_fail(
-                &batch->replies[i], GAVEL_ERR_STORE_DAMAGED,
-                "the store %s was deleted or replaced under us; put it back, or restart all that use it",
-                sqlite->shown);
+            reply_fail(&batch->replies[i], status, "%s", error.message);
     }
+    return !status;
 }
 
 static int set_sync(struct sqlite_store *sqlite, bool fully)
@@ -234,9 +236,8 @@ static void run_batch(struct sqlite_store *sqlite, struct batch *batch)
             fail_all(sqlite, batch, code);
         return;
     }
-    if (!sqlite_files_are_ours(sqlite)) {
+    if (!has_files(sqlite, batch)) {
         roll_back(sqlite);
-        fail_all_moved(sqlite, batch);
         return;
     }
     for (size_t i = 0; i < batch->count && !code; i++) {
@@ -251,10 +252,8 @@ static void run_batch(struct sqlite_store *sqlite, struct batch *batch)
         return;
     }
     /* A mandate counts only if the file was still the one that others see after it was written. */
-    if ((batch->claims || batch->renews) && !sqlite_files_are_ours(sqlite)) {
-        fail_all_moved(sqlite, batch);
+    if ((batch->claims || batch->renews) && !has_files(sqlite, batch))
         return;
-    }
     for (size_t i = 0; i < batch->count; i++)
         sqlite_drop_dead(sqlite, &batch->replies[i]);
 }
@@ -306,7 +305,7 @@ static void sqlite_wait(struct store *store, const char *group, uint64_t version
         int64_t number = last;
         uint64_t seen = version;
 
-        if (sqlite_files_are_ours(sqlite) && !read_data_version(sqlite, &number) && number != last &&
+        if (!sqlite_check_files(sqlite, NULL) && !read_data_version(sqlite, &number) && number != last &&
             !sqlite_read_version(sqlite, group, &seen)) {
             if (seen != version)
                 return;

@@ -103,11 +103,14 @@ GAVEL_CHECKED enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, co
 GAVEL_CHECKED enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel_error *error);
 
 /*
- * Whether the files behind the path are still the ones that are open. If not,
- * new processes use others than we do, and what we read and write means
- * nothing to them.
+ * Whether the files behind the path are still the ones that are open, and the
+ * only ones. If not, new processes use others than we do, and what we read
+ * and write means nothing to them: ERR_STORE_DAMAGED if they are others or
+ * gone, ERR_STORE_UNSUPPORTED if there is a second name; ERR_STORE_DENIED or
+ * ERR_STORE_UNAVAILABLE if that cannot be told.
  */
-bool sqlite_files_are_ours(const struct sqlite_store *sqlite);
+GAVEL_CHECKED enum gavel_status sqlite_check_files(const struct sqlite_store *sqlite,
+                                                   struct gavel_error *error);
 
 /*
  * sqlite_mandate.c and sqlite_registry.c: one request inside a transaction.

@@ -96,6 +96,42 @@ static enum gavel_status make_file(const struct sqlite_store *sqlite, char *path
     return GAVEL_OK;
 }
 
+/*
+ * SQLite keeps its log and the locks of it beside the file, by the name that
+ * it was opened with. By a second name of the same file there would be a
+ * second log, which no lock ties to the first: two leaders with one epoch.
+ * Symbolic links and mounted folders give no second log: SQLite follows the
+ * former to the one name, and the latter show the same log.
+ */
+static enum gavel_status refuse_second_name(const struct sqlite_store *sqlite, struct gavel_error *error)
+{
+    return error_set(
+        error, GAVEL_ERR_STORE_UNSUPPORTED,
+        "the store %s has a second name (a hard link) with another log and another leader; remove that name, "
+        "and share the folder or a symbolic link instead",
+        sqlite->shown);
+}
+
+/* A hard link, or a file that is mounted by itself, as container engines do if they are given a file. */
+static enum gavel_status check_only_name(const struct sqlite_store *sqlite, const char *path,
+                                         struct gavel_error *error)
+{
+    struct statx info;
+
+    if (statx(AT_FDCWD, path, 0, STATX_NLINK, &info) < 0)
+        return denied(sqlite, "look at", path, error);
+    if (info.stx_nlink > 1)
+        return refuse_second_name(sqlite, error);
+    /* A kernel before 5.8 does not tell, and leaves the bit clear. */
+    if (info.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+        return error_set(
+            error, GAVEL_ERR_STORE_UNSUPPORTED,
+            "the store %s is mounted as a single file, so that it has another log here than elsewhere, and "
+            "another leader; mount its folder instead",
+            sqlite->shown);
+    return GAVEL_OK;
+}
+
 static enum gavel_status check_place(const struct sqlite_store *sqlite, const char *path,
                                      struct gavel_error *error)
 {
@@ -117,7 +153,7 @@ static enum gavel_status check_place(const struct sqlite_store *sqlite, const ch
             "this process is in a time namespace with a shifted clock, so the leases in %s would mean "
             "nothing to the others; run it without one",
             sqlite->shown);
-    return GAVEL_OK;
+    return check_only_name(sqlite, path, error);
 }
 
 static enum gavel_status absolute(const char *path, char **ret_path, struct gavel_error *error)
@@ -146,48 +182,78 @@ static enum gavel_status absolute(const char *path, char **ret_path, struct gave
     return GAVEL_OK;
 }
 
-static bool identify(const char *path, struct sqlite_file_identity *file)
+static enum gavel_status gone(const struct sqlite_store *sqlite, struct gavel_error *error)
 {
-    struct stat info;
-
-    if (stat(path, &info) < 0)
-        return false;
-    file->device = info.st_dev;
-    file->inode = info.st_ino;
-    return true;
+    return error_set(error, GAVEL_ERR_STORE_DAMAGED,
+                     "the store %s was deleted or replaced under us; put it back, or stop all that use it "
+                     "before any of them starts again",
+                     sqlite->shown);
 }
 
-bool sqlite_files_are_ours(const struct sqlite_store *sqlite)
+/*
+ * Looks at one of the files. Only one that is not there has gone; that we may
+ * not look, or that the disk fails, says nothing about it.
+ */
+static enum gavel_status look(const struct sqlite_store *sqlite, const struct sqlite_file_identity *file,
+                              struct stat *ret_info, struct gavel_error *error)
+{
+    enum gavel_status status;
+    int reason;
+
+    if (stat(file->path, ret_info) == 0)
+        return GAVEL_OK;
+    reason = errno;
+    if (reason == ENOENT || reason == ENOTDIR)
+        return gone(sqlite, error);
+    status = sqlite_status(SQLITE_CANTOPEN, reason);
+    return error_set(error, status, "cannot look at the store %s: %s; %s", sqlite->shown, strerror(reason),
+                     sqlite_next_step(status));
+}
+
+enum gavel_status sqlite_check_files(const struct sqlite_store *sqlite, struct gavel_error *error)
 {
     for (int i = 0; i < SQLITE_FILE_COUNT; i++) {
-        struct sqlite_file_identity now;
+        const struct sqlite_file_identity *file = &sqlite->files[i];
+        struct stat now;
+        enum gavel_status status = look(sqlite, file, &now, error);
 
-        if (!identify(sqlite->files[i].path, &now) || now.inode != sqlite->files[i].inode ||
-            now.device != sqlite->files[i].device)
-            return false;
+        if (status)
+            return status;
+        if (now.st_ino != file->inode || now.st_dev != file->device)
+            return gone(sqlite, error);
+        if (i == SQLITE_FILE_MAIN && now.st_nlink > 1)
+            return refuse_second_name(sqlite, error);
     }
-    return true;
+    return GAVEL_OK;
 }
 
 /* Takes down which files are open. The main one is looked up by the name we were given: it may be a link. */
 static enum gavel_status note_files(struct sqlite_store *sqlite, struct gavel_error *error)
 {
     const char *real = sqlite3_db_filename(sqlite->db, "main");
+    enum gavel_status status = GAVEL_OK;
     int has_moved = 0;
-    bool is_good;
 
     if (asprintf(&sqlite->files[SQLITE_FILE_WAL].path, "%s-wal", real) < 0 ||
         asprintf(&sqlite->files[SQLITE_FILE_SHM].path, "%s-shm", real) < 0)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening the store %s",
                          sqlite->shown);
-    is_good = identify(sqlite->files[SQLITE_FILE_MAIN].path, &sqlite->files[SQLITE_FILE_MAIN]) &&
-              identify(sqlite->files[SQLITE_FILE_WAL].path, &sqlite->files[SQLITE_FILE_WAL]) &&
-              identify(sqlite->files[SQLITE_FILE_SHM].path, &sqlite->files[SQLITE_FILE_SHM]);
-    if (!is_good || sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved) || has_moved)
+    for (int i = 0; i < SQLITE_FILE_COUNT && !status; i++) {
+        struct stat info = {0};
+
+        status = look(sqlite, &sqlite->files[i], &info, error);
+        sqlite->files[i].device = info.st_dev;
+        sqlite->files[i].inode = info.st_ino;
+    }
+    if (!status && sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved))
+        has_moved = true;
+    if (!status && !has_moved) /* a second name may have come since we looked for one */
+        status = sqlite_check_files(sqlite, error);
+    if (has_moved || status == GAVEL_ERR_STORE_DAMAGED)
         return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                          "the store %s was deleted or replaced while it was opened; try again",
                          sqlite->shown);
-    return GAVEL_OK;
+    return status;
 }
 
 enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, const char *path, struct gavel_error *error)

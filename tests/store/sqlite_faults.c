@@ -15,6 +15,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -133,6 +134,64 @@ static void test_a_deleted_log_ends_all_answers(void **state)
         (void)expect(store, ask_renew("g", "one", i, reply.record.epoch + 1), GAVEL_ERR_STORE_DAMAGED);
         store_close(store);
     }
+}
+
+static void test_a_second_name_ends_all_answers_until_it_is_gone(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store = open_store(s->file);
+    struct store_reply reply;
+    char other[400];
+
+    (void)snprintf(other, sizeof other, "%s/other.db", s->folder);
+    (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    assert_int_equal(link(s->file, other), 0);
+    reply = expect(store, ask_renew("g", "one", 1, 1), GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_non_null(strstr(reply.message, "hard link"));
+    assert_non_null(strstr(reply.message, "remove that name"));
+    (void)expect(store, ask_claim("h", "one", 1, 0), GAVEL_ERR_STORE_UNSUPPORTED);
+    assert_int_equal(unlink(other), 0);
+    (void)expect(store, ask_renew("g", "one", 1, 1), GAVEL_OK);
+    assert_false(expect(store, ask_read("h"), GAVEL_OK).found);
+    store_close(store);
+}
+
+/* Without the rights of root, which may look everywhere. Exit codes say what went wrong. */
+static void lose_sight_of_the_file(const struct scratch *s)
+{
+    struct store_request renew = ask_renew("g", "one", 1, 1);
+    struct store *store = NULL;
+    struct store_reply reply;
+
+    if (getuid() == 0 &&
+        (chown(s->folder, 65534, 65534) || setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534)))
+        _exit(1);
+    store = open_store(s->file);
+    (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    if (chmod(s->folder, 0))
+        _exit(2);
+    if (store_call(store, &renew, &reply) != GAVEL_ERR_STORE_DENIED)
+        _exit(3);
+    if (!strstr(reply.message, "cannot look at") || !strstr(reply.message, "permissions"))
+        _exit(4);
+    if (chmod(s->folder, 0700) || store_call(store, &renew, &reply))
+        _exit(5);
+    store_close(store);
+    _exit(0);
+}
+
+static void test_a_file_that_may_not_be_looked_at_has_not_moved(void **state)
+{
+    struct scratch *s = *state;
+    int status;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0)
+        lose_sight_of_the_file(s);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 /* Claims group after group until that fails; returns how that ended and how many it had by then. */
@@ -463,6 +522,8 @@ int main(void)
         TEST(test_waiting_on_a_store_in_trouble_takes_its_time),
         TEST(test_a_file_that_is_put_back_is_good_again),
         TEST(test_a_deleted_log_ends_all_answers),
+        TEST(test_a_second_name_ends_all_answers_until_it_is_gone),
+        TEST(test_a_file_that_may_not_be_looked_at_has_not_moved),
         TEST(test_a_full_store_says_so_and_loses_nothing),
         TEST(test_a_full_disk_says_so),
         TEST(test_a_lock_that_does_not_come_in_time_is_a_timeout),

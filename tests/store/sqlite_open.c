@@ -7,9 +7,11 @@
 #include "store/sqlite.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -229,6 +231,146 @@ static void test_a_damaged_page_is_reported_as_damage(void **state)
     store_close(store);
 }
 
+static void test_a_second_name_of_the_file_is_refused(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store;
+    char other[400];
+
+    (void)snprintf(other, sizeof other, "%s/other.db", s->folder);
+    assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
+    (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    store_close(store);
+    assert_int_equal(link(s->file, other), 0);
+    expect_open(s->file, GAVEL_ERR_STORE_UNSUPPORTED, "hard link", "folder");
+    expect_open(other, GAVEL_ERR_STORE_UNSUPPORTED, "hard link", "folder");
+    (void)strcat(other, "-wal");
+    assert_int_equal(access(other, F_OK), -1); /* refused before SQLite has seen it */
+    other[strlen(other) - strlen("-wal")] = '\0';
+    assert_int_equal(unlink(other), 0);
+    assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
+    assert_int_equal(expect(store, ask_read("g"), GAVEL_OK).record.epoch, 1);
+    store_close(store);
+}
+
+static void test_a_symbolic_link_leads_to_the_same_log(void **state)
+{
+    struct scratch *s = *state;
+    struct store *direct;
+    struct store *by_link;
+    char folder[400];
+    char path[500];
+
+    (void)snprintf(folder, sizeof folder, "%s/elsewhere", s->folder);
+    (void)snprintf(path, sizeof path, "%s/link.db", folder);
+    assert_int_equal(mkdir(folder, 0700), 0);
+    assert_int_equal(store_open(s->file, &direct, NULL), GAVEL_OK);
+    assert_int_equal(symlink(s->file, path), 0);
+    assert_int_equal(store_open(path, &by_link, NULL), GAVEL_OK);
+    (void)expect(direct, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    (void)expect(by_link, ask_claim("g", "two", 2, 0), GAVEL_ERR_CONFLICT);
+    assert_int_equal(expect(by_link, ask_read("g"), GAVEL_OK).record.epoch, 1);
+    (void)expect(by_link, ask_renew("g", "one", 1, 1), GAVEL_OK);
+    assert_int_equal(expect(direct, ask_read("g"), GAVEL_OK).record.version, 2);
+    (void)strcat(path, "-wal");
+    assert_int_equal(access(path, F_OK), -1);
+    store_close(by_link);
+    store_close(direct);
+}
+
+/* Into a mount namespace of our own; 77 says that this is not allowed. */
+static void leave_the_mounts(void)
+{
+    if ((unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS)) ||
+        mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL))
+        _exit(77);
+}
+
+/* In a child with mounts of its own. Exit codes say what went wrong. */
+static void open_mounted_file(const struct scratch *s)
+{
+    char path[400];
+    struct store *store = NULL;
+    struct gavel_error error = {0};
+
+    (void)snprintf(path, sizeof path, "%s/mounted.db", s->folder);
+    leave_the_mounts();
+    if (mount(s->file, path, NULL, MS_BIND, NULL))
+        _exit(77);
+    if (store_open(path, &store, &error) != GAVEL_ERR_STORE_UNSUPPORTED)
+        _exit(1);
+    if (!strstr(error.message, "mount its folder instead"))
+        _exit(2);
+    (void)strcat(path, "-wal");
+    if (access(path, F_OK) == 0)
+        _exit(3);
+    _exit(store_open(s->file, &store, NULL) == GAVEL_OK ? 0 : 4); /* by its own name it is good */
+}
+
+/* The folder shows the same log by whatever name, so this is the way that works. */
+static void open_in_mounted_folder(const struct scratch *s)
+{
+    char path[400];
+    struct store *store = NULL;
+    struct store_request claim = ask_claim("g", "two", 2, 0);
+    struct store_reply reply;
+
+    (void)snprintf(path, sizeof path, "%s/mounted", s->folder);
+    leave_the_mounts();
+    if (mount(s->folder, path, NULL, MS_BIND, NULL))
+        _exit(77);
+    (void)strcat(path, "/gavel.db");
+    if (store_open(path, &store, NULL))
+        _exit(1);
+    _exit(store_call(store, &claim, &reply) == GAVEL_ERR_CONFLICT && reply.record.epoch == 1 ? 0 : 2);
+}
+
+static void run_with_mounts(void (*run)(const struct scratch *s), const struct scratch *s)
+{
+    int status;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0)
+        run(s);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == 77) {
+        print_message("may not mount here, neither as root nor in a user namespace\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void test_a_file_that_is_mounted_by_itself_is_refused(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store;
+    char path[400];
+
+    (void)snprintf(path, sizeof path, "%s/mounted.db", s->folder);
+    write_file(path, "");
+    assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
+    (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    store_close(store);
+    run_with_mounts(open_mounted_file, s);
+}
+
+static void test_a_mounted_folder_shows_the_same_log(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store;
+    char path[400];
+
+    (void)snprintf(path, sizeof path, "%s/mounted", s->folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
+    (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    run_with_mounts(open_in_mounted_folder, s);
+    (void)expect(store, ask_renew("g", "one", 1, 1), GAVEL_OK);
+    store_close(store);
+}
+
 static void test_many_processes_may_create_the_store_at_once(void **state)
 {
     enum { MANY = 12 };
@@ -318,6 +460,10 @@ int main(void)
         TEST(test_the_store_of_a_newer_gavel_is_refused),
         TEST(test_a_store_without_its_tables_is_damaged),
         TEST(test_a_damaged_page_is_reported_as_damage),
+        TEST(test_a_second_name_of_the_file_is_refused),
+        TEST(test_a_symbolic_link_leads_to_the_same_log),
+        TEST(test_a_file_that_is_mounted_by_itself_is_refused),
+        TEST(test_a_mounted_folder_shows_the_same_log),
         TEST(test_many_processes_may_create_the_store_at_once),
         cmocka_unit_test(test_network_file_systems_are_known_by_their_numbers),
         cmocka_unit_test(test_errors_of_sqlite_have_one_meaning_each),
