@@ -61,6 +61,10 @@ enum gavel_status rules_claim(struct mandate_row *row, const struct store_reques
         return GAVEL_ERR_CONFLICT;
     if (request->must_be_expired && row->is_found && !mandate_expired(row, now, &remaining))
         return GAVEL_ERR_CONFLICT;
+    /* One more would be a number that stores cannot keep; whoever reads it would call it damage. */
+    if (record->epoch >= RULES_NUMBER_MAX || request->record.epoch >= RULES_NUMBER_MAX ||
+        record->version >= RULES_NUMBER_MAX)
+        return GAVEL_ERR_STORE_FULL;
 
     if (record->epoch < request->record.epoch)
         record->epoch = request->record.epoch;
@@ -149,6 +153,9 @@ void rules_reply(const struct mandate_row *row, const struct store_request *requ
     if (status == GAVEL_ERR_CONFLICT)
         reply_fail(reply, status,
                    "the claim on group \"%.100s\" came too late: its record has changed or its lease runs",
+                   request->group);
+    else if (status == GAVEL_ERR_STORE_FULL)
+        reply_fail(reply, status, "the epochs of group \"%.100s\" are used up; choose another group name",
                    request->group);
     else if (status == GAVEL_ERR_NOT_HOLDER)
         reply_fail(reply, status,

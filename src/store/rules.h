@@ -12,6 +12,9 @@
 
 #include "base/request.h"
 
+/* The largest epoch and version: stores keep them as signed numbers, and the last one is left free. */
+#define RULES_NUMBER_MAX ((uint64_t)INT64_MAX - 1)
+
 /* A record and when its lease began on the store's clock. */
 struct mandate_row {
     bool is_found; /* false: there is no record; all else is zero */
@@ -34,8 +37,8 @@ struct rules_now {
 bool mandate_expired(const struct mandate_row *row, const struct rules_now *now, gavel_ms *ret_remaining);
 
 /*
- * Each changes *row and returns OK, or leaves it and returns ERR_CONFLICT or
- * ERR_NOT_HOLDER.
+ * Each changes *row and returns OK, or leaves it and returns ERR_CONFLICT,
+ * ERR_NOT_HOLDER, or ERR_STORE_FULL for a claim when there is no higher epoch.
  */
 GAVEL_CHECKED enum gavel_status rules_claim(struct mandate_row *row, const struct store_request *request,
                                             const struct rules_now *now);

@@ -72,7 +72,7 @@ const char *sqlite_next_step(enum gavel_status status)
     case GAVEL_ERR_STORE_DENIED:
         return "check who owns the file and its folder, and their permissions";
     case GAVEL_ERR_STORE_DAMAGED:
-        return "restore it from a backup, or name another file";
+        return "stop all candidates of this store, then restore it from a backup, or name another file";
     case GAVEL_ERR_STORE_UNAVAILABLE:
         return "close some files or raise the limit of open files";
     case GAVEL_ERR_NO_MEMORY:

@@ -70,9 +70,10 @@ static enum row_kind parse_row(sqlite3_stmt *s, struct mandate_row *ret_row)
     sqlite_text(s, COLUMN_APPLIED_BOOT_ID, ret_row->boot_id, sizeof ret_row->boot_id);
 
     /* What no gavel writes; taken at its word it could free a group or block it for ever. */
-    if (record->epoch == 0 || record->epoch >= INT64_MAX || record->version == 0 ||
-        record->version >= INT64_MAX || record->lease_ms < 1 || record->lease_ms > STORE_DURATION_MAX_MS ||
-        ret_row->applied_at < 0 || ret_row->applied_at > INT64_MAX / 2)
+    if (record->epoch == 0 || record->epoch > RULES_NUMBER_MAX || record->version == 0 ||
+        record->version > RULES_NUMBER_MAX || record->lease_ms < 1 ||
+        record->lease_ms > STORE_DURATION_MAX_MS || ret_row->applied_at < 0 ||
+        ret_row->applied_at > INT64_MAX / 2)
         return ROW_DAMAGED;
     return ROW_GOOD;
 }
@@ -247,9 +248,11 @@ int sqlite_run_mandate(struct sqlite_store *sqlite, const struct store_request *
         return SQLITE_OK;
     }
     if (kind == ROW_DAMAGED) {
-        reply_fail(reply, GAVEL_ERR_STORE_DAMAGED,
-                   "the record of group \"%.60s\" in %s makes no sense; restore the file from a backup",
-                   request->group, sqlite->shown);
+        reply_fail(
+            reply, GAVEL_ERR_STORE_DAMAGED,
+            "the record of group \"%.60s\" in %s makes no sense; stop all candidates of this store, then "
+            "restore it from a backup",
+            request->group, sqlite->shown);
         return SQLITE_OK;
     }
     now = read_now(sqlite);

@@ -471,6 +471,7 @@ static void test_a_row_that_makes_no_sense_is_refused(void **state)
 
     (void)expect(store, ask_claim("good", "one", 1, 0), GAVEL_OK);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        struct store_reply reply;
         char group[16];
         char sql[200];
 
@@ -478,10 +479,34 @@ static void test_a_row_that_makes_no_sense_is_refused(void **state)
         (void)snprintf(sql, sizeof sql, "UPDATE groups SET %s WHERE name = '%s'", changes[i], group);
         (void)expect(store, ask_claim(group, "one", i, 0), GAVEL_OK);
         scratch_sql(s->file, sql);
-        (void)expect(store, ask_read(group), GAVEL_ERR_STORE_DAMAGED);
+        reply = expect(store, ask_read(group), GAVEL_ERR_STORE_DAMAGED);
+        assert_non_null(strstr(reply.message, "stop all candidates of this store, then restore"));
         (void)expect(store, ask_claim(group, "two", i, 1), GAVEL_ERR_STORE_DAMAGED);
     }
     (void)expect(store, ask_renew("good", "one", 1, 1), GAVEL_OK);
+    store_close(store);
+}
+
+static void test_an_epoch_that_could_not_be_read_back_is_not_given_out(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store = open_store(s->file);
+    struct store_request claim = ask_claim("g", "two", 2, 1);
+    struct store_reply reply;
+
+    (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    scratch_sql(s->file, "UPDATE groups SET epoch = 9223372036854775805");
+    reply = expect(store, claim, GAVEL_OK);
+    assert_int_equal(reply.record.epoch, INT64_MAX - 1); /* the last one */
+    claim.expected_version = reply.record.version;
+    reply = expect(store, claim, GAVEL_ERR_STORE_FULL);
+    assert_non_null(strstr(reply.message, "another group"));
+    assert_int_equal(expect(store, ask_read("g"), GAVEL_OK).record.epoch, INT64_MAX - 1);
+    (void)expect(store, ask_renew("g", "two", 2, INT64_MAX - 1), GAVEL_OK); /* whoever has it keeps it */
+    claim = ask_claim("new", "two", 3, 0);
+    claim.record.epoch = INT64_MAX; /* somebody who says to know a higher one cannot spoil a group */
+    (void)expect(store, claim, GAVEL_ERR_STORE_FULL);
+    (void)expect(store, ask_claim("new", "two", 3, 0), GAVEL_OK);
     store_close(store);
 }
 
@@ -532,6 +557,7 @@ int main(void)
         TEST(test_a_forked_child_may_not_use_the_store),
         TEST(test_a_lease_of_an_earlier_boot_has_ended),
         TEST(test_a_row_that_makes_no_sense_is_refused),
+        TEST(test_an_epoch_that_could_not_be_read_back_is_not_given_out),
         TEST(test_waiting_sees_the_change_of_another_connection),
     };
 

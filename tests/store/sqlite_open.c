@@ -195,7 +195,8 @@ static void test_a_store_without_its_tables_is_damaged(void **state)
     assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
     store_close(store);
     scratch_sql(s->file, "DROP TABLE candidates");
-    expect_open(s->file, GAVEL_ERR_STORE_DAMAGED, s->file, "backup");
+    expect_open(s->file, GAVEL_ERR_STORE_DAMAGED, s->file,
+                "stop all candidates of this store, then restore it from a backup");
 }
 
 static void test_a_damaged_page_is_reported_as_damage(void **state)
