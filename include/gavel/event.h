@@ -18,8 +18,8 @@ extern "C" {
 #define GAVEL_EVENT_MAP(X)                                                                                    \
     X(BECAME_LEADER,       "became_leader")       /* epoch, took_ms: how long the election took */            \
     X(LOST_LEADERSHIP,     "lost_leadership")     /* epoch, reason, took_ms: how long it led */               \
-    X(LEADER_DOWN,         "leader_down")         /* previous: the former leader, epoch: its epoch */         \
-    X(LEADER_CHANGED,      "leader_changed")      /* previous, leader, epoch */                               \
+    X(LEADER_DOWN,         "leader_down")         /* lost, not given up; previous: who, epoch: its epoch */   \
+    X(LEADER_CHANGED,      "leader_changed")      /* previous, leader: "" if nobody leads now, epoch */       \
     X(ELECTION_CHECK,      "election_check")      /* leader as seen, epoch */                                 \
     X(PHASE_CHANGED,       "phase_changed")       /* previous_phase, phase, took_ms: in the previous one */   \
     X(CANDIDATES_UPDATED,  "candidates_updated")  /* candidates: how many are active */                       \

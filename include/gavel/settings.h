@@ -7,7 +7,8 @@
  * Start from a preset and change what you need:
  *
  *     struct gavel_settings settings;
- *     gavel_settings_preset("local", &settings);
+ *     if (gavel_settings_preset("local", &settings) != GAVEL_OK)
+ *         die();
  *     settings.policy = GAVEL_POLICY_PRIORITY;
  *
  * All times are in milliseconds. A budget that does not add up is refused

@@ -73,6 +73,6 @@ void registry_leave(struct candidate *c);
 
 /* leader.c: telling who leads */
 void leader_seen(struct candidate *c, const char *id, uint64_t epoch);
-void leader_gone(struct candidate *c);
+void leader_gone(struct candidate *c, bool is_lost);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Telling who leads: leader_changed and leader_down, each once. */
+/* Telling who leads: leader_changed, also to nobody, and leader_down, each once. */
 
 #include "candidate/internal.h"
 
@@ -26,13 +26,14 @@ void leader_seen(struct candidate *c, const char *id, uint64_t epoch)
     c->is_leader_down = false;
 }
 
-void leader_gone(struct candidate *c)
+/* Nobody leads: the leader was lost, or gave the gavel up as planned. */
+void leader_gone(struct candidate *c, bool is_lost)
 {
     struct gavel_event *event;
 
     if (c->is_leader_down || c->last_leader[0] == '\0')
         return;
-    event = emit(c, GAVEL_EVENT_LEADER_DOWN);
+    event = emit(c, is_lost ? GAVEL_EVENT_LEADER_DOWN : GAVEL_EVENT_LEADER_CHANGED);
     event->previous = c->last_leader;
     event->epoch = c->last_epoch;
     c->is_leader_down = true;

@@ -128,6 +128,15 @@ static bool counts(const struct peer *peer, const char *id)
     return peer->is_active && peer->is_eligible && strcmp(peer->id, id) != 0;
 }
 
+size_t peers_others(const struct peers *peers, const char *id)
+{
+    size_t others = 0;
+
+    for (size_t i = 0; i < peers->count; i++)
+        others += counts(&peers->items[i], id);
+    return others;
+}
+
 size_t peers_rank(const struct peers *peers, enum gavel_policy policy, const char *id, int32_t priority,
                   const char *first_choice, const char *excluded)
 {

@@ -43,6 +43,9 @@ bool peers_update(struct peers *peers, const struct registration *list, size_t c
 
 size_t peers_active(const struct peers *peers);
 
+/* How many active eligible candidates there are besides the one of that id. */
+size_t peers_others(const struct peers *peers, const char *id);
+
 /* An active candidate of that id, or NULL. */
 const struct peer *peers_find(const struct peers *peers, const char *id);
 

@@ -116,7 +116,7 @@ void standby_consider(struct candidate *c)
         c->election_at = NEVER;
     } else if (c->election_at == NEVER) {
         c->election_at = c->now;
-        leader_gone(c);
+        leader_gone(c, vacancy != VACANCY_FREE);
     }
     if (!c->is_eligible || !c->is_registered || c->is_stopping)
         return;
@@ -143,6 +143,7 @@ void standby_read_done(struct candidate *c, const struct candidate_call *call,
     event = emit(c, GAVEL_EVENT_ELECTION_CHECK);
     if (observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now, &at) == VACANCY_NONE) {
         leader_seen(c, record->holder, record->epoch);
+        c->hold_back_until = INT64_MIN; /* another has it: that is what we held back for */
         ring_leader(c);
         event->leader = record->holder;
         event->epoch = record->epoch;

@@ -107,7 +107,7 @@ static void tell(struct stage *stage, struct actor *actor, const struct gavel_ev
         return; /* they would drown the story */
     case GAVEL_EVENT_LEADER_CHANGED:
         say(stage, actor, "%s: %s -> %s, epoch %llu", name, event->previous[0] ? event->previous : "nobody",
-            event->leader, (unsigned long long)event->epoch);
+            event->leader[0] ? event->leader : "nobody", (unsigned long long)event->epoch);
         return;
     case GAVEL_EVENT_LEADER_DOWN:
         say(stage, actor, "%s: %s, epoch %llu", name, event->previous, (unsigned long long)event->epoch);
