@@ -189,3 +189,26 @@ enum process_fate process_look(const struct process_id *id, const struct process
         (void)close(fd); /* a pidfd holds nothing that could be lost */
     return fate;
 }
+
+bool process_look_at(pid_t pid, struct process_glance *ret_glance)
+{
+    struct process_glance glance = {0};
+    char path[64];
+    char text[1024];
+    const char *name;
+    const char *end;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid); /* always fits */
+    if (!proc_is_ours() || !read_small(path, text, sizeof text))
+        return false;
+    name = strchr(text, '(');
+    end = strrchr(text, ')'); /* the name may hold brackets itself */
+    if (!name || !end || end < name || end[1] != ' ')
+        return false;
+    name++;
+    for (size_t i = 0; name + i < end && i < sizeof glance.name - 1; i++)
+        glance.name[i] = name[i] >= ' ' && name[i] <= '~' ? name[i] : '?';
+    glance.is_stopped = end[2] == 'T' || end[2] == 't';
+    *ret_glance = glance;
+    return true;
+}

@@ -9,6 +9,8 @@
 
 #include "base/record.h"
 
+#include <sys/types.h>
+
 /* The calling process. ERR_IO if /proc is not mounted. */
 GAVEL_CHECKED enum gavel_status process_self(struct process_id *ret_id);
 
@@ -36,5 +38,14 @@ enum process_fate {
  * as PROCESS_UNSEEN.
  */
 enum process_fate process_look(const struct process_id *id, const struct process_id *self, int *ret_pidfd);
+
+/* What people want to know of a process in a message. */
+struct process_glance {
+    char name[32]; /* as in /proc/PID/comm, in plain ASCII */
+    bool is_stopped;
+};
+
+/* False if /proc does not tell. */
+bool process_look_at(pid_t pid, struct process_glance *ret_glance);
 
 #endif

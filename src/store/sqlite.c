@@ -169,6 +169,25 @@ static int set_sync(struct sqlite_store *sqlite, bool fully)
     return code;
 }
 
+/* Whose time is over has waited for the lock in vain, and is told who has it. True if there was one. */
+static bool refuse_late(const struct sqlite_store *sqlite, struct batch *batch)
+{
+    gavel_ns now = clock_now();
+    char holder[SQLITE_HOLDER_TEXT_MAX] = "";
+
+    for (size_t i = 0; i < batch->count; i++) {
+        struct store_reply *reply = &batch->replies[i];
+
+        if (reply->status || now < batch->requests[i].give_up_at)
+            continue;
+        if (!*holder)
+            sqlite_tell_holder(sqlite, holder, sizeof holder);
+        reply_fail(reply, GAVEL_ERR_TIMEOUT, "the store %s was not free in time and nothing was begun; %s",
+                   sqlite->shown, holder);
+    }
+    return *holder != '\0';
+}
+
 /*
  * Begins the transaction, waiting for the lock up to the earliest deadline;
  * whoever's deadline that was is refused and the rest waits on.
@@ -176,7 +195,6 @@ static int set_sync(struct sqlite_store *sqlite, bool fully)
 static int begin(struct sqlite_store *sqlite, struct batch *batch)
 {
     for (;;) {
-        size_t open_before;
         int code;
 
         survey(batch);
@@ -189,9 +207,7 @@ static int begin(struct sqlite_store *sqlite, struct batch *batch)
                                                                   : SQLITE_STATEMENT_BEGIN_READ]);
         if ((code & 0xff) != SQLITE_BUSY)
             return code;
-        open_before = batch->open;
-        survey(batch);
-        if (batch->open == open_before)
+        if (!refuse_late(sqlite, batch))
             return code; /* nobody's time is over and still it does not let us in */
     }
 }

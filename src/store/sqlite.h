@@ -8,6 +8,7 @@
  *   sqlite_open.c      the database: whether it is ours, its tables
  *   sqlite_mandate.c   READ, CLAIM, RENEW, RELEASE, ASK, GROUPS
  *   sqlite_registry.c  HEARTBEAT, LEAVE, CANDIDATES
+ *   sqlite_lock.c      who holds the lock that others wait for
  *   sqlite_error.c     what SQLite's errors mean to gavel
  *   filesystem.c       where the file must not lie
  */
@@ -128,9 +129,13 @@ GAVEL_CHECKED int sqlite_read_version(struct sqlite_store *sqlite, const char *g
 /* Drops from a listing who is proven dead. Looks at /proc, so it is done after the transaction. */
 void sqlite_drop_dead(struct sqlite_store *sqlite, struct store_reply *reply);
 
+/* sqlite_lock.c: half a sentence for a message, about who holds the write lock and what to do about it. */
+#define SQLITE_HOLDER_TEXT_MAX 128
+void sqlite_tell_holder(const struct sqlite_store *sqlite, char *text, size_t size);
+
 /* sqlite_error.c; `doing` stands before "the store …" in the message. */
 enum gavel_status sqlite_status(int code, int system_errno);
-const char *sqlite_next_step(enum gavel_status status);
+const char *sqlite_next_step(enum gavel_status status, int system_errno);
 GAVEL_CHECKED enum gavel_status sqlite_error(const struct sqlite_store *sqlite, int code, const char *doing,
                                              struct gavel_error *error);
 void sqlite_reply_fail(const struct sqlite_store *sqlite, int code, const struct store_request *request,

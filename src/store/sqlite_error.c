@@ -18,7 +18,10 @@ static enum gavel_status status_of_errno(int system_errno, enum gavel_status oth
         return GAVEL_ERR_STORE_FULL;
     case EMFILE:
     case ENFILE:
+    case EIO:
         return GAVEL_ERR_STORE_UNAVAILABLE;
+    case ENOMEM:
+        return GAVEL_ERR_NO_MEMORY;
     case EACCES:
     case EPERM:
     case EROFS:
@@ -56,25 +59,23 @@ enum gavel_status sqlite_status(int code, int system_errno)
     case SQLITE_NOMEM:
         return GAVEL_ERR_NO_MEMORY;
     case SQLITE_IOERR:
-        return status_of_errno(system_errno, GAVEL_ERR_IO);
+        return status_of_errno(system_errno, GAVEL_ERR_STORE_UNAVAILABLE);
     default:
         return GAVEL_ERR_IO;
     }
 }
 
-const char *sqlite_next_step(enum gavel_status status)
+const char *sqlite_next_step(enum gavel_status status, int system_errno)
 {
+    if (system_errno == EMFILE || system_errno == ENFILE)
+        return "close some files or raise the limit of open files";
     switch (status) {
-    case GAVEL_ERR_TIMEOUT:
-        return "another process holds its lock; try again";
     case GAVEL_ERR_STORE_FULL:
         return "free some space there";
     case GAVEL_ERR_STORE_DENIED:
         return "check who owns the file and its folder, and their permissions";
     case GAVEL_ERR_STORE_DAMAGED:
         return "stop all candidates of this store, then restore it from a backup, or name another file";
-    case GAVEL_ERR_STORE_UNAVAILABLE:
-        return "close some files or raise the limit of open files";
     case GAVEL_ERR_NO_MEMORY:
         return "free some memory";
     default:
@@ -110,10 +111,14 @@ enum gavel_status sqlite_error(const struct sqlite_store *sqlite, int code, cons
 {
     int system_errno = find_errno(sqlite, code);
     enum gavel_status status = sqlite_status(code, system_errno);
+    char holder[SQLITE_HOLDER_TEXT_MAX] = "";
 
+    if (status == GAVEL_ERR_TIMEOUT)
+        sqlite_tell_holder(sqlite, holder, sizeof holder);
     return error_set(error, status, "%s the store %s failed: %s%s%s; %s", doing, sqlite->shown,
                      sqlite3_errstr(code), system_errno ? ": " : "",
-                     system_errno ? strerror(system_errno) : "", sqlite_next_step(status));
+                     system_errno ? strerror(system_errno) : "",
+                     *holder ? holder : sqlite_next_step(status, system_errno));
 }
 
 void sqlite_reply_fail(const struct sqlite_store *sqlite, int code, const struct store_request *request,

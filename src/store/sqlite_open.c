@@ -101,7 +101,7 @@ static enum gavel_status check_owner(struct sqlite_store *sqlite, bool *ret_is_e
             sqlite->shown, (long long)version, SQLITE_SCHEMA_VERSION);
     if (version < 1)
         return error_set(error, GAVEL_ERR_STORE_DAMAGED, "the store %s has no format number; %s",
-                         sqlite->shown, sqlite_next_step(GAVEL_ERR_STORE_DAMAGED));
+                         sqlite->shown, sqlite_next_step(GAVEL_ERR_STORE_DAMAGED, 0));
     return GAVEL_OK;
 }
 
@@ -213,20 +213,27 @@ static int sync_log_once(struct sqlite_store *sqlite)
  * waits for the disk, and overwriting what is there already is quicker to
  * sync than making the file longer. Under the write lock nobody else writes to
  * the log, and what stands behind its last frame is never read as one. It
- * only saves time, so a failure is undone and forgotten.
+ * only saves time, so a failure is undone and forgotten, and the lock is not
+ * waited for: a command that only reads must not hang on who writes.
  */
 static void fill_log(struct sqlite_store *sqlite)
 {
     static const char zeros[64 * 1024];
     sqlite3_file *log = NULL;
+    gavel_ns give_up_at = sqlite->give_up_at;
     sqlite3_int64 size = LOG_BYTES;
     sqlite3_int64 at;
-    int code = SQLITE_OK;
+    int code;
 
-    if (sqlite3_exec(sqlite->db, "BEGIN IMMEDIATE", NULL, NULL, NULL))
+    if (sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) || !log ||
+        !log->pMethods || log->pMethods->xFileSize(log, &size) || size >= LOG_BYTES)
         return;
-    if (!sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) && log && log->pMethods)
-        code = log->pMethods->xFileSize(log, &size);
+    sqlite->give_up_at = 0; /* has passed */
+    code = sqlite3_exec(sqlite->db, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    sqlite->give_up_at = give_up_at;
+    if (code)
+        return;
+    code = log->pMethods->xFileSize(log, &size); /* it may have grown before we had the lock */
     for (at = size; !code && at < LOG_BYTES; at += (sqlite3_int64)sizeof zeros)
         code = log->pMethods->xWrite(log, zeros, sizeof zeros, at);
     if (code && size < LOG_BYTES)
@@ -249,7 +256,7 @@ enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel
     /* SQLite falls back to reading when it may not write, which is of no use here. */
     if (sqlite3_db_readonly(sqlite->db, "main") == 1)
         return error_set(error, GAVEL_ERR_STORE_DENIED, "the store %s is not writable; %s", sqlite->shown,
-                         sqlite_next_step(GAVEL_ERR_STORE_DENIED));
+                         sqlite_next_step(GAVEL_ERR_STORE_DENIED, 0));
     status = check_owner_at_once(sqlite, &is_empty, error);
     if (status)
         return status;

@@ -31,7 +31,7 @@ static enum gavel_status denied(const struct sqlite_store *sqlite, const char *d
     enum gavel_status status = sqlite_status(SQLITE_CANTOPEN, reason);
 
     return error_set(error, status, "cannot %s \"%.200s\" for the store %s: %s; %s", doing, path,
-                     sqlite->shown, strerror(reason), sqlite_next_step(status));
+                     sqlite->shown, strerror(reason), sqlite_next_step(status, reason));
 }
 
 /* Makes the entry of a new file or folder survive a power loss. */
@@ -81,9 +81,13 @@ static enum gavel_status make_file(const struct sqlite_store *sqlite, char *path
     if (stat(path, &info) == 0) {
         if (S_ISREG(info.st_mode))
             return GAVEL_OK;
+        if (S_ISDIR(info.st_mode))
+            return error_set(
+                error, GAVEL_ERR_STORE_DENIED,
+                "the store %s is not a file but a folder; name a file in it, such as %s/gavel.db",
+                sqlite->shown, sqlite->shown);
         return error_set(error, GAVEL_ERR_STORE_DENIED,
-                         "the store %s is not a file; name a file, such as %s/gavel.db", sqlite->shown,
-                         sqlite->shown);
+                         "the store %s is not a file but a device or the like; name a file", sqlite->shown);
     }
     if (mknod(path, S_IFREG | 0600, 0) < 0) {
         if (errno == EEXIST)
@@ -168,7 +172,7 @@ static enum gavel_status absolute(const char *path, char **ret_path, struct gave
             "memory:name for one that is not kept",
             path);
     if (*path != '/' && !getcwd(folder, sizeof folder))
-        return error_set(error, GAVEL_ERR_IO,
+        return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                          "the present folder is not known: %s; give the store by its whole path",
                          strerror(errno));
     if (asprintf(&result, "%s%s%s", folder, *path == '/' ? "" : "/", path) < 0)
@@ -207,7 +211,7 @@ static enum gavel_status look(const struct sqlite_store *sqlite, const struct sq
         return gone(sqlite, error);
     status = sqlite_status(SQLITE_CANTOPEN, reason);
     return error_set(error, status, "cannot look at the store %s: %s; %s", sqlite->shown, strerror(reason),
-                     sqlite_next_step(status));
+                     sqlite_next_step(status, reason));
 }
 
 enum gavel_status sqlite_check_files(const struct sqlite_store *sqlite, struct gavel_error *error)
@@ -274,7 +278,7 @@ enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, const char *path
     sqlite->opened_by = getpid();
     status = process_self(&sqlite->self);
     if (status)
-        return error_set(error, status, "cannot tell who this process is; mount /proc");
+        return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE, "cannot tell who this process is; mount /proc");
     status = make_folders(sqlite, given, error);
     if (!status)
         status = make_file(sqlite, given, error);

@@ -52,7 +52,7 @@ static enum gavel_status parse_epoch(const char *text, uint64_t *ret_epoch, stru
 
     errno = 0;
     epoch = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || epoch == 0 || epoch > INT64_MAX)
+    if (*text < '0' || *text > '9' || *end || errno || epoch == 0 || epoch > RULES_NUMBER_MAX)
         return error_set(
             error, GAVEL_ERR_INVALID,
             "the epoch \"%.40s\" of a static store is not a positive number; write static:ID?epoch=1", text);

@@ -4,6 +4,7 @@
 #include "conformance.h"
 #include "scratch.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -314,6 +315,116 @@ static void test_a_lock_that_does_not_come_in_time_is_a_timeout(void **state)
     store_close(store);
 }
 
+/* A process that stops in the middle of a write, with the lock. Its end is the caller's business. */
+static pid_t stop_with_the_lock(const char *file)
+{
+    int status;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* end with the test, also with one that fails */
+        (void)prctl(PR_SET_NAME, "odd ) \x01 name");
+        (void)lock_file(file);
+        (void)raise(SIGSTOP);
+        for (;;)
+            (void)pause();
+    }
+    assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+    assert_true(WIFSTOPPED(status));
+    return pid;
+}
+
+static void test_whoever_holds_the_lock_is_named(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store = open_store(s->file);
+    struct store_request claim = ask_claim("g", "one", 1, 0);
+    struct store_reply reply;
+    char expected[100];
+    pid_t pid;
+
+    store_close(store); /* a child must not inherit it */
+    pid = stop_with_the_lock(s->file);
+    store = open_store(s->file);
+    claim.give_up_at = clock_now() + 20 * NS_PER_MS;
+    reply = expect(store, claim, GAVEL_ERR_TIMEOUT);
+    (void)snprintf(expected, sizeof expected,
+                   "process %d (odd ) ? name, stopped) holds its lock; continue or end it", (int)pid);
+    assert_non_null(strstr(reply.message, s->file));
+    assert_non_null(strstr(reply.message, expected));
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    assert_int_equal(waitpid(pid, NULL, WCONTINUED), pid);
+    claim.give_up_at = clock_now() + 20 * NS_PER_MS;
+    reply = expect(store, claim, GAVEL_ERR_TIMEOUT);
+    (void)snprintf(expected, sizeof expected, "process %d (odd ) ? name) holds its lock; try again",
+                   (int)pid);
+    assert_non_null(strstr(reply.message, expected));
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    claim.give_up_at = clock_now() + 5 * NS_PER_S;
+    (void)expect(store, claim, GAVEL_OK); /* the kernel has freed the lock, and asking has cost us none */
+    store_close(store);
+}
+
+/* By the kernel's word; 0 if nobody does. */
+static pid_t holder_of_the_lock(const char *file)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 120, .l_len = 1};
+    char path[400];
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s-shm", file);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0 || fcntl(fd, F_GETLK, &lock) < 0)
+        _exit(2);
+    return lock.l_type == F_UNLCK ? 0 : lock.l_pid;
+}
+
+static void test_asking_who_holds_the_lock_keeps_our_own_locks(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store = open_store(s->file);
+    struct store_request claim = ask_claim("g", "one", 1, 0);
+    sqlite3 *ours = lock_file(s->file); /* in this process */
+    int status;
+    pid_t pid;
+
+    claim.give_up_at = clock_now() + 20 * NS_PER_MS;
+    (void)expect(store, claim, GAVEL_ERR_TIMEOUT);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) /* a child has no locks to lose by opening the file itself */
+        _exit(holder_of_the_lock(s->file) == getppid() ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(sqlite3_close(ours), SQLITE_OK);
+    store_close(store);
+}
+
+static void test_opening_does_not_wait_for_the_lock(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store = open_store(s->file);
+
+    for (int i = 0; i < 2; i++) { /* with a log of its whole length, and with a new one */
+        sqlite3 *other;
+        gavel_ns began;
+        struct store *second;
+
+        if (i == 1)
+            store_close(store); /* the last one removes the log */
+        other = lock_file(s->file);
+        began = clock_now();
+        second = open_store(s->file);
+        assert_false(expect(second, ask_read("g"), GAVEL_OK).found);
+        assert_true(clock_now() - began < 3 * NS_PER_S); /* five would be the patience of opening */
+        assert_int_equal(sqlite3_close(other), SQLITE_OK);
+        store_close(second);
+    }
+}
+
 struct unlocker {
     sqlite3 *db;
     gavel_ns at;
@@ -552,6 +663,9 @@ int main(void)
         TEST(test_a_full_store_says_so_and_loses_nothing),
         TEST(test_a_full_disk_says_so),
         TEST(test_a_lock_that_does_not_come_in_time_is_a_timeout),
+        TEST(test_whoever_holds_the_lock_is_named),
+        TEST(test_asking_who_holds_the_lock_keeps_our_own_locks),
+        TEST(test_opening_does_not_wait_for_the_lock),
         TEST(test_a_patient_request_outlasts_an_impatient_one_in_its_batch),
         TEST(test_a_killed_writer_leaves_a_usable_store_and_no_epoch_is_lost),
         TEST(test_a_forked_child_may_not_use_the_store),

@@ -132,9 +132,14 @@ static void test_what_we_may_not_write_is_denied(void **state)
 static void test_a_path_that_is_no_file_is_refused(void **state)
 {
     struct scratch *s = *state;
+    struct store *store = NULL;
+    struct gavel_error error;
     char path[400];
 
     expect_open(s->folder, GAVEL_ERR_STORE_DENIED, "not a file", "gavel.db");
+    expect_open("/dev/null", GAVEL_ERR_STORE_DENIED, "not a file", "; name a file");
+    assert_int_equal(store_open("/dev/null", &store, &error), GAVEL_ERR_STORE_DENIED);
+    assert_null(strstr(error.message, "/dev/null/gavel.db"));
     write_file(s->file, "");
     (void)snprintf(path, sizeof path, "%s/below/gavel.db", s->file);
     expect_open(path, GAVEL_ERR_STORE_DENIED, s->file, strerror(ENOTDIR));
@@ -438,7 +443,9 @@ static void test_errors_of_sqlite_have_one_meaning_each(void **state)
     assert_int_equal(sqlite_status(SQLITE_FULL, 0), GAVEL_ERR_STORE_FULL);
     assert_int_equal(sqlite_status(SQLITE_IOERR_WRITE, ENOSPC), GAVEL_ERR_STORE_FULL);
     assert_int_equal(sqlite_status(SQLITE_IOERR_WRITE, EDQUOT), GAVEL_ERR_STORE_FULL);
-    assert_int_equal(sqlite_status(SQLITE_IOERR_FSYNC, EIO), GAVEL_ERR_IO);
+    assert_int_equal(sqlite_status(SQLITE_IOERR_FSYNC, EIO), GAVEL_ERR_STORE_UNAVAILABLE);
+    assert_int_equal(sqlite_status(SQLITE_IOERR_READ, 0), GAVEL_ERR_STORE_UNAVAILABLE);
+    assert_int_equal(sqlite_status(SQLITE_CANTOPEN, EIO), GAVEL_ERR_STORE_UNAVAILABLE);
     assert_int_equal(sqlite_status(SQLITE_READONLY, 0), GAVEL_ERR_STORE_DENIED);
     assert_int_equal(sqlite_status(SQLITE_READONLY_DBMOVED, 0), GAVEL_ERR_STORE_DAMAGED);
     assert_int_equal(sqlite_status(SQLITE_CANTOPEN, EMFILE), GAVEL_ERR_STORE_UNAVAILABLE);

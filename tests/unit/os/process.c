@@ -279,6 +279,28 @@ static void test_running_out_of_descriptors_is_no_proof_of_death(void **state)
     reap_child(&child);
 }
 
+static void test_a_glance_tells_the_name_and_whether_it_is_stopped(void **state)
+{
+    struct child child = start_child();
+    struct process_glance glance;
+    struct process_glance untouched = {.name = "before"};
+    char name[16];
+
+    (void)state;
+    assert_int_equal(prctl(PR_GET_NAME, name), 0);
+    assert_true(process_look_at(child.pid, &glance));
+    assert_string_equal(glance.name, name);
+    assert_false(glance.is_stopped);
+    assert_int_equal(kill(child.pid, SIGSTOP), 0);
+    assert_int_equal(waitpid(child.pid, NULL, WUNTRACED), child.pid);
+    assert_true(process_look_at(child.pid, &glance));
+    assert_true(glance.is_stopped);
+    kill_child(&child);
+    reap_child(&child);
+    assert_false(process_look_at(child.pid, &untouched));
+    assert_string_equal(untouched.name, "before");
+}
+
 static void test_the_clock_never_runs_back(void **state)
 {
     gavel_ns last = clock_now();
@@ -319,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_another_pid_namespace_cannot_be_seen),
         cmocka_unit_test(test_a_process_that_was_not_told_cannot_be_seen),
         cmocka_unit_test(test_running_out_of_descriptors_is_no_proof_of_death),
+        cmocka_unit_test(test_a_glance_tells_the_name_and_whether_it_is_stopped),
         cmocka_unit_test(test_the_clock_never_runs_back),
         cmocka_unit_test(test_seeds_differ),
     };
