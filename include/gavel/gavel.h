@@ -44,6 +44,19 @@
  * may overlap unless every write is fenced by its epoch). The same holds for
  * a process that was frozen past its deadline.
  *
+ * To abort is to write one line to stderr, if it takes it at once, and to die
+ * of SIGABRT; a handler of the program does not run, since the work would go
+ * on meanwhile. Should even that hang, or the process not run at all, the
+ * kernel kills it (SIGKILL) half a stop_margin_ms after the deadline: it has
+ * been told when the mandate began. So a leader that is stopped by SIGSTOP or
+ * by a debugger does not wake up again after its deadline.
+ *
+ * The on_demoted of all groups of one handle run one after the other. Those
+ * that lose their mandates at the same time, as when the store is away, share
+ * the grace: the earliest deadline comes first, and the last one has what the
+ * others leave over. If they take long, raise stop_grace_ms, or let on_demoted
+ * start the stopping of other groups' work too, or open a handle per group.
+ *
  * gavel_is_leader() turns false on its own when that time comes, without
  * anything having to run. It costs some tens of nanoseconds; call it before
  * each step of the work. Between the call and the step the process may be
@@ -62,10 +75,17 @@
  * Either way two small helper threads exist: one makes the calls to the
  * store, which may block, and one keeps the deadlines.
  *
+ * There is one exception: with GAVEL_OVERRUN_REPORT the event `overrun` comes
+ * from the thread that keeps the deadlines, at the deadline, while the
+ * callback that overruns is still running on the other; exactly one per
+ * mandate that was overrun.
+ *
  * All functions may be called from any thread, also from callbacks, except
  * those that would wait there for the callback itself: gavel_leave(),
  * gavel_close(), gavel_dispatch() and gavel_ensure_leader() return ERR_STATE
- * from a callback. Nobody may use a candidate while or after it is left.
+ * from a callback, and so does gavel_unsubscribe() from an `overrun` event
+ * that comes from the thread of the deadlines. Nobody may use a candidate
+ * while or after it is left.
  *
  * The threads of the library block all signals, so that the handlers of the
  * program run on its own threads. A callback that starts a process should
@@ -123,12 +143,16 @@ enum gavel_overrun { GAVEL_OVERRUN_ABORT, GAVEL_OVERRUN_REPORT };
  * A part of a program that wants to know. Any callback may be NULL. They come
  * in this order: on_elected of all subscribers in the order they subscribed,
  * on_demoted in the opposite order. The event became_leader follows on_elected,
- * lost_leadership comes before on_demoted.
+ * lost_leadership comes before on_demoted. If a slow one uses the mandate up,
+ * those after it are told neither of its beginning nor of its end.
  */
 struct gavel_subscriber {
     /* The candidate leads from now on; gavel_is_leader() is already true. */
     void (*on_elected)(struct gavel_candidate *candidate, uint64_t epoch, void *user);
-    /* The work must have stopped when this returns; gavel_is_leader() is already false. */
+    /*
+     * The work must have stopped when this returns; gavel_is_leader() is already false, except when only
+     * this subscriber goes (gavel_unsubscribe()).
+     */
     void (*on_demoted)(struct gavel_candidate *candidate, enum gavel_reason reason, void *user);
     /* Called while leading, first right after on_elected, then every work_interval_ms. */
     void (*on_work)(struct gavel_candidate *candidate, uint64_t epoch, void *user);
@@ -175,6 +199,11 @@ GAVEL_API GAVEL_CHECKED enum gavel_status gavel_open(const struct gavel_options 
  * Leaves every group in order (stops the work, releases, leaves), bounded by
  * the settings' grace and call time-outs, and frees everything, candidates
  * included. Safe on NULL. ERR_STATE from a callback.
+ *
+ * A call that hangs in the store for good (a dead disk) does not hold it up:
+ * a second after its time-out the thread that made it is left behind with the
+ * store, some memory and its descriptors. It frees them should it ever come
+ * back, and then touches nothing else. What it was writing may still arrive.
  */
 GAVEL_API enum gavel_status gavel_close(struct gavel *gavel);
 
@@ -185,13 +214,18 @@ GAVEL_API enum gavel_status gavel_close(struct gavel *gavel);
  */
 GAVEL_API int gavel_fd(const struct gavel *gavel);
 
-/* Does what is due and returns; ERR_STATE if a thread of the library does it already, or from a callback. */
+/*
+ * Does what is due and returns. OK at once if another thread of the program
+ * does so just now, here or while it waits in a call. ERR_STATE if a thread
+ * of the library does it, or from a callback.
+ */
 GAVEL_API enum gavel_status gavel_dispatch(struct gavel *gavel);
 
 /*
  * Takes part in a group; returns at once, the callbacks tell the rest. Strings
  * are copied. Errors: ERR_INVALID (names, settings), ERR_BUDGET, ERR_STATE
- * (this struct gavel is in the group already with this id, or has no store),
+ * (this struct gavel is in the group already with this id, has no store, or
+ * is being closed),
  * ERR_NO_MEMORY, ERR_IO. That an id is used by another live process shows
  * only after a while: the candidate ends with a `stopped` event of
  * ERR_ID_IN_USE, and is still to be left.
@@ -203,7 +237,8 @@ GAVEL_API GAVEL_CHECKED enum gavel_status gavel_join(struct gavel *gavel,
 
 /*
  * Stops the work, releases the mandate if it has one, leaves the group and
- * frees the candidate. Bounded like gavel_close(). Safe on NULL. ERR_STATE from a callback.
+ * frees the candidate. Bounded like gavel_close(). Safe on NULL. ERR_STATE
+ * from a callback, or if another thread is about to free it.
  */
 GAVEL_API enum gavel_status gavel_leave(struct gavel_candidate *candidate);
 
@@ -217,8 +252,10 @@ GAVEL_API GAVEL_CHECKED enum gavel_status gavel_subscribe(struct gavel_candidate
                                                           uint64_t *ret_id);
 
 /*
- * Its on_demoted is called first, with GAVEL_REASON_STOPPED, if the candidate
- * leads. Returns after the last callback has. ERR_NOT_FOUND.
+ * Its on_demoted is called first, with GAVEL_REASON_STOPPED, if it was told of
+ * the present mandate; the candidate goes on leading for the others, so
+ * gavel_is_leader() may be true in there. Returns after the last callback has.
+ * ERR_NOT_FOUND.
  */
 GAVEL_API enum gavel_status gavel_unsubscribe(struct gavel_candidate *candidate, uint64_t id);
 
@@ -289,7 +326,8 @@ struct gavel_metrics {
     int64_t election_last_us; /* how long the last one won took, from vacancy noticed to leading */
     uint64_t leader_changes;  /* seen */
     uint64_t registrations;   /* candidates that appeared in the group */
-    uint64_t timeouts;        /* calls to the store without an answer in time */
+    uint64_t timeouts;        /* candidates of the group that fell silent without leaving */
+    uint64_t call_timeouts;   /* calls to the store without an answer in time */
     uint64_t contentions;
     uint64_t doorbells; /* hints obeyed */
     int64_t start_wall_ms;
@@ -314,14 +352,15 @@ GAVEL_API void gavel_breaker(struct gavel_candidate *candidate, struct gavel_bre
 /*
  * Gives the gavel up: on_demoted, release, doorbell to the others. Returns at
  * once; the event lost_leadership tells. `successor` (NULL for any) is let
- * first. The candidate then holds back for two heartbeats, so that another
- * can take over. ERR_STATE if it does not lead or there is no election,
+ * first. A candidate that is still preparing has not led: its mandate is
+ * released without on_demoted and lost_leadership. It then holds back for two
+ * election intervals, so that another can take over. ERR_STATE if it does not lead or there is no election,
  * ERR_INVALID if the successor is no name or the candidate itself.
  */
 GAVEL_API enum gavel_status gavel_resign(struct gavel_candidate *candidate, const char *successor);
 
 struct gavel_ensure_options {
-    bool force;          /* replace a leader that is alive, even within its minimum mandate */
+    bool force; /* replace the leader of this moment though it is alive and within its minimum mandate */
     const char *desired; /* the candidate that should lead; NULL for any */
     gavel_ms timeout_ms; /* 0: what the settings' bound says */
 };

@@ -68,6 +68,8 @@ enum gavel_status gavel_unsubscribe(struct gavel_candidate *candidate, uint64_t 
     struct command command = {.kind = COMMAND_UNSUBSCRIBE, .candidate = candidate, .id = id};
     struct gavel *gavel = candidate->gavel;
 
+    if (watchdog_is_reporter(&gavel->watchdog))
+        return GAVEL_ERR_STATE; /* it would wait for its own callback */
     if (handle_is_driver(gavel))
         return command_withdraw(gavel, candidate, id) ? GAVEL_OK : deliver_unsubscribe(candidate, id);
     pthread_mutex_lock(&gavel->mutex);
@@ -128,6 +130,8 @@ struct wish {
     const char *desired; /* "" for any */
     bool must_change;    /* force without a name: any leader but the present one */
     uint64_t from_epoch;
+    uint64_t
+        seen_epoch; /* as the machine had it at the call: force is not meant for a leader that came since */
     bool has_leader;
     bool has_ended;
     struct gavel_leader_info leader; /* as last looked at, if has_leader */
@@ -189,6 +193,7 @@ static enum gavel_status pursue(struct wish *wish, bool force, gavel_ns until)
         if (!command)
             break;
         command->flag = force;
+        command->epoch = wish->seen_epoch;
         strcpy(command->name, wish->desired); /* checked by the caller */
         command_post_locked(gavel, command);
         is_fulfilled = loop_wait(gavel, look, wish, ns_min(again_at, until));
@@ -208,21 +213,27 @@ enum gavel_status gavel_ensure_leader(struct gavel_candidate *candidate,
     static const struct gavel_ensure_options defaults = {0};
     struct wish wish = {.candidate = candidate, .desired = ""};
     enum gavel_status status = GAVEL_OK;
+    bool is_fulfilled;
 
     if (!options)
         options = &defaults;
     if (options->timeout_ms < 0 ||
         (options->desired && name_check("desired", options->desired, NULL) != GAVEL_OK))
         return GAVEL_ERR_INVALID;
-    if (handle_is_driver(candidate->gavel))
+    if (handle_is_callback(candidate->gavel))
         return GAVEL_ERR_STATE;
     if (options->desired)
         wish.desired = options->desired;
-    if (look(&wish) && options->force && !options->desired && !candidate->is_single) {
+    precedence_lock(&candidate->lock);
+    wish.seen_epoch = candidate_leader_epoch(&candidate->machine);
+    precedence_unlock(&candidate->lock);
+    is_fulfilled = look(&wish);
+    if (is_fulfilled && options->force && !options->desired && !candidate->is_single) {
         wish.must_change = true;
         wish.from_epoch = wish.leader.epoch;
+        is_fulfilled = wish.has_ended;
     }
-    if (!look(&wish))
+    if (!is_fulfilled)
         status = candidate->is_single
                      ? GAVEL_ERR_LEADER_TRANSFER_FAILED
                      : pursue(&wish, options->force, clock_now() + patience(candidate, options));

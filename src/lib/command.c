@@ -111,6 +111,7 @@ static enum gavel_status run(struct command *command)
         break;
     case COMMAND_ENSURE:
         event.kind = CANDIDATE_ENSURE;
+        event.ensure.epoch = command->epoch;
         event.ensure.force = command->flag;
         event.ensure.desired = command->name;
         break;

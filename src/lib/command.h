@@ -33,6 +33,7 @@ struct command {
     enum gavel_status status;
     bool flag;                         /* ENSURE: force; SET_ELIGIBLE: eligible */
     uint64_t id;                       /* UNSUBSCRIBE */
+    uint64_t epoch;                    /* ENSURE: of the leader that the caller saw; 0 if it saw none */
     struct subscription *subscription; /* SUBSCRIBE; handed over */
     char name[NAME_MAX_BYTES + 1];     /* RESIGN: successor; ENSURE: desired */
 };

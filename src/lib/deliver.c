@@ -24,6 +24,12 @@ struct subscription *subscription_new(const struct gavel_subscriber *subscriber,
     return subscription;
 }
 
+void subscriptions_init(struct subscriptions *subscriptions)
+{
+    *subscriptions = (struct subscriptions){0};
+    pthread_mutex_init(&subscriptions->mutex, NULL);
+}
+
 void subscriptions_done(struct subscriptions *subscriptions)
 {
     while (subscriptions->first) {
@@ -32,7 +38,7 @@ void subscriptions_done(struct subscriptions *subscriptions)
         subscriptions->first = subscription->next;
         free(subscription);
     }
-    *subscriptions = (struct subscriptions){0};
+    pthread_mutex_destroy(&subscriptions->mutex);
 }
 
 static void walk_begin(struct subscriptions *subscriptions) { subscriptions->walks++; }
@@ -45,6 +51,7 @@ static void walk_end(struct subscriptions *subscriptions)
     if (--subscriptions->walks > 0 || !subscriptions->has_removed)
         return;
     subscriptions->has_removed = false;
+    pthread_mutex_lock(&subscriptions->mutex);
     while (subscription) {
         struct subscription *next = subscription->next;
 
@@ -61,16 +68,19 @@ static void walk_end(struct subscriptions *subscriptions)
         }
         subscription = next;
     }
+    pthread_mutex_unlock(&subscriptions->mutex);
 }
 
 static void tell_elected(struct gavel_candidate *candidate, struct subscription *subscription)
 {
+    worker_flush(candidate->gavel);
+    if (!published_holds(candidate->published))
+        return;
     subscription->is_told = true;
     if (subscription->subscriber.on_work)
         subscription->work_at = clock_now();
     if (!subscription->subscriber.on_elected)
         return;
-    worker_flush(candidate->gavel);
     subscription->subscriber.on_elected(candidate, candidate->work_epoch, subscription->subscriber.user);
 }
 
@@ -89,6 +99,7 @@ void deliver_subscribe(struct gavel_candidate *candidate, struct subscription *s
 {
     struct subscriptions *subscriptions = &candidate->subscriptions;
 
+    pthread_mutex_lock(&subscriptions->mutex);
     subscription->previous = subscriptions->last;
     subscription->next = NULL;
     if (subscriptions->last)
@@ -96,6 +107,7 @@ void deliver_subscribe(struct gavel_candidate *candidate, struct subscription *s
     else
         subscriptions->first = subscription;
     subscriptions->last = subscription;
+    pthread_mutex_unlock(&subscriptions->mutex);
     walk_begin(subscriptions);
     if (candidate->work_runs)
         tell_elected(candidate, subscription);
@@ -114,8 +126,11 @@ enum gavel_status deliver_unsubscribe(struct gavel_candidate *candidate, uint64_
     walk_begin(subscriptions);
     if (subscription->is_told)
         tell_demoted(candidate, subscription, GAVEL_REASON_STOPPED);
+    pthread_mutex_lock(&subscriptions->mutex);
     subscription->is_removed = true;
+    pthread_mutex_unlock(&subscriptions->mutex);
     subscriptions->has_removed = true;
+    watchdog_wait_for_report(&candidate->gavel->watchdog, &candidate->watchdog_entry);
     walk_end(subscriptions);
     return GAVEL_OK;
 }
@@ -153,6 +168,54 @@ void deliver_event(struct gavel_candidate *candidate, const struct gavel_event *
     walk_end(&candidate->subscriptions);
 }
 
+struct gavel_event deliver_blank_event(const struct gavel_candidate *candidate, enum gavel_event_kind kind)
+{
+    return (struct gavel_event){
+        .kind = kind,
+        .at_ns = clock_now(),
+        .group = candidate->group,
+        .candidate = candidate->id,
+        .leader = "",
+        .previous = "",
+        .message = "",
+        .phase = GAVEL_PHASE_READY,
+        .previous_phase = GAVEL_PHASE_READY,
+    };
+}
+
+/*
+ * The subscriber that comes after this one, copied, since the loop may remove
+ * it at any time; false if there is none. After means by number: a pointer
+ * into the list would not survive the callback in between.
+ */
+static bool next_after(struct subscriptions *subscriptions, uint64_t *id, struct gavel_subscriber *ret_copy)
+{
+    const struct subscription *next = NULL;
+
+    pthread_mutex_lock(&subscriptions->mutex);
+    for (const struct subscription *s = subscriptions->first; s; s = s->next)
+        if (!s->is_removed && s->id > *id && (!next || s->id < next->id))
+            next = s;
+    if (next) {
+        *id = next->id;
+        *ret_copy = next->subscriber;
+    }
+    pthread_mutex_unlock(&subscriptions->mutex);
+    return next != NULL;
+}
+
+void deliver_overrun(struct gavel_candidate *candidate, uint64_t epoch)
+{
+    struct gavel_event event = deliver_blank_event(candidate, GAVEL_EVENT_OVERRUN);
+    struct gavel_subscriber subscriber;
+    uint64_t id = 0;
+
+    event.epoch = epoch;
+    while (next_after(&candidate->subscriptions, &id, &subscriber))
+        if (subscriber.on_event)
+            subscriber.on_event(candidate, &event, subscriber.user);
+}
+
 void deliver_work(struct gavel_candidate *candidate)
 {
     walk_begin(&candidate->subscriptions);
@@ -163,9 +226,9 @@ void deliver_work(struct gavel_candidate *candidate)
             continue;
         /* Counted from now: after a long call the next one is not due at once. */
         s->work_at = now + ns_from_ms(s->subscriber.work_interval_ms);
+        worker_flush(candidate->gavel);
         if (!published_holds(candidate->published))
             continue;
-        worker_flush(candidate->gavel);
         s->subscriber.on_work(candidate, candidate->work_epoch, s->subscriber.user);
     }
     walk_end(&candidate->subscriptions);

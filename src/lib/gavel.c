@@ -69,25 +69,16 @@ static void init_locks(struct gavel *gavel)
     pthread_condattr_destroy(&attributes);
 }
 
-/* Safe on a half-built handle. Nobody is in any group any more. */
+/* Safe on a half-built handle. What the worker may still use goes last. Nobody is in any group any more. */
 static void destroy(struct gavel *gavel)
 {
-    struct job *job;
-
     loop_stop_thread(gavel);
     worker_stop(gavel);
     watchdog_stop(&gavel->watchdog);
-    while ((job = gavel->finished.first)) {
-        gavel->finished.first = job->next;
-        job_free(job);
-    }
     loop_close(gavel);
     bell_close(&gavel->bell);
-    store_close(gavel->store);
     publish_done(&gavel->publish);
-    pthread_cond_destroy(&gavel->changed);
-    pthread_mutex_destroy(&gavel->mutex);
-    free(gavel);
+    worker_free_handle(gavel);
 }
 
 /* The threads, each of which is of use only if the others run. */
@@ -142,7 +133,7 @@ enum gavel_status gavel_close(struct gavel *gavel)
 {
     if (!gavel)
         return GAVEL_OK;
-    if (handle_is_driver(gavel))
+    if (handle_is_callback(gavel))
         return GAVEL_ERR_STATE;
     join_leave_all(gavel);
     destroy(gavel);
@@ -153,15 +144,15 @@ int gavel_fd(const struct gavel *gavel) { return gavel->is_threaded ? -1 : gavel
 
 enum gavel_status gavel_dispatch(struct gavel *gavel)
 {
-    bool is_ours = false;
+    bool is_ours;
 
-    if (gavel->is_threaded)
+    if (gavel->is_threaded || handle_is_callback(gavel))
         return GAVEL_ERR_STATE;
     pthread_mutex_lock(&gavel->mutex);
     is_ours = loop_take_over(gavel);
     pthread_mutex_unlock(&gavel->mutex);
     if (!is_ours)
-        return GAVEL_ERR_STATE;
+        return GAVEL_OK; /* another thread does what is due */
     loop_pass(gavel, 0);
     pthread_mutex_lock(&gavel->mutex);
     loop_hand_back(gavel);

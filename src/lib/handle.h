@@ -57,6 +57,8 @@ struct gavel {
     bool is_driving; /* somebody runs the loop, namely: */
     pthread_t driver;
     bool is_stopping; /* the loop's thread is to end */
+    bool is_closing;  /* nobody may join any more */
+    size_t leavers;   /* threads in gavel_leave(), which free what they wait for */
     struct command_queue commands;
     struct job_queue finished;
     struct gavel_candidate *first_member; /* in the order they joined */
@@ -78,7 +80,10 @@ struct gavel {
     struct candidate_actions actions; /* of the step under way */
 };
 
-/* Whether the calling thread is in the loop, that is, in a callback. */
+/* Whether the calling thread is in the loop. */
 bool handle_is_driver(struct gavel *gavel);
+
+/* Whether it is in a callback: in the loop, or in the report of an overrun. It must not wait for the loop. */
+bool handle_is_callback(struct gavel *gavel);
 
 #endif

@@ -11,6 +11,7 @@
 #include "os/clock.h"
 #include "os/entropy.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,6 +92,15 @@ static enum gavel_status init_machine(struct gavel_candidate *member,
     return GAVEL_OK;
 }
 
+/* On the watchdog's thread. */
+static void report_overrun(struct watchdog_entry *entry, uint64_t epoch)
+{
+    struct gavel_candidate *member =
+        (void *)((char *)entry - offsetof(struct gavel_candidate, watchdog_entry));
+
+    deliver_overrun(member, epoch);
+}
+
 static struct gavel_candidate *member_new(struct gavel *gavel, const struct gavel_join_options *options)
 {
     struct gavel_candidate *member = calloc(1, sizeof *member);
@@ -102,11 +112,16 @@ static struct gavel_candidate *member_new(struct gavel *gavel, const struct gave
         return NULL;
     }
     precedence_init(&member->lock);
+    subscriptions_init(&member->subscriptions);
     member->gavel = gavel;
     member->is_single = !options->enabled;
-    member->overrun = options->overrun;
     member->timer = (struct timer){.at = NEVER, .index = TIMER_OUT};
-    member->watchdog_entry = (struct watchdog_entry){.deadline = NEVER, .group = member->group};
+    member->watchdog_entry = (struct watchdog_entry){
+        .deadline = NEVER,
+        .group = member->group,
+        .report = options->overrun == GAVEL_OVERRUN_REPORT ? report_overrun : NULL,
+        .kill = {.at = NEVER, .index = TIMER_OUT},
+    };
     member->start_command = (struct command){.kind = COMMAND_START, .candidate = member};
     member->stop_command = (struct command){.kind = COMMAND_STOP, .candidate = member};
     member->next_subscription = 2;
@@ -116,12 +131,18 @@ static struct gavel_candidate *member_new(struct gavel *gavel, const struct gave
 }
 
 /* Into the lists and on its way; from here on it belongs to the loop. */
-static enum gavel_status enter(struct gavel_candidate *member)
+static enum gavel_status enter(struct gavel_candidate *member, struct gavel_error *error)
 {
     struct gavel *gavel = member->gavel;
     enum gavel_status status;
 
     pthread_mutex_lock(&gavel->mutex);
+    if (gavel->is_closing) {
+        pthread_mutex_unlock(&gavel->mutex);
+        return error_set(error, GAVEL_ERR_STATE,
+                         "the handle is being closed, so nobody can join group \"%s\" with it any more",
+                         member->group);
+    }
     status = publish_slot(&gavel->publish, &member->published);
     if (status == GAVEL_OK)
         status = member_enlist(member);
@@ -130,7 +151,15 @@ static enum gavel_status enter(struct gavel_candidate *member)
     else
         publish_return(&gavel->publish, member->published);
     pthread_mutex_unlock(&gavel->mutex);
-    return status;
+    if (status == GAVEL_ERR_STATE)
+        return error_set(error, status,
+                         "candidate \"%s\" is in group \"%s\" already; choose another id, or use "
+                         "gavel_subscribe() on the first",
+                         member->id, member->group);
+    if (status != GAVEL_OK)
+        return error_set(error, status, "cannot keep the mandate of group \"%s\": %s", member->group,
+                         gavel_status_text(status));
+    return GAVEL_OK;
 }
 
 enum gavel_status gavel_join(struct gavel *gavel, const struct gavel_join_options *options,
@@ -149,17 +178,8 @@ enum gavel_status gavel_join(struct gavel *gavel, const struct gavel_join_option
     if (!member)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     status = init_machine(member, options, error);
-    if (status == GAVEL_OK) {
-        status = enter(member);
-        if (status == GAVEL_ERR_STATE)
-            status = error_set(error, status,
-                               "candidate \"%s\" is in group \"%s\" already; choose another id, or use "
-                               "gavel_subscribe() on the first",
-                               member->id, member->group);
-        else if (status != GAVEL_OK)
-            status = error_set(error, status, "cannot keep the mandate of group \"%s\": %s", member->group,
-                               gavel_status_text(status));
-    }
+    if (status == GAVEL_OK)
+        status = enter(member, error);
     if (status != GAVEL_OK) {
         member_free(member);
         return status;
@@ -175,6 +195,16 @@ static bool is_gone(void *argument)
     return member->is_gone;
 }
 
+/* False if another thread has asked it already, and so will free it. Mutex held. */
+static bool ask_to_stop(struct gavel_candidate *member)
+{
+    if (member->is_stop_asked)
+        return false;
+    member->is_stop_asked = true;
+    command_post_locked(member->gavel, &member->stop_command);
+    return true;
+}
+
 enum gavel_status gavel_leave(struct gavel_candidate *candidate)
 {
     struct gavel *gavel;
@@ -182,14 +212,27 @@ enum gavel_status gavel_leave(struct gavel_candidate *candidate)
     if (!candidate)
         return GAVEL_OK;
     gavel = candidate->gavel;
-    if (handle_is_driver(gavel))
+    if (handle_is_callback(gavel))
         return GAVEL_ERR_STATE;
     pthread_mutex_lock(&gavel->mutex);
-    command_post_locked(gavel, &candidate->stop_command);
+    if (!ask_to_stop(candidate)) {
+        pthread_mutex_unlock(&gavel->mutex);
+        return GAVEL_ERR_STATE;
+    }
+    gavel->leavers++;
     (void)loop_wait(gavel, is_gone, candidate, NEVER); /* the machine bounds it */
-    pthread_mutex_unlock(&gavel->mutex);
+    gavel->leavers--;
+    pthread_cond_broadcast(&gavel->changed);
+    pthread_mutex_unlock(&gavel->mutex); /* the handle may be gone after this */
     member_free(candidate);
     return GAVEL_OK;
+}
+
+static bool has_no_leavers(void *argument)
+{
+    const struct gavel *gavel = argument;
+
+    return gavel->leavers == 0;
 }
 
 void join_leave_all(struct gavel *gavel)
@@ -197,8 +240,10 @@ void join_leave_all(struct gavel *gavel)
     struct gavel_candidate *leaving = NULL;
 
     pthread_mutex_lock(&gavel->mutex);
+    gavel->is_closing = true;
     for (struct gavel_candidate *member = gavel->first_member; member; member = member->next) {
-        command_post_locked(gavel, &member->stop_command);
+        if (!ask_to_stop(member))
+            continue;
         member->next_leaving = leaving;
         leaving = member;
     }
@@ -209,5 +254,6 @@ void join_leave_all(struct gavel *gavel)
         (void)loop_wait(gavel, is_gone, member, NEVER); /* the machine bounds it */
         member_free(member);
     }
+    (void)loop_wait(gavel, has_no_leavers, gavel, NEVER); /* likewise */
     pthread_mutex_unlock(&gavel->mutex);
 }

@@ -40,8 +40,7 @@ void loop_listen(struct gavel *gavel, struct source *source, bool listens);
  */
 bool loop_wait(struct gavel *gavel, bool (*is_done)(void *argument), void *argument, gavel_ns until);
 
-/* Becomes the driver, waiting for another to finish; false if this thread is the driver already. Mutex held.
- */
+/* Becomes the driver; false if somebody is. Mutex held. */
 bool loop_take_over(struct gavel *gavel);
 void loop_hand_back(struct gavel *gavel);
 

@@ -26,6 +26,27 @@ static bool holds_mandate(const struct candidate *machine)
     return machine->state == CANDIDATE_PREPARING || machine->state == CANDIDATE_LEADING;
 }
 
+/* What the step is about to give up, before it forgets. An answer that comes at that very moment still
+ * counts. */
+static void count_given_up(struct gavel_candidate *member, const struct candidate_event *event)
+{
+    for (int slot = 0; slot < SLOT_COUNT; slot++) {
+        const struct candidate_call *call = &member->machine.calls[slot];
+
+        if (call->is_pending && event->now >= call->give_up_at &&
+            (event->kind != CANDIDATE_REPLY || event->reply.call != call->id))
+            metrics_given_up(&member->metrics, call->op);
+    }
+}
+
+static bool awaits(const struct candidate *machine, uint64_t id)
+{
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        if (machine->calls[slot].is_pending && machine->calls[slot].id == id)
+            return true;
+    return false;
+}
+
 /* The step itself and what is counted about it. Whoever reads the candidate waits for no more than this. */
 static void step(struct gavel_candidate *member, struct candidate_event *event)
 {
@@ -37,6 +58,7 @@ static void step(struct gavel_candidate *member, struct candidate_event *event)
 
     precedence_lock_first(&member->lock);
     event->now = clock_now();
+    count_given_up(member, event);
     candidate_step(machine, event, actions);
     for (size_t i = 0; i < actions->count; i++) {
         const struct candidate_action *action = &actions->items[i];
@@ -63,13 +85,20 @@ static void ring_all(struct gavel_candidate *member)
             bell_ring(&member->gavel->bell, member->group, peers->items[i].address);
 }
 
+/* Half of what is kept free behind the deadline is for the watchdog to end the process in words. */
+static void arm(struct gavel_candidate *member, uint64_t epoch, gavel_ns deadline)
+{
+    watchdog_arm(&member->gavel->watchdog, &member->watchdog_entry, epoch, deadline,
+                 deadline + ns_from_ms(member->machine.settings.stop_margin_ms) / 2);
+}
+
 /* The watchdog knows of a mandate before anyone may act on it. */
 static void set_mandate(struct gavel_candidate *member, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline)
 {
     struct watchdog *watchdog = &member->gavel->watchdog;
 
-    if (stop_at != 0 && member->overrun == GAVEL_OVERRUN_ABORT)
-        watchdog_arm(watchdog, &member->watchdog_entry, epoch, deadline);
+    if (stop_at != 0)
+        arm(member, epoch, deadline);
     publish_mandate(member->published, epoch, stop_at);
     if (stop_at == 0 && !member->work_runs)
         watchdog_disarm(watchdog, &member->watchdog_entry);
@@ -84,7 +113,10 @@ static void carry_out(struct gavel_candidate *member, const struct candidate_act
         worker_submit(member, action->call.id, &action->call.request);
         break;
     case CANDIDATE_EMIT:
-        deliver_event(member, &action->event);
+        /* The watchdog may have told it already: this thread hangs in callbacks when it happens. */
+        if (action->event.kind != GAVEL_EVENT_OVERRUN ||
+            watchdog_take_report(&member->gavel->watchdog, &member->watchdog_entry))
+            deliver_event(member, &action->event);
         break;
     case CANDIDATE_MANDATE:
         set_mandate(member, action->mandate.epoch, action->mandate.stop_at, action->mandate.deadline);
@@ -96,9 +128,7 @@ static void carry_out(struct gavel_candidate *member, const struct candidate_act
         break;
     case CANDIDATE_WORK_STOP:
         set_mandate(member, 0, 0, 0);
-        if (member->overrun == GAVEL_OVERRUN_ABORT)
-            watchdog_arm(&member->gavel->watchdog, &member->watchdog_entry, action->work_stop.epoch,
-                         action->work_stop.deadline);
+        arm(member, action->work_stop.epoch, action->work_stop.deadline);
         member->work_runs = false; /* who subscribes from now on is not told of this mandate */
         deliver_demoted(member, action->work_stop.reason);
         member->work_stopped = true;
@@ -149,7 +179,10 @@ static gavel_ns wake_at(const struct gavel_candidate *member)
     if (!comes_round || (machine->state != CANDIDATE_LEADING && machine->state != CANDIDATE_STANDBY))
         return at;
     at = (at + grid - 1) / grid * grid;
-    return machine->state == CANDIDATE_LEADING ? ns_min(at, machine->stop_at) : ns_min(at, machine->claim_at);
+    if (machine->state == CANDIDATE_LEADING)
+        return ns_min(at, machine->stop_at);
+    /* While a call is under way the machine waits for its answer, and would not claim at a past instant. */
+    return machine->calls[SLOT_MANDATE].is_pending ? at : ns_min(at, machine->claim_at);
 }
 
 void member_set_timer(struct gavel_candidate *member)
@@ -209,15 +242,11 @@ void member_start(struct gavel_candidate *member)
     pthread_mutex_lock(&gavel->mutex);
     count = gavel->member_count;
     pthread_mutex_unlock(&gavel->mutex);
-    if (timers_reserve(&gavel->timers, count) != GAVEL_OK) {
-        const struct gavel_event stopped = {.kind = GAVEL_EVENT_STOPPED,
-                                            .at_ns = clock_now(),
-                                            .group = member->group,
-                                            .candidate = member->id,
-                                            .leader = "",
-                                            .previous = "",
-                                            .status = GAVEL_ERR_NO_MEMORY};
+    if (timers_reserve(&gavel->timers, count) != GAVEL_OK ||
+        watchdog_reserve(&gavel->watchdog, count) != GAVEL_OK) {
+        struct gavel_event stopped = deliver_blank_event(member, GAVEL_EVENT_STOPPED);
 
+        stopped.status = GAVEL_ERR_NO_MEMORY;
         precedence_lock_first(&member->lock);
         member->has_ended = true;
         precedence_unlock(&member->lock);
@@ -251,7 +280,8 @@ void member_reply(struct gavel_candidate *member, struct job *job)
     gavel_ns took = clock_now() - job->queued_at;
 
     precedence_lock_first(&member->lock);
-    metrics_reply(&member->metrics, &job->request, job->reply.status, took, job->queued_at + took);
+    metrics_reply(&member->metrics, &job->request, job->reply.status, took,
+                  awaits(&member->machine, job->call));
     precedence_unlock(&member->lock);
     event.reply.call = job->call;
     event.reply.reply = &job->reply;

@@ -32,13 +32,13 @@ struct gavel_candidate {
     char group[NAME_MAX_BYTES + 1];
     char id[NAME_MAX_BYTES + 1];
     bool is_single; /* enabled = false: no election, always leader; the machine is not used */
-    enum gavel_overrun overrun;
     struct published *published;
 
     /* under the handle's mutex; taken out of the lists only by the loop */
     struct gavel_candidate *next;
     struct gavel_candidate *previous;
     struct gavel_candidate *next_in_bucket;
+    bool is_stop_asked;                   /* stop_command was queued, by whoever frees this in the end */
     bool is_gone;                         /* out of every list: whoever asked it to leave frees it */
     struct gavel_candidate *next_leaving; /* while the handle is closed */
     uint64_t next_subscription;

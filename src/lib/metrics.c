@@ -31,16 +31,24 @@ static bool is_answer(enum gavel_status status)
            status == GAVEL_ERR_ID_IN_USE;
 }
 
-void metrics_reply(struct metrics *metrics, const struct store_request *request, enum gavel_status status,
-                   gavel_ns took, gavel_ns now)
-{
-    bool is_heartbeat = request->op == STORE_HEARTBEAT || request->op == STORE_RENEW;
-    bool is_late = status == GAVEL_ERR_TIMEOUT || now >= request->give_up_at;
+static bool is_heartbeat(enum store_op op) { return op == STORE_HEARTBEAT || op == STORE_RENEW; }
 
+void metrics_reply(struct metrics *metrics, const struct store_request *request, enum gavel_status status,
+                   gavel_ns took, bool is_awaited)
+{
     histogram_add(&metrics->latency_us, took / NS_PER_US);
-    if (is_late)
-        metrics->totals.timeouts++;
-    if (is_heartbeat && (is_late || !is_answer(status)))
+    if (!is_awaited)
+        return;
+    if (status == GAVEL_ERR_TIMEOUT)
+        metrics->totals.call_timeouts++;
+    if (is_heartbeat(request->op) && !is_answer(status))
+        metrics->totals.heartbeat_failures++;
+}
+
+void metrics_given_up(struct metrics *metrics, enum store_op op)
+{
+    metrics->totals.call_timeouts++;
+    if (is_heartbeat(op))
         metrics->totals.heartbeat_failures++;
 }
 
@@ -87,8 +95,10 @@ void metrics_peers(struct metrics *metrics, const struct peers *peers)
     if (!known)
         return; /* counted at the next change */
     for (size_t i = 0; i < peers->count; i++) {
-        if (!peers->items[i].is_active)
+        if (!peers->items[i].is_active) {
+            metrics->totals.timeouts += knows(metrics, peers->items[i].instance);
             continue;
+        }
         if (!knows(metrics, peers->items[i].instance))
             metrics->totals.registrations++;
         known[count++] = peers->items[i].instance;

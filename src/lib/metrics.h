@@ -17,7 +17,7 @@
 struct metrics {
     struct gavel_metrics totals;
     struct histogram latency_us;
-    uint64_t *known; /* instances that were active in the last listing */
+    uint64_t *known; /* instances, without our own, that were active in the last listing */
     size_t known_count;
 };
 
@@ -27,15 +27,22 @@ void metrics_done(struct metrics *metrics);
 /* A call goes out; `leads` says whether it is the leader's own. */
 void metrics_call(struct metrics *metrics, const struct store_request *request, bool leads);
 
-/* A call was answered now, after so long. An answer that came too late for the machine is none. */
+/* A call was answered after so long; not awaited: the machine had given it up before. */
 void metrics_reply(struct metrics *metrics, const struct store_request *request, enum gavel_status status,
-                   gavel_ns took, gavel_ns now);
+                   gavel_ns took, bool is_awaited);
+
+/* The machine gives a call up. */
+void metrics_given_up(struct metrics *metrics, enum store_op op);
 
 /* The machine says something; election_at is when the vacancy was noticed, as it stood before the step. */
 void metrics_event(struct metrics *metrics, const struct gavel_event *event, gavel_ns election_at,
                    int64_t wall_ms);
 
-/* Counts the active candidates that were not there at the last look. */
+/*
+ * Counts the active candidates that were not there at the last look, and
+ * those that are still listed but no longer active: whoever leaves in order
+ * is taken off the list.
+ */
 void metrics_peers(struct metrics *metrics, const struct peers *peers);
 
 void metrics_fill(const struct metrics *metrics, struct gavel_metrics *ret_metrics);

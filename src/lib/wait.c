@@ -23,6 +23,11 @@ bool handle_is_driver(struct gavel *gavel)
     return is_driver;
 }
 
+bool handle_is_callback(struct gavel *gavel)
+{
+    return watchdog_is_reporter(&gavel->watchdog) || handle_is_driver(gavel);
+}
+
 /* How long to wait at once, rounded up so that the end is not waited for in a busy loop. */
 static int64_t wait_ms(gavel_ns until)
 {
@@ -52,10 +57,8 @@ static void wait_for_change(struct gavel *gavel, int64_t ms)
 
 bool loop_take_over(struct gavel *gavel)
 {
-    if (gavel->is_driving && pthread_equal(gavel->driver, pthread_self()))
+    if (gavel->is_driving)
         return false;
-    while (gavel->is_driving)
-        wait_for_change(gavel, WAIT_MAX_MS);
     gavel->is_driving = true;
     gavel->driver = pthread_self();
     return true;

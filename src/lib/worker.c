@@ -8,12 +8,17 @@
 #include "lib/thread.h"
 #include "os/clock.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Large enough for every group of a busy process, small enough that one batch stays short. */
 #define BATCH_MAX 512
+
+/* How long the thread may take to come back from the store after its last time-out. */
+#define STOP_GRACE NS_PER_S
 
 struct batch {
     struct store_request requests[BATCH_MAX];
@@ -81,12 +86,21 @@ static void carry_out(struct store *store, struct batch *batch, struct job *jobs
     }
 }
 
-static void *run(void *argument)
+static void free_jobs(struct job *jobs)
 {
-    struct gavel *gavel = argument;
+    while (jobs) {
+        struct job *next = jobs->next;
+
+        job_free(jobs);
+        jobs = next;
+    }
+}
+
+/* One batch after the other, until it is told to stop. Mutex held. */
+static void serve(struct gavel *gavel)
+{
     struct worker *worker = &gavel->worker;
 
-    pthread_mutex_lock(&gavel->mutex);
     while (!worker->is_stopping) {
         struct job *jobs = take(worker);
 
@@ -105,55 +119,119 @@ static void *run(void *argument)
             job_queue_add(&gavel->finished, jobs);
             jobs = next;
         }
-        loop_wake(gavel);
+        if (!worker->is_stopping)
+            loop_wake(gavel);
     }
+}
+
+static void free_handle(struct gavel *gavel);
+
+static void *run(void *argument)
+{
+    struct gavel *gavel = argument;
+    struct worker *worker = &gavel->worker;
+    bool is_left_behind;
+
+    pthread_mutex_lock(&gavel->mutex);
+    serve(gavel);
+    is_left_behind = worker->is_left_behind;
+    worker->has_ended = true;
+    pthread_cond_broadcast(&worker->ended);
     pthread_mutex_unlock(&gavel->mutex);
+    if (is_left_behind)
+        free_handle(gavel);
     return NULL;
 }
 
 enum gavel_status worker_start(struct gavel *gavel)
 {
     struct worker *worker = &gavel->worker;
+    pthread_condattr_t attributes;
     enum gavel_status status;
 
     worker->batch = calloc(1, sizeof *worker->batch);
     if (!worker->batch)
         return GAVEL_ERR_NO_MEMORY;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&worker->wanted, NULL);
+    pthread_cond_init(&worker->ended, &attributes);
+    pthread_condattr_destroy(&attributes);
     status = thread_start(&worker->thread, "gavel-store", run, gavel);
-    if (status != GAVEL_OK) {
-        pthread_cond_destroy(&worker->wanted);
-        free(worker->batch);
-        worker->batch = NULL;
-        return status;
-    }
-    worker->has_thread = true;
-    return GAVEL_OK;
+    worker->has_thread = status == GAVEL_OK;
+    return status;
+}
+
+/*
+ * Until when a store that works must have answered: every call under way has
+ * a time-out, and a moment more for a loaded machine. Mutex held.
+ */
+static struct timespec patience(const struct worker *worker)
+{
+    gavel_ns now = clock_now();
+    gavel_ns until = now;
+    struct timespec t;
+
+    for (const struct job *job = worker->running; job; job = job->next)
+        until = ns_max(until, job->request.give_up_at);
+    until = until - now + STOP_GRACE;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with a valid clock and pointer */
+    t.tv_sec += (until + t.tv_nsec) / NS_PER_S;
+    t.tv_nsec = (until + t.tv_nsec) % NS_PER_S;
+    return t;
 }
 
 void worker_stop(struct gavel *gavel)
 {
     struct worker *worker = &gavel->worker;
-    struct job *job;
+    struct timespec until;
 
     if (!worker->has_thread)
         return;
     pthread_mutex_lock(&gavel->mutex);
     worker->is_stopping = true;
     pthread_cond_signal(&worker->wanted);
+    until = patience(worker);
+    while (!worker->has_ended)
+        if (pthread_cond_timedwait(&worker->ended, &gavel->mutex, &until) == ETIMEDOUT)
+            break;
     pthread_mutex_unlock(&gavel->mutex);
-    pthread_join(worker->thread, NULL);
-    worker->has_thread = false;
-    while ((job = take(worker)))
-        while (job) {
-            struct job *next = job->next;
+}
 
-            job_free(job);
-            job = next;
+static void free_handle(struct gavel *gavel)
+{
+    struct worker *worker = &gavel->worker;
+
+    free_jobs(worker->queue.first);
+    free_jobs(gavel->finished.first);
+    if (worker->batch) {
+        pthread_cond_destroy(&worker->wanted);
+        pthread_cond_destroy(&worker->ended);
+        free(worker->batch);
+    }
+    store_close(gavel->store);
+    pthread_cond_destroy(&gavel->changed);
+    pthread_mutex_destroy(&gavel->mutex);
+    free(gavel);
+}
+
+void worker_free_handle(struct gavel *gavel)
+{
+    struct worker *worker = &gavel->worker;
+    pthread_t thread = worker->thread;
+
+    if (worker->has_thread) {
+        pthread_mutex_lock(&gavel->mutex);
+        worker->is_left_behind = !worker->has_ended;
+        if (worker->is_left_behind) {
+            (void)pthread_detach(thread); /* ours and not joined, so it cannot fail */
+            pthread_mutex_unlock(&gavel->mutex);
+            return;
         }
-    pthread_cond_destroy(&worker->wanted);
-    free(worker->batch);
-    worker->batch = NULL;
+        pthread_mutex_unlock(&gavel->mutex);
+        pthread_join(thread, NULL);
+    }
+    free_handle(gavel);
 }
 
 void worker_submit(struct gavel_candidate *candidate, uint64_t call, const struct store_request *request)

@@ -12,6 +12,7 @@
 #include "lib/command.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 /* One call of one candidate. */
 struct job {
@@ -43,12 +44,25 @@ struct worker {
     struct job_queue queue;
     struct job *running; /* the batch that is being carried out */
     bool is_stopping;
+    bool has_ended;      /* the thread touches nothing any more */
+    bool is_left_behind; /* it hangs in the store, and frees the handle's struct should it come back */
+    pthread_cond_t ended;
 };
 
 GAVEL_CHECKED enum gavel_status worker_start(struct gavel *gavel);
 
-/* Ends the thread after the batch under way and drops what is queued. Safe if it was never started. */
+/*
+ * Ends the thread after the batch under way, and waits for that as long as a
+ * store that works can take. Safe if it was never started.
+ */
 void worker_stop(struct gavel *gavel);
+
+/*
+ * Frees the struct of a handle with its store, its mutex and its jobs, after
+ * everything else of it. If the thread still hangs in the store it needs them
+ * when it comes back, so it frees them then; if it never does they are lost.
+ */
+void worker_free_handle(struct gavel *gavel);
 
 /*
  * Queues a call, with the request copied; it goes out with the next flush. If there is no memory the call is

@@ -192,6 +192,7 @@ struct gavel_settings quick_settings(void)
     settings.call_timeout_ms = 300;
     settings.lease_ms = 1500;
     settings.stop_grace_ms = 500;
+    settings.stop_margin_ms = 300; /* a loaded machine is late */
     return settings;
 }
 

@@ -10,11 +10,14 @@
  *     ensure DESIRED|- FORCE → "ensure STATUS LEADER"
  *     ask                    → "leads yes|no EPOCH"
  *     fork                   → "child yes|no EPOCH", as a forked child sees it
+ *     choke                  → "choked": its standard error is a full pipe that nobody reads
+ *     trap                   → "trapped": it has a handler of SIGABRT that does not return
  *
  * It ends when its input does, and dies with the test that started it.
  */
 #include "harness.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +114,36 @@ static void fork_and_ask(struct gavel_candidate *candidate)
         say("child failed\n");
 }
 
+static void choke(void)
+{
+    char block[4096] = {0};
+    int ends[2];
+
+    if (pipe2(ends, O_NONBLOCK) < 0)
+        return;
+    while (write(ends[1], block, sizeof block) > 0)
+        continue;
+    while (write(ends[1], block, 1) > 0)
+        continue;
+    if (fcntl(ends[1], F_SETFL, 0) == 0 && dup2(ends[1], STDERR_FILENO) == STDERR_FILENO)
+        say("choked\n");
+}
+
+static void trapped(int number)
+{
+    (void)number;
+    for (;;)
+        (void)pause();
+}
+
+static void trap(void)
+{
+    const struct sigaction action = {.sa_handler = trapped};
+
+    if (sigaction(SIGABRT, &action, NULL) == 0)
+        say("trapped\n");
+}
+
 static void obey(struct gavel_candidate *candidate, char *line)
 {
     const char *words[3] = {"", "", ""};
@@ -127,6 +160,10 @@ static void obey(struct gavel_candidate *candidate, char *line)
         say_ask("leads", candidate);
     else if (strcmp(words[0], "fork") == 0)
         fork_and_ask(candidate);
+    else if (strcmp(words[0], "choke") == 0)
+        choke();
+    else if (strcmp(words[0], "trap") == 0)
+        trap();
     else
         say("what? %s\n", words[0]);
 }

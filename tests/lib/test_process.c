@@ -109,6 +109,20 @@ static void expect(struct actor *actor, const char *words, gavel_ms limit_ms)
         fail_msg("process %d did not say \"%s\"", (int)actor->pid, words);
 }
 
+/* Two lines that may come in either order: two threads write them. */
+static void expect_both(struct actor *actor, const char *one, const char *other, gavel_ms limit_ms)
+{
+    bool has_one = false, has_other = false;
+    char line[512];
+
+    while (!has_one || !has_other) {
+        if (!actor_says(actor, "", line, sizeof line, limit_ms))
+            fail_msg("process %d did not say both \"%s\" and \"%s\"", (int)actor->pid, one, other);
+        has_one |= strncmp(line, one, strlen(one)) == 0;
+        has_other |= strncmp(line, other, strlen(other)) == 0;
+    }
+}
+
 /* The number in the line that begins with this word. */
 static unsigned long long expect_number(struct actor *actor, const char *word, gavel_ms limit_ms)
 {
@@ -219,8 +233,7 @@ static void test_frozen_leader_reports_its_demotion_and_overrun(void **state)
     actor_kill(&a, SIGSTOP);
     expect(&b, "elected", LIMIT_MS);
     actor_kill(&a, SIGCONT);
-    expect(&a, "demoted lapsed", LIMIT_MS);
-    expect(&a, "overrun", LIMIT_MS);
+    expect_both(&a, "demoted lapsed", "overrun", LIMIT_MS);
     expect(&a, "follows b", LIMIT_MS);
     actor_dismiss(&b);
     actor_dismiss(&a);
@@ -245,15 +258,38 @@ static void assert_aborted(struct actor *actor, const struct stage *stage, const
     assert_non_null(strstr(text, "had not stopped by its deadline"));
 }
 
-static void test_frozen_leader_is_aborted_when_it_wakes_by_default(void **state)
+struct death {
+    pid_t pid;
+    int status;
+};
+
+static bool has_died(void *argument)
+{
+    struct death *death = argument;
+
+    return waitpid(death->pid, &death->status, WNOHANG) == death->pid;
+}
+
+/* Dies of this signal soon, without anyone doing anything more about it. */
+static void assert_dies_of(struct actor *actor, int signal)
+{
+    struct death death = {.pid = actor->pid};
+
+    assert_true(comes_true(has_died, &death, PROMPT_MS));
+    assert_true(WIFSIGNALED(death.status));
+    assert_int_equal(WTERMSIG(death.status), signal);
+    (void)close(actor->in);
+    (void)close(actor->out);
+}
+
+static void test_frozen_leader_does_not_outlive_its_deadline_by_default(void **state)
 {
     struct actor a, b;
 
     (void)start_pair(&a, &b, *state, "quick", "abort", "0");
     actor_kill(&a, SIGSTOP);
+    assert_dies_of(&a, SIGKILL);
     expect(&b, "elected", LIMIT_MS);
-    actor_kill(&a, SIGCONT);
-    assert_aborted(&a, *state, "a");
     tell(&b, "ask\n");
     expect(&b, "leads yes", LIMIT_MS);
     actor_dismiss(&b);
@@ -269,6 +305,32 @@ static void test_callback_that_hangs_past_the_deadline_aborts_the_process(void *
     assert_aborted(&a, *state, "a");
     expect(&b, "elected", LIMIT_MS);
     actor_dismiss(&b);
+}
+
+static void test_full_stderr_does_not_keep_an_overrun_process_alive(void **state)
+{
+    struct actor a;
+
+    actor_start(&a, *state, "a", "quick", "abort", "60000");
+    expect(&a, "elected", LIMIT_MS);
+    tell(&a, "choke\n");
+    expect(&a, "choked", LIMIT_MS);
+    tell(&a, "resign\n");
+    expect(&a, "stopping resigned", LIMIT_MS);
+    assert_dies_of(&a, SIGABRT);
+}
+
+static void test_handler_of_sigabrt_does_not_keep_an_overrun_process_alive(void **state)
+{
+    struct actor a;
+
+    actor_start(&a, *state, "a", "quick", "abort", "60000");
+    expect(&a, "elected", LIMIT_MS);
+    tell(&a, "trap\n");
+    expect(&a, "trapped", LIMIT_MS);
+    tell(&a, "resign\n");
+    expect(&a, "stopping resigned", LIMIT_MS);
+    assert_dies_of(&a, SIGABRT);
 }
 
 static void test_forked_child_is_not_leader(void **state)
@@ -353,8 +415,10 @@ int main(int argc, char **argv)
         ON_STAGE(test_leader_that_leaves_hands_over_at_once),
         ON_STAGE(test_frozen_leader_is_replaced_and_knows_it_when_it_wakes),
         ON_STAGE(test_frozen_leader_reports_its_demotion_and_overrun),
-        ON_STAGE(test_frozen_leader_is_aborted_when_it_wakes_by_default),
+        ON_STAGE(test_frozen_leader_does_not_outlive_its_deadline_by_default),
         ON_STAGE(test_callback_that_hangs_past_the_deadline_aborts_the_process),
+        ON_STAGE(test_full_stderr_does_not_keep_an_overrun_process_alive),
+        ON_STAGE(test_handler_of_sigabrt_does_not_keep_an_overrun_process_alive),
         ON_STAGE(test_forked_child_is_not_leader),
         ON_STAGE(test_ensure_moves_the_gavel_to_the_desired_process),
         ON_STAGE(test_minimum_mandate_yields_only_to_force),

@@ -94,31 +94,6 @@ static void test_close_is_bounded_while_the_store_is_away(void **state)
     witness_done(&witness);
 }
 
-static void test_overrun_is_reported_if_so_chosen(void **state)
-{
-    const struct scene *scene = *state;
-    struct gavel *gavel = open_gavel(scene->url);
-    struct gavel_settings settings = quick_settings();
-    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
-    struct gavel_candidate *candidate;
-    struct witness witness;
-
-    witness_init(&witness);
-    witness.hang_ms = settings.lease_ms + 500; /* on_demoted takes longer than any mandate lasts */
-    options.settings = &settings;
-    options.overrun = GAVEL_OVERRUN_REPORT;
-    options.subscriber = witness_subscriber(&witness);
-    assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
-    assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_OVERRUN], 1, LIMIT_MS));
-    pthread_mutex_lock(&witness.mutex);
-    witness.hang_ms = 0;
-    pthread_mutex_unlock(&witness.mutex);
-    assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witness);
-}
-
 /* A callback that holds the loop up until its mandate is over, and what it saw. */
 struct hanging {
     bool was_leader;
@@ -174,7 +149,6 @@ int main(void)
                                         scene_setup, scene_teardown),
         cmocka_unit_test_setup_teardown(test_close_is_bounded_while_the_store_is_away, scene_setup,
                                         scene_teardown),
-        cmocka_unit_test_setup_teardown(test_overrun_is_reported_if_so_chosen, scene_setup, scene_teardown),
         cmocka_unit_test(test_mandate_ends_by_itself_while_the_loop_hangs),
     };
 

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Work that does not stop in time, and work that must not begin any more. All
+ * of it with GAVEL_OVERRUN_REPORT, since the process shall live to tell.
+ */
+#include "harness.h"
+
+#include <time.h>
+
+static void pause_ms(int64_t ms)
+{
+    const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+
+    (void)nanosleep(&t, NULL);
+}
+
+/* A callback that goes on until something is true, and what was seen meanwhile. */
+struct scenario {
+    struct witness witness;
+    struct gavel_candidate *candidate;
+    int64_t deadline_ns;
+    int64_t overrun_at_ns;
+    bool was_within; /* the overrun was reported while on_demoted had not returned */
+    enum gavel_status left;
+    enum gavel_status unsubscribed;
+};
+
+static void event_came(struct gavel_candidate *candidate, const struct gavel_event *event, void *user)
+{
+    struct scenario *scenario = user;
+
+    if (event->kind != GAVEL_EVENT_OVERRUN)
+        return;
+    /* What would wait for this very callback is refused. */
+    scenario->left = gavel_leave(candidate);
+    scenario->unsubscribed = gavel_unsubscribe(candidate, 1);
+    pthread_mutex_lock(&scenario->witness.mutex);
+    scenario->overrun_at_ns = gavel_now_ns();
+    scenario->was_within = scenario->witness.demoted == 0;
+    scenario->witness.events[GAVEL_EVENT_OVERRUN]++;
+    scenario->witness.epoch = event->epoch;
+    pthread_cond_broadcast(&scenario->witness.changed);
+    pthread_mutex_unlock(&scenario->witness.mutex);
+}
+
+static void elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    struct scenario *scenario = user;
+
+    (void)candidate;
+    (void)epoch;
+    pthread_mutex_lock(&scenario->witness.mutex);
+    scenario->witness.elected++;
+    pthread_cond_broadcast(&scenario->witness.changed);
+    pthread_mutex_unlock(&scenario->witness.mutex);
+}
+
+/* Does not return before its overrun was reported. */
+static void demoted(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
+{
+    struct scenario *scenario = user;
+    struct witness *witness = &scenario->witness;
+
+    (void)candidate;
+    (void)reason;
+    if (witness_count(witness, &witness->demoted) == 0)
+        (void)witness_sees(witness, &witness->events[GAVEL_EVENT_OVERRUN], 1, LIMIT_MS);
+    pthread_mutex_lock(&witness->mutex);
+    witness->demoted++;
+    pthread_cond_broadcast(&witness->changed);
+    pthread_mutex_unlock(&witness->mutex);
+}
+
+static struct gavel_candidate *join_reporting(struct gavel *gavel, const char *id,
+                                              const struct gavel_settings *settings,
+                                              const struct gavel_subscriber *subscriber)
+{
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_candidate *candidate = NULL;
+
+    options.group = "jobs";
+    options.candidate = id;
+    options.settings = settings;
+    options.overrun = GAVEL_OVERRUN_REPORT;
+    options.subscriber = *subscriber;
+    assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
+    return candidate;
+}
+
+static void test_overrun_is_reported_once_while_the_work_still_stops(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:overrun-once");
+    struct gavel_settings settings = quick_settings();
+    struct scenario scenario = {0};
+    const struct gavel_subscriber subscriber = {
+        .on_elected = elected, .on_demoted = demoted, .on_event = event_came, .user = &scenario};
+    struct witness *witness = &scenario.witness;
+    struct gavel_candidate *candidate;
+    int64_t until = 0;
+
+    (void)state;
+    witness_init(witness);
+    candidate = join_reporting(gavel, "a", &settings, &subscriber);
+    assert_true(witness_sees(witness, &witness->elected, 1, LIMIT_MS));
+    assert_int_not_equal(gavel_answer(candidate, &until), GAVEL_NOT_LEADER);
+    assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
+    assert_true(witness_sees(witness, &witness->demoted, 1, LIMIT_MS));
+    /* It came from the deadline's own thread, not before the deadline, and with its epoch. */
+    assert_true(scenario.was_within);
+    assert_true(scenario.overrun_at_ns >= until + settings.stop_grace_ms * 1000000);
+    assert_int_equal(witness->epoch, 1);
+    assert_int_equal(scenario.left, GAVEL_ERR_STATE);
+    assert_int_equal(scenario.unsubscribed, GAVEL_ERR_STATE);
+    /* It leads again: whatever the first mandate had to tell has been told. */
+    assert_true(witness_sees(witness, &witness->elected, 2, LIMIT_MS));
+    assert_int_equal(witness_count(witness, &witness->events[GAVEL_EVENT_OVERRUN]), 1);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_int_equal(witness->events[GAVEL_EVENT_OVERRUN], 1);
+    witness_done(witness);
+}
+
+static void outstay(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    int64_t until = gavel_now_ns() + LIMIT_MS * INT64_C(1000000);
+    int *calls = user;
+
+    (void)epoch;
+    if ((*calls)++ > 0)
+        return; /* once is enough */
+    while (gavel_is_leader(candidate) && gavel_now_ns() < until)
+        pause_ms(1);
+}
+
+static void test_subscriber_is_not_told_of_a_mandate_that_has_ended(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:elected-late");
+    struct gavel_settings settings = quick_settings();
+    int calls = 0;
+    const struct gavel_subscriber slow = {.on_elected = outstay, .user = &calls};
+    struct gavel_subscriber second;
+    struct gavel_candidate *candidate;
+    struct witness witness;
+
+    (void)state;
+    witness_init(&witness);
+    settings.start_jitter_min_ms = settings.start_jitter_max_ms = 300; /* both have subscribed by then */
+    candidate = join_reporting(gavel, "a", &settings, &slow);
+    second = witness_subscriber(&witness);
+    assert_int_equal(gavel_subscribe(candidate, &second, NULL), GAVEL_OK);
+    /* The first mandate is over when the first subscriber returns; the second one hears of the next. */
+    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    pthread_mutex_lock(&witness.mutex);
+    assert_true(witness.was_leader_when_elected);
+    assert_int_equal(witness.epoch, 2);
+    assert_int_equal(witness.demoted, 0); /* it was not told of the first, so nothing of it had to stop */
+    pthread_mutex_unlock(&witness.mutex);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    witness_done(&witness);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_overrun_is_reported_once_while_the_work_still_stops),
+        cmocka_unit_test(test_subscriber_is_not_told_of_a_mandate_that_has_ended),
+    };
+
+    return cmocka_run_group_tests_name("lib overrun", tests, NULL, NULL);
+}
