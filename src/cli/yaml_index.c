@@ -122,36 +122,7 @@ out:
     return status;
 }
 
-/* Up to where the one mapping begins; *ret_is_empty if the file has no document, or an empty one. */
-static enum gavel_status take_beginning(struct walk *walk, bool *ret_is_empty)
-{
-    for (;;) {
-        enum gavel_status status;
-        yaml_event_t event;
-        yaml_event_type_t type;
-        bool is_nothing;
-        int line;
-
-        status = next(walk, &event);
-        if (status)
-            return status;
-        type = event.type;
-        line = line_of(&event);
-        is_nothing = type == YAML_STREAM_END_EVENT || (type == YAML_SCALAR_EVENT && is_null(&event));
-        yaml_event_delete(&event);
-        if (is_nothing) {
-            *ret_is_empty = true;
-            return GAVEL_OK;
-        }
-        if (type == YAML_MAPPING_START_EVENT)
-            return GAVEL_OK;
-        if (type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT)
-            return error_set(walk->error, GAVEL_ERR_INVALID,
-                             "%s:%d: the file must be lines of the form `key: value`", walk->name, line);
-    }
-}
-
-/* Nothing may follow the mapping. */
+/* Nothing may follow the one document. */
 static enum gavel_status take_end(struct walk *walk)
 {
     for (;;) {
@@ -172,6 +143,35 @@ static enum gavel_status take_end(struct walk *walk)
             return error_set(walk->error, GAVEL_ERR_INVALID,
                              "%s:%d: a second document begins here; the file must have one only", walk->name,
                              line);
+    }
+}
+
+/* Up to where the one mapping begins; *ret_is_empty if the file has no document, or an empty one. */
+static enum gavel_status take_beginning(struct walk *walk, bool *ret_is_empty)
+{
+    for (;;) {
+        enum gavel_status status;
+        yaml_event_t event;
+        yaml_event_type_t type;
+        bool is_nothing;
+        int line;
+
+        status = next(walk, &event);
+        if (status)
+            return status;
+        type = event.type;
+        line = line_of(&event);
+        is_nothing = type == YAML_STREAM_END_EVENT || (type == YAML_SCALAR_EVENT && is_null(&event));
+        yaml_event_delete(&event);
+        if (is_nothing) { /* an empty document must not hide another one behind it */
+            *ret_is_empty = true;
+            return type == YAML_STREAM_END_EVENT ? GAVEL_OK : take_end(walk);
+        }
+        if (type == YAML_MAPPING_START_EVENT)
+            return GAVEL_OK;
+        if (type != YAML_STREAM_START_EVENT && type != YAML_DOCUMENT_START_EVENT)
+            return error_set(walk->error, GAVEL_ERR_INVALID,
+                             "%s:%d: the file must be lines of the form `key: value`", walk->name, line);
     }
 }
 

@@ -100,6 +100,8 @@ static void test_mistakes_are_blamed_on_their_lines(void **state)
     assert_refused_at(f, "lease: [5s]\n", 1);
     assert_refused_at(f, "group: a\nlease:\n", 2);
     assert_refused_at(f, "group: a\n---\nlease: 5s\n", 2);
+    assert_refused_at(f, "---\n---\nbogus: 4s\n", 2);
+    assert_refused_at(f, "~\n...\n---\nlease: 5s\n", 3);
     assert_refused_at(f, "\n\n- a\n", 3);
     assert_refused_at(f, "group: a\n<<: {lease: 5s}\n", 2);
     assert_refused_at(f, "group: \"a\\0b\"\n", 1);
