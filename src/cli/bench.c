@@ -51,6 +51,24 @@ void bench_result(const struct post *post, uint64_t series, int64_t value)
     post_mark(post, MARK_RESULT, series, clock_now(), value);
 }
 
+/*
+ * A member that measures does not listen. When somebody asks to end it is
+ * killed: nothing of what it keeps is wanted any more.
+ */
+static enum gavel_status await_member(struct crew *crew, gavel_ns until)
+{
+    gavel_ns ignored;
+    enum gavel_status status;
+
+    do
+        status = crew_await(crew, 0, ns_min(until, clock_now() + BENCH_LOOK_NS));
+    while (status == GAVEL_ERR_TIMEOUT && clock_now() < until && !crew_is_interrupted());
+    if (!crew_is_interrupted())
+        return status;
+    (void)crew_kill(crew, 0, &ignored, &ignored); /* it may have ended by itself */
+    return GAVEL_ERR_STOPPED;
+}
+
 enum gavel_status bench_collect(struct crew *crew, post_run run, void *user, gavel_ns limit,
                                 struct samples *series, size_t series_count)
 {
@@ -59,7 +77,7 @@ enum gavel_status bench_collect(struct crew *crew, post_run run, void *user, gav
     enum gavel_status status = crew_start(crew, 0, "bench", run, user, NULL);
 
     if (!status)
-        status = crew_await(crew, 0, clock_now() + limit);
+        status = await_member(crew, clock_now() + limit);
     if (status)
         return status;
     marks = witness_marks(crew->witness, &count);
@@ -120,7 +138,8 @@ static enum gavel_status run_section(struct bench *bench, size_t i)
     } else {
         status = sections[i].run(bench, &crew);
         if (status)
-            report_note(&bench->report, "not measured to the end: %s", gavel_status_text(status));
+            report_note(&bench->report, "not measured to the end: %s",
+                        status == GAVEL_ERR_STOPPED ? "ended by a signal" : gavel_status_text(status));
         crew_close(&crew);
     }
     report_section_end(&bench->report);

@@ -25,6 +25,9 @@ struct bench {
     struct report report;
 };
 
+/* How often a wait for something that does not tell of signals looks whether to end. */
+#define BENCH_LOOK_NS (50 * NS_PER_MS)
+
 typedef enum gavel_status (*bench_run)(struct bench *bench, struct crew *crew);
 
 enum gavel_status bench_calls(struct bench *bench, struct crew *crew);
@@ -37,7 +40,7 @@ enum gavel_status bench_simulator(struct bench *bench, struct crew *crew);
 /*
  * Runs one member to its end and sorts the MARK_RESULT marks it leaves into
  * `series` by their epoch, which counts the series from 0. A result of a
- * higher number is a mistake of ours.
+ * higher number is a mistake of ours. ERR_STOPPED if a signal asks to end.
  */
 GAVEL_CHECKED enum gavel_status bench_collect(struct crew *crew, post_run run, void *user, gavel_ns limit,
                                               struct samples *series, size_t series_count);

@@ -12,9 +12,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +46,26 @@ static bool find_simulator(char path[static PATH_MAX])
     return false;
 }
 
+/* Waits for the end of the simulator, or ends it when somebody asks to. The end itself wakes us at once. */
+static enum gavel_status await_end(pid_t pid)
+{
+    struct pollfd death = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+    int wait_status = -1;
+
+    while (death.fd >= 0 && !crew_is_interrupted() && poll(&death, 1, BENCH_LOOK_NS / NS_PER_MS) <= 0)
+        ;
+    if (death.fd >= 0)
+        (void)close(death.fd);
+    if (crew_is_interrupted())
+        (void)kill(pid, SIGKILL); /* it is ours until it is waited for */
+    while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
+        if (crew_is_interrupted())
+            (void)kill(pid, SIGKILL);
+    if (crew_is_interrupted())
+        return GAVEL_ERR_STOPPED;
+    return wait_status == 0 ? GAVEL_OK : GAVEL_ERR_IO;
+}
+
 /* Runs the simulator to its end with its output thrown away. ERR_IO if it does not end with 0. */
 static enum gavel_status simulate(char *path, const char *runs)
 {
@@ -50,18 +73,17 @@ static enum gavel_status simulate(char *path, const char *runs)
          one[] = "1";
     char *const arguments[] = {path, seeds, count, candidates, five, jobs, one, NULL};
     posix_spawn_file_actions_t actions;
+    enum gavel_status status = GAVEL_ERR_IO;
     pid_t pid;
-    int wait_status = -1;
 
     (void)snprintf(count, sizeof(count), "%s", runs);
     if (posix_spawn_file_actions_init(&actions) != 0)
         return GAVEL_ERR_NO_MEMORY;
     if (posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) == 0 &&
         posix_spawn(&pid, path, &actions, NULL, arguments, environ) == 0)
-        while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
-            ;
+        status = await_end(pid);
     (void)posix_spawn_file_actions_destroy(&actions);
-    return wait_status == 0 ? GAVEL_OK : GAVEL_ERR_IO;
+    return status;
 }
 
 enum gavel_status bench_simulator(struct bench *bench, struct crew *crew)
@@ -77,6 +99,8 @@ enum gavel_status bench_simulator(struct bench *bench, struct crew *crew)
     gavel_ns began = clock_now();
     enum gavel_status status = simulate(path, runs);
     double seconds = (double)(clock_now() - began) / NS_PER_S;
+    if (status == GAVEL_ERR_STOPPED)
+        return status;
     if (status) {
         report_note(&bench->report, "gavel-sim failed: run it by hand, %s --seeds %s --candidates 5", path,
                     runs);

@@ -32,6 +32,24 @@ test_one_section_as_json_has_samples_and_aims() {
     awk -v p="$p50" 'BEGIN { exit !(p > 0) }' || fail "a hand-over took $p50 ms"
 }
 
+has_children() { [[ -n $(cat "/proc/$1/task/$1/children") ]]; }
+
+# The sections that take long. Who does not listen used to be waited for.
+test_a_signal_ends_every_section_soon() {
+    local section sections=(handover failover groups) began
+    if [[ -x $BUILD_ROOT/sim/gavel-sim ]]; then sections+=(simulator); fi
+    for section in "${sections[@]}"; do
+        run_as "$section" env TMPDIR="$folder" "$GAVEL" bench --only "$section"
+        await has_children "${pid_of[$section]}"
+        began=$SECONDS
+        kill -TERM "${pid_of[$section]}"
+        ended "$section" 1
+        ((SECONDS - began < 5)) || fail "$section took $((SECONDS - began)) s to end"
+        has "$(cat "$folder/$section.out")" "not measured to the end: ended by a signal"
+    done
+    ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
+}
+
 test_bench_refuses_what_it_does_not_know() {
     expect 2 "$GAVEL" bench --only nonsense
     has "$errors" "there is no section \"nonsense\""
