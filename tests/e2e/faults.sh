@@ -168,9 +168,41 @@ test_store_that_vanishes_while_leading() {
     elect a
     await said a became_leader
     rm "$store" "$store"-*
-    await said a lost_leadership '"reason":"lapsed"'
+    await said a lost_leadership '"reason":"superseded"' # at once: others may lead in a new one already
     kill -TERM "${pid_of[a]}"
     ended a 0
+}
+
+# By a second name there would be a second log, and in it a second leader with the same epoch.
+test_store_with_a_second_name() {
+    elect a
+    await said a became_leader
+    ln "$store" "$folder/other.db"
+    await said a lost_leadership
+    refused "hard link"
+    expect 4 "$GAVEL" elect --store "$folder/other.db"
+    has "$errors" "hard link"
+    [[ ! -e $folder/other.db-wal ]] || fail "it has a log of its own"
+    rm "$folder/other.db"
+    await leads a
+}
+
+test_store_that_is_a_device() {
+    store=/dev/null
+    refused "not a file"
+    has_not "$errors" "/dev/null/gavel.db"
+}
+
+# Looking needs no lock, so it does not wait for one; writing says who has it.
+test_store_that_somebody_has_locked_and_is_frozen() {
+    elect a
+    await said a became_leader
+    run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
+    await test -s "$folder/lock.out"
+    kill -STOP "${pid_of[lock]}"
+    expect 0 timeout 4 "$GAVEL" status --store "$store"
+    expect 6 timeout "$limit_s" "$GAVEL" resign --store "$store"
+    has "$errors" "process ${pid_of[lock]} (sql, stopped) holds its lock; continue or end it"
 }
 
 test_store_that_is_locked_by_others_for_long() {
