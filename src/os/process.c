@@ -206,8 +206,11 @@ bool process_look_at(pid_t pid, struct process_glance *ret_glance)
     if (!name || !end || end < name || end[1] != ' ')
         return false;
     name++;
-    for (size_t i = 0; name + i < end && i < sizeof glance.name - 1; i++)
-        glance.name[i] = name[i] >= ' ' && name[i] <= '~' ? name[i] : '?';
+    for (size_t i = 0; name + i < end && i < sizeof glance.name - 1; i++) {
+        glance.name[i] = name[i];
+        if (name[i] < ' ' || name[i] > '~')
+            glance.name[i] = '?';
+    }
     glance.is_stopped = end[2] == 'T' || end[2] == 't';
     *ret_glance = glance;
     return true;
