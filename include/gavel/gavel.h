@@ -354,8 +354,9 @@ GAVEL_API void gavel_breaker(struct gavel_candidate *candidate, struct gavel_bre
  * once; the event lost_leadership tells. `successor` (NULL for any) is let
  * first. A candidate that is still preparing has not led: its mandate is
  * released without on_demoted and lost_leadership. It then holds back for two
- * election intervals, so that another can take over. ERR_STATE if it does not lead or there is no election,
- * ERR_INVALID if the successor is no name or the candidate itself.
+ * election intervals, so that another can take over. ERR_STATE if it holds no
+ * mandate or there is no election, ERR_INVALID if the successor is no name or
+ * the candidate itself.
  */
 GAVEL_API enum gavel_status gavel_resign(struct gavel_candidate *candidate, const char *successor);
 

@@ -79,6 +79,9 @@ struct group_row {
     gavel_ms remaining_ms;
 };
 
+/* So many of those that fell silent are told of at a time; they only count. */
+#define STORE_SILENT_MAX 16
+
 struct store_reply {
     /*
      * OK             done, durably where the promise depends on it
@@ -96,6 +99,9 @@ struct store_reply {
     struct record record; /* the record as it stands after the call */
     struct registration *registrations;
     size_t registration_count;
+    /* CANDIDATES: instances that died or fell silent of late and had not left; they are not listed */
+    uint64_t silent[STORE_SILENT_MAX];
+    size_t silent_count;
     struct group_row *groups;
     size_t group_count;
     char message[256]; /* of a failure: the thing, the reason, the next step; "" otherwise */

@@ -130,8 +130,8 @@ struct wish {
     const char *desired; /* "" for any */
     bool must_change;    /* force without a name: any leader but the present one */
     uint64_t from_epoch;
-    uint64_t
-        seen_epoch; /* as the machine had it at the call: force is not meant for a leader that came since */
+    uint64_t seen_epoch; /* at the call: force is not meant for a leader that came since */
+    uint64_t epoch;      /* of the leader as the machine has it, 0 if it has none; as last looked at */
     bool has_leader;
     bool has_ended;
     struct gavel_leader_info leader; /* as last looked at, if has_leader */
@@ -146,6 +146,7 @@ static bool look(void *argument)
     precedence_lock(&wish->candidate->lock);
     wish->has_leader = view_leader_locked(wish->candidate, &wish->leader);
     wish->has_ended = wish->candidate->has_ended;
+    wish->epoch = candidate_leader_epoch(&wish->candidate->machine);
     precedence_unlock(&wish->candidate->lock);
     if (wish->has_ended)
         return true;
@@ -224,10 +225,8 @@ enum gavel_status gavel_ensure_leader(struct gavel_candidate *candidate,
         return GAVEL_ERR_STATE;
     if (options->desired)
         wish.desired = options->desired;
-    precedence_lock(&candidate->lock);
-    wish.seen_epoch = candidate_leader_epoch(&candidate->machine);
-    precedence_unlock(&candidate->lock);
     is_fulfilled = look(&wish);
+    wish.seen_epoch = wish.epoch;
     if (is_fulfilled && options->force && !options->desired && !candidate->is_single) {
         wish.must_change = true;
         wish.from_epoch = wish.leader.epoch;

@@ -74,6 +74,7 @@ struct gavel {
     struct source wakeup; /* eventfd: commands or finished jobs */
     gavel_ns timer_at;    /* what the timerfd is set to; NEVER if it is not */
     struct timers timers;
+    struct timers lapsed; /* by deadline: mandates that are over and whose work has not been told yet */
     struct bell bell;
     struct watches watches;
     struct gavel_candidate *departed; /* ended and left; buried at the end of the pass */

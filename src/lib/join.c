@@ -115,7 +115,7 @@ static struct gavel_candidate *member_new(struct gavel *gavel, const struct gave
     subscriptions_init(&member->subscriptions);
     member->gavel = gavel;
     member->is_single = !options->enabled;
-    member->timer = (struct timer){.at = NEVER, .index = TIMER_OUT};
+    member->timer = member->lapse = (struct timer){.at = NEVER, .index = TIMER_OUT};
     member->watchdog_entry = (struct watchdog_entry){
         .deadline = NEVER,
         .group = member->group,

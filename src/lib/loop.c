@@ -80,6 +80,7 @@ void loop_close(struct gavel *gavel)
     close_fd(gavel->wakeup.fd);
     close_fd(gavel->epoll_fd);
     timers_done(&gavel->timers);
+    timers_done(&gavel->lapsed);
 }
 
 void loop_wake(struct gavel *gavel)
@@ -157,6 +158,7 @@ void loop_pass(struct gavel *gavel, int timeout_ms)
     struct epoll_event events[EVENTS_PER_PASS];
     int count = epoll_wait(gavel->epoll_fd, events, EVENTS_PER_PASS, timeout_ms);
 
+    member_demote_lapsed(gavel); /* before anything that may take long */
     for (int i = 0; i < count; i++) {
         struct source *source = events[i].data.ptr;
 
@@ -164,6 +166,7 @@ void loop_pass(struct gavel *gavel, int timeout_ms)
     }
     command_run_queued(gavel);
     take_in_finished(gavel);
+    member_demote_lapsed(gavel);
     run_due(gavel);
     worker_flush(gavel);
     member_bury_departed(gavel);

@@ -6,6 +6,7 @@
 #include "lib/single.h"
 #include "os/clock.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,6 +244,7 @@ void member_start(struct gavel_candidate *member)
     count = gavel->member_count;
     pthread_mutex_unlock(&gavel->mutex);
     if (timers_reserve(&gavel->timers, count) != GAVEL_OK ||
+        timers_reserve(&gavel->lapsed, count) != GAVEL_OK ||
         watchdog_reserve(&gavel->watchdog, count) != GAVEL_OK) {
         struct gavel_event stopped = deliver_blank_event(member, GAVEL_EVENT_STOPPED);
 
@@ -282,6 +284,8 @@ void member_reply(struct gavel_candidate *member, struct job *job)
     precedence_lock_first(&member->lock);
     metrics_reply(&member->metrics, &job->request, job->reply.status, took,
                   awaits(&member->machine, job->call));
+    if (awaits(&member->machine, job->call))
+        metrics_silent(&member->metrics, &job->reply);
     precedence_unlock(&member->lock);
     event.reply.call = job->call;
     event.reply.reply = &job->reply;
@@ -309,4 +313,29 @@ void member_due(struct gavel_candidate *member)
     if (deliver_work_at(member) <= clock_now())
         deliver_work(member);
     member_set_timer(member);
+}
+
+static void note_lapsed(struct timer *timer, void *argument)
+{
+    struct gavel_candidate *member = (void *)((char *)timer - offsetof(struct gavel_candidate, timer));
+    const gavel_ns *now = argument;
+
+    if (!member->is_single && holds_mandate(&member->machine) && member->machine.stop_at <= *now)
+        timers_set(&member->gavel->lapsed, &member->lapse, member->machine.deadline);
+}
+
+void member_demote_lapsed(struct gavel *gavel)
+{
+    gavel_ns now = clock_now();
+    struct timer *first;
+
+    /* A leader's timer is never later than its stop_at, so all of them are among those due. */
+    timers_visit_due(&gavel->timers, now, note_lapsed, &now);
+    while ((first = timers_first(&gavel->lapsed))) {
+        struct gavel_candidate *member = (void *)((char *)first - offsetof(struct gavel_candidate, lapse));
+        struct candidate_event event = {.kind = CANDIDATE_TICK};
+
+        timers_set(&gavel->lapsed, first, NEVER);
+        member_feed(member, &event);
+    }
 }

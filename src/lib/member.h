@@ -55,6 +55,7 @@ struct gavel_candidate {
 
     /* loop */
     struct timer timer;
+    struct timer lapse; /* in the handle's list of the lapsed */
     struct subscriptions subscriptions;
     bool work_runs;
     uint64_t work_epoch;
@@ -89,6 +90,12 @@ void member_reply(struct gavel_candidate *member, struct job *job);
 
 /* Its timer has come. */
 void member_due(struct gavel_candidate *member);
+
+/*
+ * Ends the mandates whose time is over, the one with the earliest deadline
+ * first: their on_demoted run one after the other and share the time.
+ */
+void member_demote_lapsed(struct gavel *gavel);
 
 /* Takes the departed out of every list and tells those who wait for that. */
 void member_bury_departed(struct gavel *gavel);

@@ -87,6 +87,12 @@ static bool knows(const struct metrics *metrics, uint64_t instance)
     return false;
 }
 
+void metrics_silent(struct metrics *metrics, const struct store_reply *reply)
+{
+    for (size_t i = 0; i < reply->silent_count; i++)
+        metrics->totals.timeouts += knows(metrics, reply->silent[i]);
+}
+
 void metrics_peers(struct metrics *metrics, const struct peers *peers)
 {
     uint64_t *known = calloc(peers->count > 0 ? peers->count : 1, sizeof *known);
@@ -95,10 +101,8 @@ void metrics_peers(struct metrics *metrics, const struct peers *peers)
     if (!known)
         return; /* counted at the next change */
     for (size_t i = 0; i < peers->count; i++) {
-        if (!peers->items[i].is_active) {
-            metrics->totals.timeouts += knows(metrics, peers->items[i].instance);
+        if (!peers->items[i].is_active)
             continue;
-        }
         if (!knows(metrics, peers->items[i].instance))
             metrics->totals.registrations++;
         known[count++] = peers->items[i].instance;

@@ -17,7 +17,7 @@
 struct metrics {
     struct gavel_metrics totals;
     struct histogram latency_us;
-    uint64_t *known; /* instances, without our own, that were active in the last listing */
+    uint64_t *known; /* instances that were active in the last listing */
     size_t known_count;
 };
 
@@ -38,11 +38,11 @@ void metrics_given_up(struct metrics *metrics, enum store_op op);
 void metrics_event(struct metrics *metrics, const struct gavel_event *event, gavel_ns election_at,
                    int64_t wall_ms);
 
-/*
- * Counts the active candidates that were not there at the last look, and
- * those that are still listed but no longer active: whoever leaves in order
- * is taken off the list.
+/* Before the machine takes a listing in: counts those who were there at the last look and fell silent since.
  */
+void metrics_silent(struct metrics *metrics, const struct store_reply *reply);
+
+/* Counts the active candidates that were not there at the last look. */
 void metrics_peers(struct metrics *metrics, const struct peers *peers);
 
 void metrics_fill(const struct metrics *metrics, struct gavel_metrics *ret_metrics);

@@ -108,3 +108,20 @@ void timers_set(struct timers *timers, struct timer *timer, gavel_ns at)
 }
 
 struct timer *timers_first(const struct timers *timers) { return timers->count > 0 ? timers->heap[0] : NULL; }
+
+/* Nothing below one that is not due is due, so this costs as much as there is due. */
+static void visit_below(const struct timers *timers, size_t index, gavel_ns now,
+                        void (*visit)(struct timer *timer, void *argument), void *argument)
+{
+    if (index >= timers->count || timers->heap[index]->at > now)
+        return;
+    visit(timers->heap[index], argument);
+    visit_below(timers, 2 * index + 1, now, visit, argument);
+    visit_below(timers, 2 * index + 2, now, visit, argument);
+}
+
+void timers_visit_due(const struct timers *timers, gavel_ns now,
+                      void (*visit)(struct timer *timer, void *argument), void *argument)
+{
+    visit_below(timers, 0, now, visit, argument);
+}

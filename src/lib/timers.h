@@ -35,6 +35,10 @@ GAVEL_CHECKED enum gavel_status timers_reserve(struct timers *timers, size_t cou
 /* Sets when a timer is due; NEVER takes it out. There must be room. */
 void timers_set(struct timers *timers, struct timer *timer, gavel_ns at);
 
+/* Calls visit() for each timer that is due by then, in no order; it must not set any of them. */
+void timers_visit_due(const struct timers *timers, gavel_ns now,
+                      void (*visit)(struct timer *timer, void *argument), void *argument);
+
 /* The earliest, or NULL. */
 struct timer *timers_first(const struct timers *timers);
 

@@ -172,6 +172,14 @@ struct registration *reply_add_registration(struct store_reply *reply)
     return memset(&rows[reply->registration_count++], 0, sizeof *rows);
 }
 
+void reply_add_silent(struct store_reply *reply, const struct registration *registration, gavel_ms age_ms,
+                      gavel_ms timeout_ms)
+{
+    /* A leader lists once in a time-out, so what is new to it is younger than this. */
+    if (age_ms <= 3 * timeout_ms && reply->silent_count < STORE_SILENT_MAX)
+        reply->silent[reply->silent_count++] = registration->instance;
+}
+
 struct group_row *reply_add_group(struct store_reply *reply)
 {
     struct group_row *rows = grow(reply->groups, reply->group_count, sizeof *rows);

@@ -33,6 +33,13 @@ bool request_writes(const struct store_request *request);
 struct registration *reply_add_registration(struct store_reply *reply);
 struct group_row *reply_add_group(struct store_reply *reply);
 
+/*
+ * An instance that is not listed though it has not left. Those that are silent
+ * for some time-outs are old news and not told of; nor are too many at once.
+ */
+void reply_add_silent(struct store_reply *reply, const struct registration *registration, gavel_ms age_ms,
+                      gavel_ms timeout_ms);
+
 /* Copies a name into a field of a record; cut off if it does not fit. */
 void name_copy(char *to, size_t size, const char *from);
 

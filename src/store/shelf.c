@@ -149,6 +149,8 @@ static void list(const struct shelf_group *group, const struct store_request *re
         gavel_ms age_ms = registration_age(row, now);
         struct registration *place;
 
+        if (age_ms > request->candidate_timeout_ms)
+            reply_add_silent(reply, &row->registration, age_ms, request->candidate_timeout_ms);
         if (age_ms > request->candidate_timeout_ms || reply->registration_count == STORE_CANDIDATES_MAX)
             continue;
         place = reply_add_registration(reply);

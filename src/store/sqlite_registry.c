@@ -175,8 +175,10 @@ static int list(struct sqlite_store *sqlite, const struct store_request *request
             continue; /* of a newer gavel: what it means is not known here */
         parse_row(s, &row);
         age_ms = registration_age(&row, clock_now());
-        if (age_ms > request->candidate_timeout_ms)
+        if (age_ms > request->candidate_timeout_ms) {
+            reply_add_silent(reply, &row.registration, age_ms, request->candidate_timeout_ms);
             continue;
+        }
         place = reply_add_registration(reply);
         if (!place)
             break;
@@ -192,11 +194,13 @@ void sqlite_drop_dead(struct sqlite_store *sqlite, struct store_reply *reply)
     size_t kept = 0;
 
     for (size_t i = 0; i < reply->registration_count; i++) {
-        if (!is_dead(sqlite, &reply->registrations[i].process)) {
-            if (kept != i)
-                reply->registrations[kept] = reply->registrations[i];
-            kept++;
+        if (is_dead(sqlite, &reply->registrations[i].process)) {
+            reply_add_silent(reply, &reply->registrations[i], 0, 0);
+            continue;
         }
+        if (kept != i)
+            reply->registrations[kept] = reply->registrations[i];
+        kept++;
     }
     reply->registration_count = kept;
 }

@@ -60,12 +60,22 @@ void witness_done(struct witness *witness)
     pthread_mutex_destroy(&witness->mutex);
 }
 
+/* The witness's mutex is held. */
+static void note(struct witness *witness, char letter)
+{
+    size_t length = strlen(witness->order);
+
+    if (length < sizeof witness->order - 1)
+        witness->order[length] = letter;
+}
+
 static void elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
 {
     struct witness *witness = user;
 
     pthread_mutex_lock(&witness->mutex);
     witness->elected++;
+    note(witness, 'e');
     witness->epoch = epoch;
     witness->was_leader_when_elected = gavel_is_leader(candidate);
     pthread_cond_broadcast(&witness->changed);
@@ -81,6 +91,7 @@ static void demoted(struct gavel_candidate *candidate, enum gavel_reason reason,
     hang_ms = witness->hang_ms;
     witness->was_leader_when_demoted = gavel_is_leader(candidate);
     witness->reason = reason;
+    note(witness, 'd');
     pthread_mutex_unlock(&witness->mutex);
     if (hang_ms > 0) {
         struct timespec t = {.tv_sec = hang_ms / 1000, .tv_nsec = hang_ms % 1000 * 1000000};
@@ -114,6 +125,10 @@ static void event_came(struct gavel_candidate *candidate, const struct gavel_eve
     (void)candidate;
     pthread_mutex_lock(&witness->mutex);
     witness->events[event->kind]++;
+    if (event->kind == GAVEL_EVENT_BECAME_LEADER)
+        note(witness, 'B');
+    if (event->kind == GAVEL_EVENT_LOST_LEADERSHIP)
+        note(witness, 'L');
     if (event->kind == GAVEL_EVENT_STOPPED)
         witness->stopped = event->status;
     pthread_cond_broadcast(&witness->changed);

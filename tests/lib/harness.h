@@ -47,6 +47,7 @@ struct witness {
     bool was_leader_when_demoted; /* gavel_is_leader() inside on_demoted */
     int64_t demoted_at_ns;
     gavel_ms hang_ms; /* on_demoted takes so long */
+    char order[32];   /* e on_elected, B became_leader, L lost_leadership, d on_demoted, as they came */
 };
 
 void witness_init(struct witness *witness);

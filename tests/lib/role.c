@@ -10,6 +10,7 @@
  *     ensure DESIRED|- FORCE → "ensure STATUS LEADER"
  *     ask                    → "leads yes|no EPOCH"
  *     fork                   → "child yes|no EPOCH", as a forked child sees it
+ *     count                  → "count TIMEOUTS REGISTRATIONS" of its metrics
  *     choke                  → "choked": its standard error is a full pipe that nobody reads
  *     trap                   → "trapped": it has a handler of SIGABRT that does not return
  *
@@ -114,6 +115,14 @@ static void fork_and_ask(struct gavel_candidate *candidate)
         say("child failed\n");
 }
 
+static void count_up(struct gavel_candidate *candidate)
+{
+    struct gavel_metrics metrics;
+
+    gavel_metrics(candidate, &metrics);
+    say("count %llu %llu\n", (unsigned long long)metrics.timeouts, (unsigned long long)metrics.registrations);
+}
+
 static void choke(void)
 {
     char block[4096] = {0};
@@ -160,6 +169,8 @@ static void obey(struct gavel_candidate *candidate, char *line)
         say_ask("leads", candidate);
     else if (strcmp(words[0], "fork") == 0)
         fork_and_ask(candidate);
+    else if (strcmp(words[0], "count") == 0)
+        count_up(candidate);
     else if (strcmp(words[0], "choke") == 0)
         choke();
     else if (strcmp(words[0], "trap") == 0)

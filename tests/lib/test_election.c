@@ -41,6 +41,7 @@ static void test_only_candidate_is_elected_and_released_by_close(void **state)
     assert_true(witness_sees(&witness, &witness.elected, 2, LIMIT_MS));
     assert_true(witness.epoch > epoch);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_string_equal(witness.order, "eBLdeBLd");
     witness_done(&witness);
 }
 

@@ -197,6 +197,7 @@ static void test_single_instance_leads_without_any_store(void **state)
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     assert_int_equal(witness.demoted, 1);
     assert_int_equal(witness.reason, GAVEL_REASON_STOPPED);
+    assert_string_equal(witness.order, "eBLd"); /* as with an election */
     assert_int_equal(witness.events[GAVEL_EVENT_BECAME_LEADER], 1);
     assert_int_equal(witness.events[GAVEL_EVENT_LOST_LEADERSHIP], 1);
     assert_int_equal(witness.events[GAVEL_EVENT_STOPPED], 1);

@@ -6,6 +6,8 @@
  */
 #include "harness.h"
 
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <time.h>
 
 static void pause_ms(int64_t ms)
@@ -159,11 +161,92 @@ static void test_subscriber_is_not_told_of_a_mandate_that_has_ended(void **state
     witness_done(&witness);
 }
 
+/* Three groups of one handle; the callback of one holds the others up until their mandates are over. */
+struct queue {
+    struct gavel_candidate *late;  /* is told to stop first, but has the later deadline */
+    struct gavel_candidate *early; /* the other way round */
+    sem_t elected;
+    atomic_bool is_go;
+    int stopped; /* how many, so far */
+    int early_was;
+    int late_was;
+};
+
+static void count_elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    struct queue *queue = user;
+
+    (void)candidate;
+    (void)epoch;
+    (void)sem_post(&queue->elected);
+}
+
+static void number_demoted(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
+{
+    struct queue *queue = user;
+
+    (void)reason;
+    *(candidate == queue->late ? &queue->late_was : &queue->early_was) = ++queue->stopped;
+}
+
+static void hold_up(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    int64_t until = gavel_now_ns() + LIMIT_MS * INT64_C(1000000);
+    struct queue *queue = user;
+
+    (void)candidate;
+    (void)epoch;
+    if (!atomic_exchange(&queue->is_go, false))
+        return;
+    while ((gavel_is_leader(queue->late) || gavel_is_leader(queue->early)) && gavel_now_ns() < until)
+        pause_ms(1);
+}
+
+static void test_mandates_that_end_together_stop_by_deadline(void **state)
+{
+    struct gavel *gavel = open_gavel("memory:together");
+    struct gavel_settings early = quick_settings(), late = quick_settings(), holder = patient_settings();
+    struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
+    struct queue queue = {0};
+    struct gavel_candidate *third;
+
+    (void)state;
+    assert_int_equal(sem_init(&queue.elected, 0, 0), 0);
+    late.lease_ms = 6000; /* stops 1.2 s after the last renewal, deadline at 5.7 s */
+    late.stop_grace_ms = 4500;
+    early.lease_ms = 2500; /* stops 2 s after it, deadline at 2.2 s */
+    early.stop_grace_ms = 200;
+    options.candidate = "x";
+    options.overrun = GAVEL_OVERRUN_REPORT; /* on a slow machine the deadline may pass; the order stands */
+    options.subscriber =
+        (struct gavel_subscriber){.on_elected = count_elected, .on_demoted = number_demoted, .user = &queue};
+    options.group = "late";
+    options.settings = &late;
+    assert_int_equal(gavel_join(gavel, &options, &queue.late, NULL), GAVEL_OK);
+    options.group = "early";
+    options.settings = &early;
+    assert_int_equal(gavel_join(gavel, &options, &queue.early, NULL), GAVEL_OK);
+    assert_int_equal(sem_wait(&queue.elected), 0);
+    assert_int_equal(sem_wait(&queue.elected), 0);
+    atomic_store(&queue.is_go, true);
+    options.group = "holder";
+    options.settings = &holder;
+    options.subscriber = (struct gavel_subscriber){.on_work = hold_up, .user = &queue};
+    assert_int_equal(gavel_join(gavel, &options, &third, NULL), GAVEL_OK);
+    assert_int_equal(sem_wait(&queue.elected), 0); /* one of them leads again */
+    assert_int_equal(gavel_leave(third), GAVEL_OK);
+    assert_int_equal(queue.early_was, 1);
+    assert_int_equal(queue.late_was, 2);
+    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    (void)sem_destroy(&queue.elected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_overrun_is_reported_once_while_the_work_still_stops),
         cmocka_unit_test(test_subscriber_is_not_told_of_a_mandate_that_has_ended),
+        cmocka_unit_test(test_mandates_that_end_together_stop_by_deadline),
     };
 
     return cmocka_run_group_tests_name("lib overrun", tests, NULL, NULL);

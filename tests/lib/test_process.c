@@ -391,6 +391,26 @@ static void test_second_process_with_an_id_in_use_is_stopped(void **state)
     actor_dismiss(&a);
 }
 
+static void test_only_candidates_that_did_not_leave_count_as_timed_out(void **state)
+{
+    struct actor a, b, c;
+
+    (void)start_pair(&a, &b, *state, "quick", "abort", "0");
+    actor_dismiss(&b); /* leaves in order */
+    expect(&a, "candidates 1", LIMIT_MS);
+    tell(&a, "count\n");
+    expect(&a, "count 0 2", LIMIT_MS);
+    actor_start(&c, *state, "c", "quick", "abort", "0");
+    expect(&a, "candidates 2", LIMIT_MS);
+    actor_kill(&c, SIGSTOP);
+    expect(&a, "candidates 1", LIMIT_MS);
+    tell(&a, "count\n");
+    expect(&a, "count 1 3", LIMIT_MS);
+    actor_kill(&c, SIGKILL);
+    (void)actor_wait(&c);
+    actor_dismiss(&a);
+}
+
 static int setup(void **state)
 {
     struct stage *stage = *state;
@@ -423,6 +443,7 @@ int main(int argc, char **argv)
         ON_STAGE(test_ensure_moves_the_gavel_to_the_desired_process),
         ON_STAGE(test_minimum_mandate_yields_only_to_force),
         ON_STAGE(test_second_process_with_an_id_in_use_is_stopped),
+        ON_STAGE(test_only_candidates_that_did_not_leave_count_as_timed_out),
     };
 
     if (!stage.role) {
