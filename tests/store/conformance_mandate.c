@@ -94,6 +94,18 @@ static void test_the_epoch_grows_over_release_expiry_and_takeover(void **state)
     assert_int_equal(expect(f->a, ask_read("g"), GAVEL_OK).record.epoch, 4);
 }
 
+static void test_the_epoch_is_higher_than_any_that_the_claimant_knows(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request claim = ask_claim("g", "one", 1, 0);
+
+    claim.record.epoch = 41; /* the store was put back to before those */
+    assert_int_equal(expect(f->a, claim, GAVEL_OK).record.epoch, 42);
+    claim = ask_claim("g", "one", 2, expect(f->a, ask_read("g"), GAVEL_OK).record.version);
+    claim.record.epoch = 7; /* and a claimant that knows less gets the next one all the same */
+    assert_int_equal(expect(f->a, claim, GAVEL_OK).record.epoch, 43);
+}
+
 static void test_a_running_lease_is_not_claimed_as_expired(void **state)
 {
     struct fixture *f = *state;
@@ -315,6 +327,7 @@ const struct conformance_test conformance_mandate_tests[] = {
     TEST(test_a_claim_on_a_record_that_someone_made_is_refused, NEEDS_ELECTION),
     TEST(test_a_claim_with_a_stale_version_is_refused, NEEDS_ELECTION),
     TEST(test_the_epoch_grows_over_release_expiry_and_takeover, NEEDS_CLOCK),
+    TEST(test_the_epoch_is_higher_than_any_that_the_claimant_knows, NEEDS_ELECTION),
     TEST(test_a_running_lease_is_not_claimed_as_expired, NEEDS_CLOCK),
     TEST(test_an_expired_lease_is_claimed_and_its_holder_refused, NEEDS_CLOCK),
     TEST(test_a_renewal_makes_the_lease_run_anew, NEEDS_CLOCK),
