@@ -16,7 +16,9 @@
 #include "cli/event_json.h"
 #include "cli/json_out.h"
 #include "cli/line_queue.h"
+#include "cli/place.h"
 #include "os/clock.h"
+#include "store/store.h"
 
 #include <gavel/gavel.h>
 
@@ -40,7 +42,7 @@ struct elect {
     size_t offset;               /* of the line that is being written */
     atomic_bool has_ended;       /* the candidate has stopped, asked or not */
     enum gavel_status ended;     /* why; written before has_ended */
-    char id[NAME_MAX_BYTES + 1]; /* as the library chose it; likewise */
+    char id[NAME_MAX_BYTES + 1]; /* of the candidate */
     int write_error;             /* errno of stdout; 0 as long as it works */
 };
 
@@ -53,7 +55,6 @@ static void on_event(struct gavel_candidate *candidate, const struct gavel_event
         line_queue_put(&elect->queue, json_line(event_json(event, clock_now(), clock_wall_ms())));
     if (event->kind == GAVEL_EVENT_STOPPED) {
         elect->ended = event->status;
-        snprintf(elect->id, sizeof(elect->id), "%s", event->candidate);
         atomic_store(&elect->has_ended, true);
         line_queue_wake(&elect->queue);
     }
@@ -166,7 +167,7 @@ static enum gavel_status join(struct elect *elect, struct gavel *gavel, struct g
     struct gavel_candidate *candidate;
 
     options.group = config->group;
-    options.candidate = config->candidate;
+    options.candidate = elect->id;
     options.settings = &config->settings;
     options.priority = config->priority;
     options.eligible = config->eligible;
@@ -187,7 +188,7 @@ static int conclude(const struct elect *elect, int signal_number)
                         strerror(elect->write_error));
     if (signal_number) {
         log_line(&cli->log, clock_wall_ms(), LOG_INFO, "left the group", LOG_STR("group", cli->config.group),
-                 LOG_STR("signal", sigabbrev_np(signal_number)), LOG_END);
+                 LOG_STR("candidate", elect->id), LOG_STR("signal", sigabbrev_np(signal_number)), LOG_END);
         return CLI_EXIT_OK;
     }
     if (elect->ended == GAVEL_ERR_ID_IN_USE)
@@ -207,6 +208,48 @@ static const char *store_of(const struct config *config)
     return config->enabled ? config->store : "memory:single-instance";
 }
 
+/* As the library would choose it; chosen here so that the log can tell it from the first line on. */
+static void choose_id(struct elect *elect)
+{
+    const char *given = elect->cli->config.candidate;
+    char host[NAME_MAX_BYTES + 1 - 16] = "";
+
+    if (given) {
+        snprintf(elect->id, sizeof(elect->id), "%s", given);
+        return;
+    }
+    if (gethostname(host, sizeof(host)) || !host[0])
+        snprintf(host, sizeof(host), "localhost");
+    host[sizeof(host) - 1] = '\0';
+    snprintf(elect->id, sizeof(elect->id), "%s-%d", host, (int)getpid());
+}
+
+/* Where it takes part, with what a mistyped path would give away. `place` is from before the store was
+ * opened. */
+static void log_beginning(const struct elect *elect, const struct place *place)
+{
+    const struct config *config = &elect->cli->config;
+    const struct store_capabilities *store = store_capabilities_of(config->store);
+    const struct log *log = &elect->cli->log;
+    const struct log_field group = LOG_STR("group", config->group), id = LOG_STR("candidate", elect->id);
+
+    if (!config->enabled) {
+        log_line(log, clock_wall_ms(), LOG_INFO, "leads without an election, whoever else does", group, id,
+                 LOG_END);
+        return;
+    }
+    if (place->is_new)
+        log_line(log, clock_wall_ms(), LOG_INFO,
+                 place->has_folder ? "created the store" : "created the store and its folder", group, id,
+                 LOG_STR("store", place->shown), LOG_END);
+    if (store && !store->is_shared && !store->is_fixed)
+        log_line(log, clock_wall_ms(), LOG_WARNING,
+                 "no other process can see this store, so each is elected alone", group, id,
+                 LOG_STR("store", place->shown), LOG_END);
+    log_line(log, clock_wall_ms(), LOG_INFO, "takes part", group, id, LOG_STR("store", place->shown),
+             LOG_STR("preset", config->preset), LOG_END);
+}
+
 static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd)
 {
     const struct cli *cli = elect->cli;
@@ -214,16 +257,17 @@ static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd
         .store = store_of(&cli->config), .threaded = true, .doorbell = cli->config.doorbell};
     struct gavel_error error = {0};
     struct gavel *gavel = NULL;
+    struct place place;
     int signal_number;
 
+    place_look(options.store, &place);
     if (gavel_open(&options, &gavel, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     if (join(elect, gavel, &error)) {
         (void)gavel_close(gavel); /* nothing was joined */
         return cli_fail(cli, error.status, "%s", error.message);
     }
-    log_line(&cli->log, clock_wall_ms(), LOG_INFO, "takes part", LOG_STR("group", cli->config.group),
-             LOG_STR("store", store_of(&cli->config)), LOG_STR("preset", cli->config.preset), LOG_END);
+    log_beginning(elect, &place);
     signal_number = serve(elect, signal_fd);
     let_signals_through(signals);
     line_queue_close(&elect->queue);
@@ -247,6 +291,7 @@ int command_elect(const struct cli *cli, int argc, char **argv)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
     elect->cli = cli;
     elect->events = ~0U;
+    choose_id(elect);
     if (names && event_set_parse(names, &elect->events, &error)) {
         free(elect);
         return cli_fail(cli, error.status, "--events: %s", error.message);

@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-#define NAME_COLUMNS 30
+#define NAME_COLUMNS 26
+#define TEXT_BEGINS (NAME_COLUMNS + 4)
 
 static void heading(const struct cli *cli, FILE *file, const char *text)
 {
@@ -33,9 +34,10 @@ static void option_line(FILE *file, char letter, const char *name, bool is_negat
     snprintf(text + length, sizeof(text) - (size_t)length, "--%s%s%s%s", is_negatable ? "[no-]" : "", name,
              argument ? " " : "", argument ? argument : "");
     if (strlen(text) > NAME_COLUMNS)
-        fprintf(file, "  %s\n  %*s  %s\n", text, NAME_COLUMNS, "", help);
+        fprintf(file, "  %s\n%*s", text, TEXT_BEGINS, "");
     else
-        fprintf(file, "  %-*s  %s\n", NAME_COLUMNS, text, help);
+        fprintf(file, "  %-*s  ", NAME_COLUMNS, text);
+    print_wrapped(file, output_columns(file), TEXT_BEGINS, TEXT_BEGINS, help);
 }
 
 /* The options of the table that belong to `groups` and not to `without`. */
@@ -53,7 +55,9 @@ static void options_of(FILE *file, unsigned groups, unsigned without)
 static void exit_codes(const struct cli *cli, FILE *file)
 {
     heading(cli, file, "Exit codes");
-#define CLI_EXIT_LINE(name, code, text) fprintf(file, "  %d  %s\n", code, text);
+#define CLI_EXIT_LINE(name, code, text)                                                                      \
+    fprintf(file, "  %d  ", code);                                                                           \
+    print_wrapped(file, output_columns(file), 5, 5, text);
     CLI_EXIT_MAP(CLI_EXIT_LINE)
 #undef CLI_EXIT_LINE
 }
@@ -61,8 +65,10 @@ static void exit_codes(const struct cli *cli, FILE *file)
 static void stores(const struct cli *cli, FILE *file)
 {
     heading(cli, file, "Stores");
-    for (const struct store_driver *const *driver = store_drivers; *driver; driver++)
-        fprintf(file, "  %s\n", (*driver)->summary);
+    for (const struct store_driver *const *driver = store_drivers; *driver; driver++) {
+        fputs("  ", file);
+        print_wrapped(file, output_columns(file), 2, 4, (*driver)->summary);
+    }
 }
 
 static void common_options(const struct cli *cli, FILE *file)
@@ -74,26 +80,34 @@ static void common_options(const struct cli *cli, FILE *file)
 
 void help_program(const struct cli *cli, FILE *file)
 {
-    fprintf(
-        file,
-        "Usage: gavel COMMAND [options]\n\n"
-        "Makes exactly one of many processes the leader, notices when it dies, and passes the gavel on.\n");
+    size_t width = output_columns(file);
+
+    fprintf(file, "Usage: gavel COMMAND [options]\n\n");
+    print_wrapped(
+        file, width, 0, 0,
+        "Makes exactly one of many processes the leader, notices when it dies, and passes the gavel on.");
     heading(cli, file, "Commands");
-    for (const struct command *command = commands; command->name; command++)
-        fprintf(file, "  %-12s  %s\n", command->name, command->summary);
+    for (const struct command *command = commands; command->name; command++) {
+        fprintf(file, "  %-12s  ", command->name);
+        print_wrapped(file, width, 16, 16, command->summary);
+    }
+    heading(cli, file, "Options of the commands that look at a store or take part");
+    options_of(file, OPTIONS_STORE, 0);
     common_options(cli, file);
     option_line(file, 'V', "version", false, NULL, "print the version");
     stores(cli, file);
     exit_codes(cli, file);
-    fprintf(file,
-            "\nFlags beat the environment (GAVEL_STORE for --store, and so on), which beats the file of\n"
-            "--config, which beats the preset. `gavel COMMAND --help` and gavel(1) say more.\n");
+    fputc('\n', file);
+    print_wrapped(file, width, 0, 0,
+                  "Flags beat the environment (GAVEL_STORE for --store, and so on), which beats the file of "
+                  "--config, which beats the preset. `gavel COMMAND --help` and gavel(1) say more.");
 }
 
 void help_command(const struct cli *cli, const struct command *command, FILE *file)
 {
-    fprintf(file, "Usage: gavel %s [options]%s%s\n\n%s\n", command->name, *command->arguments ? " " : "",
-            command->arguments, command->help);
+    fprintf(file, "Usage: gavel %s [options]%s%s\n\n", command->name, *command->arguments ? " " : "",
+            command->arguments);
+    print_wrapped(file, output_columns(file), 0, 0, command->help);
     if (command->flags && command->flags[0].name) {
         heading(cli, file, "Options of this command");
         for (const struct flag *flag = command->flags; flag->name; flag++)
@@ -107,7 +121,9 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
     if (command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS)) {
         heading(cli, file, "Settings");
         options_of(file, command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS), 0);
-        fprintf(file, "  A DURATION is written 500ms, 2s, 1m30s or 1h; a plain number is milliseconds.\n");
+        fputs("  ", file);
+        print_wrapped(file, output_columns(file), 2, 2,
+                      "A DURATION is written 500ms, 2s, 1m30s or 1h; a plain number is milliseconds.");
     }
     common_options(cli, file);
     exit_codes(cli, file);

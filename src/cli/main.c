@@ -3,6 +3,7 @@
 /* The table of subcommands, and the way from the command line to one of them. */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/environment.h"
 #include "cli/help.h"
 #include "cli/setting_values.h"
 #include "cli/yaml_file.h"
@@ -48,8 +49,8 @@ static const struct flag check_flags[] = {
 
 const struct command commands[] = {
     {"elect", "", 0, "take part in an election; one JSON line per event",
-     "Takes part in the election of a group until SIGTERM or SIGINT, and prints one line of JSON for\n"
-     "each event. Then it gives up what it leads, leaves the group and ends with exit code 0; a second\n"
+     "Takes part in the election of a group until SIGTERM, SIGINT or SIGHUP, and prints one line of JSON for "
+     "each event. Then it gives up what it leads, leaves the group and ends with exit code 0; a second "
      "signal ends it at once.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, elect_flags, command_elect},
     {"leader", "", 0, "print who leads",
@@ -65,16 +66,16 @@ const struct command commands[] = {
      "Prints who leads a group now, and then a line for each change.", OPTIONS_STORE, watch_flags,
      command_watch},
     {"resign", "", 0, "ask the leader to hand over",
-     "Asks the present leader of a group to hand the gavel over, waits until it has, and says who leads\n"
+     "Asks the present leader of a group to hand the gavel over, waits until it has, and says who leads "
      "then. A leader hands over only after its minimum mandate, unless --force is given.",
      OPTIONS_STORE | OPTIONS_LISTING, resign_flags, command_resign},
     {"check", "", 0, "say whether the settings add up, and what they guarantee",
-     "Prints the timing budget of the settings, the longest time without a leader and the longest\n"
-     "overlap of two. Nothing is started and the store is not touched. Exit code 7 if the times do not\n"
+     "Prints the timing budget of the settings, the longest time without a leader and the longest "
+     "overlap of two. Nothing is started and the store is not touched. Exit code 7 if the times do not "
      "add up.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, check_flags, command_check},
     {"demo", "", 0, "watch three candidates through hand-over, SIGKILL and SIGSTOP",
-     "Runs three candidates as real processes on a SQLite store, hands over, kills and freezes leaders,\n"
+     "Runs three candidates as real processes on a SQLite store, hands over, kills and freezes leaders, "
      "prints who led when, and says whether two ever led at once. Fails if they did.",
      0, demo_flags, command_demo},
     {"bench", "", 0, "measure how fast gavel is on this machine",
@@ -114,6 +115,8 @@ static enum gavel_status configure(struct cli *cli, struct setting_values *value
     cli->color = wants_color(&cli->config);
     cli->log =
         (struct log){.fd = STDERR_FILENO, .level = cli->config.log_level, .format = cli->config.log_format};
+    if (cli->command && cli->command->options) /* the others have nothing that a variable could set */
+        environment_warn(&cli->log, environ);
     return GAVEL_OK;
 }
 

@@ -8,6 +8,8 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 static const char *const escapes[] = {
     [STYLE_PLAIN] = "",         [STYLE_BOLD] = "\033[1m",    [STYLE_DIM] = "\033[2m",
@@ -29,6 +31,54 @@ size_t text_columns(const char *text)
     for (; *text; text++)
         columns += ((unsigned char)*text & 0xc0) != 0x80; /* continuation bytes take no room */
     return columns;
+}
+
+#define COLUMNS_DEFAULT 80
+#define COLUMNS_LEAST 40 /* narrower than this, wrapping would only do harm */
+
+size_t output_columns(FILE *file)
+{
+    struct winsize size = {0};
+
+    if (!isatty(fileno(file)) || ioctl(fileno(file), TIOCGWINSZ, &size) || !size.ws_col)
+        return COLUMNS_DEFAULT;
+    return size.ws_col < COLUMNS_LEAST ? COLUMNS_LEAST : size.ws_col;
+}
+
+static size_t word_columns(const char *word, size_t length)
+{
+    size_t columns = 0;
+
+    for (size_t i = 0; i < length; i++)
+        columns += ((unsigned char)word[i] & 0xc0) != 0x80;
+    return columns;
+}
+
+void print_wrapped(FILE *file, size_t width, size_t at, size_t indent, const char *text)
+{
+    bool is_first = true; /* on its line */
+
+    while (*text) {
+        size_t length = strcspn(text, " \n"), columns = word_columns(text, length);
+
+        if (!is_first && at + 1 + columns > width) {
+            fprintf(file, "\n%*s", (int)indent, "");
+            at = indent;
+            is_first = true;
+        }
+        fprintf(file, "%s%.*s", is_first ? "" : " ", (int)length, text);
+        at += columns + !is_first;
+        is_first = false;
+        text += length;
+        if (*text == '\n') {
+            fprintf(file, "\n%*s", text[1] ? (int)indent : 0, "");
+            at = indent;
+            is_first = true;
+        }
+        text += *text != '\0';
+    }
+    if (!is_first)
+        fputc('\n', file);
 }
 
 static void append(struct table *table, enum style style, char *text)
@@ -73,9 +123,26 @@ void table_cell(struct table *table, enum style style, const char *format, ...)
     append(table, style, text);
 }
 
+/* How many of the columns fit, counted from the left. */
+static size_t columns_that_fit(const struct table *table, const size_t *widths, FILE *file)
+{
+    size_t room = output_columns(file), used = 0, count = 0;
+
+    if (!isatty(fileno(file)))
+        return table->columns;
+    while (count < table->columns) {
+        used += widths[count] + (count ? 2 : 0);
+        if (used > room && count >= 2)
+            break;
+        count++;
+    }
+    return count;
+}
+
 void table_print(const struct table *table, const struct cli *cli, FILE *file)
 {
     size_t widths[TABLE_COLUMNS_MAX] = {0};
+    size_t shown;
 
     for (size_t i = 0; i < table->used; i++) {
         size_t width = text_columns(table->cells[i].text), *widest = &widths[i % table->columns];
@@ -83,11 +150,15 @@ void table_print(const struct table *table, const struct cli *cli, FILE *file)
         if (width > *widest)
             *widest = width;
     }
+    shown = columns_that_fit(table, widths, file);
     for (size_t i = 0; i < table->used; i++) {
         const struct table_cell *cell = &table->cells[i];
-        bool is_last = (i + 1) % table->columns == 0;
-        int padding = (int)(widths[i % table->columns] - text_columns(cell->text)) + 2;
+        size_t column = i % table->columns;
+        bool is_last = column + 1 == shown;
+        int padding = (int)(widths[column] - text_columns(cell->text)) + 2;
 
+        if (column >= shown)
+            continue;
         fprintf(file, "%s%s%s%*s", style_begin(cli, cell->style), cell->text, style_end(cli, cell->style),
                 is_last ? 0 : padding, "");
         if (is_last)

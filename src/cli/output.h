@@ -15,6 +15,16 @@ enum style { STYLE_PLAIN, STYLE_BOLD, STYLE_DIM, STYLE_GREEN, STYLE_YELLOW, STYL
 const char *style_begin(const struct cli *cli, enum style style);
 const char *style_end(const struct cli *cli, enum style style);
 
+/* How wide a line may be: the width of the terminal behind the file, 80 if it is none. */
+size_t output_columns(FILE *file);
+
+/*
+ * Prints words from column `at` on, where the cursor is, to at most `width`
+ * columns; further lines begin at `indent`. Ends with a newline. A word that
+ * is wider than there is room for is not cut; line breaks in the text stay.
+ */
+void print_wrapped(FILE *file, size_t width, size_t at, size_t indent, const char *text);
+
 /* How many columns a UTF-8 text takes on a terminal, taking each character as one. */
 size_t text_columns(const char *text);
 
@@ -36,6 +46,10 @@ void table_init(struct table *table, const char *const *headings);
 void table_done(struct table *table);
 void table_cell(struct table *table, enum style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/*
+ * On a terminal that is too narrow the last columns are left out, but never
+ * the first two. Into a file or a pipe everything is printed.
+ */
 void table_print(const struct table *table, const struct cli *cli, FILE *file);
 
 #define AGO_TEXT_MAX 48

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/record.h"
+#include "cli/place.h"
 #include "store/store.h"
 
 #include <gavel/gavel.h>
@@ -93,6 +94,13 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
     if (config->store && !*config->store) {
         cause = (struct gavel_error){GAVEL_ERR_INVALID,
                                      "the store is empty; name one, such as /var/lib/gavel/gavel.db"};
+        return blame(values, setting_by_flag("store"), &cause, error);
+    }
+    if (config->store && place_is_bare_word(config->store)) {
+        cause.status = GAVEL_ERR_INVALID;
+        snprintf(cause.message, sizeof(cause.message),
+                 "there is no kind of store \"%.60s\"; for a file of that name write ./%.60s or sqlite:%.60s",
+                 config->store, config->store, config->store);
         return blame(values, setting_by_flag("store"), &cause, error);
     }
     if (!config->preset) {

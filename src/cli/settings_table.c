@@ -2,6 +2,7 @@
 
 #include "cli/settings_table.h"
 
+#include <ctype.h>
 #include <string.h>
 
 #define COMMON OPTIONS_COMMON
@@ -69,7 +70,7 @@ const struct setting settings_table[] = {
     {"breaker-threshold", 0, SETTING_INT, SETTINGS, AT(settings.breaker_threshold), "GAVEL_BREAKER_THRESHOLD",
      "breaker_threshold", "NUMBER", "failures in a row that open the circuit breaker"},
     {"breaker-attempts", 0, SETTING_INT, SETTINGS, AT(settings.breaker_attempts), "GAVEL_BREAKER_ATTEMPTS",
-     "breaker_attempts", "NUMBER", "successes it needs while half open to close"},
+     "breaker_attempts", "NUMBER", "calls it lets through while half open"},
     {"contention-threshold", 0, SETTING_REAL, SETTINGS, AT(settings.contention_threshold),
      "GAVEL_CONTENTION_THRESHOLD", "contention_threshold", "NUMBER",
      "a heartbeat so many times later than expected is contention"},
@@ -123,6 +124,18 @@ const struct setting *setting_by_key(const char *key)
         if (settings_table[i].key && strcmp(settings_table[i].key, key) == 0)
             return &settings_table[i];
     return NULL;
+}
+
+const struct setting *setting_meant(const char *word)
+{
+    char flag[64];
+    size_t length = strlen(word);
+
+    if (length >= sizeof(flag))
+        return NULL;
+    for (size_t i = 0; i <= length; i++)
+        flag[i] = (char)(word[i] == '_' ? '-' : tolower((unsigned char)word[i]));
+    return setting_by_flag(flag);
 }
 
 bool setting_takes_value(const struct setting *setting)

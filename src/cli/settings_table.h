@@ -47,6 +47,13 @@ const struct setting *setting_by_flag(const char *flag);
 const struct setting *setting_by_letter(char letter);
 const struct setting *setting_by_key(const char *key);
 
+/*
+ * The setting whose flag somebody wrote where its variable or key belongs,
+ * which are named otherwise: ID for GAVEL_CANDIDATE, `election` for `enabled`.
+ * Case and the kind of dash do not matter. NULL if there is none.
+ */
+const struct setting *setting_meant(const char *word);
+
 /* Whether the value of this setting has to be given. */
 bool setting_takes_value(const struct setting *setting);
 

@@ -36,12 +36,15 @@ static enum gavel_status next(struct walk *walk, yaml_event_t *ret_event)
 
 static enum gavel_status unknown_key(struct walk *walk, const char *key, int line)
 {
+    const struct setting *meant = setting_meant(key);
     struct suggestion suggestion;
 
     suggestion_init(&suggestion, key);
     for (size_t i = 0; i < settings_count; i++)
         if (settings_table[i].key)
             suggestion_offer(&suggestion, settings_table[i].key);
+    if (meant && meant->key) /* a flag that is called otherwise here */
+        suggestion.best = meant->key;
     if (suggestion.best)
         return error_set(walk->error, GAVEL_ERR_INVALID,
                          "%s:%d: there is no key \"%.60s\"; did you mean \"%s\"?", walk->name, line, key,

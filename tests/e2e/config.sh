@@ -102,6 +102,8 @@ test_default_store_lies_in_the_state_folder() {
 
 test_unknown_key_is_refused_with_its_line() {
     refuses_yaml 'lease: 5s\n\n# comment\nleese: 3s\n' "gavel.yaml:4:" '"leese"' 'did you mean "lease"?'
+    refuses_yaml 'id: web-1\n' "gavel.yaml:1:" 'did you mean "candidate"?'
+    refuses_yaml 'election: false\n' "gavel.yaml:1:" 'did you mean "enabled"?'
     refuses_yaml 'lease: 5s\nsomething_else: 3s\n' "gavel.yaml:2:" '"something_else"'
     refuses_yaml '{lease: 5s,\n  nonsense: 3s}\n' "gavel.yaml:2:"
 }
@@ -162,6 +164,21 @@ test_wrong_variable_is_named() {
     GAVEL_ELIGIBLE=perhaps expect 2 "$GAVEL" elect
     has "$errors" "GAVEL_ELIGIBLE"
     GAVEL_LEASE=soon expect 0 "$GAVEL" version # which has no use for it
+}
+
+test_mistyped_variable_is_a_warning() {
+    GAVEL_LEESE=5s GAVEL_ID=x GAVEL_ELECTION=false expect 0 "$GAVEL" check --store "$store"
+    has "$errors" "level=warning"
+    has "$errors" "there is no variable GAVEL_LEESE; did you mean GAVEL_LEASE?"
+    has "$errors" "did you mean GAVEL_CANDIDATE?"
+    has "$errors" "did you mean GAVEL_ENABLED?"
+    # Those of other programs are none of our business.
+    GAVEL_PORT=1 GAVEL_SERVICE_HOST=x GAVEL_LEASE=3s GAVEL_COLOR=never expect 0 "$GAVEL" check --store "$store"
+    same "$errors" ""
+    GAVEL_PORT=1 expect 0 "$GAVEL" check --store "$store" --log-level debug
+    has "$errors" "variable=GAVEL_PORT"
+    GAVEL_LEESE=5s expect 0 "$GAVEL" version
+    same "$errors" ""
 }
 
 test_durations_with_their_units() {
@@ -246,6 +263,7 @@ test_command_line_that_makes_no_sense_is_refused() {
     expect 2 "$GAVEL" elect --no-lease
     expect 2 "$GAVEL" leader -x
     expect 2 "$GAVEL" watch --count many
+    expect 2 timeout "$limit_s" "$GAVEL" watch --count 0
     expect 2 "$GAVEL" leader --color sometimes
     expect 2 "$GAVEL" leader --log-level loud
     expect 2 "$GAVEL" leader --log-format xml

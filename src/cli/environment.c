@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/environment.h"
+
+#include "cli/settings_table.h"
+#include "cli/suggest.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PREFIX "GAVEL_"
+#define NAME_MAX_LENGTH 64
+
+static bool is_ours(const char *name)
+{
+    for (size_t i = 0; i < settings_count; i++)
+        if (settings_table[i].env && strcmp(settings_table[i].env, name) == 0)
+            return true;
+    return false;
+}
+
+const char *environment_meant(const char *name)
+{
+    const char *rest = name + strlen(PREFIX);
+    const struct setting *setting;
+    struct suggestion suggestion;
+
+    if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 || is_ours(name))
+        return NULL;
+    setting = setting_meant(rest);
+    if (setting && setting->env)
+        return setting->env;
+    suggestion_init(&suggestion, rest); /* without the prefix, which would make everything look close */
+    for (size_t i = 0; i < settings_count; i++)
+        if (settings_table[i].env)
+            suggestion_offer(&suggestion, settings_table[i].env + strlen(PREFIX));
+    return suggestion.best ? suggestion.best - strlen(PREFIX) : NULL; /* the whole name it is the end of */
+}
+
+void environment_warn(const struct log *log, char *const *variables)
+{
+    for (; *variables; variables++) {
+        size_t length = strcspn(*variables, "=");
+        char name[NAME_MAX_LENGTH + 1], message[256];
+        const char *meant;
+
+        if (strncmp(*variables, PREFIX, strlen(PREFIX)) != 0 || length >= sizeof(name))
+            continue;
+        memcpy(name, *variables, length);
+        name[length] = '\0';
+        meant = environment_meant(name);
+        if (meant) {
+            (void)snprintf(message, sizeof(message), "there is no variable %s; did you mean %s?", name,
+                           meant);
+            log_line(log, clock_wall_ms(), LOG_WARNING, message, LOG_STR("variable", name), LOG_END);
+        } else if (!is_ours(name)) {
+            log_line(log, clock_wall_ms(), LOG_DEBUG, "a variable of our prefix that is none of ours",
+                     LOG_STR("variable", name), LOG_END);
+        }
+    }
+}
