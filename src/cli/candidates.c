@@ -31,8 +31,8 @@ static void print_json(const struct cli *cli, const struct store_reply *reply, c
         json_put_number(item, "priority", registration->priority);
         json_put_time(item, "since", registration->since_wall_ms);
         json_put_time(item, "last_heartbeat", registration->last_wall_ms);
-        if (registration->process.pid)
-            json_put_number(item, "pid", registration->process.pid);
+        json_put(item, "pid",
+                 registration->process.pid ? json_integer(registration->process.pid) : json_null());
         json_array_append_new(list, item);
     }
     json_put(root, "candidates", list);
@@ -41,8 +41,8 @@ static void print_json(const struct cli *cli, const struct store_reply *reply, c
 
 static void print_table(const struct cli *cli, const struct store_reply *reply, const struct seat *seat)
 {
-    static const char *const headings[] = {"CANDIDATE", "ROLE",           "ELIGIBLE", "PRIORITY",
-                                           "SINCE",     "LAST HEARTBEAT", "ADDRESS",  NULL};
+    static const char *const headings[] = {"CANDIDATE", "ROLE",  "ELIGIBLE", "PRIO",
+                                           "SINCE",     "HEARD", "ADDRESS",  NULL};
     int64_t now = clock_wall_ms();
     char text[AGO_TEXT_MAX];
     struct table table;
@@ -87,7 +87,9 @@ int command_candidates(const struct cli *cli, int argc, char **argv)
         if (cli->config.json)
             print_json(cli, &reply, &seat);
         else if (reply.registration_count == 0)
-            printf("The group \"%s\" has no active candidates.\n", cli->config.group);
+            printf("The group \"%s\" has no active candidates%s%s.\n", cli->config.group,
+                   seat_no_list_reason(onlooker.store) ? ": " : "",
+                   seat_no_list_reason(onlooker.store) ? seat_no_list_reason(onlooker.store) : "");
         else
             print_table(cli, &reply, &seat);
         code = cli_finish(cli, CLI_EXIT_OK);

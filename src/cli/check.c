@@ -71,6 +71,13 @@ static void heading(const struct cli *cli, const char *text)
     printf("%s%s%s\n", style_begin(cli, STYLE_BOLD), text, style_end(cli, STYLE_BOLD));
 }
 
+/* A longest mandate of 0 is no mandate of no length. */
+static bool is_unlimited(const struct setting *setting, const struct config *config)
+{
+    return setting->offset == offsetof(struct config, settings.max_mandate_ms) &&
+           config->settings.max_mandate_ms == 0;
+}
+
 static void print_settings(const struct cli *cli)
 {
     char value[128];
@@ -80,7 +87,9 @@ static void print_settings(const struct cli *cli)
     for (size_t i = 0; i < settings_count; i++)
         if (settings_table[i].groups & OPTIONS_SETTINGS && settings_table[i].kind != SETTING_TEXT)
             printf("  %-22s  %s\n", settings_table[i].key,
-                   setting_text(&settings_table[i], &cli->config, value, sizeof(value)));
+                   is_unlimited(&settings_table[i], &cli->config)
+                       ? "none"
+                       : setting_text(&settings_table[i], &cli->config, value, sizeof(value)));
 }
 
 static gavel_ms drift_ms(const struct gavel_settings *s, const struct gavel_bounds *bounds)
@@ -101,7 +110,7 @@ static void print_budget(const struct cli *cli, const struct gavel_bounds *bound
     printf("  there is   lease %" PRId64 " - drift %" PRId64 " - stop margin %" PRId64 " = %" PRId64 " ms\n",
            s->lease_ms, drift_ms(s, bounds), s->stop_margin_ms, bounds->stopped_by_ms);
     printf("  needed     heartbeat %" PRId64 " + jitter %" PRId64 " + call time-out %" PRId64
-           " + stop grace %" PRId64 " = %" PRId64 " ms\n",
+           "\n             + stop grace %" PRId64 " = %" PRId64 " ms\n",
            s->heartbeat_ms, s->heartbeat_jitter_ms, s->call_timeout_ms, s->stop_grace_ms, needed_ms(s));
     printf("  left over  %" PRId64 " ms: %sthe times add up%s\n", bounds->renew_slack_ms,
            style_begin(cli, STYLE_GREEN), style_end(cli, STYLE_GREEN));
@@ -153,8 +162,19 @@ static void print_store(const struct cli *cli, const struct store_capabilities *
     printf("  %-22s  %s\n", "proof of death", store->sees_processes ? "yes" : "no");
     printf("  %-22s  %s\n", "tells of changes", store->has_push ? "yes" : "no, it is looked at");
     printf("  %-22s  %s\n", "leader", store->is_fixed ? "assigned" : "elected");
+}
+
+/* Why the bounds of an election do not apply; NULL if they do. */
+static const char *no_bounds_reason(const struct cli *cli, const struct store_capabilities *store)
+{
     if (!cli->config.enabled)
-        printf("\nElection is switched off: this candidate leads at once, whoever else does.\n");
+        return "Election is switched off: this candidate leads at once, with epoch 0, whoever else does. No "
+               "store is used, nobody takes over from it, and nothing keeps two from leading at once.";
+    if (store->is_fixed)
+        return "The leader is assigned: nobody else ever takes over, however long it is away, and two lead "
+               "at "
+               "once if two processes are given the same id or different assignments.";
+    return NULL;
 }
 
 static json_t *settings_json(const struct config *config)
@@ -225,6 +245,7 @@ int command_check(const struct cli *cli, int argc, char **argv)
     const struct gavel_settings *s = &cli->config.settings;
     struct gavel_error error = {0};
     struct gavel_bounds bounds;
+    const char *reason;
 
     (void)argc;
     (void)argv;
@@ -238,19 +259,28 @@ int command_check(const struct cli *cli, int argc, char **argv)
     if (gavel_settings_check(s, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     gavel_settings_bounds(s, (size_t)candidates, &bounds);
+    reason = no_bounds_reason(cli, store);
     if (cli->config.json) {
         json_t *json = json_object();
 
         json_put(json, "settings", settings_json(&cli->config));
-        json_put(json, "bounds", bounds_json(s, &bounds, candidates));
+        json_put(json, "bounds", reason ? json_null() : bounds_json(s, &bounds, candidates));
+        json_put_text_or_null(json, "no_bounds", reason ? reason : "");
         json_put(json, "store", store_json(cli->config.store, store));
         json_put_bool(json, "enabled", cli->config.enabled);
         json_print_line(json);
     } else {
         print_settings(cli);
-        print_budget(cli, &bounds);
-        print_bounds(cli, &bounds, candidates);
-        print_store(cli, store);
+        if (reason) {
+            heading(cli, "\nGuarantees");
+            fputs("  ", stdout);
+            print_wrapped(stdout, output_columns(stdout), 2, 2, reason);
+        } else {
+            print_budget(cli, &bounds);
+            print_bounds(cli, &bounds, candidates);
+        }
+        if (cli->config.enabled)
+            print_store(cli, store);
     }
     return cli_finish(cli, CLI_EXIT_OK);
 }

@@ -14,8 +14,8 @@ enum field {
     FIELD_REASON = 2,
     FIELD_TOOK = 4,
     FIELD_EXPECTED = 8,
-    FIELD_FORMER = 16,  /* former_leader */
-    FIELD_CHANGE = 32,  /* previous and new */
+    FIELD_FORMER = 16,  /* former_leader, and previous and leader_id like every change */
+    FIELD_CHANGE = 32,  /* previous, new and leader_id */
     FIELD_LEADER = 64,  /* leader, null if none is seen */
     FIELD_PHASES = 128, /* previous_phase and phase */
     FIELD_COUNT = 256,  /* candidates */
@@ -41,6 +41,20 @@ static const unsigned fields[GAVEL_EVENT_COUNT] = {
     [GAVEL_EVENT_STOPPED] = FIELD_STATUS,
 };
 
+void event_json_put_change(json_t *json, const char *previous, const char *leader)
+{
+    json_put_text_or_null(json, "previous", previous);
+    json_put_text_or_null(json, "new", leader);
+    json_put_text_or_null(json, "leader_id", leader);
+}
+
+void event_json_put_loss(json_t *json, const char *former)
+{
+    json_put_text_or_null(json, "former_leader", former);
+    json_put_text_or_null(json, "previous", former);
+    json_put(json, "leader_id", json_null());
+}
+
 json_t *event_json(const struct gavel_event *event, gavel_ns now, int64_t now_wall_ms)
 {
     unsigned which = fields[event->kind];
@@ -50,16 +64,16 @@ json_t *event_json(const struct gavel_event *event, gavel_ns now, int64_t now_wa
     json_put_text(json, "event", gavel_event_name(event->kind));
     json_put_text(json, "group", event->group);
     json_put_text(json, "candidate", event->candidate);
-    if (which & FIELD_EPOCH || (which & FIELD_EPOCH_WHILE_LEADING && event->epoch))
+    if (which & FIELD_EPOCH)
         json_put_number(json, "epoch", (int64_t)event->epoch);
+    if (which & FIELD_EPOCH_WHILE_LEADING)
+        json_put(json, "epoch", event->epoch ? json_integer((json_int_t)event->epoch) : json_null());
     if (which & FIELD_REASON)
         json_put_text(json, "reason", gavel_reason_name(event->reason));
     if (which & FIELD_FORMER)
-        json_put_text(json, "former_leader", event->previous);
-    if (which & FIELD_CHANGE) {
-        json_put_text_or_null(json, "previous", event->previous);
-        json_put_text_or_null(json, "new", event->leader);
-    }
+        event_json_put_loss(json, event->previous);
+    if (which & FIELD_CHANGE)
+        event_json_put_change(json, event->previous, event->leader);
     if (which & FIELD_LEADER)
         json_put_text_or_null(json, "leader", event->leader);
     if (which & FIELD_PHASES) {

@@ -24,4 +24,11 @@ json_t *event_json(const struct gavel_event *event, gavel_ns now, int64_t now_wa
 GAVEL_CHECKED enum gavel_status event_set_parse(const char *names, unsigned *ret_set,
                                                 struct gavel_error *error);
 
+/*
+ * The fields of the events leader_changed and leader_down, which `gavel watch`
+ * prints too: one name has one shape. "" stands for nobody and becomes null.
+ */
+void event_json_put_change(json_t *json, const char *previous, const char *leader);
+void event_json_put_loss(json_t *json, const char *former);
+
 #endif

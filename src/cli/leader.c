@@ -46,10 +46,15 @@ int command_leader(const struct cli *cli, int argc, char **argv)
     } else if (seat.state != SEAT_HELD) {
         char text[DURATION_TEXT_MAX];
 
-        code = cli_fail(cli, GAVEL_ERR_NO_LEADER,
-                        "the group \"%s\" has no leader%s%s: %s; `gavel candidates` lists who could lead",
-                        group, wait_ms ? " after " : "", wait_ms ? duration_exact(wait_ms, text) : "",
-                        seat_state_text(seat.state));
+        if (wait_ms)
+            code = cli_fail(cli, GAVEL_ERR_TIMEOUT,
+                            "waited %s, and the group \"%s\" has no leader: %s; `gavel candidates` lists who "
+                            "could lead",
+                            duration_exact(wait_ms, text), group, seat_state_text(seat.state));
+        else
+            code = cli_fail(cli, GAVEL_ERR_NO_LEADER,
+                            "the group \"%s\" has no leader: %s; `gavel candidates` lists who could lead",
+                            group, seat_state_text(seat.state));
     } else {
         if (cli->config.json)
             json_print_line(seat_json(group, &seat));

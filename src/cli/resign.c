@@ -105,7 +105,8 @@ static void print_json(const struct cli *cli, const struct handover *handover)
     json_put_text(json, "group", cli->config.group);
     json_put_text(json, "previous", handover->before.record.holder);
     json_put_number(json, "previous_epoch", (int64_t)handover->before.record.epoch);
-    json_put_text_or_null(json, "leader_id", handover->has_new ? handover->after.record.holder : "");
+    json_put_text_or_null(json, "leader_id",
+                          handover->after.state == SEAT_HELD ? handover->after.record.holder : "");
     json_put_number(json, "epoch", (int64_t)handover->after.record.epoch);
     json_put_number(json, "took_ms", handover->took_ms);
     json_print_line(json);
@@ -135,8 +136,9 @@ static int conclude(const struct cli *cli, const struct handover *handover)
     if (cli->config.json)
         print_json(cli, handover);
     else if (handover->has_new)
-        printf("%s leads now with epoch %" PRIu64 "; %s gave up after %s.\n", handover->after.record.holder,
-               handover->after.record.epoch, former, duration_exact(handover->took_ms, text));
+        printf("%s leads now with epoch %" PRIu64 ", %s after %s was asked to hand over.\n",
+               handover->after.record.holder, handover->after.record.epoch,
+               duration_exact(handover->took_ms, text), former);
     else
         printf("%s gave up; nobody has taken over within %s.\n", former,
                duration_exact(handover->took_ms, text));

@@ -3,7 +3,9 @@
 #include "cli/seat.h"
 
 #include "base/error.h"
+#include "cli/duration.h"
 #include "cli/json_out.h"
+#include "cli/place.h"
 #include "os/clock.h"
 
 #include <errno.h>
@@ -14,43 +16,55 @@
 /* A person waits; that is longer than any candidate may. */
 #define PATIENCE_MS 5000
 #define LOOK_FOR_FILE_MS 20
-#define SQLITE_SCHEME "sqlite:"
 
 static const struct {
     const char *name;
     const char *text;
 } states[] = {
     [SEAT_EMPTY] = {"empty", "nobody has led it yet"},
-    [SEAT_RELEASED] = {"released", "the last leader gave up and nobody has taken over"},
+    [SEAT_RELEASED] = {"released", "the last leader gave up, and nobody has followed"},
     [SEAT_HELD] = {"held", "it has a leader"},
-    [SEAT_EXPIRED] = {"expired", "the lease of the last leader has run out and nobody has taken over"},
-    [SEAT_DEAD] = {"dead", "the process of the last leader is dead and nobody has taken over"},
+    [SEAT_EXPIRED] = {"expired", "the last leader's lease has run out, and nobody has followed"},
+    [SEAT_DEAD] = {"dead", "the last leader's process is dead, and nobody has followed"},
 };
 
 const char *seat_state_name(enum seat_state state) { return states[state].name; }
 
 const char *seat_state_text(enum seat_state state) { return states[state].text; }
 
-/* The file of a store that is one; NULL for others. */
-static const char *file_of(const char *url)
+bool seat_has_mandate(const struct seat *seat)
 {
-    const struct store_capabilities *capabilities = store_capabilities_of(url);
-
-    if (!capabilities || strcmp(capabilities->name, "sqlite") != 0)
-        return NULL;
-    return strncmp(url, SQLITE_SCHEME, strlen(SQLITE_SCHEME)) == 0 ? url + strlen(SQLITE_SCHEME) : url;
+    return seat->state != SEAT_EMPTY && seat->state != SEAT_RELEASED;
 }
 
-/* Waits for the file to appear. */
+/*
+ * Waits for the file to appear. Who may not look is told so here, since
+ * opening would take it for missing and try to create it.
+ */
 static enum gavel_status wait_for_file(const char *file, gavel_ns until, struct gavel_error *error)
 {
     const struct timespec pause = {.tv_nsec = LOOK_FOR_FILE_MS * NS_PER_MS};
+    gavel_ns begin = clock_now();
+    char text[DURATION_TEXT_MAX];
 
-    while (access(file, F_OK) && errno == ENOENT) {
-        if (clock_now() >= until)
+    while (access(file, F_OK)) {
+        int reason = errno;
+        gavel_ns now = clock_now();
+
+        if (reason != ENOENT && reason != ENOTDIR)
+            return error_set(error, GAVEL_ERR_STORE_DENIED,
+                             "cannot look into the store %.200s: %s; ask as the user that it belongs to, or "
+                             "let this one read and write the file and its folder",
+                             file, strerror(reason));
+        if (now >= until && until > begin)
+            return error_set(error, GAVEL_ERR_TIMEOUT,
+                             "waited %s, and there is still no store %.200s; start a candidate, such as "
+                             "`gavel elect`, or name another store with --store",
+                             duration_exact(ms_from_ns(until - begin + NS_PER_MS - 1), text), file);
+        if (now >= until)
             return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
-                             "there is no store %s; start a candidate first, such as `gavel elect`, or name "
-                             "another store with --store",
+                             "there is no store %.200s; start a candidate first, such as `gavel elect`, or "
+                             "name another store with --store",
                              file);
         (void)nanosleep(&pause, NULL); /* looks again a little early if a signal cuts it short */
     }
@@ -60,10 +74,16 @@ static enum gavel_status wait_for_file(const char *file, gavel_ns until, struct 
 enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct onlooker *ret_onlooker,
                                 struct gavel_error *error)
 {
-    const char *file = file_of(cli->config.store);
+    const char *file = place_file(cli->config.store);
     struct onlooker onlooker = {0};
-    enum gavel_status status = file && *file ? wait_for_file(file, until, error) : GAVEL_OK;
+    enum gavel_status status;
 
+    if (!cli->config.enabled)
+        log_line(
+            &cli->log, clock_wall_ms(), LOG_WARNING,
+            "election is switched off in this file: whoever runs with it leads, and no store tells of it",
+            LOG_STR("file", cli->config.file), LOG_STR("group", cli->config.group), LOG_END);
+    status = file && *file ? wait_for_file(file, until, error) : GAVEL_OK;
     if (!status)
         status = store_open(cli->config.store, &onlooker.store, error);
     if (status)
@@ -94,6 +114,17 @@ enum gavel_status onlooker_call(const struct onlooker *onlooker, struct store_re
                      ret_reply->message[0] ? ret_reply->message : gavel_status_text(status));
 }
 
+const char *seat_no_list_reason(const struct store *store)
+{
+    const struct store_capabilities *capabilities = store_capabilities(store);
+
+    if (capabilities->is_fixed)
+        return "the leader is assigned, and this store lists nobody";
+    if (!capabilities->is_shared)
+        return "only its own process can see this store";
+    return NULL;
+}
+
 enum seat_state seat_judge(const struct onlooker *onlooker, const struct record *record, bool found,
                            bool expired)
 {
@@ -118,15 +149,25 @@ enum gavel_status seat_read(const struct onlooker *onlooker, const char *group, 
         ret_seat->state = seat_judge(onlooker, &reply.record, reply.found, reply.expired);
         if (ret_seat->state != SEAT_EMPTY)
             ret_seat->record = reply.record;
+        if (store_capabilities(onlooker->store)->is_fixed) { /* the lease of an assignment means nothing */
+            ret_seat->record.lease_ms = 0;
+            ret_seat->remaining_ms = -1;
+        }
     }
     store_reply_done(&reply);
     return status;
+}
+
+static json_t *number_or_null(bool applies, int64_t number)
+{
+    return applies ? json_integer(number) : json_null();
 }
 
 json_t *seat_json(const char *group, const struct seat *seat)
 {
     const struct record *record = &seat->record;
     bool is_held = seat->state == SEAT_HELD;
+    bool has_mandate = seat_has_mandate(seat);
     json_t *json = json_object();
 
     json_put_text(json, "group", group);
@@ -134,15 +175,11 @@ json_t *seat_json(const char *group, const struct seat *seat)
     json_put_text_or_null(json, "leader_id", is_held ? record->holder : "");
     json_put_text_or_null(json, "leader_address", is_held ? record->address : "");
     json_put_number(json, "epoch", (int64_t)record->epoch);
-    if (seat->state == SEAT_EMPTY)
-        return json;
-    json_put_text(json, "last_leader", record->holder);
-    json_put_time(json, "since", record->since_wall_ms);
-    json_put_time(json, "renewed", record->renewed_wall_ms);
-    json_put_number(json, "lease_ms", record->lease_ms);
-    if (seat->remaining_ms >= 0 && is_held)
-        json_put_number(json, "remaining_ms", seat->remaining_ms);
-    if (record->process.pid)
-        json_put_number(json, "pid", record->process.pid);
+    json_put_text_or_null(json, "last_leader", record->holder);
+    json_put_time(json, "since", has_mandate ? record->since_wall_ms : 0);
+    json_put_time(json, "renewed", has_mandate ? record->renewed_wall_ms : 0);
+    json_put(json, "lease_ms", number_or_null(has_mandate && record->lease_ms, record->lease_ms));
+    json_put(json, "remaining_ms", number_or_null(is_held && seat->remaining_ms >= 0, seat->remaining_ms));
+    json_put(json, "pid", number_or_null(has_mandate && record->process.pid, record->process.pid));
     return json;
 }

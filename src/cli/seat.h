@@ -36,7 +36,8 @@ struct onlooker {
 
 /*
  * Opens the store of the configuration. Looking does not create one: where
- * there is no file yet it waits for one until `until`, then ERR_STORE_UNAVAILABLE.
+ * there is no file yet it waits for one until `until`, then ERR_TIMEOUT;
+ * ERR_STORE_UNAVAILABLE if there was no time to wait.
  * On failure *error says what to do, and there is nothing to close.
  */
 GAVEL_CHECKED enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until,
@@ -52,6 +53,9 @@ GAVEL_CHECKED enum gavel_status onlooker_call(const struct onlooker *onlooker, s
 GAVEL_CHECKED enum gavel_status seat_read(const struct onlooker *onlooker, const char *group,
                                           struct seat *ret_seat, struct gavel_error *error);
 
+/* Why a store has no list of candidates that an onlooker could see; NULL if it has one. */
+const char *seat_no_list_reason(const struct store *store);
+
 /* What a record in a listing amounts to. */
 enum seat_state seat_judge(const struct onlooker *onlooker, const struct record *record, bool found,
                            bool expired);
@@ -62,7 +66,14 @@ const char *seat_state_name(enum seat_state state);
 /* A sentence about a seat that is not held, for error messages. */
 const char *seat_state_text(enum seat_state state);
 
-/* {group, state, leader_id, leader_address, epoch, since, …}; leader_id is null where nobody leads. */
+/*
+ * Whether the record tells of a mandate that was not given up: its lease, its
+ * renewals and its process then mean something, also if the holder was lost.
+ */
+bool seat_has_mandate(const struct seat *seat);
+
+/* {group, state, leader_id, leader_address, epoch, since, …}; every field is there, null where it does not
+ * apply. */
 json_t *seat_json(const char *group, const struct seat *seat);
 
 #endif

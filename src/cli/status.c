@@ -47,6 +47,12 @@ static void print_mandate(const struct cli *cli, const struct seat *seat)
     int64_t now = clock_wall_ms();
 
     line(cli, "epoch", STYLE_PLAIN, "%" PRIu64, record->epoch);
+    if (!seat_has_mandate(seat)) /* the rest tells of somebody who has left */
+        return;
+    if (record->lease_ms == 0) {
+        line(cli, "lease", STYLE_PLAIN, "none: the leader is assigned");
+        return;
+    }
     line(cli, "since", STYLE_PLAIN, "%s", ago(record->since_wall_ms, now, text));
     line(cli, "renewed", STYLE_PLAIN, "%s", ago(record->renewed_wall_ms, now, text));
     if (seat->state == SEAT_HELD && seat->remaining_ms >= 0)
@@ -68,6 +74,7 @@ static int show_group(const struct cli *cli, const struct onlooker *onlooker)
                                     .candidate_timeout_ms = cli->config.settings.candidate_timeout_ms};
     struct store_reply reply = {0};
     struct gavel_error error = {0};
+    const char *reason = seat_no_list_reason(onlooker->store);
     struct seat seat;
 
     if (seat_read(onlooker, cli->config.group, &seat, &error) ||
@@ -78,7 +85,8 @@ static int show_group(const struct cli *cli, const struct onlooker *onlooker)
     if (cli->config.json) {
         json_t *json = seat_json(cli->config.group, &seat);
 
-        json_put_number(json, "candidates", (int64_t)reply.registration_count);
+        json_put(json, "candidates",
+                 reason ? json_null() : json_integer((json_int_t)reply.registration_count));
         json_put_text(json, "store", cli->config.store);
         json_print_line(json);
     } else {
@@ -92,7 +100,10 @@ static int show_group(const struct cli *cli, const struct onlooker *onlooker)
             line(cli, "last leader", STYLE_PLAIN, "%s", seat.record.holder);
         if (seat.state != SEAT_EMPTY)
             print_mandate(cli, &seat);
-        line(cli, "candidates", STYLE_PLAIN, "%zu active", reply.registration_count);
+        if (reason)
+            line(cli, "candidates", STYLE_PLAIN, "unknown: %s", reason);
+        else
+            line(cli, "candidates", STYLE_PLAIN, "%zu active", reply.registration_count);
     }
     store_reply_done(&reply);
     return cli_finish(cli, CLI_EXIT_OK);
@@ -135,8 +146,10 @@ static void print_groups(const struct cli *cli, const struct onlooker *onlooker,
         table_cell(&table, style, "%s", seat.state == SEAT_HELD ? seat.record.holder : "-");
         table_cell(&table, STYLE_PLAIN, "%" PRIu64, seat.record.epoch);
         table_cell(&table, style, "%s", seat_state_name(seat.state));
-        table_cell(&table, STYLE_PLAIN, "%s", ago(seat.record.since_wall_ms, now, text));
-        table_cell(&table, STYLE_PLAIN, "%s", ago(seat.record.renewed_wall_ms, now, text));
+        table_cell(&table, STYLE_PLAIN, "%s",
+                   ago(seat_has_mandate(&seat) ? seat.record.since_wall_ms : 0, now, text));
+        table_cell(&table, STYLE_PLAIN, "%s",
+                   ago(seat_has_mandate(&seat) ? seat.record.renewed_wall_ms : 0, now, text));
     }
     table_print(&table, cli, stdout);
     table_done(&table);

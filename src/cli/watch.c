@@ -2,10 +2,13 @@
 
 /* gavel watch: a line for who leads now, then one for each change. */
 #include "cli/cli.h"
+#include "cli/event_json.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/seat.h"
 #include "os/clock.h"
+
+#include <gavel/event.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,11 +25,51 @@ static bool differs(const struct seat *a, const struct seat *b)
            strcmp(a->record.holder, b->record.holder) != 0;
 }
 
-static const char *event_name(const struct seat *seat, bool is_first)
+/* What happened, by the names that `gavel elect` has for it. */
+static enum gavel_event_kind kind_of(const struct seat *before, const struct seat *seat)
 {
-    if (is_first)
-        return "current";
-    return seat->state == SEAT_HELD ? "leader_changed" : "leader_down";
+    if (seat->state == SEAT_EXPIRED || seat->state == SEAT_DEAD)
+        return GAVEL_EVENT_LEADER_DOWN;
+    if (seat->state == SEAT_HELD && before->state == SEAT_HELD &&
+        strcmp(seat->record.holder, before->record.holder) == 0)
+        return GAVEL_EVENT_MANDATE_RENEWED;
+    return GAVEL_EVENT_LEADER_CHANGED;
+}
+
+/* Who led last before what is seen now: where nobody leads, the record itself still names it. */
+static const char *previous_of(const struct seat *before, const struct seat *seat)
+{
+    return seat->state == SEAT_HELD ? before->record.holder : seat->record.holder;
+}
+
+static void print_json(const struct cli *cli, const struct seat *before, const struct seat *seat, int64_t now)
+{
+    json_t *json = json_object();
+
+    json_put_time(json, "time", now);
+    json_put_text(json, "event", before ? gavel_event_name(kind_of(before, seat)) : "current");
+    json_object_update_new(json, seat_json(cli->config.group, seat));
+    if (before && kind_of(before, seat) == GAVEL_EVENT_LEADER_CHANGED)
+        event_json_put_change(json, previous_of(before, seat),
+                              seat->state == SEAT_HELD ? seat->record.holder : "");
+    else if (before && kind_of(before, seat) == GAVEL_EVENT_LEADER_DOWN)
+        event_json_put_loss(json, previous_of(before, seat));
+    json_print_line(json);
+}
+
+/* Why nobody leads, short enough for a line with the time. */
+static const char *short_reason(enum seat_state state)
+{
+    switch (state) {
+    case SEAT_RELEASED:
+        return " gave up";
+    case SEAT_EXPIRED:
+        return " lost its lease";
+    case SEAT_DEAD:
+        return " died";
+    default:
+        return "nobody has led yet";
+    }
 }
 
 static void print_change(const struct cli *cli, const struct seat *before, const struct seat *seat)
@@ -35,14 +78,7 @@ static void print_change(const struct cli *cli, const struct seat *before, const
     char time[25];
 
     if (cli->config.json) {
-        json_t *json = json_object();
-
-        json_put_time(json, "time", now);
-        json_put_text(json, "event", event_name(seat, !before));
-        if (before)
-            json_put_text_or_null(json, "previous", before->state == SEAT_HELD ? before->record.holder : "");
-        json_object_update_new(json, seat_json(cli->config.group, seat));
-        json_print_line(json);
+        print_json(cli, before, seat, now);
         return;
     }
     wall_time_format(now, time);
@@ -51,8 +87,8 @@ static void print_change(const struct cli *cli, const struct seat *before, const
         printf("%s%s%s leads with epoch %" PRIu64 "\n", style_begin(cli, STYLE_GREEN), seat->record.holder,
                style_end(cli, STYLE_GREEN), seat->record.epoch);
     else
-        printf("%snobody leads%s: %s\n", style_begin(cli, STYLE_YELLOW), style_end(cli, STYLE_YELLOW),
-               seat_state_text(seat->state));
+        printf("%snobody leads%s: %s%s\n", style_begin(cli, STYLE_YELLOW), style_end(cli, STYLE_YELLOW),
+               seat->record.holder, short_reason(seat->state));
 }
 
 /* Whether looking again may help; a store that is damaged stays so. */
@@ -113,6 +149,9 @@ int command_watch(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
+    if (cli_flag_number(cli, "count", 1) == 0)
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "--count: at least 1 line is printed; leave it out to watch without an end");
     if (onlooker_open(cli, until, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     code = watch(cli, &onlooker, until);

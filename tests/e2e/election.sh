@@ -72,9 +72,12 @@ test_resign_to_a_candidate_makes_it_leader() {
     three
     expect 0 "$GAVEL" resign --store "$store" --to c
     has "$output" "c leads now"
+    has "$output" "after a was asked to hand over"
     leads c || fail "c does not lead"
     expect 0 "$GAVEL" resign --store "$store" --to c
     has "$output" "leads already"
+    expect 0 "$GAVEL" resign --store "$store" --to c --json
+    same "$("$JSON_GET" leader_id previous took_ms <<<"$output")" "c	c	0"
 }
 
 test_resign_to_somebody_unfit_is_refused() {
@@ -149,6 +152,49 @@ test_watch_tells_of_each_change() {
     ended watch 0
     same "$(head -n 1 "$folder/watch.out" | "$JSON_GET" event leader_id)" "current	a"
     tail -n 1 "$folder/watch.out" | "$JSON_GET" event epoch time >/dev/null
+}
+
+# lines_of_watch FIELD…: of the lines that watch has printed.
+lines_of_watch() { "$JSON_GET" "$@" <"$folder/watch.out"; }
+
+# The same event has the same fields, whether a candidate tells of it or an onlooker.
+test_watch_and_elect_tell_of_a_change_alike() {
+    elect a
+    await said a became_leader
+    elect b --no-eligible
+    await said b leader_changed '"new":"a"'
+    run_as watch "$GAVEL" watch --store "$store" --json --count 3 --timeout 20s
+    await test -s "$folder/watch.out"
+    kill -TERM "${pid_of[a]}"
+    ended a 0
+    await said b leader_changed '"new":null'
+    ! said b leader_down || fail "a leader that gave up was told to be lost"
+    elect c
+    ended watch 0
+    same "$(lines_of_watch event leader_id epoch | tr '\t\n' ' ,')" \
+        "current a 1,leader_changed null 1,leader_changed c 2,"
+    same "$(sed -n '2,3p' "$folder/watch.out" | "$JSON_GET" previous new | tr '\t\n' ' ,')" "a null,a c,"
+    await said b leader_changed '"new":"c"'
+    same "$(grep -F leader_changed "$folder/b.out" | tail -n 2 | "$JSON_GET" previous new leader_id epoch)" \
+        "$(sed -n '2,3p' "$folder/watch.out" | "$JSON_GET" previous new leader_id epoch)"
+}
+
+test_watch_and_elect_tell_of_a_loss_alike() {
+    elect a
+    await said a became_leader
+    elect b --no-eligible
+    await said b leader_changed '"new":"a"'
+    run_as watch "$GAVEL" watch --store "$store" --json --count 2 --timeout 20s
+    await test -s "$folder/watch.out"
+    kill -KILL "${pid_of[a]}"
+    ended a 137
+    ended watch 0
+    await said b leader_down
+    local fields='event former_leader previous leader_id epoch'
+    # shellcheck disable=SC2086 # a list
+    same "$(tail -n 1 "$folder/watch.out" | "$JSON_GET" $fields)" "leader_down	a	a	null	1"
+    # shellcheck disable=SC2086
+    same "$(grep -F leader_down "$folder/b.out" | "$JSON_GET" $fields)" "leader_down	a	a	null	1"
 }
 
 test_leader_waits_for_one() {

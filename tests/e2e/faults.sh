@@ -41,7 +41,11 @@ test_missing_store_is_not_created_by_looking() {
         has "$errors" "there is no store"
         has "$errors" "gavel elect"
     done
-    expect 4 "$GAVEL" watch --store "$folder/missing/gavel.db" --timeout 100ms
+    for command in 'watch --timeout' 'leader --wait'; do
+        # shellcheck disable=SC2086 # an option with the command
+        expect 6 "$GAVEL" $command 100ms --store "$folder/missing/gavel.db"
+        has "$errors" "waited 100 ms"
+    done
     [[ ! -e $folder/missing ]] || fail "looking has created it"
 }
 
@@ -74,6 +78,22 @@ test_store_that_may_not_be_written() {
     has "$errors" "$store"
     chmod 000 "$store"*
     expect 4 as_nobody timeout "$limit_s" "$folder/gavel" leader --store "$store"
+}
+
+test_looking_at_the_store_of_another_user_says_so() {
+    prepare_for_nobody
+    mkdir -m 700 "$folder/closed"
+    store=$folder/closed/gavel.db
+    elect a
+    await said a became_leader
+    (($(id -u) == 0)) || chmod 000 "$folder/closed"
+    local command
+    for command in leader status candidates watch resign; do
+        expect 4 as_nobody timeout "$limit_s" "$folder/gavel" $command --store "$store"
+        has "$errors" "cannot look into the store $store: Permission denied"
+        has_not "$errors" "create"
+    done
+    chmod 700 "$folder/closed"
 }
 
 test_folder_that_may_not_be_written() {
@@ -117,6 +137,9 @@ test_unknown_kind_of_store() {
     expect 2 "$GAVEL" elect --store ''
     expect 2 "$GAVEL" check --store ''
     has "$errors" "--store"
+    (cd "$folder" && expect 2 "$GAVEL" elect --store sqlit && has "$errors" "./sqlit")
+    expect 2 "$GAVEL" leader --store sqlit
+    [[ ! -e $folder/sqlit ]] || fail "a mistyped word has started an election of its own"
     expect 2 "$GAVEL" elect --store sqlite:
     expect 2 "$GAVEL" elect --store static:
 }

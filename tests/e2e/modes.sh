@@ -51,6 +51,43 @@ test_static_store_makes_the_assigned_one_leader() {
     ! said web-2 became_leader || fail "web-2 led after web-1 had left"
 }
 
+test_check_promises_nothing_without_an_election() {
+    local options
+    for options in '--no-election' '--store static:web-1'; do
+        # shellcheck disable=SC2086 # an option with its value
+        expect 0 "$GAVEL" check $options
+        has_not "$output" "Longest"
+        has_not "$output" "Budget"
+        has "$output" "Guarantees"
+        # shellcheck disable=SC2086
+        expect 0 "$GAVEL" check $options --json
+        same "$("$JSON_GET" bounds <<<"$output")" null
+        [[ $("$JSON_GET" no_bounds <<<"$output") != null ]] || fail "it does not say why"
+    done
+    expect 0 "$GAVEL" check --store "$store" --json
+    same "$("$JSON_GET" no_bounds <<<"$output")" null
+}
+
+test_looking_with_the_file_of_a_single_instance_says_so() {
+    printf 'enabled: false\n' >"$folder/solo.yaml"
+    expect 4 "$GAVEL" leader --store "$store" --config "$folder/solo.yaml"
+    has "$errors" "election is switched off"
+    has "$errors" "$folder/solo.yaml"
+    run_as a "$GAVEL" elect --config "$folder/solo.yaml" --id a
+    await said a became_leader
+    has "$(cat "$folder/a.err")" "leads without an election"
+}
+
+test_static_store_says_why_nobody_is_listed() {
+    expect 0 "$GAVEL" candidates --store static:web-1
+    has "$output" "assigned"
+    expect 0 "$GAVEL" status --store static:web-1
+    has "$output" "assigned"
+    has_not "$output" " left"
+    expect 0 "$GAVEL" status --store static:web-1 --json
+    same "$("$JSON_GET" candidates lease_ms remaining_ms <<<"$output")" "null	null	null"
+}
+
 test_static_store_has_the_epoch_it_is_told() {
     expect 0 "$GAVEL" leader --store 'static:web-1?epoch=7' --json
     same "$("$JSON_GET" leader_id epoch <<<"$output")" "web-1	7"
@@ -67,6 +104,7 @@ test_memory_store_is_for_one_process() {
     elect b
     await said a became_leader
     await said b became_leader
+    has "$(cat "$folder/a.err")" "no other process can see this store"
 }
 
 run_tests "$@"

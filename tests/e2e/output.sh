@@ -29,12 +29,39 @@ test_help_on_everything() {
 }
 
 test_help_fits_a_terminal() {
-    local command
-    for command in $commands; do
-        local longest
-        longest=$("$GAVEL" "$command" --help | wc -L)
-        ((longest <= 130)) || fail "a line of $command --help has $longest columns"
+    local command longest
+    for command in '' $commands; do
+        # shellcheck disable=SC2086 # none at all for the program itself
+        longest=$("$GAVEL" $command --help | wc -L)
+        ((longest <= 80)) || fail "a line of $command --help has $longest columns"
+        # shellcheck disable=SC2086
+        longest=$(on_terminal_of 60 "$GAVEL" $command --help | tr -d '\r' | sed "s/$escape\[[0-9]*m//g" | wc -L)
+        ((longest <= 60)) || fail "a line of $command --help has $longest columns on a terminal of 60"
     done
+    # Nothing is lost by wrapping.
+    has "$("$GAVEL" elect --help | tr -s ' \n' ' ')" "leads at once, alone: single-instance mode"
+}
+
+test_lines_for_people_fit_a_terminal() {
+    elect web-1-of-several
+    await said web-1-of-several became_leader
+    elect web-2-of-several
+    await has_candidates 2
+    run_as watch "$GAVEL" watch --store "$store" --timeout 20s --count 2
+    await test -s "$folder/watch.out"
+    local command longest
+    for command in candidates check 'check --preset frugal' 'check --no-election' 'status --all'; do
+        # shellcheck disable=SC2086 # a command with its options
+        longest=$(on_terminal_of 80 "$GAVEL" $command --store "$store" --color never | grep -v '^  url' |
+            tr -d '\r' | wc -L)
+        ((longest > 20 && longest <= 80)) || fail "a line of $command has $longest columns"
+    done
+    has "$(on_terminal_of 60 "$GAVEL" candidates --store "$store")" "web-1-of-several"
+    has_not "$(on_terminal_of 60 "$GAVEL" candidates --store "$store")" "ADDRESS"
+    has "$("$GAVEL" candidates --store "$store")" "ADDRESS" # a pipe gets everything
+    kill -KILL "${pid_of[web-1-of-several]}"
+    ended watch 0
+    ((($(wc -L <"$folder/watch.out")) <= 80)) || fail "a line of watch is too long"
 }
 
 test_version_is_that_of_the_build() {
@@ -62,11 +89,37 @@ test_json_of_every_command_that_looks() {
     "$JSON_GET" group previous leader_id epoch took_ms <<<"$output" >/dev/null
 }
 
+# Every field is always there, so that a reader need not ask which are.
+test_json_fields_are_null_where_they_do_not_apply() {
+    elect a --no-eligible
+    await has_candidates 1
+    local fields='group state leader_id leader_address epoch last_leader since renewed lease_ms remaining_ms pid'
+    # shellcheck disable=SC2086 # a list
+    same "$("$GAVEL" status --store "$store" --json | "$JSON_GET" $fields | tr '\t' ' ')" \
+        "default empty null null 0 null null null null null null"
+    elect b
+    await said b became_leader
+    kill -TERM "${pid_of[b]}"
+    ended b 0
+    # shellcheck disable=SC2086
+    same "$("$GAVEL" status --store "$store" --json | "$JSON_GET" $fields | tr '\t' ' ')" \
+        "default released null null 1 b null null null null null"
+    await said a heartbeat '"epoch":null'
+    expect 0 "$GAVEL" status --store "$store"
+    has "$output" "last leader b"
+    has_not "$output" "process"
+    has_not "$output" "renewed"
+    has_not "$output" "lease"
+}
+
 test_json_of_failures() {
     elect a --no-eligible
     await has_candidates 1
     expect 3 "$GAVEL" leader --store "$store" --json
     same "$("$JSON_GET" error.code error.name <<<"$output")" "4002	ERR_NO_LEADER"
+    expect 6 "$GAVEL" leader --store "$store" --wait 50ms --json
+    same "$("$JSON_GET" error.name <<<"$output")" ERR_TIMEOUT
+    has "$errors" "waited 50 ms"
     expect 6 "$GAVEL" watch --store "$store" --count 2 --timeout 50ms --json
     same "$(tail -n 1 <<<"$output" | "$JSON_GET" error.name)" ERR_TIMEOUT
     expect 2 "$GAVEL" leader --json --nonsense
@@ -102,10 +155,11 @@ test_elect_prints_only_the_events_asked_for() {
 test_log_lines_are_logfmt_or_json() {
     elect a
     await said a became_leader
-    has "$(cat "$folder/a.err")" 'level=info msg="takes part" group=default'
+    has "$(cat "$folder/a.err")" "level=info msg=\"takes part\" group=default candidate=a store=sqlite:$store"
+    has "$(cat "$folder/a.err")" "msg=\"created the store\" group=default candidate=a store=sqlite:$store"
     elect b --log-format json
     await has_candidates 2
-    same "$("$JSON_GET" msg level group <"$folder/b.err")" "takes part	info	default"
+    same "$("$JSON_GET" msg level group candidate <"$folder/b.err")" "takes part	info	default	b"
     elect c --log-level error
     await has_candidates 3
     same "$(cat "$folder/c.err")" ""
@@ -116,6 +170,14 @@ on_terminal() {
     local line
     printf -v line '%q ' "$@"
     TERM=xterm script -qec "$line" /dev/null </dev/null
+}
+
+# on_terminal_of COLUMNS COMMAND…: the same on one of that width.
+on_terminal_of() {
+    local columns=$1 line
+    shift
+    printf -v line '%q ' "$@"
+    TERM=xterm script -qec "stty cols $columns; $line" /dev/null </dev/null
 }
 
 test_colours_only_on_a_terminal() {
@@ -148,9 +210,10 @@ test_tables_are_aligned() {
 test_check_spells_out_the_sum() {
     expect 0 "$GAVEL" check --store "$store" --candidates 5
     has "$output" "lease 2000 - drift"
-    has "$output" "heartbeat 500 + jitter 50 + call time-out 500 + stop grace 500 = 1550 ms"
+    has "$(tr -s ' \n' ' ' <<<"$output")" "heartbeat 500 + jitter 50 + call time-out 500 + stop grace 500 = 1550 ms"
     has "$output" "with 5 candidates"
     has "$output" "steady"
+    has "$(tr -s ' ' <<<"$output")" "max_mandate none"
     [[ ! -e $store ]] || fail "check has touched the store"
 }
 
