@@ -243,9 +243,32 @@ static void roll_back(struct sqlite_store *sqlite)
             sqlite->statements[SQLITE_STATEMENT_ROLLBACK]); /* the first error is the one to tell */
 }
 
+/*
+ * A transaction that could not be rolled back keeps the write lock, and what
+ * it has read is old. Nothing is answered out of it: it is rolled back first,
+ * and as long as that fails everything does.
+ */
+static bool is_stuck(struct sqlite_store *sqlite, struct batch *batch)
+{
+    roll_back(sqlite);
+    if (sqlite3_get_autocommit(sqlite->db))
+        return false;
+    for (size_t i = 0; i < batch->count; i++)
+        reply_fail(
+            &batch->replies[i], GAVEL_ERR_STORE_UNAVAILABLE,
+            "a transaction on the store %s can be neither finished nor undone; look at the disk and the "
+            "kernel's log, and restart this program",
+            sqlite->shown);
+    return true;
+}
+
 static void run_batch(struct sqlite_store *sqlite, struct batch *batch)
 {
-    int code = begin(sqlite, batch);
+    int code;
+
+    if (is_stuck(sqlite, batch))
+        return;
+    code = begin(sqlite, batch);
 
     if (code || batch->open == 0) {
         if (code)
@@ -283,7 +306,8 @@ static void sqlite_run(struct store *store, const struct store_request *requests
     if (getpid() != sqlite->opened_by) {
         for (size_t i = 0; i < count; i++)
             reply_fail(&replies[i], GAVEL_ERR_STATE,
-                       "the store %s was opened before a fork and cannot be used by the child; open it anew",
+                       "the store %s was opened before a fork and cannot be used by the child; a child must "
+                       "not use the library, start a new program instead",
                        sqlite->shown);
         return;
     }

@@ -45,6 +45,16 @@ static void sync_folder(const char *path)
     (void)close(fd);
 }
 
+/* The same for what has just come into being at this path, which is changed meanwhile and restored. */
+static void sync_parent(char *path)
+{
+    char *slash = strrchr(path, '/');
+
+    *slash = '\0';
+    sync_folder(*path ? path : "/");
+    *slash = '/';
+}
+
 /* Creates the folder of a file, and what is missing above it. `path` is changed while it works, and restored.
  */
 static enum gavel_status make_folders(const struct sqlite_store *sqlite, char *path,
@@ -58,6 +68,8 @@ static enum gavel_status make_folders(const struct sqlite_store *sqlite, char *p
         if (stat(path, &info) < 0) {
             if (mkdir(path, 0700) < 0 && errno != EEXIST)
                 status = denied(sqlite, "create the folder", path, error);
+            else
+                sync_parent(path); /* a store lost with its folder would give out its epochs again */
         } else if (!S_ISDIR(info.st_mode)) {
             errno = ENOTDIR;
             status = denied(sqlite, "use the folder", path, error);
@@ -75,7 +87,6 @@ static enum gavel_status make_folders(const struct sqlite_store *sqlite, char *p
  */
 static enum gavel_status make_file(const struct sqlite_store *sqlite, char *path, struct gavel_error *error)
 {
-    char *slash = strrchr(path, '/');
     struct stat info;
 
     if (stat(path, &info) == 0) {
@@ -89,14 +100,10 @@ static enum gavel_status make_file(const struct sqlite_store *sqlite, char *path
         return error_set(error, GAVEL_ERR_STORE_DENIED,
                          "the store %s is not a file but a device or the like; name a file", sqlite->shown);
     }
-    if (mknod(path, S_IFREG | 0600, 0) < 0) {
-        if (errno == EEXIST)
-            return GAVEL_OK; /* another process was faster, or it is a link to a file that SQLite will make */
+    /* If it exists now, another process was faster, or it is a link to a file that SQLite will make. */
+    if (mknod(path, S_IFREG | 0600, 0) < 0 && errno != EEXIST)
         return denied(sqlite, "create", path, error);
-    }
-    *slash = '\0';
-    sync_folder(*path ? path : "/");
-    *slash = '/';
+    sync_parent(path);
     return GAVEL_OK;
 }
 

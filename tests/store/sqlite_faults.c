@@ -3,6 +3,7 @@
 /* What may happen to a SQLite store while it is in use. */
 #include "conformance.h"
 #include "scratch.h"
+#include "store/sqlite.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -25,9 +26,18 @@
 /* SQLite's calls for the disk come here, so that they can be counted. */
 static atomic_int syncs;
 
+/* Which folders were among them lately. */
+#define FOLDERS_MAX 16
+static _Atomic(ino_t) synced_folders[FOLDERS_MAX];
+static atomic_uint synced_folder_count;
+
 __attribute__((visibility("default"))) int fsync(int fd)
 {
+    struct stat info;
+
     atomic_fetch_add(&syncs, 1);
+    if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode))
+        synced_folders[atomic_fetch_add(&synced_folder_count, 1) % FOLDERS_MAX] = info.st_ino;
     return (int)syscall(SYS_fsync, fd);
 }
 
@@ -63,6 +73,61 @@ static void test_a_claim_is_on_the_disk_before_it_is_answered(void **state)
     assert_int_equal(atomic_load(&syncs), before); /* renewals do not wait for the disk */
     (void)expect(store, ask_claim("h", "one", 2, 0), GAVEL_OK);
     assert_true(atomic_load(&syncs) > before);
+    store_close(store);
+}
+
+static bool was_synced(const char *path)
+{
+    struct stat info;
+
+    assert_int_equal(stat(path, &info), 0);
+    for (int i = 0; i < FOLDERS_MAX; i++)
+        if (atomic_load(&synced_folders[i]) == info.st_ino)
+            return true;
+    return false;
+}
+
+static void test_new_folders_survive_a_loss_of_power(void **state)
+{
+    struct scratch *s = *state;
+    char path[400], *end;
+
+    (void)snprintf(path, sizeof path, "%s.new/inner/gavel.db", s->file);
+    store_close(open_store(path));
+    assert_int_equal(unlink(path), 0);
+    /* Each that was created, and the one that was there already. */
+    for (int i = 0; i < 3; i++) {
+        end = strrchr(path, '/');
+        *end = '\0';
+        assert_true(was_synced(path));
+    }
+    (void)snprintf(path, sizeof path, "%s.new/inner", s->file);
+    assert_int_equal(rmdir(path), 0);
+    *strrchr(path, '/') = '\0';
+    assert_int_equal(rmdir(path), 0);
+}
+
+static void test_a_transaction_that_cannot_be_undone_answers_nothing(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store = open_store(s->file);
+    struct sqlite_store *sqlite = (struct sqlite_store *)store;
+    sqlite3_stmt *roll_back = sqlite->statements[SQLITE_STATEMENT_ROLLBACK];
+    sqlite3_stmt *nothing;
+    char aside[400];
+
+    (void)snprintf(aside, sizeof aside, "%s.aside", s->file);
+    (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    assert_int_equal(sqlite3_prepare_v2(sqlite->db, "SELECT 1", -1, &nothing, NULL), SQLITE_OK);
+    sqlite->statements[SQLITE_STATEMENT_ROLLBACK] = nothing; /* it ends nothing */
+    assert_int_equal(rename(s->file, aside), 0);
+    (void)expect(store, ask_renew("g", "one", 1, 1), GAVEL_ERR_STORE_DAMAGED);
+    assert_int_equal(rename(aside, s->file), 0);
+    (void)expect(store, ask_renew("g", "one", 1, 1), GAVEL_ERR_STORE_UNAVAILABLE);
+    (void)expect(store, ask_read("g"), GAVEL_ERR_STORE_UNAVAILABLE);
+    sqlite->statements[SQLITE_STATEMENT_ROLLBACK] = roll_back;
+    (void)sqlite3_finalize(nothing);
+    (void)expect(store, ask_renew("g", "one", 1, 1), GAVEL_OK);
     store_close(store);
 }
 
@@ -654,6 +719,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_set_up, scratch_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_a_claim_is_on_the_disk_before_it_is_answered),
+        TEST(test_new_folders_survive_a_loss_of_power),
+        TEST(test_a_transaction_that_cannot_be_undone_answers_nothing),
         TEST(test_a_deleted_file_ends_all_answers),
         TEST(test_waiting_on_a_store_in_trouble_takes_its_time),
         TEST(test_a_file_that_is_put_back_is_good_again),
