@@ -18,7 +18,7 @@ static void finish(struct candidate *c, bool is_released)
     if (is_released)
         act(c, CANDIDATE_RING);
     /* Let another have it, even one that missed the doorbell: it looks at least once in this time. */
-    if (was_voluntary && peers_others(&c->peers, c->id) > 0)
+    if (was_voluntary && (c->successor[0] != '\0' || peers_others(&c->peers, c->id) > 0))
         c->hold_back_until =
             c->now + 2 * ns_from_ms(c->settings.election_interval_ms + c->settings.heartbeat_jitter_ms);
     become_standby(c);
