@@ -42,9 +42,45 @@ struct elect {
     size_t offset;               /* of the line that is being written */
     atomic_bool has_ended;       /* the candidate has stopped, asked or not */
     enum gavel_status ended;     /* why; written before has_ended */
+    char ended_message[256];     /* the store's words on it, "" if it has none; likewise */
     char id[NAME_MAX_BYTES + 1]; /* of the candidate */
     int write_error;             /* errno of stdout; 0 as long as it works */
+
+    /* The store's last trouble, on its way to the log: the callback must not wait for stderr either. */
+    pthread_mutex_t mutex;
+    bool has_trouble;
+    enum gavel_status trouble;
+    char trouble_message[256];
 };
+
+static void note_trouble(struct elect *elect, const struct gavel_event *event)
+{
+    pthread_mutex_lock(&elect->mutex);
+    elect->has_trouble = true;
+    elect->trouble = event->status;
+    snprintf(elect->trouble_message, sizeof(elect->trouble_message), "%s",
+             event->message[0] ? event->message : gavel_status_text(event->status));
+    pthread_mutex_unlock(&elect->mutex);
+    line_queue_wake(&elect->queue);
+}
+
+static void log_trouble(struct elect *elect)
+{
+    char message[sizeof(elect->trouble_message)];
+    enum gavel_status status;
+    bool has_trouble;
+
+    pthread_mutex_lock(&elect->mutex);
+    has_trouble = elect->has_trouble;
+    elect->has_trouble = false;
+    status = elect->trouble;
+    memcpy(message, elect->trouble_message, sizeof(message));
+    pthread_mutex_unlock(&elect->mutex);
+    if (has_trouble)
+        log_line(&elect->cli->log, clock_wall_ms(), LOG_WARNING, "the store fails",
+                 LOG_STR("group", elect->cli->config.group), LOG_STR("candidate", elect->id),
+                 LOG_STR("status", gavel_status_name(status)), LOG_STR("reason", message), LOG_END);
+}
 
 static void on_event(struct gavel_candidate *candidate, const struct gavel_event *event, void *user)
 {
@@ -53,8 +89,11 @@ static void on_event(struct gavel_candidate *candidate, const struct gavel_event
     (void)candidate;
     if (elect->events & 1U << event->kind)
         line_queue_put(&elect->queue, json_line(event_json(event, clock_now(), clock_wall_ms())));
+    if (event->kind == GAVEL_EVENT_BREAKER_OPEN)
+        note_trouble(elect, event);
     if (event->kind == GAVEL_EVENT_STOPPED) {
         elect->ended = event->status;
+        snprintf(elect->ended_message, sizeof(elect->ended_message), "%s", event->message);
         atomic_store(&elect->has_ended, true);
         line_queue_wake(&elect->queue);
     }
@@ -99,6 +138,7 @@ static int serve(struct elect *elect, int signal_fd)
         struct signalfd_siginfo info;
         uint64_t woken;
 
+        log_trouble(elect);
         if (!has_lines && atomic_load(&elect->has_ended))
             return 0;
         if (poll(fds, 3, -1) < 0 && errno != EINTR)
@@ -198,7 +238,8 @@ static int conclude(const struct elect *elect, int signal_number)
             "stop the other one",
             elect->id, cli->config.group);
     if (elect->ended)
-        return cli_fail(cli, elect->ended, "the candidate has stopped: %s", gavel_status_text(elect->ended));
+        return cli_fail(cli, elect->ended, "the candidate has stopped: %s",
+                        elect->ended_message[0] ? elect->ended_message : gavel_status_text(elect->ended));
     return CLI_EXIT_OK;
 }
 
@@ -291,6 +332,7 @@ int command_elect(const struct cli *cli, int argc, char **argv)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
     elect->cli = cli;
     elect->events = ~0U;
+    pthread_mutex_init(&elect->mutex, NULL);
     choose_id(elect);
     if (names && event_set_parse(names, &elect->events, &error)) {
         free(elect);

@@ -88,7 +88,7 @@ json_t *event_json(const struct gavel_event *event, gavel_ns now, int64_t now_wa
         json_put_number(json, "expected_ms", event->expected_ms);
     if (which & FIELD_STATUS) {
         json_put_text(json, "status", gavel_status_name(event->status));
-        json_put_text(json, "message", gavel_status_text(event->status));
+        json_put_text(json, "message", event->message[0] ? event->message : gavel_status_text(event->status));
     }
     return json;
 }

@@ -242,4 +242,26 @@ test_store_that_is_locked_by_others_for_long() {
     same "$epochs" "$(sort -n -u <<<"$epochs")"
 }
 
+test_store_of_a_newer_gavel_ends_a_candidate() {
+    elect a
+    await said a became_leader
+    "$SQL" "$store" 'UPDATE groups SET format = 9'
+    ended a 4
+    said a stopped '"status":"ERR_STORE_TOO_NEW"' || fail "no such event"
+    said a stopped 'newer gavel' || fail "the event does not say why"
+    has "$(cat "$folder/a.err")" "newer gavel"
+    has "$(cat "$folder/a.err")" "update this one"
+}
+
+test_store_deleted_under_a_candidate_is_told_with_what_to_do() {
+    elect a
+    await said a became_leader
+    rm "$store"
+    await said a breaker_open 'put it back'
+    said a breaker_open '"status":"ERR_STORE_DAMAGED"' || fail "no such event"
+    await grep -qF 'put it back' "$folder/a.err"
+    kill -TERM "${pid_of[a]}"
+    ended a 0
+}
+
 run_tests "$@"
