@@ -134,7 +134,7 @@ static void test_mandate_ends_by_itself_while_the_loop_hangs(void **state)
     assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
     subscriber = witness_subscriber(&witness);
     assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.demoted, 1, 2 * LIMIT_MS));
+    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_LOST_LEADERSHIP], 1, 2 * LIMIT_MS));
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     assert_true(hanging.was_leader);
     assert_true(hanging.is_over);
