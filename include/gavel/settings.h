@@ -84,9 +84,9 @@ GAVEL_API GAVEL_CHECKED enum gavel_status gavel_settings_preset(const char *name
 
 /*
  * Checks the settings as a whole. ERR_INVALID for a single value that makes
- * no sense (negative, absurdly large, a jitter whose minimum is above its
- * maximum), ERR_BUDGET if the times do not add up. *error (may be NULL) says
- * which, with the sum.
+ * no sense (negative, absurdly large), ERR_BUDGET if the times do not add up
+ * or contradict each other (a minimum above its maximum). *error (may be NULL)
+ * says which, with the sum.
  */
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_settings_check(const struct gavel_settings *settings,
                                                                struct gavel_error *error);

@@ -127,7 +127,7 @@ enum gavel_status gavel_settings_check(const struct gavel_settings *s, struct ga
     if (status != GAVEL_OK)
         return status;
     if (s->start_jitter_min_ms > s->start_jitter_max_ms)
-        return error_set(error, GAVEL_ERR_INVALID,
+        return error_set(error, GAVEL_ERR_BUDGET,
                          "start_jitter_min (%lld ms) is above start_jitter_max (%lld ms)",
                          (long long)s->start_jitter_min_ms, (long long)s->start_jitter_max_ms);
     if (needed_ms(s) >= stopped_by_ms(s))

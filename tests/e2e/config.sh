@@ -196,7 +196,6 @@ test_absurd_values_are_refused() {
     expect 2 "$GAVEL" check --lease 31d
     has "$errors" "lease"
     expect 2 "$GAVEL" check --heartbeat 0
-    expect 2 "$GAVEL" check --start-jitter-min 2s --start-jitter-max 1s
     expect 2 "$GAVEL" check --drift-ppm 999999
     expect 2 "$GAVEL" check --drift-ppm -1
     expect 2 "$GAVEL" check --contention-threshold 0
@@ -213,6 +212,13 @@ test_budget_that_does_not_add_up_is_refused_with_the_sum() {
     has "$errors" "1550 ms"
     expect 7 "$GAVEL" check --store "$store" --lease 1s --json
     same "$("$JSON_GET" error.name error.code <<<"$output")" "ERR_BUDGET	4102"
+}
+
+test_minimum_above_its_maximum_is_refused() {
+    expect 7 "$GAVEL" check --start-jitter-min 2s --start-jitter-max 1s
+    has "$errors" "start_jitter_min (2000 ms) is above start_jitter_max (1000 ms)"
+    expect 7 "$GAVEL" check --min-mandate 2h --max-mandate 1h
+    has "$errors" "min_mandate"
 }
 
 test_names_empty_overlong_or_not_utf8_are_refused() {

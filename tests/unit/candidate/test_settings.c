@@ -141,7 +141,7 @@ static void test_negative_and_absurd_values_are_refused_by_name(void **state)
     s = preset("local");
     s.start_jitter_min_ms = 2;
     s.start_jitter_max_ms = 1;
-    assert_int_equal(gavel_settings_check(&s, &error), GAVEL_ERR_INVALID);
+    assert_int_equal(gavel_settings_check(&s, &error), GAVEL_ERR_BUDGET);
     s = preset("local");
     s.contention_threshold = NAN;
     assert_int_equal(gavel_settings_check(&s, &error), GAVEL_ERR_INVALID);
