@@ -35,6 +35,9 @@
 /* After leaving: how long a slow reader of stdout may take for what is left. */
 #define DRAIN_MS 1000
 
+/* Signals that come so soon after the first are the same wish. */
+#define SAME_WISH_MS 200
+
 struct elect {
     const struct cli *cli;
     struct line_queue queue;
@@ -170,7 +173,19 @@ static void drain(struct elect *elect)
     }
 }
 
-static void end_at_once(int number) { _exit(128 + number); }
+/* When the first signal came; a handler has nowhere else to look. 0 before. */
+static _Atomic gavel_ns told_to_leave_at;
+
+/*
+ * One wish may come as two signals: timeout(1) sends its own to the program
+ * and then to its whole process group, and so does whoever stops a service
+ * with all its processes. Only a later one means "now".
+ */
+static void end_at_once(int number)
+{
+    if (clock_now() - atomic_load(&told_to_leave_at) >= ns_from_ms(SAME_WISH_MS))
+        _exit(128 + number);
+}
 
 static const int leaving_signals[] = {SIGTERM, SIGINT, SIGHUP};
 
@@ -192,8 +207,9 @@ static void choose_signals(sigset_t *ret_signals)
 /* From now on a further signal does not wait for anything. */
 static void let_signals_through(const sigset_t *signals)
 {
-    const struct sigaction action = {.sa_handler = end_at_once};
+    const struct sigaction action = {.sa_handler = end_at_once, .sa_flags = SA_RESTART};
 
+    atomic_store(&told_to_leave_at, clock_now());
     for (size_t i = 0; i < LEAVING_SIGNALS; i++)
         if (sigismember(signals, leaving_signals[i]))
             sigaction(leaving_signals[i], &action, NULL);

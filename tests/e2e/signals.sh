@@ -134,10 +134,18 @@ test_second_signal_ends_at_once() {
     await test -s "$folder/lock.out"
     kill -TERM "${pid_of[a]}"
     await grep -qE 'SigBlk:\s*0000000000000000' "/proc/${pid_of[a]}/status"
-    kill -TERM "${pid_of[a]}"
+    kill_again() { kill -TERM "${pid_of[a]}" && process_is_gone "${pid_of[a]}"; }
+    await kill_again # the first few may come too soon to be another wish
     ended a 143
     kill -KILL "${pid_of[lock]}"
     ended lock 137
+}
+
+# timeout(1) sends its signal twice, to the program and to its process group.
+test_timeout_lets_it_leave_in_order() {
+    expect 124 timeout --signal TERM 1 "$GAVEL" elect --store "$store" --id a
+    same "$(tail -n 1 <<<"$output" | "$JSON_GET" event status)" "stopped	OK"
+    same "$("$GAVEL" status --store "$store" --json | "$JSON_GET" state)" released
 }
 
 test_reader_that_goes_away_makes_it_leave() {
