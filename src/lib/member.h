@@ -59,6 +59,7 @@ struct gavel_candidate {
     struct subscriptions subscriptions;
     bool work_runs;
     uint64_t work_epoch;
+    gavel_ns single_since; /* is_single: when it began to lead */
     struct watchdog_entry watchdog_entry;
     bool work_stopped; /* to be fed back after the actions of this step */
     bool holder_died;  /* likewise */

@@ -4,6 +4,7 @@
 
 #include "lib/handle.h"
 #include "lib/member.h"
+#include "os/clock.h"
 
 void single_start(struct gavel_candidate *candidate)
 {
@@ -12,6 +13,7 @@ void single_start(struct gavel_candidate *candidate)
     publish_mandate(candidate->published, 0, NEVER);
     candidate->work_runs = true;
     candidate->work_epoch = 0;
+    candidate->single_since = clock_now();
     deliver_elected(candidate);
     event = deliver_blank_event(candidate, GAVEL_EVENT_BECAME_LEADER);
     event.leader = candidate->id;
@@ -24,6 +26,7 @@ void single_stop(struct gavel_candidate *candidate)
 
     publish_mandate(candidate->published, 0, 0);
     event.reason = GAVEL_REASON_STOPPED;
+    event.took_ms = ms_from_ns(event.at_ns - candidate->single_since);
     deliver_event(candidate, &event);
     candidate->work_runs = false;
     deliver_demoted(candidate, GAVEL_REASON_STOPPED);

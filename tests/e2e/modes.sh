@@ -30,6 +30,17 @@ test_single_instance_needs_no_store() {
     [[ ! -e $store ]] || fail "a store was made that nobody needs"
 }
 
+test_single_instance_tells_how_long_it_led() {
+    elect a --no-election
+    await said a became_leader
+    local begin=${EPOCHREALTIME/./}
+    a_while() { ((${EPOCHREALTIME/./} - begin > 50000)); }
+    await a_while
+    kill -TERM "${pid_of[a]}"
+    ended a 0
+    (($(grep -F lost_leadership "$folder/a.out" | "$JSON_GET" took_ms) >= 50)) || fail "it led for no time at all"
+}
+
 test_election_can_be_switched_on_over_the_file() {
     printf 'enabled: false\n' >"$folder/gavel.yaml"
     elect a --config "$folder/gavel.yaml" --election
