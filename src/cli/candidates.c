@@ -65,6 +65,16 @@ static void print_table(const struct cli *cli, const struct store_reply *reply, 
     table_done(&table);
 }
 
+/* `reason`: why nobody can be listed; NULL if there simply is nobody. */
+static void print_nobody(const struct cli *cli, const char *reason)
+{
+    char text[NAME_MAX_BYTES + 128];
+
+    snprintf(text, sizeof(text), "The group \"%s\" has no active candidates%s%s.", cli->config.group,
+             reason ? ": " : "", reason ? reason : "");
+    print_wrapped(stdout, output_columns(stdout), 0, 0, text);
+}
+
 int command_candidates(const struct cli *cli, int argc, char **argv)
 {
     struct store_request request = {.op = STORE_CANDIDATES,
@@ -87,9 +97,7 @@ int command_candidates(const struct cli *cli, int argc, char **argv)
         if (cli->config.json)
             print_json(cli, &reply, &seat);
         else if (reply.registration_count == 0)
-            printf("The group \"%s\" has no active candidates%s%s.\n", cli->config.group,
-                   seat_no_list_reason(onlooker.store) ? ": " : "",
-                   seat_no_list_reason(onlooker.store) ? seat_no_list_reason(onlooker.store) : "");
+            print_nobody(cli, seat_no_list_reason(onlooker.store));
         else
             print_table(cli, &reply, &seat);
         code = cli_finish(cli, CLI_EXIT_OK);

@@ -20,7 +20,8 @@ static const struct flag elect_flags[] = {
 };
 
 static const struct flag leader_flags[] = {
-    {"wait", FLAG_DURATION, "DURATION", "wait so long for a leader if there is none"},
+    {"wait", FLAG_DURATION, "DURATION",
+     "wait so long for a leader if there is none; exit code 6 if there is still none then"},
     {0},
 };
 
@@ -30,7 +31,7 @@ static const struct flag status_flags[] = {
 };
 
 static const struct flag watch_flags[] = {
-    {"count", FLAG_NUMBER, "NUMBER", "end after so many lines"},
+    {"count", FLAG_NUMBER, "NUMBER", "end after so many lines, at least 1"},
     {"timeout", FLAG_DURATION, "DURATION", "end after so long; exit code 6 if --count was not reached"},
     {0},
 };

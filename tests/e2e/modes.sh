@@ -92,6 +92,7 @@ test_looking_with_the_file_of_a_single_instance_says_so() {
 test_static_store_says_why_nobody_is_listed() {
     expect 0 "$GAVEL" candidates --store static:web-1
     has "$output" "assigned"
+    (($(wc -L <<<"$output") <= 80)) || fail "too wide: $output"
     expect 0 "$GAVEL" status --store static:web-1
     has "$output" "assigned"
     has_not "$output" " left"
