@@ -2,6 +2,7 @@
 
 #include "lib/member.h"
 
+#include "lib/grid.h"
 #include "lib/handle.h"
 #include "lib/single.h"
 #include "os/clock.h"
@@ -158,34 +159,6 @@ static void step_and_carry_out(struct gavel_candidate *member, struct candidate_
         carry_out(member, &actions->items[i]);
 }
 
-/*
- * When the machine wants its next tick. A process with many groups would wake
- * up for each of them; beyond so many, what merely comes round (the next
- * renewal, heartbeat or listing) is put off to a coarse grid, so that those
- * due at about the same time share a wake-up and a transaction. It is put off
- * by a tenth of a heartbeat at most, and never past the end of the mandate.
- */
-#define COALESCE_ABOVE 50
-#define GRID_MAX_NS (50 * NS_PER_MS)
-
-static gavel_ns wake_at(const struct gavel_candidate *member)
-{
-    const struct candidate *machine = &member->machine;
-    gavel_ns at = candidate_wake_at(machine);
-    gavel_ns grid = ns_min(ns_from_ms(machine->settings.heartbeat_ms) / 10, GRID_MAX_NS);
-    bool comes_round = at == machine->look_at || at == machine->beat_at || at == machine->list_at;
-
-    if (member->gavel->timers.count <= COALESCE_ABOVE || at == NEVER || grid == 0)
-        return at;
-    if (!comes_round || (machine->state != CANDIDATE_LEADING && machine->state != CANDIDATE_STANDBY))
-        return at;
-    at = (at + grid - 1) / grid * grid;
-    if (machine->state == CANDIDATE_LEADING)
-        return ns_min(at, machine->stop_at);
-    /* While a call is under way the machine waits for its answer, and would not claim at a past instant. */
-    return machine->calls[SLOT_MANDATE].is_pending ? at : ns_min(at, machine->claim_at);
-}
-
 void member_set_timer(struct gavel_candidate *member)
 {
     gavel_ns at = NEVER;
@@ -193,7 +166,7 @@ void member_set_timer(struct gavel_candidate *member)
     if (!member->has_ended)
         at = deliver_work_at(member);
     if (!member->has_ended && !member->is_single)
-        at = ns_min(at, wake_at(member));
+        at = ns_min(at, grid_wake_at(&member->machine, member->gavel->timers.count));
     timers_set(&member->gavel->timers, &member->timer, at);
 }
 

@@ -216,6 +216,8 @@ static void test_mandates_that_end_together_stop_by_deadline(void **state)
     late.stop_grace_ms = 4500;
     early.lease_ms = 2500; /* stops 2 s after it, deadline at 2.2 s */
     early.stop_grace_ms = 200;
+    late.heartbeat_ms = 100; /* so what it has to do otherwise is also due first */
+    early.heartbeat_ms = 600;
     options.candidate = "x";
     options.overrun = GAVEL_OVERRUN_REPORT; /* on a slow machine the deadline may pass; the order stands */
     options.subscriber =

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The heap of instants against a plain scan. */
+/* The heap of instants against a plain scan, and wake-ups of many groups. */
 #include "base/prng.h"
+#include "lib/grid.h"
 #include "lib/timers.h"
 
 #include <setjmp.h>
@@ -52,9 +53,76 @@ static void test_first_is_always_the_earliest(void **state)
     timers_done(&timers);
 }
 
+/* A standby whose claim was due before now, and whose next heartbeat is to come. */
+static void standby_init(struct candidate *machine, gavel_ns now, gavel_ns beat_at)
+{
+    *machine = (struct candidate){.state = CANDIDATE_STANDBY, .now = now};
+    machine->settings.heartbeat_ms = 500;
+    machine->look_at = machine->list_at = NEVER;
+    machine->beat_at = beat_at;
+    machine->claim_at = now - NS_PER_S;
+}
+
+static void test_claim_that_was_due_wakes_nobody_while_a_call_is_under_way(void **state)
+{
+    const gavel_ns now = 100 * NS_PER_S, beat_at = now + 120 * NS_PER_MS;
+    struct candidate machine;
+
+    (void)state;
+    standby_init(&machine, now, beat_at);
+    machine.calls[SLOT_MANDATE] = (struct candidate_call){.is_pending = true, .give_up_at = now + NS_PER_S};
+    assert_int_equal(grid_wake_at(&machine, 1), beat_at);
+    /* With many it is put off to the grid, and not back to a past instant, which would come round for ever.
+     */
+    assert_int_equal(grid_wake_at(&machine, GRID_ABOVE + 1), now + 150 * NS_PER_MS);
+    machine.calls[SLOT_MANDATE].is_pending = false;
+    assert_int_equal(grid_wake_at(&machine, GRID_ABOVE + 1), machine.claim_at);
+}
+
+static void test_claim_to_come_is_not_put_off_by_the_grid(void **state)
+{
+    const gavel_ns now = 100 * NS_PER_S, beat_at = now + 120 * NS_PER_MS;
+    struct candidate machine;
+
+    (void)state;
+    standby_init(&machine, now, beat_at);
+    machine.claim_at = now + 130 * NS_PER_MS;
+    assert_int_equal(grid_wake_at(&machine, GRID_ABOVE + 1), machine.claim_at);
+}
+
+static void count_due(struct timer *timer, void *argument)
+{
+    size_t *count = argument;
+
+    assert_true(timer->at <= 5);
+    ++*count;
+}
+
+static void test_visit_meets_each_that_is_due_and_no_other(void **state)
+{
+    struct timers timers = {0};
+    struct timer all[COUNT];
+    size_t count = 0;
+
+    (void)state;
+    assert_int_equal(timers_reserve(&timers, COUNT), GAVEL_OK);
+    for (size_t i = 0; i < COUNT; i++) {
+        all[i] = (struct timer){.at = NEVER, .index = TIMER_OUT};
+        timers_set(&timers, &all[i], (gavel_ns)(i * 7 % 10) + 1);
+    }
+    timers_visit_due(&timers, 5, count_due, &count);
+    assert_int_equal(count, COUNT / 2);
+    timers_done(&timers);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_first_is_always_the_earliest)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_is_always_the_earliest),
+        cmocka_unit_test(test_visit_meets_each_that_is_due_and_no_other),
+        cmocka_unit_test(test_claim_that_was_due_wakes_nobody_while_a_call_is_under_way),
+        cmocka_unit_test(test_claim_to_come_is_not_put_off_by_the_grid),
+    };
 
     return cmocka_run_group_tests_name("lib timers", tests, NULL, NULL);
 }
