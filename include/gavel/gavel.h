@@ -95,8 +95,9 @@
  *
  * A forked child is never a leader: gavel_is_leader() is false in it. It must
  * not call anything else of this library. Child processes are not stopped
- * when this process dies; work that runs in children belongs under
- * `gavel run`.
+ * when this process dies, and its death is taken as the end of its work: a
+ * program that works in children must see to it that they die with it
+ * (PR_SET_PDEATHSIG), or pass the epoch on to what they write to.
  */
 #ifndef GAVEL_H
 #define GAVEL_H
