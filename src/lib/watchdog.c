@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
@@ -28,24 +27,17 @@ static void set_timer(struct watchdog *watchdog, gavel_ns at)
     (void)timerfd_settime(watchdog->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-/* This thread wakes at the deadline to the millisecond; so much later, the whole process cannot have run. */
-#define LATE_NS (100 * NS_PER_MS)
-
 /* The only message that this library ever writes: nobody would be left to read an event. */
 static void say_why(const struct watchdog_entry *entry, gavel_ns now)
 {
     struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
-    bool was_frozen = now - entry->deadline > LATE_NS;
     char message[512];
     int length = snprintf(
         message, sizeof message,
         "gavel: group \"%s\": the work of epoch %" PRIu64 " had not stopped by its deadline (%" PRId64
-        " ms ago); aborting, so that another process may lead safely. %s\n",
-        entry->group, entry->epoch, (int64_t)ms_from_ns(now - entry->deadline),
-        was_frozen
-            ? "The process did not run meanwhile (stopped, suspended or starved). If all that it does is "
-              "fenced by its epoch, GAVEL_OVERRUN_REPORT lets it live on."
-            : "Make on_demoted return sooner, or raise stop_grace_ms.");
+        " ms ago); aborting, so that another process may lead safely. Make on_demoted return "
+        "sooner, or raise stop_grace_ms.\n",
+        entry->group, entry->epoch, (int64_t)ms_from_ns(now - entry->deadline));
 
     if (length > (int)sizeof message - 1)
         length = (int)sizeof message - 1;
