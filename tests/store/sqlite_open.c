@@ -331,7 +331,8 @@ static void open_in_mounted_folder(const struct scratch *s)
     _exit(store_call(store, &claim, &reply) == GAVEL_ERR_CONFLICT && reply.record.epoch == 1 ? 0 : 2);
 }
 
-static void run_with_mounts(void (*run)(const struct scratch *s), const struct scratch *s)
+/* False, and says so, where nothing may be mounted. */
+static bool run_with_mounts(void (*run)(const struct scratch *s), const struct scratch *s)
 {
     int status;
     pid_t pid = fork();
@@ -343,9 +344,10 @@ static void run_with_mounts(void (*run)(const struct scratch *s), const struct s
     assert_true(WIFEXITED(status));
     if (WEXITSTATUS(status) == 77) {
         print_message("may not mount here, neither as root nor in a user namespace\n");
-        skip();
+        return false;
     }
     assert_int_equal(WEXITSTATUS(status), 0);
+    return true;
 }
 
 static void test_a_file_that_is_mounted_by_itself_is_refused(void **state)
@@ -359,7 +361,8 @@ static void test_a_file_that_is_mounted_by_itself_is_refused(void **state)
     assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
     (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
     store_close(store);
-    run_with_mounts(open_mounted_file, s);
+    if (!run_with_mounts(open_mounted_file, s))
+        skip();
 }
 
 static void test_a_mounted_folder_shows_the_same_log(void **state)
@@ -367,14 +370,17 @@ static void test_a_mounted_folder_shows_the_same_log(void **state)
     struct scratch *s = *state;
     struct store *store;
     char path[400];
+    bool has_run;
 
     (void)snprintf(path, sizeof path, "%s/mounted", s->folder);
     assert_int_equal(mkdir(path, 0700), 0);
     assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
     (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
-    run_with_mounts(open_in_mounted_folder, s);
+    has_run = run_with_mounts(open_in_mounted_folder, s);
     (void)expect(store, ask_renew("g", "one", 1, 1), GAVEL_OK);
     store_close(store);
+    if (!has_run)
+        skip();
 }
 
 static void test_many_processes_may_create_the_store_at_once(void **state)

@@ -53,7 +53,7 @@ for file in libgavel.a libgavel.so pkgconfig/gavel.pc; do
     [ -s "$library/$file" ] || fail "$file was not installed"
 done
 "$prefix/bin/gavel" --version >/dev/null || fail "the installed program does not run"
-if grep -rlaF "$root" "$prefix"; then fail "the files above name the folder they were built in"; fi
+if grep -rlaF -e "$root/src/" -e "$root/include/" -e "$root/build/" "$prefix"; then fail "the files above name the folder they were built in"; fi
 
 export PKG_CONFIG_PATH=$library/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/stage
 read -ra compile <<<"$(pkg-config --cflags gavel)"
