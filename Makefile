@@ -11,7 +11,7 @@ ARGS    ?=
 
 gavel := build/release/src/cli/gavel
 
-.PHONY: build help setup demo test lint sim bench install debug release clean
+.PHONY: build help setup demo test lint sim bench valgrind install debug release clean
 
 build: ## build gavel and libgavel (build/release)
 	@tools/setup build
@@ -47,6 +47,12 @@ bench: ## measure on this machine, with plots in build/bench; ARGS='--only failo
 	@tools/setup build bench
 	@tools/build release
 	@$(gavel) bench --out build/bench $(ARGS)
+
+valgrind: ## unit, trace, store and library tests under valgrind; slower than the sanitizers of make test
+	@tools/setup build test
+	@tools/build plain
+	@meson test -C build/plain --no-rebuild --timeout-multiplier 20 --suite unit --suite trace --suite store --suite lib \
+		--wrap 'valgrind --quiet --fair-sched=yes --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite'
 
 install: ## install to PREFIX=/usr/local, below DESTDIR= if given
 	@tools/setup build

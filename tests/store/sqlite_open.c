@@ -301,7 +301,7 @@ static void open_mounted_file(const struct scratch *s)
 
     (void)snprintf(path, sizeof path, "%s/mounted.db", s->folder);
     leave_the_mounts();
-    if (mount(s->file, path, NULL, MS_BIND, NULL))
+    if (mount(s->file, path, "none", MS_BIND, NULL))
         _exit(77);
     if (store_open(path, &store, &error) != GAVEL_ERR_STORE_UNSUPPORTED)
         _exit(1);
@@ -323,7 +323,7 @@ static void open_in_mounted_folder(const struct scratch *s)
 
     (void)snprintf(path, sizeof path, "%s/mounted", s->folder);
     leave_the_mounts();
-    if (mount(s->folder, path, NULL, MS_BIND, NULL))
+    if (mount(s->folder, path, "none", MS_BIND, NULL))
         _exit(77);
     (void)strcat(path, "/gavel.db");
     if (store_open(path, &store, NULL))
