@@ -2,6 +2,8 @@
 
 #include "lib/killer.h"
 
+#include "os/clock.h"
+
 #include <signal.h>
 
 enum gavel_status killer_open(struct killer *killer)
@@ -30,7 +32,7 @@ enum gavel_status killer_reserve(struct killer *killer, size_t count)
 
 void killer_set(struct killer *killer, struct timer *instant, gavel_ns at)
 {
-    struct itimerspec spec = {0};
+    struct itimerspec spec;
     const struct timer *first;
 
     timers_set(&killer->instants, instant, at);
@@ -39,10 +41,6 @@ void killer_set(struct killer *killer, struct timer *instant, gavel_ns at)
     if (at == killer->set_to)
         return;
     killer->set_to = at;
-    if (at != NEVER) {
-        at = ns_max(at, 1); /* zero would disarm */
-        spec.it_value.tv_sec = at / NS_PER_S;
-        spec.it_value.tv_nsec = at % NS_PER_S;
-    }
+    spec = clock_alarm(at);
     (void)timer_settime(killer->timer, TIMER_ABSTIME, &spec, NULL); /* cannot fail with these */
 }

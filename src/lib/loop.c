@@ -115,17 +115,13 @@ static void set_timer(struct gavel *gavel)
 {
     const struct timer *first = timers_first(&gavel->timers);
     gavel_ns at = first ? first->at : NEVER;
-    struct itimerspec spec = {0};
+    struct itimerspec spec;
 
     at = ns_min(at, bell_unmute(gavel, clock_now()));
     if (at == gavel->timer_at)
         return;
     gavel->timer_at = at;
-    if (at != NEVER) {
-        at = ns_max(at, 1); /* zero would disarm */
-        spec.it_value.tv_sec = at / NS_PER_S;
-        spec.it_value.tv_nsec = at % NS_PER_S;
-    }
+    spec = clock_alarm(at);
     (void)timerfd_settime(gavel->timer.fd, TFD_TIMER_ABSTIME, &spec, NULL); /* cannot fail with these */
 }
 

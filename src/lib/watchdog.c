@@ -16,14 +16,10 @@
 
 static void set_timer(struct watchdog *watchdog, gavel_ns at)
 {
-    struct itimerspec spec = {0};
+    const struct itimerspec spec = clock_alarm(at);
 
     watchdog->wake_at = at;
-    if (at != NEVER) {
-        spec.it_value.tv_sec = at / NS_PER_S;
-        spec.it_value.tv_nsec = at % NS_PER_S;
-    }
-    /* All zero disarms. It cannot fail with a valid descriptor and instant. */
+    /* It cannot fail with a valid descriptor and instant. */
     (void)timerfd_settime(watchdog->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 

@@ -21,6 +21,19 @@ static inline gavel_ns clock_now(void)
     return (gavel_ns)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
+/* What a timer of CLOCK_BOOTTIME is set to for an instant, absolutely; disarmed for NEVER. */
+static inline struct itimerspec clock_alarm(gavel_ns at)
+{
+    struct itimerspec spec = {0};
+
+    if (at != NEVER) {
+        at = ns_max(at, 1); /* zero would disarm, and what lies before it is not allowed */
+        spec.it_value.tv_sec = at / NS_PER_S;
+        spec.it_value.tv_nsec = at % NS_PER_S;
+    }
+    return spec;
+}
+
 /* Milliseconds since 1970, for people to read. */
 int64_t clock_wall_ms(void);
 
