@@ -8,34 +8,7 @@
 set -euo pipefail
 
 example=$1
-folder=$(mktemp -d)
-started=()
-
-finish()
-{
-    local pid
-
-    for pid in "${started[@]}"; do
-        kill -9 "$pid" 2>/dev/null || true # it may have ended by itself
-    done
-    rm -rf "$folder"
-}
-trap finish EXIT
-
-# wait_for FILE LINE: until it is there, at most twenty seconds.
-wait_for()
-{
-    local limit=$((SECONDS + 20))
-
-    until grep -qsx -- "$2" "$1"; do
-        if [ $SECONDS -ge $limit ]; then
-            echo "failed: no line \"$2\" in:"
-            cat "$1"
-            exit 1
-        fi
-        sleep 0.02
-    done
-}
+source "$(dirname "$0")/../tools/scratch.sh"
 
 export XDG_STATE_HOME=$folder/state
 "$example" >"$folder/one.log" 2>&1 &

@@ -9,36 +9,7 @@ set -euo pipefail
 
 root=$1
 build=$2
-folder=$(mktemp -d)
-started=()
-
-finish()
-{
-    local pid
-
-    for pid in "${started[@]}"; do
-        kill -9 "$pid" 2>/dev/null || true # it may have ended by itself
-    done
-    rm -rf "$folder"
-}
-trap finish EXIT
-
-fail()
-{
-    echo "failed: $*"
-    exit 1
-}
-
-# wait_for FILE PATTERN: until the line is there, at most ten seconds.
-wait_for()
-{
-    local limit=$((SECONDS + 10))
-
-    until grep -qs -- "$2" "$1"; do
-        [ $SECONDS -lt $limit ] || fail "no line \"$2\" in $1: $(cat "$1" 2>&1)"
-        sleep 0.02
-    done
-}
+source "$(dirname "$0")/scratch.sh"
 
 DESTDIR=$folder/stage meson install -C "$build" --no-rebuild --quiet
 prefix=$folder/stage$(meson introspect "$build" --buildoptions | tr '{' '\n' |
@@ -95,15 +66,15 @@ done
 export XDG_STATE_HOME=$folder/state
 "$folder/shared" >"$folder/one.log" 2>&1 &
 started+=($!)
-wait_for "$folder/one.log" '^I lead, with epoch 1$'
+wait_for "$folder/one.log" 'I lead, with epoch 1'
 "$folder/static" >"$folder/two.log" 2>&1 &
 started+=($!)
 "$prefix/bin/gavel" watch --group nightly --count 2 --timeout 10s >"$folder/watch.log" 2>&1 &
 started+=($!)
-wait_for "$folder/watch.log" .
+wait_for "$folder/watch.log" '..*'
 kill -TERM "${started[0]}"
-wait_for "$folder/one.log" '^I stopped: '
-wait_for "$folder/two.log" '^I lead, with epoch 2$'
+wait_for "$folder/one.log" 'I stopped: .*'
+wait_for "$folder/two.log" 'I lead, with epoch 2'
 kill -TERM "${started[1]}"
 wait "${started[0]}" || fail "the first example ended with $?"
 wait "${started[1]}" || fail "the second example ended with $?"
