@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The will of a process: what is to be released when it is dead. It lies in
+ * memory that the process shares with its guard, so that it is complete at
+ * every instant, whenever the process dies.
+ *
+ * An entry names the newest claim of one group by its nonce, and is written
+ * before that claim is sent. A release by a nonce that holds nothing does
+ * nothing, so an entry may be out of date and still do no harm.
+ *
+ * The entry also has the mandate's instants, for a guard that has to end the
+ * work in time although the process does not run any more.
+ */
+#ifndef LIB_WILL_H
+#define LIB_WILL_H
+
+#include "base/record.h"
+
+#include <gavel/gavel.h>
+
+#include <stdatomic.h>
+
+#define WILL_STORE_MAX 4400
+#define WILL_ENTRIES_MAX 16384 /* groups beyond that are left to their leases */
+
+struct will_entry {
+    _Atomic uint32_t is_used;  /* 0: nothing to release */
+    _Atomic uint64_t epoch;    /* of the mandate that work is done under; 0: none */
+    _Atomic gavel_ns stop_at;  /* of that mandate: the work must begin to stop */
+    _Atomic gavel_ns deadline; /* of that mandate: the work has stopped */
+    struct nonce nonce;        /* of the newest claim */
+    char group[NAME_MAX_BYTES + 1];
+    char holder[NAME_MAX_BYTES + 1];
+};
+
+struct will {
+    _Atomic uint32_t count; /* entries that were ever used */
+    char store[WILL_STORE_MAX];
+    struct will_entry entries[WILL_ENTRIES_MAX];
+};
+
+/* Shared memory that forked children keep; only what is written takes room. ERR_NO_MEMORY. */
+GAVEL_CHECKED enum gavel_status will_new(struct will **ret_will);
+
+/* The same in a file of memory, for a guard that is another program. ERR_IO, ERR_NO_MEMORY. */
+GAVEL_CHECKED enum gavel_status will_new_file(struct will **ret_will, int *ret_fd);
+GAVEL_CHECKED enum gavel_status will_map_file(int fd, struct will **ret_will);
+
+/* Unmaps it. Safe on NULL. */
+void will_free(struct will *will);
+
+/* Takes an entry for a group; NULL if there is none left. Not locked: the handle's mutex guards it. */
+struct will_entry *will_take(struct will *will, const char *group, const char *holder);
+void will_return(struct will_entry *entry); /* safe on NULL */
+
+/* A claim with this nonce is about to be sent. Safe on NULL, as are the next two. */
+void will_note_claim(struct will_entry *entry, struct nonce nonce);
+
+/* The work may go on under this epoch until then. */
+void will_note_mandate(struct will_entry *entry, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline);
+
+/* No work is done under any mandate. */
+void will_note_stopped(struct will_entry *entry);
+
+/* The mandate as it stands. False, and nothing written, if there is none of that epoch. */
+bool will_read_mandate(const struct will_entry *entry, uint64_t epoch, gavel_ns *ret_stop_at,
+                       gavel_ns *ret_deadline);
+
+struct store;
+
+/*
+ * Releases what the dead process held and rings the others. `store` may be
+ * one that was opened beforehand, or NULL: then the will's own is opened, and
+ * tried again until that instant while it cannot be reached. Only to be
+ * called when nothing of the work is left. *ret_released (may be NULL) is how
+ * many mandates were released.
+ */
+GAVEL_CHECKED enum gavel_status will_execute(const struct will *will, struct store *store, gavel_ns until,
+                                             size_t *ret_released, struct gavel_error *error);
+
+/*
+ * gavel_open() for a program whose work is done by processes of its guard:
+ * the mandates are noted in this will, and the death of this process alone
+ * frees nothing, since the work may still go on. The will is borrowed.
+ */
+GAVEL_CHECKED enum gavel_status gavel_open_guarded(const struct gavel_options *options, struct will *will,
+                                                   struct gavel **ret_gavel, struct gavel_error *error);
+
+#endif
