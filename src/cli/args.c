@@ -185,6 +185,12 @@ static enum gavel_status take_short(struct cursor *cursor, const char *text)
     return take_setting(cursor, setting, false, text[1] ? text + 1 : NULL);
 }
 
+/* Whether its first word ends our options: what follows belongs to the user's command. */
+static bool takes_command(const struct command *command)
+{
+    return command && command->arguments_max == ARGUMENTS_COMMAND;
+}
+
 /* A word that is no option: the command if there is none yet, else one of its arguments. */
 static enum gavel_status take_word(struct cursor *cursor)
 {
@@ -195,7 +201,7 @@ static enum gavel_status take_word(struct cursor *cursor)
         args->command = command_find(word);
         return args->command ? GAVEL_OK : command_unknown(word, cursor->error);
     }
-    if (args->count >= args->command->arguments_max && !args->wants_help)
+    if (!takes_command(args->command) && args->count >= args->command->arguments_max && !args->wants_help)
         return error_set(cursor->error, GAVEL_ERR_INVALID, "\"%.60s\" is one argument too many; %s", word,
                          args->command->arguments_max ? "--help says which it takes" : "it takes none");
     args->items[args->count++] = word;
@@ -226,14 +232,18 @@ enum gavel_status args_parse(int argc, char **argv, struct setting_values *value
     for (cursor.at = 1; cursor.at < argc && !status; cursor.at++) {
         const char *word = argv[cursor.at];
 
-        if (has_ended || word[0] != '-' || !word[1])
+        if (has_ended || word[0] != '-' || !word[1]) {
+            has_ended = has_ended || takes_command(args->command);
             status = take_word(&cursor);
-        else if (strcmp(word, "--") == 0)
+        } else if (strcmp(word, "--") == 0) {
             has_ended = true;
-        else if (word[1] == '-')
+        } else if (word[1] == '-') {
             status = take_long(&cursor, word + 2);
-        else
+        } else {
             status = take_short(&cursor, word + 1);
+        }
     }
+    if (argc > 0)
+        args->items[args->count] = NULL; /* what a command line of the user's ends with, as argv did */
     return status ? status : check_groups(&cursor);
 }

@@ -7,7 +7,8 @@
  *
  * Options of settings_table may stand before or after the command, its own
  * flags after it: `--name value`, `--name=value`, `-x value`, `-xvalue`, and
- * `--no-name` for what is on or off. `--` ends the options.
+ * `--no-name` for what is on or off. `--` ends the options; for a command that
+ * takes a command line of the user's (ARGUMENTS_COMMAND), so does its first word.
  */
 #ifndef CLI_ARGS_H
 #define CLI_ARGS_H
@@ -20,7 +21,7 @@ struct args {
     bool wants_version;
     const char *flag_texts[CLI_FLAGS_MAX]; /* by position in command->flags */
     int count;                             /* arguments that are no options */
-    char **items;                          /* in the caller's argv, which is reordered */
+    char **items; /* they, ending with NULL; in the caller's argv, which is reordered */
 };
 
 /*

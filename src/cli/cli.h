@@ -40,17 +40,22 @@ struct flag {
 
 /* Which of the options in settings_table.c a command takes. */
 enum option_group {
-    OPTIONS_COMMON = 1,    /* --json, --color, --config, …: every command */
-    OPTIONS_STORE = 2,     /* --store, --group */
-    OPTIONS_LISTING = 4,   /* what decides who is listed as active: --preset, --candidate-timeout */
-    OPTIONS_SETTINGS = 8,  /* every time and policy of struct gavel_settings, and --preset */
-    OPTIONS_CANDIDATE = 16 /* who takes part: --id, --priority, --eligible, … */
+    OPTIONS_COMMON = 1,     /* --json, --color, --config, …: every command */
+    OPTIONS_STORE = 2,      /* --store, --group */
+    OPTIONS_LISTING = 4,    /* what decides who is listed as active: --preset, --candidate-timeout */
+    OPTIONS_SETTINGS = 8,   /* every time and policy of struct gavel_settings, and --preset */
+    OPTIONS_CANDIDATE = 16, /* who takes part: --id, --priority, --eligible, … */
+    OPTIONS_WORK = 32,      /* how a command is run: --term-signal, --healthy, --on-elected, … */
+    OPTIONS_RUN = 64        /* what its end means: --on-exit, --restart-limit, …; not for `gavel once` */
 };
+
+/* The first word that is no option begins a command line of the user's, which is left as it is. */
+#define ARGUMENTS_COMMAND (-1)
 
 struct command {
     const char *name;
-    const char *arguments; /* for the usage line, "" if it takes none */
-    int arguments_max;
+    const char *arguments;    /* for the usage line, "" if it takes none */
+    int arguments_max;        /* ARGUMENTS_COMMAND: a command of the user's with all that follows */
     const char *summary;      /* one line for the list of commands */
     const char *help;         /* a few lines for its own --help */
     unsigned options;         /* bit set of enum option_group, besides OPTIONS_COMMON */
@@ -95,7 +100,9 @@ int cli_fail(const struct cli *cli, enum gavel_status status, const char *format
  */
 int cli_finish(const struct cli *cli, int code);
 
-/* argc and argv are the arguments that are not options; the command's name is not among them. */
+/* argc and argv are the arguments that are not options, ending with NULL; the command's name is not among
+ * them. */
+int command_run(const struct cli *cli, int argc, char **argv);
 int command_elect(const struct cli *cli, int argc, char **argv);
 int command_leader(const struct cli *cli, int argc, char **argv);
 int command_status(const struct cli *cli, int argc, char **argv);

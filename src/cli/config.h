@@ -8,6 +8,8 @@
 #define CLI_CONFIG_H
 
 #include "base/log.h"
+#include "guard/tree.h"
+#include "supervisor/supervisor.h"
 
 #include <gavel/settings.h>
 
@@ -15,6 +17,25 @@
 #include <stdbool.h>
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
+
+/* How `gavel run` and `gavel once` run a command. */
+struct run_config {
+    enum on_exit on_exit; /* of children that do not say it themselves */
+    int term_signal;      /* likewise */
+    gavel_ms orphan_grace_ms;
+    int restart_limit;
+    gavel_ms restart_window_ms;
+    gavel_ms cool_down_ms;
+    const char *healthy; /* commands for sh -c; NULL or "": none */
+    const char *on_elected;
+    const char *on_demoted;
+    gavel_ms healthy_every_ms;
+    gavel_ms healthy_timeout_ms;
+    int healthy_failures;
+    gavel_ms hook_timeout_ms;
+    bool prefix;
+    enum contain contain;
+};
 
 /* Strings are borrowed from argv, the environment or the struct setting_values; they live as long as the
  * program. */
@@ -29,6 +50,7 @@ struct config {
     bool eligible;
     int priority;
     struct gavel_settings settings;
+    struct run_config run;
     bool json;
     enum color_mode color;
     enum log_format log_format;

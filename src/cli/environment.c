@@ -12,12 +12,18 @@
 #define PREFIX "GAVEL_"
 #define NAME_MAX_LENGTH 64
 
+/* What `gavel run` tells its commands besides settings; a gavel below one of them finds it there. */
+#define EPOCH_VARIABLE "GAVEL_EPOCH"
+
 static bool is_ours(const char *name)
 {
     for (size_t i = 0; i < settings_count; i++)
         if (settings_table[i].env && strcmp(settings_table[i].env, name) == 0)
             return true;
-    return false;
+    for (const struct other_name *other = other_names; other->of; other++)
+        if (other->env && strcmp(other->env, name) == 0)
+            return true;
+    return strcmp(name, EPOCH_VARIABLE) == 0;
 }
 
 const char *environment_meant(const char *name)

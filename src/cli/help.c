@@ -40,13 +40,26 @@ static void option_line(FILE *file, char letter, const char *name, bool is_negat
     print_wrapped(file, output_columns(file), TEXT_BEGINS, TEXT_BEGINS, help);
 }
 
-/* The options of the table that belong to `groups` and not to `without`. */
-static void options_of(FILE *file, unsigned groups, unsigned without)
+/* Other names that have a line of their own. */
+static void other_names_of(FILE *file, unsigned groups)
+{
+    char help[64];
+
+    for (const struct other_name *other = other_names; other->of; other++) {
+        if (!(other->groups & groups))
+            continue;
+        snprintf(help, sizeof(help), "another name of --%s", other->of);
+        option_line(file, 0, other->flag, false, setting_by_flag(other->of)->argument, help);
+    }
+}
+
+/* The options of the table that belong to `groups`. */
+static void options_of(FILE *file, unsigned groups)
 {
     for (size_t i = 0; i < settings_count; i++) {
         const struct setting *setting = &settings_table[i];
 
-        if (setting->groups & groups && !(setting->groups & without))
+        if (setting->groups & groups)
             option_line(file, setting->letter, setting->flag, setting->kind == SETTING_BOOL,
                         setting->argument, setting->help);
     }
@@ -74,7 +87,7 @@ static void stores(const struct cli *cli, FILE *file)
 static void common_options(const struct cli *cli, FILE *file)
 {
     heading(cli, file, "Options of every command");
-    options_of(file, OPTIONS_COMMON, 0);
+    options_of(file, OPTIONS_COMMON);
     option_line(file, 'h', "help", false, NULL, "say how it is used");
 }
 
@@ -92,7 +105,7 @@ void help_program(const struct cli *cli, FILE *file)
         print_wrapped(file, width, 16, 16, command->summary);
     }
     heading(cli, file, "Options of the commands that look at a store or take part");
-    options_of(file, OPTIONS_STORE, 0);
+    options_of(file, OPTIONS_STORE);
     common_options(cli, file);
     option_line(file, 'V', "version", false, NULL, "print the version");
     stores(cli, file);
@@ -113,14 +126,19 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
         for (const struct flag *flag = command->flags; flag->name; flag++)
             option_line(file, 0, flag->name, false, flag->argument, flag->help);
     }
+    if (command->options & (OPTIONS_WORK | OPTIONS_RUN)) {
+        heading(cli, file, "How the command is run");
+        other_names_of(file, command->options);
+        options_of(file, command->options & (OPTIONS_WORK | OPTIONS_RUN));
+    }
     if (command->options & (OPTIONS_STORE | OPTIONS_CANDIDATE)) {
         heading(cli, file,
                 command->options & OPTIONS_CANDIDATE ? "Who takes part, and where" : "What to look at");
-        options_of(file, command->options & (OPTIONS_STORE | OPTIONS_CANDIDATE), 0);
+        options_of(file, command->options & (OPTIONS_STORE | OPTIONS_CANDIDATE));
     }
     if (command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS)) {
         heading(cli, file, "Settings");
-        options_of(file, command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS), 0);
+        options_of(file, command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS));
         fputs("  ", file);
         print_wrapped(file, output_columns(file), 2, 2,
                       "A DURATION is written 500ms, 2s, 1m30s or 1h; a plain number is milliseconds.");

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,9 +88,83 @@ static enum gavel_status read_word(const char *const *words, const char *choices
 static const char *const color_words[] = {
     [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
 static const char *const format_words[] = {[LOG_LOGFMT] = "logfmt", [LOG_JSON] = "json", NULL};
+static const char *const on_exit_words[] = {
+    [ON_EXIT_STOP] = "stop", [ON_EXIT_RESIGN] = "resign", [ON_EXIT_RESTART] = "restart", NULL};
+static const char *const contain_words[] = {
+    [CONTAIN_AUTO] = "auto", [CONTAIN_CGROUP] = "cgroup", [CONTAIN_WALK] = "walk", NULL};
 
-enum gavel_status setting_read(const struct setting *setting, const char *text, struct config *config,
-                               struct gavel_error *error)
+enum gavel_status on_exit_parse(const char *text, enum on_exit *ret_on_exit, struct gavel_error *error)
+{
+    int word;
+
+    if (read_word(on_exit_words, "stop, resign, restart", text, &word, error))
+        return GAVEL_ERR_INVALID;
+    *ret_on_exit = (enum on_exit)word;
+    return GAVEL_OK;
+}
+
+enum gavel_status signal_parse(const char *text, int *ret_signal, struct gavel_error *error)
+{
+    const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+    bool is_number = *text && strlen(text) <= 2 && strspn(text, "0123456789") == strlen(text);
+    int number = is_number ? (int)strtol(text, NULL, 10) : 0;
+
+    for (int i = 1; !number && i < SIGRTMIN; i++)
+        if (sigabbrev_np(i) && strcasecmp(sigabbrev_np(i), name) == 0)
+            number = i;
+    if (number < 1 || number > SIGRTMAX)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "\"%.60s\" is no signal; write TERM, INT, QUIT, … or a number", text);
+    if (number == SIGKILL || number == SIGSTOP || number == SIGCONT)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "%s cannot ask a process to stop; choose one that it can catch, such as TERM or INT",
+                         sigabbrev_np(number));
+    *ret_signal = number;
+    return GAVEL_OK;
+}
+
+/* What makes sense beyond the kind of the value; the times and numbers of struct gavel_settings are checked
+ * together, by gavel_settings_check(). */
+#define LONGEST_MS (INT64_C(30) * 24 * 3600 * 1000)
+
+static const struct {
+    size_t offset;
+    int64_t least;
+    int64_t most;
+} ranges[] = {
+    {offsetof(struct config, run.orphan_grace_ms), 0, LONGEST_MS},
+    {offsetof(struct config, run.restart_limit), 0, RESTART_LIMIT_MAX},
+    {offsetof(struct config, run.restart_window_ms), 1, LONGEST_MS},
+    {offsetof(struct config, run.cool_down_ms), 0, LONGEST_MS},
+    {offsetof(struct config, run.healthy_every_ms), 1, LONGEST_MS},
+    {offsetof(struct config, run.healthy_timeout_ms), 1, LONGEST_MS},
+    {offsetof(struct config, run.healthy_failures), 1, 1000},
+    {offsetof(struct config, run.hook_timeout_ms), 1, LONGEST_MS},
+};
+
+static enum gavel_status check_range(const struct setting *setting, const struct config *config,
+                                     struct gavel_error *error)
+{
+    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        const void *at = place_const(setting, config);
+        int64_t value;
+
+        if (ranges[i].offset != setting->offset)
+            continue;
+        value = setting->kind == SETTING_INT ? *(const int *)at : *(const gavel_ms *)at;
+        if (value >= ranges[i].least && value <= ranges[i].most)
+            continue;
+        if (setting->kind == SETTING_INT)
+            return error_set(error, GAVEL_ERR_INVALID, "%" PRId64 " is not from %" PRId64 " to %" PRId64,
+                             value, ranges[i].least, ranges[i].most);
+        return error_set(error, GAVEL_ERR_INVALID, "it must be from %" PRId64 " ms to 30 days",
+                         ranges[i].least);
+    }
+    return GAVEL_OK;
+}
+
+static enum gavel_status read_kind(const struct setting *setting, const char *text, struct config *config,
+                                   struct gavel_error *error)
 {
     enum gavel_status status = GAVEL_OK;
     int word = 0;
@@ -127,8 +202,25 @@ enum gavel_status setting_read(const struct setting *setting, const char *text, 
             return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is none of debug, info, warning, error",
                              text);
         return GAVEL_OK;
+    case SETTING_ON_EXIT:
+        return on_exit_parse(text, place(setting, config), error);
+    case SETTING_CONTAIN:
+        status = read_word(contain_words, "auto, cgroup, walk", text, &word, error);
+        if (!status)
+            *(enum contain *)place(setting, config) = (enum contain)word;
+        return status;
+    case SETTING_SIGNAL:
+        return signal_parse(text, place(setting, config), error);
     }
     return error_set(error, GAVEL_ERR_INVALID, "a setting of an unknown kind");
+}
+
+enum gavel_status setting_read(const struct setting *setting, const char *text, struct config *config,
+                               struct gavel_error *error)
+{
+    enum gavel_status status = read_kind(setting, text, config, error);
+
+    return status ? status : check_range(setting, config, error);
 }
 
 const char *setting_text(const struct setting *setting, const struct config *config, char *buffer,
@@ -165,6 +257,18 @@ const char *setting_text(const struct setting *setting, const struct config *con
         break;
     case SETTING_LOG_LEVEL:
         snprintf(buffer, size, "%s", log_level_name(*(const enum log_level *)at));
+        break;
+    case SETTING_ON_EXIT:
+        snprintf(buffer, size, "%s", on_exit_words[*(const enum on_exit *)at]);
+        break;
+    case SETTING_CONTAIN:
+        snprintf(buffer, size, "%s", contain_words[*(const enum contain *)at]);
+        break;
+    case SETTING_SIGNAL:
+        if (sigabbrev_np(*(const int *)at))
+            snprintf(buffer, size, "%s", sigabbrev_np(*(const int *)at));
+        else /* a real-time signal has no name */
+            snprintf(buffer, size, "%d", *(const int *)at);
         break;
     }
     return buffer;

@@ -9,6 +9,7 @@
 
 #include <gavel/gavel.h>
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,13 @@ void setting_values_from_environment(struct setting_values *values, unsigned gro
         const char *text = setting->env && setting->groups & groups ? getenv(setting->env) : NULL;
 
         if (text && *text)
+            setting_values_note(values, setting, SOURCE_ENVIRONMENT, text, 0);
+    }
+    for (const struct other_name *other = other_names; other->of; other++) {
+        const struct setting *setting = setting_by_flag(other->of);
+        const char *text = other->env && setting->groups & groups ? getenv(other->env) : NULL;
+
+        if (text && *text && values->items[setting - settings_table].source != SOURCE_ENVIRONMENT)
             setting_values_note(values, setting, SOURCE_ENVIRONMENT, text, 0);
     }
 }
@@ -136,13 +144,28 @@ static enum gavel_status read_values(const struct setting_values *values, unsign
     return GAVEL_OK;
 }
 
+static const struct run_config run_defaults = {.on_exit = ON_EXIT_STOP,
+                                               .term_signal = SIGTERM,
+                                               .restart_limit = 3,
+                                               .restart_window_ms = 5000,
+                                               .cool_down_ms = 10000,
+                                               .healthy_every_ms = 5000,
+                                               .healthy_timeout_ms = 2000,
+                                               .healthy_failures = 2,
+                                               .hook_timeout_ms = 10000,
+                                               .contain = CONTAIN_AUTO};
+
 enum gavel_status setting_values_resolve(const struct setting_values *values, unsigned groups,
                                          struct config *ret_config, struct gavel_error *error)
 {
     enum gavel_status status;
 
-    *ret_config = (struct config){
-        .file = "", .group = "default", .enabled = true, .eligible = true, .log_level = LOG_INFO};
+    *ret_config = (struct config){.file = "",
+                                  .group = "default",
+                                  .enabled = true,
+                                  .eligible = true,
+                                  .log_level = LOG_INFO,
+                                  .run = run_defaults};
     status = read_values(values, groups, true, ret_config, error);
     if (!status)
         status = resolve_base(values, groups, ret_config, error);

@@ -10,6 +10,8 @@
 #define LISTING (OPTIONS_LISTING | OPTIONS_SETTINGS)
 #define SETTINGS OPTIONS_SETTINGS
 #define CANDIDATE OPTIONS_CANDIDATE
+#define WORK OPTIONS_WORK
+#define RUN OPTIONS_RUN
 #define AT(field) offsetof(struct config, field)
 
 /* clang-format off */
@@ -85,8 +87,42 @@ const struct setting settings_table[] = {
     {"trust-store-clock", 0, SETTING_BOOL, SETTINGS, AT(settings.trust_store_clock), "GAVEL_TRUST_STORE_CLOCK",
      "trust_store_clock", NULL, "take over as soon as the store's clock says expired"},
 
+    {"on-exit", 0, SETTING_ON_EXIT, RUN, AT(run.on_exit), "GAVEL_ON_EXIT", "on_exit", "WHAT",
+     "when the command ends: stop with its exit code, resign so that another may lead, or restart it (default: "
+     "stop; for children of a file: restart)"},
+    {"term-signal", 0, SETTING_SIGNAL, WORK, AT(run.term_signal), "GAVEL_TERM_SIGNAL", "term_signal", "NAME",
+     "the signal that asks the command to stop (default: TERM)"},
+    {"orphan-grace", 0, SETTING_DURATION, WORK, AT(run.orphan_grace_ms), "GAVEL_ORPHAN_GRACE", "orphan_grace",
+     "DURATION", "when gavel itself was killed: how long the command has from that signal to SIGKILL (default: 0, "
+     "SIGKILL at once)"},
+    {"restart-limit", 0, SETTING_INT, RUN, AT(run.restart_limit), "GAVEL_RESTART_LIMIT", "restart_limit", "NUMBER",
+     "so many restarts in the restart window, and one more resigns (default: 3)"},
+    {"restart-window", 0, SETTING_DURATION, RUN, AT(run.restart_window_ms), "GAVEL_RESTART_WINDOW",
+     "restart_window", "DURATION", "in which restarts are counted (default: 5s)"},
+    {"cool-down", 0, SETTING_DURATION, RUN, AT(run.cool_down_ms), "GAVEL_COOL_DOWN", "cool_down", "DURATION",
+     "after too many restarts, do not claim for so long (default: 10s)"},
+    {"healthy", 0, SETTING_TEXT, WORK, AT(run.healthy), "GAVEL_HEALTHY", "healthy", "COMMAND",
+     "for sh -c; only while it ends with 0 may this candidate lead"},
+    {"healthy-every", 0, SETTING_DURATION, WORK, AT(run.healthy_every_ms), "GAVEL_HEALTHY_EVERY", "healthy_every",
+     "DURATION", "how often it is asked (default: 5s)"},
+    {"healthy-timeout", 0, SETTING_DURATION, WORK, AT(run.healthy_timeout_ms), "GAVEL_HEALTHY_TIMEOUT",
+     "healthy_timeout", "DURATION", "an answer that takes longer is a failure (default: 2s)"},
+    {"healthy-failures", 0, SETTING_INT, WORK, AT(run.healthy_failures), "GAVEL_HEALTHY_FAILURES",
+     "healthy_failures", "NUMBER", "so many failures in a row make it unhealthy (default: 2)"},
+    {"on-elected", 0, SETTING_TEXT, WORK, AT(run.on_elected), "GAVEL_ON_ELECTED", "on_elected", "COMMAND",
+     "for sh -c; run before the command starts, which it does only if this ends with 0"},
+    {"on-demoted", 0, SETTING_TEXT, WORK, AT(run.on_demoted), "GAVEL_ON_DEMOTED", "on_demoted", "COMMAND",
+     "for sh -c; run after the command has stopped, if there is time left"},
+    {"hook-timeout", 0, SETTING_DURATION, WORK, AT(run.hook_timeout_ms), "GAVEL_HOOK_TIMEOUT", "hook_timeout",
+     "DURATION", "how long each of these two may take, within the mandate (default: 10s)"},
+    {"prefix", 0, SETTING_BOOL, RUN, AT(run.prefix), "GAVEL_PREFIX", "prefix", NULL,
+     "put the name of the child before each line of its output"},
+    {"contain", 0, SETTING_CONTAIN, WORK, AT(run.contain), "GAVEL_CONTAIN", "contain", "HOW",
+     "keep the processes together by cgroup, by walk over them, or auto: by cgroup where one is delegated "
+     "(default: auto)"},
+
     {"config", 'c', SETTING_TEXT, COMMON, AT(file), "GAVEL_CONFIG", NULL, "FILE",
-     "a YAML file with any of these settings, see gavel.yaml(5)"},
+     "a YAML file with any of these settings, see gavel.yaml(5); -f is the same"},
     {"json", 0, SETTING_SWITCH, COMMON, AT(json), NULL, NULL, NULL, "print JSON"},
     {"color", 0, SETTING_COLOR, COMMON, AT(color), "GAVEL_COLOR", NULL, "WHEN",
      "auto, always or never; NO_COLOR is honoured (default: auto)"},
@@ -102,11 +138,20 @@ const size_t settings_count = sizeof(settings_table) / sizeof(settings_table[0])
 _Static_assert(sizeof(settings_table) / sizeof(settings_table[0]) <= SETTINGS_MAX,
                "SETTINGS_MAX is too small");
 
+const struct other_name other_names[] = {
+    {"grace", 0, "GAVEL_GRACE", "grace", "stop-grace", OPTIONS_WORK},
+    {NULL, 'f', NULL, NULL, "config", 0},
+    {0},
+};
+
 const struct setting *setting_by_flag(const char *flag)
 {
     for (size_t i = 0; i < settings_count; i++)
         if (strcmp(settings_table[i].flag, flag) == 0)
             return &settings_table[i];
+    for (const struct other_name *other = other_names; other->of; other++)
+        if (other->flag && strcmp(other->flag, flag) == 0)
+            return setting_by_flag(other->of);
     return NULL;
 }
 
@@ -115,6 +160,9 @@ const struct setting *setting_by_letter(char letter)
     for (size_t i = 0; i < settings_count; i++)
         if (settings_table[i].letter == letter && letter)
             return &settings_table[i];
+    for (const struct other_name *other = other_names; other->of; other++)
+        if (other->letter == letter && letter)
+            return setting_by_flag(other->of);
     return NULL;
 }
 
@@ -123,6 +171,9 @@ const struct setting *setting_by_key(const char *key)
     for (size_t i = 0; i < settings_count; i++)
         if (settings_table[i].key && strcmp(settings_table[i].key, key) == 0)
             return &settings_table[i];
+    for (const struct other_name *other = other_names; other->of; other++)
+        if (other->key && strcmp(other->key, key) == 0)
+            return setting_by_flag(other->of);
     return NULL;
 }
 

@@ -23,6 +23,9 @@ enum setting_kind {
     SETTING_COLOR,      /* enum color_mode */
     SETTING_LOG_FORMAT, /* enum log_format */
     SETTING_LOG_LEVEL,  /* enum log_level */
+    SETTING_ON_EXIT,    /* enum on_exit */
+    SETTING_CONTAIN,    /* enum contain */
+    SETTING_SIGNAL,     /* int: TERM, SIGTERM, 15 */
 };
 
 struct setting {
@@ -42,7 +45,20 @@ struct setting {
 extern const struct setting settings_table[];
 extern const size_t settings_count;
 
-/* By flag, by letter, by YAML key; NULL if there is none. */
+/* Another name of a setting: the same value, whichever name it was given by. */
+struct other_name {
+    const char *flag; /* NULL: only the letter */
+    char letter;      /* 0: only the flag */
+    const char *env;
+    const char *key;
+    const char *of;  /* the flag it stands for */
+    unsigned groups; /* whose --help has a line for it */
+};
+
+/* Ending with one that stands for nothing (`of` is NULL). */
+extern const struct other_name other_names[];
+
+/* By flag, by letter, by YAML key, also by its other names; NULL if there is none. */
 const struct setting *setting_by_flag(const char *flag);
 const struct setting *setting_by_letter(char letter);
 const struct setting *setting_by_key(const char *key);
