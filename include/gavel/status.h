@@ -40,7 +40,8 @@ extern "C" {
     X(ERR_STORE_UNSUPPORTED,    4114, "this store cannot be used")                                            \
     X(ERR_STOPPED,              4115, "the candidate has stopped")                                            \
     X(ERR_OVERRUN,              4116, "the work had not stopped by the deadline")                             \
-    X(ERR_IO,                   4117, "an input or output operation failed")
+    X(ERR_IO,                   4117, "an input or output operation failed")                                  \
+    X(ERR_DONE,                 4118, "the work of this group is done for good")
 /* clang-format on */
 
 #define GAVEL_STATUS_ENUM(name, code, text) GAVEL_##name = code,

@@ -46,6 +46,7 @@ struct record {
     int64_t since_wall_ms;   /* when the mandate began; for people to read, never for decisions */
     int64_t renewed_wall_ms; /* likewise, of the last renewal */
     bool held;               /* false: released; epoch and holder tell of the last mandate */
+    bool done; /* the work is finished for good: nobody may claim this group; never while held */
     struct process_id process;
     char holder[NAME_MAX_BYTES + 1];
     char address[ADDRESS_MAX_BYTES + 1]; /* doorbell of the holder, "" if it has none */

@@ -23,7 +23,7 @@ const char *store_op_name(enum store_op op)
         [STORE_RENEW] = "renew",   [STORE_RELEASE] = "release",
         [STORE_ASK] = "ask",       [STORE_HEARTBEAT] = "heartbeat",
         [STORE_LEAVE] = "leave",   [STORE_CANDIDATES] = "candidates",
-        [STORE_GROUPS] = "groups",
+        [STORE_GROUPS] = "groups", [STORE_REOPEN] = "reopen",
     };
 
     return (size_t)op < sizeof names / sizeof *names ? names[op] : "unknown";

@@ -11,6 +11,7 @@
  * | CLAIM      | expected_version, record            | record with its epoch    |
  * | RENEW      | record: holder, nonce, epoch, …     | record                   |
  * | RELEASE    | record: holder, nonce, epoch, …     | record                   |
+ * | REOPEN     | expected_version                    | record                   |
  * | ASK        | record: wish_*                      | record                   |
  * | HEARTBEAT  | registration                        | –                        |
  * | LEAVE      | registration: id, instance          | –                        |
@@ -28,6 +29,7 @@ enum store_op {
     STORE_RENEW,
     STORE_RELEASE,
     STORE_ASK,
+    STORE_REOPEN,
     STORE_HEARTBEAT,
     STORE_LEAVE,
     STORE_CANDIDATES,
@@ -63,7 +65,13 @@ struct store_request {
          * RENEW and RELEASE apply only if holder, nonce and epoch are those
          * of the record and it is held; epoch 0 stands for "whichever my
          * nonce got", for a claim whose answer was lost. RENEW also writes
-         * lease_ms; RELEASE also writes successor.
+         * lease_ms; RELEASE also writes successor and done. A done release
+         * closes the group in the same write: it was the holder's to give up,
+         * so at most one of all mandates is ever recorded as a success, and
+         * its epoch stands beside. Whether a done release without an answer
+         * was applied shows by the nonce of the record that is done.
+         * REOPEN takes done back if the record is done and still has
+         * expected_version; the epoch goes on from where it was.
          * ASK writes wish_* if the record is held with epoch wish_epoch.
          */
         struct record record;
@@ -85,7 +93,9 @@ struct group_row {
 struct store_reply {
     /*
      * OK             done, durably where the promise depends on it
-     * ERR_CONFLICT   CLAIM: the version is another, or the lease still runs
+     * ERR_CONFLICT   CLAIM: the version is another, or the lease still runs;
+     *                REOPEN: the version is another, or the group is not done
+     * ERR_DONE       CLAIM: the group is done, see record
      * ERR_NOT_HOLDER RENEW, RELEASE, ASK: somebody else holds it, or nobody
      * ERR_ID_IN_USE  HEARTBEAT: another instance has this id and is not known to be gone
      * anything else  a failure; whether a write was applied is not known

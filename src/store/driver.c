@@ -106,6 +106,7 @@ static enum gavel_status check(const struct store_request *request, struct gavel
     case STORE_CANDIDATES:
         return check_duration("candidate time-out", request->candidate_timeout_ms, error);
     case STORE_READ:
+    case STORE_REOPEN:
     case STORE_GROUPS:
         return GAVEL_OK;
     }
@@ -136,6 +137,7 @@ bool request_writes(const struct store_request *request)
     case STORE_RENEW:
     case STORE_RELEASE:
     case STORE_ASK:
+    case STORE_REOPEN:
     case STORE_HEARTBEAT:
     case STORE_LEAVE:
         return true;

@@ -175,6 +175,7 @@ static void memory_run(struct store *store, const struct store_request *requests
         case STORE_RENEW:
         case STORE_RELEASE:
         case STORE_ASK:
+        case STORE_REOPEN:
             run_mandate(room, &requests[i], &now, &replies[i]);
             break;
         case STORE_HEARTBEAT:

@@ -57,6 +57,8 @@ enum gavel_status rules_claim(struct mandate_row *row, const struct store_reques
     struct record *record = &row->record;
     gavel_ms remaining;
 
+    if (record->done)
+        return GAVEL_ERR_DONE;
     if (request->expected_version != (row->is_found ? record->version : 0))
         return GAVEL_ERR_CONFLICT;
     if (request->must_be_expired && row->is_found && !mandate_expired(row, now, &remaining))
@@ -110,6 +112,7 @@ enum gavel_status rules_release(struct mandate_row *row, const struct store_requ
         return GAVEL_ERR_NOT_HOLDER;
     record->version++;
     record->held = false; /* the epoch stays, so that it never restarts */
+    record->done = request->record.done;
     name_copy(record->successor, sizeof record->successor, request->record.successor);
     return GAVEL_OK;
 }
@@ -126,6 +129,18 @@ enum gavel_status rules_ask(struct mandate_row *row, const struct store_request 
     return GAVEL_OK;
 }
 
+/* The version fences it: one that was sent twice must not undo the success that came in between. */
+enum gavel_status rules_reopen(struct mandate_row *row, const struct store_request *request)
+{
+    struct record *record = &row->record;
+
+    if (!row->is_found || !record->done || record->version != request->expected_version)
+        return GAVEL_ERR_CONFLICT;
+    record->version++;
+    record->done = false;
+    return GAVEL_OK;
+}
+
 enum gavel_status rules_apply(struct mandate_row *row, const struct store_request *request,
                               const struct rules_now *now)
 {
@@ -138,6 +153,8 @@ enum gavel_status rules_apply(struct mandate_row *row, const struct store_reques
         return rules_release(row, request);
     case STORE_ASK:
         return rules_ask(row, request);
+    case STORE_REOPEN:
+        return rules_reopen(row, request);
     default:
         return GAVEL_OK; /* nothing to decide */
     }
@@ -150,13 +167,22 @@ void rules_reply(const struct mandate_row *row, const struct store_request *requ
     reply->found = row->is_found;
     reply->record = row->record;
     reply->expired = mandate_expired(row, now, &reply->remaining_ms);
-    if (status == GAVEL_ERR_CONFLICT)
+    if (status == GAVEL_ERR_CONFLICT && request->op == STORE_REOPEN)
+        reply_fail(reply, status, "group \"%.100s\" is not done, or has changed; read it again",
+                   request->group);
+    else if (status == GAVEL_ERR_CONFLICT)
         reply_fail(reply, status,
                    "the claim on group \"%.100s\" came too late: its record has changed or its lease runs",
                    request->group);
     else if (status == GAVEL_ERR_STORE_FULL)
         reply_fail(reply, status, "the epochs of group \"%.100s\" are used up; choose another group name",
                    request->group);
+    else if (status == GAVEL_ERR_DONE)
+        reply_fail(
+            reply, status,
+            "the work of group \"%.60s\" is done for good, by \"%.60s\" with epoch %llu; choose another "
+            "name for new work",
+            request->group, row->record.holder, (unsigned long long)row->record.epoch);
     else if (status == GAVEL_ERR_NOT_HOLDER)
         reply_fail(reply, status,
                    "the mandate of group \"%.100s\" is not held as the call says; read it again",

@@ -38,7 +38,8 @@ bool mandate_expired(const struct mandate_row *row, const struct rules_now *now,
 
 /*
  * Each changes *row and returns OK, or leaves it and returns ERR_CONFLICT,
- * ERR_NOT_HOLDER, or ERR_STORE_FULL for a claim when there is no higher epoch.
+ * ERR_NOT_HOLDER, or for a claim ERR_DONE, or ERR_STORE_FULL when there is no
+ * higher epoch.
  */
 GAVEL_CHECKED enum gavel_status rules_claim(struct mandate_row *row, const struct store_request *request,
                                             const struct rules_now *now);
@@ -46,8 +47,9 @@ GAVEL_CHECKED enum gavel_status rules_renew(struct mandate_row *row, const struc
                                             const struct rules_now *now);
 GAVEL_CHECKED enum gavel_status rules_release(struct mandate_row *row, const struct store_request *request);
 GAVEL_CHECKED enum gavel_status rules_ask(struct mandate_row *row, const struct store_request *request);
+GAVEL_CHECKED enum gavel_status rules_reopen(struct mandate_row *row, const struct store_request *request);
 
-/* One of the four above, by the operation of the request. */
+/* One of the five above, by the operation of the request. */
 GAVEL_CHECKED enum gavel_status rules_apply(struct mandate_row *row, const struct store_request *request,
                                             const struct rules_now *now);
 

@@ -13,6 +13,8 @@
  * (NORMAL): they survive the death of any process, and a loss of power, which
  * may undo the last of them, also ends every process that could have relied
  * on them. An undone renewal, release or heartbeat is that of a dead process.
+ * But work that is done stays done over a loss of power, so a release that
+ * says so is on the disk before it is answered, like a claim.
  */
 #include "store/sqlite.h"
 
@@ -97,7 +99,7 @@ struct batch {
     size_t count;
     size_t open; /* requests that still take part */
     bool writes;
-    bool claims;
+    bool is_lasting; /* must outlive a loss of power */
     bool renews;
     gavel_ns give_up_at; /* the earliest of all */
 };
@@ -108,7 +110,7 @@ static void survey(struct batch *batch)
     gavel_ns now = clock_now();
 
     batch->open = 0;
-    batch->writes = batch->claims = batch->renews = false;
+    batch->writes = batch->is_lasting = batch->renews = false;
     batch->give_up_at = NEVER;
     for (size_t i = 0; i < batch->count; i++) {
         const struct store_request *request = &batch->requests[i];
@@ -117,7 +119,8 @@ static void survey(struct batch *batch)
             continue;
         batch->open++;
         batch->writes |= request_writes(request);
-        batch->claims |= request->op == STORE_CLAIM;
+        batch->is_lasting |= request->op == STORE_CLAIM || request->op == STORE_REOPEN ||
+                             (request->op == STORE_RELEASE && request->record.done);
         batch->renews |= request->op == STORE_RENEW;
         batch->give_up_at = ns_min(batch->give_up_at, request->give_up_at);
     }
@@ -201,7 +204,7 @@ static int begin(struct sqlite_store *sqlite, struct batch *batch)
         if (batch->open == 0)
             return SQLITE_OK;
         sqlite->give_up_at = batch->give_up_at;
-        code = batch->writes ? set_sync(sqlite, batch->claims) : SQLITE_OK;
+        code = batch->writes ? set_sync(sqlite, batch->is_lasting) : SQLITE_OK;
         if (!code)
             code = sqlite_finish(sqlite->statements[batch->writes ? SQLITE_STATEMENT_BEGIN_WRITE
                                                                   : SQLITE_STATEMENT_BEGIN_READ]);
@@ -226,6 +229,7 @@ static int apply(struct sqlite_store *sqlite, const struct store_request *reques
     case STORE_RENEW:
     case STORE_RELEASE:
     case STORE_ASK:
+    case STORE_REOPEN:
     case STORE_GROUPS:
         return sqlite_run_mandate(sqlite, request, reply);
     case STORE_HEARTBEAT:
@@ -290,8 +294,9 @@ static void run_batch(struct sqlite_store *sqlite, struct batch *batch)
         roll_back(sqlite);
         return;
     }
-    /* A mandate counts only if the file was still the one that others see after it was written. */
-    if ((batch->claims || batch->renews) && !has_files(sqlite, batch))
+    /* A mandate, or its success, counts only if the file was still the one that others see after the write.
+     */
+    if ((batch->is_lasting || batch->renews) && !has_files(sqlite, batch))
         return;
     for (size_t i = 0; i < batch->count; i++)
         sqlite_drop_dead(sqlite, &batch->replies[i]);

@@ -6,7 +6,7 @@
  *   sqlite.c           batches, transactions, waiting
  *   sqlite_place.c     the file: its folder, its file system, whether it is still there
  *   sqlite_open.c      the database: whether it is ours, its tables
- *   sqlite_mandate.c   READ, CLAIM, RENEW, RELEASE, ASK, GROUPS
+ *   sqlite_mandate.c   READ, CLAIM, RENEW, RELEASE, ASK, REOPEN, GROUPS
  *   sqlite_registry.c  HEARTBEAT, LEAVE, CANDIDATES
  *   sqlite_lock.c      who holds the lock that others wait for
  *   sqlite_error.c     what SQLite's errors mean to gavel
@@ -22,7 +22,15 @@
 #include <sys/types.h>
 
 #define SQLITE_SCHEMA_VERSION 1 /* of the tables; PRAGMA user_version */
-#define SQLITE_ROW_FORMAT 1     /* of a row: a later gavel may write rows that this one must not touch */
+/*
+ * Of a row: a gavel leaves the rows of formats that it does not know alone,
+ * group by group, while it goes on with all others of the file. A group that
+ * is done has a row of format 2, so that a gavel of before, which knows
+ * nothing of that, refuses it (ERR_STORE_TOO_NEW) instead of claiming it. All
+ * other rows stay as they were, and both can share the file.
+ */
+#define SQLITE_ROW_FORMAT 1
+#define SQLITE_ROW_FORMAT_DONE 2
 
 /* clang-format off */
 #define SQLITE_STATEMENT_MAP(X)                                                                               \
@@ -48,7 +56,8 @@
     X(RENEW,                                                                                                  \
       "UPDATE groups SET version = ?2, lease_ms = ?3, renewed_wall_ms = ?4, applied_at = ?5,"                 \
       " applied_boot_id = ?6 WHERE name = ?1")                                                                \
-    X(RELEASE,      "UPDATE groups SET version = ?2, held = 0, successor = ?3 WHERE name = ?1")               \
+    X(RELEASE,                                                                                                \
+      "UPDATE groups SET version = ?2, format = ?3, held = ?4, successor = ?5 WHERE name = ?1")               \
     X(ASK,                                                                                                    \
       "UPDATE groups SET wish_epoch = ?2, wish_force = ?3, wish_successor = ?4 WHERE name = ?1")              \
     X(BEAT,                                                                                                   \

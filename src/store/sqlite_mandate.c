@@ -34,6 +34,9 @@ enum column {
     COLUMN_APPLIED_BOOT_ID,
 };
 
+/* What the column `held` says; HELD_DONE stands only in rows of format 2. */
+enum held { HELD_NOT, HELD_YES, HELD_DONE };
+
 /* What a row is to us. */
 enum row_kind { ROW_GOOD, ROW_NONE, ROW_TOO_NEW, ROW_DAMAGED };
 
@@ -46,8 +49,10 @@ static uint64_t u64(sqlite3_stmt *statement, int column)
 static enum row_kind parse_row(sqlite3_stmt *s, struct mandate_row *ret_row)
 {
     struct record *record = &ret_row->record;
+    int64_t format = sqlite3_column_int64(s, COLUMN_FORMAT);
+    int64_t held = sqlite3_column_int64(s, COLUMN_HELD);
 
-    if (sqlite3_column_int64(s, COLUMN_FORMAT) > SQLITE_ROW_FORMAT)
+    if (format > SQLITE_ROW_FORMAT_DONE)
         return ROW_TOO_NEW;
     memset(ret_row, 0, sizeof *ret_row);
     ret_row->is_found = true;
@@ -58,7 +63,8 @@ static enum row_kind parse_row(sqlite3_stmt *s, struct mandate_row *ret_row)
     record->lease_ms = sqlite3_column_int64(s, COLUMN_LEASE_MS);
     record->since_wall_ms = sqlite3_column_int64(s, COLUMN_SINCE_WALL_MS);
     record->renewed_wall_ms = sqlite3_column_int64(s, COLUMN_RENEWED_WALL_MS);
-    record->held = sqlite3_column_int64(s, COLUMN_HELD) != 0;
+    record->held = held == HELD_YES;
+    record->done = held == HELD_DONE;
     sqlite_process(s, COLUMN_PROCESS, &record->process);
     sqlite_text(s, COLUMN_HOLDER, record->holder, sizeof record->holder);
     sqlite_text(s, COLUMN_ADDRESS, record->address, sizeof record->address);
@@ -72,7 +78,8 @@ static enum row_kind parse_row(sqlite3_stmt *s, struct mandate_row *ret_row)
     /* What no gavel writes; taken at its word it could free a group or block it for ever. */
     if (record->epoch == 0 || record->epoch > RULES_NUMBER_MAX || record->version == 0 ||
         record->version > RULES_NUMBER_MAX || record->lease_ms < 1 ||
-        record->lease_ms > STORE_DURATION_MAX_MS || ret_row->applied_at < 0 ||
+        record->lease_ms > STORE_DURATION_MAX_MS || held < HELD_NOT || held > HELD_DONE ||
+        (held == HELD_DONE) != (format == SQLITE_ROW_FORMAT_DONE) || ret_row->applied_at < 0 ||
         ret_row->applied_at > INT64_MAX / 2)
         return ROW_DAMAGED;
     return ROW_GOOD;
@@ -110,7 +117,7 @@ static int save_claim(struct sqlite_store *sqlite, const char *group, const stru
         {COLUMN_LEASE_MS, record->lease_ms},
         {COLUMN_SINCE_WALL_MS, record->since_wall_ms},
         {COLUMN_RENEWED_WALL_MS, record->renewed_wall_ms},
-        {COLUMN_HELD, record->held},
+        {COLUMN_HELD, HELD_YES},
         {COLUMN_PROCESS + 1, record->process.pid},
         {COLUMN_PROCESS + 2, (int64_t)record->process.pid_ns},
         {COLUMN_PROCESS + 3, (int64_t)record->process.start_ticks},
@@ -154,13 +161,16 @@ static int save_renewal(struct sqlite_store *sqlite, const char *group, const st
     return sqlite_finish(s);
 }
 
+/* Also of a group that is opened again. */
 static int save_release(struct sqlite_store *sqlite, const char *group, const struct mandate_row *row)
 {
     sqlite3_stmt *s = sqlite->statements[SQLITE_STATEMENT_RELEASE];
 
     (void)sqlite3_bind_text(s, 1, group, -1, SQLITE_STATIC);
     (void)sqlite3_bind_int64(s, 2, (int64_t)row->record.version);
-    (void)sqlite3_bind_text(s, 3, row->record.successor, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(s, 3, row->record.done ? SQLITE_ROW_FORMAT_DONE : SQLITE_ROW_FORMAT);
+    (void)sqlite3_bind_int64(s, 4, row->record.done ? HELD_DONE : HELD_NOT);
+    (void)sqlite3_bind_text(s, 5, row->record.successor, -1, SQLITE_STATIC);
     return sqlite_finish(s);
 }
 
@@ -184,6 +194,7 @@ static int save(struct sqlite_store *sqlite, const struct store_request *request
     case STORE_RENEW:
         return save_renewal(sqlite, request->group, row);
     case STORE_RELEASE:
+    case STORE_REOPEN:
         return save_release(sqlite, request->group, row);
     case STORE_ASK:
         return save_wish(sqlite, request->group, row);

@@ -182,6 +182,14 @@ static void run_mandate(struct static_store *fixed, const struct store_request *
         reply_fail(reply, GAVEL_ERR_NO_MEMORY, "out of memory while writing a record");
         return;
     }
+    if ((request->op == STORE_RELEASE && request->record.done) || request->op == STORE_REOPEN) {
+        reply_fail(
+            reply, GAVEL_ERR_STORE_UNSUPPORTED,
+            "a static store keeps nothing, so it cannot keep that the work of group \"%.60s\" is done; "
+            "use another store",
+            request->group);
+        return;
+    }
     view(fixed, group, request->group, &seen);
     if (is_claim) {
         status = claim(fixed, &seen, &group->mandate, request, now);
@@ -257,6 +265,7 @@ static void static_run(struct store *store, const struct store_request *requests
         case STORE_RENEW:
         case STORE_RELEASE:
         case STORE_ASK:
+        case STORE_REOPEN:
             run_mandate(fixed, &requests[i], &now, &replies[i]);
             break;
         case STORE_HEARTBEAT:

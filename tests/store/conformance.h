@@ -53,6 +53,7 @@ struct conformance_test {
 };
 
 extern const struct conformance_test conformance_mandate_tests[]; /* each ends with a NULL name */
+extern const struct conformance_test conformance_done_tests[];
 extern const struct conformance_test conformance_registry_tests[];
 extern const struct conformance_test conformance_name_tests[];
 extern const struct conformance_test conformance_crowd_tests[];

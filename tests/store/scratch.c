@@ -63,3 +63,19 @@ void scratch_sql(const char *file, const char *sql)
         fail_msg("%s: %s", sql, message);
     assert_int_equal(sqlite3_close(db), SQLITE_OK);
 }
+
+int64_t scratch_number(const char *file, const char *sql)
+{
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    int64_t number;
+
+    assert_int_equal(sqlite3_open(file, &db), SQLITE_OK);
+    (void)sqlite3_busy_timeout(db, 5000);
+    assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    number = sqlite3_column_int64(statement, 0);
+    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
+    assert_int_equal(sqlite3_close(db), SQLITE_OK);
+    return number;
+}

@@ -22,4 +22,7 @@ void scratch_remove(const char *folder);
 /* Runs SQL on a file by a connection of its own. */
 void scratch_sql(const char *file, const char *sql);
 
+/* The number that a query gives. */
+int64_t scratch_number(const char *file, const char *sql);
+
 #endif

@@ -27,7 +27,7 @@ static void remove_url(const char *url)
 
 static void write_future_record(const char *url, const char *group)
 {
-    char *sql = sqlite3_mprintf("UPDATE groups SET format = 2 WHERE name = %Q", group);
+    char *sql = sqlite3_mprintf("UPDATE groups SET format = 3 WHERE name = %Q", group);
 
     scratch_sql(strchr(url, ':') + 1, sql);
     sqlite3_free(sql);

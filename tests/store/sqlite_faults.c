@@ -76,6 +76,27 @@ static void test_a_claim_is_on_the_disk_before_it_is_answered(void **state)
     store_close(store);
 }
 
+static void test_that_work_is_done_is_on_the_disk_before_it_is_answered(void **state)
+{
+    struct scratch *s = *state;
+    struct store *store = open_store(s->file);
+    struct store_request release = ask_release("g", "one", 1, 1);
+    uint64_t version;
+    int before;
+
+    (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    before = atomic_load(&syncs);
+    version = expect(store, release, GAVEL_OK).record.version;
+    assert_int_equal(atomic_load(&syncs), before); /* a plain release does not wait for the disk */
+    (void)expect(store, ask_claim("g", "two", 2, version), GAVEL_OK);
+    release = ask_release("g", "two", 2, 2);
+    release.record.done = true;
+    before = atomic_load(&syncs);
+    (void)expect(store, release, GAVEL_OK);
+    assert_true(atomic_load(&syncs) > before);
+    store_close(store);
+}
+
 static bool was_synced(const char *path)
 {
     struct stat info;
@@ -158,7 +179,7 @@ static void test_waiting_on_a_store_in_trouble_takes_its_time(void **state)
     gavel_ns began;
 
     (void)expect(store, ask_claim("new", "one", 1, 0), GAVEL_OK);
-    scratch_sql(s->file, "UPDATE groups SET format = 2");
+    scratch_sql(s->file, "UPDATE groups SET format = 3");
     began = clock_now();
     store_wait(store, "new", UINT64_MAX, began + 20 * NS_PER_MS);
     assert_true(clock_now() - began >= 20 * NS_PER_MS);
@@ -641,6 +662,9 @@ static void test_a_row_that_makes_no_sense_is_refused(void **state)
         "applied_at = -1",
         "applied_at = 9223372036854775807",
         "lease_ms = 'soon'",
+        "held = 3",
+        "held = 2", /* done, in the format of rows that are not */
+        "format = 2",
     };
     struct scratch *s = *state;
     struct store *store = open_store(s->file);
@@ -719,6 +743,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_set_up, scratch_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_a_claim_is_on_the_disk_before_it_is_answered),
+        TEST(test_that_work_is_done_is_on_the_disk_before_it_is_answered),
         TEST(test_new_folders_survive_a_loss_of_power),
         TEST(test_a_transaction_that_cannot_be_undone_answers_nothing),
         TEST(test_a_deleted_file_ends_all_answers),

@@ -192,6 +192,34 @@ static void test_the_store_of_a_newer_gavel_is_refused(void **state)
     store_close(store);
 }
 
+/* The gavel of before knows rows of format 1 only, in tables that have not changed since. */
+static void test_only_the_rows_of_done_groups_are_closed_to_a_gavel_of_before(void **state)
+{
+    struct scratch *s = *state;
+    struct store_request finish = ask_release("done", "one", 1, 1);
+    struct store *store;
+    uint64_t version;
+
+    finish.record.done = true;
+    assert_int_equal(store_open(s->file, &store, NULL), GAVEL_OK);
+    (void)expect(store, ask_claim("done", "one", 1, 0), GAVEL_OK);
+    (void)expect(store, ask_claim("held", "one", 2, 0), GAVEL_OK);
+    (void)expect(store, ask_claim("free", "one", 3, 0), GAVEL_OK);
+    (void)expect(store, ask_release("free", "one", 3, 1), GAVEL_OK);
+    assert_int_equal(scratch_number(s->file, "SELECT count(*) FROM groups WHERE format > 1"), 0);
+    version = expect(store, finish, GAVEL_OK).record.version;
+    assert_int_equal(scratch_number(s->file, "SELECT format FROM groups WHERE name = 'done'"), 2);
+    assert_int_equal(scratch_number(s->file, "SELECT count(*) FROM groups WHERE format > 1"), 1);
+    assert_int_equal(scratch_number(s->file, "PRAGMA user_version"), 1);
+    /* What is opened again is everybody's again. */
+    finish = ask_read("done");
+    finish.op = STORE_REOPEN;
+    finish.expected_version = version;
+    (void)expect(store, finish, GAVEL_OK);
+    assert_int_equal(scratch_number(s->file, "SELECT count(*) FROM groups WHERE format > 1 OR held = 2"), 0);
+    store_close(store);
+}
+
 static void test_a_store_without_its_tables_is_damaged(void **state)
 {
     struct scratch *s = *state;
@@ -472,6 +500,7 @@ int main(void)
         TEST(test_a_file_that_is_no_database_is_refused_and_kept),
         TEST(test_the_database_of_another_program_is_refused),
         TEST(test_the_store_of_a_newer_gavel_is_refused),
+        TEST(test_only_the_rows_of_done_groups_are_closed_to_a_gavel_of_before),
         TEST(test_a_store_without_its_tables_is_damaged),
         TEST(test_a_damaged_page_is_reported_as_damage),
         TEST(test_a_second_name_of_the_file_is_refused),

@@ -42,6 +42,7 @@ static void test_the_assigned_candidate_finds_a_vacant_seat_and_leads(void **sta
 {
     struct store *store = open_store("static:web-1?epoch=3");
     struct store_request claim;
+    struct store_request release;
     struct store_reply reply;
 
     (void)state;
@@ -59,6 +60,9 @@ static void test_the_assigned_candidate_finds_a_vacant_seat_and_leads(void **sta
     reply = expect(store, ask_read("g"), GAVEL_OK);
     assert_true(reply.record.held);
     assert_true(nonce_equal(reply.record.nonce, test_nonce("web-1", 1)));
+    release = ask_release("g", "web-1", 1, 3);
+    release.record.done = true; /* there is nowhere to keep that */
+    assert_non_null(strstr(expect(store, release, GAVEL_ERR_STORE_UNSUPPORTED).message, "another store"));
     (void)expect(store, ask_release("g", "web-1", 1, 3), GAVEL_OK);
     reply = expect(store, ask_read("g"), GAVEL_OK);
     assert_false(reply.record.held);
