@@ -51,11 +51,12 @@ struct guard_child {
 struct guard_spec {
     struct supervisor_rules rules;
     struct guard_child children[CHILDREN_MAX]; /* rules.child_count of them */
-    struct guard_command on_elected;           /* if rules.has_on_elected; with the environment of the first child */
+    struct guard_command on_elected; /* if rules.has_on_elected; with the environment of the first child */
     struct guard_command on_demoted;
     gavel_ns orphan_grace; /* from the term signal to SIGKILL when the elector has died; 0: SIGKILL at once */
     gavel_ns stop_grace;   /* of the mandate: from stop_at to the deadline */
     enum contain contain;
+    bool is_single;                /* there is no election: the children are told epoch 0 */
     char epoch[GUARD_EPOCH_BYTES]; /* "GAVEL_EPOCH=…", in every environment */
     sigset_t signal_mask;          /* that the children are to have */
 };

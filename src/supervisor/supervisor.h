@@ -65,7 +65,7 @@ struct supervisor_rules {
     bool has_on_elected;
     bool has_on_demoted;
     gavel_ns hook_timeout;
-    int restart_limit; /* so many restarts of all children together … */
+    int restart_limit;       /* so many restarts of all children together … */
     gavel_ns restart_window; /* … in so long are too many to go on */
 };
 
@@ -118,10 +118,10 @@ struct supervisor_event {
 };
 
 enum supervisor_action_kind {
-    SUPERVISOR_SPAWN,       /* start the process of a slot; for hooks and checks see below */
-    SUPERVISOR_TERM_SLOT,   /* send its term signal to its process group */
-    SUPERVISOR_KILL_SLOT,   /* SIGKILL its session until nothing is left of it; answer SLOT_EMPTY */
-    SUPERVISOR_KILL_TREE,   /* SIGKILL everything until nothing is left; answer TREE_EMPTY */
+    SUPERVISOR_SPAWN,     /* start the process of a slot; for hooks and checks see below */
+    SUPERVISOR_TERM_SLOT, /* send its term signal to its process group */
+    SUPERVISOR_KILL_SLOT, /* SIGKILL its session until nothing is left of it; answer SLOT_EMPTY */
+    SUPERVISOR_KILL_TREE, /* SIGKILL everything until nothing is left; answer TREE_EMPTY */
 };
 
 struct supervisor_action {
@@ -147,14 +147,14 @@ struct supervisor {
     size_t cause_slot; /* of ENDED, RESIGN, LIMIT, NOT_READY: the child */
     int cause_status;  /* of ENDED, RESIGN, LIMIT, HOOK_FAILED: as from waitpid(2); -1 if it did not end */
 
-    bool is_running[SUPERVISOR_SLOTS];  /* its process has been spawned and has not ended */
-    bool is_clearing[SUPERVISOR_SLOTS]; /* KILL_SLOT without its answer */
-    bool wants_start[CHILDREN_MAX];     /* to be spawned when it is cleared */
-    size_t current;                     /* STARTING: the child awaited; STOPPING: the child that stops */
-    gavel_ns timeout_at;                /* of the current child, hook or stop; NEVER if none */
-    gavel_ns check_at;                  /* the next readiness check; NEVER if none */
-    bool has_hooked;                    /* on_elected was begun or there is none: on_demoted is due */
-    bool is_graceful;                   /* there is time for on_demoted */
+    bool is_running[SUPERVISOR_SLOTS];    /* its process has been spawned and has not ended */
+    bool is_clearing[SUPERVISOR_SLOTS];   /* KILL_SLOT without its answer */
+    bool wants_start[CHILDREN_MAX];       /* to be spawned when it is cleared */
+    size_t current;                       /* STARTING: the child awaited; STOPPING: the child that stops */
+    gavel_ns timeout_at;                  /* of the current child, hook or stop; NEVER if none */
+    gavel_ns check_at;                    /* the next readiness check; NEVER if none */
+    bool has_hooked;                      /* on_elected was begun or there is none: on_demoted is due */
+    bool is_graceful;                     /* there is time for on_demoted */
     gavel_ns restarts[RESTART_LIMIT_MAX]; /* a ring of the last ones */
     size_t restart_next;
     uint64_t restart_total;

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What elector and guard share: a socket for orders and reports, and a page of memory. */
+#ifndef GUARD_CHANNEL_H
+#define GUARD_CHANNEL_H
+
+#include "guard/guard.h"
+
+#include <stdatomic.h>
+
+enum order_kind {
+    ORDER_RUN,    /* for this epoch */
+    ORDER_STOP,   /* this epoch and all before it */
+    ORDER_KILL,   /* whatever runs, at once */
+    ORDER_SIGNAL, /* to the children */
+    ORDER_QUIT,   /* nothing will run any more */
+};
+
+struct order {
+    enum order_kind kind;
+    int signal_number; /* SIGNAL */
+    bool at_once;      /* STOP */
+    uint64_t epoch;    /* RUN, STOP */
+};
+
+struct guard_desk {
+    _Atomic uint64_t dead_epoch; /* nothing runs for it or any before it, and never will */
+    struct gavel_error error;    /* why the guard could not start */
+};
+
+/* What the guard process begins with. */
+struct keeper_start {
+    struct guard_spec *spec;
+    struct guard_mandates mandates;
+    struct guard_desk *desk;
+    int socket;
+    int stopped_fd;
+    int elector_fd; /* a pidfd */
+};
+
+/* The life of the guard; returns its exit code. */
+int keeper_run(const struct keeper_start *start);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "guard/guard.h"
+
+#include "base/error.h"
+#include "guard/channel.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The guard has nothing to do but to look around and say that it is there. */
+#define START_LIMIT_MS 10000
+
+/* It has nothing to do but to end. */
+#define FINISH_LIMIT_MS 2000
+
+/* Between two tries to give an order to a guard that does not read. */
+#define RETRY_MS 10
+
+static void close_all(struct guard *guard, int ends[2], int elector_fd)
+{
+    const int fds[] = {ends[0], ends[1], elector_fd, guard->stopped_fd, guard->pidfd};
+
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            (void)close(fds[i]); /* nothing of value was written to them */
+    if (guard->desk)
+        (void)munmap(guard->desk, sizeof *guard->desk);
+    tree_close(&guard->tree);
+    guard->pidfd = guard->socket = guard->stopped_fd = -1;
+    guard->desk = NULL;
+    guard->pid = 0;
+}
+
+static enum gavel_status open_all(struct guard *guard, int ends[2], int *ret_elector_fd,
+                                  struct gavel_error *error)
+{
+    void *page = mmap(NULL, sizeof *guard->desk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    guard->desk = page == MAP_FAILED ? NULL : page;
+    guard->stopped_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    *ret_elector_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (!guard->desk || guard->stopped_fd < 0 || *ret_elector_fd < 0 ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return error_set(error, GAVEL_ERR_IO,
+                         "cannot get what the guard needs: %s; look at the limits (ulimit -a); Linux 5.3 or "
+                         "later is needed",
+                         strerror(errno));
+    return tree_open(&guard->tree, CONTAIN_WALK, error);
+}
+
+/* The guard says something as soon as it is ready; one that is not dies. */
+static enum gavel_status await_first_report(struct guard *guard, struct gavel_error *error)
+{
+    struct pollfd fds[] = {{.fd = guard->socket, .events = POLLIN}, {.fd = guard->pidfd, .events = POLLIN}};
+
+    while (poll(fds, 2, START_LIMIT_MS) < 0 && errno == EINTR)
+        ;
+    if (fds[0].revents & POLLIN)
+        return GAVEL_OK;
+    if (fds[1].revents && guard->desk->error.status != GAVEL_OK) {
+        if (error)
+            *error = guard->desk->error;
+        return guard->desk->error.status;
+    }
+    return error_set(error, GAVEL_ERR_IO, "the guard did not start; look at the limits (ulimit -a)");
+}
+
+enum gavel_status guard_start(struct guard *guard, struct guard_spec *spec,
+                              const struct guard_mandates *mandates, struct gavel_error *error)
+{
+    int ends[2] = {-1, -1}, elector_fd = -1;
+    enum gavel_status status;
+
+    *guard = (struct guard){.pidfd = -1, .socket = -1, .stopped_fd = -1};
+    pthread_mutex_init(&guard->mourning, NULL);
+    tree_init(&guard->tree);
+    status = open_all(guard, ends, &elector_fd, error);
+    if (status != GAVEL_OK)
+        goto out;
+    guard->pid = fork();
+    if (guard->pid == 0) {
+        const struct keeper_start start = {
+            .spec = spec,
+            .mandates = *mandates,
+            .desk = guard->desk,
+            .socket = ends[1],
+            .stopped_fd = guard->stopped_fd,
+            .elector_fd = elector_fd,
+        };
+
+        (void)close(ends[0]); /* the elector's */
+        _exit(keeper_run(&start));
+    }
+    if (guard->pid > 0)
+        guard->pidfd = (int)syscall(SYS_pidfd_open, guard->pid, 0);
+    if (guard->pidfd < 0) {
+        status = error_set(error, GAVEL_ERR_IO, "cannot start the guard: %s; look at the limits (ulimit -a)",
+                           strerror(errno));
+        goto out;
+    }
+    guard->socket = ends[0];
+    (void)close(ends[1]);
+    (void)close(elector_fd);
+    ends[0] = ends[1] = elector_fd = -1;
+    status = await_first_report(guard, error);
+    if (status != GAVEL_OK)
+        guard_finish(guard);
+    return status;
+out:
+    close_all(guard, ends, elector_fd);
+    return status;
+}
+
+/* Async-signal-safe. False if the guard does not take it now. */
+static bool give(const struct guard *guard, const struct order *order)
+{
+    return send(guard->socket, order, sizeof *order, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof *order;
+}
+
+static bool has_died(const struct guard *guard, int timeout_ms)
+{
+    struct pollfd fd = {.fd = guard->pidfd, .events = POLLIN};
+
+    return poll(&fd, 1, timeout_ms) == 1;
+}
+
+/* A guard that does not read is frozen; the kernel ends it before its deadline, so this does not last. */
+static bool give_surely(const struct guard *guard, const struct order *order)
+{
+    while (!give(guard, order))
+        if (has_died(guard, RETRY_MS))
+            return false;
+    return true;
+}
+
+void guard_run(const struct guard *guard, uint64_t epoch)
+{
+    const struct order order = {.kind = ORDER_RUN, .epoch = epoch};
+
+    (void)give_surely(guard, &order); /* the death of the guard is told by its pidfd */
+}
+
+void guard_signal(const struct guard *guard, int signal_number)
+{
+    const struct order order = {.kind = ORDER_SIGNAL, .signal_number = signal_number};
+
+    (void)give(guard, &order); /* a frozen guard cannot pass it on */
+}
+
+void guard_kill(const struct guard *guard)
+{
+    const struct order order = {.kind = ORDER_KILL};
+
+    (void)give(guard, &order); /* if it is frozen, the kernel does it in time */
+}
+
+bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once)
+{
+    const struct order order = {.kind = ORDER_STOP, .epoch = epoch, .at_once = at_once};
+
+    if (!give_surely(guard, &order))
+        return atomic_load(&guard->desk->dead_epoch) >= epoch;
+    while (atomic_load(&guard->desk->dead_epoch) < epoch) {
+        struct pollfd fds[] = {{.fd = guard->stopped_fd, .events = POLLIN},
+                               {.fd = guard->pidfd, .events = POLLIN}};
+        uint64_t times;
+
+        if (poll(fds, 2, -1) < 0)
+            continue;
+        if (fds[0].revents && read(guard->stopped_fd, &times, sizeof times) < 0)
+            times = 0; /* somebody else has read it; the number counts, not the news */
+        if (fds[1].revents)
+            return atomic_load(&guard->desk->dead_epoch) >= epoch;
+    }
+    return true;
+}
+
+bool guard_read(const struct guard *guard, struct guard_report *ret_report)
+{
+    struct guard_report report;
+    bool is_new = false;
+
+    while (recv(guard->socket, &report, sizeof report, MSG_DONTWAIT) == (ssize_t)sizeof report) {
+        *ret_report = report;
+        is_new = true;
+    }
+    return is_new;
+}
+
+bool guard_mourn(struct guard *guard, gavel_ns until)
+{
+    bool is_empty;
+
+    pthread_mutex_lock(&guard->mourning);
+    is_empty = tree_end(&guard->tree, until);
+    pthread_mutex_unlock(&guard->mourning);
+    return is_empty;
+}
+
+void guard_finish(struct guard *guard)
+{
+    const struct order order = {.kind = ORDER_QUIT};
+    int ends[2] = {guard->socket, -1};
+
+    if (guard->pid <= 0)
+        return;
+    if (!give(guard, &order) || !has_died(guard, FINISH_LIMIT_MS))
+        (void)syscall(SYS_pidfd_send_signal, guard->pidfd, SIGKILL, NULL, 0); /* dead already, or soon */
+    (void)has_died(guard, FINISH_LIMIT_MS);
+    (void)waitpid(guard->pid, NULL, WNOHANG); /* somebody else may have reaped it */
+    close_all(guard, ends, -1);
+    pthread_mutex_destroy(&guard->mourning);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The guard: a process between the elector and the command. It starts the
+ * command only with a mandate, and has its whole tree dead before the
+ * mandate's deadline, whatever happens to the elector.
+ *
+ *      elector ─────── orders ───────► guard ──► command ──► …
+ *         │  ◄─────── reports ───────    │
+ *         └── will: until when ─────────►│      one pidfd in each direction
+ *
+ * This is the elector's side. keeper.c is what runs in the guard.
+ *
+ * | dies or hangs    | what happens |
+ * |------------------|--------------|
+ * | elector killed   | the guard kills the tree, sees that it is empty, calls release() |
+ * | elector frozen   | the guard stops the tree in time; the elector finds out when it wakes |
+ * | guard killed     | the kernel kills the children (PDEATHSIG), the elector whatever they leave behind |
+ * | guard frozen     | the kernel kills the guard before the deadline: see above |
+ * | both at once     | the kernel kills the children; nobody may lead before the lease is over |
+ *
+ * An epoch that is dead stays dead: the guard never starts anything for an
+ * epoch that it has once reported as stopped.
+ */
+#ifndef GUARD_H
+#define GUARD_H
+
+#include "guard/spec.h"
+
+#include <pthread.h>
+
+/* What the guard needs from whoever keeps the mandates; all of it runs in the guard. */
+struct guard_mandates {
+    /* The instants of the mandate of this epoch; false if there is none any more. Must not block. */
+    bool (*read)(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
+    /* The elector is dead and nothing is left of the tree. May take its time. */
+    void (*release)(void *user);
+    void *user;
+};
+
+/* What the guard last said. */
+struct guard_report {
+    uint64_t epoch; /* of what runs, or ran last; 0 before the first */
+    enum supervisor_state state;
+    enum supervisor_cause cause;
+    uint32_t cause_slot;
+    int32_t cause_status; /* as from waitpid(2); -1 if nothing ended */
+    int32_t
+        last_status;    /* of the first child's last end, likewise; -1 if it has not ended under this epoch */
+    uint64_t restarts;  /* of all children, since the guard started */
+    int32_t late_by_ms; /* EMPTY: how long after the deadline the tree was still there; 0 if it was gone in
+                           time */
+    bool has_cgroup;
+};
+
+struct guard_desk;
+
+struct guard {
+    pid_t pid; /* 0: not running */
+    int pidfd; /* readable when it has died */
+    int socket;
+    int stopped_fd; /* an eventfd: some epoch has been stopped */
+    struct guard_desk *desk;
+    pthread_mutex_t mourning;
+    struct tree tree; /* for when the guard has died */
+};
+
+/*
+ * Forks the guard and makes the calling process a child subreaper. The caller
+ * must not have started any thread. The spec is shared with the guard by the
+ * fork; what it points to must not change. Errors: those of tree_open(),
+ * ERR_IO, ERR_NO_MEMORY.
+ */
+GAVEL_CHECKED enum gavel_status guard_start(struct guard *guard, struct guard_spec *spec,
+                                            const struct guard_mandates *mandates, struct gavel_error *error);
+
+/* Orders. Any thread. They do not wait; an order to a dead guard is lost. */
+void guard_run(const struct guard *guard, uint64_t epoch); /* stops what runs for an older epoch first */
+void guard_signal(const struct guard *guard, int signal_number); /* to the main process of each child */
+void guard_kill(const struct guard *guard);                      /* no more grace. Async-signal-safe */
+
+/*
+ * Stops what runs for this epoch or an older one, `at_once` or in order, and
+ * waits until nothing is left. False if the guard has died instead: then
+ * guard_mourn() is to be called. It takes no longer than the mandate does.
+ */
+bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once);
+
+/* The newest report; false if there is none that was not read yet. */
+bool guard_read(const struct guard *guard, struct guard_report *ret_report);
+
+/*
+ * The guard has died: kills everything below the calling process until
+ * nothing is left, or until that instant. True if nothing is left. Any
+ * thread; several may call it.
+ */
+bool guard_mourn(struct guard *guard, gavel_ns until);
+
+/* Lets the guard end, which has nothing to run any more, and waits for that. Safe on a zeroed struct. */
+void guard_finish(struct guard *guard);
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The loop of the guard.
+ *
+ *   deadline − stop grace     SIGTERM, in reverse order of the children
+ *   deadline − lead           SIGKILL to everything that is left
+ *   deadline − lead / 2       the kernel kills the guard if it has not come to that:
+ *                             frozen, starved; its children die with it
+ *   deadline                  nothing is left
+ *
+ * The lead is a quarter of the grace, within bounds, and more where many
+ * processes have to die.
+ */
+#include "guard/keeper.h"
+
+#include "base/error.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define LEAD_MIN (25 * NS_PER_MS)
+#define LEAD_MAX (500 * NS_PER_MS)
+
+static gavel_ns lead(const struct keeper *keeper)
+{
+    gavel_ns grace = keeper->start.spec->stop_grace;
+
+    return ns_min(ns_min(ns_max(grace / 4, LEAD_MIN), LEAD_MAX), grace / 2);
+}
+
+gavel_ns keeper_kill_at(const struct keeper *keeper)
+{
+    gavel_ns at = keeper->deadline - lead(keeper) - keeper->allowance;
+
+    /* However many there are: when the time to stop comes, that is soon enough to kill. */
+    at = ns_max(at, keeper->stop_at);
+    return keeper->is_orphaned ? ns_min(at, keeper->orphan_until) : at;
+}
+
+/*
+ * The mandate as it stands. One that is gone is not extended any more: what
+ * was last read is its end, and the stop begins now.
+ */
+static void read_mandate(struct keeper *keeper)
+{
+    const struct guard_mandates *mandates = &keeper->start.mandates;
+    gavel_ns stop_at, deadline;
+
+    if (keeper->supervisor.state == SUPERVISOR_EMPTY)
+        return;
+    if (mandates->read(mandates->user, keeper->supervisor.epoch, &stop_at, &deadline)) {
+        keeper->stop_at = stop_at;
+        keeper->deadline = deadline;
+    } else {
+        keeper->stop_at = ns_min(keeper->stop_at, clock_now());
+    }
+}
+
+void keeper_feed(struct keeper *keeper, enum supervisor_event_kind kind, size_t slot, int status)
+{
+    struct supervisor_event event = {.kind = kind, .slot = slot, .status = status, .now = clock_now()};
+
+    read_mandate(keeper);
+    event.stop_at = keeper->stop_at;
+    event.kill_at = keeper_kill_at(keeper);
+    supervisor_step(&keeper->supervisor, &event, &keeper->actions);
+    keeper_carry_out(keeper);
+}
+
+/* Begins with an epoch whose turn it is. */
+static void start_next(struct keeper *keeper)
+{
+    struct supervisor_event event = {.kind = SUPERVISOR_START, .epoch = keeper->next_epoch};
+    const struct guard_mandates *mandates = &keeper->start.mandates;
+
+    keeper->next_epoch = 0;
+    keeper->allowance = 0;
+    keeper->late_by = 0;
+    keeper->last_status = -1;
+    if (!mandates->read(mandates->user, event.epoch, &keeper->stop_at, &keeper->deadline))
+        keeper->stop_at = keeper->deadline = 0;
+    event.now = clock_now();
+    event.stop_at = keeper->stop_at;
+    event.kill_at = keeper_kill_at(keeper);
+    supervisor_step(&keeper->supervisor, &event, &keeper->actions);
+    keeper_carry_out(keeper);
+}
+
+/* Nothing is left: the epoch is dead for good, and whoever waits for that is told. */
+static void bury(struct keeper *keeper, uint64_t epoch)
+{
+    struct guard_desk *desk = keeper->start.desk;
+    const uint64_t one = 1;
+
+    if (atomic_load(&desk->dead_epoch) >= epoch)
+        return;
+    atomic_store(&desk->dead_epoch, epoch);
+    if (write(keeper->start.stopped_fd, &one, sizeof one) < 0)
+        return; /* it is full of news already */
+}
+
+static void settle(struct keeper *keeper)
+{
+    const struct supervisor *supervisor = &keeper->supervisor;
+
+    if (supervisor->state != SUPERVISOR_EMPTY)
+        return;
+    if (supervisor->epoch > keeper->stopped_epoch)
+        keeper->stopped_epoch = supervisor->epoch;
+    if (supervisor->epoch > atomic_load(&keeper->start.desk->dead_epoch) && keeper->deadline > 0)
+        keeper->late_by = ns_max(clock_now() - keeper->deadline, 0);
+    bury(keeper, keeper->stopped_epoch);
+    if (keeper->next_epoch > keeper->stopped_epoch && !keeper->is_orphaned)
+        start_next(keeper);
+}
+
+static void obey(struct keeper *keeper, const struct order *order)
+{
+    struct supervisor *supervisor = &keeper->supervisor;
+
+    switch (order->kind) {
+    case ORDER_RUN:
+        if (order->epoch <= keeper->stopped_epoch || order->epoch <= supervisor->epoch)
+            break;
+        keeper->next_epoch = order->epoch;
+        keeper_feed(keeper, SUPERVISOR_STOP, 0, 0);
+        break;
+    case ORDER_STOP:
+        if (keeper->next_epoch <= order->epoch)
+            keeper->next_epoch = 0;
+        keeper->stopped_epoch = order->epoch > keeper->stopped_epoch ? order->epoch : keeper->stopped_epoch;
+        if (supervisor->epoch <= order->epoch)
+            keeper_feed(keeper, order->at_once ? SUPERVISOR_KILL : SUPERVISOR_STOP, 0, 0);
+        break;
+    case ORDER_KILL:
+        keeper->next_epoch = 0;
+        keeper_feed(keeper, SUPERVISOR_KILL, 0, 0);
+        break;
+    case ORDER_SIGNAL:
+        for (size_t i = 0; i < supervisor->rules.child_count; i++)
+            post_signal(&keeper->posts[i], order->signal_number);
+        break;
+    case ORDER_QUIT:
+        keeper->may_quit = true;
+        break;
+    }
+}
+
+static void read_orders(struct keeper *keeper)
+{
+    struct order order;
+
+    while (!keeper->has_closed) {
+        ssize_t size = recv(keeper->start.socket, &order, sizeof order, MSG_DONTWAIT);
+
+        if (size == (ssize_t)sizeof order)
+            obey(keeper, &order);
+        else if (size < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        else
+            keeper->has_closed = true; /* the end of the elector is told by its pidfd, not by this */
+    }
+}
+
+static void report(struct keeper *keeper)
+{
+    const struct supervisor *supervisor = &keeper->supervisor;
+    struct guard_report report = {
+        .epoch = supervisor->epoch,
+        .state = supervisor->state,
+        .cause = supervisor->cause,
+        .cause_slot = (uint32_t)supervisor->cause_slot,
+        .cause_status = supervisor->cause_status,
+        .last_status = keeper->last_status,
+        .restarts = supervisor->restart_total,
+        .late_by_ms = (int32_t)ms_from_ns(keeper->late_by + NS_PER_MS - 1),
+        .has_cgroup = keeper->tree.has_cgroup,
+    };
+    const struct guard_report *last = &keeper->reported;
+
+    if (report.epoch != last->epoch || report.state != last->state || report.cause != last->cause ||
+        report.restarts != last->restarts)
+        keeper->owes_report = true;
+    if (!keeper->owes_report || keeper->has_closed || keeper->is_orphaned)
+        return;
+    if (send(keeper->start.socket, &report, sizeof report, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+        errno == EAGAIN)
+        return;
+    keeper->owes_report = false;
+    keeper->reported = report;
+}
+
+/* The elector is dead. Nobody renews any more, and nobody waits for the children to end well. */
+static void become_orphan(struct keeper *keeper)
+{
+    gavel_ns grace = keeper->start.spec->orphan_grace;
+
+    keeper->is_orphaned = true;
+    keeper->next_epoch = 0;
+    keeper->orphan_until = clock_now() + grace;
+    keeper_feed(keeper, grace > 0 ? SUPERVISOR_STOP : SUPERVISOR_KILL, 0, 0);
+}
+
+/* Whether the stop has begun, so that only the kill is left to time. */
+static bool is_stopping(enum supervisor_state state)
+{
+    return state == SUPERVISOR_STOPPING || state == SUPERVISOR_HOOK_DEMOTED;
+}
+
+/* The kernel's timer counts only while there is something that must not outlive the guard. */
+static void set_timers(struct keeper *keeper)
+{
+    enum supervisor_state state = keeper->supervisor.state;
+    bool has_work = state != SUPERVISOR_EMPTY && state != SUPERVISOR_CLEARING;
+    struct itimerspec spec;
+    gavel_ns wake_at;
+
+    wake_at = ns_min(keeper_sweep_at(keeper), supervisor_wake_at(&keeper->supervisor));
+    if (has_work)
+        wake_at = ns_min(wake_at, is_stopping(state) ? keeper_kill_at(keeper) : keeper->stop_at);
+    spec = clock_alarm(wake_at);
+    (void)timerfd_settime(keeper->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL); /* cannot fail with these */
+    spec = clock_alarm(has_work ? keeper->deadline - lead(keeper) / 2 : NEVER);
+    (void)timer_settime(keeper->suicide, TIMER_ABSTIME, &spec, NULL); /* likewise */
+}
+
+static void look_at_readiness(struct keeper *keeper, size_t slot)
+{
+    struct post *post = &keeper->posts[slot];
+    char bytes[64];
+    ssize_t size = read(post->ready_fd, bytes, sizeof bytes);
+
+    if (size < 0)
+        return;
+    post_forget_readiness(
+        post); /* the first byte says it all; without one it has closed its end and never will */
+    if (size > 0)
+        keeper_feed(keeper, SUPERVISOR_READY, slot, 0);
+}
+
+enum { WATCH_SIGNAL, WATCH_TIMER, WATCH_ELECTOR, WATCH_SOCKET, WATCH_CHILDREN };
+
+/* Waits until anything happens. */
+static void wait_for_news(struct keeper *keeper)
+{
+    struct pollfd fds[WATCH_CHILDREN + CHILDREN_MAX] = {
+        [WATCH_SIGNAL] = {.fd = keeper->signal_fd, .events = POLLIN},
+        [WATCH_TIMER] = {.fd = keeper->timer_fd, .events = POLLIN},
+        [WATCH_ELECTOR] = {.fd = keeper->is_orphaned ? -1 : keeper->start.elector_fd, .events = POLLIN},
+        [WATCH_SOCKET] = {.fd = keeper->has_closed ? -1 : keeper->start.socket, .events = POLLIN},
+    };
+    struct signalfd_siginfo info;
+    uint64_t times;
+    size_t count = keeper->supervisor.rules.child_count;
+
+    if (keeper->owes_report)
+        fds[WATCH_SOCKET].events |= POLLOUT;
+    for (size_t i = 0; i < count; i++)
+        fds[WATCH_CHILDREN + i] = (struct pollfd){.fd = keeper->posts[i].ready_fd, .events = POLLIN};
+    if (poll(fds, WATCH_CHILDREN + count, -1) < 0)
+        return; /* interrupted, or no memory for a moment: everything is looked at again */
+    if (fds[WATCH_ELECTOR].revents)
+        become_orphan(keeper);
+    while (fds[WATCH_SIGNAL].revents && read(keeper->signal_fd, &info, sizeof info) > 0)
+        ;
+    if (fds[WATCH_TIMER].revents && read(keeper->timer_fd, &times, sizeof times) < 0)
+        times = 0; /* set anew in between */
+    if (fds[WATCH_SOCKET].revents)
+        read_orders(keeper);
+    for (size_t i = 0; i < count; i++)
+        if (fds[WATCH_CHILDREN + i].revents && keeper->posts[i].ready_fd >= 0)
+            look_at_readiness(keeper, i);
+}
+
+static bool is_over(const struct keeper *keeper)
+{
+    return keeper->supervisor.state == SUPERVISOR_EMPTY && (keeper->is_orphaned || keeper->may_quit);
+}
+
+/* What helps to be in time, where it is permitted: before everybody else, and never waiting for the disk. */
+static void take_precedence(void)
+{
+    const struct sched_param parameter = {.sched_priority = 1};
+
+    (void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter); /* without it, as it was */
+    (void)mlockall(MCL_CURRENT | MCL_FUTURE);                                  /* likewise */
+}
+
+/* Room for descriptors, as far as it is allowed; the children get the limit back that gavel had. */
+static void raise_descriptors(struct keeper *keeper)
+{
+    struct rlimit limit;
+
+    (void)getrlimit(RLIMIT_NOFILE, &keeper->descriptors); /* a valid resource, so it cannot fail */
+    limit = keeper->descriptors;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit); /* at worst the limit stays */
+}
+
+static enum gavel_status set_up(struct keeper *keeper, struct gavel_error *error)
+{
+    struct sigevent how = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    sigset_t all, children;
+
+    (void)setsid(); /* signals of a terminal are for the elector */
+    (void)prctl(PR_SET_NAME, "gavel-guard");
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    raise_descriptors(keeper);
+    keeper->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    keeper->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (keeper->timer_fd < 0 || keeper->signal_fd < 0 ||
+        timer_create(CLOCK_BOOTTIME, &how, &keeper->suicide) < 0)
+        return error_set(error, GAVEL_ERR_IO,
+                         "the guard cannot get what it needs: %s; look at the limits (ulimit -a)",
+                         strerror(errno));
+    return tree_open(&keeper->tree, keeper->start.spec->contain, error);
+}
+
+int keeper_run(const struct keeper_start *start)
+{
+    static struct keeper keeper; /* large, and there is one guard in a process */
+
+    keeper = (struct keeper){.start = *start};
+    tree_init(&keeper.tree);
+    for (size_t i = 0; i < SUPERVISOR_SLOTS; i++)
+        keeper.posts[i] = (struct post){.pidfd = -1, .ready_fd = -1};
+    supervisor_init(&keeper.supervisor, &start->spec->rules);
+    if (set_up(&keeper, &start->desk->error) != GAVEL_OK)
+        return 1;
+    take_precedence();
+    keeper.last_status = -1;
+    keeper.owes_report = true; /* the first one says that the guard is ready */
+    while (!is_over(&keeper)) {
+        report(&keeper);
+        wait_for_news(&keeper);
+        keeper_feed(&keeper, SUPERVISOR_TICK, 0, 0);
+        keeper_sweep(&keeper);
+        settle(&keeper);
+        set_timers(&keeper);
+    }
+    tree_close(&keeper.tree);
+    if (keeper.is_orphaned && start->mandates.release)
+        start->mandates.release(start->mandates.user);
+    return 0;
+}

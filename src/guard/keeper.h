@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The guard process: a loop around the supervisor. It allocates nothing and
+ * takes no lock after it has started, so that nothing keeps it from ending
+ * the tree in time: all its state is in this struct.
+ */
+#ifndef GUARD_KEEPER_H
+#define GUARD_KEEPER_H
+
+#include "guard/channel.h"
+
+#include <sys/resource.h>
+#include <time.h>
+
+/* The process of a slot. */
+struct post {
+    pid_t pid;       /* 0: none that was not reaped */
+    pid_t session;   /* of the process that ran last, which led it; 0 before the first */
+    int pidfd;       /* -1: none */
+    int ready_fd;    /* the reading end of its readiness; -1: none */
+    bool is_killing; /* until nothing is left of its session */
+    bool has_failed; /* it could not be started; told to the supervisor as its end */
+};
+
+struct keeper {
+    struct keeper_start start;
+    struct supervisor supervisor;
+    struct supervisor_actions actions;
+    struct tree tree;
+    struct post posts[SUPERVISOR_SLOTS];
+    struct rlimit descriptors; /* as gavel was started with */
+    int timer_fd;
+    int signal_fd;   /* SIGCHLD */
+    timer_t suicide; /* kills the guard itself (SIGKILL), should it not run when it has to act */
+
+    uint64_t stopped_epoch; /* this one and all before it are over, or are to be */
+    uint64_t next_epoch;    /* to be run when the present one is over; 0: none */
+    gavel_ns stop_at;       /* of the mandate that runs, as last read */
+    gavel_ns deadline;
+    gavel_ns allowance; /* taken off the deadline for the death of many processes */
+    bool is_killing;    /* KILL_TREE */
+    bool is_orphaned;   /* the elector is dead */
+    bool may_quit;      /* the elector has said so */
+    bool has_closed;    /* nobody reads reports any more */
+    gavel_ns orphan_until;
+    int last_status;  /* of the first child under this epoch; -1: it has not ended */
+    gavel_ns late_by; /* how long after the deadline the tree was still there */
+    struct guard_report reported;
+    bool owes_report;
+};
+
+/* Feeds one event to the supervisor with the mandate as it stands, and carries out what it says. */
+void keeper_feed(struct keeper *keeper, enum supervisor_event_kind kind, size_t slot, int status);
+
+/* Carries out the actions of the last step. */
+void keeper_carry_out(struct keeper *keeper);
+
+/* Kills what is to be killed and tells the supervisor what has died. */
+void keeper_sweep(struct keeper *keeper);
+
+/* When to do so again, though nothing happens; NEVER if there is nothing to kill. */
+gavel_ns keeper_sweep_at(const struct keeper *keeper);
+
+/* Sends a signal to the process of a post, if it has one. */
+void post_signal(const struct post *post, int signal_number);
+
+/* Its readiness is told, or not awaited any more. */
+void post_forget_readiness(struct post *post);
+
+/* When everything must be killed, given the mandate as last read. */
+gavel_ns keeper_kill_at(const struct keeper *keeper);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Starting a process of a child: everything between fork and exec. */
+#ifndef GUARD_SPAWN_H
+#define GUARD_SPAWN_H
+
+#include "guard/spec.h"
+
+#include <sys/resource.h>
+
+struct spawn {
+    const struct guard_command *command;
+    const struct guard_child *child; /* whose user, folder, environment and output it gets */
+    const struct tree *tree;
+    const sigset_t *signal_mask;
+    const struct rlimit *descriptors; /* the limit that it is to have */
+    int ready_fd;                     /* becomes child->ready_fd in it; -1: none */
+};
+
+/*
+ * Forks. The process is in a session of its own and dies with the caller. If
+ * it cannot execute the command it says so on stderr and ends with 127 (not
+ * found) or 126. Returns its pid, or -1 with errno. *ret_pidfd may be -1 even
+ * so, if there is no descriptor left.
+ */
+pid_t spawn_process(const struct spawn *spawn, int *ret_pidfd);
+
+#endif
