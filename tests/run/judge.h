@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The judge: whether the beats of two epochs ever interleave. Pure; it is
+ * given the beats in the order of the log and believes nothing else.
+ *
+ *   epoch 7   | | | | |
+ *   epoch 8               | | | |
+ *   epoch 9                          | | |        time ─►
+ *             └── span ─┘ └ gap ┘
+ *
+ * Two orders must agree: that of the log, which is when the beats were done,
+ * and that of the clock. In both, the last beat of an epoch comes before the
+ * first of any higher one. A beat of epoch 8 after one of epoch 9 is a former
+ * leader's command that still works; an epoch that two members beat in is
+ * one that two leaders share.
+ */
+#ifndef RUN_JUDGE_H
+#define RUN_JUDGE_H
+
+#include "beat_log.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+enum fault_found {
+    FOUND_LATE,       /* a beat of a lower epoch than the log already has */
+    FOUND_OVERLAP,    /* a beat that was not later than all those of lower epochs */
+    FOUND_SHARED,     /* two members beat in one epoch */
+    FOUND_NO_MANDATE, /* a beat without an epoch */
+    FOUND_DAMAGED,    /* something in the log that is no beat */
+};
+#define FOUND_COUNT (FOUND_DAMAGED + 1)
+
+struct epoch_span {
+    uint64_t epoch;
+    gavel_ns first;
+    gavel_ns last;
+    uint64_t beats;
+    uint16_t member;
+};
+
+#define JUDGE_SPANS_MAX 4096
+#define JUDGE_REMARKS_MAX 10
+
+struct judge {
+    struct epoch_span spans[JUDGE_SPANS_MAX]; /* by epoch; the newest is the last */
+    size_t span_count;
+    gavel_ns older_last; /* the latest beat of all spans but the last */
+    uint64_t beats;
+    uint64_t found[FOUND_COUNT]; /* how many of each */
+    struct {
+        enum fault_found kind;
+        struct beat beat;
+        uint64_t against;         /* the epoch that it contradicts */
+    } remarks[JUDGE_REMARKS_MAX]; /* the first ones */
+    size_t remark_count;
+};
+
+void judge_init(struct judge *judge);
+
+/* The next beat of the log. */
+void judge_beat(struct judge *judge, const struct beat *beat);
+
+/* Something in the log was no beat. */
+void judge_damage(struct judge *judge);
+
+/* All that the log has by now. */
+void judge_read(struct judge *judge, struct beat_reader *reader);
+
+/* How many faults were found in all. 0 is what everybody wants. */
+uint64_t judge_found(const struct judge *judge);
+
+/* The newest epoch; NULL if there was no beat yet. */
+const struct epoch_span *judge_newest(const struct judge *judge);
+
+/* The span of an epoch; NULL if it never beat. */
+const struct epoch_span *judge_span(const struct judge *judge, uint64_t epoch);
+
+/* Says what was found, each line after `# `, as TAP wants it. */
+void judge_print(const struct judge *judge, FILE *out);
+
+#endif
