@@ -18,6 +18,8 @@
 
 enum color_mode { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
+struct run_file;
+
 /* How `gavel run` and `gavel once` run a command. */
 struct run_config {
     enum on_exit on_exit; /* of children that do not say it themselves */
@@ -51,6 +53,7 @@ struct config {
     int priority;
     struct gavel_settings settings;
     struct run_config run;
+    const struct run_file *children; /* of the file, for `gavel run`; NULL if it has none */
     bool json;
     enum color_mode color;
     enum log_format log_format;

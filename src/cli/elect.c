@@ -12,6 +12,7 @@
  * one leaves in order; from then on a second one ends the process at once.
  */
 #include "base/record.h"
+#include "cli/candidate_id.h"
 #include "cli/cli.h"
 #include "cli/event_json.h"
 #include "cli/json_out.h"
@@ -265,22 +266,6 @@ static const char *store_of(const struct config *config)
     return config->enabled ? config->store : "memory:single-instance";
 }
 
-/* As the library would choose it; chosen here so that the log can tell it from the first line on. */
-static void choose_id(struct elect *elect)
-{
-    const char *given = elect->cli->config.candidate;
-    char host[NAME_MAX_BYTES + 1 - 16] = "";
-
-    if (given) {
-        snprintf(elect->id, sizeof(elect->id), "%s", given);
-        return;
-    }
-    if (gethostname(host, sizeof(host)) || !host[0])
-        snprintf(host, sizeof(host), "localhost");
-    host[sizeof(host) - 1] = '\0';
-    snprintf(elect->id, sizeof(elect->id), "%s-%d", host, (int)getpid());
-}
-
 /* Where it takes part, with what a mistyped path would give away. `place` is from before the store was
  * opened. */
 static void log_beginning(const struct elect *elect, const struct place *place)
@@ -349,7 +334,7 @@ int command_elect(const struct cli *cli, int argc, char **argv)
     elect->cli = cli;
     elect->events = ~0U;
     pthread_mutex_init(&elect->mutex, NULL);
-    choose_id(elect);
+    candidate_id_choose(&cli->config, elect->id);
     if (names && event_set_parse(names, &elect->events, &error)) {
         free(elect);
         return cli_fail(cli, error.status, "--events: %s", error.message);

@@ -10,21 +10,23 @@
 #ifndef CLI_RUNNER_H
 #define CLI_RUNNER_H
 
+#include "cli/arena.h"
 #include "cli/cli.h"
 #include "guard/spec.h"
 
-/* Made from the command line and the configuration by run_plan.c; everything lives as long as the program. */
+/* Made from the command line and the configuration by run_plan.c; everything lives until run_plan_done(). */
 struct run_plan {
     struct guard_spec spec;
     const char *healthy; /* a command for sh -c; NULL: always healthy */
     gavel_ms healthy_every_ms;
     gavel_ms healthy_timeout_ms;
-    int healthy_failures; /* so many in a row make it unhealthy */
+    int healthy_failures;  /* so many in a row make it unhealthy */
     gavel_ms cool_down_ms; /* not eligible for so long after too many restarts */
     bool has_prefix;       /* output of the children line by line, with their names */
     bool is_once;          /* gavel once: success closes the group for good */
     bool waits;            /* gavel once: stand by while another runs it */
     const char *id;        /* of the candidate; never NULL */
+    struct arena arena;    /* holds what the others point to */
 };
 
 /* Runs until it is over; returns the exit code of the program. */

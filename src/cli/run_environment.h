@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The environment of a command: that of gavel, without what was meant for
+ * gavel alone, with who it runs for, and with what its child says itself.
+ */
+#ifndef CLI_RUN_ENVIRONMENT_H
+#define CLI_RUN_ENVIRONMENT_H
+
+#include "cli/arena.h"
+
+#include <gavel/status.h>
+
+#include <stdbool.h>
+
+/* All borrowed. */
+struct run_environment {
+    char *const *from; /* ending with NULL, as are the others */
+    const char *store;
+    const char *group;
+    const char *candidate;
+    char *epoch;       /* "GAVEL_EPOCH=…", taken as it is: the guard writes into it */
+    char *const *user; /* "HOME=…" and so on, of another user; NULL: none */
+    char *const *own;  /* of the child, above all others; NULL: none */
+};
+
+/* Ending with NULL; lives in the arena, besides the strings that were borrowed. ERR_NO_MEMORY. */
+GAVEL_CHECKED enum gavel_status run_environment_make(struct arena *arena, const struct run_environment *parts,
+                                                     char *const **ret_environment,
+                                                     struct gavel_error *error);
+
+/* The value of a variable; NULL if it is not there. */
+const char *run_environment_value(char *const *environment, const char *name);
+
+/* Whether gavel sets a variable of this name itself, so that nobody else may. */
+bool run_environment_is_reserved(const char *name);
+
+#endif

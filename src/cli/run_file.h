@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The children of `gavel run`, as the list `children` of the configuration
+ * file tells of them. What is written there is checked here, with its line;
+ * what the system has to say on it (programs, users, folders) is asked by
+ * run_plan.c, when they are about to be run.
+ */
+#ifndef CLI_RUN_FILE_H
+#define CLI_RUN_FILE_H
+
+#include "cli/arena.h"
+#include "supervisor/supervisor.h"
+
+#include <gavel/settings.h>
+
+#define RUN_READY_TIMEOUT_MS 10000
+
+struct run_child {
+    int line; /* of the file; 0: from the command line */
+    const char *name;
+    char **command;        /* program and arguments, ending with NULL */
+    const char *directory; /* NULL: where gavel was started */
+    const char *user;      /* name or number; NULL: whoever started gavel */
+    char **environment;    /* "NAME=value", ending with NULL; NULL: nothing of its own */
+    gavel_ms grace_ms;     /* -1: what the stop grace leaves */
+    int term_signal;       /* 0: the one of --term-signal */
+    bool has_on_exit;      /* else the one of --on-exit */
+    enum on_exit on_exit;
+    enum ready_kind ready;
+    char **ready_command; /* READY_BY_COMMAND; ending with NULL */
+    int ready_fd;         /* READY_BY_FD */
+    gavel_ms ready_timeout_ms;
+};
+
+/* Zeroed, it has no children. */
+struct run_file {
+    size_t count;
+    struct run_child children[CHILDREN_MAX];
+    struct arena arena; /* holds all texts */
+};
+
+/*
+ * Reads the list out of the file, which has passed yaml_index_make().
+ * ERR_INVALID with "name:line: …" for anything that is not as gavel.yaml(5)
+ * says. *ret_file is to be given to run_file_done(), also after a failure.
+ */
+GAVEL_CHECKED enum gavel_status run_file_read(const char *name, const char *bytes, size_t length,
+                                              struct run_file *ret_file, struct gavel_error *error);
+
+/* Gives everything back. Safe on a zeroed struct. */
+void run_file_done(struct run_file *file);
+
+/* The name of a child that has none of its own: what its program is called. NULL: no memory. */
+const char *run_child_default_name(struct arena *arena, char *const *command);
+
+#endif

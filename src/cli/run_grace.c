@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/run_grace.h"
+
+#include "base/error.h"
+#include "guard/spec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define FLAG_TEXT_MAX 24
+#define LEASE_STEP_MS 100 /* what is proposed is a round number */
+
+/* As somebody would write it behind a flag. */
+static const char *flag_text(gavel_ms ms, char buffer[static FLAG_TEXT_MAX])
+{
+    if (ms % 1000 == 0)
+        snprintf(buffer, FLAG_TEXT_MAX, "%" PRId64 "s", ms / 1000);
+    else
+        snprintf(buffer, FLAG_TEXT_MAX, "%" PRId64 "ms", ms);
+    return buffer;
+}
+
+/* What is left for the children when the time to kill what remains is taken away. */
+static gavel_ms budget_ms(gavel_ms stop_grace_ms)
+{
+    return ms_from_ns(ns_from_ms(stop_grace_ms) - guard_kill_lead(ns_from_ms(stop_grace_ms)));
+}
+
+/* A lease with which the settings add up; 0 if the lease is not what is wrong with them. */
+static gavel_ms lease_for(const struct gavel_settings *settings)
+{
+    struct gavel_settings longer = *settings;
+    gavel_ms needed = longer.heartbeat_ms + longer.heartbeat_jitter_ms + longer.call_timeout_ms +
+                      longer.stop_grace_ms + longer.stop_margin_ms;
+
+    /* Drift takes away at most a tenth, so the loop is short. */
+    longer.lease_ms = needed / LEASE_STEP_MS * LEASE_STEP_MS;
+    for (int i = 0; i < 1000; i++) {
+        longer.lease_ms += i < 10 ? LEASE_STEP_MS : longer.lease_ms / 1000 / LEASE_STEP_MS * LEASE_STEP_MS;
+        if (!gavel_settings_check(&longer, NULL))
+            return longer.lease_ms;
+    }
+    return 0;
+}
+
+enum gavel_status run_settings_check(const struct gavel_settings *settings, struct gavel_error *error)
+{
+    struct gavel_error cause = {0};
+    enum gavel_status status = gavel_settings_check(settings, &cause);
+    gavel_ms lease = status == GAVEL_ERR_BUDGET ? lease_for(settings) : 0;
+    char text[FLAG_TEXT_MAX];
+
+    if (!status)
+        return GAVEL_OK;
+    if (lease > settings->lease_ms)
+        return error_set(error, status, "%.450s; --lease %s would do", cause.message, flag_text(lease, text));
+    return error_set(error, status, "%s", cause.message);
+}
+
+static enum gavel_status refuse(const struct run_child *children, size_t count, gavel_ms sum,
+                                const struct gavel_settings *settings, struct gavel_error *error)
+{
+    struct gavel_settings enough = *settings;
+    char list[160] = "", grace[FLAG_TEXT_MAX], lease[FLAG_TEXT_MAX], advice[64] = "";
+    size_t length = 0;
+
+    for (size_t i = 0; i < count && length < sizeof(list) - 1; i++)
+        if (children[i].grace_ms >= 0)
+            length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s %" PRId64,
+                                       length ? " + " : "", children[i].name, children[i].grace_ms);
+    if (length >= sizeof(list)) /* cut off */
+        snprintf(list, sizeof(list), "the graces of %zu children", count);
+    enough.stop_grace_ms = sum;
+    while (budget_ms(enough.stop_grace_ms) < sum) /* the kill lead is at most half a second */
+        enough.stop_grace_ms++;
+    if (gavel_settings_check(&enough, NULL) && lease_for(&enough))
+        snprintf(advice, sizeof(advice), " and --lease %s", flag_text(lease_for(&enough), lease));
+    return error_set(error, GAVEL_ERR_BUDGET,
+                     "the children stop one after the other, and %s = %" PRId64
+                     " ms do not fit into the stop grace of %" PRId64 " ms, of which SIGKILL leaves %" PRId64
+                     " ms; give --grace %s%s, or shorter graces",
+                     list, sum, settings->stop_grace_ms, budget_ms(settings->stop_grace_ms),
+                     flag_text(enough.stop_grace_ms, grace), advice);
+}
+
+enum gavel_status run_graces_share(const struct run_child *children, size_t count,
+                                   const struct gavel_settings *settings, struct child_rule *rules,
+                                   struct gavel_error *error)
+{
+    gavel_ns budget = ns_from_ms(settings->stop_grace_ms);
+    gavel_ms sum = 0;
+
+    budget -= guard_kill_lead(budget);
+    for (size_t i = 0; i < count; i++)
+        sum += children[i].grace_ms >= 0 ? children[i].grace_ms : 0;
+    if (ns_from_ms(sum) > budget)
+        return refuse(children, count, sum, settings, error);
+    for (size_t i = 0; i < count; i++)
+        rules[i].grace =
+            children[i].grace_ms >= 0 ? ns_from_ms(children[i].grace_ms) : budget - ns_from_ms(sum);
+    return GAVEL_OK;
+}

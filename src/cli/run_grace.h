@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * How the stop grace is divided among what must stop in it:
+ *
+ *     stop_at                                       kill_at        deadline
+ *        ├─ last child's grace ─┼─ … ─┼─ first child's ┤── kill lead ──┤
+ *        SIGTERM, one after the other                  SIGKILL         nothing is left
+ */
+#ifndef CLI_RUN_GRACE_H
+#define CLI_RUN_GRACE_H
+
+#include "cli/run_file.h"
+
+#include <gavel/settings.h>
+
+/*
+ * Checks the settings as gavel_settings_check() does. If a longer lease alone
+ * would make them add up, *error also says which.
+ */
+GAVEL_CHECKED enum gavel_status run_settings_check(const struct gavel_settings *settings,
+                                                   struct gavel_error *error);
+
+/*
+ * The grace of each child: the one that it was given, or else all that the
+ * others leave. ERR_BUDGET if those that were given do not fit; *error has
+ * the sum and what would do.
+ */
+GAVEL_CHECKED enum gavel_status run_graces_share(const struct run_child *children, size_t count,
+                                                 const struct gavel_settings *settings,
+                                                 struct child_rule *rules, struct gavel_error *error);
+
+#endif
