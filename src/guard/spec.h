@@ -45,6 +45,16 @@ struct guard_child {
     int stderr_fd;
 };
 
+/*
+ * How long before the deadline everything is killed that has not stopped: a
+ * part of the stop grace, enough for many processes to die and never most of
+ * it.
+ */
+static inline gavel_ns guard_kill_lead(gavel_ns stop_grace)
+{
+    return ns_min(ns_min(ns_max(stop_grace / 4, 25 * NS_PER_MS), 500 * NS_PER_MS), stop_grace / 2);
+}
+
 /* "GAVEL_EPOCH=" and twenty digits at most. */
 #define GUARD_EPOCH_BYTES 40
 
