@@ -36,6 +36,11 @@ struct store_request call_request(const struct candidate *c, enum store_op op)
     };
 }
 
+struct process_id call_process(const struct candidate *c)
+{
+    return c->is_guarded ? (struct process_id){0} : c->process;
+}
+
 bool call_send(struct candidate *c, enum candidate_slot slot, const struct store_request *request,
                bool is_urgent, gavel_ns *ret_retry_at)
 {

@@ -73,6 +73,12 @@ struct candidate_config {
     uint64_t seed; /* random; also makes instance and nonces, so no two candidates may share it */
     int64_t wall_ms;
 };
+    /*
+     * The work is done by processes of a guard and may outlive ours. Records
+     * then name no process, so that nobody takes our death for the end of the
+     * work; the registration still does.
+     */
+    bool is_guarded;
 
 enum candidate_event_kind {
     CANDIDATE_START,
@@ -187,6 +193,7 @@ struct candidate {
     bool is_eligible;
     uint64_t instance;
     int64_t since_wall_ms;
+    bool is_guarded;
     struct prng prng;
 
     /* where we are */

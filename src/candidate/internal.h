@@ -30,6 +30,7 @@ struct gavel_event *emit(struct candidate *c, enum gavel_event_kind kind);
 bool call_send(struct candidate *c, enum candidate_slot slot, const struct store_request *request,
                bool is_urgent, gavel_ns *ret_retry_at);
 struct store_request call_request(const struct candidate *c, enum store_op op);
+struct process_id call_process(const struct candidate *c); /* whose death ends our work, for the record */
 void call_reply(struct candidate *c, uint64_t id, const struct store_reply *reply);
 void call_timeouts(struct candidate *c);
 gavel_ns retry_delay(struct candidate *c);

@@ -110,7 +110,7 @@ struct store_request lead_request(const struct candidate *c, enum store_op op)
     request.expected_version = c->version;
     request.record.nonce = c->nonce;
     request.record.lease_ms = c->settings.lease_ms;
-    request.record.process = c->process;
+    request.record.process = call_process(c);
     /* While a claim of ours is open, any epoch that our nonce got is ours. */
     request.record.epoch = c->is_claim_open ? 0 : c->epoch;
     request.record.renewed_wall_ms = PLANTED(WALL_CLOCK) ? ms_from_ns(c->now) : 0;

@@ -70,7 +70,7 @@ static void claim(struct candidate *c, enum vacancy vacancy)
     request.record.epoch = c->fence.newest;
     request.record.nonce = c->nonce;
     request.record.lease_ms = c->settings.lease_ms;
-    request.record.process = c->process;
+    request.record.process = call_process(c);
     request.record.renewed_wall_ms = PLANTED(WALL_CLOCK) ? ms_from_ns(c->now) : 0;
     memcpy(request.record.holder, c->id, sizeof request.record.holder);
     memcpy(request.record.address, c->address, sizeof request.record.address);

@@ -31,6 +31,7 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
     c->settings = config->settings;
     c->clock = config->clock;
     c->process = config->process;
+    c->is_guarded = config->is_guarded;
     c->priority = config->priority;
     c->is_eligible = config->eligible;
     c->since_wall_ms = config->wall_ms;

@@ -3,16 +3,14 @@
 #include "lib/bell.h"
 
 #include "base/error.h"
+#include "lib/address.h"
 #include "lib/handle.h"
 #include "lib/loop.h"
 #include "lib/member.h"
 #include "os/clock.h"
 #include "wire/doorbell.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,81 +22,6 @@
  */
 #define WINDOW_NS (100 * NS_PER_MS)
 #define WINDOW_DATAGRAMS 2000
-
-union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-};
-
-static bool parse_port(const char *text, in_port_t *ret_port)
-{
-    char *end;
-    long port;
-
-    if (*text < '0' || *text > '9')
-        return false;
-    port = strtol(text, &end, 10);
-    if (*end != '\0' || port > 65535)
-        return false;
-    *ret_port = htons((in_port_t)port);
-    return true;
-}
-
-/* Splits "host", "host:port", "[v6]" or "[v6]:port"; the port is 0 if there is none. */
-static bool parse(const char *text, union address *ret_address, socklen_t *ret_size)
-{
-    char host[ADDRESS_MAX_BYTES + 1];
-    bool is_v6 = *text == '[';
-    const char *start = is_v6 ? text + 1 : text;
-    const char *end = start + strcspn(start, is_v6 ? "]" : ":");
-    union address address = {0};
-    in_port_t port = 0;
-
-    if (end == start || (size_t)(end - start) >= sizeof host || (is_v6 && *end != ']'))
-        return false;
-    memcpy(host, start, (size_t)(end - start));
-    host[end - start] = '\0';
-    if (is_v6)
-        end++;
-    if (*end != '\0' && (*end != ':' || !parse_port(end + 1, &port)))
-        return false;
-    if (is_v6) {
-        address.v6.sin6_family = AF_INET6;
-        address.v6.sin6_port = port;
-        if (inet_pton(AF_INET6, host, &address.v6.sin6_addr) != 1)
-            return false;
-    } else {
-        address.v4.sin_family = AF_INET;
-        address.v4.sin_port = port;
-        if (inet_pton(AF_INET, host, &address.v4.sin_addr) != 1)
-            return false;
-    }
-    *ret_address = address;
-    *ret_size = is_v6 ? sizeof address.v6 : sizeof address.v4;
-    return true;
-}
-
-/* An address that means "all of mine" binds well and is of no use to those who read it in a registration. */
-static bool is_wildcard(const union address *address)
-{
-    if (address->any.sa_family == AF_INET)
-        return address->v4.sin_addr.s_addr == htonl(INADDR_ANY);
-    return IN6_IS_ADDR_UNSPECIFIED(&address->v6.sin6_addr);
-}
-
-static void format(const union address *address, char *buffer, size_t size)
-{
-    char host[INET6_ADDRSTRLEN] = "";
-
-    if (address->any.sa_family == AF_INET) {
-        (void)inet_ntop(AF_INET, &address->v4.sin_addr, host, sizeof host); /* the buffer is large enough */
-        (void)snprintf(buffer, size, "%s:%u", host, (unsigned)ntohs(address->v4.sin_port));
-    } else {
-        (void)inet_ntop(AF_INET6, &address->v6.sin6_addr, host, sizeof host); /* likewise */
-        (void)snprintf(buffer, size, "[%s]:%u", host, (unsigned)ntohs(address->v6.sin6_port));
-    }
-}
 
 /* Tells every candidate of that group. Members leave the chain only on this thread, and only between passes.
  */
@@ -159,12 +82,12 @@ enum gavel_status bell_open(struct bell *bell, const char *where, struct gavel_e
         where = "127.0.0.1";
     if (*where == '\0')
         return GAVEL_OK;
-    if (!parse(where, &address, &size))
+    if (!address_parse(where, &address, &size))
         return error_set(error, GAVEL_ERR_INVALID,
                          "the doorbell address \"%s\" is not valid; give it in numbers, such as 127.0.0.1, "
                          "192.0.2.1:7000 or [::1]",
                          where);
-    if (is_wildcard(&address))
+    if (address_is_wildcard(&address))
         return error_set(
             error, GAVEL_ERR_INVALID,
             "the doorbell address \"%s\" is no address that others can ring; name one of this host's", where);
@@ -180,7 +103,7 @@ enum gavel_status bell_open(struct bell *bell, const char *where, struct gavel_e
                          where, strerror(problem));
     }
     bell->source.fd = fd;
-    format(&address, bell->address, sizeof bell->address);
+    address_format(&address, bell->address, sizeof bell->address);
     return GAVEL_OK;
 }
 
@@ -191,14 +114,43 @@ void bell_close(struct bell *bell)
     bell->source.fd = -1;
 }
 
-void bell_ring(const struct bell *bell, const char *group, const char *address)
+/* Failures are ignored: a lost hint costs only time. */
+static void send_hint(int fd, const char *group, const union address *to, socklen_t size)
 {
     uint8_t bytes[DOORBELL_MAX_BYTES];
+
+    (void)sendto(fd, bytes, doorbell_encode(group, bytes), MSG_DONTWAIT | MSG_NOSIGNAL, &to->any, size);
+}
+
+void bell_ring(const struct bell *bell, const char *group, const char *address)
+{
     union address to;
     socklen_t size;
 
-    if (bell->source.fd < 0 || !parse(address, &to, &size))
+    if (bell->source.fd >= 0 && address_parse(address, &to, &size))
+        send_hint(bell->source.fd, group, &to, size);
+}
+
+void ringer_ring(struct ringer *ringer, const char *group, const char *address)
+{
+    union address to;
+    socklen_t size;
+    int *fd;
+
+    if (!address_parse(address, &to, &size))
         return;
-    (void)sendto(bell->source.fd, bytes, doorbell_encode(group, bytes), MSG_DONTWAIT | MSG_NOSIGNAL, &to.any,
-                 size); /* a lost hint costs only time */
+    fd = to.any.sa_family == AF_INET ? &ringer->v4 : &ringer->v6;
+    if (*fd < 0)
+        *fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (*fd >= 0)
+        send_hint(*fd, group, &to, size);
+}
+
+void ringer_done(struct ringer *ringer)
+{
+    if (ringer->v4 >= 0)
+        (void)close(ringer->v4); /* hints may be lost */
+    if (ringer->v6 >= 0)
+        (void)close(ringer->v6); /* likewise */
+    *ringer = (struct ringer)RINGER_INIT;
 }

@@ -32,6 +32,21 @@ void bell_close(struct bell *bell);
 /* Sends "look at this group now". Failures are ignored: it is only a hint. */
 void bell_ring(const struct bell *bell, const char *group, const char *address);
 
+/* Rings on behalf of a process that is dead: without a doorbell of its own. */
+struct ringer {
+    int v4; /* -1: not needed yet */
+    int v6;
+};
+
+#define RINGER_INIT                                                                                          \
+    {                                                                                                        \
+        .v4 = -1, .v6 = -1                                                                                   \
+    }
+
+/* As bell_ring(). */
+void ringer_ring(struct ringer *ringer, const char *group, const char *address);
+void ringer_done(struct ringer *ringer);
+
 /* Listens again after a flood; returns when to call next, NEVER if it listens. Loop only. */
 gavel_ns bell_unmute(struct gavel *gavel, gavel_ns now);
 

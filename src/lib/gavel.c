@@ -52,7 +52,13 @@ static enum gavel_status open_store(struct gavel *gavel, const char *url, struct
             error, GAVEL_ERR_INVALID,
             "there is no place for the default store: neither XDG_STATE_HOME nor HOME is an absolute "
             "path that fits; name a store");
-    status = store_open(url ? url : buffer, &gavel->store, error);
+    if (!url)
+        url = buffer;
+    if (gavel->will && will_set_store(gavel->will, url) != GAVEL_OK)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "the name of the store is too long for a guard to keep; use at most %d bytes",
+                         WILL_STORE_MAX - 1);
+    status = store_open(url, &gavel->store, error);
     if (status == GAVEL_OK)
         gavel->capabilities = *store_capabilities(gavel->store);
     return status;
@@ -95,8 +101,9 @@ static enum gavel_status start(struct gavel *gavel)
     return status;
 }
 
-enum gavel_status gavel_open(const struct gavel_options *options, struct gavel **ret_gavel,
-                             struct gavel_error *error)
+/* With a will of somebody else's, whose processes do the work, or NULL. */
+static enum gavel_status open_handle(const struct gavel_options *options, struct will *will,
+                                     struct gavel **ret_gavel, struct gavel_error *error)
 {
     static const struct gavel_options defaults = GAVEL_OPTIONS_INIT;
     struct gavel *gavel = calloc(1, sizeof *gavel);
@@ -108,6 +115,8 @@ enum gavel_status gavel_open(const struct gavel_options *options, struct gavel *
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     gavel->epoll_fd = gavel->timer.fd = gavel->wakeup.fd = gavel->bell.source.fd = -1;
     gavel->is_threaded = options->threaded;
+    gavel->will = will;
+    gavel->is_guarded = will != NULL;
     init_locks(gavel);
     if (process_self(&gavel->self) != GAVEL_OK)
         gavel->self = (struct process_id){0}; /* not told: others then wait for the lease */
@@ -127,6 +136,18 @@ enum gavel_status gavel_open(const struct gavel_options *options, struct gavel *
     }
     *ret_gavel = gavel;
     return GAVEL_OK;
+}
+
+enum gavel_status gavel_open(const struct gavel_options *options, struct gavel **ret_gavel,
+                             struct gavel_error *error)
+{
+    return open_handle(options, NULL, ret_gavel, error);
+}
+
+enum gavel_status gavel_open_guarded(const struct gavel_options *options, struct will *will,
+                                     struct gavel **ret_gavel, struct gavel_error *error)
+{
+    return open_handle(options, will, ret_gavel, error);
 }
 
 enum gavel_status gavel_close(struct gavel *gavel)

@@ -31,6 +31,7 @@
 #include "lib/timers.h"
 #include "lib/watch.h"
 #include "lib/watchdog.h"
+#include "lib/will.h"
 #include "lib/worker.h"
 #include "store/store.h"
 
@@ -49,6 +50,8 @@ struct gavel {
     struct store_capabilities capabilities;
     struct process_id self;
     struct watchdog watchdog;
+    struct will *will; /* what a guard releases when we are dead; NULL without a guard */
+    bool is_guarded;   /* the work is done by processes of the guard, and may outlive us */
 
     /* mutex */
     pthread_mutex_t mutex;

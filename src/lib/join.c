@@ -72,6 +72,7 @@ static enum gavel_status init_machine(struct gavel_candidate *member,
         .eligible = options->eligible,
         .clock = gavel->capabilities.clock,
         .process = gavel->self,
+        .is_guarded = gavel->is_guarded,
         .seed = entropy_u64(),
         .wall_ms = clock_wall_ms(),
     };
@@ -130,6 +131,18 @@ static struct gavel_candidate *member_new(struct gavel *gavel, const struct gave
     return member;
 }
 
+/* Without an entry, should they all be taken, the lease decides. Mutex held. */
+static void enter_will(struct gavel_candidate *member)
+{
+    struct will *will = member->gavel->will;
+
+    if (!will || member->is_single)
+        return;
+    member->will_entry = will_take(will, member->group, member->id);
+    if (member->will_entry)
+        member->will_entry->candidate_timeout_ms = member->machine.settings.candidate_timeout_ms;
+}
+
 /* Into the lists and on its way; from here on it belongs to the loop. */
 static enum gavel_status enter(struct gavel_candidate *member, struct gavel_error *error)
 {
@@ -146,10 +159,12 @@ static enum gavel_status enter(struct gavel_candidate *member, struct gavel_erro
     status = publish_slot(&gavel->publish, &member->published);
     if (status == GAVEL_OK)
         status = member_enlist(member);
-    if (status == GAVEL_OK)
+    if (status == GAVEL_OK) {
+        enter_will(member);
         command_post_locked(gavel, &member->start_command);
-    else
+    } else {
         publish_return(&gavel->publish, member->published);
+    }
     pthread_mutex_unlock(&gavel->mutex);
     if (status == GAVEL_ERR_STATE)
         return error_set(error, status,

@@ -94,24 +94,45 @@ static void arm(struct gavel_candidate *member, uint64_t epoch, gavel_ns deadlin
                  deadline + ns_from_ms(member->machine.settings.stop_margin_ms) / 2);
 }
 
-/* The watchdog knows of a mandate before anyone may act on it. */
+/* The watchdog and the guard know of a mandate before anyone may act on it. */
 static void set_mandate(struct gavel_candidate *member, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline)
 {
     struct watchdog *watchdog = &member->gavel->watchdog;
 
-    if (stop_at != 0)
-        arm(member, epoch, deadline);
-    publish_mandate(member->published, epoch, stop_at);
-    if (stop_at == 0 && !member->work_runs)
-        watchdog_disarm(watchdog, &member->watchdog_entry);
-    if (stop_at != 0)
+    if (stop_at != 0) {
+        if (!member->work_runs)
+            member->work_epoch_first = epoch;
         member->work_epoch = epoch;
+        arm(member, epoch, deadline);
+        will_note_mandate(member->will_entry, member->work_epoch_first, stop_at, deadline);
+    }
+    publish_mandate(member->published, epoch, stop_at);
+    if (stop_at == 0 && !member->work_runs) {
+        will_note_stopped(member->will_entry);
+        watchdog_disarm(watchdog, &member->watchdog_entry);
+    }
+}
+
+/* To the guard the mandate goes on until the work has stopped; its deadline may have come nearer. */
+static void stop_work(struct gavel_candidate *member, const struct candidate_action *action)
+{
+    gavel_ns deadline = action->work_stop.deadline;
+
+    set_mandate(member, 0, 0, 0);
+    arm(member, action->work_stop.epoch, deadline);
+    will_note_mandate(member->will_entry, member->work_epoch_first,
+                      deadline - ns_from_ms(member->machine.settings.stop_grace_ms), deadline);
+    member->work_runs = false; /* who subscribes from now on is not told of this mandate */
+    deliver_demoted(member, action->work_stop.reason);
+    member->work_stopped = true;
 }
 
 static void carry_out(struct gavel_candidate *member, const struct candidate_action *action)
 {
     switch (action->kind) {
     case CANDIDATE_CALL:
+        if (action->call.request.op == STORE_CLAIM)
+            will_note_claim(member->will_entry, action->call.request.record.nonce);
         worker_submit(member, action->call.id, &action->call.request);
         break;
     case CANDIDATE_EMIT:
@@ -129,11 +150,7 @@ static void carry_out(struct gavel_candidate *member, const struct candidate_act
         deliver_elected(member);
         break;
     case CANDIDATE_WORK_STOP:
-        set_mandate(member, 0, 0, 0);
-        arm(member, action->work_stop.epoch, action->work_stop.deadline);
-        member->work_runs = false; /* who subscribes from now on is not told of this mandate */
-        deliver_demoted(member, action->work_stop.reason);
-        member->work_stopped = true;
+        stop_work(member, action);
         break;
     case CANDIDATE_RING:
         ring_all(member);
@@ -187,6 +204,7 @@ void member_settle(struct gavel_candidate *member)
 
         if (member->work_stopped) {
             member->work_stopped = false;
+            will_note_stopped(member->will_entry);
             watchdog_disarm(&member->gavel->watchdog, &member->watchdog_entry);
             event.kind = CANDIDATE_WORK_STOPPED;
         } else {

@@ -20,6 +20,7 @@
 #include "lib/publish.h"
 #include "lib/timers.h"
 #include "lib/watchdog.h"
+#include "lib/will.h"
 #include "lib/worker.h"
 
 #include <gavel/gavel.h>
@@ -33,6 +34,7 @@ struct gavel_candidate {
     char id[NAME_MAX_BYTES + 1];
     bool is_single; /* enabled = false: no election, always leader; the machine is not used */
     struct published *published;
+    struct will_entry *will_entry; /* NULL without a guard; the loop writes it */
 
     /* under the handle's mutex; taken out of the lists only by the loop */
     struct gavel_candidate *next;
@@ -59,7 +61,8 @@ struct gavel_candidate {
     struct subscriptions subscriptions;
     bool work_runs;
     uint64_t work_epoch;
-    gavel_ns single_since; /* is_single: when it began to lead */
+    uint64_t work_epoch_first; /* the one that the work was started under; it may go on as later ones */
+    gavel_ns single_since;     /* is_single: when it began to lead */
     struct watchdog_entry watchdog_entry;
     bool work_stopped; /* to be fed back after the actions of this step */
     bool holder_died;  /* likewise */

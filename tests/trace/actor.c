@@ -29,6 +29,7 @@ struct actor *actor_add(struct stage *stage, const char *name, const char *id, i
         .settings = stage->settings,
         .clock = stage->clock,
         .process = {.pid = ++stage->next_pid},
+        .is_guarded = stage->is_guarded,
         .seed = (uint64_t)stage->next_pid,
     };
     struct gavel_error error;

@@ -44,6 +44,7 @@ struct stage {
     gavel_ns now;
     gavel_ns store_stepped;
     enum store_clock clock;
+    bool is_guarded; /* the death of a leader's process says nothing of its work */
     struct gavel_settings settings;
     struct shelf shelf;
     struct actor *actors[ACTORS_MAX];

@@ -121,6 +121,10 @@ static bool set(struct stage *stage, const char *key, const char *value)
         s->preempt = strcmp(value, "yes") == 0;
         return true;
     }
+    if (strcmp(key, "guarded") == 0) {
+        stage->is_guarded = strcmp(value, "yes") == 0;
+        return true;
+    }
     if (strcmp(key, "clock") == 0) {
         stage->clock = strcmp(value, "none") == 0    ? STORE_CLOCK_NONE
                        : strcmp(value, "steps") == 0 ? STORE_CLOCK_STEPS
