@@ -70,15 +70,15 @@ struct candidate_config {
     struct gavel_settings settings; /* must have passed gavel_settings_check() */
     enum store_clock clock;
     struct process_id process;
-    uint64_t seed; /* random; also makes instance and nonces, so no two candidates may share it */
-    int64_t wall_ms;
-};
     /*
      * The work is done by processes of a guard and may outlive ours. Records
      * then name no process, so that nobody takes our death for the end of the
      * work; the registration still does.
      */
     bool is_guarded;
+    uint64_t seed; /* random; also makes instance and nonces, so no two candidates may share it */
+    int64_t wall_ms;
+};
 
 enum candidate_event_kind {
     CANDIDATE_START,
@@ -189,11 +189,11 @@ struct candidate {
     struct gavel_settings settings;
     enum store_clock clock;
     struct process_id process;
+    bool is_guarded;
     int32_t priority;
     bool is_eligible;
     uint64_t instance;
     int64_t since_wall_ms;
-    bool is_guarded;
     struct prng prng;
 
     /* where we are */
