@@ -31,6 +31,8 @@
 
 /* What the guard needs from whoever keeps the mandates; all of it runs in the guard. */
 struct guard_mandates {
+    /* Once, when the guard begins: the time to open and to allocate. NULL: nothing to do. */
+    void (*begin)(void *user);
     /* The instants of the mandate of this epoch; false if there is none any more. Must not block. */
     bool (*read)(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
     /* The elector is dead and nothing is left of the tree. May take its time. */

@@ -30,15 +30,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#define LEAD_MIN (25 * NS_PER_MS)
-#define LEAD_MAX (500 * NS_PER_MS)
-
-static gavel_ns lead(const struct keeper *keeper)
-{
-    gavel_ns grace = keeper->start.spec->stop_grace;
-
-    return ns_min(ns_min(ns_max(grace / 4, LEAD_MIN), LEAD_MAX), grace / 2);
-}
+static gavel_ns lead(const struct keeper *keeper) { return guard_kill_lead(keeper->start.spec->stop_grace); }
 
 gavel_ns keeper_kill_at(const struct keeper *keeper)
 {
@@ -342,6 +334,8 @@ int keeper_run(const struct keeper_start *start)
     supervisor_init(&keeper.supervisor, &start->spec->rules);
     if (set_up(&keeper, &start->desk->error) != GAVEL_OK)
         return 1;
+    if (start->mandates.begin)
+        start->mandates.begin(start->mandates.user);
     take_precedence();
     keeper.last_status = -1;
     keeper.owes_report = true; /* the first one says that the guard is ready */

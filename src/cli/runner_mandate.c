@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The mandate of a runner: what the library's thread tells the guard, and
+ * what the guard does about it when the elector is dead.
+ */
+#include "cli/runner_state.h"
+
+#include "os/clock.h"
+
+/* Without an election the mandate never ends; far away, and still a number to calculate with. */
+#define FAR_AWAY (NEVER / 2)
+#define SINGLE_EPOCH 1
+
+static void on_elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
+{
+    struct runner *runner = user;
+
+    (void)candidate;
+    runner->run_epoch = epoch;
+    guard_run(&runner->guard, epoch);
+}
+
+/*
+ * Returns when nothing of the work is left. A guard that is gone leaves that
+ * to us; we are the next subreaper, so whatever it ran is below us now.
+ */
+static void on_demoted(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
+{
+    struct runner *runner = user;
+    bool is_over;
+
+    (void)candidate;
+    /* If somebody else may lead already, every moment counts. */
+    is_over = guard_stop(&runner->guard, runner->run_epoch, reason == GAVEL_REASON_SUPERSEDED);
+    while (!is_over)
+        is_over = guard_mourn(&runner->guard, NEVER);
+}
+
+static void on_event(struct gavel_candidate *candidate, const struct gavel_event *event, void *user)
+{
+    struct runner *runner = user;
+
+    /* A new epoch of the same leader: the command is to know it, so it runs anew. */
+    if (event->kind == GAVEL_EVENT_MANDATE_RENEWED)
+        on_elected(candidate, event->epoch, user);
+    if (event->kind != GAVEL_EVENT_HEARTBEAT && event->kind != GAVEL_EVENT_ELECTION_CHECK)
+        news_put(&runner->news, event);
+}
+
+static bool may_lead(const struct runner *runner, gavel_ns now)
+{
+    return runner->cli->config.eligible && health_is_good(&runner->health) && now >= runner->cooling_until;
+}
+
+enum gavel_status runner_join(struct runner *runner, struct gavel_error *error)
+{
+    const struct config *config = &runner->cli->config;
+    const struct gavel_options options = {
+        .store = config->store, .threaded = true, .doorbell = config->doorbell};
+    struct gavel_join_options join = GAVEL_JOIN_OPTIONS_INIT;
+    enum gavel_status status;
+
+    if (!config->enabled) {
+        runner->run_epoch = SINGLE_EPOCH;
+        guard_run(&runner->guard, SINGLE_EPOCH);
+        return GAVEL_OK;
+    }
+    status = gavel_open_guarded(&options, runner->will, &runner->gavel, error);
+    if (status)
+        return status;
+    runner->is_eligible = may_lead(runner, clock_now());
+    join.group = config->group;
+    join.candidate = runner->plan->id;
+    join.settings = &config->settings;
+    join.priority = config->priority;
+    join.eligible = runner->is_eligible;
+    join.overrun = GAVEL_OVERRUN_REPORT; /* the guard ends the work in time */
+    join.subscriber.on_elected = on_elected;
+    join.subscriber.on_demoted = on_demoted;
+    join.subscriber.on_event = on_event;
+    join.subscriber.user = runner;
+    return gavel_join(runner->gavel, &join, &runner->candidate, error);
+}
+
+void runner_leave(struct runner *runner)
+{
+    if (runner->gavel)
+        (void)gavel_close(runner->gavel); /* not from a callback, so it does not fail */
+    else if (runner->guard.pid > 0)
+        on_demoted(NULL, GAVEL_REASON_STOPPED, runner);
+    runner->gavel = NULL;
+    runner->candidate = NULL;
+}
+
+void runner_update_eligibility(struct runner *runner, gavel_ns now)
+{
+    bool may = may_lead(runner, now);
+
+    if (runner->cooling_until != 0 && now >= runner->cooling_until)
+        runner->cooling_until = 0;
+    if (may == runner->is_eligible || !runner->candidate)
+        return;
+    runner->is_eligible = may;
+    (void)gavel_set_eligible(runner->candidate, may); /* if it has ended, its event tells */
+}
+
+void runner_begin_guard(void *user)
+{
+    struct runner *runner = user;
+
+    if (runner->has_prefix)
+        prefix_close_readers(&runner->prefix);
+}
+
+bool runner_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline)
+{
+    const struct runner *runner = user;
+
+    if (runner->cli->config.enabled)
+        return will_read_mandate(&runner->will->entries[0], epoch, ret_stop_at, ret_deadline);
+    *ret_stop_at = *ret_deadline = FAR_AWAY;
+    return true;
+}
+
+void runner_release_for_the_dead(void *user)
+{
+    const struct runner *runner = user;
+    const struct config *config = &runner->cli->config;
+    const struct log *log = &runner->cli->log;
+    struct gavel_error error = {0};
+    size_t released = 0;
+
+    if (!config->enabled)
+        return;
+    /* Two leases on there is nothing left to release. */
+    if (will_execute(runner->will, NULL, clock_now() + 2 * ns_from_ms(config->settings.lease_ms), &released,
+                     &error))
+        log_line(log, clock_wall_ms(), LOG_ERROR, "the elector died and its mandate could not be released",
+                 LOG_STR("group", config->group), LOG_STR("candidate", runner->plan->id),
+                 LOG_STR("reason", error.message), LOG_END);
+    else
+        log_line(log, clock_wall_ms(), LOG_WARNING, "the elector died; the guard ended the work",
+                 LOG_STR("group", config->group), LOG_STR("candidate", runner->plan->id),
+                 LOG_U64("released", released), LOG_END);
+}
+
+void runner_finish_once(struct runner *runner) { runner_end(runner, END_COMMAND); }

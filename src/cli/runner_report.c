@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the guard reports, what follows from it, and with which exit code a run ends. */
+#include "cli/runner_state.h"
+
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+
+void runner_end(struct runner *runner, enum runner_end end)
+{
+    if (runner->is_ending)
+        return;
+    runner->is_ending = true;
+    runner->end = end;
+}
+
+static int exit_code_of_status(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Another one may do better; we do not try again for a while. */
+static void cool_down(struct runner *runner)
+{
+    if (!runner->candidate) {
+        runner_end(runner, END_FAILURE); /* there is nobody to hand over to */
+        return;
+    }
+    runner->cooling_until = clock_now() + ns_from_ms(runner->plan->cool_down_ms);
+    runner_update_eligibility(runner, clock_now());
+}
+
+/* The mandate is given up without its end being the end of the run. */
+static void resign(struct runner *runner)
+{
+    if (!runner->candidate)
+        runner_end(runner, END_FAILURE);
+    else
+        (void)gavel_resign(runner->candidate, NULL); /* it has been given up already, if that is an error */
+}
+
+static void command_ended(struct runner *runner, const struct guard_report *report)
+{
+    runner->status = report->cause_status;
+    if (runner->plan->is_once && runner->candidate && exit_code_of_status(report->cause_status) == 0)
+        runner_finish_once(runner);
+    else
+        runner_end(runner, END_COMMAND);
+}
+
+/* Everything has stopped: what now? */
+static void react(struct runner *runner, const struct guard_report *report)
+{
+    switch (report->cause) {
+    case CAUSE_NONE:
+    case CAUSE_ORDERED:
+        break;
+    case CAUSE_LAPSED:
+        /* As a rule the candidate has noticed too. If a renewal came at the last moment it has not. */
+        if (runner->candidate && gavel_epoch(runner->candidate) == report->epoch)
+            resign(runner);
+        break;
+    case CAUSE_ENDED:
+        command_ended(runner, report);
+        break;
+    case CAUSE_RESIGN:
+        resign(runner);
+        break;
+    case CAUSE_LIMIT:
+    case CAUSE_NOT_READY:
+    case CAUSE_HOOK_FAILED:
+        cool_down(runner);
+        break;
+    }
+}
+
+void runner_take_report(struct runner *runner)
+{
+    struct guard_report report;
+    bool is_news;
+
+    if (!guard_read(&runner->guard, &report))
+        return;
+    runner_log_report(runner, &report);
+    is_news = report.state == SUPERVISOR_EMPTY && report.epoch != runner->settled_epoch;
+    runner->report = report;
+    if (!is_news)
+        return;
+    runner->settled_epoch = report.epoch;
+    react(runner, &report);
+}
+
+/* What it ran is ended by us, before the mandate is given up. */
+void runner_guard_died(struct runner *runner)
+{
+    log_line(&runner->cli->log, clock_wall_ms(), LOG_ERROR, "the guard died; ending whatever it ran",
+             LOG_STR("group", runner->cli->config.group), LOG_STR("candidate", runner->plan->id), LOG_END);
+    while (!guard_mourn(&runner->guard, NEVER))
+        ;
+    runner_end(runner, END_GUARD);
+}
+
+static int code_of_candidate(const struct runner *runner)
+{
+    const struct cli *cli = runner->cli;
+
+    if (runner->stopped == GAVEL_ERR_DONE)
+        return CLI_EXIT_OK;
+    if (runner->stopped == GAVEL_ERR_ID_IN_USE)
+        return cli_fail(cli, runner->stopped,
+                        "another live candidate uses the id \"%s\" in the group \"%s\"; choose another with "
+                        "--id, or stop the other one",
+                        runner->plan->id, cli->config.group);
+    return cli_fail(cli, runner->stopped, "the candidate has stopped: %s",
+                    runner->stopped_message[0] ? runner->stopped_message
+                                               : gavel_status_text(runner->stopped));
+}
+
+int runner_exit_code(const struct runner *runner)
+{
+    switch (runner->end) {
+    case END_SIGNAL:
+        /* The command was told to stop and ended as it chose; a standby has none. */
+        return runner->report.last_status < 0 ? CLI_EXIT_OK : exit_code_of_status(runner->report.last_status);
+    case END_COMMAND:
+        return exit_code_of_status(runner->status);
+    case END_CANDIDATE:
+        return code_of_candidate(runner);
+    case END_BUSY:
+        return CLI_EXIT_BUSY;
+    case END_GUARD:
+        return cli_fail(runner->cli, GAVEL_ERR_IO,
+                        "the guard died, so the command was ended and the mandate given up; start again");
+    case END_FAILURE:
+        return cli_fail(runner->cli, GAVEL_ERR_STATE,
+                        "the command cannot be kept running; see the lines above, or its own output");
+    case END_NOT:
+        break;
+    }
+    return CLI_EXIT_FAILURE;
+}
