@@ -29,7 +29,7 @@ extern "C" {
     X(BREAKER_CLOSED,      "breaker_closed")      /* took_ms: how long it was open */                         \
     X(HEARTBEAT,           "heartbeat")           /* epoch while leading, took_ms */                          \
     X(OVERRUN,             "overrun")             /* the work had not stopped by the deadline; epoch */       \
-    X(STOPPED,             "stopped")             /* status, message: why; the last event of a candidate */
+    X(STOPPED,             "stopped")             /* status, message: why; ERR_DONE: previous: who, epoch */
 /* clang-format on */
 
 #define GAVEL_EVENT_ENUM(name, text) GAVEL_EVENT_##name,
@@ -46,6 +46,7 @@ enum gavel_event_kind { GAVEL_EVENT_MAP(GAVEL_EVENT_ENUM) GAVEL_EVENT_COUNT };
     X(SUPERSEDED, "superseded") /* the store says that it is not the holder, or is not the store it was */    \
     X(TERM_OVER,  "term_over")  /* the longest mandate ended and could not be renewed */                      \
     X(INELIGIBLE, "ineligible") /* it became ineligible */                                                    \
+    X(FINISHED,   "finished")   /* the work is done for good */                                               \
     X(STOPPED,    "stopped")    /* the candidate leaves the group */
 /* clang-format on */
 

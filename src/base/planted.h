@@ -31,7 +31,10 @@
     X(OWN_LEASE_LENGTH,        "own-lease-length",        "the standby waits its own lease, not the holder's") \
     X(FENCE_ACCEPTS_OLD,       "fence-accepts-old",       "a resource takes writes of older epochs")            \
     X(LATE_RELEASE,            "late-release",            "a release without an answer can end the next mandate") \
-    X(HANDOVER_TO_THE_DEAD,    "handover-to-the-dead",    "a better candidate gets the gavel even if it is silent")
+    X(HANDOVER_TO_THE_DEAD,    "handover-to-the-dead",    "a better candidate gets the gavel even if it is silent") \
+    X(CLAIM_IGNORES_DONE,      "claim-ignores-done",      "a group that is done is claimed like any other that is free") \
+    X(FINISH_ANY_MANDATE,      "finish-any-mandate",      "who took over meanwhile is closed together with the group") \
+    X(FINISH_BLINDLY,          "finish-blindly",          "a success whose record was not answered is taken as recorded")
 /* clang-format on */
 
 #define PLANTED_ENUM(name, text, what) PLANTED_BUG_##name,

@@ -72,7 +72,7 @@ bool call_send(struct candidate *c, enum candidate_slot slot, const struct store
 static bool is_answer(enum gavel_status status)
 {
     return status == GAVEL_OK || status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER ||
-           status == GAVEL_ERR_ID_IN_USE;
+           status == GAVEL_ERR_ID_IN_USE || status == GAVEL_ERR_DONE;
 }
 
 /* A hint may have closed the breaker long before its reset time: what waits for that must not go on waiting.
@@ -117,7 +117,9 @@ static void mandate_call_done(struct candidate *c, const struct candidate_call *
 {
     switch (call->op) {
     case STORE_READ:
-        if (status == GAVEL_OK)
+        if (c->state == CANDIDATE_STOPPING)
+            finish_read_done(c, status, reply);
+        else if (status == GAVEL_OK)
             standby_read_done(c, call, reply);
         else
             c->look_at = c->now + retry_delay(c);

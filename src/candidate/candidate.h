@@ -13,6 +13,9 @@
  *                                              ▼                       │
  *                                          [CLAIMING] ── won ──► [PREPARING] ──► [LEADING] ──► [STOPPING]
  *
+ * Work that is done for good (FINISH) ends in STOPPING too, with a release
+ * that closes the group; see finish.c. Who then sees the group goes to [ENDED].
+ *
  * A candidate that leaves goes to [ENDED] from IDLE, OBSERVING or STANDBY. A
  * mandate that is not wanted any more when it is won, or that ends while
  * preparing, goes straight to STOPPING to be released, and so does a claim
@@ -88,6 +91,7 @@ enum candidate_event_kind {
     CANDIDATE_HOLDER_DIED,  /* the process of the watched holder is proven dead */
     CANDIDATE_WORK_STOPPED, /* after WORK_STOP: nothing of the work is left */
     CANDIDATE_RESIGN,       /* give the gavel up, if leader */
+    CANDIDATE_FINISH,       /* the work is done: close the group for good and end */
     CANDIDATE_ENSURE,       /* see candidate_event.ensure */
     CANDIDATE_SET_ELIGIBLE,
     CANDIDATE_STOP, /* release, leave, end */
@@ -203,7 +207,9 @@ struct candidate {
     gavel_ns phase_at;
     bool is_stopping;              /* STOP was asked for */
     bool is_leaving;               /* LEAVE was sent */
+    bool is_finishing;             /* FINISH was asked for, so the release closes the group */
     enum gavel_status stop_status; /* why we end */
+    char stop_message[384];        /* the same in words; "": trouble tells */
     char trouble[256];             /* the store's words on its last failure */
 
     /* what we know of the group */
@@ -260,6 +266,8 @@ struct candidate {
     gavel_ns election_at;     /* when the vacancy was noticed */
     gavel_ns doorbell_at;     /* the last one obeyed */
     gavel_ns nudged_at;       /* the last time a hint made an open breaker try */
+    gavel_ns settle_at;       /* when to look what became of the release that closes the group */
+    gavel_ns settle_until;    /* no longer than this; 0: it was not sent yet */
 
     /* registration */
     bool is_registered;

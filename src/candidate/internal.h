@@ -63,6 +63,17 @@ void stop_work_done(struct candidate *c);
 /* Releases what it may hold, leaves, and ends with this status. */
 void stop_for_good(struct candidate *c, enum gavel_status status);
 void stop_release_done(struct candidate *c, enum gavel_status status);
+void stop_send_release(struct candidate *c);
+/* Nothing is held any more; ring the others if they should look at once. */
+void stop_end(struct candidate *c, bool is_released);
+
+/* finish.c: work that is done for good */
+void finish_begin(struct candidate *c);
+void finish_release_done(struct candidate *c, enum gavel_status status);
+void finish_look(struct candidate *c);
+void finish_read_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);
+/* Somebody has closed the group: we end. */
+void finish_seen(struct candidate *c, const struct record *record);
 
 /* registry.c: heartbeats and the list of candidates */
 void registry_beat(struct candidate *c);

@@ -167,7 +167,7 @@ void lead_reclaim_done(struct candidate *c, const struct candidate_call *call, e
         take_new_epoch(c, call->sent_at, reply->record.epoch);
         if (c->state == CANDIDATE_LEADING)
             publish(c);
-    } else if (status == GAVEL_ERR_CONFLICT) {
+    } else if (status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_DONE) {
         c->is_claim_open = false;
         c->version = 0; /* ours was old, or somebody else holds it: a renewal tells */
         c->look_at = c->now;

@@ -140,6 +140,10 @@ void standby_read_done(struct candidate *c, const struct candidate_call *call,
     if (c->seen.is_found)
         fence_note(&c->fence, record->epoch, c->now);
     watch_holder(c);
+    if (record->done && !PLANTED(CLAIM_IGNORES_DONE)) {
+        finish_seen(c, record);
+        return;
+    }
     event = emit(c, GAVEL_EVENT_ELECTION_CHECK);
     if (observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now, &at) == VACANCY_NONE) {
         leader_seen(c, record->holder, record->epoch);
@@ -164,7 +168,7 @@ void standby_claim_done(struct candidate *c, const struct candidate_call *call, 
         lead_won(c, call->sent_at, &reply->record);
         return;
     }
-    if (status == GAVEL_ERR_CONFLICT)
+    if (status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_DONE)
         c->is_claim_open =
             false; /* what is still under way expects a version that is gone, or loses likewise */
     if (c->is_stopping && c->is_claim_open) {
@@ -175,4 +179,6 @@ void standby_claim_done(struct candidate *c, const struct candidate_call *call, 
     /* Another was faster, or nobody knows: read back. Not at once again, should the store go on refusing. */
     c->hold_back_until = ns_max(c->hold_back_until, c->now + retry_delay(c));
     become_standby(c);
+    if (status == GAVEL_ERR_DONE)
+        finish_seen(c, &reply->record);
 }

@@ -129,5 +129,9 @@ void become_ended(struct candidate *c)
     event = emit(c, GAVEL_EVENT_STOPPED);
     event->status = c->stop_status;
     if (c->stop_status != GAVEL_OK)
-        event->message = c->trouble;
+        event->message = c->stop_message[0] != '\0' ? c->stop_message : c->trouble;
+    if (c->stop_status == GAVEL_ERR_DONE) {
+        event->previous = c->seen.record.holder;
+        event->epoch = c->seen.record.epoch;
+    }
 }

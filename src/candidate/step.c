@@ -38,7 +38,7 @@ enum gavel_status candidate_init(struct candidate *c, const struct candidate_con
     prng_seed(&c->prng, config->seed);
     c->instance = prng_next(&c->prng) | 1; /* never 0, which means none */
     c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
-    c->look_at = c->beat_at = c->list_at = c->claim_at = c->election_at = NEVER;
+    c->look_at = c->beat_at = c->list_at = c->claim_at = c->election_at = c->settle_at = NEVER;
     c->now = c->doorbell_at = c->nudged_at = INT64_MIN / 2;
     c->hold_back_until = INT64_MIN / 2;
     return GAVEL_OK;
@@ -152,6 +152,9 @@ static void handle(struct candidate *c, const struct candidate_event *event)
             stop_begin(c, event->resign.successor[0] ? GAVEL_REASON_HANDED_OVER : GAVEL_REASON_RESIGNED,
                        event->resign.successor);
         break;
+    case CANDIDATE_FINISH:
+        finish_begin(c);
+        break;
     case CANDIDATE_ENSURE:
         ensure(c, event->ensure.epoch, event->ensure.force, event->ensure.desired);
         break;
@@ -179,6 +182,8 @@ static void run_calls(struct candidate *c)
 {
     bool has_looked = false;
 
+    if (c->now >= c->settle_at && is_free(c, SLOT_MANDATE))
+        finish_look(c);
     if (c->has_ask && c->state == CANDIDATE_STANDBY && is_free(c, SLOT_MANDATE))
         standby_ask(c);
     if (c->now >= c->look_at && is_free(c, SLOT_MANDATE) && takes_part(c)) {
@@ -250,7 +255,9 @@ static gavel_ns state_wake_at(const struct candidate *c)
     case CANDIDATE_LEADING:
         return c->stop_at;
     case CANDIDATE_STOPPING:
-        return c->is_work_running && !c->has_overrun ? c->deadline : NEVER;
+        if (is_free(c, SLOT_MANDATE))
+            at = c->settle_at;
+        return c->is_work_running && !c->has_overrun ? ns_min(at, c->deadline) : at;
     case CANDIDATE_IDLE:
     case CANDIDATE_CLAIMING:
     case CANDIDATE_ENDED:

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static void finish(struct candidate *c, bool is_released)
+void stop_end(struct candidate *c, bool is_released)
 {
     bool was_voluntary = c->reason == GAVEL_REASON_RESIGNED || c->reason == GAVEL_REASON_HANDED_OVER ||
                          c->reason == GAVEL_REASON_TERM_OVER;
@@ -24,7 +24,7 @@ static void finish(struct candidate *c, bool is_released)
     become_standby(c);
 }
 
-static void release(struct candidate *c)
+void stop_send_release(struct candidate *c)
 {
     struct store_request request = lead_request(c, STORE_RELEASE);
     gavel_ns retry_at;
@@ -32,6 +32,7 @@ static void release(struct candidate *c)
     /* A renewal still under way is of no interest: it cannot be applied after the release. */
     c->calls[SLOT_MANDATE].is_pending = false;
     memcpy(request.record.successor, c->successor, sizeof request.record.successor);
+    request.record.done = c->is_finishing;
     (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
 }
 
@@ -67,11 +68,11 @@ void stop_begin(struct candidate *c, enum gavel_reason reason, const char *succe
         stop_work(c);
     if (PLANTED(RECLAIM_WHILE_STOPPING) && has_work) {
         c->is_work_running = false;
-        finish(c, false);
+        stop_end(c, false);
     } else if (!has_work && reason == GAVEL_REASON_SUPERSEDED) {
-        finish(c, false);
+        stop_end(c, false);
     } else if (!has_work || PLANTED(RELEASE_BEFORE_STOP)) {
-        release(c);
+        stop_send_release(c);
     }
 }
 
@@ -92,11 +93,11 @@ void stop_work_done(struct candidate *c)
         return;
     c->is_work_running = false;
     if (PLANTED(RELEASE_BEFORE_STOP) && !c->calls[SLOT_MANDATE].is_pending)
-        finish(c, true);
-    else if (c->reason == GAVEL_REASON_SUPERSEDED)
-        finish(c, false);
+        stop_end(c, true);
+    else if (c->reason == GAVEL_REASON_SUPERSEDED && !c->is_finishing)
+        stop_end(c, false);
     else if (!PLANTED(RELEASE_BEFORE_STOP))
-        release(c);
+        stop_send_release(c);
 }
 
 /* Released, or not known: then the record still has our nonce and we may claim it afresh, and others after
@@ -105,6 +106,10 @@ void stop_release_done(struct candidate *c, enum gavel_status status)
 {
     if (c->is_work_running) /* only with the planted bug */
         return;
+    if (c->is_finishing) {
+        finish_release_done(c, status);
+        return;
+    }
     /*
      * Whatever came of it, the next claim gets a nonce of its own: this
      * release may still be under way, and with the old nonce it would end the
@@ -112,5 +117,5 @@ void stop_release_done(struct candidate *c, enum gavel_status status)
      */
     if (!PLANTED(LATE_RELEASE) || status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER)
         c->is_claim_open = false;
-    finish(c, status == GAVEL_OK);
+    stop_end(c, status == GAVEL_OK);
 }

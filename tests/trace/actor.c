@@ -126,6 +126,9 @@ static void tell(struct stage *stage, struct actor *actor, const struct gavel_ev
             (long long)event->expected_ms);
         return;
     case GAVEL_EVENT_STOPPED:
+        say(stage, actor, "%s: %s%s%s", name, gavel_status_name(event->status),
+            event->status == GAVEL_OK ? "" : ", ", event->status == GAVEL_OK ? "" : event->message);
+        return;
     case GAVEL_EVENT_BREAKER_OPEN:
         say(stage, actor, "%s: %s", name, gavel_status_name(event->status));
         return;

@@ -251,6 +251,8 @@ static bool command_tell(struct stage *stage, struct actor *actor, char **words,
         event.ensure.epoch = candidate_leader_epoch(&actor->candidate);
         event.ensure.force = count > 2 && strcmp(words[2], "force") == 0;
         event.ensure.desired = count > (event.ensure.force ? 3u : 2u) ? words[count - 1] : "";
+    } else if (strcmp(words[0], "finish") == 0) {
+        event.kind = CANDIDATE_FINISH;
     } else if (strcmp(words[0], "ring") == 0) {
         event.kind = CANDIDATE_DOORBELL;
     } else if (strcmp(words[0], "eligible") == 0 && count == 3) {
