@@ -92,7 +92,7 @@ static bool is_wish_open(const struct world *world)
 /* L2 holds where nothing goes wrong and nobody commands: in calm runs, and at the end of the others. */
 static bool is_stable(const struct world *world)
 {
-    unsigned harmless = FAULT_BIT(FAULT_RATE) | FAULT_BIT(FAULT_MIXED);
+    unsigned harmless = FAULT_BIT(FAULT_RATE) | FAULT_BIT(FAULT_MIXED) | FAULT_BIT(FAULT_FINISH);
 
     if (!rates_keep_the_bound(world))
         return false;
@@ -119,6 +119,9 @@ void referee_granted(struct world *world, const struct message *message, uint64_
     if (epoch <= referee->last_epoch)
         violate(world, INVARIANT_S1, "%s is granted epoch %llu after epoch %llu was granted", process->label,
                 (unsigned long long)epoch, (unsigned long long)referee->last_epoch);
+    if (referee->is_done)
+        violate(world, INVARIANT_DONE, "%s is granted epoch %llu of a group that is done", process->label,
+                (unsigned long long)epoch);
     referee->last_epoch = epoch;
     referee->grant_count++;
     *grant = (struct grant){
@@ -221,6 +224,8 @@ static bool has_twin(const struct world *world, const struct process *process)
 
 void referee_demoted(struct world *world, const struct process *process, const char *why)
 {
+    if (process->has_finished || world->referee.is_done)
+        return;
     /* Who hears late of a twin that lived when faults were on is right to leave all the same. */
     if (process->candidate.stop_status == GAVEL_ERR_ID_IN_USE && has_twin(world, process))
         return;
@@ -321,7 +326,7 @@ void referee_probe(struct world *world)
     struct referee *referee = &world->referee;
     const struct process *leader = NULL;
 
-    if (!rates_keep_the_bound(world))
+    if (referee_probe_done(world) || !rates_keep_the_bound(world))
         return;
     for (unsigned i = 0; i < world->profile.slots; i++)
         if (referee_is_active(world, &world->processes[i]))

@@ -15,6 +15,8 @@
 
 #include "base/time.h"
 
+#include <gavel/status.h>
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,6 +27,7 @@
     X(S4,      "S4",      "at no instant two processes lead")                                                 \
     X(L1,      "L1",      "once the store can be reached a leader is there within the bound")                 \
     X(L2,      "L2",      "without faults a leader is never replaced")                                        \
+    X(DONE,    "done",    "a group that is done has no mandate after, and who is told so knows it")           \
     X(ORDER,   "order",   "work starts after the mandate, once, and a release comes after it has stopped")    \
     X(STUCK,   "stuck",   "a candidate always knows when to be woken, and waking it helps")                   \
     X(ASSERT,  "assert",  "no assertion fails")
@@ -62,6 +65,10 @@ struct referee {
     uint64_t steady_work;
     gavel_ns steady_from;
     gavel_ns stable_from; /* L2 holds from here on; 0: not yet */
+    bool is_done;         /* the store has closed the group, for: */
+    unsigned done_slot;
+    uint32_t done_incarnation;
+    gavel_ns done_from; /* and nothing goes wrong any more; 0: not yet */
 };
 
 struct world;
@@ -100,6 +107,12 @@ void referee_wrote(struct world *world, const struct process *process, uint32_t 
 
 /* Work is told to stop, or a process ends. */
 void referee_demoted(struct world *world, const struct process *process, const char *why);
+
+/* done.c: the store closed the group; a candidate has ended; the quiet phase of a group that is done, if it
+ * is. */
+void referee_closed(struct world *world, const struct message *message, uint64_t epoch);
+void referee_stopped(struct world *world, const struct process *process, enum gavel_status status);
+bool referee_probe_done(struct world *world);
 
 /* After each step of a candidate. */
 void referee_check_candidate(struct world *world, struct process *process);

@@ -99,7 +99,7 @@ void process_start(struct world *world, struct process *process)
     process->incarnation++;
     process->pid = (int32_t)(process->slot + 1 + 100 * process->incarnation);
     process->frozen_until = process->stalled_until = process->cut_from = process->cut_until = 0;
-    process->is_stop_asked = false;
+    process->is_stop_asked = process->has_finished = false;
     process->tick_at = NEVER;
     process->spins = 0;
     process->mandate_epoch = 0;
@@ -138,7 +138,7 @@ void process_die(struct world *world, struct process *process, const char *why)
             tell_death(world, other);
     }
     referee_demoted(world, process, why);
-    if (!world->is_quiet || process->slot >= world->profile.candidates)
+    if (!world->is_quiet || process->slot >= world->profile.candidates || world->store.record.done)
         return;
     /* What began before the quiet phase may still end in it: then the wait for a leader begins anew. */
     (void)world_push(world, world->now + 10 * NS_PER_MS, EVENT_START, process->slot);
@@ -177,6 +177,8 @@ static void carry_out(struct world *world, struct process *process, const struct
     case CANDIDATE_EMIT:
         if (world->trace)
             trace_event(world, process, &action->event);
+        if (action->event.kind == GAVEL_EVENT_STOPPED)
+            referee_stopped(world, process, action->event.status);
         break;
     case CANDIDATE_MANDATE:
         work_mandate(world, process, action->mandate.epoch, action->mandate.stop_at,
@@ -323,6 +325,13 @@ static void take_in_loop(struct world *world, struct process *process, const str
         break;
     case EVENT_TOLD:
         input.kind = CANDIDATE_WORK_STOPPED;
+        break;
+    case EVENT_FINISH:
+        if (!process->work_runs || event->number != process->work_number)
+            return;
+        input.kind = CANDIDATE_FINISH;
+        process->has_finished = true;
+        TRACE(world, process, "has done its work for good");
         break;
     default: /* a doorbell */
         break;

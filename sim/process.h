@@ -38,6 +38,7 @@ struct process {
     bool is_cut_one_way; /* only answers are lost */
     gavel_ns restart_at; /* real time; NEVER if it stays dead */
     bool is_stop_asked;  /* by a command */
+    bool has_finished;   /* its work is done for good, and its candidate was told */
 
     /* the timer of the candidate */
     gavel_ns tick_at; /* real time of the event under way; NEVER if none */

@@ -165,6 +165,8 @@ static unsigned draw_faults(struct prng *prng, enum mood mood)
     for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {
         unsigned per_mille = fault == FAULT_BREAK ? chance[mood] / 8 : chance[mood];
 
+        if (fault == FAULT_FINISH) /* drawn elsewhere, so that the seeds of before mean what they did */
+            continue;
         if (fault == FAULT_RATE || fault == FAULT_MIXED) /* not a fault in itself: also in calm runs */
             per_mille = per_mille / 2 + 300;
         if (prng_chance(prng, per_mille))

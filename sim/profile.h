@@ -39,7 +39,8 @@
     X(BELL,      "bell",      "doorbells are lost, late, forged and flooding")                                \
     X(TWIN,      "twin",      "two live processes use one id")                                                \
     X(COMMAND,   "command",   "resign, ensure, stop, eligible or not, at random")                             \
-    X(MIXED,     "mixed",     "candidates differ in their settings")
+    X(MIXED,     "mixed",     "candidates differ in their settings")                                          \
+    X(FINISH,    "finish",    "a leader's work is done, and its group is to be closed for good")
 /* clang-format on */
 
 #define FAULT_ENUM(name, text, what) FAULT_##name,

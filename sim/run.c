@@ -70,7 +70,8 @@ static void probe(struct world *world)
 
     referee_probe(world);
     is_led = referee->leader_seen_at == world->now;
-    if (world->now >= world->profile.end_at && (is_led || world->profile.faults & FAULT_BIT(FAULT_BREAK)))
+    if (world->now >= world->profile.end_at &&
+        (is_led || (world->profile.faults & FAULT_BIT(FAULT_BREAK) && !referee->is_done)))
         world->is_over = true;
     (void)world_push(world, world->now + quarter, EVENT_PROBE, 0);
 }

@@ -65,6 +65,8 @@ static enum gavel_status claim(struct world *world, const struct message *messag
                      (record->wish_epoch == record->epoch || world->referee.wished_epoch == record->epoch);
     unsigned previous_slot = store->is_found && !is_wished ? store->holder_slot : SLOTS_MAX;
 
+    if (record->done && !PLANTED(CLAIM_IGNORES_DONE))
+        return GAVEL_ERR_DONE;
     if (request->expected_version != version && !PLANTED(CLAIM_IGNORES_VERSION))
         return GAVEL_ERR_CONFLICT;
     if (request->must_be_expired && has_clock(world) && remaining_ms(world) > 0 &&
@@ -74,6 +76,7 @@ static enum gavel_status claim(struct world *world, const struct message *messag
         record->epoch = request->record.epoch;
     record->epoch++;
     record->held = true;
+    record->done = false; /* only with the planted bug it was not */
     record->nonce = request->record.nonce;
     record->process = request->record.process;
     memcpy(record->holder, request->record.holder, sizeof record->holder);
@@ -127,6 +130,9 @@ static enum gavel_status release(struct world *world, const struct message *mess
     record->version++;
     record->held = false;
     memcpy(record->successor, message->request.record.successor, sizeof record->successor);
+    record->done = message->request.record.done;
+    if (record->done)
+        referee_closed(world, message, record->epoch);
     if (PLANTED(EPOCH_RESTARTS))
         record->epoch = 0;
     return GAVEL_OK;
@@ -243,6 +249,7 @@ static enum gavel_status apply(struct world *world, struct message *message)
     case STORE_CANDIDATES:
         return list(world, message);
     case STORE_READ:
+    case STORE_REOPEN: /* no candidate sends it */
     case STORE_GROUPS:
         break;
     }
@@ -267,5 +274,9 @@ void sim_store_apply(struct world *world, struct message *message)
         TRACE(world, NULL, "store: %s of %s is %s; epoch %llu of %s, %s, version %llu",
               store_op_name(message->request.op), world->processes[message->slot].label,
               reply->status ? gavel_status_name(reply->status) : "done", (unsigned long long)record->epoch,
-              record->holder, record->held ? "held" : "released", (unsigned long long)record->version);
+              record->holder,
+              record->held   ? "held"
+              : record->done ? "done"
+                             : "released",
+              (unsigned long long)record->version);
 }

@@ -51,6 +51,17 @@ static void plan_act(struct world *world, const struct process *process)
     world_push(world, world->now + delay, EVENT_ACT, process->slot)->number = process->work_number;
 }
 
+/* Some work comes to its end for good, sooner or later, also while it is being stopped. */
+static void plan_finish(struct world *world, const struct process *process)
+{
+    gavel_ns lease = ns_from_ms(process->candidate.settings.lease_ms);
+    bool is_drawn = prng_chance(&world->streams[STREAM_FINISH], 400);
+    gavel_ns delay = world_between(world, STREAM_FINISH, 0, 4 * lease);
+
+    if (is_drawn && world->profile.faults & FAULT_BIT(FAULT_FINISH))
+        world_push(world, world->now + delay, EVENT_FINISH, process->slot)->number = process->work_number;
+}
+
 void work_start(struct world *world, struct process *process, uint64_t epoch)
 {
     if (process->work_runs)
@@ -63,6 +74,7 @@ void work_start(struct world *world, struct process *process, uint64_t epoch)
     TRACE(world, process, "starts its work, epoch %llu", (unsigned long long)epoch);
     referee_check_exclusive(world, process);
     plan_act(world, process);
+    plan_finish(world, process);
 }
 
 void work_stop(struct world *world, struct process *process, enum gavel_reason reason, gavel_ns deadline)

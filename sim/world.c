@@ -148,6 +148,8 @@ void world_begin(struct world *world, uint64_t seed, unsigned candidates, gavel_
     for (unsigned i = 0; i < STREAM_COUNT; i++)
         prng_seed(&world->streams[i], prng_next(&root));
     profile_draw(&world->profile, &world->streams[STREAM_PROFILE], candidates, duration, without);
+    if (prng_chance(&world->streams[STREAM_FINISH], 200))
+        world->profile.faults |= FAULT_BIT(FAULT_FINISH) & ~without;
     sim_store_begin(world);
 }
 

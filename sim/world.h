@@ -34,6 +34,7 @@ enum event_kind {
     EVENT_DEATH,    /* a process is told that the one it watches is dead */
     EVENT_STOPPED,  /* work has stopped; number is which work */
     EVENT_TOLD,     /* its candidate is told so */
+    EVENT_FINISH,   /* work is done for good; number is which work */
     EVENT_WATCHDOG, /* looks whether work runs past its deadline */
     EVENT_ACT,      /* work does something to the resource */
     EVENT_WRITE,    /* which reaches the resource; number is the epoch */
@@ -66,7 +67,15 @@ struct heap {
 };
 
 /* Independent streams, so that one fault switched off does not shift all the others. */
-enum stream { STREAM_PROFILE, STREAM_NETWORK, STREAM_PROCESS, STREAM_WORK, STREAM_FAULT, STREAM_COUNT };
+enum stream {
+    STREAM_PROFILE,
+    STREAM_NETWORK,
+    STREAM_PROCESS,
+    STREAM_WORK,
+    STREAM_FAULT,
+    STREAM_FINISH,
+    STREAM_COUNT
+};
 
 enum outage { OUTAGE_NONE, OUTAGE_AWAY, OUTAGE_REFUSES, OUTAGE_MUTE, OUTAGE_SLOW };
 
