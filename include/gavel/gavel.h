@@ -361,6 +361,29 @@ GAVEL_API void gavel_breaker(struct gavel_candidate *candidate, struct gavel_bre
  */
 GAVEL_API enum gavel_status gavel_resign(struct gavel_candidate *candidate, const char *successor);
 
+/*
+ * The work of this group is done, once and for all: on_demoted (with
+ * GAVEL_REASON_FINISHED), then a release that also closes the group, doorbell
+ * to the others. A group that is closed is never led again; every other
+ * candidate of it, now or later, ends with a `stopped` event of ERR_DONE that
+ * names who did the work and with which epoch. So of all who may ever do the
+ * work the success of at most one is recorded.
+ *
+ * Returns at once. The candidate ends, and its `stopped` event tells how:
+ *
+ *     OK              recorded: the group is closed, by us
+ *     ERR_NOT_HOLDER  the mandate was lost before: not recorded, and another
+ *                     may be doing the work again
+ *     ERR_DONE        likewise, and another has done it
+ *     anything else   what the store said last: not known, it may be done again
+ *
+ * An answer that is lost is settled by reading back, while the mandate lasts
+ * and a lease beyond; gavel_leave() and gavel_close() wait for that. ERR_STATE
+ * if there is no election, ERR_STOPPED if the candidate has ended,
+ * ERR_NO_MEMORY; then nothing was begun.
+ */
+GAVEL_API GAVEL_CHECKED enum gavel_status gavel_finish(struct gavel_candidate *candidate);
+
 struct gavel_ensure_options {
     bool force; /* replace the leader of this moment though it is alive and within its minimum mandate */
     const char *desired; /* the candidate that should lead; NULL for any */

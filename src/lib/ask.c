@@ -108,6 +108,21 @@ enum gavel_status gavel_resign(struct gavel_candidate *candidate, const char *su
     return GAVEL_OK;
 }
 
+enum gavel_status gavel_finish(struct gavel_candidate *candidate)
+{
+    struct command *command;
+
+    if (candidate->is_single)
+        return GAVEL_ERR_STATE;
+    if (has_ended(candidate))
+        return GAVEL_ERR_STOPPED;
+    command = command_new(COMMAND_FINISH, candidate);
+    if (!command)
+        return GAVEL_ERR_NO_MEMORY;
+    command_post(candidate->gavel, command);
+    return GAVEL_OK;
+}
+
 enum gavel_status gavel_set_eligible(struct gavel_candidate *candidate, bool eligible)
 {
     struct command *command;

@@ -109,6 +109,9 @@ static enum gavel_status run(struct command *command)
         event.kind = CANDIDATE_RESIGN;
         event.resign.successor = command->name;
         break;
+    case COMMAND_FINISH:
+        event.kind = CANDIDATE_FINISH;
+        break;
     case COMMAND_ENSURE:
         event.kind = CANDIDATE_ENSURE;
         event.ensure.epoch = command->epoch;
