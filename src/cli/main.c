@@ -49,6 +49,12 @@ static const struct flag check_flags[] = {
 };
 
 const struct command commands[] = {
+    {"run", "-- COMMAND [ARGUMENT…]", ARGUMENTS_COMMAND, "run a command on exactly one of many hosts",
+     "Takes part in the election of a group and runs the command only while it leads. When the mandate ends, "
+     "the whole process tree of the command is dead before another candidate may start its own. With -f FILE "
+     "instead of a command, the children listed in that file are run and supervised. Ends with the exit code "
+     "of the command, 128 + n if signal n killed it, 127 if it is not there, 126 if it cannot be executed.",
+     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK | OPTIONS_RUN, NULL, command_run},
     {"elect", "", 0, "take part in an election; one JSON line per event",
      "Takes part in the election of a group until SIGTERM, SIGINT or SIGHUP, and prints one line of JSON for "
      "each event. Then it gives up what it leads, leaves the group and ends with exit code 0; a second "
