@@ -43,12 +43,12 @@ static void option_line(FILE *file, char letter, const char *name, bool is_negat
 /* Other names that have a line of their own. */
 static void other_names_of(FILE *file, unsigned groups)
 {
-    char help[64];
+    char help[128];
 
     for (const struct other_name *other = other_names; other->of; other++) {
         if (!(other->groups & groups))
             continue;
-        snprintf(help, sizeof(help), "another name of --%s", other->of);
+        snprintf(help, sizeof(help), "%s; another name of --%s", setting_by_flag(other->of)->help, other->of);
         option_line(file, 0, other->flag, false, setting_by_flag(other->of)->argument, help);
     }
 }

@@ -78,8 +78,8 @@ static enum gavel_status refuse(const struct run_child *children, size_t count, 
         snprintf(advice, sizeof(advice), " and --lease %s", flag_text(lease_for(&enough), lease));
     return error_set(error, GAVEL_ERR_BUDGET,
                      "the children stop one after the other, and %s = %" PRId64
-                     " ms do not fit into the stop grace of %" PRId64 " ms, of which SIGKILL leaves %" PRId64
-                     " ms; give --grace %s%s, or shorter graces",
+                     " ms do not fit into the stop grace of %" PRId64 " ms, which leaves %" PRId64
+                     " ms before SIGKILL; give --grace %s%s, or shorter graces",
                      list, sum, settings->stop_grace_ms, budget_ms(settings->stop_grace_ms),
                      flag_text(enough.stop_grace_ms, grace), advice);
 }

@@ -18,6 +18,7 @@ void setting_values_done(struct setting_values *values)
 {
     for (size_t i = 0; i < SETTINGS_MAX; i++)
         free(values->file_texts[i]);
+    run_file_done(&values->children);
     *values = (struct setting_values){0};
 }
 
@@ -166,6 +167,10 @@ enum gavel_status setting_values_resolve(const struct setting_values *values, un
                                   .eligible = true,
                                   .log_level = LOG_INFO,
                                   .run = run_defaults};
+    if (values->children.count > 0) {
+        ret_config->children = &values->children;
+        ret_config->run.on_exit = ON_EXIT_RESTART;
+    }
     status = read_values(values, groups, true, ret_config, error);
     if (!status)
         status = resolve_base(values, groups, ret_config, error);

@@ -12,6 +12,7 @@
 #ifndef CLI_SETTING_VALUES_H
 #define CLI_SETTING_VALUES_H
 
+#include "cli/run_file.h"
 #include "cli/settings_table.h"
 
 enum value_source { SOURCE_NONE, SOURCE_FLAG, SOURCE_ENVIRONMENT, SOURCE_FILE };
@@ -26,6 +27,7 @@ struct setting_values {
     struct setting_value items[SETTINGS_MAX]; /* by position in settings_table */
     const char *file;                         /* name of the YAML file */
     char *file_texts[SETTINGS_MAX];           /* owned; items of SOURCE_FILE point to them */
+    struct run_file children;                 /* of the YAML file; owned */
 };
 
 /* Frees what the values own; a struct config made from them must not be used any more. */

@@ -144,6 +144,9 @@ const struct other_name other_names[] = {
     {0},
 };
 
+_Static_assert(sizeof(other_names) / sizeof(other_names[0]) <= OTHER_NAMES_MAX,
+               "OTHER_NAMES_MAX is too small");
+
 const struct setting *setting_by_flag(const char *flag)
 {
     for (size_t i = 0; i < settings_count; i++)

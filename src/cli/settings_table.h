@@ -57,6 +57,7 @@ struct other_name {
 
 /* Ending with one that stands for nothing (`of` is NULL). */
 extern const struct other_name other_names[];
+#define OTHER_NAMES_MAX 4
 
 /* By flag, by letter, by YAML key, also by its other names; NULL if there is none. */
 const struct setting *setting_by_flag(const char *flag);

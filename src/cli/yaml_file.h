@@ -3,6 +3,7 @@
 /*
  * The configuration file: one YAML mapping from the keys of settings_table to
  * scalars. Values are read exactly as flags are, so that they mean the same.
+ * Besides, it may have the list `children` of run_file.h.
  */
 #ifndef CLI_YAML_FILE_H
 #define CLI_YAML_FILE_H

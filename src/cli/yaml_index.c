@@ -8,6 +8,8 @@
 #include <string.h>
 #include <yaml.h>
 
+#define CHILDREN "children"
+
 struct walk {
     yaml_parser_t parser;
     const char *name;
@@ -43,6 +45,7 @@ static enum gavel_status unknown_key(struct walk *walk, const char *key, int lin
     for (size_t i = 0; i < settings_count; i++)
         if (settings_table[i].key)
             suggestion_offer(&suggestion, settings_table[i].key);
+    suggestion_offer(&suggestion, CHILDREN);
     if (meant && meant->key) /* a flag that is called otherwise here */
         suggestion.best = meant->key;
     if (suggestion.best)
@@ -85,6 +88,47 @@ static enum gavel_status take_value(struct walk *walk, const struct setting *set
     return status;
 }
 
+static enum gavel_status repeated(struct walk *walk, const char *key, int line, int first_line)
+{
+    return error_set(walk->error, GAVEL_ERR_INVALID,
+                     "%s:%d: %s stands on line %d already; remove one of them", walk->name, line, key,
+                     first_line);
+}
+
+/* The list of children, which is passed over. */
+static enum gavel_status take_children(struct walk *walk, int line)
+{
+    int depth = 0;
+
+    if (walk->index.children_line)
+        return repeated(walk, CHILDREN, line, walk->index.children_line);
+    walk->index.children_line = line;
+    do {
+        enum gavel_status status;
+        yaml_event_t event;
+
+        status = next(walk, &event);
+        if (status)
+            return status;
+        if (depth == 0 && event.type != YAML_SEQUENCE_START_EVENT)
+            status = error_set(walk->error, GAVEL_ERR_INVALID,
+                               "%s:%d: " CHILDREN " must be a list, each child a mapping with a command",
+                               walk->name, line_of(&event));
+        else if (event.type == YAML_ALIAS_EVENT)
+            status = error_set(walk->error, GAVEL_ERR_INVALID,
+                               "%s:%d: write it out; gavel reads no aliases such as *%.60s", walk->name,
+                               line_of(&event), (const char *)event.data.alias.anchor);
+        else if (event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT)
+            depth++;
+        else if (event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT)
+            depth--;
+        yaml_event_delete(&event);
+        if (status)
+            return status;
+    } while (depth > 0);
+    return GAVEL_OK;
+}
+
 /* One key with its value; *ret_is_end when the mapping is over. */
 static enum gavel_status take_pair(struct walk *walk, bool *ret_is_end)
 {
@@ -106,15 +150,17 @@ static enum gavel_status take_pair(struct walk *walk, bool *ret_is_end)
                            line);
         goto out;
     }
+    if (strcmp((const char *)event.data.scalar.value, CHILDREN) == 0) {
+        status = take_children(walk, line);
+        goto out;
+    }
     setting = setting_by_key((const char *)event.data.scalar.value);
     if (!setting) {
         status = unknown_key(walk, (const char *)event.data.scalar.value, line);
         goto out;
     }
     if (walk->index.lines[setting - settings_table]) {
-        status = error_set(walk->error, GAVEL_ERR_INVALID,
-                           "%s:%d: %s stands on line %d already; remove one of them", walk->name, line,
-                           setting->key, walk->index.lines[setting - settings_table]);
+        status = repeated(walk, setting->key, line, walk->index.lines[setting - settings_table]);
         goto out;
     }
     walk->index.lines[setting - settings_table] = line;

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Reading what is nested in the configuration file: nodes of a libyaml
+ * document, each of which knows its line. Whatever is wrong with one is told
+ * as "file:line: …".
+ */
+#ifndef CLI_YAML_NODE_H
+#define CLI_YAML_NODE_H
+
+#include "cli/arena.h"
+
+#include <gavel/settings.h>
+
+#include <yaml.h>
+
+struct node_reader {
+    const char *name; /* of the file */
+    yaml_document_t document;
+    struct arena *arena; /* holds the texts that are read */
+    struct gavel_error *error;
+};
+
+/* A key of a mapping and what reads its value. */
+struct node_key {
+    const char *name;
+    enum gavel_status (*read)(struct node_reader *reader, const yaml_node_t *value, void *user);
+};
+
+#define NODE_KEYS_MAX 16
+
+int node_line(const yaml_node_t *node);
+
+/* ERR_INVALID: "file:line: " and what is wrong with that node. */
+GAVEL_CHECKED enum gavel_status node_wrong(const struct node_reader *reader, const yaml_node_t *node,
+                                           const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* A plain value that is not left out; `what` is what the messages call it. It may be "". */
+GAVEL_CHECKED enum gavel_status node_text(struct node_reader *reader, const yaml_node_t *node,
+                                          const char *what, const char **ret_text);
+
+/* A duration from `least` to 30 days. */
+GAVEL_CHECKED enum gavel_status node_duration(struct node_reader *reader, const yaml_node_t *node,
+                                              const char *what, gavel_ms least, gavel_ms *ret_ms);
+
+/* Reads a mapping by a table of its keys, which ends with a NULL name; unknown and repeated keys are wrong.
+ */
+GAVEL_CHECKED enum gavel_status node_mapping(struct node_reader *reader, const yaml_node_t *node,
+                                             const char *what, const struct node_key *keys, void *user);
+
+/* The nodes of a pair or an item; never NULL in a document that was loaded. */
+const yaml_node_t *node_at(struct node_reader *reader, int index);
+
+#endif
