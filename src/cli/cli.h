@@ -103,6 +103,7 @@ int cli_finish(const struct cli *cli, int code);
 /* argc and argv are the arguments that are not options, ending with NULL; the command's name is not among
  * them. */
 int command_run(const struct cli *cli, int argc, char **argv);
+int command_once(const struct cli *cli, int argc, char **argv);
 int command_elect(const struct cli *cli, int argc, char **argv);
 int command_leader(const struct cli *cli, int argc, char **argv);
 int command_status(const struct cli *cli, int argc, char **argv);

@@ -12,6 +12,7 @@ enum cli_exit exit_code_of(enum gavel_status status)
     case GAVEL_ERR_INVALID:
         return CLI_EXIT_USAGE;
     case GAVEL_ERR_NO_LEADER:
+    case GAVEL_ERR_DONE: /* nor will it ever have one */
         return CLI_EXIT_NO_LEADER;
     case GAVEL_ERR_STORE_UNAVAILABLE:
     case GAVEL_ERR_STORE_DENIED:

@@ -20,7 +20,7 @@ static enum gavel_status read_until_held(const struct onlooker *onlooker, const 
         enum gavel_status status = seat_read(onlooker, group, ret_seat, error);
         gavel_ns now = clock_now();
 
-        if (status || ret_seat->state == SEAT_HELD || now >= until)
+        if (status || ret_seat->state == SEAT_HELD || ret_seat->state == SEAT_DONE || now >= until)
             return status;
         store_wait(onlooker->store, group, ret_seat->record.version,
                    ns_min(until, now + ns_from_ms(LOOK_EVERY_MS)));
@@ -43,6 +43,10 @@ int command_leader(const struct cli *cli, int argc, char **argv)
         return cli_fail(cli, error.status, "%s", error.message);
     if (read_until_held(&onlooker, group, until, &seat, &error)) {
         code = cli_fail(cli, error.status, "%s", error.message);
+    } else if (seat.state == SEAT_DONE) {
+        code = cli_fail(cli, GAVEL_ERR_DONE,
+                        "the group \"%s\" has no leader: \"%s\" has done its work for good with epoch %llu",
+                        group, seat.record.holder, (unsigned long long)seat.record.epoch);
     } else if (seat.state != SEAT_HELD) {
         char text[DURATION_TEXT_MAX];
 

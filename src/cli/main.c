@@ -14,6 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
+static const struct flag once_flags[] = {
+    {"key", FLAG_TEXT, "KEY", "what is to be done once, such as nightly-2026-11-15"},
+    {"no-wait", FLAG_SWITCH, NULL, "if another runs it, do not stand by: end with exit code 8"},
+    {"forget", FLAG_SWITCH, NULL, "run nothing: let the key be done again, with a higher epoch"},
+    {0},
+};
+
 static const struct flag elect_flags[] = {
     {"events", FLAG_TEXT, "NAMES", "print only these, separated by commas (default: all)"},
     {0},
@@ -55,6 +62,14 @@ const struct command commands[] = {
      "instead of a command, the children listed in that file are run and supervised. Ends with the exit code "
      "of the command, 128 + n if signal n killed it, 127 if it is not there, 126 if it cannot be executed.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK | OPTIONS_RUN, NULL, command_run},
+    {"once", "--key KEY -- COMMAND [ARGUMENT…]", ARGUMENTS_COMMAND,
+     "run a command to success at most once for a key, on whichever host",
+     "Runs the command unless somebody, on any host, has done so for this key and succeeded; then it ends "
+     "with "
+     "exit code 0 at once. While another runs it, it stands by and takes over if that one fails or dies. "
+     "Ends "
+     "with the exit code of the command; 0 only if the success is recorded, 4 if it may not be.",
+     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK, once_flags, command_once},
     {"elect", "", 0, "take part in an election; one JSON line per event",
      "Takes part in the election of a group until SIGTERM, SIGINT or SIGHUP, and prints one line of JSON for "
      "each event. Then it gives up what it leads, leaves the group and ends with exit code 0; a second "

@@ -39,6 +39,9 @@ static void note_stopped(struct runner *runner, const struct news *news)
     if (news->status == GAVEL_ERR_DONE)
         log_line(&runner->cli->log, clock_wall_ms(), LOG_INFO, "done for good", WHO(runner),
                  LOG_STR("by", news->previous), LOG_U64("epoch", news->epoch), LOG_END);
+    if (news->status == GAVEL_OK && runner->has_succeeded)
+        log_line(&runner->cli->log, clock_wall_ms(), LOG_INFO, "recorded as done", WHO(runner),
+                 LOG_U64("epoch", runner->report.epoch), LOG_END);
     runner_end(runner, END_CANDIDATE);
 }
 

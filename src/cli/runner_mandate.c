@@ -7,6 +7,7 @@
 #include "cli/runner_state.h"
 
 #include "os/clock.h"
+#include "store/store.h"
 
 /* Without an election the mandate never ends; far away, and still a number to calculate with. */
 #define FAR_AWAY (NEVER / 2)
@@ -111,6 +112,10 @@ void runner_begin_guard(void *user)
 
     if (runner->has_prefix)
         prefix_close_readers(&runner->prefix);
+    /* Opened now, it need not be when every millisecond counts; if that fails, the elector tells why. */
+    if (runner->cli->config.enabled &&
+        store_open(runner->cli->config.store, &runner->store_for_the_dead, NULL))
+        runner->store_for_the_dead = NULL;
 }
 
 bool runner_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline)
@@ -129,13 +134,19 @@ void runner_release_for_the_dead(void *user)
     const struct config *config = &runner->cli->config;
     const struct log *log = &runner->cli->log;
     struct gavel_error error = {0};
+    enum gavel_status status;
     size_t released = 0;
+    gavel_ns until;
 
     if (!config->enabled)
         return;
     /* Two leases on there is nothing left to release. */
-    if (will_execute(runner->will, NULL, clock_now() + 2 * ns_from_ms(config->settings.lease_ms), &released,
-                     &error))
+    until = clock_now() + 2 * ns_from_ms(config->settings.lease_ms);
+    status = will_execute(runner->will, runner->store_for_the_dead, runner->store_for_the_dead ? 0 : until,
+                          &released, &error);
+    if (status && runner->store_for_the_dead) /* it may only be this connection that does not work any more */
+        status = will_execute(runner->will, NULL, until, &released, &error);
+    if (status)
         log_line(log, clock_wall_ms(), LOG_ERROR, "the elector died and its mandate could not be released",
                  LOG_STR("group", config->group), LOG_STR("candidate", runner->plan->id),
                  LOG_STR("reason", error.message), LOG_END);
@@ -145,4 +156,11 @@ void runner_release_for_the_dead(void *user)
                  LOG_U64("released", released), LOG_END);
 }
 
-void runner_finish_once(struct runner *runner) { runner_end(runner, END_COMMAND); }
+void runner_finish_once(struct runner *runner)
+{
+    enum gavel_status status = gavel_finish(runner->candidate);
+
+    runner->has_succeeded = true;
+    if (status && status != GAVEL_ERR_STOPPED) /* else the last event tells what came of it */
+        runner_end(runner, END_FAILURE);
+}

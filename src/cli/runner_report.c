@@ -118,10 +118,27 @@ static int code_of_candidate(const struct runner *runner)
                                                : gavel_status_text(runner->stopped));
 }
 
+/* The command of `gavel once` succeeded: whether everybody knows. */
+static int code_of_success(const struct runner *runner)
+{
+    const struct cli *cli = runner->cli;
+    enum gavel_status status = runner->has_stopped ? runner->stopped : GAVEL_ERR_NO_MEMORY;
+
+    if (status == GAVEL_OK || status == GAVEL_ERR_DONE)
+        return CLI_EXIT_OK;
+    (void)cli_fail(cli, status, "the command succeeded, but: %s",
+                   runner->stopped_message[0] ? runner->stopped_message : gavel_status_text(status));
+    return status == GAVEL_ERR_NOT_HOLDER ? CLI_EXIT_BUSY : CLI_EXIT_STORE;
+}
+
 int runner_exit_code(const struct runner *runner)
 {
+    if (runner->has_succeeded)
+        return code_of_success(runner);
     switch (runner->end) {
     case END_SIGNAL:
+        if (runner->plan->is_once) /* 0 would say that it is done */
+            return 128 + runner->stop_signal;
         /* The command was told to stop and ended as it chose; a standby has none. */
         return runner->report.last_status < 0 ? CLI_EXIT_OK : exit_code_of_status(runner->report.last_status);
     case END_COMMAND:

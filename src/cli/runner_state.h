@@ -56,10 +56,14 @@ struct runner {
     int status;                /* END_COMMAND: as from waitpid(2) */
     enum gavel_status stopped; /* why the candidate stopped, once it has */
     bool has_stopped;
+    bool has_succeeded; /* gavel once: the command did, and it is being recorded */
     char stopped_message[256];
 
     /* library's thread */
     uint64_t run_epoch; /* the newest that the guard was told to run */
+
+    /* guard */
+    struct store *store_for_the_dead; /* to release in; NULL: to be opened then */
 };
 
 /* The first reason stands. */

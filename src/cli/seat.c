@@ -26,6 +26,7 @@ static const struct {
     [SEAT_HELD] = {"held", "it has a leader"},
     [SEAT_EXPIRED] = {"expired", "the last leader's lease has run out, and nobody has followed"},
     [SEAT_DEAD] = {"dead", "the last leader's process is dead, and nobody has followed"},
+    [SEAT_DONE] = {"done", "the work is done for good, so nobody will lead it again"},
 };
 
 const char *seat_state_name(enum seat_state state) { return states[state].name; }
@@ -34,7 +35,7 @@ const char *seat_state_text(enum seat_state state) { return states[state].text; 
 
 bool seat_has_mandate(const struct seat *seat)
 {
-    return seat->state != SEAT_EMPTY && seat->state != SEAT_RELEASED;
+    return seat->state != SEAT_EMPTY && seat->state != SEAT_RELEASED && seat->state != SEAT_DONE;
 }
 
 /*
@@ -130,6 +131,8 @@ enum seat_state seat_judge(const struct onlooker *onlooker, const struct record 
 {
     if (!found || record->version == 0)
         return SEAT_EMPTY;
+    if (record->done)
+        return SEAT_DONE;
     if (!record->held)
         return SEAT_RELEASED;
     if (process_look(&record->process, &onlooker->self, NULL) == PROCESS_DEAD)

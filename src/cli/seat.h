@@ -20,6 +20,7 @@ enum seat_state {
     SEAT_HELD,     /* somebody leads */
     SEAT_EXPIRED,  /* the lease has run out, nobody has taken over */
     SEAT_DEAD,     /* the process of the holder is dead, nobody has taken over */
+    SEAT_DONE,     /* the last leader has done the work for good, and nobody will follow */
 };
 
 struct seat {
@@ -60,7 +61,7 @@ const char *seat_no_list_reason(const struct store *store);
 enum seat_state seat_judge(const struct onlooker *onlooker, const struct record *record, bool found,
                            bool expired);
 
-/* "empty", "released", "held", "expired", "dead". */
+/* "empty", "released", "held", "expired", "dead", "done". */
 const char *seat_state_name(enum seat_state state);
 
 /* A sentence about a seat that is not held, for error messages. */

@@ -16,6 +16,7 @@ static enum style state_style(enum seat_state state)
 {
     switch (state) {
     case SEAT_HELD:
+    case SEAT_DONE:
         return STYLE_GREEN;
     case SEAT_EXPIRED:
     case SEAT_DEAD:

@@ -21,7 +21,8 @@
 /* A renewal changes the version of the record, and why nobody leads may change; neither is another leader. */
 static bool differs(const struct seat *a, const struct seat *b)
 {
-    return (a->state == SEAT_HELD) != (b->state == SEAT_HELD) || a->record.epoch != b->record.epoch ||
+    return (a->state == SEAT_HELD) != (b->state == SEAT_HELD) ||
+           (a->state == SEAT_DONE) != (b->state == SEAT_DONE) || a->record.epoch != b->record.epoch ||
            strcmp(a->record.holder, b->record.holder) != 0;
 }
 
@@ -67,6 +68,8 @@ static const char *short_reason(enum seat_state state)
         return " lost its lease";
     case SEAT_DEAD:
         return " died";
+    case SEAT_DONE:
+        return " has done the work for good";
     default:
         return "nobody has led yet";
     }
