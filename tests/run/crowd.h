@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A crowd: some `gavel run` of one group on one SQLite store, in a temporary
+ * folder, each with a command that beats into one log.
+ *
+ *   driver ─┬─ gavel run (elector) ── guard ── beat ── …
+ *           ├─ gavel run (elector) ── guard
+ *           └─ …                                   all ──► log ──► judge
+ *
+ * The driver is a child subreaper, so whatever gets away from a `gavel run`
+ * ends up as a child of the driver: it is then seen, and can be ended.
+ */
+#ifndef RUN_CROWD_H
+#define RUN_CROWD_H
+
+#include "judge.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* Short, so that many faults fit into a test; `gavel check` says that they add up. */
+#define LEASE_MS 700
+#define STOP_MARGIN_MS 50
+#define DRIFT_PPM 1000
+
+/* Nothing may take longer than this; a machine that is busy with other tests takes its time. */
+#define LIMIT (20 * NS_PER_S)
+
+#define CONTENDERS_MAX 8
+#define EXIT_NOT_YET (-1)
+
+struct contender {
+    uint16_t number;
+    unsigned lives; /* how often it was started */
+    char id[32];    /* of its present life; each has a new one */
+    pid_t pid;      /* of its elector; 0: not running */
+    int exit_code;  /* of its last life, as a shell tells it; EXIT_NOT_YET while it runs */
+    bool is_wild;   /* its command ignores SIGTERM, and has grandchildren that get away */
+};
+
+struct crowd {
+    char folder[64];
+    char store[128];
+    char log[128];
+    const char *gavel;
+    const char *beat;
+    struct contender contenders[CONTENDERS_MAX];
+    size_t count;
+    struct beat_reader reader;
+    struct judge judge;
+    struct beat latest;             /* of the command itself, in the newest epoch */
+    bool has_role[BEAT_ROLE_COUNT]; /* who has beaten in the newest epoch */
+    sqlite3 *look;                  /* for reading the store */
+    sqlite3 *cut;                   /* for holding its lock */
+};
+
+/* Makes the folder; the programs are borrowed. Ends the driver with a message if it cannot. */
+void crowd_open(struct crowd *crowd, const char *gavel, const char *beat);
+
+/* Lets everybody leave in order, and waits for it. */
+void crowd_dismiss(struct crowd *crowd);
+
+/*
+ * After the last crowd was dismissed: ends what had got away from them and
+ * has become our child. How many that were.
+ */
+size_t crowd_sweep(void);
+
+/* After both: reads the rest of the log, and removes the folder unless `keep`. */
+void crowd_close(struct crowd *crowd, bool keep);
+
+/* Adds one that is not running yet. */
+struct contender *crowd_add(struct crowd *crowd, bool is_wild);
+
+void crowd_start(struct crowd *crowd, struct contender *contender);
+
+/* Takes note of those that have ended, and reads the log. */
+void crowd_look(struct crowd *crowd);
+
+/* Whether its present life has registered in the store; its heartbeats so far, 0 if not. */
+int64_t crowd_heartbeats(struct crowd *crowd, const struct contender *contender);
+
+/* The processes of a leader, for faults. */
+struct leader {
+    struct contender *contender;
+    uint64_t epoch;
+    int elector; /* handles */
+    int guard;
+    int command;
+    pid_t pids[3]; /* of them, in this order; for looking only */
+};
+
+/* Who beats now. False if that is not clear at the moment. */
+bool crowd_find_leader(struct crowd *crowd, struct leader *ret_leader);
+void leader_done(struct leader *leader);
+
+/* The mandate as the store has it: when the last renewal was applied there, on our clock. 0: none. */
+gavel_ns crowd_renewed_at(struct crowd *crowd);
+
+/* Takes the store's lock for writing; false if that takes too long. Gives it back. */
+bool crowd_cut(struct crowd *crowd);
+void crowd_mend(struct crowd *crowd);
+
+/* `gavel resign`; its exit code. */
+int crowd_resign(const struct crowd *crowd);
+
+/* What the contenders have said last, for who looks into a failure. */
+void crowd_print_logs(const struct crowd *crowd);
+
+/* A millisecond of sleep between two looks. */
+void crowd_pause(void);
+
+#endif
