@@ -31,17 +31,13 @@ static gavel_ms budget_ms(gavel_ms stop_grace_ms)
 static gavel_ms lease_for(const struct gavel_settings *settings)
 {
     struct gavel_settings longer = *settings;
-    gavel_ms needed = longer.heartbeat_ms + longer.heartbeat_jitter_ms + longer.call_timeout_ms +
-                      longer.stop_grace_ms + longer.stop_margin_ms;
+    gavel_ms least = longer.heartbeat_ms + longer.heartbeat_jitter_ms + longer.call_timeout_ms +
+                     longer.stop_grace_ms + longer.stop_margin_ms + 1;
 
-    /* Drift takes away at most a tenth, so the loop is short. */
-    longer.lease_ms = needed / LEASE_STEP_MS * LEASE_STEP_MS;
-    for (int i = 0; i < 1000; i++) {
-        longer.lease_ms += i < 10 ? LEASE_STEP_MS : longer.lease_ms / 1000 / LEASE_STEP_MS * LEASE_STEP_MS;
-        if (!gavel_settings_check(&longer, NULL))
-            return longer.lease_ms;
-    }
-    return 0;
+    /* Drift takes its part of the lease away; two more for what the sums round off. */
+    longer.lease_ms = least * 1000000 / (1000000 - longer.drift_ppm) + 2;
+    longer.lease_ms += LEASE_STEP_MS - longer.lease_ms % LEASE_STEP_MS;
+    return gavel_settings_check(&longer, NULL) ? 0 : longer.lease_ms;
 }
 
 enum gavel_status run_settings_check(const struct gavel_settings *settings, struct gavel_error *error)

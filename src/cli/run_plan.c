@@ -235,6 +235,7 @@ static enum gavel_status plan_itself(struct making *making)
     plan->spec.orphan_grace = ns_from_ms(config->run.orphan_grace_ms);
     plan->spec.stop_grace = ns_from_ms(config->settings.stop_grace_ms);
     plan->spec.contain = config->run.contain;
+    plan->spec.is_single = !config->enabled;
     (void)snprintf(plan->spec.epoch, sizeof(plan->spec.epoch), "GAVEL_EPOCH=0");
     (void)pthread_sigmask(SIG_SETMASK, NULL, &plan->spec.signal_mask); /* reading it cannot fail */
     return run_settings_check(&config->settings, making->error);

@@ -33,6 +33,8 @@ static void test_our_own_variables_are_no_mistakes(void **state)
     for (size_t i = 0; i < settings_count; i++)
         if (settings_table[i].env)
             assert_null(environment_meant(settings_table[i].env));
+    assert_null(environment_meant("GAVEL_GRACE")); /* the other name of one */
+    assert_null(environment_meant("GAVEL_EPOCH")); /* what a command of gavel run finds, and no setting */
 }
 
 /* What Kubernetes sets for a service that is called gavel. */
