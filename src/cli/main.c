@@ -65,10 +65,8 @@ const struct command commands[] = {
     {"once", "--key KEY -- COMMAND [ARGUMENT…]", ARGUMENTS_COMMAND,
      "run a command to success at most once for a key, on whichever host",
      "Runs the command unless somebody, on any host, has done so for this key and succeeded; then it ends "
-     "with "
-     "exit code 0 at once. While another runs it, it stands by and takes over if that one fails or dies. "
-     "Ends "
-     "with the exit code of the command; 0 only if the success is recorded, 4 if it may not be.",
+     "with exit code 0 at once. While another runs it, it stands by and takes over if that one fails or "
+     "dies. Ends with the exit code of the command; 0 only if the success is recorded, 4 if it may not be.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK, once_flags, command_once},
     {"elect", "", 0, "take part in an election; one JSON line per event",
      "Takes part in the election of a group until SIGTERM, SIGINT or SIGHUP, and prints one line of JSON for "
