@@ -91,13 +91,35 @@
  * program run on its own threads. A callback that starts a process should
  * therefore set the signal mask that the process is to have.
  *
+ * GUARD
+ *
+ * When a process dies, the others take over at once if they can see its death:
+ * on the same host, with a store that tells of processes. Everywhere else they
+ * wait for the lease, unless it was guarded: with options.guard a process of
+ * its own, gavel-guard, holds on to this one and, as soon as all its threads
+ * are dead, releases what it led and rings the others. It releases nothing
+ * while this process lives, however long it may be stopped, and nothing that
+ * somebody else holds by then.
+ *
+ * The guard is no child of this process: SIGCHLD and wait(2) do not tell of
+ * it, unless this process adopts orphans (it is process 1, or a child
+ * subreaper); then it has to reap strangers anyway. It has a session of its
+ * own and none of this process's descriptors, ignores every signal that can be
+ * ignored, keeps the user and the working directory of gavel_open(), and ends
+ * when the handle is closed. If it dies, the program goes on, another one is
+ * started at most every ten seconds, and until then the lease decides. So it
+ * does where both are killed at once: with their container, or with a systemd
+ * unit whose time to stop is over.
+ *
  * FORK
  *
  * A forked child is never a leader: gavel_is_leader() is false in it. It must
  * not call anything else of this library. Child processes are not stopped
- * when this process dies, and its death is taken as the end of its work: a
- * program that works in children must see to it that they die with it
- * (PR_SET_PDEATHSIG), or pass the epoch on to what they write to.
+ * when this process dies, and its death is taken as the end of its work, by a
+ * guard too: a program that works in children must see to it that they die
+ * with it (PR_SET_PDEATHSIG), or pass the epoch on to what they write to. If
+ * the work is a command, let `gavel run` start it: that ends the command and
+ * all that it has started before another may lead.
  */
 #ifndef GAVEL_H
 #define GAVEL_H
@@ -130,6 +152,15 @@ struct gavel_options {
      * "0.0.0.0" is refused. NULL: 127.0.0.1 and any port; "": no doorbell.
      */
     const char *doorbell;
+    /*
+     * A guard process watches over this one and, once it is dead, releases
+     * what it led; see GUARD. Without effect on a store that is not shared
+     * between processes: there is nothing to release.
+     */
+    bool guard;
+    /* The path of its program; NULL: what the environment says (GAVEL_GUARD), or the one that was installed.
+     */
+    const char *guard_program;
 };
 
 #define GAVEL_OPTIONS_INIT                                                                                   \

@@ -83,6 +83,7 @@ static void destroy(struct gavel *gavel)
     watchdog_stop(&gavel->watchdog);
     loop_close(gavel);
     bell_close(&gavel->bell);
+    own_guard_close(gavel);
     publish_done(&gavel->publish);
     worker_free_handle(gavel);
 }
@@ -101,6 +102,28 @@ static enum gavel_status start(struct gavel *gavel)
     return status;
 }
 
+static enum gavel_status open_parts(struct gavel *gavel, const struct gavel_options *options,
+                                    struct gavel_error *error)
+{
+    enum gavel_status status = GAVEL_OK;
+
+    if (options->guard && !gavel->is_guarded)
+        status = own_guard_prepare(gavel, options->guard_program, error);
+    if (status == GAVEL_OK)
+        status = open_store(gavel, options->store, error);
+    if (status == GAVEL_OK)
+        status = bell_open(&gavel->bell, options->doorbell, error);
+    if (status == GAVEL_OK)
+        status = own_guard_start(gavel, error);
+    if (status != GAVEL_OK)
+        return status;
+    status = start(gavel);
+    if (status != GAVEL_OK)
+        return error_set(error, status, "cannot start: %s; look at the limits on threads and descriptors",
+                         gavel_status_text(status));
+    return GAVEL_OK;
+}
+
 /* With a will of somebody else's, whose processes do the work, or NULL. */
 static enum gavel_status open_handle(const struct gavel_options *options, struct will *will,
                                      struct gavel **ret_gavel, struct gavel_error *error)
@@ -114,22 +137,14 @@ static enum gavel_status open_handle(const struct gavel_options *options, struct
     if (!gavel)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     gavel->epoll_fd = gavel->timer.fd = gavel->wakeup.fd = gavel->bell.source.fd = -1;
+    gavel->own_guard.line.fd = -1;
     gavel->is_threaded = options->threaded;
     gavel->will = will;
     gavel->is_guarded = will != NULL;
     init_locks(gavel);
     if (process_self(&gavel->self) != GAVEL_OK)
         gavel->self = (struct process_id){0}; /* not told: others then wait for the lease */
-    status = open_store(gavel, options->store, error);
-    if (status == GAVEL_OK)
-        status = bell_open(&gavel->bell, options->doorbell, error);
-    if (status == GAVEL_OK) {
-        status = start(gavel);
-        if (status != GAVEL_OK)
-            status =
-                error_set(error, status, "cannot start: %s; look at the limits on threads and descriptors",
-                          gavel_status_text(status));
-    }
+    status = open_parts(gavel, options, error);
     if (status != GAVEL_OK) {
         destroy(gavel);
         return status;

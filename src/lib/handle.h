@@ -26,6 +26,7 @@
 #include "candidate/candidate.h"
 #include "lib/bell.h"
 #include "lib/command.h"
+#include "lib/own_guard.h"
 #include "lib/publish.h"
 #include "lib/source.h"
 #include "lib/timers.h"
@@ -80,6 +81,7 @@ struct gavel {
     struct timers lapsed; /* by deadline: mandates that are over and whose work has not been told yet */
     struct bell bell;
     struct watches watches;
+    struct own_guard own_guard;
     struct gavel_candidate *departed; /* ended and left; buried at the end of the pass */
     struct candidate_actions actions; /* of the step under way */
 };

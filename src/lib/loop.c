@@ -64,6 +64,8 @@ enum gavel_status loop_open(struct gavel *gavel)
         return GAVEL_ERR_IO;
     if (loop_add(gavel, &gavel->timer) != GAVEL_OK || loop_add(gavel, &gavel->wakeup) != GAVEL_OK)
         return GAVEL_ERR_IO;
+    if (gavel->own_guard.line.fd >= 0 && loop_add(gavel, &gavel->own_guard.line) != GAVEL_OK)
+        return GAVEL_ERR_IO;
     return gavel->bell.source.fd < 0 ? GAVEL_OK : loop_add(gavel, &gavel->bell.source);
 }
 
@@ -118,6 +120,7 @@ static void set_timer(struct gavel *gavel)
     struct itimerspec spec;
 
     at = ns_min(at, bell_unmute(gavel, clock_now()));
+    at = ns_min(at, own_guard_tend(gavel, clock_now()));
     if (at == gavel->timer_at)
         return;
     gavel->timer_at = at;

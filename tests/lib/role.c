@@ -4,7 +4,7 @@
  * A process that takes part in an election on behalf of a test: it writes a
  * line for what its callbacks say and obeys the lines it reads.
  *
- *     lib_role STORE ID SETTINGS abort|report HANG_MS
+ *     lib_role STORE ID SETTINGS abort|report HANG_MS [GUARD_PROGRAM]
  *
  *     resign [SUCCESSOR]     → "resign STATUS"
  *     ensure DESIRED|- FORCE → "ensure STATUS LEADER"
@@ -14,10 +14,19 @@
  *     choke                  → "choked": its standard error is a full pipe that nobody reads
  *     trap                   → "trapped": it has a handler of SIGABRT that does not return
  *
+ *     wait                   → "wait FOUND SIGNALS": whether wait(2) has a child, and how often SIGCHLD came
+ *     turn                   → "turned", and from then on it is another program, which waits for its input
+ *
+ * With a guard it tells nobody who it is, as if it were on another host: that
+ * it is dead can then be learned from its guard alone.
+ *
  * It ends when its input does, and dies with the test that started it.
  */
 #include "harness.h"
 
+#include "lib/handle.h"
+
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -153,6 +162,28 @@ static void trap(void)
         say("trapped\n");
 }
 
+static volatile sig_atomic_t child_signals;
+
+static void count_signal(int number)
+{
+    (void)number;
+    child_signals++;
+}
+
+static void look_for_children(void)
+{
+    pid_t pid = waitpid(-1, NULL, WNOHANG);
+
+    say("wait %s %d\n", pid < 0 && errno == ECHILD ? "none" : "some", (int)child_signals);
+}
+
+static void turn_into_another(void)
+{
+    say("turned\n");
+    (void)execlp("cat", "cat", (char *)NULL);
+    say("cannot execute cat\n");
+}
+
 static void obey(struct gavel_candidate *candidate, char *line)
 {
     const char *words[3] = {"", "", ""};
@@ -175,6 +206,10 @@ static void obey(struct gavel_candidate *candidate, char *line)
         choke();
     else if (strcmp(words[0], "trap") == 0)
         trap();
+    else if (strcmp(words[0], "wait") == 0)
+        look_for_children();
+    else if (strcmp(words[0], "turn") == 0)
+        turn_into_another();
     else
         say("what? %s\n", words[0]);
 }
@@ -190,8 +225,9 @@ int main(int argc, char **argv)
     char line[512];
     int hang_ms;
 
-    if (argc != 6)
+    if (argc != 6 && argc != 7)
         return 2;
+    (void)signal(SIGCHLD, count_signal);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* should the test crash */
     hang_ms = atoi(argv[5]);
     settings = settings_of(argv[3]);
@@ -202,8 +238,15 @@ int main(int argc, char **argv)
     join.overrun = strcmp(argv[4], "report") == 0 ? GAVEL_OVERRUN_REPORT : GAVEL_OVERRUN_ABORT;
     join.subscriber = (struct gavel_subscriber){
         .on_elected = elected, .on_demoted = demoted, .on_event = event_came, .user = &hang_ms};
-    if (gavel_open(&options, &gavel, &error) != GAVEL_OK ||
-        gavel_join(gavel, &join, &candidate, &error) != GAVEL_OK) {
+    options.guard = argc == 7;
+    options.guard_program = argv[6];
+    if (gavel_open(&options, &gavel, &error) != GAVEL_OK) {
+        say("error %s\n", error.message);
+        return 1;
+    }
+    if (options.guard)
+        gavel->self = (struct process_id){0};
+    if (gavel_join(gavel, &join, &candidate, &error) != GAVEL_OK) {
         say("error %s\n", error.message);
         return 1;
     }
