@@ -182,6 +182,25 @@ static bool cut_store(struct crowd *crowd, struct leader *leader, struct prng *p
     return true;
 }
 
+/* As when the machine is suspended: time goes on, and nobody is there to see it. */
+static bool stop_all(struct crowd *crowd, struct leader *leader, struct prng *prng)
+{
+    return stop_both(crowd, leader, prng) && freeze(leader->command, leader->pids[2]);
+}
+
+/* In any order, as the kernel would. */
+static bool wake_all(struct crowd *crowd, struct leader *leader, struct prng *prng)
+{
+    const int handles[] = {leader->command, leader->guard, leader->elector};
+    size_t first = (size_t)prng_below(prng, 3);
+
+    (void)crowd;
+    last_for(0, 300 * NS_PER_MS, prng);
+    for (size_t i = 0; i < 3; i++)
+        (void)proc_signal(handles[(first + i) % 3], SIGCONT); /* some are dead by now, and should be */
+    return true;
+}
+
 const struct fault faults[] = {
     {"kill elector", 40, OUTCOME_NEXT, false, false, kill_elector, NULL},
     {"kill guard", 40, OUTCOME_NEXT, false, false, kill_guard, NULL},
@@ -190,6 +209,7 @@ const struct fault faults[] = {
     {"stop elector", 10, OUTCOME_NEXT, false, false, stop_elector, wake_elector},
     {"stop guard", 10, OUTCOME_NEXT, false, false, stop_guard, wake_guard},
     {"stop elector and guard", 8, OUTCOME_NEXT, true, false, stop_both, wake_both},
+    {"stop all three", 8, OUTCOME_NEXT, true, false, stop_all, wake_all},
     {"stop command", 8, OUTCOME_SAME, false, false, stop_command, wake_command},
     {"resign", 20, OUTCOME_NEXT, false, false, resign, NULL},
     {"terminate", 20, OUTCOME_NEXT, false, false, terminate, NULL},
