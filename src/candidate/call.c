@@ -38,7 +38,9 @@ struct store_request call_request(const struct candidate *c, enum store_op op)
 
 struct process_id call_process(const struct candidate *c)
 {
-    return c->is_guarded ? (struct process_id){0} : c->process;
+    const struct process_id nobody = {0};
+
+    return c->is_guarded ? nobody : c->process;
 }
 
 bool call_send(struct candidate *c, enum candidate_slot slot, const struct store_request *request,

@@ -33,8 +33,6 @@
 /* Its place among the descriptors. */
 #define LINE (GUARD_FD_LINE - GUARD_FD_WILL)
 
-extern char **environ;
-
 /* A plain fork without an exit signal, and without the handlers of pthread_atfork(). */
 static pid_t split(void) { return (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L); }
 

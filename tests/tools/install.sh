@@ -24,6 +24,7 @@ for file in libgavel.a libgavel.so pkgconfig/gavel.pc; do
     [ -s "$library/$file" ] || fail "$file was not installed"
 done
 "$prefix/bin/gavel" --version >/dev/null || fail "the installed program does not run"
+[ -x "$prefix/libexec/gavel/gavel-guard" ] || fail "libexec/gavel/gavel-guard was not installed"
 if grep -rlaF -e "$root/src/" -e "$root/include/" -e "$root/build/" "$prefix"; then fail "the files above name the folder they were built in"; fi
 
 export PKG_CONFIG_PATH=$library/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/stage
