@@ -63,7 +63,7 @@ const struct command commands[] = {
      "of the command, 128 + n if signal n killed it, 127 if it is not there, 126 if it cannot be executed.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK | OPTIONS_RUN, NULL, command_run},
     {"once", "--key KEY -- COMMAND [ARGUMENT…]", ARGUMENTS_COMMAND,
-     "run a command to success at most once for a key, on whichever host",
+     "run a command to success at most once for a key",
      "Runs the command unless somebody, on any host, has done so for this key and succeeded; then it ends "
      "with exit code 0 at once. While another runs it, it stands by and takes over if that one fails or "
      "dies. Ends with the exit code of the command; 0 only if the success is recorded, 4 if it may not be.",
