@@ -5,12 +5,15 @@
 #include "cli/duration.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
+#include "cli/run_grace.h"
 #include "cli/setting_values.h"
+#include "guard/spec.h"
 #include "store/store.h"
 
 #include "base/error.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,7 +27,13 @@ struct instant {
     const char *text;
 };
 
-#define INSTANTS 5
+#define INSTANTS 6
+
+/* After the last renewal that succeeded was sent: when `gavel run` kills what has not stopped. */
+static gavel_ms kill_begins_ms(const struct gavel_settings *s, const struct gavel_bounds *bounds)
+{
+    return bounds->stopped_by_ms - ms_from_ns(guard_kill_lead(ns_from_ms(s->stop_grace_ms)));
+}
 
 static void instants_of(const struct gavel_settings *s, const struct gavel_bounds *bounds,
                         struct instant ret_instants[static INSTANTS])
@@ -33,9 +42,10 @@ static void instants_of(const struct gavel_settings *s, const struct gavel_bound
         {'A', 0, "the leader sends a renewal that succeeds"},
         {'B', s->heartbeat_ms + s->heartbeat_jitter_ms + s->call_timeout_ms,
          "by now the next renewal is answered, or has failed"},
-        {'C', bounds->stop_begins_ms, "without a renewal, the work is told to stop"},
-        {'D', bounds->stopped_by_ms, "the work has stopped (the deadline)"},
-        {'E', bounds->takeover_after_ms, "others may take over, counted from when they saw the renewal"},
+        {'C', bounds->stop_begins_ms, "without a renewal the work is told to stop (gavel run: SIGTERM)"},
+        {'D', kill_begins_ms(s, bounds), "gavel run kills what has not stopped (SIGKILL)"},
+        {'E', bounds->stopped_by_ms, "the work has stopped (the deadline)"},
+        {'F', bounds->takeover_after_ms, "others may take over, counted from when they saw the renewal"},
     };
 
     memcpy(ret_instants, instants, sizeof(instants));
@@ -140,6 +150,44 @@ static void print_bounds(const struct cli *cli, const struct gavel_bounds *bound
     print_bound("if they differ by 1 %, beyond what is assumed", bounds->overlap_at_1pct_ms);
 }
 
+/* In the order in which they stop. */
+static void print_children(const struct cli *cli, const struct child_rule *rules)
+{
+    const struct run_file *file = cli->config.children;
+    char text[DURATION_TEXT_MAX];
+
+    heading(cli, "\nChildren, in the order in which they stop");
+    for (size_t i = file->count; i-- > 0;) {
+        int number =
+            file->children[i].term_signal ? file->children[i].term_signal : cli->config.run.term_signal;
+        const char *name = sigabbrev_np(number);
+
+        printf("  %-22s  ", file->children[i].name);
+        if (name)
+            printf("SIG%s", name);
+        else /* a real-time signal */
+            printf("signal %d", number);
+        printf(", and SIGKILL after %s\n", duration_exact(ms_from_ns(rules[i].grace), text));
+    }
+}
+
+static json_t *children_json(const struct config *config, const struct child_rule *rules)
+{
+    json_t *list = json_array();
+
+    for (size_t i = 0; config->children && i < config->children->count; i++) {
+        const struct run_child *child = &config->children->children[i];
+        json_t *json = json_object();
+
+        json_put_text(json, "name", child->name);
+        json_put_number(json, "term_signal",
+                        child->term_signal ? child->term_signal : config->run.term_signal);
+        json_put_number(json, "grace_ms", ms_from_ns(rules[i].grace));
+        json_array_append_new(list, json);
+    }
+    return list;
+}
+
 static const char *clock_text(enum store_clock clock)
 {
     switch (clock) {
@@ -214,6 +262,7 @@ static json_t *bounds_json(const struct gavel_settings *s, const struct gavel_bo
     json_put_number(json, "needed_ms", needed_ms(s));
     json_put_number(json, "renew_slack_ms", bounds->renew_slack_ms);
     json_put_number(json, "stop_begins_ms", bounds->stop_begins_ms);
+    json_put_number(json, "kill_begins_ms", kill_begins_ms(s, bounds));
     json_put_number(json, "stopped_by_ms", bounds->stopped_by_ms);
     json_put_number(json, "takeover_after_ms", bounds->takeover_after_ms);
     json_put_number(json, "gap_resign_ms", bounds->gap_resign_ms);
@@ -238,11 +287,46 @@ static json_t *store_json(const char *url, const struct store_capabilities *stor
     return json;
 }
 
+static void print_json(const struct cli *cli, const struct gavel_bounds *bounds, int64_t candidates,
+                       const char *reason, const struct child_rule *rules)
+{
+    const struct config *config = &cli->config;
+    json_t *json = json_object();
+
+    json_put(json, "settings", settings_json(config));
+    json_put(json, "bounds", reason ? json_null() : bounds_json(&config->settings, bounds, candidates));
+    json_put_text_or_null(json, "no_bounds", reason ? reason : "");
+    json_put(json, "children", children_json(config, rules));
+    json_put(json, "store", store_json(config->store, store_capabilities_of(config->store)));
+    json_put_bool(json, "enabled", config->enabled);
+    json_print_line(json);
+}
+
+static void print_text(const struct cli *cli, const struct gavel_bounds *bounds, int64_t candidates,
+                       const char *reason, const struct child_rule *rules)
+{
+    print_settings(cli);
+    if (reason) {
+        heading(cli, "\nGuarantees");
+        fputs("  ", stdout);
+        print_wrapped(stdout, output_columns(stdout), 2, 2, reason);
+    } else {
+        print_budget(cli, bounds);
+        print_bounds(cli, bounds, candidates);
+    }
+    if (cli->config.children)
+        print_children(cli, rules);
+    if (cli->config.enabled)
+        print_store(cli, store_capabilities_of(cli->config.store));
+}
+
 int command_check(const struct cli *cli, int argc, char **argv)
 {
     const struct store_capabilities *store = store_capabilities_of(cli->config.store);
     int64_t candidates = cli_flag_number(cli, "candidates", 3);
     const struct gavel_settings *s = &cli->config.settings;
+    const struct run_file *file = cli->config.children;
+    struct child_rule rules[CHILDREN_MAX] = {0};
     struct gavel_error error = {0};
     struct gavel_bounds bounds;
     const char *reason;
@@ -256,31 +340,14 @@ int command_check(const struct cli *cli, int argc, char **argv)
     if (candidates < 1 || candidates > CANDIDATES_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--candidates: a group has from 1 to %d candidates",
                         CANDIDATES_MAX);
-    if (gavel_settings_check(s, &error))
+    if (run_settings_check(s, &error) ||
+        (file && run_graces_share(file->children, file->count, s, rules, &error)))
         return cli_fail(cli, error.status, "%s", error.message);
     gavel_settings_bounds(s, (size_t)candidates, &bounds);
     reason = no_bounds_reason(cli, store);
-    if (cli->config.json) {
-        json_t *json = json_object();
-
-        json_put(json, "settings", settings_json(&cli->config));
-        json_put(json, "bounds", reason ? json_null() : bounds_json(s, &bounds, candidates));
-        json_put_text_or_null(json, "no_bounds", reason ? reason : "");
-        json_put(json, "store", store_json(cli->config.store, store));
-        json_put_bool(json, "enabled", cli->config.enabled);
-        json_print_line(json);
-    } else {
-        print_settings(cli);
-        if (reason) {
-            heading(cli, "\nGuarantees");
-            fputs("  ", stdout);
-            print_wrapped(stdout, output_columns(stdout), 2, 2, reason);
-        } else {
-            print_budget(cli, &bounds);
-            print_bounds(cli, &bounds, candidates);
-        }
-        if (cli->config.enabled)
-            print_store(cli, store);
-    }
+    if (cli->config.json)
+        print_json(cli, &bounds, candidates, reason, rules);
+    else
+        print_text(cli, &bounds, candidates, reason, rules);
     return cli_finish(cli, CLI_EXIT_OK);
 }

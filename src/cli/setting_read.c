@@ -95,7 +95,7 @@ static const char *const contain_words[] = {
 
 enum gavel_status on_exit_parse(const char *text, enum on_exit *ret_on_exit, struct gavel_error *error)
 {
-    int word;
+    int word = 0;
 
     if (read_word(on_exit_words, "stop, resign, restart", text, &word, error))
         return GAVEL_ERR_INVALID;

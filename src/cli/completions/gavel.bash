@@ -7,7 +7,7 @@ _gavel_ask() {
     local i store=()
     for ((i = 1; i < COMP_CWORD - 1; i++)); do
         case ${COMP_WORDS[i]} in
-        --store | -s | --group | -g | --config | -c) store+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
+        --store | -s | --group | -g | --config | -c | -f) store+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         esac
     done
     case $1 in
@@ -22,7 +22,7 @@ _gavel_values() {
         candidates_updated mandate_renewed contention_detected breaker_open breaker_closed heartbeat overrun stopped"
     local list=
     case $1 in
-    --store | -s | --config | -c | --out)
+    --store | -s | --config | -c | -f | --out)
         compopt -o default 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$2")
         return
@@ -32,6 +32,14 @@ _gavel_values() {
     --log-level) list="debug info warning error" ;;
     --preset | -p) list="local database object-store frugal" ;;
     --policy) list="first lexicographic priority" ;;
+    --on-exit) list="stop resign restart" ;;
+    --term-signal) list="TERM INT QUIT HUP USR1 USR2" ;;
+    --contain) list="auto cgroup walk" ;;
+    --healthy | --on-elected | --on-demoted)
+        compopt -o default 2>/dev/null
+        mapfile -t COMPREPLY < <(compgen -c -- "$2")
+        return
+        ;;
     --events) list=$events ;;
     --only) list="calls store handover failover groups simulator" ;;
     --group | -g) list=$(_gavel_ask groups) ;;
@@ -40,15 +48,25 @@ _gavel_values() {
         --election-interval | --observation | --preparation | --min-mandate | --max-mandate | --takeover-delay | \
         --start-jitter-min | --start-jitter-max | --call-timeout | --stop-grace | --stop-margin | --stagger | \
         --epoch-grace | --breaker-reset | --breaker-threshold | --breaker-attempts | --contention-threshold | \
-        --contention-every | --drift-ppm | --wait | --count | --timeout | --candidates | --trials) ;;
+        --contention-every | --drift-ppm | --grace | --orphan-grace | --restart-limit | --restart-window | --cool-down | \
+        --healthy-every | --healthy-timeout | --healthy-failures | --hook-timeout | --key | --wait | --count | --timeout | --candidates | --trials) ;;
     *) return 1 ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$list" -- "$2")
 }
 
+# Whether the cursor stands on a command of the user's, behind the -- that follows word $1.
+_gavel_begins_command() {
+    local i
+    for ((i = $1 + 1; i < COMP_CWORD; i++)); do
+        [[ ${COMP_WORDS[i]} == -- ]] && return 0
+    done
+    return 1
+}
+
 _gavel() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' list='' i
-    local commands="elect leader status candidates watch resign check demo bench help version"
+    local commands="run once elect leader status candidates watch resign check demo bench help version"
     local common="--config --json --color --log-format --log-level --help"
     local place="--store --group"
     local listing="--preset --candidate-timeout"
@@ -58,6 +76,10 @@ _gavel() {
         --start-jitter-max --call-timeout --stop-grace --stop-margin --stagger --epoch-grace --breaker-reset
         --breaker-threshold --breaker-attempts --contention-threshold --contention-every --drift-ppm --policy
         --preempt --no-preempt --trust-store-clock --no-trust-store-clock"
+
+    local work="--grace --term-signal --orphan-grace --healthy --healthy-every --healthy-timeout --healthy-failures
+        --on-elected --on-demoted --hook-timeout --contain"
+    local run="--on-exit --restart-limit --restart-window --cool-down --prefix --no-prefix"
 
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
@@ -69,6 +91,16 @@ _gavel() {
     _gavel_values "$prev" "$cur" && return
     case $command in
     '') list="$commands $common $place --version" ;;
+    run | once)
+        # Behind -- or the first word that is no option it is a command line of its own.
+        if _gavel_begins_command "$i"; then
+            compopt -o default 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -c -- "$cur")
+            return
+        fi
+        list="$common $place $who $settings $work $run"
+        [[ $command == run ]] || list="$common $place $who $settings $work --key --no-wait --forget"
+        ;;
     elect) list="$common $place $who $settings --events" ;;
     leader) list="$common $place --wait" ;;
     status) list="$common $place $listing --all" ;;
