@@ -17,7 +17,8 @@ prefix=$folder/stage$(meson introspect "$build" --buildoptions | tr '{' '\n' |
 library=$(dirname "$(find "$prefix" -name libgavel.a)")
 
 for file in bin/gavel include/gavel/gavel.h include/gavel/event.h include/gavel/settings.h include/gavel/status.h \
-    share/man/man1/gavel.1 share/bash-completion/completions/gavel share/zsh/site-functions/_gavel; do
+    share/man/man1/gavel.1 share/bash-completion/completions/gavel share/zsh/site-functions/_gavel \
+    lib/systemd/system/gavel@.service; do
     [ -s "$prefix/$file" ] || fail "$file was not installed"
 done
 for file in libgavel.a libgavel.so pkgconfig/gavel.pc; do
