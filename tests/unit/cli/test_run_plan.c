@@ -201,6 +201,10 @@ static void test_the_search_follows_the_path_of_the_child(void **state)
     assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_OK); /* relative parts count from its own folder */
     assert_string_equal(f->plan.spec.children[0].command.path, good);
     assert_string_equal(f->plan.spec.children[0].directory, f->folder);
+    snprintf(yaml, sizeof(yaml), "children:\n  - command: [tool]\n    environment: {PATH: '/bin:%s'}\n",
+             f->folder);
+    assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_ERR_IO); /* there is one, and no other */
+    assert_refused(f, GAVEL_ERR_IO, bad);
     assert_int_equal(plan(f, "children:\n  - command: [tool]\n    environment: {PATH: ''}\n", NO_COMMAND),
                      GAVEL_ERR_NOT_FOUND);
 }
