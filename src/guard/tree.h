@@ -9,9 +9,14 @@
  * about: when wait(2) says that we have no child, then nothing is left of the
  * tree, for every member has a chain of parents that ends in a child of ours.
  *
- * Nothing here allocates memory or takes a lock, and all descriptors that are
- * known beforehand are opened by tree_open(). If the system has none left for
- * a walk, spare ones are given up first.
+ * With a cgroup there is a second condition: that it is empty, too. It holds
+ * also those that got away by privilege, into another pid namespace.
+ *
+ * After tree_open() nothing here allocates memory or takes a lock, and all
+ * descriptors that are known beforehand are open. If the system has none left
+ * for a walk, spare ones are given up first.
+ *
+ * A tree is used by one thread at a time.
  */
 #ifndef GUARD_TREE_H
 #define GUARD_TREE_H
@@ -20,6 +25,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* How the tree is kept together. */
@@ -33,9 +39,13 @@ enum contain {
 
 struct tree {
     bool has_cgroup;
+    bool can_clone;   /* children may be born in it */
+    bool is_spent;    /* it was killed, see cgroup_renew() */
     char cgroup[512]; /* its folder; "" without one */
-    int procs_fd;     /* of cgroup.procs; -1 without one */
-    int kill_fd;      /* of cgroup.kill; -1 without one */
+    int cgroup_fd;    /* of that folder; -1 without one, as the next three */
+    int procs_fd;     /* of cgroup.procs */
+    int kill_fd;      /* of cgroup.kill */
+    int events_fd;    /* of cgroup.events */
     int proc_fd;      /* of /proc */
     int spare_fds[TREE_SPARE_FDS];
 };
@@ -51,7 +61,17 @@ GAVEL_CHECKED enum gavel_status tree_open(struct tree *tree, enum contain contai
 void tree_init(struct tree *tree);
 void tree_close(struct tree *tree);
 
-/* In a new child, before it executes: enters the cgroup. False if it could not (then it must not go on). */
+/*
+ * fork(2) of a child that is in the cgroup from the beginning, and costs no
+ * more than any other. The caller must be the only thread. -1 with errno.
+ */
+pid_t tree_fork(struct tree *tree);
+
+/*
+ * In a child that was forked otherwise, before it executes: enters the cgroup,
+ * for which the kernel often takes ten milliseconds and more. False if it
+ * could not (then it must not go on).
+ */
 bool tree_enter(const struct tree *tree);
 
 /*
@@ -60,7 +80,8 @@ bool tree_enter(const struct tree *tree);
  * many. Processes that are dead and wait to be reaped do not count. With
  * SIGKILL the pass goes first to whatever can be reached in one go (the
  * cgroup). Those born during the pass may be missed: repeat until
- * nothing is left. Returns at least 1 if anything could not be looked at.
+ * nothing is left. Returns at least 1 if anything could not be looked at, and
+ * 0 only if two passes agree.
  */
 size_t tree_signal(struct tree *tree, int signal_number, pid_t session);
 
@@ -70,7 +91,11 @@ size_t tree_count(struct tree *tree);
 /* Takes one dead child; false if no child of ours is dead now. *ret_status as from waitpid(2). */
 bool tree_reap(pid_t *ret_pid, int *ret_status);
 
-/* The proof: whether nothing is left of the tree. True only if there is no child at all, dead or alive. */
+/*
+ * The proof: whether nothing is left of the tree. True only if there is no
+ * child at all, dead or alive, and nobody in the cgroup. The last may come
+ * true a moment after the last child was reaped, without another SIGCHLD.
+ */
 bool tree_is_empty(const struct tree *tree);
 
 /*
