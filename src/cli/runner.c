@@ -227,6 +227,7 @@ int runner_run(const struct cli *cli, struct run_plan *plan)
     runner->cli = cli;
     runner->plan = plan;
     runner->report.last_status = -1;
+    runner->was_healthy = true; /* one that never is has to be told, too */
     notify_open(&runner->notify);
     health_init(&runner->health, plan->healthy, plan->healthy_every_ms, plan->healthy_timeout_ms,
                 plan->healthy_failures);
