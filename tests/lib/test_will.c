@@ -363,12 +363,16 @@ static void test_open_store_that_was_away_serves_when_it_is_back(void **state)
     will_free(will);
 }
 
-/* What a callback of a guarded candidate finds in the will. */
+/* A guarded candidate, and what its callbacks find in the will. */
 struct look {
+    struct will *will;
+    struct gavel *gavel;
+    struct gavel_candidate *candidate;
     const struct will_entry *entry;
     struct witness witness;
     gavel_ns elected_deadline;
     gavel_ns demoted_deadline; /* the work has not stopped yet */
+    gavel_ns demoted_at;
 };
 
 static void look_when_elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
@@ -391,37 +395,53 @@ static void look_when_demoted(struct gavel_candidate *candidate, enum gavel_reas
     gavel_ns stop_at = 0;
 
     (void)candidate;
-    (void)reason;
     (void)will_read_mandate(look->entry, look->witness.epoch, &stop_at, &look->demoted_deadline);
+    pthread_mutex_lock(&look->witness.mutex);
+    look->demoted_at = clock_now();
+    look->witness.reason = reason;
+    look->witness.demoted++;
+    pthread_cond_broadcast(&look->witness.changed);
+    pthread_mutex_unlock(&look->witness.mutex);
+}
+
+/* Joins as "a" and waits until it leads. */
+static void look_start(struct look *look, const struct scene *scene, const struct gavel_settings *settings)
+{
+    struct gavel_options options = GAVEL_OPTIONS_INIT;
+    struct gavel_join_options join = GAVEL_JOIN_OPTIONS_INIT;
+    struct gavel_error error = {0};
+
+    *look = (struct look){.will = new_will("")};
+    look->entry = &look->will->entries[0];
+    witness_init(&look->witness);
+    options.store = scene->url;
+    join.group = "jobs";
+    join.candidate = "a";
+    join.settings = settings;
+    join.subscriber = (struct gavel_subscriber){
+        .on_elected = look_when_elected, .on_demoted = look_when_demoted, .user = look};
+    assert_int_equal(gavel_open_guarded(&options, look->will, &look->gavel, &error), GAVEL_OK);
+    assert_int_equal(gavel_join(look->gavel, &join, &look->candidate, &error), GAVEL_OK);
+    assert_true(witness_sees(&look->witness, &look->witness.elected, 1, LIMIT_MS));
+}
+
+static void look_done(struct look *look)
+{
+    witness_done(&look->witness);
+    will_free(look->will);
 }
 
 static void test_guarded_candidate_notes_its_mandate_and_names_no_process(void **state)
 {
     struct scene *scene = *state;
-    struct gavel_options options = GAVEL_OPTIONS_INIT;
-    struct gavel_join_options join = GAVEL_JOIN_OPTIONS_INIT;
     struct gavel_settings settings = quick_settings();
     struct store *store = open_store(scene->url);
-    struct will *will = new_will("");
-    struct look look = {.entry = &will->entries[0]};
-    struct gavel_error error = {0};
-    struct gavel_candidate *candidate;
     struct store_reply reply;
     struct record record;
-    struct gavel *gavel;
+    struct look look;
 
-    witness_init(&look.witness);
-    options.store = scene->url;
-    join.group = "jobs";
-    join.candidate = "a";
-    join.settings = &settings;
-    join.subscriber = (struct gavel_subscriber){
-        .on_elected = look_when_elected, .on_demoted = look_when_demoted, .user = &look};
-    assert_int_equal(gavel_open_guarded(&options, will, &gavel, &error), GAVEL_OK);
-    assert_string_equal(will->store, scene->url);
-    assert_int_equal(gavel_join(gavel, &join, &candidate, &error), GAVEL_OK);
-    assert_true(witness_sees(&look.witness, &look.witness.elected, 1, LIMIT_MS));
-
+    look_start(&look, scene, &settings);
+    assert_string_equal(look.will->store, scene->url);
     record = read_record(store, "jobs");
     assert_int_equal(record.process.pid, 0);
     assert_true(nonce_equal(record.nonce, look.entry->nonce));
@@ -434,14 +454,60 @@ static void test_guarded_candidate_notes_its_mandate_and_names_no_process(void *
     assert_int_equal(reply.registrations[0].process.pid, getpid());
     store_reply_done(&reply);
 
-    assert_int_equal(gavel_close(gavel), GAVEL_OK);
+    assert_int_equal(gavel_close(look.gavel), GAVEL_OK);
     assert_true(look.demoted_deadline >= look.elected_deadline);
     assert_int_equal(look.entry->epoch, 0);
     assert_int_equal(look.entry->is_used, 0);
-    assert_int_equal(execute(will, store), 0);
-    witness_done(&look.witness);
+    assert_int_equal(execute(look.will, store), 0);
     store_close(store);
-    will_free(will);
+    look_done(&look);
+}
+
+/* Another holds the group already: what the old deadline leaves must not be used up. */
+static void test_superseded_candidate_notes_a_nearer_deadline(void **state)
+{
+    struct scene *scene = *state;
+    struct gavel_settings settings = patient_settings();
+    struct store *store = open_store(scene->url);
+    struct look look;
+
+    settings.heartbeat_ms = 200;
+    look_start(&look, scene, &settings);
+    (void)claim(store, "jobs", 77);
+    assert_true(witness_sees(&look.witness, &look.witness.demoted, 1, LIMIT_MS));
+    assert_int_equal(look.witness.reason, GAVEL_REASON_SUPERSEDED);
+    assert_true(look.demoted_deadline > 0);
+    assert_true(look.demoted_deadline <= look.demoted_at + ns_from_ms(settings.stop_grace_ms));
+    assert_true(look.demoted_deadline < look.elected_deadline);
+    assert_int_equal(gavel_close(look.gavel), GAVEL_OK);
+    assert_true(read_record(store, "jobs").held); /* by the other */
+    store_close(store);
+    look_done(&look);
+}
+
+static bool has_new_epoch(void *argument)
+{
+    const struct look *look = argument;
+
+    return gavel_epoch(look->candidate) > look->witness.epoch;
+}
+
+/* The command of a guard knows the epoch that it was started with, and no other. */
+static void test_work_goes_on_under_its_first_epoch_when_the_mandate_gets_a_new_one(void **state)
+{
+    struct scene *scene = *state;
+    struct gavel_settings settings = quick_settings();
+    gavel_ns stop_at = 0, deadline = 0;
+    struct look look;
+
+    settings.max_mandate_ms = 4000;
+    look_start(&look, scene, &settings);
+    assert_true(comes_true(has_new_epoch, &look, LIMIT_MS));
+    assert_true(will_read_mandate(look.entry, look.witness.epoch, &stop_at, &deadline));
+    assert_true(deadline > look.elected_deadline);
+    assert_false(will_read_mandate(look.entry, gavel_epoch(look.candidate), &stop_at, &deadline));
+    assert_int_equal(gavel_close(look.gavel), GAVEL_OK);
+    look_done(&look);
 }
 
 int main(void)
@@ -459,6 +525,8 @@ int main(void)
         TEST(test_store_that_is_away_is_waited_for_and_not_made_anew),
         TEST(test_open_store_that_was_away_serves_when_it_is_back),
         TEST(test_guarded_candidate_notes_its_mandate_and_names_no_process),
+        TEST(test_superseded_candidate_notes_a_nearer_deadline),
+        TEST(test_work_goes_on_under_its_first_epoch_when_the_mandate_gets_a_new_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
