@@ -183,11 +183,12 @@ test_single_child_of_a_file_keeps_the_input() {
 
 # Root becomes that user, with its own groups and its HOME; anybody else is told to be root.
 test_child_runs_as_another_user() {
-    yaml 'children:\n  - {command: "id -un; id -G; echo $HOME", user: nobody, on_exit: stop}'
     if ((EUID != 0)); then
-        refuses 2 "only root may" nobody -- -f "$folder/gavel.yaml"
+        yaml 'children:\n  - {command: id, user: root}'
+        refuses 2 "only root may" root -- -f "$folder/gavel.yaml"
         return
     fi
+    yaml 'children:\n  - {command: "id -un; id -G; echo $HOME", user: nobody, on_exit: stop}'
     chmod 755 "$folder"
     same "$(run -f "$folder/gavel.yaml" 2>/dev/null)" \
         "nobody"$'\n'"$(id -G nobody)"$'\n'"$(getent passwd nobody | cut -d: -f6)"

@@ -381,11 +381,10 @@ static void test_another_user_is_for_root_only(void **state)
 {
     struct fixture *f = *state;
     const struct guard_child *child = &f->plan.spec.children[0];
-    enum gavel_status status = plan(f, "children:\n  - command: x\n    user: nobody\n", NO_COMMAND);
     char yaml[128];
 
     if (geteuid() == 0) {
-        assert_int_equal(status, GAVEL_OK);
+        assert_int_equal(plan(f, "children:\n  - command: x\n    user: nobody\n", NO_COMMAND), GAVEL_OK);
         assert_true(child->has_user);
         assert_int_not_equal(child->uid, 0);
         assert_true(child->group_count >= 1);
@@ -397,6 +396,8 @@ static void test_another_user_is_for_root_only(void **state)
         assert_int_equal(child->gid, 4123456);
         assert_int_equal(child->group_count, 0);
     } else {
+        assert_int_equal(plan(f, "children:\n  - command: x\n    user: root\n", NO_COMMAND),
+                         GAVEL_ERR_INVALID);
         assert_refused(f, GAVEL_ERR_INVALID, "only root may");
     }
     snprintf(yaml, sizeof(yaml), "children:\n  - command: x\n    user: %d\n", (int)geteuid());
