@@ -138,7 +138,6 @@ int command_once(const struct cli *cli, int argc, char **argv)
     /* One command is run once; that a file has children, or restarts what ended, is for `gavel run`. */
     own.config.children = NULL;
     own.config.run.on_exit = ON_EXIT_STOP;
-    own.config.settings.max_mandate_ms = 0; /* a new epoch would start the command anew, in the middle */
     if (!cli_flag_is_set(cli, "forget"))
         return run(&own, argc, argv);
     if (argc > 0)

@@ -186,7 +186,7 @@ static enum gavel_status start(struct runner *runner, struct gavel_error *error)
     enum gavel_status status = open_prefix(runner, error);
 
     if (!status)
-        status = will_new(&runner->will);
+        status = will_new(1, &runner->will);
     if (!status)
         status = guard_start(&runner->guard, &runner->plan->spec, &mandates, error);
     if (status)
@@ -239,6 +239,7 @@ int runner_run(const struct cli *cli, struct run_plan *plan)
         finish(runner);
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
+        notify_send(&runner->notify, "READY=1\nSTATUS=Stands by for %s.", cli->config.group);
         while (!runner->is_ending)
             serve(runner);
         finish(runner);

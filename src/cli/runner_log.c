@@ -80,7 +80,8 @@ static void tell(struct runner *runner, const struct news *news)
                  LOG_I64("after_ms", news->took_ms), LOG_END);
         break;
     case GAVEL_EVENT_MANDATE_RENEWED:
-        log_line(log, clock_wall_ms(), LOG_INFO, "leads with a new epoch; the command runs anew", WHO(runner),
+        log_line(log, clock_wall_ms(), LOG_INFO,
+                 "leads with a new epoch; the command goes on with the one it was started with", WHO(runner),
                  LOG_U64("epoch", news->epoch), LOG_END);
         break;
     case GAVEL_EVENT_OVERRUN:

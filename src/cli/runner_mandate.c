@@ -42,9 +42,7 @@ static void on_event(struct gavel_candidate *candidate, const struct gavel_event
 {
     struct runner *runner = user;
 
-    /* A new epoch of the same leader: the command is to know it, so it runs anew. */
-    if (event->kind == GAVEL_EVENT_MANDATE_RENEWED)
-        on_elected(candidate, event->epoch, user);
+    (void)candidate;
     if (event->kind != GAVEL_EVENT_HEARTBEAT && event->kind != GAVEL_EVENT_ELECTION_CHECK)
         news_put(&runner->news, event);
 }

@@ -59,7 +59,7 @@ static void react(struct runner *runner, const struct guard_report *report)
         break;
     case CAUSE_LAPSED:
         /* As a rule the candidate has noticed too. If a renewal came at the last moment it has not. */
-        if (runner->candidate && gavel_epoch(runner->candidate) == report->epoch)
+        if (runner->candidate && gavel_is_leader(runner->candidate))
             resign(runner);
         break;
     case CAUSE_ENDED:

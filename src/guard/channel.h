@@ -26,6 +26,7 @@ struct order {
 struct guard_desk {
     _Atomic uint64_t dead_epoch; /* nothing runs for it or any before it, and never will */
     struct gavel_error error;    /* why the guard could not start */
+    char cgroup[512];            /* the folder of its cgroup, for whoever outlives it; "" without one */
 };
 
 /* What the guard process begins with. */

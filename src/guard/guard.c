@@ -218,6 +218,8 @@ void guard_finish(struct guard *guard)
         (void)syscall(SYS_pidfd_send_signal, guard->pidfd, SIGKILL, NULL, 0); /* dead already, or soon */
     (void)has_died(guard, FINISH_LIMIT_MS);
     (void)waitpid(guard->pid, NULL, WNOHANG); /* somebody else may have reaped it */
+    if (guard->desk->cgroup[0])
+        (void)rmdir(guard->desk->cgroup); /* a guard that could, has done so */
     close_all(guard, ends, -1);
     pthread_mutex_destroy(&guard->mourning);
 }

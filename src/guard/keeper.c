@@ -334,6 +334,7 @@ int keeper_run(const struct keeper_start *start)
     supervisor_init(&keeper.supervisor, &start->spec->rules);
     if (set_up(&keeper, &start->desk->error) != GAVEL_OK)
         return 1;
+    memcpy(start->desk->cgroup, keeper.tree.cgroup, sizeof keeper.tree.cgroup);
     if (start->mandates.begin)
         start->mandates.begin(start->mandates.user);
     take_precedence();

@@ -62,8 +62,6 @@ static _Noreturn void execute(const struct spawn *spawn, pid_t guard)
 
     (void)setsid(); /* a new process leads no group, so it cannot fail */
     die_with(guard);
-    if (!tree_enter(spawn->tree))
-        fail(spawn, "enter the cgroup");
     redirect(spawn, child->stdin_fd, STDIN_FILENO);
     redirect(spawn, child->stdout_fd, STDOUT_FILENO);
     redirect(spawn, child->stderr_fd, STDERR_FILENO);
@@ -86,7 +84,7 @@ static _Noreturn void execute(const struct spawn *spawn, pid_t guard)
 pid_t spawn_process(const struct spawn *spawn, int *ret_pidfd)
 {
     pid_t guard = getpid();
-    pid_t pid = fork();
+    pid_t pid = tree_fork(spawn->tree);
 
     if (pid == 0)
         execute(spawn, guard);

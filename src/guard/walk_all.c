@@ -35,9 +35,10 @@ static size_t find(const struct known *known, pid_t pid)
     return at;
 }
 
+/* Number 0 is the parent of those that the kernel itself has started. */
 static bool is_known(const struct known *known, pid_t pid)
 {
-    return known->slots[find(known, pid)].pid == pid;
+    return pid > 0 && known->slots[find(known, pid)].pid == pid;
 }
 
 static void add(struct known *known, pid_t pid, uint64_t start_ticks)

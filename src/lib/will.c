@@ -22,14 +22,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum gavel_status will_new(struct will **ret_will)
+static size_t size_of(uint32_t capacity)
 {
-    struct will *will =
-        mmap(NULL, sizeof *will, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return sizeof(struct will) + capacity * sizeof(struct will_entry);
+}
+
+#define WHOLE_SIZE size_of(WILL_ENTRIES_MAX)
+
+enum gavel_status will_new(uint32_t capacity, struct will **ret_will)
+{
+    struct will *will = mmap(NULL, size_of(capacity), PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (will == MAP_FAILED)
         return GAVEL_ERR_NO_MEMORY;
     will->format = WILL_FORMAT;
+    will->capacity = capacity;
     *ret_will = will;
     return GAVEL_OK;
 }
@@ -39,17 +47,18 @@ static enum gavel_status fill_file(int fd, struct will **ret_will)
     struct will *will;
 
     /* Sealed, so that nobody can take the memory away from under its reader. */
-    if (ftruncate(fd, sizeof *will) < 0 ||
+    if (ftruncate(fd, (off_t)WHOLE_SIZE) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return errno == ENOMEM || errno == ENOSPC ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_IO;
-    will = mmap(NULL, sizeof *will, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    will = mmap(NULL, WHOLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     if (will == MAP_FAILED)
         return GAVEL_ERR_NO_MEMORY;
-    if (madvise(will, sizeof *will, MADV_DONTFORK) < 0) {
+    will->format = WILL_FORMAT;
+    will->capacity = WILL_ENTRIES_MAX;
+    if (madvise(will, WHOLE_SIZE, MADV_DONTFORK) < 0) {
         will_free(will);
         return GAVEL_ERR_IO;
     }
-    will->format = WILL_FORMAT;
     *ret_will = will;
     return GAVEL_OK;
 }
@@ -77,13 +86,13 @@ enum gavel_status will_map_file(int fd, const struct will **ret_will)
 
     if (fstat(fd, &info) < 0)
         return GAVEL_ERR_IO;
-    if (info.st_size != sizeof *will)
+    if (info.st_size != (off_t)WHOLE_SIZE)
         return GAVEL_ERR_INVALID;
-    will = mmap(NULL, sizeof *will, PROT_READ, MAP_SHARED, fd, 0);
+    will = mmap(NULL, WHOLE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
     if (will == MAP_FAILED)
         return errno == ENOMEM ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_INVALID;
-    if (will->format != WILL_FORMAT) {
-        will_free(will);
+    if (will->format != WILL_FORMAT || will->capacity != WILL_ENTRIES_MAX) {
+        (void)munmap((void *)(uintptr_t)will, WHOLE_SIZE); /* ours, so it cannot fail */
         return GAVEL_ERR_INVALID;
     }
     *ret_will = will;
@@ -93,7 +102,7 @@ enum gavel_status will_map_file(int fd, const struct will **ret_will)
 void will_free(const struct will *will)
 {
     if (will)
-        (void)munmap((void *)(uintptr_t)will, sizeof *will); /* ours, so it cannot fail */
+        (void)munmap((void *)(uintptr_t)will, size_of(will->capacity)); /* ours, so it cannot fail */
 }
 
 enum gavel_status will_set_store(struct will *will, const char *url)
@@ -116,7 +125,7 @@ struct will_entry *will_take(struct will *will, const char *group, const char *h
         return NULL;
     while (i < count && will->entries[i].group[0] != '\0')
         i++;
-    if (i == WILL_ENTRIES_MAX)
+    if (i == will->capacity)
         return NULL;
     entry = &will->entries[i];
     memcpy(entry->group, group, strlen(group) + 1);

@@ -43,11 +43,12 @@ struct will {
     uint32_t format;
     _Atomic uint32_t count; /* entries that were ever taken */
     char store[WILL_STORE_MAX];
-    struct will_entry entries[WILL_ENTRIES_MAX];
+    uint32_t capacity; /* of entries */
+    struct will_entry entries[];
 };
 
 /* Shared memory that forked children keep; only what is written takes room. ERR_NO_MEMORY. */
-GAVEL_CHECKED enum gavel_status will_new(struct will **ret_will);
+GAVEL_CHECKED enum gavel_status will_new(uint32_t capacity, struct will **ret_will);
 
 /*
  * The same in a file of memory, for a guard that is another program; forked

@@ -149,6 +149,8 @@ static bool fill(struct batch *batch, const struct will *will, uint32_t *index)
 {
     uint32_t count = atomic_load(&will->count);
 
+    if (count > will->capacity)
+        count = will->capacity;
     if (count > WILL_ENTRIES_MAX)
         count = WILL_ENTRIES_MAX;
     batch->count = 0;

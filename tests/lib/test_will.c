@@ -23,7 +23,7 @@ static struct will *new_will(const char *url)
 {
     struct will *will = NULL;
 
-    assert_int_equal(will_new(&will), GAVEL_OK);
+    assert_int_equal(will_new(WILL_ENTRIES_MAX, &will), GAVEL_OK);
     assert_int_equal(will_set_store(will, url), GAVEL_OK);
     return will;
 }
