@@ -25,7 +25,7 @@
 
 const struct flag bench_flags[] = {
     {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that all runs, not how fast"},
-    {"only", FLAG_TEXT, "NAME", "one section: calls, store, handover, failover, groups or simulator"},
+    {"only", FLAG_TEXT, "NAME", "one section: calls, store, handover, failover, run, groups or simulator"},
     {"trials", FLAG_NUMBER, "N", "hand-overs and fail-overs to measure (100)"},
     {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (by gnuplot) into this folder"},
     {NULL, FLAG_SWITCH, NULL, NULL},
@@ -41,6 +41,7 @@ static const struct {
     {"handover", "a leader resigns, another process leads", bench_handover},
     {"failover", "SIGKILL of the leading process until another leads, with 3 standbys, beside flock(2)",
      bench_failover},
+    {"run", "gavel run with 3 standbys: until the next command's first beat, beside flock(1)", bench_runs},
     {"groups", "one process that leads many groups", bench_groups},
     {"simulator", "runs of the simulator", bench_simulator},
 };
@@ -188,10 +189,10 @@ int command_bench(const struct cli *cli, int argc, char **argv)
     (void)argc;
     (void)argv;
     if (only && !is_section(only))
-        return cli_fail(
-            cli, GAVEL_ERR_INVALID,
-            "there is no section \"%s\"; --only takes calls, store, handover, failover, groups or simulator",
-            only);
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "there is no section \"%s\"; --only takes calls, store, handover, failover, run, "
+                        "groups or simulator",
+                        only);
     if (trials < 1 || trials > TRIALS_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);
     bench.trials = (size_t)trials;

@@ -34,6 +34,7 @@ enum gavel_status bench_calls(struct bench *bench, struct crew *crew);
 enum gavel_status bench_store(struct bench *bench, struct crew *crew);
 enum gavel_status bench_handover(struct bench *bench, struct crew *crew);
 enum gavel_status bench_failover(struct bench *bench, struct crew *crew);
+enum gavel_status bench_runs(struct bench *bench, struct crew *crew);
 enum gavel_status bench_groups(struct bench *bench, struct crew *crew);
 enum gavel_status bench_simulator(struct bench *bench, struct crew *crew);
 

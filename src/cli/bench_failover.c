@@ -150,8 +150,7 @@ static void results_done(struct results *results)
 
 enum gavel_status bench_failover(struct bench *bench, struct crew *crew)
 {
-    struct elector_plan plan = {0};
-    struct contest gavel = {.run = elector_run, .user = &plan, .has_epochs = true};
+    struct contest gavel = {.run = elector_run, .has_epochs = true};
     struct contest lock = {.run = flock_run};
     struct results ours = {0}, floor = {0};
     struct aim aim = {.p50 = 5, .p99 = 50}, none = {0};

@@ -68,16 +68,15 @@ static enum gavel_status trial(struct crew *crew, struct mark *leader, gavel_ns 
 
 enum gavel_status bench_handover(struct bench *bench, struct crew *crew)
 {
-    struct elector_plan plan = {0};
     struct results results = {0};
     struct gavel_settings settings;
     struct mark leader;
     enum gavel_status status = gavel_settings_preset("local", &settings);
 
     if (!status)
-        status = crew_start(crew, 0, "first", elector_run, &plan, NULL);
+        status = crew_start(crew, 0, "first", elector_run, NULL, NULL);
     if (!status)
-        status = crew_start(crew, 1, "second", elector_run, &plan, NULL);
+        status = crew_start(crew, 1, "second", elector_run, NULL, NULL);
     if (!status)
         status = await_leader(crew, 0, &leader);
     gavel_ns settle = status ? 0 : ns_from_ms(2 * (settings.heartbeat_ms + settings.heartbeat_jitter_ms));

@@ -28,7 +28,7 @@ static const char script[] =
     "set yrange [0:1]\n"
     "set ylabel 'share of trials'\n"
     "list(pattern) = system('ls ' . pattern . ' 2>/dev/null')\n"
-    "do for [section in 'failover handover store'] {\n"
+    "do for [section in 'failover run handover store'] {\n"
     "    files = list(section . '-*.csv')\n"
     "    if (words(files) > 0) {\n"
     "        set output section . '.svg'\n"

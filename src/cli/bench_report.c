@@ -68,7 +68,8 @@ void report_done(struct report *report)
 
 void report_section(struct report *report, const char *name, const char *title)
 {
-    static const char *const headings[] = {"measured", "n", "p50", "p99", "max", "unit", "aim", "", NULL};
+    static const char *const headings[] = {"measured", "n",    "p50", "p90", "p99",
+                                           "max",      "unit", "aim", "",    NULL};
     const struct cli *cli = report->cli;
 
     report->section = name;
@@ -178,20 +179,22 @@ void report_samples(struct report *report, const char *name, struct samples *sam
                     const char *unit, struct aim aim)
 {
     double p50 = (double)samples_percentile(samples, 50) / scale;
+    double p90 = (double)samples_percentile(samples, 90) / scale;
     double p99 = (double)samples_percentile(samples, 99) / scale;
     double max = (double)samples_percentile(samples, 100) / scale;
 
     table_cell(&report->table, STYLE_PLAIN, "%s", name);
     table_cell(&report->table, STYLE_PLAIN, "%zu", samples->count);
     figure(report, p50);
+    figure(report, p90);
     figure(report, p99);
     figure(report, max);
     table_cell(&report->table, STYLE_PLAIN, "%s", unit);
     json_t *met = judge(report, aim, samples->count, p50, p99);
     (void)json_array_append_new(
-        report->rows, json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "name", name, "unit", unit,
-                                "n", (json_int_t)samples->count, "p50", p50, "p99", p99, "max", max,
-                                "aim_p50", aim.p50, "aim_p99", aim.p99, "met", met));
+        report->rows, json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "name", name, "unit",
+                                unit, "n", (json_int_t)samples->count, "p50", p50, "p90", p90, "p99", p99,
+                                "max", max, "aim_p50", aim.p50, "aim_p99", aim.p99, "met", met));
     write_csv(report, name, samples, scale, unit);
 }
 
@@ -200,6 +203,7 @@ void report_value(struct report *report, const char *name, double value, const c
     table_cell(&report->table, STYLE_PLAIN, "%s", name);
     table_cell(&report->table, STYLE_PLAIN, "1");
     figure(report, value);
+    table_cell(&report->table, STYLE_PLAIN, "-");
     table_cell(&report->table, STYLE_PLAIN, "-");
     table_cell(&report->table, STYLE_PLAIN, "-");
     table_cell(&report->table, STYLE_PLAIN, "%s", unit);

@@ -44,11 +44,12 @@ enum gavel_status crew_open(struct crew *crew, struct gavel_error *error)
     int length = snprintf(crew->folder, sizeof(crew->folder), "%s/gavel-XXXXXX", base);
     if (length < 0 || (size_t)length >= sizeof(crew->folder))
         return error_set(error, GAVEL_ERR_INVALID, "the path in TMPDIR is too long: set a shorter one");
-    status = witness_new(&crew->witness);
+    status = witness_new(&crew->witness, &crew->witness_fd);
     if (status)
         return error_set(error, status, "no memory for the records of the processes");
     if (!mkdtemp(crew->folder)) {
         witness_free(crew->witness);
+        (void)close(crew->witness_fd); /* nothing is in it */
         return error_set(error, GAVEL_ERR_IO, "cannot make a folder in %s: %s; set TMPDIR to another place",
                          base, strerror(errno));
     }
@@ -84,6 +85,16 @@ static void forget(struct member *member)
     member->pidfd = member->control = -1;
 }
 
+static void ask_to_leave(struct crew *crew, uint32_t number)
+{
+    const struct member *member = &crew->members[number];
+
+    if (member->is_program && member->pid)
+        (void)kill(member->pid, SIGTERM); /* not reaped yet, so it is ours */
+    else
+        crew_tell(crew, number, CREW_QUIT);
+}
+
 void crew_close(struct crew *crew)
 {
     gavel_ns until = clock_now() + LEAVE_LIMIT_NS;
@@ -92,7 +103,7 @@ void crew_close(struct crew *crew)
     for (uint32_t i = 0; i < CREW_MAX; i++)
         if (crew->members[i].pid) {
             (void)crew_thaw(crew, i); /* only one that runs can leave in order */
-            crew_tell(crew, i, CREW_QUIT);
+            ask_to_leave(crew, i);
         }
     for (uint32_t i = 0; i < CREW_MAX; i++) {
         if (!crew->members[i].pid)
@@ -103,11 +114,13 @@ void crew_close(struct crew *crew)
     if (crew->folder[0])
         remove_folder(crew->folder);
     witness_free(crew->witness);
+    if (crew->witness)
+        (void)close(crew->witness_fd); /* memory only */
     *crew = (struct crew){0};
 }
 
 static _Noreturn void live(struct crew *crew, uint32_t number, const char *name, int control, pid_t driver,
-                           post_run run, void *user)
+                           const sigset_t *mask, post_run run, void *user)
 {
     struct post post = {.crew = crew, .witness = crew->witness, .member = number, .control = control};
 
@@ -117,6 +130,7 @@ static _Noreturn void live(struct crew *crew, uint32_t number, const char *name,
     (void)snprintf(post.name, sizeof(post.name), "%s", name);
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole group; the driver sends us home */
     (void)signal(SIGTERM, SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
     for (uint32_t i = 0; i < CREW_MAX; i++) {
         /* A pipe that a sibling also holds open would never end. */
         if (crew->members[i].pid) {
@@ -132,19 +146,25 @@ enum gavel_status crew_start(struct crew *crew, uint32_t number, const char *nam
 {
     struct member *member = &crew->members[number];
     pid_t driver = getpid();
+    sigset_t stop, mask;
     int ends[2];
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return error_set(error, GAVEL_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+    /* Our handler is not the child's: what is sent to it before it has its own must wait. */
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    (void)sigprocmask(SIG_BLOCK, &stop, &mask);
     pid_t pid = fork();
+    if (pid == 0) {
+        (void)close(ends[1]);
+        live(crew, number, name, ends[0], driver, &mask, run, user);
+    }
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
     if (pid < 0) {
         (void)close(ends[0]);
         (void)close(ends[1]);
         return error_set(error, GAVEL_ERR_IO, "cannot start a process: %s", strerror(errno));
-    }
-    if (pid == 0) {
-        (void)close(ends[1]);
-        live(crew, number, name, ends[0], driver, run, user);
     }
     (void)close(ends[0]);
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -157,6 +177,59 @@ enum gavel_status crew_start(struct crew *crew, uint32_t number, const char *nam
     }
     *member = (struct member){.pid = pid, .pidfd = pidfd, .control = ends[1]};
     return GAVEL_OK;
+}
+
+void crew_log(const struct crew *crew, uint32_t member, char ret_path[CREW_FOLDER_MAX + 32])
+{
+    (void)snprintf(ret_path, CREW_FOLDER_MAX + 32, "%s/%u.log", crew->folder, (unsigned)member);
+}
+
+/* Settings of the user are for what the user runs, and so is who manages this service. */
+static void clear_environment(void)
+{
+    static const char prefix[] = "GAVEL_";
+    char name[256];
+
+    for (char **entry = environ; *entry;) {
+        size_t length = strcspn(*entry, "=");
+        if (strncmp(*entry, prefix, strlen(prefix)) == 0 && length < sizeof(name)) {
+            memcpy(name, *entry, length);
+            name[length] = '\0';
+            (void)unsetenv(name); /* moves the others up */
+        } else {
+            entry++;
+        }
+    }
+    (void)unsetenv("NOTIFY_SOCKET");
+    (void)unsetenv("WATCHDOG_USEC");
+}
+
+/* A post_run() that becomes a program; user is its argv. */
+static int execute(const struct post *post, void *user)
+{
+    char path[CREW_FOLDER_MAX + 32];
+    char *const *argv = user;
+
+    crew_log(post->crew, post->member, path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+        return 1;
+    clear_environment();
+    (void)fcntl(post->crew->witness_fd, F_SETFD, 0); /* open, so it cannot fail */
+    (void)execvp(argv[0], argv);
+    (void)dprintf(STDERR_FILENO, "cannot execute %s: %s\n", argv[0], strerror(errno));
+    return 127;
+}
+
+enum gavel_status crew_start_program(struct crew *crew, uint32_t member, const char *name, char *const *argv,
+                                     struct gavel_error *error)
+{
+    /* Only handed through to execute(), which takes it back as what it is. */
+    enum gavel_status status = crew_start(crew, member, name, execute, (void *)(uintptr_t)argv, error);
+
+    if (!status)
+        crew->members[member].is_program = true;
+    return status;
 }
 
 void crew_tell(struct crew *crew, uint32_t member, char letter)
@@ -239,14 +312,14 @@ enum gavel_status crew_await(struct crew *crew, uint32_t number, gavel_ns until)
 
 enum gavel_status crew_dismiss(struct crew *crew, uint32_t number, gavel_ns until)
 {
-    crew_tell(crew, number, CREW_QUIT);
+    ask_to_leave(crew, number);
     return crew_await(crew, number, until);
 }
 
 static bool fits(const struct mark *mark, const struct mark_query *query)
 {
     return mark_kind(mark) == query->kind && (query->member == ANY_MEMBER || query->member == mark->member) &&
-           mark->epoch >= query->epoch_at_least;
+           mark->member >= query->member_at_least && mark->epoch >= query->epoch_at_least;
 }
 
 enum gavel_status crew_expect(const struct crew *crew, const struct mark_query *query, gavel_ns until,
@@ -272,6 +345,18 @@ enum gavel_status crew_expect(const struct crew *crew, const struct mark_query *
             return GAVEL_ERR_TIMEOUT;
         witness_wait(crew->witness, seen, until);
     }
+}
+
+bool crew_is_dead(pid_t pid)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd death = {.fd = pidfd, .events = POLLIN};
+
+    if (pidfd < 0)
+        return errno == ESRCH;
+    bool dead = poll(&death, 1, 0) == 1;
+    (void)close(pidfd);
+    return dead;
 }
 
 size_t crew_mark_count(const struct crew *crew)

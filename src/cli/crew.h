@@ -9,6 +9,9 @@
  * A member is told what to do by single letters through a pipe. The end of
  * the pipe means "leave in order", so a crew never outlives its driver; one
  * that is frozen then is killed by the kernel (PR_SET_PDEATHSIG).
+ *
+ * A member may also be another program. It does not listen: SIGTERM tells it
+ * to leave in order. What it says goes to a file in the folder.
  */
 #ifndef CLI_CREW_H
 #define CLI_CREW_H
@@ -18,7 +21,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#define CREW_MAX 8
+#define CREW_MAX 12
 #define CREW_FOLDER_MAX 256
 
 struct crew;
@@ -39,12 +42,14 @@ struct member {
     pid_t pid; /* 0: not running */
     int pidfd;
     int control; /* the writing end */
+    bool is_program;
 };
 
 struct crew {
     char folder[CREW_FOLDER_MAX];
     char store[CREW_FOLDER_MAX + 32]; /* the URL of a SQLite file in it */
     struct witness *witness;
+    int witness_fd; /* its memory; programs inherit it under this number */
     struct member members[CREW_MAX];
 };
 
@@ -63,6 +68,17 @@ bool crew_is_interrupted(void);
 /* Starts a member. The name is its candidate id, cut if it is too long. */
 GAVEL_CHECKED enum gavel_status crew_start(struct crew *crew, uint32_t member, const char *name, post_run run,
                                            void *user, struct gavel_error *error);
+
+/*
+ * Starts a program as a member. Its environment has nothing of ours: none of
+ * GAVEL_*, nor a service manager to be told. What it prints goes to
+ * crew_log(); should it not be executable, that file says so.
+ */
+GAVEL_CHECKED enum gavel_status crew_start_program(struct crew *crew, uint32_t member, const char *name,
+                                                   char *const *argv, struct gavel_error *error);
+
+/* Where a program's output goes; written anew with each start. */
+void crew_log(const struct crew *crew, uint32_t member, char ret_path[CREW_FOLDER_MAX + 32]);
 
 /* Letters that members know. */
 #define CREW_RESIGN 'r'
@@ -83,7 +99,7 @@ enum gavel_status crew_thaw(struct crew *crew, uint32_t member);
 /* Lets it leave in order. ERR_TIMEOUT if it is not gone by then; ERR_IO if it ended with an error. */
 GAVEL_CHECKED enum gavel_status crew_dismiss(struct crew *crew, uint32_t member, gavel_ns until);
 
-/* Waits for the member's own end without asking for it. */
+/* Waits for the member's own end without asking for it. ERR_IO: it ended with an error. */
 GAVEL_CHECKED enum gavel_status crew_await(struct crew *crew, uint32_t member, gavel_ns until);
 
 /* Which marks to wait for; 0 and ANY_MEMBER stand for "any". */
@@ -92,6 +108,7 @@ GAVEL_CHECKED enum gavel_status crew_await(struct crew *crew, uint32_t member, g
 struct mark_query {
     enum mark_kind kind;
     uint32_t member;
+    uint32_t member_at_least;
     uint64_t epoch_at_least;
     size_t from; /* the place of the first mark to look at */
 };
@@ -102,6 +119,9 @@ struct mark_query {
  */
 GAVEL_CHECKED enum gavel_status crew_expect(const struct crew *crew, const struct mark_query *query,
                                             gavel_ns until, struct mark *ret_mark);
+
+/* Dead or a zombie. A pid that is another process by now counts as alive, which errs on the strict side. */
+bool crew_is_dead(pid_t pid);
 
 /* How many marks there are now; a mark_query's `from` for all that is to come. */
 size_t crew_mark_count(const struct crew *crew);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the parts of `gavel demo` share: the driver, the picture and the report. */
+/* What the parts of `gavel demo` share: the driver, its steps, the picture and the report. */
 #ifndef CLI_DEMO_H
 #define CLI_DEMO_H
 
 #include "cli/cli.h"
 #include "cli/crew.h"
 #include "cli/output.h"
+#include "cli/runs.h"
 #include "cli/timeline.h"
 
 #define DEMO_MEMBERS 3
-#define DEMO_STEPS 5
+#define DEMO_STEPS 7
 
 struct demo_step {
     const char *name;         /* NULL: not begun */
@@ -21,10 +22,10 @@ struct demo_step {
 struct demo {
     const struct cli *cli;
     struct crew crew;
+    struct runs runs;
     gavel_ns began;
     gavel_ns ended;
-    uint32_t leader;
-    uint64_t epoch; /* of the leader; 0: none yet */
+    struct mark leader; /* the beginning of its command; epoch 0: nobody has led yet */
     struct demo_step steps[DEMO_STEPS];
     size_t step_count;
     struct timeline timeline;
@@ -35,6 +36,16 @@ struct demo {
 /* The candidate's id and the colour of its row. */
 extern const char *const demo_names[DEMO_MEMBERS];
 extern const enum style demo_styles[DEMO_MEMBERS];
+
+/* Takes the steps until one fails. */
+void demo_run_steps(struct demo *demo);
+
+/* Judges what is on record so far, into demo->timeline. */
+GAVEL_CHECKED enum gavel_status demo_judge(struct demo *demo);
+
+/* One line of the story as it happens. */
+void demo_tell(const struct demo *demo, uint32_t member, gavel_ns at, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* Every step happened, nothing was lost, and no two led at once. */
 bool demo_passed(const struct demo *demo);

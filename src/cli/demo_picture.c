@@ -4,12 +4,12 @@
  * The picture at the end of the demo:
  *
  *   ada   ██████·····················
- *   ben   ······██████×   ···········
- *   cleo  ·············██████░░░░░░··
+ *   ben   ······██████×·····█████░░░··
+ *   cleo  ·············██████·······██
  *         0 s       1 s       2 s
  *
  * A cell shows the middle of its slice of time, so two full cells above each
- * other are two leaders at once.
+ * other are two commands at once.
  */
 #include "cli/demo.h"
 
@@ -43,30 +43,29 @@ static const char *glyph(enum cell cell, bool utf8)
     return glyphs[cell][utf8];
 }
 
-/* Whether the member's process took part at that moment: the last word on it before then. */
-static bool is_present(const struct demo *demo, uint32_t member, gavel_ns at)
+/* What the marks say of the member's elector at that moment: the last word on it before then. */
+static enum cell look_at_elector(const struct demo *demo, uint32_t member, gavel_ns at)
 {
     size_t count;
     const struct mark *marks = witness_marks(demo->crew.witness, &count);
+    enum cell cell = CELL_ABSENT;
     gavel_ns newest = 0;
-    bool present = false;
 
     for (size_t i = 0; i < count; i++) {
         enum mark_kind kind = mark_kind(&marks[i]);
         if (marks[i].member != member || marks[i].at > at || marks[i].at < newest)
             continue;
-        if (kind != MARK_JOINED && kind != MARK_DEAD)
+        if (kind != MARK_JOINED && kind != MARK_FROZEN && kind != MARK_RESUMED)
             continue;
-        present = kind == MARK_JOINED;
+        cell = kind == MARK_FROZEN ? CELL_FROZEN : CELL_STANDBY;
         newest = marks[i].at;
     }
-    return present;
+    return cell;
 }
 
 static enum cell look(const struct demo *demo, uint32_t member, gavel_ns from, gavel_ns to)
 {
     gavel_ns middle = from + (to - from) / 2;
-    enum cell cell = is_present(demo, member, middle) ? CELL_STANDBY : CELL_ABSENT;
 
     for (size_t i = 0; i < demo->timeline.count; i++) {
         const struct mandate *mandate = &demo->timeline.mandates[i];
@@ -76,10 +75,8 @@ static enum cell look(const struct demo *demo, uint32_t member, gavel_ns from, g
             return CELL_KILLED;
         if (mandate->begin <= middle && middle <= mandate->end)
             return CELL_LEADS;
-        if (mandate->how == MANDATE_WOKE_LATE && mandate->end < middle && middle < mandate->woke_at)
-            cell = CELL_FROZEN;
     }
-    return cell;
+    return look_at_elector(demo, member, middle);
 }
 
 static void print_axis(gavel_ns span, FILE *file)

@@ -15,9 +15,7 @@ static const char *ended_how(const struct mandate *mandate)
     case MANDATE_STOPPED:
         return "stopped in order";
     case MANDATE_DIED:
-        return "died, proven";
-    case MANDATE_WOKE_LATE:
-        return "last act before it froze";
+        return "killed; found dead by the next";
     case MANDATE_OPEN:
         break;
     }
@@ -60,11 +58,11 @@ static void print_violation(const struct demo *demo, const struct violation *vio
     case VIOLATION_OVERLAP:
         if (violation->to == NEVER)
             (void)fprintf(file,
-                          "    %s (epoch %" PRIu64 ") and %s (epoch %" PRIu64 ") both led from %.3f ms on\n",
+                          "    %s (epoch %" PRIu64 ") and %s (epoch %" PRIu64 ") both ran from %.3f ms on\n",
                           first, a->epoch, second, b->epoch, from);
         else
             (void)fprintf(
-                file, "    %s (epoch %" PRIu64 ") and %s (epoch %" PRIu64 ") both led from %.3f to %.3f ms\n",
+                file, "    %s (epoch %" PRIu64 ") and %s (epoch %" PRIu64 ") both ran from %.3f to %.3f ms\n",
                 first, a->epoch, second, b->epoch, from, to);
         break;
     case VIOLATION_EPOCH:
@@ -81,6 +79,12 @@ static void print_violation(const struct demo *demo, const struct violation *vio
         (void)fprintf(file,
                       "    %s (epoch %" PRIu64 ") acted at %.3f ms, and had to have stopped by %.3f ms\n",
                       first, a->epoch, from, to);
+        break;
+    case VIOLATION_ALIVE:
+        (void)fprintf(file,
+                      "    the command of %s (epoch %" PRIu64
+                      ") was still there at %.3f ms, when the next began\n",
+                      first, a->epoch, from);
         break;
     case VIOLATION_ORDER:
         (void)fprintf(
@@ -117,8 +121,8 @@ static void print_steps_missed(const struct demo *demo, FILE *file)
 static const char *verdict(const struct demo *demo)
 {
     if (demo->timeline.violation_count)
-        return "two leaders at once";
-    return demo_passed(demo) ? "at no instant two leaders" : "the demo did not finish";
+        return "two commands ran at once";
+    return demo_passed(demo) ? "at no instant two commands" : "the demo did not finish";
 }
 
 void demo_print_report(const struct demo *demo, FILE *file)
@@ -126,12 +130,12 @@ void demo_print_report(const struct demo *demo, FILE *file)
     const struct timeline *timeline = &demo->timeline;
     enum style style = demo_passed(demo) ? STYLE_GREEN : STYLE_RED;
 
-    (void)fprintf(file, "\nWho led when, as the candidates wrote it down:\n\n");
+    (void)fprintf(file, "\nWho led when, as the commands wrote it down:\n\n");
     print_mandates(demo, file);
     (void)fprintf(file, "\n");
     demo_print_picture(demo, file);
-    (void)fprintf(file, "\n%zu mandates, %zu beats of work, %" PRIu64 " late %s refused by the fence\n",
-                  timeline->count, timeline->beats, demo->fenced, demo->fenced == 1 ? "write" : "writes");
+    (void)fprintf(file, "\n%zu mandates, %zu beats of work, %" PRIu64 " refused by the fence\n",
+                  timeline->count, timeline->beats, demo->fenced);
     (void)fprintf(file, "verdict: %s%s%s\n", style_begin(demo->cli, style), verdict(demo),
                   style_end(demo->cli, style));
     print_steps_missed(demo, file);

@@ -2,6 +2,7 @@
 
 /* The table of subcommands, and the way from the command line to one of them. */
 #include "cli/args.h"
+#include "cli/beat.h"
 #include "cli/cli.h"
 #include "cli/environment.h"
 #include "cli/help.h"
@@ -94,13 +95,15 @@ const struct command commands[] = {
      "overlap of two. Nothing is started and the store is not touched. Exit code 7 if the times do not "
      "add up.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, check_flags, command_check},
-    {"demo", "", 0, "watch three candidates through hand-over, SIGKILL and SIGSTOP",
-     "Runs three candidates as real processes on a SQLite store, hands over, kills and freezes leaders, "
-     "prints who led when, and says whether two ever led at once. Fails if they did.",
+    {"demo", "", 0, "watch three gavel run through hand-over, SIGKILL and SIGSTOP",
+     "Runs three gavel run on a SQLite store: hands over, kills the elector, the guard and the command of "
+     "leaders, freezes one, prints whose command ran when, and says whether two ever ran at once. Fails if "
+     "they did.",
      0, demo_flags, command_demo},
     {"bench", "", 0, "measure how fast gavel is on this machine",
-     "Measures the calls of the library, the store, hand-over and fail-over between real processes.", 0,
-     bench_flags, command_bench},
+     "Measures the calls of the library, the store, hand-over and fail-over between real processes, with "
+     "the library and with gavel run.",
+     0, bench_flags, command_bench},
     {"help", "[COMMAND]", 1, "say how a command is used",
      "Says how the program or one of its commands is used.", 0, NULL, command_help},
     {"version", "", 0, "print the version", "Prints the version.", 0, NULL, command_version},
@@ -192,6 +195,8 @@ int main(int argc, char **argv)
     struct args args;
     int code;
 
+    if (argc > 1 && strcmp(argv[1], BEAT_WORD) == 0)
+        return beat_main(argc, argv);
     fill_standard_descriptors();
     (void)signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(2), not our death */
     status = args_parse(argc, argv, &values, &args, &error);

@@ -81,15 +81,8 @@ static void end_by_death(struct mandate *mandate, const struct mark *mark)
 
 static void end_by_word(struct mandate *mandate, const struct mark *mark)
 {
-    mandate->deadline = mark->deadline;
-    if (!mark->deadline || mark->at <= mark->deadline) {
-        mandate->how = MANDATE_STOPPED;
-        mandate->end = mark->at;
-        return;
-    }
-    mandate->how = MANDATE_WOKE_LATE;
-    mandate->woke_at = mark->at;
-    mandate->end = ns_max(mandate->begin, mandate->last_beat);
+    mandate->how = MANDATE_STOPPED;
+    mandate->end = mark->at;
 }
 
 static void add_ends(struct timeline *timeline, const struct mark *marks, size_t mark_count)
@@ -125,7 +118,7 @@ static void blame(struct timeline *timeline, struct violation violation)
     timeline->violation_count++;
 }
 
-/* Each mandate by itself: elected, and nothing done after its own deadline or end. */
+/* Each mandate by itself: elected, and nothing done after its own end. */
 static void judge_alone(struct timeline *timeline, size_t i)
 {
     const struct mandate *mandate = &timeline->mandates[i];
@@ -136,13 +129,11 @@ static void judge_alone(struct timeline *timeline, size_t i)
                                            .b = i,
                                            .from = mandate->first_beat,
                                            .to = mandate->last_beat});
-    gavel_ns limit = mandate->end;
-    if (mandate->deadline)
-        limit = ns_min(limit, mandate->deadline);
-    if (mandate->last_beat > limit)
-        blame(timeline,
-              (struct violation){
-                  .kind = VIOLATION_LATE_ACT, .a = i, .b = i, .from = mandate->last_beat, .to = limit});
+    if (mandate->last_beat > mandate->end)
+        blame(
+            timeline,
+            (struct violation){
+                .kind = VIOLATION_LATE_ACT, .a = i, .b = i, .from = mandate->last_beat, .to = mandate->end});
 }
 
 /* Two mandates, a having begun first. */
@@ -186,6 +177,20 @@ static void judge_order(struct timeline *timeline, const struct beat *beats, siz
     }
 }
 
+/* What the next one saw with its own eyes, which needs no arithmetic. */
+static void judge_sightings(struct timeline *timeline, const struct mark *marks, size_t mark_count)
+{
+    for (size_t i = 0; i < mark_count; i++) {
+        if (marks[i].kind != MARK_OVERLAP)
+            continue;
+        const struct mandate *mandate = find(timeline, marks[i].member, marks[i].epoch);
+        size_t place = mandate ? (size_t)(mandate - timeline->mandates) : 0;
+        blame(timeline,
+              (struct violation){
+                  .kind = VIOLATION_ALIVE, .a = place, .b = place, .from = marks[i].at, .to = marks[i].at});
+    }
+}
+
 enum gavel_status timeline_build(const struct mark *marks, size_t mark_count, const struct beat *beats,
                                  size_t beat_count, struct timeline *ret_timeline)
 {
@@ -209,6 +214,7 @@ enum gavel_status timeline_build(const struct mark *marks, size_t mark_count, co
             judge_pair(timeline, a, b);
     }
     judge_order(timeline, beats, beat_count);
+    judge_sightings(timeline, marks, mark_count);
     memcpy(ret_timeline, timeline, sizeof(*timeline));
 out:
     free(timeline);
@@ -217,7 +223,7 @@ out:
 
 /*
  * For the gap the doubt goes the other way than for the verdict: one that was
- * killed or frozen counts as gone since the last thing it is known to have done.
+ * killed counts as gone since the last thing it is known to have done.
  */
 static gavel_ns last_seen(const struct mandate *mandate)
 {
@@ -235,19 +241,15 @@ gavel_ns timeline_gap(const struct timeline *timeline, size_t i)
 
 const char *mandate_end_name(enum mandate_end how)
 {
-    static const char *const names[] = {[MANDATE_OPEN] = "open",
-                                        [MANDATE_STOPPED] = "stopped",
-                                        [MANDATE_DIED] = "died",
-                                        [MANDATE_WOKE_LATE] = "woke_late"};
+    static const char *const names[] = {
+        [MANDATE_OPEN] = "open", [MANDATE_STOPPED] = "stopped", [MANDATE_DIED] = "died"};
     return names[how];
 }
 
 const char *violation_name(enum violation_kind kind)
 {
-    static const char *const names[] = {[VIOLATION_OVERLAP] = "overlap",
-                                        [VIOLATION_EPOCH] = "epoch",
-                                        [VIOLATION_NO_MANDATE] = "no_mandate",
-                                        [VIOLATION_LATE_ACT] = "late_act",
-                                        [VIOLATION_ORDER] = "order"};
+    static const char *const names[] = {
+        [VIOLATION_OVERLAP] = "overlap",   [VIOLATION_EPOCH] = "epoch", [VIOLATION_NO_MANDATE] = "no_mandate",
+        [VIOLATION_LATE_ACT] = "late_act", [VIOLATION_ORDER] = "order", [VIOLATION_ALIVE] = "alive"};
     return names[kind];
 }

@@ -5,7 +5,7 @@
  * and whether two ever led at once. Pure arithmetic on records: it knows
  * nothing of the driver that caused them, so it cannot believe the driver.
  *
- * A candidate writes two kinds of records:
+ * Whoever does the work writes two kinds of records:
  *
  *   marks   elected, stopped, dead, …: the edges of a mandate
  *   beats   one act of its work, in the order in which the fenced log took them
@@ -13,13 +13,10 @@
  *      elected                                    stopped
  *         ├── beat ─ beat ─ beat ─ … ─ beat ─────────┤        an orderly end
  *         ├── beat ─ beat ─ … ─ beat ─ ┤ dead                 killed: ends when the death is proven
- *         ├── beat ─ … ─ beat ┤  (frozen)      woke           frozen past its deadline: ends with its last
- * act
  *
- * The third kind needs its reason: a process that is frozen does nothing, and
- * its on_demoted can only run after it was resumed, when another may lead
- * already. What counts is that it did nothing in between, and that is what
- * the beats say.
+ * The proof of a death is written by the next one, before it begins: it looks
+ * whether the process of its predecessor is still there. If it is, there is
+ * no such record, the mandate has no end, and the verdict follows from that.
  */
 #ifndef CLI_TIMELINE_H
 #define CLI_TIMELINE_H
@@ -34,12 +31,16 @@ enum mark_kind {
     MARK_NONE,    /* reserved and not yet written, or its writer died */
     MARK_JOINED,  /* takes part */
     MARK_KNOWS,   /* a standby that has seen the leader of this epoch */
-    MARK_ELECTED, /* on_elected was entered */
-    MARK_STOPPED, /* the work has stopped; on_demoted is about to return */
+    MARK_ELECTED, /* on_elected was entered, or the command begins; `value` is its process */
+    MARK_GUARD,   /* the command's parent is the process `value`; before its ELECTED */
+    MARK_STOPPED, /* the work has stopped; on_demoted is about to return, or the command to end */
     MARK_DEAD,    /* the member's process is proven dead; written by whoever saw it */
-    MARK_RESIGN,  /* about to call gavel_resign() */
-    MARK_RESULT,  /* a measurement; `value` has it */
-    MARK_FAILED,  /* the member gave up; `value` is a status */
+    MARK_OVERLAP, /* the member's process still runs, though another one begins */
+    MARK_FROZEN,  /* SIGSTOP of the member's elector, and SIGCONT; written by the driver */
+    MARK_RESUMED,
+    MARK_RESIGN, /* about to call gavel_resign() */
+    MARK_RESULT, /* a measurement; `value` has it */
+    MARK_FAILED, /* the member gave up; `value` is a status */
 };
 
 struct mark {
@@ -47,8 +48,6 @@ struct mark {
     uint32_t member;
     uint64_t epoch;
     gavel_ns at;
-    gavel_ns last_act; /* STOPPED: the last beat, 0 if none */
-    gavel_ns deadline; /* STOPPED: by when the work had to stop, as last known; 0 if not known */
     int64_t value;
 };
 
@@ -59,10 +58,9 @@ struct beat {
 };
 
 enum mandate_end {
-    MANDATE_OPEN,      /* no end was recorded */
-    MANDATE_STOPPED,   /* by its own word, in time */
-    MANDATE_DIED,      /* the process was proven dead */
-    MANDATE_WOKE_LATE, /* it said so only after its deadline, having been frozen */
+    MANDATE_OPEN,    /* no end was recorded */
+    MANDATE_STOPPED, /* by its own word */
+    MANDATE_DIED,    /* the process was proven dead */
 };
 
 struct mandate {
@@ -71,8 +69,6 @@ struct mandate {
     bool is_elected;     /* false: somebody acted without a mandate */
     gavel_ns begin;      /* elected, or the first beat of one that was not */
     gavel_ns end;        /* nothing was done after this; NEVER while open */
-    gavel_ns deadline;   /* 0: not known */
-    gavel_ns woke_at;    /* WOKE_LATE only */
     gavel_ns first_beat; /* 0: none */
     gavel_ns last_beat;  /* 0: none */
     size_t beats;
@@ -83,8 +79,9 @@ enum violation_kind {
     VIOLATION_OVERLAP,    /* a and b led at the same instant, `from` to `to` */
     VIOLATION_EPOCH,      /* b began after a and its epoch is not higher */
     VIOLATION_NO_MANDATE, /* a acted without having been elected */
-    VIOLATION_LATE_ACT,   /* a acted at `from`, after its own deadline or its own end `to` */
+    VIOLATION_LATE_ACT,   /* a acted at `from`, after its own end `to` */
     VIOLATION_ORDER,      /* the log took a beat of a after one of the newer b */
+    VIOLATION_ALIVE,      /* the process of a was still there at `from`, when another began */
 };
 
 struct violation {
@@ -116,15 +113,15 @@ GAVEL_CHECKED enum gavel_status timeline_build(const struct mark *marks, size_t 
 
 /*
  * The time without a leader before mandates[i]: since the orderly end of the
- * one before, or since its last act if it was killed or frozen. 0 for the
- * first one and where there was none.
+ * one before, or since its last act if it was killed. 0 for the first one and
+ * where there was none.
  */
 gavel_ns timeline_gap(const struct timeline *timeline, size_t i);
 
-/* "stopped", "died", "woke_late", "open". */
+/* "stopped", "died", "open". */
 const char *mandate_end_name(enum mandate_end how);
 
-/* "overlap", "epoch", "no_mandate", "late_act", "order". */
+/* "overlap", "epoch", "no_mandate", "late_act", "order", "alive". */
 const char *violation_name(enum violation_kind kind);
 
 #endif

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -30,14 +31,30 @@ struct witness {
     struct beat beats[BEATS_MAX];
 };
 
-enum gavel_status witness_new(struct witness **ret_witness)
+enum gavel_status witness_map(int fd, struct witness **ret_witness)
 {
-    void *memory =
-        mmap(NULL, sizeof(struct witness), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct stat about;
 
+    if (fstat(fd, &about) < 0 || about.st_size != (off_t)sizeof(struct witness))
+        return GAVEL_ERR_INVALID;
+    void *memory = mmap(NULL, sizeof(struct witness), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (memory == MAP_FAILED)
-        return GAVEL_ERR_NO_MEMORY;
+        return errno == ENOMEM ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_INVALID;
     *ret_witness = memory;
+    return GAVEL_OK;
+}
+
+enum gavel_status witness_new(struct witness **ret_witness, int *ret_fd)
+{
+    int fd = memfd_create("gavel-witness", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return GAVEL_ERR_NO_MEMORY;
+    if (ftruncate(fd, sizeof(struct witness)) < 0 || witness_map(fd, ret_witness)) {
+        (void)close(fd); /* nothing is in it */
+        return GAVEL_ERR_NO_MEMORY;
+    }
+    *ret_fd = fd;
     return GAVEL_OK;
 }
 
@@ -105,8 +122,6 @@ void witness_mark(struct witness *witness, const struct mark *mark)
     slot->member = mark->member;
     slot->epoch = mark->epoch;
     slot->at = mark->at;
-    slot->last_act = mark->last_act;
-    slot->deadline = mark->deadline;
     slot->value = mark->value;
     __atomic_store_n(&slot->kind, mark->kind, __ATOMIC_RELEASE);
     __atomic_fetch_add(&witness->marks_finished, 1, __ATOMIC_RELEASE);

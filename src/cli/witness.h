@@ -17,8 +17,15 @@
 
 struct witness;
 
-/* Shared with all children forked afterwards. ERR_NO_MEMORY. */
-GAVEL_CHECKED enum gavel_status witness_new(struct witness **ret_witness);
+/*
+ * In a file of memory, *ret_fd, which is closed on exec. Shared with all
+ * children forked afterwards, and with every program that gets the descriptor
+ * and maps it. The caller closes it. ERR_NO_MEMORY.
+ */
+GAVEL_CHECKED enum gavel_status witness_new(struct witness **ret_witness, int *ret_fd);
+
+/* The same memory in another program. ERR_INVALID if the descriptor is not that of a witness. */
+GAVEL_CHECKED enum gavel_status witness_map(int fd, struct witness **ret_witness);
 
 /* Unmaps it in this process only. Safe on NULL. */
 void witness_free(struct witness *witness);

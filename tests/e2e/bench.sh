@@ -6,9 +6,12 @@ source "$(dirname "$0")/lib.sh"
 test_quick_bench_prints_every_section() {
     local part
     expect 0 "$GAVEL" bench --quick --trials 3 --out "$folder/out"
-    for part in "calls: " "store: " "handover: " "failover: " "groups: " "simulator: " \
+    for part in "calls: " "store: " "handover: " "failover: " "run: " "groups: " "simulator: " \
         "gavel_is_leader(), leader" "gavel_is_leader(), standby" claim renew read \
         "gavel_resign() to on_elected" "SIGKILL to on_elected" "floor: SIGKILL to flock(2) held" \
+        "SIGKILL of the elector to the next beat" "SIGKILL of the guard to the next beat" \
+        "SIGKILL of the command to the next beat" "gavel resign, started, to the next beat" \
+        "floor: SIGKILL of flock(1) to the next beat" "each command found the one before it dead" \
         "floor: SQLite UPDATE, durable" "floor: write 4 KiB, fdatasync" "CPU to keep"; do
         has "$output" "$part"
     done
@@ -32,11 +35,20 @@ test_one_section_as_json_has_samples_and_aims() {
     awk -v p="$p50" 'BEGIN { exit !(p > 0) }' || fail "a hand-over took $p50 ms"
 }
 
+# Without flock(1) the rest is measured all the same.
+test_without_flock_the_bench_says_so() {
+    mkdir "$folder/bin"
+    expect 0 env PATH="$folder/bin" "$GAVEL" bench --only run --trials 1
+    has "$output" "no floor by flock(1)"
+    has "$output" "SIGKILL of the elector to the next beat"
+    has_not "$output" "floor: SIGKILL of flock(1)"
+}
+
 has_children() { [[ -n $(cat "/proc/$1/task/$1/children") ]]; }
 
 # The sections that take long. Who does not listen used to be waited for.
 test_a_signal_ends_every_section_soon() {
-    local section sections=(handover failover groups) began
+    local section sections=(handover failover run groups) began
     if [[ -x $BUILD_ROOT/sim/gavel-sim ]]; then sections+=(simulator); fi
     for section in "${sections[@]}"; do
         run_as "$section" env TMPDIR="$folder" "$GAVEL" bench --only "$section"

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,25 +21,34 @@
 #define PROCESSES 4
 #define BEATS 5000
 
+struct fixture {
+    struct witness *witness;
+    int fd;
+};
+
 static int make(void **state)
 {
-    struct witness *witness;
+    struct fixture *fixture = malloc(sizeof(*fixture));
 
-    if (witness_new(&witness))
+    if (!fixture || witness_new(&fixture->witness, &fixture->fd))
         return -1;
-    *state = witness;
+    *state = fixture;
     return 0;
 }
 
 static int drop(void **state)
 {
-    witness_free(*state);
+    struct fixture *fixture = *state;
+
+    witness_free(fixture->witness);
+    close(fixture->fd);
+    free(fixture);
     return 0;
 }
 
 static void test_fence_refuses_an_older_epoch_and_counts_it(void **state)
 {
-    struct witness *witness = *state;
+    struct witness *witness = ((struct fixture *)*state)->witness;
     size_t count;
 
     assert_true(witness_beat(witness, 0, 1, 10));
@@ -60,7 +70,7 @@ static void test_fence_refuses_an_older_epoch_and_counts_it(void **state)
 /* Each child writes its own epoch over and over; whatever the order, the log never goes back. */
 static void test_log_of_many_processes_never_goes_back(void **state)
 {
-    struct witness *witness = *state;
+    struct witness *witness = ((struct fixture *)*state)->witness;
     pid_t children[PROCESSES];
     size_t count, taken = 0;
 
@@ -89,7 +99,7 @@ static void test_log_of_many_processes_never_goes_back(void **state)
 
 static void test_beats_beyond_the_room_are_counted_as_lost(void **state)
 {
-    struct witness *witness = *state;
+    struct witness *witness = ((struct fixture *)*state)->witness;
     size_t count, taken = 0;
 
     while (witness_beat(witness, 0, 1, 1))
@@ -102,7 +112,7 @@ static void test_beats_beyond_the_room_are_counted_as_lost(void **state)
 
 static void test_marks_beyond_the_room_are_counted_as_lost(void **state)
 {
-    struct witness *witness = *state;
+    struct witness *witness = ((struct fixture *)*state)->witness;
     struct mark mark = {.kind = MARK_JOINED};
     size_t before, count;
 
@@ -117,7 +127,7 @@ static void test_marks_beyond_the_room_are_counted_as_lost(void **state)
 
 static void test_waiter_is_woken_by_the_mark_of_another_process(void **state)
 {
-    struct witness *witness = *state;
+    struct witness *witness = ((struct fixture *)*state)->witness;
     uint32_t seen = witness_finished(witness);
     gavel_ns until = clock_now() + 20 * NS_PER_S;
     size_t count;
@@ -140,6 +150,26 @@ static void test_waiter_is_woken_by_the_mark_of_another_process(void **state)
     assert_int_equal(marks[0].epoch, 7);
 }
 
+static void test_a_program_with_the_descriptor_maps_the_same_memory(void **state)
+{
+    struct fixture *fixture = *state;
+    struct witness *other;
+    int pipes[2];
+
+    assert_int_equal(witness_map(fixture->fd, &other), GAVEL_OK);
+    assert_true(witness_beat(other, 1, 5, 10));
+    assert_int_equal(witness_highest_epoch(fixture->witness), 5);
+    assert_false(witness_beat(fixture->witness, 0, 4, 20));
+    assert_int_equal(witness_fenced(other), 1);
+    witness_free(other);
+
+    assert_int_equal(pipe(pipes), 0);
+    assert_int_equal(witness_map(pipes[0], &other), GAVEL_ERR_INVALID);
+    close(pipes[0]);
+    close(pipes[1]);
+    assert_int_equal(witness_map(-1, &other), GAVEL_ERR_INVALID);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make, drop)
@@ -149,6 +179,7 @@ int main(void)
         TEST(test_beats_beyond_the_room_are_counted_as_lost),
         TEST(test_marks_beyond_the_room_are_counted_as_lost),
         TEST(test_waiter_is_woken_by_the_mark_of_another_process),
+        TEST(test_a_program_with_the_descriptor_maps_the_same_memory),
     };
 
     return cmocka_run_group_tests_name("witness", tests, NULL, NULL);
