@@ -39,6 +39,8 @@ struct keeper {
     gavel_ns stop_at;       /* of the mandate that runs, as last read */
     gavel_ns deadline;
     gavel_ns allowance; /* taken off the deadline for the death of many processes */
+    gavel_ns pass_at;   /* not before then the next pass of SIGKILL over the tree … */
+    size_t pass_count;  /* … whose last one found so many alive */
     bool is_killing;    /* KILL_TREE */
     bool is_orphaned;   /* the elector is dead */
     bool may_quit;      /* the elector has said so */

@@ -18,7 +18,7 @@
 #define STATUS_NOT_STARTED (126 << 8)
 
 /* So long a process takes to die when many do; see gavel-run(1) on large trees. */
-#define DEATH_OF_ONE (100 * NS_PER_US)
+#define DEATH_OF_ONE (400 * NS_PER_US)
 
 /* While something is to be killed, another pass follows after so long, unless a death is told before. */
 #define PASS_INTERVAL NS_PER_MS
@@ -117,6 +117,22 @@ static void start_process(struct keeper *keeper, const struct supervisor_action 
     post->session = post->pid;
 }
 
+/*
+ * One pass of SIGKILL. Thousands take their time to die, and passes over them
+ * would only take the processor from them, at our precedence: as long as they
+ * do not become more, the dying have twice as long as the pass has taken.
+ */
+static void kill_pass(struct keeper *keeper)
+{
+    gavel_ns began = clock_now();
+    size_t count = tree_signal(&keeper->tree, SIGKILL, 0); /* whether anything is left is asked elsewhere */
+    gavel_ns now = clock_now();
+    bool has_grown = keeper->pass_count > 0 && count > keeper->pass_count;
+
+    keeper->pass_at = has_grown ? now : now + 2 * (now - began);
+    keeper->pass_count = count;
+}
+
 static void carry_out(struct keeper *keeper, const struct supervisor_action *action)
 {
     struct post *post = &keeper->posts[action->slot];
@@ -140,7 +156,8 @@ static void carry_out(struct keeper *keeper, const struct supervisor_action *act
             post_signal(&keeper->posts[i], SIGKILL);
             keeper->posts[i].is_killing = false;
         }
-        (void)tree_signal(&keeper->tree, SIGKILL, 0); /* repeated until nothing is left */
+        keeper->pass_count = 0;
+        kill_pass(keeper); /* repeated until nothing is left */
         break;
     }
 }
@@ -199,8 +216,8 @@ void keeper_sweep(struct keeper *keeper)
         sweep_slot(keeper, i);
     if (!keeper->is_killing)
         return;
-    if (!tree_is_empty(&keeper->tree))
-        (void)tree_signal(&keeper->tree, SIGKILL, 0); /* whether anything is left is asked below */
+    if (!tree_is_empty(&keeper->tree) && clock_now() >= keeper->pass_at)
+        kill_pass(keeper);
     reap(keeper);
     if (!tree_is_empty(&keeper->tree))
         return;
@@ -210,9 +227,12 @@ void keeper_sweep(struct keeper *keeper)
 
 gavel_ns keeper_sweep_at(const struct keeper *keeper)
 {
-    bool is_busy = keeper->is_killing;
+    gavel_ns next = clock_now() + PASS_INTERVAL;
+    bool is_busy = false;
 
     for (size_t i = 0; i < SUPERVISOR_SLOTS; i++)
         is_busy = is_busy || keeper->posts[i].is_killing || keeper->posts[i].has_failed;
-    return is_busy ? clock_now() + PASS_INTERVAL : NEVER;
+    if (is_busy)
+        return next;
+    return keeper->is_killing ? ns_max(next, keeper->pass_at) : NEVER;
 }
