@@ -80,7 +80,7 @@ static const char *below_root(const char *path, const char *root)
     return strcmp(path + length, "/") == 0 ? "" : path + length;
 }
 
-/* One line of mountinfo: 36 35 98:0 /root /where options … - type source options */
+/* One line of mountinfo: 36 35 0:30 /top /where options … - type source options */
 static bool read_mount(char *line, const char *path, char *ret_folder, size_t size)
 {
     const char *type = strstr(line, " - cgroup2 ");

@@ -165,13 +165,13 @@ static void visit_held(struct walk *walk, int pidfd, pid_t pid, uint64_t listed_
         walk->has_missed = true; /* another process by now */
         return;
     }
-    walk_kill_group(walk, &stat);
     if (!proc_is_dead(&stat)) {
         if (stat.threads > 1)
             list_all_children(walk, pid, 0);
         else if (!list_children(walk, pid, pid))
             walk->has_missed = true;
     }
+    walk_kill_group(walk, &stat);
     if (!walk_meet(walk, pidfd, pid, &stat))
         walk->pending_count = pending_before;
 }

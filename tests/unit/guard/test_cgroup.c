@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Finding the own cgroup, and ending a tree in one. */
+#include "guard/cgroup.h"
+#include "warden.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+
+#include <cmocka.h>
+
+#define UNIFIED "35 24 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
+#define HYBRID                                                                                               \
+    "34 24 0:29 / /sys/fs/cgroup ro,nosuid - tmpfs tmpfs ro,mode=755\n"                                      \
+    "36 34 0:31 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"                                            \
+    "35 34 0:30 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n"
+
+static void test_the_own_cgroup_is_found_below_its_mount(void **state)
+{
+    static const struct {
+        const char *cgroups;
+        const char *mounts;
+        const char *folder; /* NULL: none */
+    } cases[] = {
+        {"0::/a.slice/b.service\n", UNIFIED, "/sys/fs/cgroup/a.slice/b.service"},
+        {"0::/\n", UNIFIED, "/sys/fs/cgroup"},
+        {"4:memory:/x\n1:name=systemd:/\n0::/y\n", HYBRID, "/sys/fs/cgroup/unified/y"},
+        {"4:memory:/x\n", HYBRID, NULL},
+        {"0::/../outside\n", UNIFIED, NULL},
+        {"0::/y\n", "36 34 0:31 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n", NULL},
+        {"0::/box/y\n", "35 34 0:30 /box /mnt/c\\040g rw - cgroup2 cgroup2 rw\n", "/mnt/c g/y"},
+        {"0::/box\n", "35 34 0:30 /box /mnt rw - cgroup2 cgroup2 rw\n", "/mnt"},
+        {"0::/boxer\n", "35 34 0:30 /box /mnt rw - cgroup2 cgroup2 rw\n", NULL},
+        {"0::/a\n", "35 34\n - cgroup2 \n\n", NULL},
+        {"", "", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char folder[128] = "untouched";
+
+        if (cgroup_find(cases[i].cgroups, cases[i].mounts, folder, sizeof folder))
+            assert_string_equal(folder, cases[i].folder ? cases[i].folder : "none");
+        else
+            assert_null(cases[i].folder);
+    }
+}
+
+static void test_a_folder_that_does_not_fit_is_not_found(void **state)
+{
+    char folder[20];
+
+    (void)state;
+    assert_false(cgroup_find("0::/a.slice/b.service\n", UNIFIED, folder, sizeof folder));
+}
+
+/* Skips the test where no cgroup can be made; in a process of its own, which a tree changes. */
+static void need_cgroup(void)
+{
+    pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        struct tree tree;
+        struct gavel_error error = {0};
+        enum gavel_status result = tree_open(&tree, CONTAIN_CGROUP, &error);
+
+        if (result != GAVEL_OK) {
+            CHECK(strstr(error.message, "--contain=walk") || result == GAVEL_ERR_IO);
+            dprintf(STDERR_FILENO, "%s\n", error.message);
+            _exit(77);
+        }
+        tree_close(&tree);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+        skip();
+    assert_int_equal(status, 0);
+}
+
+/* One in the cgroup, and one that root has moved out of it. */
+static void be_two(struct warden *warden)
+{
+    if (fork() == 0) {
+        char procs[600];
+        int fd;
+
+        (void)setsid();
+        (void)snprintf(procs, sizeof procs, "%s/../cgroup.procs", warden->tree.cgroup);
+        fd = open(procs, O_WRONLY);
+        CHECK(fd >= 0);
+        CHECK(write(fd, "0", 1) == 1);
+    }
+    warden_live(warden);
+}
+
+static void end_cgroup(struct warden *warden)
+{
+    char folder[sizeof warden->tree.cgroup];
+    struct stat stat_of;
+
+    CHECK(warden->tree.has_cgroup);
+    (void)snprintf(folder, sizeof folder, "%s", warden->tree.cgroup);
+    CHECK(stat(folder, &stat_of) == 0);
+    CHECK(!cgroup_is_populated(&warden->tree));
+    (void)warden_child(warden, be_two);
+    warden_await(warden, 2);
+    CHECK(cgroup_is_populated(&warden->tree));
+    CHECK(tree_count(&warden->tree) == 2);
+    CHECK(tree_end(&warden->tree, warden->stage->until));
+    CHECK(warden_sees_all_dead(warden));
+    CHECK(!cgroup_is_populated(&warden->tree));
+    tree_close(&warden->tree);
+    CHECK(stat(folder, &stat_of) < 0);
+}
+
+static void test_a_tree_in_a_cgroup_is_ended_with_whoever_was_moved_out(void **state)
+{
+    (void)state;
+    need_cgroup();
+    warden_run(CONTAIN_CGROUP, end_cgroup);
+}
+
+static void start_again(struct warden *warden)
+{
+    for (int i = 1; i <= 3; i++) {
+        (void)warden_child(warden, warden_live);
+        warden_await(warden, i); /* it got there alive */
+        CHECK(cgroup_is_populated(&warden->tree));
+        CHECK(tree_end(&warden->tree, warden->stage->until));
+    }
+    CHECK(warden_sees_all_dead(warden));
+}
+
+static void test_a_cgroup_that_was_killed_takes_new_children(void **state)
+{
+    (void)state;
+    need_cgroup();
+    warden_run(CONTAIN_CGROUP, start_again);
+}
+
+static void enter_late(struct warden *warden)
+{
+    warden->tree.can_clone = false; /* as where a filter forbids clone3(2) */
+    start_again(warden);
+}
+
+static void test_children_enter_a_cgroup_they_cannot_be_born_in(void **state)
+{
+    (void)state;
+    need_cgroup();
+    warden_run(CONTAIN_CGROUP, enter_late);
+}
+
+/* The proof has to be true for the cgroup, too: somebody in it who is no descendant. */
+static void see_a_stranger(struct warden *warden)
+{
+    pid_t stranger = warden->stage->pids[0];
+    char number[16];
+
+    (void)snprintf(number, sizeof number, "%d", (int)stranger);
+    CHECK(tree_is_empty(&warden->tree));
+    CHECK(write(warden->tree.procs_fd, number, strlen(number)) > 0);
+    CHECK(!tree_is_empty(&warden->tree));
+    CHECK(tree_end(&warden->tree, warden->stage->until));
+}
+
+static void begin_with_stranger(struct warden *warden)
+{
+    /* A parent between, which reaps the stranger, so that it is never a child of the one that owns the
+     * cgroup. */
+    pid_t stranger = warden_child(warden, warden_live);
+    pid_t inner;
+    int status;
+
+    warden_await(warden, 1);
+    warden->stage->pids[0] = stranger;
+    inner = fork();
+    CHECK(inner >= 0);
+    if (inner == 0) {
+        struct warden other = {.stage = warden->stage};
+        struct gavel_error error;
+
+        CHECK(tree_open(&other.tree, CONTAIN_CGROUP, &error) == GAVEL_OK);
+        see_a_stranger(&other);
+        tree_close(&other.tree);
+        _exit(0);
+    }
+    CHECK(waitpid(inner, &status, 0) == inner);
+    CHECK(status == 0);
+    CHECK(tree_end(&warden->tree, warden->stage->until));
+}
+
+static void test_a_tree_is_not_empty_while_somebody_is_in_its_cgroup(void **state)
+{
+    (void)state;
+    need_cgroup();
+    warden_run(CONTAIN_WALK, begin_with_stranger);
+}
+
+static bool has_cgroup_by_itself(void)
+{
+    struct tree tree;
+    struct gavel_error error;
+    bool has_cgroup;
+
+    CHECK(tree_open(&tree, CONTAIN_AUTO, &error) == GAVEL_OK);
+    has_cgroup = tree.has_cgroup;
+    tree_close(&tree);
+    return has_cgroup;
+}
+
+/* In a process that has put itself into a folder of its own making. */
+static _Noreturn void try_delegation(const char *folder)
+{
+    char procs[600];
+    int fd;
+
+    (void)snprintf(procs, sizeof procs, "%s/cgroup.procs", folder);
+    fd = open(procs, O_WRONLY);
+    CHECK(fd >= 0);
+    CHECK(write(fd, "0", 1) == 1);
+    CHECK(!has_cgroup_by_itself());
+    CHECK(setxattr(folder, "trusted.delegate", "1", 1, 0) == 0);
+    CHECK(has_cgroup_by_itself());
+    _exit(0);
+}
+
+static void delegate(struct warden *warden)
+{
+    int status;
+    pid_t pid = fork();
+
+    CHECK(pid >= 0);
+    if (pid == 0)
+        try_delegation(warden->tree.cgroup);
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK(status == 0);
+}
+
+static void test_root_takes_a_cgroup_by_itself_only_where_one_is_delegated(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    need_cgroup();
+    warden_run(CONTAIN_CGROUP, delegate);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_own_cgroup_is_found_below_its_mount),
+        cmocka_unit_test(test_a_folder_that_does_not_fit_is_not_found),
+        cmocka_unit_test(test_a_tree_in_a_cgroup_is_ended_with_whoever_was_moved_out),
+        cmocka_unit_test(test_a_cgroup_that_was_killed_takes_new_children),
+        cmocka_unit_test(test_children_enter_a_cgroup_they_cannot_be_born_in),
+        cmocka_unit_test(test_a_tree_is_not_empty_while_somebody_is_in_its_cgroup),
+        cmocka_unit_test(test_root_takes_a_cgroup_by_itself_only_where_one_is_delegated),
+    };
+
+    return cmocka_run_group_tests_name("cgroup", tests, NULL, NULL);
+}

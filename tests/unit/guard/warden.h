@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A warden: a process of its own that opens a tree and ends it, so that the
+ * test program is not the parent of whatever escapes. What it finds wrong it
+ * says on stderr with its line, and ends with 1.
+ *
+ * Everybody in its tree has the writing end of a pipe. When all of them are
+ * dead, and not before, reading it gives the end of the file: a proof of death
+ * that owes nothing to the code under test.
+ */
+#ifndef TESTS_GUARD_WARDEN_H
+#define TESTS_GUARD_WARDEN_H
+
+#include "guard/tree.h"
+#include "os/clock.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define LIMIT (30 * NS_PER_S) /* of a test; the processes end by themselves then */
+
+/* Shared by all processes of a test. */
+struct stage {
+    gavel_ns until;
+    _Atomic int up;      /* processes that have got where they were going */
+    _Atomic int live;    /* of a bomb: born and not reaped */
+    _Atomic long births; /* of a bomb or a comet */
+    _Atomic pid_t pids[8];
+};
+
+struct warden {
+    struct tree tree;
+    struct stage *stage;
+    int alive[2]; /* the pipe */
+};
+
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            dprintf(STDERR_FILENO, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                   \
+            _exit(1);                                                                                        \
+        }                                                                                                    \
+    } while (0)
+
+typedef void warden_cb(struct warden *warden);
+
+/* Runs that in a warden; fails the test if it ends otherwise than with 0, skips it where there are no pidfds.
+ */
+void warden_run(enum contain contain, warden_cb *cb);
+
+/* A child of the warden that does that; alive until then, and no longer than the limit. */
+pid_t warden_child(struct warden *warden, warden_cb *cb);
+
+/* In a process of the tree: notes that it is up, and lives on. */
+_Noreturn void warden_live(struct warden *warden);
+
+/* Waits until that many are up. */
+void warden_await(struct warden *warden, int up);
+
+/* Whether every process of the tree is dead, by the pipe; for the warden. */
+bool warden_sees_all_dead(struct warden *warden);
+
+void warden_pause(void); /* a millisecond, between looks */
+
+#endif
