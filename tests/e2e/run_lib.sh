@@ -3,6 +3,7 @@
 # Helpers of the tests of `gavel run`, after lib.sh. The command of most is
 # `beat`, which writes its epoch into $folder/beats each millisecond and holds
 # a lock on it for as long as any of its processes lives (tests/run).
+# shellcheck disable=SC2154 # folder, store and pid_of are those of lib.sh
 set -euo pipefail
 
 : "${BEAT:?the command that beats}" "${JUDGE:?the judge of its log}"

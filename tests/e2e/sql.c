@@ -1,12 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * sql FILE STATEMENTS [hold]: runs them on a SQLite database. With `hold` it
- * then says "done" and stays, with the locks it has, until it is killed.
+ * sql FILE STATEMENTS [hold]: runs them on a SQLite database and prints what
+ * they give, a row each line. With `hold` it then says "done" and stays, with
+ * the locks it has, until it is killed.
  */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <unistd.h>
+
+static int print_row(void *user, int count, char **values, char **names)
+{
+    (void)user;
+    (void)names;
+    for (int i = 0; i < count; i++)
+        printf("%s%s", i ? "\t" : "", values[i] ? values[i] : "");
+    printf("\n");
+    return 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -18,7 +29,7 @@ int main(int argc, char **argv)
         return 1;
     }
     sqlite3_busy_timeout(db, 10000);
-    if (sqlite3_exec(db, argv[2], NULL, NULL, NULL) != SQLITE_OK) {
+    if (sqlite3_exec(db, argv[2], print_row, NULL, NULL) != SQLITE_OK) {
         fprintf(stderr, "sql: %s\n", sqlite3_errmsg(db));
         sqlite3_close(db);
         return 1;
