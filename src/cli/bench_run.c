@@ -137,7 +137,7 @@ static enum gavel_status await_waiting(const struct crew *crew, uint32_t member)
 static enum gavel_status start_flock(const struct contest *contest, uint32_t member)
 {
     char path[CREW_FOLDER_MAX + 16], program[] = "flock", option[] = "--no-fork", name[32];
-    struct beat_words text;
+    struct beat_words text = {0};
     char *argv[3 + RUNS_BEAT_WORDS + 1] = {program, option, path};
 
     (void)snprintf(path, sizeof(path), "%s/lock", contest->runs.crew->folder);

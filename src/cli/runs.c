@@ -58,7 +58,7 @@ void runs_beat_words(const struct runs *runs, uint32_t member, gavel_ns every, s
 enum gavel_status runs_start(const struct runs *runs, uint32_t member, const char *name, gavel_ns every,
                              struct gavel_error *error)
 {
-    struct beat_words text;
+    struct beat_words text = {0};
     char *argv[] = {WORD(runs->self),
                     WORD("run"),
                     WORD("--store"),

@@ -13,8 +13,9 @@ is_empty() { [[ -z $(ls -A "$1") ]]; }
 
 # A process and all below it: electors, guards, commands.
 tree_of() {
-    local child
-    for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+    local child children
+    read -ra children -d '' < <(cat /proc/"$1"/task/*/children 2>/dev/null) || true
+    for child in "${children[@]}"; do
         echo "$child"
         tree_of "$child"
     done
