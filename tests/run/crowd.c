@@ -57,6 +57,7 @@ struct contender *crowd_add(struct crowd *crowd, bool is_wild)
     }
     contender->number = (uint16_t)crowd->count++;
     contender->is_wild = is_wild;
+    contender->orphan_grace = "0";
     contender->exit_code = EXIT_NOT_YET;
     return contender;
 }
@@ -77,7 +78,8 @@ static _Noreturn void execute(const struct crowd *crowd, const struct contender 
     crowd->gavel, crowd->gavel, "run", "--store", crowd->store, "--id", contender->id, "--lease", "700ms",   \
         "--heartbeat", "150ms", "--heartbeat-jitter", "10ms", "--call-timeout", "100ms", "--grace", "200ms", \
         "--stop-margin", "50ms", "--drift-ppm", "1000", "--election-interval", "100ms", "--stagger", "10ms", \
-        "--candidate-timeout", "3s", "--breaker-reset", "200ms", "--", crowd->beat, crowd->log
+        "--candidate-timeout", "3s", "--breaker-reset", "200ms", "--orphan-grace", contender->orphan_grace,  \
+        "--", crowd->beat, crowd->log
     if (contender->is_wild)
         execl(OPTIONS, "--ignore-term", "--sessions", "2", "--daemon", (char *)NULL);
     else

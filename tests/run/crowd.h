@@ -34,11 +34,12 @@
 
 struct contender {
     uint16_t number;
-    unsigned lives; /* how often it was started */
-    char id[32];    /* of its present life; each has a new one */
-    pid_t pid;      /* of its elector; 0: not running */
-    int exit_code;  /* of its last life, as a shell tells it; EXIT_NOT_YET while it runs */
-    bool is_wild;   /* its command ignores SIGTERM, and has grandchildren that get away */
+    unsigned lives;           /* how often it was started */
+    char id[32];              /* of its present life; each has a new one */
+    pid_t pid;                /* of its elector; 0: not running */
+    int exit_code;            /* of its last life, as a shell tells it; EXIT_NOT_YET while it runs */
+    bool is_wild;             /* its command ignores SIGTERM, and has grandchildren that get away */
+    const char *orphan_grace; /* how long its command may live on when the elector is killed */
 };
 
 struct crowd {

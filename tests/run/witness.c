@@ -10,7 +10,9 @@
  * reads it: the beats of two epochs never interleave.
  *
  * Half of the commands are wild: they ignore SIGTERM and have grandchildren
- * in other sessions, and a daemon.
+ * in other sessions, and a daemon. One of the wild ones also gives its command
+ * a moment when its elector is killed, and so would show a release that comes
+ * before the last process is dead.
  */
 #include "faults.h"
 
@@ -335,6 +337,7 @@ int main(int argc, char **argv)
     crowd_open(&run.crowd, argv[optind], argv[optind + 1]);
     for (size_t i = 0; i < CONTENDERS; i++)
         (void)crowd_add(&run.crowd, i % 2 == 1);
+    run.crowd.contenders[CONTENDERS - 1].orphan_grace = "30ms";
 
     is_survived = play_all(&run);
     crowd_dismiss(&run.crowd);
