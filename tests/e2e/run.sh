@@ -276,11 +276,20 @@ test_prefix_tells_whose_line_it_is() {
     grep -qE 'sh.*two$' <<<"$errors" || fail "no such line: $errors"
 }
 
-test_maximum_mandate_runs_the_command_anew() {
-    run_short a --max-mandate 2500ms -- "$BEAT" "$folder/beats" --sessions 1
+# The command goes on with the epoch it was started with, and its deadline is that of the newest.
+test_maximum_mandate_leaves_the_command_alone() {
+    local command
+    run_short a --max-mandate 2500ms -- "$BEAT" "$folder/beats" --sessions 1 --ignore-term
     await beats
-    await has_epochs 3
+    command=$(command_of a)
+    run_short b -- "$BEAT" "$folder/beats"
+    await logged a 'epoch=3'
+    same "$(command_of a)" "$command"
+    kill -STOP "${pid_of[a]}"
+    await has_epochs 2
+    process_is_gone "$command" || fail "b leads, and the command of a still runs"
     judged_well
+    kill -CONT "${pid_of[a]}"
 }
 
 test_single_instance_runs_at_once() {
