@@ -100,6 +100,7 @@ void lead_start(struct candidate *c)
     leader_seen(c, c->id, c->epoch);
     enter_phase(c, GAVEL_PHASE_READY);
     act(c, CANDIDATE_RING); /* so that the others know at once whom they have */
+    c->list_at = c->now;    /* whom to ring at the end: those that came lately are not known yet */
     lead_consider_handover(c);
 }
 

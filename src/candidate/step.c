@@ -65,9 +65,11 @@ static void nudge(struct candidate *c)
 
 static void doorbell(struct candidate *c)
 {
-    gavel_ns at = ns_max(c->now, c->doorbell_at + DOORBELL_EVERY);
+    /* If a look was put off to an instant that is still to come, this hint is met by it as well. */
+    bool is_put_off = c->doorbell_at > c->now;
+    gavel_ns at = is_put_off ? c->doorbell_at : ns_max(c->now, c->doorbell_at + DOORBELL_EVERY);
 
-    if (!takes_part(c) || c->doorbell_at > c->now)
+    if (!takes_part(c))
         return;
     c->doorbell_at = at;
     c->look_at = ns_min(c->look_at, at);
