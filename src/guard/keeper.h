@@ -40,7 +40,7 @@ struct keeper {
     gavel_ns deadline;
     gavel_ns allowance; /* taken off the deadline for the death of many processes */
     gavel_ns pass_at;   /* not before then the next pass of SIGKILL over the tree … */
-    size_t pass_count;  /* … whose last one found so many alive */
+    size_t pass_peak;   /* … of which none found more alive than so many */
     bool is_killing;    /* KILL_TREE */
     bool is_orphaned;   /* the elector is dead */
     bool may_quit;      /* the elector has said so */

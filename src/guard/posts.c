@@ -127,10 +127,11 @@ static void kill_pass(struct keeper *keeper)
     gavel_ns began = clock_now();
     size_t count = tree_signal(&keeper->tree, SIGKILL, 0); /* whether anything is left is asked elsewhere */
     gavel_ns now = clock_now();
-    bool has_grown = keeper->pass_count > 0 && count > keeper->pass_count;
+    bool has_grown = keeper->pass_peak > 0 && count > keeper->pass_peak;
 
     keeper->pass_at = has_grown ? now : now + 2 * (now - began);
-    keeper->pass_count = count;
+    if (count > keeper->pass_peak)
+        keeper->pass_peak = count;
 }
 
 static void carry_out(struct keeper *keeper, const struct supervisor_action *action)
@@ -156,7 +157,7 @@ static void carry_out(struct keeper *keeper, const struct supervisor_action *act
             post_signal(&keeper->posts[i], SIGKILL);
             keeper->posts[i].is_killing = false;
         }
-        keeper->pass_count = 0;
+        keeper->pass_peak = 0;
         kill_pass(keeper); /* repeated until nothing is left */
         break;
     }
