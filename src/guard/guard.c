@@ -134,11 +134,11 @@ static bool has_died(const struct guard *guard, int timeout_ms)
     return poll(&fd, 1, timeout_ms) == 1;
 }
 
-/* A guard that does not read is frozen; the kernel ends it before its deadline, so this does not last. */
-static bool give_surely(const struct guard *guard, const struct order *order)
+/* A guard that does not read is frozen. False if it has died, or the time is over. */
+static bool give_surely(const struct guard *guard, const struct order *order, gavel_ns until)
 {
     while (!give(guard, order))
-        if (has_died(guard, RETRY_MS))
+        if (has_died(guard, RETRY_MS) || clock_now() >= until)
             return false;
     return true;
 }
@@ -147,7 +147,7 @@ void guard_run(const struct guard *guard, uint64_t epoch)
 {
     const struct order order = {.kind = ORDER_RUN, .epoch = epoch};
 
-    (void)give_surely(guard, &order); /* the death of the guard is told by its pidfd */
+    (void)give(guard, &order); /* that nothing runs shows by the lack of a report */
 }
 
 void guard_signal(const struct guard *guard, int signal_number)
@@ -164,25 +164,45 @@ void guard_kill(const struct guard *guard)
     (void)give(guard, &order); /* if it is frozen, the kernel does it in time */
 }
 
-bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once)
+void guard_abandon(const struct guard *guard)
 {
-    const struct order order = {.kind = ORDER_STOP, .epoch = epoch, .at_once = at_once};
+    (void)syscall(SYS_pidfd_send_signal, guard->pidfd, SIGKILL, NULL, 0); /* dead already, or soon */
+}
 
-    if (!give_surely(guard, &order))
-        return atomic_load(&guard->desk->dead_epoch) >= epoch;
+bool guard_has_died(const struct guard *guard) { return has_died(guard, 0); }
+
+/* Until the epoch is dead (true), the guard is (false), or the time is over (false). */
+static bool await_death(const struct guard *guard, uint64_t epoch, gavel_ns until)
+{
     while (atomic_load(&guard->desk->dead_epoch) < epoch) {
         struct pollfd fds[] = {{.fd = guard->stopped_fd, .events = POLLIN},
                                {.fd = guard->pidfd, .events = POLLIN}};
+        gavel_ns left = until - clock_now();
         uint64_t times;
 
-        if (poll(fds, 2, -1) < 0)
+        if (left <= 0)
+            break;
+        if (poll(fds, 2, (int)ns_min(ms_from_ns(left) + 1, 60000)) < 0)
             continue;
         if (fds[0].revents && read(guard->stopped_fd, &times, sizeof times) < 0)
             times = 0; /* somebody else has read it; the number counts, not the news */
         if (fds[1].revents)
-            return atomic_load(&guard->desk->dead_epoch) >= epoch;
+            break;
     }
-    return true;
+    return atomic_load(&guard->desk->dead_epoch) >= epoch;
+}
+
+bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once, gavel_ns until)
+{
+    const struct order order = {.kind = ORDER_STOP, .epoch = epoch, .at_once = at_once};
+
+    (void)give_surely(guard, &order, until); /* whether it was obeyed is what counts */
+    if (await_death(guard, epoch, until))
+        return true;
+    guard_abandon(guard);
+    while (!has_died(guard, -1))
+        ; /* interrupted by a signal */
+    return atomic_load(&guard->desk->dead_epoch) >= epoch;
 }
 
 bool guard_read(const struct guard *guard, struct guard_report *ret_report)
@@ -215,7 +235,7 @@ void guard_finish(struct guard *guard)
     if (guard->pid <= 0)
         return;
     if (!give(guard, &order) || !has_died(guard, FINISH_LIMIT_MS))
-        (void)syscall(SYS_pidfd_send_signal, guard->pidfd, SIGKILL, NULL, 0); /* dead already, or soon */
+        guard_abandon(guard);
     (void)has_died(guard, FINISH_LIMIT_MS);
     (void)waitpid(guard->pid, NULL, WNOHANG); /* somebody else may have reaped it */
     if (guard->desk->cgroup[0])

@@ -52,7 +52,11 @@ struct guard_report {
     uint64_t restarts;  /* of all children, since the guard started */
     int32_t late_by_ms; /* EMPTY: how long after the deadline the tree was still there; 0 if it was gone in
                            time */
-    bool has_cgroup;
+    uint32_t ended_slot;    /* the child that ended last, */
+    int32_t ended_status;   /* and how */
+    int32_t demoted_status; /* of the hook on_demoted, as from waitpid(2); -1 if it has not ended under this
+                               epoch */
+    int32_t spawn_error; /* errno of a process that could not be started under this epoch; 0 if all could */
 };
 
 struct guard_desk;
@@ -83,10 +87,16 @@ void guard_kill(const struct guard *guard);                      /* no more grac
 
 /*
  * Stops what runs for this epoch or an older one, `at_once` or in order, and
- * waits until nothing is left. False if the guard has died instead: then
- * guard_mourn() is to be called. It takes no longer than the mandate does.
+ * waits until nothing is left. False if the guard has died instead, or is
+ * killed because it has not done it by that instant: then guard_mourn() is to
+ * be called.
  */
-bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once);
+bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once, gavel_ns until);
+
+/* Ends a guard that does not do what it should; its children die with it. Async-signal-safe. */
+void guard_abandon(const struct guard *guard);
+
+bool guard_has_died(const struct guard *guard);
 
 /* The newest report; false if there is none that was not read yet. */
 bool guard_read(const struct guard *guard, struct guard_report *ret_report);

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * The loop of the guard.
- *
- *   deadline − stop grace     SIGTERM, in reverse order of the children
- *   deadline − lead           SIGKILL to everything that is left
- *   deadline − lead / 2       the kernel kills the guard if it has not come to that:
- *                             frozen, starved; its children die with it
- *   deadline                  nothing is left
- *
- * The lead is a quarter of the grace, within bounds, and more where many
- * processes have to die.
- */
+/* The loop of the guard. When it does what is in instants.h. */
 #include "guard/keeper.h"
 
 #include "base/error.h"
@@ -30,15 +19,21 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-static gavel_ns lead(const struct keeper *keeper) { return guard_kill_lead(keeper->start.spec->stop_grace); }
+#define STACK_BYTES (512 * 1024)
 
-gavel_ns keeper_kill_at(const struct keeper *keeper)
+static void set_suicide(struct keeper *keeper, gavel_ns at)
 {
-    gavel_ns at = keeper->deadline - lead(keeper) - keeper->allowance;
+    struct itimerspec spec = clock_alarm(at);
 
-    /* However many there are: when the time to stop comes, that is soon enough to kill. */
-    at = ns_max(at, keeper->stop_at);
-    return keeper->is_orphaned ? ns_min(at, keeper->orphan_until) : at;
+    (void)timer_settime(keeper->suicide, TIMER_ABSTIME, &spec, NULL); /* cannot fail with these */
+}
+
+void keeper_spare(struct keeper *keeper) { set_suicide(keeper, NEVER); }
+
+/* Whether there is something that must not outlive the guard. */
+static bool has_work(const struct keeper *keeper)
+{
+    return keeper->supervisor.state != SUPERVISOR_EMPTY && keeper->supervisor.state != SUPERVISOR_CLEARING;
 }
 
 /*
@@ -53,22 +48,34 @@ static void read_mandate(struct keeper *keeper)
     if (keeper->supervisor.state == SUPERVISOR_EMPTY)
         return;
     if (mandates->read(mandates->user, keeper->supervisor.epoch, &stop_at, &deadline)) {
-        keeper->stop_at = stop_at;
-        keeper->deadline = deadline;
+        keeper->instants.stop_at = stop_at;
+        keeper->instants.deadline = deadline;
     } else {
-        keeper->stop_at = ns_min(keeper->stop_at, clock_now());
+        keeper->instants.stop_at = ns_min(keeper->instants.stop_at, clock_now());
     }
+}
+
+/*
+ * The kernel's timer is set before anything is started: a guard that is
+ * frozen in the middle of it must not leave a command behind.
+ */
+static void step(struct keeper *keeper, struct supervisor_event *event)
+{
+    event->now = clock_now();
+    event->stop_at = keeper->instants.stop_at;
+    event->kill_at = instants_kill_at(&keeper->instants);
+    supervisor_step(&keeper->supervisor, event, &keeper->actions);
+    if (has_work(keeper))
+        set_suicide(keeper, instants_suicide_at(&keeper->instants));
+    keeper_carry_out(keeper);
 }
 
 void keeper_feed(struct keeper *keeper, enum supervisor_event_kind kind, size_t slot, int status)
 {
-    struct supervisor_event event = {.kind = kind, .slot = slot, .status = status, .now = clock_now()};
+    struct supervisor_event event = {.kind = kind, .slot = slot, .status = status};
 
     read_mandate(keeper);
-    event.stop_at = keeper->stop_at;
-    event.kill_at = keeper_kill_at(keeper);
-    supervisor_step(&keeper->supervisor, &event, &keeper->actions);
-    keeper_carry_out(keeper);
+    step(keeper, &event);
 }
 
 /* Begins with an epoch whose turn it is. */
@@ -76,18 +83,16 @@ static void start_next(struct keeper *keeper)
 {
     struct supervisor_event event = {.kind = SUPERVISOR_START, .epoch = keeper->next_epoch};
     const struct guard_mandates *mandates = &keeper->start.mandates;
+    struct instants *instants = &keeper->instants;
 
     keeper->next_epoch = 0;
-    keeper->allowance = 0;
     keeper->late_by = 0;
-    keeper->last_status = -1;
-    if (!mandates->read(mandates->user, event.epoch, &keeper->stop_at, &keeper->deadline))
-        keeper->stop_at = keeper->deadline = 0;
-    event.now = clock_now();
-    event.stop_at = keeper->stop_at;
-    event.kill_at = keeper_kill_at(keeper);
-    supervisor_step(&keeper->supervisor, &event, &keeper->actions);
-    keeper_carry_out(keeper);
+    keeper->last_status = keeper->demoted_status = -1;
+    keeper->spawn_error = 0;
+    *instants = (struct instants){.grace = keeper->start.spec->stop_grace, .orphan_until = NEVER};
+    if (!mandates->read(mandates->user, event.epoch, &instants->stop_at, &instants->deadline))
+        instants->stop_at = instants->deadline = 0;
+    step(keeper, &event);
 }
 
 /* Nothing is left: the epoch is dead for good, and whoever waits for that is told. */
@@ -111,8 +116,8 @@ static void settle(struct keeper *keeper)
         return;
     if (supervisor->epoch > keeper->stopped_epoch)
         keeper->stopped_epoch = supervisor->epoch;
-    if (supervisor->epoch > atomic_load(&keeper->start.desk->dead_epoch) && keeper->deadline > 0)
-        keeper->late_by = ns_max(clock_now() - keeper->deadline, 0);
+    if (supervisor->epoch > atomic_load(&keeper->start.desk->dead_epoch) && keeper->instants.deadline > 0)
+        keeper->late_by = ns_max(clock_now() - keeper->instants.deadline, 0);
     bury(keeper, keeper->stopped_epoch);
     if (keeper->next_epoch > keeper->stopped_epoch && !keeper->is_orphaned)
         start_next(keeper);
@@ -178,7 +183,10 @@ static void report(struct keeper *keeper)
         .last_status = keeper->last_status,
         .restarts = supervisor->restart_total,
         .late_by_ms = (int32_t)ms_from_ns(keeper->late_by + NS_PER_MS - 1),
-        .has_cgroup = keeper->tree.has_cgroup,
+        .ended_slot = (uint32_t)keeper->ended_slot,
+        .ended_status = keeper->ended_status,
+        .demoted_status = keeper->demoted_status,
+        .spawn_error = keeper->spawn_error,
     };
     const struct guard_report *last = &keeper->reported;
 
@@ -198,34 +206,38 @@ static void report(struct keeper *keeper)
 static void become_orphan(struct keeper *keeper)
 {
     gavel_ns grace = keeper->start.spec->orphan_grace;
+    struct supervisor_event event = {
+        .kind = grace > 0 ? SUPERVISOR_STOP : SUPERVISOR_KILL, .is_orphaned = true, .grace = grace};
 
     keeper->is_orphaned = true;
     keeper->next_epoch = 0;
-    keeper->orphan_until = clock_now() + grace;
-    keeper_feed(keeper, grace > 0 ? SUPERVISOR_STOP : SUPERVISOR_KILL, 0, 0);
+    keeper->instants.orphan_until = clock_now() + grace;
+    read_mandate(keeper);
+    step(keeper, &event);
 }
 
-/* Whether the stop has begun, so that only the kill is left to time. */
-static bool is_stopping(enum supervisor_state state)
-{
-    return state == SUPERVISOR_STOPPING || state == SUPERVISOR_HOOK_DEMOTED;
-}
-
-/* The kernel's timer counts only while there is something that must not outlive the guard. */
-static void set_timers(struct keeper *keeper)
+/* While work runs the mandate is read again and again; while it stops only the kill is left to time. */
+static gavel_ns wake_at(const struct keeper *keeper)
 {
     enum supervisor_state state = keeper->supervisor.state;
-    bool has_work = state != SUPERVISOR_EMPTY && state != SUPERVISOR_CLEARING;
-    struct itimerspec spec;
-    gavel_ns wake_at;
+    bool is_stopping = state == SUPERVISOR_STOPPING || state == SUPERVISOR_HOOK_DEMOTED;
+    gavel_ns at = ns_min(keeper_sweep_at(keeper), supervisor_wake_at(&keeper->supervisor));
 
-    wake_at = ns_min(keeper_sweep_at(keeper), supervisor_wake_at(&keeper->supervisor));
-    if (has_work)
-        wake_at = ns_min(wake_at, is_stopping(state) ? keeper_kill_at(keeper) : keeper->stop_at);
-    spec = clock_alarm(wake_at);
+    if (!has_work(keeper))
+        return at;
+    return ns_min(at, is_stopping ? instants_kill_at(&keeper->instants)
+                                  : instants_read_at(&keeper->instants, clock_now()));
+}
+
+static void set_timers(struct keeper *keeper)
+{
+    struct itimerspec spec = clock_alarm(wake_at(keeper));
+
     (void)timerfd_settime(keeper->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL); /* cannot fail with these */
-    spec = clock_alarm(has_work ? keeper->deadline - lead(keeper) / 2 : NEVER);
-    (void)timer_settime(keeper->suicide, TIMER_ABSTIME, &spec, NULL); /* likewise */
+    if (has_work(keeper))
+        set_suicide(keeper, instants_suicide_at(&keeper->instants));
+    else
+        keeper_spare(keeper);
 }
 
 static void look_at_readiness(struct keeper *keeper, size_t slot)
@@ -284,10 +296,25 @@ static bool is_over(const struct keeper *keeper)
 /* What helps to be in time, where it is permitted: before everybody else, and never waiting for the disk. */
 static void take_precedence(void)
 {
-    const struct sched_param parameter = {.sched_priority = 1};
+    struct sched_param parameter = {.sched_priority = sched_get_priority_max(SCHED_FIFO) - 1};
+    struct rlimit allowed;
 
-    (void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter); /* without it, as it was */
-    (void)mlockall(MCL_CURRENT | MCL_FUTURE);                                  /* likewise */
+    /* Above whatever else runs in real time, but for the kernel's own; or as high as this user may. */
+    if (sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter) < 0 &&
+        getrlimit(RLIMIT_RTPRIO, &allowed) == 0 && allowed.rlim_cur > 0) {
+        parameter.sched_priority = (int)allowed.rlim_cur;
+        (void)sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter); /* else without */
+    }
+    (void)mlockall(MCL_CURRENT | MCL_FUTURE); /* likewise */
+}
+
+/* What a walk needs of the stack is taken now: once memory is locked, growing may be refused. */
+static void touch_stack(void)
+{
+    volatile char room[STACK_BYTES];
+
+    for (size_t i = 0; i < sizeof room; i += 1024)
+        room[i] = 0;
 }
 
 /* Room for descriptors, as far as it is allowed; the children get the limit back that gavel had. */
@@ -337,8 +364,9 @@ int keeper_run(const struct keeper_start *start)
     memcpy(start->desk->cgroup, keeper.tree.cgroup, sizeof keeper.tree.cgroup);
     if (start->mandates.begin)
         start->mandates.begin(start->mandates.user);
+    touch_stack();
     take_precedence();
-    keeper.last_status = -1;
+    keeper.last_status = keeper.demoted_status = -1;
     keeper.owes_report = true; /* the first one says that the guard is ready */
     while (!is_over(&keeper)) {
         report(&keeper);

@@ -9,6 +9,7 @@
 #define GUARD_KEEPER_H
 
 #include "guard/channel.h"
+#include "guard/instants.h"
 
 #include <sys/resource.h>
 #include <time.h>
@@ -34,20 +35,22 @@ struct keeper {
     int signal_fd;   /* SIGCHLD */
     timer_t suicide; /* kills the guard itself (SIGKILL), should it not run when it has to act */
 
-    uint64_t stopped_epoch; /* this one and all before it are over, or are to be */
-    uint64_t next_epoch;    /* to be run when the present one is over; 0: none */
-    gavel_ns stop_at;       /* of the mandate that runs, as last read */
-    gavel_ns deadline;
-    gavel_ns allowance; /* taken off the deadline for the death of many processes */
-    gavel_ns pass_at;   /* not before then the next pass of SIGKILL over the tree … */
-    size_t pass_peak;   /* … of which none found more alive than so many */
-    bool is_killing;    /* KILL_TREE */
-    bool is_orphaned;   /* the elector is dead */
-    bool may_quit;      /* the elector has said so */
-    bool has_closed;    /* nobody reads reports any more */
-    gavel_ns orphan_until;
-    int last_status;  /* of the first child under this epoch; -1: it has not ended */
-    gavel_ns late_by; /* how long after the deadline the tree was still there */
+    uint64_t stopped_epoch;   /* this one and all before it are over, or are to be */
+    uint64_t next_epoch;      /* to be run when the present one is over; 0: none */
+    struct instants instants; /* of the mandate that runs */
+    gavel_ns pass_at;         /* not before then the next pass of SIGKILL over the tree … */
+    size_t pass_peak;         /* … of which none found more alive than so many */
+    bool is_killing;          /* KILL_TREE */
+    bool is_orphaned;         /* the elector is dead */
+    bool may_quit;            /* the elector has said so */
+    bool has_closed;          /* nobody reads reports any more */
+    int last_status;          /* of the first child under this epoch; -1: it has not ended */
+    size_t ended_slot;        /* the child that ended last, and how */
+    int ended_status;
+    int demoted_status;   /* of the hook on_demoted under this epoch; -1: it has not ended */
+    bool is_hook_demoted; /* the hook that runs, or ran last, is that one */
+    int spawn_error;      /* errno of the last process that could not be started; 0: none under this epoch */
+    gavel_ns late_by;     /* how long after the deadline the tree was still there */
     struct guard_report reported;
     bool owes_report;
 };
@@ -70,7 +73,7 @@ void post_signal(const struct post *post, int signal_number);
 /* Its readiness is told, or not awaited any more. */
 void post_forget_readiness(struct post *post);
 
-/* When everything must be killed, given the mandate as last read. */
-gavel_ns keeper_kill_at(const struct keeper *keeper);
+/* The children are dead or about to be: from now on the guard's own death would help nobody. */
+void keeper_spare(struct keeper *keeper);
 
 #endif

@@ -17,9 +17,6 @@
 /* What a process that could not be started seems to have ended with. */
 #define STATUS_NOT_STARTED (126 << 8)
 
-/* So long a process takes to die when many do; see gavel-run(1) on large trees. */
-#define DEATH_OF_ONE (400 * NS_PER_US)
-
 /* While something is to be killed, another pass follows after so long, unless a death is told before. */
 #define PASS_INTERVAL NS_PER_MS
 
@@ -91,6 +88,7 @@ static void start_process(struct keeper *keeper, const struct supervisor_action 
         .child = child_of(keeper, action),
         .tree = &keeper->tree,
         .signal_mask = &spec->signal_mask,
+        .ignores_sigpipe = spec->ignores_sigpipe,
         .descriptors = &keeper->descriptors,
         .ready_fd = -1,
     };
@@ -100,12 +98,17 @@ static void start_process(struct keeper *keeper, const struct supervisor_action 
     (void)snprintf(spec->epoch, sizeof spec->epoch, "GAVEL_EPOCH=%llu",
                    (unsigned long long)(spec->is_single ? 0 : keeper->supervisor.epoch));
     post_clear(post);
+    if (action->slot == SLOT_HOOK)
+        keeper->is_hook_demoted = action->demoted;
     if (tells_ready && pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
+        keeper->spawn_error = errno;
         post->has_failed = true;
         return;
     }
     spawn.ready_fd = ends[1];
     post->pid = spawn_process(&spawn, &post->pidfd);
+    if (post->pid < 0)
+        keeper->spawn_error = errno;
     if (tells_ready)
         (void)close(ends[1]); /* the child has it now */
     post->ready_fd = ends[0];
@@ -134,6 +137,18 @@ static void kill_pass(struct keeper *keeper)
         keeper->pass_peak = count;
 }
 
+/* Once, when the stop has begun; the signal goes first. */
+static void plan_death(struct keeper *keeper)
+{
+    uint64_t pages = 0;
+    size_t count;
+
+    if (keeper->instants.allowance != 0)
+        return;
+    count = tree_count(&keeper->tree, instants_count_max(&keeper->instants), &pages);
+    instants_allow(&keeper->instants, count, pages);
+}
+
 static void carry_out(struct keeper *keeper, const struct supervisor_action *action)
 {
     struct post *post = &keeper->posts[action->slot];
@@ -143,9 +158,8 @@ static void carry_out(struct keeper *keeper, const struct supervisor_action *act
         start_process(keeper, action);
         break;
     case SUPERVISOR_TERM_SLOT:
-        if (keeper->allowance == 0)
-            keeper->allowance = (gavel_ns)tree_count(&keeper->tree) * DEATH_OF_ONE;
         post_terminate(post, child_of(keeper, action)->term_signal);
+        plan_death(keeper);
         break;
     case SUPERVISOR_KILL_SLOT:
         post->is_killing = true;
@@ -157,6 +171,7 @@ static void carry_out(struct keeper *keeper, const struct supervisor_action *act
             post_signal(&keeper->posts[i], SIGKILL);
             keeper->posts[i].is_killing = false;
         }
+        keeper_spare(keeper);
         keeper->pass_peak = 0;
         kill_pass(keeper); /* repeated until nothing is left */
         break;
@@ -172,6 +187,19 @@ void keeper_carry_out(struct keeper *keeper)
         carry_out(keeper, &actions.items[i]);
 }
 
+/* How it ended, for the elector to tell. */
+static void note_end(struct keeper *keeper, size_t slot, int status)
+{
+    if (slot == 0)
+        keeper->last_status = status;
+    if (slot == SLOT_HOOK && keeper->is_hook_demoted)
+        keeper->demoted_status = status;
+    if (slot < CHILDREN_MAX) {
+        keeper->ended_slot = slot;
+        keeper->ended_status = status;
+    }
+}
+
 /* Takes the dead. Those that are no child of ours by name were orphans of the tree. */
 static void reap(struct keeper *keeper)
 {
@@ -183,8 +211,7 @@ static void reap(struct keeper *keeper)
             if (keeper->posts[i].pid != pid)
                 continue;
             post_clear(&keeper->posts[i]);
-            if (i == 0)
-                keeper->last_status = status;
+            note_end(keeper, i, status);
             keeper_feed(keeper, SUPERVISOR_EXITED, i, status);
             break;
         }
@@ -194,15 +221,18 @@ static void reap(struct keeper *keeper)
 static void sweep_slot(struct keeper *keeper, size_t slot)
 {
     struct post *post = &keeper->posts[slot];
+    /* An only child leaves nobody else's processes behind, in whatever sessions they hide. */
+    bool is_only = slot == 0 && keeper->supervisor.rules.child_count == 1;
 
     if (post->has_failed) {
         post->has_failed = false;
+        note_end(keeper, slot, STATUS_NOT_STARTED);
         keeper_feed(keeper, SUPERVISOR_EXITED, slot, STATUS_NOT_STARTED);
     }
     if (!post->is_killing)
         return;
     post_signal(post, SIGKILL);
-    if (post->session > 0 && tree_signal(&keeper->tree, SIGKILL, post->session) > 0)
+    if (post->session > 0 && tree_signal(&keeper->tree, SIGKILL, is_only ? 0 : post->session) > 0)
         return;
     if (post->pid > 0)
         return; /* dead, and about to be reaped */

@@ -9,10 +9,29 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* So many a guard needs at most, and some more. */
+#define DESCRIPTORS 256
+
 uint64_t proc_now_ticks(void) { return (uint64_t)(clock_now() / (NS_PER_S / sysconf(_SC_CLK_TCK))); }
+
+/* Somebody may have lowered our limit below the descriptors that we have; as far as we may, we lift it. */
+static bool raise_limit(void)
+{
+    struct rlimit limit;
+
+    if (errno != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+        return false;
+    if (limit.rlim_cur >= limit.rlim_max && limit.rlim_max < DESCRIPTORS)
+        limit.rlim_max = DESCRIPTORS; /* for the privileged only */
+    if (limit.rlim_cur >= limit.rlim_max)
+        return false;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
 
 /* Closes one of the spare descriptors if the lack of one is what went wrong, so that it can be tried again.
  */
@@ -20,6 +39,8 @@ static bool give_up_spare(struct tree *tree)
 {
     if (errno != EMFILE && errno != ENFILE)
         return false;
+    if (raise_limit())
+        return true;
     for (size_t i = 0; i < TREE_SPARE_FDS; i++) {
         if (tree->spare_fds[i] < 0)
             continue;
@@ -112,7 +133,7 @@ static uint64_t read_number(const char *at)
     return number;
 }
 
-/* Fields 3, 4, 5, 6, 20 and 22. The name in field 2 may hold anything, so they are counted from the last
+/* Fields 3, 4, 5, 6, 20, 22 and 24. The name in field 2 may hold anything, so they are counted from the last
  * bracket. */
 static bool parse_stat(const char *text, struct proc_stat *ret_stat)
 {
@@ -135,6 +156,7 @@ static bool parse_stat(const char *text, struct proc_stat *ret_stat)
     if (!*at)
         return false;
     stat.start_ticks = read_number(at);
+    stat.pages = read_number(skip_fields(at, 2));
     *ret_stat = stat;
     return true;
 }

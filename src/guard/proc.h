@@ -19,6 +19,7 @@ struct proc_stat {
     pid_t session;
     long threads; /* the first one counts even if it has ended before the others */
     uint64_t start_ticks;
+    uint64_t pages; /* resident */
 };
 
 /* Dead, and only waiting to be reaped. Where the first of several threads has ended the process still lives.

@@ -36,7 +36,8 @@ static void die_with(pid_t guard)
 /* Whatever whoever started gavel had ignored stays so; the guard itself handles nothing. */
 static void reset_signals(const struct spawn *spawn)
 {
-    (void)signal(SIGPIPE, SIG_DFL);
+    if (!spawn->ignores_sigpipe)
+        (void)signal(SIGPIPE, SIG_DFL); /* a valid signal, so it cannot fail */
     (void)pthread_sigmask(SIG_SETMASK, spawn->signal_mask, NULL);
 }
 

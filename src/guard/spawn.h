@@ -13,6 +13,7 @@ struct spawn {
     const struct guard_child *child; /* whose user, folder, environment and output it gets */
     struct tree *tree;
     const sigset_t *signal_mask;
+    bool ignores_sigpipe;
     const struct rlimit *descriptors; /* the limit that it is to have */
     int ready_fd;                     /* becomes child->ready_fd in it; -1: none */
 };

@@ -68,6 +68,7 @@ struct guard_spec {
     enum contain contain;
     bool is_single;                /* there is no election: the children are told epoch 0 */
     char epoch[GUARD_EPOCH_BYTES]; /* "GAVEL_EPOCH=…", in every environment */
+    bool ignores_sigpipe;          /* that the children are to have, as whoever started gavel had */
     sigset_t signal_mask;          /* that the children are to have */
 };
 

@@ -37,6 +37,10 @@
 #define PAUSE_MIN (50 * NS_PER_US)
 #define PAUSE_MAX (2 * NS_PER_MS)
 
+/* Who has not died after so long may never: it is in the kernel's hands, or not ours to signal. */
+#define PATIENCE (5 * NS_PER_S)
+#define PAUSE_LONG (100 * NS_PER_MS)
+
 void tree_init(struct tree *tree)
 {
     *tree = (struct tree){.cgroup_fd = -1, .procs_fd = -1, .kill_fd = -1, .events_fd = -1, .proc_fd = -1};
@@ -170,7 +174,19 @@ size_t tree_signal(struct tree *tree, int signal_number, pid_t session)
     return count;
 }
 
-size_t tree_count(struct tree *tree) { return tree_signal(tree, 0, 0); }
+size_t tree_count(struct tree *tree, size_t most, uint64_t *ret_pages)
+{
+    struct walk walk;
+
+    walk_init(&walk, tree, 0, 0);
+    walk.most = most;
+    if (!walk_children(&walk))
+        walk_all(&walk);
+    proc_refill_spares(tree);
+    if (ret_pages)
+        *ret_pages = walk.pages;
+    return walk.count;
+}
 
 bool tree_reap(pid_t *ret_pid, int *ret_status)
 {
@@ -213,7 +229,7 @@ static void pause_for(gavel_ns duration)
 
 bool tree_end(struct tree *tree, int64_t until_ns)
 {
-    gavel_ns pause = PAUSE_MIN;
+    gavel_ns pause = PAUSE_MIN, patience = clock_now() + PATIENCE;
     size_t count_before = 0;
 
     for (;;) {
@@ -231,7 +247,7 @@ bool tree_end(struct tree *tree, int64_t until_ns)
             pause = PAUSE_MIN;
         } else {
             pause_for(pause);
-            pause = ns_min(pause * 2, PAUSE_MAX);
+            pause = ns_min(pause * 2, clock_now() < patience ? PAUSE_MAX : PAUSE_LONG);
         }
         count_before = count;
     }

@@ -85,8 +85,12 @@ bool tree_enter(const struct tree *tree);
  */
 size_t tree_signal(struct tree *tree, int signal_number, pid_t session);
 
-/* How many descendants live now; an estimate, for planning how long they take to die. */
-size_t tree_count(struct tree *tree);
+/*
+ * How many descendants live now, about, and how many pages they hold
+ * (ret_pages may be NULL); it stops counting at `most`. For planning how long
+ * they take to die.
+ */
+size_t tree_count(struct tree *tree, size_t most, uint64_t *ret_pages);
 
 /* Takes one dead child; false if no child of ours is dead now. *ret_status as from waitpid(2). */
 bool tree_reap(pid_t *ret_pid, int *ret_status);

@@ -29,11 +29,13 @@ void walk_init(struct walk *walk, struct tree *tree, int signal_number, pid_t se
     walk->tree = tree;
     walk->signal_number = signal_number;
     walk->session = session;
+    walk->most = SIZE_MAX;
     walk->self = getpid();
     walk->own_session = getsid(0);
     walk->last_group = 0;
     walk->began_ticks = proc_now_ticks();
     walk->count = 0;
+    walk->pages = 0;
     walk->seen = 0;
     walk->has_missed = false;
     walk->pending_count = 0;
@@ -81,12 +83,14 @@ bool walk_meet(struct walk *walk, int pidfd, pid_t pid, const struct proc_stat *
         return false;
     }
     note_seen(walk, pid, stat);
-    if (wants)
+    if (wants) {
         walk->count++;
+        walk->pages += stat->pages;
+    }
     return true;
 }
 
-static void push(struct walk *walk, pid_t pid, uint32_t ticks)
+static void push(struct walk *walk, pid_t pid, uint32_t ticks, bool is_child)
 {
     if (walk->pending_count == WALK_PENDING_MAX) {
         walk->has_missed = true;
@@ -94,6 +98,7 @@ static void push(struct walk *walk, pid_t pid, uint32_t ticks)
     }
     walk->pending[walk->pending_count].pid = pid;
     walk->pending[walk->pending_count].ticks = ticks;
+    walk->pending[walk->pending_count].is_child = is_child;
     walk->pending_count++;
 }
 
@@ -118,7 +123,7 @@ static bool list_children(struct walk *walk, pid_t pid, pid_t thread)
             if (text[i] >= '0' && text[i] <= '9') {
                 number = number * 10 + (text[i] - '0');
             } else if (number > 0) {
-                push(walk, number, ticks);
+                push(walk, number, ticks, pid == walk->self);
                 number = 0;
             }
         }
@@ -155,32 +160,37 @@ static void list_all_children(struct walk *walk, pid_t pid, pid_t done)
         walk->has_missed = true;
 }
 
-/* Held by its pidfd. */
-static void visit_held(struct walk *walk, int pidfd, pid_t pid, uint64_t listed_ticks)
+/*
+ * Held by its pidfd. A child of ours that /proc hides (hidepid, and not
+ * dumpable) is met all the same; what is below it comes to us when it is dead.
+ */
+static void visit_held(struct walk *walk, int pidfd, pid_t pid, uint64_t listed_ticks, bool is_child)
 {
     size_t pending_before = walk->pending_count;
     struct proc_stat stat;
 
     if (!proc_read_stat(walk->tree, pid, &stat)) {
         walk->has_missed = true; /* gone, or hidden from us */
+        if (is_child && walk->session == 0 && proc_signal(pidfd, walk->signal_number))
+            walk->count++;
         return;
     }
     if (stat.start_ticks > listed_ticks) {
         walk->has_missed = true; /* another process by now */
         return;
     }
+    walk_kill_group(walk, &stat);
     if (!proc_is_dead(&stat)) {
         if (stat.threads > 1)
             list_all_children(walk, pid, 0);
         else if (!list_children(walk, pid, pid))
             walk->has_missed = true;
     }
-    walk_kill_group(walk, &stat);
     if (!walk_meet(walk, pidfd, pid, &stat))
         walk->pending_count = pending_before;
 }
 
-static void visit(struct walk *walk, pid_t pid, uint64_t listed_ticks)
+static void visit(struct walk *walk, pid_t pid, uint64_t listed_ticks, bool is_child)
 {
     int pidfd = proc_open_pidfd(walk->tree, pid);
 
@@ -188,7 +198,7 @@ static void visit(struct walk *walk, pid_t pid, uint64_t listed_ticks)
         walk->has_missed = true; /* gone, or there is no descriptor at all */
         return;
     }
-    visit_held(walk, pidfd, pid, listed_ticks);
+    visit_held(walk, pidfd, pid, listed_ticks, is_child);
     (void)close(pidfd); /* it holds nothing that could be lost */
 }
 
@@ -203,13 +213,14 @@ bool walk_children(struct walk *walk)
         walk->has_missed = true;
     }
     list_all_children(walk, walk->self, walk->self);
-    while (walk->pending_count > 0) {
+    while (walk->pending_count > 0 && walk->count < walk->most) {
         /* The guards of other groups have the same precedence, and deadlines of their own. */
         if (++visits % YIELD_EVERY == 0)
             (void)sched_yield(); /* cannot fail */
         walk->pending_count--;
         visit(walk, walk->pending[walk->pending_count].pid,
-              walk->began_ticks + walk->pending[walk->pending_count].ticks);
+              walk->began_ticks + walk->pending[walk->pending_count].ticks,
+              walk->pending[walk->pending_count].is_child);
     }
     return true;
 }

@@ -21,18 +21,21 @@ struct walk {
     struct tree *tree;
     int signal_number; /* 0: only look */
     pid_t session;     /* send to this one only; 0: to all */
+    size_t most;       /* end the walk when so many were met */
 
     pid_t self;
     pid_t own_session;
     pid_t last_group; /* killed as a whole by now */
     uint64_t began_ticks;
     size_t count;    /* alive and wanted */
+    uint64_t pages;  /* resident ones of those; what is shared counts more than once */
     uint64_t seen;   /* a fingerprint of all that was met, alive or dead */
     bool has_missed; /* something could not be looked at */
 
     size_t pending_count;
     struct {
         pid_t pid;
+        bool is_child;  /* of ours: nobody else can reap it, so its number is its own */
         uint32_t ticks; /* since the walk began, before the number was read */
     } pending[WALK_PENDING_MAX];
 };

@@ -115,7 +115,7 @@ static void end_cgroup(struct warden *warden)
     (void)warden_child(warden, be_two);
     warden_await(warden, 2);
     CHECK(cgroup_is_populated(&warden->tree));
-    CHECK(tree_count(&warden->tree) == 2);
+    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 2);
     CHECK(tree_end(&warden->tree, warden->stage->until));
     CHECK(warden_sees_all_dead(warden));
     CHECK(!cgroup_is_populated(&warden->tree));

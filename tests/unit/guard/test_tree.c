@@ -36,15 +36,15 @@ static void end_the_stubborn(struct warden *warden)
 {
     (void)warden_child(warden, be_stubborn);
     warden_await(warden, 3);
-    CHECK(tree_count(&warden->tree) == 3);
+    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 3);
     CHECK(tree_signal(&warden->tree, SIGTERM, 0) == 3);
-    CHECK(tree_count(&warden->tree) == 3);
+    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 3);
     CHECK(!tree_is_empty(&warden->tree));
     CHECK(!warden_sees_all_dead(warden));
     CHECK(tree_end(&warden->tree, soon()));
     CHECK(warden_sees_all_dead(warden));
     CHECK(tree_is_empty(&warden->tree));
-    CHECK(tree_count(&warden->tree) == 0);
+    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 0);
     CHECK(tree_end(&warden->tree, 0)); /* nothing to do takes no time */
 }
 
@@ -137,7 +137,7 @@ static void end_one_session(struct warden *warden)
     while (tree_reap(&pid, &status))
         CHECK(pid != second);
     CHECK(tree_signal(&warden->tree, 0, second) == 2);
-    CHECK(tree_count(&warden->tree) == 2);
+    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 2);
     CHECK(tree_end(&warden->tree, soon()));
     CHECK(warden_sees_all_dead(warden));
 }
@@ -162,7 +162,7 @@ static void look_at_the_dead(struct warden *warden)
     int status;
 
     CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
-    CHECK(tree_count(&warden->tree) == 0);
+    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 0);
     CHECK(!tree_is_empty(&warden->tree));
     CHECK(tree_reap(&reaped, &status));
     CHECK(reaped == pid);
@@ -227,7 +227,7 @@ static void end_the_headless(struct warden *warden)
 {
     (void)warden_child(warden, be_headless);
     warden_await(warden, 2);
-    CHECK(tree_count(&warden->tree) == 2);
+    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 2);
     CHECK(tree_end(&warden->tree, soon()));
     CHECK(warden_sees_all_dead(warden));
 }
@@ -256,10 +256,10 @@ static void count_children_of_threads(struct warden *warden)
     CHECK(pthread_create(&thread, NULL, start_one, warden) == 0);
     (void)warden_child(warden, warden_live);
     warden_await(warden, 2);
-    CHECK(tree_count(&warden->tree) == 2);
+    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 2);
     atomic_store(&warden->stage->pids[0], 1);
     CHECK(pthread_join(thread, NULL) == 0);
-    CHECK(tree_count(&warden->tree) == 2);
+    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 2);
     CHECK(tree_end(&warden->tree, soon()));
     CHECK(warden_sees_all_dead(warden));
 }

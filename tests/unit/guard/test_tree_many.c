@@ -177,7 +177,7 @@ static void end_many(struct warden *warden)
 {
     (void)warden_child(warden, be_many);
     warden_await(warden, process_count());
-    CHECK(tree_count(&warden->tree) == (size_t)process_count());
+    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == (size_t)process_count());
     CHECK(tree_end(&warden->tree, clock_now() + LIMIT));
     CHECK(warden_sees_all_dead(warden));
 }
