@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -238,6 +239,8 @@ void log_write(const struct log *log, int64_t wall_ms, enum log_level level, con
     ssize_t n;
 
     if (level < log->level)
+        return;
+    if (log->never_waits && poll(&(struct pollfd){.fd = log->fd, .events = POLLOUT}, 1, 0) != 1)
         return;
     length = log_format_line(line, sizeof line, log->format, wall_ms, level, message, fields);
     do {

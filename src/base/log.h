@@ -51,6 +51,7 @@ struct log_field {
 
 struct log {
     int fd;
+    bool never_waits; /* a line that fd does not take at once is lost: nobody's work may depend on a reader */
     enum log_level level; /* lines below it are dropped */
     enum log_format format;
 };

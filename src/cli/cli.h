@@ -71,6 +71,7 @@ extern const struct command commands[];
 struct cli {
     const char *program; /* argv[0], for starting ourselves again */
     const struct command *command;
+    bool ignored_sigpipe; /* by whoever started us; we do so anyway, what we start does as we were told */
     struct config config;
     bool color;                            /* whether stdout gets colours */
     struct log log;                        /* to stderr */

@@ -162,4 +162,5 @@ void health_done(struct health *health)
 {
     if (health->pid)
         (void)kill(-health->pid, SIGKILL); /* likewise */
+    health->pid = 0;                       /* whoever reaps it, its number is nobody's then */
 }

@@ -198,7 +198,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], BEAT_WORD) == 0)
         return beat_main(argc, argv);
     fill_standard_descriptors();
-    (void)signal(SIGPIPE, SIG_IGN); /* a reader that goes away is an error of write(2), not our death */
+    cli.ignored_sigpipe = signal(SIGPIPE, SIG_IGN) ==
+                          SIG_IGN; /* a reader that goes away is an error of write(2), not our death */
     status = args_parse(argc, argv, &values, &args, &error);
     cli.command = args.command;
     if (status) {

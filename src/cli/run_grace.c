@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #define FLAG_TEXT_MAX 24
+#define LEAST_GRACE_MS 50
 #define LEASE_STEP_MS 100 /* what is proposed is a round number */
 
 /* As somebody would write it behind a flag. */
@@ -47,6 +48,12 @@ enum gavel_status run_settings_check(const struct gavel_settings *settings, stru
     gavel_ms lease = status == GAVEL_ERR_BUDGET ? lease_for(settings) : 0;
     char text[FLAG_TEXT_MAX];
 
+    if (!status && settings->stop_grace_ms < LEAST_GRACE_MS)
+        return error_set(error, GAVEL_ERR_BUDGET,
+                         "a stop grace of %" PRId64
+                         " ms is too short for a tree of processes to die in time; "
+                         "give --grace %dms or more",
+                         settings->stop_grace_ms, LEAST_GRACE_MS);
     if (!status)
         return GAVEL_OK;
     if (lease > settings->lease_ms)

@@ -236,8 +236,13 @@ static enum gavel_status plan_itself(struct making *making)
     plan->spec.stop_grace = ns_from_ms(config->settings.stop_grace_ms);
     plan->spec.contain = config->run.contain;
     plan->spec.is_single = !config->enabled;
+    plan->spec.ignores_sigpipe = making->cli->ignored_sigpipe;
     (void)snprintf(plan->spec.epoch, sizeof(plan->spec.epoch), "GAVEL_EPOCH=0");
     (void)pthread_sigmask(SIG_SETMASK, NULL, &plan->spec.signal_mask); /* reading it cannot fail */
+    if (!config->enabled && (plan->healthy || config->run.on_exit == ON_EXIT_RESIGN))
+        return error_set(making->error, GAVEL_ERR_INVALID,
+                         "without an election there is nobody to hand over to; leave --healthy and --on-exit "
+                         "resign out, or --no-election");
     return run_settings_check(&config->settings, making->error);
 }
 

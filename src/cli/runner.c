@@ -7,6 +7,7 @@
  */
 #include "cli/runner.h"
 
+#include "base/error.h"
 #include "cli/runner_state.h"
 #include "os/clock.h"
 
@@ -55,7 +56,7 @@ static bool take_signals(struct runner *runner)
 }
 
 /* The guard of the one runner, and when the first signal came: a handler has nowhere else to look. */
-static const struct guard *told_guard;
+static const struct guard *volatile told_guard;
 static _Atomic gavel_ns told_to_stop_at;
 
 /* A later signal means "now": no more grace. Ending ourselves would help nobody: the guard kills as well. */
@@ -64,7 +65,7 @@ static void end_at_once(int number)
     int saved = errno;
 
     (void)number;
-    if (clock_now() - atomic_load(&told_to_stop_at) >= ns_from_ms(SAME_WISH_MS))
+    if (told_guard && clock_now() - atomic_load(&told_to_stop_at) >= ns_from_ms(SAME_WISH_MS))
         guard_kill(told_guard);
     errno = saved;
 }
@@ -74,7 +75,7 @@ static void let_signals_through(struct runner *runner)
     const struct sigaction action = {.sa_handler = end_at_once, .sa_flags = SA_RESTART};
     sigset_t stopping;
 
-    told_guard = &runner->guard;
+    told_guard = runner->guard.pid > 0 ? &runner->guard : NULL;
     atomic_store(&told_to_stop_at, clock_now());
     sigemptyset(&stopping);
     for (size_t i = 0; i < COUNT(stopping_signals); i++) {
@@ -120,6 +121,7 @@ static gavel_ns wake_at(const struct runner *runner)
     gavel_ns at = health_wake_at(&runner->health);
 
     at = ns_min(at, runner->cooling_until == 0 ? NEVER : runner->cooling_until);
+    at = ns_min(at, runner_order_due_at(runner));
     return ns_min(at, runner->watchdog_at);
 }
 
@@ -145,6 +147,7 @@ static void serve(struct runner *runner)
         runner_take_report(runner);
     if (fds[3].revents)
         runner_guard_died(runner);
+    runner_check_order(runner, now);
     health_tick(&runner->health, now);
     runner_update_eligibility(runner, now);
     if (now >= runner->watchdog_at) {
@@ -185,8 +188,8 @@ static enum gavel_status start(struct runner *runner, struct gavel_error *error)
     };
     enum gavel_status status = open_prefix(runner, error);
 
-    if (!status)
-        status = will_new(1, &runner->will);
+    if (!status && will_new(1, &runner->will))
+        status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory for what the guard has to know");
     if (!status)
         status = guard_start(&runner->guard, &runner->plan->spec, &mandates, error);
     if (status)
@@ -206,9 +209,13 @@ static void finish(struct runner *runner)
     notify_send(&runner->notify, "STOPPING=1");
     let_signals_through(runner);
     health_done(&runner->health);
+    runner_take_report(runner);
     runner_leave(runner);
     runner_take_news(runner);
     runner_take_report(runner);
+    if (runner->guard.pid > 0 && guard_has_died(&runner->guard) && runner->end == END_SIGNAL)
+        runner->end = END_GUARD;
+    told_guard = NULL;
     guard_finish(&runner->guard);
     if (runner->has_prefix && prefix_finish(&runner->prefix, clock_now() + ns_from_ms(DRAIN_MS), &error))
         log_line(&runner->cli->log, clock_wall_ms(), LOG_WARNING, "some output of the children is lost",
@@ -224,8 +231,11 @@ int runner_run(const struct cli *cli, struct run_plan *plan)
 
     if (!runner)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
-    runner->cli = cli;
+    runner->own = *cli;
+    runner->own.log.never_waits = true;
+    runner->cli = &runner->own;
     runner->plan = plan;
+    runner->guard = (struct guard){.pidfd = -1, .socket = -1, .stopped_fd = -1};
     runner->report.last_status = -1;
     runner->was_healthy = true; /* one that never is has to be told, too */
     notify_open(&runner->notify);

@@ -49,7 +49,7 @@ static void note_stopped(struct runner *runner, const struct news *news)
 static void tell_overrun(const struct runner *runner, const struct news *news)
 {
     log_line(&runner->cli->log, clock_wall_ms(), LOG_WARNING,
-             "the elector did not run when the mandate ended; the guard saw to it", WHO(runner),
+             "the elector did not run when the mandate ended; the guard ends the work by itself", WHO(runner),
              LOG_U64("epoch", news->epoch), LOG_END);
 }
 
@@ -131,10 +131,14 @@ void runner_pass_signal(struct runner *runner, int number)
 /* "exit code 3", "signal KILL", "" if nothing ended. */
 static const char *describe(int status, char *buffer, size_t size)
 {
+    const char *name = status >= 0 && WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : NULL;
+
     if (status < 0)
         buffer[0] = '\0';
-    else if (WIFSIGNALED(status))
-        (void)snprintf(buffer, size, "signal %s", sigabbrev_np(WTERMSIG(status)));
+    else if (name)
+        (void)snprintf(buffer, size, "signal %s", name);
+    else if (WIFSIGNALED(status)) /* one without a name of its own */
+        (void)snprintf(buffer, size, "signal %d", WTERMSIG(status));
     else
         (void)snprintf(buffer, size, "exit code %d", WEXITSTATUS(status));
     return buffer;
@@ -166,28 +170,48 @@ static enum log_level level_of(enum supervisor_cause cause)
     return cause == CAUSE_ORDERED || cause == CAUSE_ENDED || cause == CAUSE_RESIGN ? LOG_INFO : LOG_WARNING;
 }
 
-void runner_log_report(struct runner *runner, const struct guard_report *report)
+/* Everything has stopped. */
+static void log_end(const struct runner *runner, const struct guard_report *report)
 {
     const struct guard_spec *spec = &runner->plan->spec;
     const struct log *log = &runner->cli->log;
     size_t child = report->cause_slot < spec->rules.child_count ? report->cause_slot : 0;
     char how[64];
 
-    if (report->restarts > runner->report.restarts)
-        log_line(log, clock_wall_ms(), LOG_WARNING, "a child ended and is restarted", WHO(runner),
-                 LOG_U64("restarts", report->restarts), LOG_END);
-    if (report->state == SUPERVISOR_RUNNING && runner->report.state != SUPERVISOR_RUNNING)
-        log_line(log, clock_wall_ms(), LOG_INFO, "runs the command", WHO(runner),
-                 LOG_U64("epoch", report->epoch), LOG_END);
-    if (report->state != SUPERVISOR_EMPTY || report->cause == CAUSE_NONE ||
-        report->epoch == runner->settled_epoch)
-        return;
     log_line(log, clock_wall_ms(), level_of(report->cause), sentence(report->cause), WHO(runner),
              LOG_STR("child", spec->children[child].name), LOG_U64("epoch", report->epoch),
              LOG_STR("how", describe(report->cause_status, how, sizeof(how))), LOG_END);
+    if (report->demoted_status > 0)
+        log_line(log, clock_wall_ms(), LOG_WARNING, "the hook on_demoted failed", WHO(runner),
+                 LOG_STR("how", describe(report->demoted_status, how, sizeof(how))), LOG_END);
     if (report->late_by_ms > 0)
-        log_line(log, clock_wall_ms(), LOG_ERROR,
-                 "the command was still there after the deadline, so two may have overlapped; look for "
-                 "processes in uninterruptible sleep or that may not be signalled",
-                 WHO(runner), LOG_I64("late_by_ms", report->late_by_ms), LOG_END);
+        log_line(
+            log, clock_wall_ms(), LOG_ERROR,
+            "the command was still there after the deadline, so two may have overlapped; give a tree of "
+            "many processes a longer --grace, and look for some in uninterruptible sleep or that may not "
+            "be signalled",
+            WHO(runner), LOG_I64("late_by_ms", report->late_by_ms), LOG_END);
+}
+
+void runner_log_report(const struct runner *runner, const struct guard_report *before, bool is_settled)
+{
+    const struct guard_report *report = &runner->report;
+    const struct guard_spec *spec = &runner->plan->spec;
+    const struct log *log = &runner->cli->log;
+    char how[64];
+
+    if (report->spawn_error && report->spawn_error != before->spawn_error)
+        log_line(log, clock_wall_ms(), LOG_ERROR, "cannot start a process; look at the limits (ulimit -a)",
+                 WHO(runner), LOG_STR("reason", strerror(report->spawn_error)), LOG_END);
+    if (report->restarts > before->restarts && report->state != SUPERVISOR_EMPTY &&
+        report->ended_slot < spec->rules.child_count)
+        log_line(log, clock_wall_ms(), LOG_WARNING, "a child ended and is restarted", WHO(runner),
+                 LOG_STR("child", spec->children[report->ended_slot].name),
+                 LOG_STR("how", describe(report->ended_status, how, sizeof(how))),
+                 LOG_U64("restarts", report->restarts), LOG_END);
+    if (report->state == SUPERVISOR_RUNNING && before->state != SUPERVISOR_RUNNING)
+        log_line(log, clock_wall_ms(), LOG_INFO, "runs the command", WHO(runner),
+                 LOG_U64("epoch", report->epoch), LOG_END);
+    if (is_settled && report->cause != CAUSE_NONE)
+        log_end(runner, report);
 }

@@ -13,13 +13,31 @@
 #define FAR_AWAY (NEVER / 2)
 #define SINGLE_EPOCH 1
 
+/* A guard that has not ended the tree so long after the deadline gets no more time: we do it ourselves. */
+#define LATE_LIMIT (3 * NS_PER_S)
+
 static void on_elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
 {
     struct runner *runner = user;
 
     (void)candidate;
-    runner->run_epoch = epoch;
+    atomic_store(&runner->run_ordered_at, clock_now());
+    atomic_store(&runner->run_epoch, epoch);
     guard_run(&runner->guard, epoch);
+}
+
+/* By when a guard that is well has ended the tree, and a little more. */
+static gavel_ns stop_limit(const struct runner *runner)
+{
+    const struct guard_spec *spec = &runner->plan->spec;
+    gavel_ns stop_at, deadline;
+
+    if (!runner->cli->config.enabled)
+        deadline =
+            clock_now() + spec->stop_grace + (spec->rules.has_on_demoted ? spec->rules.hook_timeout : 0);
+    else if (!will_read_mandate(&runner->will->entries[0], runner->run_epoch, &stop_at, &deadline))
+        deadline = clock_now() + spec->stop_grace;
+    return deadline + LATE_LIMIT;
 }
 
 /*
@@ -33,7 +51,8 @@ static void on_demoted(struct gavel_candidate *candidate, enum gavel_reason reas
 
     (void)candidate;
     /* If somebody else may lead already, every moment counts. */
-    is_over = guard_stop(&runner->guard, runner->run_epoch, reason == GAVEL_REASON_SUPERSEDED);
+    is_over =
+        guard_stop(&runner->guard, runner->run_epoch, reason == GAVEL_REASON_SUPERSEDED, stop_limit(runner));
     while (!is_over)
         is_over = guard_mourn(&runner->guard, NEVER);
 }
@@ -61,8 +80,7 @@ enum gavel_status runner_join(struct runner *runner, struct gavel_error *error)
     enum gavel_status status;
 
     if (!config->enabled) {
-        runner->run_epoch = SINGLE_EPOCH;
-        guard_run(&runner->guard, SINGLE_EPOCH);
+        on_elected(NULL, SINGLE_EPOCH, runner);
         return GAVEL_OK;
     }
     status = gavel_open_guarded(&options, runner->will, &runner->gavel, error);

@@ -8,10 +8,14 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
+/* A guard that is told to run something says so at once; one that has not after so long never will. */
+#define ORDER_LIMIT (5 * NS_PER_S)
+
 void runner_end(struct runner *runner, enum runner_end end)
 {
     if (runner->is_ending)
         return;
+    runner->was_running = runner->report.state != SUPERVISOR_EMPTY;
     runner->is_ending = true;
     runner->end = end;
 }
@@ -21,24 +25,22 @@ static int exit_code_of_status(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Another one may do better; we do not try again for a while. */
-static void cool_down(struct runner *runner)
-{
-    if (!runner->candidate) {
-        runner_end(runner, END_FAILURE); /* there is nobody to hand over to */
-        return;
-    }
-    runner->cooling_until = clock_now() + ns_from_ms(runner->plan->cool_down_ms);
-    runner_update_eligibility(runner, clock_now());
-}
-
-/* The mandate is given up without its end being the end of the run. */
+/* The mandate is given up without its end being the end of the run; without an election there is nobody to
+ * take it. */
 static void resign(struct runner *runner)
 {
     if (!runner->candidate)
         runner_end(runner, END_FAILURE);
     else
         (void)gavel_resign(runner->candidate, NULL); /* it has been given up already, if that is an error */
+}
+
+/* Another one may do better; we do not try again for a while. */
+static void cool_down(struct runner *runner)
+{
+    runner->cooling_until = clock_now() + ns_from_ms(runner->plan->cool_down_ms);
+    resign(runner);
+    runner_update_eligibility(runner, clock_now());
 }
 
 static void command_ended(struct runner *runner, const struct guard_report *report)
@@ -78,18 +80,37 @@ static void react(struct runner *runner, const struct guard_report *report)
 
 void runner_take_report(struct runner *runner)
 {
-    struct guard_report report;
-    bool is_news;
+    struct guard_report report, before = runner->report;
+    bool is_settled;
 
     if (!guard_read(&runner->guard, &report))
         return;
-    runner_log_report(runner, &report);
-    is_news = report.state == SUPERVISOR_EMPTY && report.epoch != runner->settled_epoch;
     runner->report = report;
-    if (!is_news)
+    is_settled = report.state == SUPERVISOR_EMPTY && report.epoch != runner->settled_epoch;
+    if (is_settled) {
+        runner->settled_epoch = report.epoch;
+        react(runner, &report);
+    }
+    runner_log_report(runner, &before, is_settled);
+}
+
+gavel_ns runner_order_due_at(const struct runner *runner)
+{
+    return atomic_load(&runner->run_epoch) > runner->report.epoch
+               ? atomic_load(&runner->run_ordered_at) + ORDER_LIMIT
+               : NEVER;
+}
+
+/* It may have been stopped while there was nothing to run, when nothing could hurt yet. */
+void runner_check_order(struct runner *runner, gavel_ns now)
+{
+    if (now < runner_order_due_at(runner))
         return;
-    runner->settled_epoch = report.epoch;
-    react(runner, &report);
+    log_line(&runner->cli->log, clock_wall_ms(), LOG_ERROR,
+             "the guard does not do what it is told; ending it", LOG_STR("group", runner->cli->config.group),
+             LOG_STR("candidate", runner->plan->id), LOG_END);
+    guard_abandon(&runner->guard); /* its death is noticed like any other */
+    atomic_store(&runner->run_ordered_at, now);
 }
 
 /* What it ran is ended by us, before the mandate is given up. */
@@ -97,6 +118,7 @@ void runner_guard_died(struct runner *runner)
 {
     log_line(&runner->cli->log, clock_wall_ms(), LOG_ERROR, "the guard died; ending whatever it ran",
              LOG_STR("group", runner->cli->config.group), LOG_STR("candidate", runner->plan->id), LOG_END);
+    health_done(&runner->health); /* mourning reaps it as well, and then its number is nobody's */
     while (!guard_mourn(&runner->guard, NEVER))
         ;
     runner_end(runner, END_GUARD);
@@ -140,7 +162,9 @@ int runner_exit_code(const struct runner *runner)
         if (runner->plan->is_once) /* 0 would say that it is done */
             return 128 + runner->stop_signal;
         /* The command was told to stop and ended as it chose; a standby has none. */
-        return runner->report.last_status < 0 ? CLI_EXIT_OK : exit_code_of_status(runner->report.last_status);
+        return runner->was_running && runner->report.last_status >= 0
+                   ? exit_code_of_status(runner->report.last_status)
+                   : CLI_EXIT_OK;
     case END_COMMAND:
         return exit_code_of_status(runner->status);
     case END_CANDIDATE:

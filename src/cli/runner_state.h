@@ -29,7 +29,8 @@ enum runner_end {
 };
 
 struct runner {
-    const struct cli *cli;
+    const struct cli *cli; /* our own copy, whose log never waits */
+    struct cli own;
     struct run_plan *plan;
     struct guard guard;
     struct will *will;
@@ -52,6 +53,7 @@ struct runner {
     uint64_t settled_epoch;     /* whose end has been dealt with */
     bool is_ending;
     enum runner_end end;
+    bool was_running;          /* the command, when the end began */
     int stop_signal;           /* END_SIGNAL */
     int status;                /* END_COMMAND: as from waitpid(2) */
     enum gavel_status stopped; /* why the candidate stopped, once it has */
@@ -60,7 +62,8 @@ struct runner {
     char stopped_message[256];
 
     /* library's thread */
-    uint64_t run_epoch; /* the newest that the guard was told to run */
+    _Atomic uint64_t run_epoch; /* the newest that the guard was told to run; read by the main thread, too */
+    _Atomic gavel_ns run_ordered_at;
 
     /* guard */
     struct store *store_for_the_dead; /* to release in; NULL: to be opened then */
@@ -73,12 +76,15 @@ int runner_exit_code(const struct runner *runner);
 /* What happens, for people: runner_log.c. */
 void runner_take_news(struct runner *runner);
 void runner_log_health(struct runner *runner);
-void runner_log_report(struct runner *runner, const struct guard_report *report);
+/* What the last report says that the one before did not. */
+void runner_log_report(const struct runner *runner, const struct guard_report *before, bool is_settled);
 void runner_pass_signal(struct runner *runner, int number);
 
 /* What the guard says: runner_report.c. */
 void runner_take_report(struct runner *runner);
 void runner_guard_died(struct runner *runner);
+gavel_ns runner_order_due_at(const struct runner *runner); /* a guard that says nothing by then is not well */
+void runner_check_order(struct runner *runner, gavel_ns now);
 
 /* The mandate: runner_mandate.c. */
 GAVEL_CHECKED enum gavel_status runner_join(struct runner *runner, struct gavel_error *error);

@@ -135,7 +135,7 @@ static const struct {
     {offsetof(struct config, run.orphan_grace_ms), 0, LONGEST_MS},
     {offsetof(struct config, run.restart_limit), 0, RESTART_LIMIT_MAX},
     {offsetof(struct config, run.restart_window_ms), 1, LONGEST_MS},
-    {offsetof(struct config, run.cool_down_ms), 0, LONGEST_MS},
+    {offsetof(struct config, run.cool_down_ms), 100, LONGEST_MS},
     {offsetof(struct config, run.healthy_every_ms), 1, LONGEST_MS},
     {offsetof(struct config, run.healthy_timeout_ms), 1, LONGEST_MS},
     {offsetof(struct config, run.healthy_failures), 1, 1000},

@@ -25,6 +25,7 @@
 /* After the last deadline others may lead on their own account; a store that comes back later needs no help.
  */
 #define PATIENCE (60 * NS_PER_S)
+#define LEASE_MAX (INT64_C(31) * 24 * 3600 * NS_PER_S)
 
 static enum gavel_status say(enum guard_word word, const char *text)
 {
@@ -93,7 +94,8 @@ static int serve(const struct will *will)
     }
     (void)say(GUARD_READY, ""); /* if nobody listens, that is no proof of anything */
     if (watch(will)) {
-        until = ns_max(last_deadline(will), clock_now()) + PATIENCE;
+        /* What the program wrote may be anything; a lease is shorter than that. */
+        until = ns_min(ns_max(last_deadline(will), clock_now()), clock_now() + LEASE_MAX) + PATIENCE;
         code = will_execute(will, store, until, NULL, NULL) == GAVEL_OK ? 0 : 1;
     }
     store_close(store);

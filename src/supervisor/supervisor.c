@@ -76,7 +76,7 @@ static void stop_next(struct supervisor *s, gavel_ns now)
         s->current--;
         if (s->is_running[s->current]) {
             act(s, SUPERVISOR_TERM_SLOT, s->current);
-            s->timeout_at = now + s->rules.children[s->current].grace;
+            s->timeout_at = now + (s->is_orphaned ? s->orphan_grace : s->rules.children[s->current].grace);
             return;
         }
     }
@@ -183,7 +183,9 @@ static void child_ended(struct supervisor *s, const struct supervisor_event *eve
         begin_stop(s, event->now);
         break;
     case ON_EXIT_RESIGN:
-        blame(s, CAUSE_RESIGN, event->slot, event->status);
+        /* Where nobody else takes over it comes back at once, so its limit is that of a restart. */
+        blame(s, has_restarted_too_often(s, event->now) ? CAUSE_LIMIT : CAUSE_RESIGN, event->slot,
+              event->status);
         begin_stop(s, event->now);
         break;
     case ON_EXIT_RESTART:
@@ -303,6 +305,11 @@ static void check_time(struct supervisor *s, gavel_ns now)
 /* The mandate goes before everything else. */
 static void check_mandate(struct supervisor *s, const struct supervisor_event *event)
 {
+    if (event->is_orphaned) {
+        s->is_orphaned = true;
+        s->orphan_grace = event->grace;
+        s->is_graceful = false;
+    }
     if (s->state == SUPERVISOR_EMPTY)
         return;
     if (event->now >= event->kill_at || event->kind == SUPERVISOR_KILL) {

@@ -42,7 +42,7 @@
 /* What the end of a child means. */
 enum on_exit {
     ON_EXIT_STOP,    /* everything stops, and `gavel run` ends with its exit code */
-    ON_EXIT_RESIGN,  /* everything stops, and another candidate may lead */
+    ON_EXIT_RESIGN,  /* everything stops, and another candidate may lead; likewise within the limit */
     ON_EXIT_RESTART, /* it is started again, within the restart limit */
 };
 
@@ -65,7 +65,7 @@ struct supervisor_rules {
     bool has_on_elected;
     bool has_on_demoted;
     gavel_ns hook_timeout;
-    int restart_limit;       /* so many restarts of all children together … */
+    int restart_limit;       /* so many ends of children that are started again, here or elsewhere … */
     gavel_ns restart_window; /* … in so long are too many to go on */
 };
 
@@ -115,6 +115,8 @@ struct supervisor_event {
     uint64_t epoch;   /* START */
     size_t slot;      /* EXITED, READY, SLOT_EMPTY */
     int status;       /* EXITED: as from waitpid(2) */
+    bool is_orphaned; /* STOP, KILL: the elector is dead, so no hook is run any more, */
+    gavel_ns grace;   /* and this is what each child gets instead of its own */
 };
 
 enum supervisor_action_kind {
@@ -147,14 +149,16 @@ struct supervisor {
     size_t cause_slot; /* of ENDED, RESIGN, LIMIT, NOT_READY: the child */
     int cause_status;  /* of ENDED, RESIGN, LIMIT, HOOK_FAILED: as from waitpid(2); -1 if it did not end */
 
-    bool is_running[SUPERVISOR_SLOTS];    /* its process has been spawned and has not ended */
-    bool is_clearing[SUPERVISOR_SLOTS];   /* KILL_SLOT without its answer */
-    bool wants_start[CHILDREN_MAX];       /* to be spawned when it is cleared */
-    size_t current;                       /* STARTING: the child awaited; STOPPING: the child that stops */
-    gavel_ns timeout_at;                  /* of the current child, hook or stop; NEVER if none */
-    gavel_ns check_at;                    /* the next readiness check; NEVER if none */
-    bool has_hooked;                      /* on_elected was begun or there is none: on_demoted is due */
-    bool is_graceful;                     /* there is time for on_demoted */
+    bool is_running[SUPERVISOR_SLOTS];  /* its process has been spawned and has not ended */
+    bool is_clearing[SUPERVISOR_SLOTS]; /* KILL_SLOT without its answer */
+    bool wants_start[CHILDREN_MAX];     /* to be spawned when it is cleared */
+    size_t current;                     /* STARTING: the child awaited; STOPPING: the child that stops */
+    gavel_ns timeout_at;                /* of the current child, hook or stop; NEVER if none */
+    gavel_ns check_at;                  /* the next readiness check; NEVER if none */
+    bool has_hooked;                    /* on_elected was begun or there is none: on_demoted is due */
+    bool is_graceful;                   /* there is time for on_demoted */
+    bool is_orphaned;                   /* the elector is dead: every child has orphan_grace */
+    gavel_ns orphan_grace;
     gavel_ns restarts[RESTART_LIMIT_MAX]; /* a ring of the last ones */
     size_t restart_next;
     uint64_t restart_total;
