@@ -182,6 +182,26 @@ gavel_ns crowd_renewed_at(struct crowd *crowd)
     return ask(crowd, crowd->cut, "SELECT applied_at FROM groups WHERE held", NULL);
 }
 
+/* The byte of the -shm file that stands for the right to write; part of SQLite's file format. */
+#define WRITE_LOCK_BYTE 120
+
+pid_t crowd_lock_holder(struct crowd *crowd)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = WRITE_LOCK_BYTE, .l_len = 1};
+    char path[160];
+
+    /* Open until the end: closing it would take away the locks of our own connections (POSIX). */
+    if (crowd->shm == 0) {
+        (void)snprintf(path, sizeof path, "%s-shm", crowd->store);
+        crowd->shm = open(path, O_RDWR | O_CLOEXEC);
+        if (crowd->shm < 0)
+            die(path);
+    }
+    if (fcntl(crowd->shm, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+        return 0;
+    return lock.l_pid;
+}
+
 bool crowd_cut(struct crowd *crowd)
 {
     crowd->cut = open_store(crowd);
@@ -352,6 +372,8 @@ void crowd_close(struct crowd *crowd, bool keep)
 {
     crowd_look(crowd);
     (void)sqlite3_close(crowd->look); /* only read from */
+    if (crowd->shm > 0)
+        (void)close(crowd->shm); /* only asked */
     beat_reader_close(&crowd->reader);
     if (!keep)
         remove_folder(crowd->folder);

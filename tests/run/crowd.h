@@ -56,6 +56,7 @@ struct crowd {
     bool has_role[BEAT_ROLE_COUNT]; /* who has beaten in the newest epoch */
     sqlite3 *look;                  /* for reading the store */
     sqlite3 *cut;                   /* for holding its lock */
+    int shm;                        /* for asking who has it; 0: not open yet */
 };
 
 /* Makes the folder; the programs are borrowed. Ends the driver with a message if it cannot. */
@@ -100,6 +101,9 @@ void leader_done(struct leader *leader);
 
 /* The mandate as the store has it: when the last renewal was applied there, on our clock. 0: none. */
 gavel_ns crowd_renewed_at(struct crowd *crowd);
+
+/* The process that has the store's lock for writing; 0 if none has. */
+pid_t crowd_lock_holder(struct crowd *crowd);
 
 /* Takes the store's lock for writing; false if that takes too long. Gives it back. */
 bool crowd_cut(struct crowd *crowd);

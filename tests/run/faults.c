@@ -81,6 +81,16 @@ static bool stop_elector(struct crowd *crowd, struct leader *leader, struct prng
     return freeze(leader->elector, leader->pids[0]);
 }
 
+/* Frozen with the lock of the store in its hands, if it can be caught at that. */
+static bool stop_writer(struct crowd *crowd, struct leader *leader, struct prng *prng)
+{
+    gavel_ns until = clock_now() + LEASE_MS * NS_PER_MS;
+
+    while (crowd_lock_holder(crowd) != leader->pids[0] && clock_now() < until)
+        ;
+    return stop_elector(crowd, leader, prng);
+}
+
 /* Must go on as if nothing had been: its heartbeats come again, and it has not ended. */
 static bool wake_elector(struct crowd *crowd, struct leader *leader, struct prng *prng)
 {
@@ -207,6 +217,7 @@ const struct fault faults[] = {
     {"kill command", 40, OUTCOME_NEXT, false, false, kill_command, NULL},
     {"kill elector and guard", 16, OUTCOME_NEXT, true, false, kill_both, NULL},
     {"stop elector", 10, OUTCOME_NEXT, false, false, stop_elector, wake_elector},
+    {"stop elector in a write", 4, OUTCOME_NEXT, false, false, stop_writer, wake_elector},
     {"stop guard", 10, OUTCOME_NEXT, false, false, stop_guard, wake_guard},
     {"stop elector and guard", 8, OUTCOME_NEXT, true, false, stop_both, wake_both},
     {"stop all three", 8, OUTCOME_NEXT, true, false, stop_all, wake_all},

@@ -19,6 +19,7 @@
 #include "base/histogram.h"
 #include "os/clock.h"
 #include "os/entropy.h"
+#include "proc.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -34,6 +35,9 @@
  * many of 100 are not chance. */
 #define UNASKED_PERCENT 5
 
+/* Several leases: whoever has not taken over by then is kept from it. */
+#define LOCKED_AFTER (2 * NS_PER_S)
+
 struct samples {
     size_t count;
     int64_t from_fault[FAULTS_MAX]; /* to the first beat of the next epoch */
@@ -48,6 +52,7 @@ struct run {
     size_t deck[FAULTS_MAX]; /* places in faults[], in the order of the run */
     struct samples samples[KINDS_MAX];
     size_t unasked; /* epochs that began without a fault of ours */
+    size_t locked;  /* faults that froze a process in the middle of a write */
     bool keep;
 };
 
@@ -111,14 +116,23 @@ static bool settle(struct run *run, size_t wanted, struct leader *ret_leader)
 }
 
 /* Waits for the first beat of a higher epoch. */
-static bool await_next(struct run *run, uint64_t epoch)
+static bool await_next(struct run *run, uint64_t epoch, gavel_ns until)
 {
-    for (gavel_ns until = clock_now() + LIMIT; clock_now() < until; crowd_pause()) {
+    for (; clock_now() < until; crowd_pause()) {
         crowd_look(&run->crowd);
         if (judge_newest(&run->crowd.judge)->epoch > epoch)
             return true;
     }
     return false;
+}
+
+/*
+ * A process that is frozen in the middle of a write holds the lock of the
+ * SQLite file, and nobody can write until it is woken: safe, but nobody leads.
+ */
+static bool is_locked_by(struct run *run, const struct leader *leader)
+{
+    return crowd_lock_holder(&run->crowd) == leader->pids[0] && proc_state(leader->pids[0], NULL) == 'T';
 }
 
 /* Waits for the command itself to beat on. True also if another has taken over; *ret_same tells. */
@@ -172,9 +186,16 @@ static bool play(struct run *run, size_t kind, struct leader *leader)
         run->unasked += !is_same;
         return true;
     }
-    if (!await_next(run, leader->epoch))
+    if (await_next(run, leader->epoch, at + LOCKED_AFTER)) {
+        take_sample(run, kind, leader->epoch, at);
+    } else if (fault->mend && is_locked_by(run, leader)) {
+        run->locked++;
+        return fault->mend(&run->crowd, leader, &run->prng) && await_next(run, leader->epoch, at + LIMIT);
+    } else if (await_next(run, leader->epoch, at + LIMIT)) {
+        take_sample(run, kind, leader->epoch, at);
+    } else {
         return false;
-    take_sample(run, kind, leader->epoch, at);
+    }
     return !fault->mend || fault->mend(&run->crowd, leader, &run->prng);
 }
 
@@ -204,7 +225,7 @@ static bool find_victim(struct run *run, size_t i, struct leader *ret_leader)
             return false;
         if (choose(run, i, ret_leader))
             return true;
-        if (crowd_resign(&run->crowd) == 0 && !await_next(run, ret_leader->epoch)) {
+        if (crowd_resign(&run->crowd) == 0 && !await_next(run, ret_leader->epoch, clock_now() + LIMIT)) {
             leader_done(ret_leader);
             return false;
         }
@@ -274,6 +295,10 @@ static void print_table(struct run *run)
         else
             print_row(faults[i].name, &run->samples[i]);
     }
+    if (run->locked)
+        printf("# %zu times a process was frozen in the middle of a write, and woken so that others could "
+               "lead\n",
+               run->locked);
     if (run->unasked)
         printf("# %zu epochs ended by themselves\n", run->unasked);
 }
