@@ -4,6 +4,7 @@
 #include "guard/keeper.h"
 
 #include "base/error.h"
+#include "guard/proc.h"
 #include "os/clock.h"
 
 #include <errno.h>
@@ -256,6 +257,23 @@ static void look_at_readiness(struct keeper *keeper, size_t slot)
 
 enum { WATCH_SIGNAL, WATCH_TIMER, WATCH_ELECTOR, WATCH_SOCKET, WATCH_CHILDREN };
 
+/*
+ * A limit of descriptors that was lowered below their count keeps poll(2)
+ * from working at all. Until it is lifted they are looked at one by one.
+ */
+static bool look_one_by_one(struct pollfd *fds, size_t count)
+{
+    const struct timespec moment = {.tv_nsec = (long)NS_PER_MS};
+
+    if (errno != EINVAL || proc_raise_limit())
+        return false;
+    (void)nanosleep(&moment, NULL); /* a shorter one does no harm */
+    for (size_t i = 0; i < count; i++)
+        if (poll(&fds[i], 1, 0) < 0)
+            fds[i].revents = 0; /* not even one: only the timer of the kernel is left */
+    return true;
+}
+
 /* Waits until anything happens. */
 static void wait_for_news(struct keeper *keeper)
 {
@@ -273,7 +291,7 @@ static void wait_for_news(struct keeper *keeper)
         fds[WATCH_SOCKET].events |= POLLOUT;
     for (size_t i = 0; i < count; i++)
         fds[WATCH_CHILDREN + i] = (struct pollfd){.fd = keeper->posts[i].ready_fd, .events = POLLIN};
-    if (poll(fds, WATCH_CHILDREN + count, -1) < 0)
+    if (poll(fds, WATCH_CHILDREN + count, -1) < 0 && !look_one_by_one(fds, WATCH_CHILDREN + count))
         return; /* interrupted, or no memory for a moment: everything is looked at again */
     if (fds[WATCH_ELECTOR].revents)
         become_orphan(keeper);
@@ -328,6 +346,26 @@ static void raise_descriptors(struct keeper *keeper)
     (void)setrlimit(RLIMIT_NOFILE, &limit); /* at worst the limit stays */
 }
 
+/*
+ * The lowest numbers become spares: whatever the limit of descriptors is
+ * lowered to, they can be used again when they are given up. The children get
+ * what stood there.
+ */
+static void keep_low_numbers_spare(struct keeper *keeper)
+{
+    int *kept[] = {&keeper->stdin_fd, &keeper->stdout_fd};
+
+    for (int number = 0; number < 2; number++) {
+        *kept[number] = fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+        if (*kept[number] < 0 || keeper->tree.spare_fds[number] < 0)
+            continue;
+        if (dup3(keeper->tree.spare_fds[number], number, O_CLOEXEC) < 0)
+            continue;
+        (void)close(keeper->tree.spare_fds[number]); /* it holds nothing */
+        keeper->tree.spare_fds[number] = number;
+    }
+}
+
 static enum gavel_status set_up(struct keeper *keeper, struct gavel_error *error)
 {
     struct sigevent how = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
@@ -364,6 +402,7 @@ int keeper_run(const struct keeper_start *start)
     memcpy(start->desk->cgroup, keeper.tree.cgroup, sizeof keeper.tree.cgroup);
     if (start->mandates.begin)
         start->mandates.begin(start->mandates.user);
+    keep_low_numbers_spare(&keeper);
     touch_stack();
     take_precedence();
     keeper.last_status = keeper.demoted_status = -1;

@@ -31,6 +31,8 @@ struct keeper {
     struct tree tree;
     struct post posts[SUPERVISOR_SLOTS];
     struct rlimit descriptors; /* as gavel was started with */
+    int stdin_fd;              /* gavel's own, for the children; -1: still where they belong */
+    int stdout_fd;
     int timer_fd;
     int signal_fd;   /* SIGCHLD */
     timer_t suicide; /* kills the guard itself (SIGKILL), should it not run when it has to act */

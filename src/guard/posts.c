@@ -90,6 +90,8 @@ static void start_process(struct keeper *keeper, const struct supervisor_action 
         .signal_mask = &spec->signal_mask,
         .ignores_sigpipe = spec->ignores_sigpipe,
         .descriptors = &keeper->descriptors,
+        .stdin_fd = keeper->stdin_fd,
+        .stdout_fd = keeper->stdout_fd,
         .ready_fd = -1,
     };
     bool tells_ready = action->slot < CHILDREN_MAX && spec->rules.children[action->slot].ready == READY_BY_FD;

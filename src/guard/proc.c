@@ -18,12 +18,11 @@
 
 uint64_t proc_now_ticks(void) { return (uint64_t)(clock_now() / (NS_PER_S / sysconf(_SC_CLK_TCK))); }
 
-/* Somebody may have lowered our limit below the descriptors that we have; as far as we may, we lift it. */
-static bool raise_limit(void)
+bool proc_raise_limit(void)
 {
     struct rlimit limit;
 
-    if (errno != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
         return false;
     if (limit.rlim_cur >= limit.rlim_max && limit.rlim_max < DESCRIPTORS)
         limit.rlim_max = DESCRIPTORS; /* for the privileged only */
@@ -39,7 +38,7 @@ static bool give_up_spare(struct tree *tree)
 {
     if (errno != EMFILE && errno != ENFILE)
         return false;
-    if (raise_limit())
+    if (errno == EMFILE && proc_raise_limit())
         return true;
     for (size_t i = 0; i < TREE_SPARE_FDS; i++) {
         if (tree->spare_fds[i] < 0)

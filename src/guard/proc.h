@@ -56,6 +56,12 @@ bool proc_signal(int pidfd, int signal_number);
 typedef void proc_entry_cb(void *user, pid_t number);
 bool proc_list(struct tree *tree, const char *path, proc_entry_cb *cb, void *user);
 
+/*
+ * Somebody may have lowered our limit of descriptors below those that we have;
+ * lifts it as far as we may. False if it is as high as it can be.
+ */
+bool proc_raise_limit(void);
+
 /* Gets back the descriptors that were given up, where the system has some again. */
 void proc_refill_spares(struct tree *tree);
 

@@ -63,8 +63,8 @@ static _Noreturn void execute(const struct spawn *spawn, pid_t guard)
 
     (void)setsid(); /* a new process leads no group, so it cannot fail */
     die_with(guard);
-    redirect(spawn, child->stdin_fd, STDIN_FILENO);
-    redirect(spawn, child->stdout_fd, STDOUT_FILENO);
+    redirect(spawn, child->stdin_fd >= 0 ? child->stdin_fd : spawn->stdin_fd, STDIN_FILENO);
+    redirect(spawn, child->stdout_fd >= 0 ? child->stdout_fd : spawn->stdout_fd, STDOUT_FILENO);
     redirect(spawn, child->stderr_fd, STDERR_FILENO);
     if (spawn->ready_fd >= 0 && spawn->ready_fd != child->ready_fd)
         redirect(spawn, spawn->ready_fd, child->ready_fd);

@@ -15,7 +15,9 @@ struct spawn {
     const sigset_t *signal_mask;
     bool ignores_sigpipe;
     const struct rlimit *descriptors; /* the limit that it is to have */
-    int ready_fd;                     /* becomes child->ready_fd in it; -1: none */
+    int stdin_fd;                     /* what it gets where the child has none of its own; -1: ours */
+    int stdout_fd;
+    int ready_fd; /* becomes child->ready_fd in it; -1: none */
 };
 
 /*
