@@ -118,8 +118,9 @@ static void judge_trial(struct run *run, struct crowd *crowd, const struct trial
 
     crowd_look(crowd);
     span = judge_span(&crowd->judge, trial->epoch);
-    is_late = trial->gone_at == 0 || !span || span->last >= trial->bound ||
-              judge_newest(&crowd->judge)->epoch != trial->epoch;
+    /* We may look a moment late ourselves, but nobody else may lead before the margin is over, too. */
+    is_late = trial->gone_at == 0 || trial->gone_at >= trial->bound + STOP_MARGIN_MS * NS_PER_MS || !span ||
+              span->last >= trial->bound || judge_newest(&crowd->judge)->epoch != trial->epoch;
     if (is_late)
         printf("# too late: epoch %" PRIu64 ", last beat %.3f ms before the deadline, %s\n", trial->epoch,
                span ? (double)(trial->bound - span->last) / (double)NS_PER_MS : 0.0,
