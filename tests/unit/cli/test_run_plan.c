@@ -299,7 +299,7 @@ static void test_hooks_and_health_are_planned(void **state)
     assert_int_equal(plan(f,
                           "on_elected: mount x\non_demoted: umount x\nhook_timeout: 3s\nhealthy: ./well\n"
                           "healthy_every: 1s\nhealthy_failures: 4\nrestart_limit: 9\nrestart_window: 1m\n"
-                          "cool_down: 2s\norphan_grace: 100ms\ncontain: walk\nprefix: yes\nenabled: false\n",
+                          "cool_down: 2s\norphan_grace: 100ms\ncontain: walk\nprefix: yes\n",
                           ARGV("true")),
                      GAVEL_OK);
     assert_true(spec->rules.has_on_elected && spec->rules.has_on_demoted);
@@ -316,7 +316,7 @@ static void test_hooks_and_health_are_planned(void **state)
     assert_int_equal(spec->orphan_grace, 100 * NS_PER_MS);
     assert_int_equal(spec->contain, CONTAIN_WALK);
     assert_true(f->plan.has_prefix);
-    assert_true(spec->is_single);
+    assert_false(spec->is_single);
 }
 
 static void test_what_runs_once_ends_with_its_command(void **state)
@@ -407,6 +407,16 @@ static void test_another_user_is_for_root_only(void **state)
                      GAVEL_ERR_INVALID);
 }
 
+static void test_without_an_election_there_is_nobody_to_hand_over_to(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(plan(f, "enabled: false\n", ARGV("true")), GAVEL_OK);
+    assert_true(f->plan.spec.is_single);
+    assert_int_equal(plan(f, "enabled: false\nhealthy: ./well\n", ARGV("true")), GAVEL_ERR_INVALID);
+    assert_int_equal(plan(f, "enabled: false\non_exit: resign\n", ARGV("true")), GAVEL_ERR_INVALID);
+}
+
 static void test_a_command_may_use_what_the_kill_lead_leaves(void **state)
 {
     struct fixture *f = *state;
@@ -419,10 +429,8 @@ static void test_a_command_may_use_what_the_kill_lead_leaves(void **state)
     assert_int_equal(rules->children[0].grace, 9500 * NS_PER_MS);
     assert_int_equal(plan(f, "grace: 60ms\n", ARGV("true")), GAVEL_OK);
     assert_int_equal(rules->children[0].grace, 35 * NS_PER_MS);
-    assert_int_equal(plan(f, "grace: 10ms\n", ARGV("true")), GAVEL_OK);
-    assert_int_equal(rules->children[0].grace, 5 * NS_PER_MS);
-    assert_int_equal(plan(f, "grace: 0\n", ARGV("true")), GAVEL_OK);
-    assert_int_equal(rules->children[0].grace, 0);
+    assert_int_equal(plan(f, "grace: 49ms\n", ARGV("true")), GAVEL_ERR_BUDGET);
+    assert_int_equal(plan(f, "grace: 0\n", ARGV("true")), GAVEL_ERR_BUDGET);
 }
 
 static void test_graces_of_all_children_fit_together(void **state)
@@ -507,6 +515,7 @@ int main(void)
         TEST(test_what_the_system_refuses_is_told_with_its_line),
         TEST(test_arguments_that_no_system_takes_are_refused),
         TEST(test_another_user_is_for_root_only),
+        TEST(test_without_an_election_there_is_nobody_to_hand_over_to),
         TEST(test_a_command_may_use_what_the_kill_lead_leaves),
         TEST(test_graces_of_all_children_fit_together),
         cmocka_unit_test(test_the_lease_that_is_proposed_adds_up),
