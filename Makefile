@@ -24,7 +24,7 @@ help: ## say what each target does
 setup: ## install the Debian packages that are missing, for everything
 	@tools/setup build test bench
 
-demo: ## three candidates, one leader: elected, handed over, killed, frozen
+demo: ## three `gavel run`, one command: handed over, killed in three ways, frozen
 	@tools/setup build
 	@tools/build release
 	@$(gavel) demo $(ARGS)

@@ -6,20 +6,9 @@
 #
 #     quickstart.sh ROOT GAVEL
 set -euo pipefail
+source "$(dirname "$0")/lib.sh" "$@"
 
-root=$1
-gavel=$(realpath "$2")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-
-export XDG_STATE_HOME=$folder/state PATH=${gavel%/*}:$PATH
-cd "$folder"
-# The two candidates are children of this shell; wait sees both of them leave.
-timeout 60 bash -euo pipefail -c 'source "$1"; wait' quickstart "$root/docs/examples/quickstart.sh" >out 2>err || {
-    cat out err
-    echo "failed: the example ended with an error"
-    exit 1
-}
+run_example quickstart.sh wait # which sees both of them leave
 
 expect()
 {

@@ -6,20 +6,9 @@
 #
 #     run.sh ROOT GAVEL
 set -euo pipefail
+source "$(dirname "$0")/lib.sh" "$@"
 
-root=$1
-gavel=$(realpath "$2")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-
-export XDG_STATE_HOME=$folder/state PATH=${gavel%/*}:$PATH
-cd "$folder"
-# Both are jobs of this shell; wait sees the second one end.
-timeout 60 bash -uo pipefail -c 'source "$1"; wait %2; echo "ended with $?"' run "$root/docs/examples/run.sh" >out 2>err || {
-    cat out err
-    echo "failed: the example ended with an error"
-    exit 1
-}
+run_example run.sh 'code=0; wait %2 || code=$?; echo "ended with $code"'
 
 expected='web-1
 web-1 works with epoch 1
