@@ -43,11 +43,12 @@ struct keeper {
     gavel_ns pass_at;         /* not before then the next pass of SIGKILL over the tree … */
     size_t pass_peak;         /* … of which none found more alive than so many */
     bool is_killing;          /* KILL_TREE */
-    bool is_orphaned;         /* the elector is dead */
-    bool may_quit;            /* the elector has said so */
-    bool has_closed;          /* nobody reads reports any more */
-    int last_status;          /* of the first child under this epoch; -1: it has not ended */
-    size_t ended_slot;        /* the child that ended last, and how */
+    gavel_ns killing_since;
+    bool is_orphaned;  /* the elector is dead */
+    bool may_quit;     /* the elector has said so */
+    bool has_closed;   /* nobody reads reports any more */
+    int last_status;   /* of the first child under this epoch; -1: it has not ended */
+    size_t ended_slot; /* the child that ended last, and how */
     int ended_status;
     int demoted_status;   /* of the hook on_demoted under this epoch; -1: it has not ended */
     bool is_hook_demoted; /* the hook that runs, or ran last, is that one */

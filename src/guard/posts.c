@@ -20,6 +20,10 @@
 /* While something is to be killed, another pass follows after so long, unless a death is told before. */
 #define PASS_INTERVAL NS_PER_MS
 
+/* Who has not died after so long may never, and is not worth a processor. */
+#define PATIENCE (5 * NS_PER_S)
+#define PASS_INTERVAL_LONG (100 * NS_PER_MS)
+
 void post_signal(const struct post *post, int signal_number)
 {
     if (post->pid <= 0)
@@ -169,6 +173,7 @@ static void carry_out(struct keeper *keeper, const struct supervisor_action *act
         break;
     case SUPERVISOR_KILL_TREE:
         keeper->is_killing = true;
+        keeper->killing_since = clock_now();
         for (size_t i = 0; i < SUPERVISOR_SLOTS; i++) {
             post_signal(&keeper->posts[i], SIGKILL);
             keeper->posts[i].is_killing = false;
@@ -260,7 +265,9 @@ void keeper_sweep(struct keeper *keeper)
 
 gavel_ns keeper_sweep_at(const struct keeper *keeper)
 {
-    gavel_ns next = clock_now() + PASS_INTERVAL;
+    gavel_ns now = clock_now();
+    bool is_stubborn = keeper->is_killing && now - keeper->killing_since > PATIENCE;
+    gavel_ns next = now + (is_stubborn ? PASS_INTERVAL_LONG : PASS_INTERVAL);
     bool is_busy = false;
 
     for (size_t i = 0; i < SUPERVISOR_SLOTS; i++)
