@@ -12,6 +12,7 @@
  * one leaves in order; from then on a second one ends the process at once.
  */
 #include "base/record.h"
+#include "cli/beginning.h"
 #include "cli/candidate_id.h"
 #include "cli/cli.h"
 #include "cli/event_json.h"
@@ -266,32 +267,6 @@ static const char *store_of(const struct config *config)
     return config->enabled ? config->store : "memory:single-instance";
 }
 
-/* Where it takes part, with what a mistyped path would give away. `place` is from before the store was
- * opened. */
-static void log_beginning(const struct elect *elect, const struct place *place)
-{
-    const struct config *config = &elect->cli->config;
-    const struct store_capabilities *store = store_capabilities_of(config->store);
-    const struct log *log = &elect->cli->log;
-    const struct log_field group = LOG_STR("group", config->group), id = LOG_STR("candidate", elect->id);
-
-    if (!config->enabled) {
-        log_line(log, clock_wall_ms(), LOG_INFO, "leads without an election, whoever else does", group, id,
-                 LOG_END);
-        return;
-    }
-    if (place->is_new)
-        log_line(log, clock_wall_ms(), LOG_INFO,
-                 place->has_folder ? "created the store" : "created the store and its folder", group, id,
-                 LOG_STR("store", place->shown), LOG_END);
-    if (store && !store->is_shared && !store->is_fixed)
-        log_line(log, clock_wall_ms(), LOG_WARNING,
-                 "no other process can see this store, so each is elected alone", group, id,
-                 LOG_STR("store", place->shown), LOG_END);
-    log_line(log, clock_wall_ms(), LOG_INFO, "takes part", group, id, LOG_STR("store", place->shown),
-             LOG_STR("preset", config->preset), LOG_END);
-}
-
 static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd)
 {
     const struct cli *cli = elect->cli;
@@ -309,7 +284,7 @@ static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd
         (void)gavel_close(gavel); /* nothing was joined */
         return cli_fail(cli, error.status, "%s", error.message);
     }
-    log_beginning(elect, &place);
+    beginning_log(cli, elect->id, &place);
     signal_number = serve(elect, signal_fd);
     let_signals_through(signals);
     line_queue_close(&elect->queue);

@@ -57,7 +57,7 @@ static const struct flag check_flags[] = {
 };
 
 const struct command commands[] = {
-    {"run", "-- COMMAND [ARGUMENT…]", ARGUMENTS_COMMAND, "run a command on exactly one of many hosts",
+    {"run", "-- COMMAND [ARGUMENT…]", ARGUMENTS_COMMAND, "run a command in exactly one of many places",
      "Takes part in the election of a group and runs the command only while it leads. When the mandate ends, "
      "the whole process tree of the command is dead before another candidate may start its own. With -f FILE "
      "instead of a command, the children listed in that file are run and supervised. Ends with the exit code "
@@ -65,7 +65,7 @@ const struct command commands[] = {
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK | OPTIONS_RUN, NULL, command_run},
     {"once", "--key KEY -- COMMAND [ARGUMENT…]", ARGUMENTS_COMMAND,
      "run a command to success at most once for a key",
-     "Runs the command unless somebody, on any host, has done so for this key and succeeded; then it ends "
+     "Runs the command unless somebody has done so for this key and succeeded; then it ends "
      "with exit code 0 at once. While another runs it, it stands by and takes over if that one fails or "
      "dies. Ends with the exit code of the command; 0 only if the success is recorded, 4 if it may not be.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK, once_flags, command_once},

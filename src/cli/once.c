@@ -48,7 +48,7 @@ static enum gavel_status check_store(const struct config *config, struct gavel_e
         return error_set(error, GAVEL_ERR_INVALID,
                          "election is switched off, so nobody could know what is done already; switch it on "
                          "(enabled: true)");
-    if (capabilities && capabilities->is_fixed)
+    if (capabilities && (capabilities->is_fixed || !capabilities->is_shared))
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
             "the store %.200s keeps nothing, so nobody could know what is done already; use another "
@@ -88,8 +88,7 @@ static enum gavel_status reopen(const struct onlooker *onlooker, const char *gro
     if (status)
         return status;
     if (seat.state != SEAT_DONE)
-        return error_set(error, GAVEL_ERR_NOT_FOUND,
-                         "nobody has done \"%.100s\" yet, so there is nothing to forget",
+        return error_set(error, GAVEL_ERR_NOT_FOUND, "\"%.100s\" is not done, so there is nothing to forget",
                          group + strlen(GROUP_PREFIX));
     request.expected_version = seat.record.version;
     status = onlooker_call(onlooker, &request, &reply, error);
@@ -106,7 +105,11 @@ static int forget(const struct cli *cli)
     if (!status)
         status = reopen(&onlooker, cli->config.group, &error);
     onlooker_close(&onlooker);
-    return status ? cli_fail(cli, status, "%s", error.message) : CLI_EXIT_OK;
+    if (status)
+        return cli_fail(cli, status, "%s", error.message);
+    log_line(&cli->log, clock_wall_ms(), LOG_INFO, "may be done again", LOG_STR("group", cli->config.group),
+             LOG_END);
+    return CLI_EXIT_OK;
 }
 
 static int run(const struct cli *cli, int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel run: a command, or several, on exactly one of many hosts. */
+/* gavel run: a command, or several, in exactly one of many places. */
 #include "cli/run_plan.h"
 
 int command_run(const struct cli *cli, int argc, char **argv)

@@ -8,6 +8,7 @@
 #include "cli/runner.h"
 
 #include "base/error.h"
+#include "cli/beginning.h"
 #include "cli/runner_state.h"
 #include "os/clock.h"
 
@@ -187,6 +188,9 @@ static enum gavel_status start(struct runner *runner, struct gavel_error *error)
         .user = runner,
     };
     enum gavel_status status = open_prefix(runner, error);
+    struct place place;
+
+    place_look(runner->cli->config.store, &place); /* the guard opens it, too */
 
     if (!status && will_new(1, &runner->will))
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory for what the guard has to know");
@@ -198,6 +202,8 @@ static enum gavel_status start(struct runner *runner, struct gavel_error *error)
         status = prefix_start(&runner->prefix, error);
     if (!status)
         status = runner_join(runner, error);
+    if (!status)
+        beginning_log(runner->cli, runner->plan->id, &place);
     return status;
 }
 

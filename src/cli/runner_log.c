@@ -128,13 +128,13 @@ void runner_pass_signal(struct runner *runner, int number)
              WHO(runner), LOG_STR("signal", sigabbrev_np(number)), LOG_END);
 }
 
-/* "exit code 3", "signal KILL", "" if nothing ended. */
+/* "exit code 3", "signal KILL". */
 static const char *describe(int status, char *buffer, size_t size)
 {
     const char *name = status >= 0 && WIFSIGNALED(status) ? sigabbrev_np(WTERMSIG(status)) : NULL;
 
     if (status < 0)
-        buffer[0] = '\0';
+        (void)snprintf(buffer, size, "it had not started");
     else if (name)
         (void)snprintf(buffer, size, "signal %s", name);
     else if (WIFSIGNALED(status)) /* one without a name of its own */
@@ -165,9 +165,19 @@ static const char *sentence(enum supervisor_cause cause)
     return "stopped";
 }
 
-static enum log_level level_of(enum supervisor_cause cause)
+static enum log_level level_of(const struct guard_report *report)
 {
-    return cause == CAUSE_ORDERED || cause == CAUSE_ENDED || cause == CAUSE_RESIGN ? LOG_INFO : LOG_WARNING;
+    bool is_expected =
+        report->cause == CAUSE_ORDERED ||
+        ((report->cause == CAUSE_ENDED || report->cause == CAUSE_RESIGN) && report->cause_status == 0);
+
+    return is_expected ? LOG_INFO : LOG_WARNING;
+}
+
+/* As the command was told it. */
+static uint64_t epoch_of(const struct runner *runner, const struct guard_report *report)
+{
+    return runner->cli->config.enabled ? report->epoch : 0;
 }
 
 /* Everything has stopped. */
@@ -176,11 +186,12 @@ static void log_end(const struct runner *runner, const struct guard_report *repo
     const struct guard_spec *spec = &runner->plan->spec;
     const struct log *log = &runner->cli->log;
     size_t child = report->cause_slot < spec->rules.child_count ? report->cause_slot : 0;
+    int status = report->cause_status >= 0 ? report->cause_status : report->last_status;
     char how[64];
 
-    log_line(log, clock_wall_ms(), level_of(report->cause), sentence(report->cause), WHO(runner),
-             LOG_STR("child", spec->children[child].name), LOG_U64("epoch", report->epoch),
-             LOG_STR("how", describe(report->cause_status, how, sizeof(how))), LOG_END);
+    log_line(log, clock_wall_ms(), level_of(report), sentence(report->cause), WHO(runner),
+             LOG_STR("child", spec->children[child].name), LOG_U64("epoch", epoch_of(runner, report)),
+             LOG_STR("how", describe(status, how, sizeof(how))), LOG_END);
     if (report->demoted_status > 0)
         log_line(log, clock_wall_ms(), LOG_WARNING, "the hook on_demoted failed", WHO(runner),
                  LOG_STR("how", describe(report->demoted_status, how, sizeof(how))), LOG_END);
@@ -211,7 +222,7 @@ void runner_log_report(const struct runner *runner, const struct guard_report *b
                  LOG_U64("restarts", report->restarts), LOG_END);
     if (report->state == SUPERVISOR_RUNNING && before->state != SUPERVISOR_RUNNING)
         log_line(log, clock_wall_ms(), LOG_INFO, "runs the command", WHO(runner),
-                 LOG_U64("epoch", report->epoch), LOG_END);
+                 LOG_U64("epoch", epoch_of(runner, report)), LOG_END);
     if (is_settled && report->cause != CAUSE_NONE)
         log_end(runner, report);
 }

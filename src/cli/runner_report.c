@@ -170,6 +170,11 @@ int runner_exit_code(const struct runner *runner)
     case END_CANDIDATE:
         return code_of_candidate(runner);
     case END_BUSY:
+        (void)cli_fail(
+            runner->cli, GAVEL_ERR_CONFLICT,
+            "another candidate runs it at the moment (gavel leader --group %s names it), and --no-wait "
+            "was given",
+            runner->cli->config.group);
         return CLI_EXIT_BUSY;
     case END_GUARD:
         return cli_fail(runner->cli, GAVEL_ERR_IO,

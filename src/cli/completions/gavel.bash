@@ -41,7 +41,7 @@ _gavel_values() {
         return
         ;;
     --events) list=$events ;;
-    --only) list="calls store handover failover groups simulator" ;;
+    --only) list="calls store handover failover run groups simulator" ;;
     --group | -g) list=$(_gavel_ask groups) ;;
     --to) list=$(_gavel_ask candidates) ;;
     --id | -i | --priority | --doorbell | --heartbeat | --heartbeat-jitter | --lease | --candidate-timeout | \

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The first lines in the log of a candidate: where it takes part, with what a mistyped path would give away.
+ */
+#ifndef CLI_BEGINNING_H
+#define CLI_BEGINNING_H
+
+#include "cli/cli.h"
+#include "cli/place.h"
+
+/* `place` is from before the store was opened. */
+void beginning_log(const struct cli *cli, const char *id, const struct place *place);
+
+#endif
