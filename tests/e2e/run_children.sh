@@ -212,7 +212,7 @@ children:
     command: [sh, -c, 'echo "$(id -u)" >>"$STORY"; exec sleep 60']
 YAML
     await tells 0
-    grep -qE '^65534 ' "$folder/story" || fail "$(story)"
+    await grep -qE '^65534 ' "$folder/story" # they start side by side
     kill -TERM "${pid_of[a]}" # root may signal them
     ended a 143
 }
