@@ -38,8 +38,12 @@ static void resign(struct runner *runner)
 /* Another one may do better; we do not try again for a while. */
 static void cool_down(struct runner *runner)
 {
+    if (!runner->candidate) {
+        resign(runner);
+        return;
+    }
+    /* Who may not lead any more hands over; to resign first would let it claim once more in between. */
     runner->cooling_until = clock_now() + ns_from_ms(runner->plan->cool_down_ms);
-    resign(runner);
     runner_update_eligibility(runner, clock_now());
 }
 

@@ -22,7 +22,9 @@ gavel_ns instants_kill_at(const struct instants *instants)
 
 gavel_ns instants_suicide_at(const struct instants *instants)
 {
-    return instants->deadline - guard_kill_lead(instants->grace) / 2;
+    /* As late as it helps: what the kernel kills dies at once, and after a stall of the machine the guard
+     * itself should have its turn first. */
+    return instants->deadline - guard_kill_lead(instants->grace) / 5;
 }
 
 gavel_ns instants_read_at(const struct instants *instants, gavel_ns now)

@@ -75,8 +75,8 @@ static _Noreturn void execute(const struct crowd *crowd, const struct contender 
         _exit(1);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a driver that dies leaves nothing behind */
 #define OPTIONS                                                                                              \
-    crowd->gavel, crowd->gavel, "run", "--store", crowd->store, "--id", contender->id, "--lease", "700ms",   \
-        "--heartbeat", "150ms", "--heartbeat-jitter", "10ms", "--call-timeout", "100ms", "--grace", "200ms", \
+    crowd->gavel, crowd->gavel, "run", "--store", crowd->store, "--id", contender->id, "--lease", "1s",      \
+        "--heartbeat", "150ms", "--heartbeat-jitter", "10ms", "--call-timeout", "100ms", "--grace", "400ms", \
         "--stop-margin", "50ms", "--drift-ppm", "1000", "--election-interval", "100ms", "--stagger", "10ms", \
         "--candidate-timeout", "3s", "--breaker-reset", "200ms", "--orphan-grace", contender->orphan_grace,  \
         "--", crowd->beat, crowd->log

@@ -22,7 +22,7 @@
 #include <sys/types.h>
 
 /* Short, so that many faults fit into a test; `gavel check` says that they add up. */
-#define LEASE_MS 700
+#define LEASE_MS 1000
 #define STOP_MARGIN_MS 50
 #define DRIFT_PPM 1000
 
