@@ -7,6 +7,9 @@ source "$(dirname "$0")/run_lib.sh"
 
 frozen() { [[ $(awk '{ print $3 }' "/proc/$1/stat") == T ]]; }
 
+# How many processes beat into this test's log.
+beat_count() { grep -lsaF "$folder/beats" /proc/[0-9]*/cmdline | xargs -r -n 1 dirname | sed 's|$|/exe|' | xargs -r -n 1 readlink | grep -cxF "$BEAT" || true; }
+
 freeze() {
     kill -STOP "$1"
     await frozen "$1"
@@ -81,7 +84,7 @@ test_restart_of_an_only_child_leaves_nothing_of_it_behind() {
     await test -s "$folder/beats.count"
     await eval '(($(wc -l <"$folder/beats.count") >= 4))'
     # Two for each incarnation; if something of each were left, there would be more by now.
-    (($(pgrep -cf -- "^$BEAT $folder/beats") <= 4)) || fail "something of former ones is left"
+    (($(beat_count) <= 4)) || fail "something of former ones is left"
     kill -TERM "${pid_of[a]}"
     await process_is_gone "${pid_of[a]}"
     await all_gone
