@@ -56,8 +56,10 @@ bool raft_config_votes(const struct raft_config *config, raft_id id);
 /* The same voters, old and new, whatever else differs. */
 bool raft_config_same_voters(const struct raft_config *a, const struct raft_config *b);
 
-/* From a plain configuration to a plain target: the joint one between them. Members that only the old one has
- * stay in it until the new one is in force. ERR_INVALID if both together are too many. */
+/* From a plain configuration to a plain target: the joint one between them. Voters that only the old one has
+ * stay in it until the new one is in force; its learners go at once. ERR_INVALID if both together are too
+ * many, if the joint one fails raft_config_check(), and for a voter that shall be a learner: remove it first.
+ */
 GAVEL_CHECKED enum gavel_status raft_config_join(const struct raft_config *from,
                                                  const struct raft_config *target,
                                                  struct raft_config *ret_joint);
@@ -82,7 +84,8 @@ bool raft_config_decides(const struct raft_config *config, bool (*has)(const voi
 
 /*
  * The greatest value that a deciding set of voters has reached, by value(context, id); in a joint
- * configuration the lesser of the two halves. For match indexes, send times and leases.
+ * configuration the lesser of the two halves. For match indexes, send times and leases. 0 with no voter at
+ * all.
  */
 int64_t raft_config_reached(const struct raft_config *config,
                             int64_t (*value)(const void *context, raft_id id), const void *context);
@@ -91,7 +94,8 @@ int64_t raft_config_reached(const struct raft_config *config,
 #define RAFT_CONFIG_BYTES_MAX (2 + RAFT_MEMBERS_MAX * 10)
 size_t raft_config_encode(const struct raft_config *config, uint8_t bytes[RAFT_CONFIG_BYTES_MAX]);
 
-/* ERR_INVALID for bytes that raft_config_encode() cannot have made; *ret_config untouched then. */
+/* ERR_INVALID for bytes that raft_config_encode() cannot have made; *ret_config untouched then. Looks at the
+ * form only: whether it can decide anything is for raft_config_check(). */
 GAVEL_CHECKED enum gavel_status raft_config_decode(const uint8_t *bytes, size_t size,
                                                    struct raft_config *ret_config);
 

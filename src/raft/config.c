@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Members, voters, and what a majority of them is.
+ *
+ * A plain configuration has one half, the voters. A joint one has two, the
+ * old voters and the new, and whatever is decided must be decided in both
+ * (Raft thesis, section 4.3).
+ */
+
+#include "raft/config.h"
+
+#include "base/assert.h"
+
+#include <string.h>
+
+enum half { NEW_HALF, OLD_HALF };
+
+static bool votes_in(const struct raft_member *member, enum half half)
+{
+    return half == OLD_HALF ? member->was_voter : member->is_voter;
+}
+
+/* What makes a configuration one at all, whether or not it could decide anything. NULL if nothing is wrong.
+ */
+static const char *check_form(const struct raft_config *config)
+{
+    if (config->count > RAFT_MEMBERS_MAX)
+        return "too many members";
+    for (size_t i = 0; i < config->count; i++) {
+        const struct raft_member *member = &config->members[i];
+
+        if (member->id == 0)
+            return "a member without an id";
+        if (i > 0 && member->id == config->members[i - 1].id)
+            return "a member twice";
+        if (i > 0 && member->id < config->members[i - 1].id)
+            return "members out of order";
+        if (member->was_voter && !config->is_joint)
+            return "an old voter in a configuration that is not joint";
+    }
+    return NULL;
+}
+
+static const char *check_half(const struct raft_config *config, enum half half)
+{
+    size_t voters = 0;
+    size_t witnesses = 0;
+
+    for (size_t i = 0; i < config->count; i++) {
+        if (!votes_in(&config->members[i], half))
+            continue;
+        voters++;
+        witnesses += config->members[i].is_witness;
+    }
+    if (voters == 0)
+        return half == OLD_HALF ? "no old voter" : "no voter";
+    if (voters > RAFT_VOTERS_MAX)
+        return "too many voters";
+    if (voters == witnesses)
+        return "only witnesses vote";
+    return NULL;
+}
+
+enum gavel_status raft_config_check(const struct raft_config *config, const char **ret_reason)
+{
+    const char *reason = check_form(config);
+
+    if (!reason)
+        reason = check_half(config, NEW_HALF);
+    if (!reason && config->is_joint)
+        reason = check_half(config, OLD_HALF);
+    if (!reason)
+        return GAVEL_OK;
+    *ret_reason = reason;
+    return GAVEL_ERR_INVALID;
+}
+
+const struct raft_member *raft_config_find(const struct raft_config *config, raft_id id)
+{
+    for (size_t i = 0; i < config->count; i++)
+        if (config->members[i].id == id)
+            return &config->members[i];
+    return NULL;
+}
+
+bool raft_config_votes(const struct raft_config *config, raft_id id)
+{
+    const struct raft_member *member = raft_config_find(config, id);
+
+    return member && (member->is_voter || member->was_voter);
+}
+
+static bool has_voters_of(const struct raft_config *a, const struct raft_config *b)
+{
+    for (size_t i = 0; i < b->count; i++) {
+        const struct raft_member *theirs = &b->members[i];
+        const struct raft_member *ours = raft_config_find(a, theirs->id);
+
+        if (theirs->is_voter && !(ours && ours->is_voter))
+            return false;
+        if (theirs->was_voter && !(ours && ours->was_voter))
+            return false;
+    }
+    return true;
+}
+
+bool raft_config_same_voters(const struct raft_config *a, const struct raft_config *b)
+{
+    return a->is_joint == b->is_joint && has_voters_of(a, b) && has_voters_of(b, a);
+}
+
+static bool add_member(struct raft_config *config, const struct raft_member *member)
+{
+    if (config->count == RAFT_MEMBERS_MAX)
+        return false;
+    config->members[config->count++] = *member;
+    return true;
+}
+
+enum gavel_status raft_config_join(const struct raft_config *from, const struct raft_config *target,
+                                   struct raft_config *ret_joint)
+{
+    struct raft_config joint = {.is_joint = true};
+    const char *reason;
+
+    ASSERT(!from->is_joint);
+    if (target->is_joint || target->count > RAFT_MEMBERS_MAX)
+        return GAVEL_ERR_INVALID;
+    for (size_t i = 0; i < target->count; i++) {
+        struct raft_member member = target->members[i];
+        const struct raft_member *old = raft_config_find(from, member.id);
+
+        member.was_voter = old && old->is_voter;
+        /* Leaving the joint configuration could not tell it from a voter that goes. */
+        if (member.was_voter && !member.is_voter)
+            return GAVEL_ERR_INVALID;
+        if (!add_member(&joint, &member))
+            return GAVEL_ERR_INVALID;
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        struct raft_member member = from->members[i];
+
+        /* Learners that shall go can go at once: they decide nothing. */
+        if (!member.is_voter || raft_config_find(target, member.id))
+            continue;
+        member.is_voter = false;
+        member.was_voter = true;
+        if (!add_member(&joint, &member))
+            return GAVEL_ERR_INVALID;
+    }
+    raft_config_sort(&joint);
+    if (raft_config_check(&joint, &reason) != GAVEL_OK)
+        return GAVEL_ERR_INVALID;
+    *ret_joint = joint;
+    return GAVEL_OK;
+}
+
+void raft_config_leave(const struct raft_config *joint, struct raft_config *ret_plain)
+{
+    struct raft_config plain = {.is_joint = false};
+
+    ASSERT(joint->is_joint);
+    for (size_t i = 0; i < joint->count; i++) {
+        struct raft_member member = joint->members[i];
+
+        if (member.was_voter && !member.is_voter)
+            continue;
+        member.was_voter = false;
+        plain.members[plain.count++] = member;
+    }
+    *ret_plain = plain;
+}
+
+enum gavel_status raft_config_add_learners(struct raft_config *config, const struct raft_config *target)
+{
+    struct raft_config more = *config;
+
+    for (size_t i = 0; i < target->count; i++) {
+        struct raft_member member = target->members[i];
+
+        if (raft_config_find(config, member.id))
+            continue;
+        member.is_voter = false;
+        member.was_voter = false;
+        if (!add_member(&more, &member))
+            return GAVEL_ERR_INVALID;
+    }
+    raft_config_sort(&more);
+    *config = more;
+    return GAVEL_OK;
+}
+
+void raft_config_sort(struct raft_config *config)
+{
+    ASSERT(config->count <= RAFT_MEMBERS_MAX);
+    for (size_t i = 1; i < config->count; i++) {
+        struct raft_member member = config->members[i];
+        size_t at = i;
+
+        for (; at > 0 && config->members[at - 1].id > member.id; at--)
+            config->members[at] = config->members[at - 1];
+        config->members[at] = member;
+    }
+}
+
+static bool half_decides(const struct raft_config *config, enum half half,
+                         bool (*has)(const void *context, raft_id id), const void *context)
+{
+    size_t voters = 0;
+    size_t having = 0;
+
+    for (size_t i = 0; i < config->count; i++) {
+        if (!votes_in(&config->members[i], half))
+            continue;
+        voters++;
+        having += has(context, config->members[i].id);
+    }
+    return having > voters / 2;
+}
+
+bool raft_config_decides(const struct raft_config *config, bool (*has)(const void *context, raft_id id),
+                         const void *context)
+{
+    return half_decides(config, NEW_HALF, has, context) &&
+           (!config->is_joint || half_decides(config, OLD_HALF, has, context));
+}
+
+static int64_t half_reached(const struct raft_config *config, enum half half,
+                            int64_t (*value)(const void *context, raft_id id), const void *context)
+{
+    int64_t values[RAFT_MEMBERS_MAX]; /* from high to low */
+    size_t voters = 0;
+
+    for (size_t i = 0; i < config->count; i++) {
+        int64_t reached;
+        size_t at = voters;
+
+        if (!votes_in(&config->members[i], half))
+            continue;
+        reached = value(context, config->members[i].id);
+        for (; at > 0 && values[at - 1] < reached; at--)
+            values[at] = values[at - 1];
+        values[at] = reached;
+        voters++;
+    }
+    return voters == 0 ? 0 : values[voters / 2];
+}
+
+int64_t raft_config_reached(const struct raft_config *config,
+                            int64_t (*value)(const void *context, raft_id id), const void *context)
+{
+    int64_t reached = half_reached(config, NEW_HALF, value, context);
+
+    if (config->is_joint) {
+        int64_t old = half_reached(config, OLD_HALF, value, context);
+
+        if (old < reached)
+            reached = old;
+    }
+    return reached;
+}
+
+/*
+ *   joint or not (1 byte) · count (1) · for each member: id, little-endian (8) · priority (1) · flags (1)
+ */
+enum { HEAD_BYTES = 2, MEMBER_BYTES = 10 };
+enum { FLAG_IS_VOTER = 1, FLAG_WAS_VOTER = 2, FLAG_IS_WITNESS = 4, FLAGS = 7 };
+
+_Static_assert(HEAD_BYTES + MEMBER_BYTES * RAFT_MEMBERS_MAX == RAFT_CONFIG_BYTES_MAX,
+               "the header says how long");
+
+size_t raft_config_encode(const struct raft_config *config, uint8_t bytes[RAFT_CONFIG_BYTES_MAX])
+{
+    uint8_t *at = bytes + HEAD_BYTES;
+
+    ASSERT(config->count <= RAFT_MEMBERS_MAX);
+    bytes[0] = config->is_joint;
+    bytes[1] = config->count;
+    for (size_t i = 0; i < config->count; i++, at += MEMBER_BYTES) {
+        const struct raft_member *member = &config->members[i];
+
+        for (unsigned byte = 0; byte < 8; byte++)
+            at[byte] = (uint8_t)(member->id >> (8 * byte));
+        at[8] = member->priority;
+        at[9] = (uint8_t)((member->is_voter ? FLAG_IS_VOTER : 0) | (member->was_voter ? FLAG_WAS_VOTER : 0) |
+                          (member->is_witness ? FLAG_IS_WITNESS : 0));
+    }
+    return (size_t)(at - bytes);
+}
+
+enum gavel_status raft_config_decode(const uint8_t *bytes, size_t size, struct raft_config *ret_config)
+{
+    struct raft_config config = {0};
+
+    if (size < HEAD_BYTES || bytes[0] > 1 || bytes[1] > RAFT_MEMBERS_MAX)
+        return GAVEL_ERR_INVALID;
+    config.is_joint = bytes[0];
+    config.count = bytes[1];
+    if (size != HEAD_BYTES + (size_t)config.count * MEMBER_BYTES)
+        return GAVEL_ERR_INVALID;
+    for (size_t i = 0; i < config.count; i++) {
+        const uint8_t *at = bytes + HEAD_BYTES + i * MEMBER_BYTES;
+        struct raft_member *member = &config.members[i];
+
+        for (unsigned byte = 0; byte < 8; byte++)
+            member->id |= (raft_id)at[byte] << (8 * byte);
+        member->priority = at[8];
+        if (at[9] & ~FLAGS)
+            return GAVEL_ERR_INVALID;
+        member->is_voter = at[9] & FLAG_IS_VOTER;
+        member->was_voter = at[9] & FLAG_WAS_VOTER;
+        member->is_witness = at[9] & FLAG_IS_WITNESS;
+    }
+    if (check_form(&config))
+        return GAVEL_ERR_INVALID;
+    *ret_config = config;
+    return GAVEL_OK;
+}
