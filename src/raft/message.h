@@ -12,6 +12,9 @@
 /* No term, index or epoch comes near this, so that adding one never wraps. */
 #define RAFT_NUMBER_MAX (UINT64_C(1) << 62)
 
+/* Entries in one append. */
+#define RAFT_APPEND_ENTRIES_MAX 65536
+
 enum raft_certificate_kind {
     RAFT_CERT_NONE,
     RAFT_CERT_OBITUARY, /* by the guard of {node, incarnation}: its process, and so its work, is dead */
