@@ -2,8 +2,6 @@
 
 #include "sim/planted.h"
 
-#include "sim/run.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,19 +11,23 @@ enum planted_bug planted_bug = PLANTED_BUG_NONE;
 static const struct {
     const char *name;
     const char *what;
-} bugs[] = {[PLANTED_BUG_NONE] = {"none", "no bug is planted"},
-#define PLANTED_ROW(name, text, what) [PLANTED_BUG_##name] = {text, what},
-            PLANTED_MAP(PLANTED_ROW)
+    enum planted_kind kind;
+} bugs[] = {[PLANTED_BUG_NONE] = {"none", "no bug is planted", PLANTED_KIND_CANDIDATE},
+#define PLANTED_ROW(name, text, what) [PLANTED_BUG_##name] = {text, what, PLANTED_KIND_CANDIDATE},
+            PLANTED_CANDIDATE_MAP(PLANTED_ROW)
+#undef PLANTED_ROW
+#define PLANTED_ROW(name, text, what) [PLANTED_BUG_##name] = {text, what, PLANTED_KIND_RAFT},
+                PLANTED_RAFT_MAP(PLANTED_ROW)
 #undef PLANTED_ROW
 };
 
 const char *planted_name(enum planted_bug bug) { return bugs[bug].name; }
 const char *planted_what(enum planted_bug bug) { return bugs[bug].what; }
 
-bool planted_find(const char *name, enum planted_bug *ret_bug)
+bool planted_find(enum planted_kind kind, const char *name, enum planted_bug *ret_bug)
 {
     for (unsigned i = 1; i < PLANTED_BUG_COUNT; i++) {
-        if (strcmp(bugs[i].name, name) == 0) {
+        if (bugs[i].kind == kind && strcmp(bugs[i].name, name) == 0) {
             *ret_bug = (enum planted_bug)i;
             return true;
         }
@@ -33,45 +35,32 @@ bool planted_find(const char *name, enum planted_bug *ret_bug)
     return false;
 }
 
-void planted_list(void)
+void planted_list(enum planted_kind kind)
 {
     for (unsigned i = 1; i < PLANTED_BUG_COUNT; i++)
-        (void)printf("%-24s %s\n", bugs[i].name, bugs[i].what);
+        if (bugs[i].kind == kind)
+            (void)printf("%-28s %s\n", bugs[i].name, bugs[i].what);
 }
 
-/* The first seed that shows the bug, or 0. */
-static uint64_t hunt(struct world *world, const struct run_options *options, uint64_t limit,
-                     struct run_result *ret_result)
-{
-    struct run_options one = *options;
-
-    for (uint64_t i = 0; i < limit; i++) {
-        one.seed = options->seed + i;
-        run(world, &one, ret_result);
-        if (ret_result->broken != INVARIANT_NONE)
-            return i + 1;
-    }
-    return 0;
-}
-
-unsigned planted_try_all(struct world *world, const struct run_options *options, uint64_t limit)
+unsigned planted_try_all(enum planted_kind kind, planted_run_cb run, void *context, uint64_t first,
+                         uint64_t limit)
 {
     unsigned missed = 0;
 
-    (void)printf("%-24s %-8s %6s  %s\n", "planted bug", "caught", "seeds", "what");
+    (void)printf("%-28s %-18s %6s  %s\n", "planted bug", "caught by", "seeds", "what");
     for (unsigned i = 1; i < PLANTED_BUG_COUNT; i++) {
-        struct run_result result;
-        uint64_t seeds;
+        const char *broken = NULL;
+        uint64_t seeds = 0;
 
+        if (bugs[i].kind != kind)
+            continue;
         planted_bug = (enum planted_bug)i;
-        seeds = hunt(world, options, limit, &result);
+        while (!broken && seeds < limit)
+            broken = run(context, first + seeds++);
         planted_bug = PLANTED_BUG_NONE;
-        missed += seeds == 0;
-        if (seeds == 0)
-            (void)printf("%-24s %-8s %6" PRIu64 "  %s\n", bugs[i].name, "MISSED", limit, bugs[i].what);
-        else
-            (void)printf("%-24s %-8s %6" PRIu64 "  %s\n", bugs[i].name, invariant_name(result.broken), seeds,
-                         bugs[i].what);
+        missed += !broken;
+        (void)printf("%-28s %-18s %6" PRIu64 "  %s\n", bugs[i].name, broken ? broken : "MISSED", seeds,
+                     bugs[i].what);
         (void)fflush(stdout); /* hunts take a while: show each as it ends */
     }
     return missed;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The planted bugs by name, and the test that each of them is caught: seeds
- * are run one after the other until an invariant breaks. A bug that survives
- * all of them means that the simulator is blind for a mistake that people make.
+ * The planted bugs by name, and the test that each of them is caught: those of
+ * the candidate by runs of candidates, those of the quorum by runs of nodes.
  */
 #ifndef SIM_PLANTED_H
 #define SIM_PLANTED_H
@@ -13,18 +12,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct world;
-struct run_options;
-
-/* False if there is no bug of that name. */
-bool planted_find(const char *name, enum planted_bug *ret_bug);
+enum planted_kind { PLANTED_KIND_CANDIDATE, PLANTED_KIND_RAFT };
 
 const char *planted_name(enum planted_bug bug);
 const char *planted_what(enum planted_bug bug);
 
-void planted_list(void);
+/* Finds one of this kind; false if there is none. */
+bool planted_find(enum planted_kind kind, const char *name, enum planted_bug *ret_bug);
 
-/* Tries each bug with at most `limit` seeds and prints a table; returns how many were not caught. */
-unsigned planted_try_all(struct world *world, const struct run_options *options, uint64_t limit);
+/* All of a kind with a sentence each, to stdout. */
+void planted_list(enum planted_kind kind);
+
+/* Runs one seed; the name of the promise it breaks, NULL if none. */
+typedef const char *(*planted_run_cb)(void *context, uint64_t seed);
+
+/*
+ * Plants one bug of the kind after the other and looks for a seed that shows it. Prints a table; returns how
+ * many were not caught within `limit` seeds.
+ */
+unsigned planted_try_all(enum planted_kind kind, planted_run_cb run, void *context, uint64_t first,
+                         uint64_t limit);
 
 #endif

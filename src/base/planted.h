@@ -10,7 +10,7 @@
 #define BASE_PLANTED_H
 
 /* clang-format off */
-#define PLANTED_MAP(X)                                                                                        \
+#define PLANTED_CANDIDATE_MAP(X)                                                                              \
     X(DEADLINE_FROM_ANSWER,    "deadline-from-answer",    "the lease is counted from the answer, not the send") \
     X(EPOCH_RESTARTS,          "epoch-restarts",          "a release forgets the epoch")                      \
     X(NO_NONCE_CHECK,          "no-nonce-check",          "a record with my id is taken for my own claim")    \
@@ -35,7 +35,42 @@
     X(CLAIM_IGNORES_DONE,      "claim-ignores-done",      "a group that is done is claimed like any other that is free") \
     X(FINISH_ANY_MANDATE,      "finish-any-mandate",      "who took over meanwhile is closed together with the group") \
     X(FINISH_BLINDLY,          "finish-blindly",          "a success whose record was not answered is taken as recorded")
+
+#define PLANTED_RAFT_MAP(X)                                                                                   \
+    X(VOTE_NOT_PERSISTED,        "vote-not-persisted", "a vote is given without being made durable") \
+    X(TWO_VOTES,                 "two-votes", "a voter forgets that it has voted in this term") \
+    X(LOG_NOT_COMPARED,          "log-not-compared", "a vote is given to a candidate with an older log") \
+    X(PRE_VOTE_RESETS_TIMER,     "pre-vote-resets-timer", "being asked for a pre-vote puts off the own election") \
+    X(PRE_VOTE_AS_VOTE,          "pre-vote-as-vote", "an answer to a pre-vote is counted as a vote") \
+    X(COUNTS_LEARNER,            "counts-learner", "a candidate counts the vote of a learner") \
+    X(PRIORITY_VETO,             "priority-veto", "a vote is refused to a candidate of lower priority") \
+    X(VOTE_WHILE_WORKING,        "vote-while-working", "a former leader votes while its work still runs") \
+    X(WINDOWED_CHECK_QUORUM,     "windowed-check-quorum", "a leader looks for its majority only now and then") \
+    X(LEASE_FROM_ACK,            "lease-from-ack", "the lease is counted from the acknowledgement, not the send") \
+    X(LEASE_WITHOUT_DRIFT,       "lease-without-drift", "the lease takes clock rates as equal and the margin is dropped") \
+    X(PROMISE_FORGOTTEN,         "promise-forgotten", "a promise does not survive a restart") \
+    X(OLD_LEASE_EPOCH,           "old-lease-epoch", "an aborted transfer goes on with the lease epoch that it gave up") \
+    X(TERM_WHILE_PROMISED,       "term-while-promised", "a promised follower adopts a higher term that it only heard of") \
+    X(RELEASE_EARLY,             "release-early", "a transfer hands over while the work still runs") \
+    X(OBITUARY_ANY_INCARNATION,  "obituary-any-incarnation", "an obituary clears the promise to a newer incarnation") \
+    X(CERTIFICATE_UNCHECKED,     "certificate-unchecked", "a certificate counts without a look at its mac") \
+    X(CLAIM_WITHOUT_NOOP,        "claim-without-noop", "leadership is claimed before anything of the term is committed") \
+    X(WITNESS_CLAIMS,            "witness-claims", "a witness that leads begins the work") \
+    X(WITNESS_TRUNCATES,         "witness-truncates", "a witness gives up its newest entries so that another can win") \
+    X(COMMITS_OLD_TERM,          "commits-old-term", "an entry of an older term is committed by counting") \
+    X(TRUNCATES_COMMITTED,       "truncates-committed", "a reordered append makes a follower drop entries that it had") \
+    X(COMMIT_BEYOND_MATCH,       "commit-beyond-match", "a follower commits entries that the leader did not vouch for") \
+    X(REPLY_BEFORE_SYNC,         "reply-before-sync", "a follower acknowledges entries that are not durable") \
+    X(COUNTS_OWN_UNSYNCED,       "counts-own-unsynced", "a leader commits with entries that are not durable on itself") \
+    X(NO_NOOP_GUARD,             "no-noop-guard", "members change one by one, without joint majorities and before the no-op") \
+    X(JOINT_NEW_ONLY,            "joint-new-only", "in a joint configuration the new majority decides alone") \
+    X(CONFIG_STAYS,              "config-stays", "a configuration stays in force though its entry was truncated") \
+    X(FORCE_GOES_ON,             "force-goes-on", "a forced transfer that failed goes on in the same term") \
+    X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads")
 /* clang-format on */
+
+/* Those of the candidate, caught by runs of candidates, and those of the quorum, caught by runs of nodes. */
+#define PLANTED_MAP(X) PLANTED_CANDIDATE_MAP(X) PLANTED_RAFT_MAP(X)
 
 #define PLANTED_ENUM(name, text, what) PLANTED_BUG_##name,
 enum planted_bug { PLANTED_BUG_NONE, PLANTED_MAP(PLANTED_ENUM) PLANTED_BUG_COUNT };

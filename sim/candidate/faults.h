@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What goes wrong, and when. Faults of single messages are the network's; here
+ * are those that last: outages, cuts, pauses, crashes, steps of the store's
+ * clock, false doorbells, twins, and people who command at random. Then the
+ * quiet phase, in which all of it ends and a leader has to appear.
+ */
+#ifndef SIM_CANDIDATE_FAULTS_H
+#define SIM_CANDIDATE_FAULTS_H
+
+struct world;
+
+/* Plans the first fault, and the end of all. */
+void faults_begin(struct world *world);
+
+/* A FAULT event: one thing goes wrong, and the next is planned. */
+void faults_take(struct world *world);
+
+/* The QUIET event. */
+void faults_end(struct world *world);
+
+#endif

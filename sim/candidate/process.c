@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/candidate/process.h"
+
+#include "base/assert.h"
+#include "sim/candidate/network.h"
+#include "sim/candidate/trace.h"
+#include "sim/candidate/work.h"
+#include "sim/candidate/world.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A candidate that is woken so often at one instant makes no progress. */
+#define SPINS_MAX 10
+
+static int64_t draw_rate(struct world *world)
+{
+    int64_t half = world->profile.settings[0].drift_ppm * INT64_C(500);
+    int64_t rate = world_between(world, STREAM_PROFILE, -half, half);
+    int64_t wild = world_between(world, STREAM_PROFILE, -300000000, 300000000);
+
+    /* The ends are where it hurts. */
+    switch (prng_below(&world->streams[STREAM_PROFILE], 3)) {
+    case 0:
+        rate = half;
+        break;
+    case 1:
+        rate = -half;
+        break;
+    default:
+        break;
+    }
+    if (world_has(world, FAULT_BREAK))
+        return wild;
+    return world_has(world, FAULT_RATE) ? rate : 0;
+}
+
+static void name(struct world *world, struct process *process, unsigned slot)
+{
+    unsigned candidates = world->profile.candidates;
+    unsigned original =
+        slot < candidates ? slot : (unsigned)prng_below(&world->streams[STREAM_PROFILE], candidates);
+    char letter = (char)('a' + original);
+
+    (void)snprintf(process->id, sizeof process->id, "%c", letter);
+    (void)snprintf(process->label, sizeof process->label, "%c%s", letter, slot < candidates ? "" : "'");
+    (void)snprintf(process->address, sizeof process->address, "bell-%u", slot);
+}
+
+void processes_begin(struct world *world)
+{
+    gavel_ns lease = ns_from_ms(world->profile.worst.lease_ms);
+
+    for (unsigned slot = 0; slot < world->profile.slots; slot++) {
+        struct process *process = &world->processes[slot];
+        gavel_ns offset = world_between(world, STREAM_PROFILE, NS_PER_S, 100000000 * NS_PER_S);
+        int64_t rate = draw_rate(world);
+        gavel_ns start_at = world_between(world, STREAM_PROFILE, 0, 2 * lease);
+
+        memset(process, 0, sizeof *process);
+        process->slot = slot;
+        name(world, process, slot);
+        process->host = (unsigned)prng_below(&world->streams[STREAM_PROFILE], world->profile.hosts);
+        process->clock = (struct clock){.offset = offset, .rate_ppb = rate};
+        if (world->profile.clock == STORE_CLOCK_STEADY)
+            process->clock = world->store.clock;
+        process->priority = (int32_t)prng_below(&world->streams[STREAM_PROFILE], 4);
+        process->is_eligible = true;
+        if (slot < world->profile.candidates)
+            (void)world_push(world, start_at, EVENT_START, slot);
+    }
+}
+
+void process_done(struct process *process)
+{
+    if (process->is_alive)
+        candidate_done(&process->candidate);
+    process->is_alive = false;
+}
+
+void process_start(struct world *world, struct process *process)
+{
+    struct candidate_event event = {.kind = CANDIDATE_START};
+    struct candidate_config config = {
+        .group = "group",
+        .id = process->id,
+        .address = process->address,
+        .priority = process->priority,
+        .eligible = process->is_eligible,
+        .settings = world->profile.settings[process->slot],
+        .clock = world->profile.clock,
+        .seed = prng_next(&world->streams[STREAM_PROCESS]),
+        .wall_ms = ms_from_ns(clock_local(&process->clock, world->now)),
+    };
+    enum gavel_status status;
+
+    ASSERT(!process->is_alive);
+    process->incarnation++;
+    process->pid = (int32_t)(process->slot + 1 + 100 * process->incarnation);
+    process->frozen_until = process->stalled_until = process->cut_from = process->cut_until = 0;
+    process->is_stop_asked = process->has_finished = false;
+    process->tick_at = NEVER;
+    process->spins = 0;
+    process->mandate_epoch = 0;
+    process->work_runs = false;
+    process->watchdog_waits = false;
+    process->is_watching = false;
+    config.process =
+        (struct process_id){.pid = process->pid, .pid_ns = 1, .start_ticks = process->incarnation};
+    (void)snprintf(config.process.boot_id, sizeof config.process.boot_id, "host-%u", process->host);
+    status = candidate_init(&process->candidate, &config, NULL);
+    ASSERT(status == GAVEL_OK);
+    process->is_alive = true;
+    TRACE(world, process, "joins the group (process %d)", (int)process->pid);
+    process_step(world, process, &event);
+}
+
+/* Tells a process that the one it watches is dead; never before it is. */
+static void tell_death(struct world *world, const struct process *watcher)
+{
+    gavel_ns delay = world_between(world, STREAM_PROCESS, 100 * NS_PER_US, 5 * NS_PER_MS);
+
+    world_push(world, world->now + delay, EVENT_DEATH, watcher->slot)->nonce = watcher->watched;
+}
+
+void process_die(struct world *world, struct process *process, const char *why)
+{
+    TRACE(world, process, "%s", why);
+    process_done(process);
+    process->died_at = world->now;
+    process->work_runs = false;
+    process->mandate_epoch = 0;
+    for (unsigned i = 0; i < world->profile.slots; i++) {
+        struct process *other = &world->processes[i];
+
+        if (other->is_alive && other->is_watching && other->watched_pid == process->pid)
+            tell_death(world, other);
+    }
+    referee_demoted(world, process, why);
+    if (!world->is_quiet || process->slot >= world->profile.candidates || world->store.record.done)
+        return;
+    /* What began before the quiet phase may still end in it: then the wait for a leader begins anew. */
+    (void)world_push(world, world->now + 10 * NS_PER_MS, EVENT_START, process->slot);
+    referee_quiet(world);
+}
+
+static void watch(struct world *world, struct process *process, const struct candidate_action *action)
+{
+    char boot_id[sizeof action->watch.process.boot_id];
+    bool is_dead = true;
+
+    (void)snprintf(boot_id, sizeof boot_id, "host-%u", process->host);
+    process->is_watching =
+        world->profile.sees_processes && strcmp(boot_id, action->watch.process.boot_id) == 0;
+    process->watched = action->watch.nonce;
+    process->watched_pid = action->watch.process.pid;
+    for (unsigned i = 0; i < world->profile.slots; i++)
+        if (world->processes[i].is_alive && world->processes[i].pid == process->watched_pid)
+            is_dead = false;
+    if (process->is_watching && is_dead)
+        tell_death(world, process);
+}
+
+static void carry_out(struct world *world, struct process *process, const struct candidate_action *action)
+{
+    switch (action->kind) {
+    case CANDIDATE_CALL:
+        if (action->call.request.op == STORE_RELEASE && process->work_runs)
+            violate(world, INVARIANT_ORDER, "%s releases its mandate while its work still runs",
+                    process->label);
+        if (action->call.request.op != STORE_READ && action->call.request.op < STORE_HEARTBEAT)
+            TRACE(world, process, "sends %s, expecting version %llu", store_op_name(action->call.request.op),
+                  (unsigned long long)action->call.request.expected_version);
+        network_call(world, process, action->call.id, &action->call.request);
+        break;
+    case CANDIDATE_EMIT:
+        if (world->trace)
+            trace_event(world, process, &action->event);
+        if (action->event.kind == GAVEL_EVENT_STOPPED)
+            referee_stopped(world, process, action->event.status);
+        break;
+    case CANDIDATE_MANDATE:
+        work_mandate(world, process, action->mandate.epoch, action->mandate.stop_at,
+                     action->mandate.deadline);
+        break;
+    case CANDIDATE_WORK_START:
+        work_start(world, process, action->work_start.epoch);
+        break;
+    case CANDIDATE_WORK_STOP:
+        if (action->work_stop.reason == GAVEL_REASON_HANDED_OVER ||
+            action->work_stop.reason == GAVEL_REASON_RESIGNED)
+            referee_handed_over(world, process);
+        work_stop(world, process, action->work_stop.reason, action->work_stop.deadline);
+        break;
+    case CANDIDATE_RING:
+        network_ring_all(world, process);
+        break;
+    case CANDIDATE_RING_ONE:
+        network_ring(world, process, action->address);
+        break;
+    case CANDIDATE_WATCH:
+        watch(world, process, action);
+        break;
+    case CANDIDATE_UNWATCH:
+        process->is_watching = false;
+        break;
+    }
+}
+
+/* Sees to it that the candidate is woken in time; an event that comes earlier is asked again when it comes.
+ */
+static void plan_tick(struct world *world, struct process *process)
+{
+    gavel_ns wake_at = candidate_wake_at(&process->candidate);
+    bool is_late = world_fault(world, STREAM_PROCESS, FAULT_STALL, 20);
+    gavel_ns late =
+        world_between(world, STREAM_PROCESS, 0, ns_from_ms(process->candidate.settings.heartbeat_ms));
+    gavel_ns at;
+
+    if (wake_at == NEVER)
+        violate(world, INVARIANT_STUCK, "%s is %s and would never be woken again", process->label,
+                candidate_state_name(process->candidate.state));
+    at = ns_max(clock_real(&process->clock, wake_at), world->now);
+    if (is_late)
+        at += late;
+    if (process->tick_at <= at)
+        return;
+    process->tick_at = at;
+    world_push(world, at, EVENT_TICK, process->slot)->number = ++process->tick_number;
+}
+
+void process_step(struct world *world, struct process *process, struct candidate_event *event)
+{
+    event->now = clock_local(&process->clock, world->now);
+    candidate_step(&process->candidate, event, &world->actions);
+    for (size_t i = 0; i < world->actions.count; i++)
+        carry_out(world, process, &world->actions.items[i]);
+    if (process->candidate.state == CANDIDATE_ENDED) {
+        if (process->work_runs)
+            violate(world, INVARIANT_ORDER, "%s ended while its work still runs", process->label);
+        process_die(world, process, "ends");
+        return;
+    }
+    referee_check_candidate(world, process);
+    plan_tick(world, process);
+}
+
+static void tick(struct world *world, struct process *process, uint64_t number)
+{
+    struct candidate_event event = {.kind = CANDIDATE_TICK};
+    gavel_ns now = clock_local(&process->clock, world->now);
+
+    if (number != process->tick_number)
+        return;
+    process->tick_at = NEVER;
+    if (now < candidate_wake_at(&process->candidate)) {
+        plan_tick(world, process);
+        return;
+    }
+    process_step(world, process, &event);
+    if (!process->is_alive)
+        return;
+    process->spins = candidate_wake_at(&process->candidate) <= now ? process->spins + 1 : 0;
+    if (process->spins > SPINS_MAX)
+        violate(world, INVARIANT_STUCK, "%s is %s and wants to be woken at once, again and again",
+                process->label, candidate_state_name(process->candidate.state));
+}
+
+void process_freeze(struct world *world, struct process *process, gavel_ns until)
+{
+    TRACE(world, process, "is frozen for %.3f s", (double)(until - world->now) / (double)NS_PER_S);
+    process->frozen_until = until;
+    (void)world_push(world, until, EVENT_RESUME, process->slot);
+}
+
+void process_resume(struct world *world, struct process *process)
+{
+    bool is_overdue = process->work_runs && clock_local(&process->clock, world->now) >= process->deadline;
+
+    TRACE(world, process, "runs again");
+    process->frozen_until = world->now;
+    /* Work that is overdue is aborted before it does anything; what is_leader() says then must be right all
+     * the same. */
+    if (is_overdue)
+        process->work_runs = false;
+    referee_check_exclusive(world, process);
+    if (is_overdue)
+        process_die(world, process, "is aborted by its watchdog: it was frozen past its deadline");
+}
+
+/* Reads, heartbeats and listings are many, and few stories turn on them. */
+static bool is_about_mandate(enum store_op op)
+{
+    return op == STORE_CLAIM || op == STORE_RENEW || op == STORE_RELEASE;
+}
+
+/* Events for the event loop of a process, which may be late. */
+static void take_in_loop(struct world *world, struct process *process, const struct event *event)
+{
+    struct candidate_event input = {.kind = CANDIDATE_DOORBELL};
+
+    if (world->now < process->stalled_until) {
+        world_defer(world, event, process->stalled_until);
+        return;
+    }
+    switch (event->kind) {
+    case EVENT_TICK:
+        tick(world, process, event->number);
+        return;
+    case EVENT_REPLY:
+        input.kind = CANDIDATE_REPLY;
+        input.reply.call = event->message->call;
+        input.reply.reply = &event->message->reply;
+        if (event->message->reply.status != GAVEL_OK && is_about_mandate(event->message->request.op))
+            TRACE(world, process, "is told %s to its %s", gavel_status_name(event->message->reply.status),
+                  store_op_name(event->message->request.op));
+        process_step(world, process, &input);
+        network_free(world, event->message);
+        return;
+    case EVENT_DEATH:
+        input.kind = CANDIDATE_HOLDER_DIED;
+        input.holder_died.nonce = event->nonce;
+        TRACE(world, process, "is told that the holder's process is dead");
+        break;
+    case EVENT_TOLD:
+        input.kind = CANDIDATE_WORK_STOPPED;
+        break;
+    case EVENT_FINISH:
+        if (!process->work_runs || event->number != process->work_number)
+            return;
+        input.kind = CANDIDATE_FINISH;
+        process->has_finished = true;
+        TRACE(world, process, "has done its work for good");
+        break;
+    default: /* a doorbell */
+        break;
+    }
+    process_step(world, process, &input);
+}
+
+void process_take(struct world *world, const struct event *event)
+{
+    struct process *process = &world->processes[event->slot];
+
+    if (event->kind == EVENT_START) {
+        if (!process->is_alive && process->incarnation == event->incarnation)
+            process_start(world, process);
+        return;
+    }
+    if (!process->is_alive || process->incarnation != event->incarnation ||
+        (event->kind == EVENT_REPLY && event->message->is_void)) {
+        if (event->kind == EVENT_REPLY)
+            network_free(world, event->message);
+        return;
+    }
+    if (event->kind == EVENT_RESUME) {
+        if (world->now == process->frozen_until)
+            process_resume(world, process);
+        return;
+    }
+    if (process_is_frozen(process, world->now)) {
+        world_defer(world, event, process->frozen_until);
+        return;
+    }
+    if (event->kind == EVENT_STOPPED || event->kind == EVENT_WATCHDOG || event->kind == EVENT_ACT)
+        work_take(world, process, event);
+    else
+        take_in_loop(world, process, event);
+}

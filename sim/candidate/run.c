@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/candidate/run.h"
+
+#include "sim/assertion.h"
+#include "sim/candidate/faults.h"
+#include "sim/candidate/network.h"
+#include "sim/candidate/work.h"
+#include "sim/candidate/world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void tell_assertion(void *context, const char *what)
+{
+    violate(context, INVARIANT_ASSERT, "%s", what);
+}
+
+static void trace_profile(struct world *world, uint64_t seed)
+{
+    static const char *const clocks[] = {[STORE_CLOCK_NONE] = "no clock",
+                                         [STORE_CLOCK_STEPS] = "a clock that may step",
+                                         [STORE_CLOCK_STEADY] = "a steady clock"};
+    const struct profile *p = &world->profile;
+    char faults[160] = "";
+
+    for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {
+        if (p->faults & FAULT_BIT(fault)) {
+            strcat(faults, faults[0] ? " " : ""); /* all names together fit */
+            strcat(faults, fault_name((enum fault)fault));
+        }
+    }
+    TRACE(world, NULL, "seed %llu: %u candidates, store with %s, %s: %s", (unsigned long long)seed,
+          p->candidates, clocks[p->clock], mood_name(p->mood), faults);
+    for (unsigned i = 0; i < p->slots; i++) {
+        const struct gavel_settings *s = &p->settings[i];
+
+        TRACE(world, &world->processes[i],
+              "lease %lld ms, heartbeat %lld, call %lld, grace %lld, margin %lld, drift %d ppm, %s%s, min "
+              "%lld, max %lld, "
+              "priority %d",
+              (long long)s->lease_ms, (long long)s->heartbeat_ms, (long long)s->call_timeout_ms,
+              (long long)s->stop_grace_ms, (long long)s->stop_margin_ms, s->drift_ppm,
+              gavel_policy_name(s->policy), s->preempt ? " preempts" : "", (long long)s->min_mandate_ms,
+              (long long)s->max_mandate_ms, (int)world->processes[i].priority);
+    }
+}
+
+/* The run is over when its time is, and the bound for a leader was put to the test. */
+static void probe(struct world *world)
+{
+    const struct referee *referee = &world->referee;
+    gavel_ns quarter = ns_from_ms(world->profile.worst.lease_ms) / 4;
+    bool is_led;
+
+    referee_probe(world);
+    is_led = referee->leader_seen_at == world->now;
+    if (world->now >= world->profile.end_at &&
+        (is_led || (world->profile.faults & FAULT_BIT(FAULT_BREAK) && !referee->is_done)))
+        world->is_over = true;
+    (void)world_push(world, world->now + quarter, EVENT_PROBE, 0);
+}
+
+static void take(struct world *world, const struct event *event)
+{
+    switch (event->kind) {
+    case EVENT_SEND:
+    case EVENT_APPLY:
+        network_take(world, event);
+        break;
+    case EVENT_WRITE:
+        work_write(world, event);
+        break;
+    case EVENT_FAULT:
+        faults_take(world);
+        break;
+    case EVENT_QUIET:
+        faults_end(world);
+        break;
+    case EVENT_PROBE:
+        probe(world);
+        break;
+    default:
+        process_take(world, event);
+        break;
+    }
+}
+
+void run(struct world *world, const struct run_options *options, struct run_result *ret_result)
+{
+    struct event event;
+
+    world->trace = options->trace;
+    assertion_watch(tell_assertion, world);
+    if (setjmp(world->escape) == 0) {
+        world_begin(world, options->seed, options->candidates, options->duration, options->without);
+        processes_begin(world);
+        if (world->trace)
+            trace_profile(world, options->seed);
+        faults_begin(world);
+        while (!world->is_over && world_pop(world, &event))
+            take(world, &event);
+    }
+    assertion_watch(NULL, NULL);
+    *ret_result = (struct run_result){
+        .broken = world->referee.broken,
+        .ended_at = world->now,
+        .events = world->events,
+        .hash = world->hash,
+        .grants = world->referee.grant_count,
+        .writes = world->referee.writes,
+        .rejected_writes = world->referee.rejected_writes,
+        .faults = world->profile.faults,
+        .candidates = world->profile.candidates,
+    };
+    memcpy(ret_result->what, world->referee.what, sizeof ret_result->what);
+}
