@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the files of this folder share: numbers as bytes, little-endian on every machine; the hash; items. */
+#ifndef TABLE_INTERNAL_H
+#define TABLE_INTERNAL_H
+
+#include "table/table.h"
+
+static inline void bytes_put(uint8_t *bytes, uint64_t number, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (uint8_t)(number >> (8 * i));
+}
+
+static inline uint64_t bytes_get(const uint8_t *bytes, size_t size)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < size; i++)
+        number |= (uint64_t)bytes[i] << (8 * i);
+    return number;
+}
+
+/* FNV-1a; HASH_BEGIN to begin with. */
+#define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+static inline uint64_t hash_bytes(uint64_t hash, const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* The finaliser of SplitMix64: spreads each bit over all of them, so that sums of hashes keep their worth. */
+static inline uint64_t hash_mix(uint64_t hash)
+{
+    hash = (hash ^ (hash >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    hash = (hash ^ (hash >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return hash ^ (hash >> 31);
+}
+
+/* A new item, for the caller to free; NULL if there is no memory. */
+struct table_item *table_item_new(uint64_t revision, const uint8_t *key, size_t key_size,
+                                  const uint8_t *value, size_t value_size);
+
+/* Below 0, 0, above 0. */
+int table_key_compare(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size);
+
+#endif
