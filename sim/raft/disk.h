@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The disk of a node: what is on it for good, and a queue of transactions on
+ * their way. A crash loses the queue, or leaves any prefix of it; the one being
+ * written may be torn, which its checksum tells, so it counts as not written.
+ */
+#ifndef SIM_RAFT_DISK_H
+#define SIM_RAFT_DISK_H
+
+#include "raft/raft.h"
+
+struct quorum;
+struct node;
+
+/* One transaction; owns what it holds. */
+struct disk_write {
+    struct raft_persist persist;
+    struct raft_snapshot snapshot; /* if persist.has_snapshot */
+    uint8_t *snapshot_bytes;
+    struct raft_entry *entries; /* first … last; the bytes of each are its own */
+    size_t entry_capacity;
+};
+
+struct disk {
+    /* on it for good */
+    struct raft_state state;
+    struct raft_snapshot snapshot;
+    uint8_t *snapshot_bytes;
+    struct raft_entry *entries; /* after the snapshot; the bytes of each are its own */
+    size_t entry_count;
+    size_t entry_capacity;
+
+    /* on the way there, oldest first */
+    struct disk_write *queue;
+    size_t queue_count;
+    size_t queue_capacity;
+    size_t batch_count;  /* of the oldest are being written */
+    uint64_t batch;      /* counts batches */
+    bool fails;          /* the batch under way does */
+    gavel_ns slow_until; /* syncing takes long until then */
+    gavel_ns frozen_until;
+    uint64_t synced; /* the newest seq on it of this life */
+};
+
+/* Empties it; memory is kept. */
+void disk_clear(struct disk *disk);
+void disk_done(struct disk *disk);
+
+/* The node wants this to be durable. */
+void disk_write(struct quorum *quorum, struct node *node, const struct raft_persist *persist);
+
+/* A SYNC event: the batch is durable, or it failed. */
+void disk_sync(struct quorum *quorum, struct node *node, uint64_t batch);
+
+/* The node is gone: what of the queue survives? */
+void disk_crash(struct quorum *quorum, struct node *node);
+
+/* The newest configuration in what is on the disk; its index if wanted. */
+void disk_config(const struct disk *disk, struct raft_config *ret_config, raft_index *ret_index);
+
+#endif

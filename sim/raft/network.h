@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The network between the nodes: each ordered pair has a base delay, and may
+ * be cut, for all messages or for some kinds of them. Messages are copied
+ * whole, so that one may arrive long after its sender is gone.
+ */
+#ifndef SIM_RAFT_NETWORK_H
+#define SIM_RAFT_NETWORK_H
+
+#include "sim/raft/profile.h"
+
+struct quorum;
+struct node;
+struct event;
+
+/* A message under way, or one that waits for its disk. */
+struct message {
+    struct raft_message body; /* its pointers lead into what follows */
+    uint64_t after;           /* must be durable first */
+    bool is_false;            /* no node and no guard made it */
+    struct raft_entry *entries;
+    size_t entry_capacity;
+    uint8_t *bytes;
+    size_t byte_capacity;
+    struct message *next;
+    struct message *next_of_all;
+};
+
+#define ALL_KINDS ((1U << RAFT_MESSAGE_KIND_COUNT) - 1)
+
+struct link {
+    gavel_ns base;
+    gavel_ns cut_until;
+    unsigned cut_kinds; /* bit set of message kinds that do not pass while cut */
+    gavel_ns newest;    /* when the last message arrives, for those that keep their order */
+};
+
+struct network {
+    struct link links[SLOTS_MAX][SLOTS_MAX];
+    struct message *free_messages;
+    struct message *all_messages;
+};
+
+/* Draws the links. */
+void net_begin(struct quorum *quorum);
+
+/* Frees everything. */
+void net_done(struct network *network);
+
+/* A copy of it, for whoever keeps it. */
+struct message *net_copy(struct quorum *quorum, const struct raft_message *body);
+void net_recycle(struct quorum *quorum, struct message *message);
+void net_recycle_all(struct quorum *quorum);
+
+/* The message leaves its node now and is handed over. */
+void net_send(struct quorum *quorum, struct message *message);
+
+/* Puts a message into an inbox at an instant, past all links. Handed over. */
+void net_deliver(struct quorum *quorum, struct message *message, gavel_ns at);
+
+/* An ARRIVE event. */
+void net_take(struct quorum *quorum, const struct event *event);
+
+/* Nothing, or only other kinds, passes from one to the other until then. */
+void net_cut(struct quorum *quorum, unsigned from, unsigned to, gavel_ns until, unsigned kinds);
+
+/* The link is whole, and as fast as the profile says. */
+void net_mend(struct quorum *quorum, unsigned from, unsigned to);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A node: a process with the real core and the real table, its disk, its
+ * clock, its work and its guard. It can be frozen, delayed, killed anywhere
+ * between two of its actions, and started again.
+ *
+ * The guard notices that the process is dead and tells the others, some
+ * moments later. While the process is only frozen it says nothing; but its
+ * watchdog ends the work of a leader that overruns its deadline.
+ */
+#ifndef SIM_RAFT_NODE_H
+#define SIM_RAFT_NODE_H
+
+#include "raft/raft.h"
+#include "sim/clock.h"
+#include "sim/raft/disk.h"
+#include "table/table.h"
+
+struct quorum;
+struct event;
+struct message;
+
+enum node_state {
+    NODE_UNUSED,
+    NODE_DOWN,
+    NODE_UP,
+    NODE_DAMAGED, /* its disk cannot be trusted any more: it never comes back */
+};
+
+/* What a client waits for. */
+struct node_proposal {
+    raft_index index;
+    raft_term term;
+};
+struct node_read {
+    uint64_t id;
+    raft_index mark;  /* for the referee */
+    raft_index index; /* to be applied first; 0: not known yet */
+};
+#define PROPOSALS_MAX 1024
+#define READS_MAX 64
+
+/* Whether a node does what leaders do, and until when. */
+struct node_work {
+    uint64_t number;
+    bool runs;
+    bool is_stopping; /* it was told to stop */
+    bool is_owed;     /* and its node was not told that it has */
+    raft_term term;
+    uint64_t lease_epoch;
+    gavel_ns deadline; /* on the clock of the node */
+};
+
+struct node {
+    unsigned slot;
+    raft_id id;
+    char label[4];
+    enum node_state state;
+    bool stays_down;    /* nobody starts it again before the liveness phase */
+    uint64_t life;      /* counts starts and ends: events for another one are void */
+    struct raft raft;   /* while it is up */
+    struct table table; /* likewise */
+    struct disk disk;
+    struct clock clock;
+    gavel_ns frozen_until; /* 0: it runs; NEVER: for good */
+    bool loses_inbox;
+    uint64_t freezes;
+    gavel_ns stalled_until; /* its event loop is late */
+    gavel_ns timer_at;      /* of the newest TIMER event; NEVER if there is none */
+    uint64_t timer;
+    int fuse;             /* above 0: it dies after so many actions */
+    struct message *held; /* wait for the disk, oldest first */
+    struct message *held_last;
+    uint64_t told;  /* seq that the node knows to be durable */
+    bool is_failed; /* its disk failed */
+    struct node_work work;
+    struct node_proposal proposals[PROPOSALS_MAX]; /* a ring */
+    size_t proposal_first;
+    size_t proposal_count;
+    struct node_read reads[READS_MAX];
+    size_t read_count;
+    raft_index compacted;
+};
+
+static inline bool node_is_up(const struct node *node) { return node->state == NODE_UP; }
+bool node_is_frozen(const struct quorum *quorum, const struct node *node);
+
+/* Its own time. */
+gavel_ns node_clock(const struct quorum *quorum, const struct node *node);
+
+/* A slot comes into use: a member of the first configuration, or one that joins (NULL). It is down. */
+void node_create(struct quorum *quorum, struct node *node, const struct raft_config *first);
+void node_clear(struct quorum *quorum, struct node *node);
+void node_done(struct node *node);
+
+/* The process starts with the next incarnation and what its disk has. Harmless if it is up. */
+void node_start(struct quorum *quorum, struct node *node);
+
+/* The process dies; whether its guard tells the others is drawn if `has_guard`. `why` is for the story. */
+void node_die(struct quorum *quorum, struct node *node, bool has_guard, const char *why);
+
+/* SIGSTOP, SIGCONT. A suspended machine has its disk stopped, too, and what is sent to it is lost. */
+void node_freeze(struct quorum *quorum, struct node *node, gavel_ns until, bool is_suspended);
+void node_resume(struct quorum *quorum, struct node *node);
+
+/* One step of the core with all that follows from it. The node may be dead afterwards. */
+enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raft_event *event);
+
+/* An event for the node. */
+void node_take(struct quorum *quorum, const struct event *event);
+
+/* The rate of the clock changes; what it shows does not. */
+void node_set_rate(struct quorum *quorum, struct node *node, int64_t rate_ppb);
+
+/* guard.c */
+void guard_begin(struct quorum *quorum);
+void guard_sign(const struct quorum *quorum, struct raft_certificate *certificate);
+/* The process of the node has died: obituaries are on their way. */
+void guard_mourn(struct quorum *quorum, struct node *node);
+void guard_take(struct quorum *quorum, const struct event *event);
+/* Sends this certificate from nobody to everybody. */
+void guard_spread(struct quorum *quorum, const struct raft_certificate *certificate, bool is_false);
+/* The settings' callbacks. */
+bool guard_verify_cb(void *context, const struct raft_certificate *certificate);
+void guard_sign_cb(void *context, struct raft_certificate *certificate);
+
+/* work.c */
+void work_claim(struct quorum *quorum, struct node *node, raft_term term, uint64_t lease_epoch);
+void work_stop(struct quorum *quorum, struct node *node);
+void work_end(struct quorum *quorum, struct node *node);
+void work_take(struct quorum *quorum, const struct event *event);
+void work_write(struct quorum *quorum, const struct event *event);
+
+/* machine.c: the state machine of a node and its clients. */
+void machine_restore(struct quorum *quorum, struct node *node);
+void machine_apply(struct quorum *quorum, struct node *node, raft_index first, raft_index last);
+void machine_compact(struct quorum *quorum, struct node *node);
+void machine_read_ready(struct quorum *quorum, struct node *node, uint64_t id, raft_index index);
+void machine_read_lost(struct node *node, uint64_t id);
+void machine_clear(struct node *node);
+/* PROPOSE and READ events. */
+void client_begin(struct quorum *quorum);
+void client_take(struct quorum *quorum, const struct event *event);
+/* Proposes so many commands of so many bytes at a node. */
+enum gavel_status client_propose(struct quorum *quorum, struct node *node, unsigned count, unsigned bytes);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The simulated world of a quorum: real time, a heap of what happens next, the
+ * nodes with their disks and clocks, the network between them, and the fenced
+ * resource that leaders work on. All randomness comes from streams that one
+ * seed starts, so that a run can be repeated to the byte.
+ */
+#ifndef SIM_RAFT_WORLD_H
+#define SIM_RAFT_WORLD_H
+
+#include "sim/heap.h"
+#include "sim/raft/network.h"
+#include "sim/raft/node.h"
+#include "sim/raft/profile.h"
+#include "sim/raft/referee.h"
+
+#include <setjmp.h>
+
+enum event_kind {
+    EVENT_START,    /* a node begins */
+    EVENT_TIMER,    /* of a node; number is the generation of the timer */
+    EVENT_ARRIVE,   /* a message is at its node */
+    EVENT_SYNC,     /* a disk has finished what it wrote; number is which batch */
+    EVENT_TOLD,     /* its node is told; number is the seq */
+    EVENT_FAILED,   /* or told that the disk failed */
+    EVENT_EXIT,     /* a node whose disk failed ends */
+    EVENT_STOPPED,  /* work has stopped; number is which work */
+    EVENT_WATCHDOG, /* looks whether work runs past its deadline; number is which work */
+    EVENT_ACT,      /* work does something to the resource; number is which work */
+    EVENT_WRITE,    /* which reaches the resource; nonce is the token */
+    EVENT_RESUME,   /* a frozen node runs again; number is which freeze */
+    EVENT_HINT,     /* a node is told that a connection closed; number is the peer */
+    EVENT_OBITUARY, /* the guard of a dead node speaks; number is the incarnation */
+    EVENT_STRIKE,   /* a crash that was planned; number is the node's life */
+    EVENT_CUT,      /* a cut that was planned; number is for how long */
+    EVENT_PROPOSE,  /* a client wants something */
+    EVENT_READ,     /* a client asks something */
+    EVENT_FAULT,    /* something goes wrong; number is its kind */
+    EVENT_REPLACE,  /* people replace damaged nodes */
+    EVENT_HEAL,     /* the liveness phase begins */
+    EVENT_PROBE,    /* the referee looks for a leader */
+};
+
+/* Independent streams, so that one fault switched off does not shift all the others. */
+enum stream {
+    STREAM_PROFILE,
+    STREAM_NETWORK,
+    STREAM_DISK,
+    STREAM_NODE,
+    STREAM_CRASH,
+    STREAM_GUARD,
+    STREAM_WORK,
+    STREAM_CLIENT,
+    STREAM_MEMBERS,
+    STREAM_HEAL,
+    STREAM_FAULTS, /* and one for each kind of fault */
+    STREAM_COUNT = STREAM_FAULTS + FAULT_COUNT
+};
+
+#define OBITUARIES_KEPT 32
+
+struct trace;
+struct quorum;
+
+/* What somebody outside wants to know as it happens; each may be NULL. */
+struct quorum_watch {
+    void (*claimed)(void *context, struct quorum *quorum, struct node *node);
+    void *context;
+};
+
+/* What was found, for reports. */
+struct quorum_counts {
+    uint64_t faults; /* injected: lasting ones, and messages that did not arrive as they should */
+    uint64_t messages;
+    uint64_t proposals;
+    uint64_t acknowledged;
+    uint64_t reads;
+    uint64_t acts;
+    uint64_t rejected_acts;
+};
+
+struct quorum {
+    gavel_ns now; /* real time; the run begins at 0 */
+    struct heap heap;
+    struct profile profile;
+    struct prng streams[STREAM_COUNT];
+    struct node nodes[SLOTS_MAX];
+    unsigned used; /* slots that are, or were, in use */
+    struct network network;
+    struct raft_certificate obituaries[OBITUARIES_KEPT]; /* that guards signed; a ring */
+    unsigned obituary_count;
+    uint64_t key; /* of all macs */
+    struct {
+        raft_term term;
+        uint64_t lease_epoch;
+    } resource;                    /* the highest token that the resource has seen */
+    struct raft_config targets[4]; /* the newest changes of members that a leader accepted; a ring */
+    unsigned target_count;
+    unsigned replaced; /* bit set of damaged slots for which a new node was found */
+    unsigned healed;   /* bit set of slots; 0 in the safety phase */
+    struct raft_referee *referee;
+    enum raft_invariant broken;
+    char what[256];
+    bool is_over;
+    uint64_t events;
+    uint64_t hash;
+    struct quorum_counts counts;
+    struct raft_actions actions;
+    struct quorum_watch watch;
+    struct trace *trace; /* NULL: no story is wanted */
+    jmp_buf escape;      /* where a violation ends the run */
+};
+
+/* Memory for many runs, one after the other. Both are safe on NULL. */
+struct quorum *quorum_new(void);
+void quorum_free(struct quorum *quorum);
+
+/* Empties the world for a run of this profile, and plans the start of its nodes and clients; no faults. */
+void quorum_begin(struct quorum *quorum, const struct profile *profile, uint64_t seed);
+
+/*
+ * Takes one event after the other until real time would pass `until`, the run is over or nothing happens any
+ * more. False if it is over. A violation ends up in quorum->broken and quorum->what.
+ */
+bool quorum_advance(struct quorum *quorum, gavel_ns until);
+
+/* Something happens at `at`; fill in what it is about. */
+struct event *quorum_push(struct quorum *quorum, gavel_ns at, enum event_kind kind, unsigned slot);
+
+/* Puts an event off: whom it is for cannot take it now. */
+void quorum_defer(struct quorum *quorum, const struct event *event, gavel_ns at);
+
+/* Ends the run: jumps to quorum->escape. */
+_Noreturn void quorum_violate(struct quorum *quorum, enum raft_invariant invariant, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The node that leads with the highest term, as it believes; NULL if there is none. */
+struct node *quorum_leader(struct quorum *quorum);
+
+/* The node that works now, by its own clock; NULL if there is none. */
+struct node *quorum_worker(struct quorum *quorum);
+
+static inline gavel_ns quorum_between(struct quorum *quorum, unsigned stream, gavel_ns low, gavel_ns high)
+{
+    return prng_between(&quorum->streams[stream], low, high);
+}
+
+static inline unsigned quorum_below(struct quorum *quorum, unsigned stream, unsigned bound)
+{
+    return (unsigned)prng_below(&quorum->streams[stream], bound);
+}
+
+static inline bool quorum_chance(struct quorum *quorum, unsigned stream, unsigned per_mille)
+{
+    return prng_chance(&quorum->streams[stream], per_mille);
+}
+
+/* In the liveness phase nothing new goes wrong. */
+static inline bool quorum_has(const struct quorum *quorum, enum fault fault)
+{
+    return quorum->healed == 0 && quorum->profile.faults & FAULT_BIT(fault);
+}
+
+/* Short much more often than long: evenly by its logarithm. */
+gavel_ns quorum_length(struct quorum *quorum, unsigned stream, gavel_ns low, gavel_ns high);
+
+#endif
