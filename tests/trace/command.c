@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The table of a story's commands, and those about single nodes. */
+
+#include "trace/command.h"
+
+#include "trace/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct node *command_node(struct quorum *quorum, const char *word)
+{
+    return word[0] >= 'a' && word[1] == '\0' ? node_find(quorum, (raft_id)(word[0] - 'a' + 1)) : NULL;
+}
+
+/* Feeds an event that someone asked for, and tells if it was refused. */
+static bool ask(struct quorum *quorum, struct node *node, struct raft_event event)
+{
+    enum gavel_status status;
+
+    if (!node->is_alive || node->is_hung) {
+        say(quorum, node, "does not answer");
+        return true;
+    }
+    status = node_feed(quorum, node, event);
+    if (status != GAVEL_OK)
+        say(quorum, node, "refuses that: %s", gavel_status_name(status));
+    return true;
+}
+
+static bool crash(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    bool is_kept = count == 3 && strcmp(words[2], "kept") == 0;
+
+    if (!node->is_alive || (count == 3 && !is_kept))
+        return false;
+    node_crash(quorum, node, is_kept);
+    return true;
+}
+
+static bool restart(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)words;
+    if (node->is_alive || count != 2)
+        return false;
+    node_start(quorum, node);
+    say(quorum, node, "starts, incarnation %llu", (unsigned long long)node->disk.state.incarnation);
+    return true;
+}
+
+static bool hang(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)quorum;
+    (void)count;
+    node->is_hung = strcmp(words[0], "hang") == 0;
+    return node->is_alive;
+}
+
+static bool campaign(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)words;
+    return count == 2 && ask(quorum, node, (struct raft_event){.kind = RAFT_CAMPAIGN});
+}
+
+static bool tick(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)words;
+    return count == 2 && ask(quorum, node, (struct raft_event){.kind = RAFT_TIMER});
+}
+
+static bool step_down(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)words;
+    return count == 2 && ask(quorum, node, (struct raft_event){.kind = RAFT_STEP_DOWN});
+}
+
+static bool take_over(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)words;
+    return count == 2 && ask(quorum, node, (struct raft_event){.kind = RAFT_TAKE_OVER});
+}
+
+/* transfer a [to b [forced]] */
+static bool transfer(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    struct node *target = count >= 4 ? command_node(quorum, words[3]) : NULL;
+    bool is_forced = count == 5 && strcmp(words[4], "forced") == 0;
+
+    if (count > 2 && (!target || strcmp(words[2], "to") != 0 || (count == 5 && !is_forced)))
+        return false;
+    return ask(quorum, node,
+               (struct raft_event){.kind = RAFT_TRANSFER,
+                                   .transfer = {.target = target ? target->id : 0, .is_forced = is_forced}});
+}
+
+/* propose a x [20 times] */
+static bool propose(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    struct raft_event event = {.kind = RAFT_PROPOSE};
+    struct raft_entry entry = {.kind = RAFT_ENTRY_DATA};
+    struct raft_entry *entries;
+    long times = count == 5 && strcmp(words[4], "times") == 0 ? atol(words[3]) : 1;
+
+    if (count < 3 || count == 4 || times < 1)
+        return false;
+    entry.size = (uint32_t)strlen(words[2]);
+    entry.data = (const uint8_t *)words[2];
+    entries = calloc((size_t)times, sizeof *entries);
+    for (long i = 0; i < times; i++)
+        entries[i] = entry;
+    event.propose.entries = entries;
+    event.propose.count = (uint32_t)times;
+    (void)ask(quorum, node, event);
+    free(entries);
+    return true;
+}
+
+/* read a [round] */
+static bool read_from(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    bool needs_round = count == 3 && strcmp(words[2], "round") == 0;
+
+    quorum->read_id++;
+    return (count == 2 || needs_round) &&
+           ask(quorum, node,
+               (struct raft_event){.kind = RAFT_READ,
+                                   .read = {.id = quorum->read_id, .needs_round = needs_round}});
+}
+
+static struct raft_member *member_add(struct raft_config *config, raft_id id)
+{
+    for (size_t i = 0; i < config->count; i++)
+        if (config->members[i].id == id)
+            return &config->members[i];
+    if (config->count == RAFT_MEMBERS_MAX)
+        return NULL;
+    config->members[config->count] = (struct raft_member){.id = id};
+    return &config->members[config->count++];
+}
+
+static void member_drop(struct raft_config *config, raft_id id)
+{
+    for (size_t i = 0; i < config->count; i++) {
+        if (config->members[i].id == id) {
+            config->count--;
+            memmove(config->members + i, config->members + i + 1,
+                    (config->count - i) * sizeof *config->members);
+        }
+    }
+}
+
+/* members a +d -b witness:c learner:e : what shall be, by what it knows now */
+static bool members(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    struct raft_config config = node->raft.config;
+
+    for (size_t i = 2; i < count; i++) {
+        const char *name = words[i] + strlen(words[i]) - 1;
+        raft_id id = (raft_id)(name[0] - 'a' + 1);
+        struct raft_member *member = NULL;
+
+        if (strlen(words[i]) > 1 && words[i][0] == '-') {
+            member_drop(&config, id);
+            continue;
+        }
+        member = member_add(&config, id);
+        if (!member)
+            return false;
+        member->is_voter = words[i][0] == '+' || strncmp(words[i], "witness:", 8) == 0;
+        member->is_witness = words[i][0] == 'w';
+        if (!member->is_voter && strncmp(words[i], "learner:", 8) != 0)
+            return false;
+    }
+    raft_config_sort(&config);
+    return ask(quorum, node, (struct raft_event){.kind = RAFT_CHANGE, .change = &config});
+}
+
+static bool compact(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)words;
+    return count == 2 && ask(quorum, node,
+                             (struct raft_event){.kind = RAFT_COMPACT,
+                                                 .compact = {.index = node->applied,
+                                                             .data = (const uint8_t *)node->table,
+                                                             .size = strlen(node->table)}});
+}
+
+/* link-lost b a: b learns that its connection to a is closed */
+static bool link_lost(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    struct node *peer = count == 3 ? command_node(quorum, words[2]) : NULL;
+
+    return peer && ask(quorum, node, (struct raft_event){.kind = RAFT_LINK_LOST, .peer = peer->id});
+}
+
+static bool slow_disk(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)quorum;
+    node->disk.takes = count == 3 ? words_duration(words[2]) : 0;
+    return count == 3;
+}
+
+static bool disk_fails(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)quorum;
+    (void)words;
+    node->disk.fails = true;
+    return count == 2;
+}
+
+static bool work_slow(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)quorum;
+    node->stop_takes = count == 3 ? words_duration(words[2]) : 0;
+    return count == 3;
+}
+
+/* clock a 900ppm: from now on its clock runs so much too fast */
+static bool set_clock(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    node->clock_base = node_clock(quorum, node);
+    node->clock_from = quorum->now;
+    node->clock_ppm = count == 3 ? atoll(words[2]) : 0;
+    return count == 3;
+}
+
+/* act a: the work of a writes to a resource that refuses tokens lower than the highest it has seen */
+static bool act(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    raft_term term = node->work_term;
+    uint64_t epoch = node->work_epoch;
+    bool is_late;
+
+    if (count > 3 || (count == 3 && strcmp(words[2], "late") != 0))
+        return false;
+    is_late = count == 3; /* it looked at the clock, and was stopped between that and the write */
+    if (!node->is_alive || (!is_late && !raft_is_working(&node->raft, node_clock(quorum, node)))) {
+        say(quorum, node, "does not act: it may not work now");
+        return true;
+    }
+    if (term < quorum->token_term || (term == quorum->token_term && epoch < quorum->token_epoch)) {
+        say(quorum, node, "acts with token %llu/%llu: the resource has seen %llu/%llu and refuses",
+            (unsigned long long)term, (unsigned long long)epoch, (unsigned long long)quorum->token_term,
+            (unsigned long long)quorum->token_epoch);
+        return true;
+    }
+    quorum->token_term = term;
+    quorum->token_epoch = epoch;
+    say(quorum, node, "acts with token %llu/%llu", (unsigned long long)term, (unsigned long long)epoch);
+    return true;
+}
+
+static bool elections(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    const struct raft_election *election;
+
+    (void)words;
+    for (size_t i = 0; (election = raft_election_at(&node->raft, i)); i++) {
+        fprintf(quorum->out, "            %c  ", name_of(node->id));
+        tell_election(quorum->out, node, election);
+        fputc('\n', quorum->out);
+    }
+    return count == 2;
+}
+
+static bool table(struct quorum *quorum, struct node *node, char **words, size_t count)
+{
+    (void)words;
+    fprintf(quorum->out, "            %c  has applied: %s\n", name_of(node->id), node->table);
+    return count == 2;
+}
+
+static bool show(struct quorum *quorum, char **words, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        if (!command_node(quorum, words[i]))
+            return false;
+        tell_node(quorum, command_node(quorum, words[i]));
+    }
+    for (raft_id id = 1; count == 1 && id <= NODES_MAX; id++)
+        if (quorum->nodes[id].is_made)
+            tell_node(quorum, &quorum->nodes[id]);
+    return true;
+}
+
+/* watch append | heartbeat | nothing: which messages are told besides those that always are */
+static bool watch(struct quorum *quorum, char **words, size_t count)
+{
+    const unsigned appends = 1u << RAFT_MSG_APPEND | 1u << RAFT_MSG_APPEND_REPLY;
+
+    if (count != 2)
+        return false;
+    quorum->watches_heartbeats = strcmp(words[1], "heartbeat") == 0;
+    quorum->watched_kinds = strcmp(words[1], "nothing") == 0 ? 0 : appends;
+    return quorum->watches_heartbeats || quorum->watched_kinds == 0 || strcmp(words[1], "append") == 0;
+}
+
+/* load every 10ms | load off: proposals to whoever works, too many to tell of each */
+static bool load(struct quorum *quorum, char **words, size_t count)
+{
+    if (count == 3 && strcmp(words[1], "every") == 0) {
+        quorum->load_every = words_duration(words[2]);
+        quorum->load_at = quorum->now;
+        quorum->load_count = 0;
+        return quorum->load_every > 0;
+    }
+    quorum->load_at = NEVER;
+    fprintf(quorum->out, "            %llu proposals were taken\n", (unsigned long long)quorum->load_count);
+    return count == 2 && strcmp(words[1], "off") == 0;
+}
+
+static const struct {
+    const char *word;
+    bool (*run)(struct quorum *quorum, char **words, size_t count);
+    bool (*run_node)(struct quorum *quorum, struct node *node, char **words, size_t count);
+} commands[] = {
+    {"nodes", command_nodes, NULL},
+    {"join", command_join, NULL},
+    {"given", command_given, NULL},
+    {"cut", command_cut, NULL},
+    {"heal", command_heal, NULL},
+    {"partition", command_partition, NULL},
+    {"hold", command_hold, NULL},
+    {"let", command_let, NULL},
+    {"deliver", command_deliver, NULL},
+    {"drop", command_drop, NULL},
+    {"delay", command_delay, NULL},
+    {"obituary", command_obituary, NULL},
+    {"show", show, NULL},
+    {"watch", watch, NULL},
+    {"load", load, NULL},
+    {"crash", NULL, crash},
+    {"restart", NULL, restart},
+    {"hang", NULL, hang},
+    {"resume", NULL, hang},
+    {"tick", NULL, tick},
+    {"campaign", NULL, campaign},
+    {"transfer", NULL, transfer},
+    {"take-over", NULL, take_over},
+    {"step-down", NULL, step_down},
+    {"propose", NULL, propose},
+    {"read", NULL, read_from},
+    {"members", NULL, members},
+    {"compact", NULL, compact},
+    {"link-lost", NULL, link_lost},
+    {"slow-disk", NULL, slow_disk},
+    {"disk-fails", NULL, disk_fails},
+    {"work-slow", NULL, work_slow},
+    {"clock", NULL, set_clock},
+    {"act", NULL, act},
+    {"elections", NULL, elections},
+    {"table", NULL, table},
+};
+
+bool command_run(struct quorum *quorum, char **words, size_t count)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        struct node *node;
+
+        if (strcmp(words[0], commands[i].word) != 0)
+            continue;
+        if (commands[i].run)
+            return commands[i].run(quorum, words, count);
+        node = count > 1 ? command_node(quorum, words[1]) : NULL;
+        return node && commands[i].run_node(quorum, node, words, count);
+    }
+    return false;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The commands of a story about links, what they hold back, and the guards' obituaries. */
+
+#include "trace/command.h"
+#include "trace/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* "a->b" is one way; 0 if it is something else. */
+static bool parse_arrow(struct quorum *quorum, const char *word, raft_id *ret_from, raft_id *ret_to)
+{
+    if (strlen(word) != 4 || word[1] != '-' || word[2] != '>')
+        return false;
+    *ret_from = (raft_id)(word[0] - 'a' + 1);
+    *ret_to = (raft_id)(word[3] - 'a' + 1);
+    return node_find(quorum, *ret_from) && node_find(quorum, *ret_to);
+}
+
+/* The kinds that a word names; all without one; 0 if there is no such kind. */
+static unsigned parse_kind(char **words, size_t count, size_t which)
+{
+    if (which >= count)
+        return ALL_KINDS;
+    for (int kind = 0; kind < RAFT_MESSAGE_KIND_COUNT; kind++)
+        if (strcmp(words[which], raft_message_name((enum raft_message_kind)kind)) == 0)
+            return 1u << kind;
+    return 0;
+}
+
+static void set_cut(struct quorum *quorum, raft_id from, raft_id to, unsigned kinds, bool is_cut)
+{
+    struct link *link = &quorum->links[from][to];
+
+    if (is_cut)
+        link->cut_kinds |= kinds;
+    else
+        link->cut_kinds &= ~kinds;
+}
+
+/* a; a b; a->b; a->b kind */
+static bool cut_or_heal(struct quorum *quorum, char **words, size_t count, bool is_cut)
+{
+    raft_id from;
+    raft_id to;
+
+    if (count >= 2 && parse_arrow(quorum, words[1], &from, &to)) {
+        unsigned kinds = parse_kind(words, count, 2);
+
+        set_cut(quorum, from, to, kinds, is_cut);
+        return kinds != 0;
+    }
+    if (count < 2 || count > 3 || !command_node(quorum, words[1]) ||
+        (count == 3 && !command_node(quorum, words[2])))
+        return false;
+    from = command_node(quorum, words[1])->id;
+    for (to = 1; to <= NODES_MAX; to++) {
+        if (to == from || (count == 3 && to != command_node(quorum, words[2])->id))
+            continue;
+        set_cut(quorum, from, to, ALL_KINDS, is_cut);
+        set_cut(quorum, to, from, ALL_KINDS, is_cut);
+    }
+    return true;
+}
+
+bool command_cut(struct quorum *quorum, char **words, size_t count)
+{
+    return cut_or_heal(quorum, words, count, true);
+}
+
+bool command_heal(struct quorum *quorum, char **words, size_t count)
+{
+    if (count > 1)
+        return cut_or_heal(quorum, words, count, false);
+    for (raft_id from = 1; from <= NODES_MAX; from++)
+        for (raft_id to = 1; to <= NODES_MAX; to++)
+            quorum->links[from][to].cut_kinds = 0;
+    return true;
+}
+
+/* a b | c d e: whoever is on different sides hears nothing of each other */
+bool command_partition(struct quorum *quorum, char **words, size_t count)
+{
+    int side[NODES_MAX + 1] = {0};
+    int now = 1;
+
+    for (size_t i = 1; i < count; i++) {
+        struct node *node = command_node(quorum, words[i]);
+
+        if (strcmp(words[i], "|") == 0)
+            now++;
+        else if (node)
+            side[node->id] = now;
+        else
+            return false;
+    }
+    for (raft_id a = 1; a <= NODES_MAX; a++)
+        for (raft_id b = 1; b <= NODES_MAX; b++)
+            if (side[a] != side[b])
+                set_cut(quorum, a, b, ALL_KINDS, true);
+    return true;
+}
+
+bool command_hold(struct quorum *quorum, char **words, size_t count)
+{
+    raft_id from;
+    raft_id to;
+    unsigned kinds = parse_kind(words, count, 2);
+
+    if (count < 2 || kinds == 0 || !parse_arrow(quorum, words[1], &from, &to))
+        return false;
+    quorum->links[from][to].held_kinds |= kinds;
+    return true;
+}
+
+/* Holds nothing any more; what is held stays so until it is delivered. */
+bool command_let(struct quorum *quorum, char **words, size_t count)
+{
+    raft_id from;
+    raft_id to;
+
+    if (count != 2 || !parse_arrow(quorum, words[1], &from, &to))
+        return false;
+    quorum->links[from][to].held_kinds = 0;
+    return true;
+}
+
+static bool deliver_or_drop(struct quorum *quorum, char **words, size_t count, bool is_lost)
+{
+    raft_id from;
+    raft_id to;
+    size_t most = count == 3 ? strtoull(words[2], NULL, 10) : SIZE_MAX;
+
+    if (count < 2 || count > 3 || !parse_arrow(quorum, words[1], &from, &to))
+        return false;
+    if (post_release(quorum, from, to, most, is_lost) == 0)
+        fprintf(quorum->out, "            nothing is held\n");
+    return true;
+}
+
+bool command_deliver(struct quorum *quorum, char **words, size_t count)
+{
+    return deliver_or_drop(quorum, words, count, false);
+}
+
+bool command_drop(struct quorum *quorum, char **words, size_t count)
+{
+    return deliver_or_drop(quorum, words, count, true);
+}
+
+/* a->b 20ms; a 20ms for all links of a */
+bool command_delay(struct quorum *quorum, char **words, size_t count)
+{
+    raft_id from;
+    raft_id to;
+
+    if (count != 3)
+        return false;
+    if (parse_arrow(quorum, words[1], &from, &to)) {
+        quorum->links[from][to].delay = words_duration(words[2]);
+        return true;
+    }
+    if (!command_node(quorum, words[1]))
+        return false;
+    from = command_node(quorum, words[1])->id;
+    for (to = 1; to <= NODES_MAX; to++)
+        quorum->links[from][to].delay = quorum->links[to][from].delay = words_duration(words[2]);
+    return true;
+}
+
+/*
+ * What the guard of a node tells everybody: that the incarnation which died last is dead. "old" tells of the
+ * one before, "forged" has a wrong mac, "false" tells of one that lives.
+ */
+bool command_obituary(struct quorum *quorum, char **words, size_t count)
+{
+    struct node *node = count >= 2 ? command_node(quorum, words[1]) : NULL;
+    bool is_old = count == 3 && strcmp(words[2], "old") == 0;
+    bool is_forged = count == 3 && strcmp(words[2], "forged") == 0;
+    bool is_false = count == 3 && strcmp(words[2], "false") == 0;
+    struct raft_message message = {.kind = RAFT_MSG_CERTIFICATE, .cluster = 1, .generation = 1};
+
+    if (!node || count > 3 || (count == 3 && !is_old && !is_forged && !is_false))
+        return false;
+    message.certificate = (struct raft_certificate){
+        .kind = RAFT_CERT_OBITUARY,
+        .node = node->id,
+        .incarnation = node->disk.state.incarnation - (node->is_alive && !is_forged && !is_false) - is_old,
+    };
+    post_sign(NULL, &message.certificate);
+    if (is_forged)
+        message.certificate.mac[0] ^= 1;
+    quorum->is_obituary_false = quorum->is_obituary_false || is_false;
+    say(quorum, node, "its guard sends%s obituary of incarnation %llu",
+        is_forged ? " a forged" : (is_false ? " a false" : (is_old ? " an old" : " the")),
+        (unsigned long long)message.certificate.incarnation);
+    for (message.to = 1; message.to <= NODES_MAX; message.to++)
+        if (message.to != node->id && node_find(quorum, message.to))
+            post_send(quorum, node->id, &message);
+    return true;
+}

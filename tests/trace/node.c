@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "trace/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct node *node_find(struct quorum *quorum, raft_id id)
+{
+    return id >= 1 && id <= NODES_MAX && quorum->nodes[id].is_made ? &quorum->nodes[id] : NULL;
+}
+
+static gavel_ns clock_at(const struct node *node, gavel_ns real)
+{
+    gavel_ns since = real - node->clock_from;
+
+    return node->clock_base + since + since / 1000 * node->clock_ppm / 1000;
+}
+
+gavel_ns node_clock(const struct quorum *quorum, const struct node *node)
+{
+    return clock_at(node, quorum->now);
+}
+
+/* The first real instant at which the node's clock shows `local`, or now if it already does. */
+gavel_ns node_real(const struct quorum *quorum, const struct node *node, gavel_ns local)
+{
+    gavel_ns ahead = local - node_clock(quorum, node);
+    gavel_ns real = quorum->now;
+
+    if (local == NEVER)
+        return NEVER;
+    if (ahead <= 0)
+        return real;
+    real += ahead - ahead / 1000000 * node->clock_ppm;
+    while (clock_at(node, real) >= local && real > quorum->now)
+        real -= 2 * NS_PER_US;
+    while (clock_at(node, real) < local)
+        real++;
+    return real;
+}
+
+void node_start(struct quorum *quorum, struct node *node)
+{
+    struct disk *disk = &node->disk;
+    struct raft_restore restore;
+    struct gavel_error error;
+
+    disk->state.incarnation++; /* durable before anything else */
+    disk->synced = 0;
+    restore = (struct raft_restore){
+        .state = disk->state,
+        .snapshot = disk->snapshot,
+        .entries = disk->entries,
+        .entry_count = disk->entry_count,
+        .seed = quorum->seed * 1000 + node->id * 100 + disk->state.incarnation,
+    };
+    raft_done(&node->raft);
+    memset(&node->raft, 0, sizeof node->raft);
+    node->is_alive = !raft_init(&node->raft, &quorum->settings, &restore, node_clock(quorum, node), &error);
+    if (!node->is_alive) {
+        fprintf(quorum->out, "refused: %s\n", error.message);
+        return;
+    }
+    free(node->table);
+    node->table = disk->snapshot.size > 0 ? strndup((const char *)disk->snapshot.data, disk->snapshot.size)
+                                          : strdup("");
+    node->applied = disk->snapshot.index;
+    node->stopped_at = NEVER;
+}
+
+void node_crash(struct quorum *quorum, struct node *node, bool is_kept)
+{
+    if (node->is_working)
+        say(quorum, node, "crashes, and its work with it");
+    else
+        say(quorum, node, "crashes");
+    while (is_kept && node->disk.write_count > 0)
+        (void)disk_sync(&node->disk); /* what it wrote is there, but it never learned so */
+    disk_forget(&node->disk);
+    letters_free(&node->waiting);
+    node->is_alive = node->is_hung = node->is_working = false;
+    node->stopped_at = NEVER;
+}
+
+static void apply(struct quorum *quorum, struct node *node, raft_index first, raft_index last)
+{
+    char *line = NULL;
+    size_t size = 0;
+    FILE *text = open_memstream(&line, &size);
+    bool is_load_only = true;
+
+    for (raft_index i = first; i <= last; i++) {
+        const struct raft_entry *entry = raft_log_at(&node->raft.log, i);
+        bool is_load = entry && entry->kind == RAFT_ENTRY_DATA && entry->data[0] == '.';
+
+        referee_applied(quorum, node, i, entry);
+        if (!entry)
+            continue;
+        is_load_only = is_load_only && is_load;
+        fprintf(text, " %llu", (unsigned long long)i);
+        if (entry->kind == RAFT_ENTRY_DATA) {
+            char *table = NULL;
+
+            if (asprintf(&table, "%s%s%.*s", node->table, node->table[0] ? " " : "", (int)entry->size,
+                         (const char *)entry->data) < 0)
+                abort();
+            free(node->table);
+            node->table = table;
+            fprintf(text, ":%.*s", (int)entry->size, (const char *)entry->data);
+        } else {
+            fprintf(text, ":%s", entry->kind == RAFT_ENTRY_NOOP ? "(no-op)" : "(members)");
+        }
+    }
+    fclose(text);
+    if (last - first >= 8 && !is_load_only)
+        say(quorum, node, "applies %llu … %llu", (unsigned long long)first, (unsigned long long)last);
+    else if (!is_load_only)
+        say(quorum, node, "applies%s", line);
+    free(line);
+}
+
+static void take_snapshot(struct quorum *quorum, struct node *node)
+{
+    const struct raft_snapshot *snapshot = &node->raft.snapshot;
+
+    free(node->table);
+    node->table = strndup(snapshot->size > 0 ? (const char *)snapshot->data : "", snapshot->size);
+    node->applied = snapshot->index;
+    say(quorum, node, "its table is the snapshot up to %llu:%llu", (unsigned long long)snapshot->index,
+        (unsigned long long)snapshot->term);
+}
+
+static void claim(struct quorum *quorum, struct node *node, const struct raft_action *action)
+{
+    gavel_ns deadline = node_real(quorum, node, raft_deadline(&node->raft));
+
+    node->is_working = true;
+    node->work_term = action->claim.term;
+    node->work_epoch = action->claim.lease_epoch;
+    if (deadline == NEVER)
+        say(quorum, node, "CLAIMS: works with token %llu/%llu, alone and for ever",
+            (unsigned long long)action->claim.term, (unsigned long long)action->claim.lease_epoch);
+    else
+        say(quorum, node, "CLAIMS: works with token %llu/%llu, for now until %.4f",
+            (unsigned long long)action->claim.term, (unsigned long long)action->claim.lease_epoch,
+            seconds(deadline));
+    referee_claim(quorum, node);
+}
+
+static void carry(struct quorum *quorum, struct node *node, const struct raft_action *action,
+                  struct letters *leaving)
+{
+    struct letter letter;
+
+    switch (action->kind) {
+    case RAFT_PERSIST:
+        disk_write(quorum, node, &action->persist);
+        break;
+    case RAFT_SEND:
+        letter = (struct letter){.after = action->send.after, .message = action->send.message};
+        letters_add(letter.after > node->disk.synced ? &node->waiting : leaving, &letter);
+        break;
+    case RAFT_APPLY:
+        apply(quorum, node, action->apply.first, action->apply.last);
+        break;
+    case RAFT_RESTORE:
+        take_snapshot(quorum, node);
+        break;
+    case RAFT_CLAIM:
+        claim(quorum, node, action);
+        break;
+    case RAFT_STOP_WORK:
+        say(quorum, node, "STOPS its work: %s", raft_stop_name(action->stop.reason));
+        node->stopped_at = quorum->now + node->stop_takes;
+        break;
+    case RAFT_READ_READY:
+        say(quorum, node, "read %llu may be answered, from index %llu on",
+            (unsigned long long)action->read.id, (unsigned long long)action->read.index);
+        break;
+    case RAFT_READ_LOST:
+        say(quorum, node, "read %llu cannot be answered here", (unsigned long long)action->read.id);
+        break;
+    case RAFT_TELL:
+        tell_news(quorum, node, action);
+        break;
+    }
+}
+
+static void leave(struct quorum *quorum, struct node *node, struct letters *leaving)
+{
+    tell_sends(quorum, node, leaving);
+    for (size_t i = 0; i < leaving->count; i++)
+        post_send(quorum, node->id, &leaving->items[i].message);
+    letters_free(leaving);
+}
+
+/* The letters that waited for no more than what is durable now. */
+static void leave_waiting(struct quorum *quorum, struct node *node)
+{
+    struct letters leaving = {0};
+
+    for (size_t i = 0; i < node->waiting.count;) {
+        if (node->waiting.items[i].after <= node->disk.synced) {
+            letters_add(&leaving, &node->waiting.items[i]);
+            letter_done(&node->waiting.items[i]);
+            letters_remove(&node->waiting, i);
+        } else {
+            i++;
+        }
+    }
+    leave(quorum, node, &leaving);
+}
+
+enum gavel_status node_feed(struct quorum *quorum, struct node *node, struct raft_event event)
+{
+    struct letters leaving = {0};
+    enum gavel_status status;
+
+    event.now = node_clock(quorum, node);
+    status = raft_step(&node->raft, &event, &quorum->actions);
+    for (size_t i = 0; i < quorum->actions.count; i++)
+        carry(quorum, node, &quorum->actions.items[i], &leaving);
+    leave(quorum, node, &leaving);
+    referee_check(quorum, node);
+    return status;
+}
+
+gavel_ns node_due_at(const struct quorum *quorum, const struct node *node)
+{
+    gavel_ns at;
+
+    if (!node->is_alive)
+        return NEVER;
+    if (node->is_hung)
+        return node->is_working ? node->must_stop_by : NEVER;
+    at = ns_min(node->stopped_at, node_real(quorum, node, raft_wake_at(&node->raft)));
+    if (node->disk.write_count > 0)
+        at = ns_min(at, node->disk.writes[0].at);
+    return at;
+}
+
+static void finish_write(struct quorum *quorum, struct node *node)
+{
+    if (node->disk.fails) {
+        say(quorum, node, "its disk fails");
+        disk_forget(&node->disk);
+        letters_free(&node->waiting);
+        (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_DISK_FAILED});
+        return;
+    }
+    if (!disk_sync(&node->disk))
+        alarm_raise(quorum, node, "its log on disk has a gap");
+    leave_waiting(quorum, node);
+    (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_PERSISTED, .seq = node->disk.synced});
+}
+
+void node_do_due(struct quorum *quorum, struct node *node)
+{
+    if (node->is_hung) {
+        node->is_working = false;
+        say(quorum, node, "hangs beyond its deadline: its guard has ended the work");
+    } else if (node->disk.write_count > 0 && node->disk.writes[0].at <= quorum->now) {
+        finish_write(quorum, node);
+    } else if (node->stopped_at <= quorum->now) {
+        node->stopped_at = NEVER;
+        referee_stopped(quorum, node);
+        node->is_working = false;
+        say(quorum, node, "its work has stopped");
+        (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_WORK_STOPPED});
+    } else {
+        (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_TIMER});
+    }
+}
+
+void node_free(struct node *node)
+{
+    raft_done(&node->raft);
+    disk_free(&node->disk);
+    letters_free(&node->waiting);
+    free(node->table);
+}

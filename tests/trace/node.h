@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One node of the quorum on the stage, with what surrounds it: its clock, its
+ * disk, the messages that wait for the disk, its work, and its guard.
+ *
+ *        command, timer, message, PERSISTED, WORK_STOPPED
+ *                             │
+ *                         raft_step()
+ *                             │
+ *     PERSIST → disk    SEND → post (or waits for the disk)    CLAIM, STOP → work    TELL → the story
+ *
+ * Every node has a clock of its own, hours away from the others', so that a
+ * comparison of two nodes' clocks cannot go unnoticed. The stage has one real
+ * time; what is printed is always real time.
+ */
+#ifndef TRACE_NODE_H
+#define TRACE_NODE_H
+
+#include "raft/raft.h"
+
+#include <stdio.h>
+
+#define NODES_MAX 9
+#define POST_DELAY NS_PER_MS
+#define DISK_DELAY (NS_PER_MS / 10)
+#define ALL_KINDS ((1u << RAFT_MESSAGE_KIND_COUNT) - 1)
+
+/* A change on its way to the disk. */
+struct write {
+    gavel_ns at; /* durable then */
+    struct raft_persist persist;
+    struct raft_entry *entries; /* first … last; owned */
+    struct raft_snapshot snapshot;
+};
+
+/* What survives a crash, and the writes that do not. */
+struct disk {
+    bool is_made;
+    bool fails; /* the next write does */
+    gavel_ns takes;
+    struct raft_state state;
+    struct raft_snapshot snapshot;
+    struct raft_entry *entries; /* after the snapshot; owned */
+    size_t entry_count;
+    struct write *writes;
+    size_t write_count;
+    uint64_t synced; /* the newest seq of this start that is durable */
+};
+
+/* A message under way, held by the story, or waiting for its sender's disk. */
+struct letter {
+    gavel_ns at;
+    uint64_t order;
+    uint64_t after;
+    bool is_held;
+    raft_id route; /* whose link it takes: the sender's, or of an obituary that of the dead node's host */
+    struct raft_message message;
+};
+
+struct letters {
+    struct letter *items;
+    size_t count;
+    size_t capacity;
+};
+
+struct link {
+    unsigned cut_kinds;
+    unsigned held_kinds;
+    gavel_ns delay;
+};
+
+struct node {
+    raft_id id; /* 1 … 9, on the stage a … i */
+    bool is_made;
+    bool is_alive;
+    bool is_hung;
+    struct raft raft;
+    struct disk disk;
+    struct letters waiting; /* for the disk */
+
+    gavel_ns clock_from; /* real time since when the clock has had its rate */
+    gavel_ns clock_base; /* what it showed then */
+    int64_t clock_ppm;
+
+    bool is_working; /* claimed, and not yet stopped */
+    raft_term work_term;
+    uint64_t work_epoch;
+    gavel_ns stop_takes;
+    gavel_ns stopped_at;   /* real; NEVER if the work is not stopping */
+    gavel_ns must_stop_by; /* real */
+
+    char *table; /* the words that were applied, one after the other; owned */
+    raft_index applied;
+};
+
+/* What all nodes must agree on. */
+struct agreed {
+    raft_term term;
+    char *text; /* owned */
+};
+
+struct quorum {
+    FILE *out;
+    gavel_ns now;
+    uint64_t seed;
+    struct raft_settings settings;
+    struct raft_config config; /* the first */
+    struct node nodes[NODES_MAX + 1];
+    struct link links[NODES_MAX + 1][NODES_MAX + 1];
+    struct letters post;
+    uint64_t order;
+    uint64_t read_id;
+    unsigned watched_kinds; /* messages whose every sending is told */
+    bool watches_heartbeats;
+    bool is_obituary_false; /* a guard has lied: two may work at once */
+    gavel_ns load_every;    /* 0: no load */
+    gavel_ns load_at;
+    uint64_t load_count;
+    raft_term claim_term; /* the token of the newest claim */
+    uint64_t claim_epoch;
+    raft_term token_term; /* the newest token that the model resource has seen */
+    uint64_t token_epoch;
+    raft_id *leaders; /* by term; owned */
+    size_t leader_count;
+    struct agreed *agreed; /* by index; owned */
+    size_t agreed_count;
+    struct raft_actions actions;
+};
+
+/* node.c */
+struct node *node_find(struct quorum *quorum, raft_id id);
+gavel_ns node_clock(const struct quorum *quorum, const struct node *node);
+gavel_ns node_real(const struct quorum *quorum, const struct node *node, gavel_ns local);
+void node_start(struct quorum *quorum, struct node *node);
+void node_crash(struct quorum *quorum, struct node *node, bool is_kept);
+enum gavel_status node_feed(struct quorum *quorum, struct node *node, struct raft_event event);
+gavel_ns node_due_at(const struct quorum *quorum, const struct node *node);
+void node_do_due(struct quorum *quorum, struct node *node);
+void node_free(struct node *node);
+
+/* disk.c */
+void disk_make(struct disk *disk, const struct raft_config *config, raft_id id);
+void disk_write(struct quorum *quorum, struct node *node, const struct raft_persist *persist);
+/* Makes the oldest write durable; false if the log would have a gap. */
+bool disk_sync(struct disk *disk);
+void disk_forget(struct disk *disk);
+void disk_free(struct disk *disk);
+
+/* post.c */
+void post_send(struct quorum *quorum, raft_id route, const struct raft_message *message);
+void letters_add(struct letters *letters, const struct letter *letter);
+void letters_remove(struct letters *letters, size_t which);
+void letter_done(struct letter *letter);
+void letters_free(struct letters *letters);
+/* The letter that arrives next, by `at` and order, at a node that can take it; NULL if none. */
+struct letter *post_next(struct quorum *quorum);
+void post_deliver(struct quorum *quorum, struct letter *letter);
+/* Delivers (or loses) the first `most` held letters of a link, now. Returns how many there were. */
+size_t post_release(struct quorum *quorum, raft_id from, raft_id to, size_t most, bool is_lost);
+void post_sign(void *context, struct raft_certificate *certificate);
+bool post_verify(void *context, const struct raft_certificate *certificate);
+
+/* tell.c */
+void say(const struct quorum *quorum, const struct node *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Something that must never be; the story fails whatever it expects. */
+void alarm_raise(const struct quorum *quorum, const struct node *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+char name_of(raft_id id);
+double seconds(gavel_ns real);
+/* Letters that leave at the same instant. */
+void tell_sends(const struct quorum *quorum, const struct node *node, const struct letters *letters);
+void tell_news(const struct quorum *quorum, const struct node *node, const struct raft_action *action);
+void tell_election(FILE *out, const struct node *node, const struct raft_election *election);
+void tell_config(FILE *out, const struct raft_config *config);
+void tell_certificate(FILE *out, const struct raft_certificate *certificate);
+void tell_message(FILE *out, const struct raft_message *message);
+void tell_node(const struct quorum *quorum, const struct node *node);
+
+/* referee.c */
+void referee_check(struct quorum *quorum, struct node *node);
+void referee_applied(struct quorum *quorum, struct node *node, raft_index index,
+                     const struct raft_entry *entry);
+void referee_claim(struct quorum *quorum, struct node *node);
+void referee_stopped(struct quorum *quorum, struct node *node);
+
+#endif

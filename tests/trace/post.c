@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The network between the nodes: letters under way, links that are cut, letters that the story holds. */
+
+#include "trace/node.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Nobody on the stage knows this but the guards and the nodes. */
+#define KEY UINT64_C(0x6761766c2d6b6579)
+
+void letters_add(struct letters *letters, const struct letter *letter)
+{
+    struct raft_message *message;
+
+    if (letters->count == letters->capacity) {
+        letters->capacity = letters->capacity > 0 ? 2 * letters->capacity : 16;
+        letters->items = reallocarray(letters->items, letters->capacity, sizeof *letters->items);
+    }
+    letters->items[letters->count] = *letter;
+    message = &letters->items[letters->count++].message;
+    if (message->kind == RAFT_MSG_APPEND && message->append.entry_count > 0) {
+        struct raft_entry *entries = calloc(message->append.entry_count, sizeof *entries);
+
+        for (uint32_t i = 0; i < message->append.entry_count; i++) {
+            entries[i] = message->append.entries[i];
+            if (entries[i].size > 0) {
+                uint8_t *bytes = malloc(entries[i].size);
+
+                memcpy(bytes, entries[i].data, entries[i].size);
+                entries[i].data = bytes;
+            }
+        }
+        message->append.entries = entries;
+    }
+    if (message->kind == RAFT_MSG_SNAPSHOT && message->snapshot.size > 0) {
+        uint8_t *bytes = malloc(message->snapshot.size);
+
+        memcpy(bytes, message->snapshot.data, message->snapshot.size);
+        message->snapshot.data = bytes;
+    }
+}
+
+void letter_done(struct letter *letter)
+{
+    struct raft_message *message = &letter->message;
+
+    if (message->kind == RAFT_MSG_APPEND && message->append.entry_count > 0) {
+        for (uint32_t i = 0; i < message->append.entry_count; i++)
+            free((void *)(uintptr_t)message->append.entries[i].data);
+        free((void *)(uintptr_t)message->append.entries);
+    }
+    if (message->kind == RAFT_MSG_SNAPSHOT && message->snapshot.size > 0)
+        free((void *)(uintptr_t)message->snapshot.data);
+}
+
+/* Takes it out; what it holds is the caller's now, or letter_done() has freed it. */
+void letters_remove(struct letters *letters, size_t which)
+{
+    letters->count--;
+    memmove(letters->items + which, letters->items + which + 1,
+            (letters->count - which) * sizeof *letters->items);
+}
+
+void letters_free(struct letters *letters)
+{
+    for (size_t i = 0; i < letters->count; i++)
+        letter_done(&letters->items[i]);
+    free(letters->items);
+    *letters = (struct letters){0};
+}
+
+void post_send(struct quorum *quorum, raft_id route, const struct raft_message *message)
+{
+    struct link *link;
+    struct letter letter;
+
+    if (message->to == 0 || message->to > NODES_MAX || route > NODES_MAX) {
+        fprintf(quorum->out, "ALARM: a message to nobody\n");
+        return;
+    }
+    link = &quorum->links[route][message->to];
+    if (link->cut_kinds & (1u << message->kind))
+        return;
+    letter = (struct letter){
+        .at = quorum->now + link->delay,
+        .order = ++quorum->order,
+        .is_held = (link->held_kinds & (1u << message->kind)) != 0,
+        .route = route,
+        .message = *message,
+    };
+    letters_add(&quorum->post, &letter);
+}
+
+struct letter *post_next(struct quorum *quorum)
+{
+    struct letter *next = NULL;
+
+    for (size_t i = 0; i < quorum->post.count; i++) {
+        struct letter *letter = &quorum->post.items[i];
+
+        /* What arrives at a node that hangs waits in its socket. */
+        if (letter->is_held || quorum->nodes[letter->message.to].is_hung)
+            continue;
+        if (!next || letter->at < next->at || (letter->at == next->at && letter->order < next->order))
+            next = letter;
+    }
+    return next;
+}
+
+void post_deliver(struct quorum *quorum, struct letter *letter)
+{
+    struct letter own = *letter;
+    struct raft_message *message = &own.message;
+    struct node *to = &quorum->nodes[message->to];
+    const char *reason = NULL;
+
+    letters_remove(&quorum->post, (size_t)(letter - quorum->post.items));
+    if (to->is_alive && !(quorum->links[own.route][message->to].cut_kinds & (1u << message->kind))) {
+        if (raft_message_check(message, &reason))
+            alarm_raise(quorum, to, "got a message that no node should send: %s", reason);
+        else
+            (void)node_feed(quorum, to, /* a refusal is told */
+                            (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
+    }
+    letter_done(&own);
+}
+
+size_t post_release(struct quorum *quorum, raft_id from, raft_id to, size_t most, bool is_lost)
+{
+    size_t done = 0;
+
+    for (; done < most; done++) {
+        struct letter *first = NULL;
+
+        for (size_t i = 0; i < quorum->post.count; i++) {
+            struct letter *letter = &quorum->post.items[i];
+
+            if (letter->is_held && letter->route == from && letter->message.to == to &&
+                (!first || letter->order < first->order))
+                first = letter;
+        }
+        if (!first)
+            break;
+        fprintf(quorum->out, "            %s: ", is_lost ? "lost" : "arrives");
+        tell_message(quorum->out, &first->message);
+        fputc('\n', quorum->out);
+        if (is_lost) {
+            letter_done(first);
+            letters_remove(&quorum->post, (size_t)(first - quorum->post.items));
+        } else {
+            post_deliver(quorum, first);
+        }
+    }
+    return done;
+}
+
+/* Not a mac that would keep anybody out; enough to tell a genuine certificate from a forged one here. */
+static uint64_t digest(const struct raft_certificate *certificate)
+{
+    const uint64_t parts[] = {KEY,
+                              certificate->kind,
+                              certificate->node,
+                              certificate->incarnation,
+                              certificate->term,
+                              certificate->lease_epoch,
+                              certificate->target,
+                              certificate->commit};
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        hash = (hash ^ parts[i]) * UINT64_C(0x100000001b3);
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+void post_sign(void *context, struct raft_certificate *certificate)
+{
+    uint64_t mac = digest(certificate);
+
+    (void)context; /* the key is the same for all */
+    memset(certificate->mac, 0, sizeof certificate->mac);
+    memcpy(certificate->mac, &mac, sizeof mac);
+}
+
+bool post_verify(void *context, const struct raft_certificate *certificate)
+{
+    struct raft_certificate genuine = *certificate;
+
+    post_sign(context, &genuine);
+    return memcmp(genuine.mac, certificate->mac, sizeof genuine.mac) == 0;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The commands of a story that make nodes: whom there is, with which settings, and what is on their disks. */
+
+#include "trace/command.h"
+#include "trace/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The nodes' clocks are hours apart. */
+#define CLOCKS_APART (3600 * NS_PER_S)
+
+/* One key=value of the settings; false if there is no such key. */
+static bool set(struct quorum *quorum, const char *key, const char *value)
+{
+    struct raft_settings *s = &quorum->settings;
+    const struct {
+        const char *key;
+        gavel_ns *time;
+    } times[] = {
+        {"election_min", &s->election_min},   {"election_max", &s->election_max},
+        {"heartbeat", &s->heartbeat},         {"promise", &s->promise},
+        {"stop_margin", &s->stop_margin},     {"transfer_timeout", &s->transfer_timeout},
+        {"prefers_after", &s->prefers_after}, {"catch_up_timeout", &s->catch_up_timeout},
+        {"vote_refill", &s->vote_refill},
+    };
+    const struct {
+        const char *key;
+        uint32_t *number;
+    } numbers[] = {
+        {"batch_bytes", &s->batch_bytes},
+        {"batch_entries", &s->batch_entries},
+        {"inflight_max", &s->inflight_max},
+        {"vote_burst", &s->vote_burst},
+    };
+
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        if (strcmp(key, times[i].key) == 0) {
+            *times[i].time = ns_from_ms(atoll(value));
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strcmp(key, numbers[i].key) == 0) {
+            *numbers[i].number = (uint32_t)atoll(value);
+            return true;
+        }
+    }
+    if (strcmp(key, "prefers_priority") == 0)
+        s->prefers_priority = strcmp(value, "yes") == 0;
+    else if (strcmp(key, "seed") == 0)
+        quorum->seed = strtoull(value, NULL, 10);
+    else
+        return false;
+    return true;
+}
+
+static struct raft_member *member_of(struct raft_config *config, const char *word)
+{
+    for (size_t i = 0; i < config->count; i++)
+        if (word[1] == '\0' && config->members[i].id == (raft_id)(word[0] - 'a' + 1))
+            return &config->members[i];
+    return NULL;
+}
+
+static bool set_member(struct quorum *quorum, const char *key, const char *value)
+{
+    struct raft_member *member;
+
+    if (strcmp(key, "witness") == 0 && (member = member_of(&quorum->config, value)))
+        member->is_witness = true;
+    else if (strcmp(key, "learner") == 0 && (member = member_of(&quorum->config, value)))
+        member->is_voter = false;
+    else if ((member = member_of(&quorum->config, key)))
+        member->priority = (uint8_t)atoi(value);
+    else
+        return false;
+    return true;
+}
+
+static struct node *make(struct quorum *quorum, const char *word, const struct raft_config *config)
+{
+    raft_id id = (raft_id)(word[0] - 'a' + 1);
+    struct node *node;
+
+    if (word[1] != '\0' || id < 1 || id > NODES_MAX || quorum->nodes[id].is_made)
+        return NULL;
+    node = &quorum->nodes[id];
+    node->id = id;
+    node->is_made = true;
+    node->clock_from = quorum->now;
+    node->clock_base = (gavel_ns)id * CLOCKS_APART;
+    node->stop_takes = NS_PER_MS;
+    node->stopped_at = NEVER;
+    disk_make(&node->disk, config, id);
+    return node;
+}
+
+/* nodes a b c key=value … [priority a=2 …] [stopped] */
+bool command_nodes(struct quorum *quorum, char **words, size_t count)
+{
+    struct gavel_error error;
+    bool is_stopped = false;
+    size_t i = 1;
+
+    for (; i < count && words[i][1] == '\0'; i++)
+        quorum->config.members[quorum->config.count++] =
+            (struct raft_member){.id = (raft_id)(words[i][0] - 'a' + 1), .is_voter = true};
+    for (; i < count; i++) {
+        char *value = strchr(words[i], '=');
+
+        if (value) {
+            *value = '\0';
+            if (!set(quorum, words[i], value + 1) && !set_member(quorum, words[i], value + 1))
+                return false;
+        } else if (strcmp(words[i], "stopped") == 0) {
+            is_stopped = true;
+        } else if (strcmp(words[i], "priority") != 0) {
+            return false;
+        }
+    }
+    if (raft_settings_check(&quorum->settings, &error)) {
+        fprintf(quorum->out, "refused: %s\n", error.message);
+        return true;
+    }
+    for (i = 0; i < quorum->config.count; i++) {
+        const char name[] = {name_of(quorum->config.members[i].id), '\0'};
+        struct node *node = make(quorum, name, &quorum->config);
+
+        if (!node)
+            return false;
+        if (!is_stopped)
+            node_start(quorum, node);
+    }
+    return true;
+}
+
+/* join d: a new node that no configuration names yet */
+bool command_join(struct quorum *quorum, char **words, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct node *node = make(quorum, words[i], NULL);
+
+        if (!node)
+            return false;
+        node_start(quorum, node);
+    }
+    return count > 1;
+}
+
+static void give_entry(struct disk *disk, raft_term term)
+{
+    struct raft_entry *entry;
+    char *text;
+    int size;
+
+    disk->entries = reallocarray(disk->entries, disk->entry_count + 1, sizeof *disk->entries);
+    entry = &disk->entries[disk->entry_count++];
+    size = asprintf(&text, "e%zu", disk->entry_count);
+    if (size < 0)
+        abort();
+    *entry = (struct raft_entry){
+        .term = term, .kind = RAFT_ENTRY_DATA, .size = (uint32_t)size, .data = (uint8_t *)text};
+}
+
+/* The terms of the entries in order: 1,1,2 or 1*2,2 */
+static void give_log(struct disk *disk, char *terms)
+{
+    char *word;
+
+    while ((word = strsep(&terms, ","))) {
+        char *star = strchr(word, '*');
+
+        for (long times = star ? atol(star + 1) : 1; times > 0; times--)
+            give_entry(disk, strtoull(word, NULL, 10));
+    }
+}
+
+/* given a term=3 vote=b commit=2 log=1*3,2 : what is on the disk of a node that has not started yet */
+bool command_given(struct quorum *quorum, char **words, size_t count)
+{
+    struct node *node = count > 1 ? command_node(quorum, words[1]) : NULL;
+
+    if (!node || node->is_alive)
+        return false;
+    for (size_t i = 2; i < count; i++) {
+        char *value = strchr(words[i], '=');
+
+        if (!value)
+            return false;
+        *value++ = '\0';
+        if (strcmp(words[i], "term") == 0)
+            node->disk.state.term = strtoull(value, NULL, 10);
+        else if (strcmp(words[i], "vote") == 0)
+            node->disk.state.vote = (raft_id)(value[0] - 'a' + 1);
+        else if (strcmp(words[i], "commit") == 0)
+            node->disk.state.commit = strtoull(value, NULL, 10);
+        else if (strcmp(words[i], "log") == 0)
+            give_log(&node->disk, value);
+        else
+            return false;
+    }
+    return true;
+}
