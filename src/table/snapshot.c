@@ -25,10 +25,11 @@ enum gavel_status table_snapshot_encode(const struct table *table, uint8_t **ret
 {
     size_t size = HEAD_BYTES + table->count * ITEM_HEAD_BYTES + table->bytes + HASH_BYTES;
     uint8_t *bytes = malloc(size);
-    uint8_t *at = bytes + HEAD_BYTES;
+    uint8_t *at;
 
     if (!bytes)
         return GAVEL_ERR_NO_MEMORY;
+    at = bytes + HEAD_BYTES;
     memcpy(bytes, magic, sizeof magic);
     bytes_put(bytes + 4, VERSION, 4);
     bytes_put(bytes + 8, table->index, 8);
