@@ -31,6 +31,7 @@
     X(ELECTION,   "election-safety",   "at most one leader per term (DESIGN S3; Raft figure 3)")               \
     X(VOTE_ONCE,  "vote-once",         "a node votes once per term, also across crashes (Raft figure 2)")      \
     X(VOTES,      "votes-of-voters",   "who leads has the durable votes of a majority of voters (Raft 5.2)")   \
+    X(GRANT,      "vote-up-to-date",   "a vote goes only to a log at least as up to date (Raft 5.4.1)")        \
     X(MATCHING,   "log-matching",      "same index and term: same entry and same log before it (figure 3)")    \
     X(COMPLETE,   "leader-complete",   "who leads has every entry committed before its term (figure 3)")       \
     X(OWN_TERM,   "commit-own-term",   "a leader counts copies only of entries of its own term (figure 8)")    \
@@ -146,7 +147,8 @@ void raft_referee_work_ended(struct raft_referee *referee, gavel_ns at, raft_id 
 void raft_referee_acted(struct raft_referee *referee, gavel_ns at, raft_id id, raft_term term,
                         uint64_t lease_epoch, bool is_accepted);
 
-/* The state machine of a node has applied an entry; `digest` is that of its table afterwards. */
+/* The state machine of a node has applied an entry, each of an APPLY in its turn; `digest` is that of its
+ * table afterwards. */
 void raft_referee_applied(struct raft_referee *referee, gavel_ns at, raft_id id, raft_index index,
                           const struct raft_entry *entry, uint64_t digest);
 
