@@ -10,6 +10,8 @@
 
 #include "raft/config.h"
 
+#include "base/planted.h"
+
 #include "base/assert.h"
 
 #include <string.h>
@@ -222,8 +224,10 @@ static bool half_decides(const struct raft_config *config, enum half half,
 bool raft_config_decides(const struct raft_config *config, bool (*has)(const void *context, raft_id id),
                          const void *context)
 {
+    bool needs_old = config->is_joint && !PLANTED(JOINT_NEW_ONLY);
+
     return half_decides(config, NEW_HALF, has, context) &&
-           (!config->is_joint || half_decides(config, OLD_HALF, has, context));
+           (!needs_old || half_decides(config, OLD_HALF, has, context));
 }
 
 static int64_t half_reached(const struct raft_config *config, enum half half,
@@ -252,7 +256,7 @@ int64_t raft_config_reached(const struct raft_config *config,
 {
     int64_t reached = half_reached(config, NEW_HALF, value, context);
 
-    if (config->is_joint) {
+    if (config->is_joint && !PLANTED(JOINT_NEW_ONLY)) {
         int64_t old = half_reached(config, OLD_HALF, value, context);
 
         if (old < reached)

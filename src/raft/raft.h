@@ -287,12 +287,14 @@ struct raft_action {
 };
 
 /* More than any step can give; raft_step() asserts it. */
-#define RAFT_ACTIONS_MAX 160
+#define RAFT_ACTIONS_MAX 384
 
 struct raft_actions {
     size_t count;
     struct raft_action items[RAFT_ACTIONS_MAX];
 };
+
+#define RAFT_INFLIGHT_MAX 16
 
 enum raft_progress { RAFT_PROBE, RAFT_REPLICATE, RAFT_INSTALL };
 
@@ -307,11 +309,12 @@ struct raft_peer {
     enum raft_progress progress;
     raft_index next;
     raft_index match;
-    uint32_t inflight;
-    bool is_probing;       /* a probe is under way; the next heartbeat repeats it */
-    gavel_ns heard_at;     /* any reply of this term */
-    gavel_ns installed_at; /* when the snapshot was sent */
-    uint64_t acked_round;  /* the newest round whose promise came back, of this lease epoch */
+    uint8_t inflight_count;                 /* appends with entries that were not answered yet … */
+    raft_index inflight[RAFT_INFLIGHT_MAX]; /* … by the last entry of each, oldest first */
+    bool is_probing;                        /* a probe is under way; the next heartbeat repeats it */
+    gavel_ns heard_at;                      /* any reply of this term */
+    gavel_ns installed_at;                  /* when the snapshot was sent */
+    uint64_t acked_round; /* the newest round whose promise came back, of this lease epoch */
     gavel_ns acked_promise;
 
     /* of a candidate */
@@ -347,7 +350,7 @@ struct raft_pending_read {
     raft_index index;
     uint64_t round; /* a majority must acknowledge this one or a later one */
 };
-#define RAFT_READS_MAX 256
+#define RAFT_READS_MAX 128
 
 struct raft {
     struct raft_settings settings;
@@ -369,7 +372,6 @@ struct raft {
     uint64_t durable_seq;      /* the newest known to be durable */
     uint64_t state_seq;        /* the newest that changed the state */
     struct raft_persist dirty; /* what this step has changed */
-    size_t sends_before;       /* actions of this step that still need their `after` */
     bool is_failed;            /* the disk failed: nothing is done any more */
 
     enum raft_role role;
@@ -377,6 +379,7 @@ struct raft {
     uint64_t leader_incarnation;
     gavel_ns heard_at;    /* the last append of that leader */
     gavel_ns election_at; /* when to stand for election; NEVER */
+    bool stands_directly; /* without pre-vote: the seat is known to be vacant, and we are first in line */
     gavel_ns promise_until;
     raft_term seen_term; /* higher than ours, met while it could not be adopted */
     uint8_t successor_count;

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Changing the members, by joint consensus (thesis, section 4.3), one change
+ * at a time:
+ *
+ *   LEARN ── new voters are level ──► JOINT ── committed ──► NEW ── committed ──► done
+ *
+ * A configuration is in force as soon as it stands in the log, committed or
+ * not, and if its entry is truncated the one before it is in force again. No
+ * change begins before an entry of the leader's term is committed: otherwise
+ * two leaders, each with a change that the other does not know, could decide
+ * with disjoint majorities (thesis, section 4.1, and the correction of 2015 to
+ * the single-server change).
+ *
+ * The lease is counted by the configuration in force, so in a joint one a
+ * majority of both halves has promised. Learners promise too; a new voter
+ * becomes one only if it has answered a recent round, so the lease goes on.
+ */
+
+#include "raft/internal.h"
+
+#include <string.h>
+
+void raft_use_config(struct raft *r, const struct raft_config *config, raft_index index)
+{
+    r->config = *config;
+    r->config_index = index;
+    raft_peers_rebuild(r);
+    raft_settle_role(r);
+}
+
+/* The newest configuration in the log, or the snapshot's. */
+void raft_use_config_of_log(struct raft *r)
+{
+    struct raft_config config;
+
+    for (raft_index i = raft_log_last(&r->log); i > r->log.base; i--) {
+        const struct raft_entry *entry = raft_log_at(&r->log, i);
+
+        if (entry->kind != RAFT_ENTRY_CONFIG)
+            continue;
+        /* It was checked when it came in; one that cannot be read would change nothing. */
+        if (raft_config_decode(entry->data, entry->size, &config) == GAVEL_OK) {
+            raft_use_config(r, &config, i);
+            return;
+        }
+    }
+    raft_use_config(r, &r->snapshot.config, r->snapshot.config_index);
+}
+
+static enum gavel_status append_config(struct raft *r, const struct raft_config *config)
+{
+    uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
+    struct raft_entry entry = {.term = r->state.term, .kind = RAFT_ENTRY_CONFIG, .data = bytes};
+    enum gavel_status status;
+
+    entry.size = (uint32_t)raft_config_encode(config, bytes);
+    status = raft_append_own(r, &entry);
+    if (status != GAVEL_OK)
+        return status;
+    raft_use_config(r, config, raft_log_last(&r->log));
+    raft_send_appends(r, false);
+    return GAVEL_OK;
+}
+
+static bool is_new_voter(const struct raft *r, const struct raft_member *member)
+{
+    return member->is_voter && !raft_config_votes(&r->config, member->id);
+}
+
+/* Level, and bound by a promise that is not about to end. */
+static bool is_ready(const struct raft *r, raft_id id)
+{
+    const struct raft_peer *peer = raft_peer_at(r, id);
+
+    if (id == r->state.id)
+        return true;
+    return peer && peer->match >= r->commit &&
+           peer->match + r->settings.batch_entries >= raft_log_last(&r->log) &&
+           r->now - peer->heard_at <= r->settings.heartbeat * 2;
+}
+
+static bool are_ready(const struct raft *r)
+{
+    for (unsigned i = 0; i < r->change_target.count; i++) {
+        const struct raft_member *member = &r->change_target.members[i];
+
+        if (is_new_voter(r, member) && !is_ready(r, member->id))
+            return false;
+    }
+    return true;
+}
+
+static bool needs_learners(const struct raft *r, const struct raft_config *target)
+{
+    for (unsigned i = 0; i < target->count; i++)
+        if (!raft_config_find(&r->config, target->members[i].id))
+            return true;
+    return false;
+}
+
+static enum gavel_status check_change(const struct raft *r, const struct raft_config *target)
+{
+    const struct raft_member *self = raft_config_find(target, r->state.id);
+    const char *reason;
+
+    if (r->role != RAFT_LEADER)
+        return GAVEL_ERR_NO_LEADER;
+    if (target->is_joint || raft_config_check(target, &reason) != GAVEL_OK)
+        return GAVEL_ERR_INVALID;
+    if (self && self->is_witness && !raft_is_witness(r))
+        return GAVEL_ERR_INVALID; /* a leader cannot become a witness: transfer first */
+    if (r->change != RAFT_CHANGE_NONE || r->config.is_joint || r->config_index > r->commit ||
+        r->transfer.phase != RAFT_TRANSFER_NONE || r->steps_down || raft_is_caretaker(r))
+        return GAVEL_ERR_STATE;
+    if (r->commit < r->noop_index && !PLANTED(NO_NOOP_GUARD))
+        return GAVEL_ERR_STATE;
+    return GAVEL_OK;
+}
+
+enum gavel_status raft_change(struct raft *r, const struct raft_config *target)
+{
+    enum gavel_status status = check_change(r, target);
+    struct raft_config config = r->config;
+
+    if (status != GAVEL_OK)
+        return status;
+    if (raft_config_same_voters(&r->config, target) || PLANTED(NO_NOOP_GUARD)) {
+        status = append_config(r, target); /* learners, priorities, witnesses: no majority changes */
+        if (status == GAVEL_OK)
+            r->change = RAFT_CHANGE_NEW;
+        return status;
+    }
+    status = raft_config_join(&r->config, target, &config); /* in time, and not when half of it is done */
+    if (status != GAVEL_OK)
+        return status;
+    if (needs_learners(r, target)) {
+        config = r->config;
+        status = raft_config_add_learners(&config, target);
+        if (status == GAVEL_OK)
+            status = append_config(r, &config);
+        if (status != GAVEL_OK)
+            return status;
+    }
+    r->change = RAFT_CHANGE_LEARN;
+    r->change_target = *target;
+    r->change_give_up_at = r->now + r->settings.catch_up_timeout;
+    raft_change_goes_on(r);
+    return GAVEL_OK;
+}
+
+/* What was learnt stays: a learner is harmless, and the next try has it already. */
+static void give_up(struct raft *r)
+{
+    r->change = RAFT_CHANGE_NONE;
+    raft_tell(r, RAFT_NEWS_CHANGE_FAILED, 0)->tell.text =
+        "a new voter did not become level in time; it stays a learner";
+}
+
+static void join(struct raft *r)
+{
+    struct raft_config joint;
+
+    if (are_ready(r) && raft_config_join(&r->config, &r->change_target, &joint) == GAVEL_OK &&
+        append_config(r, &joint) == GAVEL_OK)
+        r->change = RAFT_CHANGE_JOINT;
+}
+
+/* Also for a change that an earlier leader began: what stands in the log decides, not what we remember. */
+void raft_change_goes_on(struct raft *r)
+{
+    struct raft_config plain;
+
+    if (r->role != RAFT_LEADER)
+        return;
+    if (r->change == RAFT_CHANGE_LEARN && r->now >= r->change_give_up_at)
+        give_up(r);
+    if (r->config_index > r->commit || r->commit < r->noop_index)
+        return;
+    if (r->config.is_joint) {
+        raft_config_leave(&r->config, &plain);
+        if (append_config(r, &plain) == GAVEL_OK)
+            r->change = RAFT_CHANGE_NEW;
+        return;
+    }
+    if (r->change == RAFT_CHANGE_LEARN) {
+        if (!r->steps_down)
+            join(r);
+        return;
+    }
+    if (r->change == RAFT_CHANGE_NEW) {
+        r->change = RAFT_CHANGE_NONE;
+        raft_tell(r, RAFT_NEWS_MEMBERS_CHANGED, 0)->tell.index = r->config_index;
+    }
+    if (!raft_is_voter(r))
+        raft_step_down(r, RAFT_STOP_REMOVED); /* thesis, section 4.2.2 */
+}
+
+bool raft_is_voter(const struct raft *r) { return raft_config_votes(&r->config, r->state.id); }
+
+bool raft_is_witness(const struct raft *r)
+{
+    const struct raft_member *self = raft_config_find(&r->config, r->state.id);
+
+    return self && self->is_witness;
+}
+
+bool raft_is_caretaker(const struct raft *r) { return r->role == RAFT_LEADER && raft_is_witness(r); }

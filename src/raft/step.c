@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One event in; then whatever it, or time, has made due; then the one write
+ * and the messages that wait for it. The place to start reading.
+ */
+
+#include "raft/internal.h"
+
+#include <string.h>
+
+/* Well-formed, and yet nothing that we can follow. Counted and told, never asserted: it came from outside. */
+void raft_refuse(struct raft *r, raft_id from, const char *why)
+{
+    r->refused_messages++;
+    raft_tell(r, RAFT_NEWS_MESSAGE_REFUSED, from)->tell.text = why;
+}
+
+static enum gavel_status receive(struct raft *r, const struct raft_message *m)
+{
+    static void (*const handlers[RAFT_MESSAGE_KIND_COUNT])(struct raft *, const struct raft_message *) = {
+        [RAFT_MSG_APPEND] = raft_receive_append,
+        [RAFT_MSG_APPEND_REPLY] = raft_receive_append_reply,
+        [RAFT_MSG_PRE_VOTE] = raft_receive_pre_vote,
+        [RAFT_MSG_PRE_VOTE_REPLY] = raft_receive_pre_vote_reply,
+        [RAFT_MSG_VOTE] = raft_receive_vote,
+        [RAFT_MSG_VOTE_REPLY] = raft_receive_vote_reply,
+        [RAFT_MSG_SNAPSHOT] = raft_receive_snapshot,
+        [RAFT_MSG_TIMEOUT_NOW] = raft_receive_timeout_now,
+        [RAFT_MSG_CERTIFICATE] = raft_receive_certificate,
+        [RAFT_MSG_TAKE_OVER] = raft_receive_take_over,
+    };
+    const char *reason = NULL;
+
+    if (raft_message_check(m, &reason) != GAVEL_OK) {
+        raft_refuse(r, 0, reason);
+        return GAVEL_ERR_INVALID;
+    }
+    if (m->to != r->state.id || m->from == r->state.id)
+        reason = "it is addressed to another node";
+    else if (m->cluster != r->state.cluster || m->generation != r->state.generation)
+        reason = "it is of another cluster, or of another generation of ours";
+    if (reason) {
+        raft_refuse(r, m->from, reason);
+        return GAVEL_ERR_INVALID;
+    }
+    handlers[m->kind](r, m);
+    return GAVEL_OK;
+}
+
+static enum gavel_status persisted(struct raft *r, uint64_t seq)
+{
+    if (seq > r->seq)
+        return GAVEL_ERR_INVALID;
+    if (seq > r->durable_seq)
+        r->durable_seq = seq;
+    raft_log_persisted(&r->log, seq);
+    raft_count_votes(r); /* our own is among them now */
+    return GAVEL_OK;
+}
+
+/* Thesis, section 3.8 asks for stable storage; one that has failed once is none. */
+static void disk_failed(struct raft *r)
+{
+    raft_become_follower(r, RAFT_STOP_DISK);
+    r->is_failed = true;
+    r->election_at = NEVER;
+    r->actions->count = 0; /* nothing is said any more; but the work must still be stopped */
+    if (r->work == RAFT_WORK_STOPPING)
+        raft_act(r, RAFT_STOP_WORK)->stop.reason = RAFT_STOP_DISK;
+    memset(&r->dirty, 0, sizeof r->dirty);
+}
+
+/* A hint that a leader may be dead; only a pre-vote can come of it, and not before the promise ends. */
+static void link_lost(struct raft *r, raft_id id)
+{
+    struct raft_peer *peer = raft_peer_find(r, id);
+
+    if (r->role == RAFT_LEADER && peer) {
+        if (peer->progress == RAFT_REPLICATE) {
+            peer->progress = RAFT_PROBE;
+            peer->next = peer->match + 1;
+        }
+        peer->is_probing = false;
+        peer->inflight_count = 0;
+    } else if (r->role == RAFT_FOLLOWER && id == r->leader) {
+        gavel_ns at = ns_max(r->now, raft_is_promised(r, r->now) ? r->promise_until : 0);
+
+        r->election_at = ns_min(r->election_at, at + raft_rank(r) * raft_rank_step(r) / 2);
+    }
+}
+
+static enum gavel_status work_stopped(struct raft *r)
+{
+    if (r->work != RAFT_WORK_STOPPING)
+        return GAVEL_ERR_STATE;
+    raft_work_stopped(r);
+    return GAVEL_OK;
+}
+
+static enum gavel_status step_down(struct raft *r)
+{
+    if (r->role != RAFT_LEADER)
+        return GAVEL_ERR_NO_LEADER;
+    raft_step_down(r, RAFT_STOP_COMMAND);
+    return GAVEL_OK;
+}
+
+static enum gavel_status dispatch(struct raft *r, const struct raft_event *event)
+{
+    switch (event->kind) {
+    case RAFT_TIMER:
+        return GAVEL_OK; /* due() does the rest */
+    case RAFT_RECEIVE:
+        return receive(r, event->message);
+    case RAFT_PERSISTED:
+        return persisted(r, event->seq);
+    case RAFT_DISK_FAILED:
+        disk_failed(r);
+        return GAVEL_OK;
+    case RAFT_WORK_STOPPED:
+        return work_stopped(r);
+    case RAFT_PROPOSE:
+        return raft_propose(r, event->propose.entries, event->propose.count);
+    case RAFT_READ:
+        return raft_read(r, event->read.id, event->read.needs_round);
+    case RAFT_TRANSFER:
+        return raft_begin_transfer(r, event->transfer.target, event->transfer.is_forced);
+    case RAFT_TAKE_OVER:
+        return raft_take_over(r);
+    case RAFT_CHANGE:
+        return raft_change(r, event->change);
+    case RAFT_COMPACT:
+        return raft_compact(r, event->compact.index, event->compact.data, event->compact.size);
+    case RAFT_STEP_DOWN:
+        return step_down(r);
+    case RAFT_CAMPAIGN:
+        return raft_stand(r, false);
+    case RAFT_LINK_LOST:
+        link_lost(r, event->peer);
+        return GAVEL_OK;
+    }
+    return GAVEL_ERR_INVALID;
+}
+
+/* A witness that leads does so to bring others level; then one of them shall lead. */
+static void take_care(struct raft *r)
+{
+    if (raft_is_caretaker(r) && r->commit >= r->noop_index && r->transfer.phase == RAFT_TRANSFER_NONE)
+        (void)raft_begin_transfer(r, 0,
+                                  false); /* refused while there is nobody, or during a change; tried again */
+}
+
+/* Leadership moves back to a preferred node only by transfer, and only when asked to by the settings. */
+static void prefer(struct raft *r)
+{
+    const struct raft_member *self = raft_config_find(&r->config, r->state.id);
+    const struct raft_member *first;
+    const struct raft_peer *peer;
+
+    if (!r->settings.prefers_priority || r->work != RAFT_WORK_RUNNING || !self || r->successor_count == 0 ||
+        r->now - r->led_from < r->settings.prefers_after)
+        return;
+    first = raft_config_find(&r->config, r->successors[0]);
+    peer = raft_peer_at(r, r->successors[0]);
+    if (!first || first->is_witness || first->priority <= self->priority || peer->match < r->commit)
+        return;
+    r->led_from = r->now; /* should it fail: not again for a while */
+    (void)raft_begin_transfer(r, first->id, false);
+}
+
+static void lead_on(struct raft *r)
+{
+    raft_advance_commit(r);
+    raft_transfer_goes_on(r);
+    raft_change_goes_on(r);
+    if (r->role == RAFT_LEADER)
+        take_care(r);
+    if (r->role == RAFT_LEADER && r->now >= r->heartbeat_at) {
+        raft_new_round(r);
+        raft_send_appends(r, true);
+        prefer(r);
+    }
+    raft_check_lease(r);
+    raft_try_claim(r);
+    raft_answer_reads(r);
+}
+
+/* What time, or the event before it, has made due. */
+static void due(struct raft *r)
+{
+    if (r->is_eager && r->now >= r->eager_until)
+        r->is_eager = false;
+    if (r->role == RAFT_LEADER)
+        lead_on(r);
+    else if (r->now >= r->election_at)
+        raft_election_due(r);
+    raft_apply_committed(r);
+}
+
+enum gavel_status raft_step(struct raft *r, const struct raft_event *event, struct raft_actions *ret_actions)
+{
+    enum gavel_status status;
+
+    ret_actions->count = 0;
+    r->actions = ret_actions;
+    r->now = ns_max(r->now, event->now);
+    if (r->is_failed) {
+        if (event->kind == RAFT_WORK_STOPPED)
+            r->work = RAFT_WORK_NONE;
+        r->actions = NULL;
+        return GAVEL_ERR_STOPPED;
+    }
+    raft_check_lease(r); /* before anything else: we may have slept */
+    status = dispatch(r, event);
+    if (!r->is_failed) {
+        due(r);
+        raft_flush(r);
+    }
+    r->actions = NULL;
+    return status;
+}
+
+gavel_ns raft_wake_at(const struct raft *r)
+{
+    gavel_ns at;
+
+    if (r->is_failed)
+        return NEVER;
+    if (r->role != RAFT_LEADER)
+        return r->election_at;
+    at = ns_min(r->heartbeat_at, r->work == RAFT_WORK_RUNNING ? r->lease_until : raft_contact_until(r));
+    if (r->transfer.phase != RAFT_TRANSFER_NONE && !r->steps_down)
+        at = ns_min(at, r->transfer.give_up_at);
+    if (r->change == RAFT_CHANGE_LEARN)
+        at = ns_min(at, r->change_give_up_at);
+    return at;
+}
+
+const char *raft_stop_name(enum raft_stop stop)
+{
+#define TEXT(name, text) [RAFT_STOP_##name] = (text),
+    static const char *const names[] = {RAFT_STOP_MAP(TEXT)};
+#undef TEXT
+    return (size_t)stop < sizeof names / sizeof *names ? names[stop] : "unknown";
+}
+
+const char *raft_news_name(enum raft_news news)
+{
+#define TEXT(name, text) [RAFT_NEWS_##name] = (text),
+    static const char *const names[] = {RAFT_NEWS_MAP(TEXT)};
+#undef TEXT
+    return (size_t)news < sizeof names / sizeof *names ? names[news] : "unknown";
+}
