@@ -159,9 +159,11 @@ void raft_referee_restored(struct raft_referee *referee, gavel_ns at, raft_id id
 /* A client was told that its proposal, now applied at `index`, is done. */
 void raft_referee_acknowledged(struct raft_referee *referee, gavel_ns at, raft_index index);
 
-/* A read begins: remember the result, and give it back when the read is answered from the state at `index`.
+/*
+ * A read begins: remember the result, and give it back when the read is answered from the state at `index`.
+ * One that may rest on the lease is judged only where leases hold.
  */
-raft_index raft_referee_read_begins(const struct raft_referee *referee);
+raft_index raft_referee_read_begins(const struct raft_referee *referee, bool needs_round);
 void raft_referee_read_answered(struct raft_referee *referee, gavel_ns at, raft_id id, raft_index mark,
                                 raft_index index);
 

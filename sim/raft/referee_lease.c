@@ -84,14 +84,14 @@ static void note_claim(struct raft_referee *referee, const struct shadow *shadow
     referee->counts.claims++;
 }
 
-static bool are_leases_judged(const struct raft_referee *referee)
+bool referee_are_leases_judged(const struct raft_referee *referee)
 {
     return referee->options.is_within_bound && !referee->options.has_forgeries;
 }
 
 static void check_alone(struct raft_referee *referee, const struct shadow *shadow, struct token token)
 {
-    if (!are_leases_judged(referee))
+    if (!referee_are_leases_judged(referee))
         return;
     for (raft_id id = 1; id < RAFT_REFEREE_IDS; id++) {
         const struct shadow *other = &referee->shadows[id];

@@ -204,8 +204,6 @@ static bool has_on_disk(const void *context, raft_id id)
 static void check_new_commit(struct raft_referee *referee, struct shadow *shadow, raft_index index)
 {
     const struct raft *raft = shadow->raft;
-    bool is_by_old = index < raft->config_index; /* decided before the step put a new one in force */
-    const struct raft_config *config = is_by_old ? &shadow->config : &raft->config;
 
     if (shadow->is_frozen && shadow->frozen_term == raft->state.term && index > shadow->frozen_commit)
         raft_referee_violate(referee, RAFT_INVARIANT_COMPLETE,
@@ -213,7 +211,9 @@ static void check_new_commit(struct raft_referee *referee, struct shadow *shadow
                              (ull)shadow->id, (ull)index, (ull)shadow->frozen_commit);
     referee->checked_index = index;
     referee->checked_term = raft_log_term(&raft->log, index);
-    if (!raft_config_decides(config, has_on_disk, referee))
+    /* A configuration that this very step has put in force may have decided, or the one before. */
+    if (!raft_config_decides(&raft->config, has_on_disk, referee) &&
+        !raft_config_decides(&shadow->config, has_on_disk, referee))
         raft_referee_violate(referee, RAFT_INVARIANT_DURABLE,
                              "node %llu commits index %llu, which is not on the disks of a majority",
                              (ull)shadow->id, (ull)index);
@@ -359,7 +359,10 @@ void raft_referee_acknowledged(struct raft_referee *referee, gavel_ns at, raft_i
         referee->acknowledged = index;
 }
 
-raft_index raft_referee_read_begins(const struct raft_referee *referee) { return referee->acknowledged; }
+raft_index raft_referee_read_begins(const struct raft_referee *referee, bool needs_round)
+{
+    return needs_round || referee_are_leases_judged(referee) ? referee->acknowledged : 0;
+}
 
 void raft_referee_read_answered(struct raft_referee *referee, gavel_ns at, raft_id id, raft_index mark,
                                 raft_index index)

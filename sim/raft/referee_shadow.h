@@ -232,7 +232,8 @@ void referee_check_promise(struct raft_referee *referee, struct shadow *shadow,
                            const struct raft_event *event, const struct raft_actions *actions);
 void referee_promise_started(struct raft_referee *referee, struct shadow *shadow);
 
-/* referee_lease.c */
+/* referee_lease.c: whether leases must be disjoint in this run; and the checks. */
+bool referee_are_leases_judged(const struct raft_referee *referee);
 void referee_check_lease(struct raft_referee *referee, struct shadow *shadow, const struct raft_event *event,
                          const struct raft_actions *actions);
 void referee_certificate_sent(struct raft_referee *referee, struct shadow *shadow,
