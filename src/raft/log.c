@@ -183,15 +183,6 @@ raft_index raft_log_last_of_term(const struct raft_log *log, raft_term term)
     return log->base + upto;
 }
 
-raft_index raft_log_last_not_above(const struct raft_log *log, raft_index limit, raft_term term)
-{
-    raft_index index = log->base + count_not_above(log, term);
-
-    if (index > limit)
-        index = limit;
-    return index > log->base ? index : log->base;
-}
-
 void raft_log_wrote(struct raft_log *log, uint64_t seq)
 {
     struct raft_log_write *newest = log->write_count > 0 ? &log->writes[log->write_count - 1] : NULL;

@@ -77,10 +77,6 @@ void raft_log_restart(struct raft_log *log, raft_index base, raft_term base_term
 raft_index raft_log_first_of_term(const struct raft_log *log, raft_term term);
 raft_index raft_log_last_of_term(const struct raft_log *log, raft_term term);
 
-/* The greatest index not above `limit` whose term is not above `term` (base if none): where two logs may
- * still agree. */
-raft_index raft_log_last_not_above(const struct raft_log *log, raft_index limit, raft_term term);
-
 /* The write `seq` carries the log up to its present end. Writes beyond the limit are merged with the newest.
  */
 void raft_log_wrote(struct raft_log *log, uint64_t seq);

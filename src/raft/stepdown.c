@@ -7,38 +7,38 @@
 
 #include "raft/internal.h"
 
-/* Everybody learns that the lease is over; the first successor stands at once. */
-static void release(struct raft *r)
+/*
+ * A node has a higher term, and nobody leads in that term: our lease would not have lasted otherwise. We go
+ * on from there. Our followers may vote for us whatever they promised, because they promised it to us; and
+ * the request carries the release of our old lease, should they prefer another.
+ */
+static void go_on_in_term(struct raft *r, raft_term term)
 {
-    struct raft_certificate certificate;
+    raft_become_follower(r, RAFT_STOP_TERM);
+    raft_adopt_term(r, term);
+    (void)raft_stand(r, true); /* refused only if we are no voter, and then nothing is to be done */
+}
 
-    raft_make_release(r, 0, &certificate);
+/* Everybody learns that the lease is over, and the first successor stands at once. We come last. */
+static void let_others(struct raft *r)
+{
     for (size_t i = 0; i < r->peer_count; i++)
-        raft_send(r, RAFT_MSG_CERTIFICATE, r->peers[i].id, RAFT_AFTER_NOTHING)->certificate = certificate;
-    r->certificate = certificate; /* so that our own vote requests carry it, should nobody else stand */
+        raft_send(r, RAFT_MSG_CERTIFICATE, r->peers[i].id, RAFT_AFTER_NOTHING)->certificate = r->certificate;
+    raft_become_follower(r, r->stop_reason);
+    if (r->role == RAFT_FOLLOWER)
+        r->election_at = ns_max(r->election_at, r->now + r->settings.election_max);
 }
 
 /* The work has stopped: what it stopped for can be done. */
 static void leave(struct raft *r)
 {
-    enum raft_stop why = r->stop_reason;
-    raft_term seen = r->seen_term;
-
     if (r->transfer.phase != RAFT_TRANSFER_NONE)
         raft_transfer_ends(r, "the leader stepped down");
-    release(r);
-    raft_become_follower(r, why);
-    if (why != RAFT_STOP_TERM || seen <= r->state.term) {
-        /* The others first. */
-        r->election_at = ns_max(r->election_at, r->now + r->settings.election_max);
-        return;
-    }
-    /*
-     * A node has a higher term, and nobody of that term leads: our lease would not have lasted otherwise. We
-     * go on from there. Our followers may vote for us whatever they promised, because they promised it to us.
-     */
-    raft_adopt_term(r, seen);
-    (void)raft_stand(r, true); /* refused only if we are no voter, and then nothing is to be done */
+    raft_make_release(r, 0, &r->certificate);
+    if (r->stop_reason == RAFT_STOP_TERM && r->seen_term > r->state.term)
+        go_on_in_term(r, r->seen_term);
+    else
+        let_others(r);
 }
 
 void raft_step_down(struct raft *r, enum raft_stop why)

@@ -104,14 +104,6 @@ static void test_terms_begin_and_end_where_a_look_at_each_entry_says(void **stat
                 }
             assert_int_equal(raft_log_first_of_term(log, asked), first);
             assert_int_equal(raft_log_last_of_term(log, asked), last);
-            for (raft_index limit = 0; limit < raft_log_last(log) + 3; limit++) {
-                raft_index best = base;
-
-                for (raft_index i = base + 1; i <= limit && i <= raft_log_last(log); i++)
-                    if (raft_log_term(log, i) <= asked)
-                        best = i;
-                assert_int_equal(raft_log_last_not_above(log, limit, asked), best);
-            }
         }
     }
 }
@@ -327,7 +319,6 @@ static void test_nothing_is_allocated_when_nothing_grows(void **state)
     raft_log_compact(log, 50);
     raft_log_truncate(log, 60);
     assert_int_equal(raft_log_reserve(log, 50), GAVEL_OK);
-    assert_int_equal(raft_log_last_not_above(log, 55, 1), 55);
     raft_log_restart(log, 70, 2);
     assert_int_equal(allocator.calls, 0);
 }
