@@ -53,8 +53,8 @@ struct message *net_copy(struct quorum *quorum, const struct raft_message *body)
 void net_recycle(struct quorum *quorum, struct message *message);
 void net_recycle_all(struct quorum *quorum);
 
-/* The message leaves its node now and is handed over. */
-void net_send(struct quorum *quorum, struct message *message);
+/* The message leaves the node in this slot, or its guard, now and is handed over. */
+void net_send(struct quorum *quorum, struct message *message, unsigned from);
 
 /* Puts a message into an inbox at an instant, past all links. Handed over. */
 void net_deliver(struct quorum *quorum, struct message *message, gavel_ns at);

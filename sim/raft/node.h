@@ -35,8 +35,9 @@ struct node_proposal {
 };
 struct node_read {
     uint64_t id;
-    raft_index mark;  /* for the referee */
-    raft_index index; /* to be applied first; 0: not known yet */
+    raft_index mark; /* for the referee */
+    bool is_ready;
+    raft_index index; /* to be applied first */
 };
 #define PROPOSALS_MAX 1024
 #define READS_MAX 64
@@ -69,6 +70,9 @@ struct node {
     gavel_ns stalled_until; /* its event loop is late */
     gavel_ns timer_at;      /* of the newest TIMER event; NEVER if there is none */
     uint64_t timer;
+    gavel_ns armed_for; /* what the node wished, on its clock */
+    gavel_ns woken_at;  /* and how often at that instant */
+    unsigned wakes;
     int fuse;             /* above 0: it dies after so many actions */
     struct message *held; /* wait for the disk, oldest first */
     struct message *held_last;
@@ -80,6 +84,7 @@ struct node {
     size_t proposal_count;
     struct node_read reads[READS_MAX];
     size_t read_count;
+    raft_index machine_index; /* of the newest entry that the table has */
     raft_index compacted;
 };
 
@@ -126,11 +131,13 @@ bool guard_verify_cb(void *context, const struct raft_certificate *certificate);
 void guard_sign_cb(void *context, struct raft_certificate *certificate);
 
 /* work.c */
-void work_claim(struct quorum *quorum, struct node *node, raft_term term, uint64_t lease_epoch);
-void work_stop(struct quorum *quorum, struct node *node);
-void work_end(struct quorum *quorum, struct node *node);
-void work_take(struct quorum *quorum, const struct event *event);
-void work_write(struct quorum *quorum, const struct event *event);
+void node_work_claim(struct quorum *quorum, struct node *node, raft_term term, uint64_t lease_epoch);
+void node_work_stop(struct quorum *quorum, struct node *node);
+void node_work_end(struct quorum *quorum, struct node *node);
+/* A WATCHDOG event; also while the node is frozen. */
+void node_work_watch(struct quorum *quorum, const struct event *event);
+void node_work_take(struct quorum *quorum, const struct event *event);
+void node_work_write(struct quorum *quorum, const struct event *event);
 
 /* machine.c: the state machine of a node and its clients. */
 void machine_restore(struct quorum *quorum, struct node *node);

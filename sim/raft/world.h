@@ -98,6 +98,7 @@ struct quorum {
     struct raft_config targets[4]; /* the newest changes of members that a leader accepted; a ring */
     unsigned target_count;
     unsigned replaced; /* bit set of damaged slots for which a new node was found */
+    gavel_ns quiet_at; /* clients rest before this; NEVER in the safety phase */
     unsigned healed;   /* bit set of slots; 0 in the safety phase */
     struct raft_referee *referee;
     enum raft_invariant broken;

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What goes wrong and lasts, and people who command at random. Each kind of
+ * fault has its own stream and its own plan. Faults of single messages are the
+ * network's, those of obituaries the guard's.
+ */
+#ifndef SIM_RAFT_CHAOS_H
+#define SIM_RAFT_CHAOS_H
+
+struct quorum;
+struct node;
+struct event;
+
+/* Plans the first fault of each kind, and the liveness phase. */
+void chaos_begin(struct quorum *quorum);
+
+/* A FAULT, STRIKE or CUT event. */
+void chaos_take(struct quorum *quorum, const struct event *event);
+
+/* The node dies; it comes back after a while, or its disk is found damaged and it is replaced. */
+void chaos_crash(struct quorum *quorum, struct node *node, const char *why);
+
+/* orders.c: somebody commands: a transfer, by force or not; a take-over; a step-down; a campaign. */
+void order_transfer(struct quorum *quorum);
+void order_force(struct quorum *quorum);
+void order_step_down(struct quorum *quorum);
+void order_campaign(struct quorum *quorum);
+
+/* heal.c: the liveness phase begins. */
+void heal_take(struct quorum *quorum);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/raft/disk.h"
+
+#include "base/assert.h"
+#include "sim/raft/trace.h"
+#include "sim/raft/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The bytes of an entry on a disk are its own, though nobody may write to them any more. */
+static void free_bytes(const struct raft_entry *entry)
+{
+    union {
+        const uint8_t *read;
+        uint8_t *owned;
+    } bytes = {.read = entry->data};
+
+    free(bytes.owned);
+}
+
+static void free_entries(struct raft_entry *entries, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free_bytes(&entries[i]);
+}
+
+static size_t write_entry_count(const struct disk_write *write)
+{
+    return write->persist.last < write->persist.first ? 0 : write->persist.last - write->persist.first + 1;
+}
+
+static void drop_write(struct disk_write *write)
+{
+    free_entries(write->entries, write_entry_count(write));
+    free(write->snapshot_bytes);
+    write->snapshot_bytes = NULL;
+    write->persist = (struct raft_persist){.first = 1};
+}
+
+/* The oldest `count` writes leave the queue; their memory goes to its end, to be used again. */
+static void shift_queue(struct disk *disk, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        drop_write(&disk->queue[i]);
+    for (size_t i = count; i < disk->queue_count; i++) {
+        struct disk_write keep = disk->queue[i - count];
+
+        disk->queue[i - count] = disk->queue[i];
+        disk->queue[i] = keep;
+    }
+    disk->queue_count -= count;
+}
+
+void disk_clear(struct disk *disk)
+{
+    struct disk_write *queue = disk->queue;
+    size_t queue_capacity = disk->queue_capacity;
+    struct raft_entry *entries = disk->entries;
+    size_t entry_capacity = disk->entry_capacity;
+
+    shift_queue(disk, disk->queue_count);
+    free_entries(disk->entries, disk->entry_count);
+    free(disk->snapshot_bytes);
+    *disk = (struct disk){.queue = queue,
+                          .queue_capacity = queue_capacity,
+                          .entries = entries,
+                          .entry_capacity = entry_capacity};
+}
+
+void disk_done(struct disk *disk)
+{
+    disk_clear(disk);
+    for (size_t i = 0; i < disk->queue_capacity; i++)
+        free(disk->queue[i].entries);
+    free(disk->queue);
+    free(disk->entries);
+    *disk = (struct disk){0};
+}
+
+static void *grow(void *items, size_t *capacity, size_t needed, size_t size)
+{
+    size_t wanted = *capacity ? *capacity : 8;
+
+    if (needed <= *capacity)
+        return items;
+    while (wanted < needed)
+        wanted *= 2;
+    items = realloc(items, wanted * size);
+    ASSERT(items);
+    memset((char *)items + *capacity * size, 0, (wanted - *capacity) * size);
+    *capacity = wanted;
+    return items;
+}
+
+static uint8_t *copy_bytes(const uint8_t *data, size_t size)
+{
+    uint8_t *copy;
+
+    if (size == 0)
+        return NULL;
+    copy = malloc(size);
+    ASSERT(copy);
+    memcpy(copy, data, size);
+    return copy;
+}
+
+/* How long the next batch takes. */
+static gavel_ns draw_latency(struct quorum *quorum, const struct disk *disk)
+{
+    gavel_ns latency =
+        quorum_between(quorum, STREAM_DISK, quorum->profile.write_min, quorum->profile.write_max);
+    gavel_ns slow = quorum_length(quorum, STREAM_DISK, 2 * NS_PER_MS, 3 * NS_PER_S);
+
+    return quorum->now < disk->slow_until ? slow : latency;
+}
+
+static void begin_batch(struct quorum *quorum, struct node *node)
+{
+    struct disk *disk = &node->disk;
+    bool is_single = quorum_chance(quorum, STREAM_DISK, 500);
+    gavel_ns done_at = ns_max(quorum->now, disk->frozen_until) + draw_latency(quorum, disk);
+
+    if (disk->batch_count > 0 || disk->queue_count == 0)
+        return;
+    disk->batch_count = is_single ? 1 : disk->queue_count;
+    quorum_push(quorum, done_at, EVENT_SYNC, node->slot)->number = ++disk->batch;
+}
+
+void disk_write(struct quorum *quorum, struct node *node, const struct raft_persist *persist)
+{
+    struct disk *disk = &node->disk;
+    struct disk_write *write;
+    size_t count;
+
+    disk->queue = grow(disk->queue, &disk->queue_capacity, disk->queue_count + 1, sizeof *disk->queue);
+    write = &disk->queue[disk->queue_count++];
+    write->persist = *persist;
+    count = write_entry_count(write);
+    write->entries = grow(write->entries, &write->entry_capacity, count, sizeof *write->entries);
+    for (size_t i = 0; i < count; i++) {
+        const struct raft_entry *entry = raft_log_at(&node->raft.log, persist->first + i);
+
+        if (!entry)
+            quorum_violate(quorum, RAFT_INVARIANT_ASSERT, "%s is to write entry %llu, which it does not have",
+                           node->label, (unsigned long long)(persist->first + i));
+        write->entries[i] = *entry;
+        write->entries[i].data = copy_bytes(entry->data, entry->size);
+    }
+    write->snapshot = node->raft.snapshot;
+    if (persist->has_snapshot) {
+        write->snapshot_bytes = copy_bytes(node->raft.snapshot.data, node->raft.snapshot.size);
+        write->snapshot.data = write->snapshot_bytes;
+    }
+    begin_batch(quorum, node);
+}
+
+static void drop_tail(struct disk *disk, size_t keep)
+{
+    if (keep >= disk->entry_count)
+        return;
+    free_entries(disk->entries + keep, disk->entry_count - keep);
+    disk->entry_count = keep;
+}
+
+static void put_snapshot(struct disk *disk, struct disk_write *write)
+{
+    raft_index base = disk->snapshot.index;
+    size_t covered = write->snapshot.index > base ? write->snapshot.index - base : 0;
+
+    if (write->persist.restarts_log || covered > disk->entry_count)
+        covered = disk->entry_count;
+    free_entries(disk->entries, covered);
+    disk->entry_count -= covered;
+    memmove(disk->entries, disk->entries + covered, disk->entry_count * sizeof *disk->entries);
+    free(disk->snapshot_bytes);
+    disk->snapshot = write->snapshot;
+    disk->snapshot_bytes = write->snapshot_bytes;
+    write->snapshot_bytes = NULL;
+}
+
+/* One transaction is there for good. */
+static void commit(struct quorum *quorum, struct node *node, struct disk_write *write)
+{
+    struct disk *disk = &node->disk;
+    const struct raft_persist *persist = &write->persist;
+    size_t count = write_entry_count(write);
+
+    raft_referee_synced(quorum->referee, quorum->now, node->id, persist, write->entries,
+                        persist->has_snapshot ? &write->snapshot : NULL);
+    if (persist->has_state)
+        disk->state = persist->state;
+    if (persist->has_snapshot)
+        put_snapshot(disk, write);
+    if (persist->truncate > 0) {
+        if (persist->truncate <= disk->snapshot.index)
+            quorum_violate(quorum, RAFT_INVARIANT_TRUNCATED,
+                           "%s cuts its log off at %llu, before its snapshot", node->label,
+                           (unsigned long long)persist->truncate);
+        drop_tail(disk, persist->truncate - disk->snapshot.index - 1);
+    }
+    if (count > 0 && persist->first != disk->snapshot.index + disk->entry_count + 1)
+        quorum_violate(quorum, RAFT_INVARIANT_ASSERT, "%s writes entry %llu after entry %llu", node->label,
+                       (unsigned long long)persist->first,
+                       (unsigned long long)(disk->snapshot.index + disk->entry_count));
+    disk->entries =
+        grow(disk->entries, &disk->entry_capacity, disk->entry_count + count, sizeof *disk->entries);
+    if (count > 0)
+        memcpy(disk->entries + disk->entry_count, write->entries, count * sizeof *write->entries);
+    disk->entry_count += count;
+    disk->synced = persist->seq;
+    write->persist.first = 1; /* its entries are the disk's now */
+    write->persist.last = 0;
+}
+
+/* Makes the oldest writes durable and takes them off the queue. */
+static void commit_oldest(struct quorum *quorum, struct node *node, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        commit(quorum, node, &node->disk.queue[i]);
+    shift_queue(&node->disk, count);
+}
+
+void disk_sync(struct quorum *quorum, struct node *node, uint64_t batch)
+{
+    struct disk *disk = &node->disk;
+
+    if (batch != disk->batch || disk->batch_count == 0)
+        return;
+    if (quorum->now < disk->frozen_until) {
+        quorum_push(quorum, disk->frozen_until, EVENT_SYNC, node->slot)->number = batch;
+        return;
+    }
+    if (disk->fails) {
+        TRACE(quorum, node, "its disk fails");
+        (void)quorum_push(quorum, quorum->now, EVENT_FAILED, node->slot);
+        return; /* and nothing is written any more; the crash says what is left */
+    }
+    commit_oldest(quorum, node, disk->batch_count);
+    disk->batch_count = 0;
+    quorum_push(quorum, quorum->now, EVENT_TOLD, node->slot)->number = disk->synced;
+    begin_batch(quorum, node);
+}
+
+void disk_crash(struct quorum *quorum, struct node *node)
+{
+    struct disk *disk = &node->disk;
+    bool survives = quorum_chance(quorum, STREAM_CRASH, quorum->profile.survive_per_mille);
+    size_t count = quorum_below(quorum, STREAM_CRASH, (unsigned)disk->queue_count + 1);
+
+    if (survives && quorum_has(quorum, FAULT_SURVIVE) && count > 0) {
+        TRACE(quorum, node, "%zu of %zu unsynced writes survive", count, disk->queue_count);
+        commit_oldest(quorum, node, count);
+    } else if (disk->queue_count > 0) {
+        TRACE(quorum, node, "%zu unsynced writes are lost", disk->queue_count);
+    }
+    shift_queue(disk, disk->queue_count);
+    disk->batch_count = 0;
+    disk->batch++;
+    disk->fails = false;
+    disk->frozen_until = 0;
+    disk->synced = 0;
+}
+
+void disk_config(const struct disk *disk, struct raft_config *ret_config, raft_index *ret_index)
+{
+    for (size_t i = disk->entry_count; i > 0; i--) {
+        const struct raft_entry *entry = &disk->entries[i - 1];
+
+        if (entry->kind == RAFT_ENTRY_CONFIG &&
+            raft_config_decode(entry->data, entry->size, ret_config) == GAVEL_OK) {
+            *ret_index = disk->snapshot.index + i;
+            return;
+        }
+    }
+    *ret_config = disk->snapshot.config;
+    *ret_index = disk->snapshot.config_index;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Guards, and the macs of all certificates: a keyed hash, good enough where
+ * nobody guesses. A guard signs an obituary only when its process is dead.
+ */
+#include "sim/raft/trace.h"
+#include "sim/raft/world.h"
+
+#include <string.h>
+
+static void compute_mac(const struct quorum *quorum, const struct raft_certificate *c,
+                        uint8_t ret_mac[RAFT_MAC_BYTES])
+{
+    uint64_t words[] = {(uint64_t)c->kind, c->node,   c->incarnation, c->term,
+                        c->lease_epoch,    c->target, c->commit};
+    uint64_t hash = HASH_START ^ quorum->key;
+    struct prng prng;
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = hash_add(hash, words[i] + 1);
+    prng_seed(&prng, hash);
+    for (size_t i = 0; i < RAFT_MAC_BYTES; i += sizeof hash) {
+        hash = prng_next(&prng);
+        memcpy(ret_mac + i, &hash, sizeof hash);
+    }
+}
+
+void guard_sign(const struct quorum *quorum, struct raft_certificate *certificate)
+{
+    compute_mac(quorum, certificate, certificate->mac);
+}
+
+void guard_sign_cb(void *context, struct raft_certificate *certificate) { guard_sign(context, certificate); }
+
+bool guard_verify_cb(void *context, const struct raft_certificate *certificate)
+{
+    uint8_t mac[RAFT_MAC_BYTES];
+
+    compute_mac(context, certificate, mac);
+    return memcmp(mac, certificate->mac, sizeof mac) == 0;
+}
+
+void guard_mourn(struct quorum *quorum, struct node *node)
+{
+    gavel_ns delay = quorum_between(quorum, STREAM_GUARD, 200 * NS_PER_US, 3 * NS_PER_MS);
+    gavel_ns late = quorum_length(quorum, STREAM_GUARD, 5 * NS_PER_MS, 3 * NS_PER_S);
+    bool is_late = quorum_chance(quorum, STREAM_GUARD, 500);
+    bool is_lost = quorum_chance(quorum, STREAM_GUARD, 500);
+
+    if (is_lost && quorum_has(quorum, FAULT_OBIT_LOST)) {
+        TRACE(quorum, node, "its guard dies with it");
+        quorum->counts.faults++;
+        return;
+    }
+    if (is_late && quorum_has(quorum, FAULT_OBIT_LATE)) {
+        quorum->counts.faults++;
+        delay += late;
+    }
+    quorum_push(quorum, quorum->now + delay, EVENT_OBITUARY, node->slot)->number =
+        node->disk.state.incarnation;
+}
+
+void guard_spread(struct quorum *quorum, const struct raft_certificate *certificate, bool is_false)
+{
+    unsigned from = (unsigned)certificate->node - 1;
+    bool is_named = quorum_chance(quorum, STREAM_GUARD, 500);
+
+    for (unsigned to = 0; to < quorum->used; to++) {
+        struct raft_message body = {
+            .kind = RAFT_MSG_CERTIFICATE,
+            .from = is_named && to != from ? certificate->node : 0,
+            .to = to + 1,
+            .cluster = quorum->key,
+            .generation = 1,
+            .incarnation = certificate->incarnation,
+            .certificate = *certificate,
+        };
+        bool is_lost = quorum_chance(quorum, STREAM_GUARD, 300);
+        struct message *message;
+
+        if (is_lost && quorum_has(quorum, FAULT_OBIT_LOST))
+            continue;
+        message = net_copy(quorum, &body);
+        message->is_false = is_false;
+        net_send(quorum, message, from);
+    }
+}
+
+void guard_take(struct quorum *quorum, const struct event *event)
+{
+    const struct node *node = &quorum->nodes[event->slot];
+    struct raft_certificate certificate = {
+        .kind = RAFT_CERT_OBITUARY, .node = node->id, .incarnation = event->number};
+
+    guard_sign(quorum, &certificate);
+    raft_referee_signed(quorum->referee, quorum->now, node->id, certificate.incarnation);
+    TRACE(quorum, node, "its guard sends the obituary of incarnation %llu",
+          (unsigned long long)certificate.incarnation);
+    quorum->obituaries[quorum->obituary_count++ % OBITUARIES_KEPT] = certificate;
+    guard_spread(quorum, &certificate, false);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The liveness phase: a random majority heals: its nodes run, with whole links
+ * among them, clocks within the bound and disks that write. All others stay in
+ * the trouble they are in, for good: dead, frozen, cut off, heard without
+ * hearing, or hearing without being heard.
+ */
+#include "sim/raft/chaos.h"
+#include "sim/raft/members.h"
+#include "sim/raft/trace.h"
+#include "sim/raft/world.h"
+
+#include <stdio.h>
+
+#define START_WITHIN (20 * NS_PER_MS)
+
+/* Only so many nodes as are needed, or a few more. */
+static unsigned choose(struct quorum *quorum)
+{
+    unsigned slots = members_sound(quorum);
+    unsigned first = quorum_below(quorum, STREAM_HEAL, SLOTS_MAX);
+
+    if (!members_decide(quorum, slots))
+        return 0;
+    if (quorum->profile.mood == MOOD_CALM) /* nothing was broken */
+        return slots;
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        unsigned bit = 1U << (first + i) % SLOTS_MAX;
+        bool goes = quorum_chance(quorum, STREAM_HEAL, 600);
+
+        if (slots & bit && goes && members_decide(quorum, slots & ~bit))
+            slots &= ~bit;
+    }
+    return slots;
+}
+
+static void heal_node(struct quorum *quorum, struct node *node)
+{
+    gavel_ns delay = quorum_between(quorum, STREAM_HEAL, 0, START_WITHIN);
+    int64_t half = (int64_t)quorum->profile.settings.drift_ppm * 1000 / 2 - 1;
+    int64_t rate = quorum_between(quorum, STREAM_HEAL, -half, half);
+
+    if (quorum->profile.faults & FAULT_BIT(FAULT_BEYOND))
+        node_set_rate(quorum, node, rate);
+    if (quorum->now < node->stalled_until)
+        heap_hurry(&quorum->heap, node->slot, node->stalled_until, quorum->now);
+    node->stalled_until = 0;
+    node->disk.slow_until = 0;
+    node->fuse = 0;
+    node_resume(quorum, node);
+    node->stays_down = false;
+    if (!node_is_up(node))
+        (void)quorum_push(quorum, quorum->now + delay, EVENT_START, node->slot);
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        if (quorum->healed & 1U << i)
+            net_mend(quorum, node->slot, i);
+}
+
+/* What is broken stays broken, in one way or another. */
+static void abandon(struct quorum *quorum, struct node *node)
+{
+    unsigned what = quorum_below(quorum, STREAM_HEAL, 6);
+    bool is_heard = what == 0;
+    bool hears = what == 1;
+
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        if (!(quorum->healed & 1U << i))
+            continue;
+        if (!is_heard)
+            net_cut(quorum, node->slot, i, NEVER, ALL_KINDS);
+        if (!hears)
+            net_cut(quorum, i, node->slot, NEVER, ALL_KINDS);
+    }
+    if (what == 2 && node_is_up(node))
+        node_die(quorum, node, true, "is killed for good");
+    node->stays_down |= what == 2;
+    if (what == 3 && !node_is_frozen(quorum, node))
+        node_freeze(quorum, node, NEVER, false);
+}
+
+static void describe(struct quorum *quorum)
+{
+    char text[SLOTS_MAX * 2 + 1] = "";
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < quorum->used; i++)
+        if (quorum->healed & 1U << i)
+            text[n++] = quorum->nodes[i].label[0];
+    text[n] = '\0';
+    TRACE(quorum, NULL, "%s heal, and all other faults last", text);
+}
+
+void heal_take(struct quorum *quorum)
+{
+    unsigned slots = choose(quorum);
+    const struct profile *p = &quorum->profile;
+    struct raft_referee_healed healed = {
+        .start_within = START_WITHIN,
+        .delay = p->link_max + p->jitter + p->timer_late,
+        .write = 2 * p->write_max, /* the one under way, then its own */
+        .settings = &p->settings,
+    };
+    raft_id ids[SLOTS_MAX];
+
+    if (slots == 0) { /* nothing can be asked of what is left */
+        TRACE(quorum, NULL, "no majority can heal");
+        quorum->is_over = true;
+        return;
+    }
+    quorum->healed = slots;
+    describe(quorum);
+    for (unsigned i = 0; i < quorum->used; i++) {
+        struct node *node = &quorum->nodes[i];
+
+        if (node->state == NODE_UNUSED || node->state == NODE_DAMAGED)
+            continue;
+        if (slots & 1U << i) {
+            ids[healed.count++] = node->id;
+            heal_node(quorum, node);
+        } else {
+            abandon(quorum, node);
+        }
+    }
+    healed.ids = ids;
+    raft_referee_healed(quorum->referee, quorum->now, &healed);
+    quorum->quiet_at = ns_max(p->end_at, raft_referee_peace_by(quorum->referee) + 50 * NS_PER_MS);
+    (void)quorum_push(quorum, quorum->now, EVENT_PROBE, 0);
+}

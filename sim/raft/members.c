@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/raft/members.h"
+
+#include "sim/raft/trace.h"
+#include "sim/raft/world.h"
+
+static bool has_slot(const void *context, raft_id id)
+{
+    const unsigned *slots = context;
+
+    return *slots & 1U << (id - 1);
+}
+
+/* Somebody of the set may lead for work. */
+static bool has_worker(const struct raft_config *config, unsigned slots)
+{
+    for (unsigned i = 0; i < config->count; i++) {
+        const struct raft_member *member = &config->members[i];
+
+        if (member->is_voter && !member->is_witness && has_slot(&slots, member->id))
+            return true;
+    }
+    return false;
+}
+
+static bool decides(const struct raft_config *config, unsigned slots)
+{
+    return config->count == 0 || (raft_config_decides(config, has_slot, &slots) && has_worker(config, slots));
+}
+
+unsigned members_sound(const struct quorum *quorum)
+{
+    unsigned slots = 0;
+
+    for (unsigned i = 0; i < quorum->used; i++)
+        if (quorum->nodes[i].state == NODE_UP || quorum->nodes[i].state == NODE_DOWN)
+            slots |= 1U << i;
+    return slots;
+}
+
+/* The index of the newest configuration that is known to be committed: older ones cannot win any more. */
+static raft_index committed_config(const struct quorum *quorum)
+{
+    raft_index newest = 0;
+
+    for (unsigned i = 0; i < quorum->used; i++) {
+        const struct node *node = &quorum->nodes[i];
+        struct raft_config config;
+        raft_index index = 0;
+
+        if (node_is_up(node) && node->raft.config_index <= node->raft.commit &&
+            node->raft.config_index > newest)
+            newest = node->raft.config_index;
+        disk_config(&node->disk, &config, &index);
+        if (node->state != NODE_UNUSED && index <= node->disk.state.commit && index > newest)
+            newest = index;
+    }
+    return newest;
+}
+
+bool members_decide(struct quorum *quorum, unsigned slots)
+{
+    raft_index newest = committed_config(quorum);
+
+    for (unsigned i = 0; i < quorum->used; i++) {
+        const struct node *node = &quorum->nodes[i];
+        struct raft_config config;
+        raft_index index = 0;
+
+        if (node->state == NODE_UNUSED || node->state == NODE_DAMAGED)
+            continue;
+        disk_config(&node->disk, &config, &index);
+        if (index >= newest && !decides(&config, slots))
+            return false;
+        if (!node_is_up(node))
+            continue;
+        if (node->raft.config_index >= newest && !decides(&node->raft.config, slots))
+            return false;
+        if (node->raft.change != RAFT_CHANGE_NONE && !decides(&node->raft.change_target, slots))
+            return false;
+    }
+    return true;
+}
+
+bool members_can_spare(struct quorum *quorum, const struct node *node)
+{
+    unsigned slots = members_sound(quorum) & ~(1U << node->slot);
+
+    for (unsigned i = 0; i < quorum->target_count && i < sizeof quorum->targets / sizeof *quorum->targets;
+         i++)
+        if (!decides(&quorum->targets[i], slots)) /* it may be on its way in a message only */
+            return false;
+    return members_decide(quorum, slots);
+}
+
+/* A node that is no member: a new one, or one that was removed; NULL if all ids are used up. */
+static struct node *find_outsider(struct quorum *quorum, const struct raft_config *config)
+{
+    unsigned first = quorum_below(quorum, STREAM_MEMBERS, SLOTS_MAX);
+
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        struct node *node = &quorum->nodes[(first + i) % SLOTS_MAX];
+
+        if (node->state == NODE_DAMAGED || node->slot > quorum->used || raft_config_find(config, node->id))
+            continue;
+        return node;
+    }
+    return NULL;
+}
+
+static void bring_up(struct quorum *quorum, struct node *node)
+{
+    if (node->state == NODE_UNUSED) {
+        TRACE(quorum, node, "is a new node");
+        node_create(quorum, node, NULL);
+    }
+    node_start(quorum, node);
+}
+
+static void remove_member(struct raft_config *config, raft_id id)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < config->count; i++)
+        if (config->members[i].id != id)
+            config->members[kept++] = config->members[i];
+    config->count = (uint8_t)kept;
+}
+
+static void add_member(struct raft_config *config, raft_id id, bool is_voter, bool is_witness)
+{
+    if (config->count == RAFT_MEMBERS_MAX)
+        return;
+    config->members[config->count++] =
+        (struct raft_member){.id = id, .is_voter = is_voter, .is_witness = is_witness};
+    raft_config_sort(config);
+}
+
+static bool ask(struct quorum *quorum, struct node *leader, const struct raft_config *target)
+{
+    struct raft_event event = {.kind = RAFT_CHANGE, .change = target};
+    const char *reason;
+    char text[160];
+    enum gavel_status status;
+
+    if (raft_config_check(target, &reason) != GAVEL_OK || !decides(target, members_sound(quorum)))
+        return false;
+    quorum->targets[quorum->target_count++ % (sizeof quorum->targets / sizeof *quorum->targets)] = *target;
+    TRACE(quorum, leader, "is asked to change the members to %s",
+          quorum_describe_config(quorum, target, text, sizeof text));
+    status = node_step(quorum, leader, &event);
+    if (status != GAVEL_OK) {
+        TRACE(quorum, leader, "refuses: %s", gavel_status_name(status));
+        quorum->target_count--;
+    }
+    return status == GAVEL_OK;
+}
+
+/* The leader, if it can be asked now. */
+static struct node *find_leader(struct quorum *quorum)
+{
+    struct node *leader = quorum_leader(quorum);
+
+    if (!leader || node_is_frozen(quorum, leader) || quorum->now < leader->stalled_until)
+        return NULL;
+    return leader;
+}
+
+void order_members(struct quorum *quorum)
+{
+    unsigned what = quorum_below(quorum, STREAM_MEMBERS, 6);
+    unsigned which = quorum_below(quorum, STREAM_MEMBERS, SLOTS_MAX);
+    bool is_witness = quorum_chance(quorum, STREAM_MEMBERS, 150);
+    struct node *leader = find_leader(quorum);
+    struct raft_config target;
+    struct raft_member *member;
+    struct node *outsider;
+
+    if (!leader || leader->raft.config.is_joint)
+        return;
+    target = leader->raft.config;
+    member = &target.members[which % target.count];
+    outsider = find_outsider(quorum, &target);
+    switch (what) {
+    case 0: /* a new voter */
+    case 1:
+        if (outsider) {
+            bring_up(quorum, outsider);
+            add_member(&target, outsider->id, true, is_witness);
+        }
+        break;
+    case 2: /* one goes, also the leader */
+        remove_member(&target, member->id);
+        break;
+    case 3: /* one for another */
+        if (outsider) {
+            remove_member(&target, member->id);
+            bring_up(quorum, outsider);
+            add_member(&target, outsider->id, true, false);
+        }
+        break;
+    case 4: /* voter or learner */
+        member->is_voter = !member->is_voter;
+        break;
+    default: /* witness or not */
+        member->is_witness = !member->is_witness;
+        break;
+    }
+    (void)ask(quorum, leader, &target); /* a refusal is an answer, too */
+}
+
+/* A node that shall take the place of a damaged one. */
+static struct node *find_new(struct quorum *quorum)
+{
+    struct node *node;
+
+    if (quorum->used == SLOTS_MAX)
+        return NULL;
+    node = &quorum->nodes[quorum->used];
+    bring_up(quorum, node);
+    return node;
+}
+
+void members_replace(struct quorum *quorum)
+{
+    struct node *leader = find_leader(quorum);
+    bool is_done = true;
+
+    for (unsigned i = 0; i < quorum->used; i++) {
+        const struct node *node = &quorum->nodes[i];
+        struct raft_config target;
+        struct node *fresh;
+
+        if (node->state != NODE_DAMAGED)
+            continue;
+        if (!leader || !raft_config_find(&leader->raft.config, node->id)) {
+            is_done &= leader != NULL;
+            continue;
+        }
+        is_done = false;
+        if (leader->raft.config.is_joint || leader->raft.change != RAFT_CHANGE_NONE)
+            continue;
+        target = leader->raft.config;
+        remove_member(&target, node->id);
+        fresh = quorum->replaced & 1U << i ? NULL : find_new(quorum);
+        if (fresh)
+            add_member(&target, fresh->id, true, false);
+        quorum->replaced |= 1U << i;
+        if (ask(quorum, leader, &target))
+            break;
+        leader = find_leader(quorum); /* a step may have killed it */
+    }
+    if (!is_done && quorum->healed == 0)
+        (void)quorum_push(quorum, quorum->now + 200 * NS_PER_MS, EVENT_REPLACE, 0);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Changes of members, and what they allow: a majority of every configuration
+ * that can still matter must always be able to come back, or nothing could be
+ * asked of the liveness phase.
+ */
+#ifndef SIM_RAFT_MEMBERS_H
+#define SIM_RAFT_MEMBERS_H
+
+#include "raft/config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct quorum;
+struct node;
+
+/* A change at random: add, remove, replace, promote, demote. */
+void order_members(struct quorum *quorum);
+
+/* A REPLACE event: the leader is asked to put new nodes in the place of damaged ones, until it is done. */
+void members_replace(struct quorum *quorum);
+
+/* Whether the quorum would survive the loss of this node for good, whatever configuration wins. */
+bool members_can_spare(struct quorum *quorum, const struct node *node);
+
+/* Whether the slots of this set decide every configuration that can still matter, and one of them can work.
+ */
+bool members_decide(struct quorum *quorum, unsigned slots);
+
+/* The slots that could come back: not damaged. */
+unsigned members_sound(const struct quorum *quorum);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/raft/network.h"
+
+#include "base/assert.h"
+#include "sim/raft/trace.h"
+#include "sim/raft/world.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static gavel_ns draw_base(struct quorum *quorum)
+{
+    return quorum_between(quorum, STREAM_NETWORK, quorum->profile.link_min, quorum->profile.link_max);
+}
+
+void net_begin(struct quorum *quorum)
+{
+    for (unsigned from = 0; from < SLOTS_MAX; from++)
+        for (unsigned to = 0; to < SLOTS_MAX; to++)
+            quorum->network.links[from][to] = (struct link){.base = draw_base(quorum)};
+}
+
+void net_done(struct network *network)
+{
+    while (network->all_messages) {
+        struct message *message = network->all_messages;
+
+        network->all_messages = message->next_of_all;
+        free(message->entries);
+        free(message->bytes);
+        free(message);
+    }
+    network->free_messages = NULL;
+}
+
+void net_recycle(struct quorum *quorum, struct message *message)
+{
+    message->next = quorum->network.free_messages;
+    quorum->network.free_messages = message;
+}
+
+void net_recycle_all(struct quorum *quorum)
+{
+    quorum->network.free_messages = NULL;
+    for (struct message *message = quorum->network.all_messages; message; message = message->next_of_all)
+        net_recycle(quorum, message);
+}
+
+static struct message *new_message(struct quorum *quorum)
+{
+    struct message *message = quorum->network.free_messages;
+
+    if (message) {
+        quorum->network.free_messages = message->next;
+        return message;
+    }
+    message = calloc(1, sizeof *message);
+    ASSERT(message);
+    message->next_of_all = quorum->network.all_messages;
+    quorum->network.all_messages = message;
+    return message;
+}
+
+static void reserve_bytes(struct message *message, size_t size)
+{
+    if (size <= message->byte_capacity)
+        return;
+    free(message->bytes);
+    message->byte_capacity = 2 * size;
+    message->bytes = malloc(message->byte_capacity);
+    ASSERT(message->bytes);
+}
+
+static void copy_entries(struct message *message)
+{
+    const struct raft_append *append = &message->body.append;
+    size_t size = 0;
+
+    if (append->entry_count > message->entry_capacity) {
+        free(message->entries);
+        message->entry_capacity = 2 * (size_t)append->entry_count;
+        message->entries = malloc(message->entry_capacity * sizeof *message->entries);
+        ASSERT(message->entries);
+    }
+    for (uint32_t i = 0; i < append->entry_count; i++)
+        size += append->entries[i].size;
+    reserve_bytes(message, size);
+    size = 0;
+    for (uint32_t i = 0; i < append->entry_count; i++) {
+        struct raft_entry *entry = &message->entries[i];
+
+        *entry = append->entries[i];
+        if (entry->size > 0) {
+            memcpy(message->bytes + size, entry->data, entry->size);
+            entry->data = message->bytes + size;
+            size += entry->size;
+        }
+    }
+    message->body.append.entries = message->entries;
+}
+
+struct message *net_copy(struct quorum *quorum, const struct raft_message *body)
+{
+    struct message *message = new_message(quorum);
+
+    message->body = *body;
+    message->after = 0;
+    message->is_false = false;
+    message->next = NULL;
+    if (body->kind == RAFT_MSG_APPEND && body->append.entry_count > 0)
+        copy_entries(message);
+    if (body->kind == RAFT_MSG_SNAPSHOT && body->snapshot.size > 0) {
+        reserve_bytes(message, body->snapshot.size);
+        memcpy(message->bytes, body->snapshot.data, body->snapshot.size);
+        message->body.snapshot.data = message->bytes;
+    }
+    return message;
+}
+
+void net_deliver(struct quorum *quorum, struct message *message, gavel_ns at)
+{
+    quorum_push(quorum, at, EVENT_ARRIVE, (unsigned)message->body.to - 1)->message = message;
+}
+
+/* What one message costs; all of it is drawn for every message, so that one fault more or less shifts
+ * nothing. */
+struct luck {
+    gavel_ns delay;
+    gavel_ns tail;
+    gavel_ns again;
+    bool is_lost;
+    bool is_late;
+    bool is_doubled;
+};
+
+static struct luck draw_luck(struct quorum *quorum)
+{
+    const struct profile *p = &quorum->profile;
+    unsigned s = STREAM_NETWORK;
+    struct luck luck = {
+        .delay = quorum_between(quorum, s, 0, p->jitter),
+        .tail = quorum_length(quorum, s, 5 * NS_PER_MS, 3 * NS_PER_S),
+        .again = quorum_length(quorum, s, 100 * NS_PER_US, NS_PER_S),
+        .is_lost = quorum_chance(quorum, s, p->loss_per_mille),
+        .is_late = quorum_chance(quorum, s, p->delay_per_mille),
+        .is_doubled = quorum_chance(quorum, s, p->duplicate_per_mille),
+    };
+
+    luck.is_lost &= quorum_has(quorum, FAULT_LOSS);
+    luck.is_late &= quorum_has(quorum, FAULT_DELAY);
+    luck.is_doubled &= quorum_has(quorum, FAULT_DUPLICATE);
+    return luck;
+}
+
+void net_send(struct quorum *quorum, struct message *message, unsigned from)
+{
+    const struct raft_message *body = &message->body;
+    unsigned to = (unsigned)body->to - 1;
+    struct link *link;
+    struct luck luck;
+    gavel_ns at;
+
+    quorum->counts.messages++;
+    if (to >= SLOTS_MAX) {
+        net_recycle(quorum, message);
+        return;
+    }
+    link = &quorum->network.links[from][to];
+    luck = draw_luck(quorum);
+    if (luck.is_lost || (quorum->now < link->cut_until && link->cut_kinds & 1U << body->kind)) {
+        quorum->counts.faults++;
+        net_recycle(quorum, message);
+        return;
+    }
+    at = quorum->now + link->base + luck.delay;
+    if (luck.is_late) {
+        quorum->counts.faults++;
+        at += luck.tail;
+    } else if (!quorum_has(quorum, FAULT_REORDER) && at <= link->newest) {
+        at = link->newest + 1;
+    }
+    if (!luck.is_late)
+        link->newest = at;
+    if (luck.is_doubled) {
+        quorum->counts.faults++;
+        net_deliver(quorum, net_copy(quorum, body), at + luck.again);
+    }
+    net_deliver(quorum, message, at);
+}
+
+void net_take(struct quorum *quorum, const struct event *event)
+{
+    struct node *node = &quorum->nodes[event->slot];
+    struct message *message = event->message;
+    struct raft_event received = {.kind = RAFT_RECEIVE, .message = &message->body};
+    const char *reason = NULL;
+    char text[160];
+
+    if (!node_is_up(node)) {
+        net_recycle(quorum, message);
+        return;
+    }
+    if (node_is_frozen(quorum, node)) {
+        if (node->loses_inbox || node->frozen_until == NEVER)
+            net_recycle(quorum, message);
+        else
+            quorum_defer(quorum, event, node->frozen_until);
+        return;
+    }
+    if (quorum->now < node->stalled_until) {
+        quorum_defer(quorum, event, node->stalled_until);
+        return;
+    }
+    if (raft_message_check(&message->body, &reason) != GAVEL_OK)
+        quorum_violate(quorum, RAFT_INVARIANT_ASSERT, "a message of %s that raft_message_check() refuses: %s",
+                       quorum_label(quorum, message->body.from), reason);
+    TRACE_DETAIL(quorum, node, "gets %s from %s", quorum_describe(&message->body, text, sizeof text),
+                 quorum_label(quorum, message->body.from));
+    (void)node_step(quorum, node, &received); /* a refused message is not our concern; the referee looks */
+    net_recycle(quorum, message);
+}
+
+void net_cut(struct quorum *quorum, unsigned from, unsigned to, gavel_ns until, unsigned kinds)
+{
+    struct link *link = &quorum->network.links[from][to];
+
+    if (quorum->now >= link->cut_until)
+        link->cut_kinds = 0;
+    link->cut_kinds |= kinds;
+    link->cut_until = ns_max(link->cut_until, until);
+}
+
+void net_mend(struct quorum *quorum, unsigned from, unsigned to)
+{
+    quorum->network.links[from][to] = (struct link){.base = draw_base(quorum)};
+}

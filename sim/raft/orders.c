@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* People who command at random, and the things that go wrong just then. */
+
+#include "sim/raft/chaos.h"
+#include "sim/raft/trace.h"
+#include "sim/raft/world.h"
+
+static bool can_be_asked(const struct quorum *quorum, const struct node *node)
+{
+    return node_is_up(node) && !node_is_frozen(quorum, node) && quorum->now >= node->stalled_until;
+}
+
+static struct node *leader_for(struct quorum *quorum)
+{
+    struct node *leader = quorum_leader(quorum);
+
+    return leader && can_be_asked(quorum, leader) ? leader : NULL;
+}
+
+static struct node *anybody(struct quorum *quorum, enum fault fault)
+{
+    return &quorum->nodes[quorum_below(quorum, STREAM_FAULTS + fault, quorum->used)];
+}
+
+/* Somebody gets into trouble while the transfer is under way. */
+static void sabotage(struct quorum *quorum, enum fault fault, const struct node *leader, unsigned target)
+{
+    unsigned stream = STREAM_FAULTS + fault;
+    unsigned what = quorum_below(quorum, stream, 8);
+    gavel_ns when = quorum_length(quorum, stream, 50 * NS_PER_US, 100 * NS_PER_MS);
+    gavel_ns length = quorum_length(quorum, stream, 10 * NS_PER_MS, NS_PER_S);
+    unsigned victim = what & 1 ? target : leader->slot;
+
+    if (what >= 6 || !quorum_has(quorum, what < 2 ? FAULT_CRASH : FAULT_PARTIAL))
+        return;
+    if (what < 2)
+        (void)quorum_push(quorum, quorum->now + when, EVENT_STRIKE, victim);
+    else
+        quorum_push(quorum, quorum->now + when, EVENT_CUT, victim)->number = (uint64_t)length;
+}
+
+static void transfer(struct quorum *quorum, enum fault fault, bool is_forced)
+{
+    struct node *leader = leader_for(quorum);
+    unsigned target = quorum_below(quorum, STREAM_FAULTS + fault, quorum->used);
+    bool chooses = quorum_chance(quorum, STREAM_FAULTS + fault, 250);
+    struct raft_event event = {
+        .kind = RAFT_TRANSFER,
+        .transfer = {.target = chooses ? 0 : target + 1, .is_forced = is_forced},
+    };
+    enum gavel_status status;
+
+    if (!leader)
+        return;
+    TRACE(quorum, leader, "is asked to hand over to %s%s",
+          chooses ? "whoever is best" : quorum->nodes[target].label, is_forced ? ", by force" : "");
+    sabotage(quorum, fault, leader, target);
+    status = node_step(quorum, leader, &event);
+    if (status != GAVEL_OK)
+        TRACE(quorum, leader, "refuses: %s", gavel_status_name(status));
+}
+
+void order_transfer(struct quorum *quorum) { transfer(quorum, FAULT_TRANSFER, false); }
+
+static void give(struct quorum *quorum, struct node *node, enum raft_event_kind kind, const char *what)
+{
+    struct raft_event event = {.kind = kind};
+    enum gavel_status status;
+
+    if (!node || !can_be_asked(quorum, node))
+        return;
+    TRACE(quorum, node, "is told to %s", what);
+    status = node_step(quorum, node, &event);
+    if (status != GAVEL_OK)
+        TRACE(quorum, node, "refuses: %s", gavel_status_name(status));
+}
+
+void order_force(struct quorum *quorum)
+{
+    bool takes_over = quorum_chance(quorum, STREAM_FAULTS + FAULT_FORCE, 500);
+    struct node *node = anybody(quorum, FAULT_FORCE);
+
+    if (takes_over)
+        give(quorum, node, RAFT_TAKE_OVER, "take over");
+    else
+        transfer(quorum, FAULT_FORCE, true);
+}
+
+void order_step_down(struct quorum *quorum)
+{
+    struct node *node = anybody(quorum, FAULT_STEP_DOWN);
+    bool asks_anybody = quorum_chance(quorum, STREAM_FAULTS + FAULT_STEP_DOWN, 100);
+
+    give(quorum, asks_anybody ? node : leader_for(quorum), RAFT_STEP_DOWN, "step down");
+}
+
+void order_campaign(struct quorum *quorum)
+{
+    give(quorum, anybody(quorum, FAULT_CAMPAIGN), RAFT_CAMPAIGN, "stand for election");
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/raft/profile.h"
+
+#include "base/assert.h"
+#include "sim/raft/node.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *what;
+} faults[] = {
+#define FAULT_ROW(name, text, what) [FAULT_##name] = {text, what},
+    FAULT_MAP(FAULT_ROW)
+#undef FAULT_ROW
+};
+
+const char *quorum_fault_name(enum fault fault) { return faults[fault].name; }
+const char *quorum_fault_what(enum fault fault) { return faults[fault].what; }
+
+bool quorum_faults_parse(const char *list, uint64_t *ret_faults)
+{
+    uint64_t set = 0;
+
+    while (*list) {
+        size_t length = strcspn(list, ",");
+        unsigned fault = 0;
+
+        while (fault < FAULT_COUNT &&
+               (strlen(faults[fault].name) != length || strncmp(faults[fault].name, list, length) != 0))
+            fault++;
+        if (fault == FAULT_COUNT)
+            return false;
+        set |= FAULT_BIT(fault);
+        list += length;
+        if (*list == ',')
+            list++;
+    }
+    *ret_faults = set;
+    return true;
+}
+
+const char *quorum_mood_name(enum mood mood)
+{
+    static const char *const names[] = {[MOOD_CALM] = "calm", [MOOD_MILD] = "mild", [MOOD_WILD] = "wild"};
+
+    return names[mood];
+}
+
+static bool is_good(const struct raft_settings *settings)
+{
+    return raft_settings_check(settings, NULL) == GAVEL_OK;
+}
+
+/* Times that nobody would write down, but that add up. */
+static void draw_settings(struct prng *prng, struct raft_settings *ret_settings)
+{
+    for (int i = 0; i < 20; i++) {
+        struct raft_settings s = *ret_settings;
+
+        s.election_min = prng_between(prng, 60 * NS_PER_MS, 350 * NS_PER_MS);
+        s.election_max = s.election_min + prng_between(prng, s.election_min / 4, 2 * s.election_min);
+        s.promise = prng_between(prng, s.election_min / 2, s.election_min);
+        s.heartbeat = prng_between(prng, s.promise / 10, s.promise / 2);
+        s.stop_margin = prng_between(prng, NS_PER_MS, s.promise / 5);
+        s.drift_ppm = prng_chance(prng, 500) ? (int)prng_between(prng, 0, 100000) : 1000;
+        s.transfer_timeout = prng_between(prng, s.stop_margin + NS_PER_MS, 2 * s.election_max);
+        s.catch_up_timeout = prng_between(prng, 100 * NS_PER_MS, 10 * NS_PER_S);
+        s.batch_bytes = (uint32_t)prng_between(prng, 1, 4096);
+        s.batch_entries = (uint32_t)prng_between(prng, 1, 64);
+        s.inflight_max = (uint32_t)prng_between(prng, 1, 8);
+        s.vote_burst = (uint32_t)prng_between(prng, 4, 32);
+        s.vote_refill = prng_between(prng, NS_PER_MS, 40 * NS_PER_MS);
+        if (is_good(&s)) {
+            *ret_settings = s;
+            return;
+        }
+    }
+}
+
+/* Which kinds of faults there are: none, a few, or most of them. */
+static uint64_t draw_faults(struct prng *prng, enum mood mood)
+{
+    static const unsigned chance[] = {[MOOD_CALM] = 0, [MOOD_MILD] = 180, [MOOD_WILD] = 500};
+    uint64_t set = 0;
+
+    for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {
+        unsigned per_mille = chance[mood];
+
+        switch (fault) {
+        case FAULT_BEYOND:
+        case FAULT_FORGED: /* they excuse overlapping leases, so they must be rare */
+            per_mille = per_mille / 6;
+            break;
+        case FAULT_CRASH:
+            per_mille = per_mille * 3 / 2;
+            break;
+        case FAULT_RATE: /* not faults in themselves: also in calm runs */
+        case FAULT_STAGGER:
+        case FAULT_SETTINGS:
+        case FAULT_WITNESS:
+        case FAULT_COMPACT:
+        case FAULT_FLOOD:
+            per_mille = 300;
+            break;
+        default:
+            break;
+        }
+        if (prng_chance(prng, per_mille))
+            set |= FAULT_BIT(fault);
+    }
+    return set;
+}
+
+static void draw_members(struct profile *p, struct prng *prng)
+{
+    bool has_learner = prng_chance(prng, 100);
+    unsigned witness = (unsigned)prng_below(prng, p->nodes);
+
+    p->first = (struct raft_config){.count = (uint8_t)p->nodes};
+    for (unsigned i = 0; i < p->nodes; i++) {
+        uint8_t priority = (uint8_t)prng_below(prng, 4);
+
+        p->first.members[i] = (struct raft_member){.id = i + 1, .is_voter = true};
+        if (p->faults & FAULT_BIT(FAULT_PRIORITY))
+            p->first.members[i].priority = priority;
+    }
+    if (p->faults & FAULT_BIT(FAULT_WITNESS) && p->nodes >= 2)
+        p->first.members[witness].is_witness = true;
+    if (has_learner && p->faults & FAULT_BIT(FAULT_MEMBERS) && p->nodes >= 3)
+        p->first.members[(witness + 1) % p->nodes].is_voter = false;
+}
+
+static void draw_times(struct profile *p, struct prng *prng)
+{
+    bool is_far = p->faults & FAULT_BIT(FAULT_FAR);
+    gavel_ns far = prng_between(prng, 2 * NS_PER_MS, 25 * NS_PER_MS);
+    gavel_ns every = prng_between(prng, 150 * NS_PER_MS, 1500 * NS_PER_MS);
+
+    p->fault_every = p->mood == MOOD_WILD ? every : 3 * every;
+    p->loss_per_mille = (unsigned)prng_between(prng, 0, p->mood == MOOD_WILD ? 200 : 30);
+    p->delay_per_mille = (unsigned)prng_between(prng, 0, p->mood == MOOD_WILD ? 60 : 10);
+    p->duplicate_per_mille = (unsigned)prng_between(prng, 0, 100);
+    p->survive_per_mille = (unsigned)prng_between(prng, 100, 1000);
+    p->link_min = 100 * NS_PER_US;
+    p->link_max = prng_between(prng, 100 * NS_PER_US, 2 * NS_PER_MS);
+    p->jitter = prng_between(prng, 0, 500 * NS_PER_US);
+    if (is_far)
+        p->link_max = far;
+    p->timer_late = prng_between(prng, 0, NS_PER_MS);
+    p->write_min = 100 * NS_PER_US;
+    p->write_max = prng_between(prng, 100 * NS_PER_US, 2 * NS_PER_MS);
+    p->propose_every = prng_between(prng, 3 * NS_PER_MS, 60 * NS_PER_MS);
+    p->read_every = prng_between(prng, 10 * NS_PER_MS, 200 * NS_PER_MS);
+    p->act_every = prng_between(prng, 5 * NS_PER_MS, 60 * NS_PER_MS);
+    p->compact_after = (unsigned)prng_between(prng, 1, 60);
+    if (!(p->faults & FAULT_BIT(FAULT_COMPACT)))
+        p->compact_after = 200;
+    p->releases_first = prng_chance(prng, 500);
+}
+
+static unsigned draw_nodes(struct prng *prng)
+{
+    static const unsigned char sizes[] = {1, 2, 3, 3, 3, 3, 3, 3, 4, 4, 5, 5, 5, 5, 6, 7, 9};
+
+    return sizes[prng_below(prng, sizeof sizes)];
+}
+
+void quorum_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, gavel_ns duration,
+                         uint64_t without)
+{
+    unsigned drawn = draw_nodes(prng);
+    uint64_t mood = prng_below(prng, 100);
+    struct raft_settings settings;
+
+    memset(p, 0, sizeof *p);
+    p->nodes = nodes ? nodes : drawn;
+    p->mood = mood < 10 ? MOOD_CALM : mood < 40 ? MOOD_MILD : MOOD_WILD;
+    p->faults = draw_faults(prng, p->mood) & ~without;
+    raft_settings_default(&p->settings);
+    settings = p->settings;
+    draw_settings(prng, &settings);
+    if (p->faults & FAULT_BIT(FAULT_SETTINGS))
+        p->settings = settings;
+    settings.prefers_after = prng_between(prng, 0, 2 * NS_PER_S);
+    if (prng_chance(prng, 500) && p->faults & FAULT_BIT(FAULT_PRIORITY)) {
+        p->settings.prefers_priority = true;
+        p->settings.prefers_after = settings.prefers_after;
+    }
+    p->settings.verify = guard_verify_cb;
+    p->settings.sign = guard_sign_cb;
+    draw_times(p, prng);
+    draw_members(p, prng);
+    p->heal_at = duration / 2;
+    p->end_at = duration;
+}
+
+void quorum_profile_plain(struct profile *p, unsigned nodes, gavel_ns low, gavel_ns high)
+{
+    memset(p, 0, sizeof *p);
+    p->nodes = nodes;
+    raft_settings_default(&p->settings);
+    p->settings.verify = guard_verify_cb;
+    p->settings.sign = guard_sign_cb;
+    p->first = (struct raft_config){.count = (uint8_t)nodes};
+    for (unsigned i = 0; i < nodes; i++)
+        p->first.members[i] = (struct raft_member){.id = i + 1, .is_voter = true};
+    p->link_min = low;
+    p->link_max = low;
+    p->jitter = high - low; /* evenly, anew for each message */
+    p->write_min = 100 * NS_PER_US;
+    p->write_max = NS_PER_MS;
+    p->propose_every = 20 * NS_PER_MS;
+    p->read_every = 50 * NS_PER_MS;
+    p->act_every = 20 * NS_PER_MS;
+    p->compact_after = 200;
+    p->heal_at = NEVER;
+    p->end_at = NEVER;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/raft/seeds.h"
+
+#include "sim/pool.h"
+#include "sim/raft/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { COUNT_MS, COUNT_EVENTS, COUNT_FAULTS, COUNT_ELECTIONS, COUNT_CLAIMS, COUNT_COMMITTED, COUNT_JUDGED };
+
+static void *begin(void) { return quorum_new(); }
+static void end(void *memory) { quorum_free(memory); }
+
+static bool run_seed(void *memory, const void *options, uint64_t seed, uint64_t counts[POOL_COUNTS])
+{
+    struct run_options one = *(const struct run_options *)options;
+    struct run_result result;
+
+    one.seed = seed;
+    quorum_run(memory, &one, &result);
+    counts[COUNT_MS] = (uint64_t)(result.ended_at / NS_PER_MS);
+    counts[COUNT_EVENTS] = result.events;
+    counts[COUNT_FAULTS] = result.counts.faults;
+    counts[COUNT_ELECTIONS] = result.found.elections_won;
+    counts[COUNT_CLAIMS] = result.found.claims;
+    counts[COUNT_COMMITTED] = result.found.committed;
+    counts[COUNT_JUDGED] = result.is_judged;
+    return result.broken != RAFT_INVARIANT_NONE;
+}
+
+static void print_progress(const struct pool_work *work, uint64_t done, uint64_t failed,
+                           const uint64_t counts[POOL_COUNTS], double seconds)
+{
+    (void)work;
+    (void)printf("%s%" PRIu64 " seeds, %.0f/s, %.1f h simulated, %" PRIu64 " faults, %" PRIu64
+                 " elections, %" PRIu64 " failed%s",
+                 isatty(STDOUT_FILENO) ? "\r" : "", done, (double)done / seconds,
+                 (double)counts[COUNT_MS] / 3.6e6, counts[COUNT_FAULTS], counts[COUNT_ELECTIONS], failed,
+                 isatty(STDOUT_FILENO) ? "  " : "\n");
+    (void)fflush(stdout); /* a line of progress that comes late is none */
+}
+
+static void report(const struct pool_result *all, const struct run_options *options)
+{
+    struct quorum *quorum = quorum_new();
+    struct run_options one = *options;
+    struct run_result result;
+
+    for (uint64_t i = 0; i < all->failed && i < POOL_FAILURES_KEPT; i++) {
+        if (all->failures[i] == 0)
+            continue;
+        one.seed = all->failures[i];
+        if (i == 0) {
+            quorum_report_failure(quorum, &one); /* one story is enough to read at a time */
+            continue;
+        }
+        quorum_run(quorum, &one, &result);
+        (void)printf("FAILED: seed %" PRIu64 " breaks %s: %s\n", one.seed, raft_invariant_name(result.broken),
+                     result.what);
+    }
+    quorum_free(quorum);
+}
+
+uint64_t quorum_seeds_run(const struct run_options *options, uint64_t count, unsigned jobs)
+{
+    const struct pool_work work = {.begin = begin,
+                                   .run = run_seed,
+                                   .end = end,
+                                   .options = options,
+                                   .progress = count == POOL_ENDLESS ? print_progress : NULL};
+    struct pool_result all;
+
+    pool_run(&work, options->seed, count, jobs, &all);
+    if (work.progress)
+        (void)printf("\n");
+    report(&all, options);
+    (void)printf("%" PRIu64 " seeds from %" PRIu64 ": %" PRIu64
+                 " failed; %.1f s, %.1f h of virtual time, %" PRIu64 " events, %" PRIu64
+                 " faults injected, %" PRIu64 " elections, %" PRIu64 " claims, %" PRIu64
+                 " entries committed, %" PRIu64 " healed\n",
+                 all.done, options->seed, all.failed, all.seconds, (double)all.counts[COUNT_MS] / 3.6e6,
+                 all.counts[COUNT_EVENTS], all.counts[COUNT_FAULTS], all.counts[COUNT_ELECTIONS],
+                 all.counts[COUNT_CLAIMS], all.counts[COUNT_COMMITTED], all.counts[COUNT_JUDGED]);
+    if (count != POOL_ENDLESS && all.done < count && all.failed == 0) {
+        (void)printf("FAILED: only %" PRIu64 " of %" PRIu64 " seeds were run\n", all.done, count);
+        return 1;
+    }
+    return all.failed;
+}
+
+void quorum_seeds_bench(const struct run_options *options, gavel_ns length)
+{
+    double began = pool_seconds_now();
+    double until = began + (double)length / (double)NS_PER_S;
+    struct quorum *quorum = quorum_new();
+    struct run_options one = *options;
+    struct run_result result;
+    uint64_t runs = 0;
+    uint64_t events = 0;
+    double virtual = 0;
+
+    while (pool_seconds_now() < until) {
+        quorum_run(quorum, &one, &result);
+        one.seed++;
+        runs++;
+        events += result.events;
+        virtual += (double)result.ended_at / (double)NS_PER_S;
+    }
+    until = pool_seconds_now() - began;
+    (void)printf("%" PRIu64
+                 " runs in %.1f s on one core: %.0f runs/s, %.1f virtual seconds each, %.0f runs of 10 "
+                 "virtual seconds/s, %.0f events/s\n",
+                 runs, until, (double)runs / until, virtual / (double)runs, virtual / 10 / until,
+                 (double)events / until);
+    quorum_free(quorum);
+}
