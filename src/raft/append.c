@@ -103,6 +103,10 @@ static raft_index take_entries(struct raft *r, const struct raft_message *m)
         own = raft_log_term(&r->log, index);
         if (own == a->entries[i].term)
             continue; /* a reordered or repeated append: what we have stays, also what comes after */
+        if (a->entries[i].term < raft_log_term(&r->log, index - 1)) {
+            raft_refuse(r, m->from, "its entries do not follow ours");
+            return 0;
+        }
         if (own != 0 && !drop_from(r, m->from, index))
             return 0;
         if (raft_log_append(&r->log, &a->entries[i]) != GAVEL_OK)

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A node by itself: the table of roles, what it refuses from the disk, from callers and from hostile peers.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "raft/raft.h"
+
+struct fixture {
+    struct raft raft;
+    struct raft_actions actions;
+    struct raft_settings settings;
+    struct raft_restore restore;
+    gavel_ns now;
+};
+
+static bool verify(void *context, const struct raft_certificate *certificate)
+{
+    (void)context;
+    return certificate->mac[0] == 7;
+}
+
+static void sign(void *context, struct raft_certificate *certificate)
+{
+    (void)context;
+    certificate->mac[0] = 7;
+}
+
+static void members(struct raft_config *config, unsigned count)
+{
+    *config = (struct raft_config){.count = (uint8_t)count};
+    for (unsigned i = 0; i < count; i++)
+        config->members[i] = (struct raft_member){.id = i + 1, .is_voter = true};
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    assert_non_null(f);
+    raft_settings_default(&f->settings);
+    f->settings.verify = verify;
+    f->settings.sign = sign;
+    f->restore.state = (struct raft_state){.cluster = 5, .generation = 1, .id = 1, .incarnation = 1};
+    f->restore.seed = 1;
+    members(&f->restore.snapshot.config, 3);
+    f->now = NS_PER_S;
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    raft_done(&f->raft);
+    free(f);
+    return 0;
+}
+
+static void begin(struct fixture *f)
+{
+    assert_int_equal(raft_init(&f->raft, &f->settings, &f->restore, f->now, NULL), GAVEL_OK);
+}
+
+static enum gavel_status feed(struct fixture *f, struct raft_event event)
+{
+    event.now = f->now;
+    return raft_step(&f->raft, &event, &f->actions);
+}
+
+/* Lets the disk finish whatever the last step wrote. */
+static void sync_disk(struct fixture *f)
+{
+    for (int i = 0; i < 8 && f->raft.durable_seq < f->raft.seq; i++)
+        assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_PERSISTED, .seq = f->raft.seq}), GAVEL_OK);
+}
+
+static const struct raft_action *find(const struct fixture *f, enum raft_action_kind kind)
+{
+    for (size_t i = 0; i < f->actions.count; i++)
+        if (f->actions.items[i].kind == kind)
+            return &f->actions.items[i];
+    return NULL;
+}
+
+static void test_table_has_the_edges_of_the_picture(void **state)
+{
+    static const char expected[] = "learner: follower\n"
+                                   "follower: learner pre-candidate candidate\n"
+                                   "pre-candidate: follower candidate\n"
+                                   "candidate: follower leader\n"
+                                   "leader: follower\n";
+    char printed[512] = "";
+    size_t n = 0;
+
+    (void)state;
+    for (int from = 0; from < RAFT_ROLE_COUNT; from++) {
+        n += (size_t)snprintf(printed + n, sizeof printed - n, "%s:", raft_role_name((enum raft_role)from));
+        for (int to = 0; to < RAFT_ROLE_COUNT; to++)
+            if (raft_may_move((enum raft_role)from, (enum raft_role)to))
+                n += (size_t)snprintf(printed + n, sizeof printed - n, " %s",
+                                      raft_role_name((enum raft_role)to));
+        n += (size_t)snprintf(printed + n, sizeof printed - n, "\n");
+    }
+    assert_string_equal(printed, expected);
+}
+
+static void test_alone_it_leads_once_its_own_vote_is_durable(void **state)
+{
+    struct fixture *f = *state;
+
+    members(&f->restore.snapshot.config, 1);
+    begin(f);
+    f->now = raft_wake_at(&f->raft);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_TIMER}), GAVEL_OK);
+    assert_int_equal(f->raft.role, RAFT_CANDIDATE); /* asked, answered, but not on disk yet */
+    assert_non_null(find(f, RAFT_PERSIST));
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_PERSISTED, .seq = 1}), GAVEL_OK);
+    assert_int_equal(f->raft.role, RAFT_LEADER);
+    assert_null(find(f, RAFT_CLAIM)); /* its no-op is not on disk */
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_PERSISTED, .seq = 2}), GAVEL_OK);
+    assert_non_null(find(f, RAFT_CLAIM));
+    assert_true(raft_is_working(&f->raft, f->now + 3600 * NS_PER_S));
+}
+
+static void test_requests_that_do_not_fit_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .size = 1, .data = (const uint8_t *)"x"};
+    struct raft_event propose = {.kind = RAFT_PROPOSE, .propose = {.entries = &entry, .count = 1}};
+
+    begin(f);
+    assert_int_equal(feed(f, propose), GAVEL_ERR_NO_LEADER);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_READ, .read = {.id = 1}}), GAVEL_ERR_NO_LEADER);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_TRANSFER, .transfer = {.target = 2}}),
+                     GAVEL_ERR_NO_LEADER);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_STEP_DOWN}), GAVEL_ERR_NO_LEADER);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_CHANGE, .change = &f->raft.config}),
+                     GAVEL_ERR_NO_LEADER);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_WORK_STOPPED}), GAVEL_ERR_STATE);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_PERSISTED, .seq = 9}), GAVEL_ERR_INVALID);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_COMPACT, .compact = {.index = 9}}),
+                     GAVEL_ERR_INVALID);
+    assert_int_equal(feed(f, (struct raft_event){.kind = (enum raft_event_kind)99}), GAVEL_ERR_INVALID);
+}
+
+static void test_what_the_disk_cannot_have_held_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_entry entries[2] = {{.term = 2, .kind = RAFT_ENTRY_NOOP},
+                                    {.term = 1, .kind = RAFT_ENTRY_NOOP}};
+    struct raft_restore good = f->restore;
+    struct gavel_error error;
+
+#define REFUSED(status, word)                                                                                \
+    do {                                                                                                     \
+        assert_int_equal(raft_init(&f->raft, &f->settings, &f->restore, f->now, &error), status);            \
+        assert_non_null(strstr(error.message, word));                                                        \
+        f->restore = good;                                                                                   \
+    } while (0)
+
+    f->restore.state.id = 0;
+    REFUSED(GAVEL_ERR_INVALID, "id");
+    f->restore.state.incarnation = 0;
+    REFUSED(GAVEL_ERR_INVALID, "incarnation");
+    f->restore.state.commit = 1;
+    REFUSED(GAVEL_ERR_STORE_DAMAGED, "committed");
+    f->restore.state.promise = (struct raft_promise){.leader = 2, .term = 9};
+    REFUSED(GAVEL_ERR_STORE_DAMAGED, "later term");
+    f->restore.state.term = 2;
+    f->restore.entries = entries;
+    f->restore.entry_count = 2;
+    REFUSED(GAVEL_ERR_STORE_DAMAGED, "entry 2");
+    f->restore.snapshot.index = 4;
+    REFUSED(GAVEL_ERR_STORE_DAMAGED, "contradicts");
+    f->restore.snapshot.config.members[1].id = 1;
+    REFUSED(GAVEL_ERR_STORE_DAMAGED, "members");
+    f->settings.promise = 0;
+    assert_int_not_equal(raft_init(&f->raft, &f->settings, &f->restore, f->now, &error), GAVEL_OK);
+}
+
+static void test_a_failed_disk_ends_everything_but_stopping_the_work(void **state)
+{
+    struct fixture *f = *state;
+
+    members(&f->restore.snapshot.config, 1);
+    begin(f);
+    f->now = raft_wake_at(&f->raft);
+    (void)feed(f, (struct raft_event){.kind = RAFT_TIMER});
+    sync_disk(f);
+    assert_true(raft_is_working(&f->raft, f->now));
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_DISK_FAILED}), GAVEL_OK);
+    assert_int_equal(f->actions.count, 1);
+    assert_int_equal(find(f, RAFT_STOP_WORK)->stop.reason, RAFT_STOP_DISK);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_WORK_STOPPED}), GAVEL_ERR_STOPPED);
+    assert_int_equal(f->raft.work, RAFT_WORK_NONE);
+    f->now += 10 * NS_PER_S;
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_TIMER}), GAVEL_ERR_STOPPED);
+    assert_int_equal(f->actions.count, 0);
+    assert_int_equal(raft_wake_at(&f->raft), NEVER);
+}
+
+/* Small numbers, so that terms, indexes and rounds meet those of the node now and then. */
+static uint64_t some(struct prng *prng)
+{
+    return prng_chance(prng, 20) ? prng_next(prng) : prng_below(prng, 12);
+}
+
+static void draw_certificate(struct prng *prng, struct raft_certificate *c)
+{
+    *c = (struct raft_certificate){
+        .kind = (enum raft_certificate_kind)prng_below(prng, 4),
+        .node = some(prng),
+        .incarnation = some(prng),
+        .term = some(prng),
+        .lease_epoch = some(prng),
+        .target = some(prng),
+        .commit = some(prng),
+        .mac = {(uint8_t)(prng_chance(prng, 700) ? 7 : 8)},
+    };
+}
+
+struct drawn {
+    struct raft_message message;
+    struct raft_entry entries[4];
+    uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
+};
+
+static void draw_append(struct prng *prng, struct drawn *d, const struct raft *r)
+{
+    struct raft_append *a = &d->message.append;
+    raft_term term = some(prng);
+
+    *a = (struct raft_append){
+        .prev_index = some(prng),
+        .commit = some(prng),
+        .lease_epoch = 1 + some(prng) % 3,
+        .round = some(prng) + 1,
+        .entries = d->entries,
+        .entry_count = (uint32_t)prng_below(prng, 4),
+        .successor_count = (uint8_t)prng_below(prng, 3),
+        .successors = {1, 2},
+    };
+    a->prev_term = prng_chance(prng, 700) ? raft_log_term(&r->log, a->prev_index) : some(prng);
+    for (unsigned i = 0; i < 4; i++) {
+        term += prng_below(prng, 2);
+        d->entries[i] = (struct raft_entry){.term = term, .kind = (enum raft_entry_kind)prng_below(prng, 3)};
+        if (d->entries[i].kind == RAFT_ENTRY_DATA)
+            d->entries[i].size = (uint32_t)prng_below(prng, sizeof d->bytes);
+        else if (d->entries[i].kind == RAFT_ENTRY_CONFIG)
+            d->entries[i].size = (uint32_t)raft_config_encode(&r->config, d->bytes);
+        d->entries[i].data = d->entries[i].size > 0 ? d->bytes : NULL;
+    }
+}
+
+static void draw(struct prng *prng, struct drawn *d, const struct raft *r)
+{
+    struct raft_message *m = &d->message;
+
+    memset(d, 0, sizeof *d);
+    *m = (struct raft_message){
+        .kind = (enum raft_message_kind)prng_below(prng, RAFT_MESSAGE_KIND_COUNT),
+        .from = prng_below(prng, 6),
+        .to = 1,
+        .cluster = 5,
+        .generation = 1,
+        .incarnation = prng_below(prng, 3),
+        .term = r->state.term + (prng_chance(prng, 50) ? prng_below(prng, 3) : 0),
+    };
+    switch (m->kind) {
+    case RAFT_MSG_APPEND:
+        draw_append(prng, d, r);
+        break;
+    case RAFT_MSG_APPEND_REPLY:
+        m->append_reply = (struct raft_append_reply){
+            .is_success = prng_chance(prng, 500),
+            .match = some(prng),
+            .prev_index = some(prng),
+            .conflict_term = some(prng),
+            .conflict_index = some(prng),
+            .round = prng_chance(prng, 500) ? r->lead_round : some(prng),
+            .lease_epoch = some(prng),
+            .promise = (gavel_ns)(prng_below(prng, 300) * NS_PER_MS),
+            .seen_term = prng_chance(prng, 900) ? 0 : some(prng),
+        };
+        break;
+    case RAFT_MSG_PRE_VOTE:
+    case RAFT_MSG_VOTE:
+        m->vote = (struct raft_vote){.term = m->kind == RAFT_MSG_VOTE ? m->term : m->term + 1,
+                                     .round = some(prng),
+                                     .last_index = some(prng),
+                                     .last_term = some(prng)};
+        draw_certificate(prng, &m->vote.certificate);
+        break;
+    case RAFT_MSG_PRE_VOTE_REPLY:
+    case RAFT_MSG_VOTE_REPLY:
+        m->vote_reply = (struct raft_vote_reply){
+            .term = m->kind == RAFT_MSG_VOTE_REPLY ? r->state.term : r->state.term + 1,
+            .round = prng_chance(prng, 800) ? r->round : some(prng),
+            .reason = (enum raft_reason)prng_below(prng, RAFT_REASON_COUNT),
+            .voted_for = some(prng),
+            .wait = (gavel_ns)(prng_below(prng, 100) * NS_PER_MS),
+        };
+        break;
+    case RAFT_MSG_SNAPSHOT:
+        m->snapshot = (struct raft_install){.index = some(prng),
+                                            .index_term = some(prng),
+                                            .config = r->config,
+                                            .config_index = some(prng),
+                                            .lease_epoch = some(prng),
+                                            .round = some(prng),
+                                            .data = d->bytes,
+                                            .size = prng_below(prng, 64)};
+        break;
+    case RAFT_MSG_TIMEOUT_NOW:
+    case RAFT_MSG_CERTIFICATE:
+        draw_certificate(prng, &m->certificate);
+        break;
+    case RAFT_MSG_TAKE_OVER:
+        break;
+    }
+}
+
+/* Whatever peers say, nothing is asserted, and what is committed or on disk never goes back. */
+static void test_hostile_messages_never_bring_it_down(void **state)
+{
+    struct fixture *f = *state;
+    struct prng prng;
+    unsigned taken = 0;
+    unsigned led = 0;
+
+    prng_seed(&prng, 3);
+    begin(f);
+    for (int i = 1; i < 500000; i++) {
+        raft_term term = f->raft.state.term;
+        raft_index commit = f->raft.commit;
+        struct drawn drawn;
+
+        if (i % 1000 == 0) { /* while its numbers are still small enough to be hit */
+            raft_done(&f->raft);
+            f->restore.seed++;
+            begin(f);
+            continue;
+        }
+        f->now += (gavel_ns)prng_below(&prng, 20) * NS_PER_MS;
+        draw(&prng, &drawn, &f->raft);
+        taken += feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &drawn.message}) == GAVEL_OK;
+        if (prng_chance(&prng, 500))
+            sync_disk(f);
+        if (prng_chance(&prng, 100))
+            (void)feed(f, (struct raft_event){.kind = RAFT_CAMPAIGN}); /* refused or not */
+        if (f->raft.work == RAFT_WORK_STOPPING && prng_chance(&prng, 300))
+            (void)feed(f, (struct raft_event){.kind = RAFT_WORK_STOPPED}); /* cannot be refused now */
+        led += f->raft.role == RAFT_LEADER;
+        assert_true(f->raft.state.term >= term);
+        assert_true(f->raft.commit >= commit);
+        assert_true(f->raft.log.durable <= raft_log_last(&f->raft.log));
+    }
+    /* Otherwise the messages were too wild to test anything. */
+    assert_true(taken > 20000);
+    assert_true(led > 1000);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table_has_the_edges_of_the_picture),
+        TEST(test_alone_it_leads_once_its_own_vote_is_durable),
+        TEST(test_requests_that_do_not_fit_are_refused),
+        TEST(test_what_the_disk_cannot_have_held_is_refused),
+        TEST(test_a_failed_disk_ends_everything_but_stopping_the_work),
+        TEST(test_hostile_messages_never_bring_it_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
