@@ -88,6 +88,8 @@ enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_fo
     if (r->transfer.phase != RAFT_TRANSFER_NONE || r->steps_down || r->change != RAFT_CHANGE_NONE ||
         r->config_index > r->commit || r->config.is_joint)
         return GAVEL_ERR_STATE;
+    if (is_forced && r->commit < r->noop_index)
+        return GAVEL_ERR_STATE; /* we may not know yet all that our predecessors committed, so it could get lost */
     if (target == 0)
         target = best_target(r);
     member = raft_config_find(&r->config, target);

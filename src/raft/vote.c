@@ -82,8 +82,14 @@ void raft_receive_pre_vote(struct raft *r, const struct raft_message *m)
     reply(r, m, reason, reason == RAFT_LEASE ? ns_max(wait, NS_PER_MS) : 0);
 }
 
+/*
+ * The promise, which the gate has passed, ends with the vote. A request that comes twice is answered twice, and no
+ * more: by then we may have promised something to whom we voted for.
+ */
 static void grant(struct raft *r, raft_id candidate)
 {
+    if (r->state.vote == candidate)
+        return;
     raft_become_follower(r, RAFT_STOP_REPLACED); /* ends a round of pre-votes of our own */
     r->state.vote = candidate;
     raft_promise_clear(r);
