@@ -220,7 +220,7 @@ static void replay(struct quorum *quorum)
 
 static void forge(struct quorum *quorum, enum fault fault, bool has_good_mac)
 {
-    const struct node *node = pick(quorum, fault);
+    struct node *node = pick(quorum, fault);
     struct raft_certificate certificate = {
         .kind = RAFT_CERT_OBITUARY, .node = node->id, .incarnation = node->disk.state.incarnation};
 
@@ -231,6 +231,8 @@ static void forge(struct quorum *quorum, enum fault fault, bool has_good_mac)
     guard_sign(quorum, &certificate);
     if (!has_good_mac)
         certificate.mac[below(quorum, fault, RAFT_MAC_BYTES)] ^= 1;
+    else
+        node->mourned = node->disk.state.incarnation;
     guard_spread(quorum, &certificate, !has_good_mac);
 }
 

@@ -28,7 +28,9 @@ static void free_entries(struct raft_entry *entries, size_t count)
 
 static size_t write_entry_count(const struct disk_write *write)
 {
-    return write->persist.last < write->persist.first ? 0 : write->persist.last - write->persist.first + 1;
+    const struct raft_persist *persist = &write->persist;
+
+    return persist->first == 0 || persist->last < persist->first ? 0 : persist->last - persist->first + 1;
 }
 
 static void drop_write(struct disk_write *write)
@@ -36,7 +38,7 @@ static void drop_write(struct disk_write *write)
     free_entries(write->entries, write_entry_count(write));
     free(write->snapshot_bytes);
     write->snapshot_bytes = NULL;
-    write->persist = (struct raft_persist){.first = 1};
+    write->persist = (struct raft_persist){0};
 }
 
 /* The oldest `count` writes leave the queue; their memory goes to its end, to be used again. */
@@ -210,8 +212,7 @@ static void commit(struct quorum *quorum, struct node *node, struct disk_write *
         memcpy(disk->entries + disk->entry_count, write->entries, count * sizeof *write->entries);
     disk->entry_count += count;
     disk->synced = persist->seq;
-    write->persist.first = 1; /* its entries are the disk's now */
-    write->persist.last = 0;
+    write->persist.first = 0; /* its entries are the disk's now */
 }
 
 /* Makes the oldest writes durable and takes them off the queue. */
@@ -241,6 +242,18 @@ void disk_sync(struct quorum *quorum, struct node *node, uint64_t batch)
     disk->batch_count = 0;
     quorum_push(quorum, quorum->now, EVENT_TOLD, node->slot)->number = disk->synced;
     begin_batch(quorum, node);
+}
+
+void disk_heal(struct quorum *quorum, struct node *node)
+{
+    struct disk *disk = &node->disk;
+
+    disk->slow_until = 0;
+    disk->frozen_until = 0;
+    disk->fails = false;
+    if (disk->batch_count > 0) /* what was slow is done soon */
+        quorum_push(quorum, quorum->now + draw_latency(quorum, disk), EVENT_SYNC, node->slot)->number =
+            ++disk->batch;
 }
 
 void disk_crash(struct quorum *quorum, struct node *node)

@@ -53,6 +53,9 @@ void disk_write(struct quorum *quorum, struct node *node, const struct raft_pers
 /* A SYNC event: the batch is durable, or it failed. */
 void disk_sync(struct quorum *quorum, struct node *node, uint64_t batch);
 
+/* From now on it writes as the profile says. */
+void disk_heal(struct quorum *quorum, struct node *node);
+
 /* The node is gone: what of the queue survives? */
 void disk_crash(struct quorum *quorum, struct node *node);
 

@@ -4,7 +4,8 @@
  * The liveness phase: a random majority heals: its nodes run, with whole links
  * among them, clocks within the bound and disks that write. All others stay in
  * the trouble they are in, for good: dead, frozen, cut off, heard without
- * hearing, or hearing without being heard.
+ * hearing, or hearing without being heard. A node whose obituary was forged
+ * must start again: nobody promises anything to a dead incarnation.
  */
 #include "sim/raft/chaos.h"
 #include "sim/raft/members.h"
@@ -46,9 +47,11 @@ static void heal_node(struct quorum *quorum, struct node *node)
     if (quorum->now < node->stalled_until)
         heap_hurry(&quorum->heap, node->slot, node->stalled_until, quorum->now);
     node->stalled_until = 0;
-    node->disk.slow_until = 0;
     node->fuse = 0;
     node_resume(quorum, node);
+    if (node_is_up(node) && (node->is_failed || node->mourned == node->disk.state.incarnation))
+        node_die(quorum, node, true, node->is_failed ? "ends, because its disk failed" : "is restarted");
+    disk_heal(quorum, node);
     node->stays_down = false;
     if (!node_is_up(node))
         (void)quorum_push(quorum, quorum->now + delay, EVENT_START, node->slot);

@@ -76,8 +76,9 @@ struct node {
     int fuse;             /* above 0: it dies after so many actions */
     struct message *held; /* wait for the disk, oldest first */
     struct message *held_last;
-    uint64_t told;  /* seq that the node knows to be durable */
-    bool is_failed; /* its disk failed */
+    uint64_t told;    /* seq that the node knows to be durable */
+    uint64_t mourned; /* the incarnation that a forged obituary is about */
+    bool is_failed;   /* its disk failed */
     struct node_work work;
     struct node_proposal proposals[PROPOSALS_MAX]; /* a ring */
     size_t proposal_first;
