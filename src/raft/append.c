@@ -14,13 +14,11 @@
 /* Follows the sender, whose term is not below ours. */
 void raft_follow(struct raft *r, const struct raft_message *m)
 {
-    const struct raft_peer *peer = raft_peer_at(r, m->from);
-
     if (m->term > r->state.term)
         raft_adopt_term(r, m->term);
     raft_become_follower(
         r, RAFT_STOP_REPLACED); /* a candidate of the same term has lost (thesis, section 3.4) */
-    if (peer && peer->dead_incarnation >= m->incarnation)
+    if (raft_is_dead(r, m->from, m->incarnation))
         return; /* words of a dead leader: its entries count, but nobody need wait for it */
     raft_set_leader(r, m->from, m->incarnation);
     r->failures = 0;

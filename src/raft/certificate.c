@@ -33,6 +33,19 @@ bool raft_certificate_covers(const struct raft_certificate *c, const struct raft
            c->lease_epoch >= promise->lease_epoch;
 }
 
+/*
+ * Whether the leader of our term is known to be dead, so that its appends, which may still be under way, bind
+ * nobody. Who is elected in a later term than the one in which we heard of its death is alive, and its
+ * obituary was false: it must be possible to follow it, or a forged obituary could keep a group without a
+ * leader for ever.
+ */
+bool raft_is_dead(const struct raft *r, raft_id leader, uint64_t incarnation)
+{
+    const struct raft_peer *peer = raft_peer_at(r, leader);
+
+    return peer && peer->dead_incarnation >= incarnation && peer->dead_term >= r->state.term;
+}
+
 /* The seat is vacant and everybody may know: the first successor stands at once, the others in their order.
  */
 static void hurry(struct raft *r)
@@ -65,6 +78,7 @@ bool raft_take_certificate(struct raft *r, const struct raft_certificate *c)
     peer = raft_peer_find(r, c->node);
     if (c->kind == RAFT_CERT_OBITUARY && peer && peer->dead_incarnation < c->incarnation) {
         peer->dead_incarnation = c->incarnation;
+        peer->dead_term = r->state.term;
         raft_tell(r, RAFT_NEWS_OBITUARY_TAKEN, c->node);
     }
     if (r->state.promise.leader != 0 && raft_certificate_covers(c, &r->state.promise)) {

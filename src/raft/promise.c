@@ -48,11 +48,10 @@ bool raft_promise_make(struct raft *r, raft_id leader, uint64_t incarnation, uin
         .lease_epoch = lease_epoch,
         .length = r->settings.promise,
     };
-    const struct raft_peer *peer = raft_peer_at(r, leader);
 
-    if (peer && peer->dead_incarnation >= incarnation)
+    if (raft_is_dead(r, leader, incarnation))
         return false;
-    if (raft_certificate_covers(&r->certificate, &promise))
+    if (r->certificate.kind != RAFT_CERT_OBITUARY && raft_certificate_covers(&r->certificate, &promise))
         return false;
     if (old->leader == leader && old->term == r->state.term && old->lease_epoch > lease_epoch)
         return false; /* overtaken on its way by an append of a later lease epoch */

@@ -301,7 +301,8 @@ enum raft_progress { RAFT_PROBE, RAFT_REPLICATE, RAFT_INSTALL };
 /* What a leader knows of another member, and what everybody knows of its deaths and its manners. */
 struct raft_peer {
     raft_id id;
-    uint64_t dead_incarnation; /* the newest that an obituary told of; kept in all roles */
+    uint64_t dead_incarnation; /* the newest that an obituary told of; kept in all roles … */
+    raft_term dead_term;       /* … and our term then: whoever leads in a later one is not dead after all */
     uint32_t vote_tokens;
     gavel_ns vote_tokens_at;
 

@@ -153,7 +153,10 @@ enum gavel_status raft_propose(struct raft *r, const struct raft_entry *entries,
 
 static void accept_promise(struct raft *r, struct raft_peer *peer, const struct raft_append_reply *reply)
 {
-    if (reply->round == 0 || reply->lease_epoch != r->lease_epoch || reply->round <= peer->acked_round)
+    if (reply->round == 0)
+        return; /* it takes us for dead: of no use for a lease */
+    peer->heard_at = r->now;
+    if (reply->lease_epoch != r->lease_epoch || reply->round <= peer->acked_round)
         return;
     peer->acked_round = PLANTED(LEASE_FROM_ACK) ? (uint64_t)r->now : reply->round;
     peer->acked_promise = reply->promise;
@@ -222,7 +225,6 @@ void raft_receive_append_reply(struct raft *r, const struct raft_message *m)
         raft_refuse(r, m->from, "it answers what was never sent");
         return;
     }
-    peer->heard_at = r->now;
     accept_promise(r, peer, reply);
     if (reply->is_success)
         accept_match(r, peer, reply->match);

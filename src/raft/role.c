@@ -50,6 +50,8 @@ void raft_set_leader(struct raft *r, raft_id leader, uint64_t incarnation)
         return;
     raft_record_leader(r, leader);
     r->is_eager = false;
+    if (r->certificate.node != leader || r->certificate.term != r->state.term)
+        r->certificate.kind = RAFT_CERT_NONE; /* it spoke of a predecessor */
     if (r->transfer.phase == RAFT_TRANSFER_HANDED && leader != r->state.id) {
         r->transfer.phase = RAFT_TRANSFER_NONE;
         if (leader == r->transfer.target)

@@ -89,7 +89,8 @@ enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_fo
         r->config_index > r->commit || r->config.is_joint)
         return GAVEL_ERR_STATE;
     if (is_forced && r->commit < r->noop_index)
-        return GAVEL_ERR_STATE; /* we may not know yet all that our predecessors committed, so it could get lost */
+        return GAVEL_ERR_STATE; /* we may not know yet all that our predecessors committed, so it could get
+                                   lost */
     if (target == 0)
         target = best_target(r);
     member = raft_config_find(&r->config, target);

@@ -75,16 +75,17 @@ void raft_receive_pre_vote(struct raft *r, const struct raft_message *m)
         reason = RAFT_TERM;
     else if (!raft_gate(r, m->from, m->incarnation, m->vote.last_term, c, &wait))
         reason = RAFT_LEASE;
-    else if (r->role == RAFT_LEADER && !r->is_lease_given_up)
+    else if (r->role == RAFT_LEADER && !r->is_lease_given_up) {
         reason = RAFT_LEASE; /* elected and about to claim: no need for another election */
-    else if (!raft_log_is_current(r, &m->vote) && !is_forced(r, m))
+        wait = r->settings.election_min;
+    } else if (!raft_log_is_current(r, &m->vote) && !is_forced(r, m))
         reason = RAFT_LOG;
-    reply(r, m, reason, reason == RAFT_LEASE ? ns_max(wait, NS_PER_MS) : 0);
+    reply(r, m, reason, wait);
 }
 
 /*
- * The promise, which the gate has passed, ends with the vote. A request that comes twice is answered twice, and no
- * more: by then we may have promised something to whom we voted for.
+ * The promise, which the gate has passed, ends with the vote. A request that comes twice is answered twice,
+ * and no more: by then we may have promised something to whom we voted for.
  */
 static void grant(struct raft *r, raft_id candidate)
 {
