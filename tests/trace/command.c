@@ -20,12 +20,12 @@ static bool ask(struct quorum *quorum, struct node *node, struct raft_event even
     enum gavel_status status;
 
     if (!node->is_alive || node->is_hung) {
-        say(quorum, node, "does not answer");
+        tell(quorum, node, "does not answer");
         return true;
     }
     status = node_feed(quorum, node, event);
     if (status != GAVEL_OK)
-        say(quorum, node, "refuses that: %s", gavel_status_name(status));
+        tell(quorum, node, "refuses that: %s", gavel_status_name(status));
     return true;
 }
 
@@ -39,14 +39,19 @@ static bool crash(struct quorum *quorum, struct node *node, char **words, size_t
     return true;
 }
 
-static bool restart(struct quorum *quorum, struct node *node, char **words, size_t count)
+/* restart a b c: also for the first start of nodes that were `stopped` */
+static bool restart(struct quorum *quorum, char **words, size_t count)
 {
-    (void)words;
-    if (node->is_alive || count != 2)
-        return false;
-    node_start(quorum, node);
-    say(quorum, node, "starts, incarnation %llu", (unsigned long long)node->disk.state.incarnation);
-    return true;
+    for (size_t i = 1; i < count; i++) {
+        struct node *node = command_node(quorum, words[i]);
+
+        if (!node || node->is_alive)
+            return false;
+        node_start(quorum, node);
+        if (node->disk.state.incarnation > 1)
+            tell(quorum, node, "starts, incarnation %llu", (unsigned long long)node->disk.state.incarnation);
+    }
+    return count > 1;
 }
 
 static bool hang(struct quorum *quorum, struct node *node, char **words, size_t count)
@@ -155,6 +160,8 @@ static bool members(struct quorum *quorum, struct node *node, char **words, size
 {
     struct raft_config config = node->raft.config;
 
+    if (node->raft.config.is_joint)
+        raft_config_leave(&node->raft.config, &config);
     for (size_t i = 2; i < count; i++) {
         const char *name = words[i] + strlen(words[i]) - 1;
         raft_id id = (raft_id)(name[0] - 'a' + 1);
@@ -236,18 +243,18 @@ static bool act(struct quorum *quorum, struct node *node, char **words, size_t c
         return false;
     is_late = count == 3; /* it looked at the clock, and was stopped between that and the write */
     if (!node->is_alive || (!is_late && !raft_is_working(&node->raft, node_clock(quorum, node)))) {
-        say(quorum, node, "does not act: it may not work now");
+        tell(quorum, node, "does not act: it may not work now");
         return true;
     }
     if (term < quorum->token_term || (term == quorum->token_term && epoch < quorum->token_epoch)) {
-        say(quorum, node, "acts with token %llu/%llu: the resource has seen %llu/%llu and refuses",
-            (unsigned long long)term, (unsigned long long)epoch, (unsigned long long)quorum->token_term,
-            (unsigned long long)quorum->token_epoch);
+        tell(quorum, node, "acts with token %llu/%llu: the resource has seen %llu/%llu and refuses",
+             (unsigned long long)term, (unsigned long long)epoch, (unsigned long long)quorum->token_term,
+             (unsigned long long)quorum->token_epoch);
         return true;
     }
     quorum->token_term = term;
     quorum->token_epoch = epoch;
-    say(quorum, node, "acts with token %llu/%llu", (unsigned long long)term, (unsigned long long)epoch);
+    tell(quorum, node, "acts with token %llu/%llu", (unsigned long long)term, (unsigned long long)epoch);
     return true;
 }
 
@@ -258,7 +265,7 @@ static bool elections(struct quorum *quorum, struct node *node, char **words, si
     (void)words;
     for (size_t i = 0; (election = raft_election_at(&node->raft, i)); i++) {
         fprintf(quorum->out, "            %c  ", name_of(node->id));
-        tell_election(quorum->out, node, election);
+        tell_election(quorum->out, election);
         fputc('\n', quorum->out);
     }
     return count == 2;
@@ -325,13 +332,14 @@ static const struct {
     {"let", command_let, NULL},
     {"deliver", command_deliver, NULL},
     {"drop", command_drop, NULL},
+    {"repeat", command_repeat, NULL},
     {"delay", command_delay, NULL},
     {"obituary", command_obituary, NULL},
     {"show", show, NULL},
     {"watch", watch, NULL},
     {"load", load, NULL},
     {"crash", NULL, crash},
-    {"restart", NULL, restart},
+    {"restart", restart, NULL},
     {"hang", NULL, hang},
     {"resume", NULL, hang},
     {"tick", NULL, tick},

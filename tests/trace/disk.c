@@ -36,7 +36,7 @@ static void free_entries(struct raft_entry *entries, size_t from, size_t count)
 
 static size_t count_of(const struct raft_persist *persist)
 {
-    return persist->last < persist->first ? 0 : persist->last - persist->first + 1;
+    return persist->first == 0 || persist->last < persist->first ? 0 : persist->last - persist->first + 1;
 }
 
 static void write_done(struct write *write)

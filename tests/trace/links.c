@@ -126,27 +126,35 @@ bool command_let(struct quorum *quorum, char **words, size_t count)
     return true;
 }
 
-static bool deliver_or_drop(struct quorum *quorum, char **words, size_t count, bool is_lost)
+static bool decide_held(struct quorum *quorum, char **words, size_t count, enum fate fate)
 {
     raft_id from;
     raft_id to;
-    size_t most = count == 3 ? strtoull(words[2], NULL, 10) : SIZE_MAX;
+    size_t most = fate == REPEATED ? 1 : SIZE_MAX;
 
+    if (count == 3)
+        most = strtoull(words[2], NULL, 10);
     if (count < 2 || count > 3 || !parse_arrow(quorum, words[1], &from, &to))
         return false;
-    if (post_release(quorum, from, to, most, is_lost) == 0)
+    if (post_release(quorum, from, to, most, fate) == 0)
         fprintf(quorum->out, "            nothing is held\n");
     return true;
 }
 
 bool command_deliver(struct quorum *quorum, char **words, size_t count)
 {
-    return deliver_or_drop(quorum, words, count, false);
+    return decide_held(quorum, words, count, ARRIVES);
 }
 
 bool command_drop(struct quorum *quorum, char **words, size_t count)
 {
-    return deliver_or_drop(quorum, words, count, true);
+    return decide_held(quorum, words, count, LOST);
+}
+
+/* Delivers a copy; the letter itself is still held, now behind the others. */
+bool command_repeat(struct quorum *quorum, char **words, size_t count)
+{
+    return decide_held(quorum, words, count, REPEATED);
 }
 
 /* a->b 20ms; a 20ms for all links of a */
@@ -192,9 +200,9 @@ bool command_obituary(struct quorum *quorum, char **words, size_t count)
     if (is_forged)
         message.certificate.mac[0] ^= 1;
     quorum->is_obituary_false = quorum->is_obituary_false || is_false;
-    say(quorum, node, "its guard sends%s obituary of incarnation %llu",
-        is_forged ? " a forged" : (is_false ? " a false" : (is_old ? " an old" : " the")),
-        (unsigned long long)message.certificate.incarnation);
+    tell(quorum, node, "its guard sends%s obituary of incarnation %llu",
+         is_forged ? " a forged" : (is_false ? " a false" : (is_old ? " an old" : " the")),
+         (unsigned long long)message.certificate.incarnation);
     for (message.to = 1; message.to <= NODES_MAX; message.to++)
         if (message.to != node->id && node_find(quorum, message.to))
             post_send(quorum, node->id, &message);

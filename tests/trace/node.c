@@ -72,9 +72,9 @@ void node_start(struct quorum *quorum, struct node *node)
 void node_crash(struct quorum *quorum, struct node *node, bool is_kept)
 {
     if (node->is_working)
-        say(quorum, node, "crashes, and its work with it");
+        tell(quorum, node, "crashes, and its work with it");
     else
-        say(quorum, node, "crashes");
+        tell(quorum, node, "crashes");
     while (is_kept && node->disk.write_count > 0)
         (void)disk_sync(&node->disk); /* what it wrote is there, but it never learned so */
     disk_forget(&node->disk);
@@ -82,6 +82,14 @@ void node_crash(struct quorum *quorum, struct node *node, bool is_kept)
     node->is_alive = node->is_hung = node->is_working = false;
     node->stopped_at = NEVER;
 }
+
+/* Of a node before a step. */
+struct node_before {
+    enum raft_role role;
+    raft_term term;
+    raft_id leader;
+    raft_index config_index;
+};
 
 static void apply(struct quorum *quorum, struct node *node, raft_index first, raft_index last)
 {
@@ -114,9 +122,9 @@ static void apply(struct quorum *quorum, struct node *node, raft_index first, ra
     }
     fclose(text);
     if (last - first >= 8 && !is_load_only)
-        say(quorum, node, "applies %llu … %llu", (unsigned long long)first, (unsigned long long)last);
+        tell(quorum, node, "applies %llu … %llu", (unsigned long long)first, (unsigned long long)last);
     else if (!is_load_only)
-        say(quorum, node, "applies%s", line);
+        tell(quorum, node, "applies%s", line);
     free(line);
 }
 
@@ -127,8 +135,8 @@ static void take_snapshot(struct quorum *quorum, struct node *node)
     free(node->table);
     node->table = strndup(snapshot->size > 0 ? (const char *)snapshot->data : "", snapshot->size);
     node->applied = snapshot->index;
-    say(quorum, node, "its table is the snapshot up to %llu:%llu", (unsigned long long)snapshot->index,
-        (unsigned long long)snapshot->term);
+    tell(quorum, node, "its table is the snapshot up to %llu:%llu", (unsigned long long)snapshot->index,
+         (unsigned long long)snapshot->term);
 }
 
 static void claim(struct quorum *quorum, struct node *node, const struct raft_action *action)
@@ -139,12 +147,12 @@ static void claim(struct quorum *quorum, struct node *node, const struct raft_ac
     node->work_term = action->claim.term;
     node->work_epoch = action->claim.lease_epoch;
     if (deadline == NEVER)
-        say(quorum, node, "CLAIMS: works with token %llu/%llu, alone and for ever",
-            (unsigned long long)action->claim.term, (unsigned long long)action->claim.lease_epoch);
+        tell(quorum, node, "CLAIMS: works with token %llu/%llu, alone and for ever",
+             (unsigned long long)action->claim.term, (unsigned long long)action->claim.lease_epoch);
     else
-        say(quorum, node, "CLAIMS: works with token %llu/%llu, for now until %.4f",
-            (unsigned long long)action->claim.term, (unsigned long long)action->claim.lease_epoch,
-            seconds(deadline));
+        tell(quorum, node, "CLAIMS: works with token %llu/%llu, for now until %.4f",
+             (unsigned long long)action->claim.term, (unsigned long long)action->claim.lease_epoch,
+             seconds(deadline));
     referee_claim(quorum, node);
 }
 
@@ -171,15 +179,15 @@ static void carry(struct quorum *quorum, struct node *node, const struct raft_ac
         claim(quorum, node, action);
         break;
     case RAFT_STOP_WORK:
-        say(quorum, node, "STOPS its work: %s", raft_stop_name(action->stop.reason));
+        tell(quorum, node, "STOPS its work: %s", raft_stop_name(action->stop.reason));
         node->stopped_at = quorum->now + node->stop_takes;
         break;
     case RAFT_READ_READY:
-        say(quorum, node, "read %llu may be answered, from index %llu on",
-            (unsigned long long)action->read.id, (unsigned long long)action->read.index);
+        tell(quorum, node, "read %llu may be answered, from index %llu on",
+             (unsigned long long)action->read.id, (unsigned long long)action->read.index);
         break;
     case RAFT_READ_LOST:
-        say(quorum, node, "read %llu cannot be answered here", (unsigned long long)action->read.id);
+        tell(quorum, node, "read %llu cannot be answered here", (unsigned long long)action->read.id);
         break;
     case RAFT_TELL:
         tell_news(quorum, node, action);
@@ -212,13 +220,32 @@ static void leave_waiting(struct quorum *quorum, struct node *node)
     leave(quorum, node, &leaving);
 }
 
+/* What is told once a step, from what has changed. */
+static void tell_changes(struct quorum *quorum, const struct node *node, const struct node_before *before)
+{
+    const struct raft *raft = &node->raft;
+
+    if (raft->role != before->role || raft->state.term != before->term)
+        tell(quorum, node, "is %s in term %llu", raft_role_name(raft->role),
+             (unsigned long long)raft->state.term);
+    else if (raft->leader == 0 && before->leader != 0)
+        tell(quorum, node, "has no leader");
+    if (raft->leader != before->leader && raft->leader != 0 && raft->leader != node->id)
+        tell(quorum, node, "follows %c", name_of(raft->leader));
+    if (raft->config_index != before->config_index)
+        tell_members(quorum, node, "members from now on:");
+}
+
 enum gavel_status node_feed(struct quorum *quorum, struct node *node, struct raft_event event)
 {
     struct letters leaving = {0};
+    const struct node_before before = {node->raft.role, node->raft.state.term, node->raft.leader,
+                                       node->raft.config_index};
     enum gavel_status status;
 
     event.now = node_clock(quorum, node);
     status = raft_step(&node->raft, &event, &quorum->actions);
+    tell_changes(quorum, node, &before);
     for (size_t i = 0; i < quorum->actions.count; i++)
         carry(quorum, node, &quorum->actions.items[i], &leaving);
     leave(quorum, node, &leaving);
@@ -243,7 +270,7 @@ gavel_ns node_due_at(const struct quorum *quorum, const struct node *node)
 static void finish_write(struct quorum *quorum, struct node *node)
 {
     if (node->disk.fails) {
-        say(quorum, node, "its disk fails");
+        tell(quorum, node, "its disk fails");
         disk_forget(&node->disk);
         letters_free(&node->waiting);
         (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_DISK_FAILED});
@@ -259,14 +286,14 @@ void node_do_due(struct quorum *quorum, struct node *node)
 {
     if (node->is_hung) {
         node->is_working = false;
-        say(quorum, node, "hangs beyond its deadline: its guard has ended the work");
+        tell(quorum, node, "hangs beyond its deadline: its guard has ended the work");
     } else if (node->disk.write_count > 0 && node->disk.writes[0].at <= quorum->now) {
         finish_write(quorum, node);
     } else if (node->stopped_at <= quorum->now) {
         node->stopped_at = NEVER;
         referee_stopped(quorum, node);
         node->is_working = false;
-        say(quorum, node, "its work has stopped");
+        tell(quorum, node, "its work has stopped");
         (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_WORK_STOPPED});
     } else {
         (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_TIMER});

@@ -102,6 +102,7 @@ struct agreed {
 
 struct quorum {
     FILE *out;
+    FILE *loud; /* the same, also while `elect` keeps quiet */
     gavel_ns now;
     uint64_t seed;
     struct raft_settings settings;
@@ -156,13 +157,14 @@ void letters_free(struct letters *letters);
 /* The letter that arrives next, by `at` and order, at a node that can take it; NULL if none. */
 struct letter *post_next(struct quorum *quorum);
 void post_deliver(struct quorum *quorum, struct letter *letter);
-/* Delivers (or loses) the first `most` held letters of a link, now. Returns how many there were. */
-size_t post_release(struct quorum *quorum, raft_id from, raft_id to, size_t most, bool is_lost);
+enum fate { ARRIVES, LOST, REPEATED };
+/* What becomes, now, of the first `most` held letters of a link. Returns how many there were. */
+size_t post_release(struct quorum *quorum, raft_id from, raft_id to, size_t most, enum fate fate);
 void post_sign(void *context, struct raft_certificate *certificate);
 bool post_verify(void *context, const struct raft_certificate *certificate);
 
 /* tell.c */
-void say(const struct quorum *quorum, const struct node *node, const char *format, ...)
+void tell(const struct quorum *quorum, const struct node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Something that must never be; the story fails whatever it expects. */
 void alarm_raise(const struct quorum *quorum, const struct node *node, const char *format, ...)
@@ -172,7 +174,8 @@ double seconds(gavel_ns real);
 /* Letters that leave at the same instant. */
 void tell_sends(const struct quorum *quorum, const struct node *node, const struct letters *letters);
 void tell_news(const struct quorum *quorum, const struct node *node, const struct raft_action *action);
-void tell_election(FILE *out, const struct node *node, const struct raft_election *election);
+void tell_members(const struct quorum *quorum, const struct node *node, const char *what);
+void tell_election(FILE *out, const struct raft_election *election);
 void tell_config(FILE *out, const struct raft_config *config);
 void tell_certificate(FILE *out, const struct raft_certificate *certificate);
 void tell_message(FILE *out, const struct raft_message *message);

@@ -77,7 +77,7 @@ void post_send(struct quorum *quorum, raft_id route, const struct raft_message *
     struct letter letter;
 
     if (message->to == 0 || message->to > NODES_MAX || route > NODES_MAX) {
-        fprintf(quorum->out, "ALARM: a message to nobody\n");
+        fprintf(quorum->loud, "ALARM: a message to nobody\n");
         return;
     }
     link = &quorum->links[route][message->to];
@@ -114,10 +114,12 @@ void post_deliver(struct quorum *quorum, struct letter *letter)
     struct letter own = *letter;
     struct raft_message *message = &own.message;
     struct node *to = &quorum->nodes[message->to];
+    unsigned cut_kinds = quorum->links[own.route][message->to].cut_kinds;
     const char *reason = NULL;
 
     letters_remove(&quorum->post, (size_t)(letter - quorum->post.items));
-    if (to->is_alive && !(quorum->links[own.route][message->to].cut_kinds & (1u << message->kind))) {
+    /* What the story delivers by hand arrives in any case. */
+    if (to->is_alive && (own.is_held || !(cut_kinds & (1u << message->kind)))) {
         if (raft_message_check(message, &reason))
             alarm_raise(quorum, to, "got a message that no node should send: %s", reason);
         else
@@ -127,30 +129,47 @@ void post_deliver(struct quorum *quorum, struct letter *letter)
     letter_done(&own);
 }
 
-size_t post_release(struct quorum *quorum, raft_id from, raft_id to, size_t most, bool is_lost)
+static struct letter *first_held(struct quorum *quorum, raft_id from, raft_id to)
 {
+    struct letter *first = NULL;
+
+    for (size_t i = 0; i < quorum->post.count; i++) {
+        struct letter *letter = &quorum->post.items[i];
+
+        if (letter->is_held && letter->route == from && letter->message.to == to &&
+            (!first || letter->order < first->order))
+            first = letter;
+    }
+    return first;
+}
+
+size_t post_release(struct quorum *quorum, raft_id from, raft_id to, size_t most, enum fate fate)
+{
+    static const char *const words[] = {
+        [ARRIVES] = "arrives", [LOST] = "lost", [REPEATED] = "a copy arrives"};
     size_t done = 0;
 
     for (; done < most; done++) {
-        struct letter *first = NULL;
+        struct letter *letter = first_held(quorum, from, to);
 
-        for (size_t i = 0; i < quorum->post.count; i++) {
-            struct letter *letter = &quorum->post.items[i];
-
-            if (letter->is_held && letter->route == from && letter->message.to == to &&
-                (!first || letter->order < first->order))
-                first = letter;
-        }
-        if (!first)
+        if (!letter)
             break;
-        fprintf(quorum->out, "            %s: ", is_lost ? "lost" : "arrives");
-        tell_message(quorum->out, &first->message);
+        fprintf(quorum->out, "            %s: ", words[fate]);
+        tell_message(quorum->out, &letter->message);
         fputc('\n', quorum->out);
-        if (is_lost) {
-            letter_done(first);
-            letters_remove(&quorum->post, (size_t)(first - quorum->post.items));
+        if (fate == REPEATED) {
+            size_t which = (size_t)(letter - quorum->post.items);
+            struct letter copy = *letter;
+
+            copy.order = ++quorum->order;
+            letters_add(&quorum->post, &copy);
+            letter = &quorum->post.items[which];
+        }
+        if (fate == LOST) {
+            letter_done(letter);
+            letters_remove(&quorum->post, (size_t)(letter - quorum->post.items));
         } else {
-            post_deliver(quorum, first);
+            post_deliver(quorum, letter);
         }
     }
     return done;

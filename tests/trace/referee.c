@@ -84,7 +84,7 @@ void referee_claim(struct quorum *quorum, struct node *node)
         if (other == node || !other->is_working)
             continue;
         if (quorum->is_obituary_false)
-            say(quorum, node, "works while %c still does: the obituary was false", name_of(id));
+            tell(quorum, node, "works while %c still does: the obituary was false", name_of(id));
         else
             alarm_raise(quorum, node, "works while %c still does", name_of(id));
     }

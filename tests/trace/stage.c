@@ -3,11 +3,10 @@
 #include "trace/stage.h"
 
 #include "trace/actor.h"
+#include "trace/words.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define WORDS_MAX 24
 
 struct stage *stage_new(FILE *out)
 {
@@ -33,18 +32,6 @@ static struct actor *find(struct stage *stage, const char *name)
         if (strcmp(stage->actors[i]->name, name) == 0)
             return stage->actors[i];
     return NULL;
-}
-
-static gavel_ns duration(const char *text)
-{
-    char *unit;
-    double value = strtod(text, &unit);
-
-    if (strcmp(unit, "ms") == 0)
-        return (gavel_ns)(value * (double)NS_PER_MS);
-    if (strcmp(unit, "h") == 0)
-        return (gavel_ns)(value * 3600 * (double)NS_PER_S);
-    return (gavel_ns)(value * (double)NS_PER_S);
 }
 
 /* Carries out what is due next if it is due by `end`; false if nothing is. */
@@ -232,7 +219,7 @@ static bool command_set(struct stage *stage, struct actor *actor, char **words, 
     else if (strcmp(words[0], "twin") == 0 && count == 4)
         start(stage, words[3], actor->candidate.id, 0, true);
     else if (strcmp(words[0], "slow-stop") == 0 && count == 3)
-        actor->stop_takes = duration(words[2]);
+        actor->stop_takes = words_duration(words[2]);
     else
         return false;
     return true;
@@ -276,9 +263,9 @@ static bool carry_out(struct stage *stage, char **words, size_t count)
     if (strcmp(words[0], "candidate") == 0 && count > 1)
         return command_candidate(stage, words, count);
     if (strcmp(words[0], "run") == 0 && count == 2)
-        run_for(stage, duration(words[1]));
+        run_for(stage, words_duration(words[1]));
     else if (strcmp(words[0], "step-clock") == 0 && count == 2)
-        stage->store_stepped += duration(words[1]);
+        stage->store_stepped += words_duration(words[1]);
     else if (strcmp(words[0], "show") == 0)
         show(stage);
     else if (actor && strcmp(words[0], "until") == 0 && count == 3)
@@ -291,14 +278,9 @@ static bool carry_out(struct stage *stage, char **words, size_t count)
 void stage_command(struct stage *stage, const char *command)
 {
     char *words[WORDS_MAX];
-    size_t count = 0;
     char *copy = strdup(command);
-    char *rest = copy;
-    char *word;
+    size_t count = words_split(copy, words);
 
-    while ((word = strsep(&rest, " ")) && count < WORDS_MAX)
-        if (word[0] != '\0')
-            words[count++] = word;
     if (count == 0 || !carry_out(stage, words, count))
         fprintf(stage->out, "cannot be understood:%s\n", command);
     free(copy);

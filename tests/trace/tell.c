@@ -15,7 +15,7 @@ double seconds(gavel_ns real) { return (double)real / (double)NS_PER_S; }
 
 static double milliseconds(gavel_ns ns) { return (double)ns / (double)NS_PER_MS; }
 
-void say(const struct quorum *quorum, const struct node *node, const char *format, ...)
+void tell(const struct quorum *quorum, const struct node *node, const char *format, ...)
 {
     va_list arguments;
 
@@ -30,11 +30,11 @@ void alarm_raise(const struct quorum *quorum, const struct node *node, const cha
 {
     va_list arguments;
 
-    fprintf(quorum->out, "ALARM: %.4f %c ", seconds(quorum->now), name_of(node->id));
+    fprintf(quorum->loud, "ALARM: %.4f %c ", seconds(quorum->now), name_of(node->id));
     va_start(arguments, format);
-    vfprintf(quorum->out, format, arguments);
+    vfprintf(quorum->loud, format, arguments);
     va_end(arguments);
-    fputc('\n', quorum->out);
+    fputc('\n', quorum->loud);
 }
 
 void tell_certificate(FILE *out, const struct raft_certificate *certificate)
@@ -234,9 +234,15 @@ void tell_config(FILE *out, const struct raft_config *config)
     }
 }
 
-void tell_election(FILE *out, const struct node *node, const struct raft_election *election)
+void tell_members(const struct quorum *quorum, const struct node *node, const char *what)
 {
-    (void)node; /* all that is known is in the record */
+    fprintf(quorum->out, "%10.4f  %c  %s", seconds(quorum->now), name_of(node->id), what);
+    tell_config(quorum->out, &node->raft.config);
+    fputc('\n', quorum->out);
+}
+
+void tell_election(FILE *out, const struct raft_election *election)
+{
     fprintf(out, "%s of term %llu, candidate %c: %s", election->is_pre_vote ? "pre-votes" : "election",
             U(election->term), name_of(election->candidate), raft_result_name(election->result));
     if (election->result != RAFT_RUNNING)
@@ -259,46 +265,39 @@ void tell_news(const struct quorum *quorum, const struct node *node, const struc
 
     switch (action->tell.news) {
     case RAFT_NEWS_ROLE_CHANGED:
-        say(quorum, node, "is %s in term %llu", raft_role_name(node->raft.role), U(node->raft.state.term));
-        return;
     case RAFT_NEWS_LEADER_CHANGED:
-        if (action->tell.node)
-            say(quorum, node, "leader: %c", who);
-        else
-            say(quorum, node, "leader: nobody");
-        return;
+        return; /* told once a step, by node_feed() */
     case RAFT_NEWS_TRANSFER_DONE:
-        say(quorum, node, "transfer to %c done", who);
+        tell(quorum, node, "transfer to %c done", who);
         return;
     case RAFT_NEWS_TRANSFER_FAILED:
-        say(quorum, node, "transfer failed: %s", text);
+        tell(quorum, node, "transfer failed: %s", text);
         return;
     case RAFT_NEWS_CHANGE_FAILED:
-        say(quorum, node, "change of members failed: %s", text);
+        tell(quorum, node, "change of members failed: %s", text);
         return;
     case RAFT_NEWS_HIGHER_TERM_SEEN:
-        say(quorum, node, "has seen term %llu", U(action->tell.term));
+        tell(quorum, node, "has seen term %llu", U(action->tell.term));
         return;
     case RAFT_NEWS_ENTRIES_TRUNCATED:
-        say(quorum, node, "TRUNCATES its log from %llu on", U(action->tell.index));
+        tell(quorum, node, "TRUNCATES its log from %llu on", U(action->tell.index));
         return;
     case RAFT_NEWS_OBITUARY_TAKEN:
-        say(quorum, node, "takes the obituary of %c", who);
+        tell(quorum, node, "takes the obituary of %c", who);
         return;
     case RAFT_NEWS_MESSAGE_REFUSED:
-        say(quorum, node, "refuses a message from %c: %s", who, text);
+        tell(quorum, node, "refuses a message from %c: %s", who, text);
         return;
-    case RAFT_NEWS_MEMBERS_CHANGED:
     case RAFT_NEWS_ELECTION_ENDED:
+        if (action->tell.node != node->id)
+            return; /* what a voter saw of it is in its record */
         break;
+    case RAFT_NEWS_MEMBERS_CHANGED:
+        tell_members(quorum, node, "the change is committed, members are");
+        return;
     }
     fprintf(quorum->out, "%10.4f  %c  ", seconds(quorum->now), name_of(node->id));
-    if (action->tell.news == RAFT_NEWS_MEMBERS_CHANGED) {
-        fprintf(quorum->out, "members are");
-        tell_config(quorum->out, &node->raft.config);
-    } else if (action->tell.election) {
-        tell_election(quorum->out, node, action->tell.election);
-    }
+    tell_election(quorum->out, action->tell.election);
     fputc('\n', quorum->out);
 }
 
@@ -351,6 +350,8 @@ void tell_node(const struct quorum *quorum, const struct node *node)
         fprintf(out, "; promised to %c (%llu/%llu) until %.4f", name_of(raft->state.promise.leader),
                 U(raft->state.promise.term), U(raft->state.promise.lease_epoch),
                 seconds(node_real(quorum, node, raft->promise_until)));
+    if (raft->failures > 0)
+        fprintf(out, "; has lost %u election%s in a row", raft->failures, raft->failures > 1 ? "s" : "");
     if (raft->seen_term > raft->state.term)
         fprintf(out, "; has seen term %llu", U(raft->seen_term));
     fprintf(out, "; members");

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Runs the stories: reads a script, carries out its commands, compares or rewrites what they print. */
+/*
+ * Runs the stories: reads a script, carries out its commands, compares or
+ * rewrites what they print. The first command chooses the stage: `nodes` is a
+ * story of the quorum, anything else one of candidates.
+ */
 
+#include "trace/quorum.h"
 #include "trace/stage.h"
 
 #include <stdbool.h>
@@ -23,13 +28,33 @@ static char *read_file(const char *path)
     return text;
 }
 
+/* The stage of a story; exactly one of the two. */
+struct theatre {
+    struct stage *stage;
+    struct quorum *quorum;
+};
+
+static void command(struct theatre *theatre, FILE *out, const char *text)
+{
+    if (!theatre->stage && !theatre->quorum) {
+        if (strncmp(text + strspn(text, " "), "nodes ", 6) == 0)
+            theatre->quorum = quorum_new(out);
+        else
+            theatre->stage = stage_new(out);
+    }
+    if (theatre->quorum)
+        quorum_command(theatre->quorum, text);
+    else
+        stage_command(theatre->stage, text);
+}
+
 /* What the script gives: its commands and comments as they stand, and the output of each command. */
 static char *play(const char *script)
 {
     char *result = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&result, &size);
-    struct stage *stage = stage_new(out);
+    struct theatre theatre = {0};
     char *copy = strdup(script);
     char *rest = copy;
     char *line;
@@ -39,12 +64,31 @@ static char *play(const char *script)
             continue;
         fprintf(out, "%s\n", line);
         if (line[0] == '>')
-            stage_command(stage, line + 1);
+            command(&theatre, out, line + 1);
     }
-    stage_free(stage);
+    if (theatre.stage)
+        stage_free(theatre.stage);
+    if (theatre.quorum)
+        quorum_free(theatre.quorum);
     free(copy);
     fclose(out);
     return result;
+}
+
+/* Some things may not be written down as expected. */
+static bool is_sound(const char *path, const char *text)
+{
+    static const char *const faults[] = {"\nALARM: ", "\ncannot be understood:"};
+
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        const char *found = strstr(text, faults[i]);
+
+        if (found) {
+            printf("# %s: %.*s\n", path, (int)strcspn(found + 1, "\n"), found + 1);
+            return false;
+        }
+    }
+    return true;
 }
 
 static void show_difference(const char *path, const char *expected, const char *actual)
@@ -89,7 +133,7 @@ int main(int argc, char **argv)
         char *expected = read_file(argv[i]);
         char *actual = play(expected);
         bool is_same = strcmp(expected, actual) == 0;
-        bool is_good = is_same || (is_rewriting && rewrite(argv[i], actual));
+        bool is_good = (is_same || (is_rewriting && rewrite(argv[i], actual))) && is_sound(argv[i], actual);
 
         if (!is_same && !is_rewriting)
             show_difference(argv[i], expected, actual);
