@@ -160,6 +160,19 @@ static void draw_times(struct profile *p, struct prng *prng)
     p->releases_first = prng_chance(prng, 500);
 }
 
+/* A round must be back well before the lease it makes has lapsed, or nobody could ever lead for long. */
+static void fit_links(struct profile *p)
+{
+    const struct raft_settings *s = &p->settings;
+    gavel_ns lease = s->promise / (1000000 + s->drift_ppm) * (1000000 - s->drift_ppm) - s->stop_margin;
+    gavel_ns slack = (lease - s->heartbeat) / (p->mood == MOOD_CALM ? 8 : 4);
+
+    p->timer_late = ns_min(p->timer_late, slack / 8);
+    p->jitter = ns_min(p->jitter, slack / 4);
+    p->link_max = ns_min(p->link_max, slack - p->jitter - p->timer_late);
+    p->link_min = ns_min(p->link_min, p->link_max);
+}
+
 static unsigned draw_nodes(struct prng *prng)
 {
     static const unsigned char sizes[] = {1, 2, 3, 3, 3, 3, 3, 3, 4, 4, 5, 5, 5, 5, 6, 7, 9};
@@ -191,6 +204,7 @@ void quorum_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, g
     p->settings.verify = guard_verify_cb;
     p->settings.sign = guard_sign_cb;
     draw_times(p, prng);
+    fit_links(p);
     draw_members(p, prng);
     p->heal_at = duration / 2;
     p->end_at = duration;
