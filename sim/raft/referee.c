@@ -111,7 +111,7 @@ void raft_referee_started(struct raft_referee *referee, gavel_ns at, const struc
     shadow->applied = restore->snapshot.index;
     shadow->config = raft->config;
     shadow->config_index = raft->config_index;
-    shadow->before.commit = raft->commit;
+    shadow->before = (struct view){.commit = raft->commit};
     referee_promise_started(referee, shadow);
     if (raft->commit > 0)
         referee_commit_moved(referee, shadow);

@@ -148,8 +148,9 @@ static void check_vote_sent(struct raft_referee *referee, const struct shadow *s
     const struct raft_vote *vote = &message->vote;
     const struct terms *disk = &shadow->disk_log;
 
-    if (shadow->disk.term > vote->term)
-        return; /* it has moved on while the message was waiting */
+    if (shadow->disk.term > vote->term ||
+        (shadow->raft && (shadow->raft->role != RAFT_CANDIDATE || shadow->raft->state.term != vote->term)))
+        return; /* it has moved on while the message was waiting, and will not count the answer */
     if (!referee_has_voted(shadow, vote->term, shadow->id))
         raft_referee_violate(referee, RAFT_INVARIANT_ORDER,
                              "node %llu asks for votes in term %llu before its own is durable",

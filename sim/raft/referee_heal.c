@@ -57,6 +57,19 @@ void referee_check_calm(struct raft_referee *referee, const struct shadow *shado
                              (ull)shadow->raft->state.term, (ull)referee->calm_term);
 }
 
+/*
+ * No settings make a quorum live on any network: a lease must last from one round to the answers of the next
+ * with room to spare, and timeouts must spread wider than it takes to ask (Raft paper, section 5.6: broadcast
+ * time << election timeout). Where that is not so, nothing is asked of the liveness phase.
+ */
+static bool is_viable(const struct raft_settings *settings, gavel_ns turn)
+{
+    gavel_ns lease = ns_shrink(settings->promise, 2 * settings->drift_ppm) - settings->stop_margin;
+
+    return lease >= settings->heartbeat + 2 * turn &&
+           settings->election_max - settings->election_min >= 2 * turn;
+}
+
 void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct raft_referee_healed *healed)
 {
     const struct raft_settings *settings = healed->settings;
@@ -70,7 +83,7 @@ void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct
     bound += 8 * turn;
     bound = ns_stretch(bound, settings->drift_ppm);
     referee->now = at;
-    referee->is_healed = true;
+    referee->is_healed = is_viable(settings, turn);
     referee->settings = *settings;
     for (size_t i = 0; i < healed->count; i++)
         referee->is_in_healed[shadow_of(referee, healed->ids[i])->id] = true;

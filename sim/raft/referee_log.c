@@ -263,18 +263,21 @@ void referee_commit_moved(struct raft_referee *referee, struct shadow *shadow)
 {
     const struct raft *raft = shadow->raft;
     raft_index commit = raft->commit;
+    /* One that has removed itself commits and leaves in one step. */
+    bool is_leader = raft->role == RAFT_LEADER ||
+                     (shadow->before.role == RAFT_LEADER && shadow->before.term == raft->state.term);
 
     if (commit < shadow->before.commit)
         raft_referee_violate(referee, RAFT_INVARIANT_REGRESS,
                              "node %llu takes its commit back from %llu to %llu", (ull)shadow->id,
                              (ull)shadow->before.commit, (ull)commit);
-    if (raft->role == RAFT_LEADER && raft_log_term(&raft->log, commit) != raft->state.term)
+    if (is_leader && raft_log_term(&raft->log, commit) != raft->state.term)
         raft_referee_violate(referee, RAFT_INVARIANT_OWN_TERM,
                              "node %llu, leader of term %llu, commits index %llu of term %llu by counting",
                              (ull)shadow->id, (ull)raft->state.term, (ull)commit,
                              (ull)raft_log_term(&raft->log, commit));
     if (commit > referee->commit) {
-        if (raft->role != RAFT_LEADER)
+        if (!is_leader)
             raft_referee_violate(
                 referee, RAFT_INVARIANT_DURABLE,
                 "node %llu takes index %llu for committed; no leader has committed beyond %llu",
