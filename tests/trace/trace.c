@@ -81,10 +81,12 @@ static bool is_sound(const char *path, const char *text)
     static const char *const faults[] = {"\nALARM: ", "\ncannot be understood:"};
 
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        const char *found = strstr(text, faults[i]);
+        size_t at = 0;
 
-        if (found) {
-            printf("# %s: %.*s\n", path, (int)strcspn(found + 1, "\n"), found + 1);
+        while (text[at] && strncmp(text + at, faults[i], strlen(faults[i])) != 0)
+            at++;
+        if (text[at]) {
+            printf("# %s: %.*s\n", path, (int)strcspn(text + at + 1, "\n"), text + at + 1);
             return false;
         }
     }
