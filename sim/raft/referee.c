@@ -109,8 +109,7 @@ void raft_referee_started(struct raft_referee *referee, gavel_ns at, const struc
     shadow->is_known = true;
     shadow->incarnation = restore->state.incarnation;
     shadow->applied = restore->snapshot.index;
-    shadow->config = raft->config;
-    shadow->config_index = raft->config_index;
+    referee_config_started(referee, shadow, restore);
     shadow->before = (struct view){.commit = raft->commit};
     referee_promise_started(referee, shadow);
     if (raft->commit > 0)

@@ -50,6 +50,7 @@
     X(RELEASE,    "release-stopped",   "a release leaves only after its work has stopped, for good (DESIGN 9)") \
     X(CONFIG,     "one-change",        "one uncommitted configuration, after the no-op (thesis 4.3)")          \
     X(QUORUMS,    "quorums-intersect", "quorums of consecutive configurations intersect (thesis 4.3)")         \
+    X(IN_FORCE,   "config-in-force",   "the newest configuration in the log is in force, no other (thesis 4.1)") \
     X(PRE_VOTE,   "pre-vote-inert",    "a pre-vote changes nothing at the voter (DESIGN 9)")                   \
     X(GATE,       "gate",              "a promise holds against all but the four exceptions (DESIGN 9)")       \
     X(WORKING,    "working-abstains",  "who works, or still stops, neither votes nor stands (DESIGN 9)")       \

@@ -9,6 +9,8 @@
 
 #include "sim/raft/referee_shadow.h"
 
+#include <string.h>
+
 /* The voters of a configuration as bits of a set; both halves. */
 struct halves {
     uint32_t now;
@@ -67,6 +69,72 @@ static bool do_intersect(const struct raft_config *a, const struct raft_config *
     return true;
 }
 
+bool referee_decides(const struct raft_config *config, bool (*has)(const void *context, raft_id id),
+                     const void *context)
+{
+    unsigned voters[2] = {0, 0};
+    unsigned votes[2] = {0, 0};
+
+    for (unsigned i = 0; i < config->count; i++) {
+        const struct raft_member *member = &config->members[i];
+        bool has_it = has(context, member->id);
+
+        voters[0] += member->is_voter;
+        voters[1] += member->was_voter;
+        votes[0] += member->is_voter && has_it;
+        votes[1] += member->was_voter && has_it;
+    }
+    return 2 * votes[0] > voters[0] && (!config->is_joint || 2 * votes[1] > voters[1]);
+}
+
+/* An entry of the log is a configuration, or a change of the log takes some away. */
+static void follow_log(struct shadow *shadow, const struct raft_persist *persist)
+{
+    const struct raft_log *log = &shadow->raft->log;
+    raft_index cut = persist->truncate;
+
+    if (persist->has_snapshot && persist->restarts_log)
+        cut = 1;
+    while (cut != 0 && shadow->in_log_count > 0 && shadow->in_log[shadow->in_log_count - 1] >= cut)
+        shadow->in_log_count--;
+    for (raft_index i = persist->first; persist->first != 0 && i <= persist->last; i++) {
+        const struct raft_entry *entry = raft_log_at(log, i);
+
+        if (!entry || entry->kind != RAFT_ENTRY_CONFIG)
+            continue;
+        if (shadow->in_log_count == CONFIGS_KEPT) {
+            memmove(shadow->in_log, shadow->in_log + 1, (CONFIGS_KEPT - 1) * sizeof *shadow->in_log);
+            shadow->in_log_count--;
+        }
+        shadow->in_log[shadow->in_log_count++] = i;
+    }
+}
+
+/* Thesis, section 4.1: the newest in the log is in force, committed or not, and nothing else. */
+static void check_in_force(struct raft_referee *referee, const struct shadow *shadow)
+{
+    const struct raft *raft = shadow->raft;
+    raft_index index =
+        shadow->in_log_count > 0 ? shadow->in_log[shadow->in_log_count - 1] : raft->snapshot.config_index;
+
+    if (raft->config_index != index)
+        raft_referee_violate(referee, RAFT_INVARIANT_IN_FORCE,
+                             "node %llu goes by the configuration at %llu; the newest in its log is at %llu",
+                             (ull)shadow->id, (ull)raft->config_index, (ull)index);
+}
+
+void referee_config_started(struct raft_referee *referee, struct shadow *shadow,
+                            const struct raft_restore *restore)
+{
+    shadow->in_log_count = 0;
+    for (size_t i = 0; i < restore->entry_count; i++)
+        if (restore->entries[i].kind == RAFT_ENTRY_CONFIG && shadow->in_log_count < CONFIGS_KEPT)
+            shadow->in_log[shadow->in_log_count++] = restore->snapshot.index + 1 + i;
+    shadow->config = shadow->raft->config;
+    shadow->config_index = shadow->raft->config_index;
+    check_in_force(referee, shadow);
+}
+
 static void check_change(struct raft_referee *referee, const struct shadow *shadow,
                          const struct raft_config *old, raft_index old_index,
                          const struct raft_config *config, raft_index index)
@@ -102,6 +170,8 @@ void referee_check_config(struct raft_referee *referee, struct shadow *shadow,
     struct raft_config configs[2];
     unsigned which = 0;
 
+    follow_log(shadow, persist);
+    check_in_force(referee, shadow);
     if (persist->first == 0 || raft->role != RAFT_LEADER)
         return;
     for (raft_index i = persist->first; i <= persist->last; i++) {

@@ -38,9 +38,8 @@ static void note_answer(struct shadow *shadow, const struct raft_event *event)
     acked->promise = reply->promise;
 }
 
-static int64_t lease_by(const void *context, raft_id id)
+static gavel_ns lease_by(const struct shadow *shadow, raft_id id)
 {
-    const struct shadow *shadow = context;
     const struct acked *acked = &shadow->acked[id < RAFT_REFEREE_IDS ? id : 0];
     const struct raft_settings *settings = &shadow->raft->settings;
 
@@ -53,20 +52,26 @@ static int64_t lease_by(const void *context, raft_id id)
                      (1000000 + settings->drift_ppm));
 }
 
-static void check_lease_length(struct raft_referee *referee, const struct shadow *shadow)
+static bool is_bound_until(const void *context, raft_id id)
+{
+    const struct shadow *shadow = context;
+
+    return lease_by(shadow, id) >= shadow->asked_until;
+}
+
+static void check_lease_length(struct raft_referee *referee, struct shadow *shadow)
 {
     const struct raft *raft = shadow->raft;
-    int64_t true_until;
 
     if (raft->role != RAFT_LEADER || raft->lease_until <= shadow->before.lease_until)
         return;
-    true_until = raft_config_reached(&raft->config, lease_by, shadow);
-    if (raft->lease_until > true_until)
+    shadow->asked_until = raft->lease_until;
+    if (!referee_decides(&raft->config, is_bound_until, shadow))
         raft_referee_violate(
             referee, RAFT_INVARIANT_LEASE,
-            "node %llu takes its lease to last until %lld of its clock; the rounds that a majority "
-            "has answered give %lld",
-            (ull)shadow->id, (long long)raft->lease_until, (long long)true_until);
+            "node %llu takes its lease to last until %lld of its clock; the rounds that were answered do "
+            "not bind a majority for so long",
+            (ull)shadow->id, (long long)raft->lease_until);
 }
 
 static void note_claim(struct raft_referee *referee, const struct shadow *shadow, struct token token)

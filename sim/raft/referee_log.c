@@ -212,8 +212,8 @@ static void check_new_commit(struct raft_referee *referee, struct shadow *shadow
     referee->checked_index = index;
     referee->checked_term = raft_log_term(&raft->log, index);
     /* A configuration that this very step has put in force may have decided, or the one before. */
-    if (!raft_config_decides(&raft->config, has_on_disk, referee) &&
-        !raft_config_decides(&shadow->config, has_on_disk, referee))
+    if (!referee_decides(&raft->config, has_on_disk, referee) &&
+        !referee_decides(&shadow->config, has_on_disk, referee))
         raft_referee_violate(referee, RAFT_INVARIANT_DURABLE,
                              "node %llu commits index %llu, which is not on the disks of a majority",
                              (ull)shadow->id, (ull)index);

@@ -88,6 +88,8 @@ static inline bool token_is_above(struct token a, struct token b)
 /* Terms and promises remembered per node; far more than pass while a message can be under way. */
 #define VOTES_KEPT 64
 #define PROMISES_KEPT 16
+/* Configurations in one log; those before the snapshot are not needed. */
+#define CONFIGS_KEPT 256
 
 struct shadow {
     raft_id id;
@@ -99,6 +101,8 @@ struct shadow {
     raft_index applied;
     struct raft_config config; /* as of the last step, and where it stands in the log */
     raft_index config_index;
+    raft_index in_log[CONFIGS_KEPT]; /* where the configurations in its log stand */
+    unsigned in_log_count;
     struct terms memory;      /* the log as the PERSIST actions tell it */
     struct raft_state handed; /* the state as the PERSIST actions tell it */
     struct promised promised;
@@ -113,6 +117,7 @@ struct shadow {
 
     /* as a leader */
     struct acked acked[RAFT_REFEREE_IDS];
+    gavel_ns asked_until;  /* what is_bound_until() asks for */
     struct token acked_of; /* what they count for */
     uint64_t last_round;
     bool is_working;    /* from CLAIM until the work has ended */
@@ -240,7 +245,14 @@ void referee_certificate_sent(struct raft_referee *referee, struct shadow *shado
                               const struct raft_certificate *certificate);
 void referee_check_obituaries(struct raft_referee *referee, const struct shadow *shadow);
 
-/* referee_config.c */
+/*
+ * referee_config.c: the same question as raft_config_decides(), answered anew: that one may be wrong. And the
+ * checks.
+ */
+bool referee_decides(const struct raft_config *config, bool (*has)(const void *context, raft_id id),
+                     const void *context);
+void referee_config_started(struct raft_referee *referee, struct shadow *shadow,
+                            const struct raft_restore *restore);
 void referee_check_config(struct raft_referee *referee, struct shadow *shadow,
                           const struct raft_persist *persist);
 

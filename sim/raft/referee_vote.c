@@ -185,9 +185,8 @@ static bool is_refusal_true(const struct raft_referee *referee, const struct sha
 }
 
 /* Answers to the request that this step took in. */
-static void check_answer(struct raft_referee *referee, const struct shadow *shadow,
-                         const struct raft_event *event, const struct raft_actions *actions,
-                         enum gavel_status status)
+static void check_answer(struct raft_referee *referee, struct shadow *shadow, const struct raft_event *event,
+                         const struct raft_actions *actions, enum gavel_status status)
 {
     const struct raft_message *asked = event->message;
     enum raft_message_kind kind =
@@ -216,6 +215,11 @@ static void check_answer(struct raft_referee *referee, const struct shadow *shad
                              raft_reason_name(reply->reason));
     if (reply->reason != RAFT_GRANTED)
         return;
+    check_gate(referee, shadow, event, asked->from, asked->incarnation, asked->vote.last_term,
+               "grants a vote to");
+    if (shadow->is_working)
+        raft_referee_violate(referee, RAFT_INVARIANT_WORKING, "node %llu grants a %s while its own work runs",
+                             (ull)shadow->id, raft_message_name(asked->kind));
     if (kind == RAFT_MSG_VOTE_REPLY &&
         (shadow->raft->state.vote != asked->from || shadow->raft->state.term != asked->vote.term))
         raft_referee_violate(referee, RAFT_INVARIANT_VOTE_ONCE,
@@ -274,7 +278,7 @@ void referee_check_elected(struct raft_referee *referee, struct shadow *shadow)
                              "node %llu leads in term %llu, in which node %llu has led", (ull)shadow->id,
                              (ull)raft->state.term, (ull)known->id);
     *known = (struct leadership){raft->state.term, shadow->id, shadow->incarnation};
-    if (!raft_config_decides(&raft->config, has_voted, &box))
+    if (!referee_decides(&raft->config, has_voted, &box))
         raft_referee_violate(referee, RAFT_INVARIANT_VOTES,
                              "node %llu leads in term %llu without durable votes of a majority",
                              (ull)shadow->id, (ull)raft->state.term);
