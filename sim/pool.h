@@ -12,7 +12,7 @@
 
 #define POOL_JOBS_MAX 64
 #define POOL_FAILURES_KEPT 20
-#define POOL_COUNTS 8
+#define POOL_COUNTS 40
 
 /* What the seeds of one kind of world are. `memory` is of one process and used for many runs. */
 struct pool_work {

@@ -35,10 +35,8 @@ static void cut_both(struct quorum *quorum, unsigned a, unsigned b, gavel_ns unt
 }
 
 /* Two halves; the slots of `bridge` belong to both. */
-static void split(struct quorum *quorum, enum fault fault, unsigned bridge)
+static void split(struct quorum *quorum, unsigned half, unsigned bridge, gavel_ns length)
 {
-    unsigned half = below(quorum, fault, 1U << SLOTS_MAX);
-    gavel_ns length = draw_length(quorum, fault, 20 * NS_PER_MS, 3 * NS_PER_S);
     char text[SLOTS_MAX * 2 + 1] = "";
     unsigned n = 0;
 
@@ -54,11 +52,27 @@ static void split(struct quorum *quorum, enum fault fault, unsigned bridge)
           bridge ? ", with a bridge" : "");
 }
 
-static void partition(struct quorum *quorum) { split(quorum, FAULT_PARTITION, 0); }
+static void partition(struct quorum *quorum)
+{
+    unsigned half = below(quorum, FAULT_PARTITION, 1U << SLOTS_MAX);
+
+    split(quorum, half, 0, draw_length(quorum, FAULT_PARTITION, 20 * NS_PER_MS, 3 * NS_PER_S));
+}
 
 static void bridge(struct quorum *quorum)
 {
-    split(quorum, FAULT_BRIDGE, 1U << below(quorum, FAULT_BRIDGE, quorum->used));
+    unsigned half = below(quorum, FAULT_BRIDGE, 1U << SLOTS_MAX);
+    unsigned both = 1U << below(quorum, FAULT_BRIDGE, quorum->used);
+
+    split(quorum, half, both, draw_length(quorum, FAULT_BRIDGE, 20 * NS_PER_MS, 3 * NS_PER_S));
+}
+
+void chaos_split(struct quorum *quorum, const struct node *node)
+{
+    unsigned half = 1U << node->slot | 1U << below(quorum, FAULT_PARTIAL, quorum->used) |
+                    1U << below(quorum, FAULT_PARTIAL, quorum->used);
+
+    split(quorum, half, 0, draw_length(quorum, FAULT_PARTIAL, 100 * NS_PER_MS, 2 * NS_PER_S));
 }
 
 static void one_way(struct quorum *quorum)

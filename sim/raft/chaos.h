@@ -21,6 +21,9 @@ void chaos_take(struct quorum *quorum, const struct event *event);
 /* The node dies; it comes back after a while, or its disk is found damaged and it is replaced. */
 void chaos_crash(struct quorum *quorum, struct node *node, const char *why);
 
+/* The network falls apart now, with this node on the smaller side. */
+void chaos_split(struct quorum *quorum, const struct node *node);
+
 /* orders.c: somebody commands: a transfer, by force or not; a take-over; a step-down; a campaign. */
 void order_transfer(struct quorum *quorum);
 void order_force(struct quorum *quorum);

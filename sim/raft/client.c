@@ -29,7 +29,7 @@ static struct node *pick(struct quorum *quorum)
 {
     struct node *anybody = &quorum->nodes[quorum_below(quorum, STREAM_CLIENT, quorum->used)];
     bool asks_anybody = quorum_chance(quorum, STREAM_CLIENT, 50);
-    struct node *leader = quorum_leader(quorum);
+    struct node *leader = quorum_some_leader(quorum, STREAM_CLIENT);
     struct node *node = leader && !asks_anybody ? leader : anybody;
 
     if (!node_is_up(node) || node_is_frozen(quorum, node) || quorum->now < node->stalled_until)
@@ -113,7 +113,8 @@ static void propose(struct quorum *quorum)
     unsigned large = quorum_below(quorum, STREAM_CLIENT, VALUE_MAX);
     bool is_burst = quorum_chance(quorum, STREAM_CLIENT, 30);
 
-    if (!node)
+    /* Clients wait for answers: what is not committed yet is bounded, and in the end small. */
+    if (!node || raft_log_last(&node->raft.log) > node->raft.commit + (quorum->healed ? 16 : 400))
         return;
     if (is_burst && quorum_has(quorum, FAULT_FLOOD))
         (void)client_propose(quorum, node, burst, large); /* clients live with refusals */

@@ -235,6 +235,7 @@ void disk_sync(struct quorum *quorum, struct node *node, uint64_t batch)
     }
     if (disk->fails) {
         TRACE(quorum, node, "its disk fails");
+        quorum_see(quorum, SIGHT_DISK_FAILS);
         (void)quorum_push(quorum, quorum->now, EVENT_FAILED, node->slot);
         return; /* and nothing is written any more; the crash says what is left */
     }
@@ -264,6 +265,7 @@ void disk_crash(struct quorum *quorum, struct node *node)
 
     if (survives && quorum_has(quorum, FAULT_SURVIVE) && count > 0) {
         TRACE(quorum, node, "%zu of %zu unsynced writes survive", count, disk->queue_count);
+        quorum_see(quorum, SIGHT_SURVIVALS);
         commit_oldest(quorum, node, count);
     } else if (disk->queue_count > 0) {
         TRACE(quorum, node, "%zu unsynced writes are lost", disk->queue_count);

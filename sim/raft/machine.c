@@ -59,10 +59,12 @@ static void answer_reads(struct quorum *quorum, struct node *node)
     for (size_t i = 0; i < node->read_count; i++) {
         struct node_read *read = &node->reads[i];
 
-        if (read->is_ready && read->index <= node->machine_index)
-            raft_referee_read_answered(quorum->referee, quorum->now, node->id, read->mark, read->index);
-        else
+        if (!read->is_ready || read->index > node->machine_index) {
             node->reads[kept++] = *read;
+            continue;
+        }
+        quorum_see(quorum, SIGHT_READS);
+        raft_referee_read_answered(quorum->referee, quorum->now, node->id, read->mark, read->index);
     }
     node->read_count = kept;
 }

@@ -2,6 +2,7 @@
 
 #include "sim/raft/members.h"
 
+#include "sim/raft/chaos.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -157,19 +158,56 @@ static bool ask(struct quorum *quorum, struct node *leader, const struct raft_co
     return status == GAVEL_OK;
 }
 
-/* The leader, if it can be asked now. */
+/* The leader, or one that still believes to be it, if it can be asked now. */
 static struct node *find_leader(struct quorum *quorum)
 {
-    struct node *leader = quorum_leader(quorum);
+    struct node *leader = quorum_some_leader(quorum, STREAM_MEMBERS);
 
     if (!leader || node_is_frozen(quorum, leader) || quorum->now < leader->stalled_until)
         return NULL;
     return leader;
 }
 
+/* A change is at its most dangerous when the leader is cut off, or dies, with its entry half spread. */
+static void disturb(struct quorum *quorum, struct node *leader)
+{
+    unsigned what = quorum_below(quorum, STREAM_MEMBERS, 8);
+    int fuse = 1 + (int)quorum_below(quorum, STREAM_MEMBERS, 30);
+
+    if (what < 3 && quorum_has(quorum, FAULT_PARTIAL))
+        chaos_split(quorum, leader);
+    else if (what == 3 && quorum_has(quorum, FAULT_CRASH) && leader->fuse == 0)
+        leader->fuse = fuse;
+}
+
+/* Any of the nodes there are, and now and then new ones: the old and the new majority may have nobody in
+ * common. */
+static void rebuild(struct quorum *quorum, struct raft_config *target)
+{
+    unsigned sound = members_sound(quorum);
+    unsigned voters = quorum_below(quorum, STREAM_MEMBERS, 1U << SLOTS_MAX);
+    bool grows = quorum_chance(quorum, STREAM_MEMBERS, 500);
+    struct raft_config old = *target;
+
+    if (grows && quorum->used < SLOTS_MAX) {
+        voters |= 1U << quorum->used;
+        sound |= 1U << quorum->used;
+        bring_up(quorum, &quorum->nodes[quorum->used]);
+    }
+    *target = (struct raft_config){0};
+    for (unsigned i = 0; i < quorum->used && target->count < RAFT_VOTERS_MAX; i++) {
+        const struct raft_member *member = raft_config_find(&old, i + 1);
+
+        if (!(voters & sound & 1U << i))
+            continue;
+        node_start(quorum, &quorum->nodes[i]);
+        add_member(target, i + 1, true, member && member->is_witness);
+    }
+}
+
 void order_members(struct quorum *quorum)
 {
-    unsigned what = quorum_below(quorum, STREAM_MEMBERS, 6);
+    unsigned what = quorum_below(quorum, STREAM_MEMBERS, 8);
     unsigned which = quorum_below(quorum, STREAM_MEMBERS, SLOTS_MAX);
     bool is_witness = quorum_chance(quorum, STREAM_MEMBERS, 150);
     struct node *leader = find_leader(quorum);
@@ -203,10 +241,15 @@ void order_members(struct quorum *quorum)
     case 4: /* voter or learner */
         member->is_voter = !member->is_voter;
         break;
+    case 5:
+    case 6:
+        rebuild(quorum, &target);
+        break;
     default: /* witness or not */
         member->is_witness = !member->is_witness;
         break;
     }
+    disturb(quorum, leader);
     (void)ask(quorum, leader, &target); /* a refusal is an answer, too */
 }
 
@@ -247,8 +290,10 @@ void members_replace(struct quorum *quorum)
         if (fresh)
             add_member(&target, fresh->id, true, false);
         quorum->replaced |= 1U << i;
-        if (ask(quorum, leader, &target))
+        if (ask(quorum, leader, &target)) {
+            quorum_see(quorum, SIGHT_REPLACED);
             break;
+        }
         leader = find_leader(quorum); /* a step may have killed it */
     }
     if (!is_done && quorum->healed == 0)

@@ -117,6 +117,7 @@ static void draw_members(struct profile *p, struct prng *prng)
 {
     bool has_learner = prng_chance(prng, 100);
     unsigned witness = (unsigned)prng_below(prng, p->nodes);
+    unsigned witnesses = 1 + (unsigned)prng_below(prng, p->nodes > 4 ? (p->nodes - 1) / 2 : 1);
 
     p->first = (struct raft_config){.count = (uint8_t)p->nodes};
     for (unsigned i = 0; i < p->nodes; i++) {
@@ -126,10 +127,10 @@ static void draw_members(struct profile *p, struct prng *prng)
         if (p->faults & FAULT_BIT(FAULT_PRIORITY))
             p->first.members[i].priority = priority;
     }
-    if (p->faults & FAULT_BIT(FAULT_WITNESS) && p->nodes >= 2)
-        p->first.members[witness].is_witness = true;
+    for (unsigned i = 0; i < witnesses && p->faults & FAULT_BIT(FAULT_WITNESS) && p->nodes >= 2; i++)
+        p->first.members[(witness + i) % p->nodes].is_witness = true;
     if (has_learner && p->faults & FAULT_BIT(FAULT_MEMBERS) && p->nodes >= 3)
-        p->first.members[(witness + 1) % p->nodes].is_voter = false;
+        p->first.members[(witness + p->nodes - 1) % p->nodes].is_voter = false;
 }
 
 static void draw_times(struct profile *p, struct prng *prng)

@@ -5,11 +5,23 @@
 #include "sim/pool.h"
 #include "sim/raft/report.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
-enum { COUNT_MS, COUNT_EVENTS, COUNT_FAULTS, COUNT_ELECTIONS, COUNT_CLAIMS, COUNT_COMMITTED, COUNT_JUDGED };
+enum {
+    COUNT_MS,
+    COUNT_EVENTS,
+    COUNT_FAULTS,
+    COUNT_ELECTIONS,
+    COUNT_CLAIMS,
+    COUNT_COMMITTED,
+    COUNT_JUDGED,
+    COUNT_SIGHTS
+};
+
+static_assert(COUNT_SIGHTS + SIGHT_COUNT <= POOL_COUNTS, "all counts fit");
 
 static void *begin(void) { return quorum_new(); }
 static void end(void *memory) { quorum_free(memory); }
@@ -28,7 +40,18 @@ static bool run_seed(void *memory, const void *options, uint64_t seed, uint64_t 
     counts[COUNT_CLAIMS] = result.found.claims;
     counts[COUNT_COMMITTED] = result.found.committed;
     counts[COUNT_JUDGED] = result.is_judged;
+    for (unsigned i = 0; i < SIGHT_COUNT; i++)
+        counts[COUNT_SIGHTS + i] = result.counts.seen[i];
     return result.broken != RAFT_INVARIANT_NONE;
+}
+
+static void print_sights(const uint64_t counts[POOL_COUNTS])
+{
+    (void)printf("seen:");
+    for (unsigned i = 0; i < SIGHT_COUNT; i++)
+        (void)printf("%s %" PRIu64 " %s", i > 0 ? "," : "", counts[COUNT_SIGHTS + i],
+                     quorum_sight_name((enum sight)i));
+    (void)printf("\n");
 }
 
 static void print_progress(const struct pool_work *work, uint64_t done, uint64_t failed,
@@ -84,6 +107,7 @@ uint64_t quorum_seeds_run(const struct run_options *options, uint64_t count, uns
                  all.done, options->seed, all.failed, all.seconds, (double)all.counts[COUNT_MS] / 3.6e6,
                  all.counts[COUNT_EVENTS], all.counts[COUNT_FAULTS], all.counts[COUNT_ELECTIONS],
                  all.counts[COUNT_CLAIMS], all.counts[COUNT_COMMITTED], all.counts[COUNT_JUDGED]);
+    print_sights(all.counts);
     if (count != POOL_ENDLESS && all.done < count && all.failed == 0) {
         (void)printf("FAILED: only %" PRIu64 " of %" PRIu64 " seeds were run\n", all.done, count);
         return 1;

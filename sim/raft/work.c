@@ -99,6 +99,7 @@ static void look(struct quorum *quorum, struct node *node)
         quorum_violate(quorum, RAFT_INVARIANT_STUCK, "%s was not told to stop its work by its deadline",
                        node->label);
     TRACE(quorum, node, "its watchdog ends its work");
+    quorum_see(quorum, SIGHT_WATCHDOGS);
     node_work_end(quorum, node);
 }
 
@@ -147,7 +148,7 @@ void node_work_write(struct quorum *quorum, const struct event *event)
         quorum->resource.term = term;
         quorum->resource.lease_epoch = lease_epoch;
     } else {
-        quorum->counts.rejected_acts++;
+        quorum_see(quorum, SIGHT_REJECTED);
         TRACE(quorum, node, "its act with token %llu.%llu is rejected", (unsigned long long)term,
               (unsigned long long)lease_epoch);
     }

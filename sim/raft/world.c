@@ -35,6 +35,15 @@ void quorum_free(struct quorum *quorum)
     free(quorum);
 }
 
+const char *quorum_sight_name(enum sight sight)
+{
+#define SIGHT_NAME(name, text) [SIGHT_##name] = text,
+    static const char *const names[] = {SIGHT_MAP(SIGHT_NAME)};
+#undef SIGHT_NAME
+
+    return names[sight];
+}
+
 struct event *quorum_push(struct quorum *quorum, gavel_ns at, enum event_kind kind, unsigned slot)
 {
     struct event *event;
@@ -89,6 +98,20 @@ struct node *quorum_leader(struct quorum *quorum)
             leader = node;
     }
     return leader;
+}
+
+struct node *quorum_some_leader(struct quorum *quorum, unsigned stream)
+{
+    unsigned first = quorum_below(quorum, stream, SLOTS_MAX);
+    bool is_any = quorum_chance(quorum, stream, 300);
+
+    for (unsigned i = 0; i < SLOTS_MAX && is_any; i++) {
+        struct node *node = &quorum->nodes[(first + i) % SLOTS_MAX];
+
+        if (node_is_up(node) && node->raft.role == RAFT_LEADER)
+            return node;
+    }
+    return quorum_leader(quorum);
 }
 
 struct node *quorum_worker(struct quorum *quorum)

@@ -69,6 +69,40 @@ struct quorum_watch {
     void *context;
 };
 
+/*
+ * What a run can show. A simulator that never sees one of these proves nothing about it, so runs of many
+ * seeds count them.
+ */
+/* clang-format off */
+#define SIGHT_MAP(X)                                                                                          \
+    X(LEADERS,      "leaders")                                                                                \
+    X(CARETAKERS,   "caretakers")                                                                             \
+    X(LAPSES,       "lapsed leases")                                                                          \
+    X(HIGHER_TERMS, "higher terms met")                                                                       \
+    X(TRANSFERS,    "transfers")                                                                              \
+    X(ABORTS,       "transfers aborted")                                                                      \
+    X(FORCED,       "forced hand-overs")                                                                      \
+    X(CHANGES,      "members changed")                                                                        \
+    X(CHANGE_FAILS, "changes failed")                                                                         \
+    X(ROLLBACKS,    "configurations rolled back")                                                             \
+    X(TRUNCATIONS,  "truncations")                                                                            \
+    X(SNAPSHOTS,    "snapshots installed")                                                                    \
+    X(OBITUARIES,   "obituaries taken")                                                                       \
+    X(REFUSALS,     "messages refused")                                                                       \
+    X(RESTARTS,     "restarts")                                                                               \
+    X(SURVIVALS,    "unsynced writes that survived")                                                          \
+    X(DISK_FAILS,   "disks failed")                                                                           \
+    X(REPLACED,     "damaged nodes replaced")                                                                 \
+    X(WATCHDOGS,    "works ended by the watchdog")                                                            \
+    X(READS,        "reads answered")                                                                         \
+    X(REJECTED,     "acts rejected")
+/* clang-format on */
+
+#define SIGHT_ENUM(name, text) SIGHT_##name,
+enum sight { SIGHT_MAP(SIGHT_ENUM) SIGHT_COUNT };
+#undef SIGHT_ENUM
+const char *quorum_sight_name(enum sight sight);
+
 /* What was found, for reports. */
 struct quorum_counts {
     uint64_t faults; /* injected: lasting ones, and messages that did not arrive as they should */
@@ -77,7 +111,7 @@ struct quorum_counts {
     uint64_t acknowledged;
     uint64_t reads;
     uint64_t acts;
-    uint64_t rejected_acts;
+    uint64_t seen[SIGHT_COUNT];
 };
 
 struct quorum {
@@ -139,6 +173,9 @@ _Noreturn void quorum_violate(struct quorum *quorum, enum raft_invariant invaria
 /* The node that leads with the highest term, as it believes; NULL if there is none. */
 struct node *quorum_leader(struct quorum *quorum);
 
+/* Mostly that one; now and then any that believes to lead, drawn from this stream. */
+struct node *quorum_some_leader(struct quorum *quorum, unsigned stream);
+
 /* The node that works now, by its own clock; NULL if there is none. */
 struct node *quorum_worker(struct quorum *quorum);
 
@@ -162,6 +199,8 @@ static inline bool quorum_has(const struct quorum *quorum, enum fault fault)
 {
     return quorum->healed == 0 && quorum->profile.faults & FAULT_BIT(fault);
 }
+
+static inline void quorum_see(struct quorum *quorum, enum sight sight) { quorum->counts.seen[sight]++; }
 
 /* Short much more often than long: evenly by its logarithm. */
 gavel_ns quorum_length(struct quorum *quorum, unsigned stream, gavel_ns low, gavel_ns high);
