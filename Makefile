@@ -7,11 +7,12 @@ DESTDIR ?=
 SEEDS   ?= 2000
 SEED    ?=
 PLANTED ?=
+KIND    ?= candidate
 ARGS    ?=
 
 gavel := build/release/src/cli/gavel
 
-.PHONY: build help setup demo test lint sim bench valgrind install debug release clean
+.PHONY: build help setup demo test lint sim soak bench valgrind install debug release clean
 
 build: ## build gavel and libgavel (build/release)
 	@tools/setup build
@@ -38,10 +39,15 @@ lint: ## clang-format, clang-tidy, cppcheck, shellcheck and tools/tidy
 	@tools/build release
 	@tools/lint
 
-sim: ## simulate SEEDS=2000, or one SEED=42 (ARGS=--trace tells its story); PLANTED=name switches a bug on
+sim: ## simulate SEEDS=2000, or one SEED=42 (ARGS=--trace tells its story), KIND=candidate or raft; PLANTED=name
 	@tools/setup build
 	@tools/build release sim/gavel-sim
-	@build/release/sim/gavel-sim $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTED),--planted $(PLANTED)) $(ARGS)
+	@build/release/sim/gavel-sim $(KIND) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTED),--planted $(PLANTED)) $(ARGS)
+
+soak: ## simulate the quorum, one seed after the other, until Ctrl-C; ARGS='--from 100000'
+	@tools/setup build
+	@tools/build release sim/gavel-sim
+	@build/release/sim/gavel-sim raft --soak --jobs $$(nproc) $(ARGS)
 
 bench: ## measure on this machine, with plots in build/bench; ARGS='--only failover'
 	@tools/setup build bench

@@ -77,6 +77,17 @@ static void judge(struct board *board, unsigned job, int status)
     atomic_fetch_add(&board->failed, 1);
 }
 
+/* Seeds that failed since the last look; returns how many there are now. */
+static uint64_t print_failures(struct board *board, uint64_t known)
+{
+    uint64_t failed = atomic_load(&board->failed);
+
+    for (; known < failed && known < POOL_FAILURES_KEPT; known++)
+        if (board->failures[known] != 0)
+            (void)printf("\nFAILED: seed %" PRIu64 "\n", board->failures[known]);
+    return failed;
+}
+
 /* Waits for all; meanwhile the progress line, if one is wanted. Returns whether somebody asked to end. */
 static bool gather(const struct pool_work *work, struct board *board, const pid_t *children, unsigned jobs,
                    const sigset_t *ends)
@@ -84,6 +95,7 @@ static bool gather(const struct pool_work *work, struct board *board, const pid_
     double began = pool_seconds_now();
     uint64_t counts[POOL_COUNTS];
     bool is_interrupted = false;
+    uint64_t failed = 0;
     unsigned left = jobs;
     pid_t alive[POOL_JOBS_MAX];
 
@@ -107,6 +119,7 @@ static bool gather(const struct pool_work *work, struct board *board, const pid_
                 atomic_store(&board->is_over, true);
                 is_interrupted = true;
             }
+            failed = print_failures(board, failed);
             read_counts(board, counts);
             work->progress(work, atomic_load(&board->done), atomic_load(&board->failed), counts,
                            pool_seconds_now() - began);

@@ -28,6 +28,7 @@ void quorum_usage(FILE *stream)
                 "       gavel-sim raft --bench-step       nanoseconds per step of the core\n"
                 "       gavel-sim raft --list-planted | --list-faults\n"
                 "\n"
+                "  --all-seen          --seeds fails, too, if one of the things it counts never happened\n"
                 "  --planted NAME      switch a planted bug on\n"
                 "  --without A,B,…     switch kinds of faults off\n"
                 "  --nodes N           1 to 9; drawn from the seed otherwise\n"
@@ -55,6 +56,7 @@ struct arguments {
     unsigned jobs;
     bool traces;
     bool minimizes;
+    bool wants_all;
 };
 
 enum {
@@ -65,6 +67,7 @@ enum {
     OPT_SOAK,
     OPT_FROM,
     OPT_JOBS,
+    OPT_ALL_SEEN,
     OPT_PLANTED,
     OPT_PLANTED_ALL,
     OPT_LIMIT,
@@ -88,6 +91,7 @@ static const struct option options[] = {
     {"soak", no_argument, NULL, OPT_SOAK},
     {"from", required_argument, NULL, OPT_FROM},
     {"jobs", required_argument, NULL, OPT_JOBS},
+    {"all-seen", no_argument, NULL, OPT_ALL_SEEN},
     {"planted", required_argument, NULL, OPT_PLANTED},
     {"planted-all", no_argument, NULL, OPT_PLANTED_ALL},
     {"limit", required_argument, NULL, OPT_LIMIT},
@@ -114,6 +118,9 @@ static bool take_flag(struct arguments *a, int option)
         return true;
     case OPT_TRACE:
         a->traces = true;
+        return true;
+    case OPT_ALL_SEEN:
+        a->wants_all = true;
         return true;
     case OPT_MINIMIZE:
         a->minimizes = true;
@@ -298,7 +305,7 @@ int quorum_command(int argc, char **argv)
     case COMMAND_SEED:
         return run_one(&a);
     case COMMAND_SEEDS:
-        return quorum_seeds_run(&a.options, a.count, a.jobs) > 0;
+        return quorum_seeds_run(&a.options, a.count, a.jobs, a.wants_all) > 0;
     case COMMAND_PLANTED:
         return hunt_all(&a);
     case COMMAND_BENCH:

@@ -45,13 +45,19 @@ static bool run_seed(void *memory, const void *options, uint64_t seed, uint64_t 
     return result.broken != RAFT_INVARIANT_NONE;
 }
 
-static void print_sights(const uint64_t counts[POOL_COUNTS])
+/* Returns how many things were never seen. */
+static unsigned print_sights(const uint64_t counts[POOL_COUNTS])
 {
+    unsigned missing = 0;
+
     (void)printf("seen:");
-    for (unsigned i = 0; i < SIGHT_COUNT; i++)
+    for (unsigned i = 0; i < SIGHT_COUNT; i++) {
+        missing += counts[COUNT_SIGHTS + i] == 0;
         (void)printf("%s %" PRIu64 " %s", i > 0 ? "," : "", counts[COUNT_SIGHTS + i],
                      quorum_sight_name((enum sight)i));
+    }
     (void)printf("\n");
+    return missing;
 }
 
 static void print_progress(const struct pool_work *work, uint64_t done, uint64_t failed,
@@ -87,7 +93,7 @@ static void report(const struct pool_result *all, const struct run_options *opti
     quorum_free(quorum);
 }
 
-uint64_t quorum_seeds_run(const struct run_options *options, uint64_t count, unsigned jobs)
+uint64_t quorum_seeds_run(const struct run_options *options, uint64_t count, unsigned jobs, bool wants_all)
 {
     const struct pool_work work = {.begin = begin,
                                    .run = run_seed,
@@ -107,7 +113,10 @@ uint64_t quorum_seeds_run(const struct run_options *options, uint64_t count, uns
                  all.done, options->seed, all.failed, all.seconds, (double)all.counts[COUNT_MS] / 3.6e6,
                  all.counts[COUNT_EVENTS], all.counts[COUNT_FAULTS], all.counts[COUNT_ELECTIONS],
                  all.counts[COUNT_CLAIMS], all.counts[COUNT_COMMITTED], all.counts[COUNT_JUDGED]);
-    print_sights(all.counts);
+    if (print_sights(all.counts) > 0 && wants_all) {
+        (void)printf("FAILED: some things were never seen, so that nothing is proven about them\n");
+        return all.failed + 1;
+    }
     if (count != POOL_ENDLESS && all.done < count && all.failed == 0) {
         (void)printf("FAILED: only %" PRIu64 " of %" PRIu64 " seeds were run\n", all.done, count);
         return 1;

@@ -3,9 +3,12 @@
 #
 # A failure is told so that somebody can work with it: exit code 1, the seed,
 # the promise, a command that replays it, and one that shortens it and works.
+#
+#     failure.sh gavel-sim candidate|raft
 set -euo pipefail
 
 sim=$1
+kind=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -18,10 +21,16 @@ expect()
     fi
 }
 
+case $kind in
+candidate) bug=early-takeover breaks='(S4|L2)' few='--candidates 1' ;;
+raft) bug=lease-from-ack breaks='(lease-from-sends|leases-disjoint)' few='--nodes 0' ;;
+*) exit 2 ;;
+esac
+
 code=0
-"$sim" --seeds 50 --planted early-takeover >"$folder/many" || code=$?
+"$sim" "$kind" --seeds 50 --planted "$bug" >"$folder/many" || code=$?
 [ "$code" -eq 1 ]
-expect "$folder/many" '^FAILED: seed [0-9]+ breaks (S4|L2)'
+expect "$folder/many" "^FAILED: seed [0-9]+ breaks $breaks"
 expect "$folder/many" 'commit [^ ]+'
 expect "$folder/many" 'VIOLATION of'
 
@@ -43,10 +52,10 @@ code=0
 "$sim" $shorter >"$folder/shorter" || code=$?
 [ "$code" -eq 1 ]
 
-for wrong in "--seeds 0" "--seed x" "--planted nothing" "--without nothing" "--candidates 1" "--nonsense" "word"; do
+for wrong in "--seeds 0" "--seed x" "--planted nothing" "--without nothing" "$few" "--nonsense" "word"; do
     code=0
     # shellcheck disable=SC2086 # the words of a command line
-    "$sim" --seed 1 $wrong >/dev/null 2>"$folder/message" || code=$?
+    "$sim" "$kind" --seed 1 $wrong >/dev/null 2>"$folder/message" || code=$?
     if [ "$code" -ne 2 ] || [ ! -s "$folder/message" ]; then
         echo "gavel-sim $wrong: exit code $code" >&2
         exit 1
