@@ -254,6 +254,11 @@ static void forge_badly(struct quorum *quorum) { forge(quorum, FAULT_OBIT_FALSE,
 static void forge_well(struct quorum *quorum) { forge(quorum, FAULT_FORGED, true); }
 static void false_hint(struct quorum *quorum) { hint(quorum, pick(quorum, FAULT_HINT)); }
 
+static void change_rate(struct quorum *quorum)
+{
+    node_set_rate(quorum, pick(quorum, FAULT_RATE), node_draw_rate(quorum));
+}
+
 /* What happens by itself, and how many times rarer than the profile says. */
 static const struct {
     void (*happen)(struct quorum *quorum);
@@ -264,6 +269,7 @@ static const struct {
     [FAULT_PARTIAL] = {partial, 2},
     [FAULT_BRIDGE] = {bridge, 2},
     [FAULT_DEAF] = {deafen, 2},
+    [FAULT_RATE] = {change_rate, 2},
     [FAULT_PAUSE] = {freeze, 1},
     [FAULT_SUSPEND] = {suspend, 2},
     [FAULT_STALL] = {stall, 1},

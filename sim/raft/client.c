@@ -30,11 +30,23 @@ static struct node *pick(struct quorum *quorum)
     struct node *anybody = &quorum->nodes[quorum_below(quorum, STREAM_CLIENT, quorum->used)];
     bool asks_anybody = quorum_chance(quorum, STREAM_CLIENT, 50);
     struct node *leader = quorum_some_leader(quorum, STREAM_CLIENT);
-    struct node *node = leader && !asks_anybody ? leader : anybody;
 
-    if (!node_is_up(node) || node_is_frozen(quorum, node) || quorum->now < node->stalled_until)
-        return NULL;
-    return node;
+    return leader && !asks_anybody ? leader : anybody;
+}
+
+/* A request to a node that is frozen or late waits for it, as all that is sent to it does. True: it waits, or
+ * is lost. */
+static bool is_put_off(struct quorum *quorum, const struct node *node, enum event_kind kind)
+{
+    gavel_ns until = ns_max(node->frozen_until, node->stalled_until);
+
+    if (!node_is_up(node))
+        return true;
+    if (quorum->now >= until)
+        return false;
+    if (until != NEVER && !node->loses_inbox)
+        quorum_push(quorum, until, kind, node->slot)->number = 1;
+    return true;
 }
 
 /* One command into `bytes`; returns its length. */
@@ -105,16 +117,17 @@ enum gavel_status client_propose(struct quorum *quorum, struct node *node, unsig
     return status;
 }
 
-static void propose(struct quorum *quorum)
+static void propose(struct quorum *quorum, struct node *node)
 {
-    struct node *node = pick(quorum);
     unsigned bytes = quorum_below(quorum, STREAM_CLIENT, 64);
     unsigned burst = 1 + quorum_below(quorum, STREAM_CLIENT, PROPOSE_MAX);
     unsigned large = quorum_below(quorum, STREAM_CLIENT, VALUE_MAX);
     bool is_burst = quorum_chance(quorum, STREAM_CLIENT, 30);
 
+    if (is_put_off(quorum, node, EVENT_PROPOSE))
+        return;
     /* Clients wait for answers: what is not committed yet is bounded, and in the end small. */
-    if (!node || raft_log_last(&node->raft.log) > node->raft.commit + (quorum->healed ? 16 : 400))
+    if (raft_log_last(&node->raft.log) > node->raft.commit + (quorum->healed ? 16 : 400))
         return;
     if (is_burst && quorum_has(quorum, FAULT_FLOOD))
         (void)client_propose(quorum, node, burst, large); /* clients live with refusals */
@@ -122,33 +135,47 @@ static void propose(struct quorum *quorum)
         (void)client_propose(quorum, node, 1, bytes);
 }
 
-static void read(struct quorum *quorum)
+static void read_once(struct quorum *quorum, struct node *node, bool needs_round)
 {
-    struct node *node = pick(quorum);
-    bool needs_round = quorum_chance(quorum, STREAM_CLIENT, 500);
     struct raft_event event = {.kind = RAFT_READ, .read.needs_round = needs_round};
-    uint64_t life;
+    uint64_t life = node->life;
 
-    if (!node || node->read_count == READS_MAX)
+    if (node->read_count == READS_MAX)
         return;
     event.read.id = ++quorum->counts.reads;
     node->reads[node->read_count++] = (struct node_read){
         .id = event.read.id, .mark = raft_referee_read_begins(quorum->referee, needs_round)};
-    life = node->life;
     if (node_step(quorum, node, &event) != GAVEL_OK && node->life == life)
         machine_read_lost(node, event.read.id);
 }
 
+static void read(struct quorum *quorum, struct node *node)
+{
+    bool needs_round = quorum_chance(quorum, STREAM_CLIENT, 500);
+    bool is_burst = quorum_chance(quorum, STREAM_CLIENT, 10) && quorum_has(quorum, FAULT_FLOOD);
+    uint64_t life = node->life;
+
+    if (is_put_off(quorum, node, EVENT_READ))
+        return;
+    for (unsigned i = 0; i < (is_burst ? READS_MAX : 1) && node->life == life; i++)
+        read_once(quorum, node, needs_round);
+}
+
 void client_take(struct quorum *quorum, const struct event *event)
 {
+    bool has_waited = event->number != 0; /* at the node of this slot */
+    struct node *node = has_waited ? &quorum->nodes[event->slot] : pick(quorum);
+
     /* Before the end nothing new is begun, so that the logs can become the same. */
     if (quorum->now + 300 * NS_PER_MS >= quorum->quiet_at)
         return;
     if (event->kind == EVENT_PROPOSE) {
-        plan(quorum, EVENT_PROPOSE, quorum->profile.propose_every);
-        propose(quorum);
+        if (!has_waited)
+            plan(quorum, EVENT_PROPOSE, quorum->profile.propose_every);
+        propose(quorum, node);
     } else {
-        plan(quorum, EVENT_READ, quorum->profile.read_every);
-        read(quorum);
+        if (!has_waited)
+            plan(quorum, EVENT_READ, quorum->profile.read_every);
+        read(quorum, node);
     }
 }

@@ -39,7 +39,7 @@ static unsigned choose(struct quorum *quorum)
 static void heal_node(struct quorum *quorum, struct node *node)
 {
     gavel_ns delay = quorum_between(quorum, STREAM_HEAL, 0, START_WITHIN);
-    int64_t half = (int64_t)quorum->profile.settings.drift_ppm * 1000 / 2 - 1;
+    int64_t half = (int64_t)quorum->profile.worst.drift_ppm * 1000 / 2 - 1;
     int64_t rate = quorum_between(quorum, STREAM_HEAL, -half, half);
 
     if (quorum->profile.faults & FAULT_BIT(FAULT_BEYOND))
@@ -102,7 +102,7 @@ void heal_take(struct quorum *quorum)
         .start_within = START_WITHIN,
         .delay = p->link_max + p->jitter + p->timer_late,
         .write = 2 * p->write_max, /* the one under way, then its own */
-        .settings = &p->settings,
+        .settings = &p->worst,
     };
     raft_id ids[SLOTS_MAX];
 

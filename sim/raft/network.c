@@ -132,6 +132,7 @@ struct luck {
     bool is_lost;
     bool is_late;
     bool is_doubled;
+    bool is_echoed; /* a stranger sends the same */
 };
 
 static struct luck draw_luck(struct quorum *quorum)
@@ -145,12 +146,31 @@ static struct luck draw_luck(struct quorum *quorum)
         .is_lost = quorum_chance(quorum, s, p->loss_per_mille),
         .is_late = quorum_chance(quorum, s, p->delay_per_mille),
         .is_doubled = quorum_chance(quorum, s, p->duplicate_per_mille),
+        .is_echoed = quorum_chance(quorum, s, 20),
     };
 
     luck.is_lost &= quorum_has(quorum, FAULT_LOSS);
     luck.is_late &= quorum_has(quorum, FAULT_DELAY);
     luck.is_doubled &= quorum_has(quorum, FAULT_DUPLICATE);
+    luck.is_echoed &= quorum_has(quorum, FAULT_STRANGER);
     return luck;
+}
+
+/* The same message as if it came from another cluster with the same ids, or from this one before it was given
+ * a new generation; nothing of it may count. */
+static void echo(struct quorum *quorum, const struct raft_message *body, gavel_ns at)
+{
+    struct message *stranger = net_copy(quorum, body);
+    bool is_other = quorum_chance(quorum, STREAM_NETWORK, 500);
+
+    stranger->is_false = true;
+    stranger->body.term += body->kind == RAFT_MSG_APPEND || body->kind == RAFT_MSG_APPEND_REPLY;
+    if (is_other)
+        stranger->body.cluster ^= 1;
+    else
+        stranger->body.generation--;
+    quorum->counts.faults++;
+    net_deliver(quorum, stranger, at);
 }
 
 void net_send(struct quorum *quorum, struct message *message, unsigned from)
@@ -186,6 +206,8 @@ void net_send(struct quorum *quorum, struct message *message, unsigned from)
         quorum->counts.faults++;
         net_deliver(quorum, net_copy(quorum, body), at + luck.again);
     }
+    if (luck.is_echoed)
+        echo(quorum, body, at + luck.delay);
     net_deliver(quorum, message, at);
 }
 

@@ -23,16 +23,6 @@ gavel_ns node_clock(const struct quorum *quorum, const struct node *node)
     return clock_local(&node->clock, quorum->now);
 }
 
-void node_set_rate(struct quorum *quorum, struct node *node, int64_t rate_ppb)
-{
-    gavel_ns shown = node_clock(quorum, node);
-
-    node->clock.rate_ppb = rate_ppb;
-    node->clock.offset += shown - node_clock(quorum, node);
-    node->armed_for = NEVER; /* its timer is due at another real instant now */
-    node->timer_at = NEVER;
-}
-
 /* A machine that starts shows any time; it has nothing to do with that of others. */
 static void draw_offset(struct quorum *quorum, struct node *node)
 {
@@ -41,10 +31,9 @@ static void draw_offset(struct quorum *quorum, struct node *node)
     node->clock.offset += shown - node_clock(quorum, node);
 }
 
-/* Any two rates differ by less than the bound: each is within half of it around one. */
-static int64_t draw_rate(struct quorum *quorum)
+int64_t node_draw_rate(struct quorum *quorum)
 {
-    int64_t half = (int64_t)quorum->profile.settings.drift_ppm * 1000 / 2 - 1;
+    int64_t half = (int64_t)quorum->profile.worst.drift_ppm * 1000 / 2 - 1;
     int64_t rate = quorum_between(quorum, STREAM_NODE, -half, half);
     int64_t wild = quorum_between(quorum, STREAM_NODE, -300000000, 300000000);
     unsigned extreme = quorum_below(quorum, STREAM_NODE, 4);
@@ -59,7 +48,7 @@ static int64_t draw_rate(struct quorum *quorum)
 void node_create(struct quorum *quorum, struct node *node, const struct raft_config *first)
 {
     node->state = NODE_DOWN;
-    node->clock = (struct clock){.rate_ppb = draw_rate(quorum)};
+    node->clock = (struct clock){.rate_ppb = node_draw_rate(quorum)};
     draw_offset(quorum, node);
     node->disk.state = (struct raft_state){.cluster = quorum->key, .generation = 1, .id = node->id};
     if (first)
@@ -123,9 +112,21 @@ static void arm(struct quorum *quorum, struct node *node)
     quorum_push(quorum, at, EVENT_TIMER, node->slot)->number = ++node->timer;
 }
 
+void node_set_rate(struct quorum *quorum, struct node *node, int64_t rate_ppb)
+{
+    gavel_ns shown = node_clock(quorum, node);
+
+    node->clock.rate_ppb = rate_ppb;
+    node->clock.offset += shown - node_clock(quorum, node);
+    node->armed_for = NEVER; /* its timer is due at another real instant now */
+    node->timer_at = NEVER;
+    if (node_is_up(node))
+        arm(quorum, node);
+}
+
 void node_start(struct quorum *quorum, struct node *node)
 {
-    struct raft_settings settings = quorum->profile.settings;
+    struct raft_settings settings = quorum->profile.settings[node->slot];
     bool is_reboot = quorum_chance(quorum, STREAM_NODE, 300);
     struct gavel_error error = {0};
     struct raft_restore restore;
@@ -439,7 +440,7 @@ static void take_told(struct quorum *quorum, struct node *node, uint64_t seq)
 static void take_failure(struct quorum *quorum, struct node *node)
 {
     struct raft_event event = {.kind = RAFT_DISK_FAILED};
-    gavel_ns later = quorum_between(quorum, STREAM_NODE, 0, quorum->profile.settings.stop_margin);
+    gavel_ns later = quorum_between(quorum, STREAM_NODE, 0, node->raft.settings.stop_margin);
     uint64_t life = node->life;
 
     node->is_failed = true;

@@ -40,7 +40,7 @@ struct node_read {
     raft_index index; /* to be applied first */
 };
 #define PROPOSALS_MAX 1024
-#define READS_MAX 64
+#define READS_MAX 320
 
 /* Whether a node does what leaders do, and until when. */
 struct node_work {
@@ -115,6 +115,10 @@ enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raf
 
 /* An event for the node. */
 void node_take(struct quorum *quorum, const struct event *event);
+
+/* Any two rates differ by less than the bound: each is within half of it around one. Not if rates break it.
+ */
+int64_t node_draw_rate(struct quorum *quorum);
 
 /* The rate of the clock changes; what it shows does not. */
 void node_set_rate(struct quorum *quorum, struct node *node, int64_t rate_ppb);

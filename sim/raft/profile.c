@@ -164,14 +164,62 @@ static void draw_times(struct profile *p, struct prng *prng)
 /* A round must be back well before the lease it makes has lapsed, or nobody could ever lead for long. */
 static void fit_links(struct profile *p)
 {
-    const struct raft_settings *s = &p->settings;
-    gavel_ns lease = s->promise / (1000000 + s->drift_ppm) * (1000000 - s->drift_ppm) - s->stop_margin;
-    gavel_ns slack = (lease - s->heartbeat) / (p->mood == MOOD_CALM ? 8 : 4);
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        const struct raft_settings *s = &p->settings[i];
+        gavel_ns lease = p->shortest / (1000000 + s->drift_ppm) * (1000000 - s->drift_ppm) - s->stop_margin;
+        gavel_ns slack = (lease - s->heartbeat) / (p->mood == MOOD_CALM ? 8 : 4);
 
-    p->timer_late = ns_min(p->timer_late, slack / 8);
-    p->jitter = ns_min(p->jitter, slack / 4);
-    p->link_max = ns_min(p->link_max, slack - p->jitter - p->timer_late);
+        p->timer_late = ns_min(p->timer_late, slack / 8);
+        p->jitter = ns_min(p->jitter, slack / 4);
+        p->link_max = ns_min(p->link_max, slack - p->jitter - p->timer_late);
+    }
     p->link_min = ns_min(p->link_min, p->link_max);
+}
+
+static void take_worst(struct raft_settings *worst, const struct raft_settings *s)
+{
+    worst->election_min = ns_max(worst->election_min, s->election_min);
+    worst->election_max = ns_max(worst->election_max, s->election_max);
+    worst->promise = ns_max(worst->promise, s->promise);
+    worst->stop_margin = ns_max(worst->stop_margin, s->stop_margin);
+    worst->transfer_timeout = ns_max(worst->transfer_timeout, s->transfer_timeout);
+}
+
+/*
+ * One set of settings for all, or each node its own: then they agree in the drift bound, and no heartbeat is
+ * too slow for the shortest promise.
+ */
+static void draw_all_settings(struct profile *p, struct prng *prng)
+{
+    struct raft_settings s;
+    bool prefers = prng_chance(prng, 500) && p->faults & FAULT_BIT(FAULT_PRIORITY);
+
+    raft_settings_default(&s);
+    s.verify = guard_verify_cb;
+    s.sign = guard_sign_cb;
+    p->settings[0] = s;
+    draw_settings(prng, &s);
+    if (p->faults & FAULT_BIT(FAULT_SETTINGS))
+        p->settings[0] = s;
+    s.prefers_after = prng_between(prng, 0, 2 * NS_PER_S);
+    if (prefers) {
+        p->settings[0].prefers_priority = true;
+        p->settings[0].prefers_after = s.prefers_after;
+    }
+    p->worst = p->settings[0];
+    p->shortest = p->settings[0].promise;
+    for (unsigned i = 1; i < SLOTS_MAX; i++) {
+        s = p->settings[0];
+        draw_settings(prng, &s);
+        s.drift_ppm = p->settings[0].drift_ppm;
+        p->settings[i] = p->settings[0];
+        if (!(p->faults & FAULT_BIT(FAULT_MIXED)) || !is_good(&s) ||
+            s.heartbeat > p->settings[0].promise / 3 || s.promise < 3 * p->settings[0].heartbeat)
+            continue;
+        p->settings[i] = s;
+        p->shortest = ns_min(p->shortest, s.promise);
+        take_worst(&p->worst, &s);
+    }
 }
 
 static unsigned draw_nodes(struct prng *prng)
@@ -186,24 +234,12 @@ void quorum_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, g
 {
     unsigned drawn = draw_nodes(prng);
     uint64_t mood = prng_below(prng, 100);
-    struct raft_settings settings;
 
     memset(p, 0, sizeof *p);
     p->nodes = nodes ? nodes : drawn;
     p->mood = mood < 10 ? MOOD_CALM : mood < 40 ? MOOD_MILD : MOOD_WILD;
     p->faults = draw_faults(prng, p->mood) & ~without;
-    raft_settings_default(&p->settings);
-    settings = p->settings;
-    draw_settings(prng, &settings);
-    if (p->faults & FAULT_BIT(FAULT_SETTINGS))
-        p->settings = settings;
-    settings.prefers_after = prng_between(prng, 0, 2 * NS_PER_S);
-    if (prng_chance(prng, 500) && p->faults & FAULT_BIT(FAULT_PRIORITY)) {
-        p->settings.prefers_priority = true;
-        p->settings.prefers_after = settings.prefers_after;
-    }
-    p->settings.verify = guard_verify_cb;
-    p->settings.sign = guard_sign_cb;
+    draw_all_settings(p, prng);
     draw_times(p, prng);
     fit_links(p);
     draw_members(p, prng);
@@ -215,9 +251,11 @@ void quorum_profile_plain(struct profile *p, unsigned nodes, gavel_ns low, gavel
 {
     memset(p, 0, sizeof *p);
     p->nodes = nodes;
-    raft_settings_default(&p->settings);
-    p->settings.verify = guard_verify_cb;
-    p->settings.sign = guard_sign_cb;
+    raft_settings_default(&p->worst);
+    p->worst.verify = guard_verify_cb;
+    p->worst.sign = guard_sign_cb;
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        p->settings[i] = p->worst;
     p->first = (struct raft_config){.count = (uint8_t)nodes};
     for (unsigned i = 0; i < nodes; i++)
         p->first.members[i] = (struct raft_member){.id = i + 1, .is_voter = true};

@@ -57,7 +57,9 @@
     X(COMPACT,     "compact",     "snapshots are taken early and often")                                      \
     X(FLOOD,       "flood",       "bursts of proposals, some of them large")                                  \
     X(STAGGER,     "stagger",     "nodes do not all start together")                                          \
-    X(SETTINGS,    "settings",    "settings other than the defaults")
+    X(SETTINGS,    "settings",    "settings other than the defaults")                                         \
+    X(MIXED,       "mixed",       "nodes differ in their settings, but for the drift bound")                  \
+    X(STRANGER,    "stranger",    "messages of another cluster, or of another generation of this one")
 /* clang-format on */
 
 #define FAULT_ENUM(name, text, what) FAULT_##name,
@@ -72,11 +74,13 @@ struct profile {
     enum mood mood;
     uint64_t faults; /* bit set of the kinds that happen */
     unsigned nodes;  /* that the cluster begins with */
-    struct raft_settings settings;
-    struct raft_config first; /* the members of the beginning */
-    gavel_ns heal_at;         /* the liveness phase begins */
-    gavel_ns end_at;          /* at the earliest */
-    gavel_ns fault_every;     /* mean time between two faults of one kind */
+    struct raft_settings settings[SLOTS_MAX];
+    struct raft_settings worst; /* the longest of each time */
+    gavel_ns shortest;          /* promise */
+    struct raft_config first;   /* the members of the beginning */
+    gavel_ns heal_at;           /* the liveness phase begins */
+    gavel_ns end_at;            /* at the earliest */
+    gavel_ns fault_every;       /* mean time between two faults of one kind */
     unsigned loss_per_mille;
     unsigned delay_per_mille;
     unsigned duplicate_per_mille;

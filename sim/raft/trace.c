@@ -62,7 +62,6 @@ const char *quorum_describe_config(const struct quorum *quorum, const struct raf
 void quorum_trace_profile(struct quorum *quorum, uint64_t seed)
 {
     const struct profile *p = &quorum->profile;
-    const struct raft_settings *s = &p->settings;
     char text[TRACE_WIDTH] = "";
     size_t used = 0;
 
@@ -74,14 +73,17 @@ void quorum_trace_profile(struct quorum *quorum, uint64_t seed)
     }
     TRACE(quorum, NULL, "seed %llu: %u nodes, %s:", (ull)seed, p->nodes, quorum_mood_name(p->mood));
     TRACE(quorum, NULL, "faults%s", text);
-    TRACE(quorum, NULL,
-          "election %.1f-%.1f ms, heartbeat %.1f, promise %.1f, margin %.1f, drift %d ppm, transfer %.1f, "
-          "links "
-          "%.2f-%.2f ms, writes up to %.2f",
-          (double)s->election_min / 1e6, (double)s->election_max / 1e6, (double)s->heartbeat / 1e6,
-          (double)s->promise / 1e6, (double)s->stop_margin / 1e6, s->drift_ppm,
-          (double)s->transfer_timeout / 1e6, (double)p->link_min / 1e6, (double)p->link_max / 1e6,
-          (double)p->write_max / 1e6);
+    TRACE(quorum, NULL, "links %.2f-%.2f ms, writes up to %.2f ms", (double)p->link_min / 1e6,
+          (double)p->link_max / 1e6, (double)p->write_max / 1e6);
+    for (unsigned i = 0; i < (p->faults & FAULT_BIT(FAULT_MIXED) ? p->nodes : 1); i++) {
+        const struct raft_settings *s = &p->settings[i];
+
+        TRACE(quorum, p->faults & FAULT_BIT(FAULT_MIXED) ? &quorum->nodes[i] : NULL,
+              "election %.1f-%.1f ms, heartbeat %.1f, promise %.1f, margin %.1f, drift %d ppm, transfer %.1f",
+              (double)s->election_min / 1e6, (double)s->election_max / 1e6, (double)s->heartbeat / 1e6,
+              (double)s->promise / 1e6, (double)s->stop_margin / 1e6, s->drift_ppm,
+              (double)s->transfer_timeout / 1e6);
+    }
     TRACE(quorum, NULL, "members %s", quorum_describe_config(quorum, &p->first, text, sizeof text));
 }
 

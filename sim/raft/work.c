@@ -22,7 +22,7 @@ static void plan_act(struct quorum *quorum, struct node *node)
 /* When the watchdog must look again; at least a little later. */
 static void plan_watchdog(struct quorum *quorum, struct node *node)
 {
-    gavel_ns margin = quorum->profile.settings.stop_margin;
+    gavel_ns margin = node->raft.settings.stop_margin;
     gavel_ns at = quorum->now + 100 * NS_PER_MS;
 
     if (node->work.deadline != NEVER)
@@ -47,9 +47,10 @@ void node_work_claim(struct quorum *quorum, struct node *node, raft_term term, u
 
 void node_work_stop(struct quorum *quorum, struct node *node)
 {
-    gavel_ns margin = quorum->profile.settings.stop_margin;
+    gavel_ns margin = node->raft.settings.stop_margin;
     gavel_ns takes = quorum_between(quorum, STREAM_WORK, 0, margin);
     bool is_quick = quorum_chance(quorum, STREAM_WORK, 500);
+    gavel_ns at;
 
     node->work.is_stopping = true;
     node->work.is_owed = true;
@@ -58,8 +59,8 @@ void node_work_stop(struct quorum *quorum, struct node *node)
     if (is_quick)
         takes /= 16;
     /* Measured on its own clock, as its margin is. */
-    quorum_push(quorum, clock_real(&node->clock, node_clock(quorum, node) + takes), EVENT_STOPPED, node->slot)
-        ->number = node->work.number;
+    at = ns_max(clock_real(&node->clock, node_clock(quorum, node) + takes), quorum->now);
+    quorum_push(quorum, at, EVENT_STOPPED, node->slot)->number = node->work.number;
 }
 
 void node_work_end(struct quorum *quorum, struct node *node)
@@ -86,7 +87,7 @@ static void act(struct quorum *quorum, struct node *node)
 /* Also of a frozen node: the watchdog is another process. */
 static void look(struct quorum *quorum, struct node *node)
 {
-    gavel_ns margin = quorum->profile.settings.stop_margin;
+    gavel_ns margin = node->raft.settings.stop_margin;
     gavel_ns now = node_clock(quorum, node);
 
     if (!node->work.runs)
