@@ -82,7 +82,7 @@ void raft_flush(struct raft *r)
         r->seq++;
         if (r->dirty.has_state)
             r->state_seq = r->seq;
-        if (r->dirty.first != 0)
+        if (r->dirty.first != 0 || r->dirty.has_snapshot)
             raft_log_wrote(&r->log, r->seq);
         r->dirty.seq = r->seq;
         r->state.commit = r->commit;
@@ -93,7 +93,12 @@ void raft_flush(struct raft *r)
     for (size_t i = 0; i < r->actions->count; i++) {
         struct raft_action *action = &r->actions->items[i];
 
-        if (action->kind == RAFT_SEND)
-            action->send.after = after_what(r, action->send.after);
+        if (action->kind != RAFT_SEND)
+            continue;
+        action->send.after = after_what(r, action->send.after);
+        /* Only now: an entry that was appended later in this step may have moved the log. */
+        if (action->send.message.kind == RAFT_MSG_APPEND && action->send.message.append.entry_count > 0)
+            action->send.message.append.entries =
+                raft_log_at(&r->log, action->send.message.append.prev_index + 1);
     }
 }

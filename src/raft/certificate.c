@@ -61,10 +61,15 @@ static void hurry(struct raft *r)
 /* Whether it speaks of the leader we follow, as we know it. */
 static bool is_about_leader(const struct raft *r, const struct raft_certificate *c)
 {
+    const struct raft_promise *promise = &r->state.promise;
+
     if (r->leader == 0 || r->leader != c->node || r->leader == r->state.id)
         return false;
     if (c->kind == RAFT_CERT_OBITUARY)
         return c->incarnation >= r->leader_incarnation;
+    /* Of a lease epoch that is not over: a transfer was given up, and its release comes late. */
+    if (promise->leader == c->node && promise->term == c->term && promise->lease_epoch > c->lease_epoch)
+        return false;
     return c->incarnation == r->leader_incarnation && c->term == r->state.term;
 }
 

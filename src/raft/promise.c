@@ -48,6 +48,7 @@ bool raft_promise_make(struct raft *r, raft_id leader, uint64_t incarnation, uin
         .lease_epoch = lease_epoch,
         .length = r->settings.promise,
     };
+    gavel_ns until = r->now + promise.length;
 
     if (raft_is_dead(r, leader, incarnation))
         return false;
@@ -55,11 +56,16 @@ bool raft_promise_make(struct raft *r, raft_id leader, uint64_t incarnation, uin
         return false;
     if (old->leader == leader && old->term == r->state.term && old->lease_epoch > lease_epoch)
         return false; /* overtaken on its way by an append of a later lease epoch */
+    /* A restart with other settings must not cut short what was promised before it. */
+    if (old->leader == leader && old->term == r->state.term && r->promise_until > until) {
+        until = r->promise_until;
+        promise.length = ns_max(old->length, promise.length);
+    }
     if (!is_same(old, &promise)) {
         *old = promise;
         raft_mark_state(r);
     }
-    r->promise_until = r->now + promise.length;
+    r->promise_until = until;
     return true;
 }
 

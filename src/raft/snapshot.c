@@ -42,6 +42,18 @@ static void config_as_of(struct raft *r, raft_index index)
     }
 }
 
+/* A node that joins learns the members from an entry of the log; before that entry it could not say who they
+ * are. */
+static bool knows_members(const struct raft *r, raft_index index)
+{
+    if (r->snapshot.config.count > 0)
+        return true;
+    for (raft_index i = index; i > r->log.base; i--)
+        if (raft_log_at(&r->log, i)->kind == RAFT_ENTRY_CONFIG)
+            return true;
+    return false;
+}
+
 enum gavel_status raft_compact(struct raft *r, raft_index index, const uint8_t *data, size_t size)
 {
     enum gavel_status status;
@@ -50,6 +62,8 @@ enum gavel_status raft_compact(struct raft *r, raft_index index, const uint8_t *
         return GAVEL_ERR_INVALID;
     if (index <= r->log.base)
         return GAVEL_ERR_STATE; /* there is a newer one already */
+    if (!knows_members(r, index))
+        return GAVEL_ERR_STATE;
     status = keep(r, data, size);
     if (status != GAVEL_OK)
         return status;

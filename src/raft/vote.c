@@ -83,19 +83,22 @@ void raft_receive_pre_vote(struct raft *r, const struct raft_message *m)
     reply(r, m, reason, wait);
 }
 
-/*
- * The promise, which the gate has passed, ends with the vote. A request that comes twice is answered twice,
- * and no more: by then we may have promised something to whom we voted for.
- */
+/* The promise, which the gate has passed, ends with the vote. */
 static void grant(struct raft *r, raft_id candidate)
 {
-    if (r->state.vote == candidate)
-        return;
+    if (r->state.vote == candidate && !PLANTED(LATE_VOTE_CLEARS))
+        return;                                  /* asked twice, answered twice */
     raft_become_follower(r, RAFT_STOP_REPLACED); /* ends a round of pre-votes of our own */
     r->state.vote = candidate;
-    raft_promise_clear(r);
     if (!PLANTED(VOTE_NOT_PERSISTED))
         raft_mark_state(r);
+    /*
+     * A request that comes late or twice: its election is won, and what we promised the winner since is part
+     * of its lease. Only promises of earlier terms end with a vote.
+     */
+    if (r->state.promise.leader != 0 && r->state.promise.term == r->state.term && !PLANTED(LATE_VOTE_CLEARS))
+        return;
+    raft_promise_clear(r);
     raft_set_leader(r, 0, 0);
     raft_restart_timer(r);
 }
