@@ -80,6 +80,16 @@ void raft_referee_begin(struct raft_referee *referee, const struct raft_referee_
     referee->leader_by = referee->peace_by = NEVER;
 }
 
+void raft_referee_ignore(struct raft_referee *referee, uint64_t ignored) { referee->ignored = ignored; }
+
+const uint64_t raft_invariants_promised =
+    RAFT_INVARIANT_BIT(RAFT_INVARIANT_ELECTION) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_MACHINE) |
+    RAFT_INVARIANT_BIT(RAFT_INVARIANT_LEASES) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_TOKENS) |
+    RAFT_INVARIANT_BIT(RAFT_INVARIANT_READS) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_CALM) |
+    RAFT_INVARIANT_BIT(RAFT_INVARIANT_LEADER) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_CONVERGE) |
+    RAFT_INVARIANT_BIT(RAFT_INVARIANT_PEACE) | RAFT_INVARIANT_BIT(RAFT_INVARIANT_STUCK) |
+    RAFT_INVARIANT_BIT(RAFT_INVARIANT_ASSERT);
+
 const struct raft_referee_counts *raft_referee_counts(const struct raft_referee *referee)
 {
     return &referee->counts;
@@ -91,6 +101,8 @@ void raft_referee_violate(struct raft_referee *referee, enum raft_invariant inva
     char what[512];
     va_list arguments;
 
+    if (referee->ignored & RAFT_INVARIANT_BIT(invariant))
+        return;
     va_start(arguments, format);
     (void)vsnprintf(what, sizeof what, format, arguments); /* cut off if too long */
     va_end(arguments);
@@ -111,6 +123,7 @@ void raft_referee_started(struct raft_referee *referee, gavel_ns at, const struc
     shadow->applied = restore->snapshot.index;
     referee_config_started(referee, shadow, restore);
     shadow->before = (struct view){.commit = raft->commit};
+    shadow->read_count = 0;
     referee_promise_started(referee, shadow);
     if (raft->commit > 0)
         referee_commit_moved(referee, shadow);
@@ -133,7 +146,8 @@ void raft_referee_before(struct raft_referee *referee, gavel_ns at, raft_id id,
 
     referee->now = at;
     referee->counts.checks++;
-    if (!raft || shadow->incarnation <= shadow->dead_incarnation)
+    ASSERT(raft);
+    if (shadow->incarnation <= shadow->dead_incarnation)
         raft_referee_violate(referee, RAFT_INVARIANT_OBITUARY,
                              "node %llu takes a step after its death (event %d)", (ull)id, (int)event->kind);
     shadow->before = (struct view){
@@ -152,6 +166,7 @@ void raft_referee_before(struct raft_referee *referee, gavel_ns at, raft_id id,
         .last = raft_log_last(&raft->log),
         .last_term = raft_log_last_term(&raft->log),
         .round = raft->round,
+        .lead_round = raft->lead_round,
         .dropped_votes = raft->dropped_votes,
         .failures = raft->failures,
     };
@@ -198,6 +213,24 @@ static void look_at_writes(struct raft_referee *referee, struct shadow *shadow,
     check_handed(referee, shadow);
 }
 
+/* AppendEntries 5: the lesser of what the leader has committed and the last entry that this append is about.
+ */
+static void check_vouched(struct raft_referee *referee, const struct shadow *shadow,
+                          const struct raft_event *event)
+{
+    const struct raft_append *append;
+
+    if (event->kind != RAFT_RECEIVE || event->message->kind != RAFT_MSG_APPEND)
+        return;
+    append = &event->message->append;
+    if (shadow->raft->commit > append->commit ||
+        shadow->raft->commit > append->prev_index + append->entry_count)
+        raft_referee_violate(referee, RAFT_INVARIANT_VOUCHED,
+                             "node %llu commits %llu by an append up to %llu that says %llu is committed",
+                             (ull)shadow->id, (ull)shadow->raft->commit,
+                             (ull)(append->prev_index + append->entry_count), (ull)append->commit);
+}
+
 static bool may_carry_certificate(const struct raft_event *event)
 {
     if (event->kind != RAFT_RECEIVE)
@@ -219,9 +252,12 @@ void raft_referee_after(struct raft_referee *referee, gavel_ns at, raft_id id, c
     if (raft->role == RAFT_LEADER &&
         (shadow->before.role != RAFT_LEADER || shadow->before.term != raft->state.term))
         referee_check_elected(referee, shadow);
-    if (raft->commit != shadow->before.commit)
+    if (raft->commit != shadow->before.commit) {
+        check_vouched(referee, shadow, event);
         referee_commit_moved(referee, shadow);
+    }
     referee_check_lease(referee, shadow, event, actions);
+    referee_check_reads(referee, shadow, event, actions);
     if (may_carry_certificate(event))
         referee_check_obituaries(referee, shadow);
     if (raft->config_index != shadow->config_index || raft->config.count != shadow->config.count) {

@@ -180,9 +180,11 @@ void referee_check_config(struct raft_referee *referee, struct shadow *shadow,
 
         if (!entry || entry->kind != RAFT_ENTRY_CONFIG || entry->term != raft->state.term)
             continue;
-        if (raft_config_decode(entry->data, entry->size, config) != GAVEL_OK)
+        if (raft_config_decode(entry->data, entry->size, config) != GAVEL_OK) {
             raft_referee_violate(referee, RAFT_INVARIANT_CONFIG, "the configuration at %llu cannot be read",
                                  (ull)i);
+            continue;
+        }
         check_change(referee, shadow, old, old_index, config, i);
         old = config;
         old_index = i;

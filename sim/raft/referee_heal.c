@@ -150,6 +150,7 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
             referee, RAFT_INVARIANT_LEADER,
             "of the healed majority nobody works %lld ms after the bound, by which somebody must",
             (long long)ms_from_ns(at - referee->leader_by));
+        return;
     }
     if (referee->peace_leader == 0 || is_preferred(referee, shadow)) {
         referee->peace_leader = shadow->id;

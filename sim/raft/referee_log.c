@@ -182,10 +182,12 @@ void referee_log_changed(struct raft_referee *referee, struct shadow *shadow,
     for (raft_index i = persist->first; persist->first != 0 && i <= persist->last; i++) {
         const struct raft_entry *entry = raft_log_at(log, i);
 
-        if (!entry || i != terms_last(memory) + 1)
+        if (!entry || i != terms_last(memory) + 1) {
             raft_referee_violate(referee, RAFT_INVARIANT_ORDER,
                                  "node %llu writes entry %llu after %llu, or without having it",
                                  (ull)shadow->id, (ull)i, (ull)terms_last(memory));
+            return;
+        }
         register_entry(referee, shadow, i, entry, terms_at(memory, i - 1));
         terms_append(memory, entry->term);
     }

@@ -45,9 +45,11 @@ static void note_promise(struct raft_referee *referee, struct shadow *shadow, co
     const struct raft_message *asked = event->message;
     uint64_t round;
 
-    if (event->kind != RAFT_RECEIVE || (asked->kind != RAFT_MSG_APPEND && asked->kind != RAFT_MSG_SNAPSHOT))
+    if (event->kind != RAFT_RECEIVE || (asked->kind != RAFT_MSG_APPEND && asked->kind != RAFT_MSG_SNAPSHOT)) {
         raft_referee_violate(referee, RAFT_INVARIANT_PROMISE, "node %llu promises without being asked",
                              (ull)shadow->id);
+        return;
+    }
     round = asked->kind == RAFT_MSG_APPEND ? asked->append.round : asked->snapshot.round;
     if (reply->round != round || message->to != asked->from)
         raft_referee_violate(referee, RAFT_INVARIANT_PROMISE,

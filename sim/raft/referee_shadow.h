@@ -7,6 +7,7 @@
 #ifndef SIM_RAFT_REFEREE_SHADOW_H
 #define SIM_RAFT_REFEREE_SHADOW_H
 
+#include "base/assert.h"
 #include "sim/raft/referee.h"
 
 /* The terms of a log, without the entries: log matching makes the rest of an entry follow from its term. */
@@ -52,6 +53,7 @@ struct view {
     raft_index last;
     raft_term last_term;
     uint64_t round;
+    uint64_t lead_round;
     uint64_t dropped_votes;
     unsigned failures;
     bool is_failed;
@@ -74,6 +76,14 @@ struct acked {
     uint64_t round;
     gavel_ns promise;
 };
+
+/* A read that a leader was asked for and has not answered. */
+struct asked_read {
+    uint64_t id;
+    bool needs_round;
+    uint64_t round; /* the newest one when it was asked */
+};
+#define READS_KEPT (RAFT_READS_MAX + 1)
 
 struct token {
     raft_term term;
@@ -117,7 +127,10 @@ struct shadow {
 
     /* as a leader */
     struct acked acked[RAFT_REFEREE_IDS];
-    gavel_ns asked_until;  /* what is_bound_until() asks for */
+    gavel_ns asked_until; /* what is_bound_until() asks for */
+    uint64_t asked_round; /* what has_answered_since() asks for */
+    struct asked_read reads[READS_KEPT];
+    unsigned read_count;
     struct token acked_of; /* what they count for */
     uint64_t last_round;
     bool is_working;    /* from CLAIM until the work has ended */
@@ -167,6 +180,7 @@ struct raft_referee {
     size_t place_capacity;
     struct variant *pool;
     size_t pool_capacity;
+    uint64_t ignored; /* bit set of invariants */
 
     /* from here on emptied when a run begins */
     struct raft_referee_options options;
@@ -201,8 +215,8 @@ struct raft_referee {
 
 static inline struct shadow *shadow_of(struct raft_referee *referee, raft_id id)
 {
-    if (id == 0 || id >= RAFT_REFEREE_IDS)
-        raft_referee_violate(referee, RAFT_INVARIANT_STUCK, "there is no node %llu", (unsigned long long)id);
+    ASSERT(id > 0);
+    ASSERT(id < RAFT_REFEREE_IDS);
     return &referee->shadows[id];
 }
 
@@ -243,6 +257,8 @@ void referee_check_lease(struct raft_referee *referee, struct shadow *shadow, co
                          const struct raft_actions *actions);
 void referee_certificate_sent(struct raft_referee *referee, struct shadow *shadow,
                               const struct raft_certificate *certificate);
+void referee_check_reads(struct raft_referee *referee, struct shadow *shadow, const struct raft_event *event,
+                         const struct raft_actions *actions);
 void referee_check_obituaries(struct raft_referee *referee, const struct shadow *shadow);
 
 /*

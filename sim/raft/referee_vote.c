@@ -67,10 +67,12 @@ static void check_vote_given(struct raft_referee *referee, struct shadow *shadow
         check_gate(referee, shadow, event, candidate, shadow->incarnation, before->last_term, "stands:");
     } else {
         if (!message || message->kind != RAFT_MSG_VOTE || message->from != candidate ||
-            message->vote.term != shadow->raft->state.term)
+            message->vote.term != shadow->raft->state.term) {
             raft_referee_violate(referee, RAFT_INVARIANT_GRANT,
                                  "node %llu votes for node %llu without being asked", (ull)shadow->id,
                                  (ull)candidate);
+            return;
+        }
         if (!is_log_current(before, &message->vote) && !is_forced(before, &message->vote, candidate))
             raft_referee_violate(
                 referee, RAFT_INVARIANT_GRANT,
