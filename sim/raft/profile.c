@@ -161,13 +161,18 @@ static void draw_times(struct profile *p, struct prng *prng)
     p->releases_first = prng_chance(prng, 500);
 }
 
+/* What a promise is worth to a leader with these settings. */
+static gavel_ns lease_of(const struct raft_settings *s, gavel_ns promise)
+{
+    return promise / (1000000 + s->drift_ppm) * (1000000 - s->drift_ppm) - s->stop_margin;
+}
+
 /* A round must be back well before the lease it makes has lapsed, or nobody could ever lead for long. */
 static void fit_links(struct profile *p)
 {
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
         const struct raft_settings *s = &p->settings[i];
-        gavel_ns lease = p->shortest / (1000000 + s->drift_ppm) * (1000000 - s->drift_ppm) - s->stop_margin;
-        gavel_ns slack = (lease - s->heartbeat) / (p->mood == MOOD_CALM ? 8 : 4);
+        gavel_ns slack = (lease_of(s, p->shortest) - s->heartbeat) / (p->mood == MOOD_CALM ? 8 : 4);
 
         p->timer_late = ns_min(p->timer_late, slack / 8);
         p->jitter = ns_min(p->jitter, slack / 4);
@@ -185,10 +190,21 @@ static void take_worst(struct raft_settings *worst, const struct raft_settings *
     worst->transfer_timeout = ns_max(worst->transfer_timeout, s->transfer_timeout);
 }
 
-/*
- * One set of settings for all, or each node its own: then they agree in the drift bound, and no heartbeat is
- * too slow for the shortest promise.
- */
+/* One of the two can lead while the other follows: a heartbeat may be lost without the lease. */
+static bool go_together(const struct raft_settings *a, const struct raft_settings *b)
+{
+    return lease_of(a, b->promise) > 2 * a->heartbeat && lease_of(b, a->promise) > 2 * b->heartbeat;
+}
+
+static bool goes_with_all(const struct profile *p, const struct raft_settings *s, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (!go_together(s, &p->settings[i]))
+            return false;
+    return true;
+}
+
+/* One set of settings for all, or each node its own: then they agree in the drift bound. */
 static void draw_all_settings(struct profile *p, struct prng *prng)
 {
     struct raft_settings s;
@@ -213,8 +229,7 @@ static void draw_all_settings(struct profile *p, struct prng *prng)
         draw_settings(prng, &s);
         s.drift_ppm = p->settings[0].drift_ppm;
         p->settings[i] = p->settings[0];
-        if (!(p->faults & FAULT_BIT(FAULT_MIXED)) || !is_good(&s) ||
-            s.heartbeat > p->settings[0].promise / 3 || s.promise < 3 * p->settings[0].heartbeat)
+        if (!(p->faults & FAULT_BIT(FAULT_MIXED)) || !is_good(&s) || !goes_with_all(p, &s, i))
             continue;
         p->settings[i] = s;
         p->shortest = ns_min(p->shortest, s.promise);
