@@ -179,6 +179,13 @@ static void fit_links(struct profile *p)
         p->link_max = ns_min(p->link_max, slack - p->jitter - p->timer_late);
     }
     p->link_min = ns_min(p->link_min, p->link_max);
+    for (unsigned i = 0; i < SLOTS_MAX && p->link_max > 2 * NS_PER_MS; i++) {
+        /* One entry at a time over slow links would take longer than any bound. */
+        if (p->settings[i].batch_bytes < 16384)
+            p->settings[i].batch_bytes = 16384;
+        if (p->settings[i].batch_entries < 16)
+            p->settings[i].batch_entries = 16;
+    }
 }
 
 static void take_worst(struct raft_settings *worst, const struct raft_settings *s)
