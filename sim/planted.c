@@ -2,6 +2,8 @@
 
 #include "sim/planted.h"
 
+#include "base/planted.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -130,6 +130,17 @@ static void begin_batch(struct quorum *quorum, struct node *node)
     quorum_push(quorum, done_at, EVENT_SYNC, node->slot)->number = ++disk->batch;
 }
 
+static const struct raft_entry *entry_to_write(struct quorum *quorum, const struct node *node,
+                                               raft_index index)
+{
+    const struct raft_entry *entry = raft_log_at(&node->raft.log, index);
+
+    if (entry)
+        return entry;
+    quorum_violate(quorum, RAFT_INVARIANT_ASSERT, "%s is to write entry %llu, which it does not have",
+                   node->label, (unsigned long long)index);
+}
+
 void disk_write(struct quorum *quorum, struct node *node, const struct raft_persist *persist)
 {
     struct disk *disk = &node->disk;
@@ -142,13 +153,8 @@ void disk_write(struct quorum *quorum, struct node *node, const struct raft_pers
     count = write_entry_count(write);
     write->entries = grow(write->entries, &write->entry_capacity, count, sizeof *write->entries);
     for (size_t i = 0; i < count; i++) {
-        const struct raft_entry *entry = raft_log_at(&node->raft.log, persist->first + i);
-
-        if (!entry)
-            quorum_violate(quorum, RAFT_INVARIANT_ASSERT, "%s is to write entry %llu, which it does not have",
-                           node->label, (unsigned long long)(persist->first + i));
-        write->entries[i] = *entry;
-        write->entries[i].data = copy_bytes(entry->data, entry->size);
+        write->entries[i] = *entry_to_write(quorum, node, persist->first + i);
+        write->entries[i].data = copy_bytes(write->entries[i].data, write->entries[i].size);
     }
     write->snapshot = node->raft.snapshot;
     if (persist->has_snapshot) {

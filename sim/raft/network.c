@@ -64,12 +64,27 @@ static struct message *new_message(struct quorum *quorum)
 
 static void reserve_bytes(struct message *message, size_t size)
 {
+    uint8_t *bytes;
+
     if (size <= message->byte_capacity)
         return;
-    free(message->bytes);
+    /* The analyzer takes two messages of the free list for one. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+    bytes = realloc(message->bytes, 2 * size);
+    ASSERT(bytes);
+    message->bytes = bytes;
     message->byte_capacity = 2 * size;
-    message->bytes = malloc(message->byte_capacity);
-    ASSERT(message->bytes);
+}
+
+static void reserve_entries(struct message *message, size_t count)
+{
+    struct raft_entry *entries;
+
+    if (count <= message->entry_capacity)
+        return;
+    entries = realloc(message->entries, 2 * count * sizeof *entries);
+    ASSERT(entries);
+    message->entries = entries;
+    message->entry_capacity = 2 * count;
 }
 
 static void copy_entries(struct message *message)
@@ -77,12 +92,7 @@ static void copy_entries(struct message *message)
     const struct raft_append *append = &message->body.append;
     size_t size = 0;
 
-    if (append->entry_count > message->entry_capacity) {
-        free(message->entries);
-        message->entry_capacity = 2 * (size_t)append->entry_count;
-        message->entries = malloc(message->entry_capacity * sizeof *message->entries);
-        ASSERT(message->entries);
-    }
+    reserve_entries(message, append->entry_count);
     for (uint32_t i = 0; i < append->entry_count; i++)
         size += append->entries[i].size;
     reserve_bytes(message, size);
