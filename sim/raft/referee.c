@@ -220,7 +220,8 @@ static void check_vouched(struct raft_referee *referee, const struct shadow *sha
 {
     const struct raft_append *append;
 
-    if (event->kind != RAFT_RECEIVE || event->message->kind != RAFT_MSG_APPEND)
+    if (event->kind != RAFT_RECEIVE || event->message->kind != RAFT_MSG_APPEND ||
+        shadow->raft->role == RAFT_LEADER)
         return;
     append = &event->message->append;
     if (shadow->raft->commit > append->commit ||

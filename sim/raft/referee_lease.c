@@ -210,7 +210,10 @@ static void check_read(struct raft_referee *referee, struct shadow *shadow, cons
                        const struct raft_event *event)
 {
     struct asked_read *read = find_read(shadow, action->read.id);
-    bool is_by_lease = read && !read->needs_round && raft_is_working(shadow->raft, event->now);
+    bool has_lease =
+        raft_is_working(shadow->raft, event->now) || /* or had, and has stopped in this very step */
+        (shadow->before.work == RAFT_WORK_RUNNING && event->now < shadow->before.lease_until);
+    bool is_by_lease = read && !read->needs_round && has_lease;
 
     if (action->kind == RAFT_READ_READY && read && !is_by_lease) {
         shadow->asked_round = read->round;

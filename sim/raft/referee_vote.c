@@ -83,7 +83,9 @@ static void check_vote_given(struct raft_referee *referee, struct shadow *shadow
         check_gate(referee, shadow, event, candidate, message->incarnation, message->vote.last_term,
                    "votes for");
     }
-    shadow->promised.promise.leader = 0;
+    /* A late request of the one who already leads in this term ends nothing. */
+    if (shadow->promised.promise.term < shadow->raft->state.term)
+        shadow->promised.promise.leader = 0;
 }
 
 /* A higher term that is merely heard of is not adopted by who is bound. */
