@@ -38,7 +38,7 @@ enum gavel_status raft_stand(struct raft *r, bool is_direct)
 {
     gavel_ns wait;
 
-    if (r->role == RAFT_LEADER || !raft_is_voter(r) || r->state.term + 1 >= RAFT_NUMBER_MAX)
+    if (r->role == RAFT_LEADER || !raft_may_stand(r) || r->state.term + 1 >= RAFT_NUMBER_MAX)
         return GAVEL_ERR_STATE;
     if (!raft_gate_self(r, &wait)) {
         r->election_at = r->now + ns_max(wait, NS_PER_MS) + raft_rank(r) * NS_PER_MS;

@@ -133,7 +133,9 @@ void raft_order_successors(struct raft *r);
 enum gavel_status raft_change(struct raft *r, const struct raft_config *target);
 void raft_change_goes_on(struct raft *r);
 void raft_use_config_of_log(struct raft *r);
-void raft_use_config(struct raft *r, const struct raft_config *config, raft_index index);
+raft_index raft_find_config(const struct raft *r, raft_index index, struct raft_config *ret_config);
+void raft_check_leaving(struct raft *r);
+bool raft_may_stand(const struct raft *r);
 
 /* read.c */
 enum gavel_status raft_read(struct raft *r, uint64_t id, bool needs_round);

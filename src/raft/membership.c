@@ -22,31 +22,59 @@
 
 #include <string.h>
 
-void raft_use_config(struct raft *r, const struct raft_config *config, raft_index index)
+/* The newest configuration in the log at or before an index, or the snapshot's; returns where it stands. */
+raft_index raft_find_config(const struct raft *r, raft_index index, struct raft_config *ret_config)
+{
+    for (raft_index i = index; i > r->log.base; i--) {
+        const struct raft_entry *entry = raft_log_at(&r->log, i);
+
+        /* It was checked when it came in; one that cannot be read would change nothing. */
+        if (entry->kind == RAFT_ENTRY_CONFIG &&
+            raft_config_decode(entry->data, entry->size, ret_config) == GAVEL_OK)
+            return i;
+    }
+    *ret_config = r->snapshot.config;
+    return r->snapshot.config_index;
+}
+
+/*
+ * Whether the newest configuration, not committed yet, removes us. Until it is committed we may be the only
+ * one who can lead, because others lack it, so we still stand for election (thesis, section 4.2.2).
+ */
+static bool is_leaving(const struct raft *r)
+{
+    struct raft_config before;
+
+    if (raft_is_voter(r) || r->config_index <= r->commit || r->config_index <= r->log.base)
+        return false;
+    (void)raft_find_config(r, r->config_index - 1, &before);
+    return raft_config_votes(&before, r->state.id);
+}
+
+static void use_config(struct raft *r, const struct raft_config *config, raft_index index)
 {
     r->config = *config;
     r->config_index = index;
+    r->is_leaving = is_leaving(r);
     raft_peers_rebuild(r);
     raft_settle_role(r);
 }
 
-/* The newest configuration in the log, or the snapshot's. */
 void raft_use_config_of_log(struct raft *r)
 {
     struct raft_config config;
+    raft_index index = raft_find_config(r, raft_log_last(&r->log), &config);
 
-    for (raft_index i = raft_log_last(&r->log); i > r->log.base; i--) {
-        const struct raft_entry *entry = raft_log_at(&r->log, i);
+    use_config(r, &config, index);
+}
 
-        if (entry->kind != RAFT_ENTRY_CONFIG)
-            continue;
-        /* It was checked when it came in; one that cannot be read would change nothing. */
-        if (raft_config_decode(entry->data, entry->size, &config) == GAVEL_OK) {
-            raft_use_config(r, &config, i);
-            return;
-        }
-    }
-    raft_use_config(r, &r->snapshot.config, r->snapshot.config_index);
+/* The configuration that removes us may have been committed. */
+void raft_check_leaving(struct raft *r)
+{
+    if (!r->is_leaving || r->config_index > r->commit)
+        return;
+    r->is_leaving = false;
+    raft_settle_role(r);
 }
 
 static enum gavel_status append_config(struct raft *r, const struct raft_config *config)
@@ -59,7 +87,7 @@ static enum gavel_status append_config(struct raft *r, const struct raft_config 
     status = raft_append_own(r, &entry);
     if (status != GAVEL_OK)
         return status;
-    raft_use_config(r, config, raft_log_last(&r->log));
+    use_config(r, config, raft_log_last(&r->log));
     raft_send_appends(r, false);
     return GAVEL_OK;
 }
@@ -196,6 +224,8 @@ void raft_change_goes_on(struct raft *r)
     if (!raft_is_voter(r))
         raft_step_down(r, RAFT_STOP_REMOVED); /* thesis, section 4.2.2 */
 }
+
+bool raft_may_stand(const struct raft *r) { return raft_is_voter(r) || r->is_leaving; }
 
 bool raft_is_voter(const struct raft *r) { return raft_config_votes(&r->config, r->state.id); }
 

@@ -116,7 +116,7 @@ struct raft_restore {
 };
 
 enum raft_role {
-    RAFT_LEARNER, /* not a voter, by the newest configuration it has: never stands for election */
+    RAFT_LEARNER, /* not a voter, by the newest configuration it has: does not stand for election */
     RAFT_FOLLOWER,
     RAFT_PRE_CANDIDATE,
     RAFT_CANDIDATE,
@@ -365,6 +365,7 @@ struct raft {
     struct raft_snapshot snapshot; /* data owned here */
     struct raft_config config;     /* the newest in the log, in force as soon as it stands there */
     raft_index config_index;
+    bool is_leaving; /* it removes us, and is not committed yet */
     raft_index commit;
     raft_index applied; /* handed out by APPLY */
 

@@ -104,12 +104,12 @@ void raft_become_follower(struct raft *r, enum raft_stop why)
 
 void raft_settle_role(struct raft *r)
 {
-    if (r->role == RAFT_FOLLOWER && !raft_is_voter(r)) {
+    if (r->role == RAFT_FOLLOWER && !raft_may_stand(r)) {
         raft_become_learner(r);
-    } else if (r->role == RAFT_LEARNER && raft_is_voter(r)) {
+    } else if (r->role == RAFT_LEARNER && raft_may_stand(r)) {
         move(r, RAFT_FOLLOWER);
         raft_restart_timer(r);
-    } else if ((r->role == RAFT_PRE_CANDIDATE || r->role == RAFT_CANDIDATE) && !raft_is_voter(r)) {
+    } else if ((r->role == RAFT_PRE_CANDIDATE || r->role == RAFT_CANDIDATE) && !raft_may_stand(r)) {
         raft_become_follower(r, RAFT_STOP_REMOVED);
     }
 }

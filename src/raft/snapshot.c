@@ -28,46 +28,24 @@ static enum gavel_status keep(struct raft *r, const uint8_t *data, size_t size)
     return GAVEL_OK;
 }
 
-/* The configuration as of an index in the log, which is not below the snapshot's. */
-static void config_as_of(struct raft *r, raft_index index)
-{
-    for (raft_index i = index; i > r->log.base; i--) {
-        const struct raft_entry *entry = raft_log_at(&r->log, i);
-
-        if (entry->kind != RAFT_ENTRY_CONFIG)
-            continue;
-        if (raft_config_decode(entry->data, entry->size, &r->snapshot.config) == GAVEL_OK)
-            r->snapshot.config_index = i;
-        return;
-    }
-}
-
-/* A node that joins learns the members from an entry of the log; before that entry it could not say who they
- * are. */
-static bool knows_members(const struct raft *r, raft_index index)
-{
-    if (r->snapshot.config.count > 0)
-        return true;
-    for (raft_index i = index; i > r->log.base; i--)
-        if (raft_log_at(&r->log, i)->kind == RAFT_ENTRY_CONFIG)
-            return true;
-    return false;
-}
-
 enum gavel_status raft_compact(struct raft *r, raft_index index, const uint8_t *data, size_t size)
 {
+    struct raft_config config;
+    raft_index config_index;
     enum gavel_status status;
 
     if (index > r->applied || (size > 0 && !data))
         return GAVEL_ERR_INVALID;
     if (index <= r->log.base)
         return GAVEL_ERR_STATE; /* there is a newer one already */
-    if (!knows_members(r, index))
-        return GAVEL_ERR_STATE;
+    config_index = raft_find_config(r, index, &config);
+    if (config.count == 0)
+        return GAVEL_ERR_STATE; /* a node that joins, before the entry that tells it who the members are */
     status = keep(r, data, size);
     if (status != GAVEL_OK)
         return status;
-    config_as_of(r, index);
+    r->snapshot.config = config;
+    r->snapshot.config_index = config_index;
     r->snapshot.index = index;
     r->snapshot.term = raft_log_term(&r->log, index);
     raft_log_compact(&r->log, index);

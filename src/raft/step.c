@@ -195,6 +195,7 @@ static void due(struct raft *r)
         lead_on(r);
     else if (r->now >= r->election_at)
         raft_election_due(r);
+    raft_check_leaving(r);
     raft_apply_committed(r);
 }
 

@@ -74,7 +74,7 @@ void raft_restart_timer(struct raft *r)
     gavel_ns step = raft_rank_step(r);
     gavel_ns spread = ns_min(raft_rank(r) * step, r->settings.election_max - r->settings.election_min - step);
 
-    if (!raft_is_voter(r)) {
+    if (!raft_may_stand(r)) {
         r->election_at = NEVER;
         return;
     }
