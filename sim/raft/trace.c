@@ -160,8 +160,7 @@ static void trace_news(struct quorum *quorum, const struct node *node, const str
 
     switch (action->tell.news) {
     case RAFT_NEWS_ROLE_CHANGED:
-        TRACE(quorum, node, "is %s in term %llu", raft_role_name(node->raft.role),
-              (ull)node->raft.state.term);
+        TRACE(quorum, node, "is %s in term %llu", action->tell.text, (ull)action->tell.term);
         break;
     case RAFT_NEWS_ELECTION_ENDED:
         if (e)

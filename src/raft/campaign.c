@@ -88,6 +88,24 @@ static bool has_majority(const struct raft *r)
     return raft_config_decides(&r->config, has_vote, r);
 }
 
+/* Soon, but not at once: a rival that lost in the same way must not meet us again. */
+static gavel_ns soon(struct raft *r)
+{
+    gavel_ns step = raft_rank_step(r);
+
+    return step / 2 + prng_between(&r->prng, 0, step << (r->failures < 4 ? r->failures : 4));
+}
+
+/* Somebody has voted for another: with a voter that is dead, neither may ever have a majority, and none will
+ * know. */
+static bool has_rival(const struct raft *r)
+{
+    for (size_t i = 0; i < r->peer_count; i++)
+        if (r->peers[i].has_answered && r->peers[i].reason == RAFT_VOTED)
+            return true;
+    return false;
+}
+
 static void lose(struct raft *r)
 {
     raft_record_end(r, RAFT_LOST);
@@ -133,6 +151,8 @@ void raft_count_votes(struct raft *r)
             raft_become_leader(r);
         else if (!raft_config_decides(&r->config, may_have_vote, r))
             lose(r);
+        else if (has_rival(r))
+            r->election_at = ns_min(r->election_at, r->now + soon(r));
     }
 }
 
@@ -189,9 +209,7 @@ void raft_election_due(struct raft *r)
     if (r->role == RAFT_CANDIDATE) {
         raft_record_end(r, RAFT_TIMED_OUT);
         r->failures++;
-    } else if (r->role == RAFT_PRE_CANDIDATE && r->has_election) {
-        raft_record_end(r, RAFT_TIMED_OUT);
-    }
+    }                       /* rounds of pre-votes go on in one record until something comes of them */
     r->election_at = NEVER; /* set again by whatever comes next */
     if (raft_stand(r, is_direct) == GAVEL_ERR_STATE && r->role != RAFT_LEARNER)
         raft_restart_timer(r);

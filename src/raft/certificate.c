@@ -58,19 +58,23 @@ static void hurry(struct raft *r)
     r->stands_directly = at == r->now;
 }
 
-/* Whether it speaks of the leader we follow, as we know it. */
-static bool is_about_leader(const struct raft *r, const struct raft_certificate *c)
+/* A release that came late, or again: a transfer was given up, and its leader has gone on since with a later
+ * lease epoch. */
+bool raft_is_outdated(const struct raft *r, const struct raft_certificate *c)
 {
     const struct raft_promise *promise = &r->state.promise;
 
+    return promise->leader == c->node && promise->term == c->term && promise->lease_epoch > c->lease_epoch;
+}
+
+/* Whether it speaks of the leader we follow, as we know it. */
+static bool is_about_leader(const struct raft *r, const struct raft_certificate *c)
+{
     if (r->leader == 0 || r->leader != c->node || r->leader == r->state.id)
         return false;
     if (c->kind == RAFT_CERT_OBITUARY)
         return c->incarnation >= r->leader_incarnation;
-    /* Of a lease epoch that is not over: a transfer was given up, and its release comes late. */
-    if (promise->leader == c->node && promise->term == c->term && promise->lease_epoch > c->lease_epoch)
-        return false;
-    return c->incarnation == r->leader_incarnation && c->term == r->state.term;
+    return c->incarnation == r->leader_incarnation && c->term == r->state.term && !raft_is_outdated(r, c);
 }
 
 bool raft_take_certificate(struct raft *r, const struct raft_certificate *c)
@@ -85,6 +89,9 @@ bool raft_take_certificate(struct raft *r, const struct raft_certificate *c)
         peer->dead_incarnation = c->incarnation;
         peer->dead_term = r->state.term;
         raft_tell(r, RAFT_NEWS_OBITUARY_TAKEN, c->node);
+        if (r->role == RAFT_LEADER && r->transfer.phase != RAFT_TRANSFER_NONE &&
+            r->transfer.target == c->node)
+            r->transfer.give_up_at = r->now; /* no use in waiting for the dead */
     }
     if (r->state.promise.leader != 0 && raft_certificate_covers(c, &r->state.promise)) {
         raft_promise_clear(r); /* not marked: should we crash, holding it for longer harms nobody */

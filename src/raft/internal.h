@@ -63,6 +63,7 @@ bool raft_gate_self(const struct raft *r, gavel_ns *ret_wait);
 bool raft_certificate_is_genuine(const struct raft *r, const struct raft_certificate *certificate);
 bool raft_certificate_covers(const struct raft_certificate *certificate, const struct raft_promise *promise);
 bool raft_is_dead(const struct raft *r, raft_id leader, uint64_t incarnation);
+bool raft_is_outdated(const struct raft *r, const struct raft_certificate *certificate);
 bool raft_take_certificate(struct raft *r, const struct raft_certificate *certificate);
 void raft_make_release(struct raft *r, raft_id forced_target, struct raft_certificate *ret_certificate);
 void raft_receive_certificate(struct raft *r, const struct raft_message *m);

@@ -86,7 +86,10 @@ bool raft_gate(const struct raft *r, raft_id candidate, uint64_t incarnation, ra
 
     *ret_wait = 0;
     if (r->work != RAFT_WORK_NONE && !(PLANTED(VOTE_WHILE_WORKING) && r->work == RAFT_WORK_STOPPING)) {
-        *ret_wait = ns_max(r->settings.stop_margin, 0);
+        /* Until the lease ends, if nothing renews it; who asks again sooner asks in vain. */
+        *ret_wait = r->settings.stop_margin;
+        if (r->work == RAFT_WORK_RUNNING)
+            *ret_wait += ns_min(ns_max(r->lease_until - r->now, 0), r->settings.promise);
         return false;
     }
     if (!raft_is_promised(r, r->now))

@@ -203,7 +203,7 @@ enum raft_action_kind {
 
 /* What people want to know; stable names, for logs, metrics and traces. */
 #define RAFT_NEWS_MAP(X)                                                                                     \
-    X(ROLE_CHANGED, "role_changed")                                                                          \
+    X(ROLE_CHANGED, "role_changed")           /* `text` names it */                                          \
     X(LEADER_CHANGED, "leader_changed")       /* to `node`, 0 if none */                                     \
     X(ELECTION_ENDED, "election_ended")       /* `election` tells the rest */                                \
     X(TRANSFER_DONE, "transfer_done")         /* to `node` */                                                \
@@ -404,6 +404,7 @@ struct raft {
     bool is_commit_frozen;  /* a FORCE certificate is out: nothing more is committed in this term */
     uint64_t lead_round;
     gavel_ns led_from;
+    raft_term led_term; /* the last one in which we led */
     gavel_ns heartbeat_at;
     gavel_ns lease_until;
     enum raft_work work;

@@ -165,11 +165,16 @@ static void accept_promise(struct raft *r, struct raft_peer *peer, const struct 
 static void accept_match(struct raft *r, struct raft_peer *peer, raft_index match)
 {
     unsigned answered = 0;
+    bool is_news = match > peer->match;
 
-    if (match > peer->match)
+    if (is_news)
         peer->match = match;
-    if (peer->progress == RAFT_INSTALL && peer->match < r->log.base)
-        return; /* a heartbeat's answer; the snapshot is still under way */
+    if (peer->progress == RAFT_INSTALL && peer->match < r->log.base) {
+        if (is_news)
+            peer->progress =
+                RAFT_PROBE; /* it has the snapshot, but there is a newer one already: that one next */
+        return;             /* else a heartbeat's answer; the snapshot is still under way */
+    }
     while (answered < peer->inflight_count && peer->inflight[answered] <= peer->match)
         answered++;
     peer->inflight_count = (uint8_t)(peer->inflight_count - answered);

@@ -34,7 +34,7 @@ static void move(struct raft *r, enum raft_role to)
 {
     ASSERT(raft_may_move(r->role, to));
     r->role = to;
-    raft_tell(r, RAFT_NEWS_ROLE_CHANGED, r->state.id);
+    raft_tell(r, RAFT_NEWS_ROLE_CHANGED, r->state.id)->tell.text = roles[to].name;
 }
 
 void raft_set_leader(struct raft *r, raft_id leader, uint64_t incarnation)
@@ -183,6 +183,7 @@ void raft_become_leader(struct raft *r)
     r->election_at = NEVER;
     r->failures = 0;
     r->led_from = r->now;
+    r->led_term = r->state.term;
     r->lease_epoch = 1;
     r->is_lease_given_up = r->is_commit_frozen = r->steps_down = false;
     r->lease_until = 0;

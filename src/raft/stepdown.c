@@ -59,8 +59,15 @@ void raft_step_down(struct raft *r, enum raft_stop why)
 void raft_work_stopped(struct raft *r)
 {
     r->work = RAFT_WORK_NONE;
-    if (r->role != RAFT_LEADER)
+    if (r->role != RAFT_LEADER) {
+        /* The lease lapsed. Whoever still hears us, though we did not hear it, need not wait for its promise.
+         */
+        if (r->stop_reason == RAFT_STOP_LAPSED && r->state.term == r->led_term && r->leader == 0) {
+            raft_make_release(r, 0, &r->certificate);
+            let_others(r);
+        }
         return;
+    }
     if (r->steps_down)
         leave(r);
     else if (r->transfer.phase != RAFT_TRANSFER_NONE)

@@ -167,7 +167,8 @@ void raft_receive_timeout_now(struct raft *r, const struct raft_message *m)
 {
     const struct raft_certificate *c = &m->certificate;
 
-    if (m->term != r->state.term || r->leader != m->from || r->role != RAFT_FOLLOWER)
+    if (m->term != r->state.term || r->leader != m->from || r->role != RAFT_FOLLOWER ||
+        raft_is_outdated(r, c))
         return; /* late, or not for us */
     if (c->node != m->from || c->term != m->term || !raft_take_certificate(r, c)) {
         raft_refuse(r, m->from, "a transfer with a release that is not genuine");
