@@ -186,21 +186,23 @@ static void check_converged(struct raft_referee *referee, const struct raft *lea
 void raft_referee_over(struct raft_referee *referee, gavel_ns at)
 {
     const struct shadow *shadow;
+    const struct raft *leader;
 
     referee->now = at;
     if (!referee->is_healed || at < referee->peace_by)
         return;
     shadow = worker(referee);
-    if (!shadow) /* between two, by preference */
+    leader = shadow ? shadow->raft : NULL;
+    if (!leader) /* between two, by preference */
         return;
-    if (referee->commit <= referee->commit_at_heal || raft_log_last(&shadow->raft->log) != referee->commit)
+    if (referee->commit <= referee->commit_at_heal || raft_log_last(&leader->log) != referee->commit)
         raft_referee_violate(
             referee, RAFT_INVARIANT_CONVERGE,
             "proposals do not commit: the log of node %llu ends at %llu, %llu is committed, %llu was "
             "when all healed",
-            (ull)shadow->id, (ull)raft_log_last(&shadow->raft->log), (ull)referee->commit,
+            (ull)leader->state.id, (ull)raft_log_last(&leader->log), (ull)referee->commit,
             (ull)referee->commit_at_heal);
     for (raft_id id = 1; id < RAFT_REFEREE_IDS; id++)
         if (referee->is_in_healed[id] && referee->shadows[id].raft)
-            check_converged(referee, shadow->raft, referee->shadows[id].raft);
+            check_converged(referee, leader, referee->shadows[id].raft);
 }

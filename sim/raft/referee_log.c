@@ -14,27 +14,19 @@
  *                            4
  */
 
+#include "sim/heap.h"
 #include "sim/raft/referee_shadow.h"
 
 #include <string.h>
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
-{
-    const uint8_t *byte = bytes;
-
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ byte[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static uint64_t hash_entry(const struct raft_entry *entry)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    uint64_t head[] = {entry->term, (uint64_t)entry->kind, entry->size};
+    uint64_t hash = hash_add(hash_add(HASH_START, entry->term), (uint64_t)entry->kind);
 
-    hash = hash_bytes(hash, head, sizeof head);
-    return entry->size > 0 ? hash_bytes(hash, entry->data, entry->size) : hash;
+    hash = hash_add(hash, entry->size);
+    for (uint32_t i = 0; i < entry->size; i++)
+        hash = hash_add(hash, entry->data[i]);
+    return hash;
 }
 
 void terms_restart(struct terms *terms, raft_index base, raft_term base_term)
