@@ -12,7 +12,7 @@ ARGS    ?=
 
 gavel := build/release/src/cli/gavel
 
-.PHONY: build help setup demo test lint sim soak bench valgrind install debug release clean
+.PHONY: build help setup demo test lint sim soak verify bench valgrind install debug release clean
 
 build: ## build gavel and libgavel (build/release)
 	@tools/setup build
@@ -23,7 +23,7 @@ help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the Debian packages that are missing, for everything
-	@tools/setup build test bench
+	@tools/setup build test verify bench
 
 demo: ## three `gavel run`, one command: handed over, killed in three ways, frozen
 	@tools/setup build
@@ -31,7 +31,7 @@ demo: ## three `gavel run`, one command: handed over, killed in three ways, froz
 	@$(gavel) demo $(ARGS)
 
 test: ## everything: lint, unit, trace, simulation, stores, library, end to end
-	@tools/setup build test
+	@tools/setup build test verify
 	@tools/test $(ARGS)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck and tools/tidy
@@ -48,6 +48,10 @@ soak: ## simulate the quorum, one seed after the other, until Ctrl-C; ARGS='--fr
 	@tools/setup build
 	@tools/build release sim/gavel-sim
 	@build/release/sim/gavel-sim raft --soak --jobs $$(nproc) $(ARGS)
+
+verify: ## check the model of the quorum and its mutants with Spin; ARGS=--deep, ARGS='--story NAME'
+	@tools/setup build verify
+	@verify/run $(ARGS)
 
 bench: ## measure on this machine, with plots in build/bench; ARGS='--only failover'
 	@tools/setup build bench
