@@ -163,11 +163,12 @@ static void hint(struct quorum *quorum, const struct node *node)
     }
 }
 
-void chaos_crash(struct quorum *quorum, struct node *node, const char *why)
+/* down_for 0: drawn. */
+static void crash_for(struct quorum *quorum, struct node *node, const char *why, gavel_ns down_for)
 {
     bool is_flipped = quorum_chance(quorum, STREAM_CRASH, 250);
-    bool stays_down = quorum_chance(quorum, STREAM_CRASH, 80);
-    gavel_ns down_for = quorum_length(quorum, STREAM_CRASH, NS_PER_MS, 2 * NS_PER_S);
+    bool stays_down = quorum_chance(quorum, STREAM_CRASH, 80) && down_for == 0;
+    gavel_ns drawn = quorum_length(quorum, STREAM_CRASH, NS_PER_MS, 2 * NS_PER_S);
 
     if (!node_is_up(node))
         return;
@@ -181,7 +182,83 @@ void chaos_crash(struct quorum *quorum, struct node *node, const char *why)
         return;
     }
     node->stays_down = stays_down && quorum->healed == 0;
-    (void)quorum_push(quorum, quorum->now + down_for, EVENT_START, node->slot);
+    (void)quorum_push(quorum, quorum->now + (down_for ? down_for : drawn), EVENT_START, node->slot);
+}
+
+void chaos_crash(struct quorum *quorum, struct node *node, const char *why)
+{
+    crash_for(quorum, node, why, 0);
+}
+
+/* How much hangs on it: the chance, per mille, that somebody waited for it. */
+static unsigned weight(const struct raft_action *action)
+{
+    switch (action->kind) {
+    case RAFT_CLAIM:
+    case RAFT_STOP_WORK:
+        return 200;
+    case RAFT_PERSIST:
+        return action->persist.has_state || action->persist.truncate ? 20 : 0;
+    case RAFT_SEND:
+        switch (action->send.message.kind) {
+        case RAFT_MSG_VOTE_REPLY:
+            return action->send.message.vote_reply.reason == RAFT_GRANTED ? 100 : 0;
+        case RAFT_MSG_TIMEOUT_NOW:
+        case RAFT_MSG_SNAPSHOT:
+        case RAFT_MSG_TAKE_OVER:
+            return 200;
+        case RAFT_MSG_APPEND:
+            return action->send.message.append.entry_count > 0 ? 2 : 0;
+        case RAFT_MSG_APPEND_REPLY:
+            return 1;
+        default:
+            return 0;
+        }
+    default:
+        return 0;
+    }
+}
+
+void chaos_ambush(struct quorum *quorum, struct node *node, const struct raft_action *action)
+{
+    unsigned chance = quorum_has(quorum, FAULT_AMBUSH) ? weight(action) : 0;
+    unsigned stream = STREAM_FAULTS + FAULT_AMBUSH;
+    gavel_ns when;
+    gavel_ns length;
+    unsigned what;
+
+    if (chance == 0 || !quorum_chance(quorum, stream, chance))
+        return;
+    when = quorum->now + (gavel_ns)below(quorum, FAULT_AMBUSH, 2) *
+                             draw_length(quorum, FAULT_AMBUSH, NS_PER_US, 2 * NS_PER_MS);
+    length = draw_length(quorum, FAULT_AMBUSH, 100 * NS_PER_US, 400 * NS_PER_MS);
+    what = below(quorum, FAULT_AMBUSH, 4);
+    quorum_push(quorum, when,
+                what < 2    ? EVENT_STRIKE
+                : what == 2 ? EVENT_CUT
+                            : EVENT_FREEZE,
+                node->slot)
+        ->number = (uint64_t)length;
+}
+
+/* What a leader fears most: the others forget it while it cannot be told. */
+static void coup(struct quorum *quorum)
+{
+    const struct node *leader = pick(quorum, FAULT_COUP);
+    gavel_ns length = draw_length(quorum, FAULT_COUP, 50 * NS_PER_MS, NS_PER_S);
+    gavel_ns when = draw_length(quorum, FAULT_COUP, NS_PER_MS, 100 * NS_PER_MS);
+    unsigned candidate = below(quorum, FAULT_COUP, quorum->used);
+
+    TRACE(quorum, leader, "is cut off for %.3f s, and the others restart", seconds(length));
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        gavel_ns down_for = draw_length(quorum, FAULT_COUP, 100 * NS_PER_US, 20 * NS_PER_MS);
+        bool is_spared = below(quorum, FAULT_COUP, 5) == 0;
+
+        cut_both(quorum, leader->slot, i, quorum->now + length);
+        if (i < quorum->used && i != leader->slot && !is_spared)
+            crash_for(quorum, &quorum->nodes[i], "is restarted", down_for);
+    }
+    (void)quorum_push(quorum, quorum->now + when, EVENT_CAMPAIGN, candidate);
 }
 
 static void crash(struct quorum *quorum) { chaos_crash(quorum, pick(quorum, FAULT_CRASH), "is killed"); }
@@ -275,6 +352,7 @@ static const struct {
     [FAULT_STALL] = {stall, 1},
     [FAULT_CRASH] = {crash, 1},
     [FAULT_BOUNDARY] = {light_fuse, 1},
+    [FAULT_COUP] = {coup, 2},
     [FAULT_BLACKOUT] = {black_out, 4},
     [FAULT_SLOW_DISK] = {slow_disk, 1},
     [FAULT_BAD_DISK] = {bad_disk, 2},
@@ -312,15 +390,26 @@ void chaos_take(struct quorum *quorum, const struct event *event)
     if (quorum->healed != 0)
         return;
     quorum->counts.faults++;
-    if (event->kind == EVENT_FAULT) {
+    switch ((enum event_kind)event->kind) {
+    case EVENT_FAULT:
         plan(quorum, (enum fault)event->number);
         lasting[event->number].happen(quorum);
-    } else if (event->kind == EVENT_STRIKE) {
+        break;
+    case EVENT_STRIKE:
         if (event->incarnation == node->life)
-            chaos_crash(quorum, node, "is killed");
-    } else {
+            crash_for(quorum, node, "is killed", (gavel_ns)event->number);
+        break;
+    case EVENT_FREEZE:
+        if (event->incarnation == node->life)
+            node_freeze(quorum, node, quorum->now + (gavel_ns)event->number, false);
+        break;
+    case EVENT_CAMPAIGN:
+        order_stand(quorum, node);
+        break;
+    default:
         TRACE(quorum, node, "is cut off for %.3f s", seconds((gavel_ns)event->number));
         for (unsigned i = 0; i < SLOTS_MAX; i++)
             cut_both(quorum, node->slot, i, quorum->now + (gavel_ns)event->number);
+        break;
     }
 }

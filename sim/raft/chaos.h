@@ -11,15 +11,19 @@
 struct quorum;
 struct node;
 struct event;
+struct raft_action;
 
 /* Plans the first fault of each kind, and the liveness phase. */
 void chaos_begin(struct quorum *quorum);
 
-/* A FAULT, STRIKE or CUT event. */
+/* A FAULT event, or something that was planned: STRIKE, CUT, FREEZE, CAMPAIGN. */
 void chaos_take(struct quorum *quorum, const struct event *event);
 
 /* The node dies; it comes back after a while, or its disk is found damaged and it is replaced. */
 void chaos_crash(struct quorum *quorum, struct node *node, const char *why);
+
+/* The node has just done something that much hangs on: trouble may be waiting for that. */
+void chaos_ambush(struct quorum *quorum, struct node *node, const struct raft_action *action);
 
 /* The network falls apart now, with this node on the smaller side. */
 void chaos_split(struct quorum *quorum, const struct node *node);
@@ -29,6 +33,7 @@ void order_transfer(struct quorum *quorum);
 void order_force(struct quorum *quorum);
 void order_step_down(struct quorum *quorum);
 void order_campaign(struct quorum *quorum);
+void order_stand(struct quorum *quorum, struct node *node);
 
 /* heal.c: the liveness phase begins. */
 void heal_take(struct quorum *quorum);

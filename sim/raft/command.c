@@ -29,6 +29,7 @@ void quorum_usage(FILE *stream)
                 "       gavel-sim raft --list-planted | --list-faults\n"
                 "\n"
                 "  --all-seen          --seeds fails, too, if one of the things it counts never happened\n"
+                "  --promises          judge only what is promised, not the rules that keep it\n"
                 "  --planted NAME      switch a planted bug on\n"
                 "  --without A,B,…     switch kinds of faults off\n"
                 "  --nodes N           1 to 9; drawn from the seed otherwise\n"
@@ -68,6 +69,7 @@ enum {
     OPT_FROM,
     OPT_JOBS,
     OPT_ALL_SEEN,
+    OPT_PROMISES,
     OPT_PLANTED,
     OPT_PLANTED_ALL,
     OPT_LIMIT,
@@ -92,6 +94,7 @@ static const struct option options[] = {
     {"from", required_argument, NULL, OPT_FROM},
     {"jobs", required_argument, NULL, OPT_JOBS},
     {"all-seen", no_argument, NULL, OPT_ALL_SEEN},
+    {"promises", no_argument, NULL, OPT_PROMISES},
     {"planted", required_argument, NULL, OPT_PLANTED},
     {"planted-all", no_argument, NULL, OPT_PLANTED_ALL},
     {"limit", required_argument, NULL, OPT_LIMIT},
@@ -121,6 +124,9 @@ static bool take_flag(struct arguments *a, int option)
         return true;
     case OPT_ALL_SEEN:
         a->wants_all = true;
+        return true;
+    case OPT_PROMISES:
+        a->options.ignores = ~raft_invariants_promised;
         return true;
     case OPT_MINIMIZE:
         a->minimizes = true;

@@ -60,9 +60,23 @@ static raft_index committed_config(const struct quorum *quorum)
     return newest;
 }
 
+/* A configuration may be under way in a message only, while its leader has died and forgotten it. */
+#define UNDERWAY_MAX (4 * NS_PER_S)
+
+static bool decides_targets(const struct quorum *quorum, unsigned slots)
+{
+    for (unsigned i = 0; i < quorum->target_count && i < TARGETS_KEPT; i++)
+        if (quorum->now < quorum->targets[i].at + UNDERWAY_MAX && !decides(&quorum->targets[i].config, slots))
+            return false;
+    return true;
+}
+
 bool members_decide(struct quorum *quorum, unsigned slots)
 {
     raft_index newest = committed_config(quorum);
+
+    if (!decides_targets(quorum, slots))
+        return false;
 
     for (unsigned i = 0; i < quorum->used; i++) {
         const struct node *node = &quorum->nodes[i];
@@ -88,10 +102,6 @@ bool members_can_spare(struct quorum *quorum, const struct node *node)
 {
     unsigned slots = members_sound(quorum) & ~(1U << node->slot);
 
-    for (unsigned i = 0; i < quorum->target_count && i < sizeof quorum->targets / sizeof *quorum->targets;
-         i++)
-        if (!decides(&quorum->targets[i], slots)) /* it may be on its way in a message only */
-            return false;
     return members_decide(quorum, slots);
 }
 
@@ -147,7 +157,8 @@ static bool ask(struct quorum *quorum, struct node *leader, const struct raft_co
 
     if (raft_config_check(target, &reason) != GAVEL_OK || !decides(target, members_sound(quorum)))
         return false;
-    quorum->targets[quorum->target_count++ % (sizeof quorum->targets / sizeof *quorum->targets)] = *target;
+    quorum->targets[quorum->target_count++ % TARGETS_KEPT] =
+        (struct quorum_target){.at = quorum->now, .config = *target};
     TRACE(quorum, leader, "is asked to change the members to %s",
           quorum_describe_config(quorum, target, text, sizeof text));
     status = node_step(quorum, leader, &event);

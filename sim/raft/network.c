@@ -145,17 +145,24 @@ struct luck {
     bool is_echoed; /* a stranger sends the same */
 };
 
-static struct luck draw_luck(struct quorum *quorum)
+/* Of those there are few, and much hangs on each: they have worse luck than heartbeats. */
+static bool is_rare(enum raft_message_kind kind)
+{
+    return kind != RAFT_MSG_APPEND && kind != RAFT_MSG_APPEND_REPLY;
+}
+
+static struct luck draw_luck(struct quorum *quorum, enum raft_message_kind kind)
 {
     const struct profile *p = &quorum->profile;
     unsigned s = STREAM_NETWORK;
+    unsigned more = is_rare(kind) ? 150 : 0;
     struct luck luck = {
         .delay = quorum_between(quorum, s, 0, p->jitter),
         .tail = quorum_length(quorum, s, 5 * NS_PER_MS, 3 * NS_PER_S),
         .again = quorum_length(quorum, s, 100 * NS_PER_US, NS_PER_S),
         .is_lost = quorum_chance(quorum, s, p->loss_per_mille),
-        .is_late = quorum_chance(quorum, s, p->delay_per_mille),
-        .is_doubled = quorum_chance(quorum, s, p->duplicate_per_mille),
+        .is_late = quorum_chance(quorum, s, p->delay_per_mille + more),
+        .is_doubled = quorum_chance(quorum, s, p->duplicate_per_mille + more),
         .is_echoed = quorum_chance(quorum, s, 20),
     };
 
@@ -197,7 +204,7 @@ void net_send(struct quorum *quorum, struct message *message, unsigned from)
         return;
     }
     link = &quorum->network.links[from][to];
-    luck = draw_luck(quorum);
+    luck = draw_luck(quorum, body->kind);
     if (luck.is_lost || (quorum->now < link->cut_until && link->cut_kinds & 1U << body->kind)) {
         quorum->counts.faults++;
         net_recycle(quorum, message);

@@ -391,6 +391,7 @@ enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raf
         quorum_see(quorum, SIGHT_ROLLBACKS);
     for (size_t i = 0; i < actions->count; i++) {
         see(quorum, node, &actions->items[i]);
+        chaos_ambush(quorum, node, &actions->items[i]);
         carry_out(quorum, node, &actions->items[i]);
         if (burn(quorum, node) || node->life != life)
             return status;

@@ -95,7 +95,9 @@ void order_step_down(struct quorum *quorum)
     give(quorum, asks_anybody ? node : leader_for(quorum), RAFT_STEP_DOWN, "step down");
 }
 
-void order_campaign(struct quorum *quorum)
+void order_stand(struct quorum *quorum, struct node *node)
 {
-    give(quorum, anybody(quorum, FAULT_CAMPAIGN), RAFT_CAMPAIGN, "stand for election");
+    give(quorum, node, RAFT_CAMPAIGN, "stand for election");
 }
+
+void order_campaign(struct quorum *quorum) { order_stand(quorum, anybody(quorum, FAULT_CAMPAIGN)); }

@@ -43,7 +43,8 @@ bool quorum_faults_parse(const char *list, uint64_t *ret_faults)
 
 const char *quorum_mood_name(enum mood mood)
 {
-    static const char *const names[] = {[MOOD_CALM] = "calm", [MOOD_MILD] = "mild", [MOOD_WILD] = "wild"};
+    static const char *const names[] = {
+        [MOOD_CALM] = "calm", [MOOD_MILD] = "mild", [MOOD_WILD] = "wild", [MOOD_STORM] = "stormy"};
 
     return names[mood];
 }
@@ -82,7 +83,8 @@ static void draw_settings(struct prng *prng, struct raft_settings *ret_settings)
 /* Which kinds of faults there are: none, a few, or most of them. */
 static uint64_t draw_faults(struct prng *prng, enum mood mood)
 {
-    static const unsigned chance[] = {[MOOD_CALM] = 0, [MOOD_MILD] = 180, [MOOD_WILD] = 500};
+    static const unsigned chance[] = {
+        [MOOD_CALM] = 0, [MOOD_MILD] = 180, [MOOD_WILD] = 500, [MOOD_STORM] = 300};
     uint64_t set = 0;
 
     for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {
@@ -139,9 +141,9 @@ static void draw_times(struct profile *p, struct prng *prng)
     gavel_ns far = prng_between(prng, 2 * NS_PER_MS, 25 * NS_PER_MS);
     gavel_ns every = prng_between(prng, 150 * NS_PER_MS, 1500 * NS_PER_MS);
 
-    p->fault_every = p->mood == MOOD_WILD ? every : 3 * every;
-    p->loss_per_mille = (unsigned)prng_between(prng, 0, p->mood == MOOD_WILD ? 200 : 30);
-    p->delay_per_mille = (unsigned)prng_between(prng, 0, p->mood == MOOD_WILD ? 60 : 10);
+    p->fault_every = p->mood == MOOD_MILD ? 3 * every : p->mood == MOOD_STORM ? every / 6 : every;
+    p->loss_per_mille = (unsigned)prng_between(prng, 0, p->mood == MOOD_MILD ? 30 : 200);
+    p->delay_per_mille = (unsigned)prng_between(prng, 0, p->mood == MOOD_MILD ? 10 : 60);
     p->duplicate_per_mille = (unsigned)prng_between(prng, 0, 100);
     p->survive_per_mille = (unsigned)prng_between(prng, 100, 1000);
     p->link_min = 100 * NS_PER_US;
@@ -259,7 +261,7 @@ void quorum_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, g
 
     memset(p, 0, sizeof *p);
     p->nodes = nodes ? nodes : drawn;
-    p->mood = mood < 10 ? MOOD_CALM : mood < 40 ? MOOD_MILD : MOOD_WILD;
+    p->mood = mood < 10 ? MOOD_CALM : mood < 35 ? MOOD_MILD : mood < 80 ? MOOD_WILD : MOOD_STORM;
     p->faults = draw_faults(prng, p->mood) & ~without;
     draw_all_settings(p, prng);
     draw_times(p, prng);

@@ -36,6 +36,8 @@
     X(STALL,       "stall",       "an event loop is late")                                                    \
     X(CRASH,       "crash",       "a node dies and comes back, or not")                                       \
     X(BOUNDARY,    "boundary",    "a node dies between two actions of one step")                              \
+    X(AMBUSH,      "ambush",      "trouble strikes at the worst moment: a vote given, a claim made, a hand-over begun") \
+    X(COUP,        "coup",        "the leader is cut off, the others restart at once, and somebody is told to stand") \
     X(BLACKOUT,    "blackout",    "many nodes die at once")                                                   \
     X(SURVIVE,     "survive",     "of unsynced writes a prefix survives a crash; otherwise none does")        \
     X(SLOW_DISK,   "slow-disk",   "syncing takes up to seconds")                                              \
@@ -68,7 +70,7 @@ enum fault { FAULT_MAP(FAULT_ENUM) FAULT_COUNT };
 
 #define FAULT_BIT(fault) (UINT64_C(1) << (fault))
 
-enum mood { MOOD_CALM, MOOD_MILD, MOOD_WILD };
+enum mood { MOOD_CALM, MOOD_MILD, MOOD_WILD, MOOD_STORM };
 
 struct profile {
     enum mood mood;

@@ -17,6 +17,8 @@ static void print_command(const struct run_options *options)
         (void)printf(" --nodes %u", options->nodes);
     if (options->duration != DURATION_DEFAULT)
         (void)printf(" --seconds %" PRId64, options->duration / NS_PER_S);
+    if (options->ignores)
+        (void)printf(" --promises");
     if (planted_bug != PLANTED_BUG_NONE)
         (void)printf(" --planted %s", planted_name(planted_bug));
     for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {

@@ -15,6 +15,7 @@ void quorum_run(struct quorum *quorum, const struct run_options *options, struct
     quorum_profile_draw(&profile, &prng, options->nodes, options->duration, options->without);
     quorum->trace = options->trace;
     quorum->watch = (struct quorum_watch){0};
+    raft_referee_ignore(quorum->referee, options->ignores);
     quorum_begin(quorum, &profile, options->seed);
     if (quorum->trace)
         quorum_trace_profile(quorum, options->seed);

@@ -14,6 +14,7 @@ struct run_options {
     unsigned nodes;      /* 0: drawn from the seed */
     gavel_ns duration;   /* virtual time, at least */
     uint64_t without;    /* bit set of faults that do not happen */
+    uint64_t ignores;    /* bit set of invariants that are not judged */
     struct trace *trace; /* NULL: none */
 };
 

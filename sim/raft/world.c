@@ -230,6 +230,8 @@ static void take(struct quorum *quorum, const struct event *event)
         break;
     case EVENT_STRIKE:
     case EVENT_CUT:
+    case EVENT_FREEZE:
+    case EVENT_CAMPAIGN:
     case EVENT_FAULT:
         chaos_take(quorum, event);
         break;

@@ -32,8 +32,10 @@ enum event_kind {
     EVENT_RESUME,   /* a frozen node runs again; number is which freeze */
     EVENT_HINT,     /* a node is told that a connection closed; number is the peer */
     EVENT_OBITUARY, /* the guard of a dead node speaks; number is the incarnation */
-    EVENT_STRIKE,   /* a crash that was planned; number is the node's life */
+    EVENT_STRIKE,   /* a crash that was planned; number is for how long, 0: drawn */
     EVENT_CUT,      /* a cut that was planned; number is for how long */
+    EVENT_FREEZE,   /* a pause that was planned; number is for how long */
+    EVENT_CAMPAIGN, /* somebody is told to stand for election, as was planned */
     EVENT_PROPOSE,  /* a client wants something */
     EVENT_READ,     /* a client asks something */
     EVENT_FAULT,    /* something goes wrong; number is its kind */
@@ -59,6 +61,13 @@ enum stream {
 };
 
 #define OBITUARIES_KEPT 32
+
+/* A change of members that a leader accepted. */
+struct quorum_target {
+    gavel_ns at;
+    struct raft_config config;
+};
+#define TARGETS_KEPT 4
 
 struct trace;
 struct quorum;
@@ -128,8 +137,8 @@ struct quorum {
     struct {
         raft_term term;
         uint64_t lease_epoch;
-    } resource;                    /* the highest token that the resource has seen */
-    struct raft_config targets[4]; /* the newest changes of members that a leader accepted; a ring */
+    } resource;                                 /* the highest token that the resource has seen */
+    struct quorum_target targets[TARGETS_KEPT]; /* a ring */
     unsigned target_count;
     unsigned replaced; /* bit set of damaged slots for which a new node was found */
     gavel_ns quiet_at; /* clients rest before this; NEVER in the safety phase */
