@@ -57,6 +57,7 @@
     X(WORKING,    "working-abstains",  "who works, or still stops, neither votes nor stands (DESIGN 9)")       \
     X(REASON,     "refusal-true",      "a vote is refused only for a reason that is true (DESIGN 9)")          \
     X(READS,      "linearizable",      "a read sees all that was acknowledged before it began (thesis 6.4)")   \
+    X(ROUND,      "read-round",        "a read is answered by a lease, or by a round since it was asked (thesis 6.4)") \
     X(CALM,       "no-flapping",       "without faults a leader is never replaced (DESIGN L2)")                \
     X(LEADER,     "leader-in-bound",   "a healed majority has a working leader within the bound (DESIGN L1)")  \
     X(CONVERGE,   "converged",         "healed nodes end with the same log, and proposals commit (DESIGN L1)") \

@@ -218,7 +218,7 @@ static void check_read(struct raft_referee *referee, struct shadow *shadow, cons
     if (action->kind == RAFT_READ_READY && read && !is_by_lease) {
         shadow->asked_round = read->round;
         if (!referee_decides(&shadow->raft->config, has_answered_since, shadow))
-            raft_referee_violate(referee, RAFT_INVARIANT_READS,
+            raft_referee_violate(referee, RAFT_INVARIANT_ROUND,
                                  "node %llu answers read %llu without a round since it was asked, or a lease",
                                  (ull)shadow->id, (ull)read->id);
     }

@@ -421,10 +421,10 @@ static void assert_promise_breaks(enum planted_bug bug, unsigned seeds, enum raf
     struct run_result result = {0};
 
     assert_non_null(quorum);
-    raft_referee_ignore(quorum->referee, ~raft_invariants_promised);
     planted_bug = bug;
     for (uint64_t seed = 1; seed <= seeds && result.broken == RAFT_INVARIANT_NONE; seed++) {
-        struct run_options options = {.seed = seed, .duration = DURATION_DEFAULT};
+        struct run_options options = {
+            .seed = seed, .duration = DURATION_DEFAULT, .ignores = ~raft_invariants_promised};
 
         quorum_run(quorum, &options, &result);
     }
