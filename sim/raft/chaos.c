@@ -11,8 +11,7 @@ static unsigned below(struct quorum *quorum, enum fault fault, unsigned bound)
     return quorum_below(quorum, STREAM_FAULTS + fault, bound);
 }
 
-/* Somebody, rather often the leader: there it matters. */
-static struct node *pick(struct quorum *quorum, enum fault fault)
+struct node *chaos_pick(struct quorum *quorum, enum fault fault)
 {
     struct node *node = &quorum->nodes[below(quorum, fault, quorum->used)];
     bool prefers_leader = below(quorum, fault, 2) == 0;
@@ -77,7 +76,7 @@ void chaos_split(struct quorum *quorum, const struct node *node)
 
 static void one_way(struct quorum *quorum)
 {
-    const struct node *node = pick(quorum, FAULT_ONE_WAY);
+    const struct node *node = chaos_pick(quorum, FAULT_ONE_WAY);
     bool hears = below(quorum, FAULT_ONE_WAY, 2) == 0;
     gavel_ns length = draw_length(quorum, FAULT_ONE_WAY, 20 * NS_PER_MS, 3 * NS_PER_S);
 
@@ -92,7 +91,7 @@ static void partial(struct quorum *quorum)
     gavel_ns length = draw_length(quorum, FAULT_PARTIAL, 20 * NS_PER_MS, 3 * NS_PER_S);
 
     for (unsigned i = 0; i < count; i++) {
-        const struct node *a = pick(quorum, FAULT_PARTIAL);
+        const struct node *a = chaos_pick(quorum, FAULT_PARTIAL);
         const struct node *b = &quorum->nodes[below(quorum, FAULT_PARTIAL, quorum->used)];
 
         if (a == b)
@@ -104,7 +103,7 @@ static void partial(struct quorum *quorum)
 
 static void deafen(struct quorum *quorum)
 {
-    const struct node *node = pick(quorum, FAULT_DEAF);
+    const struct node *node = chaos_pick(quorum, FAULT_DEAF);
     unsigned kind = below(quorum, FAULT_DEAF, RAFT_MESSAGE_KIND_COUNT);
     bool is_into = below(quorum, FAULT_DEAF, 2) == 0;
     bool is_one = below(quorum, FAULT_DEAF, 2) == 0;
@@ -122,7 +121,7 @@ static void deafen(struct quorum *quorum)
 
 static void freeze(struct quorum *quorum)
 {
-    struct node *node = pick(quorum, FAULT_PAUSE);
+    struct node *node = chaos_pick(quorum, FAULT_PAUSE);
 
     node_freeze(quorum, node, quorum->now + draw_length(quorum, FAULT_PAUSE, 5 * NS_PER_MS, 2 * NS_PER_S),
                 false);
@@ -133,7 +132,7 @@ static void suspend(struct quorum *quorum)
     unsigned count = 1 + below(quorum, FAULT_SUSPEND, quorum->used);
 
     for (unsigned i = 0; i < count; i++) {
-        struct node *node = pick(quorum, FAULT_SUSPEND);
+        struct node *node = chaos_pick(quorum, FAULT_SUSPEND);
 
         node_freeze(quorum, node,
                     quorum->now + draw_length(quorum, FAULT_SUSPEND, 20 * NS_PER_MS, 2 * NS_PER_S), true);
@@ -142,7 +141,7 @@ static void suspend(struct quorum *quorum)
 
 static void stall(struct quorum *quorum)
 {
-    struct node *node = pick(quorum, FAULT_STALL);
+    struct node *node = chaos_pick(quorum, FAULT_STALL);
     gavel_ns length = draw_length(quorum, FAULT_STALL, NS_PER_MS, 300 * NS_PER_MS);
 
     if (!node_is_up(node))
@@ -163,8 +162,7 @@ static void hint(struct quorum *quorum, const struct node *node)
     }
 }
 
-/* down_for 0: drawn. */
-static void crash_for(struct quorum *quorum, struct node *node, const char *why, gavel_ns down_for)
+void chaos_crash_for(struct quorum *quorum, struct node *node, const char *why, gavel_ns down_for)
 {
     bool is_flipped = quorum_chance(quorum, STREAM_CRASH, 250);
     bool stays_down = quorum_chance(quorum, STREAM_CRASH, 80) && down_for == 0;
@@ -187,85 +185,17 @@ static void crash_for(struct quorum *quorum, struct node *node, const char *why,
 
 void chaos_crash(struct quorum *quorum, struct node *node, const char *why)
 {
-    crash_for(quorum, node, why, 0);
+    chaos_crash_for(quorum, node, why, 0);
 }
 
-/* How much hangs on it: the chance, per mille, that somebody waited for it. */
-static unsigned weight(const struct raft_action *action)
+static void crash(struct quorum *quorum)
 {
-    switch (action->kind) {
-    case RAFT_CLAIM:
-    case RAFT_STOP_WORK:
-        return 200;
-    case RAFT_PERSIST:
-        return action->persist.has_state || action->persist.truncate ? 20 : 0;
-    case RAFT_SEND:
-        switch (action->send.message.kind) {
-        case RAFT_MSG_VOTE_REPLY:
-            return action->send.message.vote_reply.reason == RAFT_GRANTED ? 100 : 0;
-        case RAFT_MSG_TIMEOUT_NOW:
-        case RAFT_MSG_SNAPSHOT:
-        case RAFT_MSG_TAKE_OVER:
-            return 200;
-        case RAFT_MSG_APPEND:
-            return action->send.message.append.entry_count > 0 ? 2 : 0;
-        case RAFT_MSG_APPEND_REPLY:
-            return 1;
-        default:
-            return 0;
-        }
-    default:
-        return 0;
-    }
+    chaos_crash(quorum, chaos_pick(quorum, FAULT_CRASH), "is killed");
 }
-
-void chaos_ambush(struct quorum *quorum, struct node *node, const struct raft_action *action)
-{
-    unsigned chance = quorum_has(quorum, FAULT_AMBUSH) ? weight(action) : 0;
-    unsigned stream = STREAM_FAULTS + FAULT_AMBUSH;
-    gavel_ns when;
-    gavel_ns length;
-    unsigned what;
-
-    if (chance == 0 || !quorum_chance(quorum, stream, chance))
-        return;
-    when = quorum->now + (gavel_ns)below(quorum, FAULT_AMBUSH, 2) *
-                             draw_length(quorum, FAULT_AMBUSH, NS_PER_US, 2 * NS_PER_MS);
-    length = draw_length(quorum, FAULT_AMBUSH, 100 * NS_PER_US, 400 * NS_PER_MS);
-    what = below(quorum, FAULT_AMBUSH, 4);
-    quorum_push(quorum, when,
-                what < 2    ? EVENT_STRIKE
-                : what == 2 ? EVENT_CUT
-                            : EVENT_FREEZE,
-                node->slot)
-        ->number = (uint64_t)length;
-}
-
-/* What a leader fears most: the others forget it while it cannot be told. */
-static void coup(struct quorum *quorum)
-{
-    const struct node *leader = pick(quorum, FAULT_COUP);
-    gavel_ns length = draw_length(quorum, FAULT_COUP, 50 * NS_PER_MS, NS_PER_S);
-    gavel_ns when = draw_length(quorum, FAULT_COUP, NS_PER_MS, 100 * NS_PER_MS);
-    unsigned candidate = below(quorum, FAULT_COUP, quorum->used);
-
-    TRACE(quorum, leader, "is cut off for %.3f s, and the others restart", seconds(length));
-    for (unsigned i = 0; i < SLOTS_MAX; i++) {
-        gavel_ns down_for = draw_length(quorum, FAULT_COUP, 100 * NS_PER_US, 20 * NS_PER_MS);
-        bool is_spared = below(quorum, FAULT_COUP, 5) == 0;
-
-        cut_both(quorum, leader->slot, i, quorum->now + length);
-        if (i < quorum->used && i != leader->slot && !is_spared)
-            crash_for(quorum, &quorum->nodes[i], "is restarted", down_for);
-    }
-    (void)quorum_push(quorum, quorum->now + when, EVENT_CAMPAIGN, candidate);
-}
-
-static void crash(struct quorum *quorum) { chaos_crash(quorum, pick(quorum, FAULT_CRASH), "is killed"); }
 
 static void light_fuse(struct quorum *quorum)
 {
-    struct node *node = pick(quorum, FAULT_BOUNDARY);
+    struct node *node = chaos_pick(quorum, FAULT_BOUNDARY);
     int fuse = 1 + (int)below(quorum, FAULT_BOUNDARY, 12);
 
     if (node_is_up(node) && node->fuse == 0)
@@ -281,7 +211,7 @@ static void black_out(struct quorum *quorum)
 
 static void slow_disk(struct quorum *quorum)
 {
-    struct node *node = pick(quorum, FAULT_SLOW_DISK);
+    struct node *node = chaos_pick(quorum, FAULT_SLOW_DISK);
     gavel_ns length = draw_length(quorum, FAULT_SLOW_DISK, 20 * NS_PER_MS, 2 * NS_PER_S);
 
     TRACE(quorum, node, "its disk is slow for %.3f s", seconds(length));
@@ -290,7 +220,7 @@ static void slow_disk(struct quorum *quorum)
 
 static void bad_disk(struct quorum *quorum)
 {
-    struct node *node = pick(quorum, FAULT_BAD_DISK);
+    struct node *node = chaos_pick(quorum, FAULT_BAD_DISK);
 
     if (node_is_up(node) && !node->is_failed)
         node->disk.fails = true;
@@ -311,7 +241,7 @@ static void replay(struct quorum *quorum)
 
 static void forge(struct quorum *quorum, enum fault fault, bool has_good_mac)
 {
-    struct node *node = pick(quorum, fault);
+    struct node *node = chaos_pick(quorum, fault);
     struct raft_certificate certificate = {
         .kind = RAFT_CERT_OBITUARY, .node = node->id, .incarnation = node->disk.state.incarnation};
 
@@ -329,11 +259,11 @@ static void forge(struct quorum *quorum, enum fault fault, bool has_good_mac)
 
 static void forge_badly(struct quorum *quorum) { forge(quorum, FAULT_OBIT_FALSE, false); }
 static void forge_well(struct quorum *quorum) { forge(quorum, FAULT_FORGED, true); }
-static void false_hint(struct quorum *quorum) { hint(quorum, pick(quorum, FAULT_HINT)); }
+static void false_hint(struct quorum *quorum) { hint(quorum, chaos_pick(quorum, FAULT_HINT)); }
 
 static void change_rate(struct quorum *quorum)
 {
-    node_set_rate(quorum, pick(quorum, FAULT_RATE), node_draw_rate(quorum));
+    node_set_rate(quorum, chaos_pick(quorum, FAULT_RATE), node_draw_rate(quorum));
 }
 
 /* What happens by itself, and how many times rarer than the profile says. */
@@ -352,7 +282,7 @@ static const struct {
     [FAULT_STALL] = {stall, 1},
     [FAULT_CRASH] = {crash, 1},
     [FAULT_BOUNDARY] = {light_fuse, 1},
-    [FAULT_COUP] = {coup, 2},
+    [FAULT_COUP] = {chaos_coup, 2},
     [FAULT_BLACKOUT] = {black_out, 4},
     [FAULT_SLOW_DISK] = {slow_disk, 1},
     [FAULT_BAD_DISK] = {bad_disk, 2},
@@ -397,7 +327,7 @@ void chaos_take(struct quorum *quorum, const struct event *event)
         break;
     case EVENT_STRIKE:
         if (event->incarnation == node->life)
-            crash_for(quorum, node, "is killed", (gavel_ns)event->number);
+            chaos_crash_for(quorum, node, "is killed", (gavel_ns)event->number);
         break;
     case EVENT_FREEZE:
         if (event->incarnation == node->life)

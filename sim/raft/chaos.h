@@ -8,6 +8,8 @@
 #ifndef SIM_RAFT_CHAOS_H
 #define SIM_RAFT_CHAOS_H
 
+#include "sim/raft/profile.h"
+
 struct quorum;
 struct node;
 struct event;
@@ -22,8 +24,15 @@ void chaos_take(struct quorum *quorum, const struct event *event);
 /* The node dies; it comes back after a while, or its disk is found damaged and it is replaced. */
 void chaos_crash(struct quorum *quorum, struct node *node, const char *why);
 
-/* The node has just done something that much hangs on: trouble may be waiting for that. */
+/* The same, for so long; 0: drawn. */
+void chaos_crash_for(struct quorum *quorum, struct node *node, const char *why, gavel_ns down_for);
+
+/* Somebody, rather often the leader: there it matters. */
+struct node *chaos_pick(struct quorum *quorum, enum fault fault);
+
+/* ambush.c: the node has just done something that much hangs on: trouble may be waiting for that. */
 void chaos_ambush(struct quorum *quorum, struct node *node, const struct raft_action *action);
+void chaos_coup(struct quorum *quorum);
 
 /* The network falls apart now, with this node on the smaller side. */
 void chaos_split(struct quorum *quorum, const struct node *node);

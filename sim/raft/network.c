@@ -68,7 +68,6 @@ static void reserve_bytes(struct message *message, size_t size)
 
     if (size <= message->byte_capacity)
         return;
-    /* The analyzer takes two messages of the free list for one. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     bytes = realloc(message->bytes, 2 * size);
     ASSERT(bytes);
     message->bytes = bytes;
@@ -222,9 +221,9 @@ void net_send(struct quorum *quorum, struct message *message, unsigned from)
     if (luck.is_doubled) {
         quorum->counts.faults++;
         net_deliver(quorum, net_copy(quorum, body), at + luck.again);
-    }
-    if (luck.is_echoed)
+    } else if (luck.is_echoed) {
         echo(quorum, body, at + luck.delay);
+    }
     net_deliver(quorum, message, at);
 }
 

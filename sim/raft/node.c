@@ -279,65 +279,6 @@ static bool release_held(struct quorum *quorum, struct node *node)
     return true;
 }
 
-static void see_news(struct quorum *quorum, const struct node *node, enum raft_news news)
-{
-    switch (news) {
-    case RAFT_NEWS_ROLE_CHANGED:
-        if (node->raft.role == RAFT_LEADER)
-            quorum_see(quorum, raft_is_caretaker(&node->raft) ? SIGHT_CARETAKERS : SIGHT_LEADERS);
-        break;
-    case RAFT_NEWS_TRANSFER_DONE:
-        quorum_see(quorum, SIGHT_TRANSFERS);
-        break;
-    case RAFT_NEWS_TRANSFER_FAILED:
-        quorum_see(quorum, SIGHT_ABORTS);
-        break;
-    case RAFT_NEWS_MEMBERS_CHANGED:
-        quorum_see(quorum, SIGHT_CHANGES);
-        break;
-    case RAFT_NEWS_CHANGE_FAILED:
-        quorum_see(quorum, SIGHT_CHANGE_FAILS);
-        break;
-    case RAFT_NEWS_HIGHER_TERM_SEEN:
-        quorum_see(quorum, SIGHT_HIGHER_TERMS);
-        break;
-    case RAFT_NEWS_ENTRIES_TRUNCATED:
-        quorum_see(quorum, SIGHT_TRUNCATIONS);
-        break;
-    case RAFT_NEWS_OBITUARY_TAKEN:
-        quorum_see(quorum, SIGHT_OBITUARIES);
-        break;
-    case RAFT_NEWS_MESSAGE_REFUSED:
-        quorum_see(quorum, SIGHT_REFUSALS);
-        break;
-    default:
-        break;
-    }
-}
-
-static void see(struct quorum *quorum, const struct node *node, const struct raft_action *action)
-{
-    switch (action->kind) {
-    case RAFT_SEND:
-        if (action->send.message.kind == RAFT_MSG_TIMEOUT_NOW &&
-            action->send.message.certificate.kind == RAFT_CERT_FORCE)
-            quorum_see(quorum, SIGHT_FORCED);
-        break;
-    case RAFT_RESTORE:
-        quorum_see(quorum, SIGHT_SNAPSHOTS);
-        break;
-    case RAFT_STOP_WORK:
-        if (action->stop.reason == RAFT_STOP_LAPSED)
-            quorum_see(quorum, SIGHT_LAPSES);
-        break;
-    case RAFT_TELL:
-        see_news(quorum, node, action->tell.news);
-        break;
-    default:
-        break;
-    }
-}
-
 static void carry_out(struct quorum *quorum, struct node *node, const struct raft_action *action)
 {
     switch (action->kind) {
@@ -390,7 +331,7 @@ enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raf
     if (node->raft.config_index < config_index && node->raft.snapshot.index < config_index)
         quorum_see(quorum, SIGHT_ROLLBACKS);
     for (size_t i = 0; i < actions->count; i++) {
-        see(quorum, node, &actions->items[i]);
+        quorum_see_action(quorum, node, &actions->items[i]);
         chaos_ambush(quorum, node, &actions->items[i]);
         carry_out(quorum, node, &actions->items[i]);
         if (burn(quorum, node) || node->life != life)

@@ -35,15 +35,6 @@ void quorum_free(struct quorum *quorum)
     free(quorum);
 }
 
-const char *quorum_sight_name(enum sight sight)
-{
-#define SIGHT_NAME(name, text) [SIGHT_##name] = text,
-    static const char *const names[] = {SIGHT_MAP(SIGHT_NAME)};
-#undef SIGHT_NAME
-
-    return names[sight];
-}
-
 struct event *quorum_push(struct quorum *quorum, gavel_ns at, enum event_kind kind, unsigned slot)
 {
     struct event *event;

@@ -112,6 +112,10 @@ enum sight { SIGHT_MAP(SIGHT_ENUM) SIGHT_COUNT };
 #undef SIGHT_ENUM
 const char *quorum_sight_name(enum sight sight);
 
+struct quorum;
+/* What an action of this node shows, if anything. */
+void quorum_see_action(struct quorum *quorum, const struct node *node, const struct raft_action *action);
+
 /* What was found, for reports. */
 struct quorum_counts {
     uint64_t faults; /* injected: lasting ones, and messages that did not arrive as they should */
