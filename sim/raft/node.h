@@ -110,14 +110,12 @@ void node_die(struct quorum *quorum, struct node *node, bool has_guard, const ch
 void node_freeze(struct quorum *quorum, struct node *node, gavel_ns until, bool is_suspended);
 void node_resume(struct quorum *quorum, struct node *node);
 
-/* One step of the core with all that follows from it. The node may be dead afterwards. */
-enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raft_event *event);
-
 /* Its timer goes off when the core wants to be woken. It is an event that may come early, never late: most
  * wishes only move it back. */
 void node_arm(struct quorum *quorum, struct node *node);
 
-/* step.c */
+/* step.c: one step of the core with all that follows from it. The node may be dead afterwards. */
+enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raft_event *event);
 /* An event for the node. */
 void node_take(struct quorum *quorum, const struct event *event);
 
