@@ -67,6 +67,7 @@
     X(CONFIG_STAYS,              "config-stays", "a configuration stays in force though its entry was truncated") \
     X(FORCE_GOES_ON,             "force-goes-on", "a forced transfer that failed goes on in the same term") \
     X(LATE_VOTE_CLEARS,         "late-vote-clears", "a vote request that comes late or twice ends the promise to its winner") \
+    X(TRANSFER_AGAIN,           "transfer-again", "a transfer begins while the work still stops for another that was given up") \
     X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads")
 /* clang-format on */
 

@@ -86,6 +86,7 @@ static raft_index take_entries(struct raft *r, const struct raft_message *m)
 {
     const struct raft_append *a = &m->append;
     raft_index index = a->prev_index;
+    bool has_config = false;
 
     if (PLANTED(TRUNCATES_COMMITTED) && raft_log_last(&r->log) > a->prev_index &&
         a->prev_index >= r->log.base && a->entry_count > 0) {
@@ -107,12 +108,15 @@ static raft_index take_entries(struct raft *r, const struct raft_message *m)
         }
         if (own != 0 && !drop_from(r, m->from, index))
             return 0;
-        if (raft_log_append(&r->log, &a->entries[i]) != GAVEL_OK)
-            return index - 1; /* no memory: as if the rest had been lost on its way */
+        if (raft_log_append(&r->log, &a->entries[i]) != GAVEL_OK) {
+            index--; /* no memory: as if the rest had been lost on its way */
+            break;
+        }
         raft_mark_append(r, index);
-        if (a->entries[i].kind == RAFT_ENTRY_CONFIG)
-            raft_use_config_of_log(r);
+        has_config |= a->entries[i].kind == RAFT_ENTRY_CONFIG;
     }
+    if (has_config)
+        raft_use_config_of_log(r); /* the newest only: however many there are, a step tells little */
     return index;
 }
 
@@ -123,8 +127,8 @@ void raft_receive_append(struct raft *r, const struct raft_message *m)
     raft_index match;
     uint64_t round;
 
-    if (m->term < r->state.term) { /* AppendEntries 1 */
-        raft_reply_append(r, m, 0, 0, RAFT_AFTER_STATE)->prev_index = a->prev_index;
+    if (m->term < r->state.term) {                             /* AppendEntries 1 */
+        (void)raft_reply_append(r, m, 0, 0, RAFT_AFTER_STATE); /* says our term, and nothing of our log */
         return;
     }
     if (m->term == r->state.term && r->role == RAFT_LEADER) {

@@ -147,8 +147,8 @@ void raft_count_votes(struct raft *r)
             ask_in_time(r);
         }
     } else if (r->role == RAFT_CANDIDATE) {
-        if (has_majority(r))
-            raft_become_leader(r);
+        if (has_majority(r) && r->durable_seq >= r->own_vote_seq)
+            raft_become_leader(r); /* else with our own vote, though the others are a majority without it */
         else if (!raft_config_decides(&r->config, may_have_vote, r))
             lose(r);
         else if (has_rival(r))

@@ -21,7 +21,8 @@ static enum gavel_status check_state(const struct raft_restore *d, struct gavel_
 
     if (s->id == 0 || s->incarnation == 0)
         return error_set(error, GAVEL_ERR_INVALID, "a node needs an id and an incarnation above 0");
-    if (s->term >= RAFT_NUMBER_MAX || s->incarnation >= RAFT_NUMBER_MAX || last >= RAFT_NUMBER_MAX)
+    if (s->term >= RAFT_NUMBER_MAX || s->incarnation >= RAFT_NUMBER_MAX ||
+        d->snapshot.index >= RAFT_NUMBER_MAX || d->entry_count >= RAFT_NUMBER_MAX || last >= RAFT_NUMBER_MAX)
         return error_set(error, DAMAGED, "a number on disk is too large to be true");
     if (d->snapshot.term > s->term || s->promise.term > s->term)
         return error_set(error, DAMAGED, "the disk holds a later term than the node's own, %" PRIu64,

@@ -86,7 +86,7 @@ void raft_check_lease(struct raft *r)
 
 /*
  * Work may begin: our vote and a majority's are durable (we lead), an entry of this term is committed, and a
- * round that began after the election has made a lease. Not for a witness, not while handing over, and not
+ * round that began after the election has made a lease. Not for a caretaker, not while handing over, and not
  * after a forced transfer, which may not commit any more.
  */
 void raft_try_claim(struct raft *r)
@@ -96,7 +96,7 @@ void raft_try_claim(struct raft *r)
     if (r->role != RAFT_LEADER || r->work != RAFT_WORK_NONE || r->transfer.phase != RAFT_TRANSFER_NONE ||
         r->steps_down)
         return;
-    if ((raft_is_witness(r) && !PLANTED(WITNESS_CLAIMS)) || r->is_commit_frozen)
+    if ((raft_is_caretaker(r) && !PLANTED(WITNESS_CLAIMS)) || r->is_commit_frozen)
         return;
     if ((r->commit < r->noop_index && !PLANTED(CLAIM_WITHOUT_NOOP)) || r->now >= r->lease_until)
         return;

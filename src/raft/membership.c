@@ -236,4 +236,10 @@ bool raft_is_witness(const struct raft *r)
     return self && self->is_witness;
 }
 
-bool raft_is_caretaker(const struct raft *r) { return r->role == RAFT_LEADER && raft_is_witness(r); }
+/* Also one that the newest configuration removes, and that had to lead so that it gets committed. */
+bool raft_is_caretaker(const struct raft *r)
+{
+    if (r->role != RAFT_LEADER)
+        return false;
+    return raft_is_witness(r) || (!raft_is_voter(r) && r->work == RAFT_WORK_NONE);
+}

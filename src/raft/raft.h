@@ -462,7 +462,7 @@ bool raft_is_promised(const struct raft *raft, gavel_ns now);
 bool raft_is_voter(const struct raft *raft);
 bool raft_is_witness(const struct raft *raft);
 
-/* Leads without working: it is a witness. */
+/* Leads without working: it is a witness, or about to be removed. */
 bool raft_is_caretaker(const struct raft *raft);
 
 /* The elections this node remembers, the newest first: 0 … count - 1. NULL beyond. */

@@ -226,7 +226,8 @@ void raft_receive_append_reply(struct raft *r, const struct raft_message *m)
     peer = raft_peer_find(r, m->from);
     if (r->role != RAFT_LEADER || m->term < r->state.term || !peer)
         return;
-    if (reply->round > r->lead_round || reply->match > raft_log_last(&r->log)) {
+    if (reply->round > r->lead_round || reply->match > raft_log_last(&r->log) ||
+        reply->prev_index > raft_log_last(&r->log)) {
         raft_refuse(r, m->from, "it answers what was never sent");
         return;
     }

@@ -103,7 +103,7 @@ void raft_receive_snapshot(struct raft *r, const struct raft_message *m)
     uint64_t round;
 
     if (m->term < r->state.term) {
-        raft_reply_append(r, m, 0, 0, RAFT_AFTER_STATE)->prev_index = s->index;
+        (void)raft_reply_append(r, m, 0, 0, RAFT_AFTER_STATE); /* says our term, and nothing of our log */
         return;
     }
     if (m->term == r->state.term && r->role == RAFT_LEADER) {

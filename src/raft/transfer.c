@@ -88,6 +88,9 @@ enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_fo
     if (r->transfer.phase != RAFT_TRANSFER_NONE || r->steps_down || r->change != RAFT_CHANGE_NONE ||
         r->config_index > r->commit || r->config.is_joint)
         return GAVEL_ERR_STATE;
+    if (r->work == RAFT_WORK_STOPPING && !PLANTED(TRANSFER_AGAIN))
+        return GAVEL_ERR_STATE; /* for a transfer that was given up: its lease epoch must end first, or the
+                                   token of the work that stops is claimed again */
     if (is_forced && r->commit < r->noop_index)
         return GAVEL_ERR_STATE; /* we may not know yet all that our predecessors committed, so it could get
                                    lost */

@@ -371,6 +371,88 @@ static void test_hostile_messages_never_bring_it_down(void **state)
     assert_true(led > 1000);
 }
 
+/* From the disk: sums must not wrap, or a log that cannot be looks short. */
+static void test_an_index_on_disk_that_wraps_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_entry entries[4];
+    struct gavel_error error;
+
+    for (int i = 0; i < 4; i++)
+        entries[i] = (struct raft_entry){.term = 1, .kind = RAFT_ENTRY_NOOP};
+    f->restore.state.term = 1;
+    f->restore.snapshot.index = UINT64_MAX - 1;
+    f->restore.snapshot.term = 1;
+    f->restore.entries = entries;
+    f->restore.entry_count = 4;
+    assert_int_equal(raft_init(&f->raft, &f->settings, &f->restore, f->now, &error), GAVEL_ERR_STORE_DAMAGED);
+}
+
+static struct raft_message from_peer(const struct fixture *f, enum raft_message_kind kind, raft_id from)
+{
+    return (struct raft_message){
+        .kind = kind,
+        .from = from,
+        .to = 1,
+        .cluster = 5,
+        .generation = 1,
+        .incarnation = 1,
+        .term = f->raft.state.term,
+    };
+}
+
+/* Until its own vote is on disk it does not lead, whoever has voted for it. */
+static void test_the_others_votes_alone_make_no_leader(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_message m;
+
+    begin(f);
+    f->now = raft_wake_at(&f->raft);
+    (void)feed(f, (struct raft_event){.kind = RAFT_TIMER});
+    m = from_peer(f, RAFT_MSG_PRE_VOTE_REPLY, 2);
+    m.vote_reply = (struct raft_vote_reply){.term = 1, .round = f->raft.round};
+    (void)feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &m});
+    assert_int_equal(f->raft.role, RAFT_CANDIDATE);
+    for (raft_id peer = 2; peer <= 3; peer++) {
+        m = from_peer(f, RAFT_MSG_VOTE_REPLY, peer);
+        m.vote_reply = (struct raft_vote_reply){.term = 1};
+        (void)feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &m});
+    }
+    assert_int_equal(f->raft.role, RAFT_CANDIDATE);
+    sync_disk(f);
+    assert_int_equal(f->raft.role, RAFT_LEADER);
+}
+
+/* Many changes of members in one append: one step still gives no more than its caller can hold. */
+static void test_many_configurations_in_one_append(void **state)
+{
+    enum { COUNT = 1024 };
+    static struct raft_entry entries[COUNT];
+    static uint8_t bytes[2][RAFT_CONFIG_BYTES_MAX];
+    struct fixture *f = *state;
+    struct raft_message m;
+    struct raft_config config;
+
+    members(&config, 3);
+    begin(f);
+    for (unsigned i = 0; i < 2; i++) {
+        config.members[0].is_voter = i;
+        entries[i] = (struct raft_entry){.term = 1,
+                                         .kind = RAFT_ENTRY_CONFIG,
+                                         .size = (uint32_t)raft_config_encode(&config, bytes[i]),
+                                         .data = bytes[i]};
+    }
+    for (unsigned i = 2; i < COUNT; i++)
+        entries[i] = entries[i % 3 == 0]; /* out, still out, in again */
+    m = from_peer(f, RAFT_MSG_APPEND, 2);
+    m.term = 1;
+    m.append = (struct raft_append){.lease_epoch = 1, .round = 1, .entries = entries, .entry_count = COUNT};
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &m}), GAVEL_OK);
+    assert_int_equal(f->raft.config_index, COUNT);
+    assert_int_equal(f->raft.role, RAFT_FOLLOWER);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -381,6 +463,9 @@ int main(void)
         TEST(test_requests_that_do_not_fit_are_refused),
         TEST(test_what_the_disk_cannot_have_held_is_refused),
         TEST(test_a_failed_disk_ends_everything_but_stopping_the_work),
+        TEST(test_an_index_on_disk_that_wraps_is_refused),
+        TEST(test_the_others_votes_alone_make_no_leader),
+        TEST(test_many_configurations_in_one_append),
         TEST(test_hostile_messages_never_bring_it_down),
     };
 
