@@ -195,8 +195,9 @@ struct raft_referee_healed {
 };
 void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct raft_referee_healed *healed);
 
-/* Until when, in real time, one of them must be working; and how long the phase must last for
- * raft_referee_over() to expect peace. Run at least until the latter. NEVER before raft_referee_healed(). */
+/* Until when, in real time, one of them must be working (later if a leader removes itself meanwhile); and how
+ * long the phase must last for raft_referee_over() to expect peace. Run at least until the latter. NEVER
+ * before raft_referee_healed(). */
 gavel_ns raft_referee_leader_by(const struct raft_referee *referee);
 gavel_ns raft_referee_peace_by(const struct raft_referee *referee);
 

@@ -87,9 +87,21 @@ void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct
     referee->settings = *settings;
     for (size_t i = 0; i < healed->count; i++)
         referee->is_in_healed[shadow_of(referee, healed->ids[i])->id] = true;
+    referee->bound = bound;
     referee->leader_by = at + bound;
     referee->peace_by = referee->leader_by + PEACE;
     referee->commit_at_heal = referee->commit;
+}
+
+/* A change of members that was asked for before may remove the leader when it is done, however late that is.
+ */
+void referee_work_stops(struct raft_referee *referee, const struct shadow *shadow, enum raft_stop reason)
+{
+    if (!referee->is_healed || reason != RAFT_STOP_REMOVED || !referee->is_in_healed[shadow->id])
+        return;
+    referee->leader_by = ns_max(referee->leader_by, referee->now + referee->bound);
+    referee->peace_by = referee->leader_by + PEACE;
+    referee->peace_leader = 0;
 }
 
 gavel_ns raft_referee_leader_by(const struct raft_referee *referee) { return referee->leader_by; }

@@ -181,6 +181,8 @@ void referee_check_lease(struct raft_referee *referee, struct shadow *shadow, co
 
         if (action->kind == RAFT_CLAIM)
             check_claim(referee, shadow, action, event);
+        else if (action->kind == RAFT_STOP_WORK)
+            referee_work_stops(referee, shadow, action->stop.reason);
         else if (action->kind == RAFT_SEND && (action->send.message.kind == RAFT_MSG_APPEND ||
                                                action->send.message.kind == RAFT_MSG_SNAPSHOT))
             check_round(referee, shadow, event, &action->send.message);

@@ -206,6 +206,7 @@ struct raft_referee {
     bool is_healed;
     bool is_in_healed[RAFT_REFEREE_IDS];
     struct raft_settings settings;
+    gavel_ns bound; /* from an instant without a leader to one with */
     gavel_ns leader_by;
     gavel_ns peace_by;
     raft_index commit_at_heal;
@@ -274,6 +275,7 @@ void referee_check_config(struct raft_referee *referee, struct shadow *shadow,
 
 /* referee_heal.c */
 void referee_check_calm(struct raft_referee *referee, const struct shadow *shadow);
+void referee_work_stops(struct raft_referee *referee, const struct shadow *shadow, enum raft_stop reason);
 void referee_calm_claimed(struct raft_referee *referee, const struct shadow *shadow);
 
 #endif
