@@ -181,7 +181,8 @@ static void put_snapshot(struct disk *disk, struct disk_write *write)
         covered = disk->entry_count;
     free_entries(disk->entries, covered);
     disk->entry_count -= covered;
-    memmove(disk->entries, disk->entries + covered, disk->entry_count * sizeof *disk->entries);
+    if (disk->entry_count > 0) /* there may be no array yet */
+        memmove(disk->entries, disk->entries + covered, disk->entry_count * sizeof *disk->entries);
     free(disk->snapshot_bytes);
     disk->snapshot = write->snapshot;
     disk->snapshot_bytes = write->snapshot_bytes;

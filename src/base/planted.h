@@ -68,6 +68,8 @@
     X(FORCE_GOES_ON,             "force-goes-on", "a forced transfer that failed goes on in the same term") \
     X(LATE_VOTE_CLEARS,         "late-vote-clears", "a vote request that comes late or twice ends the promise to its winner") \
     X(TRANSFER_AGAIN,           "transfer-again", "a transfer begins while the work still stops for another that was given up") \
+    X(FORCE_BEFORE_NOOP,        "force-before-noop", "a forced transfer before the leader knows all that is committed") \
+    X(REMOVED_NEVER_STANDS,     "removed-never-stands", "whom an uncommitted configuration removes gives up at once") \
     X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads")
 /* clang-format on */
 

@@ -121,6 +121,8 @@ enum gavel_status raft_init(struct raft *r, const struct raft_settings *settings
     r->settings = *settings;
     r->now = now;
     r->state = d->state;
+    /* Answers to pre-votes of the incarnation before may still be under way: no round of ours is like its. */
+    r->round = d->state.incarnation % (UINT64_C(1) << 30) << 32;
     r->role = RAFT_FOLLOWER;
     r->election_at = r->heartbeat_at = NEVER;
     prng_seed(&r->prng, d->seed);
@@ -133,6 +135,7 @@ enum gavel_status raft_init(struct raft *r, const struct raft_settings *settings
         r->applied = d->snapshot.index;
         r->commit = d->state.commit > d->snapshot.index ? d->state.commit : d->snapshot.index;
         hold_promise(r);
+        raft_peer_begin(r, &r->strangers, 0);
         raft_use_config_of_log(r);
         raft_restart_timer(r);
     } else {

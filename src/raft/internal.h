@@ -26,6 +26,7 @@ void raft_mark_truncate(struct raft *r, raft_index index);
 void raft_flush(struct raft *r);
 
 /* peer.c: the other members */
+void raft_peer_begin(const struct raft *r, struct raft_peer *peer, raft_id id);
 struct raft_peer *raft_peer_find(struct raft *r, raft_id id);
 const struct raft_peer *raft_peer_at(const struct raft *r, raft_id id);
 bool raft_peer_votes(const struct raft *r, const struct raft_peer *peer);

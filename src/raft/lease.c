@@ -37,7 +37,7 @@ static int64_t bound_until(const void *context, raft_id id)
     promise = peer->acked_promise;
     if (!PLANTED(LEASE_WITHOUT_DRIFT))
         promise = promise * (PPM - r->settings.drift_ppm) / (PPM + r->settings.drift_ppm);
-    return (int64_t)peer->acked_round + promise;
+    return (int64_t)(peer->acked_round - r->round_ahead) + promise;
 }
 
 void raft_update_lease(struct raft *r)

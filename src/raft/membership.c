@@ -97,27 +97,42 @@ static bool is_new_voter(const struct raft *r, const struct raft_member *member)
     return member->is_voter && !raft_config_votes(&r->config, member->id);
 }
 
-/* Level, and bound by a promise that is not about to end. */
-static bool is_ready(const struct raft *r, raft_id id)
+/* Bound by a promise that is not about to end. */
+static bool is_answering(const void *context, raft_id id)
+{
+    const struct raft *r = context;
+    const struct raft_peer *peer = raft_peer_at(r, id);
+
+    return id == r->state.id || (peer && r->now - peer->heard_at <= r->settings.heartbeat * 2);
+}
+
+/* One append away from the end, however fast that moves: thesis, section 4.2.1. */
+static bool is_level(const struct raft *r, raft_id id)
 {
     const struct raft_peer *peer = raft_peer_at(r, id);
 
-    if (id == r->state.id)
-        return true;
-    return peer && peer->match >= r->commit &&
-           peer->match + r->settings.batch_entries >= raft_log_last(&r->log) &&
-           r->now - peer->heard_at <= r->settings.heartbeat * 2;
+    return id == r->state.id || (peer && peer->progress == RAFT_REPLICATE &&
+                                 peer->match + r->settings.batch_entries >= raft_log_last(&r->log));
 }
 
-static bool are_ready(const struct raft *r)
+static bool are_level(const struct raft *r)
 {
     for (unsigned i = 0; i < r->change_target.count; i++) {
         const struct raft_member *member = &r->change_target.members[i];
 
-        if (is_new_voter(r, member) && !is_ready(r, member->id))
+        if (is_new_voter(r, member) && (!is_level(r, member->id) || !is_answering(r, member->id)))
             return false;
     }
     return true;
+}
+
+/*
+ * A joint configuration whose new half has no living majority could neither be committed nor taken back, and
+ * nobody could be elected in it: the operator would have ended a quorum that works.
+ */
+static bool are_ready(const struct raft *r)
+{
+    return are_level(r) && raft_config_decides(&r->change_target, is_answering, r);
 }
 
 static bool needs_learners(const struct raft *r, const struct raft_config *target)
@@ -183,7 +198,8 @@ static void give_up(struct raft *r)
 {
     r->change = RAFT_CHANGE_NONE;
     raft_tell(r, RAFT_NEWS_CHANGE_FAILED, 0)->tell.text =
-        "a new voter did not become level in time; it stays a learner";
+        are_level(r) ? "no majority of the new voters answers"
+                     : "a new voter did not become level in time; it stays a learner";
 }
 
 static void join(struct raft *r)
@@ -225,7 +241,10 @@ void raft_change_goes_on(struct raft *r)
         raft_step_down(r, RAFT_STOP_REMOVED); /* thesis, section 4.2.2 */
 }
 
-bool raft_may_stand(const struct raft *r) { return raft_is_voter(r) || r->is_leaving; }
+bool raft_may_stand(const struct raft *r)
+{
+    return raft_is_voter(r) || (r->is_leaving && !PLANTED(REMOVED_NEVER_STANDS));
+}
 
 bool raft_is_voter(const struct raft *r) { return raft_config_votes(&r->config, r->state.id); }
 

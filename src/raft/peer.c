@@ -35,7 +35,7 @@ bool raft_peer_is_witness(const struct raft *r, const struct raft_peer *peer)
 }
 
 /* A peer as a leader begins with it: nothing is known, so it is probed from the end of the log. */
-static void begin_peer(const struct raft *r, struct raft_peer *peer, raft_id id)
+void raft_peer_begin(const struct raft *r, struct raft_peer *peer, raft_id id)
 {
     *peer = (struct raft_peer){
         .id = id,
@@ -66,14 +66,14 @@ void raft_peers_rebuild(struct raft *r)
                 *peer = old[k];
         }
         if (!is_known)
-            begin_peer(r, peer, id);
+            raft_peer_begin(r, peer, id);
         r->peer_count++;
     }
 }
 
 /*
  * A bucket of tokens per peer, so that a node that asks for votes without end (a fault of its own, or malice)
- * costs the others little. Not answering is always safe. Strangers are not limited here: their connection is.
+ * costs the others little. Not answering is always safe. Those who are no members share one bucket.
  */
 bool raft_peer_takes_vote(struct raft *r, raft_id from)
 {
@@ -81,7 +81,7 @@ bool raft_peer_takes_vote(struct raft *r, raft_id from)
     int64_t more;
 
     if (!peer)
-        return true;
+        peer = &r->strangers;
     more = (r->now - peer->vote_tokens_at) / r->settings.vote_refill;
     if (more > 0) {
         peer->vote_tokens_at += more * r->settings.vote_refill;

@@ -60,7 +60,8 @@ struct raft_settings {
     uint32_t vote_burst;       /* vote requests taken from one peer at once: 16 */
     gavel_ns vote_refill;      /* and one more after each of these: 20 ms */
 
-    /* Whether a certificate was really made by whom it names. No I/O in here either. */
+    /* Whether a certificate was really made by whom it names, in this cluster and generation of it: the mac
+     * must cover both. No I/O in here either. */
     bool (*verify)(void *context, const struct raft_certificate *certificate);
     /* Fills in the mac of our own release. */
     void (*sign)(void *context, struct raft_certificate *certificate);
@@ -156,7 +157,7 @@ enum raft_event_kind {
                      */
     RAFT_CHANGE,    /* of members; ERR_NO_LEADER, ERR_STATE (one is pending, or the no-op is not committed) */
     RAFT_COMPACT,   /* the state machine has a snapshot of what it applied up to `index` */
-    RAFT_STEP_DOWN, /* hand over to the best, or release and let the others elect */
+    RAFT_STEP_DOWN, /* stop the work, release the lease, and let the others elect */
     RAFT_CAMPAIGN,  /* stand for election now (with pre-vote); ERR_STATE if leader or no voter */
     RAFT_LINK_LOST, /* the connection to `peer` closed: a hint */
 };
@@ -248,7 +249,7 @@ struct raft_persist {
     bool has_snapshot;   /* replaces the old one; entries up to its index may go */
     bool restarts_log;   /* and all entries go, also later ones: the log begins after the snapshot */
     raft_index truncate; /* 0, or: drop the entries from here on; before appending */
-    raft_index first;    /* append first … last, by raft_log_at(); none if last < first */
+    raft_index first;    /* append first … last, by raft_log_at(); none if 0 */
     raft_index last;
 };
 
@@ -389,6 +390,7 @@ struct raft {
     struct raft_certificate certificate;      /* the newest genuine one about the leader we promised */
     struct raft_peer peers[RAFT_MEMBERS_MAX]; /* the members other than ourselves, in order of id */
     size_t peer_count;
+    struct raft_peer strangers; /* the manners of all who are no members */
 
     /* candidacy */
     uint64_t round;        /* of pre-votes */
@@ -403,6 +405,7 @@ struct raft {
     bool is_lease_given_up; /* a release of this epoch is out */
     bool is_commit_frozen;  /* a FORCE certificate is out: nothing more is committed in this term */
     uint64_t lead_round;
+    uint64_t round_ahead; /* by so much a round was at most named later than it began */
     gavel_ns led_from;
     raft_term led_term; /* the last one in which we led */
     gavel_ns heartbeat_at;

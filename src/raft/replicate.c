@@ -23,6 +23,8 @@ void raft_new_round(struct raft *r)
     uint64_t round = (uint64_t)r->now;
 
     r->lead_round = round > r->lead_round ? round : r->lead_round + 1;
+    if (r->lead_round - round > r->round_ahead)
+        r->round_ahead = r->lead_round - round; /* several in one instant; the lease must not gain by it */
     r->heartbeat_at = r->now + r->settings.heartbeat;
     raft_order_successors(r);
 }

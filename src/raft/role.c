@@ -187,6 +187,7 @@ void raft_become_leader(struct raft *r)
     r->lease_epoch = 1;
     r->is_lease_given_up = r->is_commit_frozen = r->steps_down = false;
     r->lease_until = 0;
+    r->round_ahead = 0;
     r->transfer.phase = RAFT_TRANSFER_NONE;
     r->change = RAFT_CHANGE_NONE;
     for (size_t i = 0; i < r->peer_count; i++) {

@@ -139,6 +139,12 @@ enum gavel_status raft_settings_check(const struct raft_settings *settings, stru
                          "others shorter",
                          in_ms(s->heartbeat), in_ms(s->stop_margin), in_ms(drift), in_ms(needed),
                          in_ms(s->promise));
+    if (s->vote_burst < 2 || 2 * s->vote_refill > s->election_min)
+        return error_set(error, GAVEL_ERR_BUDGET,
+                         "vote_burst (%u) must be at least 2 and vote_refill (%.10g ms) at most half of "
+                         "election_min (%.10g ms), or a candidate that was granted its pre-vote is not heard "
+                         "when it asks for the vote",
+                         (unsigned)s->vote_burst, in_ms(s->vote_refill), in_ms(s->election_min));
     if (s->transfer_timeout <= s->stop_margin)
         return error_set(error, GAVEL_ERR_BUDGET,
                          "transfer_timeout (%.10g ms) must be longer than stop_margin (%.10g ms), or every "

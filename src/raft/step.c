@@ -179,8 +179,9 @@ static void lead_on(struct raft *r)
     if (r->role == RAFT_LEADER && r->now >= r->heartbeat_at) {
         raft_new_round(r);
         raft_send_appends(r, true);
-        prefer(r);
     }
+    if (r->role == RAFT_LEADER)
+        prefer(r); /* in every step: reads begin rounds of their own and put heartbeats off */
     raft_check_lease(r);
     raft_try_claim(r);
     raft_answer_reads(r);

@@ -91,7 +91,7 @@ enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_fo
     if (r->work == RAFT_WORK_STOPPING && !PLANTED(TRANSFER_AGAIN))
         return GAVEL_ERR_STATE; /* for a transfer that was given up: its lease epoch must end first, or the
                                    token of the work that stops is claimed again */
-    if (is_forced && r->commit < r->noop_index)
+    if (is_forced && r->commit < r->noop_index && !PLANTED(FORCE_BEFORE_NOOP))
         return GAVEL_ERR_STATE; /* we may not know yet all that our predecessors committed, so it could get
                                    lost */
     if (target == 0)

@@ -166,6 +166,18 @@ static void test_what_passes_leaves_a_lease_longer_than_two_heartbeats(void **st
     assert_true(passed > 100);
 }
 
+static void test_a_candidate_must_be_heard_twice(void **state)
+{
+    struct raft_settings s = defaults();
+
+    (void)state;
+    s.vote_burst = 1; /* the pre-vote would leave nothing for the vote */
+    assert_refused(&s, GAVEL_ERR_BUDGET, "vote_burst (1) must be at least 2");
+    s = defaults();
+    s.vote_refill = s.election_min / 2 + 1;
+    assert_refused(&s, GAVEL_ERR_BUDGET, "at most half of election_min (150 ms)");
+}
+
 static void test_transfer_must_have_time_to_stop_the_work(void **state)
 {
     struct raft_settings s = defaults();
@@ -185,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_promise_must_end_before_anybody_stands),
         cmocka_unit_test(test_lease_must_outlast_a_lost_heartbeat),
         cmocka_unit_test(test_what_passes_leaves_a_lease_longer_than_two_heartbeats),
+        cmocka_unit_test(test_a_candidate_must_be_heard_twice),
         cmocka_unit_test(test_transfer_must_have_time_to_stop_the_work),
     };
 
