@@ -67,6 +67,23 @@ void chaos_ambush(struct quorum *quorum, struct node *node, const struct raft_ac
         ->number = (uint64_t)length;
 }
 
+/* Most of all if it removes itself: until that is committed its vote, or its log, may be needed. */
+void chaos_ambush_change(struct quorum *quorum, struct node *leader)
+{
+    unsigned chance = raft_config_votes(&leader->raft.config, leader->id) ? 400 : 800;
+    unsigned what;
+    gavel_ns when;
+    gavel_ns length;
+
+    if (!quorum_has(quorum, FAULT_AMBUSH) || !quorum_chance(quorum, STREAM_FAULTS + FAULT_AMBUSH, chance))
+        return;
+    what = below(quorum, FAULT_AMBUSH, 4);
+    when = quorum->now +
+           below(quorum, FAULT_AMBUSH, 2) * draw_length(quorum, FAULT_AMBUSH, NS_PER_US, 4 * NS_PER_MS);
+    length = draw_length(quorum, FAULT_AMBUSH, 50 * NS_PER_MS, 3 * NS_PER_S);
+    quorum_push(quorum, when, what == 0 ? EVENT_STRIKE : EVENT_CUT, leader->slot)->number = (uint64_t)length;
+}
+
 /* What a leader fears most: the others forget it while it cannot be told. */
 void chaos_coup(struct quorum *quorum)
 {

@@ -266,40 +266,50 @@ static void change_rate(struct quorum *quorum)
     node_set_rate(quorum, chaos_pick(quorum, FAULT_RATE), node_draw_rate(quorum));
 }
 
-/* What happens by itself, and how many times rarer than the profile says. */
+/* What happens by itself, and how rarely: 2 is as often as the profile says. */
 static const struct {
     void (*happen)(struct quorum *quorum);
     unsigned rarity;
 } lasting[FAULT_COUNT] = {
-    [FAULT_PARTITION] = {partition, 2},
-    [FAULT_ONE_WAY] = {one_way, 2},
-    [FAULT_PARTIAL] = {partial, 2},
-    [FAULT_BRIDGE] = {bridge, 2},
-    [FAULT_DEAF] = {deafen, 2},
-    [FAULT_RATE] = {change_rate, 2},
-    [FAULT_PAUSE] = {freeze, 1},
-    [FAULT_SUSPEND] = {suspend, 2},
-    [FAULT_STALL] = {stall, 1},
-    [FAULT_CRASH] = {crash, 1},
-    [FAULT_BOUNDARY] = {light_fuse, 1},
-    [FAULT_COUP] = {chaos_coup, 2},
-    [FAULT_BLACKOUT] = {black_out, 4},
-    [FAULT_SLOW_DISK] = {slow_disk, 1},
-    [FAULT_BAD_DISK] = {bad_disk, 2},
-    [FAULT_OBIT_REPLAY] = {replay, 1},
-    [FAULT_OBIT_FALSE] = {forge_badly, 1},
-    [FAULT_FORGED] = {forge_well, 1},
-    [FAULT_HINT] = {false_hint, 2},
+    [FAULT_PARTITION] = {partition, 4},
+    [FAULT_ONE_WAY] = {one_way, 4},
+    [FAULT_PARTIAL] = {partial, 4},
+    [FAULT_BRIDGE] = {bridge, 4},
+    [FAULT_DEAF] = {deafen, 4},
+    [FAULT_RATE] = {change_rate, 4},
+    [FAULT_PAUSE] = {freeze, 2},
+    [FAULT_SUSPEND] = {suspend, 4},
+    [FAULT_STALL] = {stall, 2},
+    [FAULT_CRASH] = {crash, 2},
+    [FAULT_BOUNDARY] = {light_fuse, 2},
+    [FAULT_COUP] = {chaos_coup, 4},
+    [FAULT_BLACKOUT] = {black_out, 8},
+    [FAULT_SLOW_DISK] = {slow_disk, 2},
+    [FAULT_BAD_DISK] = {bad_disk, 4},
+    [FAULT_OBIT_REPLAY] = {replay, 2},
+    [FAULT_OBIT_FALSE] = {forge_badly, 2},
+    [FAULT_FORGED] = {forge_well, 2},
+    [FAULT_HINT] = {false_hint, 4},
     [FAULT_TRANSFER] = {order_transfer, 1},
-    [FAULT_FORCE] = {order_force, 1},
-    [FAULT_STEP_DOWN] = {order_step_down, 2},
-    [FAULT_CAMPAIGN] = {order_campaign, 1},
+    [FAULT_FORCE] = {order_force, 2},
+    [FAULT_STEP_DOWN] = {order_step_down, 4},
+    [FAULT_CAMPAIGN] = {order_campaign, 2},
     [FAULT_MEMBERS] = {order_members, 1},
 };
 
+/* Just before the liveness phase, so that it begins in the middle of something. */
+static void plan_last(struct quorum *quorum, enum fault fault)
+{
+    bool is_wanted = below(quorum, fault, 4) == 0;
+    gavel_ns before = draw_length(quorum, fault, 100 * NS_PER_US, NS_PER_S);
+
+    if (is_wanted && quorum->profile.heal_at > before)
+        quorum_push(quorum, quorum->profile.heal_at - before, EVENT_FAULT, 1)->number = fault;
+}
+
 static void plan(struct quorum *quorum, enum fault fault)
 {
-    gavel_ns every = quorum->profile.fault_every * lasting[fault].rarity;
+    gavel_ns every = quorum->profile.fault_every * lasting[fault].rarity / 2;
     gavel_ns delay = quorum_between(quorum, STREAM_FAULTS + fault, every / 16, 2 * every);
 
     quorum_push(quorum, quorum->now + delay, EVENT_FAULT, 0)->number = fault;
@@ -308,8 +318,10 @@ static void plan(struct quorum *quorum, enum fault fault)
 void chaos_begin(struct quorum *quorum)
 {
     for (unsigned fault = 0; fault < FAULT_COUNT; fault++)
-        if (lasting[fault].happen && quorum_has(quorum, (enum fault)fault))
+        if (lasting[fault].happen && quorum_has(quorum, (enum fault)fault)) {
             plan(quorum, (enum fault)fault);
+            plan_last(quorum, (enum fault)fault);
+        }
     (void)quorum_push(quorum, quorum->profile.heal_at, EVENT_HEAL, 0);
 }
 
@@ -322,7 +334,8 @@ void chaos_take(struct quorum *quorum, const struct event *event)
     quorum->counts.faults++;
     switch ((enum event_kind)event->kind) {
     case EVENT_FAULT:
-        plan(quorum, (enum fault)event->number);
+        if (event->slot == 0) /* not the last one */
+            plan(quorum, (enum fault)event->number);
         lasting[event->number].happen(quorum);
         break;
     case EVENT_STRIKE:
@@ -335,6 +348,9 @@ void chaos_take(struct quorum *quorum, const struct event *event)
         break;
     case EVENT_CAMPAIGN:
         order_stand(quorum, node);
+        break;
+    case EVENT_INSIST:
+        order_insist(quorum, event->number);
         break;
     default:
         TRACE(quorum, node, "is cut off for %.3f s", seconds((gavel_ns)event->number));

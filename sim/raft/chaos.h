@@ -18,7 +18,8 @@ struct raft_action;
 /* Plans the first fault of each kind, and the liveness phase. */
 void chaos_begin(struct quorum *quorum);
 
-/* A FAULT event, or something that was planned: STRIKE, CUT, FREEZE, CAMPAIGN. */
+/* A FAULT event, or something that was planned: STRIKE, CUT, FREEZE, CAMPAIGN,
+ * INSIST. */
 void chaos_take(struct quorum *quorum, const struct event *event);
 
 /* The node dies; it comes back after a while, or its disk is found damaged and it is replaced. */
@@ -32,6 +33,8 @@ struct node *chaos_pick(struct quorum *quorum, enum fault fault);
 
 /* ambush.c: the node has just done something that much hangs on: trouble may be waiting for that. */
 void chaos_ambush(struct quorum *quorum, struct node *node, const struct raft_action *action);
+/* A leader has just put a configuration into its log. */
+void chaos_ambush_change(struct quorum *quorum, struct node *leader);
 void chaos_coup(struct quorum *quorum);
 
 /* The network falls apart now, with this node on the smaller side. */
@@ -39,6 +42,7 @@ void chaos_split(struct quorum *quorum, const struct node *node);
 
 /* orders.c: somebody commands: a transfer, by force or not; a take-over; a step-down; a campaign. */
 void order_transfer(struct quorum *quorum);
+void order_insist(struct quorum *quorum, uint64_t times);
 void order_force(struct quorum *quorum);
 void order_step_down(struct quorum *quorum);
 void order_campaign(struct quorum *quorum);

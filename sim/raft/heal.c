@@ -94,12 +94,25 @@ static void describe(struct quorum *quorum)
     TRACE(quorum, NULL, "%s heal, and all other faults last", text);
 }
 
+/* When the last message that is under way arrives: until then something of the past may still disturb. */
+static gavel_ns last_arrival(const struct quorum *quorum)
+{
+    gavel_ns last = 0;
+
+    for (size_t i = 0; i < quorum->heap.count; i++) {
+        const struct event *event = &quorum->heap.items[i];
+
+        if (event->kind == EVENT_ARRIVE || event->kind == EVENT_OBITUARY)
+            last = ns_max(last, event->at);
+    }
+    return last;
+}
+
 void heal_take(struct quorum *quorum)
 {
     unsigned slots = choose(quorum);
     const struct profile *p = &quorum->profile;
     struct raft_referee_healed healed = {
-        .start_within = START_WITHIN,
         .delay = p->link_max + p->jitter + p->timer_late,
         .write = 2 * p->write_max, /* the one under way, then its own */
         .settings = &p->worst,
@@ -126,6 +139,7 @@ void heal_take(struct quorum *quorum)
         }
     }
     healed.ids = ids;
+    healed.start_within = ns_max(START_WITHIN, last_arrival(quorum) - quorum->now);
     raft_referee_healed(quorum->referee, quorum->now, &healed);
     quorum->quiet_at = ns_max(p->end_at, raft_referee_peace_by(quorum->referee) + 50 * NS_PER_MS);
     (void)quorum_push(quorum, quorum->now, EVENT_PROBE, 0);

@@ -218,7 +218,7 @@ static void rebuild(struct quorum *quorum, struct raft_config *target)
 
 void order_members(struct quorum *quorum)
 {
-    unsigned what = quorum_below(quorum, STREAM_MEMBERS, 8);
+    unsigned what = quorum_below(quorum, STREAM_MEMBERS, 10);
     unsigned which = quorum_below(quorum, STREAM_MEMBERS, SLOTS_MAX);
     bool is_witness = quorum_chance(quorum, STREAM_MEMBERS, 150);
     struct node *leader = find_leader(quorum);
@@ -252,8 +252,12 @@ void order_members(struct quorum *quorum)
     case 4: /* voter or learner */
         member->is_voter = !member->is_voter;
         break;
-    case 5:
+    case 5: /* the leader itself goes */
     case 6:
+        remove_member(&target, leader->id);
+        break;
+    case 7:
+    case 8:
         rebuild(quorum, &target);
         break;
     default: /* witness or not */

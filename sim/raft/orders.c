@@ -61,7 +61,22 @@ static void transfer(struct quorum *quorum, enum fault fault, bool is_forced)
         TRACE(quorum, leader, "refuses: %s", gavel_status_name(status));
 }
 
-void order_transfer(struct quorum *quorum) { transfer(quorum, FAULT_TRANSFER, false); }
+/* Impatient people ask again before the first transfer has ended, one way or the other. */
+void order_insist(struct quorum *quorum, uint64_t times)
+{
+    gavel_ns delay = quorum_length(quorum, STREAM_FAULTS + FAULT_TRANSFER, 200 * NS_PER_US, 80 * NS_PER_MS);
+
+    if (times > 0)
+        quorum_push(quorum, quorum->now + delay, EVENT_INSIST, 0)->number = times - 1;
+    transfer(quorum, FAULT_TRANSFER, false);
+}
+
+void order_transfer(struct quorum *quorum)
+{
+    bool insists = quorum_chance(quorum, STREAM_FAULTS + FAULT_TRANSFER, 500);
+
+    order_insist(quorum, insists ? 1 + quorum_below(quorum, STREAM_FAULTS + FAULT_TRANSFER, 20) : 0);
+}
 
 static void give(struct quorum *quorum, struct node *node, enum raft_event_kind kind, const char *what)
 {

@@ -67,6 +67,8 @@ static void draw_settings(struct prng *prng, struct raft_settings *ret_settings)
         s.stop_margin = prng_between(prng, NS_PER_MS, s.promise / 5);
         s.drift_ppm = prng_chance(prng, 500) ? (int)prng_between(prng, 0, 100000) : 1000;
         s.transfer_timeout = prng_between(prng, s.stop_margin + NS_PER_MS, 2 * s.election_max);
+        if (prng_chance(prng, 300)) /* hardly more than the work needs to stop */
+            s.transfer_timeout = s.stop_margin + prng_between(prng, 1, 5 * NS_PER_MS);
         s.catch_up_timeout = prng_between(prng, 100 * NS_PER_MS, 10 * NS_PER_S);
         s.batch_bytes = (uint32_t)prng_between(prng, 1, 4096);
         s.batch_entries = (uint32_t)prng_between(prng, 1, 64);
@@ -181,6 +183,11 @@ static void fit_links(struct profile *p)
         p->link_max = ns_min(p->link_max, slack - p->jitter - p->timer_late);
     }
     p->link_min = ns_min(p->link_min, p->link_max);
+    for (unsigned i = 0; i < SLOTS_MAX; i++) /* leaders that prefer another must be able to hand over to it */
+        if (p->settings[i].prefers_priority)
+            p->settings[i].transfer_timeout =
+                ns_max(p->settings[i].transfer_timeout,
+                       p->settings[i].stop_margin + 12 * p->link_max + 20 * NS_PER_MS);
     for (unsigned i = 0; i < SLOTS_MAX && p->link_max > 2 * NS_PER_MS; i++) {
         /* One entry at a time over slow links would take longer than any bound. */
         if (p->settings[i].batch_bytes < 16384)
@@ -217,6 +224,8 @@ static bool goes_with_all(const struct profile *p, const struct raft_settings *s
 static void draw_all_settings(struct profile *p, struct prng *prng)
 {
     struct raft_settings s;
+    bool is_hasty = prng_chance(prng, 400) && p->faults & FAULT_BIT(FAULT_TRANSFER);
+    gavel_ns haste = prng_between(prng, 1, 60 * NS_PER_MS);
     bool prefers = prng_chance(prng, 500) && p->faults & FAULT_BIT(FAULT_PRIORITY);
 
     raft_settings_default(&s);
@@ -231,6 +240,8 @@ static void draw_all_settings(struct profile *p, struct prng *prng)
         p->settings[0].prefers_priority = true;
         p->settings[0].prefers_after = s.prefers_after;
     }
+    if (is_hasty)
+        p->settings[0].transfer_timeout = p->settings[0].stop_margin + haste;
     p->worst = p->settings[0];
     p->shortest = p->settings[0].promise;
     for (unsigned i = 1; i < SLOTS_MAX; i++) {
@@ -241,6 +252,8 @@ static void draw_all_settings(struct profile *p, struct prng *prng)
         if (!(p->faults & FAULT_BIT(FAULT_MIXED)) || !is_good(&s) || !goes_with_all(p, &s, i))
             continue;
         p->settings[i] = s;
+        if (is_hasty)
+            p->settings[i].transfer_timeout = s.stop_margin + haste;
         p->shortest = ns_min(p->shortest, s.promise);
         take_worst(&p->worst, &s);
     }

@@ -34,6 +34,7 @@
     X(PAUSE,       "pause",       "a node is frozen for a while; its inbox piles up")                         \
     X(SUSPEND,     "suspend",     "machines sleep, disks too, and what is sent to them is lost")              \
     X(STALL,       "stall",       "an event loop is late")                                                    \
+    X(SLOW_STOP,   "slow-stop",   "work takes longer to stop than it may, until the watchdog ends it")        \
     X(CRASH,       "crash",       "a node dies and comes back, or not")                                       \
     X(BOUNDARY,    "boundary",    "a node dies between two actions of one step")                              \
     X(AMBUSH,      "ambush",      "trouble strikes at the worst moment: a vote given, a claim made, a hand-over begun") \

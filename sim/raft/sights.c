@@ -17,6 +17,8 @@ static void see_news(struct quorum *quorum, const struct node *node, enum raft_n
 {
     switch (news) {
     case RAFT_NEWS_ROLE_CHANGED:
+        if (node->raft.role == RAFT_CANDIDATE && !raft_is_voter(&node->raft))
+            quorum_see(quorum, SIGHT_LEAVERS);
         if (node->raft.role == RAFT_LEADER)
             quorum_see(quorum, raft_is_caretaker(&node->raft) ? SIGHT_CARETAKERS : SIGHT_LEADERS);
         break;

@@ -125,6 +125,8 @@ enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raf
     quorum->hash = hash_add(quorum->hash, node->raft.commit);
     if (node->raft.config_index < config_index && node->raft.snapshot.index < config_index)
         quorum_see(quorum, SIGHT_ROLLBACKS);
+    if (node->raft.config_index > config_index && node->raft.role == RAFT_LEADER)
+        chaos_ambush_change(quorum, node);
     for (size_t i = 0; i < actions->count; i++) {
         quorum_see_action(quorum, node, &actions->items[i]);
         chaos_ambush(quorum, node, &actions->items[i]);

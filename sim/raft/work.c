@@ -49,6 +49,7 @@ void node_work_stop(struct quorum *quorum, struct node *node)
 {
     gavel_ns margin = node->raft.settings.stop_margin;
     gavel_ns takes = quorum_between(quorum, STREAM_WORK, 0, margin);
+    gavel_ns slow = quorum_length(quorum, STREAM_WORK, NS_PER_MS, NS_PER_S);
     bool is_quick = quorum_chance(quorum, STREAM_WORK, 500);
     gavel_ns at;
 
@@ -58,6 +59,8 @@ void node_work_stop(struct quorum *quorum, struct node *node)
         node->work.deadline = node_clock(quorum, node);
     if (is_quick)
         takes /= 16;
+    else if (quorum_has(quorum, FAULT_SLOW_STOP))
+        takes = slow;
     /* Measured on its own clock, as its margin is. */
     at = ns_max(clock_real(&node->clock, node_clock(quorum, node) + takes), quorum->now);
     quorum_push(quorum, at, EVENT_STOPPED, node->slot)->number = node->work.number;
@@ -102,6 +105,8 @@ static void look(struct quorum *quorum, struct node *node)
     TRACE(quorum, node, "its watchdog ends its work");
     quorum_see(quorum, SIGHT_WATCHDOGS);
     node_work_end(quorum, node);
+    if (node->work.is_owed) /* the node learns of it from its guard */
+        quorum_push(quorum, quorum->now, EVENT_STOPPED, node->slot)->number = node->work.number;
 }
 
 static void stopped(struct quorum *quorum, struct node *node)

@@ -223,6 +223,7 @@ static void take(struct quorum *quorum, const struct event *event)
     case EVENT_CUT:
     case EVENT_FREEZE:
     case EVENT_CAMPAIGN:
+    case EVENT_INSIST:
     case EVENT_FAULT:
         chaos_take(quorum, event);
         break;

@@ -36,6 +36,7 @@ enum event_kind {
     EVENT_CUT,      /* a cut that was planned; number is for how long */
     EVENT_FREEZE,   /* a pause that was planned; number is for how long */
     EVENT_CAMPAIGN, /* somebody is told to stand for election, as was planned */
+    EVENT_INSIST,   /* a transfer is asked for again; number is how often yet */
     EVENT_PROPOSE,  /* a client wants something */
     EVENT_READ,     /* a client asks something */
     EVENT_FAULT,    /* something goes wrong; number is its kind */
@@ -85,6 +86,7 @@ struct quorum_watch {
 /* clang-format off */
 #define SIGHT_MAP(X)                                                                                          \
     X(LEADERS,      "leaders")                                                                                \
+    X(LEAVERS,      "candidates not in their own configuration")                                              \
     X(CARETAKERS,   "caretakers")                                                                             \
     X(LAPSES,       "lapsed leases")                                                                          \
     X(HIGHER_TERMS, "higher terms met")                                                                       \
