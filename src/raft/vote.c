@@ -39,9 +39,12 @@ static bool is_forced(const struct raft *r, const struct raft_message *m)
 
 static bool is_vetoed(const struct raft *r, const struct raft_vote *vote)
 {
-    const struct raft_member *self = raft_config_find(&r->config, r->state.id);
+    const struct raft_member *self;
 
-    return PLANTED(PRIORITY_VETO) && self && vote->priority < self->priority;
+    if (!PLANTED(PRIORITY_VETO))
+        return false;
+    self = raft_config_find(&r->config, r->state.id);
+    return self && vote->priority < self->priority;
 }
 
 static void reply(struct raft *r, const struct raft_message *m, enum raft_reason reason, gavel_ns wait)
