@@ -78,10 +78,13 @@ void chaos_ambush_change(struct quorum *quorum, struct node *leader)
     if (!quorum_has(quorum, FAULT_AMBUSH) || !quorum_chance(quorum, STREAM_FAULTS + FAULT_AMBUSH, chance))
         return;
     what = below(quorum, FAULT_AMBUSH, 4);
-    when = quorum->now +
-           below(quorum, FAULT_AMBUSH, 2) * draw_length(quorum, FAULT_AMBUSH, NS_PER_US, 4 * NS_PER_MS);
+    when = quorum->now + draw_length(quorum, FAULT_AMBUSH, NS_PER_US, 4 * NS_PER_MS);
     length = draw_length(quorum, FAULT_AMBUSH, 50 * NS_PER_MS, 3 * NS_PER_S);
-    quorum_push(quorum, when, what == 0 ? EVENT_STRIKE : EVENT_CUT, leader->slot)->number = (uint64_t)length;
+    if (what < 2) /* before its entry has left */
+        chaos_cut_off(quorum, leader, length);
+    else
+        quorum_push(quorum, when, what == 2 ? EVENT_STRIKE : EVENT_CUT, leader->slot)->number =
+            (uint64_t)length;
 }
 
 /* What a leader fears most: the others forget it while it cannot be told. */

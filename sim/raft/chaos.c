@@ -33,6 +33,13 @@ static void cut_both(struct quorum *quorum, unsigned a, unsigned b, gavel_ns unt
     net_cut(quorum, b, a, until, ALL_KINDS);
 }
 
+void chaos_cut_off(struct quorum *quorum, const struct node *node, gavel_ns length)
+{
+    TRACE(quorum, node, "is cut off for %.3f s", seconds(length));
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        cut_both(quorum, node->slot, i, quorum->now + length);
+}
+
 /* Two halves; the slots of `bridge` belong to both. */
 static void split(struct quorum *quorum, unsigned half, unsigned bridge, gavel_ns length)
 {
@@ -353,9 +360,7 @@ void chaos_take(struct quorum *quorum, const struct event *event)
         order_insist(quorum, event->number);
         break;
     default:
-        TRACE(quorum, node, "is cut off for %.3f s", seconds((gavel_ns)event->number));
-        for (unsigned i = 0; i < SLOTS_MAX; i++)
-            cut_both(quorum, node->slot, i, quorum->now + (gavel_ns)event->number);
+        chaos_cut_off(quorum, node, (gavel_ns)event->number);
         break;
     }
 }

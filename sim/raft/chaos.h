@@ -37,6 +37,9 @@ void chaos_ambush(struct quorum *quorum, struct node *node, const struct raft_ac
 void chaos_ambush_change(struct quorum *quorum, struct node *leader);
 void chaos_coup(struct quorum *quorum);
 
+/* Nothing reaches the node, or comes from it. */
+void chaos_cut_off(struct quorum *quorum, const struct node *node, gavel_ns length);
+
 /* The network falls apart now, with this node on the smaller side. */
 void chaos_split(struct quorum *quorum, const struct node *node);
 

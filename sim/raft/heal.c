@@ -22,7 +22,7 @@ static unsigned choose(struct quorum *quorum)
     unsigned slots = members_sound(quorum);
     unsigned first = quorum_below(quorum, STREAM_HEAL, SLOTS_MAX);
 
-    if (!members_decide(quorum, slots))
+    if (!members_decide(quorum, slots) || !members_can_elect(quorum, slots))
         return 0;
     if (quorum->profile.mood == MOOD_CALM) /* nothing was broken */
         return slots;
@@ -30,7 +30,8 @@ static unsigned choose(struct quorum *quorum)
         unsigned bit = 1U << (first + i) % SLOTS_MAX;
         bool goes = quorum_chance(quorum, STREAM_HEAL, 600);
 
-        if (slots & bit && goes && members_decide(quorum, slots & ~bit))
+        if (slots & bit && goes && members_decide(quorum, slots & ~bit) &&
+            members_can_elect(quorum, slots & ~bit))
             slots &= ~bit;
     }
     return slots;

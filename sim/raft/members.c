@@ -98,6 +98,61 @@ bool members_decide(struct quorum *quorum, unsigned slots)
     return true;
 }
 
+/* What a node would stand for election with, now or after its next start. */
+struct claim {
+    raft_term last_term;
+    raft_index last_index;
+    struct raft_config config;
+    bool may_stand;
+};
+
+static struct claim claim_of(const struct node *node)
+{
+    const struct disk *disk = &node->disk;
+    struct claim claim = {0};
+    raft_index index;
+
+    if (node_is_up(node) && !node->is_failed) {
+        claim.last_term = raft_log_last_term(&node->raft.log);
+        claim.last_index = raft_log_last(&node->raft.log);
+        claim.config = node->raft.config;
+        claim.may_stand = raft_is_voter(&node->raft) || node->raft.is_leaving;
+        return claim;
+    }
+    claim.last_term = disk->entry_count ? disk->entries[disk->entry_count - 1].term : disk->snapshot.term;
+    claim.last_index = disk->snapshot.index + disk->entry_count;
+    disk_config(disk, &claim.config, &index);
+    claim.may_stand = raft_config_votes(&claim.config, node->id);
+    return claim;
+}
+
+/* Whether the votes of those of the set whose logs are not newer decide for this node. */
+static bool could_win(const struct quorum *quorum, const struct node *node, unsigned slots)
+{
+    struct claim own = claim_of(node);
+    unsigned votes = 0;
+
+    for (unsigned i = 0; i < quorum->used; i++) {
+        struct claim other;
+
+        if (!(slots & 1U << i))
+            continue;
+        other = claim_of(&quorum->nodes[i]);
+        if (other.last_term < own.last_term ||
+            (other.last_term == own.last_term && other.last_index <= own.last_index))
+            votes |= 1U << i;
+    }
+    return own.may_stand && own.config.count > 0 && raft_config_decides(&own.config, has_slot, &votes);
+}
+
+bool members_can_elect(const struct quorum *quorum, unsigned slots)
+{
+    for (unsigned i = 0; i < quorum->used; i++)
+        if (slots & 1U << i && could_win(quorum, &quorum->nodes[i], slots))
+            return true;
+    return false;
+}
+
 bool members_can_spare(struct quorum *quorum, const struct node *node)
 {
     unsigned slots = members_sound(quorum) & ~(1U << node->slot);

@@ -29,6 +29,13 @@ bool members_can_spare(struct quorum *quorum, const struct node *node);
  */
 bool members_decide(struct quorum *quorum, unsigned slots);
 
+/*
+ * Whether one of the set can win an election with the votes of the others. A majority is not always enough: a
+ * learner that got the newest entries from a leader that is gone refuses its vote, where the others count it
+ * as a voter already, and does not stand itself.
+ */
+bool members_can_elect(const struct quorum *quorum, unsigned slots);
+
 /* The slots that could come back: not damaged. */
 unsigned members_sound(const struct quorum *quorum);
 

@@ -40,10 +40,26 @@ static void sabotage(struct quorum *quorum, enum fault fault, const struct node 
         quorum_push(quorum, quorum->now + when, EVENT_CUT, victim)->number = (uint64_t)length;
 }
 
+/* The node that the leader has the least hope for: dead, cut off, or far behind. */
+static unsigned worst_target(const struct node *leader)
+{
+    const struct raft_peer *worst = NULL;
+
+    for (size_t i = 0; i < leader->raft.peer_count; i++) {
+        const struct raft_peer *peer = &leader->raft.peers[i];
+
+        if (raft_config_votes(&leader->raft.config, peer->id) && (!worst || peer->match < worst->match))
+            worst = peer;
+    }
+    return worst ? (unsigned)worst->id - 1 : leader->slot;
+}
+
 static void transfer(struct quorum *quorum, enum fault fault, bool is_forced)
 {
     struct node *leader = leader_for(quorum);
-    unsigned target = quorum_below(quorum, STREAM_FAULTS + fault, quorum->used);
+    unsigned drawn = quorum_below(quorum, STREAM_FAULTS + fault, quorum->used);
+    bool is_hopeless = quorum_chance(quorum, STREAM_FAULTS + fault, 300);
+    unsigned target = leader && is_hopeless ? worst_target(leader) : drawn;
     bool chooses = quorum_chance(quorum, STREAM_FAULTS + fault, 250);
     struct raft_event event = {
         .kind = RAFT_TRANSFER,
@@ -61,19 +77,31 @@ static void transfer(struct quorum *quorum, enum fault fault, bool is_forced)
         TRACE(quorum, leader, "refuses: %s", gavel_status_name(status));
 }
 
-/* Impatient people ask again before the first transfer has ended, one way or the other. */
+/* Impatient people ask again before the first transfer has ended, or just when it was given up. */
+static gavel_ns ask_again_at(struct quorum *quorum)
+{
+    unsigned stream = STREAM_FAULTS + FAULT_TRANSFER;
+    gavel_ns at = quorum->now + quorum_length(quorum, stream, 200 * NS_PER_US, 80 * NS_PER_MS);
+    gavel_ns after = quorum_length(quorum, stream, NS_PER_US, 10 * NS_PER_MS);
+    bool waits = quorum_chance(quorum, stream, 500);
+    const struct node *leader = quorum_leader(quorum);
+
+    if (!waits || !leader || leader->raft.transfer.phase == RAFT_TRANSFER_NONE)
+        return at;
+    return ns_max(clock_real(&leader->clock, leader->raft.transfer.give_up_at), quorum->now) +
+           quorum->profile.timer_late + after;
+}
+
 void order_insist(struct quorum *quorum, uint64_t times)
 {
-    gavel_ns delay = quorum_length(quorum, STREAM_FAULTS + FAULT_TRANSFER, 200 * NS_PER_US, 80 * NS_PER_MS);
-
-    if (times > 0)
-        quorum_push(quorum, quorum->now + delay, EVENT_INSIST, 0)->number = times - 1;
     transfer(quorum, FAULT_TRANSFER, false);
+    if (times > 0)
+        quorum_push(quorum, ask_again_at(quorum), EVENT_INSIST, 0)->number = times - 1;
 }
 
 void order_transfer(struct quorum *quorum)
 {
-    bool insists = quorum_chance(quorum, STREAM_FAULTS + FAULT_TRANSFER, 500);
+    bool insists = quorum_chance(quorum, STREAM_FAULTS + FAULT_TRANSFER, 700);
 
     order_insist(quorum, insists ? 1 + quorum_below(quorum, STREAM_FAULTS + FAULT_TRANSFER, 20) : 0);
 }

@@ -19,7 +19,7 @@ static const struct {
 const char *quorum_fault_name(enum fault fault) { return faults[fault].name; }
 const char *quorum_fault_what(enum fault fault) { return faults[fault].what; }
 
-bool quorum_faults_parse(const char *list, uint64_t *ret_faults)
+const char *list, uint64_t *ret_faults)
 {
     uint64_t set = 0;
 
@@ -98,6 +98,8 @@ static uint64_t draw_faults(struct prng *prng, enum mood mood)
             per_mille = per_mille / 6;
             break;
         case FAULT_CRASH:
+        case FAULT_TRANSFER:
+        case FAULT_SLOW_STOP:
             per_mille = per_mille * 3 / 2;
             break;
         case FAULT_RATE: /* not faults in themselves: also in calm runs */
@@ -224,7 +226,7 @@ static bool goes_with_all(const struct profile *p, const struct raft_settings *s
 static void draw_all_settings(struct profile *p, struct prng *prng)
 {
     struct raft_settings s;
-    bool is_hasty = prng_chance(prng, 400) && p->faults & FAULT_BIT(FAULT_TRANSFER);
+    bool is_hasty = prng_chance(prng, 600) && p->faults & FAULT_BIT(FAULT_TRANSFER);
     gavel_ns haste = prng_between(prng, 1, 60 * NS_PER_MS);
     bool prefers = prng_chance(prng, 500) && p->faults & FAULT_BIT(FAULT_PRIORITY);
 
