@@ -3,6 +3,7 @@
 #include "sim/candidate/profile.h"
 
 #include "base/assert.h"
+#include "sim/args.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,25 +20,15 @@ static const struct {
 const char *fault_name(enum fault fault) { return faults[fault].name; }
 const char *fault_what(enum fault fault) { return faults[fault].what; }
 
+static const char *name_of(unsigned bit) { return fault_name((enum fault)bit); }
+
 bool faults_parse(const char *list, unsigned *ret_faults)
 {
-    unsigned set = 0;
+    uint64_t set;
 
-    while (*list) {
-        size_t length = strcspn(list, ",");
-        unsigned fault = 0;
-
-        while (fault < FAULT_COUNT &&
-               (strlen(faults[fault].name) != length || strncmp(faults[fault].name, list, length) != 0))
-            fault++;
-        if (fault == FAULT_COUNT)
-            return false;
-        set |= FAULT_BIT(fault);
-        list += length;
-        if (*list == ',')
-            list++;
-    }
-    *ret_faults = set;
+    if (!args_set(list, FAULT_COUNT, name_of, &set))
+        return false;
+    *ret_faults = (unsigned)set;
     return true;
 }
 

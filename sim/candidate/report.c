@@ -51,7 +51,7 @@ void report_failure(struct world *world, const struct run_options *options)
     (void)printf(" --trace\n  shorten: ");
     print_command(options);
     (void)printf(" --minimize\n\n");
-    trace_print(&trace, stdout);
+    story_print(&trace, stdout);
     (void)printf("\n");
 }
 

@@ -1,37 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * The story of a run, one line per thing that happens, with the real time in
- * seconds and the name of the process:
- *
- *      12.345678  a   became leader, epoch 3
- *
- * Text is made only when somebody reads it: all of it (--trace), or the last
- * lines before a violation, in a second run of the same seed.
- */
+/* What the runs of candidates tell; see sim/story.h. */
 #ifndef SIM_CANDIDATE_TRACE_H
 #define SIM_CANDIDATE_TRACE_H
 
-#include <stdbool.h>
-#include <stdio.h>
-
-#define TRACE_LINES 48
-#define TRACE_WIDTH 200
-
-struct trace {
-    FILE *stream; /* every line goes here at once; NULL: only the last ones are kept */
-    unsigned count;
-    char lines[TRACE_LINES][TRACE_WIDTH];
-};
+#include "sim/story.h"
 
 struct world;
 struct process;
 
 void trace_line(struct world *world, const struct process *process, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* The last lines, oldest first. */
-void trace_print(const struct trace *trace, FILE *stream);
 
 /* process may be NULL for something that concerns all. */
 #define TRACE(world, process, ...)                                                                           \

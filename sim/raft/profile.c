@@ -3,6 +3,7 @@
 #include "sim/raft/profile.h"
 
 #include "base/assert.h"
+#include "sim/args.h"
 #include "sim/raft/node.h"
 
 #include <string.h>
@@ -19,26 +20,11 @@ static const struct {
 const char *quorum_fault_name(enum fault fault) { return faults[fault].name; }
 const char *quorum_fault_what(enum fault fault) { return faults[fault].what; }
 
-const char *list, uint64_t *ret_faults)
+static const char *name_of(unsigned bit) { return quorum_fault_name((enum fault)bit); }
+
+bool quorum_faults_parse(const char *list, uint64_t *ret_faults)
 {
-    uint64_t set = 0;
-
-    while (*list) {
-        size_t length = strcspn(list, ",");
-        unsigned fault = 0;
-
-        while (fault < FAULT_COUNT &&
-               (strlen(faults[fault].name) != length || strncmp(faults[fault].name, list, length) != 0))
-            fault++;
-        if (fault == FAULT_COUNT)
-            return false;
-        set |= FAULT_BIT(fault);
-        list += length;
-        if (*list == ',')
-            list++;
-    }
-    *ret_faults = set;
-    return true;
+    return args_set(list, FAULT_COUNT, name_of, ret_faults);
 }
 
 const char *quorum_mood_name(enum mood mood)

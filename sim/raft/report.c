@@ -53,7 +53,7 @@ void quorum_report_failure(struct quorum *quorum, const struct run_options *opti
     (void)printf(" --trace\n  shorten: ");
     print_command(options);
     (void)printf(" --minimize\n\n");
-    quorum_trace_print(&trace, stdout);
+    story_print(&trace, stdout);
     (void)printf("\n");
 }
 

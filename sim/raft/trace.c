@@ -11,28 +11,11 @@ typedef unsigned long long ull;
 
 void quorum_trace_line(struct quorum *quorum, const struct node *node, const char *format, ...)
 {
-    struct trace *trace = quorum->trace;
-    char *line = trace->lines[trace->count++ % TRACE_LINES];
     va_list arguments;
-    int length;
 
-    length = snprintf(line, TRACE_WIDTH, "%11.6f  %-2s ", (double)quorum->now / (double)NS_PER_S,
-                      node ? node->label : "*");
-    if (length < 0 || length >= TRACE_WIDTH)
-        return;
     va_start(arguments, format);
-    (void)vsnprintf(line + length, TRACE_WIDTH - (size_t)length, format, arguments); /* cut off if too long */
+    story_write(quorum->trace, quorum->now, node ? node->label : NULL, format, arguments);
     va_end(arguments);
-    if (trace->stream)
-        (void)fprintf(trace->stream, "%s\n", line); /* a closed pipe ends the program anyway */
-}
-
-void quorum_trace_print(const struct trace *trace, FILE *stream)
-{
-    unsigned first = trace->count > TRACE_LINES ? trace->count - TRACE_LINES : 0;
-
-    for (unsigned i = first; i < trace->count; i++)
-        (void)fprintf(stream, "%s\n", trace->lines[i % TRACE_LINES]);
 }
 
 const char *quorum_label(const struct quorum *quorum, raft_id id)

@@ -1,39 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/*
- * The story of a run of the quorum, one line per thing that happens, with the
- * real time in seconds and the letter of the node:
- *
- *       1.345678  a   claims with token 3.0
- *
- * Text is made only when somebody reads it: all of it (--trace), or the last
- * lines before a violation, in a second run of the same seed.
- */
+/* What the runs of the quorum tell; see sim/story.h. */
 #ifndef SIM_RAFT_TRACE_H
 #define SIM_RAFT_TRACE_H
 
 #include "raft/raft.h"
-
-#include <stdbool.h>
-#include <stdio.h>
-
-#define TRACE_LINES 64
-#define TRACE_WIDTH 220
-
-struct trace {
-    FILE *stream; /* every line goes here at once; NULL: only the last ones are kept */
-    unsigned count;
-    char lines[TRACE_LINES][TRACE_WIDTH];
-};
+#include "sim/story.h"
 
 struct quorum;
 struct node;
 
 void quorum_trace_line(struct quorum *quorum, const struct node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-
-/* The last lines, oldest first. */
-void quorum_trace_print(const struct trace *trace, FILE *stream);
 
 /* node may be NULL for something that concerns all. */
 #define TRACE(quorum, node, ...)                                                                             \
