@@ -97,7 +97,7 @@ static inline bool token_is_above(struct token a, struct token b)
 
 /* Terms and promises remembered per node; far more than pass while a message can be under way. */
 #define VOTES_KEPT 64
-#define PROMISES_KEPT 16
+#define PROMISES_KEPT 128
 /* Configurations in one log; those before the snapshot are not needed. */
 #define CONFIGS_KEPT 256
 
