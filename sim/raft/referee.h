@@ -28,7 +28,7 @@
 
 /* clang-format off */
 #define RAFT_INVARIANT_MAP(X)                                                                                 \
-    X(ELECTION,   "election-safety",   "at most one leader per term (DESIGN S3; Raft figure 3)")               \
+    X(ELECTION,   "election-safety",   "at most one leader per term (PROTOCOL S3; Raft figure 3)")               \
     X(VOTE_ONCE,  "vote-once",         "a node votes once per term, also across crashes (Raft figure 2)")      \
     X(VOTES,      "votes-of-voters",   "who leads has the durable votes of a majority of voters (Raft 5.2)")   \
     X(GRANT,      "vote-up-to-date",   "a vote goes only to a log at least as up to date (Raft 5.4.1)")        \
@@ -37,31 +37,31 @@
     X(OWN_TERM,   "commit-own-term",   "a leader counts copies only of entries of its own term (figure 8)")    \
     X(MACHINE,    "machine-safety",    "no two nodes apply different entries at one index (figure 3)")         \
     X(VOUCHED,    "commit-vouched",    "a follower commits only what an append vouches for (Raft figure 2)")    \
-    X(DURABLE,    "committed-durable", "what is committed is on the disks of a majority (DESIGN S3)")          \
-    X(TRUNCATED,  "committed-kept",    "no node drops an entry that is committed (DESIGN S3)")                 \
-    X(REGRESS,    "no-regress",        "term, commit and incarnation never go back on disk (DESIGN 9)")        \
+    X(DURABLE,    "committed-durable", "what is committed is on the disks of a majority (PROTOCOL S3)")          \
+    X(TRUNCATED,  "committed-kept",    "no node drops an entry that is committed (PROTOCOL S3)")                 \
+    X(REGRESS,    "no-regress",        "term, commit and incarnation never go back on disk (PROTOCOL)")        \
     X(RESTORED,   "restored",          "after a restart a node knows, and keeps to, what its disk held")       \
-    X(LEASES,     "leases-disjoint",   "[claim, work stopped] of two leaders never overlap (DESIGN S4)")       \
-    X(LEASE,      "lease-from-sends",  "a lease is reckoned from send times of acknowledged rounds (DESIGN 9)") \
-    X(PROMISE,    "promise-kept",      "a promise binds at least as long as its leader was told (DESIGN 9)")   \
-    X(TOKENS,     "fencing",           "a token belongs to one claim, and they only grow (DESIGN S1, S2)")     \
-    X(CLAIM,      "claim-ready",       "a claim needs the no-op committed, a lease, and no witness (DESIGN 9)") \
-    X(ORDER,      "durable-first",     "nothing leaves before the state it depends on is durable (DESIGN 9)")  \
-    X(OBITUARY,   "obituary-true",     "an obituary means no later step, and covers nothing newer (DESIGN 9)") \
-    X(RELEASE,    "release-stopped",   "a release leaves only after its work has stopped, for good (DESIGN 9)") \
+    X(LEASES,     "leases-disjoint",   "[claim, work stopped] of two leaders never overlap (PROTOCOL S4)")       \
+    X(LEASE,      "lease-from-sends",  "a lease is reckoned from send times of acknowledged rounds (PROTOCOL)") \
+    X(PROMISE,    "promise-kept",      "a promise binds at least as long as its leader was told (PROTOCOL)")   \
+    X(TOKENS,     "fencing",           "a token belongs to one claim, and they only grow (PROTOCOL S1, S2)")     \
+    X(CLAIM,      "claim-ready",       "a claim needs the no-op committed, a lease, and no witness (PROTOCOL)") \
+    X(ORDER,      "durable-first",     "nothing leaves before the state it depends on is durable (PROTOCOL)")  \
+    X(OBITUARY,   "obituary-true",     "an obituary means no later step, and covers nothing newer (PROTOCOL)") \
+    X(RELEASE,    "release-stopped",   "a release leaves only after its work has stopped, for good (PROTOCOL)") \
     X(CONFIG,     "one-change",        "one uncommitted configuration, after the no-op (thesis 4.3)")          \
     X(QUORUMS,    "quorums-intersect", "quorums of consecutive configurations intersect (thesis 4.3)")         \
     X(IN_FORCE,   "config-in-force",   "the newest configuration in the log is in force, no other (thesis 4.1)") \
-    X(PRE_VOTE,   "pre-vote-inert",    "a pre-vote changes nothing at the voter (DESIGN 9)")                   \
-    X(GATE,       "gate",              "a promise holds against all but the four exceptions (DESIGN 9)")       \
-    X(WORKING,    "working-abstains",  "who works, or still stops, neither votes nor stands (DESIGN 9)")       \
-    X(REASON,     "refusal-true",      "a vote is refused only for a reason that is true (DESIGN 9)")          \
+    X(PRE_VOTE,   "pre-vote-inert",    "a pre-vote changes nothing at the voter (PROTOCOL)")                   \
+    X(GATE,       "gate",              "a promise holds against all but the four exceptions (PROTOCOL)")       \
+    X(WORKING,    "working-abstains",  "who works, or still stops, neither votes nor stands (PROTOCOL)")       \
+    X(REASON,     "refusal-true",      "a vote is refused only for a reason that is true (PROTOCOL)")          \
     X(READS,      "linearizable",      "a read sees all that was acknowledged before it began (thesis 6.4)")   \
     X(ROUND,      "read-round",        "a read is answered by a lease, or by a round since it was asked (thesis 6.4)") \
-    X(CALM,       "no-flapping",       "without faults a leader is never replaced (DESIGN L2)")                \
-    X(LEADER,     "leader-in-bound",   "a healed majority has a working leader within the bound (DESIGN L1)")  \
-    X(CONVERGE,   "converged",         "healed nodes end with the same log, and proposals commit (DESIGN L1)") \
-    X(PEACE,      "terms-settle",      "once healed, terms stop growing (DESIGN L1)")                          \
+    X(CALM,       "no-flapping",       "without faults a leader is never replaced (PROTOCOL L2)")                \
+    X(LEADER,     "leader-in-bound",   "a healed majority has a working leader within the bound (PROTOCOL L1)")  \
+    X(CONVERGE,   "converged",         "healed nodes end with the same log, and proposals commit (PROTOCOL L1)") \
+    X(PEACE,      "terms-settle",      "once healed, terms stop growing (PROTOCOL L1)")                          \
     X(STUCK,      "stuck",             "a node always knows when to be woken, and waking it helps")            \
     X(ASSERT,     "assert",            "no assertion fails")
 /* clang-format on */

@@ -21,7 +21,7 @@
  * preparing, goes straight to STOPPING to be released, and so does a claim
  * whose outcome is not known when the candidate leaves.
  *
- * The rules that safety rests on (DESIGN §5):
+ * The rules that safety rests on (docs/PROTOCOL.md):
  *
  *  - A deadline counts from the instant the successful claim or renewal was
  *    SENT. By then the work has stopped.

@@ -6,9 +6,9 @@
  * CLOCK_BOOTTIME. It outlives every one of them, however they die.
  *
  * Its log of beats is also the resource that the leader works on, and it is
- * fenced as DESIGN S2 asks: a beat is taken only if no higher epoch has been
- * seen. Deciding and taking is one compare-and-swap, so that a process that
- * is killed or frozen at any point holds up nobody.
+ * fenced as S2 of docs/PROTOCOL.md asks: a beat is taken only if no higher
+ * epoch has been seen. Deciding and taking is one compare-and-swap, so that a
+ * process that is killed or frozen at any point holds up nobody.
  */
 #ifndef CLI_WITNESS_H
 #define CLI_WITNESS_H

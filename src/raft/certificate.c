@@ -89,9 +89,8 @@ bool raft_take_certificate(struct raft *r, const struct raft_certificate *c)
         peer->dead_incarnation = c->incarnation;
         peer->dead_term = r->state.term;
         raft_tell(r, RAFT_NEWS_OBITUARY_TAKEN, c->node);
-        if (r->role == RAFT_LEADER && r->transfer.phase != RAFT_TRANSFER_NONE &&
-            r->transfer.target == c->node)
-            r->transfer.give_up_at = r->now; /* no use in waiting for the dead */
+        if (r->transfer.target == c->node)
+            r->transfer.is_target_dead = true;
     }
     if (r->state.promise.leader != 0 && raft_certificate_covers(c, &r->state.promise)) {
         raft_promise_clear(r); /* not marked: should we crash, holding it for longer harms nobody */

@@ -70,7 +70,7 @@ bool raft_promise_make(struct raft *r, raft_id leader, uint64_t incarnation, uin
 }
 
 /*
- * The gate, open if one of these holds (DESIGN section 9):
+ * The gate, open if one of these holds (docs/PROTOCOL.md):
  *  1. no promise is active;
  *  2. a certificate covers it: the promised leader's work has stopped, or it is dead;
  *  3. the candidate's log ends in a later term than the promise is for: somebody was elected after the

@@ -337,6 +337,7 @@ struct raft_transfer {
     enum raft_transfer_phase phase;
     raft_id target;
     bool is_forced;
+    bool is_target_dead; /* an obituary came: no use in waiting */
     gavel_ns give_up_at;
 };
 

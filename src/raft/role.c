@@ -117,9 +117,9 @@ void raft_settle_role(struct raft *r)
 void raft_adopt_term(struct raft *r, raft_term term)
 {
     ASSERT(term > r->state.term);
-    raft_become_follower(r, RAFT_STOP_REPLACED);
     r->state.term = term;
     r->state.vote = 0;
+    raft_become_follower(r, RAFT_STOP_REPLACED);
     if (r->seen_term <= term)
         r->seen_term = 0;
     raft_set_leader(r, 0, 0);
@@ -154,11 +154,11 @@ void raft_become_candidate(struct raft *r)
     ASSERT(r->work == RAFT_WORK_NONE);
     if (r->has_election)
         raft_record_end(r, RAFT_WON); /* of pre-votes */
+    r->state.term++;
+    r->state.vote = r->state.id;
     move(r, RAFT_CANDIDATE);
     raft_set_leader(r, 0, 0);
     forget_answers(r);
-    r->state.term++;
-    r->state.vote = r->state.id;
     if (r->seen_term <= r->state.term)
         r->seen_term = 0;
     raft_promise_clear(r);

@@ -128,8 +128,11 @@ static void give_up(struct raft *r)
 {
     bool has_stopped = r->transfer.phase != RAFT_TRANSFER_CATCH_UP;
 
-    raft_transfer_ends(r, has_stopped ? "the target did not take over in time"
-                                      : "the target is not level in time");
+    if (r->transfer.is_target_dead)
+        raft_transfer_ends(r, "the target has died");
+    else
+        raft_transfer_ends(r, has_stopped ? "the target did not take over in time"
+                                          : "the target is not level in time");
     if (r->is_commit_frozen && !PLANTED(FORCE_GOES_ON)) {
         raft_step_down(r, RAFT_STOP_TRANSFER);
         return;
@@ -147,7 +150,7 @@ void raft_transfer_goes_on(struct raft *r)
 
     if (r->role != RAFT_LEADER || t->phase == RAFT_TRANSFER_NONE || r->steps_down)
         return;
-    if (r->now >= t->give_up_at || !peer) {
+    if (r->now >= t->give_up_at || t->is_target_dead || !peer) {
         give_up(r);
         return;
     }

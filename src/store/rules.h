@@ -3,8 +3,8 @@
 /*
  * What a claim, a renewal, a release, a wish and a heartbeat do to what is
  * stored. Drivers whose store cannot decide for itself fetch a row, apply a
- * rule and put the row back, all in one transaction; so the promises of
- * DESIGN §7 stand in one place. Pure: the time and the fate of processes are
+ * rule and put the row back, all in one transaction; so what every store
+ * promises stands in one place. Pure: the time and the fate of processes are
  * handed in.
  */
 #ifndef STORE_RULES_H
