@@ -10,11 +10,20 @@
 
 int main(int argc, char **argv)
 {
-    if (argc > 1 && strcmp(argv[1], "raft") == 0)
+    /* As which the command lines speak of themselves. */
+    static char plain[] = "gavel-sim";
+    static char raft[] = "gavel-sim raft";
+    static char candidate[] = "gavel-sim candidate";
+
+    if (argc > 1 && strcmp(argv[1], "raft") == 0) {
+        argv[1] = raft;
         return quorum_command(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "candidate") == 0)
+    }
+    if (argc > 1 && strcmp(argv[1], "candidate") == 0) {
+        argv[1] = candidate;
         return candidate_command(argc - 1, argv + 1);
-    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+    }
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
         (void)fputs("gavel-sim simulates candidates of one group, or with the word raft the nodes of a "
                     "quorum.\n\n",
                     stdout);
@@ -24,5 +33,7 @@ int main(int argc, char **argv)
         (void)fputs("\nexit: 0 nothing is broken, 1 something is, 2 wrong usage\n", stdout);
         return 0;
     }
+    if (argc > 0)
+        argv[0] = plain;
     return candidate_command(argc, argv);
 }

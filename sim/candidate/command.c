@@ -61,7 +61,7 @@ enum {
     OPT_SECONDS,
     OPT_MINUTES,
     OPT_BENCH,
-    OPT_HELP
+    OPT_HELP = ARGS_HELP
 };
 
 static const struct option options[] = {
@@ -85,6 +85,18 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
+#define MODES (ARGS_BIT(OPT_SEED) | ARGS_BIT(OPT_SEEDS) | ARGS_BIT(OPT_PLANTED_ALL) | ARGS_BIT(OPT_BENCH))
+
+static const struct args_rule rules[] = {
+    {OPT_TRACE, ARGS_BIT(OPT_SEED)},
+    {OPT_MINIMIZE, ARGS_BIT(OPT_SEED)},
+    {OPT_FROM, MODES & ~ARGS_BIT(OPT_SEED)},
+    {OPT_JOBS, ARGS_BIT(OPT_SEEDS)},
+    {OPT_LIMIT, ARGS_BIT(OPT_PLANTED_ALL)},
+    {OPT_PLANTED, MODES & ~ARGS_BIT(OPT_PLANTED_ALL)},
+    {OPT_CANDIDATES, MODES & ~ARGS_BIT(OPT_BENCH)},
+};
+
 static void list_faults(void)
 {
     for (unsigned i = 0; i < FAULT_COUNT; i++)
@@ -96,17 +108,17 @@ static void take_option(struct arguments *a, int option)
     switch (option) {
     case OPT_SEED:
         a->command = COMMAND_SEED;
-        a->options.seed = args_number(optarg, 0, UINT64_MAX);
+        a->options.seed = args_number(0, UINT64_MAX);
         break;
     case OPT_SEEDS:
         a->command = COMMAND_SEEDS;
-        a->count = args_number(optarg, 1, UINT32_MAX);
+        a->count = args_number(1, UINT32_MAX);
         break;
     case OPT_FROM:
-        a->options.seed = args_number(optarg, 1, UINT64_MAX);
+        a->options.seed = args_number(1, UINT64_MAX);
         break;
     case OPT_JOBS:
-        a->jobs = (unsigned)args_number(optarg, 1, 64);
+        a->jobs = (unsigned)args_number(1, 64);
         break;
     case OPT_TRACE:
         a->traces = true;
@@ -116,44 +128,42 @@ static void take_option(struct arguments *a, int option)
         break;
     case OPT_PLANTED:
         if (!planted_find(PLANTED_KIND_CANDIDATE, optarg, &planted_bug))
-            args_refuse("no planted bug is called", optarg);
+            args_refuse("--list-planted", "no planted bug of candidates is called \"%s\"", optarg);
         break;
     case OPT_PLANTED_ALL:
         a->command = COMMAND_PLANTED;
         break;
     case OPT_LIMIT:
-        a->limit = args_number(optarg, 1, UINT32_MAX);
+        a->limit = args_number(1, UINT32_MAX);
         break;
     case OPT_WITHOUT:
         if (!faults_parse(optarg, &a->options.without))
-            args_refuse("not all of these are faults:", optarg);
+            args_refuse("--list-faults", "not all of these are faults: \"%s\"", optarg);
         break;
     case OPT_CANDIDATES:
-        a->options.candidates = (unsigned)args_number(optarg, CANDIDATES_MIN, CANDIDATES_MAX);
+        a->options.candidates = (unsigned)args_number(CANDIDATES_MIN, CANDIDATES_MAX);
         break;
     case OPT_SECONDS:
-        a->options.duration = (gavel_ns)args_number(optarg, 1, 86400) * NS_PER_S;
+        a->options.duration = (gavel_ns)args_number(1, 86400) * NS_PER_S;
         break;
     case OPT_MINUTES:
-        a->options.duration = (gavel_ns)args_number(optarg, 1, 1440) * 60 * NS_PER_S;
+        a->options.duration = (gavel_ns)args_number(1, 1440) * 60 * NS_PER_S;
         break;
     case OPT_BENCH:
         a->command = COMMAND_BENCH;
         break;
     default:
-        args_refuse("cannot make sense of", "the arguments");
+        args_refuse("--help", "cannot make sense of the arguments");
     }
 }
 
 static void parse(struct arguments *a, int argc, char **argv)
 {
     for (;;) {
-        int option = getopt_long(argc, argv, "", options, NULL);
+        int option = args_next(argc, argv, options);
 
         if (option < 0)
             break;
-        if (option == '?')
-            exit(2); /* getopt has said why */
         if (option == OPT_HELP || option == OPT_LIST_PLANTED || option == OPT_LIST_FAULTS) {
             a->command = COMMAND_DONE;
             if (option == OPT_HELP)
@@ -166,12 +176,12 @@ static void parse(struct arguments *a, int argc, char **argv)
         }
         take_option(a, option);
     }
-    if (optind < argc)
-        args_refuse("cannot make sense of", argv[optind]);
-    if (a->command == COMMAND_NONE) {
+    if (!args_check(options, MODES, rules, sizeof rules / sizeof *rules)) {
         candidate_usage(stderr);
         exit(2);
     }
+    if (a->traces && a->minimizes)
+        args_refuse("--help", "--trace and --minimize do not go together: --minimize tells its own story");
 }
 
 static int run_one(struct arguments *a, struct world *world)

@@ -82,7 +82,7 @@ enum {
     OPT_BENCH_STEP,
     OPT_FAILOVER,
     OPT_TRIALS,
-    OPT_HELP
+    OPT_HELP = ARGS_HELP
 };
 
 static const struct option options[] = {
@@ -109,6 +109,28 @@ static const struct option options[] = {
     {"trials", required_argument, NULL, OPT_TRIALS},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
+};
+
+/* Those that run seeds as --seed does, and all. */
+#define MODES_SEEDS                                                                                          \
+    (ARGS_BIT(OPT_SEED) | ARGS_BIT(OPT_SEEDS) | ARGS_BIT(OPT_SOAK) | ARGS_BIT(OPT_PLANTED_ALL) |             \
+     ARGS_BIT(OPT_BENCH))
+#define MODES (MODES_SEEDS | ARGS_BIT(OPT_BENCH_STEP) | ARGS_BIT(OPT_FAILOVER))
+#define MODES_MANY (ARGS_BIT(OPT_SEEDS) | ARGS_BIT(OPT_SOAK))
+
+static const struct args_rule rules[] = {
+    {OPT_TRACE, ARGS_BIT(OPT_SEED)},
+    {OPT_MINIMIZE, ARGS_BIT(OPT_SEED)},
+    {OPT_FROM, (MODES_SEEDS & ~ARGS_BIT(OPT_SEED)) | ARGS_BIT(OPT_FAILOVER)},
+    {OPT_JOBS, MODES_MANY | ARGS_BIT(OPT_FAILOVER)},
+    {OPT_ALL_SEEN, MODES_MANY},
+    {OPT_PROMISES, MODES_SEEDS},
+    {OPT_PLANTED, (MODES_SEEDS & ~ARGS_BIT(OPT_PLANTED_ALL)) | ARGS_BIT(OPT_FAILOVER)},
+    {OPT_LIMIT, ARGS_BIT(OPT_PLANTED_ALL)},
+    {OPT_WITHOUT, MODES_SEEDS},
+    {OPT_NODES, MODES_SEEDS & ~ARGS_BIT(OPT_BENCH)},
+    {OPT_SECONDS, MODES_SEEDS},
+    {OPT_TRIALS, ARGS_BIT(OPT_FAILOVER)},
 };
 
 /* What needs no value; false if it is none of these. */
@@ -153,40 +175,40 @@ static void take_option(struct arguments *a, int option)
     switch (option) {
     case OPT_SEED:
         a->command = COMMAND_SEED;
-        a->options.seed = args_number(optarg, 0, UINT64_MAX);
+        a->options.seed = args_number(0, UINT64_MAX);
         break;
     case OPT_SEEDS:
         a->command = COMMAND_SEEDS;
-        a->count = args_number(optarg, 1, UINT32_MAX);
+        a->count = args_number(1, UINT32_MAX);
         break;
     case OPT_FROM:
-        a->options.seed = args_number(optarg, 1, UINT64_MAX);
+        a->options.seed = args_number(1, UINT64_MAX);
         break;
     case OPT_JOBS:
-        a->jobs = (unsigned)args_number(optarg, 1, POOL_JOBS_MAX);
+        a->jobs = (unsigned)args_number(1, POOL_JOBS_MAX);
         break;
     case OPT_PLANTED:
         if (!planted_find(PLANTED_KIND_RAFT, optarg, &planted_bug))
-            args_refuse("no planted bug of the quorum is called", optarg);
+            args_refuse("--list-planted", "no planted bug of the quorum is called \"%s\"", optarg);
         break;
     case OPT_LIMIT:
-        a->limit = args_number(optarg, 1, UINT32_MAX);
+        a->limit = args_number(1, UINT32_MAX);
         break;
     case OPT_TRIALS:
-        a->trials = args_number(optarg, 1, FAILOVER_TRIALS_MAX);
+        a->trials = args_number(1, FAILOVER_TRIALS_MAX);
         break;
     case OPT_WITHOUT:
         if (!quorum_faults_parse(optarg, &a->options.without))
-            args_refuse("not all of these are faults:", optarg);
+            args_refuse("--list-faults", "not all of these are faults: \"%s\"", optarg);
         break;
     case OPT_NODES:
-        a->options.nodes = (unsigned)args_number(optarg, 1, NODES_MAX);
+        a->options.nodes = (unsigned)args_number(1, NODES_MAX);
         break;
     case OPT_SECONDS:
-        a->options.duration = (gavel_ns)args_number(optarg, 1, 86400) * NS_PER_S;
+        a->options.duration = (gavel_ns)args_number(1, 86400) * NS_PER_S;
         break;
     default:
-        args_refuse("cannot make sense of", "the arguments");
+        args_refuse("--help", "cannot make sense of the arguments");
     }
 }
 
@@ -219,23 +241,21 @@ static bool take_list(struct arguments *a, int option)
 static void parse(struct arguments *a, int argc, char **argv)
 {
     for (;;) {
-        int option = getopt_long(argc, argv, "", options, NULL);
+        int option = args_next(argc, argv, options);
 
         if (option < 0)
             break;
-        if (option == '?')
-            exit(2); /* getopt has said why */
         if (take_list(a, option))
             return;
         if (!take_flag(a, option))
             take_option(a, option);
     }
-    if (optind < argc)
-        args_refuse("cannot make sense of", argv[optind]);
-    if (a->command == COMMAND_NONE) {
+    if (!args_check(options, MODES, rules, sizeof rules / sizeof *rules)) {
         quorum_usage(stderr);
         exit(2);
     }
+    if (a->traces && a->minimizes)
+        args_refuse("--help", "--trace and --minimize do not go together: --minimize tells its own story");
 }
 
 static int run_one(struct arguments *a)

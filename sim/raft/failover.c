@@ -12,9 +12,11 @@
 #include "sim/raft/failover.h"
 
 #include "base/histogram.h"
+#include "sim/planted.h"
 #include "sim/pool.h"
 #include "sim/raft/world.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -29,6 +31,9 @@
 /* A trial that takes longer has failed. */
 #define PATIENCE (30 * NS_PER_S)
 #define STEP (20 * NS_PER_MS)
+
+/* What a failed trial took: longer than any other. */
+#define FAILED INT64_MAX
 
 static void crash_with_obituary(struct quorum *quorum, struct node *leader)
 {
@@ -107,8 +112,8 @@ static bool wait_for_claim(struct quorum *quorum, struct lookout *lookout)
     return lookout->claimed_at != 0;
 }
 
-/* How long it took; -1 if nobody came, or something broke. */
-static gavel_ns run_trial(struct quorum *quorum, size_t row, uint64_t seed)
+/* How long it took; or FAILED and why, if nobody came or something broke. */
+static gavel_ns run_trial(struct quorum *quorum, size_t row, uint64_t seed, const char **ret_why)
 {
     struct lookout lookout = {0};
     struct profile profile;
@@ -121,20 +126,35 @@ static gavel_ns run_trial(struct quorum *quorum, size_t row, uint64_t seed)
     quorum_begin(quorum, &profile, seed);
     quorum->watch.claimed = claimed;
     quorum->watch.context = &lookout;
+    *ret_why = "there was no first leader";
     if (!wait_for_claim(quorum, &lookout))
-        return -1;
+        return FAILED;
     struck_at = quorum->now + prng_between(&prng, 500 * NS_PER_MS, 1500 * NS_PER_MS);
+    *ret_why = "nobody led when the fault was due";
     if (!quorum_advance(quorum, struck_at))
-        return -1;
+        return FAILED;
     leader = quorum_worker(quorum);
     if (!leader)
-        return -1;
+        return FAILED;
     lookout.victim = leader;
     struck_at = quorum->now;
     kinds[row / SIZES].strike(quorum, leader);
+    *ret_why = "nobody has claimed after the fault";
     if (!wait_for_claim(quorum, &lookout))
-        return -1;
+        return FAILED;
     return lookout.claimed_at - struck_at;
+}
+
+/* With one trial per row, each row has the seed after that of the row before it. */
+static void print_failed(uint64_t seed, size_t row, const char *why)
+{
+    (void)printf("FAILED: seed %" PRIu64 " (%s, %u nodes): %s\n"
+                 "  replay: gavel-sim raft --failover --trials 1 --from %" PRIu64,
+                 seed, kinds[row / SIZES].name, sizes[row % SIZES], why, seed - row);
+    if (planted_bug != PLANTED_BUG_NONE)
+        (void)printf(" --planted %s", planted_name(planted_bug));
+    (void)printf("\n");
+    (void)fflush(stdout); /* the process may end without */
 }
 
 static void *begin_process(void) { return quorum_new(); }
@@ -144,15 +164,16 @@ static bool run_seed(void *memory, const void *options, uint64_t seed, uint64_t 
 {
     const struct failover *failover = options;
     uint64_t which = seed - failover->first_seed;
+    size_t row = which / failover->trials;
     struct quorum *quorum = memory;
-    gavel_ns took = run_trial(quorum, which / failover->trials, seed);
+    const char *why;
+    gavel_ns took = run_trial(quorum, row, seed, &why);
 
     failover->samples[which] = took;
-    counts[0] += took >= 0 && took <= AIM;
-    if (took < 0)
-        (void)printf("seed %llu: %s\n", (unsigned long long)seed,
-                     quorum->what[0] ? quorum->what : "nobody has claimed");
-    return took < 0;
+    counts[0] += took <= AIM;
+    if (took == FAILED)
+        print_failed(seed, row, quorum->what[0] ? quorum->what : why);
+    return took == FAILED;
 }
 
 static int compare(const void *a, const void *b)
@@ -165,17 +186,28 @@ static int compare(const void *a, const void *b)
 
 static double ms(gavel_ns ns) { return (double)ns / (double)NS_PER_MS; }
 
+/* A failed trial has no time: where it would stand, there is none. */
+static void print_time(gavel_ns took)
+{
+    if (took == FAILED)
+        (void)printf(" %9s", "-");
+    else
+        (void)printf(" %9.1f", ms(took));
+}
+
 static void print_row(const char *name, unsigned nodes, gavel_ns *samples, size_t count)
 {
     size_t in_time = 0;
 
     qsort(samples, count, sizeof *samples, compare);
     for (size_t i = 0; i < count; i++)
-        in_time += samples[i] >= 0 && samples[i] <= AIM;
-    (void)printf("%-26s %5u %8zu %9.1f %9.1f %9.1f %9.1f %9.3f %%\n", name, nodes, count,
-                 ms(percentile_of_sorted(samples, count, 50)), ms(percentile_of_sorted(samples, count, 99)),
-                 ms(percentile_of_sorted(samples, count, 99.9)), ms(samples[count - 1]),
-                 100.0 * (double)in_time / (double)count);
+        in_time += samples[i] <= AIM;
+    (void)printf("%-26s %5u %8zu", name, nodes, count);
+    print_time(percentile_of_sorted(samples, count, 50));
+    print_time(percentile_of_sorted(samples, count, 99));
+    print_time(percentile_of_sorted(samples, count, 99.9));
+    print_time(samples[count - 1]);
+    (void)printf(" %9.3f %%\n", 100.0 * (double)in_time / (double)count);
 }
 
 int failover_measure(uint64_t trials, uint64_t first_seed, unsigned jobs)
@@ -192,6 +224,8 @@ int failover_measure(uint64_t trials, uint64_t first_seed, unsigned jobs)
         (void)fputs("gavel-sim: no memory for the samples\n", stderr);
         return 1;
     }
+    for (uint64_t i = 0; i < total; i++)
+        failover.samples[i] = FAILED; /* also if its process dies */
     pool_run(&work, first_seed, total, jobs, &result);
     (void)printf("from the fault to the claim of another node, in ms of simulated time\n"
                  "(default settings, messages take up to %d ms, under load)\n\n"

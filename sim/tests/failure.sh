@@ -52,13 +52,56 @@ code=0
 "$sim" $shorter >"$folder/shorter" || code=$?
 [ "$code" -eq 1 ]
 
-for wrong in "--seeds 0" "--seed x" "--planted nothing" "--without nothing" "$few" "--nonsense" "word"; do
+# Wrong words on the command line: exit code 2, and a message that helps.
+refuses()
+{
+    local message=$1
+    shift
     code=0
-    # shellcheck disable=SC2086 # the words of a command line
-    "$sim" "$kind" --seed 1 $wrong >/dev/null 2>"$folder/message" || code=$?
-    if [ "$code" -ne 2 ] || [ ! -s "$folder/message" ]; then
-        echo "gavel-sim $wrong: exit code $code" >&2
+    "$sim" "$kind" "$@" >/dev/null 2>"$folder/message" || code=$?
+    if [ "$code" -ne 2 ]; then
+        echo "gavel-sim $kind $*: exit code $code" >&2
         exit 1
     fi
+    expect "$folder/message" "$message"
+}
+
+# shellcheck disable=SC2086 # the words of a command line
+refuses "^gavel-sim $kind: --[a-z]+ takes a whole number from [0-9]+ to 9, not" --seed 1 $few
+refuses "^gavel-sim $kind: --seeds takes a whole number from 1 to [0-9]+, not \"0\"" --seeds 0
+refuses "^gavel-sim $kind: --seed takes .*\"x\"; see gavel-sim $kind --help" --seed x
+refuses "\"nothing\"; see gavel-sim $kind --list-planted" --seed 1 --planted nothing
+refuses "\"nothing\"; see gavel-sim $kind --list-faults" --seed 1 --without nothing
+refuses "^gavel-sim $kind: .*--nonsense" --seed 1 --nonsense
+refuses "^see gavel-sim $kind --help" --seed 1 --nonsense
+refuses '"word"' --seed 1 word
+refuses 'only one of these at a time: --seed, --seeds;' --seeds 5 --seed 1
+refuses 'only one of these at a time: .*--planted-all, --bench;' --planted-all --bench
+refuses '--seed is given twice' --seed 1 --seed 2
+refuses '--trace means something only with --seed;' --seeds 5 --trace
+refuses '--from means something only with --seeds,' --seed 5 --from 3
+refuses '--trace and --minimize do not go together' --seed 5 --trace --minimize
+refuses "^gavel-sim $kind: say what to do: one of --seed, --seeds" --jobs 1
+expect "$folder/message" '^usage: gavel-sim'
+for word in -h --help; do
+    "$sim" "$kind" "$word" >"$folder/message"
+    expect "$folder/message" '^usage: gavel-sim'
 done
+
+# A fail-over that does not happen has no time, and can be replayed.
+if [ "$kind" = raft ]; then
+    refuses 'only one of these at a time: --soak, --failover;' --failover --soak
+    code=0
+    "$sim" raft --failover --trials 2 --planted lease-from-ack >"$folder/trials" || code=$?
+    [ "$code" -eq 1 ]
+    expect "$folder/trials" '^FAILED: seed [0-9]+ \('
+    expect "$folder/trials" '^crash .* -  '
+    why=$(grep -m 1 '^FAILED: seed' "$folder/trials")
+    replay=$(sed -n 's/^ *replay: *gavel-sim //p' "$folder/trials" | head -n 1)
+    code=0
+    # shellcheck disable=SC2086 # the words of a command line
+    "$sim" $replay >"$folder/again" || code=$?
+    [ "$code" -eq 1 ]
+    grep -qxF "$why" "$folder/again"
+fi
 echo "a failure is told, replayed and shortened"
