@@ -23,6 +23,13 @@ run()
     "$root/verify/run" "$@" >"$folder/out" 2>&1
 }
 
+for word in --help -h; do
+    run "$word" </dev/null || fail "$word is not an error"
+    grep -q '^usage: verify/run' "$folder/out" || fail "$word tells the usage"
+done
+! run --nonsense </dev/null || fail "an unknown word is refused"
+grep -q -- '--nonsense.*see verify/run --help' "$folder/out" || fail "names the unknown word"
+
 run <<<'mutant|quorum|GATE_OPEN|TERMS=2 CRASHES=0|one that fails, as it must' || fail "a mutant that fails is good"
 grep -q 'good: 1 checks' "$folder/out" || fail "counts the checks"
 

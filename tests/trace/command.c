@@ -155,6 +155,23 @@ static void member_drop(struct raft_config *config, raft_id id)
     }
 }
 
+/* The node that one word of `members` is about, as a letter; NULL if it is no such word. */
+static const char *member_name(struct quorum *quorum, const char *word)
+{
+    static const char *const signs[] = {"+", "-", "witness:", "learner:"};
+
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        const char *name = word + strlen(signs[i]);
+
+        if (strncmp(word, signs[i], strlen(signs[i])) != 0)
+            continue;
+        if (name[0] >= 'a' && name[0] < 'a' + NODES_MAX && name[1] == '\0')
+            return name;
+        fprintf(quorum->out, "\"%s\" is no node; a to %c are\n", name, 'a' + NODES_MAX - 1);
+    }
+    return NULL;
+}
+
 /* members a +d -b witness:c learner:e : what shall be, by what it knows now */
 static bool members(struct quorum *quorum, struct node *node, char **words, size_t count)
 {
@@ -163,21 +180,21 @@ static bool members(struct quorum *quorum, struct node *node, char **words, size
     if (node->raft.config.is_joint)
         raft_config_leave(&node->raft.config, &config);
     for (size_t i = 2; i < count; i++) {
-        const char *name = words[i] + strlen(words[i]) - 1;
-        raft_id id = (raft_id)(name[0] - 'a' + 1);
-        struct raft_member *member = NULL;
+        const char *name = member_name(quorum, words[i]);
+        raft_id id = name ? (raft_id)(name[0] - 'a' + 1) : 0;
+        struct raft_member *member;
 
-        if (strlen(words[i]) > 1 && words[i][0] == '-') {
+        if (!name)
+            return false;
+        if (words[i][0] == '-') {
             member_drop(&config, id);
             continue;
         }
         member = member_add(&config, id);
         if (!member)
             return false;
-        member->is_voter = words[i][0] == '+' || strncmp(words[i], "witness:", 8) == 0;
+        member->is_voter = words[i][0] != 'l';
         member->is_witness = words[i][0] == 'w';
-        if (!member->is_voter && strncmp(words[i], "learner:", 8) != 0)
-            return false;
     }
     raft_config_sort(&config);
     return ask(quorum, node, (struct raft_event){.kind = RAFT_CHANGE, .change = &config});
@@ -203,9 +220,7 @@ static bool link_lost(struct quorum *quorum, struct node *node, char **words, si
 
 static bool slow_disk(struct quorum *quorum, struct node *node, char **words, size_t count)
 {
-    (void)quorum;
-    node->disk.takes = count == 3 ? words_duration(words[2]) : 0;
-    return count == 3;
+    return count == 3 && words_take_duration(quorum->out, words[2], &node->disk.takes);
 }
 
 static bool disk_fails(struct quorum *quorum, struct node *node, char **words, size_t count)
@@ -218,18 +233,25 @@ static bool disk_fails(struct quorum *quorum, struct node *node, char **words, s
 
 static bool work_slow(struct quorum *quorum, struct node *node, char **words, size_t count)
 {
-    (void)quorum;
-    node->stop_takes = count == 3 ? words_duration(words[2]) : 0;
-    return count == 3;
+    return count == 3 && words_take_duration(quorum->out, words[2], &node->stop_takes);
 }
 
 /* clock a 900ppm: from now on its clock runs so much too fast */
 static bool set_clock(struct quorum *quorum, struct node *node, char **words, size_t count)
 {
+    char *unit;
+    long long ppm = count == 3 ? strtoll(words[2], &unit, 10) : 0;
+
+    if (count != 3)
+        return false;
+    if (unit == words[2] || strcmp(unit, "ppm") != 0) {
+        fprintf(quorum->out, "\"%s\" is no rate of a clock; 900ppm and -900ppm are\n", words[2]);
+        return false;
+    }
     node->clock_base = node_clock(quorum, node);
     node->clock_from = quorum->now;
-    node->clock_ppm = count == 3 ? atoll(words[2]) : 0;
-    return count == 3;
+    node->clock_ppm = ppm;
+    return true;
 }
 
 /* act a: the work of a writes to a resource that refuses tokens lower than the highest it has seen */
@@ -307,7 +329,8 @@ static bool watch(struct quorum *quorum, char **words, size_t count)
 static bool load(struct quorum *quorum, char **words, size_t count)
 {
     if (count == 3 && strcmp(words[1], "every") == 0) {
-        quorum->load_every = words_duration(words[2]);
+        if (!words_take_duration(quorum->out, words[2], &quorum->load_every))
+            return false;
         quorum->load_at = quorum->now;
         quorum->load_count = 0;
         return quorum->load_every > 0;

@@ -124,13 +124,33 @@ static bool is_so(const struct node *node, char **words, size_t count)
     return strcmp(words[2], raft_role_name(raft->role)) == 0;
 }
 
+/* Whether is_so() can tell; says so if not. */
+static bool is_state(struct quorum *quorum, char **words, size_t count)
+{
+    static const char *const states[] = {"leads", "works", "idle"};
+    const char *word = words[2];
+
+    if (count == 4 && strcmp(word, "follows") == 0)
+        return command_node(quorum, words[3]) != NULL;
+    if (count == 4 && strcmp(word, "applied") == 0)
+        return words[3][0] != '\0' && words[3][strspn(words[3], "0123456789")] == '\0';
+    for (size_t i = 0; count == 3 && i < sizeof states / sizeof *states; i++)
+        if (strcmp(word, states[i]) == 0)
+            return true;
+    for (unsigned role = 0; count == 3 && role < RAFT_ROLE_COUNT; role++)
+        if (strcmp(word, raft_role_name((enum raft_role)role)) == 0)
+            return true;
+    fprintf(quorum->out, "\"%s\" is no state of a node to wait for\n", word);
+    return false;
+}
+
 /* until a works, until one works, until a follows b, until a applied 7, until a candidate */
 static bool run_until(struct quorum *quorum, char **words, size_t count)
 {
     gavel_ns end = quorum->now + UNTIL_MAX;
     struct node *one = count >= 3 ? command_node(quorum, words[1]) : NULL;
 
-    if (count < 3 || (!one && strcmp(words[1], "one") != 0))
+    if (count < 3 || (!one && strcmp(words[1], "one") != 0) || !is_state(quorum, words, count))
         return false;
     for (int steps = 0;; steps++) {
         for (raft_id id = 1; id <= NODES_MAX; id++)
@@ -174,9 +194,10 @@ void quorum_command(struct quorum *quorum, const char *command)
     char *copy = strdup(command);
     size_t count = words_split(copy, words);
     bool is_understood = false;
+    gavel_ns length;
 
     if (count == 2 && strcmp(words[0], "run") == 0)
-        is_understood = run_for(quorum, words_duration(words[1]));
+        is_understood = words_take_duration(quorum->out, words[1], &length) && run_for(quorum, length);
     else if (count > 0 && strcmp(words[0], "until") == 0)
         is_understood = run_until(quorum, words, count);
     else if (count > 0 && strcmp(words[0], "elect") == 0)

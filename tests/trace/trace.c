@@ -126,9 +126,11 @@ int main(int argc, char **argv)
     int first = is_rewriting ? 2 : 1;
     int failures = 0;
 
-    if (first >= argc) {
-        fprintf(stderr, "usage: trace [--rewrite] story.txt …\n");
-        return 2;
+    if (first >= argc || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        fprintf(first < argc ? stdout : stderr,
+                "usage: trace story.txt …              compares what happens with what is written\n"
+                "       trace --rewrite story.txt …    writes what happens into the stories\n");
+        return first < argc ? 0 : 2;
     }
     printf("1..%d\n", argc - first);
     for (int i = first; i < argc; i++) {

@@ -27,3 +27,17 @@ gavel_ns words_duration(const char *text)
         return (gavel_ns)(value * 3600 * (double)NS_PER_S);
     return (gavel_ns)(value * (double)NS_PER_S);
 }
+
+bool words_take_duration(FILE *out, const char *text, gavel_ns *ret_duration)
+{
+    char *unit;
+    double value = strtod(text, &unit);
+
+    if (unit == text || !(value >= 0) ||
+        (strcmp(unit, "ms") != 0 && strcmp(unit, "s") != 0 && strcmp(unit, "h") != 0)) {
+        fprintf(out, "\"%s\" is no length of time; 50ms, 2s and 1h are\n", text);
+        return false;
+    }
+    *ret_duration = words_duration(text);
+    return true;
+}
