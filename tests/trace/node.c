@@ -40,6 +40,16 @@ gavel_ns node_real(const struct quorum *quorum, const struct node *node, gavel_n
     return real;
 }
 
+/* The bytes of a snapshot as text: it was a table, and has no end of its own. */
+static char *text_of(const struct raft_snapshot *snapshot)
+{
+    char *text = calloc(1, snapshot->size + 1);
+
+    if (text && snapshot->size > 0)
+        memcpy(text, snapshot->data, snapshot->size);
+    return text;
+}
+
 void node_start(struct quorum *quorum, struct node *node)
 {
     struct disk *disk = &node->disk;
@@ -63,8 +73,7 @@ void node_start(struct quorum *quorum, struct node *node)
         return;
     }
     free(node->table);
-    node->table = disk->snapshot.size > 0 ? strndup((const char *)disk->snapshot.data, disk->snapshot.size)
-                                          : strdup("");
+    node->table = text_of(&disk->snapshot);
     node->applied = disk->snapshot.index;
     node->stopped_at = NEVER;
 }
@@ -133,7 +142,7 @@ static void take_snapshot(struct quorum *quorum, struct node *node)
     const struct raft_snapshot *snapshot = &node->raft.snapshot;
 
     free(node->table);
-    node->table = strndup(snapshot->size > 0 ? (const char *)snapshot->data : "", snapshot->size);
+    node->table = text_of(snapshot);
     node->applied = snapshot->index;
     tell(quorum, node, "its table is the snapshot up to %llu:%llu", (unsigned long long)snapshot->index,
          (unsigned long long)snapshot->term);
