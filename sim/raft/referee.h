@@ -38,7 +38,7 @@
     X(MACHINE,    "machine-safety",    "no two nodes apply different entries at one index (figure 3)")         \
     X(VOUCHED,    "commit-vouched",    "a follower commits only what an append vouches for (Raft figure 2)")    \
     X(DURABLE,    "committed-durable", "what is committed is on the disks of a majority (PROTOCOL S3)")          \
-    X(TRUNCATED,  "committed-kept",    "no node drops an entry that is committed (PROTOCOL S3)")                 \
+    X(TRUNCATED,  "committed-kept",    "no node drops an entry committed in its term or before (S3)")               \
     X(REGRESS,    "no-regress",        "term, commit and incarnation never go back on disk (PROTOCOL)")        \
     X(RESTORED,   "restored",          "after a restart a node knows, and keeps to, what its disk held")       \
     X(LEASES,     "leases-disjoint",   "[claim, work stopped] of two leaders never overlap (PROTOCOL S4)")       \

@@ -122,17 +122,23 @@ void referee_log_restored(struct raft_referee *referee, struct shadow *shadow,
     }
 }
 
-/* A node drops what stands in its log from index on; nothing of that may be committed. */
-static void check_dropped(struct raft_referee *referee, const struct shadow *shadow, raft_index index)
+/*
+ * A node drops what stands in its log from index on, by order of the leader of `term`. Nothing of that may
+ * have been committed in this term or before. In a later one it may: a majority that the node is not part of
+ * has committed it then, while the node still follows a leader of the past (Raft figure 8 is about just
+ * that).
+ */
+static void check_dropped(struct raft_referee *referee, const struct shadow *shadow, raft_index index,
+                          raft_term term)
 {
-    raft_term term = terms_at(&shadow->memory, index);
+    raft_term dropped = terms_at(&shadow->memory, index);
 
-    if (index <= shadow->memory.base || term == 0 || index > referee->commit)
+    if (index <= shadow->memory.base || dropped == 0 || index > referee->commit)
         return;
-    if (referee->places[index].term == term)
+    if (referee->places[index].term == dropped && referee->places[index].committed_by <= term)
         raft_referee_violate(referee, RAFT_INVARIANT_TRUNCATED,
                              "node %llu drops entries from index %llu on, which is committed (term %llu)",
-                             (ull)shadow->id, (ull)index, (ull)term);
+                             (ull)shadow->id, (ull)index, (ull)dropped);
 }
 
 static void check_snapshot(struct raft_referee *referee, const struct shadow *shadow, raft_index index,
@@ -161,14 +167,14 @@ void referee_log_changed(struct raft_referee *referee, struct shadow *shadow,
     if (persist->has_snapshot) {
         check_snapshot(referee, shadow, snapshot->index, snapshot->term);
         if (persist->restarts_log) {
-            check_dropped(referee, shadow, snapshot->index + 1);
+            check_dropped(referee, shadow, snapshot->index + 1, persist->state.term);
             terms_restart(memory, snapshot->index, snapshot->term);
         } else {
             terms_compact(memory, snapshot->index, snapshot->term);
         }
     }
     if (persist->truncate != 0) {
-        check_dropped(referee, shadow, persist->truncate);
+        check_dropped(referee, shadow, persist->truncate, persist->state.term);
         terms_truncate(memory, persist->truncate);
     }
     for (raft_index i = persist->first; persist->first != 0 && i <= persist->last; i++) {
