@@ -314,7 +314,7 @@ struct raft_peer {
     uint8_t inflight_count;                 /* appends with entries that were not answered yet … */
     raft_index inflight[RAFT_INFLIGHT_MAX]; /* … by the last entry of each, oldest first */
     bool is_probing;                        /* a probe is under way; the next heartbeat repeats it */
-    gavel_ns heard_at;                      /* any reply of this term */
+    gavel_ns heard_at;                      /* the last promise of this term */
     gavel_ns installed_at;                  /* when the snapshot was sent */
     uint64_t acked_round; /* the newest round whose promise came back, of this lease epoch */
     gavel_ns acked_promise;
