@@ -41,7 +41,10 @@ extern "C" {
     X(ERR_STOPPED,              4115, "the candidate has stopped")                                            \
     X(ERR_OVERRUN,              4116, "the work had not stopped by the deadline")                             \
     X(ERR_IO,                   4117, "an input or output operation failed")                                  \
-    X(ERR_DONE,                 4118, "the work of this group is done for good")
+    X(ERR_DONE,                 4118, "the work of this group is done for good")                              \
+    X(ERR_NOT_LEADER,           4119, "this node does not lead; another one does")                            \
+    X(ERR_DENIED,               4120, "the caller is not allowed to do this")                                 \
+    X(ERR_PEER_REFUSED,         4121, "one node has refused the other")
 /* clang-format on */
 
 #define GAVEL_STATUS_ENUM(name, code, text) GAVEL_##name = code,

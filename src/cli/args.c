@@ -4,8 +4,8 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "cli/duration.h"
-#include "cli/suggest.h"
+#include "config/duration.h"
+#include "config/suggest.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
 
 /* gavel check: whether the settings add up, and what they guarantee. */
 #include "cli/cli.h"
-#include "cli/duration.h"
+#include "config/duration.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
-#include "cli/run_grace.h"
+#include "config/run_grace.h"
 #include "cli/setting_values.h"
 #include "guard/spec.h"
 #include "store/store.h"

@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 
 #include "base/assert.h"
-#include "cli/duration.h"
+#include "config/duration.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -3,7 +3,7 @@
 #include "cli/environment.h"
 
 #include "cli/settings_table.h"
-#include "cli/suggest.h"
+#include "config/suggest.h"
 #include "os/clock.h"
 
 #include <stdio.h>

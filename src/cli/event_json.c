@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "cli/json_out.h"
-#include "cli/suggest.h"
+#include "config/suggest.h"
 
 #include <stdio.h>
 #include <string.h>

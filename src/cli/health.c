@@ -3,7 +3,7 @@
 #include "cli/health.h"
 
 #include "base/assert.h"
-#include "cli/duration.h"
+#include "config/duration.h"
 
 #include <fcntl.h>
 #include <signal.h>

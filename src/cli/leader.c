@@ -2,7 +2,7 @@
 
 /* gavel leader: who leads, for scripts. */
 #include "cli/cli.h"
-#include "cli/duration.h"
+#include "config/duration.h"
 #include "cli/json_out.h"
 #include "cli/seat.h"
 #include "os/clock.h"

@@ -3,7 +3,7 @@
 #include "cli/output.h"
 
 #include "base/assert.h"
-#include "cli/duration.h"
+#include "config/duration.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  * epoch is another), and the leader's doorbell makes it look at once.
  */
 #include "cli/cli.h"
-#include "cli/duration.h"
+#include "config/duration.h"
 #include "cli/json_out.h"
 #include "cli/ring.h"
 #include "cli/seat.h"

@@ -5,11 +5,11 @@
 #include "base/error.h"
 #include "cli/candidate_id.h"
 #include "cli/place.h"
-#include "cli/program.h"
-#include "cli/run_environment.h"
-#include "cli/run_file.h"
-#include "cli/run_grace.h"
-#include "cli/run_user.h"
+#include "config/program.h"
+#include "config/run_environment.h"
+#include "config/run_file.h"
+#include "config/run_grace.h"
+#include "config/run_user.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #ifndef CLI_RUNNER_H
 #define CLI_RUNNER_H
 
-#include "cli/arena.h"
+#include "config/arena.h"
 #include "cli/cli.h"
 #include "guard/spec.h"
 

@@ -3,7 +3,7 @@
 #include "cli/seat.h"
 
 #include "base/error.h"
-#include "cli/duration.h"
+#include "config/duration.h"
 #include "cli/json_out.h"
 #include "cli/place.h"
 #include "os/clock.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* From the text of one setting to its value, and back. */
-#include "cli/duration.h"
 #include "cli/setting_values.h"
+#include "config/duration.h"
+#include "config/words.h"
 
 #include "base/error.h"
 
@@ -26,102 +27,11 @@ static const void *place_const(const struct setting *setting, const struct confi
     return (const char *)config + setting->offset;
 }
 
-/* The position of text in a list of words that ends with NULL; -1 if it is not there. */
-static int word_index(const char *const *words, const char *text)
-{
-    for (int i = 0; words[i]; i++)
-        if (strcmp(words[i], text) == 0)
-            return i;
-    return -1;
-}
-
-static enum gavel_status read_bool(const char *text, bool *ret_value, struct gavel_error *error)
-{
-    static const char *const words[] = {"false", "true", "no", "yes", "off", "on", "0", "1", NULL};
-
-    for (int i = 0; words[i]; i++)
-        if (strcasecmp(words[i], text) == 0) {
-            *ret_value = i % 2;
-            return GAVEL_OK;
-        }
-    return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is neither true nor false", text);
-}
-
-static enum gavel_status read_int(const char *text, int *ret_value, struct gavel_error *error)
-{
-    char *end;
-    long value;
-
-    errno = 0;
-    value = strtol(text, &end, 10);
-    if (end == text || *end || text[0] == ' ')
-        return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is not a whole number", text);
-    if (errno || value < INT32_MIN || value > INT32_MAX)
-        return error_set(error, GAVEL_ERR_INVALID, "%.60s is too large a number", text);
-    *ret_value = (int)value;
-    return GAVEL_OK;
-}
-
-static enum gavel_status read_real(const char *text, double *ret_value, struct gavel_error *error)
-{
-    char *end;
-    double value = strtod(text, &end);
-
-    if (end == text || *end || text[0] == ' ' || !isfinite(value))
-        return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is not a number", text);
-    *ret_value = value;
-    return GAVEL_OK;
-}
-
-/* A word of a list whose position is the value. */
-static enum gavel_status read_word(const char *const *words, const char *choices, const char *text,
-                                   int *ret_value, struct gavel_error *error)
-{
-    int i = word_index(words, text);
-
-    if (i < 0)
-        return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is none of %s", text, choices);
-    *ret_value = i;
-    return GAVEL_OK;
-}
-
 static const char *const color_words[] = {
     [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
 static const char *const format_words[] = {[LOG_LOGFMT] = "logfmt", [LOG_JSON] = "json", NULL};
-static const char *const on_exit_words[] = {
-    [ON_EXIT_STOP] = "stop", [ON_EXIT_RESIGN] = "resign", [ON_EXIT_RESTART] = "restart", NULL};
 static const char *const contain_words[] = {
     [CONTAIN_AUTO] = "auto", [CONTAIN_CGROUP] = "cgroup", [CONTAIN_WALK] = "walk", NULL};
-
-enum gavel_status on_exit_parse(const char *text, enum on_exit *ret_on_exit, struct gavel_error *error)
-{
-    int word = 0;
-
-    if (read_word(on_exit_words, "stop, resign, restart", text, &word, error))
-        return GAVEL_ERR_INVALID;
-    *ret_on_exit = (enum on_exit)word;
-    return GAVEL_OK;
-}
-
-enum gavel_status signal_parse(const char *text, int *ret_signal, struct gavel_error *error)
-{
-    const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
-    bool is_number = *text && strlen(text) <= 2 && strspn(text, "0123456789") == strlen(text);
-    int number = is_number ? (int)strtol(text, NULL, 10) : 0;
-
-    for (int i = 1; !number && i < SIGRTMIN; i++)
-        if (sigabbrev_np(i) && strcasecmp(sigabbrev_np(i), name) == 0)
-            number = i;
-    if (number < 1 || number > SIGRTMAX)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "\"%.60s\" is no signal; write TERM, INT, QUIT, … or a number", text);
-    if (number == SIGKILL || number == SIGSTOP || number == SIGCONT)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "%s cannot ask a process to stop; choose one that it can catch, such as TERM or INT",
-                         sigabbrev_np(number));
-    *ret_signal = number;
-    return GAVEL_OK;
-}
 
 /* What makes sense beyond the kind of the value; the times and numbers of struct gavel_settings are checked
  * together, by gavel_settings_check(). */
@@ -175,25 +85,25 @@ static enum gavel_status read_kind(const struct setting *setting, const char *te
         return GAVEL_OK;
     case SETTING_SWITCH:
     case SETTING_BOOL:
-        return read_bool(text, place(setting, config), error);
+        return word_read_bool(text, place(setting, config), error);
     case SETTING_DURATION:
         return duration_parse(text, place(setting, config), error);
     case SETTING_INT:
-        return read_int(text, place(setting, config), error);
+        return word_read_int(text, place(setting, config), error);
     case SETTING_REAL:
-        return read_real(text, place(setting, config), error);
+        return word_read_real(text, place(setting, config), error);
     case SETTING_POLICY:
         if (gavel_policy_parse(text, place(setting, config)))
             return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is none of first, lexicographic, priority",
                              text);
         return GAVEL_OK;
     case SETTING_COLOR:
-        status = read_word(color_words, "auto, always, never", text, &word, error);
+        status = word_read(color_words, "auto, always, never", text, &word, error);
         if (!status)
             *(enum color_mode *)place(setting, config) = (enum color_mode)word;
         return status;
     case SETTING_LOG_FORMAT:
-        status = read_word(format_words, "logfmt, json", text, &word, error);
+        status = word_read(format_words, "logfmt, json", text, &word, error);
         if (!status)
             *(enum log_format *)place(setting, config) = (enum log_format)word;
         return status;
@@ -205,7 +115,7 @@ static enum gavel_status read_kind(const struct setting *setting, const char *te
     case SETTING_ON_EXIT:
         return on_exit_parse(text, place(setting, config), error);
     case SETTING_CONTAIN:
-        status = read_word(contain_words, "auto, cgroup, walk", text, &word, error);
+        status = word_read(contain_words, "auto, cgroup, walk", text, &word, error);
         if (!status)
             *(enum contain *)place(setting, config) = (enum contain)word;
         return status;
@@ -259,7 +169,7 @@ const char *setting_text(const struct setting *setting, const struct config *con
         snprintf(buffer, size, "%s", log_level_name(*(const enum log_level *)at));
         break;
     case SETTING_ON_EXIT:
-        snprintf(buffer, size, "%s", on_exit_words[*(const enum on_exit *)at]);
+        snprintf(buffer, size, "%s", on_exit_name(*(const enum on_exit *)at));
         break;
     case SETTING_CONTAIN:
         snprintf(buffer, size, "%s", contain_words[*(const enum contain *)at]);

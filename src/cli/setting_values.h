@@ -12,8 +12,8 @@
 #ifndef CLI_SETTING_VALUES_H
 #define CLI_SETTING_VALUES_H
 
-#include "cli/run_file.h"
 #include "cli/settings_table.h"
+#include "config/run_file.h"
 
 enum value_source { SOURCE_NONE, SOURCE_FLAG, SOURCE_ENVIRONMENT, SOURCE_FILE };
 
@@ -56,12 +56,6 @@ GAVEL_CHECKED enum gavel_status setting_values_resolve(const struct setting_valu
 /* One value. ERR_INVALID if the text is none of its kind; *error does not say where it stands. */
 GAVEL_CHECKED enum gavel_status setting_read(const struct setting *setting, const char *text,
                                              struct config *config, struct gavel_error *error);
-
-/* One value by itself, for where there is no setting: "TERM", "SIGTERM" or "15"; "stop", "resign", "restart".
- */
-GAVEL_CHECKED enum gavel_status signal_parse(const char *text, int *ret_signal, struct gavel_error *error);
-GAVEL_CHECKED enum gavel_status on_exit_parse(const char *text, enum on_exit *ret_on_exit,
-                                              struct gavel_error *error);
 
 /* The value of a duration, number, policy or boolean setting as text, for `gavel check`. Returns buffer. */
 const char *setting_text(const struct setting *setting, const struct config *config, char *buffer,

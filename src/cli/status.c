@@ -2,7 +2,7 @@
 
 /* gavel status: the mandate of one group, or a line for each group of the store. */
 #include "cli/cli.h"
-#include "cli/duration.h"
+#include "config/duration.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/seat.h"

@@ -3,7 +3,7 @@
 #include "cli/yaml_index.h"
 
 #include "base/error.h"
-#include "cli/suggest.h"
+#include "config/suggest.h"
 
 #include <string.h>
 #include <yaml.h>

@@ -2,7 +2,7 @@
 
 /* Durations: what people write is read exactly or not at all, and comes back as it was. */
 #include "base/prng.h"
-#include "cli/duration.h"
+#include "config/duration.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

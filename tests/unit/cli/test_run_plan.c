@@ -3,8 +3,8 @@
 /* What gavel run plans before it takes part: programs, environments, users, graces, and every refusal. */
 #include "cli/run_plan.h"
 
-#include "cli/run_environment.h"
-#include "cli/run_grace.h"
+#include "config/run_environment.h"
+#include "config/run_grace.h"
 #include "cli/yaml_file.h"
 
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* "Did you mean …?": close words are found, far ones are not offered. */
-#include "cli/suggest.h"
+#include "config/suggest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,8 +4,8 @@
  * Memory that is given back in one go: for what is read and put together from
  * many small parts, and then lives as long as the whole.
  */
-#ifndef CLI_ARENA_H
-#define CLI_ARENA_H
+#ifndef CONFIG_ARENA_H
+#define CONFIG_ARENA_H
 
 #include <stddef.h>
 

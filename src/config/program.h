@@ -4,10 +4,10 @@
  * Finding a program before it is needed, so that "not found" is told at once,
  * on every host, and not by whichever is elected some night.
  */
-#ifndef CLI_PROGRAM_H
-#define CLI_PROGRAM_H
+#ifndef CONFIG_PROGRAM_H
+#define CONFIG_PROGRAM_H
 
-#include "cli/arena.h"
+#include "config/arena.h"
 #include "guard/spec.h"
 
 #include <gavel/status.h>

@@ -4,8 +4,8 @@
  * Durations as people write and read them: 500ms, 2s, 1m30s, 1.5h. A plain
  * number is milliseconds.
  */
-#ifndef CLI_DURATION_H
-#define CLI_DURATION_H
+#ifndef CONFIG_DURATION_H
+#define CONFIG_DURATION_H
 
 #include <gavel/settings.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/program.h"
+#include "config/program.h"
 
 #include "base/error.h"
 

@@ -5,7 +5,7 @@
  * are added up. Arithmetic is in integers (thousandths of a unit for the
  * digits after the point), so that what is accepted is exact.
  */
-#include "cli/duration.h"
+#include "config/duration.h"
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/run_environment.h"
+#include "config/run_environment.h"
 
 #include "base/error.h"
 

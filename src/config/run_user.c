@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/run_user.h"
+#include "config/run_user.h"
 
 #include "base/error.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/arena.h"
+#include "config/arena.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/run_file.h"
+#include "config/run_file.h"
 
 #include "base/error.h"
 #include "base/record.h"
-#include "cli/run_environment.h"
-#include "cli/setting_values.h"
-#include "cli/yaml_node.h"
+#include "config/run_environment.h"
+#include "config/words.h"
+#include "config/yaml_node.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/run_grace.h"
+#include "config/run_grace.h"
 
 #include "base/error.h"
 #include "guard/spec.h"

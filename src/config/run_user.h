@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Another user for a child: who that is, and what it belongs to. */
-#ifndef CLI_RUN_USER_H
-#define CLI_RUN_USER_H
+#ifndef CONFIG_RUN_USER_H
+#define CONFIG_RUN_USER_H
 
-#include "cli/arena.h"
+#include "config/arena.h"
 #include "guard/spec.h"
 
 /*

@@ -7,10 +7,10 @@
  *        ├─ last child's grace ─┼─ … ─┼─ first child's ┤── kill lead ──┤
  *        SIGTERM, one after the other                  SIGKILL         nothing is left
  */
-#ifndef CLI_RUN_GRACE_H
-#define CLI_RUN_GRACE_H
+#ifndef CONFIG_RUN_GRACE_H
+#define CONFIG_RUN_GRACE_H
 
-#include "cli/run_file.h"
+#include "config/run_file.h"
 
 #include <gavel/settings.h>
 

@@ -5,10 +5,10 @@
  * document, each of which knows its line. Whatever is wrong with one is told
  * as "file:line: …".
  */
-#ifndef CLI_YAML_NODE_H
-#define CLI_YAML_NODE_H
+#ifndef CONFIG_YAML_NODE_H
+#define CONFIG_YAML_NODE_H
 
-#include "cli/arena.h"
+#include "config/arena.h"
 
 #include <gavel/settings.h>
 

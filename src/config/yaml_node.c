@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/yaml_node.h"
+#include "config/yaml_node.h"
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "cli/duration.h"
-#include "cli/suggest.h"
+#include "config/duration.h"
+#include "config/suggest.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/suggest.h"
+#include "config/suggest.h"
 
 #include <string.h>
 

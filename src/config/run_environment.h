@@ -4,10 +4,10 @@
  * The environment of a command: that of gavel, without what was meant for
  * gavel alone, with who it runs for, and with what its child says itself.
  */
-#ifndef CLI_RUN_ENVIRONMENT_H
-#define CLI_RUN_ENVIRONMENT_H
+#ifndef CONFIG_RUN_ENVIRONMENT_H
+#define CONFIG_RUN_ENVIRONMENT_H
 
-#include "cli/arena.h"
+#include "config/arena.h"
 
 #include <gavel/status.h>
 

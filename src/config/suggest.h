@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* "Did you mean …?" for mistyped words. */
-#ifndef CLI_SUGGEST_H
-#define CLI_SUGGEST_H
+#ifndef CONFIG_SUGGEST_H
+#define CONFIG_SUGGEST_H
 
 #include <stddef.h>
 

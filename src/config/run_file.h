@@ -6,10 +6,10 @@
  * what the system has to say on it (programs, users, folders) is asked by
  * run_plan.c, when they are about to be run.
  */
-#ifndef CLI_RUN_FILE_H
-#define CLI_RUN_FILE_H
+#ifndef CONFIG_RUN_FILE_H
+#define CONFIG_RUN_FILE_H
 
-#include "cli/arena.h"
+#include "config/arena.h"
 #include "supervisor/supervisor.h"
 
 #include <gavel/settings.h>

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The node process: three threads.
+ *
+ *     consensus   raft_step(), sockets to the peers, the table; never blocks
+ *     disk        writes what Raft wants durable, many changes in one transaction
+ *     API         HTTP; reads the view and the journal, sends requests
+ *
+ *        peers ◄──► consensus ── PERSIST ──► disk
+ *                     │   ▲  ◄── durable ──────┘
+ *          view, journal  │ requests
+ *                     ▼   │
+ *                      API ◄──► HTTP
+ */
+#ifndef DAEMON_NODE_H
+#define DAEMON_NODE_H
+
+#include "daemon/config.h"
+#include "daemon/journal.h"
+#include "daemon/mailbox.h"
+#include "daemon/page.h"
+#include "daemon/view.h"
+
+/* How a node process ends, as its exit code; the guard restarts it after anything else. */
+enum node_exit {
+    NODE_EXIT_DONE = 0,    /* asked to */
+    NODE_EXIT_CONFIG = 78, /* EX_CONFIG: starting again would not help */
+    NODE_EXIT_DISK = 74,   /* EX_IOERR: a write failed; what is on disk is not known any more */
+    NODE_EXIT_FENCED = 77, /* the cluster goes on without this node: another generation, or removed */
+    NODE_EXIT_BUSY = 75,   /* EX_TEMPFAIL: the port or the folder is taken */
+};
+
+/* What the API thread needs of the node. All of it is safe to use from another thread. */
+struct node_desk {
+    const struct daemon_config *config;
+    struct log log;
+    struct view_box view;
+    struct journal *journal;
+    struct mailbox requests; /* of struct request */
+};
+
+/* Runs the node until it is asked to end (SIGTERM, SIGINT: hand over, then end). Logs; returns enum
+ * node_exit. SIGHUP reads certificates and token again. The page is NULL without a guard. */
+int node_run(const struct daemon_config *config, struct page *page);
+
+#endif

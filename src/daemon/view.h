@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What the rest of the node may know of its consensus thread: a copy that the
+ * consensus thread publishes after whatever changed it, and that the API
+ * reads without ever making the consensus thread wait.
+ *
+ * Instants are of CLOCK_BOOTTIME; whoever shows them compares them with the
+ * clock at that moment, so that a copy that is old (the consensus thread was
+ * stopped) does not claim a lease that has lapsed.
+ */
+#ifndef DAEMON_VIEW_H
+#define DAEMON_VIEW_H
+
+#include "raft/raft.h"
+#include "wire/peer.h"
+
+#include <pthread.h>
+#include <sys/types.h>
+
+struct view_member {
+    raft_id id;
+    char name[PEER_NAME_MAX + 1]; /* the id in hexadecimal if it is not known */
+    char address[PEER_ADDRESS_MAX + 1];
+    char api[PEER_ADDRESS_MAX + 1];
+    uint8_t priority;
+    bool is_voter;
+    bool was_voter; /* leaves with the change that is under way */
+    bool is_witness;
+    bool is_self;
+
+    /* of others */
+    bool is_connected; /* we can send to it, and it to us */
+    bool is_breaker_open;
+    gavel_ns heard_at;    /* the last frame from it; 0 never */
+    raft_index match;     /* what it is known to have; of a leader only */
+    uint64_t incarnation; /* as it last said; 0 unknown */
+    char trouble[PEER_TEXT_MAX + 1];
+    struct peer_status status; /* as it last said; node 0 if never */
+    gavel_ns status_at;
+};
+
+/* Upper bounds of the buckets of gavel_election_duration, in milliseconds; one more bucket has the rest. */
+#define VIEW_DURATION_BOUNDS                                                                                 \
+    {                                                                                                        \
+        1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000                                                 \
+    }
+#define VIEW_DURATION_BUCKETS 13
+
+struct view_counters {
+    uint64_t elections;     /* that ended, as this node saw them: own candidacies and others' wins */
+    uint64_t elections_won; /* that ended with a leader */
+    uint64_t candidacies;   /* our own */
+    uint64_t failovers;     /* another leader than before without a transfer */
+    uint64_t transfers;
+    uint64_t transfers_failed;
+    uint64_t split_brains;
+    uint64_t obituaries;
+    uint64_t refused_messages;
+    uint64_t dropped_votes;   /* by the rate limit */
+    uint64_t late_heartbeats; /* of ours, sent more than half an interval late */
+    uint64_t disk_writes;
+    uint64_t disk_fulls;
+    uint64_t duration_buckets[VIEW_DURATION_BUCKETS];
+    gavel_ns duration_sum;
+};
+
+struct view {
+    gavel_ns at; /* when it was made */
+    char cluster_name[PEER_NAME_MAX + 1];
+    char name[PEER_NAME_MAX + 1];
+    uint64_t cluster;
+    uint64_t generation;
+    raft_id id;
+    uint64_t incarnation;
+    pid_t pid;
+    pid_t guard_pid; /* 0: runs without one */
+    int64_t started_wall_ms;
+
+    enum raft_role role;
+    raft_term term;
+    raft_id vote;
+    raft_id leader;    /* 0: none is known */
+    gavel_ns heard_at; /* of that leader; of a leader itself, when a majority last answered */
+    bool is_leader;    /* in Raft's sense */
+    bool is_claimed;   /* and has a mandate to work … */
+    gavel_ns deadline; /* … until then; compare with the clock. NEVER: the only voter */
+    uint64_t lease_epoch;
+    raft_term claim_term;
+    bool is_caretaker;
+    raft_index last;
+    raft_index commit;
+    raft_index applied;
+    raft_index snapshot;
+    uint64_t revision; /* of the table */
+    uint64_t digest;   /* of the table at `applied` */
+    bool is_handing_over;
+    bool is_changing;
+    bool is_disk_full;
+    bool waits_for_operator; /* no leader, and auto_failover is off */
+    bool is_stopping;
+    gavel_ns heartbeat; /* settings that readers need */
+    gavel_ns election_max;
+
+    struct view_counters counters;
+    size_t member_count;
+    struct view_member members[RAFT_MEMBERS_MAX];
+};
+
+/* Holds the newest copy. */
+struct view_box {
+    pthread_mutex_t mutex; /* held for a memcpy only, and with priority inheritance */
+    struct view view;
+};
+
+GAVEL_CHECKED enum gavel_status view_box_init(struct view_box *box);
+void view_box_done(struct view_box *box);
+void view_publish(struct view_box *box, const struct view *view);
+void view_read(struct view_box *box, struct view *ret_view);
+
+/* What most want to know, without the members: `GET /leader` asks for nothing else. */
+struct view_leader {
+    raft_id id; /* 0: none */
+    raft_term term;
+    bool is_self;
+    char name[PEER_NAME_MAX + 1];
+    char api[PEER_ADDRESS_MAX + 1];
+    char address[PEER_ADDRESS_MAX + 1];
+};
+
+/*
+ * Whom this node takes for the leader at this instant: itself only while its lease holds by the clock,
+ * another only if it was heard within election_max. id is 0 otherwise; term is always told.
+ */
+void view_leader_read(struct view_box *box, gavel_ns now, struct view_leader *ret_leader);
+
+/* Whether what this node says may be out of date: it leads without a lease, or follows nobody. */
+bool view_is_stale(const struct view *view, gavel_ns now);
+
+/* Whether a member answers: ourselves, or heard within ten heartbeats. */
+bool view_is_healthy(const struct view *view, const struct view_member *member, gavel_ns now);
+
+/* NULL if it is not among the members. */
+const struct view_member *view_find(const struct view *view, raft_id id);
+const struct view_member *view_find_name(const struct view *view, const char *name);
+
+#endif

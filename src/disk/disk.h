@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a node must not forget, in a folder of its own: one LMDB environment
+ * (data.mdb) beside a lock file. Everything of DESIGN §9 (cluster, generation,
+ * node, incarnation, term, vote, promise, log, snapshot, configuration) is
+ * changed by transactions that are durable when the call returns.
+ *
+ * Everything written carries a checksum over its key and its value, so that a
+ * bit that flipped, a page of another file and an entry in the wrong place are
+ * all found when the folder is opened. A damaged folder is refused: a node that
+ * has forgotten something must not vote.
+ *
+ * Not thread-safe: one thread at a time, which may block for as long as the
+ * disk does. The folder is locked against a second process, by a lock that
+ * ends with the process and is not passed on to children.
+ *
+ * Errors, and what they mean to the caller:
+ *   ERR_STORE_FULL     there is no room (the disk, or the limit); nothing was written; may be tried again
+ *   ERR_IO             a write or an fsync failed: what is on disk is not known any more; the node must stop
+ *   ERR_STORE_DENIED   permissions, or a read-only file system
+ *   ERR_STORE_DAMAGED  a checksum is wrong, or the contents contradict themselves
+ *   ERR_STORE_TOO_NEW  written by a newer gavel
+ *   ERR_STATE          another process has the folder
+ *   ERR_INVALID        the folder belongs to another node or cluster, or is not one of ours
+ * The message names the folder, the reason and the way out.
+ */
+#ifndef DISK_H
+#define DISK_H
+
+#include "raft/raft.h"
+
+#define DISK_NAME_MAX 64
+
+struct disk;
+
+/* Whose folder it is. */
+struct disk_identity {
+    char cluster_name[DISK_NAME_MAX];
+    char node_name[DISK_NAME_MAX];
+    uint64_t cluster;
+    raft_id node;
+};
+
+struct disk_options {
+    const char *folder; /* is made, with its parents' permissions kept (0700), if it does not exist */
+    struct disk_identity identity;
+    size_t bytes_max; /* the most that the data may take; 0: 1 GiB */
+};
+
+/* One change, deep enough that it can wait in a queue: raft_persist with what its indexes stand for. */
+struct disk_write {
+    struct raft_persist persist;
+    struct raft_entry *entries;    /* persist.first … persist.last */
+    struct raft_snapshot snapshot; /* if persist.has_snapshot */
+};
+
+/*
+ * Opens the folder, locks it, and checks whose it is and every checksum in it. *ret_is_new says that nothing
+ * has been written yet: the caller then calls disk_found() or closes it.
+ */
+GAVEL_CHECKED enum gavel_status disk_open(const struct disk_options *options, struct disk **ret_disk,
+                                          bool *ret_is_new, struct gavel_error *error);
+
+/* The first write into a new folder: whose it is, and the state and configuration that it begins with. */
+GAVEL_CHECKED enum gavel_status disk_found(struct disk *disk, const struct raft_state *state,
+                                           const struct raft_snapshot *snapshot, struct gavel_error *error);
+
+/*
+ * Adds one to the incarnation, durably, and gives everything back as raft_init() wants it. ret_restore's
+ * pointers are to be given back by disk_restore_done().
+ */
+GAVEL_CHECKED enum gavel_status disk_begin(struct disk *disk, struct raft_restore *ret_restore,
+                                           struct gavel_error *error);
+void disk_restore_done(struct raft_restore *restore);
+
+/* Several changes as one durable transaction: all of them, or none and an error. */
+GAVEL_CHECKED enum gavel_status disk_write(struct disk *disk, const struct disk_write *writes, size_t count,
+                                           struct gavel_error *error);
+
+/*
+ * Quorum lost for good: the state as it stands becomes a cluster of its own, one generation later, whose only
+ * member is this node. Drops promise and vote, keeps log and term. Only in a folder that is open and not yet
+ * begun.
+ */
+GAVEL_CHECKED enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_generation,
+                                                       struct gavel_error *error);
+
+/* For people: how much there is. */
+struct disk_usage {
+    uint64_t bytes_used;
+    uint64_t bytes_max;
+    uint64_t entries;
+};
+void disk_usage_read(struct disk *disk, struct disk_usage *ret_usage);
+
+/* Safe on NULL. */
+void disk_close(struct disk *disk);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Connections between nodes: dial, accept, greet, send and receive frames.
+ * All of it on one event base, which is the caller's; nothing blocks, and
+ * callbacks come from that base's loop, never from within a call.
+ *
+ *     dial ──► connect ──► TLS ──► HELLO ──► WELCOME ──► up ──► lost ──► back-off ──► dial
+ *                                       └──► REFUSAL ──► refused ─────────┘
+ *
+ * A breaker per peer: after `failures` in a row the back-off is long, and what
+ * is sent to that peer meanwhile is dropped at once. A message that cannot be
+ * sent is dropped: Raft repeats itself. So is one for a peer that does not
+ * read: what waits for a peer is bounded (snapshots wait outside of that, one
+ * chunk at a time).
+ *
+ * Obituaries come by datagram, to the same port, and are handed on as messages
+ * CERTIFICATE; whether they are genuine is for Raft to ask.
+ */
+#ifndef NET_TRANSPORT_H
+#define NET_TRANSPORT_H
+
+#include "base/time.h"
+#include "wire/peer.h"
+
+#include <event2/event.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
+struct transport;
+
+struct transport_address {
+    raft_id id;
+    char name[PEER_NAME_MAX + 1];
+    char address[PEER_ADDRESS_MAX + 1];
+};
+
+enum transport_news {
+    TRANSPORT_UP,   /* we can send to `peer` */
+    TRANSPORT_LOST, /* the connection to `peer` that we dialled closed after it was up; or the one it dialled
+                       to us */
+    TRANSPORT_REFUSED, /* one side refused the other; `text` says who, whom and why */
+    TRANSPORT_FAILED,  /* could not connect; told once until it changes */
+    TRANSPORT_OPENED,  /* the breaker of `peer` opened */
+    TRANSPORT_CLOSED,  /* … and closed */
+    TRANSPORT_GREETED, /* `hello` is what the peer told of itself */
+    TRANSPORT_BAD,     /* bytes that are no frame, from `text`; the connection was closed */
+};
+
+struct transport_events {
+    void (*message)(void *user, const struct raft_message *message); /* borrowed for the call */
+    void (*status)(void *user, const struct peer_status *status);
+    /* peer may be 0, text "", hello NULL */
+    void (*news)(void *user, enum transport_news news, raft_id peer, const char *text,
+                 const struct peer_hello *hello);
+    void *user;
+};
+
+struct transport_settings {
+    struct peer_hello self;   /* what we say of ourselves; `to` is filled in */
+    const char *listen;       /* "host:port"; port 0: any, see transport_port() */
+    SSL_CTX *tls;             /* NULL: plain TCP, for loopback only; borrowed, takes a reference of its own */
+    gavel_ns connect_timeout; /* 0: 1 s, for connect, TLS and HELLO together */
+    gavel_ns retry_min;       /* 0: 10 ms */
+    gavel_ns retry_max;       /* 0: 1 s */
+    int failures;             /* that open the breaker; 0: 5 */
+    size_t waiting_max;       /* bytes that may wait for one peer; 0: 8 MiB */
+    int accepted_max;         /* connections accepted at once; 0: 64 */
+};
+
+/*
+ * Listens (TCP and UDP on the same port). ERR_INVALID for an address that cannot be or plain TCP beyond
+ * loopback, ERR_IO if the port is taken and the like, with the next step.
+ */
+GAVEL_CHECKED enum gavel_status transport_new(struct event_base *base,
+                                              const struct transport_settings *settings,
+                                              const struct transport_events *events,
+                                              struct transport **ret_transport, struct gavel_error *error);
+
+/* Closes everything at once. Safe on NULL. */
+void transport_free(struct transport *transport);
+
+uint16_t transport_port(const struct transport *transport);
+
+/* Whom to dial; replaces the list. Connections to those that stay are kept, to a changed address made anew.
+ */
+void transport_set_peers(struct transport *transport, const struct transport_address *peers, size_t count);
+
+/* The incarnation or the generation has changed what HELLO says. */
+void transport_set_self(struct transport *transport, const struct peer_hello *self);
+
+/* For new connections; those that are up stay. */
+void transport_set_tls(struct transport *transport, SSL_CTX *tls);
+
+/* To message->to. Encodes or drops it; what it points to is not needed afterwards. A SNAPSHOT is copied and
+ * goes in chunks; while one is under way to that peer another one is dropped. */
+void transport_send(struct transport *transport, const struct raft_message *message);
+
+/* To every peer that is up. */
+void transport_send_status(struct transport *transport, const struct peer_status *status);
+
+/* Writes what waits now instead of when the loop comes round: the last words of a node that ends. */
+void transport_flush(struct transport *transport);
+
+struct transport_link {
+    bool is_up;    /* we can send to it */
+    bool is_heard; /* it has a connection to us */
+    bool is_breaker_open;
+    gavel_ns heard_at; /* the last frame from it; 0 never */
+    uint64_t connects;
+    uint64_t failures;
+    uint64_t dropped; /* messages */
+    uint64_t sent_bytes;
+    uint64_t received_bytes;
+    char trouble[PEER_TEXT_MAX + 1]; /* why it is not up; "" */
+};
+
+/* False if it is no peer of ours. */
+bool transport_link_of(const struct transport *transport, raft_id peer, struct transport_link *ret_link);
+
+/* "host:port" to socket addresses; numeric or by name. Shared with the guard and the configuration's check.
+ */
+GAVEL_CHECKED enum gavel_status address_resolve(const char *address, struct sockaddr_storage *ret_address,
+                                                socklen_t *ret_length, struct gavel_error *error);
+bool address_is_loopback(const struct sockaddr_storage *address);
+
+#endif

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What nodes say to each other on a connection: frames.
+ *
+ *     ┌─────────────────────┬──────────────────────────────┐
+ *     │ length, 4 bytes, BE │ a protobuf Frame (peer.proto) │
+ *     └─────────────────────┴──────────────────────────────┘
+ *
+ * Each node dials every other and speaks on the connections it dialled; on
+ * those it accepted it only answers HELLO and listens. The first frame of a
+ * connection is HELLO, answered by WELCOME or REFUSAL; everything else
+ * follows.
+ *
+ * Bytes in, a struct out, and back. Nothing here trusts a byte that it did not
+ * write: what decodes has passed raft_message_check() too. New fields and new
+ * kinds of frames are skipped by older nodes, so that a cluster can be
+ * upgraded node by node; what changes the meaning of old ones raises
+ * PEER_VERSION.
+ */
+#ifndef WIRE_PEER_H
+#define WIRE_PEER_H
+
+#include "raft/message.h"
+
+/* The versions of the protocol that this program speaks; both sides use the highest that they share. */
+#define PEER_VERSION_MIN 1
+#define PEER_VERSION_MAX 1
+
+#define PEER_LENGTH_BYTES 4
+/* Of a frame before HELLO was answered, and after. */
+#define PEER_FIRST_FRAME_MAX (4u * 1024)
+#define PEER_FRAME_MAX (4u << 20)
+/* A snapshot travels in chunks, so that heartbeats pass between them. */
+#define PEER_CHUNK_BYTES (128u * 1024)
+#define PEER_SNAPSHOT_MAX ((size_t)1 << 30)
+
+#define PEER_NAME_MAX 63     /* of a node or a cluster: letters, digits, '.', '-', '_' */
+#define PEER_ADDRESS_MAX 255 /* "host:port", "[v6]:port" */
+#define PEER_TEXT_MAX 255
+
+enum peer_frame_kind {
+    PEER_HELLO,
+    PEER_WELCOME, /* carries what HELLO does, of the other side, and the version that was chosen */
+    PEER_REFUSAL, /* `text` says why; the connection is closed after it */
+    PEER_MESSAGE, /* of Raft */
+    PEER_CHUNK,   /* a part of a Raft SNAPSHOT message */
+    PEER_STATUS,  /* what a node thinks of itself, for the detector of split brain */
+    PEER_UNKNOWN, /* of a newer program: skip it */
+};
+
+struct peer_hello {
+    uint32_t version_min;
+    uint32_t version_max; /* WELCOME: both the one that was chosen */
+    uint64_t cluster;
+    uint64_t generation;
+    raft_id node; /* who speaks */
+    raft_id to;   /* whom it thinks it speaks to */
+    uint64_t incarnation;
+    uint64_t bootstrap; /* a digest of the members this cluster began with; 0 if not known any more */
+    char cluster_name[PEER_NAME_MAX + 1];
+    char name[PEER_NAME_MAX + 1];
+    char api[PEER_ADDRESS_MAX + 1]; /* where its HTTP API is; "" if not told */
+    char program[32];               /* "gaveld 0.4.0" */
+};
+
+struct peer_status {
+    raft_id node;
+    uint64_t cluster;
+    uint64_t generation;
+    uint64_t incarnation;
+    raft_term term;
+    raft_id leader;  /* whom it follows; 0 none */
+    bool is_leader;  /* by its role … */
+    bool is_working; /* … and with a lease */
+    uint64_t lease_epoch;
+    raft_index commit;
+};
+
+/* One part of the message SNAPSHOT: the first chunk (offset 0) carries the message without its data. */
+struct peer_chunk {
+    uint64_t transfer; /* a number per snapshot that is sent; a new one ends an unfinished one */
+    uint64_t offset;
+    uint64_t total;
+    const uint8_t *data;
+    size_t size;
+    struct raft_message head; /* only of the first: MSG_SNAPSHOT with data NULL and size = total */
+};
+
+struct peer_frame {
+    enum peer_frame_kind kind;
+    union {
+        struct peer_hello hello; /* HELLO, WELCOME */
+        char text[PEER_TEXT_MAX + 1];
+        struct raft_message message;
+        struct peer_chunk chunk;
+        struct peer_status status;
+    };
+    void *memory; /* what the pointers above point into; given back by peer_frame_done() */
+};
+
+/*
+ * Writes a whole frame, with its length, to bytes that are handed over to the caller, who frees them. Of a
+ * frame MESSAGE, not a SNAPSHOT: that goes in chunks. ERR_NO_MEMORY; ERR_INVALID if it would be larger than
+ * PEER_FRAME_MAX.
+ */
+GAVEL_CHECKED enum gavel_status peer_frame_encode(const struct peer_frame *frame, uint8_t **ret_bytes,
+                                                  size_t *ret_size);
+
+/* The length that the first four bytes announce. */
+uint32_t peer_frame_length(const uint8_t bytes[PEER_LENGTH_BYTES]);
+
+/*
+ * Takes the payload of one frame (without its length) apart. ERR_INVALID, and a reason (static), for what
+ * peer_frame_encode() cannot have written; ERR_NO_MEMORY. What comes out borrows from `bytes` and from
+ * frame->memory, and is to be given to peer_frame_done().
+ */
+GAVEL_CHECKED enum gavel_status peer_frame_decode(const uint8_t *bytes, size_t size,
+                                                  struct peer_frame *ret_frame, const char **ret_reason);
+
+/* Safe on a zeroed struct. */
+void peer_frame_done(struct peer_frame *frame);
+
+/* Whether this may name a node or a cluster: 1 to PEER_NAME_MAX of letters, digits, '.', '-', '_', not
+ * beginning with a sign. */
+bool peer_name_is_good(const char *name);
+
+/*
+ * An obituary travels alone, as one datagram to the port that peers listen on: whoever wrote it is dead, and
+ * a connection would have to be made first. Its mac makes it genuine, not the way it came. Fixed layout, in
+ * obituary.c. Encode returns the size; decode is false for anything else.
+ */
+#define OBITUARY_BYTES 80
+size_t obituary_encode(uint64_t cluster, uint64_t generation, const struct raft_certificate *certificate,
+                       uint8_t bytes[OBITUARY_BYTES]);
+bool obituary_decode(const uint8_t *bytes, size_t size, uint64_t *ret_cluster, uint64_t *ret_generation,
+                     struct raft_certificate *ret_certificate);
+
+#endif
