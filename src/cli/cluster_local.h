@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A cluster of gaveld on loopback, for `gavel cluster demo`, the benchmark and
+ * tests: nodes n1, n2, … in a temporary folder, on free ports, bootstrapped
+ * together.
+ *
+ *     folder/n1.yaml   what the node is told
+ *     folder/n1.log    what it says
+ *     folder/n1/       its data
+ *
+ * The process that is started for a node is its guard, a child of ours; it
+ * dies when we do, however that happens, and its node with it. Nothing is
+ * restarted here: a node process is by its guard, a guard by nobody, unless
+ * local_cluster_start_node() is called again.
+ *
+ * Not for more than one thread: a guard dies with the thread that started it.
+ */
+#ifndef CLI_CLUSTER_LOCAL_H
+#define CLI_CLUSTER_LOCAL_H
+
+#include "os/clock.h"
+
+#include <gavel/status.h>
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define LOCAL_NODES_MAX 9
+#define LOCAL_FOLDER_MAX 512
+#define LOCAL_URLS_MAX (LOCAL_NODES_MAX * 24)
+
+/* Zeroed, everything is as usual. All borrowed for the time of the call. */
+struct local_options {
+    const char *gaveld;    /* the program; NULL: found by local_cluster_program() */
+    const char *cluster;   /* its name; NULL: "local" */
+    const char *base;      /* where the temporary folder is made; NULL: TMPDIR, or /tmp */
+    const char *extra;     /* more YAML for every node, whole lines; NULL: none */
+    const char *log_level; /* NULL: info */
+};
+
+struct local_node {
+    char name[8];
+    pid_t guard;       /* 0: not running */
+    int pidfd;         /* of the guard; readable when it has ended. -1: not running */
+    uint16_t port;     /* for peers */
+    uint16_t api_port; /* for HTTP */
+    char url[32];      /* http://127.0.0.1:… */
+    char folder[LOCAL_FOLDER_MAX + 16];
+    char log[LOCAL_FOLDER_MAX + 16];
+    char config[LOCAL_FOLDER_MAX + 16];
+};
+
+struct local_cluster {
+    char gaveld[PATH_MAX];
+    char name[64];
+    char folder[LOCAL_FOLDER_MAX];
+    size_t count;
+    struct local_node nodes[LOCAL_NODES_MAX];
+};
+
+/*
+ * Where gaveld is: beside this program, where the build puts it, or in PATH.
+ * ERR_NOT_FOUND, with what to do.
+ */
+GAVEL_CHECKED enum gavel_status local_cluster_program(char ret_path[static PATH_MAX],
+                                                      struct gavel_error *error);
+
+/*
+ * Makes the folder and starts the nodes; returns at once, when nobody leads
+ * yet. After a failure nothing is left of it.
+ */
+GAVEL_CHECKED enum gavel_status local_cluster_start(size_t count, const struct local_options *options,
+                                                    struct local_cluster *ret_cluster,
+                                                    struct gavel_error *error);
+
+/* The node of that position, from 0; asserted to exist. */
+const struct local_node *local_cluster_node(const struct local_cluster *cluster, size_t position);
+
+/* "http://127.0.0.1:…,…": what --cluster and GAVEL_CLUSTER take. Returns buffer. */
+const char *local_cluster_urls(const struct local_cluster *cluster, char buffer[static LOCAL_URLS_MAX]);
+
+/* Starts the guard of a node that has ended or was ended, with the folder as it is. ERR_STATE: it runs. */
+GAVEL_CHECKED enum gavel_status local_cluster_start_node(struct local_cluster *cluster, size_t position,
+                                                         struct gavel_error *error);
+
+/* Sends a signal to the guard. SIGTERM is passed on to its node; SIGKILL kills both. ERR_STATE: not running.
+ */
+GAVEL_CHECKED enum gavel_status local_cluster_signal(const struct local_cluster *cluster, size_t position,
+                                                     int number);
+
+/* Waits for the end of a guard and collects it; *ret_status (may be NULL) is as of waitpid(2). ERR_TIMEOUT,
+ * ERR_STATE. */
+GAVEL_CHECKED enum gavel_status local_cluster_await_end(struct local_cluster *cluster, size_t position,
+                                                        gavel_ns until, int *ret_status);
+
+/* SIGTERM for all, SIGKILL for those that are still there after a few seconds, and the folder is removed.
+ * Safe on a zeroed one. */
+void local_cluster_stop(struct local_cluster *cluster);
+
+#endif
