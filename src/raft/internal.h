@@ -123,7 +123,7 @@ void raft_step_down(struct raft *r, enum raft_stop why);
 void raft_work_stopped(struct raft *r);
 
 /* transfer.c */
-enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_forced);
+enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_forced, gavel_ns timeout);
 void raft_transfer_goes_on(struct raft *r);
 void raft_transfer_ends(struct raft *r, const char *why);
 void raft_receive_timeout_now(struct raft *r, const struct raft_message *m);

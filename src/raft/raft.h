@@ -51,6 +51,7 @@ struct raft_settings {
     gavel_ns stop_margin;      /* the work stops within this: 10 ms */
     int drift_ppm;             /* any two clocks differ in rate by less: 1000 */
     gavel_ns transfer_timeout; /* a transfer that takes longer is given up: 300 ms */
+    bool auto_failover;        /* otherwise nobody stands because a leader is gone, unless asked to: true */
     gavel_ns catch_up_timeout; /* a change of members waits so long for new voters to be level: 10 s */
     bool prefers_priority;     /* a leader hands over to a level voter of higher priority */
     gavel_ns prefers_after;    /* once it has led for so long: 5 s */
@@ -178,7 +179,8 @@ struct raft_event {
         } read;
         struct {
             raft_id target;
-            bool is_forced; /* do not wait for entries that are not committed: they are lost */
+            bool is_forced;   /* do not wait for entries that are not committed: they are lost */
+            gavel_ns timeout; /* 0: settings.transfer_timeout */
         } transfer;
         const struct raft_config *change; /* the members that shall be; plain */
         struct {

@@ -38,6 +38,7 @@ void raft_settings_default(struct raft_settings *ret_settings)
         .stop_margin = 10 * NS_PER_MS,
         .drift_ppm = 1000,
         .transfer_timeout = 300 * NS_PER_MS,
+        .auto_failover = true,
         .catch_up_timeout = 10 * NS_PER_S,
         .prefers_after = 5 * NS_PER_S,
         .batch_bytes = 64 * 1024,

@@ -125,7 +125,8 @@ static enum gavel_status dispatch(struct raft *r, const struct raft_event *event
     case RAFT_READ:
         return raft_read(r, event->read.id, event->read.needs_round);
     case RAFT_TRANSFER:
-        return raft_begin_transfer(r, event->transfer.target, event->transfer.is_forced);
+        return raft_begin_transfer(r, event->transfer.target, event->transfer.is_forced,
+                                   event->transfer.timeout);
     case RAFT_TAKE_OVER:
         return raft_take_over(r);
     case RAFT_CHANGE:
@@ -147,8 +148,8 @@ static enum gavel_status dispatch(struct raft *r, const struct raft_event *event
 static void take_care(struct raft *r)
 {
     if (raft_is_caretaker(r) && r->commit >= r->noop_index && r->transfer.phase == RAFT_TRANSFER_NONE)
-        (void)raft_begin_transfer(r, 0,
-                                  false); /* refused while there is nobody, or during a change; tried again */
+        (void)raft_begin_transfer(r, 0, false,
+                                  0); /* refused while there is nobody, or during a change; tried again */
 }
 
 /* Leadership moves back to a preferred node only by transfer, and only when asked to by the settings. */
@@ -166,7 +167,7 @@ static void prefer(struct raft *r)
     if (!first || first->is_witness || first->priority <= self->priority || peer->match < r->commit)
         return;
     r->led_from = r->now; /* should it fail: not again for a while */
-    (void)raft_begin_transfer(r, first->id, false);
+    (void)raft_begin_transfer(r, first->id, false, 0);
 }
 
 static void lead_on(struct raft *r)
@@ -187,6 +188,16 @@ static void lead_on(struct raft *r)
     raft_answer_reads(r);
 }
 
+/*
+ * Without automatic fail-over a follower stands only when asked to, by a transfer, TAKE_OVER or CAMPAIGN. The
+ * very first election needs nobody: there is nothing yet to fail over from.
+ */
+static bool waits_for_operator(const struct raft *r)
+{
+    return !r->settings.auto_failover && r->role == RAFT_FOLLOWER && !r->is_eager &&
+           raft_log_last(&r->log) > 0;
+}
+
 /* What time, or the event before it, has made due. */
 static void due(struct raft *r)
 {
@@ -194,6 +205,8 @@ static void due(struct raft *r)
         r->is_eager = false;
     if (r->role == RAFT_LEADER)
         lead_on(r);
+    else if (r->now >= r->election_at && waits_for_operator(r))
+        r->election_at = NEVER;
     else if (r->now >= r->election_at)
         raft_election_due(r);
     raft_check_leaving(r);

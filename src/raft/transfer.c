@@ -79,7 +79,7 @@ static raft_id best_target(struct raft *r)
     return 0;
 }
 
-enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_forced)
+enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_forced, gavel_ns timeout)
 {
     const struct raft_member *member;
 
@@ -103,7 +103,7 @@ enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_fo
         .phase = RAFT_TRANSFER_CATCH_UP,
         .target = target,
         .is_forced = is_forced,
-        .give_up_at = r->now + r->settings.transfer_timeout,
+        .give_up_at = r->now + (timeout > 0 ? timeout : r->settings.transfer_timeout),
     };
     raft_transfer_goes_on(r);
     return GAVEL_OK;
@@ -121,6 +121,8 @@ static void hand_over(struct raft *r)
 
     raft_make_release(r, r->transfer.is_forced ? r->transfer.target : 0, &certificate);
     r->transfer.phase = RAFT_TRANSFER_HANDED;
+    /* Nobody works now, so this is no time to be patient: a target that lives stands at once. */
+    r->transfer.give_up_at = ns_min(r->transfer.give_up_at, r->now + r->settings.election_max);
     raft_send(r, RAFT_MSG_TIMEOUT_NOW, r->transfer.target, RAFT_AFTER_STATE)->certificate = certificate;
 }
 
@@ -205,6 +207,6 @@ void raft_receive_take_over(struct raft *r, const struct raft_message *m)
 {
     if (r->role != RAFT_LEADER || m->term != r->state.term)
         return;
-    if (raft_begin_transfer(r, m->from, true) != GAVEL_OK)
+    if (raft_begin_transfer(r, m->from, true, 0) != GAVEL_OK)
         raft_refuse(r, m->from, "it cannot take over now");
 }

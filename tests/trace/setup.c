@@ -49,6 +49,8 @@ static bool set(struct quorum *quorum, const char *key, const char *value)
     }
     if (strcmp(key, "prefers_priority") == 0)
         s->prefers_priority = strcmp(value, "yes") == 0;
+    else if (strcmp(key, "auto_failover") == 0)
+        s->auto_failover = strcmp(value, "yes") == 0;
     else if (strcmp(key, "seed") == 0)
         quorum->seed = strtoull(value, NULL, 10);
     else
