@@ -60,8 +60,9 @@ struct peer_hello {
     uint64_t bootstrap; /* a digest of the members this cluster began with; 0 if not known any more */
     char cluster_name[PEER_NAME_MAX + 1];
     char name[PEER_NAME_MAX + 1];
-    char api[PEER_ADDRESS_MAX + 1]; /* where its HTTP API is; "" if not told */
-    char program[32];               /* "gaveld 0.4.0" */
+    char address[PEER_ADDRESS_MAX + 1]; /* where its peers reach it; "" if not told */
+    char api[PEER_ADDRESS_MAX + 1];     /* where its HTTP API is; "" if not told */
+    char program[32];                   /* "gaveld 0.4.0" */
 };
 
 struct peer_status {
@@ -75,6 +76,12 @@ struct peer_status {
     bool is_working; /* … and with a lease */
     uint64_t lease_epoch;
     raft_index commit;
+    uint64_t number; /* of this status, growing; others echo it … */
+    uint8_t echo_count;
+    struct {
+        raft_id node;
+        uint64_t number; /* … and so prove that they have said this after they read that one */
+    } echoes[RAFT_MEMBERS_MAX];
 };
 
 /* One part of the message SNAPSHOT: the first chunk (offset 0) carries the message without its data. */
