@@ -97,8 +97,10 @@ struct peer_chunk {
 struct peer_frame {
     enum peer_frame_kind kind;
     union {
-        struct peer_hello hello; /* HELLO, WELCOME */
-        char text[PEER_TEXT_MAX + 1];
+        struct {
+            struct peer_hello hello;      /* HELLO, WELCOME; REFUSAL: of who refuses, node 0 if not told */
+            char text[PEER_TEXT_MAX + 1]; /* REFUSAL */
+        };
         struct raft_message message;
         struct peer_chunk chunk;
         struct peer_status status;
@@ -113,6 +115,14 @@ struct peer_frame {
  */
 GAVEL_CHECKED enum gavel_status peer_frame_encode(const struct peer_frame *frame, uint8_t **ret_bytes,
                                                   size_t *ret_size);
+
+/*
+ * The same into a place of the caller's: reserve(context, size) is called once, with the size of the whole
+ * frame, and returns where it goes, or NULL for ERR_NO_MEMORY.
+ */
+typedef uint8_t *(*peer_reserve_cb)(void *context, size_t size);
+GAVEL_CHECKED enum gavel_status peer_frame_encode_into(const struct peer_frame *frame,
+                                                       peer_reserve_cb reserve, void *context);
 
 /* The length that the first four bytes announce. */
 uint32_t peer_frame_length(const uint8_t bytes[PEER_LENGTH_BYTES]);

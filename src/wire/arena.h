@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Memory for one decoded frame: taken bit by bit, given back at once. It has
+ * a limit, so that no frame can make its reader allocate more than a small
+ * multiple of its own length.
+ */
+#ifndef WIRE_ARENA_H
+#define WIRE_ARENA_H
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *newest;
+    size_t left;       /* what may be taken yet */
+    bool is_exhausted; /* something was refused for the limit, not for want of memory */
+};
+
+/* `most` is the limit in bytes. Takes nothing yet. */
+void arena_init(struct arena *arena, size_t most);
+
+/* Aligned for anything. NULL if the limit or the memory is used up. */
+void *arena_take(struct arena *arena, size_t size);
+
+/* For protobuf-c; borrows the arena. What protobuf-c gives back stays until the end. */
+ProtobufCAllocator arena_allocator(struct arena *arena);
+
+/* Frees everything that was taken: by the arena, or by what it has handed over. */
+void arena_done(struct arena *arena);
+struct arena_block *arena_hand_over(struct arena *arena);
+void arena_block_free(struct arena_block *newest);
+
+#endif
