@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The referee: whether what the nodes of a quorum logged can all be true, if
+ * gavel keeps its promises (S1, S3, S4). It uses nothing of src/, believes
+ * nobody, and never asks a node: it reads the logs and the list of deeds, what
+ * the test did and saw, when everything is over.
+ *
+ *     n1   leads (3,1) ├──── lease … lease ────┤ work stopped
+ *     n2                                          leads (4,1) ├─── lease ───┤ … node died
+ *                                                                      time (CLOCK_BOOTTIME) ─►
+ *
+ * A claim is the interval from "leads" to the earliest of "work stopped", the
+ * proven death of the node, and the end of the last lease that was logged. One
+ * that has none of the three counts as going on for ever.
+ *
+ * Lines of nodes and guards (logfmt; others are skipped):
+ *     msg=leads term= lease_epoch= at_ns=
+ *     msg=lease term= lease_epoch= at_ns= until_ns=
+ *     msg="work stopped" term= lease_epoch= at_ns=
+ *     msg="node died" at_ns=
+ * Deeds:
+ *     msg=killed node= at_ns=           guard and node are dead, by the test's own eyes
+ *     msg=paused node= at_ns=           about to stop the process …
+ *     msg=resumed node= at_ns=          … and it goes on
+ *     msg=clock node= offset_ns=        its clock is ahead of the others' by so much
+ *     msg=status node= at_ns= term= lease_epoch= has_lease= generation= commit= applied= revision= digest=
+ */
+#ifndef CHAOS_REFEREE_H
+#define CHAOS_REFEREE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum referee_rule {
+    RULE_TERM,     /* two nodes lead in one term */
+    RULE_OVERLAP,  /* two claims overlap in time */
+    RULE_TOKEN,    /* a later claim has no higher token {term, lease_epoch} */
+    RULE_UNENDED,  /* a node leads again without an end of its last claim */
+    RULE_STRAY,    /* a lease or an end of a claim that was never made */
+    RULE_LATE,     /* work stopped long after the lease was over, and the test had not paused the node */
+    RULE_BOAST,    /* a node says that it leads when it has no claim */
+    RULE_DIGEST,   /* two nodes have applied the same entries and hold different tables */
+    RULE_LOST,     /* a leader knows less to be committed than somebody did before it */
+    RULE_BAD_LINE, /* a line of the kinds above that lacks something */
+};
+#define RULE_COUNT (RULE_BAD_LINE + 1)
+
+struct referee;
+
+struct referee *referee_new(void);
+void referee_free(struct referee *referee);
+
+/* How long after the end of a lease work may stop; 100 ms unless told. */
+void referee_set_late_ms(struct referee *referee, int64_t late_ms);
+
+/* One line of the log of a node; `place` names it for people. Both are copied. */
+void referee_log_line(struct referee *referee, const char *node, const char *place, const char *line);
+
+/* One line of the deeds. Before referee_judge(), in any order with the logs. */
+void referee_deed_line(struct referee *referee, const char *place, const char *line);
+
+/* Whole files; false (errno) if one cannot be read. */
+bool referee_read_log(struct referee *referee, const char *node, const char *path);
+bool referee_read_deeds(struct referee *referee, const char *path);
+
+/* Once, when everything is read. */
+void referee_judge(struct referee *referee);
+
+size_t referee_claims(const struct referee *referee);
+uint64_t referee_found(const struct referee *referee, enum referee_rule rule);
+uint64_t referee_found_all(const struct referee *referee);
+
+/* What was checked, and each contradiction with the two lines of it; every line begins with `# `. */
+void referee_print(const struct referee *referee, FILE *out);
+
+#endif
