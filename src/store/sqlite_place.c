@@ -10,8 +10,8 @@
  */
 #include "base/error.h"
 #include "os/clock.h"
+#include "os/filesystem.h"
 #include "os/process.h"
-#include "store/filesystem.h"
 #include "store/sqlite.h"
 
 #include <errno.h>

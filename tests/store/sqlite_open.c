@@ -2,8 +2,8 @@
 
 /* Files that the sqlite driver cannot or must not use: each a clear message, and nothing lost. */
 #include "conformance.h"
+#include "os/filesystem.h"
 #include "scratch.h"
-#include "store/filesystem.h"
 #include "store/sqlite.h"
 
 #include <errno.h>

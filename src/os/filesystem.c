@@ -2,12 +2,13 @@
 
 /*
  * SQLite in WAL mode needs locks and shared memory that hold between all
- * users of the file, and gavel's clock and process identities mean something
- * on one machine only. A network or cluster file system has neither; FUSE may
- * be anything behind. The numbers are those of <linux/magic.h> and statfs(2);
- * file systems kept outside the kernel are listed as coreutils' stat knows them.
+ * users of the file, LMDB a memory map that agrees with what is written, and
+ * gavel's clock and process identities mean something on one machine only. A
+ * network or cluster file system has none of it; FUSE may be anything behind.
+ * The numbers are those of <linux/magic.h> and statfs(2); file systems kept
+ * outside the kernel are listed as coreutils' stat knows them.
  */
-#include "store/filesystem.h"
+#include "os/filesystem.h"
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which file systems a SQLite file must not lie on. */
-#ifndef STORE_FILESYSTEM_H
-#define STORE_FILESYSTEM_H
+/* Which file systems the files of SQLite and of LMDB must not lie on. */
+#ifndef OS_FILESYSTEM_H
+#define OS_FILESYSTEM_H
 
 #include <stdint.h>
 
