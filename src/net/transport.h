@@ -118,6 +118,11 @@ struct transport_link {
 /* False if it is no peer of ours. */
 bool transport_link_of(const struct transport *transport, raft_id peer, struct transport_link *ret_link);
 
+/* Where datagrams to that peer go: its address as it was last resolved. False if it is not known yet. Never
+ * looks anything up. */
+bool transport_address_of(const struct transport *transport, raft_id peer,
+                          struct sockaddr_storage *ret_address);
+
 /* "host:port" to socket addresses; numeric or by name. Shared with the guard and the configuration's check.
  */
 GAVEL_CHECKED enum gavel_status address_resolve(const char *address, struct sockaddr_storage *ret_address,
