@@ -25,8 +25,10 @@
 
 const struct flag bench_flags[] = {
     {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that all runs, not how fast"},
-    {"only", FLAG_TEXT, "NAME", "one section: calls, store, handover, failover, run, groups or simulator"},
-    {"trials", FLAG_NUMBER, "N", "hand-overs and fail-overs to measure (100)"},
+    {"only", FLAG_TEXT, "NAME",
+     "one section: calls, store, handover, failover, run, groups, simulator, quorum-kill, …; or all of "
+     "quorum"},
+    {"trials", FLAG_NUMBER, "N", "hand-overs, fail-overs and cold starts to measure (100)"},
     {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (by gnuplot) into this folder"},
     {NULL, FLAG_SWITCH, NULL, NULL},
 };
@@ -52,21 +54,17 @@ void bench_result(const struct post *post, uint64_t series, int64_t value)
     post_mark(post, MARK_RESULT, series, clock_now(), value);
 }
 
-/*
- * A member that measures does not listen. When somebody asks to end it is
- * killed: nothing of what it keeps is wanted any more.
- */
-static enum gavel_status await_member(struct crew *crew, gavel_ns until)
+enum gavel_status bench_await(struct crew *crew, uint32_t member, gavel_ns until)
 {
     gavel_ns ignored;
     enum gavel_status status;
 
     do
-        status = crew_await(crew, 0, ns_min(until, clock_now() + BENCH_LOOK_NS));
+        status = crew_await(crew, member, ns_min(until, clock_now() + BENCH_LOOK_NS));
     while (status == GAVEL_ERR_TIMEOUT && clock_now() < until && !crew_is_interrupted());
     if (!crew_is_interrupted())
         return status;
-    (void)crew_kill(crew, 0, &ignored, &ignored); /* it may have ended by itself */
+    (void)crew_kill(crew, member, &ignored, &ignored); /* it may have ended by itself */
     return GAVEL_ERR_STOPPED;
 }
 
@@ -78,7 +76,7 @@ enum gavel_status bench_collect(struct crew *crew, post_run run, void *user, gav
     enum gavel_status status = crew_start(crew, 0, "bench", run, user, NULL);
 
     if (!status)
-        status = await_member(crew, clock_now() + limit);
+        status = bench_await(crew, 0, clock_now() + limit);
     if (status)
         return status;
     marks = witness_marks(crew->witness, &count);
@@ -147,10 +145,19 @@ static enum gavel_status run_section(struct bench *bench, size_t i)
     return status;
 }
 
+/* By its name; "quorum" is every section of the quorum. */
+static bool is_chosen(const char *name, size_t section)
+{
+    size_t length = strlen(name);
+    const char *whole = sections[section].name;
+
+    return strncmp(whole, name, length) == 0 && (whole[length] == '\0' || strcmp(name, "quorum") == 0);
+}
+
 static bool is_section(const char *name)
 {
     for (size_t i = 0; i < SECTION_COUNT; i++)
-        if (strcmp(sections[i].name, name) == 0)
+        if (is_chosen(name, i))
             return true;
     return false;
 }
@@ -174,7 +181,7 @@ static size_t run_sections(struct bench *bench, const char *only)
     size_t failed = 0;
 
     for (size_t i = 0; i < SECTION_COUNT && !crew_is_interrupted(); i++)
-        if (!only || strcmp(only, sections[i].name) == 0)
+        if (!only || is_chosen(only, i))
             failed += run_section(bench, i) != GAVEL_OK;
     return failed;
 }
@@ -191,7 +198,8 @@ int command_bench(const struct cli *cli, int argc, char **argv)
     if (only && !is_section(only))
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "there is no section \"%s\"; --only takes calls, store, handover, failover, run, "
-                        "groups or simulator",
+                        "groups, simulator, quorum, or one of quorum-kill, -kill-all, -freeze, -transfer, "
+                        "-cold, -lookups, -idle",
                         only);
     if (trials < 1 || trials > TRIALS_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);

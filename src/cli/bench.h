@@ -37,6 +37,20 @@ enum gavel_status bench_failover(struct bench *bench, struct crew *crew);
 enum gavel_status bench_runs(struct bench *bench, struct crew *crew);
 enum gavel_status bench_groups(struct bench *bench, struct crew *crew);
 enum gavel_status bench_simulator(struct bench *bench, struct crew *crew);
+enum gavel_status bench_quorum_kill(struct bench *bench, struct crew *crew);
+enum gavel_status bench_quorum_kill_all(struct bench *bench, struct crew *crew);
+enum gavel_status bench_quorum_freeze(struct bench *bench, struct crew *crew);
+enum gavel_status bench_quorum_transfer(struct bench *bench, struct crew *crew);
+enum gavel_status bench_quorum_cold(struct bench *bench, struct crew *crew);
+enum gavel_status bench_quorum_lookups(struct bench *bench, struct crew *crew);
+enum gavel_status bench_quorum_idle(struct bench *bench, struct crew *crew);
+
+/*
+ * Waits for the end of a member that does not listen, and kills it if a
+ * signal asks to end: nothing of what it keeps is wanted then. ERR_STOPPED;
+ * otherwise as crew_await().
+ */
+GAVEL_CHECKED enum gavel_status bench_await(struct crew *crew, uint32_t member, gavel_ns until);
 
 /*
  * Runs one member to its end and sorts the MARK_RESULT marks it leaves into

@@ -86,38 +86,49 @@ void report_section(struct report *report, const char *name, const char *title)
     }
 }
 
+static bool has_aim(struct aim aim) { return aim.p50 > 0 || aim.p99 > 0 || aim.max > 0 || aim.is_none; }
+
 static void aim_text(struct aim aim, char *buffer, size_t size)
 {
+    const struct {
+        const char *name;
+        double value;
+    } parts[] = {{"p50 ", aim.p50}, {"p99 ", aim.p99}, {"max ", aim.max}};
     const char *sign = aim.is_rate ? ">=" : "<=";
+    size_t length = 0;
+    bool is_single = aim.p50 > 0 && aim.p99 <= 0 && aim.max <= 0;
 
-    if (aim.p50 > 0 && aim.p99 > 0)
-        (void)snprintf(buffer, size, "p50 %s %g, p99 %s %g", sign, aim.p50, sign, aim.p99);
-    else if (aim.p50 > 0)
-        (void)snprintf(buffer, size, "%s %g", sign, aim.p50);
-    else
-        (void)snprintf(buffer, size, "-");
+    if (!has_aim(aim) || aim.is_none)
+        (void)snprintf(buffer, size, "%s", aim.is_none ? "none" : "-");
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (parts[i].value > 0 && length < size)
+            length += (size_t)snprintf(buffer + length, size - length, "%s%s%s %g", length ? ", " : "",
+                                       is_single ? "" : parts[i].name, sign, parts[i].value);
 }
 
-static bool is_met(struct aim aim, double p50, double p99)
+static bool is_met(struct aim aim, double p50, double p99, double max)
 {
+    if (aim.is_none)
+        return p50 <= 0;
     if (aim.is_rate)
         return p50 >= aim.p50;
-    return p50 <= aim.p50 && (aim.p99 <= 0 || p99 <= aim.p99);
+    return (aim.p50 <= 0 || p50 <= aim.p50) && (aim.p99 <= 0 || p99 <= aim.p99) &&
+           (aim.max <= 0 || max <= aim.max);
 }
 
 /* The columns of aim and judgement, and the same for JSON: true, false, or null without an aim or a sample.
  */
-static json_t *judge(struct report *report, struct aim aim, size_t count, double p50, double p99)
+static json_t *judge(struct report *report, struct aim aim, size_t count, double p50, double p99, double max)
 {
     char text[64];
 
     aim_text(aim, text, sizeof(text));
     table_cell(&report->table, STYLE_DIM, "%s", text);
-    if (aim.p50 <= 0 || !count) {
+    if (!has_aim(aim) || !count) {
         table_cell(&report->table, STYLE_PLAIN, "%s", "");
         return json_null();
     }
-    bool met = is_met(aim, p50, p99);
+    bool met = is_met(aim, p50, p99, max);
     table_cell(&report->table, met ? STYLE_GREEN : STYLE_YELLOW, "%s", met ? "met" : "missed");
     report->missed += !met;
     return json_boolean(met);
@@ -190,11 +201,12 @@ void report_samples(struct report *report, const char *name, struct samples *sam
     figure(report, p99);
     figure(report, max);
     table_cell(&report->table, STYLE_PLAIN, "%s", unit);
-    json_t *met = judge(report, aim, samples->count, p50, p99);
-    (void)json_array_append_new(
-        report->rows, json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "name", name, "unit",
-                                unit, "n", (json_int_t)samples->count, "p50", p50, "p90", p90, "p99", p99,
-                                "max", max, "aim_p50", aim.p50, "aim_p99", aim.p99, "met", met));
+    json_t *met = judge(report, aim, samples->count, p50, p99, max);
+    (void)json_array_append_new(report->rows,
+                                json_pack("{s:s, s:s, s:I, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "name",
+                                          name, "unit", unit, "n", (json_int_t)samples->count, "p50", p50,
+                                          "p90", p90, "p99", p99, "max", max, "aim_p50", aim.p50, "aim_p99",
+                                          aim.p99, "aim_max", aim.max, "met", met));
     write_csv(report, name, samples, scale, unit);
 }
 
@@ -207,7 +219,7 @@ void report_value(struct report *report, const char *name, double value, const c
     table_cell(&report->table, STYLE_PLAIN, "-");
     table_cell(&report->table, STYLE_PLAIN, "-");
     table_cell(&report->table, STYLE_PLAIN, "%s", unit);
-    json_t *met = judge(report, aim, 1, value, value);
+    json_t *met = judge(report, aim, 1, value, value, value);
     (void)json_array_append_new(report->rows,
                                 json_pack("{s:s, s:s, s:i, s:f, s:f, s:o}", "name", name, "unit", unit, "n",
                                           1, "value", value, "aim", aim.p50, "met", met));

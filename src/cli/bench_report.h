@@ -48,7 +48,9 @@ void report_section(struct report *report, const char *name, const char *title);
 struct aim {
     double p50;
     double p99;
+    double max;
     bool is_rate;
+    bool is_none; /* there must not be any: a count of 0 */
 };
 
 /* Percentiles of samples, shown after division by `scale` in `unit`. Also writes <out>/<section>-<name>.csv.
