@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--beat BEAT] [--keep] [--verbose]: random rounds
+ * of faults on five nodes and a learner that comes and goes. A round does one thing, with whatever earlier
+ * rounds have left broken; then, if a majority of nodes live and hear each other, there must be a leader
+ * among them in time. Nothing waits longer than for that, so rounds overlap the recovery from those before.
+ * At the end everything is repaired, all have to agree, and the referee reads the logs.
+ *
+ * The seed decides what is done to whom; when, is for the machine to say. So a seed that fails may need more
+ * than one run to fail again.
+ */
+#include "crew.h"
+
+#include "chaos.h"
+
+#include <getopt.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define ELECT_MS 10000
+#define AGREE_MS 30000
+
+uint32_t chaos_random(struct chaos *chaos, uint32_t below)
+{
+    /* xorshift64*, because it is the same everywhere. */
+    chaos->random ^= chaos->random >> 12;
+    chaos->random ^= chaos->random << 25;
+    chaos->random ^= chaos->random >> 27;
+    return (uint32_t)((chaos->random * UINT64_C(2685821657736338717)) >> 33) % below;
+}
+
+static bool hear_each_other(const struct chaos *chaos, int a, int b)
+{
+    return chaos->crew.net.cuts[a][b] == NET_OPEN && chaos->crew.net.cuts[b][a] == NET_OPEN;
+}
+
+/* Three nodes that live and hear each other, each both ways; 0 if there are none. */
+static unsigned find_majority(const struct chaos *chaos)
+{
+    unsigned alive = crew_alive(&chaos->crew) & FOUNDERS_SET;
+
+    for (unsigned set = 0; set <= FOUNDERS_SET; set++) {
+        bool is_good = __builtin_popcount(set) == MAJORITY && (set & alive) == set;
+
+        for (int a = 0; is_good && a < FOUNDERS; a++)
+            for (int b = 0; is_good && b < a; b++)
+                if ((set >> a & 1) && (set >> b & 1))
+                    is_good = hear_each_other(chaos, a, b);
+        if (is_good)
+            return set;
+    }
+    return 0;
+}
+
+/* Nodes end only when they are asked to. */
+static bool all_run(struct chaos *chaos)
+{
+    int status;
+
+    for (int i = 0; i < FOUNDERS; i++) {
+        if (crew_has_ended(&chaos->crew, i, &status)) {
+            printf("# failed: %s has ended by itself, status %#x\n", chaos->crew.members[i].name,
+                   (unsigned)status);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Takes back one thing after the other until a majority can work. */
+static void repair_a_majority(struct chaos *chaos)
+{
+    if (find_majority(chaos))
+        return;
+    net_heal(&chaos->crew.net);
+    for (int i = 0; i < FOUNDERS && !find_majority(chaos); i++) {
+        crew_resume(&chaos->crew, i);
+        if (!chaos->crew.members[i].guard)
+            crew_start(&chaos->crew, i);
+    }
+}
+
+static void repair_all(struct chaos *chaos)
+{
+    net_heal(&chaos->crew.net);
+    for (int i = 0; i < FOUNDERS; i++) {
+        crew_resume(&chaos->crew, i);
+        if (!chaos->crew.members[i].guard)
+            crew_start(&chaos->crew, i);
+    }
+}
+
+/* Sometimes something of before is repaired, so that what is broken changes and does not only grow. */
+static void repair_something(struct chaos *chaos)
+{
+    int node = (int)chaos_random(chaos, FOUNDERS);
+
+    switch (chaos_random(chaos, 6)) {
+    case 0:
+    case 1:
+        net_heal(&chaos->crew.net);
+        break;
+    case 2:
+    case 3:
+        for (int i = 0; i < FOUNDERS; i++)
+            crew_resume(&chaos->crew, i);
+        break;
+    case 4:
+        if (!chaos->crew.members[node].guard)
+            crew_start(&chaos->crew, node);
+        break;
+    default:
+        break;
+    }
+}
+
+/* One round; false if there is no leader where there must be one. */
+static bool run_round(struct chaos *chaos, int round)
+{
+    const struct chaos_fault *fault = chaos_pick(chaos);
+    int leader = crew_leader(&chaos->crew, crew_alive(&chaos->crew) & FOUNDERS_SET), next;
+    int victim = leader >= 0 && chaos_random(chaos, 3) ? leader : (int)chaos_random(chaos, FOUNDERS);
+    int64_t began, took;
+
+    crew_tell(&chaos->crew, "round %d: %s, n%d%s", round, fault->name, victim + 1,
+              victim == leader ? ", the leader" : "");
+    chaos->done[fault - chaos_faults]++;
+    fault->run(chaos, victim, leader);
+    repair_a_majority(chaos);
+    began = now_ms();
+    next = crew_await_leader(&chaos->crew, crew_alive(&chaos->crew) & FOUNDERS_SET, ELECT_MS);
+    took = now_ms() - began;
+    crew_tell(&chaos->crew, "round %d: %s leads after %lld ms", round,
+              next < 0 ? "nobody" : chaos->crew.members[next].name, (long long)took);
+    chaos->wait_max_ms = took > chaos->wait_max_ms ? took : chaos->wait_max_ms;
+    chaos->wait_sum_ms += took;
+    if (next < 0) {
+        printf("# failed: round %d, %s: nobody leads after %d ms, and %02x could elect\n", round, fault->name,
+               ELECT_MS, find_majority(chaos));
+        return false;
+    }
+    if (!all_run(chaos))
+        return false;
+    repair_something(chaos);
+    return true;
+}
+
+static int report(const struct chaos *chaos, int rounds, int64_t took_ms)
+{
+    printf("# %d rounds in %.1f s; a leader after %lld ms on average, %lld ms at most\n", rounds,
+           (double)took_ms / 1000, (long long)(chaos->wait_sum_ms / (rounds ? rounds : 1)),
+           (long long)chaos->wait_max_ms);
+    for (size_t i = 0; i < chaos_fault_count; i++)
+        printf("#   %3d %s\n", chaos->done[i], chaos_faults[i].name);
+    return rounds;
+}
+
+static int run_all(struct chaos *chaos, const struct chaos_options *options)
+{
+    int64_t began = now_ms();
+    int round = 0;
+    bool is_led = true, agrees, is_true;
+
+    printf("1..3\n# seed %llu\n", (unsigned long long)options->seed);
+    fflush(stdout);
+    for (int i = 0; i < FOUNDERS; i++)
+        crew_start(&chaos->crew, i);
+    is_led = crew_await_leader(&chaos->crew, FOUNDERS_SET, ELECT_MS) >= 0;
+    while (is_led && round < options->rounds && now_ms() - began < options->limit_s * 1000)
+        is_led = run_round(chaos, ++round);
+    report(chaos, round, now_ms() - began);
+    if (is_led && round < options->rounds && !options->may_end_early) {
+        printf("# failed: only %d of %d rounds within %lld s\n", round, options->rounds,
+               (long long)options->limit_s);
+        is_led = false;
+    }
+    printf("%s 1 - a majority that lives and is connected has a leader\n", is_led ? "ok" : "not ok");
+    repair_all(chaos);
+    crew_tell(&chaos->crew, "everything is repaired");
+    agrees = crew_await_agreement(&chaos->crew, FOUNDERS_SET, AGREE_MS) && all_run(chaos);
+    printf("%s 2 - everybody agrees when everything is repaired\n", agrees ? "ok" : "not ok");
+    for (int i = 0; i < FOUNDERS; i++)
+        if (chaos->crew.members[i].guard && crew_stop(&chaos->crew, i, AGREE_MS) != 0) {
+            printf("# failed: n%d did not end well\n", i + 1);
+            agrees = false;
+        }
+    is_true = crew_referee(&chaos->crew, (size_t)round / 10) && crew_is_sane(&chaos->crew);
+    printf("%s 3 - the logs of all nodes agree\n", is_true ? "ok" : "not ok");
+    return !(is_led && agrees && is_true);
+}
+
+static bool read_options(int argc, char **argv, struct chaos_options *options)
+{
+    static const struct option words[] = {
+        {"seed", required_argument, NULL, 's'},    {"rounds", required_argument, NULL, 'r'},
+        {"limit-s", required_argument, NULL, 'l'}, {"beat", required_argument, NULL, 'b'},
+        {"keep", no_argument, NULL, 'k'},          {"short", no_argument, NULL, 'e'},
+        {"verbose", no_argument, NULL, 'v'},       {0}};
+    int option;
+
+    while ((option = getopt_long(argc, argv, "", words, NULL)) != -1) {
+        if (option == '?')
+            return false;
+        if (option == 's')
+            options->seed = strtoull(optarg, NULL, 10);
+        if (option == 'r')
+            options->rounds = (int)strtol(optarg, NULL, 10);
+        if (option == 'l')
+            options->limit_s = strtol(optarg, NULL, 10);
+        if (option == 'b')
+            options->beat = optarg;
+        options->may_end_early |= option == 'e';
+        options->is_kept |= option == 'k';
+        options->is_verbose |= option == 'v';
+    }
+    return argc - optind == 2;
+}
+
+int main(int argc, char **argv)
+{
+    struct chaos_options options = {.seed = (uint64_t)time(NULL), .rounds = 500, .limit_s = 600};
+    static struct chaos chaos;
+    char why[256];
+    int code;
+
+    if (!read_options(argc, argv, &options)) {
+        fprintf(stderr,
+                "chaos: usage: chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--short] [--beat "
+                "BEAT] [--keep] [--verbose]\n");
+        return 2;
+    }
+    chaos.random = options.seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
+    if (!crew_make(&chaos.crew, FOUNDERS + 1, FOUNDERS, argv[optind], argv[optind + 1], options.beat, why,
+                   sizeof why)) {
+        printf("1..0 # SKIP %s\n", why);
+        return 0;
+    }
+    chaos.crew.is_verbose = options.is_verbose;
+    code = run_all(&chaos, &options);
+    crew_done(&chaos.crew, code || options.is_kept);
+    return code;
+}

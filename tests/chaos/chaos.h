@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The rounds (chaos.c) and what may happen in one (chaos_faults.c). */
+#ifndef CHAOS_CHAOS_H
+#define CHAOS_CHAOS_H
+
+#include "crew.h"
+
+#define FOUNDERS 5
+#define FOUNDERS_SET 0x1fu
+#define MAJORITY 3
+#define LEARNER 5
+#define FAULTS_MAX 32
+
+struct chaos_options {
+    uint64_t seed;
+    int rounds;
+    int64_t limit_s;
+    bool may_end_early; /* the limit is how long it runs, not how long it may take */
+    const char *beat;
+    bool is_kept;
+    bool is_verbose;
+};
+
+struct chaos {
+    struct crew crew;
+    uint64_t random;
+    int done[FAULTS_MAX];
+    int64_t wait_sum_ms;
+    int64_t wait_max_ms;
+};
+
+struct chaos_fault {
+    const char *name;
+    int weight;
+    /* The victim is a founder, most often the leader; the leader may be -1. */
+    void (*run)(struct chaos *chaos, int victim, int leader);
+};
+
+extern const struct chaos_fault chaos_faults[];
+extern const size_t chaos_fault_count;
+
+const struct chaos_fault *chaos_pick(struct chaos *chaos);
+uint32_t chaos_random(struct chaos *chaos, uint32_t below);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What may happen to a quorum in one round. */
+#include "chaos.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+
+#define CALL_MS 3000
+
+static enum net_cut any_cut(struct chaos *chaos) { return chaos_random(chaos, 3) ? NET_LOST : NET_REFUSED; }
+
+static void kill_node(struct chaos *chaos, int victim, int leader)
+{
+    (void)leader;
+    crew_kill_node(&chaos->crew, victim);
+}
+
+static void kill_both(struct chaos *chaos, int victim, int leader)
+{
+    (void)leader;
+    if (chaos->crew.members[victim].guard)
+        crew_kill_both(&chaos->crew, victim);
+}
+
+static void kill_and_start(struct chaos *chaos, int victim, int leader)
+{
+    kill_both(chaos, victim, leader);
+    crew_start(&chaos->crew, victim);
+}
+
+/* The power fails in a whole rack: most of them at once, and all come back. */
+static void kill_many(struct chaos *chaos, int victim, int leader)
+{
+    unsigned killed =
+        1u << victim | 1u << chaos_random(chaos, FOUNDERS) | 1u << chaos_random(chaos, FOUNDERS);
+
+    for (int i = 0; i < FOUNDERS; i++)
+        if (killed >> i & 1)
+            kill_both(chaos, i, leader);
+    for (int i = 0; i < FOUNDERS; i++)
+        if (killed >> i & 1)
+            crew_start(&chaos->crew, i);
+}
+
+static void pause_node(struct chaos *chaos, int victim, int leader)
+{
+    (void)leader;
+    crew_pause(&chaos->crew, victim);
+}
+
+/* As long as a lease, more or less: it wakes while others are electing. */
+static void pause_shortly(struct chaos *chaos, int victim, int leader)
+{
+    (void)leader;
+    crew_pause(&chaos->crew, victim);
+    (void)poll(NULL, 0, (int)chaos_random(chaos, 400));
+    crew_resume(&chaos->crew, victim);
+}
+
+static void isolate(struct chaos *chaos, int victim, int leader)
+{
+    (void)leader;
+    net_split(&chaos->crew.net, 1u << victim, any_cut(chaos));
+}
+
+static void split(struct chaos *chaos, int victim, int leader)
+{
+    unsigned side = 1u << victim | 1u << chaos_random(chaos, FOUNDERS);
+
+    (void)leader;
+    crew_tell(&chaos->crew, "split %02x from the others", side);
+    net_split(&chaos->crew.net, side, any_cut(chaos));
+}
+
+static void cut_out(struct chaos *chaos, int victim, int leader)
+{
+    enum net_cut cut = any_cut(chaos);
+
+    (void)leader;
+    for (int i = 0; i < FOUNDERS; i++)
+        net_set(&chaos->crew.net, victim, i, cut);
+}
+
+static void cut_in(struct chaos *chaos, int victim, int leader)
+{
+    enum net_cut cut = any_cut(chaos);
+
+    (void)leader;
+    for (int i = 0; i < FOUNDERS; i++)
+        net_set(&chaos->crew.net, i, victim, cut);
+}
+
+static void cut_some(struct chaos *chaos, int victim, int leader)
+{
+    (void)leader;
+    for (int i = 0; i < 3; i++)
+        net_set(&chaos->crew.net, (int)chaos_random(chaos, FOUNDERS), (int)chaos_random(chaos, FOUNDERS),
+                any_cut(chaos));
+    net_set(&chaos->crew.net, victim, (int)chaos_random(chaos, FOUNDERS), any_cut(chaos));
+}
+
+/* Gone for less than a lease, several times. */
+static void flap(struct chaos *chaos, int victim, int leader)
+{
+    (void)leader;
+    for (int i = 0; i < 4; i++) {
+        net_split(&chaos->crew.net, 1u << victim, NET_LOST);
+        (void)poll(NULL, 0, (int)chaos_random(chaos, 120));
+        net_heal(&chaos->crew.net);
+        (void)poll(NULL, 0, (int)chaos_random(chaos, 60));
+    }
+}
+
+static void call(struct chaos *chaos, int node, const char *path, const char *body)
+{
+    json_t *json;
+    int code = crew_ask(&chaos->crew, node, "POST", path, body, CALL_MS, &json);
+    const char *message = json_string_value(json_object_get(json, "message"));
+
+    if (!message)
+        message = json_string_value(json_object_get(json_object_get(json, "error"), "message"));
+    crew_tell(&chaos->crew, "%s %s: %d %.120s", path, body, code, message ? message : "");
+    json_decref(json);
+}
+
+static void transfer(struct chaos *chaos, int victim, int leader)
+{
+    char body[128];
+
+    if (leader < 0)
+        return;
+    if (victim == leader)
+        victim = (leader + 1 + (int)chaos_random(chaos, FOUNDERS - 1)) % FOUNDERS;
+    snprintf(body, sizeof body, "{\"target_leader_id\":\"n%d\",\"timeout_ms\":1000}", victim + 1);
+    call(chaos, leader, "/transfer", body);
+}
+
+/* A transfer, and the leader dies in the middle of it. */
+static void transfer_and_kill(struct chaos *chaos, int victim, int leader)
+{
+    pid_t pid = leader < 0 ? 0 : crew_node_pid(&chaos->crew, leader);
+
+    if (!pid || chaos->crew.members[leader].is_paused)
+        return;
+    (void)crew_ask(&chaos->crew, leader, "POST", "/transfer", "{\"timeout_ms\":1000}",
+                   (int)chaos_random(chaos, 4) + 1, NULL);
+    kill_node(chaos, leader, victim);
+}
+
+static void step_down(struct chaos *chaos, int victim, int leader)
+{
+    (void)victim;
+    if (leader >= 0)
+        call(chaos, leader, "/stepdown", "{}");
+}
+
+static void add_learner(struct chaos *chaos, int victim, int leader)
+{
+    char body[256], address[32];
+    int status;
+
+    (void)victim;
+    if (leader < 0)
+        return;
+    (void)crew_has_ended(&chaos->crew, LEARNER, &status); /* one that was removed ends, and may come again */
+    if (!chaos->crew.members[LEARNER].guard)
+        crew_start(&chaos->crew, LEARNER);
+    net_address(LEARNER, address, sizeof address);
+    snprintf(body, sizeof body,
+             "{\"action\":\"add\",\"id\":\"n%d\",\"address\":\"%s:7400\",\"learner\":true}", LEARNER + 1,
+             address);
+    call(chaos, leader, "/members", body);
+}
+
+static void remove_learner(struct chaos *chaos, int victim, int leader)
+{
+    char body[64];
+
+    (void)victim;
+    snprintf(body, sizeof body, "{\"action\":\"remove\",\"id\":\"n%d\"}", LEARNER + 1);
+    if (leader >= 0)
+        call(chaos, leader, "/members", body);
+}
+
+static void stop_in_order(struct chaos *chaos, int victim, int leader)
+{
+    int code;
+
+    (void)leader;
+    if (!chaos->crew.members[victim].guard)
+        return;
+    code = crew_stop(&chaos->crew, victim, 10000);
+    if (code == 0)
+        crew_start(&chaos->crew, victim);
+    else
+        crew_tell(&chaos->crew, "n%d ended with %d, not 0", victim + 1, code);
+}
+
+static void reload(struct chaos *chaos, int victim, int leader)
+{
+    (void)leader;
+    if (chaos->crew.members[victim].guard)
+        (void)kill(chaos->crew.members[victim].guard, SIGHUP);
+}
+
+static void nothing(struct chaos *chaos, int victim, int leader)
+{
+    (void)chaos;
+    (void)victim;
+    (void)leader;
+}
+
+const struct chaos_fault chaos_faults[] = {
+    {"kill the node", 6, kill_node},
+    {"kill guard and node", 4, kill_both},
+    {"kill guard and node, start again", 5, kill_and_start},
+    {"kill several, start again", 2, kill_many},
+    {"freeze", 6, pause_node},
+    {"freeze for a moment", 5, pause_shortly},
+    {"cut off", 6, isolate},
+    {"split", 6, split},
+    {"cut what it sends", 4, cut_out},
+    {"cut what it hears", 4, cut_in},
+    {"cut some links one way", 5, cut_some},
+    {"flap", 3, flap},
+    {"transfer", 8, transfer},
+    {"transfer, and kill", 4, transfer_and_kill},
+    {"step down", 4, step_down},
+    {"add a learner", 3, add_learner},
+    {"remove the learner", 3, remove_learner},
+    {"stop in order, start again", 4, stop_in_order},
+    {"read certificates again", 1, reload},
+    {"nothing", 1, nothing},
+};
+const size_t chaos_fault_count = sizeof chaos_faults / sizeof *chaos_faults;
+
+_Static_assert(sizeof chaos_faults / sizeof *chaos_faults <= FAULTS_MAX, "struct chaos counts each kind");
+
+const struct chaos_fault *chaos_pick(struct chaos *chaos)
+{
+    uint32_t sum = 0, at;
+
+    for (size_t i = 0; i < chaos_fault_count; i++)
+        sum += (uint32_t)chaos_faults[i].weight;
+    at = chaos_random(chaos, sum);
+    for (size_t i = 0;; i++) {
+        if (at < (uint32_t)chaos_faults[i].weight)
+            return &chaos_faults[i];
+        at -= (uint32_t)chaos_faults[i].weight;
+    }
+}
