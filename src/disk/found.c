@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The first write into a folder, and the last resort.
+ *
+ * The file is made under another name and gets its own when it is complete and
+ * durable. So a crash leaves either a new folder or a founded one, and a
+ * data.mdb that holds nothing is never taken for a new one.
+ */
+#include "disk/internal.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static enum gavel_status write_first(struct disk *disk, const struct raft_state *state,
+                                     const struct raft_snapshot *snapshot, struct gavel_error *error)
+{
+    struct disk_txn txn;
+    enum gavel_status status = disk_make_room(disk, DISK_NEEDS_LITTLE, snapshot->size, 0, error);
+    int code;
+
+    if (status == GAVEL_OK)
+        status = disk_txn_begin(&txn, disk, error);
+    if (status != GAVEL_OK)
+        return status;
+    txn.contents = (struct disk_contents){.state = *state, .last = snapshot->index};
+    txn.contents.state.cluster = disk->identity.cluster;
+    txn.contents.state.id = disk->identity.node;
+    code = disk_put_identity(&txn);
+    if (code == 0)
+        code = disk_put_snapshot(&txn, snapshot);
+    if (code != 0)
+        return disk_txn_abort(&txn, code, "writing the first state", error);
+    return disk_txn_commit(&txn, error);
+}
+
+enum gavel_status disk_found(struct disk *disk, const struct raft_state *state,
+                             const struct raft_snapshot *snapshot, struct gavel_error *error)
+{
+    char path[DISK_PATH_BYTES];
+    char name[DISK_PATH_BYTES];
+    enum gavel_status status;
+
+    if (disk->env)
+        return error_set(error, GAVEL_ERR_STATE, "the data folder %.200s is not new", disk->folder);
+    disk_path(disk, DISK_NEW_FILE, path);
+    disk_path(disk, DISK_FILE, name);
+    /* What a crash in here has left. */
+    if (unlink(path) < 0 && errno != ENOENT)
+        return disk_error(disk, errno, "removing " DISK_NEW_FILE, error);
+    status = disk_environment_open(disk, path, error);
+    if (status == GAVEL_OK)
+        status = write_first(disk, state, snapshot, error);
+    if (status == GAVEL_OK && rename(path, name) < 0)
+        status = disk_error(disk, errno, "giving " DISK_FILE " its name", error);
+    if (status == GAVEL_OK)
+        status = disk_folder_sync(disk, error);
+    if (status == GAVEL_OK) {
+        disk->config = snapshot->config;
+        return GAVEL_OK;
+    }
+    disk_environment_close(disk);
+    (void)unlink(path); /* the next attempt does it too */
+    return status;
+}
+
+/* This node as the only member: it keeps its priority, but a witness alone could do nothing. */
+static void alone(const struct disk *disk, struct raft_config *ret_config)
+{
+    const struct raft_member *self = raft_config_find(&disk->config, disk->identity.node);
+
+    *ret_config = (struct raft_config){.count = 1};
+    ret_config->members[0] = (struct raft_member){
+        .id = disk->identity.node, .priority = self ? self->priority : 0, .is_voter = true};
+}
+
+/*
+ * The newest configuration in the log decides, so one more is appended, in the node's own term. A cluster
+ * that has never elected anybody has no term in which an entry could stand, and no entry; its first
+ * configuration is replaced.
+ */
+static int write_alone(struct disk_txn *txn)
+{
+    struct disk_contents *contents = &txn->contents;
+    struct raft_snapshot snapshot = contents->snapshot;
+    struct raft_config config;
+    uint8_t head[RECORD_HEAD_BYTES_MAX];
+    uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
+    struct raft_entry entry = {.term = contents->state.term, .kind = RAFT_ENTRY_CONFIG, .data = bytes};
+
+    alone(txn->disk, &config);
+    contents->state.generation++;
+    contents->state.vote = 0;
+    contents->state.promise = (struct raft_promise){0};
+    if (contents->state.term > 0) {
+        entry.size = (uint32_t)raft_config_encode(&config, bytes);
+        return disk_put_entry(txn, contents->last + 1, &entry);
+    }
+    snapshot.config = config;
+    contents->snapshot = snapshot;
+    return disk_put(txn, record_key_head(), head, record_put_head(head, &snapshot));
+}
+
+enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_generation,
+                                         struct gavel_error *error)
+{
+    struct disk_txn txn;
+    enum gavel_status status;
+    int code;
+
+    if (!disk->env)
+        return error_set(error, GAVEL_ERR_STATE,
+                         "the data folder %.200s is empty: there is no cluster to go on with; use the folder "
+                         "of a node that was a member",
+                         disk->folder);
+    if (disk->is_begun)
+        return error_set(error, GAVEL_ERR_STATE, "the node of %.200s has begun already", disk->folder);
+    if (disk->config.count == 0)
+        return error_set(error, GAVEL_ERR_STATE,
+                         "the node of %.200s has never heard from a leader: there is no cluster to go on "
+                         "with; use the folder of another node",
+                         disk->folder);
+    status = disk_make_room(disk, DISK_NEEDS_LITTLE, RAFT_CONFIG_BYTES_MAX, 1, error);
+    if (status == GAVEL_OK)
+        status = disk_txn_begin(&txn, disk, error);
+    if (status != GAVEL_OK)
+        return status;
+    code = write_alone(&txn);
+    if (code != 0)
+        return disk_txn_abort(&txn, code, "writing the new cluster", error);
+    status = disk_txn_commit(&txn, error);
+    if (status == GAVEL_OK)
+        *ret_generation = disk->contents.state.generation;
+    return status;
+}

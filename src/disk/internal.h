@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the files of this folder share. */
+#ifndef DISK_INTERNAL_H
+#define DISK_INTERNAL_H
+
+#include "disk/record.h"
+
+#include <lmdb.h>
+
+#include <limits.h>
+#include <sys/types.h>
+
+/* What the database holds, as of the last transaction that was committed; of the snapshot all but the bytes.
+ */
+struct disk_contents {
+    struct raft_state state;
+    struct raft_snapshot snapshot;
+    raft_index last; /* of the log; the snapshot's index if it is empty */
+};
+
+struct disk {
+    char folder[PATH_MAX];
+    struct disk_identity identity;
+    uint64_t seed; /* of the checksums */
+    size_t bytes_max;
+    int lock_fd;
+    MDB_env *env;     /* NULL as long as the folder is new */
+    MDB_dbi dbi;      /* the one database without a name */
+    int fd;           /* LMDB's own, of data.mdb */
+    size_t page_size; /* LMDB's */
+    off_t file_bytes; /* what of data.mdb has room on the disk for certain */
+    struct disk_contents contents;
+    struct raft_config config; /* the newest, of log and snapshot; only until the node begins */
+    bool is_begun;
+    bool
+        is_failed; /* a write failed in a way that leaves open what is on disk: nothing is written any more */
+};
+
+/* One transaction that writes. `contents` are what it makes of the disk's. */
+struct disk_txn {
+    struct disk *disk;
+    MDB_txn *txn;
+    struct disk_contents contents;
+};
+
+#define DISK_FILE "data.mdb"
+#define DISK_NEW_FILE "data.new"
+#define DISK_LOCK_FILE "lock"
+#define DISK_PATH_BYTES (PATH_MAX + 16)
+
+/* The flags of every environment: our own lock keeps others out (lock.c), so LMDB needs none. */
+#define DISK_ENV_FLAGS (MDB_NOSUBDIR | MDB_NOTLS | MDB_NOLOCK | MDB_NORDAHEAD)
+
+/* error.c: what LMDB, or errno, says in our words. `what` was being done. */
+enum gavel_status disk_status_of(int code);
+GAVEL_CHECKED enum gavel_status disk_error(const struct disk *disk, int code, const char *what,
+                                           struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status disk_damaged(const struct disk *disk, struct gavel_error *error,
+                                             const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* folder.c */
+GAVEL_CHECKED enum gavel_status disk_folder_prepare(struct disk *disk, bool *ret_is_new,
+                                                    struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status disk_folder_sync(const struct disk *disk, struct gavel_error *error);
+/* Of one of the files above. */
+void disk_path(const struct disk *disk, const char *file, char ret_path[DISK_PATH_BYTES]);
+
+/* lock.c */
+GAVEL_CHECKED enum gavel_status disk_lock(struct disk *disk, struct gavel_error *error);
+
+/* pages.c: that the pages of the file are in order, so that LMDB may be trusted with them. */
+GAVEL_CHECKED enum gavel_status disk_check_pages(const struct disk *disk, const char *path,
+                                                 struct gavel_error *error);
+
+/* environment.c */
+GAVEL_CHECKED enum gavel_status disk_environment_open(struct disk *disk, const char *path,
+                                                      struct gavel_error *error);
+void disk_environment_close(struct disk *disk);
+
+/* room.c */
+enum disk_need {
+    DISK_NEEDS_LITTLE, /* state, truncation, a snapshot: may use what is kept back for them */
+    DISK_NEEDS_APPEND,
+};
+/* That so many bytes in so many records can be written, and that the disk has blocks for them. */
+GAVEL_CHECKED enum gavel_status disk_make_room(struct disk *disk, enum disk_need need, size_t bytes,
+                                               size_t records, struct gavel_error *error);
+
+/* txn.c */
+GAVEL_CHECKED enum gavel_status disk_txn_begin(struct disk_txn *txn, struct disk *disk,
+                                               struct gavel_error *error);
+/* Writes the state, commits, and makes txn->contents the disk's. Ends the transaction in any case. */
+GAVEL_CHECKED enum gavel_status disk_txn_commit(struct disk_txn *txn, struct gavel_error *error);
+/* Ends it without a change, for a call of LMDB that gave `code`. */
+GAVEL_CHECKED enum gavel_status disk_txn_abort(struct disk_txn *txn, int code, const char *what,
+                                               struct gavel_error *error);
+/* These return LMDB's codes. */
+int disk_put(struct disk_txn *txn, struct record_key key, const uint8_t *body, size_t size);
+int disk_put_identity(struct disk_txn *txn);
+int disk_put_entry(struct disk_txn *txn, raft_index index, const struct raft_entry *entry);
+int disk_put_snapshot(struct disk_txn *txn, const struct raft_snapshot *snapshot);
+int disk_delete_entries(struct disk_txn *txn, raft_index first, raft_index last);
+
+/* verify.c */
+/* Every checksum, and that the records agree with each other; fills in disk->contents. */
+GAVEL_CHECKED enum gavel_status disk_verify(struct disk *disk, struct gavel_error *error);
+/* A value without its checksum, which must be right. */
+GAVEL_CHECKED enum gavel_status disk_body(const struct disk *disk, uint64_t seed, const MDB_val *key,
+                                          const MDB_val *value, const uint8_t **ret_body, size_t *ret_size,
+                                          struct gavel_error *error);
+
+#endif

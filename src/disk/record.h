@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What stands in the database: keys and values as bytes.
+ *
+ *   key             value, after 8 bytes of checksum; numbers little-endian
+ *   'a'             whose folder it is, and the version of the format
+ *   'b'             the snapshot: where it stands, the configuration, its size
+ *   'c' number      a piece of its bytes (number: 4 bytes, big-endian, from 0)
+ *   'e' index       an entry of the log (index: 8 bytes, big-endian)
+ *   'z'             the state, and the transaction that wrote it
+ *
+ * 'z' comes last so that it lies on the same page as the newest entries, and
+ * an append changes one leaf only. Every transaction writes it.
+ */
+#ifndef DISK_RECORD_H
+#define DISK_RECORD_H
+
+#include "disk/disk.h"
+
+#define RECORD_VERSION 1
+
+#define RECORD_SUM_BYTES 8
+#define RECORD_KEY_BYTES_MAX 9
+#define RECORD_IDENTITY_BYTES (8 + 4 + 8 + 8 + 2 * DISK_NAME_MAX)
+#define RECORD_STATE_BYTES (14 * 8)
+#define RECORD_HEAD_BYTES_MAX (4 * 8 + RAFT_CONFIG_BYTES_MAX)
+#define RECORD_ENTRY_BYTES 9 /* before the bytes of the entry itself */
+
+/* With its checksum and LMDB's own header a piece fills 16 pages of 4 KiB. */
+#define RECORD_PIECE_BYTES (16 * 4096 - 16 - RECORD_SUM_BYTES)
+
+struct record_key {
+    size_t size;
+    uint8_t bytes[RECORD_KEY_BYTES_MAX];
+};
+
+struct record_key record_key_identity(void);
+struct record_key record_key_head(void);
+struct record_key record_key_piece(uint32_t number);
+struct record_key record_key_entry(raft_index index);
+struct record_key record_key_state(void);
+
+/* What the checksums of a folder begin with, so that a page of another node's file is found too. */
+uint64_t record_seed(const struct disk_identity *identity);
+
+/* The checksum of a record: of its key, then of its value. */
+uint64_t record_sum(uint64_t seed, const uint8_t *key, size_t key_size, const uint8_t *body, size_t size);
+
+void record_put_u64(uint8_t *bytes, uint64_t value);
+uint64_t record_get_u64(const uint8_t *bytes);
+
+void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity);
+/* ERR_INVALID if it is no record of ours, ERR_STORE_TOO_NEW; *ret_identity untouched then. */
+GAVEL_CHECKED enum gavel_status record_get_identity(const uint8_t *bytes, size_t size,
+                                                    struct disk_identity *ret_identity,
+                                                    uint32_t *ret_version);
+
+void record_put_state(uint8_t bytes[RECORD_STATE_BYTES], const struct raft_state *state, uint64_t txn);
+GAVEL_CHECKED enum gavel_status record_get_state(const uint8_t *bytes, size_t size,
+                                                 struct raft_state *ret_state, uint64_t *ret_txn);
+
+/* Of a snapshot all but its bytes; returns the length. */
+size_t record_put_head(uint8_t bytes[RECORD_HEAD_BYTES_MAX], const struct raft_snapshot *snapshot);
+GAVEL_CHECKED enum gavel_status record_get_head(const uint8_t *bytes, size_t size,
+                                                struct raft_snapshot *ret_snapshot);
+
+/* ret_entry->data is borrowed from bytes. */
+void record_put_entry(uint8_t *bytes, const struct raft_entry *entry);
+GAVEL_CHECKED enum gavel_status record_get_entry(const uint8_t *bytes, size_t size,
+                                                 struct raft_entry *ret_entry);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One transaction that writes, and the records it is made of.
+ *
+ * How a commit fails decides what may follow. Without room nothing that counts
+ * was written: LMDB overwrites no page that is in use, and the page that makes
+ * the new ones count is written last. It may be tried again, and all pages are
+ * then written again. Anything else is final: after a failed fdatasync() the
+ * kernel may show pages that the disk does not have. So the disk is marked as
+ * failed, and every later write is refused.
+ */
+#include "disk/internal.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+static enum gavel_status refuse(const struct disk *disk, struct gavel_error *error)
+{
+    return error_set(error, GAVEL_ERR_IO,
+                     "a write to the data folder %.200s has failed before; nothing is written any more: look "
+                     "at the disk and start the node again",
+                     disk->folder);
+}
+
+enum gavel_status disk_txn_begin(struct disk_txn *txn, struct disk *disk, struct gavel_error *error)
+{
+    int code;
+
+    if (disk->is_failed)
+        return refuse(disk, error);
+    txn->disk = disk;
+    txn->contents = disk->contents;
+    code = mdb_txn_begin(disk->env, NULL, 0, &txn->txn);
+    if (code == 0)
+        return GAVEL_OK;
+    disk->is_failed = disk_status_of(code) != GAVEL_ERR_NO_MEMORY;
+    return disk_error(disk, code, "beginning a transaction", error);
+}
+
+static enum gavel_status failed(struct disk *disk, int code, const char *what, struct gavel_error *error)
+{
+    enum gavel_status status = disk_error(disk, code, what, error);
+
+    if (status != GAVEL_ERR_STORE_FULL && status != GAVEL_ERR_NO_MEMORY)
+        disk->is_failed = true;
+    return status;
+}
+
+enum gavel_status disk_txn_abort(struct disk_txn *txn, int code, const char *what, struct gavel_error *error)
+{
+    mdb_txn_abort(txn->txn);
+    return failed(txn->disk, code, what, error);
+}
+
+enum gavel_status disk_txn_commit(struct disk_txn *txn, struct gavel_error *error)
+{
+    struct disk *disk = txn->disk;
+    uint8_t body[RECORD_STATE_BYTES];
+    int code;
+
+    record_put_state(body, &txn->contents.state, mdb_txn_id(txn->txn));
+    code = disk_put(txn, record_key_state(), body, sizeof body);
+    if (code != 0)
+        return disk_txn_abort(txn, code, "writing the state", error);
+    code = mdb_txn_commit(txn->txn);
+    if (code != 0)
+        return failed(disk, code, "committing", error);
+    disk->contents = txn->contents;
+    return GAVEL_OK;
+}
+
+/* Room for a record of that size; ret_body is where it belongs. To be followed by seal(). */
+static int reserve(struct disk_txn *txn, struct record_key *key, size_t size, uint8_t **ret_body)
+{
+    MDB_val name = {.mv_size = key->size, .mv_data = key->bytes};
+    MDB_val value = {.mv_size = RECORD_SUM_BYTES + size};
+    int code = mdb_put(txn->txn, txn->disk->dbi, &name, &value, MDB_RESERVE);
+
+    if (code == 0)
+        *ret_body = (uint8_t *)value.mv_data + RECORD_SUM_BYTES;
+    return code;
+}
+
+static void seal(const struct disk_txn *txn, const struct record_key *key, uint8_t *body, size_t size)
+{
+    /* Whose folder it is must be readable by those whose it is not. */
+    uint64_t seed = key->bytes[0] == 'a' ? 0 : txn->disk->seed;
+
+    record_put_u64(body - RECORD_SUM_BYTES, record_sum(seed, key->bytes, key->size, body, size));
+}
+
+int disk_put(struct disk_txn *txn, struct record_key key, const uint8_t *body, size_t size)
+{
+    uint8_t *at;
+    int code = reserve(txn, &key, size, &at);
+
+    if (code != 0)
+        return code;
+    memcpy(at, body, size);
+    seal(txn, &key, at, size);
+    return 0;
+}
+
+int disk_put_identity(struct disk_txn *txn)
+{
+    uint8_t body[RECORD_IDENTITY_BYTES];
+
+    record_put_identity(body, &txn->disk->identity);
+    return disk_put(txn, record_key_identity(), body, sizeof body);
+}
+
+int disk_put_entry(struct disk_txn *txn, raft_index index, const struct raft_entry *entry)
+{
+    struct record_key key = record_key_entry(index);
+    size_t size = RECORD_ENTRY_BYTES + (size_t)entry->size;
+    uint8_t *at;
+    int code = reserve(txn, &key, size, &at);
+
+    if (code != 0)
+        return code;
+    record_put_entry(at, entry);
+    seal(txn, &key, at, size);
+    txn->contents.last = index;
+    return 0;
+}
+
+static int delete_record(struct disk_txn *txn, struct record_key key)
+{
+    MDB_val name = {.mv_size = key.size, .mv_data = key.bytes};
+
+    return mdb_del(txn->txn, txn->disk->dbi, &name, NULL);
+}
+
+static uint32_t piece_count(size_t size)
+{
+    return (uint32_t)((size + RECORD_PIECE_BYTES - 1) / RECORD_PIECE_BYTES);
+}
+
+int disk_put_snapshot(struct disk_txn *txn, const struct raft_snapshot *snapshot)
+{
+    uint8_t head[RECORD_HEAD_BYTES_MAX];
+    uint32_t old = piece_count(txn->contents.snapshot.size);
+    uint32_t count = piece_count(snapshot->size);
+    size_t head_size = record_put_head(head, snapshot);
+    int code = disk_put(txn, record_key_head(), head, head_size);
+
+    for (uint32_t i = count; code == 0 && i < old; i++)
+        code = delete_record(txn, record_key_piece(i));
+    for (uint32_t i = 0; code == 0 && i < count; i++) {
+        size_t at = (size_t)i * RECORD_PIECE_BYTES;
+        size_t rest = snapshot->size - at;
+
+        code = disk_put(txn, record_key_piece(i), snapshot->data + at,
+                        rest < RECORD_PIECE_BYTES ? rest : RECORD_PIECE_BYTES);
+    }
+    if (code == 0) {
+        txn->contents.snapshot = *snapshot;
+        txn->contents.snapshot.data = NULL;
+    }
+    return code;
+}
+
+int disk_delete_entries(struct disk_txn *txn, raft_index first, raft_index last)
+{
+    int code = 0;
+
+    for (raft_index i = first; code == 0 && i <= last; i++)
+        code = delete_record(txn, record_key_entry(i));
+    return code;
+}
