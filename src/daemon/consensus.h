@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The consensus thread, from the inside. Whatever happens (a message, a timer,
+ * a durable write, a request) becomes an event of raft_step(); what comes out
+ * is carried out at once. Nothing here blocks: the disk, the log and the API
+ * have threads of their own.
+ */
+#ifndef DAEMON_CONSENSUS_H
+#define DAEMON_CONSENSUS_H
+
+#include "daemon/api.h"
+#include "daemon/book.h"
+#include "daemon/coordinator.h"
+#include "daemon/detector.h"
+#include "daemon/logger.h"
+#include "daemon/request.h"
+#include "daemon/writer.h"
+#include "net/seal.h"
+#include "net/tls.h"
+#include "table/table.h"
+
+/* A message that must not leave before a write is durable. Such have no pointers (raft.h). */
+struct held_message {
+    uint64_t after;
+    struct raft_message message;
+};
+
+/* A request that was taken on and is not answered yet. */
+struct pending {
+    struct pending *next;
+    struct request *request; /* NULL: answered */
+    gavel_ns give_up_at;
+    raft_term term;   /* when it began */
+    bool has_begun;   /* a member is to be removed: the change is under way */
+    raft_index index; /* of the entry that has to be applied first; 0 none */
+};
+#define PENDING_MAX 64
+
+struct consensus {
+    const struct daemon_config *config;
+    struct node_desk *desk;
+    struct page *page; /* NULL without a guard */
+    struct api *api;
+    struct logger logger;
+
+    struct event_base *base;
+    struct event *timer_event;
+    struct event *tick_event;
+    struct event *writer_event;
+    struct event *request_event;
+    struct event *coordinator_event;
+    struct event *signal_events[3];
+    int timer_fd;
+    gavel_ns armed_at;
+
+    struct raft raft;
+    struct raft_actions actions;
+    struct table table;
+    struct seal seal;
+    struct writer writer;
+    struct transport *transport;
+    SSL_CTX *tls;
+    struct tls_identity own_certificate;
+    bool is_expiry_told;
+    bool is_expired_told;
+    struct book book;
+    struct detector detector;
+    struct coordinator *coordinator; /* NULL: no children */
+    bool must_step_down;             /* the children gave up, or cannot be fenced */
+
+    struct held_message *held;
+    size_t held_count;
+    size_t held_capacity;
+
+    /* work */
+    bool is_claimed;
+    raft_term claim_term;
+    uint64_t claim_epoch; /* lease epoch */
+    uint64_t work_epoch;  /* the same as one number, for the children */
+    gavel_ns deadline;    /* as it was last told */
+    bool has_stopped;     /* WORK_STOPPED is due */
+
+    /* for people */
+    struct view draft;
+    raft_id last_leader;     /* the newest that was known */
+    raft_term released_term; /* an election of this term follows a release, not a death */
+    gavel_ns status_at;      /* when the next status goes to the peers */
+    bool is_status_due;
+    enum writer_state disk_state;
+
+    struct pending *pending;
+    size_t pending_count;
+    bool is_looking; /* at the pending ones */
+
+    uint8_t *snapshot; /* made at snapshot_index, to be used when the log has grown beyond it */
+    size_t snapshot_size;
+    raft_index snapshot_index;
+
+    bool is_stopping; /* asked to end */
+    gavel_ns stop_at; /* at the latest */
+    bool is_over;
+    int exit_code;
+};
+
+/* consensus.c */
+void consensus_feed(struct consensus *c, struct raft_event event);
+enum gavel_status consensus_ask(struct consensus *c, struct raft_event event); /* the same, with its status */
+void consensus_end(struct consensus *c, int exit_code);
+
+/* consensus_events.c */
+GAVEL_CHECKED enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error *error);
+void consensus_end_events(struct consensus *c); /* safe however far it came */
+
+/* consensus_act.c */
+void consensus_carry_out(struct consensus *c);
+void consensus_release_held(struct consensus *c);
+void consensus_compact(struct consensus *c);
+
+/* consensus_work.c: between CLAIM and WORK_STOPPED */
+void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_epoch);
+void consensus_stop_work(struct consensus *c, enum raft_stop reason);
+void consensus_extend_work(struct consensus *c);
+void consensus_work_stopped(struct consensus *c);
+
+/* consensus_news.c */
+void consensus_tell(struct consensus *c, const struct raft_action *action);
+void consensus_note(struct consensus *c, enum journal_event event, raft_id node, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The same for an entry that has more to say; id and times are filled in. */
+void consensus_put(struct consensus *c, struct journal_entry *entry);
+
+/* consensus_view.c */
+void consensus_publish(struct consensus *c);
+void consensus_refresh_members(struct consensus *c);
+
+/* consensus_peers.c */
+extern const struct transport_events consensus_transport_events;
+void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello);
+void consensus_set_peers(struct consensus *c);
+void consensus_make_status(const struct consensus *c, struct peer_status *ret_status);
+void consensus_send_status(struct consensus *c);
+enum gavel_status consensus_load_tls(struct consensus *c, struct gavel_error *error);
+void consensus_check_certificate(struct consensus *c);
+
+/* consensus_request.c */
+void consensus_take_requests(struct consensus *c);
+void consensus_look_at_pending(struct consensus *c);
+void consensus_transfer_told(struct consensus *c, bool is_done, raft_id target, const char *why);
+void consensus_change_failed(struct consensus *c, const char *why);
+void consensus_answer_all(struct consensus *c, enum gavel_status status, const char *message);
+/* Answers and forgets; the message is a sentence. */
+void consensus_answer(struct consensus *c, struct request *request, enum gavel_status status,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* consensus_members.c */
+void consensus_reconcile(struct consensus *c);
+enum gavel_status consensus_member_request(struct consensus *c, struct pending *pending);
+bool consensus_member_is_done(struct consensus *c, struct pending *pending);
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Members as operators want them. A record in the table says what a member
+ * shall be (member_record.h); whoever leads compares the records with the
+ * configuration of Raft, a few times a second, and makes one change at a time
+ * until they agree:
+ *
+ *     has a record and is no member            add it as a learner
+ *     shall be a voter, is a learner, level    make it a voter
+ *     shall be a learner, is a voter           take it out; then the first line applies
+ *
+ * So a change survives the death of the leader that began it. Members without
+ * a record (those the cluster began with) are left as they are. To remove one,
+ * its record goes first, and then the member itself.
+ */
+#include "daemon/consensus.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A learner that lacks no more than this is as good as level: the rest comes while it is made a voter. */
+#define LEVEL_ENTRIES 100
+
+static bool may_change(const struct consensus *c)
+{
+    const struct raft *raft = &c->raft;
+
+    return raft->role == RAFT_LEADER && c->is_claimed && raft->change == RAFT_CHANGE_NONE &&
+           !raft->config.is_joint && raft->config_index <= raft->commit &&
+           raft->transfer.phase == RAFT_TRANSFER_NONE && !raft->steps_down && !c->is_stopping;
+}
+
+static enum gavel_status change(struct consensus *c, struct raft_config *target)
+{
+    raft_config_sort(target);
+    return consensus_ask(c, (struct raft_event){.kind = RAFT_CHANGE, .change = target});
+}
+
+static struct raft_member *find(struct raft_config *config, raft_id id)
+{
+    for (size_t i = 0; i < config->count; i++)
+        if (config->members[i].id == id)
+            return &config->members[i];
+    return NULL;
+}
+
+static void take_out(struct raft_config *config, raft_id id)
+{
+    struct raft_member *member = find(config, id);
+
+    if (!member)
+        return;
+    config->count--;
+    memmove(member, member + 1, (size_t)(&config->members[config->count] - member) * sizeof *member);
+}
+
+static bool is_level(const struct consensus *c, raft_id id)
+{
+    for (size_t i = 0; i < c->raft.peer_count; i++)
+        if (c->raft.peers[i].id == id)
+            return c->raft.peers[i].match + LEVEL_ENTRIES >= c->raft.commit && c->raft.peers[i].match > 0 &&
+                   c->raft.now - c->raft.peers[i].heard_at < c->raft.settings.election_max;
+    return false;
+}
+
+/* The configuration with this one difference made; false if there is none, or it cannot be made yet. */
+static bool next_step(const struct consensus *c, const struct member_record *record,
+                      struct raft_config *target)
+{
+    struct raft_member *member = find(target, record->id);
+
+    if (!member) {
+        if (target->count == RAFT_MEMBERS_MAX)
+            return false;
+        target->members[target->count++] = (struct raft_member){
+            .id = record->id, .priority = record->priority, .is_witness = record->is_witness};
+        return true;
+    }
+    if (record->is_voter && !member->is_voter && is_level(c, record->id)) {
+        member->is_voter = true;
+        member->is_witness = record->is_witness;
+        return true;
+    }
+    if (!record->is_voter && member->is_voter) {
+        take_out(target, record->id);
+        return true;
+    }
+    return false;
+}
+
+void consensus_reconcile(struct consensus *c)
+{
+    struct member_record records[RAFT_MEMBERS_MAX];
+    size_t count;
+
+    if (!may_change(c))
+        return;
+    count = member_records(&c->table, records);
+    for (size_t i = 0; i < count; i++) {
+        struct raft_config target = c->raft.config;
+
+        if (next_step(c, &records[i], &target) && change(c, &target) == GAVEL_OK)
+            return;
+    }
+}
+
+static enum gavel_status propose(struct consensus *c, struct pending *pending, uint8_t *bytes, size_t size)
+{
+    struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .data = bytes, .size = (uint32_t)size};
+    enum gavel_status status;
+
+    status = consensus_ask(
+        c, (struct raft_event){.kind = RAFT_PROPOSE, .propose = {.entries = &entry, .count = 1}});
+    free(bytes);
+    if (status == GAVEL_OK)
+        pending->index = raft_log_last(&c->raft.log);
+    else
+        consensus_answer(c, pending->request, GAVEL_ERR_STATE,
+                         "the leader cannot take it now (%s); try again in a moment",
+                         gavel_status_text(status));
+    return status;
+}
+
+static enum gavel_status put_record(struct consensus *c, struct pending *pending,
+                                    const struct member_record *record)
+{
+    uint8_t *bytes;
+    size_t size;
+
+    if (member_record_put(record, &bytes, &size) != GAVEL_OK) {
+        consensus_answer(c, pending->request, GAVEL_ERR_NO_MEMORY, "out of memory");
+        return GAVEL_ERR_NO_MEMORY;
+    }
+    return propose(c, pending, bytes, size);
+}
+
+/* What is known of a member that has no record yet. */
+static void describe(const struct consensus *c, const struct raft_member *member, const char *name,
+                     struct member_record *ret_record)
+{
+    const struct book_entry *entry = book_find(&c->book, member->id);
+
+    *ret_record = (struct member_record){.id = member->id,
+                                         .priority = member->priority,
+                                         .is_witness = member->is_witness,
+                                         .is_voter = member->is_voter};
+    (void)snprintf(ret_record->name, sizeof ret_record->name, "%s", name);
+    if (entry) {
+        (void)snprintf(ret_record->address, sizeof ret_record->address, "%s", entry->address);
+        (void)snprintf(ret_record->api, sizeof ret_record->api, "%s", entry->api);
+    }
+}
+
+/* Whether the cluster could still have a leader without this voter; says so if not. */
+static enum gavel_status refuse_last(struct consensus *c, struct request *request, raft_id id)
+{
+    struct raft_config target = c->raft.config;
+    const char *reason = "";
+
+    take_out(&target, id);
+    if (raft_config_check(&target, &reason) == GAVEL_OK)
+        return GAVEL_OK;
+    consensus_answer(c, request, GAVEL_ERR_INVALID, "without %s nobody could lead: %s", request->target,
+                     reason);
+    return GAVEL_ERR_INVALID;
+}
+
+static enum gavel_status add(struct consensus *c, struct pending *pending, const struct raft_member *member)
+{
+    struct request *request = pending->request;
+    struct member_record record = {.id = seal_id_of_name("node", request->target),
+                                   .priority = request->priority,
+                                   .is_witness = request->is_witness,
+                                   .is_voter = !request->is_learner};
+
+    if (member) {
+        consensus_answer(c, request, GAVEL_ERR_STATE, "%s is a member already", request->target);
+        return GAVEL_ERR_STATE;
+    }
+    if (c->raft.config.count == RAFT_MEMBERS_MAX) {
+        consensus_answer(c, request, GAVEL_ERR_STATE, "there are %d members already, which is the most",
+                         RAFT_MEMBERS_MAX);
+        return GAVEL_ERR_STATE;
+    }
+    (void)snprintf(record.name, sizeof record.name, "%s", request->target);
+    (void)snprintf(record.address, sizeof record.address, "%s", request->address);
+    (void)snprintf(record.api, sizeof record.api, "%s", request->api);
+    return put_record(c, pending, &record);
+}
+
+static enum gavel_status remove_member(struct consensus *c, struct pending *pending,
+                                       const struct raft_member *member)
+{
+    struct request *request = pending->request;
+    uint8_t *bytes;
+    size_t size;
+
+    if (member->is_voter && refuse_last(c, request, member->id))
+        return GAVEL_ERR_INVALID;
+    if (member_record_delete(request->target, &bytes, &size) != GAVEL_OK) {
+        consensus_answer(c, request, GAVEL_ERR_NO_MEMORY, "out of memory");
+        return GAVEL_ERR_NO_MEMORY;
+    }
+    return propose(c, pending, bytes, size);
+}
+
+static enum gavel_status set_voter(struct consensus *c, struct pending *pending,
+                                   const struct raft_member *member, bool is_voter)
+{
+    struct member_record record;
+
+    if (!is_voter && member->is_voter && refuse_last(c, pending->request, member->id))
+        return GAVEL_ERR_INVALID;
+    if (!member_record_find(&c->table, pending->request->target, &record))
+        describe(c, member, pending->request->target, &record);
+    record.is_voter = is_voter;
+    return put_record(c, pending, &record);
+}
+
+/* Begins it; an answer was given if it is not OK. */
+enum gavel_status consensus_member_request(struct consensus *c, struct pending *pending)
+{
+    struct request *request = pending->request;
+    const struct raft_member *member =
+        raft_config_find(&c->raft.config, seal_id_of_name("node", request->target));
+
+    if (request->kind == REQUEST_MEMBER_ADD)
+        return add(c, pending, member);
+    if (!member) {
+        consensus_answer(c, request, GAVEL_ERR_NOT_FOUND,
+                         "there is no member \"%s\"; `gavel member list` names them all", request->target);
+        return GAVEL_ERR_NOT_FOUND;
+    }
+    if (request->kind == REQUEST_MEMBER_REMOVE)
+        return remove_member(c, pending, member);
+    return set_voter(c, pending, member, request->kind == REQUEST_MEMBER_PROMOTE);
+}
+
+/* The record is gone: now the member. Tried again until it is taken. */
+static void begin_removal(struct consensus *c, struct pending *pending, raft_id id)
+{
+    struct raft_config target = c->raft.config;
+
+    if (!may_change(c))
+        return;
+    take_out(&target, id);
+    pending->has_begun = true; /* before the change, whose step looks at what is pending, too */
+    pending->has_begun = change(c, &target) == GAVEL_OK;
+}
+
+bool consensus_member_is_done(struct consensus *c, struct pending *pending)
+{
+    const struct raft *raft = &c->raft;
+    raft_id id = seal_id_of_name("node", pending->request->target);
+    const struct raft_member *member = raft_config_find(&raft->config, id);
+    bool is_settled = !raft->config.is_joint && raft->config_index <= raft->commit &&
+                      raft->change == RAFT_CHANGE_NONE && raft->applied >= pending->index;
+
+    if (raft->applied < pending->index)
+        return false;
+    switch (pending->request->kind) {
+    case REQUEST_MEMBER_ADD:
+        return is_settled && member;
+    case REQUEST_MEMBER_PROMOTE:
+        return is_settled && member && member->is_voter;
+    case REQUEST_MEMBER_DEMOTE:
+        return is_settled && member && !member->is_voter;
+    case REQUEST_MEMBER_REMOVE:
+        if (member && !pending->has_begun)
+            begin_removal(c, pending, id);
+        return is_settled && !member;
+    default:
+        return true;
+    }
+}

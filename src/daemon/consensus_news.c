@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What Raft tells, for people: the journal, the log and the counters. */
+#include "daemon/consensus.h"
+
+#include "os/clock.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void consensus_put(struct consensus *c, struct journal_entry *entry)
+{
+    entry->wall_ms = clock_wall_ms();
+    if (entry->at == 0)
+        entry->at = clock_now();
+    if (entry->term == 0)
+        entry->term = c->raft.state.term;
+    (void)journal_put(c->desk->journal, entry);
+}
+
+static enum log_level level_of(enum journal_event event)
+{
+    switch (event) {
+    case JOURNAL_SPLIT_BRAIN:
+        return LOG_ERROR;
+    case JOURNAL_DISK_FULL:
+    case JOURNAL_PEER_REFUSED:
+    case JOURNAL_TRANSFER_FAILED:
+    case JOURNAL_MEMBER_CHANGE_FAILED:
+    case JOURNAL_CERTIFICATE_EXPIRES:
+    case JOURNAL_ENTRIES_TRUNCATED:
+        return LOG_WARNING;
+    default:
+        return LOG_INFO;
+    }
+}
+
+void consensus_note(struct consensus *c, enum journal_event event, raft_id node, const char *format, ...)
+{
+    struct journal_entry entry = {.event = event};
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(entry.text, sizeof entry.text, format, arguments);
+    va_end(arguments);
+    (void)book_name(&c->book, node, entry.node);
+    consensus_put(c, &entry);
+    logger_line(&c->logger, level_of(event), journal_event_name(event), LOG_STR("node", entry.node),
+                LOG_U64("term", entry.term), LOG_STR("text", entry.text), LOG_I64("at_ns", entry.at),
+                LOG_END);
+}
+
+static void count_duration(struct view_counters *counters, gavel_ns duration)
+{
+    static const int bounds_ms[] = VIEW_DURATION_BOUNDS;
+    size_t bucket = 0;
+
+    while (bucket < VIEW_DURATION_BUCKETS - 1 && duration > ns_from_ms(bounds_ms[bucket]))
+        bucket++;
+    counters->duration_buckets[bucket]++;
+    counters->duration_sum += duration;
+}
+
+static void tell_election(struct consensus *c, const struct raft_election *election)
+{
+    struct journal_election record = {.election = *election};
+    int64_t wall_ms = clock_wall_ms();
+    gavel_ns now = clock_now();
+
+    record.started_wall_ms = wall_ms - ms_from_ns(now - election->started_at);
+    record.ended_wall_ms = wall_ms - ms_from_ns(now - election->ended_at);
+    (void)book_name(&c->book, election->candidate, record.candidate);
+    for (size_t i = 0; i < election->ballot_count; i++) {
+        (void)book_name(&c->book, election->ballots[i].voter, record.names[i].voter);
+        (void)book_name(&c->book, election->ballots[i].candidate, record.names[i].vote);
+    }
+    journal_put_election(c->desk->journal, &record);
+    if (!election->is_pre_vote) {
+        c->draft.counters.elections++;
+        c->draft.counters.elections_won += election->result == RAFT_WON;
+        c->draft.counters.candidacies += election->candidate == c->config->id;
+        count_duration(&c->draft.counters, election->ended_at - election->started_at);
+    }
+    consensus_note(c, JOURNAL_ELECTION_ENDED, election->candidate, "%s of term %" PRIu64 " %s after %.1f ms",
+                   election->is_pre_vote ? "the pre-votes" : "the election", election->term,
+                   raft_result_name(election->result),
+                   (double)(election->ended_at - election->started_at) / (double)NS_PER_MS);
+}
+
+static void tell_leader(struct consensus *c, raft_id leader)
+{
+    struct journal_entry entry = {.event = JOURNAL_LEADER_CHANGED};
+
+    (void)book_name(&c->book, leader, entry.node);
+    (void)book_name(&c->book, c->last_leader, entry.previous);
+    consensus_put(c, &entry);
+    logger_line(&c->logger, LOG_INFO, "leader_changed", LOG_STR("node", entry.node),
+                LOG_STR("previous", entry.previous), LOG_U64("term", entry.term), LOG_I64("at_ns", entry.at),
+                LOG_END);
+    if (leader == 0)
+        return;
+    if (c->last_leader != 0 && c->last_leader != leader) {
+        if (c->released_term == c->raft.state.term)
+            c->draft.counters.transfers++;
+        else
+            c->draft.counters.failovers++;
+    }
+    c->last_leader = leader;
+}
+
+static void tell_role(struct consensus *c, const char *role)
+{
+    struct journal_entry entry = {.event = JOURNAL_ROLE_CHANGED};
+
+    (void)snprintf(entry.text, sizeof entry.text, "%s", role ? role : raft_role_name(c->raft.role));
+    (void)book_name(&c->book, c->config->id, entry.node);
+    consensus_put(c, &entry);
+    logger_line(&c->logger, LOG_INFO, "role_changed", LOG_STR("role", entry.text),
+                LOG_U64("term", entry.term), LOG_I64("at_ns", entry.at), LOG_END);
+}
+
+static void tell_truncation(struct consensus *c, raft_index index)
+{
+    struct journal_entry entry = {.event = JOURNAL_ENTRIES_TRUNCATED, .index = index};
+
+    consensus_put(c, &entry);
+    logger_line(&c->logger, LOG_WARNING, "entries_truncated", LOG_U64("index", index), LOG_END);
+}
+
+void consensus_tell(struct consensus *c, const struct raft_action *action)
+{
+    raft_id node = action->tell.node;
+    const char *text = action->tell.text ? action->tell.text : "";
+
+    switch (action->tell.news) {
+    case RAFT_NEWS_ROLE_CHANGED:
+        tell_role(c, action->tell.text);
+        break;
+    case RAFT_NEWS_LEADER_CHANGED:
+        tell_leader(c, node);
+        break;
+    case RAFT_NEWS_ELECTION_ENDED:
+        tell_election(c, action->tell.election);
+        break;
+    case RAFT_NEWS_TRANSFER_DONE:
+        consensus_note(c, JOURNAL_TRANSFER_DONE, node, "%s", text);
+        consensus_transfer_told(c, true, node, "");
+        break;
+    case RAFT_NEWS_TRANSFER_FAILED:
+        c->draft.counters.transfers_failed++;
+        consensus_note(c, JOURNAL_TRANSFER_FAILED, node, "%s", text);
+        consensus_transfer_told(c, false, node, text);
+        break;
+    case RAFT_NEWS_MEMBERS_CHANGED:
+        consensus_note(c, JOURNAL_MEMBERS_CHANGED, 0, "%u members", (unsigned)c->raft.config.count);
+        consensus_set_peers(c);
+        break;
+    case RAFT_NEWS_CHANGE_FAILED:
+        consensus_note(c, JOURNAL_MEMBER_CHANGE_FAILED, node, "%s", text);
+        consensus_change_failed(c, text);
+        break;
+    case RAFT_NEWS_OBITUARY_TAKEN:
+        c->draft.counters.obituaries++;
+        consensus_note(c, JOURNAL_LEADER_DOWN, node, "its guard says that it is dead");
+        break;
+    case RAFT_NEWS_ENTRIES_TRUNCATED:
+        tell_truncation(c, action->tell.index);
+        break;
+    case RAFT_NEWS_HIGHER_TERM_SEEN:
+        logger_line(&c->logger, LOG_INFO, "a higher term was seen", LOG_U64("seen", action->tell.term),
+                    LOG_U64("term", c->raft.state.term), LOG_END);
+        break;
+    case RAFT_NEWS_MESSAGE_REFUSED:
+        logger_line(&c->logger, LOG_DEBUG, "message refused", LOG_STR("reason", text), LOG_END);
+        break;
+    }
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The other nodes: what they send, what becomes of connections, and what we say of ourselves. */
+#include "daemon/consensus.h"
+
+#include "os/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define EXPIRES_SOON_S (30 * 24 * 3600)
+
+/* The members that a cluster began with, as a number: nodes that began with different ones must not meet. */
+static uint64_t bootstrap_digest(const struct raft *raft)
+{
+    uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    size_t size;
+
+    if (raft->snapshot.index != 0 || raft->snapshot.config.count == 0)
+        return 0;
+    size = raft_config_encode(&raft->snapshot.config, bytes);
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash | 1;
+}
+
+void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
+{
+    const struct daemon_config *config = c->config;
+    struct peer_hello hello = {
+        .version_min = PEER_VERSION_MIN,
+        .version_max = PEER_VERSION_MAX,
+        .cluster = config->cluster_id,
+        .generation = c->raft.state.generation,
+        .node = config->id,
+        .incarnation = c->raft.state.incarnation,
+        .bootstrap = bootstrap_digest(&c->raft),
+    };
+
+    (void)snprintf(hello.cluster_name, sizeof hello.cluster_name, "%s", config->cluster);
+    (void)snprintf(hello.name, sizeof hello.name, "%s", config->node);
+    (void)snprintf(hello.address, sizeof hello.address, "%s", config->advertise);
+    (void)snprintf(hello.api, sizeof hello.api, "%s", config->api_advertise);
+    (void)snprintf(hello.program, sizeof hello.program, "gaveld " GAVEL_VERSION);
+    *ret_hello = hello;
+}
+
+/* For the guard, which must not look anything up when the node is dead: numeric addresses only. */
+static void publish_peers(struct consensus *c, const struct transport_address *peers, size_t count)
+{
+    struct page_peers list = {0};
+
+    for (size_t i = 0; i < count && list.count < RAFT_MEMBERS_MAX; i++)
+        if (transport_address_of(c->transport, peers[i].id, &list.addresses[list.count]))
+            list.count++;
+    page_set_peers(c->page, &list);
+}
+
+static size_t add_peer(const struct consensus *c, raft_id id, struct transport_address *peers, size_t count)
+{
+    const struct book_entry *entry = book_find(&c->book, id);
+
+    if (id == c->config->id || !entry || !entry->address[0])
+        return count;
+    peers[count].id = id;
+    (void)snprintf(peers[count].name, sizeof peers[count].name, "%s", entry->name);
+    (void)snprintf(peers[count].address, sizeof peers[count].address, "%s", entry->address);
+    return count + 1;
+}
+
+/* The members; or, while we do not know them yet, those of the file: a node that joins waits to be told. */
+void consensus_set_peers(struct consensus *c)
+{
+    struct transport_address peers[RAFT_MEMBERS_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < c->raft.config.count; i++)
+        count = add_peer(c, c->raft.config.members[i].id, peers, count);
+    for (size_t i = 0; c->raft.config.count == 0 && i < c->config->peer_count; i++)
+        count = add_peer(c, c->config->peers[i].id, peers, count);
+    /* Whoever leads us can only hear our answers if we dial it, member of what we know or not. */
+    if (c->raft.leader != 0 && c->raft.config.count > 0 && count < RAFT_MEMBERS_MAX &&
+        !raft_config_find(&c->raft.config, c->raft.leader))
+        count = add_peer(c, c->raft.leader, peers, count);
+    transport_set_peers(c->transport, peers, count);
+    if (c->page)
+        publish_peers(c, peers, count);
+    consensus_refresh_members(c);
+}
+
+void consensus_make_status(const struct consensus *c, struct peer_status *ret_status)
+{
+    const struct raft *raft = &c->raft;
+
+    *ret_status = (struct peer_status){
+        .node = c->config->id,
+        .cluster = raft->state.cluster,
+        .generation = raft->state.generation,
+        .incarnation = raft->state.incarnation,
+        .term = raft->state.term,
+        .leader = raft->leader,
+        .is_leader = raft->role == RAFT_LEADER,
+        .is_working = c->is_claimed && raft_is_working(raft, clock_now()),
+        .lease_epoch = c->claim_epoch,
+        .commit = raft->commit,
+    };
+}
+
+void consensus_send_status(struct consensus *c)
+{
+    struct peer_status status;
+
+    c->is_status_due = false;
+    consensus_make_status(c, &status);
+    detector_send(&c->detector, &status);
+    transport_send_status(c->transport, &status);
+}
+
+static void on_message(void *user, const struct raft_message *message)
+{
+    struct consensus *c = user;
+
+    if (message->kind == RAFT_MSG_VOTE && (message->vote.certificate.kind == RAFT_CERT_RELEASE ||
+                                           message->vote.certificate.kind == RAFT_CERT_FORCE))
+        c->released_term = message->vote.term;
+    else if (message->kind == RAFT_MSG_TIMEOUT_NOW)
+        c->released_term = message->term + 1;
+    consensus_feed(c, (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
+}
+
+static void on_status(void *user, const struct peer_status *status)
+{
+    struct consensus *c = user;
+    struct peer_status self;
+    struct detector_alarm alarm;
+    char higher[BOOK_NAME_BYTES], lower[BOOK_NAME_BYTES];
+
+    if (c->is_over || status->cluster != c->raft.state.cluster ||
+        status->generation != c->raft.state.generation)
+        return;
+    consensus_make_status(c, &self);
+    alarm = detector_receive(&c->detector, &self, status);
+    if (alarm.finding == DETECTOR_NOTHING)
+        return;
+    c->draft.counters.split_brains++;
+    consensus_note(c, JOURNAL_SPLIT_BRAIN, alarm.lower.node,
+                   "%s: %s (term %" PRIu64 ") and %s (term %" PRIu64 "); the latter has to step down",
+                   alarm.finding == DETECTOR_ONE_TERM ? "two nodes lead in one term"
+                                                      : "two nodes work as leader",
+                   book_name(&c->book, alarm.higher.node, higher), alarm.higher.term,
+                   book_name(&c->book, alarm.lower.node, lower), alarm.lower.term);
+    if (alarm.lower.node == c->config->id)
+        consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
+    else
+        consensus_publish(c);
+}
+
+/* The cluster was begun anew without us (--force-new-cluster): whatever we lead must end, for good. */
+static void on_later_generation(struct consensus *c, const struct peer_hello *hello)
+{
+    c->draft.counters.split_brains++;
+    consensus_note(c, JOURNAL_SPLIT_BRAIN, hello->node,
+                   "the cluster goes on as generation %" PRIu64
+                   " without this node, which is of generation %" PRIu64,
+                   hello->generation, c->raft.state.generation);
+    logger_line(
+        &c->logger, LOG_ERROR,
+        "this node belongs to a generation of the cluster that was given up; move its data folder away "
+        "and start it with --join after `gavel member add`",
+        LOG_STR("data", c->config->data), LOG_U64("generation", c->raft.state.generation),
+        LOG_U64("newer", hello->generation), LOG_STR("of", hello->name), LOG_END);
+    if (c->raft.role == RAFT_LEADER)
+        consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
+    consensus_end(c, NODE_EXIT_FENCED);
+}
+
+static void on_greeted(struct consensus *c, const struct peer_hello *hello)
+{
+    if (book_take_hello(&c->book, hello))
+        consensus_set_peers(c);
+}
+
+static void on_news(void *user, enum transport_news news, raft_id peer, const char *text,
+                    const struct peer_hello *hello)
+{
+    struct consensus *c = user;
+
+    if (c->is_over)
+        return;
+    if (hello && hello->cluster == c->raft.state.cluster && hello->generation > c->raft.state.generation &&
+        c->raft.config.count > 0) {
+        on_later_generation(c, hello);
+        return;
+    }
+    switch (news) {
+    case TRANSPORT_GREETED:
+        if (hello)
+            on_greeted(c, hello);
+        break;
+    case TRANSPORT_UP:
+        consensus_note(c, JOURNAL_PEER_UP, peer, "%s", text);
+        consensus_refresh_members(c);
+        consensus_send_status(c);
+        break;
+    case TRANSPORT_LOST:
+        consensus_note(c, JOURNAL_PEER_DOWN, peer, "%s", text);
+        consensus_feed(c, (struct raft_event){.kind = RAFT_LINK_LOST, .peer = peer});
+        consensus_refresh_members(c);
+        break;
+    case TRANSPORT_REFUSED:
+        consensus_note(c, JOURNAL_PEER_REFUSED, peer, "%s", text);
+        break;
+    case TRANSPORT_OPENED:
+        consensus_note(c, JOURNAL_BREAKER_OPEN, peer, "%s", text);
+        break;
+    case TRANSPORT_CLOSED:
+        consensus_note(c, JOURNAL_BREAKER_CLOSED, peer, "%s", text);
+        break;
+    case TRANSPORT_FAILED:
+    case TRANSPORT_BAD:
+        logger_line(&c->logger, LOG_WARNING,
+                    news == TRANSPORT_BAD ? "bytes that are no frame" : "cannot reach a peer",
+                    LOG_STR("text", text), LOG_END);
+        break;
+    }
+    consensus_publish(c);
+}
+
+const struct transport_events consensus_transport_events = {
+    .message = on_message, .status = on_status, .news = on_news};
+
+enum gavel_status consensus_load_tls(struct consensus *c, struct gavel_error *error)
+{
+    const struct tls_files files = {
+        .ca = c->config->tls_ca, .cert = c->config->tls_cert, .key = c->config->tls_key};
+    struct tls_identity identity;
+    SSL_CTX *context;
+    enum gavel_status status;
+
+    if (!c->config->has_tls)
+        return GAVEL_OK;
+    status = tls_context_make(&files, TLS_PEER, &context, error);
+    if (status != GAVEL_OK)
+        return status;
+    status = tls_identity_of_file(files.cert, &identity, error);
+    if (status != GAVEL_OK) {
+        SSL_CTX_free(context);
+        return status;
+    }
+    SSL_CTX_free(c->tls);
+    c->tls = context;
+    c->own_certificate = identity;
+    c->is_expiry_told = c->is_expired_told = false;
+    return GAVEL_OK;
+}
+
+/* Connections that are up stay, but none can be made again with a certificate that has expired. */
+void consensus_check_certificate(struct consensus *c)
+{
+    int64_t left_s;
+
+    if (!c->config->has_tls)
+        return;
+    left_s = c->own_certificate.expires_wall_s - clock_wall_ms() / 1000;
+    if (left_s <= 0 && !c->is_expired_told) {
+        c->is_expired_told = c->is_expiry_told = true;
+        consensus_note(c, JOURNAL_CERTIFICATE_EXPIRES, c->config->id,
+                       "%.150s has expired: no new connection can be made; issue another and send SIGHUP",
+                       c->config->tls_cert);
+    } else if (left_s < EXPIRES_SOON_S && !c->is_expiry_told) {
+        c->is_expiry_told = true;
+        consensus_note(c, JOURNAL_CERTIFICATE_EXPIRES, c->config->id,
+                       "%.150s expires in %.1f days; issue another and send SIGHUP", c->config->tls_cert,
+                       (double)left_s / (24.0 * 3600));
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Log lines of threads that must not wait. A line is formatted at once and
+ * written by a thread of its own; whoever reads stderr slowly, or a disk that
+ * is busy, delays nobody. When too many wait, lines are dropped, and it is
+ * said how many.
+ */
+#ifndef DAEMON_LOGGER_H
+#define DAEMON_LOGGER_H
+
+#include "base/log.h"
+#include "daemon/mailbox.h"
+
+#include <stdatomic.h>
+
+struct logger {
+    struct log log;
+    struct mailbox lines;
+    pthread_t thread;
+    bool is_running;
+    _Atomic bool is_ending;
+    _Atomic uint64_t waiting;
+    _Atomic uint64_t dropped;
+};
+
+GAVEL_CHECKED enum gavel_status logger_start(struct logger *logger, const struct log *log);
+
+/* Writes what is left, then ends. Safe on a zeroed struct. */
+void logger_stop(struct logger *logger);
+
+/* Any thread. The list of fields ends with LOG_END. */
+void logger_write(struct logger *logger, enum log_level level, const char *message,
+                  const struct log_field *fields);
+#define logger_line(logger, level, message, ...)                                                             \
+    logger_write((logger), (level), (message), (const struct log_field[]){__VA_ARGS__})
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The life of a node process: what the disk holds, threads and sockets, the
+ * loop, and the end. The calling thread becomes the consensus thread.
+ */
+#include "daemon/consensus.h"
+#include "daemon/realtime.h"
+
+#include "base/error.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The members of a new cluster, or none of a node that joins one. */
+static void first_config(const struct daemon_config *config, struct raft_config *ret_config)
+{
+    memset(ret_config, 0, sizeof *ret_config);
+    if (config->start != START_BOOTSTRAP)
+        return;
+    for (size_t i = 0; i < config->peer_count; i++)
+        ret_config->members[ret_config->count++] =
+            (struct raft_member){.id = config->peers[i].id,
+                                 .priority = config->peers[i].priority,
+                                 .is_voter = true,
+                                 .is_witness = config->peers[i].is_witness};
+    raft_config_sort(ret_config);
+}
+
+static enum gavel_status found(const struct daemon_config *config, struct disk *disk,
+                               struct gavel_error *error)
+{
+    struct raft_state state = {.cluster = config->cluster_id, .generation = 1, .id = config->id};
+    struct raft_snapshot snapshot = {0};
+    const char *reason = "";
+
+    if (config->start != START_BOOTSTRAP && config->start != START_JOIN)
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "the data folder %.200s is empty. The first start of a new cluster? Then use --bootstrap, "
+            "on all of its nodes. A new member? `gavel member add` and --join. A lost disk? Remove "
+            "the member and add it under a new name: it must not vote again",
+            config->data);
+    first_config(config, &snapshot.config);
+    if (config->start == START_BOOTSTRAP && raft_config_check(&snapshot.config, &reason) != GAVEL_OK)
+        return error_set(error, GAVEL_ERR_INVALID, "the peers cannot be a cluster: %s", reason);
+    return disk_found(disk, &state, &snapshot, error);
+}
+
+static enum gavel_status open_disk(const struct daemon_config *config, struct disk **ret_disk,
+                                   struct gavel_error *error)
+{
+    struct disk_options options = {.folder = config->data, .bytes_max = config->data_bytes_max};
+    bool is_new = false;
+    enum gavel_status status;
+
+    options.identity.cluster = config->cluster_id;
+    options.identity.node = config->id;
+    (void)snprintf(options.identity.cluster_name, sizeof options.identity.cluster_name, "%s",
+                   config->cluster);
+    (void)snprintf(options.identity.node_name, sizeof options.identity.node_name, "%s", config->node);
+    status = disk_open(&options, ret_disk, &is_new, error);
+    if (status == GAVEL_OK && is_new)
+        status = found(config, *ret_disk, error);
+    return status;
+}
+
+static enum gavel_status begin_raft(struct consensus *c, struct disk *disk, struct gavel_error *error)
+{
+    struct raft_restore restore = {0};
+    struct raft_settings settings = c->config->raft;
+    enum gavel_status status = disk_begin(disk, &restore, error);
+
+    if (status != GAVEL_OK)
+        return status;
+    c->seal.cluster = restore.state.cluster;
+    c->seal.generation = restore.state.generation;
+    if (c->config->secret[0])
+        status = seal_key_read(c->config->secret, c->seal.key, error);
+    else
+        seal_key_of_name(c->config->cluster, c->seal.key);
+    settings.verify = seal_verify;
+    settings.sign = seal_sign;
+    settings.context = &c->seal;
+    settings.auto_failover = c->config->auto_failover;
+    restore.seed = entropy_u64();
+    if (status == GAVEL_OK)
+        status = raft_init(&c->raft, &settings, &restore, clock_now(), error);
+    if (status == GAVEL_OK && restore.snapshot.size > 0 &&
+        table_snapshot_decode(&c->table, restore.snapshot.data, restore.snapshot.size) != GAVEL_OK)
+        status = error_set(error, GAVEL_ERR_STORE_DAMAGED, "the snapshot in %.200s cannot be read",
+                           c->config->data);
+    disk_restore_done(&restore);
+    return status;
+}
+
+static enum gavel_status begin_transport(struct consensus *c, struct gavel_error *error)
+{
+    struct transport_settings settings = {.listen = c->config->listen};
+    struct transport_events events = consensus_transport_events;
+    enum gavel_status status = consensus_load_tls(c, error);
+
+    if (status != GAVEL_OK)
+        return status;
+    settings.tls = c->tls;
+    consensus_make_hello(c, &settings.self);
+    events.user = c;
+    return transport_new(c->base, &settings, &events, &c->transport, error);
+}
+
+/* What never changes while it runs. */
+static void begin_view(struct consensus *c, bool has_guard)
+{
+    struct view *v = &c->draft;
+
+    (void)snprintf(v->cluster_name, sizeof v->cluster_name, "%s", c->config->cluster);
+    (void)snprintf(v->name, sizeof v->name, "%s", c->config->node);
+    v->cluster = c->raft.state.cluster;
+    v->generation = c->raft.state.generation;
+    v->id = c->config->id;
+    v->incarnation = c->raft.state.incarnation;
+    v->pid = getpid();
+    v->guard_pid = has_guard ? getppid() : 0;
+    v->started_wall_ms = clock_wall_ms();
+    v->heartbeat = c->config->raft.heartbeat;
+    v->election_max = c->config->raft.election_max;
+}
+
+/* The guard must know who dies before anybody can hear from us. */
+static void begin_page(struct consensus *c)
+{
+    atomic_store(&c->page->cluster, c->raft.state.cluster);
+    atomic_store(&c->page->generation, c->raft.state.generation);
+    atomic_store(&c->page->node, c->raft.state.id);
+    atomic_store(&c->page->incarnation, c->raft.state.incarnation);
+}
+
+static void say_hello(struct consensus *c, bool is_first, bool is_locked)
+{
+    consensus_note(c, JOURNAL_STARTED, c->config->id, "incarnation %" PRIu64, c->raft.state.incarnation);
+    logger_line(&c->logger, LOG_INFO, "gaveld runs", LOG_STR("version", GAVEL_VERSION),
+                LOG_STR("cluster", c->config->cluster), LOG_STR("node", c->config->node),
+                LOG_U64("generation", c->raft.state.generation),
+                LOG_U64("incarnation", c->raft.state.incarnation), LOG_STR("peers", c->config->listen),
+                LOG_STR("api", c->config->api_listen), LOG_BOOL("tls", c->config->has_tls),
+                LOG_BOOL("realtime", is_first), LOG_BOOL("memory_locked", is_locked), LOG_END);
+}
+
+static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_guard,
+                               struct gavel_error *error)
+{
+    enum gavel_status status = begin_raft(c, disk, error);
+
+    if (status != GAVEL_OK)
+        return status;
+    begin_page(c);
+    book_init(&c->book, c->config);
+    (void)book_take_records(&c->book, &c->table);
+    detector_init(&c->detector);
+    begin_view(c, has_guard);
+    status = journal_new(c->raft.state.incarnation, &c->desk->journal);
+    if (status != GAVEL_OK)
+        return error_set(error, status, "out of memory");
+    status = writer_start(&c->writer, disk, c->config->realtime);
+    if (status != GAVEL_OK)
+        return error_set(error, status, "cannot start the disk thread: %s", gavel_status_text(status));
+    c->base = event_base_new();
+    if (!c->base)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "cannot start the loop of events");
+    status = begin_transport(c, error);
+    if (status == GAVEL_OK)
+        status = consensus_begin_events(c, error);
+    if (status != GAVEL_OK)
+        return status;
+    consensus_set_peers(c);
+    consensus_publish(c);
+    return api_start(c->desk, &c->api, error);
+}
+
+static void run(struct consensus *c)
+{
+    bool is_locked = c->config->realtime && realtime_lock_memory();
+    bool is_first = c->config->realtime && realtime_take(REALTIME_FIRST);
+
+    say_hello(c, is_first, is_locked);
+    atomic_store(&c->page->is_up, 1);
+    consensus_feed(c, (struct raft_event){.kind = RAFT_TIMER});
+    if (!c->is_over)
+        (void)event_base_dispatch(c->base); /* ends by consensus_end() */
+}
+
+/* Backwards; safe however far it came. */
+static void end(struct consensus *c)
+{
+    struct mail_link *letter;
+
+    consensus_answer_all(c, GAVEL_ERR_STOPPED, "this node is stopping; ask another");
+    while ((letter = mailbox_take(&c->desk->requests)))
+        consensus_answer(c, (struct request *)letter, GAVEL_ERR_STOPPED,
+                         "this node is stopping; ask another");
+    api_stop(c->api);
+    if (c->transport)
+        transport_flush(c->transport);
+    writer_stop(&c->writer);
+    consensus_end_events(c);
+    transport_free(c->transport);
+    if (c->base)
+        event_base_free(c->base);
+    SSL_CTX_free(c->tls);
+    raft_done(&c->raft);
+    table_done(&c->table);
+    free(c->held);
+    free(c->snapshot);
+}
+
+/* A failure that another start would meet again is final; one that may pass is not. */
+static int exit_code_of(enum gavel_status status)
+{
+    switch (status) {
+    case GAVEL_ERR_STATE:
+        return NODE_EXIT_BUSY;
+    case GAVEL_ERR_IO:
+    case GAVEL_ERR_STORE_FULL:
+        return NODE_EXIT_BUSY;
+    case GAVEL_ERR_NO_MEMORY:
+        return 1;
+    default:
+        return NODE_EXIT_CONFIG;
+    }
+}
+
+static int fail(struct consensus *c, const struct gavel_error *error)
+{
+    logger_line(&c->logger, LOG_ERROR, "cannot start", LOG_STR("reason", error->message), LOG_END);
+    return exit_code_of(error->status);
+}
+
+static int live(struct consensus *c, bool has_guard)
+{
+    struct gavel_error error = {0};
+    struct disk *disk = NULL;
+    int exit_code;
+
+    if (open_disk(c->config, &disk, &error) != GAVEL_OK || begin(c, disk, has_guard, &error) != GAVEL_OK) {
+        exit_code = fail(c, &error);
+    } else {
+        run(c);
+        exit_code = c->exit_code;
+    }
+    end(c);
+    disk_close(disk);
+    return exit_code;
+}
+
+/* The children's keeper is forked first, while there is only one thread. */
+static int live_with_children(struct consensus *c, struct node_desk *desk, bool has_guard)
+{
+    static struct coordinator coordinator; /* must not move, and is too large for a stack */
+    struct gavel_error error = {0};
+    int exit_code;
+
+    if (c->config->has_coordinator) {
+        if (coordinator_start(&coordinator, c->config, c->page, &error) != GAVEL_OK) {
+            log_line(&desk->log, clock_wall_ms(), LOG_ERROR, "cannot start", LOG_STR("reason", error.message),
+                     LOG_END);
+            return exit_code_of(error.status);
+        }
+        c->coordinator = &coordinator;
+    }
+    if (logger_start(&c->logger, &desk->log) != GAVEL_OK)
+        return 1;
+    exit_code = live(c, has_guard);
+    logger_stop(&c->logger);
+    if (c->coordinator)
+        coordinator_finish(c->coordinator);
+    return exit_code;
+}
+
+int node_run(const struct daemon_config *config, struct page *page)
+{
+    struct consensus *c = calloc(1, sizeof *c);
+    struct node_desk *desk = calloc(1, sizeof *desk);
+    struct page *own_page = NULL;
+    sigset_t none;
+    int exit_code = 1;
+
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* fails only for bad arguments */
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (c && desk && (page || page_new(&own_page) == GAVEL_OK) && view_box_init(&desk->view) == GAVEL_OK &&
+        mailbox_init(&desk->requests) == GAVEL_OK) {
+        desk->config = config;
+        desk->log =
+            (struct log){.fd = STDERR_FILENO, .level = config->log_level, .format = config->log_format};
+        c->config = config;
+        c->desk = desk;
+        c->page = page ? page : own_page;
+        c->timer_fd = -1;
+        exit_code = live_with_children(c, desk, page != NULL);
+        mailbox_done(&desk->requests);
+        view_box_done(&desk->view);
+        journal_free(desk->journal);
+    }
+    page_free(own_page);
+    free(desk);
+    free(c);
+    return exit_code;
+}

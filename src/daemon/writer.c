@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/writer.h"
+
+#include "daemon/realtime.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* How long a full disk is left alone before the next try. */
+#define FULL_PAUSE_MS 200
+/* Changes in one transaction; more would make the first of them wait. */
+#define BATCH_MAX 64
+
+struct letter {
+    struct mail_link link; /* first */
+    struct disk_write write;
+};
+
+static void letter_free(struct letter *letter)
+{
+    if (!letter)
+        return;
+    for (size_t i = 0; letter->write.entries && i <= letter->write.persist.last - letter->write.persist.first;
+         i++)
+        free((void *)(uintptr_t)letter->write.entries[i].data);
+    free(letter->write.entries);
+    free((void *)(uintptr_t)letter->write.snapshot.data);
+    free(letter);
+}
+
+static const uint8_t *copy_of(const uint8_t *data, size_t size)
+{
+    uint8_t *copy = malloc(size > 0 ? size : 1);
+
+    if (copy && size > 0)
+        memcpy(copy, data, size);
+    return copy;
+}
+
+static bool copy_entries(struct letter *letter, const struct raft *raft, const struct raft_persist *persist)
+{
+    size_t count;
+
+    if (persist->first == 0)
+        return true;
+    count = persist->last - persist->first + 1;
+    letter->write.entries = calloc(count, sizeof *letter->write.entries);
+    if (!letter->write.entries)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const struct raft_entry *from = raft_log_at(&raft->log, persist->first + i);
+        struct raft_entry *entry = &letter->write.entries[i];
+
+        entry->term = from->term;
+        entry->kind = from->kind;
+        entry->size = from->size;
+        entry->data = copy_of(from->data, from->size);
+        if (!entry->data)
+            return false;
+    }
+    return true;
+}
+
+enum gavel_status writer_put(struct writer *writer, const struct raft *raft,
+                             const struct raft_persist *persist)
+{
+    struct letter *letter = calloc(1, sizeof *letter);
+
+    if (!letter)
+        return GAVEL_ERR_NO_MEMORY;
+    letter->write.persist = *persist;
+    if (persist->has_snapshot) {
+        letter->write.snapshot = raft->snapshot;
+        letter->write.snapshot.data = copy_of(raft->snapshot.data, raft->snapshot.size);
+    }
+    if ((persist->has_snapshot && !letter->write.snapshot.data) || !copy_entries(letter, raft, persist)) {
+        letter_free(letter);
+        return GAVEL_ERR_NO_MEMORY;
+    }
+    mailbox_put(&writer->letters, &letter->link);
+    return GAVEL_OK;
+}
+
+static void ring(const struct writer *writer)
+{
+    (void)!write(writer->fd, &(uint64_t){1}, sizeof(uint64_t)); /* full means that it rings already */
+}
+
+static void set_state(struct writer *writer, enum writer_state state)
+{
+    if (atomic_exchange(&writer->state, state) != (int)state)
+        ring(writer);
+}
+
+/* True if all of them are durable. */
+static bool write_batch(struct writer *writer, const struct disk_write *writes, size_t count)
+{
+    while (atomic_load(&writer->state) != WRITER_FAILED) {
+        struct gavel_error error = {0};
+        enum gavel_status status = disk_write(writer->disk, writes, count, &error);
+
+        if (status == GAVEL_OK) {
+            atomic_fetch_add(&writer->writes, 1);
+            set_state(writer, WRITER_GOOD);
+            return true;
+        }
+        if (status == GAVEL_ERR_STORE_FULL) {
+            if (atomic_load(&writer->is_ending))
+                return false;
+            set_state(writer, WRITER_FULL);
+            (void)poll(NULL, 0, FULL_PAUSE_MS); /* nothing can be waited for: the room comes from elsewhere */
+            continue;
+        }
+        writer->error = error;
+        set_state(writer, WRITER_FAILED);
+    }
+    return false;
+}
+
+/* Takes up to BATCH_MAX letters off the list; gives the rest back. */
+static struct mail_link *write_some(struct writer *writer, struct mail_link *list)
+{
+    struct disk_write writes[BATCH_MAX];
+    struct mail_link *rest = list;
+    size_t count = 0;
+
+    for (; rest && count < BATCH_MAX; rest = rest->next)
+        writes[count++] = ((struct letter *)rest)->write;
+    if (write_batch(writer, writes, count)) {
+        atomic_store(&writer->durable, writes[count - 1].persist.seq);
+        ring(writer);
+    }
+    while (list != rest) {
+        struct mail_link *next = list->next;
+
+        letter_free((struct letter *)list);
+        list = next;
+    }
+    return rest;
+}
+
+static void *run(void *user)
+{
+    struct writer *writer = user;
+    struct pollfd poll_of = {.fd = writer->letters.fd, .events = POLLIN};
+
+    while (true) {
+        bool is_ending = atomic_load(&writer->is_ending); /* what was put before that is in the list */
+        struct mail_link *list = mailbox_take_all(&writer->letters);
+
+        while (list)
+            list = write_some(writer, list);
+        if (is_ending)
+            return NULL;
+        (void)poll(&poll_of, 1, 1000); /* ended by a letter, or by nothing at all: then it looks again */
+    }
+}
+
+enum gavel_status writer_start(struct writer *writer, struct disk *disk, bool is_realtime)
+{
+    enum gavel_status status;
+
+    memset(writer, 0, sizeof *writer);
+    writer->disk = disk;
+    writer->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (writer->fd < 0)
+        return GAVEL_ERR_IO;
+    status = mailbox_init(&writer->letters);
+    if (status != GAVEL_OK) {
+        (void)close(writer->fd); /* nothing to lose in an eventfd */
+        return status;
+    }
+    if (realtime_thread(&writer->thread, "gaveld-disk", run, writer,
+                        is_realtime ? REALTIME_FIRST : REALTIME_NO)) {
+        mailbox_done(&writer->letters);
+        (void)close(writer->fd); /* likewise */
+        return GAVEL_ERR_NO_MEMORY;
+    }
+    writer->is_running = true;
+    return GAVEL_OK;
+}
+
+void writer_stop(struct writer *writer)
+{
+    struct mail_link *list;
+
+    if (!writer->is_running)
+        return;
+    atomic_store(&writer->is_ending, true);
+    (void)!write(writer->letters.fd, &(uint64_t){1},
+                 sizeof(uint64_t));           /* wakes it; it rings for letters too */
+    (void)pthread_join(writer->thread, NULL); /* fails only for a thread that is none */
+    for (list = mailbox_take_all(&writer->letters); list;) {
+        struct mail_link *next = list->next;
+
+        letter_free((struct letter *)list);
+        list = next;
+    }
+    mailbox_done(&writer->letters);
+    (void)close(writer->fd); /* an eventfd has nothing to lose */
+    writer->is_running = false;
+}
