@@ -319,8 +319,10 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
         return "the status of nobody";
     if (from->generation >= RAFT_NUMBER_MAX || from->incarnation >= RAFT_NUMBER_MAX ||
         from->term >= RAFT_NUMBER_MAX || from->lease_epoch >= RAFT_NUMBER_MAX ||
-        from->commit >= RAFT_NUMBER_MAX)
+        from->commit >= RAFT_NUMBER_MAX || from->number >= RAFT_NUMBER_MAX)
         return "a status with a number out of range";
+    if (from->n_echo_nodes != from->n_echo_numbers || from->n_echo_nodes > RAFT_MEMBERS_MAX)
+        return "a status with echoes that do not go together";
     *to = (struct peer_status){.node = from->node,
                                .cluster = from->cluster,
                                .generation = from->generation,
@@ -330,7 +332,13 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
                                .is_leader = from->is_leader != 0,
                                .is_working = from->is_working != 0,
                                .lease_epoch = from->lease_epoch,
-                               .commit = from->commit};
+                               .commit = from->commit,
+                               .number = from->number,
+                               .echo_count = (uint8_t)from->n_echo_nodes};
+    for (size_t i = 0; i < from->n_echo_nodes; i++) {
+        to->echoes[i].node = from->echo_nodes[i];
+        to->echoes[i].number = from->echo_numbers[i];
+    }
     return NULL;
 }
 

@@ -31,6 +31,8 @@ struct packing {
     Pb__Certificate certificate;
     Pb__Chunk chunk;
     Pb__Status status;
+    uint64_t echo_nodes[RAFT_MEMBERS_MAX];
+    uint64_t echo_numbers[RAFT_MEMBERS_MAX];
     uint8_t config[RAFT_CONFIG_BYTES_MAX];
     void *columns; /* of entries; freed at the end */
 };
@@ -244,6 +246,14 @@ static void lay_status(struct packing *p, const struct peer_status *status)
     p->status.is_working = status->is_working;
     p->status.lease_epoch = status->lease_epoch;
     p->status.commit = status->commit;
+    p->status.number = status->number;
+    for (unsigned i = 0; i < status->echo_count && i < RAFT_MEMBERS_MAX; i++) {
+        p->echo_nodes[i] = status->echoes[i].node;
+        p->echo_numbers[i] = status->echoes[i].number;
+        p->status.n_echo_nodes = p->status.n_echo_numbers = i + 1;
+    }
+    p->status.echo_nodes = p->echo_nodes;
+    p->status.echo_numbers = p->echo_numbers;
 }
 
 static void lay_refusal(struct packing *p, const struct peer_frame *frame)
