@@ -4,7 +4,7 @@
  * Room, made before it is needed.
  *
  * LMDB makes its file longer page by page. Each time the file system must
- * write its journal too, which costs as much as the commit itself, and a disk
+ * write its journal too, which makes the commit slower, and a disk
  * that fills up in the middle shows as a short write, which LMDB reports like
  * a broken disk. So the file is made longer by whole steps, filled with zeros:
  * a commit then only overwrites blocks that are there, and a full disk is
