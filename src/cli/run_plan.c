@@ -6,17 +6,12 @@
 #include "cli/candidate_id.h"
 #include "cli/place.h"
 #include "config/program.h"
-#include "config/run_environment.h"
 #include "config/run_file.h"
 #include "config/run_grace.h"
-#include "config/run_user.h"
+#include "config/run_spec.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* What is needed on the way. */
@@ -30,16 +25,6 @@ struct making {
 static enum gavel_status no_memory(struct making *making)
 {
     return error_set(making->error, GAVEL_ERR_NO_MEMORY, "out of memory");
-}
-
-/* Puts where the child stands before what is wrong with it. */
-static enum gavel_status blame(struct making *making, const struct run_child *child,
-                               const struct gavel_error *cause)
-{
-    if (child->line)
-        return error_set(making->error, cause->status, "%.150s:%d: %.60s: %s", making->cli->config.file,
-                         child->line, child->name, cause->message);
-    return error_set(making->error, cause->status, "%s", cause->message);
 }
 
 /* A command for sh -c. */
@@ -59,131 +44,22 @@ static enum gavel_status find_shell(struct making *making, const char *text,
     return program_find(arena, argv, NULL, NULL, ret_command, making->error);
 }
 
-/* The whole path of the folder that a child runs in, since it is entered from elsewhere. */
-static enum gavel_status find_directory(struct making *making, const char *given, const char **ret_directory,
-                                        struct gavel_error *error)
-{
-    char here[PATH_MAX] = "";
-    struct stat stat_of;
-
-    if (stat(given, &stat_of))
-        return error_set(error, GAVEL_ERR_INVALID, "the directory %.200s cannot be used: %s", given,
-                         strerror(errno));
-    if (!S_ISDIR(stat_of.st_mode))
-        return error_set(error, GAVEL_ERR_INVALID, "the directory %.200s cannot be used: it is a file",
-                         given);
-    if (given[0] != '/' && !getcwd(here, sizeof(here)))
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "the directory %.200s cannot be used: where gavel was started has no path (%s)",
-                         given, strerror(errno));
-    *ret_directory = arena_text(&making->plan->arena, "%s%s%s", here, here[0] ? "/" : "", given);
-    return *ret_directory ? GAVEL_OK : error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-}
-
-/* More than the system takes at once would be refused when the child is started, and not before. */
-static enum gavel_status check_size(const struct guard_child *child, struct gavel_error *error)
-{
-    char *const *const lists[] = {child->command.argv, child->environment};
-    long most = sysconf(_SC_ARG_MAX);
-    size_t total = 4096; /* what the system puts beside them */
-
-    for (size_t i = 0; i < 2; i++)
-        for (char *const *text = lists[i]; *text; text++) {
-            size_t length = strlen(*text) + 1;
-
-            if (length > 32 * (size_t)sysconf(_SC_PAGESIZE))
-                return error_set(
-                    error, GAVEL_ERR_INVALID,
-                    "an argument or a variable of %zu bytes is more than the system takes (%.40s…)", length,
-                    *text);
-            total += length + sizeof(*text);
-        }
-    if (most > 0 && total > (size_t)most)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "its arguments and variables are %zu bytes, and the system takes %ld at most", total,
-                         most);
-    return GAVEL_OK;
-}
-
-static enum gavel_status find_child(struct making *making, const struct run_child *from,
-                                    struct guard_child *child, struct gavel_error *error)
-{
-    struct run_environment parts = {.from = environ,
-                                    .store = making->store,
-                                    .group = making->cli->config.group,
-                                    .candidate = making->plan->id,
-                                    .epoch = making->plan->spec.epoch,
-                                    .own = from->environment};
-    struct arena *arena = &making->plan->arena;
-    enum gavel_status status = GAVEL_OK;
-    const char *search;
-
-    if (from->directory)
-        status = find_directory(making, from->directory, &child->directory, error);
-    if (!status && from->user)
-        status = run_user_find(arena, from->user, child, &parts.user, error);
-    if (!status)
-        status = run_environment_make(arena, &parts, &child->environment, error);
-    if (status)
-        return status;
-    search = run_environment_value(child->environment, "PATH");
-    status = program_find(arena, from->command, child->directory, search, &child->command, error);
-    if (!status && from->ready == READY_BY_COMMAND)
-        status = program_find(arena, from->ready_command, child->directory, search, &child->ready, error);
-    return status ? status : check_size(child, error);
-}
-
-static enum gavel_status plan_child(struct making *making, size_t position, const struct run_child *from)
-{
-    const struct run_config *config = &making->cli->config.run;
-    struct guard_child *child = &making->plan->spec.children[position];
-    struct child_rule *rule = &making->plan->spec.rules.children[position];
-    bool has_choice = making->cli->command->options & OPTIONS_RUN; /* `gavel once` ends with its command */
-    struct gavel_error cause = {0};
-
-    *child = (struct guard_child){.term_signal = from->term_signal ? from->term_signal : config->term_signal,
-                                  .ready_fd = from->ready == READY_BY_FD ? from->ready_fd : -1,
-                                  .stdin_fd = -1,
-                                  .stdout_fd = -1,
-                                  .stderr_fd = -1};
-    child->name = arena_text(&making->plan->arena, "%s", from->name);
-    if (!child->name)
-        return no_memory(making);
-    rule->on_exit = from->has_on_exit ? from->on_exit : config->on_exit;
-    rule->on_exit = has_choice ? rule->on_exit : ON_EXIT_STOP;
-    rule->ready = from->ready;
-    rule->ready_timeout = ns_from_ms(from->ready_timeout_ms);
-    return find_child(making, from, child, &cause) ? blame(making, from, &cause) : GAVEL_OK;
-}
-
-/* Several children cannot share one input. */
-static enum gavel_status close_inputs(struct making *making)
-{
-    struct guard_spec *spec = &making->plan->spec;
-    int fd;
-
-    if (spec->rules.child_count < 2)
-        return GAVEL_OK;
-    fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_set(making->error, GAVEL_ERR_STATE, "cannot open /dev/null: %s", strerror(errno));
-    for (size_t i = 0; i < spec->rules.child_count; i++)
-        spec->children[i].stdin_fd = fd;
-    return GAVEL_OK;
-}
-
 static enum gavel_status plan_children(struct making *making, const struct run_child *children, size_t count)
 {
-    struct guard_spec *spec = &making->plan->spec;
-    enum gavel_status status = GAVEL_OK;
+    const struct config *config = &making->cli->config;
+    const struct run_spec_base base = {
+        .file = config->file,
+        .environment = environ,
+        .store = making->store,
+        .group = config->group,
+        .candidate = making->plan->id,
+        .term_signal = config->run.term_signal,
+        .on_exit = config->run.on_exit,
+        .stops_with_any = !(making->cli->command->options & OPTIONS_RUN), /* `gavel once` */
+        .settings = &config->settings,
+    };
 
-    spec->rules.child_count = count;
-    for (size_t i = 0; i < count && !status; i++)
-        status = plan_child(making, i, &children[i]);
-    if (!status)
-        status = run_graces_share(children, count, &making->cli->config.settings, spec->rules.children,
-                                  making->error);
-    return status ? status : close_inputs(making);
+    return run_spec_add(&making->plan->arena, &making->plan->spec, &base, children, count, making->error);
 }
 
 /* The one child that is on the command line. */
@@ -289,8 +165,7 @@ enum gavel_status run_plan_make(const struct cli *cli, int argc, char **argv, st
 
 void run_plan_done(struct run_plan *plan)
 {
-    if (plan->spec.rules.child_count > 1 && plan->spec.children[0].stdin_fd > STDERR_FILENO)
-        close(plan->spec.children[0].stdin_fd); /* all share it */
+    run_spec_done(&plan->spec);
     arena_done(&plan->arena);
     *plan = (struct run_plan){0};
 }

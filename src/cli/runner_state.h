@@ -5,7 +5,7 @@
 #define CLI_RUNNER_STATE_H
 
 #include "cli/health.h"
-#include "cli/notify.h"
+#include "os/notify.h"
 #include "cli/prefix.h"
 #include "cli/runner.h"
 #include "cli/runner_news.h"

@@ -87,8 +87,10 @@ enum gavel_status run_environment_make(struct arena *arena, const struct run_env
     for (char *const *own = parts->own; own && *own; own++)
         put(list, *own);
     for (size_t i = 0; i < RESERVED - 1; i++) {
-        char *variable = arena_text(arena, "%s=%s", reserved[i], values[i]);
+        char *variable = values[i] ? arena_text(arena, "%s=%s", reserved[i], values[i]) : NULL;
 
+        if (!values[i])
+            continue;
         if (!variable)
             return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
         put(list, variable);

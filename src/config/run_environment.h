@@ -16,7 +16,7 @@
 /* All borrowed. */
 struct run_environment {
     char *const *from; /* ending with NULL, as are the others */
-    const char *store;
+    const char *store; /* NULL: not told */
     const char *group;
     const char *candidate;
     char *epoch;       /* "GAVEL_EPOCH=…", taken as it is: the guard writes into it */

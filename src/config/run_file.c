@@ -306,13 +306,16 @@ static enum gavel_status read_child(struct node_reader *reader, const yaml_node_
     return GAVEL_OK;
 }
 
-static enum gavel_status read_children(struct node_reader *reader, const yaml_node_t *node,
-                                       struct run_file *file)
+enum gavel_status run_file_read_list(struct node_reader *reader, const yaml_node_t *node,
+                                     struct run_file *file)
 {
-    const yaml_node_item_t *items = node->data.sequence.items.start;
-    size_t count = (size_t)(node->data.sequence.items.top - items);
+    bool is_list = node->type == YAML_SEQUENCE_NODE;
+    const yaml_node_item_t *items = is_list ? node->data.sequence.items.start : NULL;
+    size_t count = is_list ? (size_t)(node->data.sequence.items.top - items) : 0;
     enum gavel_status status = GAVEL_OK;
 
+    if (!is_list)
+        return node_wrong(reader, node, "children must be a list, each child a mapping with a command");
     if (count == 0)
         return node_wrong(reader, node, "children is an empty list; name at least one, or remove it");
     if (count > CHILDREN_MAX)
@@ -336,7 +339,7 @@ static enum gavel_status find_children(struct node_reader *reader, struct run_fi
 
         if (key->type == YAML_SCALAR_NODE && value->type == YAML_SEQUENCE_NODE &&
             strcmp((const char *)key->data.scalar.value, "children") == 0)
-            return read_children(reader, value, file);
+            return run_file_read_list(reader, value, file);
     }
     return GAVEL_OK;
 }

@@ -48,6 +48,16 @@ struct run_file {
 GAVEL_CHECKED enum gavel_status run_file_read(const char *name, const char *bytes, size_t length,
                                               struct run_file *ret_file, struct gavel_error *error);
 
+struct node_reader;
+struct yaml_node_s;
+
+/*
+ * The same of one list that somebody else has found in a document. The reader's arena must be that of *file,
+ * which has no children yet.
+ */
+GAVEL_CHECKED enum gavel_status run_file_read_list(struct node_reader *reader, const struct yaml_node_s *list,
+                                                   struct run_file *file);
+
 /* Gives everything back. Safe on a zeroed struct. */
 void run_file_done(struct run_file *file);
 

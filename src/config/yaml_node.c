@@ -93,7 +93,8 @@ static enum gavel_status unknown_key(struct node_reader *reader, const yaml_node
     if (suggestion.best)
         return node_wrong(reader, node, "%s has no key \"%.60s\"; did you mean \"%s\"?", what, word,
                           suggestion.best);
-    return node_wrong(reader, node, "%s has no key \"%.60s\"; gavel.yaml(5) lists them", what, word);
+    return node_wrong(reader, node, "%s has no key \"%.60s\"; %s lists them", what, word,
+                      reader->manual ? reader->manual : "gavel.yaml(5)");
 }
 
 enum gavel_status node_mapping(struct node_reader *reader, const yaml_node_t *node, const char *what,

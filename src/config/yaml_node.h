@@ -15,7 +15,8 @@
 #include <yaml.h>
 
 struct node_reader {
-    const char *name; /* of the file */
+    const char *name;   /* of the file */
+    const char *manual; /* that lists its keys; NULL: gavel.yaml(5) */
     yaml_document_t document;
     struct arena *arena; /* holds the texts that are read */
     struct gavel_error *error;

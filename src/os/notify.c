@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/notify.h"
+#include "os/notify.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -8,8 +8,8 @@
  * Whatever goes wrong, the work goes on: a manager that cannot be told is no
  * reason to stop, and never one to wait.
  */
-#ifndef CLI_NOTIFY_H
-#define CLI_NOTIFY_H
+#ifndef OS_NOTIFY_H
+#define OS_NOTIFY_H
 
 #include "base/time.h"
 

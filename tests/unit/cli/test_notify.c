@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Telling the service manager: what arrives at its socket, and that nothing it does can hold us up. */
-#include "cli/notify.h"
+#include "os/notify.h"
 
 #include <poll.h>
 #include <setjmp.h>
