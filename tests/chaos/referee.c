@@ -129,13 +129,20 @@ static struct claim *claim_of(struct referee *r, int node, const struct token *w
     return NULL;
 }
 
-static void log_leads(struct referee *r, int node, const struct token *at_token, int64_t at, const char *kept)
+/* The first lease is told with the claim or by itself; until: 0 in that case. */
+static void log_leads(struct referee *r, int node, const struct token *at_token, int64_t at, int64_t until,
+                      const char *kept)
 {
     struct node *n = &r->nodes[node];
 
     r->claims = grown(r->claims, r->claim_count, sizeof *r->claims);
-    r->claims[r->claim_count] =
-        (struct claim){.node = node, .token = *at_token, .from = at, .line = kept, .end_line = kept};
+    r->claims[r->claim_count] = (struct claim){.node = node,
+                                               .token = *at_token,
+                                               .from = at,
+                                               .until = until,
+                                               .line = kept,
+                                               .lease_line = kept,
+                                               .end_line = kept};
     n->open = (ptrdiff_t)r->claim_count++;
 }
 
@@ -209,7 +216,7 @@ void referee_log_line(struct referee *r, const char *name, const char *place, co
     if (is_lease)
         log_lease(r, node, &at_token, until, keep(r, place, line));
     else if (strcmp(msg, "leads") == 0)
-        log_leads(r, node, &at_token, at, keep(r, place, line));
+        log_leads(r, node, &at_token, at, number(line, "until_ns", &until) ? until : 0, keep(r, place, line));
     else
         log_stopped(r, node, &at_token, at, keep(r, place, line));
 }

@@ -15,7 +15,7 @@
  * that has none of the three counts as going on for ever.
  *
  * Lines of nodes and guards (logfmt; others are skipped):
- *     msg=leads term= lease_epoch= at_ns=
+ *     msg=leads term= lease_epoch= at_ns= [until_ns=]
  *     msg=lease term= lease_epoch= at_ns= until_ns=
  *     msg="work stopped" term= lease_epoch= at_ns=
  *     msg="node died" at_ns=

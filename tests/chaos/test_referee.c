@@ -174,6 +174,19 @@ static void test_a_claim_within_the_lease_of_a_silent_leader_is_found(void **sta
     finds(r, RULE_OVERLAP, 1);
 }
 
+static void test_the_first_lease_may_be_told_with_the_claim(void **state)
+{
+    struct referee *r = *state;
+
+    referee_log_line(r, "n1", "n1", "msg=leads term=3 lease_epoch=1 at_ns=100000000 until_ns=250000000");
+    leads(r, "n2", 4, 1, 250);
+    stopped(r, "n2", 4, 1, 260);
+    referee_log_line(r, "n3", "n3", "msg=leads term=5 lease_epoch=1 at_ns=300000000 until_ns=400000000");
+    leads(r, "n2", 6, 1, 399);
+    stopped(r, "n2", 6, 1, 410);
+    finds(r, RULE_OVERLAP, 1);
+}
+
 static void test_a_claim_before_a_death_is_proven_is_found(void **state)
 {
     struct referee *r = *state;
@@ -363,6 +376,7 @@ int main(void)
         CASE(test_two_leaders_of_one_term_are_found),
         CASE(test_a_claim_before_the_work_of_another_stopped_is_found),
         CASE(test_a_claim_within_the_lease_of_a_silent_leader_is_found),
+        CASE(test_the_first_lease_may_be_told_with_the_claim),
         CASE(test_a_claim_before_a_death_is_proven_is_found),
         CASE(test_an_overlap_hidden_by_short_claims_is_found),
         CASE(test_without_an_end_a_claim_goes_on_for_ever),
