@@ -56,9 +56,19 @@ struct coordinator {
     struct coordinator_plan plan;
     struct guard guard;
     struct guard_report report; /* the newest */
-    uint64_t ordered;           /* the epoch that was last to be run */
-    uint64_t settled;           /* the epoch whose end was told */
-    bool is_lost;
+    uint64_t ordered;           /* the highest epoch that was to be run */
+    gavel_ns ordered_at;
+    uint64_t stopped;   /* the highest epoch that was to be stopped */
+    uint64_t run_epoch; /* orders that the keeper did not take yet; 0: none */
+    uint64_t stop_epoch;
+    bool stops_at_once;
+    uint64_t settled; /* what was told: the end of this epoch, */
+    uint64_t told_running;
+    uint64_t told_restarts;
+    bool has_told_loss;
+    bool is_dying; /* the keeper has died … */
+    bool is_lost;  /* … and nothing is left of what it ran */
+    int timer_fd;
     int fd; /* readable when coordinator_look() has something to do; an epoll descriptor */
 };
 

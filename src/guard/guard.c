@@ -143,6 +143,22 @@ static bool give_surely(const struct guard *guard, const struct order *order, ga
     return true;
 }
 
+bool guard_order_run(const struct guard *guard, uint64_t epoch)
+{
+    const struct order order = {.kind = ORDER_RUN, .epoch = epoch};
+
+    return give(guard, &order);
+}
+
+bool guard_order_stop(const struct guard *guard, uint64_t epoch, bool at_once)
+{
+    const struct order order = {.kind = ORDER_STOP, .epoch = epoch, .at_once = at_once};
+
+    return give(guard, &order);
+}
+
+uint64_t guard_dead_epoch(const struct guard *guard) { return atomic_load(&guard->desk->dead_epoch); }
+
 void guard_run(const struct guard *guard, uint64_t epoch)
 {
     const struct order order = {.kind = ORDER_RUN, .epoch = epoch};
@@ -223,6 +239,21 @@ bool guard_mourn(struct guard *guard, gavel_ns until)
 
     pthread_mutex_lock(&guard->mourning);
     is_empty = tree_end(&guard->tree, until);
+    pthread_mutex_unlock(&guard->mourning);
+    return is_empty;
+}
+
+bool guard_mourn_pass(struct guard *guard)
+{
+    int status;
+    pid_t pid;
+    bool is_empty;
+
+    pthread_mutex_lock(&guard->mourning);
+    (void)tree_signal(&guard->tree, SIGKILL, 0); /* whether anything is left is for wait(2) to say */
+    while (tree_reap(&pid, &status))
+        ;
+    is_empty = tree_is_empty(&guard->tree);
     pthread_mutex_unlock(&guard->mourning);
     return is_empty;
 }

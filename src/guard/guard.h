@@ -93,6 +93,15 @@ void guard_kill(const struct guard *guard);                      /* no more grac
  */
 bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once, gavel_ns until);
 
+/*
+ * The same for whoever must not wait: gives the order, and false if the guard does not take it now (it is
+ * dead, or does not read: try again). stopped_fd becomes readable when some epoch has been stopped; which
+ * one is then what guard_dead_epoch() says: nothing runs for it or any before it, and never will.
+ */
+GAVEL_CHECKED bool guard_order_run(const struct guard *guard, uint64_t epoch);
+GAVEL_CHECKED bool guard_order_stop(const struct guard *guard, uint64_t epoch, bool at_once);
+uint64_t guard_dead_epoch(const struct guard *guard);
+
 /* Ends a guard that does not do what it should; its children die with it. Async-signal-safe. */
 void guard_abandon(const struct guard *guard);
 
@@ -107,6 +116,9 @@ bool guard_read(const struct guard *guard, struct guard_report *ret_report);
  * thread; several may call it.
  */
 bool guard_mourn(struct guard *guard, gavel_ns until);
+
+/* One pass of it, for whoever must not wait: true if nothing is left. To be repeated until then. */
+bool guard_mourn_pass(struct guard *guard);
 
 /* Lets the guard end, which has nothing to run any more, and waits for that. Safe on a zeroed struct. */
 void guard_finish(struct guard *guard);
