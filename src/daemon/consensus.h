@@ -40,7 +40,7 @@ struct pending {
 struct consensus {
     const struct daemon_config *config;
     struct node_desk *desk;
-    struct page *page; /* NULL without a guard */
+    struct page *page;
     struct api *api;
     struct logger logger;
 
@@ -138,6 +138,7 @@ void consensus_refresh_members(struct consensus *c);
 extern const struct transport_events consensus_transport_events;
 void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello);
 void consensus_set_peers(struct consensus *c);
+void consensus_publish_peers(struct consensus *c); /* to the guard */
 void consensus_make_status(const struct consensus *c, struct peer_status *ret_status);
 void consensus_send_status(struct consensus *c);
 enum gavel_status consensus_load_tls(struct consensus *c, struct gavel_error *error);

@@ -175,6 +175,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     if (now >= c->status_at) {
         c->status_at = now + STATUS_EVERY;
         consensus_send_status(c);
+        consensus_publish_peers(c);
         consensus_check_certificate(c);
     }
     if (c->must_step_down && c->raft.role == RAFT_LEADER) {

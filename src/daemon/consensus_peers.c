@@ -47,13 +47,14 @@ void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
     *ret_hello = hello;
 }
 
-/* For the guard, which must not look anything up when the node is dead: numeric addresses only. */
-static void publish_peers(struct consensus *c, const struct transport_address *peers, size_t count)
+/* For the guard, which must not look anything up when the node is dead: addresses as they were last dialled.
+ */
+void consensus_publish_peers(struct consensus *c)
 {
     struct page_peers list = {0};
 
-    for (size_t i = 0; i < count && list.count < RAFT_MEMBERS_MAX; i++)
-        if (transport_address_of(c->transport, peers[i].id, &list.addresses[list.count]))
+    for (size_t i = 0; i < c->raft.config.count; i++)
+        if (transport_address_of(c->transport, c->raft.config.members[i].id, &list.addresses[list.count]))
             list.count++;
     page_set_peers(c->page, &list);
 }
@@ -85,8 +86,6 @@ void consensus_set_peers(struct consensus *c)
         !raft_config_find(&c->raft.config, c->raft.leader))
         count = add_peer(c, c->raft.leader, peers, count);
     transport_set_peers(c->transport, peers, count);
-    if (c->page)
-        publish_peers(c, peers, count);
     consensus_refresh_members(c);
 }
 
@@ -201,6 +200,7 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
         break;
     case TRANSPORT_UP:
         consensus_note(c, JOURNAL_PEER_UP, peer, "%s", text);
+        consensus_publish_peers(c);
         consensus_refresh_members(c);
         consensus_send_status(c);
         break;

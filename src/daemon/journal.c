@@ -77,7 +77,7 @@ bool journal_next(struct journal *journal, uint64_t after, struct journal_entry 
     (void)pthread_mutex_lock(&journal->mutex);
     oldest = journal->count > JOURNAL_ENTRIES_KEPT ? journal->count - JOURNAL_ENTRIES_KEPT + 1 : 1;
     wanted = after >= journal->first_id ? after - journal->first_id + 1 : 1;
-    is_there = after < journal->first_id + journal->count;
+    is_there = journal->count > 0 && after < journal->first_id + journal->count;
     if (is_there) {
         if (ret_missed)
             *ret_missed = wanted < oldest || (after > 0 && after < journal->first_id);
