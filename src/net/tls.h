@@ -46,5 +46,8 @@ GAVEL_CHECKED enum gavel_status tls_identity_of_file(const char *cert, struct tl
 /* What OpenSSL says of the last failure on this thread, or of the verification of this connection, in words;
  * clears its queue. */
 void tls_reason(SSL *ssl, char *buffer, size_t size);
+/* The same of errors that somebody else has taken from the queue already, as libevent does; the newest last.
+ */
+void tls_reason_of(SSL *ssl, const unsigned long *errors, size_t count, char *buffer, size_t size);
 
 #endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The sockets that we listen on: TCP for connections, UDP for obituaries, one
+ * port for both. Whoever connects must greet in time; if there are too many,
+ * the one that has waited longest without a greeting makes room.
+ */
+
+#include "net/internal.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+#define AT_ONCE 16
+/* How often a port that is free for TCP may be taken for UDP, if we may choose. */
+#define PORT_ATTEMPTS 16
+
+static const struct timeval pause_of_accepting = {.tv_usec = 100000};
+
+/* The oldest of those that we can do without: not greeted, or greeted by no peer of ours. */
+static struct connection *find_expendable(const struct transport *transport)
+{
+    struct connection *connection, *worst = NULL;
+
+    LIST_FOREACH(connection, &transport->accepted, entry)
+    {
+        if (connection->phase == PHASE_UP && connection->link)
+            continue;
+        if (!worst || (connection->phase != PHASE_UP && worst->phase == PHASE_UP) ||
+            ((connection->phase == PHASE_UP) == (worst->phase == PHASE_UP) &&
+             connection->made_at < worst->made_at))
+            worst = connection;
+    }
+    return worst;
+}
+
+static void take(struct transport *transport, int fd, const struct sockaddr_storage *address)
+{
+    char place[ADDRESS_TEXT_MAX];
+
+    if (transport->accepted_count >= transport->settings.accepted_max) {
+        struct connection *expendable = find_expendable(transport);
+
+        if (!expendable) {
+            (void)close(fd);
+            return;
+        }
+        connection_close(expendable);
+    }
+    address_write(address, place);
+    socket_tune(fd);
+    (void)connection_new(transport, fd, false, place); /* without memory it is closed, and comes again */
+}
+
+static void on_connection(evutil_socket_t listener, short events, void *context)
+{
+    struct transport *transport = context;
+
+    (void)events;
+    for (int i = 0; i < AT_ONCE; i++) {
+        struct sockaddr_storage address = {0};
+        socklen_t length = sizeof address;
+        int fd = accept4(listener, (struct sockaddr *)&address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd >= 0) {
+            take(transport, fd, &address);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            /* It would be readable all the time. */
+            (void)event_del(&transport->accepting);
+            (void)event_add(&transport->accept_again, &pause_of_accepting);
+        }
+        return;
+    }
+}
+
+static void on_pause_over(evutil_socket_t fd, short events, void *context)
+{
+    struct transport *transport = context;
+
+    (void)fd;
+    (void)events;
+    (void)event_add(&transport->accepting, NULL);
+}
+
+static enum gavel_status fail(const struct transport *transport, int failure, struct gavel_error *error)
+{
+    const char *listen = transport->settings.listen;
+
+    if (failure == EADDRINUSE)
+        return error_set(error, GAVEL_ERR_IO,
+                         "cannot listen on %s: another process has that port; stop it, or set another "
+                         "\"listen\"",
+                         listen);
+    if (failure == EADDRNOTAVAIL)
+        return error_set(error, GAVEL_ERR_IO, "cannot listen on %s: this machine has no such address",
+                         listen);
+    if (failure == EACCES)
+        return error_set(error, GAVEL_ERR_IO,
+                         "cannot listen on %s: ports below 1024 are for the superuser; take a higher one",
+                         listen);
+    return error_set(error, GAVEL_ERR_IO, "cannot listen on %s: %s", listen, strerror(failure));
+}
+
+/* Returns the descriptor, or a negative errno. */
+static int open_socket(const struct sockaddr_storage *address, socklen_t length, int type)
+{
+    int fd = socket(address->ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int on = 1, failure;
+
+    if (fd < 0)
+        return -errno;
+    if (type == SOCK_STREAM)
+        (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
+                         sizeof on); /* connections of a dead node linger */
+    if (bind(fd, (const struct sockaddr *)address, length) == 0 &&
+        (type != SOCK_STREAM || listen(fd, BACKLOG) == 0))
+        return fd;
+    failure = errno;
+    (void)close(fd);
+    return -failure;
+}
+
+/* Returns 0 or an errno. */
+static int open_both(struct transport *transport, struct sockaddr_storage *address, socklen_t length)
+{
+    struct sockaddr_storage bound = {0};
+    socklen_t bound_length = sizeof bound;
+
+    transport->listener = open_socket(address, length, SOCK_STREAM);
+    if (transport->listener < 0)
+        return -transport->listener;
+    if (getsockname(transport->listener, (struct sockaddr *)&bound, &bound_length) != 0)
+        return errno;
+    transport->port = address_port(&bound);
+    transport->datagrams = open_socket(&bound, bound_length, SOCK_DGRAM);
+    if (transport->datagrams >= 0)
+        return 0;
+    (void)close(transport->listener);
+    transport->listener = -1;
+    return -transport->datagrams;
+}
+
+enum gavel_status accept_open(struct transport *transport, struct gavel_error *error)
+{
+    struct sockaddr_storage address;
+    socklen_t length;
+    enum gavel_status status = address_resolve(transport->settings.listen, &address, &length, error);
+    int failure = EADDRINUSE;
+
+    if (status != GAVEL_OK)
+        return status;
+    if (!transport->tls && !address_is_loopback(&address))
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "will not listen on %s without TLS: everybody there could speak as a member; set "
+                         "tls (\"gavel cert\" makes the files), or listen on 127.0.0.1",
+                         transport->settings.listen);
+    for (int i = 0; i < PORT_ATTEMPTS && failure == EADDRINUSE; i++) {
+        failure = open_both(transport, &address, length);
+        if (address_port(&address) != 0)
+            break;
+    }
+    if (failure)
+        return fail(transport, failure, error);
+    /* These fail only for signals. */
+    (void)event_assign(&transport->accepting, transport->base, transport->listener, EV_READ | EV_PERSIST,
+                       on_connection, transport);
+    (void)event_assign(&transport->receiving, transport->base, transport->datagrams, EV_READ | EV_PERSIST,
+                       datagram_receive, transport);
+    (void)evtimer_assign(&transport->accept_again, transport->base, on_pause_over, transport);
+    if (event_add(&transport->accepting, NULL) == 0 && event_add(&transport->receiving, NULL) == 0)
+        return GAVEL_OK;
+    return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+}
+
+void accept_close(struct transport *transport)
+{
+    if (transport->datagrams >= 0) {
+        (void)event_del(&transport->accepting);
+        (void)event_del(&transport->accept_again);
+        (void)event_del(&transport->receiving);
+        (void)close(transport->datagrams);
+    }
+    if (transport->listener >= 0)
+        (void)close(transport->listener);
+}

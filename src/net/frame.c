@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What comes in: cut into frames, decoded, checked against who speaks, and handed on. */
+
+#include "net/internal.h"
+
+#include "os/clock.h"
+
+#include <event2/buffer.h>
+#include <string.h>
+
+void frame_bad(struct connection *connection, const char *reason)
+{
+    char text[PEER_TEXT_MAX + 1];
+    struct link *link = connection->link;
+
+    if (connection->is_dialled) {
+        text_write(text, sizeof text, "no proper answer: %s", reason);
+        link_failed(link, TRANSPORT_BAD, text, NULL);
+        return;
+    }
+    connection_refuse(connection, reason, false);
+    tell_accepted(connection, TRANSPORT_BAD, reason, NULL);
+}
+
+static void take_message(struct connection *connection, const struct raft_message *message)
+{
+    struct transport *transport = connection->transport;
+
+    /* Who it is was settled in the greeting; one may not speak for another. A certificate speaks for itself.
+     */
+    if (message->from != connection->peer && !(message->kind == RAFT_MSG_CERTIFICATE && message->from == 0))
+        frame_bad(connection, "a message in the name of another node");
+    else if (message->to != transport->settings.self.node)
+        frame_bad(connection, "a message for another node");
+    else if (transport->events.message)
+        transport->events.message(transport->events.user, message);
+}
+
+static void take_status(struct connection *connection, const struct peer_status *status)
+{
+    struct transport *transport = connection->transport;
+
+    if (status->node != connection->peer)
+        frame_bad(connection, "a status in the name of another node");
+    else if (transport->events.status)
+        transport->events.status(transport->events.user, status);
+}
+
+static void take_chunk(struct connection *connection, const struct peer_chunk *chunk)
+{
+    const char *reason = snapshot_take(connection, chunk);
+
+    if (reason)
+        frame_bad(connection, reason);
+}
+
+/* Of a connection that is up. We speak on those that we dialled, and listen on those that we accepted. */
+static void take_frame(struct connection *connection, const struct peer_frame *frame)
+{
+    if (frame->kind == PEER_UNKNOWN)
+        return;
+    if (frame->kind == PEER_REFUSAL)
+        greet_refused(connection, frame);
+    else if (connection->is_dialled)
+        frame_bad(connection, "it speaks where it should listen");
+    else if (frame->kind == PEER_MESSAGE)
+        take_message(connection, &frame->message);
+    else if (frame->kind == PEER_CHUNK)
+        take_chunk(connection, &frame->chunk);
+    else if (frame->kind == PEER_STATUS)
+        take_status(connection, &frame->status);
+    else
+        frame_bad(connection, "a second greeting");
+}
+
+static void take_first(struct connection *connection, const struct peer_frame *frame)
+{
+    if (frame->kind == PEER_REFUSAL)
+        greet_refused(connection, frame);
+    else if (frame->kind == PEER_WELCOME && connection->is_dialled)
+        greet_welcome(connection, &frame->hello);
+    else if (frame->kind == PEER_HELLO && !connection->is_dialled)
+        greet_hello(connection, &frame->hello);
+    else
+        frame_bad(connection, "it does not begin with a greeting");
+}
+
+/* Returns whether to go on. */
+static bool take(struct connection *connection, const uint8_t *bytes, size_t size)
+{
+    const char *reason;
+    struct peer_frame frame;
+
+    if (peer_frame_decode(bytes, size, &frame, &reason) != GAVEL_OK) {
+        frame_bad(connection, reason);
+        return false;
+    }
+    if (connection->phase == PHASE_HELLO)
+        take_first(connection, &frame);
+    else
+        take_frame(connection, &frame);
+    peer_frame_done(&frame);
+    return connection->phase == PHASE_HELLO || connection->phase == PHASE_UP;
+}
+
+/* Bytes where a length should be: who might have sent them? */
+static const char *explain_length(const uint8_t bytes[PEER_LENGTH_BYTES])
+{
+    if (bytes[0] == 0x16 && bytes[1] == 3)
+        return "one side speaks TLS and the other does not; set tls for both or for none";
+    if (bytes[0] == 0x15 && bytes[1] == 3)
+        return "one side speaks TLS and the other does not; set tls for both or for none";
+    if (memcmp(bytes, "GET ", 4) == 0 || memcmp(bytes, "POST", 4) == 0 || memcmp(bytes, "HTTP", 4) == 0)
+        return "this is HTTP; the port of the API is another";
+    return "bytes that are no frame";
+}
+
+/* The size of the next frame with its length; 0 if it is not there yet or was bad. */
+static size_t next_size(struct connection *connection, struct evbuffer *input)
+{
+    size_t most = connection->phase == PHASE_UP ? PEER_FRAME_MAX : PEER_FIRST_FRAME_MAX;
+    uint8_t bytes[PEER_LENGTH_BYTES];
+    uint32_t size;
+
+    if (evbuffer_copyout(input, bytes, sizeof bytes) < PEER_LENGTH_BYTES) {
+        bufferevent_setwatermark(connection->stream, EV_READ, PEER_LENGTH_BYTES, 0);
+        return 0;
+    }
+    size = peer_frame_length(bytes);
+    if (size == 0 || size > most) {
+        frame_bad(connection, explain_length(bytes));
+        return 0;
+    }
+    if (evbuffer_get_length(input) < PEER_LENGTH_BYTES + (size_t)size) {
+        /* Not to be called for every piece of it. */
+        bufferevent_setwatermark(connection->stream, EV_READ, PEER_LENGTH_BYTES + (size_t)size, 0);
+        return 0;
+    }
+    return PEER_LENGTH_BYTES + (size_t)size;
+}
+
+void frame_read(struct bufferevent *stream, void *context)
+{
+    struct connection *connection = context;
+    struct evbuffer *input = bufferevent_get_input(stream);
+    size_t size;
+
+    if (connection->phase == PHASE_LEAVING) {
+        (void)evbuffer_drain(input, evbuffer_get_length(input));
+        return;
+    }
+    while ((size = next_size(connection, input)) > 0) {
+        const uint8_t *bytes = evbuffer_pullup(input, (ev_ssize_t)size);
+        bool goes_on;
+
+        if (!bytes) {
+            frame_bad(connection, "out of memory for a frame");
+            return;
+        }
+        if (connection->link) {
+            connection->link->received_bytes += size;
+            connection->link->heard_at = clock_now();
+        }
+        goes_on = take(connection, bytes + PEER_LENGTH_BYTES, size - PEER_LENGTH_BYTES);
+        if (!goes_on)
+            return;
+        (void)evbuffer_drain(input, size);
+    }
+}

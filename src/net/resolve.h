@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Looking up a host by name without waiting for the answer: a thread per
+ * question asks the system's resolver, which obeys /etc/hosts and
+ * /etc/nsswitch.conf as everything else on the machine does.
+ */
+#ifndef NET_RESOLVE_H
+#define NET_RESOLVE_H
+
+#include "net/address.h"
+
+#include <event2/event.h>
+
+struct resolve;
+
+/* failure is 0 or an error of getaddrinfo(). */
+typedef void (*resolve_cb)(void *user, int failure, const struct sockaddr_storage *address, socklen_t length);
+
+/* NULL if it cannot begin. The answer comes from the loop; the question is over then. */
+struct resolve *resolve_begin(struct event_base *base, const struct address_parts *parts, resolve_cb answer,
+                              void *user);
+
+/* There will be no answer. Safe on NULL. */
+void resolve_cancel(struct resolve *resolve);
+
+#endif
