@@ -8,11 +8,12 @@ SEEDS   ?= 2000
 SEED    ?=
 PLANTED ?=
 KIND    ?= candidate
+ROUNDS  ?= 500
 ARGS    ?=
 
 gavel := build/release/src/cli/gavel
 
-.PHONY: build help setup demo test lint sim soak verify bench valgrind install debug release clean
+.PHONY: build help setup demo test lint sim soak chaos verify bench valgrind install debug release clean
 
 build: ## build gavel and libgavel (build/release)
 	@tools/setup build
@@ -48,6 +49,11 @@ soak: ## simulate the quorum, one seed after the other, until Ctrl-C; ARGS='--fr
 	@tools/setup build
 	@tools/build release sim/gavel-sim
 	@build/release/sim/gavel-sim raft --soak --jobs $$(nproc) $(ARGS)
+
+chaos: ## five nodes in network namespaces, ROUNDS=500 of random faults, SEED=; as root; ARGS=--verbose
+	@tools/setup build test
+	@tools/build release
+	@build/release/tests/chaos/chaos $(gavel) build/release/src/daemon/gaveld --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 verify: ## check the model of the quorum and its mutants with Spin; ARGS=--deep, ARGS='--story NAME'
 	@tools/setup build verify
