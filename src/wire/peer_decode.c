@@ -9,7 +9,7 @@
 #include "wire/peer.h"
 
 #include "peer.pb-c.h"
-#include "wire/arena.h"
+#include "wire/frame_arena.h"
 
 #include <string.h>
 
@@ -114,7 +114,7 @@ static const char *take_certificate(const Pb__Certificate *from, struct raft_cer
 }
 
 /* The columns must be of one length, and the sizes must add up to the bytes that are there. */
-static const char *take_entries(struct arena *arena, const Pb__Append *from, struct raft_append *to)
+static const char *take_entries(struct frame_arena *arena, const Pb__Append *from, struct raft_append *to)
 {
     size_t count = from->n_entry_terms, left = from->entry_data.len;
     const uint8_t *data = from->entry_data.data;
@@ -126,7 +126,7 @@ static const char *take_entries(struct arena *arena, const Pb__Append *from, str
         return "too many entries";
     if (count == 0)
         return left == 0 ? NULL : "bytes of no entry";
-    entries = arena_take(arena, count * sizeof *entries);
+    entries = frame_arena_take(arena, count * sizeof *entries);
     if (!entries)
         return arena->is_exhausted ? too_many_parts : no_memory;
     for (size_t i = 0; i < count; i++) {
@@ -151,7 +151,7 @@ static const char *take_entries(struct arena *arena, const Pb__Append *from, str
     return NULL;
 }
 
-static const char *take_append(struct arena *arena, const Pb__Append *from, struct raft_append *to)
+static const char *take_append(struct frame_arena *arena, const Pb__Append *from, struct raft_append *to)
 {
     if (from->n_successors > RAFT_VOTERS_MAX)
         return "too many successors";
@@ -219,7 +219,7 @@ static const char *take_install(const Pb__Install *from, struct raft_install *to
     return NULL;
 }
 
-static const char *take_body(struct arena *arena, const Pb__Message *from, struct raft_message *to)
+static const char *take_body(struct frame_arena *arena, const Pb__Message *from, struct raft_message *to)
 {
     switch (to->kind) {
     case RAFT_MSG_APPEND:
@@ -259,7 +259,7 @@ static const char *take_head(const Pb__Message *from, struct raft_message *to)
     return NULL;
 }
 
-static const char *take_message(struct arena *arena, const Pb__Message *from, struct raft_message *to)
+static const char *take_message(struct frame_arena *arena, const Pb__Message *from, struct raft_message *to)
 {
     const char *reason = take_head(from, to);
 
@@ -272,7 +272,7 @@ static const char *take_message(struct arena *arena, const Pb__Message *from, st
     return reason;
 }
 
-static const char *take_chunk_head(struct arena *arena, const Pb__Message *from, struct peer_chunk *to)
+static const char *take_chunk_head(struct frame_arena *arena, const Pb__Message *from, struct peer_chunk *to)
 {
     const char *reason;
 
@@ -293,7 +293,7 @@ static const char *take_chunk_head(struct arena *arena, const Pb__Message *from,
     return NULL;
 }
 
-static const char *take_chunk(struct arena *arena, const Pb__Chunk *from, struct peer_chunk *to)
+static const char *take_chunk(struct frame_arena *arena, const Pb__Chunk *from, struct peer_chunk *to)
 {
     if (from->total > PEER_SNAPSHOT_MAX)
         return "the snapshot is too long";
@@ -342,7 +342,7 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
     return NULL;
 }
 
-static const char *take_frame(struct arena *arena, const Pb__Frame *from, struct peer_frame *to)
+static const char *take_frame(struct frame_arena *arena, const Pb__Frame *from, struct peer_frame *to)
 {
     if (from->what_case != PB__FRAME__WHAT__NOT_SET && !from->hello) /* the oneof is one pointer */
         return "a frame without its body";
@@ -371,9 +371,9 @@ static const char *take_frame(struct arena *arena, const Pb__Frame *from, struct
 }
 
 /* What protobuf-c makes of these bytes; it tells no reason, so the arena says whether it was the limit. */
-static const char *unpack(struct arena *arena, const uint8_t *bytes, size_t size, Pb__Frame **ret_frame)
+static const char *unpack(struct frame_arena *arena, const uint8_t *bytes, size_t size, Pb__Frame **ret_frame)
 {
-    ProtobufCAllocator allocator = arena_allocator(arena);
+    ProtobufCAllocator allocator = frame_arena_allocator(arena);
 
     *ret_frame = pb__frame__unpack(&allocator, size, bytes);
     if (*ret_frame)
@@ -385,7 +385,7 @@ enum gavel_status peer_frame_decode(const uint8_t *bytes, size_t size, struct pe
                                     const char **ret_reason)
 {
     struct peer_frame frame = {.kind = PEER_UNKNOWN};
-    struct arena arena;
+    struct frame_arena arena;
     const char *reason;
     Pb__Frame *from;
 
@@ -393,27 +393,27 @@ enum gavel_status peer_frame_decode(const uint8_t *bytes, size_t size, struct pe
         *ret_reason = "a frame that is too long";
         return GAVEL_ERR_INVALID;
     }
-    arena_init(&arena, MEMORY_OF(size));
+    frame_arena_init(&arena, MEMORY_OF(size));
     reason = unpack(&arena, bytes, size, &from);
     if (!reason)
         reason = take_frame(&arena, from, &frame);
     if (reason == unknown) {
-        arena_done(&arena);
+        frame_arena_done(&arena);
         *ret_frame = (struct peer_frame){.kind = PEER_UNKNOWN};
         return GAVEL_OK;
     }
     if (reason) {
-        arena_done(&arena);
+        frame_arena_done(&arena);
         *ret_reason = reason;
         return reason == no_memory ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_INVALID;
     }
-    frame.memory = arena_hand_over(&arena);
+    frame.memory = frame_arena_hand_over(&arena);
     *ret_frame = frame;
     return GAVEL_OK;
 }
 
 void peer_frame_done(struct peer_frame *frame)
 {
-    arena_block_free(frame->memory);
+    frame_arena_block_free(frame->memory);
     frame->memory = NULL;
 }

@@ -5,8 +5,8 @@
  * a limit, so that no frame can make its reader allocate more than a small
  * multiple of its own length.
  */
-#ifndef WIRE_ARENA_H
-#define WIRE_ARENA_H
+#ifndef WIRE_FRAME_ARENA_H
+#define WIRE_FRAME_ARENA_H
 
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
@@ -14,24 +14,24 @@
 
 struct arena_block;
 
-struct arena {
+struct frame_arena {
     struct arena_block *newest;
     size_t left;       /* what may be taken yet */
     bool is_exhausted; /* something was refused for the limit, not for want of memory */
 };
 
 /* `most` is the limit in bytes. Takes nothing yet. */
-void arena_init(struct arena *arena, size_t most);
+void frame_arena_init(struct frame_arena *arena, size_t most);
 
 /* Aligned for anything. NULL if the limit or the memory is used up. */
-void *arena_take(struct arena *arena, size_t size);
+void *frame_arena_take(struct frame_arena *arena, size_t size);
 
 /* For protobuf-c; borrows the arena. What protobuf-c gives back stays until the end. */
-ProtobufCAllocator arena_allocator(struct arena *arena);
+ProtobufCAllocator frame_arena_allocator(struct frame_arena *arena);
 
 /* Frees everything that was taken: by the arena, or by what it has handed over. */
-void arena_done(struct arena *arena);
-struct arena_block *arena_hand_over(struct arena *arena);
-void arena_block_free(struct arena_block *newest);
+void frame_arena_done(struct frame_arena *arena);
+struct arena_block *frame_arena_hand_over(struct frame_arena *arena);
+void frame_arena_block_free(struct arena_block *newest);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "wire/arena.h"
+#include "wire/frame_arena.h"
 
 #include <stdalign.h>
 #include <stdint.h>
@@ -16,9 +16,9 @@ struct arena_block {
     alignas(max_align_t) uint8_t bytes[];
 };
 
-void arena_init(struct arena *arena, size_t most) { *arena = (struct arena){.left = most}; }
+void frame_arena_init(struct frame_arena *arena, size_t most) { *arena = (struct frame_arena){.left = most}; }
 
-static struct arena_block *add_block(struct arena *arena, size_t size)
+static struct arena_block *add_block(struct frame_arena *arena, size_t size)
 {
     size_t room = size > BLOCK_BYTES ? size : BLOCK_BYTES;
     struct arena_block *block = malloc(sizeof *block + room);
@@ -32,7 +32,7 @@ static struct arena_block *add_block(struct arena *arena, size_t size)
     return block;
 }
 
-void *arena_take(struct arena *arena, size_t size)
+void *frame_arena_take(struct frame_arena *arena, size_t size)
 {
     const size_t unit = alignof(max_align_t);
     struct arena_block *block = arena->newest;
@@ -53,20 +53,20 @@ void *arena_take(struct arena *arena, size_t size)
     return taken;
 }
 
-static void *take(void *arena, size_t size) { return arena_take(arena, size); }
+static void *take(void *arena, size_t size) { return frame_arena_take(arena, size); }
 
 static void keep(void *arena, void *taken)
 {
-    (void)arena; /* everything goes at once, in arena_done() */
+    (void)arena; /* everything goes at once, in frame_arena_done() */
     (void)taken;
 }
 
-ProtobufCAllocator arena_allocator(struct arena *arena)
+ProtobufCAllocator frame_arena_allocator(struct frame_arena *arena)
 {
     return (ProtobufCAllocator){.alloc = take, .free = keep, .allocator_data = arena};
 }
 
-struct arena_block *arena_hand_over(struct arena *arena)
+struct arena_block *frame_arena_hand_over(struct frame_arena *arena)
 {
     struct arena_block *newest = arena->newest;
 
@@ -74,7 +74,7 @@ struct arena_block *arena_hand_over(struct arena *arena)
     return newest;
 }
 
-void arena_block_free(struct arena_block *newest)
+void frame_arena_block_free(struct arena_block *newest)
 {
     while (newest) {
         struct arena_block *older = newest->older;
@@ -84,4 +84,4 @@ void arena_block_free(struct arena_block *newest)
     }
 }
 
-void arena_done(struct arena *arena) { arena_block_free(arena_hand_over(arena)); }
+void frame_arena_done(struct frame_arena *arena) { frame_arena_block_free(frame_arena_hand_over(arena)); }
