@@ -4,7 +4,7 @@
 # What the tests of shell examples share: a folder of their own, the program
 # first in PATH, and a way to run an example as it is shown.
 #
-#     source lib.sh ROOT GAVEL
+#     source lib.sh ROOT GAVEL [GAVELD]
 set -euo pipefail
 
 root=$1
@@ -13,14 +13,56 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 export XDG_STATE_HOME=$folder/state PATH=${gavel%/*}:$PATH
+if [ $# -gt 2 ]; then
+    gaveld=$(realpath "$3")
+    export PATH=${gaveld%/*}:$PATH
+fi
 cd "$folder"
 
 # run_example FILE THEN: runs it with what it leaves in the background as jobs of one shell, which then does THEN.
 run_example()
 {
-    timeout 60 bash -euo pipefail -c 'source "$1"; eval "$2"' example "$root/docs/examples/$1" "$2" >out 2>err || {
+    local example=$root/docs/examples/$1
+
+    [ ! -f "$folder/$1" ] || example=$folder/$1 # with other ports
+    timeout 60 bash -euo pipefail -c 'source "$1"; eval "$2"' example "$example" "$2" >out 2>err || {
         cat out err
         echo "failed: the example ended with an error"
+        exit 1
+    }
+}
+
+# take_ports FILE…: copies the examples, with free ports for 7401 to 7403 and 7501 to 7503; the same for all of them.
+take_ports()
+{
+    local base port example script=
+
+    while :; do
+        base=$((20000 + (RANDOM % 1000) * 10)) # below those that the kernel gives to others
+        for port in 1 2 3 4 5 6; do
+            # A connection that is taken, and a port that is still listened on, are both seen by ss.
+            [ -z "$(ss -Hlntu "sport = :$((base + port))")" ] || continue 2
+        done
+        break
+    done
+    for port in 1 2 3; do
+        script+="s/\\b740$port\\b/$((base + port))/g; s/\\b750$port\\b/$((base + port + 3))/g; "
+    done
+    for example in "$@"; do
+        sed "$script" "$root/docs/examples/$example" >"$folder/$example"
+        ! cmp -s "$folder/$example" "$root/docs/examples/$example" || {
+            echo "failed: $example names no port"
+            exit 1
+        }
+    done
+}
+
+# expect FILE PATTERN: a line of it matches.
+expect()
+{
+    grep -qE -- "$2" "$1" || {
+        cat "$1"
+        echo "failed: no line \"$2\" in $1"
         exit 1
     }
 }

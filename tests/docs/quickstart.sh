@@ -10,15 +10,6 @@ source "$(dirname "$0")/lib.sh" "$@"
 
 run_example quickstart.sh wait # which sees both of them leave
 
-expect()
-{
-    grep -qE -- "$2" "$1" || {
-        cat "$1"
-        echo "failed: no line \"$2\" in $1"
-        exit 1
-    }
-}
-
 expect out '^web-[12]$'
 expect out '^leader +web-[12]$'
 expect out '^web-[12] .*leader' # the other one may still be starting

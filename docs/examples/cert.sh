@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+
+gavel cert init shop                       # once, not on a node: ca.crt, ca.key, cluster.secret
+gavel cert issue n1 --host 10.0.0.1        # n1.crt, n1.key; the names and addresses that clients use
+gavel cert issue n2 --host 10.0.0.2
+gavel cert issue n3 --host 10.0.0.3,gavel-3.example.org
+gavel cert show n1.crt                     # whose it is, and until when
+
+install -d n1-etc                          # what goes to /etc/gavel on n1; never ca.key
+install -m 600 ca.crt n1.crt n1.key cluster.secret n1-etc

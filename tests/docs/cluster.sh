@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs the quorum of the README as it is shown there (on other ports), then
+# the calls of docs/HTTP.md against the same nodes, and looks at what they
+# printed.
+#
+#     cluster.sh ROOT GAVEL GAVELD
+set -euo pipefail
+source "$(dirname "$0")/lib.sh" "$@"
+
+take_ports cluster.sh http.sh
+
+# The last line of the first example ends the nodes, so the second goes before it.
+grep -qx 'kill %1 %2 %3 .*' cluster.sh || {
+    echo "failed: the example does not end the nodes"
+    exit 1
+}
+sed -i "s|^kill %1 %2 %3|gavel transfer n3 >third; source http.sh >http.out\n&|" cluster.sh
+run_example cluster.sh 'code=0; wait %1 && wait %2 && wait %3 || code=$?; echo "ended with $code"'
+
+expect out '^n[123]$'
+for node in n1 n2 n3; do expect out "^ *[^a-z0-9]*$node\b"; done
+expect out '^\{.*"leader_id": ?"n2"'
+expect out '^ended with 0$'
+expect http.out '"leader_id": ?"n3"'
+expect http.out '"role": ?"(leader|follower)"'
+expect http.out '"votes": ?\['
+expect http.out '^gavel_.*term.* [0-9]+$'
+expect http.out '"success": ?true.*"new_leader_id": ?"n2"'
+expect http.out '^event: became_leader|^event: leader_changed'
+expect http.out '^id: [0-9]+$'
+echo "good: a quorum, and its HTTP API"

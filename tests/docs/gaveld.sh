@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# gaveld(8) and gaveld.yaml(5) tell of exactly what the program has: options,
+# keys, variables, exit codes; and the examples in them are good.
+#
+#     gaveld.sh ROOT GAVEL GAVELD
+set -euo pipefail
+source "$(dirname "$0")/lib.sh" "$@"
+
+fail()
+{
+    echo "failed: $*"
+    exit 1
+}
+
+# page NAME: its text without escapes.
+page() { sed 's/\\//g' "$root/docs/man/$1.scd"; }
+
+gaveld --help >help
+
+# settings: the options that are settings, with --no- left out; others: the rest.
+settings=$(sed -n '/^Settings/,/^$/p' help | grep -oE '^  --[][a-z-]+' | sed -E 's/^  --(\[no-\])?//')
+others=$(sed '/^Settings/,$d' help | grep -oE '^  (-., )?--[a-z-]+' | grep -oE -- '--[a-z-]+')
+(($(wc -w <<<"$settings") >= 25)) || fail "only these settings were found: $settings"
+(($(wc -w <<<"$others") >= 7)) || fail "only these options were found: $others"
+
+# Each setting is a key of gaveld.yaml(5), with its flag and its variable; and nothing else is.
+for name in $settings; do
+    variable=GAVELD_$(tr 'a-z-' 'A-Z_' <<<"$name")
+    page gaveld.yaml.5 | grep -qE "^\*[a-z_.]+\* \(\*--$name\*, \*$variable\*\)$" ||
+        fail "gaveld.yaml(5) does not tell of --$name and $variable"
+done
+for name in $(page gaveld.yaml.5 | sed -nE 's/^\*[a-z_.]+\* \(\*--([a-z-]+)\*.*/\1/p'); do
+    grep -qx -- "$name" <<<"$settings" || fail "gaveld.yaml(5) tells of --$name, which is not there"
+done
+for option in $others; do
+    page gaveld.8 | grep -qE "^(\*-.\*.*, )?\*$option\*" || fail "gaveld(8) does not tell of $option"
+done
+for option in $(page gaveld.8 | grep -E '^(\*-.\*.*, )?\*--' | grep -oE -- '--[a-z-]+'); do
+    grep -qx -- "${option#--}" <<<"$settings" || grep -qx -- "$option" <<<"$others" ||
+        fail "gaveld(8) tells of $option, which is not there"
+done
+
+# Exit codes, both ways.
+codes=$(sed -n '/^Exit codes/,/^$/s/^ *\([0-9]\{1,3\}\)  .*/\1/p' help)
+(($(wc -w <<<"$codes") >= 8)) || fail "only these exit codes were found: $codes"
+for code in $codes; do
+    page gaveld.8 | grep -qE "^\*$code\*" || fail "gaveld(8) does not tell of exit code $code"
+    grep -qE "^\| $code " "$root/docs/OPERATIONS.md" || fail "docs/OPERATIONS.md does not say what to do after exit code $code"
+done
+for code in $(page gaveld.8 | grep -oE '^\*[0-9]+\*' | tr -d '*'); do
+    grep -qx "$code" <<<"$codes" || fail "gaveld(8) tells of exit code $code, which is not there"
+done
+
+# The examples of the file; those of TLS need the files that they name.
+mkdir etc
+(cd etc && gavel cert init shop >/dev/null && gavel cert issue n1 >/dev/null && openssl rand -hex 32 >token)
+page gaveld.yaml.5 | sed -n '/^# EXAMPLES/,/^# SEE/p' |
+    awk '/^```/ { inside = !inside; count += inside; next } inside { print > ("example-" count ".yaml") }'
+count=0
+for example in example-*.yaml; do
+    sed -i "s|/etc/gavel/|$folder/etc/|" "$example"
+    gaveld -c "$example" --check-config >out 2>&1 || fail "example $example: $(cat out)"
+    grep -q "is good" out || fail "example $example is not called good: $(cat out)"
+    count=$((count + 1))
+done
+((count == 2)) || fail "$count examples were found"
+echo "good: gaveld(8) and gaveld.yaml(5)"
