@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The calls that only look. They answer from the view that the consensus
+ * thread has published and from the journal, on every node, with or without a
+ * leader; what may be out of date says so ("stale", and a header).
+ */
+#include "daemon/api_json.h"
+#include "daemon/metrics.h"
+#include "openapi_json.h"
+
+#include "os/clock.h"
+
+#include <event2/keyvalq_struct.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether it stands for itself within a JSON string. */
+static bool is_plain(const char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\')
+            return false;
+    return true;
+}
+
+/* The call that is made thousands of times a second: no tree, no allocation of ours. */
+void api_get_leader(struct api_call *call)
+{
+    struct view_leader leader;
+    char body[PEER_NAME_MAX + PEER_ADDRESS_MAX + 96];
+    int length;
+
+    view_leader_read(&call->api->desk->view, call->now, &leader);
+    if (leader.id == 0) {
+        api_reply_stale(call);
+        api_reply_error(call, 503, GAVEL_ERR_NO_LEADER,
+                        "this node knows of no leader in term %" PRIu64 "; ask again, or another node",
+                        leader.term);
+        return;
+    }
+    if (!is_plain(leader.name) || !is_plain(leader.api)) {
+        api_reply_json(call, 200,
+                       json_pack("{s:s,s:o,s:o}", "leader_id", leader.name, "leader_address",
+                                 json_text(leader.api), "term", json_u64(leader.term)));
+        return;
+    }
+    length = snprintf(body, sizeof body,
+                      "{\"leader_id\":\"%s\",\"leader_address\":%s%s%s,\"term\":%" PRIu64 "}", leader.name,
+                      leader.api[0] ? "\"" : "null", leader.api, leader.api[0] ? "\"" : "", leader.term);
+    api_reply(call, 200, "application/json", body, (size_t)length);
+}
+
+static const char *role_of(const struct view_member *member)
+{
+    if (member->is_witness)
+        return "witness";
+    return member->is_voter || member->was_voter ? "voter" : "learner";
+}
+
+static json_t *ms_since(gavel_ns then, gavel_ns now)
+{
+    return then > 0 ? json_integer(ms_from_ns(ns_max(now - then, 0))) : json_null();
+}
+
+static bool has_lease(const struct view *view, gavel_ns now)
+{
+    return view->is_claimed && now < view->deadline;
+}
+
+/* What a member says of itself; of ourselves, what we know. */
+static void add_own_words(json_t *peer, const struct view *view, const struct view_member *member,
+                          gavel_ns now)
+{
+    bool has_told = member->is_self || member->status.node != 0;
+    bool is_leader = member->is_self ? view->is_leader : member->status.is_leader;
+    bool is_working = member->is_self ? has_lease(view, now) : member->status.is_working;
+    raft_term term = member->is_self ? view->term : member->status.term;
+
+    /* A key that does not go in for want of memory makes the object smaller; the walker of the test sees it.
+     */
+    (void)json_object_set_new(peer, "term", has_told ? json_u64(term) : json_null());
+    (void)json_object_set_new(peer, "is_leader", has_told ? json_boolean(is_leader) : json_null());
+    (void)json_object_set_new(peer, "has_lease", has_told ? json_boolean(is_working) : json_null());
+}
+
+static json_t *peer_json(const struct view *view, const struct view_member *member, gavel_ns now)
+{
+    uint64_t incarnation = member->is_self ? view->incarnation : member->incarnation;
+    raft_index match = member->is_self ? view->last : member->match;
+    json_t *peer = json_pack(
+        "{s:s,s:s,s:o,s:s,s:i,s:b,s:b,s:b,s:o,s:o,s:o,s:s,s:o}", "id", member->name, "address",
+        member->address, "api_address", json_text(member->api), "role", role_of(member), "priority",
+        (int)member->priority, "self", (int)member->is_self, "healthy",
+        (int)view_is_healthy(view, member, now), "connected", (int)(member->is_self || member->is_connected),
+        "last_contact_ms", member->is_self ? json_null() : ms_since(member->heard_at, now), "match",
+        view->is_leader ? json_u64(match) : json_null(), "incarnation", json_u64(incarnation), "breaker",
+        member->is_breaker_open ? "open" : "closed", "trouble", json_text(member->trouble));
+
+    if (peer)
+        add_own_words(peer, view, member, now);
+    return peer;
+}
+
+static json_t *counters_json(const struct view_counters *c)
+{
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "elections",
+                     json_u64(c->elections), "elections_won", json_u64(c->elections_won), "candidacies",
+                     json_u64(c->candidacies), "failovers", json_u64(c->failovers), "transfers",
+                     json_u64(c->transfers), "transfers_failed", json_u64(c->transfers_failed),
+                     "split_brains", json_u64(c->split_brains), "obituaries", json_u64(c->obituaries),
+                     "refused_messages", json_u64(c->refused_messages), "dropped_votes",
+                     json_u64(c->dropped_votes), "late_heartbeats", json_u64(c->late_heartbeats),
+                     "disk_writes", json_u64(c->disk_writes), "disk_fulls", json_u64(c->disk_fulls));
+}
+
+static const struct view *look(struct api_call *call, bool *ret_is_stale)
+{
+    struct view *view = &call->api->view;
+
+    view_read(&call->api->desk->view, view);
+    *ret_is_stale = view_is_stale(view, call->now);
+    if (*ret_is_stale)
+        api_reply_stale(call);
+    return view;
+}
+
+static json_t *status_head(const struct view *view, bool is_stale, gavel_ns now)
+{
+    const struct view_member *leader = is_stale ? NULL : view_find(view, view->leader);
+    bool is_leased = has_lease(view, now);
+
+    return json_pack("{s:s,s:o,s:s,s:o,s:s,s:o,s:o,s:o,s:b,s:b,s:o,s:o}", "cluster", view->cluster_name,
+                     "generation", json_u64(view->generation), "node", view->name, "incarnation",
+                     json_u64(view->incarnation), "role", raft_role_name(view->role), "term",
+                     json_u64(view->term), "leader_id", leader ? json_text(leader->name) : json_null(),
+                     "leader_address", leader ? json_text(leader->api) : json_null(), "is_leader",
+                     (int)view->is_leader, "has_lease", (int)is_leased, "lease_remaining_ms",
+                     is_leased && view->deadline != NEVER ? json_integer(ms_from_ns(view->deadline - now))
+                                                          : json_null(),
+                     "lease_epoch", json_u64(view->lease_epoch));
+}
+
+static json_t *status_rest(const struct api *api, const struct view *view, bool is_stale, gavel_ns now)
+{
+    return json_pack(
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:i,s:i,s:o,s:I,s:s,s:b,s:b,s:b,s:b,s:o,s:I,s:o}", "commit",
+        json_u64(view->commit), "applied", json_u64(view->applied), "last", json_u64(view->last), "snapshot",
+        json_u64(view->snapshot), "revision", json_u64(view->revision), "digest", json_hex(view->digest),
+        "stale", (int)is_stale, "pid", (int)view->pid, "guard_pid", (int)view->guard_pid, "started_at",
+        json_wall(view->started_wall_ms), "uptime_ms", (json_int_t)(clock_wall_ms() - view->started_wall_ms),
+        "version", GAVEL_VERSION, "disk_full", (int)view->is_disk_full, "waits_for_operator",
+        (int)view->waits_for_operator, "handing_over", (int)view->is_handing_over, "changing_members",
+        (int)view->is_changing, "api_address", json_text(api->desk->config->api_advertise), "now_ns",
+        (json_int_t)now, "counters", counters_json(&view->counters));
+}
+
+void api_get_status(struct api_call *call)
+{
+    bool is_stale;
+    const struct view *view = look(call, &is_stale);
+    json_t *peers = json_array();
+    json_t *body = status_head(view, is_stale, call->now);
+    json_t *rest = status_rest(call->api, view, is_stale, call->now);
+
+    for (size_t i = 0; i < view->member_count; i++)
+        (void)json_array_append_new(peers, peer_json(view, &view->members[i], call->now));
+    if (!body || !rest || json_object_update(body, rest) || json_object_set_new(body, "peers", peers)) {
+        json_decref(body);
+        body = NULL;
+    }
+    json_decref(rest);
+    api_reply_json(call, 200, body);
+}
+
+static json_t *member_json(const struct view *view, const struct view_member *member, gavel_ns now)
+{
+    return json_pack("{s:s,s:o,s:s,s:o,s:s,s:i,s:b}", "id", member->name, "node_id", json_hex(member->id),
+                     "address", member->address, "api_address", json_text(member->api), "role",
+                     role_of(member), "priority", (int)member->priority, "healthy",
+                     (int)view_is_healthy(view, member, now));
+}
+
+void api_get_members(struct api_call *call)
+{
+    bool is_stale;
+    const struct view *view = look(call, &is_stale);
+    json_t *members = json_array();
+
+    for (size_t i = 0; i < view->member_count; i++)
+        (void)json_array_append_new(members, member_json(view, &view->members[i], call->now));
+    api_reply_json(call, 200,
+                   json_pack("{s:o,s:b,s:b,s:o}", "term", json_u64(view->term), "stale", (int)is_stale,
+                             "changing_members", (int)view->is_changing, "members", members));
+}
+
+/* A number in the query; false: the call has been answered. */
+static bool query_number(struct api_call *call, const char *key, long least, long most, long *ret_number)
+{
+    const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(call->http));
+    struct evkeyvalq pairs;
+    const char *text;
+    char *end = NULL;
+    long number;
+
+    if (!query)
+        return true;
+    TAILQ_INIT(&pairs);
+    if (evhttp_parse_query_str(query, &pairs)) {
+        evhttp_clear_headers(&pairs);
+        api_reply_error(call, 400, GAVEL_ERR_INVALID, "what follows the ? is not key=value");
+        return false;
+    }
+    text = evhttp_find_header(&pairs, key);
+    number = text ? strtol(text, &end, 10) : *ret_number;
+    if (text && (end == text || *end != '\0' || number < least || number > most)) {
+        evhttp_clear_headers(&pairs);
+        api_reply_error(call, 400, GAVEL_ERR_INVALID, "%s must be a number between %ld and %ld", key, least,
+                        most);
+        return false;
+    }
+    evhttp_clear_headers(&pairs);
+    *ret_number = number;
+    return true;
+}
+
+static const char *result_name(enum raft_result result)
+{
+    return result == RAFT_TIMED_OUT ? "timed_out" : raft_result_name(result);
+}
+
+static json_t *election_json(const struct journal_election *record)
+{
+    const struct raft_election *election = &record->election;
+    bool has_ended = election->result != RAFT_RUNNING;
+    json_t *votes = json_array();
+
+    for (size_t i = 0; i < election->ballot_count && i < RAFT_MEMBERS_MAX; i++)
+        (void)json_array_append_new(votes, json_pack("{s:s,s:o,s:s}", "voter", record->names[i].voter, "vote",
+                                                     json_text(record->names[i].vote), "reason",
+                                                     raft_reason_name(election->ballots[i].reason)));
+    return json_pack(
+        "{s:o,s:o,s:s,s:b,s:s,s:o,s:o,s:o,s:o}", "id", json_u64(record->id), "term", json_u64(election->term),
+        "candidate", record->candidate, "pre_vote", (int)election->is_pre_vote, "result",
+        result_name(election->result), "started_at", json_wall(record->started_wall_ms), "ended_at",
+        has_ended ? json_wall(record->ended_wall_ms) : json_null(), "duration_ms",
+        has_ended ? json_real((double)(election->ended_at - election->started_at) / (double)NS_PER_MS)
+                  : json_null(),
+        "votes", votes);
+}
+
+void api_get_elections(struct api_call *call)
+{
+    struct journal_election *records;
+    long limit = 20;
+    json_t *list;
+    size_t count;
+
+    if (!query_number(call, "limit", 1, JOURNAL_ELECTIONS_KEPT, &limit))
+        return;
+    records = calloc((size_t)limit, sizeof *records);
+    if (!records) {
+        api_reply_json(call, 500, NULL);
+        return;
+    }
+    count = journal_elections(call->api->desk->journal, records, (size_t)limit);
+    list = json_array();
+    for (size_t i = 0; i < count; i++)
+        (void)json_array_append_new(list, election_json(&records[i]));
+    free(records);
+    api_reply_json(call, 200, json_pack("{s:o}", "elections", list));
+}
+
+/* It publishes a view several times a second, whatever happens: silence means that it is stuck. */
+void api_get_health(struct api_call *call)
+{
+    const struct view *view = &call->api->view;
+    gavel_ms age;
+
+    view_read(&call->api->desk->view, &call->api->view);
+    age = ms_from_ns(ns_max(call->now - view->at, 0));
+    if (age > API_SILENCE_MS)
+        api_reply_error(call, 503, GAVEL_ERR_TIMEOUT,
+                        "the consensus thread of %s has said nothing for %" PRId64 " ms", view->name,
+                        (int64_t)age);
+    else
+        api_reply_json(
+            call, 200,
+            json_pack("{s:b,s:s,s:I}", "healthy", 1, "node", view->name, "age_ms", (json_int_t)age));
+}
+
+void api_get_ready(struct api_call *call)
+{
+    bool is_stale;
+    const struct view *view = look(call, &is_stale);
+    const struct view_member *leader = view_find(view, view->leader);
+
+    if (is_stale || view->is_stopping)
+        api_reply_error(call, 503, GAVEL_ERR_NO_LEADER, "%s %s", view->name,
+                        view->is_stopping ? "is ending"
+                        : view->is_leader ? "leads without a lease"
+                        : view->waits_for_operator
+                            ? "has no leader and waits for an operator (auto_failover is off)"
+                            : "follows no leader at the moment");
+    else
+        api_reply_json(call, 200,
+                       json_pack("{s:b,s:s,s:s,s:s,s:o}", "ready", 1, "node", view->name, "role",
+                                 raft_role_name(view->role), "leader_id", leader ? leader->name : "", "term",
+                                 json_u64(view->term)));
+}
+
+void api_get_openapi(struct api_call *call)
+{
+    api_reply(call, 200, "application/json", (const char *)openapi_json, sizeof openapi_json);
+}
+
+/* What was never answered has no line. */
+static size_t list_calls(const struct api *api, struct metrics_call *ret_calls)
+{
+    size_t count = 0;
+
+    for (size_t route = 0; route <= api_route_count(); route++) {
+        bool is_known = route < api_route_count();
+
+        for (size_t code = 0; code < api_code_count(); code++) {
+            uint64_t times = api->counts.by_code[is_known ? route : API_ROUTES_MAX][code];
+
+            if (times > 0)
+                ret_calls[count++] =
+                    (struct metrics_call){.method = !is_known                                        ? "other"
+                                                    : api_route_at(route)->method == EVHTTP_REQ_POST ? "POST"
+                                                                                                     : "GET",
+                                          .path = is_known ? api_route_at(route)->path : "other",
+                                          .code = api_code_at(code),
+                                          .count = times};
+        }
+    }
+    return count;
+}
+
+void api_get_metrics(struct api_call *call)
+{
+    struct metrics_call calls[(API_ROUTES_MAX + 1) * API_CODES_MAX];
+    struct api *api = call->api;
+    struct metrics_api own = {.calls = calls,
+                              .call_count = list_calls(api, calls),
+                              .connections = api->connection_count,
+                              .accepted = api->counts.connections,
+                              .cut = api->counts.cut,
+                              .streams = api->stream_count};
+    size_t length;
+    char *text;
+
+    view_read(&api->desk->view, &api->view);
+    text = metrics_text(&api->view, call->now, &own, &length);
+    if (!text) {
+        api_reply_json(call, 500, NULL);
+        return;
+    }
+    api_reply(call, 200, "text/plain; version=0.0.4; charset=utf-8", text, length);
+    free(text);
+}
