@@ -106,12 +106,30 @@ static enum gavel_status check_flag(const struct cursor *cursor, const struct fl
     struct gavel_error cause = {0};
     gavel_ms ms;
 
-    if (flag->kind == FLAG_DURATION && duration_parse(value, &ms, &cause))
+    if ((flag->kind == FLAG_DURATION || flag->kind == FLAG_PACE) && duration_parse(value, &ms, &cause))
         return error_set(cursor->error, GAVEL_ERR_INVALID, "--%s: %s", flag->name, cause.message);
     if (flag->kind == FLAG_NUMBER &&
         (!*value || strlen(value) > 9 || strspn(value, "0123456789") != strlen(value)))
         return error_set(cursor->error, GAVEL_ERR_INVALID,
                          "--%s: \"%.60s\" is not a number from 0 to 999999999", flag->name, value);
+    return GAVEL_OK;
+}
+
+/* Whether the next word is the value of an option that may do without one. */
+static bool follows_number(const struct cursor *cursor)
+{
+    return cursor->at + 1 < cursor->argc && isdigit((unsigned char)cursor->argv[cursor->at + 1][0]);
+}
+
+/* One more value of a list. */
+static enum gavel_status join(const struct cursor *cursor, size_t position, const char *value)
+{
+    char *longer = NULL;
+
+    if (asprintf(&longer, "%s,%s", cursor->args->flag_texts[position], value) < 0)
+        return error_set(cursor->error, GAVEL_ERR_NO_MEMORY, "out of memory");
+    free(cursor->args->lists[position]);
+    cursor->args->flag_texts[position] = cursor->args->lists[position] = longer;
     return GAVEL_OK;
 }
 
@@ -126,13 +144,17 @@ static enum gavel_status take_flag(struct cursor *cursor, const struct flag *fla
     snprintf(name, sizeof(name), "--%s", flag->name);
     if (flag->kind == FLAG_SWITCH && attached)
         return error_set(cursor->error, GAVEL_ERR_INVALID, "%s takes no value", name);
-    if (flag->kind != FLAG_SWITCH) {
+    if (flag->kind == FLAG_PACE && !attached && !follows_number(cursor)) {
+        value = "";
+    } else if (flag->kind != FLAG_SWITCH) {
         status = take_value(cursor, name, attached, &value);
         if (!status)
             status = check_flag(cursor, flag, value);
         if (status)
             return status;
     }
+    if (flag->kind == FLAG_LIST && cursor->args->flag_texts[position])
+        return join(cursor, position, value);
     cursor->args->flag_texts[position] = value;
     return GAVEL_OK;
 }
@@ -246,4 +268,11 @@ enum gavel_status args_parse(int argc, char **argv, struct setting_values *value
     if (argc > 0)
         args->items[args->count] = NULL; /* what a command line of the user's ends with, as argv did */
     return status ? status : check_groups(&cursor);
+}
+
+void args_done(struct args *args)
+{
+    for (size_t i = 0; i < CLI_FLAGS_MAX; i++)
+        free(args->lists[i]);
+    *args = (struct args){0};
 }

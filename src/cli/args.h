@@ -20,6 +20,7 @@ struct args {
     bool wants_help;
     bool wants_version;
     const char *flag_texts[CLI_FLAGS_MAX]; /* by position in command->flags */
+    char *lists[CLI_FLAGS_MAX];            /* owned: those of FLAG_LIST that were given more than once */
     int count;                             /* arguments that are no options */
     char **items; /* they, ending with NULL; in the caller's argv, which is reordered */
 };
@@ -32,6 +33,9 @@ struct args {
  */
 GAVEL_CHECKED enum gavel_status args_parse(int argc, char **argv, struct setting_values *values,
                                            struct args *args, struct gavel_error *error);
+
+/* Frees what the args own. */
+void args_done(struct args *args);
 
 /* The command of that name, or NULL. */
 const struct command *command_find(const char *name);

@@ -2,11 +2,12 @@
 
 /* gavel check: whether the settings add up, and what they guarantee. */
 #include "cli/cli.h"
-#include "config/duration.h"
+#include "cli/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
-#include "config/run_grace.h"
 #include "cli/setting_values.h"
+#include "config/duration.h"
+#include "config/run_grace.h"
 #include "guard/spec.h"
 #include "store/store.h"
 
@@ -333,6 +334,8 @@ int command_check(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
+    if (cli->config.cluster)
+        return cluster_check(cli);
     if (!store)
         return cli_fail(cli, GAVEL_ERR_STORE_UNSUPPORTED,
                         "there is no driver for the store %s; `gavel help` lists those of this build",

@@ -34,7 +34,7 @@ gavel_ms cli_flag_duration(const struct cli *cli, const char *name, gavel_ms oth
     const char *text = flag_value(cli, name);
     gavel_ms ms = otherwise;
 
-    if (text)
+    if (text && *text)
         ASSERT(duration_parse(text, &ms, NULL) == GAVEL_OK); /* args.c has refused any other */
     return ms;
 }

@@ -29,6 +29,8 @@ enum flag_kind {
     FLAG_TEXT,     /* --to NAME */
     FLAG_DURATION, /* --timeout 5s */
     FLAG_NUMBER,   /* --count 3; from 0 up */
+    FLAG_LIST,     /* --host A --host B: given as often as one likes; "A,B" */
+    FLAG_PACE,     /* --watch, --watch 2s: a duration that may be left out; "" then */
 };
 
 struct flag {
@@ -46,7 +48,8 @@ enum option_group {
     OPTIONS_SETTINGS = 8,   /* every time and policy of struct gavel_settings, and --preset */
     OPTIONS_CANDIDATE = 16, /* who takes part: --id, --priority, --eligible, … */
     OPTIONS_WORK = 32,      /* how a command is run: --term-signal, --healthy, --on-elected, … */
-    OPTIONS_RUN = 64        /* what its end means: --on-exit, --restart-limit, …; not for `gavel once` */
+    OPTIONS_RUN = 64,       /* what its end means: --on-exit, --restart-limit, …; not for `gavel once` */
+    OPTIONS_CLUSTER = 128   /* --cluster, --ca, …: a quorum of gaveld */
 };
 
 /* The first word that is no option begins a command line of the user's, which is left as it is. */
@@ -112,6 +115,12 @@ int command_candidates(const struct cli *cli, int argc, char **argv);
 int command_watch(const struct cli *cli, int argc, char **argv);
 int command_resign(const struct cli *cli, int argc, char **argv);
 int command_check(const struct cli *cli, int argc, char **argv);
+int command_elections(const struct cli *cli, int argc, char **argv);
+int command_transfer(const struct cli *cli, int argc, char **argv);
+int command_stepdown(const struct cli *cli, int argc, char **argv);
+int command_member(const struct cli *cli, int argc, char **argv);
+int command_cert(const struct cli *cli, int argc, char **argv);
+int command_cluster(const struct cli *cli, int argc, char **argv);
 int command_demo(const struct cli *cli, int argc, char **argv);
 int command_bench(const struct cli *cli, int argc, char **argv);
 int command_help(const struct cli *cli, int argc, char **argv);

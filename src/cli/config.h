@@ -46,8 +46,12 @@ struct config {
     const char *store;     /* URL; never NULL where the command uses a store */
     const char *group;     /* never NULL */
     const char *candidate; /* id; NULL: the library's choice */
-    const char *preset;    /* the one that settings began with */
-    const char *doorbell;  /* as in struct gavel_options */
+    const char *cluster;   /* URLs of the nodes of a quorum; NULL: a store is meant */
+    const char *cluster_ca;
+    const char *token_file;
+    gavel_ms cluster_timeout_ms;
+    const char *preset;   /* the one that settings began with */
+    const char *doorbell; /* as in struct gavel_options */
     bool enabled;
     bool eligible;
     int priority;

@@ -13,9 +13,9 @@
 #define CLI_EXIT_MAP(X)                                                                                       \
     X(OK,        0, "done")                                                                                   \
     X(FAILURE,   1, "failed for a reason that has no number of its own")                                      \
-    X(USAGE,     2, "the command line, the environment or the configuration file is wrong")                   \
-    X(NO_LEADER, 3, "the group has no leader")                                                                \
-    X(STORE,     4, "the store cannot be used")                                                               \
+    X(USAGE,     2, "the command line, the environment or the configuration file is wrong; of gavel check: split brain") \
+    X(NO_LEADER, 3, "the group or the cluster has no leader")                                                 \
+    X(STORE,     4, "the store or the cluster cannot be used")                                                \
     X(ID_IN_USE, 5, "another live candidate uses this id")                                                    \
     X(TIMEOUT,   6, "what was waited for did not happen in time")                                             \
     X(BUDGET,    7, "the times of the settings do not add up")                                                \

@@ -106,6 +106,8 @@ void help_program(const struct cli *cli, FILE *file)
     }
     heading(cli, file, "Options of the commands that look at a store or take part");
     options_of(file, OPTIONS_STORE);
+    heading(cli, file, "Options of the commands that look at a cluster of gaveld");
+    options_of(file, OPTIONS_CLUSTER);
     common_options(cli, file);
     option_line(file, 'V', "version", false, NULL, "print the version");
     stores(cli, file);
@@ -135,6 +137,10 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
         heading(cli, file,
                 command->options & OPTIONS_CANDIDATE ? "Who takes part, and where" : "What to look at");
         options_of(file, command->options & (OPTIONS_STORE | OPTIONS_CANDIDATE));
+    }
+    if (command->options & OPTIONS_CLUSTER) {
+        heading(cli, file, command->options & OPTIONS_STORE ? "Or a cluster of gaveld" : "Which cluster");
+        options_of(file, OPTIONS_CLUSTER);
     }
     if (command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS)) {
         heading(cli, file, "Settings");

@@ -2,9 +2,10 @@
 
 /* gavel leader: who leads, for scripts. */
 #include "cli/cli.h"
-#include "config/duration.h"
+#include "cli/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/seat.h"
+#include "config/duration.h"
 #include "os/clock.h"
 
 #include <stdio.h>
@@ -39,6 +40,8 @@ int command_leader(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
+    if (cli->config.cluster)
+        return cluster_leader(cli);
     if (onlooker_open(cli, until, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     if (read_until_held(&onlooker, group, until, &seat, &error)) {

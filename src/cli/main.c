@@ -35,6 +35,8 @@ static const struct flag leader_flags[] = {
 
 static const struct flag status_flags[] = {
     {"all", FLAG_SWITCH, NULL, "list all groups of the store"},
+    {"watch", FLAG_PACE, "[DURATION]",
+     "of a cluster: look again and again until Ctrl-C (default: every second)"},
     {0},
 };
 
@@ -53,6 +55,51 @@ static const struct flag resign_flags[] = {
 
 static const struct flag check_flags[] = {
     {"candidates", FLAG_NUMBER, "NUMBER", "how many candidates the group has (default: 3)"},
+    {0},
+};
+
+static const struct flag elections_flags[] = {
+    {"limit", FLAG_NUMBER, "NUMBER", "how many, the newest first (default: 10)"},
+    {"pre-votes", FLAG_SWITCH, NULL, "also the rounds of pre-votes that led nowhere"},
+    {0},
+};
+
+static const struct flag transfer_flags[] = {
+    {"force", FLAG_SWITCH, NULL,
+     "also to a node that is behind, or if the leader hangs: what the node does not have is lost"},
+    {"timeout", FLAG_DURATION, "DURATION", "how long it may take (default: 30s)"},
+    {0},
+};
+
+static const struct flag stepdown_flags[] = {
+    {"timeout", FLAG_DURATION, "DURATION", "how long it may take (default: 30s)"},
+    {0},
+};
+
+static const struct flag member_flags[] = {
+    {"api", FLAG_TEXT, "ADDRESS", "of add: where its HTTP API is"},
+    {"priority", FLAG_NUMBER, "NUMBER", "of add: the higher, the sooner it leads (default: 0)"},
+    {"witness", FLAG_SWITCH, NULL, "of add: it votes and never leads"},
+    {"learner", FLAG_SWITCH, NULL, "of add: it follows without a vote until it is promoted"},
+    {"timeout", FLAG_DURATION, "DURATION", "how long it may take (default: 30s)"},
+    {0},
+};
+
+static const struct flag cert_flags[] = {
+    {"out", FLAG_TEXT, "FOLDER", "where the files go (default: this folder)"},
+    {"days", FLAG_NUMBER, "NUMBER", "of init: how long the CA is valid (default: 3650)"},
+    {"ca", FLAG_TEXT, "FOLDER", "of issue: where ca.crt and ca.key are (default: this folder)"},
+    {"host", FLAG_LIST, "HOST",
+     "of issue: a name or an address that the API of the node is called by; may be given more than once "
+     "(default: "
+     "localhost, 127.0.0.1 and ::1)"},
+    {"valid-for", FLAG_DURATION, "DURATION", "of issue: how long it is valid (default: 365d)"},
+    {"force", FLAG_SWITCH, NULL, "replace files that are there"},
+    {0},
+};
+
+static const struct flag cluster_flags[] = {
+    {"nodes", FLAG_NUMBER, "NUMBER", "from 1 to 9 (default: 3)"},
     {0},
 };
 
@@ -75,26 +122,65 @@ const struct command commands[] = {
      "signal ends it at once.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, elect_flags, command_elect},
     {"leader", "", 0, "print who leads",
-     "Prints the id of the leader of a group. Exit code 3 if there is none.", OPTIONS_STORE, leader_flags,
-     command_leader},
-    {"status", "", 0, "show the state of a group, or of all groups",
-     "Shows the mandate of a group: who holds it, with which epoch, since when and for how long.",
-     OPTIONS_STORE | OPTIONS_LISTING, status_flags, command_status},
+     "Prints the id of the leader of a group, or of a cluster. Exit code 3 if there is none.",
+     OPTIONS_STORE | OPTIONS_CLUSTER, leader_flags, command_leader},
+    {"status", "", 0, "show the state of a group, of all groups, or of a cluster",
+     "Shows the mandate of a group: who holds it, with which epoch, since when and for how long. With "
+     "--cluster "
+     "it shows the nodes of a cluster: who leads, how far each is, and what is wrong.",
+     OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER, status_flags, command_status},
     {"candidates", "", 0, "list the active candidates of a group",
      "Lists who takes part in a group and was heard of within the candidate time-out.",
      OPTIONS_STORE | OPTIONS_LISTING, NULL, command_candidates},
     {"watch", "", 0, "print each change of leader as it happens",
-     "Prints who leads a group now, and then a line for each change.", OPTIONS_STORE, watch_flags,
-     command_watch},
+     "Prints who leads a group now, and then a line for each change; of a cluster a line for each event of "
+     "its "
+     "nodes.",
+     OPTIONS_STORE | OPTIONS_CLUSTER, watch_flags, command_watch},
     {"resign", "", 0, "ask the leader to hand over",
      "Asks the present leader of a group to hand the gavel over, waits until it has, and says who leads "
      "then. A leader hands over only after its minimum mandate, unless --force is given.",
      OPTIONS_STORE | OPTIONS_LISTING, resign_flags, command_resign},
-    {"check", "", 0, "say whether the settings add up, and what they guarantee",
+    {"check", "", 0, "say whether the settings add up, or whether a cluster is well",
      "Prints the timing budget of the settings, the longest time without a leader and the longest "
      "overlap of two. Nothing is started and the store is not touched. Exit code 7 if the times do not "
-     "add up.",
-     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, check_flags, command_check},
+     "add up. With --cluster it looks for two leaders at once instead, and for nodes that are not well: exit "
+     "code "
+     "2 for split brain, 3 if nobody leads, 1 if a node is not well.",
+     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_CLUSTER, check_flags, command_check},
+    {"elections", "", 0, "tell of the elections of a cluster: who stood, who voted for whom, why not",
+     "Puts together what the nodes of a cluster remember of their elections, the newest first: the "
+     "candidate, the "
+     "result, how long it took, and the vote of each node with its reason.",
+     OPTIONS_CLUSTER, elections_flags, command_elections},
+    {"transfer", "NODE", 1, "let another node of a cluster lead",
+     "Asks the leader of a cluster to hand over to a node, and waits until that one leads: the leader brings "
+     "it "
+     "level, stops its work and only then lets go. With --force a node that is behind is taken as well, and "
+     "if the "
+     "leader hangs, the node itself is asked to stand; entries that it does not have are then lost.",
+     OPTIONS_CLUSTER, transfer_flags, command_transfer},
+    {"stepdown", "", 0, "let the leader of a cluster give up",
+     "Asks the leader of a cluster to stop its work and give up; the nodes then elect another, or it again.",
+     OPTIONS_CLUSTER, stepdown_flags, command_stepdown},
+    {"member", "list|add NAME ADDRESS|remove NAME|promote NAME|demote NAME", 3,
+     "list the members of a cluster, or change them",
+     "Lists the members of a cluster, adds a node that was started with --join, removes one, or makes a "
+     "learner a "
+     "voter and back. One change at a time; ADDRESS is where the other nodes reach it, host:port.",
+     OPTIONS_CLUSTER, member_flags, command_member},
+    {"cert", "init CLUSTER|issue NODE|show FILE", 2, "make the certificates of a cluster",
+     "init makes a CA and the secret of a cluster: ca.crt, ca.key and cluster.secret. issue makes the "
+     "certificate of "
+     "a node and its key, NODE.crt and NODE.key. show prints what a certificate says. Keys and the secret "
+     "can be "
+     "read by their owner only, and nothing is replaced unless --force is given.",
+     0, cert_flags, command_cert},
+    {"cluster", "demo", 1, "start a cluster on this machine, to try",
+     "Starts three gaveld on loopback in a temporary folder, says how to talk to them, and prints what "
+     "happens "
+     "to them in plain words. Ctrl-C ends them and removes the folder.",
+     0, cluster_flags, command_cluster},
     {"demo", "", 0, "watch three gavel run through hand-over, SIGKILL and SIGSTOP",
      "Runs three gavel run on a SQLite store: hands over, kills the elector, the guard and the command of "
      "leaders, freezes one, prints whose command ran when, and says whether two ever ran at once. Fails if "
@@ -210,5 +296,6 @@ int main(int argc, char **argv)
         code = run(&cli, &args, &values);
     }
     setting_values_done(&values);
+    args_done(&args);
     return code;
 }

@@ -126,9 +126,9 @@ void table_cell(struct table *table, enum style style, const char *format, ...)
 /* How many of the columns fit, counted from the left. */
 static size_t columns_that_fit(const struct table *table, const size_t *widths, FILE *file)
 {
-    size_t room = output_columns(file), used = 0, count = 0;
+    size_t room = table->room ? table->room : output_columns(file), used = 0, count = 0;
 
-    if (!isatty(fileno(file)))
+    if (!table->room && !isatty(fileno(file)))
         return table->columns;
     while (count < table->columns) {
         used += widths[count] + (count ? 2 : 0);

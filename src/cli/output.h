@@ -35,6 +35,7 @@ struct table {
     size_t columns;
     size_t used; /* cells */
     size_t capacity;
+    size_t room; /* how wide it may be; 0: what the file has */
     struct table_cell {
         char *text;
         enum style style;
@@ -48,7 +49,7 @@ void table_cell(struct table *table, enum style style, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /*
  * On a terminal that is too narrow the last columns are left out, but never
- * the first two. Into a file or a pipe everything is printed.
+ * the first two. Into a file or a pipe everything is printed, unless `room` is set.
  */
 void table_print(const struct table *table, const struct cli *cli, FILE *file);
 

@@ -7,10 +7,10 @@
  * epoch is another), and the leader's doorbell makes it look at once.
  */
 #include "cli/cli.h"
-#include "config/duration.h"
 #include "cli/json_out.h"
 #include "cli/ring.h"
 #include "cli/seat.h"
+#include "config/duration.h"
 #include "os/clock.h"
 
 #include "base/error.h"

@@ -3,9 +3,9 @@
 #include "cli/seat.h"
 
 #include "base/error.h"
-#include "config/duration.h"
 #include "cli/json_out.h"
 #include "cli/place.h"
+#include "config/duration.h"
 #include "os/clock.h"
 
 #include <errno.h>

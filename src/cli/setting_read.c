@@ -42,6 +42,7 @@ static const struct {
     int64_t least;
     int64_t most;
 } ranges[] = {
+    {offsetof(struct config, cluster_timeout_ms), 1, LONGEST_MS},
     {offsetof(struct config, run.orphan_grace_ms), 0, LONGEST_MS},
     {offsetof(struct config, run.restart_limit), 0, RESTART_LIMIT_MAX},
     {offsetof(struct config, run.restart_window_ms), 1, LONGEST_MS},

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CLUSTER_TIMEOUT_MS 2000
+
 void setting_values_done(struct setting_values *values)
 {
     for (size_t i = 0; i < SETTINGS_MAX; i++)
@@ -145,6 +147,36 @@ static enum gavel_status read_values(const struct setting_values *values, unsign
     return GAVEL_OK;
 }
 
+/* The rank of a value: 1 for a flag; the more, the less it has to say. */
+static int rank_of(const struct setting_values *values, const char *flag)
+{
+    enum value_source source = values->items[setting_by_flag(flag) - settings_table].source;
+
+    return source == SOURCE_NONE ? SOURCE_FILE + 1 : (int)source;
+}
+
+/*
+ * A store or a cluster: some commands can look at either. Whichever was named
+ * closer to the command line is meant; of two in the same place, the cluster.
+ */
+static enum gavel_status choose_cluster(const struct setting_values *values, unsigned groups,
+                                        struct config *config, struct gavel_error *error)
+{
+    int cluster = rank_of(values, "cluster"), store = rank_of(values, "store");
+
+    if (!(groups & OPTIONS_STORE) || !config->cluster)
+        return GAVEL_OK;
+    if (rank_of(values, "group") < store)
+        store = rank_of(values, "group");
+    if (cluster == SOURCE_FLAG && store == SOURCE_FLAG)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "--cluster looks at a quorum of gaveld, --store and --group at a group of a store: "
+                         "give one of them");
+    if (store < cluster)
+        config->cluster = NULL;
+    return GAVEL_OK;
+}
+
 static const struct run_config run_defaults = {.on_exit = ON_EXIT_STOP,
                                                .term_signal = SIGTERM,
                                                .restart_limit = 3,
@@ -166,12 +198,15 @@ enum gavel_status setting_values_resolve(const struct setting_values *values, un
                                   .enabled = true,
                                   .eligible = true,
                                   .log_level = LOG_INFO,
+                                  .cluster_timeout_ms = CLUSTER_TIMEOUT_MS,
                                   .run = run_defaults};
     if (values->children.count > 0) {
         ret_config->children = &values->children;
         ret_config->run.on_exit = ON_EXIT_RESTART;
     }
     status = read_values(values, groups, true, ret_config, error);
+    if (!status && groups & OPTIONS_CLUSTER)
+        status = choose_cluster(values, groups, ret_config, error);
     if (!status)
         status = resolve_base(values, groups, ret_config, error);
     if (!status)

@@ -12,6 +12,7 @@
 #define CANDIDATE OPTIONS_CANDIDATE
 #define WORK OPTIONS_WORK
 #define RUN OPTIONS_RUN
+#define CLUSTER OPTIONS_CLUSTER
 #define AT(field) offsetof(struct config, field)
 
 /* clang-format off */
@@ -20,6 +21,15 @@ const struct setting settings_table[] = {
      "where mandates are kept; a SQLite file of this user if not given"},
     {"group", 'g', SETTING_TEXT, STORE, AT(group), "GAVEL_GROUP", "group", "NAME",
      "the election to look at or to take part in (default: default)"},
+    {"cluster", 0, SETTING_TEXT, CLUSTER, AT(cluster), "GAVEL_CLUSTER", "cluster", "URLS",
+     "the nodes of a gaveld cluster, by the addresses of their API, separated by commas; one is enough while it "
+     "answers"},
+    {"ca", 0, SETTING_TEXT, CLUSTER, AT(cluster_ca), "GAVEL_CA", "ca", "FILE",
+     "the certificate that signed those of the nodes; without a scheme in the URLs it means https"},
+    {"token-file", 0, SETTING_TEXT, CLUSTER, AT(token_file), "GAVEL_TOKEN_FILE", "token_file", "FILE",
+     "a file with the token that the nodes ask for"},
+    {"cluster-timeout", 0, SETTING_DURATION, CLUSTER, AT(cluster_timeout_ms), "GAVEL_CLUSTER_TIMEOUT",
+     "cluster_timeout", "DURATION", "how long a node may take to answer (default: 2s)"},
     {"id", 'i', SETTING_TEXT, CANDIDATE, AT(candidate), "GAVEL_CANDIDATE", "candidate", "NAME",
      "the candidate's id, unique in the group (default: host name and process id)"},
     {"eligible", 0, SETTING_BOOL, CANDIDATE, AT(eligible), "GAVEL_ELIGIBLE", "eligible", NULL,

@@ -2,10 +2,11 @@
 
 /* gavel status: the mandate of one group, or a line for each group of the store. */
 #include "cli/cli.h"
-#include "config/duration.h"
+#include "cli/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/seat.h"
+#include "config/duration.h"
 #include "os/clock.h"
 
 #include <inttypes.h>
@@ -184,6 +185,8 @@ int command_status(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
+    if (cli->config.cluster)
+        return cluster_status(cli);
     if (onlooker_open(cli, 0, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     code = cli_flag_is_set(cli, "all") ? show_all(cli, &onlooker) : show_group(cli, &onlooker);

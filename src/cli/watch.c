@@ -2,6 +2,7 @@
 
 /* gavel watch: a line for who leads now, then one for each change. */
 #include "cli/cli.h"
+#include "cli/cluster_cli.h"
 #include "cli/event_json.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
@@ -152,6 +153,8 @@ int command_watch(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
+    if (cli->config.cluster)
+        return cluster_watch(cli);
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "--count: at least 1 line is printed; leave it out to watch without an end");

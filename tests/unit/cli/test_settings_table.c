@@ -5,6 +5,7 @@
  * could not be set from outside, and two rows for one field would fight.
  */
 #include "cli/setting_values.h"
+#include "config/words.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/cluster_cli.h"
+
+#include "base/error.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RETRY_MS 50
+#define HOPS_MAX 5
+
+enum gavel_status cluster_open(const struct cli *cli, struct cluster_client *ret_client,
+                               struct gavel_error *error)
+{
+    struct cluster_options options = {.urls = cli->config.cluster,
+                                      .ca = cli->config.cluster_ca,
+                                      .token_file = cli->config.token_file,
+                                      .timeout_ms = cli->config.cluster_timeout_ms};
+
+    *ret_client = (struct cluster_client){0};
+    if (!options.urls || !*options.urls)
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "no cluster is named; give --cluster HOST:PORT,… or set GAVEL_CLUSTER (`gavel cluster "
+            "demo` starts one to try)");
+    return cluster_client_init(&options, ret_client, error);
+}
+
+/* Whether the node has certainly not begun, and another or a later try may do better. */
+static bool may_retry(const struct cluster_call *call)
+{
+    if (call->code == 0)
+        return !call->may_have_arrived && call->status == GAVEL_ERR_STORE_UNAVAILABLE;
+    return call->status == GAVEL_ERR_NO_LEADER || call->status == GAVEL_ERR_NOT_LEADER;
+}
+
+/* Asks one node, and then the one that it names as the leader. */
+static void ask_and_follow(struct cluster_client *client, const char *path, const json_t *body,
+                           gavel_ns until, struct cluster_call *call)
+{
+    for (int hop = 0; hop < HOPS_MAX; hop++) {
+        char next[CLUSTER_URL_MAX];
+        gavel_ms left_ms = (until - clock_now()) / NS_PER_MS;
+
+        cluster_post(client, path, body, left_ms > 1 ? left_ms : 1, call);
+        if (call->code != 307 || !*call->location)
+            return;
+        /* The token goes along, so it must not leave TLS. */
+        if (strncmp(call->url, "https:", 6) == 0 && strncmp(call->location, "https:", 6) != 0)
+            return;
+        strcpy(next, call->location);
+        cluster_calls_done(call, 1);
+        strcpy(call->url, next);
+    }
+}
+
+/* The URL to begin with: the leader's, or that of anybody who answers. */
+static bool choose(struct cluster_client *client, char ret_url[CLUSTER_URL_MAX], struct gavel_error *error)
+{
+    struct cluster_view view;
+    const struct cluster_node *node;
+    bool is_found = cluster_look(client, &view, error) == GAVEL_OK;
+
+    if (is_found) {
+        node = cluster_view_leader(&view);
+        if (!node || !*node->url)
+            node = &view.nodes[view.believed];
+        strcpy(ret_url, node->url);
+    }
+    cluster_view_done(&view);
+    return is_found;
+}
+
+static enum gavel_status say(const struct cluster_call *call, struct gavel_error *error)
+{
+    if (call->status == GAVEL_OK)
+        return GAVEL_OK;
+    if (call->may_have_arrived)
+        return error_set(error, call->status,
+                         "%s: %s; whether it was done is not known: see `gavel status --cluster %s`",
+                         cluster_url_host(call->url), call->reason, cluster_url_host(call->url));
+    return error_set(error, call->status, "%s: %s", cluster_url_host(call->url), call->reason);
+}
+
+enum gavel_status cluster_ask_leader(struct cluster_client *client, const char *path, const json_t *body,
+                                     gavel_ms timeout_ms, struct cluster_call *ret_call,
+                                     struct gavel_error *error)
+{
+    gavel_ns until = clock_now() + ns_from_ms(timeout_ms);
+
+    for (;;) {
+        struct cluster_call call = {0};
+
+        if (choose(client, call.url, error)) {
+            ask_and_follow(client, path, body, until, &call);
+            if (!may_retry(&call) || clock_now() >= until) {
+                enum gavel_status status = say(&call, error);
+
+                *ret_call = call;
+                return status;
+            }
+            cluster_calls_done(&call, 1);
+        } else if (clock_now() >= until || error->status != GAVEL_ERR_STORE_UNAVAILABLE) {
+            *ret_call = (struct cluster_call){.status = error->status};
+            return error->status;
+        }
+        (void)usleep(RETRY_MS * 1000); /* an election takes about that long */
+    }
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One picture of a cluster out of what its nodes say. They may disagree, for
+ * a moment or for good: whoever holds a lease in the highest generation and
+ * term is believed, and after it whoever follows somebody in the highest.
+ *
+ * The putting together and the judgement are functions of the answers alone;
+ * cluster_look() asks.
+ */
+#ifndef CLI_CLUSTER_VIEW_H
+#define CLI_CLUSTER_VIEW_H
+
+#include "cli/cluster_client.h"
+
+#include <stdint.h>
+
+#define VIEW_NAME_MAX 64
+#define VIEW_ADDRESS_MAX 256
+#define VIEW_NODES_MAX CLUSTER_URLS_MAX
+#define VIEW_TROUBLES_MAX 64
+
+struct cluster_node {
+    char name[VIEW_NAME_MAX];       /* "" if it is not known who should be there */
+    char address[VIEW_ADDRESS_MAX]; /* of its API, as the cluster knows it; else the one it was asked at */
+    char url[CLUSTER_URL_MAX];      /* where it was asked; "" if it was not */
+    char kind[16];                  /* voter, witness, learner; "" no member */
+    bool has_answered;
+    char reason[256]; /* why it has not */
+
+    /* what it says of itself */
+    char role[16];
+    char leader[VIEW_NAME_MAX]; /* whom it follows; "" nobody */
+    uint64_t generation;
+    uint64_t term;
+    uint64_t lease_epoch;
+    uint64_t incarnation;
+    uint64_t commit;
+    uint64_t applied;
+    int64_t lease_ms; /* what is left; -1 none or not told */
+    int64_t pid;
+    int64_t guard_pid;
+    bool is_leader;
+    bool has_lease;
+    bool is_stale;
+    bool is_disk_full;
+    bool waits_for_operator;
+    bool is_handing_over;
+
+    /* what the node that is believed says of it */
+    bool is_healthy;
+    int64_t contact_ms; /* since it was heard of; -1 not known */
+    char trouble[256];
+    json_t *status; /* the answer; borrowed from the call */
+};
+
+enum trouble_kind { TROUBLE_SPLIT_BRAIN, TROUBLE_NO_LEADER, TROUBLE_ALERT, TROUBLE_NOTE };
+
+struct cluster_trouble {
+    enum trouble_kind kind;
+    char text[400];
+};
+
+struct cluster_view {
+    char cluster[VIEW_NAME_MAX]; /* "" if nobody answered */
+    uint64_t generation;
+    uint64_t term;
+    int believed;    /* position of the node that is believed; -1: nobody answered */
+    int leader;      /* position of the leader; -1: none */
+    bool is_hearsay; /* the leader itself has not said so */
+    bool is_changing;
+    size_t members;
+    size_t healthy; /* members that are up, as far as can be seen */
+    size_t node_count;
+    struct cluster_node nodes[VIEW_NODES_MAX]; /* in order of name */
+    size_t trouble_count;
+    struct cluster_trouble troubles[VIEW_TROUBLES_MAX]; /* the worst first */
+    struct cluster_call calls[VIEW_NODES_MAX];          /* as they were answered */
+    size_t call_count;
+};
+
+/* Whether it is worth showing in green: it answers, follows or leads, and the others hear it. */
+bool cluster_node_is_well(const struct cluster_node *node);
+
+/* One word for the state of a node: ok, silent, stale, unhealthy, disk full, refused. */
+const char *cluster_node_health(const struct cluster_node *node);
+
+/* NULL if there is none. */
+const struct cluster_node *cluster_view_find(const struct cluster_view *view, const char *name);
+const struct cluster_node *cluster_view_leader(const struct cluster_view *view);
+
+/*
+ * Puts together view->calls, answers of GET /status, which the view keeps.
+ * What is wrong is in troubles, but for split brain that takes a second look.
+ */
+void cluster_view_make(struct cluster_view *view);
+void cluster_view_done(struct cluster_view *view);
+
+/*
+ * Two nodes that both have the right to work, or lead in one term. Leases are
+ * seen one after the other, so two of them in one look may be a hand-over in
+ * between; if both are still the same in a look that began after the first
+ * had ended, they overlapped. `before` is NULL in the first look: then only
+ * what needs no second one is told. False if there are none.
+ */
+bool cluster_view_split(const struct cluster_view *view, const struct cluster_view *before,
+                        const struct cluster_node **ret_one, const struct cluster_node **ret_other);
+
+/* Whether a second look is needed to tell. */
+bool cluster_view_is_suspect(const struct cluster_view *view);
+
+/*
+ * Asks the nodes of the client, and then the members that they tell of and
+ * that were not asked; again if the answers look like split brain.
+ * ERR_STORE_UNAVAILABLE, ERR_DENIED and so on if none answered; *error says of
+ * each why. The view is to be given to cluster_view_done() in any case.
+ */
+GAVEL_CHECKED enum gavel_status cluster_look(struct cluster_client *client, struct cluster_view *view,
+                                             struct gavel_error *error);
+
+#endif
