@@ -138,7 +138,9 @@ void transport_set_peers(struct transport *transport, const struct transport_add
         } else if (strcmp(where->address, link->where.address) != 0 ||
                    strcmp(where->name, link->where.name) != 0) {
             link_drop_out(link);
+            link->failed = 0;
             link->where = *where;
+            link->resolved_to.ss_family = AF_UNSPEC;
             link_dial_soon(link);
         }
     }
