@@ -46,6 +46,8 @@ enum gavel_status consensus_ask(struct consensus *c, struct raft_event event)
         consensus_carry_out(c);
     }
     consensus_extend_work(c);
+    if (c->config_index != c->raft.config_index || c->generation != c->raft.state.generation)
+        consensus_members_in_force(c);
     consensus_publish(c);
     if (c->is_status_due)
         consensus_send_status(c);

@@ -83,6 +83,8 @@ struct consensus {
 
     /* for people */
     struct view draft;
+    raft_index config_index; /* of the members that were last told to the transport */
+    uint64_t generation;     /* that was last told */
     raft_id last_leader;     /* the newest that was known */
     raft_term released_term; /* an election of this term follows a release, not a death */
     gavel_ns status_at;      /* when the next status goes to the peers */
@@ -138,7 +140,8 @@ void consensus_refresh_members(struct consensus *c);
 extern const struct transport_events consensus_transport_events;
 void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello);
 void consensus_set_peers(struct consensus *c);
-void consensus_publish_peers(struct consensus *c); /* to the guard */
+void consensus_members_in_force(struct consensus *c); /* others than before, or another generation */
+void consensus_publish_peers(struct consensus *c);    /* to the guard */
 void consensus_make_status(const struct consensus *c, struct peer_status *ret_status);
 void consensus_send_status(struct consensus *c);
 enum gavel_status consensus_load_tls(struct consensus *c, struct gavel_error *error);

@@ -108,6 +108,8 @@ static void tell_leader(struct consensus *c, raft_id leader)
             c->draft.counters.failovers++;
     }
     c->last_leader = leader;
+    if (!raft_config_find(&c->raft.config, leader))
+        consensus_set_peers(c); /* or it would not hear our answers */
 }
 
 static void tell_role(struct consensus *c, const char *role)
@@ -133,6 +135,7 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
 {
     raft_id node = action->tell.node;
     const char *text = action->tell.text ? action->tell.text : "";
+    char name[BOOK_NAME_BYTES];
 
     switch (action->tell.news) {
     case RAFT_NEWS_ROLE_CHANGED:
@@ -163,7 +166,11 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
         break;
     case RAFT_NEWS_OBITUARY_TAKEN:
         c->draft.counters.obituaries++;
-        consensus_note(c, JOURNAL_LEADER_DOWN, node, "its guard says that it is dead");
+        if (node == c->last_leader)
+            consensus_note(c, JOURNAL_LEADER_DOWN, node, "its guard says that it is dead");
+        else
+            logger_line(&c->logger, LOG_INFO, "an obituary was taken",
+                        LOG_STR("node", book_name(&c->book, node, name)), LOG_END);
         break;
     case RAFT_NEWS_ENTRIES_TRUNCATED:
         tell_truncation(c, action->tell.index);

@@ -71,6 +71,14 @@ static size_t add_peer(const struct consensus *c, raft_id id, struct transport_a
     return count + 1;
 }
 
+static bool is_among(const struct transport_address *peers, size_t count, raft_id id)
+{
+    for (size_t i = 0; i < count; i++)
+        if (peers[i].id == id)
+            return true;
+    return false;
+}
+
 /* The members; or, while we do not know them yet, those of the file: a node that joins waits to be told. */
 void consensus_set_peers(struct consensus *c)
 {
@@ -82,11 +90,24 @@ void consensus_set_peers(struct consensus *c)
     for (size_t i = 0; c->raft.config.count == 0 && i < c->config->peer_count; i++)
         count = add_peer(c, c->config->peers[i].id, peers, count);
     /* Whoever leads us can only hear our answers if we dial it, member of what we know or not. */
-    if (c->raft.leader != 0 && c->raft.config.count > 0 && count < RAFT_MEMBERS_MAX &&
-        !raft_config_find(&c->raft.config, c->raft.leader))
+    if (c->raft.leader != 0 && count < RAFT_MEMBERS_MAX && !is_among(peers, count, c->raft.leader))
         count = add_peer(c, c->raft.leader, peers, count);
     transport_set_peers(c->transport, peers, count);
     consensus_refresh_members(c);
+}
+
+void consensus_members_in_force(struct consensus *c)
+{
+    struct peer_hello hello;
+
+    c->config_index = c->raft.config_index;
+    if (c->generation != c->raft.state.generation) { /* a node that joined: now it belongs somewhere */
+        c->generation = c->draft.generation = c->seal.generation = c->raft.state.generation;
+        atomic_store(&c->page->generation, c->generation);
+        consensus_make_hello(c, &hello);
+        transport_set_self(c->transport, &hello);
+    }
+    consensus_set_peers(c);
 }
 
 void consensus_make_status(const struct consensus *c, struct peer_status *ret_status)

@@ -13,7 +13,7 @@ static void take_scalars(struct consensus *c, struct view *v)
 {
     const struct raft *raft = &c->raft;
 
-    v->at = raft->now;
+    v->at = clock_now();
     v->role = raft->role;
     v->term = raft->state.term;
     v->vote = raft->state.vote;

@@ -37,7 +37,9 @@ static void first_config(const struct daemon_config *config, struct raft_config 
 static enum gavel_status found(const struct daemon_config *config, struct disk *disk,
                                struct gavel_error *error)
 {
-    struct raft_state state = {.cluster = config->cluster_id, .generation = 1, .id = config->id};
+    struct raft_state state = {.cluster = config->cluster_id,
+                               .generation = config->start == START_BOOTSTRAP, /* a leader tells who joins */
+                               .id = config->id};
     struct raft_snapshot snapshot = {0};
     const char *reason = "";
 
@@ -179,6 +181,8 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
         status = consensus_begin_events(c, error);
     if (status != GAVEL_OK)
         return status;
+    c->config_index = c->raft.config_index;
+    c->generation = c->raft.state.generation;
     consensus_set_peers(c);
     consensus_publish(c);
     return api_start(c->desk, &c->api, error);

@@ -88,7 +88,7 @@ struct raft_promise {
 /* What must survive a crash, besides log and snapshot. */
 struct raft_state {
     uint64_t cluster;
-    uint64_t generation;
+    uint64_t generation; /* 0: of a node that joins and has not heard from a leader yet */
     raft_id id;
     uint64_t
         incarnation; /* grows with each start; the caller adds one and makes it durable before raft_init() */

@@ -16,6 +16,19 @@ void raft_refuse(struct raft *r, raft_id from, const char *why)
     raft_tell(r, RAFT_NEWS_MESSAGE_REFUSED, from)->tell.text = why;
 }
 
+/*
+ * A node that joins knows the cluster, but not how often it was begun anew; whoever leads it tells. Until
+ * then it can neither vote nor be counted: it has no members.
+ */
+static void adopt_generation(struct raft *r, const struct raft_message *m)
+{
+    if (r->state.generation != 0 || r->config.count > 0 || m->cluster != r->state.cluster ||
+        (m->kind != RAFT_MSG_APPEND && m->kind != RAFT_MSG_SNAPSHOT))
+        return;
+    r->state.generation = m->generation;
+    raft_mark_state(r);
+}
+
 static enum gavel_status receive(struct raft *r, const struct raft_message *m)
 {
     static void (*const handlers[RAFT_MESSAGE_KIND_COUNT])(struct raft *, const struct raft_message *) = {
@@ -36,6 +49,8 @@ static enum gavel_status receive(struct raft *r, const struct raft_message *m)
         raft_refuse(r, 0, reason);
         return GAVEL_ERR_INVALID;
     }
+    if (m->to == r->state.id)
+        adopt_generation(r, m);
     if (m->to != r->state.id || m->from == r->state.id)
         reason = "it is addressed to another node";
     else if (m->cluster != r->state.cluster || m->generation != r->state.generation)

@@ -453,6 +453,40 @@ static void test_many_configurations_in_one_append(void **state)
     assert_int_equal(f->raft.role, RAFT_FOLLOWER);
 }
 
+static void test_a_node_that_joins_learns_the_generation_from_its_leader(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_message vote = {.kind = RAFT_MSG_VOTE,
+                                .from = 2,
+                                .to = 1,
+                                .cluster = 5,
+                                .generation = 3,
+                                .incarnation = 1,
+                                .term = 4,
+                                .vote = {.term = 4}};
+    struct raft_message append = {.kind = RAFT_MSG_APPEND,
+                                  .from = 2,
+                                  .to = 1,
+                                  .cluster = 5,
+                                  .generation = 3,
+                                  .incarnation = 1,
+                                  .term = 4,
+                                  .append = {.lease_epoch = 1, .round = 1}};
+
+    f->restore.state.generation = 0;
+    members(&f->restore.snapshot.config, 0);
+    begin(f);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &vote}), GAVEL_ERR_INVALID);
+    assert_int_equal(f->raft.state.generation, 0);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}), GAVEL_OK);
+    assert_int_equal(f->raft.state.generation, 3);
+    assert_non_null(find(f, RAFT_PERSIST));
+    assert_int_equal(find(f, RAFT_PERSIST)->persist.state.generation, 3);
+    append.generation = 4; /* told once */
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_RECEIVE, .message = &append}),
+                     GAVEL_ERR_INVALID);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -466,6 +500,7 @@ int main(void)
         TEST(test_an_index_on_disk_that_wraps_is_refused),
         TEST(test_the_others_votes_alone_make_no_leader),
         TEST(test_many_configurations_in_one_append),
+        TEST(test_a_node_that_joins_learns_the_generation_from_its_leader),
         TEST(test_hostile_messages_never_bring_it_down),
     };
 
