@@ -8,6 +8,10 @@
  * lies within it or within the file, and that no page is used twice. What the
  * records on these pages say is for verify.c and the checksums.
  *
+ * What cannot be found: that the file as a whole, or the page of the newest
+ * transaction, was put back to what it was before. It looks as if the
+ * transactions since had not been made.
+ *
  * The file is read through a map, once, as LMDB will. A file that another
  * process shortens meanwhile would end in a signal, here as there.
  */
@@ -56,9 +60,82 @@ static bool read_meta(struct pages *p, size_t number, struct page_meta *ret_meta
     return true;
 }
 
+static const uint8_t *page_at(const struct pages *p, size_t number)
+{
+    return p->bytes + number * p->page_size;
+}
+
+/* The page of a tree, if it can be one. */
+static bool read_page(struct pages *p, const struct page_meta *meta, size_t number, unsigned levels,
+                      struct page_header *ret_header)
+{
+    if (number < 2 || number > meta->last_page)
+        return refuse(p, "a page points out of the file");
+    memcpy(ret_header, page_at(p, number), sizeof *ret_header);
+    if (ret_header->number != number || ret_header->flags != (levels > 1 ? PAGE_BRANCH : PAGE_LEAF))
+        return refuse(p, "a page is not the one it should be");
+    if (ret_header->lower < sizeof *ret_header || ret_header->lower % 2 != 0 ||
+        ret_header->upper < ret_header->lower || ret_header->upper > p->page_size)
+        return refuse(p, "a page has no room for what it says");
+    if (ret_header->lower == sizeof *ret_header)
+        return refuse(p, "a page is empty");
+    return true;
+}
+
+static bool read_node(struct pages *p, const uint8_t *page, const struct page_header *header, size_t which,
+                      uint16_t *ret_at, struct page_node *ret_node)
+{
+    memcpy(ret_at, page + sizeof *header + 2 * which, sizeof *ret_at);
+    if (*ret_at < header->upper || *ret_at % 2 != 0 || *ret_at + sizeof *ret_node > p->page_size)
+        return refuse(p, "a record lies outside of its page");
+    memcpy(ret_node, page + *ret_at, sizeof *ret_node);
+    return true;
+}
+
+static size_t page_below(const struct page_node *node)
+{
+    return node->low | (size_t)node->high << 16 | (size_t)node->flags << 32;
+}
+
 /*
- * Transaction n is named on page n mod 2, so the two pages name two in a row. If they do not, one was
- * changed, and LMDB might go on with an older state. The newest names itself once more in its records.
+ * The state is the last record of a tree, and begins with the number of the transaction that wrote it: it
+ * must be the one that the meta page says.
+ */
+static bool check_txn(struct pages *p, const struct page_meta *meta)
+{
+    static const char contradiction[] = "a page names another transaction than it shows";
+    size_t number = meta->records.root;
+    struct page_header header;
+    struct page_node node;
+    const uint8_t *page;
+    uint16_t at;
+
+    if (meta->txn == 0)
+        return number == PAGES_NONE || refuse(p, contradiction);
+    if (meta->records.depth == 0 || meta->records.depth > DEPTH_MAX)
+        return refuse(p, contradiction);
+    for (unsigned levels = meta->records.depth;; levels--) {
+        if (!read_page(p, meta, number, levels, &header))
+            return false;
+        page = page_at(p, number);
+        if (!read_node(p, page, &header, (header.lower - sizeof header) / 2 - 1, &at, &node))
+            return false;
+        if (levels == 1)
+            break;
+        number = page_below(&node);
+    }
+    page += at + sizeof node;
+    at = (uint16_t)(p->page_size - at - sizeof node);
+    if (node.key_size != 1 || at < 1 + RECORD_SUM_BYTES + RECORD_STATE_BYTES ||
+        *page != record_key_state().bytes[0] || record_get_u64(page + 1 + RECORD_SUM_BYTES) != meta->txn)
+        return refuse(p, contradiction);
+    return true;
+}
+
+/*
+ * Transaction n is named on page n mod 2, so the two pages name two in a row, and each names itself once more
+ * in its records. If not, one was changed, and LMDB might go on with an older state. (The records of both are
+ * whole at any time: LMDB reuses no page that either needs.)
  */
 static bool choose_meta(struct pages *p)
 {
@@ -77,11 +154,12 @@ static bool choose_meta(struct pages *p)
     if (odd.free_pages.pad != p->page_size || even.txn % 2 != 0 || odd.txn % 2 != 1 ||
         p->meta.txn - (odd.txn > even.txn ? even.txn : odd.txn) != 1)
         return refuse(p, "the pages that say what the newest transaction is contradict each other");
-    if (p->meta.last_page < 1 || p->meta.last_page >= p->size / p->page_size)
+    if (even.last_page < 1 || even.last_page >= p->size / p->page_size || odd.last_page < 1 ||
+        odd.last_page >= p->size / p->page_size)
         return refuse(p, "the file is shorter than it says");
     if (p->meta.free_pages.flags != (TREE_INTEGER_KEYS | MDB_NOSUBDIR) || p->meta.records.flags != 0)
         return refuse(p, "its flags cannot be");
-    return true;
+    return check_txn(p, &even) && check_txn(p, &odd);
 }
 
 /* Every page belongs to one place only. */
@@ -95,11 +173,6 @@ static bool mark(struct pages *p, size_t number, size_t count)
         p->seen[i / 8] |= (uint8_t)(1u << i % 8);
     }
     return true;
-}
-
-static const uint8_t *page_at(const struct pages *p, size_t number)
-{
-    return p->bytes + number * p->page_size;
 }
 
 /* What is counted on the way through a tree; must agree with what the meta page says. */
@@ -157,39 +230,31 @@ static bool check_free(struct pages *p, const uint8_t *key, size_t key_size, con
     return true;
 }
 
-static bool check_leaf_node(struct pages *p, const uint8_t *page, size_t at, bool is_free_list,
-                            struct count *count)
+static bool check_leaf_node(struct pages *p, const uint8_t *page, size_t at, const struct page_node *node,
+                            bool is_free_list, struct count *count)
 {
-    struct page_node node;
     const uint8_t *value;
-    size_t size;
-    size_t stored;
+    size_t size = node->low | (size_t)node->high << 16;
+    size_t stored = node->flags & NODE_BIG ? sizeof(size_t) : size;
 
-    memcpy(&node, page + at, sizeof node);
-    size = node.low | (size_t)node.high << 16;
-    stored = node.flags & NODE_BIG ? sizeof(size_t) : size;
-    if (node.flags & ~NODE_BIG || sizeof node + node.key_size + stored > p->page_size - at)
+    if (node->flags & ~NODE_BIG || sizeof *node + node->key_size + stored > p->page_size - at)
         return refuse(p, "a record does not fit its page");
-    value = page + at + sizeof node + node.key_size;
-    if (node.flags & NODE_BIG && !check_overflow(p, value, size, count, &value))
+    value = page + at + sizeof *node + node->key_size;
+    if (node->flags & NODE_BIG && !check_overflow(p, value, size, count, &value))
         return false;
     count->entries++;
-    return !is_free_list || check_free(p, page + at + sizeof node, node.key_size, value, size, count);
+    return !is_free_list || check_free(p, page + at + sizeof *node, node->key_size, value, size, count);
 }
 
 static bool check_tree_page(struct pages *p, size_t number, unsigned levels, bool is_free_list,
                             struct count *count);
 
-static bool check_branch_node(struct pages *p, const uint8_t *page, size_t at, unsigned levels,
+static bool check_branch_node(struct pages *p, size_t at, const struct page_node *node, unsigned levels,
                               bool is_free_list, struct count *count)
 {
-    struct page_node node;
-
-    memcpy(&node, page + at, sizeof node);
-    if (sizeof node + node.key_size > p->page_size - at)
+    if (sizeof *node + node->key_size > p->page_size - at)
         return refuse(p, "a key does not fit its page");
-    return check_tree_page(p, node.low | (size_t)node.high << 16 | (size_t)node.flags << 32, levels - 1,
-                           is_free_list, count);
+    return check_tree_page(p, page_below(node), levels - 1, is_free_list, count);
 }
 
 /* Recursion: as deep as the tree, which has at most DEPTH_MAX levels. */
@@ -200,27 +265,21 @@ static bool check_tree_page(struct pages *p, size_t number, unsigned levels, boo
     const uint8_t *page;
     size_t nodes;
 
-    if (!mark(p, number, 1))
+    if (!mark(p, number, 1) || !read_page(p, &p->meta, number, levels, &header))
         return false;
     page = page_at(p, number);
-    memcpy(&header, page, sizeof header);
-    if (header.number != number || header.flags != (levels > 1 ? PAGE_BRANCH : PAGE_LEAF))
-        return refuse(p, "a page is not the one it should be");
-    if (header.lower < sizeof header || header.lower % 2 != 0 || header.upper < header.lower ||
-        header.upper > p->page_size)
-        return refuse(p, "a page has no room for what it says");
     nodes = (header.lower - sizeof header) / 2;
-    if (nodes < (levels > 1 && !is_free_list ? 2 : 1))
-        return refuse(p, "a page is empty");
+    if (levels > 1 && !is_free_list && nodes < 2)
+        return refuse(p, "a page is empty"); /* LMDB insists on it */
     *(levels > 1 ? &count->branch_pages : &count->leaf_pages) += 1;
     for (size_t i = 0; i < nodes; i++) {
+        struct page_node node;
         uint16_t at;
 
-        memcpy(&at, page + sizeof header + 2 * i, sizeof at);
-        if (at < header.upper || at % 2 != 0 || at + sizeof(struct page_node) > p->page_size)
-            return refuse(p, "a record lies outside of its page");
-        if (levels > 1 ? !check_branch_node(p, page, at, levels, is_free_list, count)
-                       : !check_leaf_node(p, page, at, is_free_list, count))
+        if (!read_node(p, page, &header, i, &at, &node))
+            return false;
+        if (levels > 1 ? !check_branch_node(p, at, &node, levels, is_free_list, count)
+                       : !check_leaf_node(p, page, at, &node, is_free_list, count))
             return false;
     }
     return true;

@@ -11,7 +11,8 @@
  *   'z'             the state, and the transaction that wrote it
  *
  * 'z' comes last so that it lies on the same page as the newest entries, and
- * an append changes one leaf only. Every transaction writes it.
+ * an append changes one leaf only. Every transaction writes it. 'a' and 'z' begin
+ * like this in every format to come: pages.c and verify.c rely on it.
  */
 #ifndef DISK_RECORD_H
 #define DISK_RECORD_H
@@ -27,8 +28,11 @@
 #define RECORD_HEAD_BYTES_MAX (4 * 8 + RAFT_CONFIG_BYTES_MAX)
 #define RECORD_ENTRY_BYTES 9 /* before the bytes of the entry itself */
 
-/* With its checksum and LMDB's own header a piece fills 16 pages of 4 KiB. */
-#define RECORD_PIECE_BYTES (16 * 4096 - 16 - RECORD_SUM_BYTES)
+/*
+ * With its checksum and LMDB's own header a piece fills one page of 4 KiB. Larger ones would need pages in a
+ * row, which a file that is nearly full may not have, just when a snapshot is what it needs.
+ */
+#define RECORD_PIECE_BYTES (4096 - 16 - RECORD_SUM_BYTES)
 
 struct record_key {
     size_t size;

@@ -165,7 +165,7 @@ static void check_snapshot(const struct raft_restore *restore, const struct raft
 
 static void test_compaction_keeps_the_entries_behind_the_snapshot(void **state)
 {
-    static const size_t sizes[] = {300000, 65512, 65513, 10, 0, 131024};
+    static const size_t sizes[] = {300000, 4072, 4073, 10, 0, 8144};
     struct folder *f = *state;
     struct raft_restore restore = folder_begin(f);
 
