@@ -130,7 +130,7 @@ void crew_start(struct crew *crew, int node)
     snprintf(config, sizeof config, "%s/%s.yaml", crew->folder, m->name);
     dup2(m->log, STDERR_FILENO);
     dup2(m->log, STDOUT_FILENO);
-    execl(crew->gaveld, "gaveld", "-f", config, m->is_founder ? "--bootstrap" : "--join", (char *)NULL);
+    execl(crew->gaveld, "gaveld", "--config", config, m->is_founder ? "--bootstrap" : "--join", (char *)NULL);
     perror(crew->gaveld);
     _exit(126);
 }

@@ -172,7 +172,7 @@ complete_zsh() {
     zsh -f -c '
         _arguments() { [[ $1 == -C ]] || print -rl -- "$@"; state=options; return 1 }
         words=($2) CURRENT=2
-        source $1' sh "$completions/_gavel" "$1" | sed -E 's/^\([^)]*\)//' | grep -oE '^--[a-z-]+' | sort -u
+        source $1' sh "$completions/_gavel" "$1" | sed -E 's/^(\([^)]*\))?\*?//' | grep -oE '^--[a-z-]+' | sort -u
 }
 
 test_zsh_offers_exactly_the_options_of_each_command() {

@@ -16,7 +16,7 @@ test_a_read_only_folder_is_refused() {
         skip "this machine does not let us mount"
     # shellcheck disable=SC2016 # of the inner shell
     expect 78 timeout "$limit_s" "${enter[@]}" sh -c 'mount --bind "$1/n1" "$1/n1" && mount -o remount,bind,ro "$1/n1" &&
-        exec "$0" -f "$1/n1.yaml"' "$GAVELD" "$folder"
+        exec "$0" --config "$1/n1.yaml"' "$GAVELD" "$folder"
     has "$errors" "$folder/n1"
     start n1
     await is n1 has_lease true
@@ -79,7 +79,7 @@ start_on_small_disk() {
     # shellcheck disable=SC2016 # of the inner shell
     "${enter[@]}" bash -c '
         mount -t tmpfs -o size="$3" none "$1/$2"
-        setpriv --pdeathsig KILL "$GAVELD" -f "$1/$2.yaml" --bootstrap &
+        setpriv --pdeathsig KILL "$GAVELD" --config "$1/$2.yaml" --bootstrap &
         while read -r word <"$1/$2.go"; do
             case $word in
             fill) dd if=/dev/zero of="$1/$2/filler" bs=4096 status=none 2>/dev/null; echo full >"$1/$2.full" ;;

@@ -77,7 +77,7 @@ configure() {
 start() {
     local name=$1
     shift
-    "${wrapper[@]}" "$GAVELD" -f "$folder/$name.yaml" "$@" >>"$folder/$name.out" 2>>"$folder/$name.err" &
+    "${wrapper[@]}" "$GAVELD" --config "$folder/$name.yaml" "$@" >>"$folder/$name.out" 2>>"$folder/$name.err" &
     pid_of[$name]=$!
 }
 wrapper=()
@@ -185,5 +185,5 @@ judge_logs() {
 refused() {
     local code=$1 name=$2
     shift 2
-    expect "$code" timeout "$limit_s" "$GAVELD" -f "$folder/$name.yaml" "$@"
+    expect "$code" timeout "$limit_s" "$GAVELD" --config "$folder/$name.yaml" "$@"
 }

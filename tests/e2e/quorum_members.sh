@@ -114,9 +114,9 @@ test_a_lost_quorum_is_replaced_by_hand() {
     kill_both n2
     kill_both n3
     await is n1 has_lease false
-    expect 75 timeout "$limit_s" "$GAVELD" -f "$folder/n1.yaml" --force-new-cluster --yes # it still runs
+    expect 75 timeout "$limit_s" "$GAVELD" --config "$folder/n1.yaml" --force-new-cluster --yes # it still runs
     stop n1
-    expect 78 timeout "$limit_s" "$GAVELD" -f "$folder/n1.yaml" --force-new-cluster
+    expect 78 timeout "$limit_s" "$GAVELD" --config "$folder/n1.yaml" --force-new-cluster
     has "$errors" --yes
     start n1 --force-new-cluster --yes
     await is n1 has_lease true

@@ -17,7 +17,7 @@ test_a_key_that_is_not_known_is_named_with_its_line() {
 
 test_check_config_opens_and_writes_nothing() {
     quorum n1 n2 n3
-    expect 0 "$GAVELD" -f "$folder/n1.yaml" --check-config
+    expect 0 "$GAVELD" --config "$folder/n1.yaml" --check-config
     [[ ! -e $folder/n1 ]] || fail "it has made its folder"
 }
 
