@@ -12,7 +12,7 @@ run_example cert.sh true
 
 expect out '^cluster +shop$'
 expect out '^node +n1$'
-expect out '^hosts +10\.0\.0\.1$'
+expect out '^hosts .*10\.0\.0\.1'
 expect out '^valid_until +20'
 for node in n1 n2 n3; do
     openssl verify -CAfile ca.crt "$node.crt" >/dev/null

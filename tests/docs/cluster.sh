@@ -16,13 +16,17 @@ grep -qx 'kill %1 %2 %3 .*' cluster.sh || {
     echo "failed: the example does not end the nodes"
     exit 1
 }
-sed -i "s|^kill %1 %2 %3|gavel transfer n3 >third; source http.sh >http.out\n&|" cluster.sh
-run_example cluster.sh 'code=0; wait %1 && wait %2 && wait %3 || code=$?; echo "ended with $code"'
+sed -i "s|^kill %1 %2 %3|gavel transfer n3; source http.sh >http.out; curl -s \$api/metrics >metrics; pids=\$(jobs -p)\n&|" cluster.sh
+run_example cluster.sh 'for pid in $pids; do code=0; wait $pid || code=$?; echo "ended with $code"; done'
 
 expect out '^n[123]$'
 for node in n1 n2 n3; do expect out "^ *[^a-z0-9]*$node\b"; done
 expect out '^\{.*"leader_id": ?"n2"'
-expect out '^ended with 0$'
+[ "$(grep -c '^ended with 0$' out)" = 3 ] || {
+    cat out err n?.log
+    echo "failed: not all nodes ended in order"
+    exit 1
+}
 expect http.out '"leader_id": ?"n3"'
 expect http.out '"role": ?"(leader|follower)"'
 expect http.out '"votes": ?\['
@@ -30,4 +34,12 @@ expect http.out '^gavel_.*term.* [0-9]+$'
 expect http.out '"success": ?true.*"new_leader_id": ?"n2"'
 expect http.out '^event: became_leader|^event: leader_changed'
 expect http.out '^id: [0-9]+$'
+
+# The table of metrics in docs/HTTP.md has exactly those that a node has, and Prometheus takes them.
+diff <(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' metrics | sort) \
+    <(sed -n '/^## Metrics/,/^## Errors/p' "$root/docs/HTTP.md" | grep '^|' | grep -oE '`gavel_[a-z_]+`' | tr -d '`' | sort) || {
+    echo "failed: docs/HTTP.md tells of other metrics than a node has (<)"
+    exit 1
+}
+promtool check metrics <metrics
 echo "good: a quorum, and its HTTP API"

@@ -14,9 +14,9 @@ fail()
     exit 1
 }
 
-# page NAME: its text without escapes.
-page() { sed 's/\\//g' "$root/docs/man/$1.scd"; }
-
+# The pages without escapes. In files: grep -q ends early, and a pipe would break under it.
+sed 's/\\//g' "$root/docs/man/gaveld.8.scd" >gaveld.8
+sed 's/\\//g' "$root/docs/man/gaveld.yaml.5.scd" >gaveld.yaml.5
 gaveld --help >help
 
 # settings: the options that are settings, with --no- left out; others: the rest.
@@ -28,16 +28,16 @@ others=$(sed '/^Settings/,$d' help | grep -oE '^  (-., )?--[a-z-]+' | grep -oE -
 # Each setting is a key of gaveld.yaml(5), with its flag and its variable; and nothing else is.
 for name in $settings; do
     variable=GAVELD_$(tr 'a-z-' 'A-Z_' <<<"$name")
-    page gaveld.yaml.5 | grep -qE "^\*[a-z_.]+\* \(\*--$name\*, \*$variable\*\)$" ||
+    grep -qE "^\*[a-z_.]+\* \(\*--$name\*, \*$variable\*\)$" gaveld.yaml.5 ||
         fail "gaveld.yaml(5) does not tell of --$name and $variable"
 done
-for name in $(page gaveld.yaml.5 | sed -nE 's/^\*[a-z_.]+\* \(\*--([a-z-]+)\*.*/\1/p'); do
+for name in $(sed -nE 's/^\*[a-z_.]+\* \(\*--([a-z-]+)\*.*/\1/p' gaveld.yaml.5); do
     grep -qx -- "$name" <<<"$settings" || fail "gaveld.yaml(5) tells of --$name, which is not there"
 done
 for option in $others; do
-    page gaveld.8 | grep -qE "^(\*-.\*.*, )?\*$option\*" || fail "gaveld(8) does not tell of $option"
+    grep -qE "^(\*-.\*.*, )?\*$option\*" gaveld.8 || fail "gaveld(8) does not tell of $option"
 done
-for option in $(page gaveld.8 | grep -E '^(\*-.\*.*, )?\*--' | grep -oE -- '--[a-z-]+'); do
+for option in $(grep -E '^(\*-.\*.*, )?\*--' gaveld.8 | grep -oE -- '--[a-z-]+'); do
     grep -qx -- "${option#--}" <<<"$settings" || grep -qx -- "$option" <<<"$others" ||
         fail "gaveld(8) tells of $option, which is not there"
 done
@@ -46,17 +46,17 @@ done
 codes=$(sed -n '/^Exit codes/,/^$/s/^ *\([0-9]\{1,3\}\)  .*/\1/p' help)
 (($(wc -w <<<"$codes") >= 8)) || fail "only these exit codes were found: $codes"
 for code in $codes; do
-    page gaveld.8 | grep -qE "^\*$code\*" || fail "gaveld(8) does not tell of exit code $code"
+    grep -qE "^\*$code\*" gaveld.8 || fail "gaveld(8) does not tell of exit code $code"
     grep -qE "^\| $code " "$root/docs/OPERATIONS.md" || fail "docs/OPERATIONS.md does not say what to do after exit code $code"
 done
-for code in $(page gaveld.8 | grep -oE '^\*[0-9]+\*' | tr -d '*'); do
+for code in $(grep -oE '^\*[0-9]+\*' gaveld.8 | tr -d '*'); do
     grep -qx "$code" <<<"$codes" || fail "gaveld(8) tells of exit code $code, which is not there"
 done
 
 # The examples of the file; those of TLS need the files that they name.
 mkdir etc
 (cd etc && gavel cert init shop >/dev/null && gavel cert issue n1 >/dev/null && openssl rand -hex 32 >token)
-page gaveld.yaml.5 | sed -n '/^# EXAMPLES/,/^# SEE/p' |
+sed -n '/^# EXAMPLES/,/^# SEE/p' gaveld.yaml.5 |
     awk '/^```/ { inside = !inside; count += inside; next } inside { print > ("example-" count ".yaml") }'
 count=0
 for example in example-*.yaml; do

@@ -16,15 +16,17 @@ prefix=$folder/stage$(meson introspect "$build" --buildoptions | tr '{' '\n' |
     sed -n 's/.*"name": "prefix", "value": "\([^"]*\)".*/\1/p')
 library=$(dirname "$(find "$prefix" -name libgavel.a)")
 
-for file in bin/gavel include/gavel/gavel.h include/gavel/event.h include/gavel/settings.h include/gavel/status.h \
-    share/man/man1/gavel.1 share/bash-completion/completions/gavel share/zsh/site-functions/_gavel \
-    lib/systemd/system/gavel@.service; do
+for file in bin/gavel bin/gaveld include/gavel/gavel.h include/gavel/event.h include/gavel/settings.h include/gavel/status.h \
+    share/man/man1/gavel.1 share/man/man8/gaveld.8 share/man/man5/gaveld.yaml.5 share/bash-completion/completions/gavel share/zsh/site-functions/_gavel \
+    lib/systemd/system/gavel@.service lib/systemd/system/gaveld.service; do
     [ -s "$prefix/$file" ] || fail "$file was not installed"
 done
 for file in libgavel.a libgavel.so pkgconfig/gavel.pc; do
     [ -s "$library/$file" ] || fail "$file was not installed"
 done
-"$prefix/bin/gavel" --version >/dev/null || fail "the installed program does not run"
+for program in gavel gaveld; do
+    "$prefix/bin/$program" --version >/dev/null || fail "the installed $program does not run"
+done
 [ -x "$prefix/libexec/gavel/gavel-guard" ] || fail "libexec/gavel/gavel-guard was not installed"
 if grep -rlaF -e "$root/src/" -e "$root/include/" -e "$root/build/" "$prefix"; then fail "the files above name the folder they were built in"; fi
 
