@@ -198,7 +198,7 @@ static enum gavel_status remove_member(struct consensus *c, struct pending *pend
     uint8_t *bytes;
     size_t size;
 
-    if (member->is_voter && refuse_last(c, request, member->id))
+    if (member && member->is_voter && refuse_last(c, request, member->id))
         return GAVEL_ERR_INVALID;
     if (member_record_delete(request->target, &bytes, &size) != GAVEL_OK) {
         consensus_answer(c, request, GAVEL_ERR_NO_MEMORY, "out of memory");
@@ -212,9 +212,9 @@ static enum gavel_status set_voter(struct consensus *c, struct pending *pending,
 {
     struct member_record record;
 
-    if (!is_voter && member->is_voter && refuse_last(c, pending->request, member->id))
+    if (!is_voter && member && member->is_voter && refuse_last(c, pending->request, member->id))
         return GAVEL_ERR_INVALID;
-    if (!member_record_find(&c->table, pending->request->target, &record))
+    if (!member_record_find(&c->table, pending->request->target, &record)) /* then it is a member */
         describe(c, member, pending->request->target, &record);
     record.is_voter = is_voter;
     return put_record(c, pending, &record);
@@ -226,10 +226,11 @@ enum gavel_status consensus_member_request(struct consensus *c, struct pending *
     struct request *request = pending->request;
     const struct raft_member *member =
         raft_config_find(&c->raft.config, seal_id_of_name("node", request->target));
+    struct member_record record; /* one that is about to be a member has only that */
 
     if (request->kind == REQUEST_MEMBER_ADD)
         return add(c, pending, member);
-    if (!member) {
+    if (!member && !member_record_find(&c->table, request->target, &record)) {
         consensus_answer(c, request, GAVEL_ERR_NOT_FOUND,
                          "there is no member \"%s\"; `gavel member list` names them all", request->target);
         return GAVEL_ERR_NOT_FOUND;
