@@ -38,6 +38,7 @@ struct demo {
     struct local_cluster cluster;
     struct cluster_client client;
     struct cluster_streams *streams;
+    bool is_gone[LOCAL_NODES_MAX + 1]; /* by the number in its name */
 };
 
 /* The end of what a node has said, for whoever wants to know why it ended. */
@@ -152,12 +153,28 @@ static void print_welcome(const struct demo *demo, const struct cluster_view *vi
     printf("\nWhat happens here, until Ctrl-C:\n\n");
 }
 
+/* That a node is gone is told by each connection of each other node; once is enough. */
+static bool is_told_again(struct demo *demo, const struct cluster_event *event)
+{
+    size_t position =
+        strtoul(event->node[0] == 'n' ? event->node + 1 : "0", NULL, 10) % (LOCAL_NODES_MAX + 1);
+    bool was_told = demo->is_gone[position];
+
+    if (strcmp(event->name, "peer_down") == 0)
+        demo->is_gone[position] = true;
+    else if (strcmp(event->name, "peer_up") == 0)
+        demo->is_gone[position] = false;
+    return strcmp(event->name, "peer_down") == 0 && was_told;
+}
+
 /* What a person wants to see of it all: not that each follows the new leader. */
-static bool is_news(const struct cluster_event *event)
+static bool is_news(struct demo *demo, const struct cluster_event *event)
 {
     static const char *const dull[] = {"role_changed", "leader_changed", "election_ended", "peer_up",
-                                       "transfer_done"};
+                                       "breaker_open", "breaker_closed", "transfer_done",  "missed"};
 
+    if (is_told_again(demo, event))
+        return false;
     for (size_t i = 0; i < sizeof(dull) / sizeof(dull[0]); i++)
         if (strcmp(event->name, dull[i]) == 0)
             return false;
@@ -189,7 +206,7 @@ static void print_event(const struct cluster_event *event, void *user)
     bool is_leading = strcmp(event->name, "became_leader") == 0;
     char words[512];
 
-    if (cli->config.json || !is_news(event))
+    if (cli->config.json || !is_news(demo, event))
         return;
     printf("%s%.12s%s  %s%s%s", style_begin(cli, STYLE_DIM),
            strlen(event->at) > 11 ? event->at + 11 : event->at, style_end(cli, STYLE_DIM),

@@ -83,8 +83,36 @@ static size_t collect(const struct cluster_call *call, const char *node, struct 
     return count;
 }
 
-static void print_votes(const struct cli *cli, const json_t *election)
+static bool has_voted(const json_t *votes, const char *name)
 {
+    const json_t *ballot;
+    size_t position;
+
+    json_array_foreach(votes, position, ballot)
+    {
+        if (strcmp(text_of(ballot, "voter"), name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Voters of today that the candidate had not heard of when it was over. */
+static void print_absent(const struct cli *cli, const struct cluster_view *view, const json_t *votes,
+                         size_t widest)
+{
+    for (size_t i = 0; i < view->node_count; i++) {
+        const struct cluster_node *node = &view->nodes[i];
+
+        if ((strcmp(node->kind, "voter") == 0 || strcmp(node->kind, "witness") == 0) &&
+            !has_voted(votes, node->name))
+            printf("    %-*s  %sno answer by then%s\n", (int)widest, node->name, style_begin(cli, STYLE_DIM),
+                   style_end(cli, STYLE_DIM));
+    }
+}
+
+static void print_votes(const struct cli *cli, const struct cluster_view *view, const struct record *record)
+{
+    const json_t *election = record->json;
     const json_t *votes = json_object_get(election, "votes"), *ballot;
     size_t position, widest = 0;
 
@@ -109,6 +137,8 @@ static void print_votes(const struct cli *cli, const json_t *election)
         printf("%s%s%s\n", style_end(cli, is_for ? STYLE_GREEN : STYLE_YELLOW),
                !is_for && *reason ? ": " : "", is_for ? "" : reason);
     }
+    if (record->is_own)
+        print_absent(cli, view, votes, widest);
 }
 
 static const char *result_text(const char *result)
@@ -122,7 +152,8 @@ static const char *result_text(const char *result)
     return result;
 }
 
-static void print_election(const struct cli *cli, const struct record *record)
+static void print_election(const struct cli *cli, const struct cluster_view *view,
+                           const struct record *record)
 {
     const json_t *duration = json_object_get(record->json, "duration_ms");
     const char *result = text_of(record->json, "result");
@@ -135,12 +166,12 @@ static void print_election(const struct cli *cli, const struct record *record)
         printf(" in %.3g ms", json_number_value(duration));
     printf("%s  %s%s%s\n", record->is_own ? "" : ", as another node saw it", style_begin(cli, STYLE_DIM),
            record->started_at, style_end(cli, STYLE_DIM));
-    print_votes(cli, record->json);
+    print_votes(cli, view, record);
 }
 
 /* Prints up to `limit` of them; returns how many rounds of pre-votes were left out. */
-static size_t print_records(const struct cli *cli, const struct record *records, size_t count, int64_t limit,
-                            json_t *list)
+static size_t print_records(const struct cli *cli, const struct cluster_view *view,
+                            const struct record *records, size_t count, int64_t limit, json_t *list)
 {
     bool wants_all = cli_flag_is_set(cli, "pre-votes");
     size_t left_out = 0;
@@ -161,7 +192,7 @@ static size_t print_records(const struct cli *cli, const struct record *records,
         } else {
             if (printed)
                 putchar('\n');
-            print_election(cli, &records[i]);
+            print_election(cli, view, &records[i]);
         }
         printed++;
     }
@@ -192,7 +223,7 @@ static int show(const struct cli *cli, struct cluster_client *client, const stru
         if (!calls[i].status)
             count += collect(&calls[i], names[i], records + count, RECORDS_MAX - count);
     qsort(records, count, sizeof(*records), by_age);
-    left_out = print_records(cli, records, count, limit, list);
+    left_out = print_records(cli, view, records, count, limit, list);
     if (list)
         json_print_line(json_pack("{s:s, s:o}", "cluster", view->cluster, "elections", list));
     else if (left_out)

@@ -13,7 +13,7 @@
 #define CLI_EXIT_MAP(X)                                                                                       \
     X(OK,        0, "done")                                                                                   \
     X(FAILURE,   1, "failed for a reason that has no number of its own")                                      \
-    X(USAGE,     2, "the command line, the environment or the configuration file is wrong; of gavel check: split brain") \
+    X(USAGE,     2, "the command line, environment or configuration is wrong; or split brain")                \
     X(NO_LEADER, 3, "the group or the cluster has no leader")                                                 \
     X(STORE,     4, "the store or the cluster cannot be used")                                                \
     X(ID_IN_USE, 5, "another live candidate uses this id")                                                    \

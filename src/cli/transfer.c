@@ -12,8 +12,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define TRANSFER_MS 30000
+#define SUCCESSOR_MS 2000
+#define LOOK_EVERY_MS 5
 #define ANSWER_MS 2000 /* for the answer, on top of the time that the node has */
 
 /* What a person sees while it goes on; a program only wants the end. */
@@ -38,18 +41,29 @@ static const char *text_of(const json_t *json, const char *key)
     return text ? text : "";
 }
 
+/* Whoever leads after it, once it says so itself. */
+static void look_for_successor(struct cluster_client *client, struct cluster_view *view)
+{
+    gavel_ns until = clock_now() + ns_from_ms(SUCCESSOR_MS);
+    struct gavel_error error = {0};
+
+    while ((cluster_look(client, view, &error) || view->leader < 0 || view->is_hearsay) &&
+           clock_now() < until) {
+        cluster_view_done(view);
+        (void)usleep(LOOK_EVERY_MS * 1000);
+    }
+}
+
 /* Says who leads now, by what the node answered and by looking once more. */
 static int report(const struct cli *cli, struct cluster_client *client, const struct cluster_call *call,
                   gavel_ns took)
 {
     const char *successor = text_of(call->body, "new_leader_id"), *message = text_of(call->body, "message");
-    struct gavel_error error = {0};
     struct cluster_view view;
     const struct cluster_node *leader;
     uint64_t term;
 
-    if (cluster_look(client, &view, &error))
-        view.leader = -1;
+    look_for_successor(client, &view);
     leader = cluster_view_leader(&view);
     term = view.term;
     if (cli->config.json) {
@@ -66,8 +80,7 @@ static int report(const struct cli *cli, struct cluster_client *client, const st
         printf("%s%s leads%s in term %" PRIu64 " (%.1f ms).\n", style_begin(cli, STYLE_GREEN), leader->name,
                style_end(cli, STYLE_GREEN), term, (double)took / NS_PER_MS);
     } else {
-        printf("%s%sNobody leads yet; `gavel leader --wait 5s` waits for the election.\n", message,
-               *message ? " " : "");
+        printf("Nobody leads yet; `gavel leader --wait 5s` waits for the election.\n");
     }
     cluster_view_done(&view);
     return cli_finish(cli, CLI_EXIT_OK);

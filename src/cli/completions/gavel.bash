@@ -2,16 +2,18 @@
 # bash completion for gavel(1). Written by hand; tests/e2e/docs.sh compares it with --help.
 # shellcheck shell=bash
 
-# The ids of the candidates, or the names of the groups, of the store on the line so far.
+# The ids of the candidates, or the names of the groups, of the store on the line so far; or the nodes of the cluster.
 _gavel_ask() {
-    local i store=()
+    local i store=() cluster=()
     for ((i = 1; i < COMP_CWORD - 1; i++)); do
         case ${COMP_WORDS[i]} in
         --store | -s | --group | -g | --config | -c | -f) store+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
+        --cluster | --ca | --token-file) cluster+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         esac
     done
     case $1 in
     candidates) gavel candidates "${store[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
+    nodes) gavel member list "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
     groups) gavel status --all "${store[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
     esac
 }
@@ -22,7 +24,7 @@ _gavel_values() {
         candidates_updated mandate_renewed contention_detected breaker_open breaker_closed heartbeat overrun stopped"
     local list=
     case $1 in
-    --store | -s | --config | -c | -f | --out)
+    --store | -s | --config | -c | -f | --out | --ca | --token-file)
         compopt -o default 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$2")
         return
@@ -44,12 +46,14 @@ _gavel_values() {
     --only) list="calls store handover failover run groups simulator" ;;
     --group | -g) list=$(_gavel_ask groups) ;;
     --to) list=$(_gavel_ask candidates) ;;
+    --cluster) list=${GAVEL_CLUSTER:-} ;;
     --id | -i | --priority | --doorbell | --heartbeat | --heartbeat-jitter | --lease | --candidate-timeout | \
         --election-interval | --observation | --preparation | --min-mandate | --max-mandate | --takeover-delay | \
         --start-jitter-min | --start-jitter-max | --call-timeout | --stop-grace | --stop-margin | --stagger | \
         --epoch-grace | --breaker-reset | --breaker-threshold | --breaker-attempts | --contention-threshold | \
         --contention-every | --drift-ppm | --grace | --orphan-grace | --restart-limit | --restart-window | --cool-down | \
-        --healthy-every | --healthy-timeout | --healthy-failures | --hook-timeout | --key | --wait | --count | --timeout | --candidates | --trials) ;;
+        --healthy-every | --healthy-timeout | --healthy-failures | --hook-timeout | --key | --wait | --count | --timeout | --candidates | --trials | \
+        --cluster-timeout | --limit | --api | --days | --host | --valid-for | --nodes) ;;
     *) return 1 ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$list" -- "$2")
@@ -66,9 +70,11 @@ _gavel_begins_command() {
 
 _gavel() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' list='' i
-    local commands="run once elect leader status candidates watch resign check demo bench help version"
+    local commands="run once elect leader status candidates watch resign check elections transfer stepdown member
+        cert cluster demo bench help version"
     local common="--config --json --color --log-format --log-level --help"
     local place="--store --group"
+    local cluster="--cluster --ca --token-file --cluster-timeout"
     local listing="--preset --candidate-timeout"
     local who="--id --eligible --no-eligible --election --no-election --priority --doorbell"
     local settings="--preset --heartbeat --heartbeat-jitter --lease --candidate-timeout --election-interval
@@ -83,7 +89,7 @@ _gavel() {
 
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
-        if [[ " $commands " == *" ${COMP_WORDS[i]} "* ]]; then
+        if [[ " ${commands//$'\n'/ } " == *" ${COMP_WORDS[i]} "* ]]; then
             command=${COMP_WORDS[i]}
             break
         fi
@@ -102,12 +108,38 @@ _gavel() {
         [[ $command == run ]] || list="$common $place $who $settings $work --key --no-wait --forget"
         ;;
     elect) list="$common $place $who $settings --events" ;;
-    leader) list="$common $place --wait" ;;
-    status) list="$common $place $listing --all" ;;
+    leader) list="$common $place $cluster --wait" ;;
+    status) list="$common $place $listing $cluster --all --watch" ;;
     candidates) list="$common $place $listing" ;;
-    watch) list="$common $place --count --timeout" ;;
+    watch) list="$common $place $cluster --count --timeout" ;;
     resign) list="$common $place $listing --to --force --timeout" ;;
-    check) list="$common $place $who $settings --candidates" ;;
+    check) list="$common $place $who $settings $cluster --candidates" ;;
+    elections) list="$common $cluster --limit --pre-votes" ;;
+    transfer)
+        list="$common $cluster --force --timeout"
+        [[ $cur == -* ]] || list+=" $(_gavel_ask nodes)"
+        ;;
+    stepdown) list="$common $cluster --timeout" ;;
+    member)
+        list="$common $cluster --api --priority --witness --learner --timeout"
+        case $prev in
+        member) list+=" list add remove promote demote" ;;
+        remove | promote | demote) list+=" $(_gavel_ask nodes)" ;;
+        esac
+        ;;
+    cert)
+        list="$common --out --days --ca --host --valid-for --force"
+        [[ $prev != cert ]] || list+=" init issue show"
+        if [[ $prev == show ]]; then
+            compopt -o default 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+            return
+        fi
+        ;;
+    cluster)
+        list="$common --nodes"
+        [[ $prev != cluster ]] || list+=" demo"
+        ;;
     demo) list="$common --sabotage" ;;
     bench) list="$common --quick --only --trials --out" ;;
     help) list="$commands $common" ;;
