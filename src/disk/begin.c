@@ -34,8 +34,8 @@ static enum gavel_status load_snapshot(const struct disk *disk, MDB_txn *txn, ui
     size_t done = 0;
 
     for (uint32_t i = 0; done < whole; i++) {
-        const uint8_t *body;
-        size_t size;
+        const uint8_t *body = NULL;
+        size_t size = 0;
         enum gavel_status status = read_record(disk, txn, record_key_piece(i), &body, &size, error);
 
         if (status != GAVEL_OK)
@@ -59,8 +59,8 @@ static enum gavel_status load_entries(const struct disk *disk, MDB_txn *txn, str
 
     for (size_t i = 0; i < count; i++) {
         struct raft_entry entry;
-        const uint8_t *body;
-        size_t size;
+        const uint8_t *body = NULL;
+        size_t size = 0;
         enum gavel_status status =
             read_record(disk, txn, record_key_entry(base + 1 + i), &body, &size, error);
 
@@ -84,7 +84,7 @@ static enum gavel_status load(const struct disk *disk, MDB_txn *txn, struct raft
 {
     const struct disk_contents *contents = &disk->contents;
     size_t count = contents->last - contents->snapshot.index;
-    size_t bytes;
+    size_t bytes = 0;
     uint8_t *snapshot = malloc(contents->snapshot.size + 1); /* never of nothing */
     struct raft_entry *entries;
     enum gavel_status status;

@@ -3,6 +3,8 @@
 /* What is written is there again after opening anew: all of it, and nothing else. */
 #include "folder.h"
 
+#include "base/prng.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -281,6 +283,92 @@ static void test_usage_counts_what_is_there(void **state)
     assert_true(usage.bytes_used < 1200000);
 }
 
+/* What the disk should hold: for each index the term and the size of its entry. */
+struct model {
+    raft_index base;
+    raft_index last;
+    raft_term terms[4096];
+    uint32_t sizes[4096];
+};
+
+static void compare(struct folder *f, const struct model *model)
+{
+    struct raft_restore restore = folder_begin(f);
+
+    assert_int_equal(restore.snapshot.index, model->base);
+    assert_int_equal(restore.snapshot.index + restore.entry_count, model->last);
+    for (raft_index i = model->base + 1; i <= model->last; i++)
+        assert_true(is_entry(&restore.entries[i - model->base - 1], i, model->terms[i], model->sizes[i]));
+    disk_restore_done(&restore);
+}
+
+/* Fills in one write, and what it makes of the model. */
+static void choose_write(struct prng *prng, struct model *model, raft_term term, struct disk_write *write,
+                         size_t *ret_count)
+{
+    size_t count = prng_below(prng, 20);
+    uint32_t size = (uint32_t)prng_below(prng, prng_chance(prng, 200) ? 30000 : 300);
+
+    memset(write, 0, sizeof *write);
+    if (model->last > model->base && prng_chance(prng, 200)) {
+        write->persist.truncate = model->base + 1 + prng_below(prng, model->last - model->base);
+        model->last = write->persist.truncate - 1;
+    } else if (model->last > model->base && prng_chance(prng, 100)) {
+        write->persist.has_snapshot = true;
+        write->snapshot = make_snapshot(model->base + 1 + prng_below(prng, model->last - model->base), term,
+                                        prng_below(prng, 40000));
+        write->snapshot.term = model->terms[write->snapshot.index];
+        write->persist.restarts_log = prng_chance(prng, 200);
+        model->base = write->snapshot.index;
+        if (write->persist.restarts_log)
+            model->last = model->base;
+    }
+    if (count > 0) {
+        write->persist.first = model->last + 1;
+        write->persist.last = model->last + count;
+        write->entries = make_entries(write->persist.first, count, term, size);
+    }
+    for (size_t i = 0; i < count; i++) {
+        model->last++;
+        model->terms[model->last] = term;
+        model->sizes[model->last] = size;
+    }
+    *ret_count = count;
+}
+
+static void test_any_order_of_writes_comes_back(void **state)
+{
+    struct folder *f = *state;
+    struct model *model = calloc(1, sizeof *model);
+    struct raft_restore restore = folder_begin(f);
+    struct prng prng;
+
+    assert_non_null(model);
+    disk_restore_done(&restore);
+    prng_seed(&prng, 4);
+    for (raft_term term = 1; term < 400 && model->last < 3900; term++) {
+        struct disk_write writes[3];
+        size_t counts[3];
+        size_t count = 1 + prng_below(&prng, 3);
+
+        for (size_t i = 0; i < count; i++)
+            choose_write(&prng, model, term, &writes[i], &counts[i]);
+        put(f, writes, count);
+        for (size_t i = 0; i < count; i++) {
+            if (counts[i] > 0)
+                free_entries(writes[i].entries, counts[i]);
+            free_snapshot(&writes[i].snapshot);
+        }
+        if (prng_chance(&prng, 300)) {
+            folder_close(f);
+            compare(f, model);
+        }
+    }
+    assert_true(model->base > 0);
+    assert_true(model->last > 1000);
+    free(model);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, folder_setup, folder_teardown)
@@ -296,6 +384,7 @@ int main(void)
         CASE(test_joint_configurations_come_back),
         CASE(test_nothing_is_passed_on_to_programs_that_are_started),
         CASE(test_usage_counts_what_is_there),
+        CASE(test_any_order_of_writes_comes_back),
     };
 
     return cmocka_run_group_tests_name("disk writes", tests, NULL, NULL);
