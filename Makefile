@@ -13,7 +13,7 @@ ARGS    ?=
 
 gavel := build/release/src/cli/gavel
 
-.PHONY: build help setup demo test lint sim soak chaos verify bench valgrind install debug release clean
+.PHONY: build help setup demo test lint sim soak chaos fuzz verify bench valgrind install debug release clean
 
 build: ## build gavel and libgavel (build/release)
 	@tools/setup build
@@ -54,6 +54,10 @@ chaos: ## five nodes in network namespaces, ROUNDS=500 of random faults, SEED=; 
 	@tools/setup build test
 	@tools/build release
 	@build/release/tests/chaos/chaos $(gavel) build/release/src/daemon/gaveld --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+fuzz: ## feed random bytes to what reads from the network, FUZZ_SECONDS=60 for each target; ARGS=peer_frame
+	@tools/setup build fuzz
+	@tests/fuzz/run $(ARGS)
 
 verify: ## check the model of the quorum and its mutants with Spin; ARGS=--deep, ARGS='--story NAME'
 	@tools/setup build verify

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Writes the seeds of peer_frame and obituary from real frames, after a change
+ * of peer.proto:
+ *
+ *     fuzz_seeds tests/fuzz/corpus
+ */
+#include "samples.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void write_file(const char *folder, const char *kind, const char *name, const uint8_t *bytes,
+                       size_t size)
+{
+    char path[4096];
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/%s/%s", folder, kind, name);
+    file = fopen(path, "wb");
+    if (!file || fwrite(bytes, 1, size, file) != size || fclose(file) != 0) {
+        perror(path);
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct sample sample;
+    struct raft_certificate obituary = {.kind = RAFT_CERT_OBITUARY, .node = 3, .incarnation = 4};
+    uint8_t datagram[OBITUARY_BYTES];
+
+    if (argc != 2) {
+        fprintf(stderr, "seeds: give the folder of the corpus\n");
+        return 2;
+    }
+    for (size_t i = 0; i < SAMPLE_COUNT; i++) {
+        uint8_t *bytes;
+        size_t size;
+
+        sample_make(i, &sample);
+        if (peer_frame_encode(&sample.frame, &bytes, &size) != GAVEL_OK)
+            return 1;
+        write_file(argv[1], "peer_frame", sample.name, bytes + PEER_LENGTH_BYTES, size - PEER_LENGTH_BYTES);
+        free(bytes);
+    }
+    write_file(argv[1], "obituary", "obituary", datagram, obituary_encode(1, 2, &obituary, datagram));
+    return 0;
+}
