@@ -51,10 +51,8 @@ void book_init(struct book *book, const struct daemon_config *config)
         (void)note_all(self, config->node, config->advertise, config->api_advertise);
 }
 
-bool book_take_records(struct book *book, const struct table *table)
+bool book_take_records(struct book *book, const struct member_record *records, size_t count)
 {
-    struct member_record records[RAFT_MEMBERS_MAX];
-    size_t count = member_records(table, records);
     bool is_new = false;
 
     for (size_t i = 0; i < count; i++) {

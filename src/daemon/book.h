@@ -32,7 +32,7 @@ struct book {
 void book_init(struct book *book, const struct daemon_config *config);
 
 /* What the table says. True if something is new. */
-bool book_take_records(struct book *book, const struct table *table);
+bool book_take_records(struct book *book, const struct member_record *records, size_t count);
 
 /* What a node says of itself. True if something is new. */
 bool book_take_hello(struct book *book, const struct peer_hello *hello);

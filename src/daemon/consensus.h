@@ -14,10 +14,10 @@
 #include "daemon/coordinator.h"
 #include "daemon/detector.h"
 #include "daemon/logger.h"
+#include "daemon/reload.h"
 #include "daemon/request.h"
 #include "daemon/writer.h"
 #include "net/seal.h"
-#include "net/tls.h"
 #include "table/table.h"
 
 /* A message that must not leave before a write is durable. Such have no pointers (raft.h). */
@@ -50,6 +50,7 @@ struct consensus {
     struct event *writer_event;
     struct event *request_event;
     struct event *coordinator_event;
+    struct event *reload_event;
     struct event *signal_events[3];
     int timer_fd;
     gavel_ns armed_at;
@@ -60,11 +61,13 @@ struct consensus {
     struct seal seal;
     struct writer writer;
     struct transport *transport;
-    SSL_CTX *tls;
-    struct tls_identity own_certificate;
+    struct certificates certificates;
+    struct reload reload;
     bool is_expiry_told;
     bool is_expired_told;
     struct book book;
+    struct member_record records[RAFT_MEMBERS_MAX]; /* what the table says of members */
+    size_t record_count;
     struct detector detector;
     struct coordinator *coordinator; /* NULL: no children */
     bool must_step_down;             /* the children gave up, or cannot be fenced */
@@ -144,7 +147,6 @@ void consensus_members_in_force(struct consensus *c); /* others than before, or 
 void consensus_publish_peers(struct consensus *c);    /* to the guard */
 void consensus_make_status(const struct consensus *c, struct peer_status *ret_status);
 void consensus_send_status(struct consensus *c);
-enum gavel_status consensus_load_tls(struct consensus *c, struct gavel_error *error);
 void consensus_check_certificate(struct consensus *c);
 
 /* consensus_request.c */
@@ -158,6 +160,7 @@ void consensus_answer(struct consensus *c, struct request *request, enum gavel_s
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
 
 /* consensus_members.c */
+void consensus_read_records(struct consensus *c); /* the table may have others now */
 void consensus_reconcile(struct consensus *c);
 enum gavel_status consensus_member_request(struct consensus *c, struct pending *pending);
 bool consensus_member_is_done(struct consensus *c, struct pending *pending);

@@ -77,8 +77,8 @@ static void apply(struct consensus *c, raft_index first, raft_index last)
             member_record_is_key(command.key, command.key_size))
             has_records = true;
     }
-    if (has_records && book_take_records(&c->book, &c->table))
-        consensus_set_peers(c);
+    if (has_records)
+        consensus_read_records(c);
 }
 
 static void restore(struct consensus *c)
@@ -95,8 +95,7 @@ static void restore(struct consensus *c)
     }
     free(c->snapshot); /* of what is gone */
     c->snapshot = NULL;
-    if (book_take_records(&c->book, &c->table))
-        consensus_set_peers(c);
+    consensus_read_records(c);
 }
 
 void consensus_carry_out(struct consensus *c)

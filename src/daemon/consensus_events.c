@@ -137,17 +137,34 @@ static void stop(struct consensus *c)
 
 static void reload(struct consensus *c)
 {
-    struct gavel_error error = {0};
+    if (!reload_begin(&c->reload))
+        logger_line(&c->logger, LOG_ERROR, "out of memory; the certificates are not read again", LOG_END);
+    api_reload(c->api);
+}
 
-    if (consensus_load_tls(c, &error) == GAVEL_OK) {
-        if (c->tls)
-            transport_set_tls(c->transport, c->tls);
+static void on_reloaded(evutil_socket_t fd, short what, void *user)
+{
+    struct consensus *c = user;
+    struct certificates found;
+
+    (void)fd;
+    (void)what;
+    reload_take(&c->reload, &found);
+    if (c->reload.status == GAVEL_OK) {
+        SSL_CTX_free(c->certificates.context);
+        c->certificates = found;
+        c->is_expiry_told = c->is_expired_told = false;
+        if (found.context)
+            transport_set_tls(c->transport, found.context);
         logger_line(&c->logger, LOG_INFO, "certificates were read again", LOG_END);
     } else {
         logger_line(&c->logger, LOG_ERROR, "the new certificates are not used; the old ones stay",
-                    LOG_STR("reason", error.message), LOG_END);
+                    LOG_STR("reason", c->reload.error.message), LOG_END);
     }
-    api_reload(c->api);
+    if (c->reload.is_again) {
+        c->reload.is_again = false;
+        reload(c);
+    }
 }
 
 static void on_signal(evutil_socket_t signal_number, short what, void *user)
@@ -211,8 +228,9 @@ enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error
     c->timer_event = c->timer_fd < 0 ? NULL : watch(c, c->timer_fd, on_timer);
     c->writer_event = watch(c, c->writer.fd, on_writer);
     c->request_event = watch(c, c->desk->requests.fd, on_requests);
+    c->reload_event = watch(c, c->reload.done.fd, on_reloaded);
     c->tick_event = event_new(c->base, -1, EV_PERSIST, on_tick, c);
-    is_good = c->timer_event && c->writer_event && c->request_event && c->tick_event &&
+    is_good = c->timer_event && c->writer_event && c->request_event && c->reload_event && c->tick_event &&
               event_add(c->tick_event, &tick) == 0;
     if (c->coordinator) {
         c->coordinator_event = watch(c, c->coordinator->fd, on_coordinator);
@@ -239,6 +257,7 @@ void consensus_end_events(struct consensus *c)
     free_event(&c->writer_event);
     free_event(&c->request_event);
     free_event(&c->coordinator_event);
+    free_event(&c->reload_event);
     for (size_t i = 0; i < sizeof c->signal_events / sizeof *c->signal_events; i++)
         free_event(&c->signal_events[i]);
     if (c->timer_fd >= 0)

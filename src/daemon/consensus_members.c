@@ -91,18 +91,21 @@ static bool next_step(const struct consensus *c, const struct member_record *rec
     return false;
 }
 
+void consensus_read_records(struct consensus *c)
+{
+    c->record_count = member_records(&c->table, c->records);
+    if (book_take_records(&c->book, c->records, c->record_count))
+        consensus_set_peers(c);
+}
+
 void consensus_reconcile(struct consensus *c)
 {
-    struct member_record records[RAFT_MEMBERS_MAX];
-    size_t count;
-
     if (!may_change(c))
         return;
-    count = member_records(&c->table, records);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < c->record_count; i++) {
         struct raft_config target = c->raft.config;
 
-        if (next_step(c, &records[i], &target) && change(c, &target) == GAVEL_OK)
+        if (next_step(c, &c->records[i], &target) && change(c, &target) == GAVEL_OK)
             return;
     }
 }

@@ -252,31 +252,6 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
 const struct transport_events consensus_transport_events = {
     .message = on_message, .status = on_status, .news = on_news};
 
-enum gavel_status consensus_load_tls(struct consensus *c, struct gavel_error *error)
-{
-    const struct tls_files files = {
-        .ca = c->config->tls_ca, .cert = c->config->tls_cert, .key = c->config->tls_key};
-    struct tls_identity identity;
-    SSL_CTX *context;
-    enum gavel_status status;
-
-    if (!c->config->has_tls)
-        return GAVEL_OK;
-    status = tls_context_make(&files, TLS_PEER, &context, error);
-    if (status != GAVEL_OK)
-        return status;
-    status = tls_identity_of_file(files.cert, &identity, error);
-    if (status != GAVEL_OK) {
-        SSL_CTX_free(context);
-        return status;
-    }
-    SSL_CTX_free(c->tls);
-    c->tls = context;
-    c->own_certificate = identity;
-    c->is_expiry_told = c->is_expired_told = false;
-    return GAVEL_OK;
-}
-
 /* Connections that are up stay, but none can be made again with a certificate that has expired. */
 void consensus_check_certificate(struct consensus *c)
 {
@@ -284,7 +259,7 @@ void consensus_check_certificate(struct consensus *c)
 
     if (!c->config->has_tls)
         return;
-    left_s = c->own_certificate.expires_wall_s - clock_wall_ms() / 1000;
+    left_s = c->certificates.identity.expires_wall_s - clock_wall_ms() / 1000;
     if (left_s <= 0 && !c->is_expired_told) {
         c->is_expired_told = c->is_expiry_told = true;
         consensus_note(c, JOURNAL_CERTIFICATE_EXPIRES, c->config->id,

@@ -2,6 +2,8 @@
 
 #include "daemon/journal.h"
 
+#include "daemon/lock.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +26,7 @@ enum gavel_status journal_new(uint64_t incarnation, struct journal **ret_journal
         return GAVEL_ERR_NO_MEMORY;
     journal->first_id = incarnation << 32;
     journal->bell = -1;
-    if (pthread_mutex_init(&journal->mutex, NULL)) {
+    if (lock_init(&journal->mutex)) {
         free(journal);
         return GAVEL_ERR_NO_MEMORY;
     }
@@ -101,12 +103,24 @@ uint64_t journal_newest(struct journal *journal)
 size_t journal_elections(struct journal *journal, struct journal_election *ret_elections, size_t most)
 {
     size_t count = 0;
+    uint64_t wanted = UINT64_MAX; /* the newest */
 
-    (void)pthread_mutex_lock(&journal->mutex);
-    for (; count < most && count < JOURNAL_ELECTIONS_KEPT && count < journal->election_count; count++)
-        ret_elections[count] =
-            journal->elections[(journal->election_count - 1 - count) % JOURNAL_ELECTIONS_KEPT];
-    (void)pthread_mutex_unlock(&journal->mutex);
+    /* One at a time: the consensus thread may be waiting. */
+    while (count < most) {
+        bool is_there;
+
+        (void)pthread_mutex_lock(&journal->mutex);
+        if (wanted > journal->election_count)
+            wanted = journal->election_count;
+        is_there = wanted > 0 && wanted + JOURNAL_ELECTIONS_KEPT > journal->election_count;
+        if (is_there)
+            ret_elections[count] = journal->elections[(wanted - 1) % JOURNAL_ELECTIONS_KEPT];
+        (void)pthread_mutex_unlock(&journal->mutex);
+        if (!is_there)
+            break;
+        count++;
+        wanted--;
+    }
     return count;
 }
 

@@ -2,42 +2,52 @@
 
 #include "daemon/logger.h"
 
+#include "daemon/lock.h"
 #include "daemon/realtime.h"
 #include "os/clock.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define LINE_BYTES 1024
-#define WAITING_MAX 8192
+#define LINES 2048 /* what a busy second brings, at the most talkative level */
 
-struct line {
-    struct mail_link link; /* first */
+struct logger_line {
     size_t length;
-    char text[];
+    char text[LINE_BYTES];
 };
+
+static void ring(const struct logger *logger)
+{
+    (void)!write(logger->fd, &(uint64_t){1}, sizeof(uint64_t)); /* full means that it rings already */
+}
 
 void logger_write(struct logger *logger, enum log_level level, const char *message,
                   const struct log_field *fields)
 {
-    char text[LINE_BYTES];
-    struct line *line;
-    size_t length;
+    int64_t wall_ms;
+    bool was_empty, is_full;
 
-    if (level < logger->log.level)
+    if (level < logger->log.level || !logger->is_running)
         return;
-    length = log_format_line(text, sizeof text, logger->log.format, clock_wall_ms(), level, message, fields);
-    line = atomic_load(&logger->waiting) < WAITING_MAX ? malloc(sizeof *line + length) : NULL;
-    if (!line) {
-        atomic_fetch_add(&logger->dropped, 1);
-        return;
+    wall_ms = clock_wall_ms();
+    (void)pthread_mutex_lock(&logger->mutex);
+    was_empty = logger->first == logger->next;
+    is_full = logger->next - logger->first == LINES;
+    if (is_full) {
+        logger->dropped++;
+    } else {
+        struct logger_line *line = &logger->lines[logger->next++ % LINES];
+
+        line->length = log_format_line(line->text, sizeof line->text, logger->log.format, wall_ms, level,
+                                       message, fields);
     }
-    line->length = length;
-    memcpy(line->text, text, length);
-    atomic_fetch_add(&logger->waiting, 1);
-    mailbox_put(&logger->lines, &line->link);
+    (void)pthread_mutex_unlock(&logger->mutex);
+    if (was_empty)
+        ring(logger);
 }
 
 /* Whole, or not at all if nobody reads any more. */
@@ -53,50 +63,85 @@ static void write_all(int fd, const char *text, size_t length)
     }
 }
 
-static void write_lines(struct logger *logger, struct mail_link *list)
+/* Copies the oldest line out; false if there is none. *ret_dropped is how many there was no room for. */
+static bool take(struct logger *logger, struct logger_line *ret_line, uint64_t *ret_dropped)
 {
-    uint64_t dropped = atomic_exchange(&logger->dropped, 0);
+    bool is_there;
 
-    while (list) {
-        struct line *line = (struct line *)list;
+    (void)pthread_mutex_lock(&logger->mutex);
+    *ret_dropped = logger->dropped;
+    logger->dropped = 0;
+    is_there = logger->first != logger->next;
+    if (is_there) {
+        const struct logger_line *line = &logger->lines[logger->first++ % LINES];
 
-        list = list->next;
-        write_all(logger->log.fd, line->text, line->length);
-        atomic_fetch_sub(&logger->waiting, 1);
-        free(line);
+        ret_line->length = line->length;
+        memcpy(ret_line->text, line->text, line->length);
     }
-    if (dropped > 0)
-        log_line(&logger->log, clock_wall_ms(), LOG_WARNING,
-                 "log lines were dropped: whoever reads them is too slow", LOG_U64("lines", dropped),
-                 LOG_END);
+    (void)pthread_mutex_unlock(&logger->mutex);
+    return is_there;
+}
+
+static void write_lines(struct logger *logger)
+{
+    struct logger_line line;
+    uint64_t dropped;
+    bool is_there;
+
+    do {
+        is_there = take(logger, &line, &dropped);
+        if (is_there)
+            write_all(logger->log.fd, line.text, line.length);
+        if (dropped > 0)
+            log_line(&logger->log, clock_wall_ms(), LOG_WARNING,
+                     "log lines were dropped: whoever reads them is too slow", LOG_U64("lines", dropped),
+                     LOG_END);
+    } while (is_there);
+}
+
+static bool is_ending(struct logger *logger)
+{
+    bool result;
+
+    (void)pthread_mutex_lock(&logger->mutex);
+    result = logger->is_ending;
+    (void)pthread_mutex_unlock(&logger->mutex);
+    return result;
 }
 
 static void *run(void *user)
 {
     struct logger *logger = user;
-    struct pollfd poll_of = {.fd = logger->lines.fd, .events = POLLIN};
+    struct pollfd poll_of = {.fd = logger->fd, .events = POLLIN};
+    bool is_last;
 
-    while (true) {
-        bool is_ending = atomic_load(&logger->is_ending); /* what was put before that is in the list */
+    do {
+        uint64_t rings;
 
-        write_lines(logger, mailbox_take_all(&logger->lines));
-        if (is_ending)
-            return NULL;
         (void)poll(&poll_of, 1, -1); /* a failure only makes it look sooner */
-    }
+        (void)!read(logger->fd, &rings, sizeof rings);
+        is_last = is_ending(logger); /* what was put before that is written yet */
+        write_lines(logger);
+    } while (!is_last);
+    return NULL;
 }
 
 enum gavel_status logger_start(struct logger *logger, const struct log *log)
 {
-    enum gavel_status status;
-
     memset(logger, 0, sizeof *logger);
     logger->log = *log;
-    status = mailbox_init(&logger->lines);
-    if (status != GAVEL_OK)
-        return status;
+    logger->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    logger->lines = calloc(LINES, sizeof *logger->lines);
+    if (logger->fd < 0 || !logger->lines || lock_init(&logger->mutex)) {
+        free(logger->lines);
+        if (logger->fd >= 0)
+            (void)close(logger->fd); /* an eventfd has nothing to lose */
+        return GAVEL_ERR_NO_MEMORY;
+    }
     if (realtime_thread(&logger->thread, "gaveld-log", run, logger, REALTIME_NO)) {
-        mailbox_done(&logger->lines);
+        (void)pthread_mutex_destroy(&logger->mutex);
+        (void)close(logger->fd); /* likewise */
+        free(logger->lines);
         return GAVEL_ERR_NO_MEMORY;
     }
     logger->is_running = true;
@@ -107,9 +152,13 @@ void logger_stop(struct logger *logger)
 {
     if (!logger->is_running)
         return;
-    atomic_store(&logger->is_ending, true);
-    (void)!write(logger->lines.fd, &(uint64_t){1}, sizeof(uint64_t)); /* wakes it */
+    (void)pthread_mutex_lock(&logger->mutex);
+    logger->is_ending = true;
+    (void)pthread_mutex_unlock(&logger->mutex);
+    ring(logger);
     (void)pthread_join(logger->thread, NULL); /* fails only for a thread that is none */
-    mailbox_done(&logger->lines);
+    (void)pthread_mutex_destroy(&logger->mutex);
+    (void)close(logger->fd); /* an eventfd has nothing to lose */
+    free(logger->lines);
     logger->is_running = false;
 }

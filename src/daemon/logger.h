@@ -1,27 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Log lines of threads that must not wait. A line is formatted at once and
- * written by a thread of its own; whoever reads stderr slowly, or a disk that
- * is busy, delays nobody. When too many wait, lines are dropped, and it is
- * said how many.
+ * Log lines of threads that must not wait. A line is formatted at once into a
+ * ring and written by a thread of its own; whoever reads stderr slowly, or a
+ * disk that is busy, delays nobody. When the ring is full, lines are dropped,
+ * and it is said how many.
  */
 #ifndef DAEMON_LOGGER_H
 #define DAEMON_LOGGER_H
 
 #include "base/log.h"
-#include "daemon/mailbox.h"
 
-#include <stdatomic.h>
+#include <gavel/status.h>
+
+#include <pthread.h>
+
+struct logger_line;
 
 struct logger {
     struct log log;
-    struct mailbox lines;
+    pthread_mutex_t mutex;
+    struct logger_line *lines; /* a ring */
+    uint64_t first;            /* the oldest that is not written yet */
+    uint64_t next;
+    uint64_t dropped;
+    int fd; /* an eventfd: there are lines, or it is to end */
     pthread_t thread;
     bool is_running;
-    _Atomic bool is_ending;
-    _Atomic uint64_t waiting;
-    _Atomic uint64_t dropped;
+    bool is_ending;
 };
 
 GAVEL_CHECKED enum gavel_status logger_start(struct logger *logger, const struct log *log);

@@ -3,6 +3,7 @@
 #include "daemon/mailbox.h"
 
 #include "base/assert.h"
+#include "daemon/lock.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -17,7 +18,7 @@ enum gavel_status mailbox_init(struct mailbox *box)
         return GAVEL_ERR_IO;
     *box = (struct mailbox){.fd = fd};
     box->last = &box->first;
-    if (pthread_mutex_init(&box->mutex, NULL)) {
+    if (lock_init(&box->mutex)) {
         (void)close(fd); /* nothing was ever written to it */
         return GAVEL_ERR_NO_MEMORY;
     }

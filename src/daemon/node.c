@@ -107,11 +107,11 @@ static enum gavel_status begin_transport(struct consensus *c, struct gavel_error
 {
     struct transport_settings settings = {.listen = c->config->listen};
     struct transport_events events = consensus_transport_events;
-    enum gavel_status status = consensus_load_tls(c, error);
+    enum gavel_status status = certificates_read(c->config, &c->certificates, error);
 
     if (status != GAVEL_OK)
         return status;
-    settings.tls = c->tls;
+    settings.tls = c->certificates.context;
     consensus_make_hello(c, &settings.self);
     events.user = c;
     return transport_new(c->base, &settings, &events, &c->transport, error);
@@ -164,7 +164,8 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
         return status;
     begin_page(c);
     book_init(&c->book, c->config);
-    (void)book_take_records(&c->book, &c->table);
+    c->record_count = member_records(&c->table, c->records);
+    (void)book_take_records(&c->book, c->records, c->record_count);
     detector_init(&c->detector);
     begin_view(c, has_guard);
     status = journal_new(c->raft.state.incarnation, &c->desk->journal);
@@ -176,6 +177,8 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     c->base = event_base_new();
     if (!c->base)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "cannot start the loop of events");
+    if (reload_init(&c->reload, c->config) != GAVEL_OK)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory or descriptors");
     status = begin_transport(c, error);
     if (status == GAVEL_OK)
         status = consensus_begin_events(c, error);
@@ -214,10 +217,11 @@ static void end(struct consensus *c)
         transport_flush(c->transport);
     writer_stop(&c->writer);
     consensus_end_events(c);
+    reload_done(&c->reload);
     transport_free(c->transport);
     if (c->base)
         event_base_free(c->base);
-    SSL_CTX_free(c->tls);
+    SSL_CTX_free(c->certificates.context);
     raft_done(&c->raft);
     table_done(&c->table);
     free(c->held);

@@ -2,22 +2,14 @@
 
 #include "daemon/view.h"
 
+#include "daemon/lock.h"
+
 #include <string.h>
 
-/* The thread that holds it inherits the priority of whoever waits: the consensus thread never waits for one
- * that is not running. */
 enum gavel_status view_box_init(struct view_box *box)
 {
-    pthread_mutexattr_t attributes;
-    int failure;
-
     memset(box, 0, sizeof *box);
-    if (pthread_mutexattr_init(&attributes))
-        return GAVEL_ERR_NO_MEMORY;
-    (void)pthread_mutexattr_setprotocol(&attributes, PTHREAD_PRIO_INHERIT); /* without it: a little slower */
-    failure = pthread_mutex_init(&box->mutex, &attributes);
-    (void)pthread_mutexattr_destroy(&attributes);
-    return failure ? GAVEL_ERR_NO_MEMORY : GAVEL_OK;
+    return lock_init(&box->mutex);
 }
 
 void view_box_done(struct view_box *box) { (void)pthread_mutex_destroy(&box->mutex); }
