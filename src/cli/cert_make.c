@@ -284,7 +284,11 @@ static char *take(BIO *memory, bool is_written)
     long length = memory && is_written ? BIO_get_mem_data(memory, &bytes) : 0;
 
     if (length > 0)
-        text = strndup(bytes, (size_t)length);
+        text = malloc((size_t)length + 1);
+    if (text) { /* not strndup: what OpenSSL holds does not end with a zero */
+        memcpy(text, bytes, (size_t)length);
+        text[length] = '\0';
+    }
     BIO_free(memory);
     return text;
 }
