@@ -16,7 +16,7 @@ grep -qx 'kill %1 %2 %3 .*' cluster.sh || {
     echo "failed: the example does not end the nodes"
     exit 1
 }
-sed -i "s|^kill %1 %2 %3|gavel transfer n3; source http.sh >http.out; curl -s \$api/metrics >metrics; pids=\$(jobs -p)\n&|" cluster.sh
+sed -i "s|^kill %1 %2 %3|gavel transfer n3; source http.sh >http.out; curl -s \$api/metrics >metrics.txt; pids=\$(jobs -p)\n&|" cluster.sh
 run_example cluster.sh 'for pid in $pids; do code=0; wait $pid || code=$?; echo "ended with $code"; done'
 
 expect out '^n[123]$'
@@ -36,10 +36,10 @@ expect http.out '^event: became_leader|^event: leader_changed'
 expect http.out '^id: [0-9]+$'
 
 # The table of metrics in docs/HTTP.md has exactly those that a node has, and Prometheus takes them.
-diff <(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' metrics | sort) \
+diff <(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' metrics.txt | sort) \
     <(sed -n '/^## Metrics/,/^## Errors/p' "$root/docs/HTTP.md" | grep '^|' | grep -oE '`gavel_[a-z_]+`' | tr -d '`' | sort) || {
     echo "failed: docs/HTTP.md tells of other metrics than a node has (<)"
     exit 1
 }
-promtool check metrics <metrics
+promtool check metrics <metrics.txt
 echo "good: a quorum, and its HTTP API"

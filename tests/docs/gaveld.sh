@@ -31,16 +31,16 @@ for name in $settings; do
     grep -qE "^\*[a-z_.]+\* \(\*--$name\*, \*$variable\*\)$" gaveld.yaml.5 ||
         fail "gaveld.yaml(5) does not tell of --$name and $variable"
 done
-for name in $(sed -nE 's/^\*[a-z_.]+\* \(\*--([a-z-]+)\*.*/\1/p' gaveld.yaml.5); do
+while read -r name; do
     grep -qx -- "$name" <<<"$settings" || fail "gaveld.yaml(5) tells of --$name, which is not there"
-done
+done < <(sed -nE 's/^\*[a-z_.]+\* \(\*--([a-z-]+)\*.*/\1/p' gaveld.yaml.5)
 for option in $others; do
     grep -qE "^(\*-.\*.*, )?\*$option\*" gaveld.8 || fail "gaveld(8) does not tell of $option"
 done
-for option in $(grep -E '^(\*-.\*.*, )?\*--' gaveld.8 | grep -oE -- '--[a-z-]+'); do
+while read -r option; do
     grep -qx -- "${option#--}" <<<"$settings" || grep -qx -- "$option" <<<"$others" ||
         fail "gaveld(8) tells of $option, which is not there"
-done
+done < <(grep -E '^(\*-.\*.*, )?\*--' gaveld.8 | grep -oE -- '--[a-z-]+')
 
 # Exit codes, both ways.
 codes=$(sed -n '/^Exit codes/,/^$/s/^ *\([0-9]\{1,3\}\)  .*/\1/p' help)
