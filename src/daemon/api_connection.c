@@ -86,13 +86,13 @@ static void on_output(struct evbuffer *buffer, const struct evbuffer_cb_info *in
 static void write_page(struct evbuffer *output, int code)
 {
     char body[256];
-    const char *message = "this is no request that can be understood";
+    const char *message = "this is no request of HTTP, or its headers are far too large";
     int length;
 
     if (code < 400 || code > 599)
         code = 501; /* evhttp has no number for a method that it does not know */
     if (code == 413)
-        message = "the request is too large";
+        message = "the request is far too large, or its parts do not fit together";
     else if (code == 501)
         message = "there is no such method; GET and POST are used here";
     length = snprintf(body, sizeof body, "{\"error\":{\"code\":%d,\"name\":\"%s\",\"message\":\"%s\"}}\n",

@@ -107,6 +107,12 @@ void api_reply(struct api_call *call, int code, const char *type, const char *bo
     (void)evhttp_add_header(headers, "Content-Type", type);
     (void)evhttp_add_header(headers, "Cache-Control", "no-store");
     (void)evhttp_add_header(headers, "Date", date_of(call->api));
+    if (evhttp_request_get_command(call->http) == EVHTTP_REQ_HEAD) { /* what GET would have sent */
+        char text[24];
+
+        (void)snprintf(text, sizeof text, "%zu", length);
+        (void)evhttp_add_header(headers, "Content-Length", text);
+    }
     if (call->api->is_stopping)
         (void)evhttp_add_header(headers, "Connection", "close");
     (void)evbuffer_add(evhttp_request_get_output_buffer(call->http), body, length);

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The calls that only look, and what all calls share. */
+#include "api_desk.h"
+
+#include "os/clock.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void test_leader_is_told_by_every_node(void **state)
+{
+    struct api_desk *desk = *state;
+    struct http_answer *answer = http_ask(desk, "/leader", NULL, "");
+    char type[64];
+
+    assert_int_equal(answer->code, 200);
+    assert_string_equal(answer->body,
+                        "{\"leader_id\":\"n1\",\"leader_address\":\"127.0.0.1:7501\",\"term\":7}");
+    assert_true(http_header(answer, "Content-Type", type, sizeof type));
+    assert_string_equal(type, "application/json");
+    api_desk_follow(desk);
+    answer = http_ask(desk, "/leader", NULL, "");
+    assert_string_equal(answer->body,
+                        "{\"leader_id\":\"n2\",\"leader_address\":\"127.0.0.1:7502\",\"term\":7}");
+}
+
+static void test_a_leader_that_told_no_address_has_null(void **state)
+{
+    struct api_desk *desk = *state;
+
+    (void)pthread_mutex_lock(&desk->mutex);
+    desk->view.members[0].api[0] = '\0';
+    (void)pthread_mutex_unlock(&desk->mutex);
+    api_desk_follow(desk);
+    (void)pthread_mutex_lock(&desk->mutex);
+    desk->view.members[1].api[0] = '\0';
+    (void)pthread_mutex_unlock(&desk->mutex);
+    api_desk_follow(desk);
+    assert_string_equal(http_ask(desk, "/leader", NULL, "")->body,
+                        "{\"leader_id\":\"n2\",\"leader_address\":null,\"term\":7}");
+}
+
+static void test_an_address_that_would_break_json_does_not(void **state)
+{
+    struct api_desk *desk = *state;
+    json_t *json;
+
+    (void)pthread_mutex_lock(&desk->mutex);
+    (void)snprintf(desk->view.members[1].api, sizeof desk->view.members[1].api, "h\"\\\n\xff:1");
+    (void)pthread_mutex_unlock(&desk->mutex);
+    api_desk_follow(desk);
+    json = http_json(http_ask(desk, "/leader", NULL, ""));
+    assert_string_equal(json_string_value(json_object_get(json, "leader_address")), "h\"\\??:1");
+    json_decref(json);
+}
+
+static void test_without_a_leader_reads_are_stale(void **state)
+{
+    struct api_desk *desk = *state;
+    struct http_answer *answer;
+    char value[16];
+    json_t *json;
+
+    answer = http_ask(desk, "/status", NULL, "");
+    assert_false(http_header(answer, "Gavel-Stale", value, sizeof value));
+    api_desk_orphan(desk);
+    (void)http_expect_error(desk, "/leader", NULL, 503, GAVEL_ERR_NO_LEADER);
+    (void)http_expect_error(desk, "/ready", NULL, 503, GAVEL_ERR_NO_LEADER);
+    answer = http_ask(desk, "/status", NULL, "");
+    assert_int_equal(answer->code, 200);
+    assert_true(http_header(answer, "Gavel-Stale", value, sizeof value));
+    assert_string_equal(value, "true");
+    json = http_json(answer);
+    assert_true(json_is_true(json_object_get(json, "stale")));
+    assert_true(json_is_null(json_object_get(json, "leader_id")));
+    json_decref(json);
+    json = http_json(http_ask(desk, "/members", NULL, ""));
+    assert_true(json_is_true(json_object_get(json, "stale")));
+    assert_int_equal(json_array_size(json_object_get(json, "members")), 3);
+    json_decref(json);
+}
+
+static void test_a_lease_that_lapsed_is_not_told(void **state)
+{
+    struct api_desk *desk = *state;
+    struct view view;
+    json_t *json;
+
+    desk->is_silent = true;
+    view_read(&desk->desk.view, &view);
+    view.deadline = clock_now() - 1;
+    do /* the consensus thread may have been in the middle of publishing */
+        view_publish(&desk->desk.view, &view);
+    while (http_ask(desk, "/leader", NULL, "")->code != 503);
+    json = http_json(http_ask(desk, "/status", NULL, ""));
+    assert_true(json_is_true(json_object_get(json, "is_leader")));
+    assert_true(json_is_false(json_object_get(json, "has_lease")));
+    assert_true(json_is_null(json_object_get(json, "lease_remaining_ms")));
+    assert_true(json_is_true(json_object_get(json, "stale")));
+    json_decref(json);
+}
+
+static void test_health_fails_when_the_consensus_thread_is_silent(void **state)
+{
+    struct api_desk *desk = *state;
+    struct view view;
+
+    assert_int_equal(http_ask(desk, "/health", NULL, "")->code, 200);
+    desk->is_silent = true;
+    view_read(&desk->desk.view, &view);
+    view.at = clock_now() - ns_from_ms(API_SILENCE_MS + 1);
+    do
+        view_publish(&desk->desk.view, &view);
+    while (http_ask(desk, "/health", NULL, "")->code == 200);
+    (void)http_expect_error(desk, "/health", NULL, 503, GAVEL_ERR_TIMEOUT);
+}
+
+static void test_ready_says_whom_it_follows(void **state)
+{
+    struct api_desk *desk = *state;
+    json_t *json = http_json(http_ask(desk, "/ready", NULL, ""));
+
+    assert_string_equal(json_string_value(json_object_get(json, "leader_id")), "n1");
+    json_decref(json);
+}
+
+static void put_election(struct api_desk *desk, raft_term term, enum raft_result result)
+{
+    struct journal_election record = {.started_wall_ms = 1000, .ended_wall_ms = 1007};
+
+    record.election = (struct raft_election){.term = term,
+                                             .candidate = 100,
+                                             .result = result,
+                                             .started_at = NS_PER_MS,
+                                             .ended_at = 7 * NS_PER_MS + NS_PER_MS / 2,
+                                             .ballot_count = 2};
+    record.election.ballots[0] = (struct raft_ballot){.voter = 100, .candidate = 100, .reason = RAFT_GRANTED};
+    record.election.ballots[1] = (struct raft_ballot){.voter = 101, .candidate = 0, .reason = RAFT_LEASE};
+    (void)snprintf(record.candidate, sizeof record.candidate, "n1");
+    (void)snprintf(record.names[0].voter, sizeof record.names[0].voter, "n1");
+    (void)snprintf(record.names[0].vote, sizeof record.names[0].vote, "n1");
+    (void)snprintf(record.names[1].voter, sizeof record.names[1].voter, "n2");
+    journal_put_election(desk->desk.journal, &record);
+}
+
+static void test_elections_come_newest_first_with_their_votes(void **state)
+{
+    struct api_desk *desk = *state;
+    json_t *json;
+    json_t *first;
+    json_t *vote;
+
+    put_election(desk, 5, RAFT_WON);
+    put_election(desk, 6, RAFT_TIMED_OUT);
+    json = http_json(http_ask(desk, "/elections", NULL, ""));
+    assert_int_equal(json_array_size(json_object_get(json, "elections")), 2);
+    first = json_array_get(json_object_get(json, "elections"), 0);
+    assert_int_equal(json_integer_value(json_object_get(first, "term")), 6);
+    assert_string_equal(json_string_value(json_object_get(first, "result")), "timed_out");
+    assert_float_equal(json_real_value(json_object_get(first, "duration_ms")), 6.5, 1e-9);
+    vote = json_array_get(json_object_get(first, "votes"), 1);
+    assert_string_equal(json_string_value(json_object_get(vote, "voter")), "n2");
+    assert_true(json_is_null(json_object_get(vote, "vote")));
+    assert_string_equal(json_string_value(json_object_get(vote, "reason")), "LEASE");
+    json_decref(json);
+    json = http_json(http_ask(desk, "/elections?limit=1", NULL, ""));
+    assert_int_equal(json_array_size(json_object_get(json, "elections")), 1);
+    json_decref(json);
+}
+
+static void test_a_limit_that_cannot_be_is_refused(void **state)
+{
+    static const char *const paths[] = {"/elections?limit=0",
+                                        "/elections?limit=-1",
+                                        "/elections?limit=129",
+                                        "/elections?limit=x",
+                                        "/elections?limit=",
+                                        "/elections?limit=1e3",
+                                        "/elections?limit=99999999999999999999"};
+
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        (void)http_expect_error(*state, paths[i], NULL, 400, GAVEL_ERR_INVALID);
+}
+
+/* promtool is what the issue asks for; it is in tools/packages.txt. */
+static void test_metrics_pass_promtool(void **state)
+{
+    struct api_desk *desk = *state;
+    struct http_answer *answer;
+    FILE *promtool;
+    char type[64];
+
+    (void)http_ask(desk, "/nothing", NULL, "");
+    answer = http_ask(desk, "/metrics", NULL, "");
+    assert_int_equal(answer->code, 200);
+    assert_true(http_header(answer, "Content-Type", type, sizeof type));
+    assert_string_equal(type, "text/plain; version=0.0.4; charset=utf-8");
+    promtool = popen("promtool check metrics >&2", "w");
+    assert_non_null(promtool);
+    assert_int_equal(fwrite(answer->body, 1, answer->length, promtool), answer->length);
+    assert_int_equal(pclose(promtool), 0);
+}
+
+static void expect_line(const struct http_answer *answer, const char *line)
+{
+    char whole[256];
+
+    (void)snprintf(whole, sizeof whole, "\n%s\n", line);
+    if (!strstr(answer->body, whole))
+        fail_msg("no line \"%s\" in:\n%s", line, answer->body);
+}
+
+static void test_metrics_have_what_people_look_for(void **state)
+{
+    struct api_desk *desk = *state;
+    struct http_answer *answer;
+
+    (void)http_ask(desk, "/leader", NULL, "");
+    (void)http_ask(desk, "/nothing", NULL, "");
+    answer = http_ask(desk, "/metrics", NULL, "");
+    expect_line(answer, "gavel_election_count_total 4");
+    expect_line(answer, "gavel_election_success_rate 0.75");
+    expect_line(answer, "gavel_election_duration_seconds_bucket{le=\"0.005\"} 0");
+    expect_line(answer, "gavel_election_duration_seconds_bucket{le=\"0.01\"} 3");
+    expect_line(answer, "gavel_election_duration_seconds_bucket{le=\"+Inf\"} 4");
+    expect_line(answer, "gavel_election_duration_seconds_sum 5.2");
+    expect_line(answer, "gavel_election_duration_seconds_count 4");
+    expect_line(answer, "gavel_failover_count_total 1");
+    expect_line(answer, "gavel_leader_transfer_count_total 0");
+    expect_line(answer, "gavel_split_brain_detected_total 0");
+    expect_line(answer, "gavel_current_leader_id{leader_id=\"n1\"} 1");
+    expect_line(answer, "gavel_current_term 7");
+    expect_line(answer, "gavel_peer_healthy{peer=\"n2\"} 1");
+    expect_line(answer, "gavel_peer_healthy{peer=\"n3\"} 0");
+    expect_line(answer, "gavel_http_requests_total{method=\"GET\",path=\"/leader\",code=\"200\"} 1");
+    expect_line(answer, "gavel_http_requests_total{method=\"other\",path=\"other\",code=\"404\"} 1");
+    api_desk_orphan(desk);
+    assert_null(strstr(http_ask(desk, "/metrics", NULL, "")->body, "gavel_current_leader_id{"));
+}
+
+static void test_an_unknown_path_gets_the_list_of_paths(void **state)
+{
+    const char *message = http_expect_error(*state, "/leaders", NULL, 404, GAVEL_ERR_NOT_FOUND);
+
+    for (size_t i = 0; i < api_route_count(); i++)
+        assert_non_null(strstr(message, api_route_at(i)->path));
+    (void)http_expect_error(*state, "/", NULL, 404, GAVEL_ERR_NOT_FOUND);
+    (void)http_expect_error(*state, "/leader/", NULL, 404, GAVEL_ERR_NOT_FOUND);
+    (void)http_expect_error(*state, "/../leader", NULL, 404, GAVEL_ERR_NOT_FOUND);
+}
+
+static void test_a_wrong_method_gets_the_right_ones(void **state)
+{
+    struct api_desk *desk = *state;
+    struct http_answer *answer;
+    char allow[32];
+
+    (void)http_expect_error(desk, "/leader", "{}", 405, GAVEL_ERR_INVALID);
+    (void)http_expect_error(desk, "/transfer", NULL, 405, GAVEL_ERR_INVALID);
+    answer = http_ask_method(desk, "DELETE", "/members", NULL, "");
+    assert_int_equal(answer->code, 405);
+    assert_true(http_header(answer, "Allow", allow, sizeof allow));
+    assert_string_equal(allow, "GET, POST");
+    assert_int_equal(http_ask_method(desk, "OPTIONS", "/leader", NULL, "")->code, 405);
+    assert_int_equal(http_ask_method(desk, "TRACE", "/leader", NULL, "")->code, 405);
+}
+
+static void test_head_is_get_without_a_body(void **state)
+{
+    struct api_desk *desk = *state;
+    struct http_answer *answer = http_ask_method(desk, "HEAD", "/leader", NULL, "");
+    char length[16];
+
+    assert_int_equal(answer->code, 200);
+    assert_int_equal(answer->length, 0);
+    assert_true(http_header(answer, "Content-Length", length, sizeof length));
+    assert_int_equal(http_ask_method(desk, "HEAD", "/events", NULL, "")->code, 405);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_leader_is_told_by_every_node, api_desk_setup, api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_a_leader_that_told_no_address_has_null, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_an_address_that_would_break_json_does_not, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_without_a_leader_reads_are_stale, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_a_lease_that_lapsed_is_not_told, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_health_fails_when_the_consensus_thread_is_silent, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_ready_says_whom_it_follows, api_desk_setup, api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_elections_come_newest_first_with_their_votes, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_a_limit_that_cannot_be_is_refused, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_metrics_pass_promtool, api_desk_setup, api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_metrics_have_what_people_look_for, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_an_unknown_path_gets_the_list_of_paths, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_a_wrong_method_gets_the_right_ones, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_head_is_get_without_a_body, api_desk_setup, api_desk_teardown),
+    };
+
+    return cmocka_run_group_tests_name("api read", tests, NULL, NULL);
+}
