@@ -37,6 +37,11 @@ enum gavel_status disk_status_of(int code)
     case MDB_BAD_VALSIZE:
     case MDB_MAP_RESIZED:
         return GAVEL_ERR_STORE_DAMAGED;
+    case ENOENT: /* of the folder, and what is above it */
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+        return GAVEL_ERR_INVALID;
     default:
         return GAVEL_ERR_IO;
     }
@@ -81,6 +86,9 @@ enum gavel_status disk_error(const struct disk *disk, int code, const char *what
         return error_set(error, status,
                          "the data folder %.200s cannot be used (%s: %s); it must be on a file system that "
                          "can be written, and belong to the user that runs the node",
+                         disk->folder, what, why);
+    case GAVEL_ERR_INVALID:
+        return error_set(error, status, "the data folder %.200s cannot be (%s: %s); name another one",
                          disk->folder, what, why);
     default:
         return error_set(error, GAVEL_ERR_IO,

@@ -88,6 +88,8 @@ GAVEL_CHECKED enum gavel_status disk_make_room(struct disk *disk, enum disk_need
                                                size_t records, struct gavel_error *error);
 
 /* txn.c */
+/* After a write that failed for good. */
+GAVEL_CHECKED enum gavel_status disk_refuse(const struct disk *disk, struct gavel_error *error);
 GAVEL_CHECKED enum gavel_status disk_txn_begin(struct disk_txn *txn, struct disk *disk,
                                                struct gavel_error *error);
 /* Writes the state, commits, and makes txn->contents the disk's. Ends the transaction in any case. */

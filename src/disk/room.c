@@ -61,8 +61,11 @@ static int lengthen(const struct disk *disk, off_t from, off_t to)
 {
     int code;
 
-    if (fallocate(disk->fd, 0, from, to - from) < 0 && errno != EOPNOTSUPP)
-        return errno;
+    do {
+        code = fallocate(disk->fd, 0, from, to - from) < 0 ? errno : 0;
+    } while (code == EINTR);
+    if (code != 0 && code != EOPNOTSUPP)
+        return code;
     code = write_zeros(disk->fd, from, to);
     if (code == 0 && fdatasync(disk->fd) < 0)
         code = errno;
@@ -121,8 +124,11 @@ enum gavel_status disk_make_room(struct disk *disk, enum disk_need need, size_t 
     MDB_stat stat;
     size_t used;
     size_t pages;
-    int code = mdb_env_info(disk->env, &info);
+    int code;
 
+    if (disk->is_failed)
+        return disk_refuse(disk, error);
+    code = mdb_env_info(disk->env, &info);
     if (code == 0)
         code = mdb_env_stat(disk->env, &stat);
     if (code != 0)

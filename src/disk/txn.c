@@ -16,7 +16,7 @@
 
 #include <string.h>
 
-static enum gavel_status refuse(const struct disk *disk, struct gavel_error *error)
+enum gavel_status disk_refuse(const struct disk *disk, struct gavel_error *error)
 {
     return error_set(error, GAVEL_ERR_IO,
                      "a write to the data folder %.200s has failed before; nothing is written any more: look "
@@ -29,7 +29,7 @@ enum gavel_status disk_txn_begin(struct disk_txn *txn, struct disk *disk, struct
     int code;
 
     if (disk->is_failed)
-        return refuse(disk, error);
+        return disk_refuse(disk, error);
     txn->disk = disk;
     txn->contents = disk->contents;
     code = mdb_txn_begin(disk->env, NULL, 0, &txn->txn);

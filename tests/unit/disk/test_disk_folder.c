@@ -229,8 +229,10 @@ static void test_options_that_cannot_be_are_refused(void **state)
     assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
     f->options.folder = "/dev/null";
     assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
+    f->options.folder = "/dev/null/data";
+    assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
     f->options.folder = "/proc/nowhere/data";
-    assert_int_not_equal(folder_try_open(f), GAVEL_OK);
+    assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
 }
 
 int main(void)
