@@ -158,9 +158,10 @@ void frame_read(struct bufferevent *stream, void *context)
             frame_bad(connection, "out of memory for a frame");
             return;
         }
+        connection->heard_at = clock_now();
         if (connection->link) {
             connection->link->received_bytes += size;
-            connection->link->heard_at = clock_now();
+            connection->link->heard_at = connection->heard_at;
         }
         goes_on = take(connection, bytes + PEER_LENGTH_BYTES, size - PEER_LENGTH_BYTES);
         if (!goes_on)

@@ -14,7 +14,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define TEXT PEER_TEXT_MAX + 1
+#define TEXT (PEER_TEXT_MAX + 1)
+
+/* For so long after it has spoken the first of two nodes with one name keeps its place. */
+#define DOUBLE_FOR (2 * NS_PER_S)
 
 /* Each check writes a refusal to `text`, or leaves it empty. */
 struct check {
@@ -178,16 +181,39 @@ static void refuse_accepted(struct connection *connection, const char *text, con
     tell_accepted(connection, TRANSPORT_REFUSED, reason, hello);
 }
 
-/* The one that it had before, if any, is of the past. */
-static void replace_older(struct connection *connection)
+/* The connection that this node had to us before; it is of the past, unless two nodes have one name. */
+static struct connection *find_older(const struct connection *connection, raft_id peer)
 {
-    struct connection *other, *next;
+    struct connection *other;
 
-    for (other = LIST_FIRST(&connection->transport->accepted); other; other = next) {
-        next = LIST_NEXT(other, entry);
-        if (other != connection && other->phase == PHASE_UP && other->peer == connection->peer)
-            connection_close(other);
-    }
+    LIST_FOREACH(other, &connection->transport->accepted, entry)
+    if (other != connection && other->phase == PHASE_UP && other->peer == peer)
+        return other;
+    return NULL;
+}
+
+/* A node that was started again has closed its connection, or is silent on it. */
+static bool is_double(const struct connection *older, const struct connection *connection,
+                      const struct peer_hello *hello)
+{
+    return older && older->process != hello->process && connection->heard_at - older->heard_at < DOUBLE_FOR;
+}
+
+/* What only the one who was dialled can say. */
+static bool is_expected(struct connection *connection, const struct peer_hello *hello, char text[TEXT])
+{
+    const struct peer_hello *self = &connection->transport->settings.self;
+    const struct connection *older = find_older(connection, hello->node);
+
+    if (hello->to != self->node)
+        text_write(text, TEXT, "%s looked for another node where %s is; correct the address in its \"peers\"",
+                   hello->name, self->name);
+    else if (is_double(older, connection, hello))
+        text_write(text, TEXT, "two nodes are called %s, one at %s and one at %s; give each its own name",
+                   hello->name, older->place, connection->place);
+    else
+        return true;
+    return false;
 }
 
 void greet_hello(struct connection *connection, const struct peer_hello *hello)
@@ -196,17 +222,11 @@ void greet_hello(struct connection *connection, const struct peer_hello *hello)
     const struct peer_hello *self = &transport->settings.self;
     struct peer_frame frame = {.kind = PEER_WELCOME, .hello = *self};
     uint32_t version = hello->version_max < self->version_max ? hello->version_max : self->version_max;
+    struct connection *older;
     char text[TEXT];
     struct link *link;
 
-    if (!is_welcome(connection, hello, text)) {
-        refuse_accepted(connection, text, hello);
-        return;
-    }
-    if (hello->to != self->node) {
-        text_write(text, sizeof text,
-                   "%s looked for another node where %s is; correct the address in its \"peers\"",
-                   hello->name, self->name);
+    if (!is_welcome(connection, hello, text) || !is_expected(connection, hello, text)) {
         refuse_accepted(connection, text, hello);
         return;
     }
@@ -218,9 +238,12 @@ void greet_hello(struct connection *connection, const struct peer_hello *hello)
     }
     connection->phase = PHASE_UP;
     connection->peer = hello->node;
+    connection->process = hello->process;
     memcpy(connection->name, hello->name, sizeof connection->name);
     (void)event_del(&connection->deadline);
-    replace_older(connection);
+    older = find_older(connection, hello->node);
+    if (older)
+        connection_close(older);
     link = link_find(transport, hello->node);
     connection->link = link;
     if (link) {

@@ -62,6 +62,8 @@ struct connection {
     bool is_dialled;
     struct link *link; /* dialled: whose; accepted: of the one who greeted, if we know it */
     raft_id peer;      /* who greeted; 0 before */
+    uint64_t process;  /* of it */
+    gavel_ns heard_at; /* its last frame */
     char name[PEER_NAME_MAX + 1];
     char place[ADDRESS_TEXT_MAX]; /* the other end */
     struct event deadline;
@@ -122,6 +124,7 @@ struct transport {
     struct transport_settings settings;
     struct transport_events events;
     SSL_CTX *tls;
+    uint64_t process; /* ours, by a random number */
     struct prng prng;
     int listener;
     int datagrams;

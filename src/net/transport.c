@@ -32,6 +32,7 @@ static void set_self(struct transport *transport, const struct peer_hello *self)
     struct peer_hello *own = &transport->settings.self;
 
     *own = *self;
+    own->process = transport->process;
     if (own->version_max == 0) {
         own->version_min = PEER_VERSION_MIN;
         own->version_max = PEER_VERSION_MAX;
@@ -61,6 +62,7 @@ enum gavel_status transport_new(struct event_base *base, const struct transport_
     LIST_INIT(&transport->accepted);
     LIST_INIT(&transport->dead);
     prng_seed(&transport->prng, entropy_u64());
+    transport->process = entropy_u64();
     set_defaults(&transport->settings);
     set_self(transport, &settings->self);
     (void)evtimer_assign(&transport->reaper, base, connection_reap, transport); /* fails only for signals */

@@ -80,6 +80,7 @@ static const char *take_hello(const Pb__Hello *from, struct peer_hello *to)
     to->to = from->to;
     to->incarnation = from->incarnation;
     to->bootstrap = from->bootstrap;
+    to->process = from->process;
     return NULL;
 }
 

@@ -57,6 +57,7 @@ static void lay_hello(struct packing *p, const struct peer_hello *hello)
     p->hello.api = text_of(hello->api);
     p->hello.program = text_of(hello->program);
     p->hello.address = text_of(hello->address);
+    p->hello.process = hello->process;
 }
 
 static Pb__Certificate *lay_certificate(struct packing *p, const struct raft_certificate *certificate)

@@ -29,6 +29,7 @@ static void make_hello(struct peer_hello *hello)
     strcpy(hello->api, "[::1]:7500");
     strcpy(hello->program, "gaveld 0.4.0");
     strcpy(hello->address, "10.0.0.1:7400");
+    hello->process = 99;
 }
 
 static void make_certificate(struct raft_certificate *certificate, enum raft_certificate_kind kind)
