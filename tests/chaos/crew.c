@@ -82,6 +82,8 @@ bool crew_make(struct crew *crew, int count, int founders, const char *gavel, co
     if (prctl(PR_SET_CHILD_SUBREAPER, 1L))
         die("chaos: prctl");
     crew_write_files(crew);
+    snprintf(path, sizeof path, "%s/naps", crew->folder);
+    naps_start(&crew->naps, path);
     return true;
 }
 
@@ -100,6 +102,7 @@ void crew_done(struct crew *crew, bool is_kept)
             crew_kill_both(crew, i);
         close(crew->members[i].log);
     }
+    naps_stop(&crew->naps);
     if (crew->deeds)
         fclose(crew->deeds);
     if (is_kept)
@@ -277,6 +280,9 @@ bool crew_referee(struct crew *crew, size_t claims_min)
 
     fflush(crew->deeds);
     snprintf(path, sizeof path, "%s/deeds", crew->folder);
+    if (!referee_read_deeds(referee, path))
+        die(path);
+    snprintf(path, sizeof path, "%s/naps", crew->folder);
     if (!referee_read_deeds(referee, path))
         die(path);
     for (int i = 0; i < crew->count; i++) {

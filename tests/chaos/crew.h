@@ -11,6 +11,7 @@
 #define CHAOS_CREW_H
 
 #include "ask.h"
+#include "naps.h"
 #include "net.h"
 
 #include <limits.h>
@@ -38,6 +39,7 @@ struct crew {
     FILE *deeds;
     struct crew_member members[CREW_MAX];
     bool is_verbose;
+    struct naps naps;
 };
 
 /* What a node says of itself. */

@@ -237,25 +237,38 @@ static bool deed_status(struct referee *r, int node, int64_t at, const char *lin
     return true;
 }
 
+static void add_deed(struct referee *r, struct deed deed)
+{
+    r->deeds = grown(r->deeds, r->deed_count, sizeof *r->deeds);
+    r->deeds[r->deed_count++] = deed;
+}
+
 void referee_deed_line(struct referee *r, const char *place, const char *line)
 {
     char msg[32], name[NAME_MAX_BYTES];
-    const char *kept = keep(r, place, line);
-    struct deed deed = {.line = kept};
-    bool is_fine = false;
+    const char *kept;
+    struct deed deed = {.kind = DEED_SLEPT, .node = EVERYBODY};
+    bool is_fine;
 
-    if (!field(line, "msg", msg, sizeof msg) || !field(line, "node", name, sizeof name))
+    if (!field(line, "msg", msg, sizeof msg))
+        return;
+    kept = keep(r, place, line);
+    deed.line = kept;
+    is_fine = number(line, "at_ns", &deed.at);
+    if (field(line, "node", name, sizeof name))
+        deed.node = referee_node(r, name);
+    else if (strcmp(msg, "slept") != 0)
         return; /* of what the test tells for people */
-    deed.node = referee_node(r, name);
     if (strcmp(msg, "clock") == 0) {
         is_fine = number(line, "offset_ns", &r->nodes[deed.node].offset);
     } else if (strcmp(msg, "status") == 0) {
-        is_fine = number(line, "at_ns", &deed.at) && deed_status(r, deed.node, deed.at, line, kept);
+        is_fine = is_fine && deed_status(r, deed.node, deed.at, line, kept);
+    } else if (strcmp(msg, "slept") == 0) {
+        is_fine = is_fine && number(line, "until_ns", &deed.until);
+        add_deed(r, deed);
     } else if (strcmp(msg, "killed") == 0 || strcmp(msg, "paused") == 0 || strcmp(msg, "resumed") == 0) {
         deed.kind = *msg == 'k' ? DEED_KILLED : *msg == 'p' ? DEED_PAUSED : DEED_RESUMED;
-        is_fine = number(line, "at_ns", &deed.at);
-        r->deeds = grown(r->deeds, r->deed_count, sizeof *r->deeds);
-        r->deeds[r->deed_count++] = deed;
+        add_deed(r, deed);
     } else {
         return;
     }

@@ -23,6 +23,7 @@
  *     msg=killed node= at_ns=           guard and node are dead, by the test's own eyes
  *     msg=paused node= at_ns=           about to stop the process …
  *     msg=resumed node= at_ns=          … and it goes on
+ *     msg=slept at_ns= until_ns=        the whole machine did nothing
  *     msg=clock node= offset_ns=        its clock is ahead of the others' by so much
  *     msg=status node= at_ns= term= lease_epoch= has_lease= generation= commit= applied= revision= digest=
  */
@@ -40,7 +41,7 @@ enum referee_rule {
     RULE_TOKEN,    /* a later claim has no higher token {term, lease_epoch} */
     RULE_UNENDED,  /* a node leads again without an end of its last claim */
     RULE_STRAY,    /* a lease or an end of a claim that was never made */
-    RULE_LATE,     /* work stopped long after the lease was over, and the test had not paused the node */
+    RULE_LATE,     /* work stopped long after the lease was over, and neither node nor machine was paused */
     RULE_BOAST,    /* a node says that it leads when it has no claim */
     RULE_DIGEST,   /* two nodes have applied the same entries and hold different tables */
     RULE_LOST,     /* a leader knows less to be committed than somebody did before it */

@@ -23,7 +23,7 @@ static const char *const rule_names[RULE_COUNT] = {
 void referee_remark(struct referee *r, enum referee_rule rule, const char *first, const char *second)
 {
     r->found[rule]++;
-    if (r->remark_count == REMARKS_MAX)
+    if (r->remark_count == REMARKS_MAX || r->found[rule] > REMARKS_OF_RULE_MAX)
         return;
     r->remarks[r->remark_count].rule = rule;
     r->remarks[r->remark_count].first = first;
@@ -179,7 +179,7 @@ static void judge_overlaps(struct referee *r)
     }
 }
 
-/* Whether the test had that node paused at some time of [from, to]. */
+/* Whether that node, or the machine, was paused at some time of [from, to]. */
 static bool was_paused(const struct referee *r, int node, int64_t from, int64_t to)
 {
     int64_t paused = 0;
@@ -187,6 +187,8 @@ static bool was_paused(const struct referee *r, int node, int64_t from, int64_t 
     for (size_t i = 0; i < r->deed_count; i++) {
         const struct deed *deed = &r->deeds[i];
 
+        if (deed->node == EVERYBODY && deed->at <= to && deed->until >= from)
+            return true;
         if (deed->node != node || deed->kind == DEED_KILLED)
             continue;
         if (deed->kind == DEED_PAUSED && !paused)
@@ -200,12 +202,16 @@ static bool was_paused(const struct referee *r, int node, int64_t from, int64_t 
     return paused && paused <= to;
 }
 
+/* A pause shortly before the lease was over counts: whoever wakes up has other things to do first. */
+#define LOOK_BACK_NS (500 * NS_PER_MS)
+
 static void judge_late(struct referee *r)
 {
     for (size_t i = 0; i < r->claim_count; i++) {
         const struct claim *c = &r->claims[i];
+        int64_t since = c->until - LOOK_BACK_NS > c->from ? c->until - LOOK_BACK_NS : c->from;
 
-        if (!c->until || !c->stopped || c->stopped <= c->until || was_paused(r, c->node, c->from, c->stopped))
+        if (!c->until || !c->stopped || c->stopped <= c->until || was_paused(r, c->node, since, c->stopped))
             continue;
         if (c->stopped - c->until > r->late_max_ns)
             r->late_max_ns = c->stopped - c->until;

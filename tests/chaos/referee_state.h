@@ -10,7 +10,9 @@
 #define NODES_MAX 32
 #define NAME_MAX_BYTES 64
 #define NO_CLAIM (-1)
-#define REMARKS_MAX 20
+#define REMARKS_MAX 30
+#define REMARKS_OF_RULE_MAX 3 /* the rest is counted */
+#define EVERYBODY (-1)        /* the node of a deed that was done to the machine */
 
 struct token {
     int64_t term;
@@ -30,12 +32,13 @@ struct claim {
     const char *end_line;
 };
 
-enum deed_kind { DEED_KILLED, DEED_PAUSED, DEED_RESUMED };
+enum deed_kind { DEED_KILLED, DEED_PAUSED, DEED_RESUMED, DEED_SLEPT };
 
 struct deed {
     enum deed_kind kind;
     int node;
     int64_t at;
+    int64_t until; /* SLEPT */
     const char *line;
 };
 

@@ -288,6 +288,20 @@ static void test_a_pause_that_was_over_is_no_excuse(void **state)
     finds(r, RULE_LATE, 1);
 }
 
+static void test_a_machine_that_slept_is_an_excuse(void **state)
+{
+    struct referee *r = *state;
+
+    leads(r, "n1", 3, 1, 1100);
+    lease(r, "n1", 3, 1, 1100, 1250);
+    stopped(r, "n1", 3, 1, 1400);
+    referee_deed_line(r, "deeds", "msg=slept at_ns=1200000000 until_ns=1399000000");
+    leads(r, "n1", 4, 1, 3000);
+    lease(r, "n1", 4, 1, 3000, 3100);
+    stopped(r, "n1", 4, 1, 3201); /* and this is none */
+    finds(r, RULE_LATE, 1);
+}
+
 static void test_a_node_that_only_says_it_leads_is_found(void **state)
 {
     struct referee *r = *state;
@@ -385,6 +399,7 @@ int main(void)
         CASE(test_a_lease_without_a_claim_is_found),
         CASE(test_work_that_goes_on_after_the_lease_is_found),
         CASE(test_a_pause_that_was_over_is_no_excuse),
+        CASE(test_a_machine_that_slept_is_an_excuse),
         CASE(test_a_node_that_only_says_it_leads_is_found),
         CASE(test_tables_that_differ_are_found),
         CASE(test_a_leader_that_lost_what_was_committed_is_found),
