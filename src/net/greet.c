@@ -209,8 +209,9 @@ static bool is_expected(struct connection *connection, const struct peer_hello *
         text_write(text, TEXT, "%s looked for another node where %s is; correct the address in its \"peers\"",
                    hello->name, self->name);
     else if (is_double(older, connection, hello))
-        text_write(text, TEXT, "two nodes are called %s, one at %s and one at %s; give each its own name",
-                   hello->name, older->place, connection->place);
+        text_write(text, TEXT,
+                   "two nodes are called %s, and one is connected from %s already; give each its own name",
+                   hello->name, older->place);
     else
         return true;
     return false;

@@ -63,6 +63,9 @@ struct peer_hello {
     char address[PEER_ADDRESS_MAX + 1]; /* where its peers reach it; "" if not told */
     char api[PEER_ADDRESS_MAX + 1];     /* where its HTTP API is; "" if not told */
     char program[32];                   /* "gaveld 0.4.0" */
+    /* A random number of this process, filled in by the transport: tells a node that comes again from another
+     * one of the same name. */
+    uint64_t process;
 };
 
 struct peer_status {
