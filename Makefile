@@ -24,14 +24,14 @@ help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the Debian packages that are missing, for everything
-	@tools/setup build test verify bench
+	@tools/setup build test fuzz verify bench
 
 demo: ## three `gavel run`, one command: handed over, killed in three ways, frozen
 	@tools/setup build
 	@tools/build release
 	@$(gavel) demo $(ARGS)
 
-test: ## everything: lint, unit, trace, simulation, stores, library, end to end
+test: ## everything: lint, unit, trace, simulation, model, stores, library, end to end, chaos
 	@tools/setup build test verify
 	@tools/test $(ARGS)
 

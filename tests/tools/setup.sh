@@ -72,4 +72,12 @@ rm "$folder/bin/apt-get"
 ! run test || fail "fails without apt-get"
 grep -q 'SETUP=no' "$folder/out" || fail "says how to go on elsewhere"
 SETUP=no run test || fail "can be skipped"
+
+# The real list: each group is installed by `make setup` and by whoever needs it, and no other is asked for.
+groups=$(awk '!/^#/ && NF { print $1 }' "$root/tools/packages.txt" | sort -u)
+asked=$(grep -oE '@tools/setup( [a-z]+)+' "$root/Makefile" | tr ' ' '\n' | grep -v setup | sort -u)
+: >"$folder/out"
+[ "$groups" = "$asked" ] || fail "packages.txt has the groups $(xargs <<<"$groups"), the Makefile asks for $(xargs <<<"$asked")"
+all=$(sed -n '/^setup:/,/^$/s/.*@tools\/setup //p' "$root/Makefile" | tr ' ' '\n' | sort)
+[ "$all" = "$groups" ] || fail "make setup installs only $(xargs <<<"$all")"
 echo "good: setup"
