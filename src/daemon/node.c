@@ -215,8 +215,8 @@ static void end(struct consensus *c)
     api_stop(c->api);
     if (c->transport)
         transport_flush(c->transport);
-    writer_stop(&c->writer);
     consensus_end_events(c);
+    writer_stop(&c->writer);
     reload_done(&c->reload);
     transport_free(c->transport);
     if (c->base)
