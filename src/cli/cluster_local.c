@@ -24,7 +24,7 @@
 
 /* Below those that the kernel gives to connections, which would take them from us between now and then. */
 #define PORT_FIRST 10000
-#define PORT_COUNT 20000
+#define PORT_COUNT 10000
 #define PORT_TRIES 200
 
 #define LEAVE_LIMIT_MS 5000

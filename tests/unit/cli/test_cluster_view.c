@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One picture out of what several nodes say: who is believed, who leads, what is wrong. */
+#include "cli/cluster_cli.h"
+#include "cli/output.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* What a node says of itself; the rest is as of a node that is well. */
+struct words {
+    const char *cluster; /* NULL: "demo" */
+    const char *node;
+    const char *leader; /* NULL: null */
+    const char *peers;  /* names, one letter and one digit each; NULL: "n1n2n3" */
+    const char *silent; /* names of peers that it does not hear; NULL: none */
+    int generation;     /* 0: 1 */
+    int term;
+    int epoch;
+    bool is_leader;
+    bool has_lease;
+    bool is_stale;
+    bool is_full;
+    bool waits;
+};
+
+static json_t *peers_of(const struct words *words)
+{
+    const char *names = words->peers ? words->peers : "n1n2n3";
+    json_t *list = json_array();
+
+    for (; *names; names += 2) {
+        char name[3] = {names[0], names[1], '\0'}, address[32];
+        bool is_silent = words->silent && strstr(words->silent, name);
+
+        (void)snprintf(address, sizeof(address), "10.0.0.%c:7500", names[1]);
+        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:o, s:n}", "id", name,
+                                              "address", "10.0.0.1:7400", "api_address", address, "role",
+                                              "voter", "self", strcmp(name, words->node) == 0, "healthy",
+                                              !is_silent, "last_contact_ms",
+                                              is_silent ? json_null() : json_integer(12), "trouble"));
+    }
+    return list;
+}
+
+/* A node that answers at 10.0.0.<digit of its name>. */
+static void says(struct cluster_view *view, struct words words)
+{
+    struct cluster_call *call = &view->calls[view->call_count++];
+
+    *call = (struct cluster_call){.status = GAVEL_OK, .code = 200};
+    (void)snprintf(call->url, sizeof(call->url), "http://10.0.0.%c:7500", words.node[1]);
+    call->body = json_pack(
+        "{s:s, s:i, s:s, s:i, s:s, s:i, s:o, s:b, s:b, s:o, s:i, s:i, s:i, s:b, s:b, s:b, s:s, s:i, s:o}",
+        "cluster", words.cluster ? words.cluster : "demo", "generation",
+        words.generation ? words.generation : 1, "node", words.node, "incarnation", 1, "role",
+        words.is_leader ? "leader" : "follower", "term", words.term, "leader_id",
+        words.leader ? json_string(words.leader) : json_null(), "is_leader", words.is_leader, "has_lease",
+        words.has_lease, "lease_remaining_ms", words.has_lease ? json_integer(120) : json_null(),
+        "lease_epoch", words.epoch, "commit", 7, "applied", 7, "stale", words.is_stale, "disk_full",
+        words.is_full, "waits_for_operator", words.waits, "api_address", cluster_url_host(call->url), "pid",
+        1234, "peers", peers_of(&words));
+    assert_non_null(call->body);
+}
+
+static void is_silent(struct cluster_view *view, const char *url, const char *reason)
+{
+    struct cluster_call *call = &view->calls[view->call_count++];
+
+    *call = (struct cluster_call){.status = GAVEL_ERR_STORE_UNAVAILABLE};
+    (void)snprintf(call->url, sizeof(call->url), "%s", url);
+    (void)snprintf(call->reason, sizeof(call->reason), "%s", reason);
+}
+
+static void says_well(struct cluster_view *view)
+{
+    says(view, (struct words){.node = "n1", .leader = "n2", .term = 4});
+    says(view,
+         (struct words){
+             .node = "n2", .leader = "n2", .term = 4, .epoch = 1, .is_leader = true, .has_lease = true});
+    says(view, (struct words){.node = "n3", .leader = "n2", .term = 4});
+}
+
+static int set_up(void **state)
+{
+    *state = calloc(2, sizeof(struct cluster_view));
+    return *state ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    struct cluster_view *views = *state;
+
+    cluster_view_done(&views[0]);
+    cluster_view_done(&views[1]);
+    free(views);
+    return 0;
+}
+
+static bool has_trouble(const struct cluster_view *view, const char *text)
+{
+    for (size_t i = 0; i < view->trouble_count; i++)
+        if (strstr(view->troubles[i].text, text))
+            return true;
+    return false;
+}
+
+static void test_a_cluster_that_is_well_has_a_leader_and_no_troubles(void **state)
+{
+    struct cluster_view *view = *state;
+    char text[256];
+
+    says_well(view);
+    cluster_view_make(view);
+    assert_string_equal(cluster_view_leader(view)->name, "n2");
+    assert_false(view->is_hearsay);
+    assert_int_equal(view->trouble_count, 0);
+    assert_int_equal(cluster_exit_code(view), 0);
+    assert_string_equal(cluster_headline(view, text, sizeof(text)),
+                        "cluster demo: n2 leads in term 4, lease 120 ms; 3 of 3 healthy");
+}
+
+static void test_a_lease_in_a_higher_term_is_believed(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says(view, (struct words){.node = "n1", .leader = "n1", .term = 3, .is_leader = true});
+    says(view, (struct words){.node = "n2", .leader = "n2", .term = 4, .is_leader = true, .has_lease = true});
+    says(view, (struct words){.node = "n3", .term = 5, .is_stale = true});
+    cluster_view_make(view);
+    assert_string_equal(cluster_view_leader(view)->name, "n2");
+    assert_int_equal(view->term, 4);
+    assert_true(has_trouble(view, "n1 has role leader in term 3 without a lease"));
+    assert_true(has_trouble(view, "n3 hears of no leader"));
+}
+
+static void test_a_higher_generation_is_believed(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says(view,
+         (struct words){.node = "n1", .leader = "n1", .term = 90, .is_leader = true, .has_lease = true});
+    says(view,
+         (struct words){
+             .node = "n2", .leader = "n2", .term = 4, .generation = 2, .is_leader = true, .has_lease = true});
+    cluster_view_make(view);
+    assert_string_equal(cluster_view_leader(view)->name, "n2");
+    assert_int_equal(view->generation, 2);
+    assert_true(has_trouble(view, "n1 is of generation 1, the cluster of 2"));
+}
+
+static void test_a_leader_that_is_silent_is_hearsay(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says(view, (struct words){.node = "n1", .leader = "n2", .term = 4});
+    is_silent(view, "http://10.0.0.2:7500", "nothing listens there");
+    cluster_view_make(view);
+    assert_string_equal(cluster_view_leader(view)->name, "n2");
+    assert_true(view->is_hearsay);
+    assert_true(has_trouble(view, "n1 says that n2 leads, which does not answer here"));
+    assert_true(has_trouble(view, "n2 (10.0.0.2:7500) does not answer: nothing listens there"));
+    assert_int_equal(cluster_exit_code(view), 1);
+}
+
+static void test_without_a_leader_that_is_the_worst_of_it(void **state)
+{
+    struct cluster_view *view = *state;
+
+    is_silent(view, "http://10.0.0.1:7500", "no answer within 2 s");
+    says(view, (struct words){.node = "n2", .term = 4, .is_stale = true, .silent = "n1n3"});
+    cluster_view_make(view);
+    assert_null(cluster_view_leader(view));
+    assert_int_equal(view->troubles[0].kind, TROUBLE_NO_LEADER);
+    assert_int_equal(cluster_exit_code(view), 3);
+    assert_int_equal(view->members, 3);
+    assert_int_equal(view->healthy, 0);
+}
+
+static void test_fail_over_that_waits_for_somebody_says_what_to_do(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says(view, (struct words){.node = "n1", .term = 4, .is_stale = true, .waits = true});
+    cluster_view_make(view);
+    assert_true(has_trouble(view, "auto_failover is off: choose a node with `gavel transfer NODE --force`"));
+}
+
+static void test_members_that_nobody_asked_are_listed(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says(view, (struct words){.node = "n1", .leader = "n1", .term = 4, .is_leader = true, .has_lease = true});
+    cluster_view_make(view);
+    assert_int_equal(view->node_count, 3);
+    assert_string_equal(view->nodes[2].name, "n3");
+    assert_string_equal(view->nodes[2].address, "10.0.0.3:7500");
+    assert_string_equal(cluster_node_health(&view->nodes[2]), "silent");
+}
+
+static void test_a_node_with_two_addresses_counts_once(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says_well(view);
+    says(view,
+         (struct words){
+             .node = "n2", .leader = "n2", .term = 4, .epoch = 1, .is_leader = true, .has_lease = true});
+    cluster_view_make(view);
+    assert_int_equal(view->node_count, 3);
+    assert_false(cluster_view_is_suspect(view));
+}
+
+static void test_each_way_not_to_be_well_has_a_word(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says(view,
+         (struct words){
+             .node = "n1", .leader = "n1", .term = 4, .is_leader = true, .has_lease = true, .silent = "n3"});
+    says(view, (struct words){.node = "n2", .leader = "n1", .term = 4, .is_full = true});
+    says(view, (struct words){.node = "n3", .leader = "n1", .term = 4});
+    cluster_view_make(view);
+    assert_string_equal(cluster_node_health(&view->nodes[0]), "ok");
+    assert_string_equal(cluster_node_health(&view->nodes[1]), "full");
+    assert_string_equal(cluster_node_health(&view->nodes[2]), "cut off");
+    assert_true(has_trouble(view, "the disk of n2 is full"));
+    assert_true(has_trouble(view, "n3 answers here, but n1 does not hear it"));
+    assert_int_equal(view->healthy, 1);
+}
+
+static void two_leases(struct cluster_view *view, int term, int epoch)
+{
+    says(view, (struct words){.node = "n1",
+                              .leader = "n1",
+                              .term = term,
+                              .epoch = epoch,
+                              .is_leader = true,
+                              .has_lease = true});
+    says(view,
+         (struct words){
+             .node = "n2", .leader = "n2", .term = 9, .epoch = 1, .is_leader = true, .has_lease = true});
+    cluster_view_make(view);
+}
+
+static void test_two_leases_in_one_look_may_be_a_hand_over(void **state)
+{
+    struct cluster_view *views = *state;
+    const struct cluster_node *one, *other;
+
+    two_leases(&views[0], 4, 1);
+    assert_true(cluster_view_is_suspect(&views[0]));
+    assert_false(cluster_view_split(&views[0], NULL, &one, &other));
+}
+
+static void test_two_leases_that_go_on_are_split_brain(void **state)
+{
+    struct cluster_view *views = *state;
+    const struct cluster_node *one, *other;
+
+    two_leases(&views[0], 4, 1);
+    two_leases(&views[1], 4, 1);
+    assert_true(cluster_view_split(&views[1], &views[0], &one, &other));
+    assert_string_equal(one->name, "n1");
+    assert_string_equal(other->name, "n2");
+}
+
+/* Between the looks it may have been without one: nothing says that they overlapped. */
+static void test_a_lease_of_another_epoch_is_not_the_same_lease(void **state)
+{
+    struct cluster_view *views = *state;
+    const struct cluster_node *one, *other;
+
+    two_leases(&views[0], 4, 1);
+    two_leases(&views[1], 4, 2);
+    assert_false(cluster_view_split(&views[1], &views[0], &one, &other));
+}
+
+static void test_two_leaders_of_one_term_need_no_second_look(void **state)
+{
+    struct cluster_view *view = *state;
+    const struct cluster_node *one, *other;
+
+    says(view, (struct words){.node = "n1", .leader = "n1", .term = 4, .is_leader = true});
+    says(view, (struct words){.node = "n3", .leader = "n3", .term = 4, .is_leader = true});
+    cluster_view_make(view);
+    assert_true(cluster_view_split(view, NULL, &one, &other));
+    assert_string_equal(other->name, "n3");
+}
+
+static void test_leaders_of_two_generations_are_split_brain(void **state)
+{
+    struct cluster_view *views = *state;
+    const struct cluster_node *one, *other;
+
+    for (int i = 0; i < 2; i++) {
+        says(&views[i], (struct words){.node = "n1", .leader = "n1", .term = 4, .is_leader = true});
+        says(&views[i],
+             (struct words){.node = "n2", .leader = "n2", .term = 7, .generation = 2, .is_leader = true});
+        cluster_view_make(&views[i]);
+    }
+    assert_false(cluster_view_split(&views[0], NULL, &one, &other));
+    assert_true(cluster_view_split(&views[1], &views[0], &one, &other));
+}
+
+static void test_another_cluster_may_lead_as_it_likes(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says_well(view);
+    says(view, (struct words){.node = "x9",
+                              .cluster = "other",
+                              .leader = "x9",
+                              .term = 4,
+                              .peers = "x9",
+                              .is_leader = true,
+                              .has_lease = true});
+    cluster_view_make(view);
+    assert_string_equal(view->cluster, "demo");
+    assert_true(has_trouble(view, "x9 belongs to the cluster \"other\""));
+    assert_false(cluster_view_is_suspect(view));
+}
+
+/* Prints the picture for a terminal of 80 columns; the caller frees. */
+static char *printed(const struct cluster_view *view)
+{
+    const struct cli cli = {0};
+    char *text = NULL;
+    size_t length = 0;
+    FILE *memory = open_memstream(&text, &length);
+
+    assert_non_null(memory);
+    cluster_print(&cli, view, memory, 80);
+    assert_int_equal(fclose(memory), 0);
+    return text;
+}
+
+static void test_the_table_marks_the_leader_and_fits_80_columns(void **state)
+{
+    struct cluster_view *view = *state;
+    char *text, *rest = NULL;
+
+    says(view, (struct words){.node = "n1", .leader = "n2", .term = 4});
+    says(view,
+         (struct words){
+             .node = "n2", .leader = "n2", .term = 4, .is_leader = true, .has_lease = true, .silent = "n3"});
+    is_silent(view, "http://10.0.0.3:7500", "nothing listens there");
+    cluster_view_make(view);
+    text = printed(view);
+    assert_non_null(
+        strstr(text, "\n* n2    leader    4     120 ms  7       7        -      ok      10.0.0.2:7500\n"));
+    assert_non_null(
+        strstr(text, "\n  n1    follower  4     -       7       7        12 ms  ok      10.0.0.1:7500\n"));
+    assert_non_null(
+        strstr(text, "\n  n3    voter     -     -       -       -        -      silent  10.0.0.3:7500\n"));
+    assert_non_null(strstr(text, "! n3 (10.0.0.3:7500) does not answer: nothing listens there\n"));
+    for (const char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        assert_true(text_columns(line) <= 80);
+    free(text);
+}
+
+static void test_answers_that_make_no_sense_do_no_harm(void **state)
+{
+    struct cluster_view *view = *state;
+    static const char *const bodies[] = {"{}", "{\"node\":7}",
+                                         "{\"node\":\"n1\",\"peers\":[1,{},{\"id\":null}]}",
+                                         "{\"node\":\"n2\",\"peers\":{\"id\":\"n1\"},\"term\":\"x\"}"};
+
+    for (size_t i = 0; i < 4; i++) {
+        struct cluster_call *call = &view->calls[view->call_count++];
+
+        *call =
+            (struct cluster_call){.status = GAVEL_OK, .code = 200, .body = json_loads(bodies[i], 0, NULL)};
+        (void)snprintf(call->url, sizeof(call->url), "http://10.0.0.%zu:7500", i);
+    }
+    cluster_view_make(view);
+    assert_int_equal(view->node_count, 4);
+    assert_true(has_trouble(view, "what it answered has no name of a node"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define WITH_VIEWS(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+        WITH_VIEWS(test_a_cluster_that_is_well_has_a_leader_and_no_troubles),
+        WITH_VIEWS(test_a_lease_in_a_higher_term_is_believed),
+        WITH_VIEWS(test_a_higher_generation_is_believed),
+        WITH_VIEWS(test_a_leader_that_is_silent_is_hearsay),
+        WITH_VIEWS(test_without_a_leader_that_is_the_worst_of_it),
+        WITH_VIEWS(test_fail_over_that_waits_for_somebody_says_what_to_do),
+        WITH_VIEWS(test_members_that_nobody_asked_are_listed),
+        WITH_VIEWS(test_a_node_with_two_addresses_counts_once),
+        WITH_VIEWS(test_each_way_not_to_be_well_has_a_word),
+        WITH_VIEWS(test_two_leases_in_one_look_may_be_a_hand_over),
+        WITH_VIEWS(test_two_leases_that_go_on_are_split_brain),
+        WITH_VIEWS(test_a_lease_of_another_epoch_is_not_the_same_lease),
+        WITH_VIEWS(test_two_leaders_of_one_term_need_no_second_look),
+        WITH_VIEWS(test_leaders_of_two_generations_are_split_brain),
+        WITH_VIEWS(test_another_cluster_may_lead_as_it_likes),
+        WITH_VIEWS(test_the_table_marks_the_leader_and_fits_80_columns),
+        WITH_VIEWS(test_answers_that_make_no_sense_do_no_harm),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
