@@ -129,21 +129,30 @@ static struct claim *claim_of(struct referee *r, int node, const struct token *w
     return NULL;
 }
 
+void referee_add_claim(struct referee *r, struct claim claim)
+{
+    r->claims = grown(r->claims, r->claim_count, sizeof *r->claims);
+    r->claims[r->claim_count++] = claim;
+}
+
+static void add_deed(struct referee *r, struct deed deed)
+{
+    r->deeds = grown(r->deeds, r->deed_count, sizeof *r->deeds);
+    r->deeds[r->deed_count++] = deed;
+}
+
 /* The first lease is told with the claim or by itself; until: 0 in that case. */
 static void log_leads(struct referee *r, int node, const struct token *at_token, int64_t at, int64_t until,
                       const char *kept)
 {
-    struct node *n = &r->nodes[node];
-
-    r->claims = grown(r->claims, r->claim_count, sizeof *r->claims);
-    r->claims[r->claim_count] = (struct claim){.node = node,
-                                               .token = *at_token,
-                                               .from = at,
-                                               .until = until,
-                                               .line = kept,
-                                               .lease_line = kept,
-                                               .end_line = kept};
-    n->open = (ptrdiff_t)r->claim_count++;
+    r->nodes[node].open = (ptrdiff_t)r->claim_count;
+    referee_add_claim(r, (struct claim){.node = node,
+                                        .token = *at_token,
+                                        .from = at,
+                                        .until = until,
+                                        .line = kept,
+                                        .lease_line = kept,
+                                        .end_line = kept});
 }
 
 static void log_lease(struct referee *r, int node, const struct token *at_token, int64_t until,
@@ -180,6 +189,7 @@ static void log_died(struct referee *r, int node, int64_t at, const char *kept)
 {
     struct node *n = &r->nodes[node];
 
+    add_deed(r, (struct deed){.kind = DEED_DIED, .node = node, .at = at, .line = kept});
     if (n->open == NO_CLAIM)
         return;
     r->claims[n->open].died = at;
@@ -235,12 +245,6 @@ static bool deed_status(struct referee *r, int node, int64_t at, const char *lin
     r->statuses = grown(r->statuses, r->status_count, sizeof *r->statuses);
     r->statuses[r->status_count++] = s;
     return true;
-}
-
-static void add_deed(struct referee *r, struct deed deed)
-{
-    r->deeds = grown(r->deeds, r->deed_count, sizeof *r->deeds);
-    r->deeds[r->deed_count++] = deed;
 }
 
 void referee_deed_line(struct referee *r, const char *place, const char *line)

@@ -31,6 +31,9 @@ void referee_remark(struct referee *r, enum referee_rule rule, const char *first
     r->remark_count++;
 }
 
+/* What a node has said in so short a time before its death may be missing in its log. */
+#define LOST_NS (200 * NS_PER_MS)
+
 static int by_time(const void *a, const void *b)
 {
     const struct claim *x = a, *y = b;
@@ -58,6 +61,53 @@ static void sort(void *list, size_t count, size_t size, int (*compare)(const voi
         qsort(list, count, size, compare);
 }
 
+static struct claim *claim_of(const struct referee *r, const struct status *s)
+{
+    for (size_t i = 0; i < r->claim_count; i++)
+        if (r->claims[i].node == s->node && r->claims[i].token.term == s->token.term &&
+            r->claims[i].token.epoch == s->token.epoch)
+            return &r->claims[i];
+    return NULL;
+}
+
+/* Whether that node died soon afterwards, and so may have taken the newest lines of its log along. */
+static const struct deed *death_after(const struct referee *r, const struct status *s)
+{
+    for (size_t i = 0; i < r->deed_count; i++)
+        if (r->deeds[i].node == s->node && r->deeds[i].kind <= DEED_DIED && r->deeds[i].at >= s->at &&
+            r->deeds[i].at - s->at < LOST_NS)
+            return &r->deeds[i];
+    return NULL;
+}
+
+/* A node that said it has a lease, and died before its log did: what it said is a claim like any other. */
+static void take_seen_claims(struct referee *r)
+{
+    for (size_t i = 0; i < r->status_count; i++) {
+        const struct status *s = &r->statuses[i];
+        const struct deed *death = s->has_lease ? death_after(r, s) : NULL;
+        struct claim *claim = claim_of(r, s);
+
+        if (!death || (claim && !claim->is_seen_only))
+            continue;
+        if (claim) {
+            claim->from = s->at < claim->from ? s->at : claim->from;
+            claim->until = s->at > claim->until ? s->at : claim->until;
+            continue;
+        }
+        r->seen_only++;
+        referee_add_claim(r, (struct claim){.node = s->node,
+                                            .token = s->token,
+                                            .from = s->at,
+                                            .until = s->at,
+                                            .died = death->at,
+                                            .is_seen_only = true,
+                                            .line = s->line,
+                                            .lease_line = s->line,
+                                            .end_line = death->line});
+    }
+}
+
 /* Onto one clock, and the deaths that only the test saw. */
 static void prepare(struct referee *r)
 {
@@ -72,6 +122,10 @@ static void prepare(struct referee *r)
     }
     for (size_t i = 0; i < r->status_count; i++)
         r->statuses[i].at -= r->nodes[r->statuses[i].node].offset;
+    for (size_t i = 0; i < r->deed_count; i++)
+        if (r->deeds[i].kind == DEED_DIED)
+            r->deeds[i].at -= r->nodes[r->deeds[i].node].offset;
+    take_seen_claims(r);
     sort(r->claims, r->claim_count, sizeof *r->claims, by_time);
     sort(r->statuses, r->status_count, sizeof *r->statuses, status_by_time);
     sort(r->deeds, r->deed_count, sizeof *r->deeds, deed_by_time);
@@ -189,7 +243,7 @@ static bool was_paused(const struct referee *r, int node, int64_t from, int64_t 
 
         if (deed->node == EVERYBODY && deed->at <= to && deed->until >= from)
             return true;
-        if (deed->node != node || deed->kind == DEED_KILLED)
+        if (deed->node != node || deed->kind <= DEED_DIED)
             continue;
         if (deed->kind == DEED_PAUSED && !paused)
             paused = deed->at;
@@ -314,8 +368,8 @@ void referee_print(const struct referee *r, FILE *out)
             r->node_count, r->log_lines, r->claim_count, r->terms, r->leases, r->deed_count, r->status_count);
     fprintf(out,
             "# referee: checked %" PRIu64 " pairs of claims, %" PRIu64 " statuses with a lease, %" PRIu64
-            " pairs of tables\n",
-            r->pairs, r->boasts, r->equals);
+            " pairs of tables; %" PRIu64 " claims only seen\n",
+            r->pairs, r->boasts, r->equals, r->seen_only);
     if (r->gap_min_ns >= 0)
         fprintf(out,
                 "# referee: shortest time between two leaders %.3f ms; latest stop %.3f ms after a lease\n",

@@ -27,12 +27,13 @@ struct claim {
     int64_t until; /* the end of the last lease */
     int64_t stopped;
     int64_t died;
-    const char *line; /* borrowed from referee.lines, as all of these */
+    bool is_seen_only; /* the log was lost with the node; it told us, though */
+    const char *line;  /* borrowed from referee.lines, as all of these */
     const char *lease_line;
     const char *end_line;
 };
 
-enum deed_kind { DEED_KILLED, DEED_PAUSED, DEED_RESUMED, DEED_SLEPT };
+enum deed_kind { DEED_KILLED, DEED_DIED /* says its guard */, DEED_PAUSED, DEED_RESUMED, DEED_SLEPT };
 
 struct deed {
     enum deed_kind kind;
@@ -81,6 +82,7 @@ struct referee {
     uint64_t pairs;      /* of claims, whose overlap was looked at */
     uint64_t equals;     /* pairs of statuses that had to have the same digest */
     uint64_t boasts;     /* statuses that told of a lease, held against the claims */
+    uint64_t seen_only;  /* claims that only statuses told of */
     int64_t late_max_ns; /* how late work stopped that was not paused */
     int64_t gap_min_ns;  /* between the end of a claim and the beginning of another node's next; -1 none */
     uint64_t found[RULE_COUNT];
@@ -93,6 +95,7 @@ struct referee {
 };
 
 int referee_node(struct referee *r, const char *name);
+void referee_add_claim(struct referee *r, struct claim claim);
 void referee_remark(struct referee *r, enum referee_rule rule, const char *first, const char *second);
 
 #endif

@@ -317,6 +317,28 @@ static void test_a_node_that_only_says_it_leads_is_found(void **state)
     finds(r, RULE_BOAST, 3);
 }
 
+/* The log of its last moments is lost with a node that is killed; what it said counts as much. */
+static void test_a_claim_that_was_only_seen_is_a_claim(void **state)
+{
+    struct referee *r = *state;
+
+    leads(r, "n1", 3, 1, 100);
+    stopped(r, "n1", 3, 1, 200);
+    status(r, "n2", 300, 4, "true", 4, "aa");
+    status(r, "n2", 310, 4, "true", 4, "aa");
+    died(r, "n2", 311);
+    leads(r, "n1", 5, 1, 305); /* while n2 said that it leads */
+    stopped(r, "n1", 5, 1, 400);
+    leads(r, "n3", 6, 1, 500);
+    stopped(r, "n3", 6, 1, 501);
+    status(r, "n2", 700, 8, "true", 4, "aa"); /* nobody killed it soon after that */
+    deed(r, "killed", "n2", 1000);
+    referee_judge(r);
+    assert_int_equal(referee_found(r, RULE_OVERLAP), 1);
+    assert_int_equal(referee_found(r, RULE_BOAST), 1);
+    assert_int_equal(referee_found_all(r), 2);
+}
+
 static void test_tables_that_differ_are_found(void **state)
 {
     struct referee *r = *state;
@@ -401,6 +423,7 @@ int main(void)
         CASE(test_a_pause_that_was_over_is_no_excuse),
         CASE(test_a_machine_that_slept_is_an_excuse),
         CASE(test_a_node_that_only_says_it_leads_is_found),
+        CASE(test_a_claim_that_was_only_seen_is_a_claim),
         CASE(test_tables_that_differ_are_found),
         CASE(test_a_leader_that_lost_what_was_committed_is_found),
         CASE(test_a_clock_that_is_ahead_is_allowed_for),
