@@ -3,8 +3,9 @@
 /*
  * The life of the API thread. Other threads reach it by a word of orders and
  * an eventfd; everything else in struct api is its own, so that libevent needs
- * no locks. It yields to the consensus thread: an ordinary thread with a nice
- * value, also where the other has a real-time priority.
+ * no locks. It is an ordinary thread, whatever the consensus thread is; and not
+ * less than that: a process is not dead before its last thread has been given
+ * the time to die.
  */
 #include "daemon/api_thread.h"
 
@@ -18,9 +19,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <sys/resource.h>
 #include <unistd.h>
-
-#define NICE 5
 
 static void say(const struct api *api, enum log_level level, const char *message, const char *reason)
 {
@@ -117,9 +117,8 @@ static void *thread_main(void *user)
     struct timeval moment = {.tv_usec = 100000};
     struct api *api = user;
 
-    /* A thread inherits real-time priority from whoever made it. Neither call matters if it fails. */
+    /* A thread inherits real-time priority from whoever made it. It does not matter much if this fails. */
     (void)pthread_setschedparam(pthread_self(), SCHED_OTHER, &parameters);
-    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
     api_connections_begin(api);
     (void)event_base_dispatch(api->base);
     /* What was answered last is still to be written. */
@@ -202,8 +201,10 @@ static void drop_event(struct event **event)
     *event = NULL;
 }
 
-static void api_free(struct api *api)
+void api_free(struct api *api)
 {
+    if (!api)
+        return;
     drop_event(&api->orders_event);
     drop_event(&api->replies_event);
     drop_event(&api->bell_event);
@@ -240,36 +241,50 @@ static int start_thread(struct api *api)
     return failure;
 }
 
-enum gavel_status api_start(struct node_desk *desk, struct api **ret_api, struct gavel_error *error)
+enum gavel_status api_new(struct node_desk *desk, int listening, struct api **ret_api,
+                          struct gavel_error *error)
 {
     struct api *api = calloc(1, sizeof *api);
-    enum gavel_status status;
-    int failure;
-    int fd;
+    enum gavel_status status = api ? mailbox_init(&api->replies) : GAVEL_ERR_NO_MEMORY;
 
-    if (!api)
-        return error_set(error, GAVEL_ERR_NO_MEMORY, "api: %s", gavel_status_text(GAVEL_ERR_NO_MEMORY));
-    api->desk = desk;
-    api->orders_fd = api->bell_fd = api->replies.fd = -1;
-    api->fd_limit = raise_fd_limit();
-    status = mailbox_init(&api->replies);
     if (status != GAVEL_OK) {
         free(api);
+        (void)close(listening); /* nothing was sent on it */
         return error_set(error, status, "api: %s", gavel_status_text(status));
+    }
+    api->desk = desk;
+    api->orders_fd = api->bell_fd = -1;
+    api->fd_limit = raise_fd_limit();
+    status = build(api, listening);
+    if (status != GAVEL_OK) {
+        api_free(api);
+        return error_set(error, status, "api: no room for the server's own parts");
     }
     status = api_token_read(desk->config->token, &api->token, error);
     if (status == GAVEL_OK)
         status = read_tls(desk->config, &api->tls, error);
-    if (status == GAVEL_OK)
-        status = api_bind(desk->config, &fd, &api->port, error);
     if (status != GAVEL_OK) {
         api_free(api);
         return status;
     }
-    if (build(api, fd) != GAVEL_OK) {
-        api_free(api);
-        return error_set(error, GAVEL_ERR_NO_MEMORY, "api: no room for the server's own parts");
-    }
+    *ret_api = api;
+    return GAVEL_OK;
+}
+
+enum gavel_status api_start(struct node_desk *desk, struct api **ret_api, struct gavel_error *error)
+{
+    enum gavel_status status;
+    struct api *api;
+    uint16_t port;
+    int failure;
+    int fd;
+
+    status = api_bind(desk->config, &fd, &port, error);
+    if (status == GAVEL_OK)
+        status = api_new(desk, fd, &api, error);
+    if (status != GAVEL_OK)
+        return status;
+    api->port = port;
     journal_set_bell(desk->journal, api->bell_fd);
     failure = start_thread(api);
     if (failure) {

@@ -139,6 +139,14 @@ struct api_call {
     gavel_ns now;
 };
 
+/*
+ * api.c: everything but the thread, for whoever drives the loop itself (api->base), as fuzzing does. Takes
+ * the listening socket over, also when it fails.
+ */
+GAVEL_CHECKED enum gavel_status api_new(struct node_desk *desk, int listening, struct api **ret_api,
+                                        struct gavel_error *error);
+void api_free(struct api *api); /* safe on NULL */
+
 /* api_bind.c: a listening socket for config->api_listen; the port it got. */
 GAVEL_CHECKED enum gavel_status api_bind(const struct daemon_config *config, int *ret_fd, uint16_t *ret_port,
                                          struct gavel_error *error);
