@@ -13,14 +13,24 @@
 
 #include <cmocka.h>
 
+static void on_tick(evutil_socket_t fd, short events, void *context)
+{
+    (void)fd;
+    (void)events;
+    (void)context;
+}
+
 struct world *world_new(void)
 {
+    const struct timeval interval = {.tv_usec = 5000};
     static const char *const names[SIDES_MAX] = {"a", "b", "c"};
     struct world *world = calloc(1, sizeof *world);
 
     assert_non_null(world);
     world->base = event_base_new();
     assert_non_null(world->base);
+    world->tick = event_new(world->base, -1, EV_PERSIST, on_tick, NULL);
+    assert_int_equal(event_add(world->tick, &interval), 0);
     for (size_t i = 0; i < SIDES_MAX; i++) {
         struct side *side = &world->sides[i];
         struct peer_hello *self = &side->settings.self;
@@ -44,6 +54,7 @@ void world_free(struct world *world)
 {
     for (size_t i = 0; i < SIDES_MAX; i++)
         transport_free(world->sides[i].transport);
+    event_free(world->tick);
     event_base_free(world->base);
     free(world);
 }
@@ -56,6 +67,8 @@ static void on_message(void *user, const struct raft_message *message)
 
     side->messages[side->message_count++ % MESSAGES_KEPT] = *message;
     if (message->kind == RAFT_MSG_SNAPSHOT) {
+        side->snapshot_count++;
+        side->snapshot = message->snapshot;
         side->snapshot_sum = 0;
         for (size_t i = 0; i < message->snapshot.size; i++)
             side->snapshot_sum = side->snapshot_sum * 31 + message->snapshot.data[i];
@@ -141,34 +154,11 @@ void world_connect(struct world *world)
             transport_set_peers(world->sides[i].transport, peers, count);
 }
 
-static void on_late(evutil_socket_t fd, short events, void *context)
-{
-    struct world *world = context;
-
-    (void)fd;
-    (void)events;
-    world->is_late = true;
-}
-
-static void limit(struct world *world, int ms)
-{
-    struct timeval time = {.tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000};
-
-    world->is_late = false;
-    assert_int_equal(event_base_once(world->base, -1, EV_TIMEOUT, on_late, world, &time), 0);
-}
-
-static gavel_ns late_at; /* of the newest WAIT_FOR; timers of older ones may still come */
-
-void world_limit_begin(struct world *world)
-{
-    late_at = clock_now() + LIMIT_MS * NS_PER_MS;
-    limit(world, LIMIT_MS);
-}
+void world_limit_begin(struct world *world) { world->late_at = clock_now() + LIMIT_MS * NS_PER_MS; }
 
 void world_turn(struct world *world, const char *condition, const char *file, int line)
 {
-    if (clock_now() > late_at) {
+    if (clock_now() > world->late_at) {
         for (size_t i = 0; i < SIDES_MAX; i++) {
             const struct side *side = &world->sides[i];
 
@@ -185,7 +175,6 @@ void world_run_for(struct world *world, int ms)
 {
     gavel_ns until = clock_now() + ms * NS_PER_MS;
 
-    limit(world, ms);
     while (clock_now() < until)
         assert_int_not_equal(event_base_loop(world->base, EVLOOP_ONCE), -1);
 }

@@ -32,14 +32,17 @@ struct side {
     size_t message_count;
     size_t status_count;
     struct peer_status status;
-    uint64_t snapshot_sum; /* of the bytes of the newest snapshot */
+    size_t snapshot_count;
+    struct raft_install snapshot; /* the newest */
+    uint64_t snapshot_sum;        /* of its bytes */
     void (*on_message)(struct side *side, const struct raft_message *message);
 };
 
 struct world {
     struct event_base *base;
     struct side sides[SIDES_MAX];
-    bool is_late;
+    struct event *tick; /* so that a turn of the loop ends */
+    gavel_ns late_at;
 };
 
 struct world *world_new(void);
