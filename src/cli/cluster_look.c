@@ -123,13 +123,14 @@ static void look(struct cluster_client *client, struct cluster_view *view)
     }
 }
 
-static void tell_split(struct cluster_view *view, const struct cluster_view *before)
+/* False: there is nothing to tell. */
+static bool tell_split(struct cluster_view *view, const struct cluster_view *before)
 {
     const struct cluster_node *one, *other;
     struct cluster_trouble *worst = &view->troubles[0];
 
     if (!cluster_view_split(view, before, &one, &other))
-        return;
+        return false;
     if (view->trouble_count == VIEW_TROUBLES_MAX)
         view->trouble_count--;
     memmove(worst + 1, worst, view->trouble_count * sizeof(*worst));
@@ -142,6 +143,7 @@ static void tell_split(struct cluster_view *view, const struct cluster_view *bef
         one->name, (unsigned long long)one->generation, (unsigned long long)one->term,
         one->has_lease ? " with a lease" : "", other->name, (unsigned long long)other->generation,
         (unsigned long long)other->term, other->has_lease ? " with a lease" : "");
+    return true;
 }
 
 /* Why nobody answered: of each node, as far as there is room. */
@@ -173,8 +175,7 @@ enum gavel_status cluster_look(struct cluster_client *client, struct cluster_vie
     look(client, view);
     if (view->believed < 0)
         return say_silence(view, error);
-    tell_split(view, NULL);
-    if (!cluster_view_is_suspect(view) || view->troubles[0].kind == TROUBLE_SPLIT_BRAIN)
+    if (tell_split(view, NULL) || !cluster_view_is_suspect(view))
         return GAVEL_OK;
     before = *view; /* and its calls: view begins anew */
     look(client, view);
@@ -183,7 +184,7 @@ enum gavel_status cluster_look(struct cluster_client *client, struct cluster_vie
         *view = before;
         return GAVEL_OK;
     }
-    tell_split(view, &before);
+    (void)tell_split(view, &before); /* if there is nothing, it was a hand-over */
     cluster_view_done(&before);
     return GAVEL_OK;
 }

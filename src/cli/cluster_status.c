@@ -96,7 +96,10 @@ static void print_nodes(const struct cli *cli, const struct cluster_view *view, 
                    *node->name ? node->name : "?");
         table_cell(&table, is_leader ? STYLE_GREEN : STYLE_PLAIN, "%s", role_of(node));
         number_cell(&table, is_known, node->term);
-        time_cell(&table, node->lease_ms);
+        if (node->has_lease && node->lease_ms < 0) /* the only voter */
+            table_cell(&table, STYLE_PLAIN, "no end");
+        else
+            time_cell(&table, node->lease_ms);
         number_cell(&table, is_known, node->commit);
         number_cell(&table, is_known, node->applied);
         time_cell(&table, (int)i == view->believed ? -1 : node->contact_ms);

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# gavel cert, judged by openssl(1) and by a node that uses what it made.
+# shellcheck source=quorum_lib.sh
+source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
+
+# text_of FILE: what openssl reads in it.
+text_of() { openssl x509 -in "$1" -noout -text; }
+
+mode_of() { stat -c %a "$1"; }
+
+test_openssl_verifies_the_chain() {
+    expect 0 "$GAVEL" cert init prod --out "$folder/ca"
+    expect 0 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/n1" --host 10.0.0.1 --host db.example.com,::1
+    has "$output" "$folder/n1/n1.crt"
+    expect 0 openssl verify -x509_strict -CAfile "$folder/ca/ca.crt" "$folder/n1/n1.crt"
+    expect 0 openssl verify -x509_strict -purpose sslserver -CAfile "$folder/ca/ca.crt" "$folder/n1/n1.crt"
+    expect 0 openssl verify -x509_strict -purpose sslclient -CAfile "$folder/ca/ca.crt" "$folder/n1/n1.crt"
+    expect 0 openssl verify -verify_ip 10.0.0.1 -CAfile "$folder/ca/ca.crt" "$folder/n1/n1.crt"
+    expect 0 openssl verify -verify_ip ::1 -CAfile "$folder/ca/ca.crt" "$folder/n1/n1.crt"
+    expect 0 openssl verify -verify_hostname db.example.com -CAfile "$folder/ca/ca.crt" "$folder/n1/n1.crt"
+    expect 2 openssl verify -verify_hostname other.example.com -CAfile "$folder/ca/ca.crt" "$folder/n1/n1.crt"
+    same "$(openssl x509 -in "$folder/n1/n1.crt" -noout -pubkey)" "$(openssl pkey -in "$folder/n1/n1.key" -pubout)"
+}
+
+test_it_says_who_it_is_for() {
+    local text
+    expect 0 "$GAVEL" cert init prod --out "$folder"
+    expect 0 "$GAVEL" cert issue n1 --ca "$folder" --out "$folder"
+    text=$(text_of "$folder/n1.crt")
+    has "$text" "Version: 3"
+    has "$text" "Subject: O = prod, CN = n1"
+    has "$text" "NIST CURVE: P-256"
+    has "$text" "CA:FALSE"
+    has "$text" "TLS Web Server Authentication, TLS Web Client Authentication"
+    has "$text" "DNS:n1, DNS:localhost, IP Address:127.0.0.1"
+    has "$(text_of "$folder/ca.crt")" "CA:TRUE, pathlen:0"
+    expect 0 "$GAVEL" cert show "$folder/n1.crt"
+    has "$output" "n1, localhost, 127.0.0.1"
+    same "$("$GAVEL" cert show "$folder/n1.crt" --json | "$JSON_GET" cluster node is_ca expired hosts.2)" \
+        $'prod\tn1\tfalse\tfalse\t127.0.0.1'
+    same "$("$GAVEL" cert show "$folder/n1.crt" --json | "$JSON_GET" sha256)" \
+        "$(openssl x509 -in "$folder/n1.crt" -noout -fingerprint -sha256 | sed 's/.*=//; s/://g' | tr A-F a-f)"
+}
+
+test_keys_and_the_secret_are_for_their_owner_only() {
+    umask 0
+    expect 0 "$GAVEL" cert init prod --out "$folder/ca"
+    expect 0 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/ca"
+    same "$(mode_of "$folder/ca")" 700
+    same "$(mode_of "$folder/ca/ca.key") $(mode_of "$folder/ca/cluster.secret") $(mode_of "$folder/ca/n1.key")" "600 600 600"
+    grep -qxE '[0-9a-f]{64}' "$folder/ca/cluster.secret" || fail "the secret is not 64 digits"
+    expect 0 "$GAVEL" cert init prod --out "$folder/other"
+    if cmp -s "$folder/ca/cluster.secret" "$folder/other/cluster.secret"; then fail "two secrets are the same"; fi
+}
+
+test_nothing_is_replaced_without_force() {
+    local before
+    expect 0 "$GAVEL" cert init prod --out "$folder/ca"
+    expect 0 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/ca"
+    before=$(sha256sum "$folder/ca"/*)
+    expect 1 "$GAVEL" cert init prod --out "$folder/ca"
+    has "$errors" "ca.crt is there already"
+    expect 1 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/ca"
+    has "$errors" "--force replaces it"
+    same "$(sha256sum "$folder/ca"/*)" "$before"
+    expect 0 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/ca" --force
+    if [[ $(sha256sum "$folder/ca"/*) == "$before" ]]; then fail "--force replaced nothing"; fi
+    # The CA's key alone is reason enough to leave everything as it is.
+    rm "$folder/ca/ca.crt" "$folder/ca/cluster.secret"
+    expect 1 "$GAVEL" cert init prod --out "$folder/ca"
+    [[ ! -e $folder/ca/ca.crt ]] || fail "a certificate was written beside a key that it does not belong to"
+}
+
+test_it_is_valid_for_as_long_as_was_said() {
+    expect 0 "$GAVEL" cert init prod --out "$folder" --days 10
+    expect 0 "$GAVEL" cert issue n1 --ca "$folder" --out "$folder" --valid-for 1h
+    expect 0 openssl x509 -in "$folder/n1.crt" -noout -checkend 3500
+    expect 1 openssl x509 -in "$folder/n1.crt" -noout -checkend 3700
+    expect 0 "$GAVEL" cert issue n2 --ca "$folder" --out "$folder" --valid-for 100d
+    same "$(openssl x509 -in "$folder/n2.crt" -noout -enddate)" "$(openssl x509 -in "$folder/ca.crt" -noout -enddate)"
+}
+
+test_mistakes_are_told() {
+    expect 2 "$GAVEL" cert
+    has "$errors" "gavel cert init CLUSTER"
+    expect 2 "$GAVEL" cert init 'a b' --out "$folder/ca"
+    has "$errors" "cannot be the name of a cluster"
+    expect 2 "$GAVEL" cert init prod --days 0
+    expect 1 "$GAVEL" cert issue n1 --ca "$folder/nowhere" --out "$folder"
+    has "$errors" '`gavel cert init CLUSTER` makes a CA'
+    expect 0 "$GAVEL" cert init prod --out "$folder/ca"
+    expect 2 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder" --host 'a/b'
+    has "$errors" '"a/b" is neither a host name nor an address'
+    expect 0 "$GAVEL" cert init prod --out "$folder/other"
+    cp "$folder/other/ca.key" "$folder/ca/ca.key"
+    expect 2 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder"
+    has "$errors" "does not belong to its certificate"
+    [[ ! -e $folder/n1.crt ]] || fail "a certificate was written all the same"
+    expect 2 "$GAVEL" cert show "$folder/ca/ca.key"
+    has "$errors" "holds no certificate in PEM"
+    expect 1 "$GAVEL" cert init prod --out /proc/nowhere
+}
+
+# A node with what was made, asked by gavel over TLS.
+test_a_node_is_asked_over_tls() {
+    quorum n1
+    expect 0 "$GAVEL" cert init test --out "$folder/ca"
+    expect 0 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/ca"
+    configure n1 "tls: {ca: $folder/ca/ca.crt, cert: $folder/ca/n1.crt, key: $folder/ca/n1.key, api: true}" \
+        "secret: $folder/ca/cluster.secret"
+    begin n1
+    await "$GAVEL" leader --cluster "127.0.0.1:${api_of[n1]}" --ca "$folder/ca/ca.crt" >/dev/null
+    expect 0 "$GAVEL" status --cluster "https://localhost:${api_of[n1]}" --ca "$folder/ca/ca.crt"
+    has "$output" "n1 leads in term"
+    expect 1 "$GAVEL" status --cluster "https://127.0.0.1:${api_of[n1]}"
+    has "$errors" "its certificate is not trusted"
+    has "$errors" "name the CA with --ca"
+    expect 4 "$GAVEL" status --cluster "127.0.0.1:${api_of[n1]}"
+    has "$errors" "if its API has TLS, write https://"
+}
+
+run_tests "$@"
