@@ -36,6 +36,7 @@ mistake()
 mistake 's/^Restart=/Restarts=/' "Unknown key 'Restarts'"
 mistake 's/^KillMode=.*/KillMode=all/' "kill mode"
 mistake 's/^Type=.*/Type=ready/' "service type"
+mistake 's/^WatchdogSec=.*/WatchdogSec=soon/' "sec value"
 mistake 's/^RestrictAddressFamilies=.*/RestrictAddressFamilies=AF_INTE/' "AF_INTE"
 mistake 's/^SystemCallFilter=.*/SystemCallFilter=@no-such-group/' "no-such-group"
 mistake 's/^RestartPreventExitStatus=.*/RestartPreventExitStatus=many/' "many"
