@@ -159,7 +159,7 @@ static void on_deadline(evutil_socket_t fd, short events, void *context)
 }
 
 /* The alert is out; the descriptor stays for a moment, without TLS, until the other side has read it. */
-static void leave_without_tls(struct connection *connection)
+static void leave_without_tls(struct connection *connection, bool is_plain)
 {
     int fd = dup(bufferevent_getfd(connection->stream));
 
@@ -169,7 +169,13 @@ static void leave_without_tls(struct connection *connection)
         fd < 0 ? NULL : bufferevent_socket_new(connection->transport->base, fd, BEV_OPT_CLOSE_ON_FREE);
     if (connection->stream) {
         set_callbacks(connection);
-        leave(connection);
+        /* OpenSSL sends no alert to one who does not speak TLS; a plain word it will understand. */
+        if (is_plain)
+            connection_refuse(connection,
+                              "one side speaks TLS and the other does not; set tls for both or for none",
+                              false);
+        else
+            leave(connection);
         return;
     }
     if (fd >= 0)
@@ -178,25 +184,25 @@ static void leave_without_tls(struct connection *connection)
 }
 
 /* One side does not like the certificate of the other, or one does not speak TLS at all. */
-static void handshake_failed(struct connection *connection, const char *reason)
+static void handshake_failed(struct connection *connection, const char *reason, bool is_plain)
 {
     char text[PEER_TEXT_MAX + 1];
     struct link *link = connection->link;
 
     text_write(text, sizeof text, "refused in the TLS handshake: %s", reason);
     if (!connection->is_dialled) {
-        leave_without_tls(connection);
+        leave_without_tls(connection, is_plain);
         tell_accepted(connection, TRANSPORT_REFUSED, text, NULL);
         return;
     }
     link->out = NULL; /* the link goes on without it */
     connection->link = NULL;
-    leave_without_tls(connection);
+    leave_without_tls(connection, false);
     link_failed(link, TRANSPORT_REFUSED, text, NULL);
 }
 
 /* Whether OpenSSL has found something; what, in words. */
-static bool has_tls_failed(struct connection *connection, char *buffer, size_t size)
+static bool has_tls_failed(struct connection *connection, char *buffer, size_t size, bool *ret_is_plain)
 {
     unsigned long errors[ERRORS_MAX];
     size_t count = 0;
@@ -206,6 +212,7 @@ static bool has_tls_failed(struct connection *connection, char *buffer, size_t s
     while (count < ERRORS_MAX && (errors[count] = bufferevent_get_openssl_error(connection->stream)) != 0)
         count++;
     tls_reason_of(connection->ssl, errors, count, buffer, size);
+    *ret_is_plain = tls_is_plain(errors, count);
     return count > 0 || SSL_get_verify_result(connection->ssl) != X509_V_OK;
 }
 
@@ -214,6 +221,7 @@ static void on_event(struct bufferevent *stream, short events, void *context)
     struct connection *connection = context;
     char reason[PEER_TEXT_MAX + 1] = "closed by the other side";
     int failure = EVUTIL_SOCKET_ERROR();
+    bool is_plain = false;
 
     (void)stream;
     if (events & BEV_EVENT_CONNECTED) {
@@ -223,8 +231,8 @@ static void on_event(struct bufferevent *stream, short events, void *context)
         return;
     }
     /* The client's handshake is over before the server has looked at its certificate. */
-    if (connection->phase <= PHASE_HELLO && has_tls_failed(connection, reason, sizeof reason)) {
-        handshake_failed(connection, reason);
+    if (connection->phase <= PHASE_HELLO && has_tls_failed(connection, reason, sizeof reason, &is_plain)) {
+        handshake_failed(connection, reason, is_plain);
         return;
     }
     if (events & BEV_EVENT_ERROR && failure != 0)

@@ -50,4 +50,7 @@ void tls_reason(SSL *ssl, char *buffer, size_t size);
  */
 void tls_reason_of(SSL *ssl, const unsigned long *errors, size_t count, char *buffer, size_t size);
 
+/* Whether these errors mean that the other side does not speak TLS at all. */
+bool tls_is_plain(const unsigned long *errors, size_t count);
+
 #endif

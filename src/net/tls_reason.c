@@ -104,6 +104,19 @@ void tls_reason_of(SSL *ssl, const unsigned long *errors, size_t count, char *bu
     (void)snprintf(buffer, size, "%s", text ? text : "the other side closed the connection");
 }
 
+bool tls_is_plain(const unsigned long *errors, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        int reason = ERR_GET_REASON(errors[i]);
+
+        if (ERR_GET_LIB(errors[i]) == ERR_LIB_SSL &&
+            (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_PACKET_LENGTH_TOO_LONG ||
+             reason == SSL_R_RECORD_LENGTH_MISMATCH))
+            return true;
+    }
+    return false;
+}
+
 #define ERRORS_MAX 8
 
 void tls_reason(SSL *ssl, char *buffer, size_t size)

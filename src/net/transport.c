@@ -8,6 +8,7 @@
 #include "os/clock.h"
 #include "os/entropy.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,17 @@ static void set_self(struct transport *transport, const struct peer_hello *self)
     }
 }
 
+/* Neither libevent nor OpenSSL can write to a socket without it. */
+static void ignore_broken_pipes(void)
+{
+    struct sigaction action;
+
+    if (sigaction(SIGPIPE, NULL, &action) != 0 || action.sa_handler != SIG_DFL)
+        return;
+    action = (struct sigaction){.sa_handler = SIG_IGN};
+    (void)sigaction(SIGPIPE, &action, NULL); /* cannot fail with a valid signal */
+}
+
 enum gavel_status transport_new(struct event_base *base, const struct transport_settings *settings,
                                 const struct transport_events *events, struct transport **ret_transport,
                                 struct gavel_error *error)
@@ -49,6 +61,7 @@ enum gavel_status transport_new(struct event_base *base, const struct transport_
 
     if (!transport)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+    ignore_broken_pipes();
     transport->base = base;
     transport->settings = *settings;
     transport->events = *events;

@@ -70,7 +70,8 @@ struct transport_settings {
 
 /*
  * Listens (TCP and UDP on the same port). ERR_INVALID for an address that cannot be or plain TCP beyond
- * loopback, ERR_IO if the port is taken and the like, with the next step.
+ * loopback, ERR_IO if the port is taken and the like, with the next step. SIGPIPE is ignored from then on,
+ * unless the caller handles it: whoever starts programs must set it back for them.
  */
 GAVEL_CHECKED enum gavel_status transport_new(struct event_base *base,
                                               const struct transport_settings *settings,

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* TLS between nodes: who has the right certificate may speak; who has not is told why, and so is the other.
+ */
+#include "certs.h"
+#include "world.h"
+
+#include "net/seal.h"
+
+#include <openssl/pem.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct world *world;
+    struct certs certs;
+    struct paths paths[SIDES_MAX];
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    f->world = world_new();
+    certs_init(&f->certs);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < SIDES_MAX; i++)
+        SSL_CTX_free(f->world->sides[i].settings.tls);
+    world_free(f->world);
+    certs_done(&f->certs);
+    free(f);
+    return 0;
+}
+
+static SSL_CTX *context_of(const struct tls_files *files)
+{
+    struct gavel_error error;
+    SSL_CTX *context;
+
+    if (tls_context_make(files, TLS_PEER, &context, &error) != GAVEL_OK)
+        fail_msg("%s", error.message);
+    return context;
+}
+
+/* The certificate by hand, past the checks of tls_context_make(): as it is when one goes bad while running.
+ */
+static SSL_CTX *bad_context_of(const struct tls_files *files)
+{
+    SSL_CTX *context = SSL_CTX_new(TLS_method());
+
+    assert_int_equal(SSL_CTX_load_verify_locations(context, files->ca, NULL), 1);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    if (files->cert) {
+        assert_int_equal(SSL_CTX_use_certificate_chain_file(context, files->cert), 1);
+        assert_int_equal(SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM), 1);
+    }
+    return context;
+}
+
+static void give_good(struct fixture *f, size_t which)
+{
+    struct side *side = world_side(f->world, which);
+    struct issue issue = {.node = side->name};
+    struct tls_files files = certs_issue(&f->certs, &issue, &f->paths[which]);
+
+    side->settings.tls = context_of(&files);
+}
+
+static void give_bad(struct fixture *f, size_t which, const struct issue *issue)
+{
+    struct tls_files files = certs_issue(&f->certs, issue, &f->paths[which]);
+
+    world_side(f->world, which)->settings.tls = bad_context_of(&files);
+}
+
+static void start_two(struct fixture *f)
+{
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+
+    world_start(a);
+    world_start(b);
+}
+
+/* a has something wrong. It dials b, or is dialled; each says its own half of it. */
+static void expect_refusal(struct fixture *f, const char *text_of_a, const char *text_of_b)
+{
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+
+    start_two(f);
+    world_peer(a, b, NULL);
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, text_of_a));
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, text_of_b));
+    assert_false(is_up(a, b));
+    a->news_count = b->news_count = 0;
+
+    transport_set_peers(a->transport, NULL, 0);
+    world_stop(a);
+    world_stop(b);
+    a->port = b->port = 0;
+    start_two(f);
+    world_peer(b, a, NULL);
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, text_of_a));
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, text_of_b));
+    assert_false(is_up(b, a));
+}
+
+static void test_nodes_with_certificates_speak(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+    struct raft_message beat = heartbeat(a, b, 5), snapshot = beat;
+    size_t size = (size_t)3 << 20;
+    uint8_t *bytes = calloc(1, size);
+
+    give_good(f, 0);
+    give_good(f, 1);
+    start_two(f);
+    world_connect(f->world);
+    WAIT_FOR(f->world, is_up(a, b) && is_up(b, a));
+    snapshot.kind = RAFT_MSG_SNAPSHOT;
+    snapshot.snapshot =
+        (struct raft_install){.index = 5,
+                              .index_term = 2,
+                              .config = {.count = 1, .members = {{.id = 1, .is_voter = true}}},
+                              .data = bytes,
+                              .size = size};
+    transport_send(a->transport, &snapshot);
+    free(bytes);
+    for (int i = 0; i < 100; i++)
+        transport_send(a->transport, &beat);
+    WAIT_FOR(f->world, b->message_count == 101);
+    assert_int_equal(b->snapshot.size, size);
+    transport_send(a->transport, &beat);
+    transport_flush(a->transport);
+    world_stop(a);
+    WAIT_FOR(f->world, b->message_count == 102);
+    WAIT_FOR(f->world, count_news(b, TRANSPORT_LOST) == 2);
+}
+
+static void test_a_certificate_of_another_cluster_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct issue issue = {.node = "a", .cluster = "prod"};
+
+    give_bad(f, 0, &issue);
+    give_good(f, 1);
+    expect_refusal(f, "the certificate of a is for cluster \"prod\", not \"test\"",
+                   "the certificate of a is for cluster \"prod\", not \"test\"");
+}
+
+static void test_a_certificate_of_another_node_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+    struct issue issue = {.node = "c"};
+
+    give_bad(f, 0, &issue);
+    give_good(f, 1);
+    start_two(f);
+    world_peer(a, b, NULL);
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, "the certificate of a is for node \"c\""));
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "the certificate of a is for node \"c\""));
+    transport_set_peers(a->transport, NULL, 0);
+    world_peer(b, a, NULL);
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "where c answers"));
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, "where c answers"));
+}
+
+static void test_an_expired_certificate_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct issue issue = {.node = "a", .from_s = -100, .until_s = -10};
+
+    give_bad(f, 0, &issue);
+    give_good(f, 1);
+    expect_refusal(f, "our certificate has expired", "the certificate of the other side has expired");
+}
+
+static void test_a_certificate_of_an_unknown_ca_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct issue issue = {.node = "a", .is_of_other_ca = true};
+
+    give_bad(f, 0, &issue);
+    give_good(f, 1);
+    expect_refusal(f, "the other side does not know the CA of our certificate", "signed by an unknown CA");
+}
+
+static void test_a_node_without_a_certificate_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+    struct tls_files files;
+
+    give_good(f, 1);
+    files = (struct tls_files){.ca = f->paths[1].ca};
+    a->settings.tls = bad_context_of(&files);
+    start_two(f);
+    world_peer(a, b, NULL);
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, "wants a certificate and was shown none"));
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "the other side showed no certificate"));
+}
+
+static void test_plain_and_tls_do_not_mix(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+
+    give_good(f, 1);
+    start_two(f);
+    world_peer(a, b, NULL); /* plain dials TLS */
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, "one side speaks TLS and the other does not"));
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "does not speak TLS"));
+    transport_set_peers(a->transport, NULL, 0);
+    world_peer(b, a, NULL);
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_BAD, "one side speaks TLS and the other does not"));
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "does not speak TLS"));
+}
+
+static void test_an_id_that_is_not_of_the_name_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0);
+
+    give_good(f, 0);
+    give_good(f, 1);
+    a->settings.self.node = a->id = 12345;
+    start_two(f);
+    world_peer(a, world_side(f->world, 1), NULL);
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, "a does not have the id of its name"));
+}
+
+static void test_new_certificates_count_for_new_connections(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+    struct issue expired = {.node = "a", .from_s = -100, .until_s = -10};
+
+    give_bad(f, 0, &expired);
+    give_good(f, 1);
+    start_two(f);
+    world_peer(a, b, NULL);
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, "our certificate has expired"));
+    SSL_CTX_free(a->settings.tls);
+    give_good(f, 0);
+    transport_set_tls(a->transport, a->settings.tls);
+    WAIT_FOR(f->world, is_up(a, b));
+}
+
+static void expect_error(const struct tls_files *files, enum gavel_status expected, const char *text)
+{
+    struct gavel_error error;
+    SSL_CTX *context = NULL;
+
+    assert_int_equal(tls_context_make(files, TLS_PEER, &context, &error), expected);
+    assert_null(context);
+    if (!strstr(error.message, text))
+        fail_msg("\"%s\" does not say \"%s\"", error.message, text);
+}
+
+static void test_files_that_cannot_be_used_are_named_with_the_reason(void **state)
+{
+    struct fixture *f = *state;
+    struct paths paths, others;
+    struct issue issue = {.node = "a"}, other = {.node = "b"};
+    struct tls_files files = certs_issue(&f->certs, &issue, &paths), wrong = files;
+
+    (void)certs_issue(&f->certs, &other, &others);
+    wrong.key = "/nowhere/a.key";
+    expect_error(&wrong, GAVEL_ERR_IO, "the key /nowhere/a.key cannot be read: No such file or directory");
+    wrong.key = others.key;
+    expect_error(&wrong, GAVEL_ERR_INVALID, "does not belong to the certificate");
+    wrong = files;
+    wrong.cert = paths.key;
+    expect_error(&wrong, GAVEL_ERR_INVALID, "it must be in PEM");
+    wrong = files;
+    wrong.ca = NULL;
+    expect_error(&wrong, GAVEL_ERR_INVALID, "needs a CA");
+    issue.is_of_other_ca = true;
+    files = certs_issue(&f->certs, &issue, &paths);
+    expect_error(&files, GAVEL_ERR_INVALID, "was not signed by the CA");
+    issue = (struct issue){.node = "a", .from_s = -100, .until_s = -10};
+    files = certs_issue(&f->certs, &issue, &paths);
+    expect_error(&files, GAVEL_ERR_INVALID, "has expired, on 2");
+    issue = (struct issue){.node = "a", .from_s = 1000, .until_s = 2000};
+    files = certs_issue(&f->certs, &issue, &paths);
+    expect_error(&files, GAVEL_ERR_INVALID, "is not valid before");
+}
+
+static void test_a_certificate_says_who_it_is_for_and_until_when(void **state)
+{
+    struct fixture *f = *state;
+    struct paths paths;
+    struct issue issue = {.node = "node-7", .cluster = "prod", .until_s = 5000};
+    struct tls_files files = certs_issue(&f->certs, &issue, &paths);
+    struct tls_identity identity;
+    struct gavel_error error;
+
+    assert_int_equal(tls_identity_of_file(files.cert, &identity, &error), GAVEL_OK);
+    assert_string_equal(identity.cluster, "prod");
+    assert_string_equal(identity.node, "node-7");
+    assert_in_range(identity.expires_wall_s, time(NULL) + 4900, time(NULL) + 5100);
+    assert_int_equal(tls_identity_of_file(files.key, &identity, &error), GAVEL_ERR_INVALID);
+    assert_int_equal(tls_identity_of_file("/nowhere", &identity, &error), GAVEL_ERR_IO);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_nodes_with_certificates_speak),
+        CASE(test_a_certificate_of_another_cluster_is_refused),
+        CASE(test_a_certificate_of_another_node_is_refused),
+        CASE(test_an_expired_certificate_is_refused),
+        CASE(test_a_certificate_of_an_unknown_ca_is_refused),
+        CASE(test_a_node_without_a_certificate_is_refused),
+        CASE(test_plain_and_tls_do_not_mix),
+        CASE(test_an_id_that_is_not_of_the_name_is_refused),
+        CASE(test_new_certificates_count_for_new_connections),
+        CASE(test_files_that_cannot_be_used_are_named_with_the_reason),
+        CASE(test_a_certificate_says_who_it_is_for_and_until_when),
+    };
+
+    return cmocka_run_group_tests_name("tls", tests, NULL, NULL);
+}
