@@ -46,6 +46,15 @@ static const struct {
     {"run", "gavel run with 3 standbys: until the next command's first beat, beside flock(1)", bench_runs},
     {"groups", "one process that leads many groups", bench_groups},
     {"simulator", "runs of the simulator", bench_simulator},
+    {"quorum-kill", "gaveld: SIGKILL of the leader's node process until another node has claimed",
+     bench_quorum_kill},
+    {"quorum-kill-all", "gaveld: SIGKILL of the leader's guard and node at once", bench_quorum_kill_all},
+    {"quorum-freeze", "gaveld: SIGSTOP of the leader's node process, and what it says when it goes on",
+     bench_quorum_freeze},
+    {"quorum-transfer", "gaveld: the leader hands over to a node that was named", bench_quorum_transfer},
+    {"quorum-cold", "gaveld: three nodes are started until one has claimed", bench_quorum_cold},
+    {"quorum-lookups", "gaveld: GET /leader under load, beside a bare TCP echo", bench_quorum_lookups},
+    {"quorum-idle", "gaveld: what three nodes cost that have nothing to do", bench_quorum_idle},
 };
 #define SECTION_COUNT (sizeof(sections) / sizeof(sections[0]))
 

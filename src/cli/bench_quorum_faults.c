@@ -23,7 +23,7 @@
 
 enum fault { FAULT_KILL, FAULT_KILL_ALL, FAULT_FREEZE };
 
-enum { CLAIM, OBITUARY, ELECTION, FOUND, WOKEN, FOLLOWS, DISK, SERIES };
+enum { CLAIM, OBITUARY, ELECTION, ELECTED, FOUND, WOKEN, FOLLOWS, DISK, SERIES };
 
 struct contest {
     enum fault fault;
@@ -39,11 +39,14 @@ static void note_stages(struct contest *contest, const struct quorum *quorum, ga
     gavel_ns obituary = quorum_first(quorum, "leader_down", NULL, sent_at);
     gavel_ns election = ns_min(quorum_first(quorum, "role_changed", "pre-candidate", sent_at),
                                quorum_first(quorum, "role_changed", "candidate", sent_at));
+    gavel_ns elected = quorum_first(quorum, "role_changed", "leader", sent_at);
 
     if (obituary != NEVER)
         samples_add(&contest->series[OBITUARY], obituary - sent_at);
     if (election != NEVER)
         samples_add(&contest->series[ELECTION], election - sent_at);
+    if (elected != NEVER)
+        samples_add(&contest->series[ELECTED], elected - sent_at);
 }
 
 /* Asks the nodes that were not hurt until both name the new leader. */
@@ -210,6 +213,8 @@ static void tell(struct contest *contest, struct quorum *quorum)
     if (series[ELECTION].count)
         report_samples(report, "of which: to the beginning of an election", &series[ELECTION], NS_PER_MS,
                        "ms", none);
+    if (series[ELECTED].count)
+        report_samples(report, "of which: to a majority of votes", &series[ELECTED], NS_PER_MS, "ms", none);
     report_samples(report, "the claim to GET /leader naming it, on survivors", &series[FOUND], NS_PER_MS,
                    "ms", (struct aim){.max = 100});
     if (contest->fault == FAULT_FREEZE) {
