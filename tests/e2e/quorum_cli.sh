@@ -3,6 +3,7 @@
 # The operator's side of a quorum: gavel status, leader, check, elections,
 # transfer, stepdown, member, watch and cluster demo, with real nodes; and with
 # fake ones for what real nodes do not do on demand.
+set -euo pipefail
 # shellcheck source=quorum_lib.sh
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 : "${FAKE_NODE:?answers what it is told to}"
