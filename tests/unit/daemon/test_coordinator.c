@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The coordinator's children, with real processes: they run under a mandate in the page, and never without.
+ */
+#include "daemon/coordinator.h"
+#include "os/clock.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define LIMIT (20 * NS_PER_S)
+#define GRACE_MS 400
+
+struct fixture {
+    struct page *page;
+    struct daemon_config config;
+    struct coordinator coordinator;
+    struct coordinator_event event; /* the last one */
+    int out[2];                     /* what children write to their descriptor 9 */
+    char *command[4];
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    if (page_new(&f->page) || pipe2(f->out, O_NONBLOCK))
+        return -1;
+    (void)snprintf(f->config.cluster, sizeof f->config.cluster, "demo");
+    (void)snprintf(f->config.node, sizeof f->config.node, "n1");
+    f->config.has_coordinator = true;
+    f->config.stop_grace_ms = GRACE_MS;
+    f->config.children.count = 1;
+    f->command[0] = strdup("/bin/sh");
+    f->command[1] = strdup("-c");
+    f->config.children.children[0] = (struct run_child){
+        .name = "one", .command = f->command, .grace_ms = -1, .ready_timeout_ms = RUN_READY_TIMEOUT_MS};
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    coordinator_finish(&f->coordinator);
+    (void)close(f->out[0]);
+    (void)close(f->out[1]);
+    page_free(f->page);
+    for (size_t i = 0; i < 3; i++)
+        free(f->command[i]);
+    free(f);
+    return 0;
+}
+
+static void start(struct fixture *f, const char *script)
+{
+    struct gavel_error error = {0};
+
+    assert_true(asprintf(&f->command[2], "out=%d; %s", f->out[1], script) > 0);
+    if (coordinator_start(&f->coordinator, &f->config, f->page, &error))
+        fail_msg("%s", error.message);
+}
+
+/* A mandate that lasts for a minute, or until it is set anew. */
+static void give_mandate(struct fixture *f, uint64_t epoch, gavel_ns stop_after)
+{
+    gavel_ns stop_at = clock_now() + stop_after;
+
+    page_set_mandate(f->page, epoch, stop_at, stop_at + ns_from_ms(GRACE_MS));
+}
+
+/* Looks whenever there is something to see, until this has happened. */
+static void await_news(struct fixture *f, enum coordinator_news news)
+{
+    gavel_ns until = clock_now() + LIMIT;
+
+    while (clock_now() < until) {
+        struct pollfd fd = {.fd = f->coordinator.fd, .events = POLLIN};
+
+        while (coordinator_look(&f->coordinator, &f->event))
+            if (f->event.news == news)
+                return;
+        (void)poll(&fd, 1, 1000);
+    }
+    fail_msg("there was no news %d; the last was %d: %s", (int)news, (int)f->event.news, f->event.text);
+}
+
+/* What a child has written: one line. */
+static void await_line(struct fixture *f, char line[static 128])
+{
+    struct pollfd fd = {.fd = f->out[0], .events = POLLIN};
+    size_t length = 0;
+
+    while (length < 127 && poll(&fd, 1, (int)ms_from_ns(LIMIT)) == 1 &&
+           read(f->out[0], line + length, 1) == 1)
+        if (line[length++] == '\n')
+            break;
+    if (length == 0)
+        fail_msg("the child has written nothing");
+    line[length ? length - 1 : 0] = '\0';
+}
+
+static bool is_dead(long pid) { return kill((pid_t)pid, 0) < 0; }
+
+static void test_children_know_for_whom_they_run(void **state)
+{
+    struct fixture *f = *state;
+    char line[128];
+
+    start(f, "echo $GAVEL_GROUP $GAVEL_CANDIDATE $GAVEL_EPOCH >&$out; exec sleep 100");
+    give_mandate(f, 70, 60 * NS_PER_S);
+    coordinator_run(&f->coordinator, 70);
+    await_line(f, line);
+    assert_string_equal(line, "demo n1 70");
+    await_news(f, COORDINATOR_RUNS);
+    assert_int_equal(f->event.epoch, 70);
+    assert_false(coordinator_has_stopped(&f->coordinator, 70));
+}
+
+static void test_stopping_is_told_when_nothing_is_left(void **state)
+{
+    struct fixture *f = *state;
+    char line[128];
+
+    start(f, "trap '' TERM; setsid sleep 100 & echo $! >&$out; while :; do sleep 100; done");
+    give_mandate(f, 5, 60 * NS_PER_S);
+    coordinator_run(&f->coordinator, 5);
+    await_line(f, line);
+    coordinator_stop(&f->coordinator, 5, false);
+    await_news(f, COORDINATOR_STOPPED);
+    assert_true(coordinator_has_stopped(&f->coordinator, 5));
+    assert_true(is_dead(strtol(line, NULL, 10)));
+}
+
+static void test_an_epoch_that_was_stopped_never_runs(void **state)
+{
+    struct fixture *f = *state;
+    char line[128];
+
+    start(f, "echo $GAVEL_EPOCH >&$out; exec sleep 100");
+    coordinator_stop(&f->coordinator, 8, true);
+    give_mandate(f, 8, 60 * NS_PER_S);
+    coordinator_run(&f->coordinator, 8);
+    give_mandate(f, 9, 60 * NS_PER_S);
+    coordinator_run(&f->coordinator, 9);
+    await_line(f, line);
+    assert_string_equal(line, "9");
+    assert_true(coordinator_has_stopped(&f->coordinator, 8));
+}
+
+static void test_a_mandate_that_is_not_renewed_ends_the_children(void **state)
+{
+    struct fixture *f = *state;
+    char line[128];
+    gavel_ns deadline;
+
+    start(f, "trap '' TERM; echo $$ >&$out; while :; do sleep 100; done");
+    give_mandate(f, 3, 300 * NS_PER_MS);
+    deadline = atomic_load(&f->page->deadline);
+    coordinator_run(&f->coordinator, 3);
+    await_line(f, line);
+    await_news(f, COORDINATOR_GAVE_UP);
+    assert_true(is_dead(strtol(line, NULL, 10)));
+    assert_int_equal(f->coordinator.report.late_by_ms, 0);
+    assert_true(deadline > 0);
+    assert_true(coordinator_has_stopped(&f->coordinator, 3));
+}
+
+static void test_a_child_that_ends_is_started_again(void **state)
+{
+    struct fixture *f = *state;
+    char line[128], path[] = "/tmp/gaveld-once-XXXXXX", script[256];
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    (void)close(fd);
+    (void)snprintf(script, sizeof script,
+                   "if [ -e %s ]; then rm %s; exit 3; fi; echo up >&$out; exec sleep 100", path, path);
+    start(f, script);
+    give_mandate(f, 4, 60 * NS_PER_S);
+    coordinator_run(&f->coordinator, 4);
+    await_news(f, COORDINATOR_RESTARTED);
+    assert_string_equal(f->event.child, "one");
+    assert_string_equal(f->event.text, "exit code 3");
+    await_line(f, line);
+    assert_string_equal(line, "up");
+}
+
+static void test_a_child_that_ends_too_often_gives_up(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f, "exit 5");
+    give_mandate(f, 6, 60 * NS_PER_S);
+    coordinator_run(&f->coordinator, 6);
+    await_news(f, COORDINATOR_GAVE_UP);
+    assert_int_equal(f->event.epoch, 6);
+    assert_string_equal(f->event.child, "one");
+    assert_non_null(strstr(f->event.text, "too often: exit code 5"));
+    assert_true(coordinator_has_stopped(&f->coordinator, 6));
+    give_mandate(f, 7, 60 * NS_PER_S); /* and may try again with another mandate */
+    coordinator_run(&f->coordinator, 7);
+    await_news(f, COORDINATOR_GAVE_UP);
+    assert_int_equal(f->event.epoch, 7);
+}
+
+static void test_children_do_not_outlive_their_keeper(void **state)
+{
+    struct fixture *f = *state;
+    char line[128];
+
+    start(f, "trap '' TERM; setsid sleep 100 & echo $! >&$out; while :; do sleep 100; done");
+    give_mandate(f, 2, 60 * NS_PER_S);
+    coordinator_run(&f->coordinator, 2);
+    await_line(f, line);
+    assert_int_equal(kill(f->coordinator.guard.pid, SIGKILL), 0);
+    await_news(f, COORDINATOR_LOST);
+    assert_true(is_dead(strtol(line, NULL, 10)));
+    assert_true(coordinator_has_stopped(&f->coordinator, 2));
+}
+
+static void test_a_frozen_keeper_does_not_keep_the_children_alive(void **state)
+{
+    struct fixture *f = *state;
+    char line[128];
+
+    start(f, "trap '' TERM; echo $$ >&$out; while :; do sleep 100; done");
+    give_mandate(f, 2, 500 * NS_PER_MS);
+    coordinator_run(&f->coordinator, 2);
+    await_line(f, line);
+    assert_int_equal(kill(f->coordinator.guard.pid, SIGSTOP), 0);
+    coordinator_stop(&f->coordinator, 2, false);
+    await_news(f, COORDINATOR_LOST); /* the kernel kills it before the deadline */
+    assert_true(is_dead(strtol(line, NULL, 10)));
+    assert_true(coordinator_has_stopped(&f->coordinator, 2));
+}
+
+static void test_what_cannot_be_run_is_told_before(void **state)
+{
+    struct fixture *f = *state;
+    struct gavel_error error = {0};
+
+    f->command[2] = strdup("true");
+    free(f->command[0]);
+    f->command[0] = strdup("/no/such/program");
+    assert_int_equal(coordinator_start(&f->coordinator, &f->config, f->page, &error), GAVEL_ERR_NOT_FOUND);
+    assert_non_null(strstr(error.message, "/no/such/program"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        TEST(test_children_know_for_whom_they_run),
+        TEST(test_stopping_is_told_when_nothing_is_left),
+        TEST(test_an_epoch_that_was_stopped_never_runs),
+        TEST(test_a_mandate_that_is_not_renewed_ends_the_children),
+        TEST(test_a_child_that_ends_is_started_again),
+        TEST(test_a_child_that_ends_too_often_gives_up),
+        TEST(test_children_do_not_outlive_their_keeper),
+        TEST(test_a_frozen_keeper_does_not_keep_the_children_alive),
+        TEST(test_what_cannot_be_run_is_told_before),
+#undef TEST
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
