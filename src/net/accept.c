@@ -27,8 +27,8 @@ static struct connection *find_expendable(const struct transport *transport)
 {
     struct connection *connection, *worst = NULL;
 
-    LIST_FOREACH(connection, &transport->accepted, entry)
-    {
+    for (connection = LIST_FIRST(&transport->accepted); connection;
+         connection = LIST_NEXT(connection, entry)) {
         if (connection->phase == PHASE_UP && connection->link)
             continue;
         if (!worst || (connection->phase != PHASE_UP && worst->phase == PHASE_UP) ||

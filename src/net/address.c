@@ -58,17 +58,24 @@ enum gavel_status address_split(const char *address, struct address_parts *ret_p
     return GAVEL_OK;
 }
 
-static int look_up(const struct address_parts *parts, int flags, struct sockaddr_storage *ret_address,
-                   socklen_t *ret_length)
+static int look_up(const struct address_parts *parts, int flags, unsigned attempt,
+                   struct sockaddr_storage *ret_address, socklen_t *ret_length)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+    const struct addrinfo *chosen;
     struct addrinfo *found;
+    unsigned count = 0;
     int failure = getaddrinfo(parts->host, parts->port, &hints, &found);
 
     if (failure)
         return failure;
-    memcpy(ret_address, found->ai_addr, found->ai_addrlen);
-    *ret_length = found->ai_addrlen;
+    for (chosen = found; chosen; chosen = chosen->ai_next)
+        count++;
+    chosen = found;
+    for (unsigned i = attempt % count; i > 0; i--)
+        chosen = chosen->ai_next;
+    memcpy(ret_address, chosen->ai_addr, chosen->ai_addrlen);
+    *ret_length = chosen->ai_addrlen;
     freeaddrinfo(found);
     return 0;
 }
@@ -76,13 +83,13 @@ static int look_up(const struct address_parts *parts, int flags, struct sockaddr
 bool address_is_numeric(const struct address_parts *parts, struct sockaddr_storage *ret_address,
                         socklen_t *ret_length)
 {
-    return look_up(parts, AI_NUMERICHOST, ret_address, ret_length) == 0;
+    return look_up(parts, AI_NUMERICHOST, 0, ret_address, ret_length) == 0;
 }
 
-int address_look_up(const struct address_parts *parts, struct sockaddr_storage *ret_address,
+int address_look_up(const struct address_parts *parts, unsigned attempt, struct sockaddr_storage *ret_address,
                     socklen_t *ret_length)
 {
-    return look_up(parts, AI_ADDRCONFIG, ret_address, ret_length);
+    return look_up(parts, AI_ADDRCONFIG, attempt, ret_address, ret_length);
 }
 
 enum gavel_status address_resolve(const char *address, struct sockaddr_storage *ret_address,
@@ -96,7 +103,7 @@ enum gavel_status address_resolve(const char *address, struct sockaddr_storage *
         return status;
     if (address_is_numeric(&parts, ret_address, ret_length))
         return GAVEL_OK;
-    failure = address_look_up(&parts, ret_address, ret_length);
+    failure = address_look_up(&parts, 0, ret_address, ret_length);
     if (failure == 0)
         return GAVEL_OK;
     return error_set(error, GAVEL_ERR_IO,

@@ -21,8 +21,9 @@ GAVEL_CHECKED enum gavel_status address_split(const char *address, struct addres
 bool address_is_numeric(const struct address_parts *parts, struct sockaddr_storage *ret_address,
                         socklen_t *ret_length);
 
-/* Asks the system's resolver, which may take seconds. Returns 0 or an error of getaddrinfo(). */
-int address_look_up(const struct address_parts *parts, struct sockaddr_storage *ret_address,
+/* Asks the system's resolver, which may take seconds. A host may have several addresses; another attempt gets
+ * another one. Returns 0 or an error of getaddrinfo(). */
+int address_look_up(const struct address_parts *parts, unsigned attempt, struct sockaddr_storage *ret_address,
                     socklen_t *ret_length);
 
 /* "host:port" in numbers. */

@@ -100,7 +100,7 @@ void dial_begin(struct link *link)
         connect_to(link, &address, length);
         return;
     }
-    link->resolve = resolve_begin(link->transport->base, &parts, resolved, link);
+    link->resolve = resolve_begin(link->transport->base, &parts, (unsigned)link->failed, resolved, link);
     if (!link->resolve)
         fail(link, "the name cannot be looked up", "no thread for it");
 }

@@ -186,9 +186,9 @@ static struct connection *find_older(const struct connection *connection, raft_i
 {
     struct connection *other;
 
-    LIST_FOREACH(other, &connection->transport->accepted, entry)
-    if (other != connection && other->phase == PHASE_UP && other->peer == peer)
-        return other;
+    for (other = LIST_FIRST(&connection->transport->accepted); other; other = LIST_NEXT(other, entry))
+        if (other != connection && other->phase == PHASE_UP && other->peer == peer)
+            return other;
     return NULL;
 }
 

@@ -26,9 +26,9 @@ struct link *link_find(const struct transport *transport, raft_id id)
 {
     struct link *link;
 
-    LIST_FOREACH(link, &transport->links, entry)
-    if (link->where.id == id)
-        return link;
+    for (link = LIST_FIRST(&transport->links); link; link = LIST_NEXT(link, entry))
+        if (link->where.id == id)
+            return link;
     return NULL;
 }
 
@@ -126,6 +126,8 @@ void link_failed(struct link *link, enum transport_news news, const char *reason
 {
     struct transport *transport = link->transport;
     char text[NEWS_TEXT_MAX + 1];
+    bool was_up = link->out && link->out->phase == PHASE_UP;
+    raft_id id = link->where.id;
     bool opens, is_new;
 
     link_drop_out(link);
@@ -139,15 +141,12 @@ void link_failed(struct link *link, enum transport_news news, const char *reason
     text_write(link->told, sizeof link->told, "%s", reason);
     text_write(text, sizeof text, "%s (%s): %s", link->where.name, link->where.address, link->trouble);
     /* Last, because the caller may change the peers from here, and this one may be gone. */
-    if (is_new) {
-        raft_id id = link->where.id;
-
+    if (was_up)
+        tell(transport, TRANSPORT_LOST, id, text, NULL);
+    if (is_new)
         tell(transport, news, id, text, hello);
-        if (opens)
-            tell(transport, TRANSPORT_OPENED, id, text, NULL);
-    } else if (opens) {
-        tell(transport, TRANSPORT_OPENED, link->where.id, text, NULL);
-    }
+    if (opens)
+        tell(transport, TRANSPORT_OPENED, id, text, NULL);
 }
 
 void link_lost(struct link *link, const char *reason)

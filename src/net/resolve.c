@@ -13,6 +13,7 @@
 struct resolve {
     atomic_int holders;
     struct address_parts parts;
+    unsigned attempt;
     int failure;
     struct sockaddr_storage address;
     socklen_t length;
@@ -36,7 +37,8 @@ static void *ask(void *context)
     struct resolve *resolve = context;
     uint64_t one = 1;
 
-    resolve->failure = address_look_up(&resolve->parts, &resolve->address, &resolve->length);
+    resolve->failure =
+        address_look_up(&resolve->parts, resolve->attempt, &resolve->address, &resolve->length);
     (void)!write(resolve->bell, &one, sizeof one); /* an eventfd at 0 takes it */
     let_go(resolve);
     return NULL;
@@ -77,8 +79,8 @@ static int start_thread(struct resolve *resolve)
     return failure;
 }
 
-struct resolve *resolve_begin(struct event_base *base, const struct address_parts *parts, resolve_cb answer,
-                              void *user)
+struct resolve *resolve_begin(struct event_base *base, const struct address_parts *parts, unsigned attempt,
+                              resolve_cb answer, void *user)
 {
     struct resolve *resolve = calloc(1, sizeof *resolve);
 
@@ -86,6 +88,7 @@ struct resolve *resolve_begin(struct event_base *base, const struct address_part
         return NULL;
     atomic_init(&resolve->holders, 2);
     resolve->parts = *parts;
+    resolve->attempt = attempt;
     resolve->answer = answer;
     resolve->user = user;
     resolve->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

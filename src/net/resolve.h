@@ -18,8 +18,8 @@ struct resolve;
 typedef void (*resolve_cb)(void *user, int failure, const struct sockaddr_storage *address, socklen_t length);
 
 /* NULL if it cannot begin. The answer comes from the loop; the question is over then. */
-struct resolve *resolve_begin(struct event_base *base, const struct address_parts *parts, resolve_cb answer,
-                              void *user);
+struct resolve *resolve_begin(struct event_base *base, const struct address_parts *parts, unsigned attempt,
+                              resolve_cb answer, void *user);
 
 /* There will be no answer. Safe on NULL. */
 void resolve_cancel(struct resolve *resolve);

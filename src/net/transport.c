@@ -131,8 +131,8 @@ static void adopt_accepted(struct link *link)
 {
     struct connection *connection;
 
-    LIST_FOREACH(connection, &link->transport->accepted, entry)
-    {
+    for (connection = LIST_FIRST(&link->transport->accepted); connection;
+         connection = LIST_NEXT(connection, entry)) {
         if (connection->phase == PHASE_UP && connection->peer == link->where.id) {
             connection->link = link;
             link->in = connection;
@@ -210,8 +210,7 @@ void transport_send_status(struct transport *transport, const struct peer_status
     struct peer_frame frame = {.kind = PEER_STATUS, .status = *status};
     struct link *link;
 
-    LIST_FOREACH(link, &transport->links, entry)
-    {
+    for (link = LIST_FIRST(&transport->links); link; link = LIST_NEXT(link, entry)) {
         if (!is_up(link))
             continue;
         if (connection_waiting(link->out) >= transport->settings.waiting_max ||
@@ -224,9 +223,9 @@ void transport_flush(struct transport *transport)
 {
     struct link *link;
 
-    LIST_FOREACH(link, &transport->links, entry)
-    if (is_up(link))
-        connection_flush(link->out);
+    for (link = LIST_FIRST(&transport->links); link; link = LIST_NEXT(link, entry))
+        if (is_up(link))
+            connection_flush(link->out);
 }
 
 bool transport_link_of(const struct transport *transport, raft_id peer, struct transport_link *ret_link)

@@ -78,7 +78,7 @@ GAVEL_CHECKED enum gavel_status transport_new(struct event_base *base,
                                               const struct transport_events *events,
                                               struct transport **ret_transport, struct gavel_error *error);
 
-/* Closes everything at once. Safe on NULL. */
+/* Closes everything at once. Safe on NULL; not from a callback. */
 void transport_free(struct transport *transport);
 
 uint16_t transport_port(const struct transport *transport);

@@ -83,6 +83,7 @@ static enum gavel_status lay_entries(struct packing *p, const struct raft_append
     uint32_t *kinds, *sizes;
     uint8_t *data;
 
+    ASSERT(count > 0);
     for (size_t i = 0; i < count; i++)
         total += append->entries[i].size;
     if (count > RAFT_APPEND_ENTRIES_MAX || total > PEER_FRAME_MAX)
