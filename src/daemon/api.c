@@ -19,7 +19,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static void say(const struct api *api, enum log_level level, const char *message, const char *reason)

@@ -59,7 +59,11 @@ static bool split(const char *text, char host[PEER_ADDRESS_MAX + 1], char port[8
 static enum gavel_status listen_on(const char *name, const struct addrinfo *info, int *ret_fd,
                                    uint16_t *ret_port, struct gavel_error *error)
 {
-    struct sockaddr_storage bound;
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } bound = {.v6 = {0}};
     socklen_t size = sizeof bound;
     int yes = 1;
     int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -68,7 +72,7 @@ static enum gavel_status listen_on(const char *name, const struct addrinfo *info
         return error_set(error, GAVEL_ERR_IO, "api: no socket for %s: %s", name, strerror(errno));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* without it a restart has to wait */
     if (bind(fd, info->ai_addr, info->ai_addrlen) || listen(fd, BACKLOG) ||
-        getsockname(fd, (struct sockaddr *)&bound, &size)) {
+        getsockname(fd, &bound.any, &size)) {
         int reason = errno;
 
         (void)close(fd); /* nothing was sent on it */
@@ -79,8 +83,7 @@ static enum gavel_status listen_on(const char *name, const struct addrinfo *info
                 : "Choose an address of this machine with `api:` or --api");
     }
     *ret_fd = fd;
-    *ret_port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&bound)->sin6_port
-                                                  : ((struct sockaddr_in *)(void *)&bound)->sin_port);
+    *ret_port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
     return GAVEL_OK;
 }
 
@@ -100,7 +103,7 @@ enum gavel_status api_bind(const struct daemon_config *config, int *ret_fd, uint
                          "api: \"%s\" is no address; write host:port, such as 127.0.0.1:7500",
                          config->api_listen);
     failure = getaddrinfo(host[0] ? host : NULL, port, &hints, &list);
-    if (failure)
+    if (failure || !list)
         return error_set(error, GAVEL_ERR_INVALID,
                          "api: %s does not stand for an address: %s. Write it as a number",
                          config->api_listen, gai_strerror(failure));

@@ -142,8 +142,7 @@ static void make_room(struct api *api, const struct api_connection *newcomer)
 {
     struct api_connection *connection;
 
-    TAILQ_FOREACH(connection, &api->connections, next)
-    {
+    for (connection = TAILQ_FIRST(&api->connections); connection; connection = TAILQ_NEXT(connection, next)) {
         if (connection != newcomer && !connection->is_answering && !connection->stream) {
             cut(connection);
             return;

@@ -204,8 +204,8 @@ void api_streams_pump(struct api *api)
 {
     struct api_stream *stream;
 
-    LIST_FOREACH(stream, &api->streams, next)
-    pump(stream, api->desk->journal);
+    for (stream = LIST_FIRST(&api->streams); stream; stream = LIST_NEXT(stream, next))
+        pump(stream, api->desk->journal);
 }
 
 void api_streams_heartbeat(struct api *api)
@@ -213,24 +213,26 @@ void api_streams_heartbeat(struct api *api)
     static const char comment[] = ": still here\n\n";
     struct api_stream *stream;
 
-    LIST_FOREACH(stream, &api->streams, next)
-    if (waiting(stream) == 0)
-        push(stream, comment, sizeof comment - 1);
+    for (stream = LIST_FIRST(&api->streams); stream; stream = LIST_NEXT(stream, next))
+        if (waiting(stream) == 0)
+            push(stream, comment, sizeof comment - 1);
 }
 
 void api_streams_end(struct api *api)
 {
     struct api_stream *stream;
+    struct api_stream *next;
 
-    while ((stream = LIST_FIRST(&api->streams))) {
+    for (stream = LIST_FIRST(&api->streams); stream; stream = next) {
         struct evhttp_request *http = stream->http;
 
-        stream->connection->stream = NULL;
-        LIST_REMOVE(stream, next);
-        api->stream_count--;
+        next = LIST_NEXT(stream, next);
+        stream->connection->stream = NULL; /* nothing of the list is looked at when the connection goes */
         free(stream);
         evhttp_send_reply_end(http);
     }
+    LIST_INIT(&api->streams);
+    api->stream_count = 0;
 }
 
 /* The connection goes. evhttp frees the request with it, unless it was cut loose from it before. */

@@ -32,8 +32,11 @@ json_t *json_words(const char *text)
 
     if (words)
         return words;
-    for (; text[length] && length < sizeof plain - 1; length++)
-        plain[length] = text[length] >= ' ' && text[length] <= '~' ? text[length] : '?';
+    for (; length < sizeof plain - 1 && text[length]; length++) {
+        plain[length] = text[length];
+        if (plain[length] < ' ' || plain[length] > '~')
+            plain[length] = '?';
+    }
     return json_stringn(plain, length);
 }
 
@@ -118,7 +121,7 @@ bool api_body_read(struct api_call *call, const struct api_key *keys, size_t cou
     struct evbuffer *buffer = evhttp_request_get_input_buffer(call->http);
     size_t length = evbuffer_get_length(buffer);
     const char *bytes = length > 0 ? (const char *)evbuffer_pullup(buffer, -1) : "";
-    json_error_t error;
+    json_error_t error = {0};
     json_t *body;
 
     if (length == 0 || !bytes)

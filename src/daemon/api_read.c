@@ -323,18 +323,16 @@ static size_t list_calls(const struct api *api, struct metrics_call *ret_calls)
 
     for (size_t route = 0; route <= api_route_count(); route++) {
         bool is_known = route < api_route_count();
+        const char *method = is_known && api_route_at(route)->method == EVHTTP_REQ_POST ? "POST" : "GET";
 
         for (size_t code = 0; code < api_code_count(); code++) {
-            uint64_t times = api->counts.by_code[is_known ? route : API_ROUTES_MAX][code];
+            struct metrics_call *call = &ret_calls[count];
 
-            if (times > 0)
-                ret_calls[count++] =
-                    (struct metrics_call){.method = !is_known                                        ? "other"
-                                                    : api_route_at(route)->method == EVHTTP_REQ_POST ? "POST"
-                                                                                                     : "GET",
-                                          .path = is_known ? api_route_at(route)->path : "other",
-                                          .code = api_code_at(code),
-                                          .count = times};
+            call->method = is_known ? method : "other";
+            call->path = is_known ? api_route_at(route)->path : "other";
+            call->code = api_code_at(code);
+            call->count = api->counts.by_code[is_known ? route : API_ROUTES_MAX][code];
+            count += call->count > 0;
         }
     }
     return count;

@@ -93,8 +93,8 @@ static size_t size_of_headers(struct evkeyvalq *headers)
     const struct evkeyval *header;
     size_t size = 0;
 
-    TAILQ_FOREACH(header, headers, next)
-    size += strlen(header->key) + strlen(header->value) + 4;
+    for (header = TAILQ_FIRST(headers); header; header = TAILQ_NEXT(header, next))
+        size += strlen(header->key) + strlen(header->value) + 4;
     return size;
 }
 
