@@ -163,18 +163,19 @@ const struct command commands[] = {
     {"stepdown", "", 0, "let the leader of a cluster give up",
      "Asks the leader of a cluster to stop its work and give up; the nodes then elect another, or it again.",
      OPTIONS_CLUSTER, stepdown_flags, command_stepdown},
-    {"member", "list|add NAME ADDRESS|remove NAME|promote NAME|demote NAME", 3,
-     "list the members of a cluster, or change them",
-     "Lists the members of a cluster, adds a node that was started with --join, removes one, or makes a "
-     "learner a "
-     "voter and back. One change at a time; ADDRESS is where the other nodes reach it, host:port.",
+    {"member", "ACTION [NAME [ADDRESS]]", 3, "list the members of a cluster, or change them",
+     "list shows the members of a cluster. add NAME ADDRESS takes in a node that was started with --join; "
+     "ADDRESS is "
+     "where the other nodes reach it, host:port. remove NAME takes one out. promote NAME makes a learner a "
+     "voter, "
+     "demote NAME a voter a learner. One change at a time.",
      OPTIONS_CLUSTER, member_flags, command_member},
-    {"cert", "init CLUSTER|issue NODE|show FILE", 2, "make the certificates of a cluster",
-     "init makes a CA and the secret of a cluster: ca.crt, ca.key and cluster.secret. issue makes the "
-     "certificate of "
-     "a node and its key, NODE.crt and NODE.key. show prints what a certificate says. Keys and the secret "
-     "can be "
-     "read by their owner only, and nothing is replaced unless --force is given.",
+    {"cert", "init|issue|show NAME", 2, "make the certificates of a cluster",
+     "init CLUSTER makes a CA and the secret of a cluster: ca.crt, ca.key and cluster.secret. issue NODE "
+     "makes the "
+     "certificate of a node and its key, NODE.crt and NODE.key. show FILE prints what a certificate says. "
+     "Keys and "
+     "the secret can be read by their owner only, and nothing is replaced unless --force is given.",
      0, cert_flags, command_cert},
     {"cluster", "demo", 1, "start a cluster on this machine, to try",
      "Starts three gaveld on loopback in a temporary folder, says how to talk to them, and prints what "

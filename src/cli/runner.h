@@ -10,8 +10,8 @@
 #ifndef CLI_RUNNER_H
 #define CLI_RUNNER_H
 
-#include "config/arena.h"
 #include "cli/cli.h"
+#include "config/arena.h"
 #include "guard/spec.h"
 
 /* Made from the command line and the configuration by run_plan.c; everything lives until run_plan_done(). */

@@ -5,12 +5,12 @@
 #define CLI_RUNNER_STATE_H
 
 #include "cli/health.h"
-#include "os/notify.h"
 #include "cli/prefix.h"
 #include "cli/runner.h"
 #include "cli/runner_news.h"
 #include "guard/guard.h"
 #include "lib/will.h"
+#include "os/notify.h"
 
 #include <gavel/gavel.h>
 

@@ -3,9 +3,9 @@
 /* What gavel run plans before it takes part: programs, environments, users, graces, and every refusal. */
 #include "cli/run_plan.h"
 
+#include "cli/yaml_file.h"
 #include "config/run_environment.h"
 #include "config/run_grace.h"
-#include "cli/yaml_file.h"
 
 #include <setjmp.h>
 #include <signal.h>
