@@ -140,20 +140,24 @@ static size_t write_garbage(int which, uint32_t *state, uint8_t *bytes, size_t s
 
 static int garbage(int port, int count)
 {
+    static int fds[COUNT_MAX];
     uint32_t state = 2463534242;
     uint8_t bytes[512] = {0};
-    int64_t deadline = now_ms() + LIMIT_MS;
+    int64_t deadline;
 
     for (int i = 0; i < count; i++) {
-        int fd = dial(port);
         size_t length = write_garbage(i, &state, bytes, sizeof bytes);
 
-        (void)send(fd, bytes, length, MSG_NOSIGNAL); /* it may close before we are done */
-        if (!await_closed(fd, deadline)) {
+        fds[i] = dial(port);
+        (void)send(fds[i], bytes, length, MSG_NOSIGNAL); /* it may close before we are done */
+    }
+    deadline = now_ms() + LIMIT_MS;
+    for (int i = 0; i < count; i++) {
+        if (!await_closed(fds[i], deadline)) {
             fprintf(stderr, "knock: connection %d is still open\n", i);
             return 1;
         }
-        close(fd);
+        close(fds[i]);
     }
     printf("%d closed\n", count);
     return 0;

@@ -36,7 +36,8 @@ test_garbage_on_the_peer_port_is_closed_and_said() {
 test_connections_that_say_nothing_do_not_lock_peers_out() {
     local former
     begin_led
-    "$KNOCK" idle "${port_of[$led]}" 300 <"$(mkfifo "$folder/hold" && echo "$folder/hold")" >"$folder/knock.out" &
+    mkfifo "$folder/hold"
+    "$KNOCK" idle "${port_of[$led]}" 300 <"$folder/hold" >"$folder/knock.out" 2>"$folder/knock.err" &
     pid_of[knock]=$!
     exec 9>"$folder/hold"
     await grep -q '300 open' "$folder/knock.out"
@@ -62,9 +63,9 @@ test_a_second_node_of_the_same_name_is_refused() {
     begin_led
     other=$(others "$led" | head -n 1)
     free_port
-    sed "s/^listen: .*/listen: 127.0.0.1:$port/; s|^data: .*|data: $folder/copy|" "$folder/$other.yaml" >"$folder/copy.yaml"
+    sed "s/${port_of[$other]}/$port/; s|^data: .*|data: $folder/copy|" "$folder/$other.yaml" >"$folder/copy.yaml"
     free_port
-    sed -i "s/^api: .*/api: 127.0.0.1:$port/" "$folder/copy.yaml"
+    sed -i "s/${api_of[$other]}/$port/" "$folder/copy.yaml"
     api_of[copy]=$port
     start copy --bootstrap
     await is copy node "$other"
@@ -122,13 +123,13 @@ test_http_that_makes_no_sense_gets_an_error() {
     word=$(printf 'x%.0s' {1..20000})
     same "$(code_of "$led" /nowhere)" 404
     same "$(code_of "$led" /leader -X DELETE)" 405
-    for body in '' '{' '[]' 'null' '{"target_leader_id":7}' '{"target_leader_id":"nobody"}' '{"timeout_ms":-1}' '{"unknown":1}'; do
+    for body in '{' '[]' 'null' '{"target_leader_id":7}' '{"target_leader_id":"nobody"}' '{"timeout_ms":-1}' '{"unknown":1}'; do
         answer=$(post "$led" /transfer "$body")
         [[ ${answer##*$'\n'} == 4* ]] || fail "/transfer with $body: $answer"
         has "$answer" '"error"'
     done
     for body in '{"action":"dance","id":"n1"}' '{"action":"add","id":"../x","address":"127.0.0.1:1"}' '{"action":"add","id":"n9","address":"nowhere"}' \
-        '{"action":"remove","id":"nobody"}' '{"action":"promote","id":"n1"}'; do
+        '{"action":"remove","id":"nobody"}' '{"action":"promote","id":"nobody"}'; do
         answer=$(post "$led" /members "$body")
         [[ ${answer##*$'\n'} == 4* ]] || fail "/members with $body: $answer"
     done

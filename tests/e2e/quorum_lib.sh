@@ -64,6 +64,7 @@ configure() {
         echo "api: 127.0.0.1:${api_of[$name]}"
         echo "data: $folder/$name"
         echo "log_level: debug"
+        echo "realtime: false" # several clusters, and everything else, share the machine
         echo "timing: {election_timeout_min_ms: 400, election_timeout_max_ms: 800, heartbeat_interval_ms: 100, lease_ms: 400}"
         echo "peers:"
         for peer in "${nodes[@]}"; do
@@ -77,7 +78,7 @@ configure() {
 start() {
     local name=$1
     shift
-    "${wrapper[@]}" "$GAVELD" --config "$folder/$name.yaml" "$@" >>"$folder/$name.out" 2>>"$folder/$name.err" &
+    "${wrapper[@]}" "$GAVELD" --config "$folder/$name.yaml" "$@" >>"$folder/$name.out" 2>>"$folder/$name.err" 9>&- &
     pid_of[$name]=$!
 }
 wrapper=()

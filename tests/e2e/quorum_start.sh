@@ -8,10 +8,10 @@ source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 test_a_key_that_is_not_known_is_named_with_its_line() {
     quorum n1
     configure n1 "elction: 5"
-    refused 78 n1 --bootstrap
+    refused 2 n1 --bootstrap
     has "$errors" elction
     has "$errors" ":$(grep -n elction "$folder/n1.yaml" | cut -d: -f1)"
-    refused 78 n1 --check-config
+    refused 2 n1 --check-config
     [[ ! -e $folder/n1 ]] || fail "it has made its folder"
 }
 
@@ -24,8 +24,8 @@ test_check_config_opens_and_writes_nothing() {
 test_times_that_do_not_add_up_are_refused_with_the_sum() {
     quorum n1
     sed -i 's/lease_ms: 400/lease_ms: 40/' "$folder/n1.yaml"
-    refused 78 n1 --bootstrap
-    has "$errors" lease
+    refused 2 n1 --bootstrap
+    has "$errors" "must be less than lease_ms 40"
 }
 
 test_an_empty_folder_may_be_a_lost_disk() {
@@ -36,16 +36,19 @@ test_an_empty_folder_may_be_a_lost_disk() {
     has "$errors" "$folder/n1"
 }
 
+# another_of NAME: the configuration of a second cluster on the same ports, as "other".
+another_of() { sed "s/^cluster: .*/cluster: other/; s|^data: .*|data: $folder/other|" "$folder/$1.yaml" >"$folder/other.yaml"; }
+
 test_a_taken_port_is_named() {
-    quorum n1 n2
+    quorum n1
     start n1 --bootstrap
     await is n1 node n1
-    sed -i "s/^listen: .*/listen: 127.0.0.1:${port_of[n1]}/" "$folder/n2.yaml"
-    refused 75 n2 --bootstrap
+    another_of n1
+    refused 75 other --bootstrap
     has "$errors" "${port_of[n1]}"
-    configure n2
-    sed -i "s/^api: .*/api: 127.0.0.1:${api_of[n1]}/" "$folder/n2.yaml"
-    refused 75 n2 --bootstrap
+    free_port
+    sed -i "s/${port_of[n1]}/$port/" "$folder/other.yaml"
+    refused 75 other --bootstrap
     has "$errors" "${api_of[n1]}"
     is n1 node n1 || fail "n1 does not answer any more"
 }
@@ -55,9 +58,9 @@ test_a_second_gaveld_on_one_folder_is_refused() {
     begin n1 n2 n3
     await agree
     free_port
-    sed "s/^listen: .*/listen: 127.0.0.1:$port/" "$folder/n1.yaml" >"$folder/again.yaml"
+    sed "s/${port_of[n1]}/$port/" "$folder/n1.yaml" >"$folder/again.yaml"
     free_port
-    sed -i "s/^api: .*/api: 127.0.0.1:$port/" "$folder/again.yaml"
+    sed -i "s/${api_of[n1]}/$port/" "$folder/again.yaml"
     refused 75 again
     has "$errors" "$folder/n1"
     await agree
@@ -81,11 +84,11 @@ test_a_folder_of_another_node_or_cluster_is_refused() {
 test_without_tls_only_loopback() {
     quorum n1
     sed -i 's/^listen: .*/listen: 0.0.0.0:7400/' "$folder/n1.yaml"
-    refused 78 n1 --bootstrap
+    refused 2 n1 --bootstrap
     has "$errors" tls
     configure n1
     sed -i 's/^api: .*/api: 0.0.0.0:7500/' "$folder/n1.yaml"
-    refused 78 n1 --bootstrap
+    refused 2 n1 --bootstrap
     has "$errors" token
 }
 

@@ -84,7 +84,7 @@ test_a_certificate_of_another_authority_is_refused_on_both_sides() {
 test_a_certificate_of_another_cluster_is_refused() {
     three_with_tls
     sign "$ca" elsewhere n3 3600
-    refused 78 n3 --bootstrap
+    refused 2 n3 --bootstrap
     has "$errors" elsewhere
 }
 
@@ -92,21 +92,21 @@ test_a_certificate_of_another_node_is_refused() {
     three_with_tls
     cp "$ca/n2.crt" "$ca/n3.crt"
     cp "$ca/n2.key" "$ca/n3.key"
-    refused 78 n3 --bootstrap
+    refused 2 n3 --bootstrap
     has "$errors" n2
 }
 
 test_key_and_certificate_that_do_not_match_are_refused() {
     three_with_tls
     cp "$ca/n2.key" "$ca/n1.key"
-    refused 78 n1 --bootstrap
+    refused 2 n1 --bootstrap
     has "$errors" n1
 }
 
 test_an_expired_certificate_is_refused_at_the_start() {
     three_with_tls
     sign "$ca" test n1 -60
-    refused 78 n1 --bootstrap
+    refused 2 n1 --bootstrap
     has "$errors" expired
 }
 
