@@ -218,6 +218,8 @@ static void on_newborns(evutil_socket_t fd, short what, void *user)
     (void)what;
     while ((newborn = api->newborns)) {
         api->newborns = newborn->next;
+        if (!api->newborns)
+            api->newborns_end = &api->newborns;
         welcome(api, newborn->bev);
         (void)bufferevent_decref(newborn->bev);
         free(newborn);
@@ -248,8 +250,8 @@ static struct bufferevent *on_accept(struct event_base *base, void *user)
     }
     bufferevent_incref(bev);
     newborn->bev = bev;
-    newborn->next = api->newborns;
-    api->newborns = newborn;
+    *api->newborns_end = newborn;
+    api->newborns_end = &newborn->next;
     event_active(api->newborn_event, EV_TIMEOUT, 0);
     return bev;
 }
@@ -332,6 +334,7 @@ enum gavel_status api_connections_init(struct api *api, int fd)
 {
     struct timeval second = {.tv_sec = 1};
 
+    api->newborns_end = &api->newborns;
     TAILQ_INIT(&api->connections);
     LIST_INIT(&api->streams);
     LIST_INIT(&api->pages);

