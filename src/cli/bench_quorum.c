@@ -111,11 +111,22 @@ static uint64_t take_number(const json_t *root, const char *key)
     return (uint64_t)json_integer_value(json_object_get(root, key)); /* 0 if there is none */
 }
 
+static size_t count_connected(const json_t *peers)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < json_array_size(peers); i++) {
+        const json_t *peer = json_array_get(peers, i);
+        count +=
+            json_is_true(json_object_get(peer, "connected")) && !json_is_true(json_object_get(peer, "self"));
+    }
+    return count;
+}
+
 enum gavel_status quorum_read_status(const struct http_answer *answer, struct quorum_status *ret_status)
 {
     struct quorum_status status = {0};
-    json_t *root = answer->code == 200 ? json_loads(answer->body, 0, NULL) : NULL, *peer;
-    size_t i;
+    json_t *root = answer->code == 200 ? json_loads(answer->body, 0, NULL) : NULL;
 
     bool is_good = root && take_text(root, "leader_id", status.leader, sizeof(status.leader)) &&
                    json_is_boolean(json_object_get(root, "has_lease")) &&
@@ -130,8 +141,7 @@ enum gavel_status quorum_read_status(const struct http_answer *answer, struct qu
         status.commit = take_number(root, "commit");
         status.applied = take_number(root, "applied");
         status.late_heartbeats = take_number(json_object_get(root, "counters"), "late_heartbeats");
-        json_array_foreach(json_object_get(root, "peers"), i, peer) status.connected +=
-            json_is_true(json_object_get(peer, "connected")) && !json_is_true(json_object_get(peer, "self"));
+        status.connected = count_connected(json_object_get(root, "peers"));
         *ret_status = status;
     }
     json_decref(root);
