@@ -30,6 +30,7 @@ static void take_scalars(struct consensus *c, struct view *v)
     v->applied = raft->applied;
     v->snapshot = raft->log.base;
     v->revision = c->table.revision;
+    v->digest = table_digest(&c->table);
     v->is_handing_over = raft->transfer.phase != RAFT_TRANSFER_NONE;
     v->is_changing = raft->change != RAFT_CHANGE_NONE || raft->config.is_joint;
     v->is_disk_full = c->disk_state == WRITER_FULL;
@@ -70,7 +71,6 @@ void consensus_refresh_members(struct consensus *c)
 {
     const struct raft_config *config = &c->raft.config;
 
-    c->draft.digest = table_digest(&c->table);
     c->draft.member_count = config->count;
     for (size_t i = 0; i < config->count; i++) {
         const struct raft_member *from = &config->members[i];

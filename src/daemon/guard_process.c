@@ -52,6 +52,8 @@ struct process {
     gavel_ns pass_at;  /* CLEARING: the next SIGKILL */
     gavel_ns pause;    /* before the next start, if the node dies quickly */
     int failures;      /* in a row that never got up */
+    bool has_been_up;  /* some node of this guard */
+    bool is_mourned;   /* the obituary of this one is out */
     bool is_asked;     /* to end */
     bool is_told;      /* the service manager, that the node is up */
     gavel_ns kill_at;  /* a node that was asked and does not end */
@@ -64,16 +66,17 @@ struct process {
 /* What the exit code of a shell would be. */
 static int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status); }
 
-/* After these, starting again would not help. */
-static bool is_final(int status)
+/* After these, starting again would not help. That its port is taken is told to whoever starts it; but what
+ * ran before, and finds the port taken for a moment, tries again. */
+static bool is_final(const struct process *p)
 {
-    static const int codes[] = {NODE_EXIT_DONE, NODE_EXIT_CONFIG, NODE_EXIT_DISK, NODE_EXIT_FENCED,
-                                NODE_EXIT_BUSY};
+    static const int codes[] = {NODE_EXIT_DONE, NODE_EXIT_CONFIG, NODE_EXIT_DISK, NODE_EXIT_FENCED};
+    int status = p->node_status;
 
     for (size_t i = 0; WIFEXITED(status) && i < sizeof codes / sizeof *codes; i++)
         if (WEXITSTATUS(status) == codes[i])
             return true;
-    return false;
+    return WIFEXITED(status) && WEXITSTATUS(status) == NODE_EXIT_BUSY && !p->has_been_up;
 }
 
 /* What the forked process does: it is the node from here on. */
@@ -115,6 +118,7 @@ static void start_node(struct process *p)
         return;
     }
     p->state = RUNNING;
+    p->is_mourned = false;
     p->started_at = now;
     p->kill_at = NEVER;
     LOG(p, LOG_INFO, "node started", LOG_I64("pid", p->node_pid), LOG_END);
@@ -146,8 +150,9 @@ static void plan_next(struct process *p)
     gavel_ns now = clock_now();
 
     p->failures = was_up ? 0 : p->failures + 1;
-    if (is_final(p->node_status) || p->is_asked || p->failures >= p->settings.failures_max) {
-        if (!is_final(p->node_status) && !p->is_asked)
+    p->has_been_up = p->has_been_up || was_up;
+    if (is_final(p) || p->is_asked || p->failures >= p->settings.failures_max) {
+        if (!is_final(p) && !p->is_asked)
             LOG(p, LOG_ERROR, "the node never gets up; the guard ends, see the lines above",
                 LOG_I64("tries", p->failures), LOG_END);
         p->code = code_of(p->node_status);
@@ -164,10 +169,27 @@ static void plan_next(struct process *p)
     p->state = WAITING;
 }
 
+/*
+ * A node that starts no processes is dead with its last thread, and that is known before it is reaped, which
+ * may take the kernel a while. With children, only an empty tree is the proof.
+ */
+static void mourn_early(struct process *p)
+{
+    siginfo_t info = {0};
+
+    if (p->state != RUNNING || p->is_mourned || !p->settings.is_childless ||
+        waitid(P_PID, (id_t)p->node_pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
+        info.si_pid != p->node_pid)
+        return;
+    p->died_at = clock_now();
+    p->is_mourned = obituary_post_send(&p->post, p->settings.page, p->settings.key, p->died_at);
+}
+
 /* Nothing is left below us: that is the proof. The obituary goes first, everything else can wait. */
 static void bury(struct process *p)
 {
-    bool is_sent = obituary_post_send(&p->post, p->settings.page, p->settings.key, clock_now());
+    bool is_sent =
+        p->is_mourned || obituary_post_send(&p->post, p->settings.page, p->settings.key, clock_now());
     gavel_ns now = clock_now();
 
     log_death(p);
@@ -185,10 +207,12 @@ static void reap(struct process *p)
     int status;
     pid_t pid;
 
+    mourn_early(p);
     while (tree_reap(&pid, &status)) {
         if (pid != p->node_pid)
             continue; /* something that it had left behind */
-        p->died_at = clock_now();
+        if (!p->is_mourned)
+            p->died_at = clock_now();
         p->node_pid = 0;
         p->node_status = status;
         p->state = CLEARING;
@@ -324,7 +348,7 @@ static bool set_up(struct process *p)
     }
     if (!p->settings.realtime)
         return true;
-    (void)realtime_take(REALTIME_FIRST); /* where it is not permitted, all are equal */
+    (void)realtime_take(REALTIME_EAGER); /* where it is not permitted, all are equal */
     (void)realtime_lock_memory();
     return true;
 }
@@ -348,9 +372,9 @@ int guard_process_run(const struct guard_process *settings)
 {
     struct process p = {.settings = *settings, .guard_pid = getpid(), .signal_fd = -1, .timer_fd = -1};
 
-    p.settings.quick = or_default(settings->quick, 5 * NS_PER_S);
+    p.settings.quick = or_default(settings->quick, NS_PER_S);
     p.settings.pause_min = or_default(settings->pause_min, 100 * NS_PER_MS);
-    p.settings.pause_max = or_default(settings->pause_max, 5 * NS_PER_S);
+    p.settings.pause_max = or_default(settings->pause_max, 2 * NS_PER_S);
     p.settings.orphans = or_default(settings->orphans, 100 * NS_PER_MS);
     p.settings.failures_max = settings->failures_max ? settings->failures_max : 10;
     p.settings.log.never_waits = true; /* who reads it slowly must not delay an obituary */

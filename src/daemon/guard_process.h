@@ -33,10 +33,11 @@ struct guard_process {
     int (*run)(void *user);      /* the life of the node process; returns its exit code (enum node_exit) */
     void *user;
     bool realtime;
+    bool is_childless;   /* the node starts no process: its own death is all there is to prove */
     gavel_ns stop_limit; /* a node that was told to end is killed after so long */
-    gavel_ns quick;      /* a node that lived shorter died quickly; 0: 5 s */
+    gavel_ns quick;      /* a node that lived shorter died quickly; 0: 1 s */
     gavel_ns pause_min;  /* … and is started again after so long; 0: 100 ms */
-    gavel_ns pause_max;  /* … doubled each time, up to this; 0: 5 s */
+    gavel_ns pause_max;  /* … doubled each time, up to this; 0: 2 s */
     gavel_ns orphans;    /* what a node leaves behind may end by itself for so long; 0: 100 ms */
     int failures_max;    /* the guard ends after so many nodes in a row that never got up; 0: 10 */
 };

@@ -13,16 +13,18 @@
 #include <unistd.h>
 
 #define STACK_BYTES (1u << 20)
-#define LAST_NICE 5
+#define EAGER_NICE (-20)
 
 bool realtime_take(enum realtime realtime)
 {
-    const struct sched_param param = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+    const struct sched_param first = {.sched_priority = sched_get_priority_min(SCHED_FIFO)};
+    const struct sched_param plain = {.sched_priority = 0};
 
     if (realtime == REALTIME_FIRST)
-        return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &param) == 0;
-    if (realtime == REALTIME_LAST)
-        return setpriority(PRIO_PROCESS, (id_t)gettid(), LAST_NICE) == 0; /* of this thread, on Linux */
+        return sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &first) == 0;
+    if (realtime == REALTIME_EAGER)
+        return sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &plain) == 0 &&
+               setpriority(PRIO_PROCESS, (id_t)gettid(), EAGER_NICE) == 0; /* of this thread, on Linux */
     return true;
 }
 
