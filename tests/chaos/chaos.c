@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--beat BEAT] [--keep] [--verbose]: random rounds
- * of faults on five nodes and a learner that comes and goes. A round does one thing, with whatever earlier
- * rounds have left broken; then, if a majority of nodes live and hear each other, there must be a leader
- * among them in time. Nothing waits longer than for that, so rounds overlap the recovery from those before.
- * At the end everything is repaired, all have to agree, and the referee reads the logs.
+ * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--beat BEAT --judge JUDGE] [--keep] [--verbose]:
+ * random rounds of faults on five nodes and a learner that comes and goes. A round does one thing, with
+ * whatever earlier rounds have left broken; then, if a majority of nodes live and hear each other, there must
+ * be a leader among them in time. Nothing waits longer than for that, so rounds overlap the recovery from
+ * those before. At the end everything is repaired, all have to agree, and the referee reads the logs.
+ *
+ * With --beat the leader also runs a command (tests/run), whose beats the judge of tests/run looks at: no
+ * beat of a former leader after one of its successor.
  *
  * The seed decides what is done to whom; when, is for the machine to say. So a seed that fails may need more
  * than one run to fail again.
@@ -18,7 +21,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ELECT_MS 10000
 #define AGREE_MS 30000
@@ -158,6 +163,23 @@ static int report(const struct chaos *chaos, int rounds, int64_t took_ms)
     return rounds;
 }
 
+/* The judge over the beats of the leaders' commands. */
+static bool judge_beats(const struct chaos *chaos, const char *judge)
+{
+    char path[PATH_MAX + 16];
+    int status;
+    pid_t pid;
+
+    snprintf(path, sizeof path, "%s/beats", chaos->crew.folder);
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        execl(judge, "judge", path, (char *)NULL);
+        _exit(127);
+    }
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 static int run_all(struct chaos *chaos, const struct chaos_options *options)
 {
     int64_t began = now_ms();
@@ -187,18 +209,24 @@ static int run_all(struct chaos *chaos, const struct chaos_options *options)
             printf("# failed: n%d did not end well\n", i + 1);
             agrees = false;
         }
-    is_true = crew_referee(&chaos->crew, (size_t)round / 10) && crew_is_sane(&chaos->crew);
+    is_true = crew_referee(&chaos->crew, 1 + (size_t)round / 10) && crew_is_sane(&chaos->crew);
+    if (options->beat)
+        is_true = judge_beats(chaos, options->judge) && is_true;
     printf("%s 3 - the logs of all nodes agree\n", is_true ? "ok" : "not ok");
     return !(is_led && agrees && is_true);
 }
 
 static bool read_options(int argc, char **argv, struct chaos_options *options)
 {
-    static const struct option words[] = {
-        {"seed", required_argument, NULL, 's'},    {"rounds", required_argument, NULL, 'r'},
-        {"limit-s", required_argument, NULL, 'l'}, {"beat", required_argument, NULL, 'b'},
-        {"keep", no_argument, NULL, 'k'},          {"short", no_argument, NULL, 'e'},
-        {"verbose", no_argument, NULL, 'v'},       {0}};
+    static const struct option words[] = {{"seed", required_argument, NULL, 's'},
+                                          {"rounds", required_argument, NULL, 'r'},
+                                          {"limit-s", required_argument, NULL, 'l'},
+                                          {"beat", required_argument, NULL, 'b'},
+                                          {"judge", required_argument, NULL, 'j'},
+                                          {"keep", no_argument, NULL, 'k'},
+                                          {"short", no_argument, NULL, 'e'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {0}};
     int option;
 
     while ((option = getopt_long(argc, argv, "", words, NULL)) != -1) {
@@ -212,11 +240,13 @@ static bool read_options(int argc, char **argv, struct chaos_options *options)
             options->limit_s = strtol(optarg, NULL, 10);
         if (option == 'b')
             options->beat = optarg;
+        if (option == 'j')
+            options->judge = optarg;
         options->may_end_early |= option == 'e';
         options->is_kept |= option == 'k';
         options->is_verbose |= option == 'v';
     }
-    return argc - optind == 2;
+    return argc - optind == 2 && !options->beat == !options->judge;
 }
 
 int main(int argc, char **argv)
@@ -229,7 +259,7 @@ int main(int argc, char **argv)
     if (!read_options(argc, argv, &options)) {
         fprintf(stderr,
                 "chaos: usage: chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--short] [--beat "
-                "BEAT] [--keep] [--verbose]\n");
+                "BEAT --judge JUDGE] [--keep] [--verbose]\n");
         return 2;
     }
     chaos.random = options.seed * UINT64_C(0x9e3779b97f4a7c15) | 1;

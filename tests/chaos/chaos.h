@@ -18,6 +18,7 @@ struct chaos_options {
     int64_t limit_s;
     bool may_end_early; /* the limit is how long it runs, not how long it may take */
     const char *beat;
+    const char *judge;
     bool is_kept;
     bool is_verbose;
 };

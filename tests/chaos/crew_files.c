@@ -53,7 +53,8 @@ static bool write_config(const struct crew *crew, int node)
     }
     if (crew->beat)
         fprintf(file,
-                "timing:\n  lease_ms: 400\ncoordinator:\n  stop_grace: 100ms\n  children:\n    - name: beat\n"
+                "timing: {lease_ms: 450, election_timeout_min_ms: 450, election_timeout_max_ms: "
+                "900}\ncoordinator:\n  stop_grace: 100ms\n  children:\n    - name: beat\n"
                 "      command: [\"%s\", \"%s/beats\"]\n      environment: {BEAT_MEMBER: \"%d\"}\n",
                 crew->beat, crew->folder, node);
     return fclose(file) == 0;
