@@ -119,6 +119,41 @@ static const struct daemon_peer *peer_of(const struct fixture *f, const char *na
     return NULL;
 }
 
+static const char everything[] = "cluster: demo\n"
+                                 "node: n1\n"
+                                 "listen: 127.0.0.1:7401\n"
+                                 "advertise: 127.0.0.1:7401\n"
+                                 "api: 127.0.0.1:7501\n"
+                                 "api_advertise: 127.0.0.1:7501\n"
+                                 "data: d1\n"
+                                 "data_max: 64MiB\n"
+                                 "secret: secret\n"
+                                 "token: token\n"
+                                 "priority: 7\n"
+                                 "witness: false\n"
+                                 "auto_failover: false\n"
+                                 "snapshot_entries: 500\n"
+                                 "realtime: no\n"
+                                 "log_level: debug\n"
+                                 "log_format: json\n"
+                                 "bootstrap: true\n"
+                                 "timing:\n"
+                                 "  election_timeout_min_ms: 1000\n"
+                                 "  election_timeout_max_ms: 2s\n"
+                                 "  heartbeat_interval_ms: 100\n"
+                                 "  lease_ms: 900\n"
+                                 "  transfer_timeout_ms: 5000\n"
+                                 "peers:\n"
+                                 "  - {name: n1, address: 127.0.0.1:7401, api: 127.0.0.1:7501, priority: 7}\n"
+                                 "  - name: n2\n"
+                                 "    address: 127.0.0.1:7402\n"
+                                 "    witness: true\n"
+                                 "  - {name: n3, address: 127.0.0.2}\n"
+                                 "coordinator:\n"
+                                 "  stop_grace: 200ms\n"
+                                 "  children:\n"
+                                 "    - {name: one, command: [/bin/sleep, 10]}\n";
+
 static void test_every_key_is_read(void **state)
 {
     struct fixture *f = *state;
@@ -128,40 +163,7 @@ static void test_every_key_is_read(void **state)
 
     write_file(f, "secret", "0123456789abcdef0123456789abcdef0123", 0600);
     write_file(f, "token", "a-token-of-some-length\n", 0600);
-    assert_good(f, "cluster: demo\n"
-                   "node: n1\n"
-                   "listen: 127.0.0.1:7401\n"
-                   "advertise: 127.0.0.1:7401\n"
-                   "api: 127.0.0.1:7501\n"
-                   "api_advertise: 127.0.0.1:7501\n"
-                   "data: d1\n"
-                   "data_max: 64MiB\n"
-                   "secret: secret\n"
-                   "token: token\n"
-                   "priority: 7\n"
-                   "witness: false\n"
-                   "auto_failover: false\n"
-                   "snapshot_entries: 500\n"
-                   "realtime: no\n"
-                   "log_level: debug\n"
-                   "log_format: json\n"
-                   "bootstrap: true\n"
-                   "timing:\n"
-                   "  election_timeout_min_ms: 1000\n"
-                   "  election_timeout_max_ms: 2s\n"
-                   "  heartbeat_interval_ms: 100\n"
-                   "  lease_ms: 900\n"
-                   "  transfer_timeout_ms: 5000\n"
-                   "peers:\n"
-                   "  - {name: n1, address: 127.0.0.1:7401, api: 127.0.0.1:7501, priority: 7}\n"
-                   "  - name: n2\n"
-                   "    address: 127.0.0.1:7402\n"
-                   "    witness: true\n"
-                   "  - {name: n3, address: 127.0.0.2}\n"
-                   "coordinator:\n"
-                   "  stop_grace: 200ms\n"
-                   "  children:\n"
-                   "    - {name: one, command: [/bin/sleep, 10]}\n");
+    assert_good(f, everything);
     assert_string_equal(c->file, f->name);
     assert_string_equal(c->cluster, "demo");
     assert_string_equal(c->node, "n1");
