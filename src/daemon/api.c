@@ -110,10 +110,20 @@ static void on_heartbeat(evutil_socket_t fd, short what, void *user)
     api_streams_heartbeat(user);
 }
 
+static bool is_anyone_answered(const struct api *api)
+{
+    const struct api_connection *connection;
+
+    for (connection = TAILQ_FIRST(&api->connections); connection; connection = TAILQ_NEXT(connection, next))
+        if (connection->is_answering)
+            return true;
+    return false;
+}
+
 static void *thread_main(void *user)
 {
     struct sched_param parameters = {0};
-    struct timeval moment = {.tv_usec = 100000};
+    struct timeval moment = {.tv_usec = 1000};
     struct api *api = user;
 
     /* A thread inherits real-time priority from whoever made it. It does not matter much if this fails. */
@@ -121,8 +131,11 @@ static void *thread_main(void *user)
     api_connections_begin(api);
     (void)event_base_dispatch(api->base);
     /* What was answered last is still to be written. */
-    (void)event_base_loopexit(api->base, &moment);
-    (void)event_base_dispatch(api->base);
+    for (gavel_ns limit = clock_now() + ns_from_ms(API_FLUSH_MS);
+         is_anyone_answered(api) && clock_now() < limit;) {
+        (void)event_base_loopexit(api->base, &moment);
+        (void)event_base_dispatch(api->base);
+    }
     return NULL;
 }
 

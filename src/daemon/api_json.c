@@ -12,7 +12,7 @@
 
 void api_reply_json(struct api_call *call, int code, json_t *body)
 {
-    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+    char *text = body ? json_dumps(body, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
 
     if (text)
         api_reply(call, code, "application/json", text, strlen(text));

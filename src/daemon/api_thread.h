@@ -37,6 +37,7 @@
 #define API_PENDING_MAX 64  /* requests that are with the consensus thread */
 #define API_SILENCE_MS 3000 /* of the consensus thread, before /health says so */
 #define API_STOP_MS 2000    /* what is under way may take so long when the node ends */
+#define API_FLUSH_MS 100    /* and writing the last answers so long */
 
 /* What another thread wants of this one. */
 enum api_order { API_ORDER_RELOAD = 1, API_ORDER_STOP = 2 };
