@@ -162,6 +162,8 @@ static void on_status(void *user, const struct peer_status *status)
         return;
     consensus_make_status(c, &self);
     alarm = detector_receive(&c->detector, &self, status);
+    if (c->pending)
+        consensus_look_at_pending(c);
     if (alarm.finding == DETECTOR_NOTHING)
         return;
     c->draft.counters.split_brains++;

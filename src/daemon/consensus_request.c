@@ -228,23 +228,23 @@ void consensus_take_requests(struct consensus *c)
     }
 }
 
+/* An elected leader needs a moment to have its lease; whoever asked wants one that works. */
 void consensus_transfer_told(struct consensus *c, bool is_done, raft_id target, const char *why)
 {
     char name[BOOK_NAME_BYTES];
 
+    (void)book_name(&c->book, target, name);
     for (struct pending *p = c->pending; p; p = p->next) {
-        struct request *request = p->request;
-
-        if (!request || request->kind != REQUEST_TRANSFER || p->has_begun)
+        if (!p->request || p->request->kind != REQUEST_TRANSFER || p->has_begun)
             continue;
-        (void)settle_with(p);
-        (void)book_name(&c->book, target, name);
-        if (is_done)
-            consensus_answer(c, request, GAVEL_OK, "%s leads now", name);
-        else
-            consensus_answer(c, request, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-                             "%s; %s goes on leading. See `gavel status` for how %s is", why, c->config->node,
-                             name);
+        if (is_done) {
+            p->elected = target;
+            p->give_up_at = ns_min(p->give_up_at, clock_now() + c->config->raft.election_max);
+            continue;
+        }
+        consensus_answer(c, settle_with(p), GAVEL_ERR_LEADER_TRANSFER_FAILED,
+                         "%s; %s goes on leading. See `gavel status` for how %s is", why, c->config->node,
+                         name);
     }
 }
 
@@ -259,8 +259,11 @@ void consensus_change_failed(struct consensus *c, const char *why)
 static void time_is_up(struct consensus *c, struct pending *pending)
 {
     struct request *request = settle_with(pending);
+    char name[BOOK_NAME_BYTES];
 
-    if (request->kind == REQUEST_TRANSFER)
+    if (request->kind == REQUEST_TRANSFER && pending->elected)
+        consensus_answer(c, request, GAVEL_OK, "%s was elected", book_name(&c->book, pending->elected, name));
+    else if (request->kind == REQUEST_TRANSFER)
         consensus_answer(c, request, GAVEL_ERR_LEADER_TRANSFER_FAILED, "%s did not take over in time",
                          request->target[0] ? request->target : "nobody");
     else if (request->kind == REQUEST_STEP_DOWN)
@@ -273,11 +276,16 @@ static void time_is_up(struct consensus *c, struct pending *pending)
 static void settle_transfer(struct consensus *c, struct pending *pending)
 {
     const struct request *request = pending->request;
+    const struct peer_status *status = detector_status_of(&c->detector, pending->elected);
+    char name[BOOK_NAME_BYTES];
     bool is_right = !request->target[0] || c->raft.leader == seal_id_of_name("node", request->target);
 
     if (pending->has_begun && c->is_claimed)
         consensus_answer(c, settle_with(pending), GAVEL_OK, "%s leads now", c->config->node);
-    else if (!pending->has_begun && c->raft.role != RAFT_LEADER && c->raft.leader != 0)
+    else if (pending->elected && status && status->is_working && status->term > pending->term)
+        consensus_answer(c, settle_with(pending), GAVEL_OK, "%s leads now",
+                         book_name(&c->book, pending->elected, name));
+    else if (!pending->has_begun && !pending->elected && c->raft.role != RAFT_LEADER && c->raft.leader != 0)
         consensus_answer(c, settle_with(pending), is_right ? GAVEL_OK : GAVEL_ERR_LEADER_TRANSFER_FAILED,
                          "another node was elected meanwhile");
 }

@@ -213,6 +213,13 @@ static bool waits_for_operator(const struct raft *r)
            raft_log_last(&r->log) > 0;
 }
 
+/* The leader is given up all the same, so that everybody can see that somebody has to act. */
+static void wait_for_operator(struct raft *r)
+{
+    r->election_at = NEVER;
+    raft_set_leader(r, 0, 0);
+}
+
 /* What time, or the event before it, has made due. */
 static void due(struct raft *r)
 {
@@ -221,7 +228,7 @@ static void due(struct raft *r)
     if (r->role == RAFT_LEADER)
         lead_on(r);
     else if (r->now >= r->election_at && waits_for_operator(r))
-        r->election_at = NEVER;
+        wait_for_operator(r);
     else if (r->now >= r->election_at)
         raft_election_due(r);
     raft_check_leaving(r);
