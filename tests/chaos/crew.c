@@ -183,8 +183,8 @@ void crew_kill_node(struct crew *crew, int node)
     pid_t pid = crew_node_pid(crew, node);
 
     crew_tell(crew, "the node of %s is killed", crew->members[node].name);
-    if (pid)
-        (void)kill(pid, SIGKILL); /* the guard tells when it was dead */
+    if (pid && kill(pid, SIGKILL) == 0) /* the guard tells when it is dead */
+        write_deed(crew, "struck", node);
     if (crew->members[node].is_paused) {
         crew->members[node].is_paused = false;
         write_deed(crew, "resumed", node);

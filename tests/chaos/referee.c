@@ -247,6 +247,22 @@ static bool deed_status(struct referee *r, int node, int64_t at, const char *lin
     return true;
 }
 
+static bool kind_of(const char *msg, enum deed_kind *ret_kind)
+{
+    static const char *const words[] = {[DEED_KILLED] = "killed",
+                                        [DEED_STRUCK] = "struck",
+                                        [DEED_PAUSED] = "paused",
+                                        [DEED_RESUMED] = "resumed"};
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (words[i] && strcmp(msg, words[i]) == 0) {
+            *ret_kind = (enum deed_kind)i;
+            return true;
+        }
+    }
+    return false;
+}
+
 void referee_deed_line(struct referee *r, const char *place, const char *line)
 {
     char msg[32], name[NAME_MAX_BYTES];
@@ -270,8 +286,7 @@ void referee_deed_line(struct referee *r, const char *place, const char *line)
     } else if (strcmp(msg, "slept") == 0) {
         is_fine = is_fine && number(line, "until_ns", &deed.until);
         add_deed(r, deed);
-    } else if (strcmp(msg, "killed") == 0 || strcmp(msg, "paused") == 0 || strcmp(msg, "resumed") == 0) {
-        deed.kind = *msg == 'k' ? DEED_KILLED : *msg == 'p' ? DEED_PAUSED : DEED_RESUMED;
+    } else if (kind_of(msg, &deed.kind)) {
         add_deed(r, deed);
     } else {
         return;

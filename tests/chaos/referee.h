@@ -21,6 +21,7 @@
  *     msg="node died" at_ns=
  * Deeds:
  *     msg=killed node= at_ns=           guard and node are dead, by the test's own eyes
+ *     msg=struck node= at_ns=           SIGKILL was sent to the node: it does nothing any more
  *     msg=paused node= at_ns=           about to stop the process …
  *     msg=resumed node= at_ns=          … and it goes on
  *     msg=slept at_ns= until_ns=        the whole machine did nothing

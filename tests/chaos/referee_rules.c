@@ -132,7 +132,7 @@ static void prepare(struct referee *r)
     for (size_t i = 0; i < r->deed_count; i++) {
         const struct deed *deed = &r->deeds[i];
 
-        if (deed->kind != DEED_KILLED)
+        if (deed->kind > DEED_STRUCK)
             continue;
         for (size_t k = 0; k < r->claim_count; k++) {
             struct claim *c = &r->claims[k];

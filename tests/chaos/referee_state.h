@@ -33,7 +33,14 @@ struct claim {
     const char *end_line;
 };
 
-enum deed_kind { DEED_KILLED, DEED_DIED /* says its guard */, DEED_PAUSED, DEED_RESUMED, DEED_SLEPT };
+enum deed_kind {
+    DEED_KILLED,
+    DEED_STRUCK,
+    DEED_DIED /* says its guard */,
+    DEED_PAUSED,
+    DEED_RESUMED,
+    DEED_SLEPT
+};
 
 struct deed {
     enum deed_kind kind;

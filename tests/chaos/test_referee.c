@@ -140,6 +140,23 @@ static void test_a_death_that_only_the_test_saw_ends_a_claim(void **state)
     finds(r, RULE_OVERLAP, 0);
 }
 
+/* What it logged last is lost with it, also that its work had stopped before it handed over. */
+static void test_a_node_that_was_struck_works_no_more(void **state)
+{
+    struct referee *r = *state;
+
+    leads(r, "n1", 3, 1, 100);
+    lease(r, "n1", 3, 1, 100, 250);
+    deed(r, "struck", "n1", 120);
+    leads(r, "n2", 4, 1, 125);
+    lease(r, "n2", 4, 1, 125, 280);
+    died(r, "n1", 133);
+    deed(r, "struck", "n2", 140);
+    leads(r, "n1", 5, 1, 139); /* not yet */
+    stopped(r, "n1", 5, 1, 150);
+    finds(r, RULE_OVERLAP, 1);
+}
+
 static void test_two_leaders_of_one_term_are_found(void **state)
 {
     struct referee *r = *state;
@@ -409,6 +426,7 @@ int main(void)
         CASE(test_claims_one_after_the_other_are_fine),
         CASE(test_a_paused_leader_ends_with_its_lease),
         CASE(test_a_death_that_only_the_test_saw_ends_a_claim),
+        CASE(test_a_node_that_was_struck_works_no_more),
         CASE(test_two_leaders_of_one_term_are_found),
         CASE(test_a_claim_before_the_work_of_another_stopped_is_found),
         CASE(test_a_claim_within_the_lease_of_a_silent_leader_is_found),
