@@ -70,15 +70,14 @@ static bool watch_guards(struct demo *demo)
         int status = 0;
 
         if (node->guard && local_cluster_await_end(&demo->cluster, i, 0, &status) == GAVEL_OK) {
-            if (WIFEXITED(status))
+            if (WIFSIGNALED(status)) {
+                fprintf(stderr, "the guard of %s was ended by signal %d, and nobody restarts it\n",
+                        node->name, WTERMSIG(status));
+            } else {
                 fprintf(stderr, "%s has ended with exit code %d; the end of its log:\n", node->name,
                         WEXITSTATUS(status));
-            else
-                fprintf(
-                    stderr,
-                    "the guard of %s was ended by signal %d, and nobody restarts it; the end of its log:\n",
-                    node->name, WTERMSIG(status));
-            print_tail(node);
+                print_tail(node);
+            }
         }
         left += node->guard != 0;
     }
@@ -191,7 +190,7 @@ static void print_pid(struct demo *demo, const char *name)
         if (strcmp(node->name, name) != 0)
             continue;
         strcpy(call.url, node->url);
-        cluster_get(&demo->client, "/status", &call, 1);
+        cluster_get(&demo->client, "/status", &call, 1, NULL, NULL);
         if (!call.status)
             printf(" (its process is %" JSON_INTEGER_FORMAT ")",
                    json_integer_value(json_object_get(call.body, "pid")));

@@ -45,7 +45,8 @@ static void ask_and_follow(struct cluster_client *client, const char *path, cons
         char next[CLUSTER_URL_MAX];
         gavel_ms left_ms = (until - clock_now()) / NS_PER_MS;
 
-        cluster_post(client, path, body, left_ms > 1 ? left_ms : 1, call);
+        /* What was asked at all is given the time for an answer. */
+        cluster_post(client, path, body, left_ms > client->timeout_ms ? left_ms : client->timeout_ms, call);
         if (call->code != 307 || !*call->location)
             return;
         /* The token goes along, so it must not leave TLS. */
@@ -58,15 +59,16 @@ static void ask_and_follow(struct cluster_client *client, const char *path, cons
 }
 
 /* The URL to begin with: the leader's, or that of anybody who answers. */
-static bool choose(struct cluster_client *client, char ret_url[CLUSTER_URL_MAX], struct gavel_error *error)
+static bool choose(struct cluster_client *client, gavel_ms limit_ms, char ret_url[CLUSTER_URL_MAX],
+                   struct gavel_error *error)
 {
     struct cluster_view view;
     const struct cluster_node *node;
-    bool is_found = cluster_look(client, &view, error) == GAVEL_OK;
+    bool is_found = cluster_find_within(client, "", limit_ms, &view, error) == GAVEL_OK;
 
     if (is_found) {
         node = cluster_view_leader(&view);
-        if (!node || !*node->url)
+        if (!node || !node->has_answered)
             node = &view.nodes[view.believed];
         strcpy(ret_url, node->url);
     }
@@ -91,10 +93,11 @@ enum gavel_status cluster_ask_leader(struct cluster_client *client, const char *
 {
     gavel_ns until = clock_now() + ns_from_ms(timeout_ms);
 
-    for (;;) {
+    for (gavel_ms limit_ms = CLUSTER_FIRST_MS;;
+         limit_ms = limit_ms < client->timeout_ms ? 2 * limit_ms : limit_ms) {
         struct cluster_call call = {0};
 
-        if (choose(client, call.url, error)) {
+        if (choose(client, limit_ms, call.url, error)) {
             ask_and_follow(client, path, body, until, &call);
             if (!may_retry(&call) || clock_now() >= until) {
                 enum gavel_status status = say(&call, error);

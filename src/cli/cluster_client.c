@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define TOKEN_MAX 4096
+#define ASK_AGAIN_MS 10 /* whether enough is known */
 
 /* One question under way. */
 struct exchange {
@@ -297,6 +298,8 @@ static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_
     struct cluster_call *call = exchange->call;
     char *location = NULL;
 
+    call->is_over = true;
+    call->reason[0] = '\0';
     if (exchange->is_too_long) {
         call->status = GAVEL_ERR_INVALID;
         (void)snprintf(call->reason, sizeof(call->reason),
@@ -343,6 +346,8 @@ static void begin(struct cluster_client *client, const char *path, gavel_ms time
     exchange->handle = cluster_handle(client, call->url, path);
     if (!exchange->handle)
         return;
+    call->status = GAVEL_ERR_TIMEOUT;
+    (void)snprintf(call->reason, sizeof(call->reason), "its answer was not waited for");
     (void)curl_easy_setopt(exchange->handle, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     (void)curl_easy_setopt(exchange->handle, CURLOPT_WRITEFUNCTION, keep_body);
     (void)curl_easy_setopt(exchange->handle, CURLOPT_WRITEDATA, exchange);
@@ -350,55 +355,76 @@ static void begin(struct cluster_client *client, const char *path, gavel_ms time
     (void)curl_easy_setopt(exchange->handle, CURLOPT_PRIVATE, exchange);
 }
 
-/* Lets all of them go on until each has its answer or its time is over. */
-static void perform(struct cluster_client *client, struct exchange *exchanges, size_t count,
-                    gavel_ms timeout_ms)
+/* Takes in what has come to its end. */
+static void collect(CURLM *multi, gavel_ms timeout_ms)
 {
-    int running = 0, left;
+    CURLMsg *message;
+    int left;
 
-    for (size_t i = 0; i < count; i++)
-        if (exchanges[i].handle)
-            (void)curl_multi_add_handle(client->multi,
-                                        exchanges[i].handle); /* its time-out ends it at the worst */
-    do {
-        CURLMsg *message;
+    while ((message = curl_multi_info_read(multi, &left))) {
+        struct exchange *exchange = NULL;
 
-        if (curl_multi_perform(client->multi, &running) ||
-            (running && curl_multi_poll(client->multi, NULL, 0, 1000, NULL)))
-            break;
-        while ((message = curl_multi_info_read(client->multi, &left))) {
-            struct exchange *exchange = NULL;
-
-            if (message->msg != CURLMSG_DONE)
-                continue;
-            (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
-            exchange->call->reason[0] = '\0';
-            finish(exchange, message->data.result, timeout_ms);
-        }
-    } while (running);
-    for (size_t i = 0; i < count; i++) {
-        if (!exchanges[i].handle)
+        if (message->msg != CURLMSG_DONE)
             continue;
-        (void)curl_multi_remove_handle(client->multi, exchanges[i].handle);
-        curl_easy_cleanup(exchanges[i].handle);
-        free(exchanges[i].body);
+        (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &exchange);
+        finish(exchange, message->data.result, timeout_ms);
     }
 }
 
-void cluster_get(struct cluster_client *client, const char *path, struct cluster_call *calls, size_t count)
+/* What all the questions that are asked at once have in common. */
+struct round {
+    struct exchange *exchanges;
+    size_t count;
+    gavel_ms timeout_ms;
+    cluster_enough_cb enough; /* NULL: all are waited for */
+    void *user;
+    const struct cluster_call *calls;
+};
+
+/* Lets all of them go on until each has its answer or its time is over, or enough is known. */
+static void perform(struct cluster_client *client, const struct round *round)
 {
-    struct exchange *exchanges = calloc(count ? count : 1, sizeof(*exchanges));
+    int running = 0;
+
+    for (size_t i = 0; i < round->count; i++)
+        if (round->exchanges[i].handle) /* its time-out ends it at the worst */
+            (void)curl_multi_add_handle(client->multi, round->exchanges[i].handle);
+    do {
+        if (curl_multi_perform(client->multi, &running))
+            break;
+        collect(client->multi, round->timeout_ms);
+        if (running && round->enough && round->enough(round->calls, round->count, round->user))
+            break;
+    } while (running && !curl_multi_poll(client->multi, NULL, 0, round->enough ? ASK_AGAIN_MS : 1000, NULL));
+    for (size_t i = 0; i < round->count; i++) {
+        if (!round->exchanges[i].handle)
+            continue;
+        (void)curl_multi_remove_handle(client->multi, round->exchanges[i].handle);
+        curl_easy_cleanup(round->exchanges[i].handle);
+        free(round->exchanges[i].body);
+    }
+}
+
+void cluster_get(struct cluster_client *client, const char *path, struct cluster_call *calls, size_t count,
+                 cluster_enough_cb enough, void *user)
+{
+    struct round round = {.exchanges = calloc(count ? count : 1, sizeof(*round.exchanges)),
+                          .count = count,
+                          .timeout_ms = client->timeout_ms,
+                          .enough = enough,
+                          .user = user,
+                          .calls = calls};
 
     for (size_t i = 0; i < count; i++) {
         calls[i].status = GAVEL_ERR_NO_MEMORY;
-        if (!exchanges)
+        if (!round.exchanges)
             continue;
-        exchanges[i].call = &calls[i];
-        begin(client, path, client->timeout_ms, &exchanges[i]);
+        round.exchanges[i].call = &calls[i];
+        begin(client, path, client->timeout_ms, &round.exchanges[i]);
     }
-    if (exchanges)
-        perform(client, exchanges, count, client->timeout_ms);
-    free(exchanges);
+    if (round.exchanges)
+        perform(client, &round);
+    free(round.exchanges);
 }
 
 void cluster_post(struct cluster_client *client, const char *path, const json_t *body, gavel_ms timeout_ms,
@@ -415,7 +441,7 @@ void cluster_post(struct cluster_client *client, const char *path, const json_t 
     if (exchange.handle && text && headers) {
         (void)curl_easy_setopt(exchange.handle, CURLOPT_HTTPHEADER, headers);
         (void)curl_easy_setopt(exchange.handle, CURLOPT_POSTFIELDS, text);
-        perform(client, &exchange, 1, timeout_ms);
+        perform(client, &(struct round){.exchanges = &exchange, .count = 1, .timeout_ms = timeout_ms});
     } else {
         curl_easy_cleanup(exchange.handle);
     }

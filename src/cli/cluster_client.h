@@ -48,6 +48,7 @@ struct cluster_call {
     char url[CLUSTER_URL_MAX]; /* of the node */
     enum gavel_status status;  /* OK: 2xx with JSON. Else what the node said, ERR_TIMEOUT, ERR_DENIED, … */
     char reason[256];          /* why not OK */
+    bool is_over;              /* false: it was not waited for */
     long code;                 /* of HTTP; 0: there was no answer */
     bool may_have_arrived;     /* no answer, but the node may have begun with what was asked */
     json_t *body;              /* NULL if there is none */
@@ -71,8 +72,16 @@ GAVEL_CHECKED enum gavel_status cluster_url_read(const char *text, size_t length
 /* The URL without its scheme, for people. */
 const char *cluster_url_host(const char *url);
 
-/* GET of the path at each of the calls' URLs, all at once. Fills in the calls; cluster_calls_done() frees. */
-void cluster_get(struct cluster_client *client, const char *path, struct cluster_call *calls, size_t count);
+/* Whether those that have answered so far (is_over) say all that is wanted. */
+typedef bool (*cluster_enough_cb)(const struct cluster_call *calls, size_t count, void *user);
+
+/*
+ * GET of the path at each of the calls' URLs, all at once; waits for all of
+ * them, or until `enough` (NULL: never) says so. Fills in the calls;
+ * cluster_calls_done() frees.
+ */
+void cluster_get(struct cluster_client *client, const char *path, struct cluster_call *calls, size_t count,
+                 cluster_enough_cb enough, void *user);
 
 /* POST of the body at one URL, with a time limit of its own. The body is borrowed. */
 void cluster_post(struct cluster_client *client, const char *path, const json_t *body, gavel_ms timeout_ms,

@@ -8,34 +8,8 @@
 #include "os/clock.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
-#define LOOK_EVERY_MS 20
 #define NOTICE_MS 1000 /* more than an election time-out of the default */
-
-/*
- * Looks until somebody leads, or the time is over. A leader that does not say
- * so itself may be dead, and the others about to notice: they are given that
- * long before they are believed.
- */
-static enum gavel_status look_for_leader(struct cluster_client *client, gavel_ms wait_ms,
-                                         struct cluster_view *view, struct gavel_error *error)
-{
-    gavel_ns begun = clock_now(), until = begun + ns_from_ms(wait_ms);
-    gavel_ns believe_at = ns_min(until, begun + ns_from_ms(NOTICE_MS));
-
-    for (;;) {
-        enum gavel_status status = cluster_look(client, view, error);
-        gavel_ns now = clock_now();
-
-        if (!status && view->leader >= 0 && (!view->is_hearsay || now >= believe_at))
-            return status;
-        if (now >= until)
-            return status;
-        cluster_view_done(view);
-        (void)usleep(LOOK_EVERY_MS * 1000);
-    }
-}
 
 static int fail_without(const struct cli *cli, const struct cluster_view *view, gavel_ms wait_ms)
 {
@@ -84,7 +58,7 @@ int cluster_leader(const struct cli *cli)
 
     if (cluster_open(cli, &client, &error)) {
         code = cli_fail(cli, error.status, "%s", error.message);
-    } else if (look_for_leader(&client, wait_ms, &view, &error)) {
+    } else if (cluster_await(&client, clock_now() + ns_from_ms(wait_ms), NOTICE_MS, &view, &error)) {
         code = cli_fail(
             cli, wait_ms && error.status == GAVEL_ERR_STORE_UNAVAILABLE ? GAVEL_ERR_TIMEOUT : error.status,
             "%s", error.message);

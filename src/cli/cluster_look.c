@@ -7,9 +7,14 @@
  */
 #include "base/error.h"
 #include "cli/cluster_view.h"
+#include "os/clock.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+#define OTHERS_NS (50 * NS_PER_MS)
+#define LOOK_EVERY_MS 5
 
 /* Whether these two may not be at once; `is_certain` if one look is enough to tell. */
 static bool collide(const struct cluster_node *a, const struct cluster_node *b, bool *ret_is_certain)
@@ -72,10 +77,43 @@ bool cluster_view_is_suspect(const struct cluster_view *view)
     return false;
 }
 
-/* Asks for the status at URLs from `first` on. */
-static void ask(struct cluster_client *client, struct cluster_view *view, size_t first)
+/* What is looked for, and since when it is known. */
+struct search {
+    const char *wanted; /* a node that is to have answered; "" none */
+    gavel_ns found_at;  /* 0: not yet */
+};
+
+/* Somebody has a lease, and says so; and the node that is wanted besides has answered. */
+static bool is_found(const struct cluster_call *calls, size_t count, const char *wanted)
 {
-    cluster_get(client, "/status", view->calls + first, view->call_count - first);
+    bool has_leader = false, has_wanted = !*wanted;
+
+    for (size_t i = 0; i < count; i++) {
+        const char *name = json_string_value(json_object_get(calls[i].body, "node"));
+
+        has_leader = has_leader || json_is_true(json_object_get(calls[i].body, "has_lease"));
+        has_wanted = has_wanted || (name && strcmp(name, wanted) == 0);
+    }
+    return has_leader && has_wanted;
+}
+
+/* Others have a moment more, since one of them may know of a later generation. */
+static bool is_enough(const struct cluster_call *calls, size_t count, void *user)
+{
+    struct search *search = user;
+
+    if (!search->found_at && is_found(calls, count, search->wanted))
+        search->found_at = clock_now();
+    return search->found_at && clock_now() - search->found_at >= OTHERS_NS;
+}
+
+/* Asks for the status at URLs from `first` on: of all, or until enough is known. */
+static void ask(struct cluster_client *client, struct cluster_view *view, size_t first, const char *wanted)
+{
+    struct search search = {.wanted = wanted};
+
+    cluster_get(client, "/status", view->calls + first, view->call_count - first, wanted ? is_enough : NULL,
+                &search);
 }
 
 static bool was_asked(const struct cluster_view *view, const char *url)
@@ -106,21 +144,51 @@ static void add_members(const struct cluster_client *client, struct cluster_view
     }
 }
 
-static void look(struct cluster_client *client, struct cluster_view *view)
+static void look(struct cluster_client *client, struct cluster_view *view, const char *wanted)
 {
     size_t first;
 
     *view = (struct cluster_view){.call_count = client->url_count};
     for (size_t i = 0; i < client->url_count; i++)
         strcpy(view->calls[i].url, client->urls[i]);
-    ask(client, view, 0);
+    ask(client, view, 0, wanted);
     cluster_view_make(view);
+    if (wanted && is_found(view->calls, view->call_count, wanted))
+        return;
     first = view->call_count;
     add_members(client, view);
     if (view->call_count > first) {
-        ask(client, view, first);
+        ask(client, view, first, wanted);
         cluster_view_make(view);
     }
+}
+
+/* Why nobody answered: of each node, as far as there is room. */
+static enum gavel_status say_silence(const struct cluster_view *view, struct gavel_error *error)
+{
+    enum gavel_status status = view->calls[0].status;
+    char text[sizeof(error->message) - 120] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < view->call_count && used < sizeof(text); i++) {
+        int written = snprintf(text + used, sizeof(text) - used, "%s%s: %s", i ? "; " : "",
+                               cluster_url_host(view->calls[i].url), view->calls[i].reason);
+
+        used += written > 0 ? (size_t)written : 0;
+        if (view->calls[i].status != status)
+            status = GAVEL_ERR_STORE_UNAVAILABLE;
+    }
+    if (status == GAVEL_OK || status == GAVEL_ERR_TIMEOUT) /* nobody was given time to wait for it */
+        status = GAVEL_ERR_STORE_UNAVAILABLE;
+    return error_set(error, status, "no node of the cluster answers (%s%s); see whether gaveld runs there",
+                     text, used >= sizeof(text) ? "…" : "");
+}
+
+enum gavel_status cluster_find(struct cluster_client *client, const char *wanted, struct cluster_view *view,
+                               struct gavel_error *error)
+{
+    look(client, view, wanted);
+    return view->believed < 0 ? say_silence(view, error) : GAVEL_OK;
 }
 
 /* False: there is nothing to tell. */
@@ -146,39 +214,18 @@ static bool tell_split(struct cluster_view *view, const struct cluster_view *bef
     return true;
 }
 
-/* Why nobody answered: of each node, as far as there is room. */
-static enum gavel_status say_silence(const struct cluster_view *view, struct gavel_error *error)
-{
-    enum gavel_status status = view->calls[0].status;
-    char text[sizeof(error->message) - 120] = "";
-    size_t used = 0;
-
-    for (size_t i = 0; i < view->call_count && used < sizeof(text); i++) {
-        int written = snprintf(text + used, sizeof(text) - used, "%s%s: %s", i ? "; " : "",
-                               cluster_url_host(view->calls[i].url), view->calls[i].reason);
-
-        used += written > 0 ? (size_t)written : 0;
-        if (view->calls[i].status != status)
-            status = GAVEL_ERR_STORE_UNAVAILABLE;
-    }
-    if (status == GAVEL_OK || status == GAVEL_ERR_TIMEOUT) /* nobody was given time to wait for it */
-        status = GAVEL_ERR_STORE_UNAVAILABLE;
-    return error_set(error, status, "no node of the cluster answers (%s%s); see whether gaveld runs there",
-                     text, used >= sizeof(text) ? "…" : "");
-}
-
 enum gavel_status cluster_look(struct cluster_client *client, struct cluster_view *view,
                                struct gavel_error *error)
 {
     struct cluster_view before;
 
-    look(client, view);
+    look(client, view, NULL);
     if (view->believed < 0)
         return say_silence(view, error);
     if (tell_split(view, NULL) || !cluster_view_is_suspect(view))
         return GAVEL_OK;
     before = *view; /* and its calls: view begins anew */
-    look(client, view);
+    look(client, view, NULL);
     if (view->believed < 0) {
         cluster_view_done(view);
         *view = before;
@@ -187,4 +234,36 @@ enum gavel_status cluster_look(struct cluster_client *client, struct cluster_vie
     (void)tell_split(view, &before); /* if there is nothing, it was a hand-over */
     cluster_view_done(&before);
     return GAVEL_OK;
+}
+
+enum gavel_status cluster_find_within(struct cluster_client *client, const char *wanted, gavel_ms limit_ms,
+                                      struct cluster_view *view, struct gavel_error *error)
+{
+    gavel_ms usual_ms = client->timeout_ms;
+    enum gavel_status status;
+
+    client->timeout_ms = limit_ms < usual_ms ? limit_ms : usual_ms;
+    status = cluster_find(client, wanted, view, error);
+    client->timeout_ms = usual_ms;
+    return status;
+}
+
+enum gavel_status cluster_await(struct cluster_client *client, gavel_ns until, gavel_ms notice_ms,
+                                struct cluster_view *view, struct gavel_error *error)
+{
+    gavel_ns begun = clock_now(), believe_at = ns_min(until, begun + ns_from_ms(notice_ms));
+    gavel_ms limit_ms = until > begun ? CLUSTER_FIRST_MS : client->timeout_ms;
+
+    for (;;) {
+        gavel_ns now = clock_now();
+        enum gavel_status status = cluster_find_within(client, "", limit_ms, view, error);
+
+        if (!status && view->leader >= 0 && (!view->is_hearsay || now >= believe_at))
+            return status;
+        if (clock_now() >= until)
+            return status;
+        cluster_view_done(view);
+        (void)usleep(LOOK_EVERY_MS * 1000);
+        limit_ms = limit_ms < client->timeout_ms ? 2 * limit_ms : limit_ms;
+    }
 }

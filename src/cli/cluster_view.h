@@ -118,4 +118,29 @@ bool cluster_view_is_suspect(const struct cluster_view *view);
 GAVEL_CHECKED enum gavel_status cluster_look(struct cluster_client *client, struct cluster_view *view,
                                              struct gavel_error *error);
 
+/*
+ * The same, only until somebody says that it has a lease, and the node that is
+ * wanted besides ("" none) has answered: a node that hangs then costs nothing.
+ * What the view says of the others is not complete.
+ */
+GAVEL_CHECKED enum gavel_status cluster_find(struct cluster_client *client, const char *wanted,
+                                             struct cluster_view *view, struct gavel_error *error);
+
+/* The same with a shorter limit for each node than the client's. */
+GAVEL_CHECKED enum gavel_status cluster_find_within(struct cluster_client *client, const char *wanted,
+                                                    gavel_ms limit_ms, struct cluster_view *view,
+                                                    struct gavel_error *error);
+
+/*
+ * Looks until somebody leads, or the time is over. A leader that does not say
+ * so itself may be dead, and the others about to notice: they are given
+ * notice_ms before they are believed. One that hangs is not waited for in
+ * vain: first looks are short (CLUSTER_FIRST_MS), later ones as long as they
+ * may be. Status and view are those of the last look.
+ */
+#define CLUSTER_FIRST_MS 100
+GAVEL_CHECKED enum gavel_status cluster_await(struct cluster_client *client, gavel_ns until,
+                                              gavel_ms notice_ms, struct cluster_view *view,
+                                              struct gavel_error *error);
+
 #endif

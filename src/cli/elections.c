@@ -218,7 +218,7 @@ static int show(const struct cli *cli, struct cluster_client *client, const stru
             names[call_count] = view->nodes[i].name;
             strcpy(calls[call_count++].url, view->nodes[i].url);
         }
-    cluster_get(client, "/elections?limit=128", calls, call_count);
+    cluster_get(client, "/elections?limit=128", calls, call_count, NULL, NULL);
     for (size_t i = 0; i < call_count; i++)
         if (!calls[i].status)
             count += collect(&calls[i], names[i], records + count, RECORDS_MAX - count);

@@ -54,12 +54,12 @@ static int list(const struct cli *cli, struct cluster_client *client)
     struct cluster_view view;
     int code;
 
-    if (cluster_look(client, &view, &error)) {
+    if (cluster_find(client, "", &view, &error)) {
         code = cli_fail(cli, error.status, "%s", error.message);
         goto out;
     }
     strcpy(call.url, view.nodes[view.believed].url);
-    cluster_get(client, "/members", &call, 1);
+    cluster_get(client, "/members", &call, 1, NULL, NULL);
     if (call.status) {
         code = cli_fail(cli, call.status, "%s: %s", cluster_url_host(call.url), call.reason);
     } else {

@@ -12,11 +12,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TRANSFER_MS 30000
 #define SUCCESSOR_MS 2000
-#define LOOK_EVERY_MS 5
 #define ANSWER_MS 2000 /* for the answer, on top of the time that the node has */
 
 /* What a person sees while it goes on; a program only wants the end. */
@@ -41,29 +39,18 @@ static const char *text_of(const json_t *json, const char *key)
     return text ? text : "";
 }
 
-/* Whoever leads after it, once it says so itself. */
-static void look_for_successor(struct cluster_client *client, struct cluster_view *view)
-{
-    gavel_ns until = clock_now() + ns_from_ms(SUCCESSOR_MS);
-    struct gavel_error error = {0};
-
-    while ((cluster_look(client, view, &error) || view->leader < 0 || view->is_hearsay) &&
-           clock_now() < until) {
-        cluster_view_done(view);
-        (void)usleep(LOOK_EVERY_MS * 1000);
-    }
-}
-
 /* Says who leads now, by what the node answered and by looking once more. */
 static int report(const struct cli *cli, struct cluster_client *client, const struct cluster_call *call,
                   gavel_ns took)
 {
     const char *successor = text_of(call->body, "new_leader_id"), *message = text_of(call->body, "message");
+    struct gavel_error error = {0};
     struct cluster_view view;
     const struct cluster_node *leader;
     uint64_t term;
 
-    look_for_successor(client, &view);
+    if (cluster_await(client, clock_now() + ns_from_ms(SUCCESSOR_MS), SUCCESSOR_MS, &view, &error))
+        view.leader = -1;
     leader = cluster_view_leader(&view);
     term = view.term;
     if (cli->config.json) {
@@ -182,7 +169,7 @@ int command_transfer(const struct cli *cli, int argc, char **argv)
     if (argc != 1)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "name the node that is to lead: gavel transfer NODE; `gavel status` lists them");
-    if (cluster_open(cli, &client, &error) || cluster_look(&client, &view, &error)) {
+    if (cluster_open(cli, &client, &error) || cluster_find(&client, argv[0], &view, &error)) {
         code = cli_fail(cli, error.status, "%s", error.message);
         goto out;
     }

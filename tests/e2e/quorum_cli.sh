@@ -176,6 +176,37 @@ test_force_asks_the_target_if_the_leader_hangs() {
     same "$leader" "$target"
 }
 
+# Only who is asked for everything waits for a node that hangs.
+test_a_node_that_hangs_costs_nothing() {
+    local pid begun former
+    three
+    another
+    pid=$(node_pid "$target")
+    former=$leader
+    kill -STOP "$pid"
+    begun=$SECONDS
+    export GAVEL_CLUSTER_TIMEOUT=10s
+    leads_now "$former" || fail "it does not say who leads"
+    expect 0 "$GAVEL" member list
+    read -r target < <(others "$former" | grep -v "^$target$")
+    expect 0 "$GAVEL" transfer "$target"
+    expect 0 "$GAVEL" stepdown
+    ((SECONDS - begun < 8)) || fail "it waited for the one that hangs"
+    expect 1 "$GAVEL" check --cluster-timeout 300ms
+    has "$output" "no answer within 300 ms"
+    kill -CONT "$pid"
+    # Of a leader that hangs another takes the place, and is found as soon as it has.
+    await agree
+    former=$leader
+    pid=$(node_pid "$former")
+    kill -STOP "$pid"
+    begun=$SECONDS
+    expect 0 "$GAVEL" leader --wait 20s
+    [[ $output != "$former" ]] || fail "the one that hangs is said to lead"
+    ((SECONDS - begun < 8)) || fail "it waited for the one that hangs"
+    kill -CONT "$pid"
+}
+
 test_members_are_listed_and_changed() {
     three
     another
