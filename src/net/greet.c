@@ -103,6 +103,14 @@ static void check_known(struct check *check, const struct transport *transport)
 
     if (link && strcmp(link->where.name, b->name) != 0)
         REFUSE(check, "%s has the id of %s", b->name, link->where.name);
+    else if (link &&
+             b->incarnation < link->incarnation) /* it may have forgotten votes: it must not vote again */
+        REFUSE(
+            check,
+            "%s was in incarnation %" PRIu64 " before and is in %" PRIu64
+            " now: it has lost its data, or an old copy was put back; remove the member and add it under a "
+            "new name",
+            b->name, link->incarnation, b->incarnation);
 }
 
 static bool is_welcome(struct connection *connection, const struct peer_hello *hello, char text[TEXT])
@@ -249,6 +257,7 @@ void greet_hello(struct connection *connection, const struct peer_hello *hello)
     connection->link = link;
     if (link) {
         link->in = connection;
+        link->incarnation = hello->incarnation;
         link->told_in[0] = '\0';
         link_dial_soon(link); /* it is alive */
     }
@@ -273,6 +282,7 @@ void greet_welcome(struct connection *connection, const struct peer_hello *hello
         connection->phase = PHASE_UP;
         connection->peer = hello->node;
         memcpy(connection->name, hello->name, sizeof connection->name);
+        link->incarnation = hello->incarnation;
         link_up(link, hello);
     }
 }

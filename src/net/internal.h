@@ -73,6 +73,7 @@ struct connection {
 LIST_HEAD(connections, connection);
 
 struct link {
+    uint64_t incarnation;                /* the highest in which it has greeted us */
     struct sockaddr_storage resolved_to; /* where it was last dialled; family 0: never */
     LIST_ENTRY(link) entry;
     struct transport *transport;

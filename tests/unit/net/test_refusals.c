@@ -185,6 +185,24 @@ static void test_the_first_of_two_nodes_with_one_name_keeps_its_place(void **sta
     assert_true(is_up(b, a));
 }
 
+static void test_a_node_that_has_lost_its_memory_is_refused(void **state)
+{
+    struct world *world = *state;
+    struct side *a = world_side(world, 0), *b = world_side(world, 1), *c = world_side(world, 2);
+
+    b->settings.self.incarnation = 7;
+    world_start(a);
+    world_start(b);
+    world_peer(a, b, NULL);
+    WAIT_FOR(world, is_up(a, b));
+    c->settings.self = b->settings.self; /* the same node, bootstrapped again on an empty disk */
+    c->settings.self.incarnation = 1;
+    world_start(c);
+    world_peer(c, a, NULL);
+    WAIT_FOR(world, find_news_about(c, TRANSPORT_REFUSED, "it has lost its data"));
+    WAIT_FOR(world, find_news_about(a, TRANSPORT_REFUSED, "b was in incarnation 7 before and is in 1 now"));
+}
+
 /* A socket of a stranger. */
 static int dial(uint16_t port)
 {
@@ -423,6 +441,7 @@ int main(void)
         CASE(test_a_node_without_a_generation_yet_is_welcome),
         CASE(test_another_list_of_first_members_is_refused),
         CASE(test_a_peer_with_our_own_id_is_refused),
+        CASE(test_a_node_that_has_lost_its_memory_is_refused),
         CASE(test_a_node_that_is_not_whom_we_dialled_is_refused),
         CASE(test_a_name_with_the_id_of_another_is_refused),
         CASE(test_versions_without_a_common_one_are_refused),
