@@ -60,6 +60,22 @@ static unsigned find_majority(const struct chaos *chaos)
     return 0;
 }
 
+/* Those that live and hear, and are heard by, enough others to lead. */
+static unsigned who_can_lead(const struct chaos *chaos)
+{
+    unsigned alive = crew_alive(&chaos->crew) & FOUNDERS_SET, set = 0;
+
+    for (int a = 0; a < FOUNDERS; a++) {
+        int reached = 0;
+
+        for (int b = 0; b < FOUNDERS; b++)
+            reached += (alive >> b & 1) && (a == b || hear_each_other(chaos, a, b));
+        if ((alive >> a & 1) && reached >= MAJORITY)
+            set |= 1u << a;
+    }
+    return set;
+}
+
 /* Nodes end only when they are asked to. */
 static bool all_run(struct chaos *chaos)
 {
@@ -135,8 +151,10 @@ static bool run_round(struct chaos *chaos, int round)
     chaos->done[fault - chaos_faults]++;
     fault->run(chaos, victim, leader);
     repair_a_majority(chaos);
+    if (chaos_random(chaos, 4) == 0)
+        return all_run(chaos); /* the next one comes in the middle of it */
     began = now_ms();
-    next = crew_await_leader(&chaos->crew, crew_alive(&chaos->crew) & FOUNDERS_SET, ELECT_MS);
+    next = crew_await_leader(&chaos->crew, who_can_lead(chaos), ELECT_MS);
     took = now_ms() - began;
     crew_tell(&chaos->crew, "round %d: %s leads after %lld ms", round,
               next < 0 ? "nobody" : chaos->crew.members[next].name, (long long)took);

@@ -200,8 +200,11 @@ static void stop_in_order(struct chaos *chaos, int victim, int leader)
 
 static void reload(struct chaos *chaos, int victim, int leader)
 {
+    struct crew_status status;
+
     (void)leader;
-    if (chaos->crew.members[victim].guard)
+    if (crew_look(&chaos->crew, victim,
+                  &status)) /* not in the first moments of a life, as an operator would */
         (void)kill(chaos->crew.members[victim].guard, SIGHUP);
 }
 
