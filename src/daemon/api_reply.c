@@ -4,6 +4,7 @@
 #include "daemon/api_thread.h"
 
 #include <event2/buffer.h>
+#include <event2/bufferevent.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -97,6 +98,25 @@ static const char *date_of(struct api *api)
     return api->date;
 }
 
+/*
+ * Most answers fit into the socket at once. Written here they save evhttp two changes of what epoll watches
+ * and a turn of the loop, which is a good part of what a small answer costs. What does not fit, or fails,
+ * goes the usual way; so does all of TLS.
+ */
+static void write_at_once(struct api_connection *connection)
+{
+    struct evbuffer *output = bufferevent_get_output(connection->bev);
+    int written;
+
+    if (connection->api->tls)
+        return;
+    (void)evbuffer_unfreeze(output, 1); /* a bufferevent keeps its output from being taken away */
+    written = evbuffer_write(output, connection->fd);
+    (void)evbuffer_freeze(output, 1);
+    if (written > 0 && evbuffer_get_length(output) == 0)
+        bufferevent_trigger(connection->bev, EV_WRITE, BEV_TRIG_DEFER_CALLBACKS); /* evhttp: it is out */
+}
+
 void api_reply(struct api_call *call, int code, const char *type, const char *body, size_t length)
 {
     struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
@@ -117,6 +137,7 @@ void api_reply(struct api_call *call, int code, const char *type, const char *bo
         (void)evhttp_add_header(headers, "Connection", "close");
     (void)evbuffer_add(evhttp_request_get_output_buffer(call->http), body, length);
     evhttp_send_reply(call->http, code, api_code_reason(code), NULL);
+    write_at_once(call->connection);
 }
 
 void api_reply_stale(struct api_call *call)
