@@ -87,7 +87,7 @@ static void check_answer(const char *text, size_t length)
     int code = 0;
 
     if (length == 0)
-        return; /* cut off, or never a whole request */
+        return;                             /* cut off, or never a whole request */
     ASSERT(strncmp(text, "HTTP/", 5) == 0); /* in the version of the client */
     ASSERT(sscanf(text, "HTTP/%*d.%*d %d", &code) == 1);
     ASSERT(code >= 100 && code < 600);
