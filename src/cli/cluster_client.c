@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define TOKEN_MAX 4096
 #define ASK_AGAIN_MS 10 /* whether enough is known */
@@ -207,6 +208,7 @@ CURL *cluster_handle(const struct cluster_client *client, const char *url, const
     (void)curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     (void)curl_easy_setopt(handle, CURLOPT_NOPROXY, "*"); /* the node itself is to answer */
     (void)curl_easy_setopt(handle, CURLOPT_TCP_NODELAY, 1L);
+    (void)curl_easy_setopt(handle, CURLOPT_CERTINFO, 1L);
     if (client->ca)
         (void)curl_easy_setopt(handle, CURLOPT_CAINFO, client->ca);
     return handle;
@@ -293,6 +295,23 @@ static void read_refusal(struct cluster_call *call)
     }
 }
 
+/* When the certificate of the node ends, as libcurl tells of the first of its chain. */
+static int64_t certificate_end(CURL *handle)
+{
+    static const char key[] = "Expire date:";
+    struct curl_certinfo *chain = NULL;
+
+    if (curl_easy_getinfo(handle, CURLINFO_CERTINFO, &chain) || !chain || chain->num_of_certs < 1)
+        return 0;
+    for (const struct curl_slist *line = chain->certinfo[0]; line; line = line->next)
+        if (strncmp(line->data, key, strlen(key)) == 0) {
+            time_t ends = curl_getdate(line->data + strlen(key), NULL);
+
+            return ends > 0 ? ends : 0;
+        }
+    return 0;
+}
+
 static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_ms)
 {
     struct cluster_call *call = exchange->call;
@@ -317,6 +336,7 @@ static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_
     }
     (void)curl_easy_getinfo(exchange->handle, CURLINFO_RESPONSE_CODE, &call->code);
     (void)curl_easy_getinfo(exchange->handle, CURLINFO_REDIRECT_URL, &location);
+    call->certificate_ends_s = certificate_end(exchange->handle);
     if (location && call->code == 307) {
         size_t host = (size_t)(cluster_url_host(location) - location);
 

@@ -45,13 +45,14 @@ struct cluster_client {
 };
 
 struct cluster_call {
-    char url[CLUSTER_URL_MAX]; /* of the node */
-    enum gavel_status status;  /* OK: 2xx with JSON. Else what the node said, ERR_TIMEOUT, ERR_DENIED, … */
-    char reason[256];          /* why not OK */
-    bool is_over;              /* false: it was not waited for */
-    long code;                 /* of HTTP; 0: there was no answer */
-    bool may_have_arrived;     /* no answer, but the node may have begun with what was asked */
-    json_t *body;              /* NULL if there is none */
+    char url[CLUSTER_URL_MAX];  /* of the node */
+    enum gavel_status status;   /* OK: 2xx with JSON. Else what the node said, ERR_TIMEOUT, ERR_DENIED, … */
+    char reason[256];           /* why not OK */
+    bool is_over;               /* false: it was not waited for */
+    long code;                  /* of HTTP; 0: there was no answer */
+    bool may_have_arrived;      /* no answer, but the node may have begun with what was asked */
+    json_t *body;               /* NULL if there is none */
+    int64_t certificate_ends_s; /* when that of its API does, since 1970; 0: it has none */
     char location[CLUSTER_URL_MAX]; /* of a 307: the node to ask, without the path; "" if none */
 };
 

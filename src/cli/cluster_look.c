@@ -148,7 +148,7 @@ static void look(struct cluster_client *client, struct cluster_view *view, const
 {
     size_t first;
 
-    *view = (struct cluster_view){.call_count = client->url_count};
+    *view = (struct cluster_view){.call_count = client->url_count, .wall_ms = clock_wall_ms()};
     for (size_t i = 0; i < client->url_count; i++)
         strcpy(view->calls[i].url, client->urls[i]);
     ask(client, view, 0, wanted);

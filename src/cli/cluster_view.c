@@ -2,11 +2,13 @@
 
 #include "cli/cluster_view.h"
 
-#include "base/assert.h"
+#include "config/duration.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define CERTIFICATE_SOON_MS (INT64_C(14) * 24 * 3600 * 1000)
 
 static void take_text(const json_t *object, const char *key, char *buffer, size_t size)
 {
@@ -58,6 +60,7 @@ static void read_status(struct cluster_node *node, const struct cluster_call *ca
     node->waits_for_operator = take_bool(json, "waits_for_operator");
     node->is_handing_over = take_bool(json, "handing_over");
     node->has_answered = true;
+    node->certificate_ends_s = call->certificate_ends_s;
     node->status = call->body;
 }
 
@@ -266,6 +269,18 @@ static void judge_node(struct cluster_view *view, const struct cluster_node *nod
         trouble(view, TROUBLE_ALERT, "%s with %s: %s", view->nodes[view->believed].name, name, node->trouble);
 }
 
+static void judge_certificate(struct cluster_view *view, const struct cluster_node *node)
+{
+    int64_t left_ms = node->certificate_ends_s * 1000 - view->wall_ms;
+    char text[DURATION_TEXT_MAX];
+
+    if (node->certificate_ends_s && view->wall_ms && left_ms < CERTIFICATE_SOON_MS)
+        trouble(view, TROUBLE_ALERT,
+                "the certificate of %s ends in %s: issue another (`gavel cert issue %s`) and send its guard "
+                "SIGHUP",
+                node->name, duration_rough(left_ms > 0 ? left_ms : 0, text), node->name);
+}
+
 /* Names of other clusters are a mistake of the list of URLs. */
 static void judge_names(struct cluster_view *view)
 {
@@ -307,6 +322,7 @@ void cluster_view_make(struct cluster_view *view)
     judge_leader(view);
     for (size_t i = 0; i < view->node_count; i++) {
         judge_node(view, &view->nodes[i]);
+        judge_certificate(view, &view->nodes[i]);
         view->healthy += *view->nodes[i].kind && cluster_node_is_well(&view->nodes[i]);
     }
     judge_names(view);

@@ -51,7 +51,8 @@ struct cluster_node {
     bool is_healthy;
     int64_t contact_ms; /* since it was heard of; -1 not known */
     char trouble[256];
-    json_t *status; /* the answer; borrowed from the call */
+    int64_t certificate_ends_s; /* of its API; 0: it has none */
+    json_t *status;             /* the answer; borrowed from the call */
 };
 
 enum trouble_kind { TROUBLE_SPLIT_BRAIN, TROUBLE_NO_LEADER, TROUBLE_ALERT, TROUBLE_NOTE };
@@ -77,6 +78,7 @@ struct cluster_view {
     struct cluster_trouble troubles[VIEW_TROUBLES_MAX]; /* the worst first */
     struct cluster_call calls[VIEW_NODES_MAX];          /* as they were answered */
     size_t call_count;
+    int64_t wall_ms; /* when it was made; certificates are compared with it */
 };
 
 /* Whether it is worth showing in green: it answers, follows or leads, and the others hear it. */

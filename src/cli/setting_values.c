@@ -148,31 +148,49 @@ static enum gavel_status read_values(const struct setting_values *values, unsign
 }
 
 /* The rank of a value: 1 for a flag; the more, the less it has to say. */
-static int rank_of(const struct setting_values *values, const char *flag)
+static int rank_of(const struct setting_values *values, const struct setting *setting)
 {
-    enum value_source source = values->items[setting_by_flag(flag) - settings_table].source;
+    enum value_source source = values->items[setting - settings_table].source;
 
     return source == SOURCE_NONE ? SOURCE_FILE + 1 : (int)source;
+}
+
+/* What speaks for a store most: any option that only has a meaning there; NULL if there is none. */
+static const struct setting *most_for_store(const struct setting_values *values, unsigned groups)
+{
+    const struct setting *most = NULL;
+
+    for (size_t i = 0; i < settings_count; i++) {
+        const struct setting *setting = &settings_table[i];
+
+        if (setting->groups & groups && !(setting->groups & (OPTIONS_COMMON | OPTIONS_CLUSTER)) &&
+            values->items[i].source != SOURCE_NONE &&
+            (!most || rank_of(values, setting) < rank_of(values, most)))
+            most = setting;
+    }
+    return most;
 }
 
 /*
  * A store or a cluster: some commands can look at either. Whichever was named
  * closer to the command line is meant; of two in the same place, the cluster.
+ * A file of settings that is named on the command line is meant to be checked.
  */
 static enum gavel_status choose_cluster(const struct setting_values *values, unsigned groups,
                                         struct config *config, struct gavel_error *error)
 {
-    int cluster = rank_of(values, "cluster"), store = rank_of(values, "store");
+    const struct setting *store = most_for_store(values, groups);
+    int rank = rank_of(values, setting_by_flag("cluster"));
 
     if (!(groups & OPTIONS_STORE) || !config->cluster)
         return GAVEL_OK;
-    if (rank_of(values, "group") < store)
-        store = rank_of(values, "group");
-    if (cluster == SOURCE_FLAG && store == SOURCE_FLAG)
+    if (rank == SOURCE_FLAG && store && rank_of(values, store) == SOURCE_FLAG)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "--cluster looks at a quorum of gaveld, --store and --group at a group of a store: "
-                         "give one of them");
-    if (store < cluster)
+                         "--cluster looks at a quorum of gaveld, --%s is for a store: give one of them",
+                         store->flag);
+    if ((store && rank_of(values, store) < rank) ||
+        (groups & OPTIONS_SETTINGS && rank == SOURCE_ENVIRONMENT &&
+         rank_of(values, setting_by_flag("config")) == SOURCE_FLAG))
         config->cluster = NULL;
     return GAVEL_OK;
 }

@@ -114,6 +114,11 @@ test_a_node_is_asked_over_tls() {
     await "$GAVEL" leader --cluster "127.0.0.1:${api_of[n1]}" --ca "$folder/ca/ca.crt" >/dev/null
     expect 0 "$GAVEL" status --cluster "https://localhost:${api_of[n1]}" --ca "$folder/ca/ca.crt"
     has "$output" "n1 leads in term"
+    has_not "$output" "certificate"
+    expect 0 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/ca" --valid-for 5d --force
+    kill -HUP "${pid_of[n1]}"
+    warned() { "$GAVEL" status --cluster "localhost:${api_of[n1]}" --ca "$folder/ca/ca.crt" | grep -q "the certificate of n1 ends in 4.9 d"; }
+    await warned
     expect 1 "$GAVEL" status --cluster "https://127.0.0.1:${api_of[n1]}"
     has "$errors" "its certificate is not trusted"
     has "$errors" "name the CA with --ca"

@@ -234,6 +234,19 @@ static void test_each_way_not_to_be_well_has_a_word(void **state)
     assert_int_equal(view->healthy, 1);
 }
 
+static void test_a_certificate_that_ends_soon_is_told(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says_well(view);
+    view->wall_ms = INT64_C(1000000000000);
+    view->calls[0].certificate_ends_s = 1000000000 + 15 * 24 * 3600;
+    view->calls[1].certificate_ends_s = 1000000000 + 13 * 24 * 3600;
+    cluster_view_make(view);
+    assert_int_equal(view->trouble_count, 1);
+    assert_true(has_trouble(view, "the certificate of n2 ends in 13 d"));
+}
+
 static void two_leases(struct cluster_view *view, int term, int epoch)
 {
     says(view, (struct words){.node = "n1",
@@ -396,6 +409,7 @@ int main(void)
         WITH_VIEWS(test_members_that_nobody_asked_are_listed),
         WITH_VIEWS(test_a_node_with_two_addresses_counts_once),
         WITH_VIEWS(test_each_way_not_to_be_well_has_a_word),
+        WITH_VIEWS(test_a_certificate_that_ends_soon_is_told),
         WITH_VIEWS(test_two_leases_in_one_look_may_be_a_hand_over),
         WITH_VIEWS(test_two_leases_that_go_on_are_split_brain),
         WITH_VIEWS(test_a_lease_of_another_epoch_is_not_the_same_lease),

@@ -175,6 +175,32 @@ static enum gavel_status choose(enum value_source cluster, enum value_source sto
     return status;
 }
 
+/* The same with another option than --store, for a command that takes settings. */
+static bool means_cluster(enum value_source cluster, const char *flag, const char *text)
+{
+    unsigned groups = OPTIONS_STORE | OPTIONS_CLUSTER | OPTIONS_SETTINGS | OPTIONS_COMMON;
+    struct setting_values values = {0};
+    struct gavel_error error = {0};
+    struct config config;
+
+    setting_values_note(&values, setting_by_flag("cluster"), cluster, "127.0.0.1:1", 1);
+    setting_values_note(&values, setting_by_flag(flag), SOURCE_FLAG, text, 0);
+    assert_int_equal(setting_values_resolve(&values, groups, &config, &error), GAVEL_OK);
+    setting_values_done(&values);
+    return config.cluster != NULL;
+}
+
+static void test_a_setting_on_the_command_line_means_no_cluster_of_the_environment(void **state)
+{
+    (void)state;
+    assert_false(means_cluster(SOURCE_ENVIRONMENT, "lease", "12s"));
+    assert_false(means_cluster(SOURCE_ENVIRONMENT, "group", "x"));
+    assert_false(means_cluster(SOURCE_ENVIRONMENT, "config", "gavel.yaml"));
+    assert_true(means_cluster(SOURCE_FILE, "config", "gavel.yaml"));
+    assert_true(means_cluster(SOURCE_ENVIRONMENT, "json", "true"));
+    assert_true(means_cluster(SOURCE_FLAG, "config", "gavel.yaml"));
+}
+
 static void test_whichever_is_closer_to_the_command_line_is_meant(void **state)
 {
     const char *cluster;
@@ -201,6 +227,7 @@ int main(void)
         cmocka_unit_test(test_words_of_an_event_are_cut_to_their_room),
         cmocka_unit_test(test_a_list_is_given_as_often_as_one_likes),
         cmocka_unit_test(test_a_pace_may_be_left_out),
+        cmocka_unit_test(test_a_setting_on_the_command_line_means_no_cluster_of_the_environment),
         cmocka_unit_test(test_whichever_is_closer_to_the_command_line_is_meant),
     };
 
