@@ -3,9 +3,10 @@
 /*
  * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--beat BEAT --judge JUDGE] [--keep] [--verbose]:
  * random rounds of faults on five nodes and a learner that comes and goes. A round does one thing, with
- * whatever earlier rounds have left broken; then, if a majority of nodes live and hear each other, there must
- * be a leader among them in time. Nothing waits longer than for that, so rounds overlap the recovery from
- * those before. At the end everything is repaired, all have to agree, and the referee reads the logs.
+ * whatever earlier rounds have left broken; then, since a majority of nodes live and hear each other, there
+ * must be a leader in time whom a majority hears. Nothing waits longer than for that, and some rounds do not
+ * wait at all, so that they overlap the recovery from those before. At the end everything is repaired, all
+ * have to agree, and the referee reads the logs.
  *
  * With --beat the leader also runs a command (tests/run), whose beats the judge of tests/run looks at: no
  * beat of a former leader after one of its successor.
