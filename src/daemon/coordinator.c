@@ -103,6 +103,8 @@ void coordinator_stop(struct coordinator *c, uint64_t epoch, bool at_once)
     c->stop_epoch = c->stopped;
     c->stops_at_once = at_once;
     give_orders(c);
+    if (coordinator_has_stopped(c, c->stopped))
+        set_timer(c, clock_now()); /* nothing more will happen, and whoever watches must hear of it */
 }
 
 bool coordinator_has_stopped(const struct coordinator *c, uint64_t epoch)
@@ -218,8 +220,8 @@ bool coordinator_look(struct coordinator *c, struct coordinator_event *ret_event
 {
     struct coordinator_event event;
 
+    drain(c);
     if (!c->is_lost) {
-        drain(c);
         if (!c->is_dying)
             (void)guard_read(&c->guard, &c->report); /* the newest, if there is one */
         /* One that has never said that it runs what it was told to is frozen or worse. */

@@ -230,6 +230,52 @@ static void test_children_do_not_outlive_their_keeper(void **state)
     assert_true(coordinator_has_stopped(&f->coordinator, 2));
 }
 
+static bool has_something_to_see(const struct fixture *f)
+{
+    struct pollfd fd = {.fd = f->coordinator.fd, .events = POLLIN};
+
+    return poll(&fd, 1, 0) == 1;
+}
+
+/* Whoever waits for WORK_STOPPED is woken, also if there was nothing left to stop; and only once. */
+static void assert_stop_is_told(struct fixture *f, uint64_t epoch)
+{
+    struct pollfd fd = {.fd = f->coordinator.fd, .events = POLLIN};
+
+    assert_true(coordinator_has_stopped(&f->coordinator, epoch));
+    while (has_something_to_see(f))
+        (void)coordinator_look(&f->coordinator, &f->event);
+    coordinator_stop(&f->coordinator, epoch, false);
+    assert_int_equal(poll(&fd, 1, (int)ms_from_ns(LIMIT)), 1);
+    while (coordinator_look(&f->coordinator, &f->event))
+        continue;
+    assert_false(has_something_to_see(f));
+}
+
+static void test_stopping_what_has_given_up_is_told(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f, "exit 5");
+    give_mandate(f, 6, 60 * NS_PER_S);
+    coordinator_run(&f->coordinator, 6);
+    await_news(f, COORDINATOR_GAVE_UP);
+    assert_stop_is_told(f, 6);
+}
+
+static void test_stopping_what_was_lost_is_told(void **state)
+{
+    struct fixture *f = *state;
+
+    start(f, "exec sleep 100");
+    give_mandate(f, 6, 60 * NS_PER_S);
+    coordinator_run(&f->coordinator, 6);
+    await_news(f, COORDINATOR_RUNS);
+    assert_int_equal(kill(f->coordinator.guard.pid, SIGKILL), 0);
+    await_news(f, COORDINATOR_LOST);
+    assert_stop_is_told(f, 6);
+}
+
 static void test_a_frozen_keeper_does_not_keep_the_children_alive(void **state)
 {
     struct fixture *f = *state;
@@ -268,7 +314,9 @@ int main(void)
         TEST(test_a_mandate_that_is_not_renewed_ends_the_children),
         TEST(test_a_child_that_ends_is_started_again),
         TEST(test_a_child_that_ends_too_often_gives_up),
+        TEST(test_stopping_what_has_given_up_is_told),
         TEST(test_children_do_not_outlive_their_keeper),
+        TEST(test_stopping_what_was_lost_is_told),
         TEST(test_a_frozen_keeper_does_not_keep_the_children_alive),
         TEST(test_what_cannot_be_run_is_told_before),
 #undef TEST
