@@ -68,4 +68,22 @@ test_a_lost_folder_does_not_vote_as_if_it_were_new() {
     judge_logs
 }
 
+# Left in a template, --bootstrap says of a lost disk that it is new. The others know better.
+test_a_lost_folder_is_noticed_by_the_others_also_with_bootstrap() {
+    local gone
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    gone=$(others "$leader" | head -n 1)
+    kill_both "$gone"
+    rm -r "${folder:?}/$gone"
+    start "$gone" --bootstrap
+    await logged "$gone" "it has lost its data"
+    await logged "$leader" "it has lost its data"
+    same "$(status_of "$gone" commit)" 0
+    # shellcheck disable=SC2046 # words
+    await agree $(others "$gone")
+    judge_logs
+}
+
 run_tests "$@"

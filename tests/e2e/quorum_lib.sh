@@ -152,7 +152,6 @@ kill_both() {
     local node
     node=$(node_pid "$1")
     kill -KILL "${pid_of[$1]}"
-    await process_is_gone "${pid_of[$1]}"
     wait "${pid_of[$1]}" 2>/dev/null || true
     unset "pid_of[$1]"
     if [[ $node ]]; then await process_is_gone "$node"; fi
