@@ -137,8 +137,11 @@ static void prepare(struct referee *r)
         for (size_t k = 0; k < r->claim_count; k++) {
             struct claim *c = &r->claims[k];
 
-            if (c->node == deed->node && c->from <= deed->at && (!c->died || c->died > deed->at))
-                c->died = deed->at;
+            if (c->node != deed->node || c->from > deed->at || (c->died && c->died <= deed->at))
+                continue;
+            c->died = deed->at;
+            if (!c->stopped)
+                c->end_line = deed->line;
         }
     }
 }
