@@ -2,7 +2,7 @@
 
 /*
  * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--beat BEAT --judge JUDGE] [--keep] [--verbose]:
- * random rounds of faults on five nodes and a learner that comes and goes. A round does one thing, with
+ * random rounds of faults on five nodes and a sixth that joins, votes and goes. A round does one thing, with
  * whatever earlier rounds have left broken; then, since a majority of nodes live and hear each other, there
  * must be a leader in time whom a majority hears. Nothing waits longer than for that, and some rounds do not
  * wait at all, so that they overlap the recovery from those before. At the end everything is repaired, all
@@ -43,15 +43,27 @@ static bool hear_each_other(const struct chaos *chaos, int a, int b)
     return chaos->crew.net.cuts[a][b] == NET_OPEN && chaos->crew.net.cuts[b][a] == NET_OPEN;
 }
 
-/* Three nodes that live and hear each other, each both ways; 0 if there are none. */
+/* Whether these are a majority, with the newcomer's vote and without it. */
+static bool is_majority(const struct chaos *chaos, unsigned set)
+{
+    return __builtin_popcount(set & FOUNDERS_SET) * 2 > FOUNDERS &&
+           (!chaos->may_vote || __builtin_popcount(set) * 2 > NODES);
+}
+
+static unsigned voters(const struct chaos *chaos)
+{
+    return FOUNDERS_SET | (chaos->may_vote ? 1u << NEWCOMER : 0);
+}
+
+/* A majority that lives and hears each other, each both ways; 0 if there is none. */
 static unsigned find_majority(const struct chaos *chaos)
 {
-    unsigned alive = crew_alive(&chaos->crew) & FOUNDERS_SET;
+    unsigned alive = crew_alive(&chaos->crew) & voters(chaos);
 
-    for (unsigned set = 0; set <= FOUNDERS_SET; set++) {
-        bool is_good = __builtin_popcount(set) == MAJORITY && (set & alive) == set;
+    for (unsigned set = 1; set < 1u << NODES; set++) {
+        bool is_good = (set & alive) == set && is_majority(chaos, set);
 
-        for (int a = 0; is_good && a < FOUNDERS; a++)
+        for (int a = 0; is_good && a < NODES; a++)
             for (int b = 0; is_good && b < a; b++)
                 if ((set >> a & 1) && (set >> b & 1))
                     is_good = hear_each_other(chaos, a, b);
@@ -64,14 +76,15 @@ static unsigned find_majority(const struct chaos *chaos)
 /* Those that live and hear, and are heard by, enough others to lead. */
 static unsigned who_can_lead(const struct chaos *chaos)
 {
-    unsigned alive = crew_alive(&chaos->crew) & FOUNDERS_SET, set = 0;
+    unsigned alive = crew_alive(&chaos->crew) & voters(chaos), set = 0;
 
-    for (int a = 0; a < FOUNDERS; a++) {
-        int reached = 0;
+    for (int a = 0; a < NODES; a++) {
+        unsigned reached = 0;
 
-        for (int b = 0; b < FOUNDERS; b++)
-            reached += (alive >> b & 1) && (a == b || hear_each_other(chaos, a, b));
-        if ((alive >> a & 1) && reached >= MAJORITY)
+        for (int b = 0; b < NODES; b++)
+            if ((alive >> b & 1) && (a == b || hear_each_other(chaos, a, b)))
+                reached |= 1u << b;
+        if ((alive >> a & 1) && is_majority(chaos, reached))
             set |= 1u << a;
     }
     return set;
@@ -82,7 +95,7 @@ static bool all_run(struct chaos *chaos)
 {
     int status;
 
-    for (int i = 0; i < FOUNDERS; i++) {
+    for (int i = 0; i < NODES; i++) {
         if (crew_has_ended(&chaos->crew, i, &status)) {
             printf("# failed: %s has ended by itself, status %#x\n", chaos->crew.members[i].name,
                    (unsigned)status);
@@ -92,27 +105,28 @@ static bool all_run(struct chaos *chaos)
     return true;
 }
 
+static void repair_node(struct chaos *chaos, int node)
+{
+    crew_resume(&chaos->crew, node);
+    if (!chaos->crew.members[node].guard && (voters(chaos) >> node & 1))
+        crew_start(&chaos->crew, node);
+}
+
 /* Takes back one thing after the other until a majority can work. */
 static void repair_a_majority(struct chaos *chaos)
 {
     if (find_majority(chaos))
         return;
     net_heal(&chaos->crew.net);
-    for (int i = 0; i < FOUNDERS && !find_majority(chaos); i++) {
-        crew_resume(&chaos->crew, i);
-        if (!chaos->crew.members[i].guard)
-            crew_start(&chaos->crew, i);
-    }
+    for (int i = NODES - 1; i >= 0 && !find_majority(chaos); i--)
+        repair_node(chaos, i);
 }
 
 static void repair_all(struct chaos *chaos)
 {
     net_heal(&chaos->crew.net);
-    for (int i = 0; i < FOUNDERS; i++) {
-        crew_resume(&chaos->crew, i);
-        if (!chaos->crew.members[i].guard)
-            crew_start(&chaos->crew, i);
-    }
+    for (int i = 0; i < NODES; i++)
+        repair_node(chaos, i);
 }
 
 /* Sometimes something of before is repaired, so that what is broken changes and does not only grow. */
@@ -127,7 +141,7 @@ static void repair_something(struct chaos *chaos)
         break;
     case 2:
     case 3:
-        for (int i = 0; i < FOUNDERS; i++)
+        for (int i = 0; i < NODES; i++)
             crew_resume(&chaos->crew, i);
         break;
     case 4:
@@ -143,7 +157,7 @@ static void repair_something(struct chaos *chaos)
 static bool run_round(struct chaos *chaos, int round)
 {
     const struct chaos_fault *fault = chaos_pick(chaos);
-    int leader = crew_leader(&chaos->crew, crew_alive(&chaos->crew) & FOUNDERS_SET), next;
+    int leader = crew_leader(&chaos->crew, crew_alive(&chaos->crew)), next;
     int victim = leader >= 0 && chaos_random(chaos, 3) ? leader : (int)chaos_random(chaos, FOUNDERS);
     int64_t began, took;
 
@@ -221,9 +235,9 @@ static int run_all(struct chaos *chaos, const struct chaos_options *options)
     printf("%s 1 - a majority that lives and is connected has a leader\n", is_led ? "ok" : "not ok");
     repair_all(chaos);
     crew_tell(&chaos->crew, "everything is repaired");
-    agrees = crew_await_agreement(&chaos->crew, FOUNDERS_SET, AGREE_MS) && all_run(chaos);
+    agrees = crew_await_agreement(&chaos->crew, voters(chaos), AGREE_MS) && all_run(chaos);
     printf("%s 2 - everybody agrees when everything is repaired\n", agrees ? "ok" : "not ok");
-    for (int i = 0; i < FOUNDERS; i++)
+    for (int i = 0; i < NODES; i++)
         if (chaos->crew.members[i].guard && crew_stop(&chaos->crew, i, AGREE_MS) != 0) {
             printf("# failed: n%d did not end well\n", i + 1);
             agrees = false;
@@ -282,7 +296,7 @@ int main(int argc, char **argv)
         return 2;
     }
     chaos.random = options.seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
-    if (!crew_make(&chaos.crew, FOUNDERS + 1, FOUNDERS, argv[optind], argv[optind + 1], options.beat, why,
+    if (!crew_make(&chaos.crew, NODES, FOUNDERS, argv[optind], argv[optind + 1], options.beat, why,
                    sizeof why)) {
         printf("1..0 # SKIP %s\n", why);
         return 0;

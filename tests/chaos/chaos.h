@@ -8,8 +8,8 @@
 
 #define FOUNDERS 5
 #define FOUNDERS_SET 0x1fu
-#define MAJORITY 3
-#define LEARNER 5
+#define NEWCOMER 5 /* joins, votes for a while, goes */
+#define NODES 6
 #define FAULTS_MAX 32
 
 struct chaos_options {
@@ -26,6 +26,7 @@ struct chaos_options {
 struct chaos {
     struct crew crew;
     uint64_t random;
+    bool may_vote; /* the newcomer: it was to be made a voter, and is not known to be none again */
     int done[FAULTS_MAX];
     int64_t wait_sum_ms;
     int64_t wait_max_ms;

@@ -36,10 +36,10 @@ static void kill_many(struct chaos *chaos, int victim, int leader)
     unsigned killed =
         1u << victim | 1u << chaos_random(chaos, FOUNDERS) | 1u << chaos_random(chaos, FOUNDERS);
 
-    for (int i = 0; i < FOUNDERS; i++)
+    for (int i = 0; i < NODES; i++)
         if (killed >> i & 1)
             kill_both(chaos, i, leader);
-    for (int i = 0; i < FOUNDERS; i++)
+    for (int i = 0; i < NODES; i++)
         if (killed >> i & 1)
             crew_start(&chaos->crew, i);
 }
@@ -79,7 +79,7 @@ static void cut_out(struct chaos *chaos, int victim, int leader)
     enum net_cut cut = any_cut(chaos);
 
     (void)leader;
-    for (int i = 0; i < FOUNDERS; i++)
+    for (int i = 0; i < NODES; i++)
         net_set(&chaos->crew.net, victim, i, cut);
 }
 
@@ -88,7 +88,7 @@ static void cut_in(struct chaos *chaos, int victim, int leader)
     enum net_cut cut = any_cut(chaos);
 
     (void)leader;
-    for (int i = 0; i < FOUNDERS; i++)
+    for (int i = 0; i < NODES; i++)
         net_set(&chaos->crew.net, i, victim, cut);
 }
 
@@ -96,9 +96,9 @@ static void cut_some(struct chaos *chaos, int victim, int leader)
 {
     (void)leader;
     for (int i = 0; i < 3; i++)
-        net_set(&chaos->crew.net, (int)chaos_random(chaos, FOUNDERS), (int)chaos_random(chaos, FOUNDERS),
+        net_set(&chaos->crew.net, (int)chaos_random(chaos, NODES), (int)chaos_random(chaos, NODES),
                 any_cut(chaos));
-    net_set(&chaos->crew.net, victim, (int)chaos_random(chaos, FOUNDERS), any_cut(chaos));
+    net_set(&chaos->crew.net, victim, (int)chaos_random(chaos, NODES), any_cut(chaos));
 }
 
 /* Gone for less than a lease, several times. */
@@ -113,7 +113,7 @@ static void flap(struct chaos *chaos, int victim, int leader)
     }
 }
 
-static void call(struct chaos *chaos, int node, const char *path, const char *body)
+static int call(struct chaos *chaos, int node, const char *path, const char *body)
 {
     json_t *json;
     int code = crew_ask(&chaos->crew, node, "POST", path, body, CALL_MS, &json);
@@ -123,6 +123,7 @@ static void call(struct chaos *chaos, int node, const char *path, const char *bo
         message = json_string_value(json_object_get(json_object_get(json, "error"), "message"));
     crew_tell(&chaos->crew, "%s %s: %d %.120s", path, body, code, message ? message : "");
     json_decref(json);
+    return code;
 }
 
 static void transfer(struct chaos *chaos, int victim, int leader)
@@ -132,9 +133,9 @@ static void transfer(struct chaos *chaos, int victim, int leader)
     if (leader < 0)
         return;
     if (victim == leader)
-        victim = (leader + 1 + (int)chaos_random(chaos, FOUNDERS - 1)) % FOUNDERS;
+        victim = (leader + 1 + (int)chaos_random(chaos, FOUNDERS - 1)) % NODES;
     snprintf(body, sizeof body, "{\"target_leader_id\":\"n%d\",\"timeout_ms\":1000}", victim + 1);
-    call(chaos, leader, "/transfer", body);
+    (void)call(chaos, leader, "/transfer", body); /* whether it works is for the faults of before to say */
 }
 
 /* A transfer, and the leader dies in the middle of it. */
@@ -153,35 +154,100 @@ static void step_down(struct chaos *chaos, int victim, int leader)
 {
     (void)victim;
     if (leader >= 0)
-        call(chaos, leader, "/stepdown", "{}");
+        (void)call(chaos, leader, "/stepdown", "{}");
 }
 
-static void add_learner(struct chaos *chaos, int victim, int leader)
+static int change(struct chaos *chaos, int leader, const char *action, const char *rest)
 {
-    char body[256], address[32];
-    int status;
+    char body[256];
+
+    snprintf(body, sizeof body, "{\"action\":\"%s\",\"id\":\"n%d\"%s}", action, NEWCOMER + 1, rest);
+    return call(chaos, leader, "/members", body);
+}
+
+static void add_newcomer(struct chaos *chaos, int victim, int leader)
+{
+    char rest[128], address[32];
 
     (void)victim;
     if (leader < 0)
         return;
-    (void)crew_has_ended(&chaos->crew, LEARNER, &status); /* one that was removed ends, and may come again */
-    if (!chaos->crew.members[LEARNER].guard)
-        crew_start(&chaos->crew, LEARNER);
-    net_address(LEARNER, address, sizeof address);
-    snprintf(body, sizeof body,
-             "{\"action\":\"add\",\"id\":\"n%d\",\"address\":\"%s:7400\",\"learner\":true}", LEARNER + 1,
-             address);
-    call(chaos, leader, "/members", body);
+    if (!chaos->crew.members[NEWCOMER].guard)
+        crew_start(&chaos->crew, NEWCOMER);
+    net_address(NEWCOMER, address, sizeof address);
+    snprintf(rest, sizeof rest, ",\"address\":\"%s:7400\",\"learner\":true", address);
+    (void)change(chaos, leader, "add", rest); /* it may be one already */
 }
 
-static void remove_learner(struct chaos *chaos, int victim, int leader)
+static void promote_newcomer(struct chaos *chaos, int victim, int leader)
 {
-    char body[64];
+    add_newcomer(chaos, victim, leader);
+    if (leader < 0)
+        return;
+    chaos->may_vote = true; /* from the moment of asking, whatever is answered */
+    if (change(chaos, leader, "promote", "") == 404)
+        chaos->may_vote = false;
+}
+
+static void remove_newcomer(struct chaos *chaos, int victim, int leader)
+{
+    int code = leader < 0 ? 0 : change(chaos, leader, "remove", "");
 
     (void)victim;
-    snprintf(body, sizeof body, "{\"action\":\"remove\",\"id\":\"n%d\"}", LEARNER + 1);
-    if (leader >= 0)
-        call(chaos, leader, "/members", body);
+    if (code == 200 || code == 404)
+        chaos->may_vote = false;
+}
+
+static void demote_newcomer(struct chaos *chaos, int victim, int leader)
+{
+    int code = leader < 0 ? 0 : change(chaos, leader, "demote", "");
+
+    (void)victim;
+    if (code == 200 || code == 404)
+        chaos->may_vote = false;
+}
+
+/* What a member is to be is written to the table, also when it is that already. */
+static void write_some(struct chaos *chaos, int leader, int count)
+{
+    char body[64];
+    int done = 0;
+
+    for (int i = 0; i < count && leader >= 0; i++) {
+        snprintf(body, sizeof body, "{\"action\":\"promote\",\"id\":\"n%d\"}",
+                 (int)chaos_random(chaos, FOUNDERS) + 1);
+        if (crew_ask(&chaos->crew, leader, "POST", "/members", body, CALL_MS, NULL) != 200)
+            break;
+        done++;
+    }
+    crew_tell(&chaos->crew, "%d of %d written", done, count);
+}
+
+static void write_few(struct chaos *chaos, int victim, int leader)
+{
+    (void)victim;
+    write_some(chaos, leader, 10);
+}
+
+/* So much that logs are cut, and whoever is away needs a snapshot. */
+static void write_many(struct chaos *chaos, int victim, int leader)
+{
+    (void)victim;
+    write_some(chaos, leader, 400);
+}
+
+/* Whoever has acknowledged something is killed at once: it must not be lost. */
+static void write_and_kill(struct chaos *chaos, int victim, int leader)
+{
+    struct crew_status status;
+
+    (void)victim;
+    if (leader < 0)
+        return;
+    write_some(chaos, leader, 3);
+    (void)crew_look(&chaos->crew, leader, &status); /* for the referee: so much is committed */
+    if (chaos->crew.members[leader].guard)
+        crew_kill_both(&chaos->crew, leader);
 }
 
 static void stop_in_order(struct chaos *chaos, int victim, int leader)
@@ -231,8 +297,13 @@ const struct chaos_fault chaos_faults[] = {
     {"transfer", 8, transfer},
     {"transfer, and kill", 4, transfer_and_kill},
     {"step down", 4, step_down},
-    {"add a learner", 3, add_learner},
-    {"remove the learner", 3, remove_learner},
+    {"add a learner", 2, add_newcomer},
+    {"make it a voter", 4, promote_newcomer},
+    {"make it a learner again", 2, demote_newcomer},
+    {"remove it", 2, remove_newcomer},
+    {"write", 5, write_few},
+    {"write a lot", 2, write_many},
+    {"write, and kill", 4, write_and_kill},
     {"stop in order, start again", 4, stop_in_order},
     {"read certificates again", 1, reload},
     {"nothing", 1, nothing},
