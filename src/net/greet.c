@@ -103,14 +103,6 @@ static void check_known(struct check *check, const struct transport *transport)
 
     if (link && strcmp(link->where.name, b->name) != 0)
         REFUSE(check, "%s has the id of %s", b->name, link->where.name);
-    else if (link &&
-             b->incarnation < link->incarnation) /* it may have forgotten votes: it must not vote again */
-        REFUSE(
-            check,
-            "%s was in incarnation %" PRIu64 " before and is in %" PRIu64
-            " now: it has lost its data, or an old copy was put back; remove the member and add it under a "
-            "new name",
-            b->name, link->incarnation, b->incarnation);
 }
 
 static bool is_welcome(struct connection *connection, const struct peer_hello *hello, char text[TEXT])
@@ -129,6 +121,61 @@ static bool is_welcome(struct connection *connection, const struct peer_hello *h
     return text[0] == '\0';
 }
 
+/*
+ * Every start of a node adds one to its incarnation. Whoever comes with an old one, in the same one as
+ * another process, or without the generation that it had, comes with another disk than before: it may have
+ * forgotten votes, and must not vote again.
+ */
+static bool remembers(const struct connection *connection, const struct peer_hello *hello, char text[TEXT])
+{
+    const struct link *link = link_find(connection->transport, hello->node);
+
+    if (!link || link->incarnation == 0)
+        return true;
+    if (hello->incarnation < link->incarnation)
+        text_write(text, TEXT,
+                   "%s was in incarnation %" PRIu64 " before and is in %" PRIu64
+                   " now: it has lost its data, or an old copy was put back; remove the member and add it "
+                   "under a new name",
+                   hello->name, link->incarnation, hello->incarnation);
+    else if ((hello->incarnation == link->incarnation && hello->process != link->process) ||
+             (hello->generation == 0 && link->generation != 0))
+        text_write(
+            text, TEXT,
+            "%s begins again with an empty data folder, and was a member already: it has lost its data; "
+            "remove the member and add it under a new name",
+            hello->name);
+    else
+        return true;
+    return false;
+}
+
+static void remember(struct link *link, const struct peer_hello *hello)
+{
+    link->incarnation = hello->incarnation;
+    link->process = hello->process;
+    link->generation = hello->generation;
+}
+
+/*
+ * What a side says of itself when it is refused, or refuses us, may be acted on: a later generation ends a
+ * node. So it counts only if its certificate says the same; without TLS there is nobody but this machine.
+ */
+static const struct peer_hello *proven(const struct connection *connection, const struct peer_hello *hello)
+{
+    const struct peer_hello *self = &connection->transport->settings.self;
+    struct tls_identity identity;
+
+    if (!hello || !connection->ssl)
+        return hello;
+    return tls_identity_of(connection->ssl, &identity) && strcmp(identity.cluster, self->cluster_name) == 0 &&
+                   strcmp(identity.cluster, hello->cluster_name) == 0 &&
+                   strcmp(identity.node, hello->name) == 0 &&
+                   hello->node == seal_id_of_name("node", hello->name)
+               ? hello
+               : NULL;
+}
+
 /* We refuse whom we dialled: the link tries again later, the connection only stays to say why. */
 static void refuse_dialled(struct connection *connection, const char *text, const struct peer_hello *hello,
                            bool tells_self)
@@ -137,6 +184,7 @@ static void refuse_dialled(struct connection *connection, const char *text, cons
     char reason[TEXT];
 
     text_write(reason, sizeof reason, "refused by us: %s", text);
+    hello = proven(connection, hello);
     link->out = NULL;
     connection->link = NULL;
     connection_refuse(connection, text, tells_self);
@@ -185,6 +233,7 @@ static void refuse_accepted(struct connection *connection, const char *text, con
     char reason[TEXT];
 
     text_write(reason, sizeof reason, "refused by us: %s", text);
+    hello = proven(connection, hello);
     connection_refuse(connection, text, true);
     tell_accepted(connection, TRANSPORT_REFUSED, reason, hello);
 }
@@ -235,7 +284,8 @@ void greet_hello(struct connection *connection, const struct peer_hello *hello)
     char text[TEXT];
     struct link *link;
 
-    if (!is_welcome(connection, hello, text) || !is_expected(connection, hello, text)) {
+    if (!is_welcome(connection, hello, text) || !is_expected(connection, hello, text) ||
+        !remembers(connection, hello, text)) {
         refuse_accepted(connection, text, hello);
         return;
     }
@@ -257,7 +307,7 @@ void greet_hello(struct connection *connection, const struct peer_hello *hello)
     connection->link = link;
     if (link) {
         link->in = connection;
-        link->incarnation = hello->incarnation;
+        remember(link, hello);
         link->told_in[0] = '\0';
         link_dial_soon(link); /* it is alive */
     }
@@ -270,7 +320,7 @@ void greet_welcome(struct connection *connection, const struct peer_hello *hello
     const struct peer_hello *self = &connection->transport->settings.self;
     char text[TEXT];
 
-    if (!is_welcome(connection, hello, text)) {
+    if (!is_welcome(connection, hello, text) || !remembers(connection, hello, text)) {
         refuse_dialled(connection, text, hello, true);
     } else if (hello->node != link->where.id) {
         text_write(text, sizeof text, "%s was dialled at %s, where %s answers; correct the address of %s",
@@ -282,7 +332,7 @@ void greet_welcome(struct connection *connection, const struct peer_hello *hello
         connection->phase = PHASE_UP;
         connection->peer = hello->node;
         memcpy(connection->name, hello->name, sizeof connection->name);
-        link->incarnation = hello->incarnation;
+        remember(link, hello);
         link_up(link, hello);
     }
 }
@@ -290,7 +340,7 @@ void greet_welcome(struct connection *connection, const struct peer_hello *hello
 /* The other side does not want us. */
 void greet_refused(struct connection *connection, const struct peer_frame *refusal)
 {
-    const struct peer_hello *hello = refusal->hello.node != 0 ? &refusal->hello : NULL;
+    const struct peer_hello *hello = proven(connection, refusal->hello.node != 0 ? &refusal->hello : NULL);
     char text[TEXT];
 
     text_write(text, sizeof text, "refused us: %s", refusal->text);

@@ -73,7 +73,9 @@ struct connection {
 LIST_HEAD(connections, connection);
 
 struct link {
-    uint64_t incarnation;                /* the highest in which it has greeted us */
+    uint64_t incarnation;                /* in which it last greeted us; 0: never … */
+    uint64_t process;                    /* … as which process */
+    uint64_t generation;                 /* … and of which generation */
     struct sockaddr_storage resolved_to; /* where it was last dialled; family 0: never */
     LIST_ENTRY(link) entry;
     struct transport *transport;

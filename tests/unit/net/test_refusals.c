@@ -203,6 +203,32 @@ static void test_a_node_that_has_lost_its_memory_is_refused(void **state)
     WAIT_FOR(world, find_news_about(a, TRANSPORT_REFUSED, "b was in incarnation 7 before and is in 1 now"));
 }
 
+/* b was there, ends, and comes back like this. */
+static void expect_lost_memory(struct world *world, uint64_t incarnation, uint64_t generation)
+{
+    struct side *a = world_side(world, 0), *b = world_side(world, 1);
+
+    world_start(a);
+    world_start(b);
+    world_peer(a, b, NULL);
+    WAIT_FOR(world, is_up(a, b));
+    world_stop(b);
+    WAIT_FOR(world, !is_up(a, b));
+    b->settings.self.incarnation = incarnation;
+    b->settings.self.generation = generation;
+    world_start(b);
+    WAIT_FOR(world, find_news_about(a, TRANSPORT_REFUSED, "it has lost its data"));
+    WAIT_FOR(world, find_news_about(b, TRANSPORT_REFUSED, "it has lost its data"));
+    assert_false(is_up(a, b));
+}
+
+static void test_a_first_incarnation_is_not_begun_twice(void **state) { expect_lost_memory(*state, 1, 1); }
+
+static void test_a_member_does_not_join_again_on_an_empty_disk(void **state)
+{
+    expect_lost_memory(*state, 9, 0);
+}
+
 /* A socket of a stranger. */
 static int dial(uint16_t port)
 {
@@ -442,6 +468,8 @@ int main(void)
         CASE(test_another_list_of_first_members_is_refused),
         CASE(test_a_peer_with_our_own_id_is_refused),
         CASE(test_a_node_that_has_lost_its_memory_is_refused),
+        CASE(test_a_first_incarnation_is_not_begun_twice),
+        CASE(test_a_member_does_not_join_again_on_an_empty_disk),
         CASE(test_a_node_that_is_not_whom_we_dialled_is_refused),
         CASE(test_a_name_with_the_id_of_another_is_refused),
         CASE(test_versions_without_a_common_one_are_refused),

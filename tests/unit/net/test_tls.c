@@ -243,6 +243,38 @@ static void test_an_id_that_is_not_of_the_name_is_refused(void **state)
     WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, "a does not have the id of its name"));
 }
 
+/* The caller ends for good when a member says that the cluster goes on in a later generation. So nobody but a
+ * member may say it. */
+static void test_who_has_no_certificate_of_ours_says_nothing_of_generations(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+    struct issue issue = {.node = "a", .cluster = "prod"};
+
+    give_bad(f, 0, &issue);
+    give_good(f, 1);
+    a->settings.self.generation = 9;
+    start_two(f);
+    world_peer(a, b, NULL);
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "generation 9"));
+    assert_false(find_news(b, TRANSPORT_REFUSED)->has_hello);
+}
+
+static void test_a_member_of_a_later_generation_is_told_of(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+
+    give_good(f, 0);
+    give_good(f, 1);
+    a->settings.self.generation = 9;
+    start_two(f);
+    world_peer(a, b, NULL);
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "generation 9"));
+    assert_true(find_news(b, TRANSPORT_REFUSED)->has_hello);
+    assert_int_equal(find_news(b, TRANSPORT_REFUSED)->hello.generation, 9);
+}
+
 static void test_new_certificates_count_for_new_connections(void **state)
 {
     struct fixture *f = *state;
@@ -330,6 +362,8 @@ int main(void)
         CASE(test_a_node_without_a_certificate_is_refused),
         CASE(test_plain_and_tls_do_not_mix),
         CASE(test_an_id_that_is_not_of_the_name_is_refused),
+        CASE(test_who_has_no_certificate_of_ours_says_nothing_of_generations),
+        CASE(test_a_member_of_a_later_generation_is_told_of),
         CASE(test_new_certificates_count_for_new_connections),
         CASE(test_files_that_cannot_be_used_are_named_with_the_reason),
         CASE(test_a_certificate_says_who_it_is_for_and_until_when),

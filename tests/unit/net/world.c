@@ -119,6 +119,7 @@ void world_stop(struct side *side)
 {
     transport_free(side->transport);
     side->transport = NULL;
+    side->settings.self.incarnation++; /* should it start again */
 }
 
 void world_peer(struct side *side, const struct side *of, const char *address)
