@@ -189,7 +189,7 @@ const struct command commands[] = {
      0, demo_flags, command_demo},
     {"bench", "", 0, "measure how fast gavel is on this machine",
      "Measures the calls of the library, the store, hand-over and fail-over between real processes, with "
-     "the library and with gavel run.",
+     "the library, with gavel run and with three gaveld.",
      0, bench_flags, command_bench},
     {"help", "[COMMAND]", 1, "say how a command is used",
      "Says how the program or one of its commands is used.", 0, NULL, command_help},
