@@ -49,7 +49,7 @@ struct coordinator_event {
     enum coordinator_news news;
     uint64_t epoch;
     const char *child; /* "" if it is about none; lives as long as the coordinator */
-    char text[160];    /* how it ended: "exit code 3", "killed by SIGSEGV", … */
+    char text[160];    /* how it ended: "exit code 3", "killed by signal 11 (Segmentation fault)", … */
 };
 
 struct coordinator {

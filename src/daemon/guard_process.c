@@ -4,6 +4,7 @@
 
 #include "daemon/node.h"
 #include "daemon/obituary_post.h"
+#include "daemon/pulse.h"
 #include "daemon/realtime.h"
 #include "guard/tree.h"
 #include "os/clock.h"
@@ -27,6 +28,10 @@
 /* Whether the node has got up is looked at so often, while a service manager waits to be told. */
 #define LOOK_EVERY (20 * NS_PER_MS)
 
+/* The service manager is not told of a node that does not move; whether it does again is looked at so often.
+ */
+#define PULSE_EVERY (100 * NS_PER_MS)
+
 enum state {
     RUNNING,  /* the node lives */
     CLEARING, /* it is dead, but something is left below us */
@@ -39,6 +44,7 @@ struct process {
     struct tree tree;
     struct obituary_post post;
     struct notify notify;
+    struct pulse pulse;
     int signal_fd;
     int timer_fd;
     sigset_t signal_mask; /* as we were started with; the node gets it back */
@@ -57,7 +63,7 @@ struct process {
     bool is_asked;     /* to end */
     bool is_told;      /* the service manager, that the node is up */
     gavel_ns kill_at;  /* a node that was asked and does not end */
-    gavel_ns alive_at; /* the next sign of life for the service manager */
+    gavel_ns watch_at; /* the next sign of life for the service manager */
     int code;
 };
 
@@ -105,6 +111,7 @@ static void start_node(struct process *p)
     gavel_ns now = clock_now();
 
     atomic_store(&p->settings.page->is_up, 0);
+    atomic_store(&p->settings.page->alive_at, 0);
     (void)fflush(NULL); /* or both would write it */
     p->node_pid = fork();
     if (p->node_pid == 0)
@@ -121,7 +128,21 @@ static void start_node(struct process *p)
     p->is_mourned = false;
     p->started_at = now;
     p->kill_at = NEVER;
+    pulse_begin(&p->pulse, p->settings.hung, now);
     LOG(p, LOG_INFO, "node started", LOG_I64("pid", p->node_pid), LOG_END);
+}
+
+/* Signals of real time have no names. */
+static void describe(int status, char *how, size_t size)
+{
+    const char *core = WCOREDUMP(status) ? ", core dumped" : "";
+
+    if (!WIFSIGNALED(status))
+        (void)snprintf(how, size, "exit code %d", WEXITSTATUS(status));
+    else if (sigabbrev_np(WTERMSIG(status)))
+        (void)snprintf(how, size, "killed by SIG%s%s", sigabbrev_np(WTERMSIG(status)), core);
+    else
+        (void)snprintf(how, size, "killed by signal %d%s", WTERMSIG(status), core);
 }
 
 /* Says how the node died, for people. */
@@ -132,11 +153,7 @@ static void log_death(struct process *p)
     bool is_asked_for = p->is_asked || (WIFEXITED(status) && WEXITSTATUS(status) == NODE_EXIT_DONE);
     char how[64];
 
-    if (WIFSIGNALED(status))
-        (void)snprintf(how, sizeof how, "killed by SIG%s%s", sigabbrev_np(WTERMSIG(status)),
-                       WCOREDUMP(status) ? ", core dumped" : "");
-    else
-        (void)snprintf(how, sizeof how, "exit code %d", WEXITSTATUS(status));
+    describe(status, how, sizeof how);
     LOG(p, is_asked_for ? LOG_INFO : LOG_WARNING, "node died",
         LOG_U64("incarnation", atomic_load(&page->incarnation)), LOG_I64("at_ns", p->died_at),
         LOG_STR("how", how), LOG_I64("lived_ms", ms_from_ns(p->died_at - p->started_at)),
@@ -267,17 +284,30 @@ static void take_signals(struct process *p)
     reap(p);
 }
 
-/* The service manager hears once that the node is up, and from time to time that we are there. */
+/* The service manager hears once that the node is up, and from time to time that it and we are there. */
 static void tell_manager(struct process *p, gavel_ns now)
 {
     gavel_ns every = notify_watchdog_every(&p->notify);
+    bool is_well = p->state != RUNNING || p->is_asked || pulse_is_fresh(p->settings.page, now);
 
     if (!p->is_told && atomic_load(&p->settings.page->is_up))
         p->is_told = notify_send(&p->notify, "READY=1\nSTATUS=node process %d", (int)p->node_pid);
-    if (every > 0 && now >= p->alive_at) {
-        p->alive_at = now + every;
+    if (every <= 0 || now < p->watch_at)
+        return;
+    p->watch_at = now + (is_well ? every : PULSE_EVERY);
+    if (is_well)
         (void)notify_send(&p->notify, "WATCHDOG=1"); /* the next one follows */
-    }
+}
+
+/* One that is asked to end has another limit. */
+static void feel_pulse(struct process *p, gavel_ns now)
+{
+    if (p->state != RUNNING || p->is_asked ||
+        !pulse_look(&p->pulse, p->settings.page, &p->tree, p->node_pid, now))
+        return;
+    LOG(p, LOG_ERROR, "the node hangs; killing it", LOG_I64("pid", p->node_pid),
+        LOG_I64("silent_ms", ms_from_ns(p->settings.hung)), LOG_END);
+    p->kill_at = now;
 }
 
 static void be_in_time(struct process *p)
@@ -288,6 +318,7 @@ static void be_in_time(struct process *p)
     clear(p, now);
     if (p->state == WAITING && now >= p->start_at)
         start_node(p);
+    feel_pulse(p, now);
     if (p->state == RUNNING && now >= p->kill_at) {
         (void)kill(p->node_pid, SIGKILL); /* a child of ours that is not reaped */
         p->kill_at = NEVER;
@@ -304,10 +335,10 @@ static gavel_ns wake_at(const struct process *p)
     if (p->state == WAITING)
         at = ns_min(at, p->start_at);
     if (p->state == RUNNING)
-        at = ns_min(at, p->kill_at);
+        at = ns_min(at, ns_min(p->kill_at, p->is_asked ? NEVER : p->pulse.look_at));
     if (p->notify.fd >= 0 && !p->is_told)
         at = ns_min(at, clock_now() + LOOK_EVERY);
-    return notify_watchdog_every(&p->notify) > 0 ? ns_min(at, p->alive_at) : at;
+    return notify_watchdog_every(&p->notify) > 0 ? ns_min(at, p->watch_at) : at;
 }
 
 /* Waits until anything happens. */
@@ -375,6 +406,7 @@ int guard_process_run(const struct guard_process *settings)
     p.settings.quick = or_default(settings->quick, NS_PER_S);
     p.settings.pause_min = or_default(settings->pause_min, 100 * NS_PER_MS);
     p.settings.pause_max = or_default(settings->pause_max, 2 * NS_PER_S);
+    p.settings.hung = or_default(settings->hung, 10 * NS_PER_S);
     p.settings.orphans = or_default(settings->orphans, 100 * NS_PER_MS);
     p.settings.failures_max = settings->failures_max ? settings->failures_max : 10;
     p.settings.log.never_waits = true; /* who reads it slowly must not delay an obituary */

@@ -13,7 +13,8 @@
  *                                              └── it was asked to end, or said that it would not help ──►
  * the end
  *
- * A node whose guard has died is killed by the kernel. Everything is opened
+ * A node that hangs is killed, and so begins at the left. A node whose guard
+ * has died is killed by the kernel. Everything is opened
  * and allocated before, so that the obituary leaves within a millisecond.
  */
 #ifndef DAEMON_GUARD_PROCESS_H
@@ -35,6 +36,7 @@ struct guard_process {
     bool realtime;
     bool is_childless;   /* the node starts no process: its own death is all there is to prove */
     gavel_ns stop_limit; /* a node that was told to end is killed after so long */
+    gavel_ns hung;       /* … and one whose consensus thread has not moved for so long (pulse.h); 0: 10 s */
     gavel_ns quick;      /* a node that lived shorter died quickly; 0: 1 s */
     gavel_ns pause_min;  /* … and is started again after so long; 0: 100 ms */
     gavel_ns pause_max;  /* … doubled each time, up to this; 0: 2 s */

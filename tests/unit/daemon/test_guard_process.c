@@ -41,6 +41,8 @@ enum part {
     PART_WAIT,       /* gets up and waits for SIGTERM, which ends it with 0; tells of SIGHUP */
     PART_STUBBORN,   /* gets up and ignores SIGTERM */
     PART_LEAVES_SON, /* crashes with a grandchild that has its own session and ignores what it can */
+    PART_SIGNAL,     /* gets up and is killed by signal `code`; the second ends in order */
+    PART_HANGS,      /* gets up, ticks until SIGHUP and then does nothing; the second ends in order */
 };
 
 struct fixture {
@@ -144,6 +146,23 @@ static int wait_for_signals(const struct fixture *f)
     return 0;
 }
 
+/* Ticks as a consensus thread does, and does not any more when it is told to. */
+static _Noreturn void tick_until_told(const struct fixture *f)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+
+    (void)alarm(60); /* should the guard not do what it is tested for */
+    sigaction(SIGHUP, &action, NULL);
+    say(f, 'w', 0);
+    while (!hung_up) {
+        atomic_store(&f->page->alive_at, clock_now());
+        (void)poll(NULL, 0, 20);
+    }
+    say(f, 'q', 0);
+    for (;;)
+        (void)pause();
+}
+
 /* The life of a node: each has the next incarnation. */
 static int be_node(void *user)
 {
@@ -186,6 +205,15 @@ static int be_node(void *user)
             return 0;
         leave_son(f);
         crash();
+    case PART_SIGNAL:
+        if (incarnation == 2)
+            return 0;
+        (void)raise(f->code);
+        return 95;
+    case PART_HANGS:
+        if (incarnation == 2)
+            return 0;
+        tick_until_told(f);
     case PART_WAIT:
         return wait_for_signals(f);
     case PART_STUBBORN:
@@ -493,12 +521,43 @@ static void test_a_node_dies_with_its_guard(void **state)
     fail_msg("the node has survived its guard");
 }
 
-static void test_a_service_manager_hears_when_the_node_is_up(void **state)
+static void test_signals_without_a_name_have_a_number(void **state)
 {
     struct fixture *f = *state;
+    char how[64];
+
+    f->code = SIGRTMIN + 1;
+    start(f, PART_SIGNAL);
+    assert_int_equal(await_end(f), 0);
+    (void)snprintf(how, sizeof how, "how=\"killed by signal %d\"", SIGRTMIN + 1);
+    assert_non_null(strstr(f->log, how));
+}
+
+static void test_a_node_that_hangs_is_killed_and_started_again(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ns hung_at;
+
+    f->settings.hung = 300 * NS_PER_MS;
+    start(f, PART_HANGS);
+    (void)hear(f, 'b');
+    (void)hear(f, 'w');
+    assert_int_equal(kill(f->guard, SIGHUP), 0);
+    hung_at = hear(f, 'q').at;
+    (void)await_obituary(f, 1);
+    assert_true(clock_now() - hung_at >= 250 * NS_PER_MS); /* the first look may find it hung already */
+    (void)hear(f, 'b');
+    assert_int_equal(await_end(f), 0);
+    assert_non_null(strstr(f->log, "the node hangs; killing it"));
+    assert_non_null(strstr(f->log, "how=\"killed by SIGKILL\""));
+}
+
+/* A socket of a service manager, and its name in the environment for whoever is started next. */
+static int be_manager(void)
+{
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    char text[256] = "", name[64];
+    char name[64];
 
     (void)snprintf(name, sizeof name, "@gaveld-test-%d", (int)getpid());
     memcpy(address.sun_path + 1, name + 1, strlen(name) - 1);
@@ -506,18 +565,63 @@ static void test_a_service_manager_hears_when_the_node_is_up(void **state)
                           (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(name))),
                      0);
     assert_int_equal(setenv("NOTIFY_SOCKET", name, 1), 0);
+    return manager;
+}
+
+static void hear_as_manager(int manager, char text[static 256])
+{
+    assert_true(is_readable(manager, LIMIT_MS));
+    memset(text, 0, 256);
+    assert_true(recv(manager, text, 255, 0) > 0);
+}
+
+static void test_a_service_manager_hears_when_the_node_is_up(void **state)
+{
+    struct fixture *f = *state;
+    int manager = be_manager();
+    char text[256];
+
     start(f, PART_WAIT);
     assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
-    assert_true(is_readable(manager, LIMIT_MS));
-    assert_true(recv(manager, text, sizeof text - 1, 0) > 0);
+    hear_as_manager(manager, text);
     assert_non_null(strstr(text, "READY=1"));
     (void)hear(f, 'b');
     (void)hear(f, 'w');
     assert_int_equal(kill(f->guard, SIGTERM), 0);
-    assert_true(is_readable(manager, LIMIT_MS));
-    memset(text, 0, sizeof text);
-    assert_true(recv(manager, text, sizeof text - 1, 0) > 0);
+    hear_as_manager(manager, text);
     assert_string_equal(text, "STOPPING=1");
+    assert_int_equal(await_end(f), 0);
+    (void)close(manager);
+}
+
+/* A guard that is well is not enough. */
+static void test_the_watchdog_hears_nothing_of_a_node_that_hangs(void **state)
+{
+    struct fixture *f = *state;
+    int manager = be_manager();
+    char text[256] = "";
+    gavel_ns hung_at, last_at = 0;
+
+    f->settings.hung = 4 * NS_PER_S;
+    assert_int_equal(setenv("WATCHDOG_USEC", "100000", 1), 0);
+    start(f, PART_HANGS);
+    assert_int_equal(unsetenv("NOTIFY_SOCKET"), 0);
+    assert_int_equal(unsetenv("WATCHDOG_USEC"), 0);
+    (void)hear(f, 'b');
+    (void)hear(f, 'w');
+    for (int heard = 0; heard < 5; heard += strcmp(text, "WATCHDOG=1") == 0)
+        hear_as_manager(manager, text);
+    assert_int_equal(kill(f->guard, SIGHUP), 0);
+    hung_at = hear(f, 'q').at;
+    /* Whatever is said until it is killed is said in time. */
+    while (!is_readable(f->socket, 0))
+        if (is_readable(manager, 10)) {
+            hear_as_manager(manager, text);
+            last_at = clock_now();
+        }
+    assert_true(last_at > 0);
+    assert_true(clock_now() - hung_at >= 3500 * NS_PER_MS);
+    assert_true(last_at - hung_at < 3 * NS_PER_S);
     assert_int_equal(await_end(f), 0);
     (void)close(manager);
 }
@@ -537,6 +641,9 @@ int main(void)
         TEST(test_a_second_signal_kills),
         TEST(test_a_node_that_does_not_end_is_killed_in_the_end),
         TEST(test_a_node_dies_with_its_guard),
+        TEST(test_signals_without_a_name_have_a_number),
+        TEST(test_a_node_that_hangs_is_killed_and_started_again),
+        TEST(test_the_watchdog_hears_nothing_of_a_node_that_hangs),
         TEST(test_a_service_manager_hears_when_the_node_is_up),
 #undef TEST
     };
