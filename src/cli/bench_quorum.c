@@ -81,6 +81,8 @@ enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, qu
     if (!status) {
         quorum->bench = bench;
         quorum->crew = crew;
+        if (getloadavg(&quorum->load, 1) != 1)
+            quorum->load = -1;
         status = quorum_open(quorum, &error);
     }
     if (status) {
@@ -266,6 +268,9 @@ void quorum_note(struct quorum *quorum, size_t failed)
     report_note(&quorum->bench->report, "%d nodes on loopback without TLS, default settings, data on %s%s",
                 QUORUM_NODES, name,
                 strcmp(name, "tmpfs") == 0 ? ", which is memory: set TMPDIR to a folder on disk" : "");
+    if (quorum->load >= 0)
+        report_note(&quorum->bench->report, "load average before it began: %.2f, with %ld CPUs", quorum->load,
+                    sysconf(_SC_NPROCESSORS_ONLN));
     if (failed)
         report_note(&quorum->bench->report, "%zu trials were not over within %lld s and count as that",
                     failed, (long long)(QUORUM_LIMIT_NS / NS_PER_S));

@@ -41,6 +41,7 @@ struct quorum_stream {
 struct quorum {
     struct bench *bench;
     struct crew *crew;
+    double load; /* average of the machine before we began; below 0 if not known */
     struct local_cluster cluster;
     struct http_line lines[QUORUM_NODES];
     struct quorum_stream streams[QUORUM_NODES];
@@ -125,7 +126,8 @@ void quorum_pause(struct quorum *quorum, gavel_ns longest);
 /* Waits for the death of a process that is not our child. ERR_TIMEOUT. */
 GAVEL_CHECKED enum gavel_status quorum_await_death(pid_t pid, gavel_ns until);
 
-/* Says on which kind of file system the data lies, and how many trials have failed. */
+/* Says on which kind of file system the data lies, what else the machine did, and how many trials have
+ * failed. */
 void quorum_note(struct quorum *quorum, size_t failed);
 
 #endif
