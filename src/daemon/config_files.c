@@ -3,6 +3,7 @@
 /* The files that a configuration names: whether they are there, and fit each other and us. */
 #include "base/error.h"
 #include "config/run_spec.h"
+#include "daemon/api_token.h"
 #include "daemon/config_draft.h"
 #include "daemon/coordinator.h"
 #include "net/seal.h"
@@ -16,10 +17,6 @@
 
 #define WARN_DAYS 30
 #define SECONDS_PER_DAY (24 * 3600)
-
-/* More than any token that a header carries. */
-#define TOKEN_MAX_BYTES 4096
-#define TOKEN_MIN_BYTES 8
 
 static enum gavel_status check_readable(struct config_draft *draft, enum config_id id, const char *path,
                                         bool is_private)
@@ -111,21 +108,18 @@ static enum gavel_status check_secret(struct config_draft *draft)
 
 static enum gavel_status check_token(struct config_draft *draft)
 {
-    const char *path = draft->config.token;
+    struct gavel_error cause = {0};
+    struct api_token token;
     enum gavel_status status;
-    struct stat about;
 
-    if (!path[0])
+    if (!draft->config.token[0])
         return GAVEL_OK;
-    status = check_readable(draft, CONFIG_OF_TOKEN, path, true);
+    status = check_readable(draft, CONFIG_OF_TOKEN, draft->config.token, true);
     if (status)
         return status;
-    if (stat(path, &about) || about.st_size < TOKEN_MIN_BYTES || about.st_size > TOKEN_MAX_BYTES)
-        return config_wrong(
-            draft, CONFIG_OF_TOKEN,
-            "%.200s must hold a token of %d to %d bytes, such as `openssl rand -hex 32` makes", path,
-            TOKEN_MIN_BYTES, TOKEN_MAX_BYTES);
-    return GAVEL_OK;
+    status = api_token_read(draft->config.token, &token, &cause);
+    explicit_bzero(&token, sizeof token);
+    return status ? config_wrong(draft, CONFIG_OF_TOKEN, "%s", cause.message) : GAVEL_OK;
 }
 
 enum gavel_status config_check_files(struct config_draft *draft)

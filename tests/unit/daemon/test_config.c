@@ -445,7 +445,9 @@ static void test_files_must_be_there_and_be_what_they_should(void **state)
     assert_refused(f, GOOD "token: nowhere\n", 4, "No such file");
     assert_refused(f, GOOD "token: .\n", 4, "is a folder");
     write_file(f, "token", "short\n", 0600);
-    assert_refused(f, GOOD "token: token\n", 4, "must hold a token of 8 to 4096 bytes");
+    assert_refused(f, GOOD "token: token\n", 4, "the token has 5 characters; it needs 16 to 255");
+    write_file(f, "token", "a token with spaces in it\n", 0600);
+    assert_refused(f, GOOD "token: token\n", 4, "character 2 of the token cannot stand in an HTTP header");
     write_file(f, "secret", "too short", 0600);
     assert_refused(f, GOOD "secret: secret\n", 4, "secret: ");
     assert_refused(f, GOOD "tls: {ca: nowhere, cert: b, key: c}\n", 4, "ca: cannot read");
