@@ -297,6 +297,7 @@ enum gavel_status api_start(struct node_desk *desk, struct api **ret_api, struct
     if (status != GAVEL_OK)
         return status;
     api->port = port;
+    api->is_open = api_is_open(fd);
     journal_set_bell(desk->journal, api->bell_fd);
     failure = start_thread(api);
     if (failure) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Where the API listens. Whoever can reach it can depose the leader, so beyond
- * this machine it needs TLS or a token; checked here on the addresses that the
- * name really stands for.
+ * Where the API listens. Beyond this machine it needs TLS or a token, and for
+ * calls that change something the token; checked here on the addresses that
+ * the name really stands for.
  */
 #include "daemon/api_thread.h"
 
@@ -119,4 +119,12 @@ enum gavel_status api_bind(const struct daemon_config *config, int *ret_fd, uint
         status = listen_on(config->api_listen, list, ret_fd, ret_port, error);
     freeaddrinfo(list);
     return status;
+}
+
+bool api_is_open(int fd)
+{
+    struct sockaddr_storage bound = {0};
+    socklen_t size = sizeof bound;
+
+    return getsockname(fd, (struct sockaddr *)&bound, &size) || !is_loopback((struct sockaddr *)&bound);
 }

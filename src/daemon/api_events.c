@@ -265,6 +265,11 @@ static void open_stream(struct api_call *call, struct api_stream *stream)
     bufferevent_setwatermark(call->connection->bev, EV_READ, 0, STREAM_READ_MAX);
     evhttp_send_reply_start(call->http, 200, "OK");
     push(stream, hello, sizeof hello - 1);
+    if (stream->after >
+        journal_newest(call->api->desk->journal)) { /* an id of another node: ours are not after it */
+        push_missed(stream, stream->after);
+        stream->after = journal_newest(call->api->desk->journal);
+    }
     pump(stream, call->api->desk->journal);
 }
 

@@ -146,6 +146,13 @@ static bool check_caller(struct api_call *call)
             "this API asks for a token: send Authorization: Bearer TOKEN (gavel: --token-file FILE)");
         return false;
     }
+    if (route->method == EVHTTP_REQ_POST && call->api->is_open && call->api->token.length == 0) {
+        /* TLS says who we are, not who the caller is. */
+        api_reply_error(
+            call, 403, GAVEL_ERR_DENIED,
+            "beyond loopback, calls that change something need a token; set `token:` on the nodes");
+        return false;
+    }
     if (route->method == EVHTTP_REQ_POST && comes_from_elsewhere(call->http)) {
         api_reply_error(call, 403, GAVEL_ERR_DENIED, "this call comes from a page of another site");
         return false;

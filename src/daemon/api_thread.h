@@ -94,6 +94,7 @@ struct api {
     uint16_t port;
     SSL_CTX *tls; /* NULL: plain */
     struct api_token token;
+    bool is_open; /* it listens beyond loopback */
     pthread_t thread;
     bool has_thread;
     int orders_fd;
@@ -149,6 +150,8 @@ GAVEL_CHECKED enum gavel_status api_new(struct node_desk *desk, int listening, s
                                         struct gavel_error *error);
 void api_free(struct api *api); /* safe on NULL */
 
+/* api_bind.c: whether a listening socket can be reached from other machines. */
+bool api_is_open(int fd);
 /* api_bind.c: a listening socket for config->api_listen; the port it got. */
 GAVEL_CHECKED enum gavel_status api_bind(const struct daemon_config *config, int *ret_fd, uint16_t *ret_port,
                                          struct gavel_error *error);

@@ -75,6 +75,29 @@ bool book_take_hello(struct book *book, const struct peer_hello *hello)
     return note_all(entry, hello->name, entry->is_of_record ? "" : hello->address, hello->api);
 }
 
+static bool is_kept(const struct daemon_config *config, const struct raft_config *members,
+                    const struct member_record *records, size_t count, raft_id id)
+{
+    bool is_found = id == config->id || raft_config_find(members, id);
+
+    for (size_t i = 0; i < config->peer_count && !is_found; i++)
+        is_found = config->peers[i].id == id;
+    for (size_t i = 0; i < count && !is_found; i++)
+        is_found = records[i].id == id;
+    return is_found;
+}
+
+void book_keep(struct book *book, const struct daemon_config *config, const struct raft_config *members,
+               const struct member_record *records, size_t count)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < book->count; i++)
+        if (is_kept(config, members, records, count, book->entries[i].id))
+            book->entries[left++] = book->entries[i];
+    book->count = left;
+}
+
 const struct book_entry *book_find(const struct book *book, raft_id id)
 {
     for (size_t i = 0; i < book->count; i++)

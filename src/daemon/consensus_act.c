@@ -13,6 +13,8 @@
 
 /* Entries that stay in the log behind a snapshot, so that one who was away for a moment needs none. */
 #define TAIL_MIN 1000
+/* Messages that wait for the disk. */
+#define HELD_MAX 1024
 
 static void out_of_memory(struct consensus *c, const char *what)
 {
@@ -23,6 +25,11 @@ static void out_of_memory(struct consensus *c, const char *what)
 
 static void hold(struct consensus *c, const struct raft_action *action)
 {
+    if (c->held_count ==
+        HELD_MAX) { /* a disk that is full or slow: the oldest is lost, Raft repeats itself */
+        c->held_count--;
+        memmove(c->held, c->held + 1, c->held_count * sizeof *c->held);
+    }
     if (c->held_count == c->held_capacity) {
         size_t capacity = c->held_capacity > 0 ? 2 * c->held_capacity : 64;
         struct held_message *grown = realloc(c->held, capacity * sizeof *grown);
@@ -143,12 +150,14 @@ void consensus_compact(struct consensus *c)
     raft_index tail =
         c->config->snapshot_entries / 10 > TAIL_MIN ? c->config->snapshot_entries / 10 : TAIL_MIN;
 
-    if (!c->snapshot && raft->applied - raft->log.base >= c->config->snapshot_entries) {
+    bool is_full = c->disk_state == WRITER_FULL && raft->applied > raft->log.base; /* that may make room */
+
+    if (!c->snapshot && (is_full || raft->applied - raft->log.base >= c->config->snapshot_entries)) {
         if (table_snapshot_encode(&c->table, &c->snapshot, &c->snapshot_size) != GAVEL_OK)
             return; /* there will be memory another time */
         c->snapshot_index = raft->applied;
     }
-    if (!c->snapshot || raft->applied < c->snapshot_index + tail)
+    if (!c->snapshot || (!is_full && raft->applied < c->snapshot_index + tail))
         return;
     consensus_feed(
         c, (struct raft_event){

@@ -75,6 +75,20 @@ static void on_requests(evutil_socket_t fd, short what, void *user)
     consensus_take_requests(user);
 }
 
+static void go_on_stopping(struct consensus *c);
+
+/* Whoever kept the children is dead, and a keeper is forked before there are threads: by the next
+ * incarnation. */
+static void start_anew(struct consensus *c)
+{
+    if (c->is_stopping)
+        return;
+    c->is_stopping = true; /* once nothing of the work is left */
+    c->exit_code = 1;
+    c->stop_at = clock_now() + STOP_LIMIT;
+    go_on_stopping(c);
+}
+
 static void on_coordinator(evutil_socket_t fd, short what, void *user)
 {
     struct consensus *c = user;
@@ -87,12 +101,15 @@ static void on_coordinator(evutil_socket_t fd, short what, void *user)
                     event.news == COORDINATOR_RUNS        ? "children run"
                     : event.news == COORDINATOR_RESTARTED ? "a child was started again"
                     : event.news == COORDINATOR_STOPPED   ? "children stopped"
-                    : event.news == COORDINATOR_GAVE_UP   ? "the children gave up"
-                                                          : "the guard of the children died",
+                    : event.news == COORDINATOR_GAVE_UP
+                        ? "the children gave up"
+                        : "the keeper of the children died; the node starts anew",
                     LOG_U64("epoch", event.epoch), LOG_STR("child", event.child), LOG_STR("text", event.text),
                     LOG_END);
-        if (event.news >= COORDINATOR_GAVE_UP)
-            c->must_step_down = true;
+        if (event.news == COORDINATOR_GAVE_UP)
+            c->must_step_down = c->is_claimed && event.epoch == c->work_epoch;
+        else if (event.news == COORDINATOR_LOST)
+            start_anew(c);
     }
     if (c->raft.work == RAFT_WORK_STOPPING && coordinator_has_stopped(c->coordinator, c->work_epoch)) {
         consensus_work_stopped(c);
@@ -125,7 +142,8 @@ static void stop(struct consensus *c)
         return;
     }
     c->is_stopping = true;
-    c->stop_at = clock_now() + ns_min(c->config->raft.transfer_timeout, STOP_LIMIT);
+    c->stop_at =
+        clock_now() + ns_min(c->config->raft.transfer_timeout, STOP_LIMIT + c->config->raft.stop_margin);
     consensus_note(c, JOURNAL_STOPPING, c->config->id, "%s",
                    c->raft.role == RAFT_LEADER ? "hands over first" : "");
     if (c->raft.role == RAFT_LEADER &&
@@ -195,10 +213,9 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
         consensus_publish_peers(c);
         consensus_check_certificate(c);
     }
-    if (c->must_step_down && c->raft.role == RAFT_LEADER) {
-        c->must_step_down = false;
+    if (c->must_step_down && c->raft.role == RAFT_LEADER)
         consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
-    }
+    c->must_step_down = false; /* of a leadership that is over, it says nothing about the next */
     consensus_reconcile(c);
     consensus_compact(c);
     consensus_refresh_members(c);

@@ -101,6 +101,8 @@ void consensus_members_in_force(struct consensus *c)
     struct peer_hello hello;
 
     c->config_index = c->raft.config_index;
+    book_keep(&c->book, c->config, &c->raft.config, c->records, c->record_count);
+    detector_keep(&c->detector, &c->raft.config);
     if (c->generation != c->raft.state.generation) { /* a node that joined: now it belongs somewhere */
         c->generation = c->draft.generation = c->seal.generation = c->raft.state.generation;
         atomic_store(&c->page->generation, c->generation);
@@ -198,9 +200,15 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
     consensus_end(c, NODE_EXIT_FENCED);
 }
 
+/* Strangers come and go; the book is for those we may have to find again. */
+static bool is_worth_noting(const struct consensus *c, raft_id node)
+{
+    return c->raft.config.count == 0 || raft_config_find(&c->raft.config, node) || book_find(&c->book, node);
+}
+
 static void on_greeted(struct consensus *c, const struct peer_hello *hello)
 {
-    if (book_take_hello(&c->book, hello))
+    if (is_worth_noting(c, hello->node) && book_take_hello(&c->book, hello))
         consensus_set_peers(c);
 }
 

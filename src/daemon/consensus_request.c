@@ -154,11 +154,11 @@ static enum gavel_status begin_transfer(struct consensus *c, struct pending *pen
         consensus_answer(c, request, GAVEL_OK, "%s leads already", request->target);
         return GAVEL_ERR_DONE;
     }
-    status =
-        consensus_ask(c, (struct raft_event){.kind = RAFT_TRANSFER,
-                                             .transfer = {.target = target ? target->id : 0,
-                                                          .is_forced = request->is_forced,
-                                                          .timeout = pending->give_up_at - clock_now()}});
+    status = consensus_ask(
+        c, (struct raft_event){.kind = RAFT_TRANSFER,
+                               .transfer = {.target = target ? target->id : 0,
+                                            .is_forced = request->is_forced,
+                                            .timeout = ns_max(pending->give_up_at - clock_now(), 1)}});
     if (status == GAVEL_OK)
         return GAVEL_OK;
     if (status == GAVEL_ERR_INVALID)

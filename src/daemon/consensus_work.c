@@ -43,6 +43,7 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
         logger_line(&c->logger, LOG_ERROR, "too many hand-overs failed in one term; the node steps down",
                     LOG_U64("lease_epoch", lease_epoch), LOG_END);
         c->work_epoch = 0;
+        c->must_step_down = true;
         return; /* the children do not run: the tick steps down */
     }
     publish_mandate(c);
@@ -67,6 +68,7 @@ void consensus_extend_work(struct consensus *c)
 void consensus_stop_work(struct consensus *c, enum raft_stop reason)
 {
     c->is_claimed = false;
+    c->must_step_down = false; /* it does */
     c->draft.is_claimed = false;
     consensus_publish(c); /* the API stops first */
     c->is_status_due = true;

@@ -24,12 +24,11 @@ const struct peer_status *detector_status_of(const struct detector *detector, ra
     return NULL;
 }
 
-void detector_forget(struct detector *detector, raft_id node)
+void detector_keep(struct detector *detector, const struct raft_config *members)
 {
-    struct detector_seat *seat = find(detector, node);
-
-    if (seat)
-        memset(seat, 0, sizeof *seat);
+    for (size_t i = 1; i < SEATS; i++)
+        if (detector->seats[i].node != 0 && !raft_config_find(members, detector->seats[i].node))
+            memset(&detector->seats[i], 0, sizeof detector->seats[i]);
 }
 
 /* The order of fencing tokens. */

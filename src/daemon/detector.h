@@ -57,8 +57,8 @@ void detector_send(struct detector *detector, struct peer_status *status);
 struct detector_alarm detector_receive(struct detector *detector, const struct peer_status *self,
                                        const struct peer_status *status);
 
-/* A peer is gone from the members. */
-void detector_forget(struct detector *detector, raft_id node);
+/* Forgets who is no member any more. */
+void detector_keep(struct detector *detector, const struct raft_config *members);
 
 /* What a peer last said; NULL if nothing. */
 const struct peer_status *detector_status_of(const struct detector *detector, raft_id node);

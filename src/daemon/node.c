@@ -131,6 +131,7 @@ static void begin_view(struct consensus *c, bool has_guard)
     v->pid = getpid();
     v->guard_pid = has_guard ? getppid() : 0;
     v->started_wall_ms = clock_wall_ms();
+    v->started_at = clock_now();
     v->heartbeat = c->config->raft.heartbeat;
     v->election_max = c->config->raft.election_max;
 }
@@ -208,13 +209,13 @@ static void end(struct consensus *c)
 {
     struct mail_link *letter;
 
+    if (c->transport)
+        transport_flush(c->transport); /* our last words first: the others may be waiting for them */
     consensus_answer_all(c, GAVEL_ERR_STOPPED, "this node is stopping; ask another");
     while ((letter = mailbox_take(&c->desk->requests)))
         consensus_answer(c, (struct request *)letter, GAVEL_ERR_STOPPED,
                          "this node is stopping; ask another");
     api_stop(c->api);
-    if (c->transport)
-        transport_flush(c->transport);
     consensus_end_events(c);
     writer_stop(&c->writer);
     reload_done(&c->reload);

@@ -2,6 +2,7 @@
 
 #include "daemon/reload.h"
 
+#include "base/error.h"
 #include "daemon/realtime.h"
 
 #include <string.h>
@@ -17,6 +18,14 @@ enum gavel_status certificates_read(const struct daemon_config *config, struct c
         status = tls_context_make(&files, TLS_PEER, &found.context, error);
     if (config->has_tls && status == GAVEL_OK)
         status = tls_identity_of_file(files.cert, &found.identity, error);
+    if (config->has_tls && status == GAVEL_OK &&
+        (strcmp(found.identity.cluster, config->cluster) != 0 ||
+         strcmp(found.identity.node, config->node) != 0))
+        status = error_set(
+            error, GAVEL_ERR_INVALID,
+            "the certificate %.200s is for node \"%s\" of cluster \"%s\", not for this one; issue it with "
+            "`gavel cert issue %s`",
+            files.cert, found.identity.node, found.identity.cluster, config->node);
     if (status != GAVEL_OK) {
         SSL_CTX_free(found.context);
         return status;

@@ -76,6 +76,7 @@ struct view {
     pid_t pid;
     pid_t guard_pid; /* 0: runs without one */
     int64_t started_wall_ms;
+    gavel_ns started_at;
 
     enum raft_role role;
     raft_term term;

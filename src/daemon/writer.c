@@ -97,68 +97,118 @@ static void set_state(struct writer *writer, enum writer_state state)
         ring(writer);
 }
 
-/* True if all of them are durable. */
-static bool write_batch(struct writer *writer, const struct disk_write *writes, size_t count)
+/* Those up to the first that brings a snapshot; 0 if none does. */
+static size_t count_to_snapshot(const struct mail_link *list)
 {
-    while (atomic_load(&writer->state) != WRITER_FAILED) {
-        struct gavel_error error = {0};
-        enum gavel_status status = disk_write(writer->disk, writes, count, &error);
+    size_t count = 1;
 
-        if (status == GAVEL_OK) {
-            atomic_fetch_add(&writer->writes, 1);
-            set_state(writer, WRITER_GOOD);
-            return true;
-        }
-        if (status == GAVEL_ERR_STORE_FULL) {
-            if (atomic_load(&writer->is_ending))
-                return false;
-            set_state(writer, WRITER_FULL);
-            (void)poll(NULL, 0, FULL_PAUSE_MS); /* nothing can be waited for: the room comes from elsewhere */
-            continue;
-        }
+    for (; list; list = list->next, count++)
+        if (((const struct letter *)list)->write.persist.has_snapshot)
+            return count;
+    return 0;
+}
+
+static size_t count_letters(const struct mail_link *list, size_t most)
+{
+    size_t count = 0;
+
+    for (; list && count < most; list = list->next)
+        count++;
+    return count;
+}
+
+/* The first `count` as one transaction. */
+static enum gavel_status write_letters(struct writer *writer, const struct mail_link *list, size_t count)
+{
+    struct disk_write *writes = calloc(count, sizeof *writes);
+    struct gavel_error error = {.status = GAVEL_ERR_NO_MEMORY, .message = "out of memory"};
+    enum gavel_status status = GAVEL_ERR_NO_MEMORY;
+
+    for (size_t i = 0; writes && i < count; i++, list = list->next)
+        writes[i] = ((const struct letter *)list)->write;
+    if (writes)
+        status = disk_write(writer->disk, writes, count, &error);
+    if (status == GAVEL_OK) {
+        atomic_fetch_add(&writer->writes, 1);
+        atomic_store(&writer->durable, writes[count - 1].persist.seq);
+        atomic_store(&writer->state, WRITER_GOOD);
+        ring(writer);
+    } else if (status != GAVEL_ERR_STORE_FULL) {
         writer->error = error;
         set_state(writer, WRITER_FAILED);
     }
-    return false;
+    free(writes);
+    return status;
 }
 
-/* Takes up to BATCH_MAX letters off the list; gives the rest back. */
-static struct mail_link *write_some(struct writer *writer, struct mail_link *list)
+/*
+ * Writes the oldest of the list and takes them off. On a full disk, a snapshot further back may make the
+ * room: then everything up to it goes at once. ERR_STORE_FULL: nothing was written, nothing may overtake it.
+ */
+static enum gavel_status write_some(struct writer *writer, struct mail_link **list)
 {
-    struct disk_write writes[BATCH_MAX];
-    struct mail_link *rest = list;
-    size_t count = 0;
+    size_t count = count_letters(*list, BATCH_MAX);
+    size_t to_snapshot;
+    enum gavel_status status = write_letters(writer, *list, count);
 
-    for (; rest && count < BATCH_MAX; rest = rest->next)
-        writes[count++] = ((struct letter *)rest)->write;
-    if (write_batch(writer, writes, count)) {
-        atomic_store(&writer->durable, writes[count - 1].persist.seq);
-        ring(writer);
+    if (status == GAVEL_ERR_STORE_FULL && count > 1) { /* all at once need more room than one by one */
+        count = 1;
+        status = write_letters(writer, *list, count);
     }
-    while (list != rest) {
+    if (status == GAVEL_ERR_STORE_FULL) {
+        set_state(writer, WRITER_FULL);
+        to_snapshot = count_to_snapshot(*list);
+        if (to_snapshot > count) {
+            count = to_snapshot;
+            status = write_letters(writer, *list, count);
+        }
+    }
+    for (; status == GAVEL_OK && count > 0; count--) {
+        struct mail_link *next = (*list)->next;
+
+        letter_free((struct letter *)*list);
+        *list = next;
+    }
+    return status;
+}
+
+static void free_letters(struct mail_link *list)
+{
+    while (list) {
         struct mail_link *next = list->next;
 
         letter_free((struct letter *)list);
         list = next;
     }
-    return rest;
 }
 
 static void *run(void *user)
 {
     struct writer *writer = user;
     struct pollfd poll_of = {.fd = writer->letters.fd, .events = POLLIN};
+    struct mail_link *list = NULL; /* what is not durable yet, oldest first */
+    enum gavel_status status = GAVEL_OK;
+    bool is_ending;
 
-    while (true) {
-        bool is_ending = atomic_load(&writer->is_ending); /* what was put before that is in the list */
-        struct mail_link *list = mailbox_take_all(&writer->letters);
+    do {
+        struct mail_link **end = &list;
 
-        while (list)
-            list = write_some(writer, list);
-        if (is_ending)
-            return NULL;
-        (void)poll(&poll_of, 1, 1000); /* ended by a letter, or by nothing at all: then it looks again */
-    }
+        is_ending = atomic_load(&writer->is_ending); /* what was put before that is taken now */
+        while (*end)
+            end = &(*end)->next;
+        *end = mailbox_take_all(&writer->letters);
+        do
+            status = list ? write_some(writer, &list) : GAVEL_OK;
+        while (list && status == GAVEL_OK);
+        if (is_ending || (status != GAVEL_OK && status != GAVEL_ERR_STORE_FULL))
+            break; /* what is left rests on what could not be written */
+        if (status == GAVEL_ERR_STORE_FULL)
+            (void)poll(NULL, 0, FULL_PAUSE_MS); /* the room comes from elsewhere */
+        else
+            (void)poll(&poll_of, 1, -1); /* a failure only makes it look sooner */
+    } while (true);
+    free_letters(list);
+    return NULL;
 }
 
 enum gavel_status writer_start(struct writer *writer, struct disk *disk, bool is_realtime)
@@ -187,20 +237,13 @@ enum gavel_status writer_start(struct writer *writer, struct disk *disk, bool is
 
 void writer_stop(struct writer *writer)
 {
-    struct mail_link *list;
-
     if (!writer->is_running)
         return;
     atomic_store(&writer->is_ending, true);
     (void)!write(writer->letters.fd, &(uint64_t){1},
                  sizeof(uint64_t));           /* wakes it; it rings for letters too */
     (void)pthread_join(writer->thread, NULL); /* fails only for a thread that is none */
-    for (list = mailbox_take_all(&writer->letters); list;) {
-        struct mail_link *next = list->next;
-
-        letter_free((struct letter *)list);
-        list = next;
-    }
+    free_letters(mailbox_take_all(&writer->letters));
     mailbox_done(&writer->letters);
     (void)close(writer->fd); /* an eventfd has nothing to lose */
     writer->is_running = false;

@@ -76,6 +76,16 @@ await_next() {
     await moved "$1" "$2"
 }
 
+# came_back_with_children NAME KEEPER: it has another keeper, and when it leads the children run there.
+came_back_with_children() {
+    await has_another_keeper "$1" "$2"
+    await_all_up
+    has "$(post "$leader" /transfer "{\"target_leader_id\":\"$1\",\"timeout_ms\":5000}")" '"success":true'
+    await runs_only_on_the_leader
+    same "$leader" "$1"
+}
+has_another_keeper() { [[ $(keeper_of "$1") && $(keeper_of "$1") != "$2" ]]; }
+
 # Everybody follows, and the children run where they should.
 await_all_up() {
     await agree

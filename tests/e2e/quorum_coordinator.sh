@@ -114,10 +114,11 @@ test_a_frozen_keeper_is_killed_in_time() {
     kill -STOP "$keeper"
     await process_is_gone "$keeper"
     await_next "$former" "$epoch"
+    came_back_with_children "$former" "$keeper"
     finish
 }
 
-test_a_killed_keeper_takes_the_children_with_it() {
+test_a_killed_keeper_is_replaced() {
     local former epoch keeper
     crew "$BEAT" "$folder/beats" --sessions 1
     await runs_only_on_the_leader
@@ -125,6 +126,7 @@ test_a_killed_keeper_takes_the_children_with_it() {
     keeper=$(keeper_of "$former")
     kill -KILL "$keeper"
     await_next "$former" "$epoch"
+    came_back_with_children "$former" "$keeper"
     finish
 }
 

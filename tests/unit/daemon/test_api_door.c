@@ -203,7 +203,6 @@ static void test_tls_is_served(void **state)
     int fd;
 
     make_certificates(desk);
-    listen_on(desk, "0.0.0.0:0");
     api_desk_start(desk);
     assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
     assert_int_equal(http_ask(desk, "/transfer", "{}", "")->code, 200);
@@ -218,6 +217,18 @@ static void test_tls_is_served(void **state)
     assert_null(strstr(text, "HTTP"));
     (void)close(fd);
     assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
+}
+
+static void test_beyond_loopback_tls_alone_is_for_reading(void **state)
+{
+    struct api_desk *desk = *state;
+
+    make_certificates(desk);
+    listen_on(desk, "0.0.0.0:0");
+    api_desk_start(desk);
+    assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
+    assert_int_equal(http_ask(desk, "/transfer", "{}", "")->code, 403);
+    assert_int_equal(http_ask(desk, "/stepdown", "{}", "")->code, 403);
 }
 
 static void test_a_new_certificate_counts_after_a_reload(void **state)
@@ -269,6 +280,7 @@ int main(void)
         TEST(test_a_token_that_is_none_is_refused),
         TEST(test_a_new_token_counts_after_a_reload),
         TEST(test_tls_is_served),
+        TEST(test_beyond_loopback_tls_alone_is_for_reading),
         TEST(test_a_new_certificate_counts_after_a_reload),
         TEST(test_a_certificate_that_cannot_be_read_is_said),
     };

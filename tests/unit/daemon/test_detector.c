@@ -136,8 +136,9 @@ static void test_more_nodes_than_seats_are_not_heard(void **state)
         assert_int_equal(hear(&d, status_of(id, id, false), false).finding, DETECTOR_NOTHING);
     assert_non_null(detector_status_of(&d, 10));
     assert_null(detector_status_of(&d, 10 + 3 * RAFT_MEMBERS_MAX));
-    detector_forget(&d, 10);
+    detector_keep(&d, &(struct raft_config){.count = 1, .members = {{.id = 11}}});
     assert_null(detector_status_of(&d, 10));
+    assert_non_null(detector_status_of(&d, 11));
 }
 
 int main(void)

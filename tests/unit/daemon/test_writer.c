@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The disk thread on a real, small disk: order, a disk that is full, and what becomes of it. */
+#include "daemon/writer.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define ENTRY_BYTES 32768
+#define LIMIT_MS 20000
+
+struct fixture {
+    char folder[64];
+    struct disk_options options;
+    struct disk *disk;
+    struct raft raft;
+    struct writer writer;
+    uint64_t seq;
+    uint8_t bytes[ENTRY_BYTES];
+};
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct raft_state first = {.cluster = 7, .generation = 1, .id = 9};
+    struct raft_snapshot snapshot = {.config = {.count = 1, .members = {{.id = 9, .is_voter = true}}}};
+    struct raft_restore restore = {0};
+    struct raft_settings settings;
+    bool is_new;
+
+    assert_non_null(f);
+    (void)snprintf(f->folder, sizeof f->folder, "/tmp/gavel-test-XXXXXX");
+    assert_non_null(mkdtemp(f->folder));
+    f->options = (struct disk_options){.folder = f->folder, .bytes_max = 1 << 20};
+    f->options.identity.cluster = 7;
+    f->options.identity.node = 9;
+    (void)snprintf(f->options.identity.cluster_name, DISK_NAME_MAX, "c");
+    (void)snprintf(f->options.identity.node_name, DISK_NAME_MAX, "n");
+    assert_int_equal(disk_open(&f->options, &f->disk, &is_new, NULL), GAVEL_OK);
+    assert_int_equal(disk_found(f->disk, &first, &snapshot, NULL), GAVEL_OK);
+    assert_int_equal(disk_begin(f->disk, &restore, NULL), GAVEL_OK);
+    raft_settings_default(&settings);
+    assert_int_equal(raft_init(&f->raft, &settings, &restore, 1, NULL), GAVEL_OK);
+    disk_restore_done(&restore);
+    assert_int_equal(writer_start(&f->writer, f->disk, false), GAVEL_OK);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const names[] = {"data.mdb", "lock.mdb", "lock"};
+    char path[128];
+
+    writer_stop(&f->writer);
+    disk_close(f->disk);
+    raft_done(&f->raft);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", f->folder, names[i]);
+        (void)unlink(path); /* not all of them are there */
+    }
+    (void)rmdir(f->folder);
+    free(f);
+    return 0;
+}
+
+static struct raft_persist change(struct fixture *f, raft_term term, raft_index commit)
+{
+    struct raft_persist persist = {.seq = ++f->seq, .has_state = true, .state = f->raft.state};
+
+    persist.state.term = term;
+    persist.state.commit = commit;
+    return persist;
+}
+
+static void put(struct fixture *f, const struct raft_persist *persist)
+{
+    assert_int_equal(writer_put(&f->writer, &f->raft, persist), GAVEL_OK);
+}
+
+static raft_index put_entry(struct fixture *f)
+{
+    struct raft_entry entry = {.term = 1, .kind = RAFT_ENTRY_DATA, .data = f->bytes, .size = sizeof f->bytes};
+    struct raft_persist persist;
+
+    assert_int_equal(raft_log_append(&f->raft.log, &entry), GAVEL_OK);
+    persist = change(f, 1, raft_log_last(&f->raft.log) - 1);
+    persist.first = persist.last = raft_log_last(&f->raft.log);
+    put(f, &persist);
+    return persist.last;
+}
+
+/* Waits until everything is durable, or the disk is full. True if it is durable. */
+static bool await(struct fixture *f)
+{
+    for (int i = 0; i < LIMIT_MS; i++) {
+        struct pollfd p = {.fd = f->writer.fd, .events = POLLIN};
+        uint64_t rings;
+
+        if (atomic_load(&f->writer.durable) == f->seq)
+            return true;
+        if (atomic_load(&f->writer.state) == WRITER_FULL)
+            return false;
+        (void)poll(&p, 1, 1);
+        (void)!read(f->writer.fd, &rings, sizeof rings);
+    }
+    fail_msg("nothing happens");
+    return false;
+}
+
+/* Entries until there is no room; returns the one that did not fit. */
+static raft_index fill(struct fixture *f)
+{
+    raft_index index;
+
+    do {
+        index = put_entry(f);
+        assert_true(index < 100);
+    } while (await(f));
+    return index;
+}
+
+static void test_changes_become_durable_in_order(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 5; i++)
+        (void)put_entry(f);
+    assert_true(await(f));
+    assert_int_equal(atomic_load(&f->writer.state), WRITER_GOOD);
+    assert_in_range(atomic_load(&f->writer.writes), 1, 5);
+}
+
+static void test_nothing_overtakes_what_did_not_fit(void **state)
+{
+    struct fixture *f = *state;
+    raft_index full = fill(f);
+    uint64_t durable = atomic_load(&f->writer.durable);
+    struct raft_persist persist = change(f, 2, full); /* needs little room, and rests on the entry */
+    struct gavel_error error = {0};
+    bool is_new;
+
+    put(f, &persist);
+    writer_stop(&f->writer);
+    assert_int_equal(atomic_load(&f->writer.durable), durable);
+    disk_close(f->disk);
+    f->disk = NULL;
+    if (disk_open(&f->options, &f->disk, &is_new, &error) != GAVEL_OK)
+        fail_msg("%s", error.message);
+}
+
+static void test_a_snapshot_that_waits_makes_the_room(void **state)
+{
+    struct fixture *f = *state;
+    raft_index full = fill(f);
+    struct raft_persist persist = change(f, 1, full - 1);
+
+    persist.has_snapshot = true;
+    f->raft.snapshot.index = full - 1;
+    f->raft.snapshot.term = 1;
+    put(f, &persist);
+    for (int i = 0; i < LIMIT_MS / 10 && atomic_load(&f->writer.durable) != f->seq; i++)
+        (void)poll(NULL, 0, 10);
+    assert_int_equal(atomic_load(&f->writer.durable), f->seq);
+    assert_int_equal(atomic_load(&f->writer.state), WRITER_GOOD);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_changes_become_durable_in_order, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_nothing_overtakes_what_did_not_fit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_a_snapshot_that_waits_makes_the_room, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
