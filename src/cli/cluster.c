@@ -13,6 +13,7 @@
 #include "cli/output.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +220,14 @@ static void print_event(const struct cluster_event *event, void *user)
         is_over = 1; /* nobody reads it any more */
 }
 
+/* Whether stdout leads nowhere any more, such as into a head(1) that has seen enough. */
+static bool is_unread(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO};
+
+    return poll(&output, 1, 0) > 0 && output.revents & POLLERR;
+}
+
 static enum gavel_status play(struct demo *demo, struct gavel_error *error)
 {
     enum gavel_status status = GAVEL_OK;
@@ -235,6 +244,8 @@ static enum gavel_status play(struct demo *demo, struct gavel_error *error)
         cluster_streams_run(demo->streams, clock_now() + ns_from_ms(SLICE_MS), &is_over);
         if (!is_over && !watch_guards(demo))
             return error_set(error, GAVEL_ERR_IO, "no node is left");
+        if (is_unread())
+            return GAVEL_OK;
     }
     return GAVEL_OK;
 }
