@@ -150,12 +150,13 @@ static void log_leads(struct referee *r, int node, const struct token *at_token,
                                         .token = *at_token,
                                         .from = at,
                                         .until = until,
+                                        .alive_at = at,
                                         .line = kept,
                                         .lease_line = kept,
                                         .end_line = kept});
 }
 
-static void log_lease(struct referee *r, int node, const struct token *at_token, int64_t until,
+static void log_lease(struct referee *r, int node, const struct token *at_token, int64_t at, int64_t until,
                       const char *kept)
 {
     struct claim *claim = claim_of(r, node, at_token);
@@ -165,6 +166,7 @@ static void log_lease(struct referee *r, int node, const struct token *at_token,
         referee_remark(r, RULE_STRAY, kept, "no such claim was made");
     } else if (until > claim->until) {
         claim->until = until;
+        claim->alive_at = at;
         claim->lease_line = kept;
     }
 }
@@ -224,7 +226,7 @@ void referee_log_line(struct referee *r, const char *name, const char *place, co
         return;
     }
     if (is_lease)
-        log_lease(r, node, &at_token, until, keep(r, place, line));
+        log_lease(r, node, &at_token, at, until, keep(r, place, line));
     else if (strcmp(msg, "leads") == 0)
         log_leads(r, node, &at_token, at, number(line, "until_ns", &until) ? until : 0, keep(r, place, line));
     else

@@ -108,6 +108,32 @@ static void take_seen_claims(struct referee *r)
     }
 }
 
+/* A node that says it has no lease has none any more, also if the line that says so is lost. In order of
+ * time. */
+static void take_denials(struct referee *r)
+{
+    for (size_t i = 0; i < r->status_count; i++) {
+        const struct status *s = &r->statuses[i];
+        struct claim *claim = s->has_lease ? claim_of(r, s) : NULL;
+
+        if (claim && claim->alive_at < s->at)
+            claim->alive_at = s->at;
+    }
+    for (size_t i = 0; i < r->status_count; i++) {
+        const struct status *s = &r->statuses[i];
+
+        for (size_t k = 0; k < r->claim_count && !s->has_lease; k++) {
+            struct claim *claim = &r->claims[k];
+
+            if (claim->node == s->node && s->at > claim->alive_at && !claim->denied) {
+                claim->denied = s->at;
+                if (!claim->stopped)
+                    claim->end_line = s->line;
+            }
+        }
+    }
+}
+
 /* Onto one clock, and the deaths that only the test saw. */
 static void prepare(struct referee *r)
 {
@@ -116,6 +142,7 @@ static void prepare(struct referee *r)
         int64_t offset = r->nodes[c->node].offset;
 
         c->from -= offset;
+        c->alive_at -= offset;
         c->until -= c->until ? offset : 0;
         c->stopped -= c->stopped ? offset : 0;
         c->died -= c->died ? offset : 0;
@@ -129,6 +156,7 @@ static void prepare(struct referee *r)
     sort(r->claims, r->claim_count, sizeof *r->claims, by_time);
     sort(r->statuses, r->status_count, sizeof *r->statuses, status_by_time);
     sort(r->deeds, r->deed_count, sizeof *r->deeds, deed_by_time);
+    take_denials(r);
     for (size_t i = 0; i < r->deed_count; i++) {
         const struct deed *deed = &r->deeds[i];
 
@@ -140,7 +168,7 @@ static void prepare(struct referee *r)
             if (c->node != deed->node || c->from > deed->at || (c->died && c->died <= deed->at))
                 continue;
             c->died = deed->at;
-            if (!c->stopped)
+            if (!c->stopped && (!c->denied || c->denied > c->died))
                 c->end_line = deed->line;
         }
     }
@@ -155,6 +183,8 @@ static int64_t end_of(const struct claim *c)
         end = c->stopped;
     if (c->died && c->died < end)
         end = c->died;
+    if (c->denied && c->denied < end)
+        end = c->denied;
     if (c->until && c->until < end)
         end = c->until;
     return end;
@@ -207,7 +237,7 @@ static void judge_ends(struct referee *r)
             if (c->node != node)
                 continue;
             if (last && !(last->stopped && last->stopped <= c->from) &&
-                !(last->died && last->died <= c->from))
+                !(last->died && last->died <= c->from) && !(last->denied && last->denied <= c->from))
                 referee_remark(r, RULE_UNENDED, last->line, c->line);
             last = c;
         }

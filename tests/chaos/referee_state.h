@@ -27,6 +27,8 @@ struct claim {
     int64_t until; /* the end of the last lease */
     int64_t stopped;
     int64_t died;
+    int64_t denied;    /* the node itself said that it has no lease */
+    int64_t alive_at;  /* the last that is known of it before any end */
     bool is_seen_only; /* the log was lost with the node; it told us, though */
     const char *line;  /* borrowed from referee.lines, as all of these */
     const char *lease_line;

@@ -157,6 +157,23 @@ static void test_a_node_that_was_struck_works_no_more(void **state)
     finds(r, RULE_OVERLAP, 1);
 }
 
+static void test_a_node_that_denies_its_lease_is_believed(void **state)
+{
+    struct referee *r = *state;
+
+    leads(r, "n1", 3, 1, 100);
+    lease(r, "n1", 3, 1, 100, 250);
+    status(r, "n1", 130, 3, "true", 4, "aa");
+    status(r, "n1", 140, 3, "false", 4, "aa");
+    leads(r, "n2", 4, 1, 141);
+    lease(r, "n2", 4, 1, 141, 300);
+    status(r, "n2", 142, 4, "false", 4, "aa"); /* before its first word of it: it has one later */
+    status(r, "n2", 150, 4, "true", 4, "aa");
+    leads(r, "n3", 5, 1, 149);
+    stopped(r, "n3", 5, 1, 150);
+    finds(r, RULE_OVERLAP, 1);
+}
+
 static void test_two_leaders_of_one_term_are_found(void **state)
 {
     struct referee *r = *state;
@@ -427,6 +444,7 @@ int main(void)
         CASE(test_a_paused_leader_ends_with_its_lease),
         CASE(test_a_death_that_only_the_test_saw_ends_a_claim),
         CASE(test_a_node_that_was_struck_works_no_more),
+        CASE(test_a_node_that_denies_its_lease_is_believed),
         CASE(test_two_leaders_of_one_term_are_found),
         CASE(test_a_claim_before_the_work_of_another_stopped_is_found),
         CASE(test_a_claim_within_the_lease_of_a_silent_leader_is_found),
