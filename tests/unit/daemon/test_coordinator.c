@@ -215,6 +215,26 @@ static void test_a_child_that_ends_too_often_gives_up(void **state)
     assert_int_equal(f->event.epoch, 7);
 }
 
+static void test_a_child_that_is_not_to_be_started_again_gives_up(void **state)
+{
+    static const enum on_exit rules[] = {ON_EXIT_STOP, ON_EXIT_RESIGN};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        f->config.children.children[0].has_on_exit = true;
+        f->config.children.children[0].on_exit = rules[i];
+        start(f, "exit 0");
+        give_mandate(f, 6, 60 * NS_PER_S);
+        coordinator_run(&f->coordinator, 6);
+        await_news(f, COORDINATOR_GAVE_UP);
+        assert_string_equal(f->event.child, "one");
+        assert_non_null(strstr(f->event.text, "a child has ended"));
+        coordinator_finish(&f->coordinator);
+        free(f->command[2]);
+        f->command[2] = NULL;
+    }
+}
+
 static void test_children_do_not_outlive_their_keeper(void **state)
 {
     struct fixture *f = *state;
@@ -314,6 +334,7 @@ int main(void)
         TEST(test_a_mandate_that_is_not_renewed_ends_the_children),
         TEST(test_a_child_that_ends_is_started_again),
         TEST(test_a_child_that_ends_too_often_gives_up),
+        TEST(test_a_child_that_is_not_to_be_started_again_gives_up),
         TEST(test_stopping_what_has_given_up_is_told),
         TEST(test_children_do_not_outlive_their_keeper),
         TEST(test_stopping_what_was_lost_is_told),
