@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "cli/yaml_index.h"
+#include "config/whole_file.h"
 
 #include <cyaml/cyaml.h>
 #include <errno.h>
@@ -20,43 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Reads at most YAML_FILE_MAX_BYTES; the caller frees *ret_bytes. */
-static enum gavel_status read_whole(const char *name, char **ret_bytes, size_t *ret_length,
-                                    struct gavel_error *error)
-{
-    enum gavel_status status = GAVEL_OK;
-    char *bytes = malloc(YAML_FILE_MAX_BYTES + 1);
-    FILE *file = fopen(name, "re");
-    size_t length = 0;
-
-    if (!bytes) {
-        status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-        goto out;
-    }
-    if (file)
-        length = fread(bytes, 1, YAML_FILE_MAX_BYTES + 1, file);
-    if (!file || ferror(file)) {
-        status = error_set(error, GAVEL_ERR_IO,
-                           "cannot read the configuration file %s: %s; check its name and mode", name,
-                           strerror(errno));
-        goto out;
-    }
-    if (length > YAML_FILE_MAX_BYTES) {
-        status = error_set(error, GAVEL_ERR_INVALID,
-                           "the configuration file %s is larger than %d bytes; it cannot be one of gavel's",
-                           name, YAML_FILE_MAX_BYTES);
-        goto out;
-    }
-    *ret_bytes = bytes;
-    *ret_length = length;
-    bytes = NULL;
-out:
-    if (file)
-        (void)fclose(file); /* it was only read */
-    free(bytes);
-    return status;
-}
 
 /* Keeps the first line that libcyaml has to say. */
 static void keep_first(cyaml_log_t level, void *context, const char *format, va_list list)
@@ -81,7 +45,7 @@ static cyaml_schema_field_t field_of(const char *key, size_t position)
         .value = {.type = CYAML_STRING,
                   .flags = CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL,
                   .data_size = sizeof(char),
-                  .string = {.min = 0, .max = YAML_FILE_MAX_BYTES}},
+                  .string = {.min = 0, .max = CONFIG_FILE_MAX}},
         .data_offset = (uint32_t)(offsetof(struct loaded, texts) + position * sizeof(char *)),
     };
 }
@@ -148,7 +112,7 @@ enum gavel_status yaml_file_load(const char *name, struct setting_values *values
     struct yaml_index index = {0};
     char *bytes = NULL;
     size_t length = 0;
-    enum gavel_status status = read_whole(name, &bytes, &length, error);
+    enum gavel_status status = whole_file_read(name, &bytes, &length, error);
 
     if (!status)
         status = yaml_index_make(name, bytes, length, &index, error);

@@ -10,8 +10,6 @@
 
 #include "cli/setting_values.h"
 
-#define YAML_FILE_MAX_BYTES (1024 * 1024)
-
 /*
  * Reads the file and notes its values as SOURCE_FILE. The name is borrowed.
  * An empty file is fine. ERR_INVALID with "file:line: …" for anything that is

@@ -7,6 +7,7 @@
  */
 #include "base/error.h"
 #include "config/suggest.h"
+#include "config/whole_file.h"
 #include "config/words.h"
 #include "config/yaml_node.h"
 #include "daemon/config_draft.h"
@@ -289,47 +290,6 @@ static enum gavel_status read_document(struct node_reader *reader, yaml_parser_t
     return status;
 }
 
-static enum gavel_status read_whole(const char *name, char **ret_bytes, size_t *ret_length,
-                                    struct gavel_error *error)
-{
-    enum gavel_status status = GAVEL_OK;
-    char *bytes = malloc(CONFIG_FILE_MAX + 1);
-    FILE *file = fopen(name, "re");
-    struct stat about = {0};
-    size_t length = 0;
-
-    if (!bytes) {
-        status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-        goto out;
-    }
-    if (file && fstat(fileno(file), &about) == 0 && S_ISDIR(about.st_mode)) {
-        status = error_set(error, GAVEL_ERR_IO, "the configuration file %.200s is a folder", name);
-        goto out;
-    }
-    if (file)
-        length = fread(bytes, 1, CONFIG_FILE_MAX + 1, file);
-    if (!file || ferror(file)) {
-        status = error_set(error, GAVEL_ERR_IO,
-                           "cannot read the configuration file %.200s: %s; check its name and mode", name,
-                           strerror(errno));
-        goto out;
-    }
-    if (length > CONFIG_FILE_MAX) {
-        status = error_set(error, GAVEL_ERR_INVALID,
-                           "the configuration file %.200s is larger than 1 MiB; it cannot be one of gaveld's",
-                           name);
-        goto out;
-    }
-    *ret_bytes = bytes;
-    *ret_length = length;
-    bytes = NULL;
-out:
-    if (file)
-        (void)fclose(file); /* it was only read */
-    free(bytes);
-    return status;
-}
-
 enum gavel_status config_file_read(struct config_draft *draft, const char *file)
 {
     struct node_reader reader = {.name = file,
@@ -344,7 +304,7 @@ enum gavel_status config_file_read(struct config_draft *draft, const char *file)
     if (strlen(file) >= sizeof draft->config.file)
         return error_set(draft->error, GAVEL_ERR_INVALID, "the path of the configuration file is too long");
     (void)snprintf(draft->config.file, sizeof draft->config.file, "%s", file); /* it fits */
-    status = read_whole(file, &bytes, &length, draft->error);
+    status = whole_file_read(file, &bytes, &length, draft->error);
     if (status)
         return status;
     if (yaml_parser_initialize(&parser)) {

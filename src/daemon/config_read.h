@@ -20,7 +20,6 @@
 struct config_setting;
 
 #define CONFIG_FLAGS_MAX 64
-#define CONFIG_FILE_MAX (1u << 20)
 
 /* All borrowed. */
 struct config_input {

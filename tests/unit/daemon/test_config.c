@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The configuration of gaveld: what is read from where, and that every mistake is told with its place. */
+#include "config/whole_file.h"
 #include "daemon/config_read.h"
 #include "daemon/config_settings.h"
 #include "net/seal.h"
