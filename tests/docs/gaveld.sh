@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# gaveld(8) and gaveld.yaml(5) tell of exactly what the program has: options,
-# keys, variables, exit codes; and the examples in them are good.
+# gaveld(8), gaveld.yaml(5) and docs/HTTP.md tell of exactly what the program
+# has: options, keys, variables, exit codes, events, errors; and the examples of
+# the pages are good.
 #
 #     gaveld.sh ROOT GAVEL GAVELD
 set -euo pipefail
@@ -53,6 +54,18 @@ for code in $(grep -oE '^\*[0-9]+\*' gaveld.8 | tr -d '*'); do
     grep -qx "$code" <<<"$codes" || fail "gaveld(8) tells of exit code $code, which is not there"
 done
 
+# Events and errors.
+events=$(sed -nE 's/^ +X\([A-Z_]+, "([a-z_]+)"\).*/\1/p' "$root/src/daemon/journal.h" | sort)
+told=$(sed -n '/^### \/events/,/^## /p' "$root/docs/HTTP.md" | grep '^| `' | cut -d'|' -f2 | grep -oE '[a-z_]+' | sort)
+(($(wc -w <<<"$events") >= 20)) || fail "only these events were found: $events"
+[ "$events" = "$told" ] || fail "docs/HTTP.md has other events than src/daemon/journal.h: $(diff <(echo "$told") <(echo "$events"))"
+errors=0
+while IFS='|' read -r _ code name _; do
+    grep -qE "X\(${name//[ \`]/}, +${code// /}," "$root/include/gavel/status.h" || fail "docs/HTTP.md has another code for $name than <gavel/status.h>"
+    errors=$((errors + 1))
+done < <(sed -n '/^## Errors/,$p' "$root/docs/HTTP.md" | grep '^| 4')
+((errors >= 12)) || fail "only $errors errors were found in docs/HTTP.md"
+
 # The examples of the file; those of TLS need the files that they name.
 mkdir etc
 (cd etc && gavel cert init shop >/dev/null && gavel cert issue n1 >/dev/null && openssl rand -hex 32 >token)
@@ -66,4 +79,4 @@ for example in example-*.yaml; do
     count=$((count + 1))
 done
 ((count == 2)) || fail "$count examples were found"
-echo "good: gaveld(8) and gaveld.yaml(5)"
+echo "good: gaveld(8), gaveld.yaml(5) and HTTP.md"
