@@ -88,12 +88,12 @@ static bool is_kept(const struct daemon_config *config, const struct raft_config
 }
 
 void book_keep(struct book *book, const struct daemon_config *config, const struct raft_config *members,
-               const struct member_record *records, size_t count)
+               raft_id leader, const struct member_record *records, size_t count)
 {
     size_t left = 0;
 
     for (size_t i = 0; i < book->count; i++)
-        if (is_kept(config, members, records, count, book->entries[i].id))
+        if (book->entries[i].id == leader || is_kept(config, members, records, count, book->entries[i].id))
             book->entries[left++] = book->entries[i];
     book->count = left;
 }

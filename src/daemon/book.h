@@ -37,9 +37,10 @@ bool book_take_records(struct book *book, const struct member_record *records, s
 /* What a node says of itself. True if something is new. */
 bool book_take_hello(struct book *book, const struct peer_hello *hello);
 
-/* Forgets who is none of these: ourselves, a node of the file, a member, one with a record. */
+/* Forgets who is none of these: ourselves, a node of the file, a member, the leader (who may be none), one
+ * with a record. */
 void book_keep(struct book *book, const struct daemon_config *config, const struct raft_config *members,
-               const struct member_record *records, size_t count);
+               raft_id leader, const struct member_record *records, size_t count);
 
 /* NULL if nothing is known. */
 const struct book_entry *book_find(const struct book *book, raft_id id);

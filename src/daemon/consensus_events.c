@@ -75,7 +75,7 @@ static void on_requests(evutil_socket_t fd, short what, void *user)
     consensus_take_requests(user);
 }
 
-static void go_on_stopping(struct consensus *c);
+static void begin_stopping(struct consensus *c);
 
 /* Whoever kept the children is dead, and a keeper is forked before there are threads: by the next
  * incarnation. */
@@ -83,10 +83,8 @@ static void start_anew(struct consensus *c)
 {
     if (c->is_stopping)
         return;
-    c->is_stopping = true; /* once nothing of the work is left */
     c->exit_code = 1;
-    c->stop_at = clock_now() + STOP_LIMIT;
-    go_on_stopping(c);
+    begin_stopping(c);
 }
 
 static void on_coordinator(evutil_socket_t fd, short what, void *user)
@@ -135,12 +133,9 @@ static void go_on_stopping(struct consensus *c)
     consensus_end(c, c->exit_code);
 }
 
-static void stop(struct consensus *c)
+/* A leader hands over first. */
+static void begin_stopping(struct consensus *c)
 {
-    if (c->is_stopping) {
-        consensus_end(c, c->exit_code); /* asked twice */
-        return;
-    }
     c->is_stopping = true;
     c->stop_at =
         clock_now() + ns_min(c->config->raft.transfer_timeout, STOP_LIMIT + c->config->raft.stop_margin);
@@ -158,6 +153,14 @@ static void reload(struct consensus *c)
     if (!reload_begin(&c->reload))
         logger_line(&c->logger, LOG_ERROR, "out of memory; the certificates are not read again", LOG_END);
     api_reload(c->api);
+}
+
+static void stop(struct consensus *c)
+{
+    if (c->is_stopping)
+        consensus_end(c, c->exit_code); /* asked twice */
+    else
+        begin_stopping(c);
 }
 
 static void on_reloaded(evutil_socket_t fd, short what, void *user)

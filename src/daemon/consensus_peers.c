@@ -101,8 +101,10 @@ void consensus_members_in_force(struct consensus *c)
     struct peer_hello hello;
 
     c->config_index = c->raft.config_index;
-    book_keep(&c->book, c->config, &c->raft.config, c->records, c->record_count);
-    detector_keep(&c->detector, &c->raft.config);
+    if (c->raft.config.count > 0) { /* otherwise we do not know yet who matters */
+        book_keep(&c->book, c->config, &c->raft.config, c->raft.leader, c->records, c->record_count);
+        detector_keep(&c->detector, &c->raft.config);
+    }
     if (c->generation != c->raft.state.generation) { /* a node that joined: now it belongs somewhere */
         c->generation = c->draft.generation = c->seal.generation = c->raft.state.generation;
         atomic_store(&c->page->generation, c->generation);
