@@ -78,9 +78,11 @@ static void alone(const struct disk *disk, struct raft_config *ret_config)
 }
 
 /*
- * The newest configuration in the log decides, so one more is appended, in the node's own term. A cluster
- * that has never elected anybody has no term in which an entry could stand, and no entry; its first
- * configuration is replaced.
+ * The newest configuration in the log decides, so one more is appended. A cluster that has never elected
+ * anybody has no entry; its first configuration is replaced.
+ *
+ * The lost nodes may have led in terms that this one has never heard of, and whoever checks fencing tokens
+ * has seen theirs. So the term leaves room for all that they can have had.
  */
 static int write_alone(struct disk_txn *txn)
 {
@@ -89,13 +91,16 @@ static int write_alone(struct disk_txn *txn)
     struct raft_config config;
     uint8_t head[RECORD_HEAD_BYTES_MAX];
     uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
-    struct raft_entry entry = {.term = contents->state.term, .kind = RAFT_ENTRY_CONFIG, .data = bytes};
+    struct raft_entry entry = {.kind = RAFT_ENTRY_CONFIG, .data = bytes};
+    bool has_elected = contents->state.term > 0;
 
     alone(txn->disk, &config);
     contents->state.generation++;
+    contents->state.term += DISK_FORCED_TERMS;
     contents->state.vote = 0;
     contents->state.promise = (struct raft_promise){0};
-    if (contents->state.term > 0) {
+    if (has_elected) {
+        entry.term = contents->state.term;
         entry.size = (uint32_t)raft_config_encode(&config, bytes);
         return disk_put_entry(txn, contents->last + 1, &entry);
     }
