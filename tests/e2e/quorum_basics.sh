@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # gaveld as an operator runs it: started, killed, stopped in order, restarted
 # one after the other, left without a majority.
+set -euo pipefail
 # shellcheck source=quorum_lib.sh
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Disks that are full, read-only, damaged or lost.
+set -euo pipefail
 # shellcheck source=quorum_lib.sh
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What strangers send to a node: none of it costs the leader its place.
+set -euo pipefail
 # shellcheck source=quorum_lib.sh
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 

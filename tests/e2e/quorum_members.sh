@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Members that come and go, a quorum that is lost for good, and two clusters
 # that were one.
+set -euo pipefail
 # shellcheck source=quorum_lib.sh
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What keeps gaveld from starting: it says what, why, and what to do, and does
 # no harm to what is there.
+set -euo pipefail
 # shellcheck source=quorum_lib.sh
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 
