@@ -144,12 +144,13 @@ static void transfer_and_kill(struct chaos *chaos, int victim, int leader)
     pid_t pid = leader < 0 ? 0 : crew_node_pid(&chaos->crew, leader);
     struct crew_status status;
 
+    (void)victim;
     if (!pid || chaos->crew.members[leader].is_paused)
         return;
     (void)crew_ask(&chaos->crew, leader, "POST", "/transfer", "{\"timeout_ms\":1000}",
                    (int)chaos_random(chaos, 4) + 1, NULL);
     (void)crew_look(&chaos->crew, leader, &status); /* its log may be lost with it */
-    kill_node(chaos, leader, victim);
+    crew_kill_node(&chaos->crew, leader);
 }
 
 static void step_down(struct chaos *chaos, int victim, int leader)
