@@ -206,6 +206,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
 
     (void)fd;
     (void)what;
+    atomic_store(&c->page->alive_at, now); /* the guard feels it (pulse.h) */
     if (c->is_stopping)
         go_on_stopping(c);
     if (c->is_over)
