@@ -68,6 +68,17 @@ test_a_killed_node_takes_its_children_with_it() {
     finish
 }
 
+test_a_node_and_its_keeper_that_are_killed_leave_nothing() {
+    local former epoch
+    crew "$BEAT" "$folder/beats" --sessions 2 --daemon
+    await runs_only_on_the_leader
+    former=$leader epoch=$(variable GAVEL_EPOCH)
+    kill -KILL "$(node_pid "$former")" "$(keeper_of "$former")"
+    await moved "$former" "$epoch"
+    await_all_up
+    finish
+}
+
 test_a_killed_side_takes_its_children_with_it() {
     local former epoch keeper child
     crew "$BEAT" "$folder/beats"
@@ -115,6 +126,21 @@ test_a_frozen_keeper_is_killed_in_time() {
     await process_is_gone "$keeper"
     await_next "$former" "$epoch"
     came_back_with_children "$former" "$keeper"
+    finish
+}
+
+# It had nothing to do, so no deadline has ended it; now it does not do what it is told.
+test_a_keeper_that_was_frozen_before_is_replaced() {
+    local former epoch target keeper
+    crew "$BEAT" "$folder/beats"
+    await runs_only_on_the_leader
+    former=$leader epoch=$(variable GAVEL_EPOCH)
+    target=$(others "$former" | head -n 1)
+    keeper=$(keeper_of "$target")
+    kill -STOP "$keeper"
+    has "$(post "$former" /transfer "{\"target_leader_id\":\"$target\",\"timeout_ms\":5000}")" '"success":true'
+    await moved "$target" "$epoch"
+    came_back_with_children "$target" "$keeper"
     finish
 }
 
