@@ -138,6 +138,21 @@ static void transfer(struct chaos *chaos, int victim, int leader)
     (void)call(chaos, leader, "/transfer", body); /* whether it works is for the faults of before to say */
 }
 
+/* An operator insists; half of the time the target itself is asked, as when a leader hangs. */
+static void force(struct chaos *chaos, int victim, int leader)
+{
+    int asked = leader >= 0 && chaos_random(chaos, 2) ? leader : victim;
+    char body[128];
+
+    if (!(crew_alive(&chaos->crew) >> asked & 1))
+        return;
+    if (victim == asked && asked == leader)
+        victim = (leader + 1) % FOUNDERS;
+    snprintf(body, sizeof body, "{\"target_leader_id\":\"n%d\",\"timeout_ms\":1000,\"force\":true}",
+             victim + 1);
+    (void)call(chaos, asked, "/transfer", body); /* as above */
+}
+
 /* A transfer, and the leader dies in the middle of it. */
 static void transfer_and_kill(struct chaos *chaos, int victim, int leader)
 {
@@ -298,6 +313,7 @@ const struct chaos_fault chaos_faults[] = {
     {"cut some links one way", 5, cut_some},
     {"flap", 3, flap},
     {"transfer", 8, transfer},
+    {"transfer, forced", 4, force},
     {"transfer, and kill", 4, transfer_and_kill},
     {"step down", 4, step_down},
     {"add a learner", 2, add_newcomer},
