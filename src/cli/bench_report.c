@@ -149,6 +149,9 @@ static void file_words(const char *name, char *buffer, size_t size)
     buffer[length] = '\0';
 }
 
+/* More would not show in a plot, and make it large. */
+#define CURVE_POINTS 2000
+
 /* The share of samples that are not larger, ready to be drawn. */
 static void write_csv(struct report *report, const char *name, const struct samples *samples, double scale,
                       const char *unit)
@@ -168,9 +171,11 @@ static void write_csv(struct report *report, const char *name, const struct samp
         return;
     }
     (void)fprintf(file, "%s,share\n", unit);
+    size_t step = (samples->count + CURVE_POINTS - 1) / CURVE_POINTS;
     for (size_t i = 0; i < samples->count; i++)
-        (void)fprintf(file, "%.6f,%.6f\n", (double)samples->values[i] / scale,
-                      (double)(i + 1) / (double)samples->count);
+        if (i % step == 0 || i + 1 == samples->count)
+            (void)fprintf(file, "%.6f,%.6f\n", (double)samples->values[i] / scale,
+                          (double)(i + 1) / (double)samples->count);
     if (fclose(file) != 0)
         report_note(report, "cannot write %s: %s", path, strerror(errno));
 }
