@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -66,6 +67,8 @@ static void connect_to(struct link *link, const struct sockaddr_storage *address
     /* Fails only for signals. */
     (void)event_assign(&link->connected, link->transport->base, link->fd, EV_WRITE, connected, link);
     socket_tune(link->fd);
+    link_limit(link); /* not before: a resolver whose first server is dead needs longer, and answers all the
+                         same */
     link->resolved_to = *address;
     if (connect(link->fd, (const struct sockaddr *)address, length) != 0 && errno != EINPROGRESS) {
         fail(link, "cannot connect", strerror(errno));
@@ -75,11 +78,25 @@ static void connect_to(struct link *link, const struct sockaddr_storage *address
         fail(link, "cannot connect", "out of memory");
 }
 
+/* Where it was last time; false if it has never been dialled there. */
+static bool connect_as_before(struct link *link)
+{
+    const struct sockaddr_storage address = link->resolved_to;
+
+    if (address.ss_family == AF_UNSPEC)
+        return false;
+    connect_to(link, &address,
+               address.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+    return true;
+}
+
 static void resolved(void *user, int failure, const struct sockaddr_storage *address, socklen_t length)
 {
     struct link *link = user;
 
     link->resolve = NULL;
+    if (failure && connect_as_before(link))
+        return; /* nobody loses a quorum because the names cannot be asked for */
     if (failure)
         fail(link, "the name cannot be looked up", gai_strerror(failure));
     else
@@ -100,6 +117,10 @@ void dial_begin(struct link *link)
         connect_to(link, &address, length);
         return;
     }
+    /* A connection that was lost is made again where it was; names may take long, and are asked for if that
+     * fails. */
+    if (link->failed == 0 && connect_as_before(link))
+        return;
     link->resolve = resolve_begin(link->transport->base, &parts, (unsigned)link->failed, resolved, link);
     if (!link->resolve)
         fail(link, "the name cannot be looked up", "no thread for it");

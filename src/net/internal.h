@@ -153,6 +153,8 @@ struct link *link_find(const struct transport *transport, raft_id id);
 struct link *link_new(struct transport *transport, const struct transport_address *where);
 void link_free(struct link *link);
 void link_dial_soon(struct link *link);
+/* From now on connect, TLS and HELLO have connect_timeout. */
+void link_limit(struct link *link);
 /* It cannot be reached, or one side refused the other (news REFUSED): closes what is there and tries again
  * later. */
 void link_failed(struct link *link, enum transport_news news, const char *reason,

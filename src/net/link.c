@@ -34,13 +34,16 @@ struct link *link_find(const struct transport *transport, raft_id id)
 
 static void dial_now(evutil_socket_t fd, short events, void *context)
 {
-    struct link *link = context;
-    struct timeval limit = timeval_of(link->transport->settings.connect_timeout);
-
     (void)fd;
     (void)events;
+    dial_begin(context);
+}
+
+void link_limit(struct link *link)
+{
+    struct timeval limit = timeval_of(link->transport->settings.connect_timeout);
+
     (void)event_add(&link->give_up, &limit); /* fails only without memory, and then the others time out */
-    dial_begin(link);
 }
 
 static void too_late(evutil_socket_t fd, short events, void *context)
@@ -101,7 +104,7 @@ static void dial_after(struct link *link, gavel_ns delay)
     struct timeval limit = timeval_of(delay);
 
     (void)event_del(&link->retry);
-    (void)event_add(&link->retry, &limit); /* see dial_now() */
+    (void)event_add(&link->retry, &limit); /* see link_limit() */
 }
 
 void link_dial_soon(struct link *link)
