@@ -199,18 +199,19 @@ static void lead_on(struct raft *r)
     if (r->role == RAFT_LEADER)
         prefer(r); /* in every step: reads begin rounds of their own and put heartbeats off */
     raft_check_lease(r);
+    raft_apply_committed(r); /* whoever claims has all that was ever committed, also in its state machine */
     raft_try_claim(r);
     raft_answer_reads(r);
 }
 
 /*
  * Without automatic fail-over a follower stands only when asked to, by a transfer, TAKE_OVER or CAMPAIGN. The
- * very first election needs nobody: there is nothing yet to fail over from.
+ * very first election needs nobody, nor does a node that is alone: there is nothing to fail over from.
  */
 static bool waits_for_operator(const struct raft *r)
 {
     return !r->settings.auto_failover && r->role == RAFT_FOLLOWER && !r->is_eager &&
-           raft_log_last(&r->log) > 0;
+           raft_log_last(&r->log) > 0 && r->peer_count > 0;
 }
 
 /* The leader is given up all the same, so that everybody can see that somebody has to act. */
