@@ -89,6 +89,7 @@ struct consensus {
     struct view draft;
     raft_index config_index; /* of the members that were last told to the transport */
     uint64_t generation;     /* that was last told */
+    bool is_member;          /* by the configuration in force */
     raft_id last_leader;     /* the newest that was known */
     raft_term released_term; /* an election of this term follows a release, not a death */
     gavel_ns status_at;      /* when the next status goes to the peers */

@@ -164,11 +164,36 @@ static enum gavel_status refuse_last(struct consensus *c, struct request *reques
     const char *reason = "";
 
     take_out(&target, id);
+    for (size_t i = 0; i < c->record_count;
+         i++) /* those that are to be voters no more, and go sooner or later */
+        if (!c->records[i].is_voter)
+            take_out(&target, c->records[i].id);
+    for (const struct pending *p = c->pending; p; p = p->next)
+        if (p->request &&
+            (p->request->kind == REQUEST_MEMBER_DEMOTE || p->request->kind == REQUEST_MEMBER_REMOVE))
+            take_out(&target, seal_id_of_name("node", p->request->target));
     if (raft_config_check(&target, &reason) == GAVEL_OK)
         return GAVEL_OK;
     consensus_answer(c, request, GAVEL_ERR_INVALID, "without %s nobody could lead: %s", request->target,
                      reason);
     return GAVEL_ERR_INVALID;
+}
+
+/* Two nodes cannot be at one address; says so. */
+static bool is_taken(struct consensus *c, struct request *request)
+{
+    char name[BOOK_NAME_BYTES];
+
+    for (size_t i = 0; i < c->raft.config.count; i++) {
+        const struct book_entry *entry = book_find(&c->book, c->raft.config.members[i].id);
+
+        if (entry && strcmp(entry->address, request->address) == 0) {
+            consensus_answer(c, request, GAVEL_ERR_INVALID, "%s is the address of %s", request->address,
+                             book_name(&c->book, entry->id, name));
+            return true;
+        }
+    }
+    return false;
 }
 
 static enum gavel_status add(struct consensus *c, struct pending *pending, const struct raft_member *member)
@@ -183,6 +208,8 @@ static enum gavel_status add(struct consensus *c, struct pending *pending, const
         consensus_answer(c, request, GAVEL_ERR_STATE, "%s is a member already", request->target);
         return GAVEL_ERR_STATE;
     }
+    if (is_taken(c, request))
+        return GAVEL_ERR_INVALID;
     if (c->raft.config.count == RAFT_MEMBERS_MAX) {
         consensus_answer(c, request, GAVEL_ERR_STATE, "there are %d members already, which is the most",
                          RAFT_MEMBERS_MAX);
@@ -215,6 +242,12 @@ static enum gavel_status set_voter(struct consensus *c, struct pending *pending,
 {
     struct member_record record;
 
+    if (member && member->is_voter == is_voter &&
+        (!member_record_find(&c->table, pending->request->target, &record) || record.is_voter == is_voter)) {
+        consensus_answer(c, pending->request, GAVEL_OK, "%s is a %s already", pending->request->target,
+                         is_voter ? "voter" : "learner");
+        return GAVEL_ERR_DONE;
+    }
     if (!is_voter && member && member->is_voter && refuse_last(c, pending->request, member->id))
         return GAVEL_ERR_INVALID;
     if (!member_record_find(&c->table, pending->request->target, &record)) /* then it is a member */

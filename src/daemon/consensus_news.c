@@ -63,6 +63,24 @@ static void count_duration(struct view_counters *counters, gavel_ns duration)
     counters->duration_sum += duration;
 }
 
+/* "n1 … the election". */
+static const char *said_of(enum raft_result result)
+{
+    switch (result) {
+    case RAFT_WON:
+        return "won";
+    case RAFT_LOST:
+        return "lost";
+    case RAFT_TIMED_OUT:
+        return "got no majority in";
+    case RAFT_OVERTAKEN:
+        return "was overtaken in";
+    case RAFT_RUNNING:
+        break;
+    }
+    return "stands in";
+}
+
 static void tell_election(struct consensus *c, const struct raft_election *election)
 {
     struct journal_election record = {.election = *election};
@@ -83,9 +101,9 @@ static void tell_election(struct consensus *c, const struct raft_election *elect
         c->draft.counters.candidacies += election->candidate == c->config->id;
         count_duration(&c->draft.counters, election->ended_at - election->started_at);
     }
-    consensus_note(c, JOURNAL_ELECTION_ENDED, election->candidate, "%s of term %" PRIu64 " %s after %.1f ms",
+    consensus_note(c, JOURNAL_ELECTION_ENDED, election->candidate,
+                   "%s %s %s of term %" PRIu64 " after %.1f ms", record.candidate, said_of(election->result),
                    election->is_pre_vote ? "the pre-votes" : "the election", election->term,
-                   raft_result_name(election->result),
                    (double)(election->ended_at - election->started_at) / (double)NS_PER_MS);
 }
 

@@ -99,7 +99,13 @@ void consensus_set_peers(struct consensus *c)
 void consensus_members_in_force(struct consensus *c)
 {
     struct peer_hello hello;
+    bool is_member = raft_config_find(&c->raft.config, c->config->id);
 
+    if (c->is_member && !is_member)
+        logger_line(&c->logger, LOG_WARNING,
+                    "this node is no member any more; stop it, or add it again with `gavel member add`",
+                    LOG_END);
+    c->is_member = is_member;
     c->config_index = c->raft.config_index;
     if (c->raft.config.count > 0) { /* otherwise we do not know yet who matters */
         book_keep(&c->book, c->config, &c->raft.config, c->raft.leader, c->records, c->record_count);

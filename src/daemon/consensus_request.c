@@ -168,10 +168,22 @@ static enum gavel_status begin_transfer(struct consensus *c, struct pending *pen
     return status;
 }
 
+/* Where nobody stands by himself, somebody must be named: then it is a transfer to the best. */
 static enum gavel_status begin_step_down(struct consensus *c, struct pending *pending)
 {
+    enum gavel_status status;
+
     if (refuse_unless_leader(c, pending->request))
         return GAVEL_ERR_NOT_LEADER;
+    if (!c->config->auto_failover) {
+        status = consensus_ask(c, (struct raft_event){.kind = RAFT_TRANSFER,
+                                                      .transfer = {.timeout = c->config->raft.election_max}});
+        if (status != GAVEL_OK)
+            consensus_answer(c, pending->request, GAVEL_ERR_STATE,
+                             "auto_failover is off, and there is nobody to hand over to now: %s",
+                             transfer_trouble(c));
+        return status;
+    }
     return consensus_ask(c, (struct raft_event){.kind = RAFT_STEP_DOWN}); /* OK: we lead */
 }
 
@@ -295,15 +307,19 @@ static void settle_member(struct consensus *c, struct pending *pending)
     const struct request *request = pending->request;
 
     if (consensus_member_is_done(c, pending)) {
-        if (request->kind == REQUEST_MEMBER_ADD)
-            consensus_answer(c, settle_with(pending), GAVEL_OK, "%s is a learner now%s", request->target,
-                             request->is_learner ? "" : " and becomes a voter once it has caught up");
-        else
-            consensus_answer(c, settle_with(pending), GAVEL_OK, "%s: %s is done", kind_name(request->kind),
-                             request->target);
+        const char *what = request->kind == REQUEST_MEMBER_PROMOTE  ? "is a voter now"
+                           : request->kind == REQUEST_MEMBER_REMOVE ? "is no member any more; stop its gaveld"
+                           : request->kind == REQUEST_MEMBER_ADD && !request->is_learner
+                               ? "is a learner now and becomes a voter once it has caught up"
+                               : "is a learner now";
+
+        consensus_answer(c, settle_with(pending), GAVEL_OK, "%s %s", request->target, what);
     } else if (pending->request && c->raft.role != RAFT_LEADER) {
-        consensus_answer(c, settle_with(pending), GAVEL_ERR_STATE,
-                         "the leader changed before it was done; see `gavel member list` and ask again");
+        consensus_answer(
+            c, settle_with(pending), GAVEL_ERR_STATE,
+            request->kind == REQUEST_MEMBER_REMOVE
+                ? "the leader changed before it was done; see `gavel member list` and ask again"
+                : "the leader changed meanwhile, and the next one goes on with it: see `gavel member list`");
     }
 }
 

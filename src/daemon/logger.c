@@ -138,7 +138,7 @@ enum gavel_status logger_start(struct logger *logger, const struct log *log)
             (void)close(logger->fd); /* an eventfd has nothing to lose */
         return GAVEL_ERR_NO_MEMORY;
     }
-    if (realtime_thread(&logger->thread, "gaveld-log", run, logger, REALTIME_NO)) {
+    if (realtime_thread(&logger->thread, "gaveld-log", run, logger, REALTIME_EAGER)) {
         (void)pthread_mutex_destroy(&logger->mutex);
         (void)close(logger->fd); /* likewise */
         free(logger->lines);

@@ -154,6 +154,9 @@ static void say_hello(struct consensus *c, bool is_first, bool is_locked)
                 LOG_U64("incarnation", c->raft.state.incarnation), LOG_STR("peers", c->config->listen),
                 LOG_STR("api", c->config->api_listen), LOG_BOOL("tls", c->config->has_tls),
                 LOG_BOOL("realtime", is_first), LOG_BOOL("memory_locked", is_locked), LOG_END);
+    if (c->raft.config.count == 0)
+        logger_line(&c->logger, LOG_INFO, "waits to be added: `gavel member add NAME ADDRESS` at the cluster",
+                    LOG_STR("name", c->config->node), LOG_STR("address", c->config->advertise), LOG_END);
 }
 
 static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_guard,
@@ -187,6 +190,7 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
         return status;
     c->config_index = c->raft.config_index;
     c->generation = c->raft.state.generation;
+    c->is_member = raft_config_find(&c->raft.config, c->config->id);
     consensus_set_peers(c);
     consensus_publish(c);
     return api_start(c->desk, &c->api, error);
@@ -198,6 +202,7 @@ static void run(struct consensus *c)
     bool is_first = c->config->realtime && realtime_take(REALTIME_FIRST);
 
     say_hello(c, is_first, is_locked);
+    atomic_store(&c->page->alive_at, clock_now());
     atomic_store(&c->page->is_up, 1);
     consensus_feed(c, (struct raft_event){.kind = RAFT_TIMER});
     if (!c->is_over)
