@@ -55,9 +55,9 @@ bool crew_make(struct crew *crew, int count, int founders, const char *gavel, co
     memset(crew, 0, sizeof *crew);
     crew->count = count;
     crew->founders = founders;
-    crew->gavel = gavel;
-    crew->gaveld = gaveld;
-    crew->beat = beat;
+    if (!realpath(gavel, crew->gavel) || !realpath(gaveld, crew->gaveld) ||
+        (beat && !realpath(beat, crew->beat)))
+        die("chaos: a program that is not there");
     snprintf(crew->folder, sizeof crew->folder, "%s/gavel-chaos-XXXXXX",
              getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     if (!net_make(&crew->net, count, why, size))

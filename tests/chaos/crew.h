@@ -32,9 +32,9 @@ struct crew {
     struct net net;
     int count;
     int founders;
-    const char *gaveld;
-    const char *gavel;
-    const char *beat; /* what a coordinator runs on the leader; NULL: nothing */
+    char gaveld[PATH_MAX];
+    char gavel[PATH_MAX];
+    char beat[PATH_MAX]; /* what a coordinator runs on the leader; "": nothing */
     char folder[PATH_MAX];
     FILE *deeds;
     struct crew_member members[CREW_MAX];
@@ -61,11 +61,10 @@ struct crew_status {
 
 /*
  * A network of `count` nodes of which `founders` begin the cluster, their folders, certificates and
- * configurations; nothing runs yet. False, and a reason, if namespaces cannot be made here. The paths are
- * borrowed.
+ * configurations; nothing runs yet. False, and a reason, if namespaces cannot be made here.
  */
 bool crew_make(struct crew *crew, int count, int founders, const char *gavel, const char *gaveld,
-               const char *beat, char *why, size_t size);
+               const char *beat /* may be NULL */, char *why, size_t size);
 
 /* Kills whatever still runs and removes the folder, unless it is to be kept. */
 void crew_done(struct crew *crew, bool is_kept);

@@ -51,7 +51,7 @@ static bool write_config(const struct crew *crew, int node)
         fprintf(file, "  - {name: %s, address: \"%s:7400\", api: \"127.0.0.1:%d\"}\n", crew->members[i].name,
                 address, CREW_API_PORT(i));
     }
-    if (crew->beat)
+    if (*crew->beat)
         fprintf(file,
                 "timing: {lease_ms: 450, election_timeout_min_ms: 450, election_timeout_max_ms: "
                 "900}\ncoordinator:\n  stop_grace: 100ms\n  children:\n    - name: beat\n"

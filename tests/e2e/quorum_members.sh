@@ -48,6 +48,28 @@ test_a_node_joins_catches_up_and_votes() {
     judge_logs
 }
 
+# Its folder knows nothing of the newcomer that leads now; it must find a way to answer it all the same.
+test_a_node_that_was_away_follows_a_leader_it_does_not_know() {
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    kill_both n3
+    await_leader n1 n2
+    newcomer n4
+    start n4 --join
+    await is n4 node n4
+    member "$leader" "{\"action\":\"add\",\"id\":\"n4\",\"address\":\"127.0.0.1:${port_of[n4]}\"}"
+    await has_role n4 n4 voter
+    nodes+=(n4)
+    await agree n1 n2 n4
+    has "$(post "$leader" /transfer '{"target_leader_id":"n4","timeout_ms":5000}')" '"success":true'
+    await agree n1 n2 n4
+    same "$leader" n4
+    start n3
+    await agree
+    judge_logs
+}
+
 # It does not end by itself, and does not know that it is out; whatever it tries, the others go on.
 test_a_node_that_is_removed_disturbs_nobody() {
     local gone led term
