@@ -129,13 +129,32 @@ static bool agrees(struct crew *crew, unsigned nodes)
     return true;
 }
 
+/* Who says what, for whoever wants to know why they do not agree. */
+static void print_all(struct crew *crew)
+{
+    struct crew_status s;
+
+    for (int i = 0; i < crew->count; i++) {
+        if (!crew_look(crew, i, &s))
+            printf("# %s does not answer\n", crew->members[i].name);
+        else
+            printf(
+                "# %s: term %lld, follows %s, lease %s, commit %lld, applied %lld, digest %s, %lld members\n",
+                crew->members[i].name, (long long)s.term, *s.leader ? s.leader : "nobody",
+                s.has_lease ? "yes" : "no", (long long)s.commit, (long long)s.applied, s.digest,
+                (long long)s.members);
+    }
+}
+
 bool crew_await_agreement(struct crew *crew, unsigned nodes, int limit_ms)
 {
     int64_t deadline = now_ms() + limit_ms;
 
     while (!agrees(crew, nodes)) {
-        if (now_ms() > deadline)
+        if (now_ms() > deadline) {
+            print_all(crew);
             return false;
+        }
         (void)poll(NULL, 0, PAUSE_MS);
     }
     return true;
