@@ -138,13 +138,16 @@ static bool remembers(const struct connection *connection, const struct peer_hel
                    " now: it has lost its data, or an old copy was put back; remove the member and add it "
                    "under a new name",
                    hello->name, link->incarnation, hello->incarnation);
-    else if ((hello->incarnation == link->incarnation && hello->process != link->process) ||
-             (hello->generation == 0 && link->generation != 0))
-        text_write(
-            text, TEXT,
-            "%s begins again with an empty data folder, and was a member already: it has lost its data; "
-            "remove the member and add it under a new name",
-            hello->name);
+    else if (hello->incarnation == link->incarnation && hello->process != link->process)
+        text_write(text, TEXT,
+                   "%s is in incarnation %" PRIu64 " again, as another process: it has lost its data, or its "
+                   "folder was copied; remove the member and add it under a new name",
+                   hello->name, hello->incarnation);
+    else if (hello->generation == 0 && link->generation != 0)
+        text_write(text, TEXT,
+                   "%s joins with an empty folder, and was a member before: it has lost its data; remove the "
+                   "member and add it under a new name",
+                   hello->name);
     else
         return true;
     return false;
