@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--beat BEAT --judge JUDGE] [--keep] [--verbose]:
+ * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--witness] [--beat BEAT --judge JUDGE] [--keep]
+ * [--verbose]:
  * random rounds of faults on five nodes and a sixth that joins, votes and goes. A round does one thing, with
  * whatever earlier rounds have left broken; then, since a majority of nodes live and hear each other, there
  * must be a leader in time whom a majority hears. Nothing waits longer than for that, and some rounds do not
@@ -84,7 +85,7 @@ static unsigned who_can_lead(const struct chaos *chaos)
         for (int b = 0; b < NODES; b++)
             if ((alive >> b & 1) && (a == b || hear_each_other(chaos, a, b)))
                 reached |= 1u << b;
-        if ((alive >> a & 1) && is_majority(chaos, reached))
+        if ((alive >> a & 1) && is_majority(chaos, reached) && a != chaos->crew.witness)
             set |= 1u << a;
     }
     return set;
@@ -180,6 +181,10 @@ static bool run_round(struct chaos *chaos, int round)
                ELECT_MS, find_majority(chaos));
         return false;
     }
+    if (leader >= 0 && leader == chaos->crew.witness) {
+        printf("# failed: round %d: the witness %s has a lease\n", round, chaos->crew.members[leader].name);
+        return false;
+    }
     if (!all_run(chaos))
         return false;
     repair_something(chaos);
@@ -251,15 +256,12 @@ static int run_all(struct chaos *chaos, const struct chaos_options *options)
 
 static bool read_options(int argc, char **argv, struct chaos_options *options)
 {
-    static const struct option words[] = {{"seed", required_argument, NULL, 's'},
-                                          {"rounds", required_argument, NULL, 'r'},
-                                          {"limit-s", required_argument, NULL, 'l'},
-                                          {"beat", required_argument, NULL, 'b'},
-                                          {"judge", required_argument, NULL, 'j'},
-                                          {"keep", no_argument, NULL, 'k'},
-                                          {"short", no_argument, NULL, 'e'},
-                                          {"verbose", no_argument, NULL, 'v'},
-                                          {0}};
+    static const struct option words[] = {
+        {"seed", required_argument, NULL, 's'},    {"rounds", required_argument, NULL, 'r'},
+        {"limit-s", required_argument, NULL, 'l'}, {"beat", required_argument, NULL, 'b'},
+        {"judge", required_argument, NULL, 'j'},   {"keep", no_argument, NULL, 'k'},
+        {"witness", no_argument, NULL, 'w'},       {"short", no_argument, NULL, 'e'},
+        {"verbose", no_argument, NULL, 'v'},       {0}};
     int option;
 
     while ((option = getopt_long(argc, argv, "", words, NULL)) != -1) {
@@ -276,6 +278,7 @@ static bool read_options(int argc, char **argv, struct chaos_options *options)
         if (option == 'j')
             options->judge = optarg;
         options->may_end_early |= option == 'e';
+        options->has_witness |= option == 'w';
         options->is_kept |= option == 'k';
         options->is_verbose |= option == 'v';
     }
@@ -290,9 +293,9 @@ int main(int argc, char **argv)
     int code;
 
     if (!read_options(argc, argv, &options)) {
-        fprintf(stderr,
-                "chaos: usage: chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--short] [--beat "
-                "BEAT --judge JUDGE] [--keep] [--verbose]\n");
+        fprintf(stderr, "chaos: usage: chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--short] "
+                        "[--witness] [--beat "
+                        "BEAT --judge JUDGE] [--keep] [--verbose]\n");
         return 2;
     }
     chaos.random = options.seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
@@ -302,6 +305,8 @@ int main(int argc, char **argv)
         return 0;
     }
     chaos.crew.is_verbose = options.is_verbose;
+    if (options.has_witness)
+        crew_set_witness(&chaos.crew, FOUNDERS - 1);
     code = run_all(&chaos, &options);
     crew_done(&chaos.crew, code || options.is_kept);
     return code;

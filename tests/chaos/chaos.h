@@ -17,6 +17,7 @@ struct chaos_options {
     int rounds;
     int64_t limit_s;
     bool may_end_early; /* the limit is how long it runs, not how long it may take */
+    bool has_witness;
     const char *beat;
     const char *judge;
     bool is_kept;

@@ -55,6 +55,7 @@ bool crew_make(struct crew *crew, int count, int founders, const char *gavel, co
     memset(crew, 0, sizeof *crew);
     crew->count = count;
     crew->founders = founders;
+    crew->witness = -1;
     if (!realpath(gavel, crew->gavel) || !realpath(gaveld, crew->gaveld) ||
         (beat && !realpath(beat, crew->beat)))
         die("chaos: a program that is not there");

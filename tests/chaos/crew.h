@@ -36,6 +36,7 @@ struct crew {
     char gavel[PATH_MAX];
     char beat[PATH_MAX]; /* what a coordinator runs on the leader; "": nothing */
     char folder[PATH_MAX];
+    int witness; /* it votes, and must never lead; -1: none */
     FILE *deeds;
     struct crew_member members[CREW_MAX];
     bool is_verbose;
@@ -65,6 +66,9 @@ struct crew_status {
  */
 bool crew_make(struct crew *crew, int count, int founders, const char *gavel, const char *gaveld,
                const char *beat /* may be NULL */, char *why, size_t size);
+
+/* Makes one of the founders a witness; before anything is started. */
+void crew_set_witness(struct crew *crew, int node);
 
 /* Kills whatever still runs and removes the folder, unless it is to be kept. */
 void crew_done(struct crew *crew, bool is_kept);

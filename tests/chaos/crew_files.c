@@ -48,8 +48,8 @@ static bool write_config(const struct crew *crew, int node)
         if (!crew->members[i].is_founder && i != node)
             continue;
         net_address(i, address, sizeof address);
-        fprintf(file, "  - {name: %s, address: \"%s:7400\", api: \"127.0.0.1:%d\"}\n", crew->members[i].name,
-                address, CREW_API_PORT(i));
+        fprintf(file, "  - {name: %s, address: \"%s:7400\", api: \"127.0.0.1:%d\", witness: %s}\n",
+                crew->members[i].name, address, CREW_API_PORT(i), i == crew->witness ? "true" : "false");
     }
     if (*crew->beat)
         fprintf(file,
@@ -71,4 +71,14 @@ void crew_write_files(struct crew *crew)
         printf("Bail out! gavel cert failed; see gavel.err in %s\n", crew->folder);
         exit(1);
     }
+}
+
+void crew_set_witness(struct crew *crew, int node)
+{
+    crew->witness = node;
+    for (int i = 0; i < crew->count; i++)
+        if (!write_config(crew, i)) {
+            printf("Bail out! cannot write to %s\n", crew->folder);
+            exit(1);
+        }
 }
