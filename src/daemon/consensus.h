@@ -34,6 +34,7 @@ struct pending {
     raft_term term;   /* when it began */
     bool has_begun;   /* a member is to be removed: the change is under way */
     raft_index index; /* of the entry that has to be applied first; 0 none */
+    bool is_already;  /* PROMOTE, DEMOTE: it was one before */
     raft_id elected;  /* TRANSFER: this one was, and is about to work */
 };
 #define PENDING_MAX 64

@@ -87,6 +87,22 @@ static void start_anew(struct consensus *c)
     begin_stopping(c);
 }
 
+static void tell_children(struct consensus *c, const struct coordinator_event *event)
+{
+    static const char *const said[] = {
+        [COORDINATOR_RUNS] = "children run",
+        [COORDINATOR_RESTARTED] = "a child was started again",
+        [COORDINATOR_STOPPED] = "children stopped",
+        [COORDINATOR_GAVE_UP] = "the children gave up",
+        [COORDINATOR_LOST] = "the keeper of the children died; the node starts anew",
+    };
+    bool is_good = event->news <= COORDINATOR_STOPPED && event->late_by_ms == 0;
+
+    logger_line(&c->logger, is_good ? LOG_INFO : LOG_ERROR, said[event->news], LOG_U64("epoch", event->epoch),
+                LOG_STR("child", event->child), LOG_STR("text", event->text),
+                LOG_I64("late_by_ms", event->late_by_ms), LOG_END);
+}
+
 static void on_coordinator(evutil_socket_t fd, short what, void *user)
 {
     struct consensus *c = user;
@@ -95,15 +111,7 @@ static void on_coordinator(evutil_socket_t fd, short what, void *user)
     (void)fd;
     (void)what;
     while (coordinator_look(c->coordinator, &event)) {
-        logger_line(&c->logger, event.news <= COORDINATOR_STOPPED ? LOG_INFO : LOG_ERROR,
-                    event.news == COORDINATOR_RUNS        ? "children run"
-                    : event.news == COORDINATOR_RESTARTED ? "a child was started again"
-                    : event.news == COORDINATOR_STOPPED   ? "children stopped"
-                    : event.news == COORDINATOR_GAVE_UP
-                        ? "the children gave up"
-                        : "the keeper of the children died; the node starts anew",
-                    LOG_U64("epoch", event.epoch), LOG_STR("child", event.child), LOG_STR("text", event.text),
-                    LOG_END);
+        tell_children(c, &event);
         if (event.news == COORDINATOR_GAVE_UP)
             c->must_step_down = c->is_claimed && event.epoch == c->work_epoch;
         else if (event.news == COORDINATOR_LOST)
@@ -157,9 +165,13 @@ static void reload(struct consensus *c)
 
 static void stop(struct consensus *c)
 {
-    if (c->is_stopping)
-        consensus_end(c, c->exit_code); /* asked twice */
-    else
+    bool was_asked = c->is_stopping && c->exit_code != 1;
+
+    if (c->exit_code == 1)
+        c->exit_code = NODE_EXIT_DONE; /* it was to be started again; now it is not */
+    if (was_asked)
+        consensus_end(c, c->exit_code); /* twice */
+    else if (!c->is_stopping)
         begin_stopping(c);
 }
 

@@ -243,11 +243,8 @@ static enum gavel_status set_voter(struct consensus *c, struct pending *pending,
     struct member_record record;
 
     if (member && member->is_voter == is_voter &&
-        (!member_record_find(&c->table, pending->request->target, &record) || record.is_voter == is_voter)) {
-        consensus_answer(c, pending->request, GAVEL_OK, "%s is a %s already", pending->request->target,
-                         is_voter ? "voter" : "learner");
-        return GAVEL_ERR_DONE;
-    }
+        (!member_record_find(&c->table, pending->request->target, &record) || record.is_voter == is_voter))
+        pending->is_already = true; /* written down all the same: now it is somebody's wish */
     if (!is_voter && member && member->is_voter && refuse_last(c, pending->request, member->id))
         return GAVEL_ERR_INVALID;
     if (!member_record_find(&c->table, pending->request->target, &record)) /* then it is a member */

@@ -107,10 +107,8 @@ void consensus_members_in_force(struct consensus *c)
                     LOG_END);
     c->is_member = is_member;
     c->config_index = c->raft.config_index;
-    if (c->raft.config.count > 0) { /* otherwise we do not know yet who matters */
-        book_keep(&c->book, c->config, &c->raft.config, c->raft.leader, c->records, c->record_count);
+    if (c->raft.config.count > 0) /* otherwise we do not know yet who matters */
         detector_keep(&c->detector, &c->raft.config);
-    }
     if (c->generation != c->raft.state.generation) { /* a node that joined: now it belongs somewhere */
         c->generation = c->draft.generation = c->seal.generation = c->raft.state.generation;
         atomic_store(&c->page->generation, c->generation);
@@ -208,15 +206,15 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
     consensus_end(c, NODE_EXIT_FENCED);
 }
 
-/* Strangers come and go; the book is for those we may have to find again. */
-static bool is_worth_noting(const struct consensus *c, raft_id node)
-{
-    return c->raft.config.count == 0 || raft_config_find(&c->raft.config, node) || book_find(&c->book, node);
-}
-
+/*
+ * Strangers come and go, and any of them may turn out to lead us: one that joined while we were away. So all
+ * are noted, and those that do not matter are forgotten when there is no room.
+ */
 static void on_greeted(struct consensus *c, const struct peer_hello *hello)
 {
-    if (is_worth_noting(c, hello->node) && book_take_hello(&c->book, hello))
+    if (c->book.count == BOOK_MAX && !book_find(&c->book, hello->node))
+        book_keep(&c->book, c->config, &c->raft.config, c->raft.leader, c->records, c->record_count);
+    if (book_take_hello(&c->book, hello))
         consensus_set_peers(c);
 }
 

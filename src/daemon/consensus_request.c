@@ -313,6 +313,8 @@ static void settle_member(struct consensus *c, struct pending *pending)
                                ? "is a learner now and becomes a voter once it has caught up"
                                : "is a learner now";
 
+        if (pending->is_already)
+            what = request->kind == REQUEST_MEMBER_PROMOTE ? "is a voter already" : "is a learner already";
         consensus_answer(c, settle_with(pending), GAVEL_OK, "%s %s", request->target, what);
     } else if (pending->request && c->raft.role != RAFT_LEADER) {
         consensus_answer(

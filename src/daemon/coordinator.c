@@ -178,6 +178,7 @@ static void tell_cause(const struct coordinator *c, struct coordinator_event *ev
     if (report->spawn_error)
         (void)snprintf(event->text, sizeof event->text, "it could not be started: %s",
                        strerror(report->spawn_error));
+    event->late_by_ms = report->late_by_ms;
     if (report->cause != CAUSE_ORDERED && report->cause != CAUSE_LAPSED && report->cause != CAUSE_NONE)
         event->child = name_of(c, report->cause_slot);
 }

@@ -50,6 +50,7 @@ struct coordinator_event {
     uint64_t epoch;
     const char *child; /* "" if it is about none; lives as long as the coordinator */
     char text[160];    /* how it ended: "exit code 3", "killed by signal 11 (Segmentation fault)", … */
+    int late_by_ms; /* STOPPED, GAVE_UP: so long after the deadline something was still there; 0: in time */
 };
 
 struct coordinator {
