@@ -210,7 +210,7 @@ struct gavel_join_options {
         .eligible = true, .enabled = true                                                                    \
     }
 
-/* The version of the library, such as "0.3.0". */
+/* The version of the library, such as "0.4.0". */
 GAVEL_API const char *gavel_version(void);
 
 /*
