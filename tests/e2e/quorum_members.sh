@@ -67,6 +67,7 @@ test_a_node_that_was_away_follows_a_leader_it_does_not_know() {
     same "$leader" n4
     start n3
     await agree
+    same "$leader" n4
     judge_logs
 }
 
