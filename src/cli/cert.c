@@ -197,11 +197,12 @@ static void say_next(const struct cli *cli, const struct cert_pair *pair, const 
     if (cli->config.json)
         return;
     wall_time_format(cert_wall_ms(X509_get0_notAfter(pair->certificate)), ends);
-    printf("\nValid until %s. Copy both to %s with ca.crt and cluster.secret of %s, and say in its "
+    printf("\nValid until %s. Copy both to %s with ca.crt and cluster.secret%s%s, and say in its "
            "gaveld.yaml:\n\n"
            "  cluster: %s\n  node: %s\n  secret: cluster.secret\n  tls: {ca: ca.crt, cert: %s.crt, key: "
            "%s.key}\n",
-           ends, node, ca, cert_subject(pair->certificate, NID_organizationName, cluster), node, node, node);
+           ends, node, strcmp(ca, ".") ? " of " : "", strcmp(ca, ".") ? ca : "",
+           cert_subject(pair->certificate, NID_organizationName, cluster), node, node, node);
 }
 
 static int issue(const struct cli *cli, const char *node)

@@ -11,6 +11,7 @@
 
 #define RETRY_MS 50
 #define HOPS_MAX 5
+#define PATIENCE_NS (1000 * NS_PER_MS) /* then a person wants to know why nothing happens */
 
 enum gavel_status cluster_open(const struct cli *cli, struct cluster_client *ret_client,
                                struct gavel_error *error)
@@ -91,7 +92,8 @@ enum gavel_status cluster_ask_leader(struct cluster_client *client, const char *
                                      gavel_ms timeout_ms, struct cluster_call *ret_call,
                                      struct gavel_error *error)
 {
-    gavel_ns until = clock_now() + ns_from_ms(timeout_ms);
+    gavel_ns begun = clock_now(), until = begun + ns_from_ms(timeout_ms);
+    bool has_told = false;
 
     for (gavel_ms limit_ms = CLUSTER_FIRST_MS;;
          limit_ms = limit_ms < client->timeout_ms ? 2 * limit_ms : limit_ms) {
@@ -104,6 +106,10 @@ enum gavel_status cluster_ask_leader(struct cluster_client *client, const char *
 
                 *ret_call = call;
                 return status;
+            }
+            if (!has_told && call.status == GAVEL_ERR_NO_LEADER && clock_now() - begun > PATIENCE_NS) {
+                fprintf(stderr, "Nobody leads at the moment; waiting for an election …\n");
+                has_told = true;
             }
             cluster_calls_done(&call, 1);
         } else if (clock_now() >= until || error->status != GAVEL_ERR_STORE_UNAVAILABLE) {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #define TOKEN_MAX 4096
@@ -235,7 +236,7 @@ static size_t keep_body(char *bytes, size_t size, size_t count, void *user)
 enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *detail, gavel_ms timeout_ms,
                                  char *ret_reason, size_t size)
 {
-    char text[DURATION_TEXT_MAX];
+    char text[DURATION_TEXT_MAX], *scheme = NULL;
     long number = 0;
 
     switch (result) {
@@ -256,8 +257,11 @@ enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *deta
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
-        (void)snprintf(ret_reason, size,
-                       "it closed the connection; if its API has TLS, write https:// and --ca");
+        (void)curl_easy_getinfo(handle, CURLINFO_SCHEME, &scheme);
+        (void)snprintf(ret_reason, size, "it closed the connection; %s",
+                       scheme && strcasecmp(scheme, "https") == 0
+                           ? "is this the address of its API, or the one for nodes?"
+                           : "if its API has TLS, write https:// and --ca");
         return GAVEL_ERR_STORE_UNAVAILABLE;
     case CURLE_PEER_FAILED_VERIFICATION:
         (void)snprintf(ret_reason, size, "its certificate is not trusted (%.120s); name the CA with --ca",
@@ -285,8 +289,9 @@ static void read_refusal(struct cluster_call *call)
     call->status = code > 0 && code <= 9999 ? (enum gavel_status)code : GAVEL_ERR_STORE_UNAVAILABLE;
     if (call->code == 401 || call->code == 403) {
         call->status = GAVEL_ERR_DENIED;
-        (void)snprintf(call->reason, sizeof(call->reason), "%.150s%sname the token with --token-file",
-                       message ? message : "it does not let us in", "; ");
+        (void)snprintf(call->reason, sizeof(call->reason), "%.200s%s",
+                       message ? message : "it does not let us in",
+                       message && strstr(message, "token:") ? "" : "; name the token with --token-file");
     } else if (message) {
         (void)snprintf(call->reason, sizeof(call->reason), "%.250s", message);
     } else {

@@ -144,6 +144,32 @@ static void add_members(const struct cluster_client *client, struct cluster_view
     }
 }
 
+/*
+ * Those that answered did so before the time of the one that is silent was
+ * over: by now they may follow another. They are asked once more.
+ */
+static void ask_again(struct cluster_client *client, struct cluster_view *view, const char *wanted)
+{
+    size_t silent = 0;
+
+    for (size_t i = 0; i < view->call_count; i++)
+        if (view->calls[i].status != GAVEL_OK) {
+            struct cluster_call call = view->calls[i];
+
+            view->calls[i] = view->calls[silent];
+            view->calls[silent++] = call;
+        }
+    for (size_t i = silent; i < view->call_count; i++) {
+        struct cluster_call fresh = {0};
+
+        strcpy(fresh.url, view->calls[i].url);
+        cluster_calls_done(&view->calls[i], 1);
+        view->calls[i] = fresh;
+    }
+    ask(client, view, silent, wanted);
+    cluster_view_make(view);
+}
+
 static void look(struct cluster_client *client, struct cluster_view *view, const char *wanted)
 {
     size_t first;
@@ -161,27 +187,58 @@ static void look(struct cluster_client *client, struct cluster_view *view, const
         ask(client, view, first, wanted);
         cluster_view_make(view);
     }
+    if (view->is_hearsay && !cluster_view_leader(view)->has_answered)
+        ask_again(client, view, wanted);
 }
 
-/* Why nobody answered: of each node, as far as there is room. */
+/* Whether an earlier node had the same reason, so that it was told along with that one. */
+static bool was_told(const struct cluster_view *view, size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (strcmp(view->calls[i].reason, view->calls[at].reason) == 0)
+            return true;
+    return false;
+}
+
+/* "10.0.0.1:7500, 10.0.0.2:7500: nothing listens there", from the first that has this reason on. */
+static size_t tell_reason(const struct cluster_view *view, size_t first, char *text, size_t size)
+{
+    size_t used = 0;
+
+    for (size_t i = first; i < view->call_count && used < size; i++)
+        if (strcmp(view->calls[i].reason, view->calls[first].reason) == 0)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", i == first ? "" : ", ",
+                                     cluster_url_host(view->calls[i].url));
+    if (used < size)
+        used += (size_t)snprintf(text + used, size - used, ": %s", view->calls[first].reason);
+    return used;
+}
+
+/* Why nobody answered: each reason once, with the nodes that have it, as far as there is room. */
 static enum gavel_status say_silence(const struct cluster_view *view, struct gavel_error *error)
 {
     enum gavel_status status = view->calls[0].status;
     char text[sizeof(error->message) - 120] = "";
     size_t used = 0;
+    bool is_reached = true;
 
-    for (size_t i = 0; i < view->call_count && used < sizeof(text); i++) {
-        int written = snprintf(text + used, sizeof(text) - used, "%s%s: %s", i ? "; " : "",
-                               cluster_url_host(view->calls[i].url), view->calls[i].reason);
-
-        used += written > 0 ? (size_t)written : 0;
+    for (size_t i = 0; i < view->call_count; i++) {
         if (view->calls[i].status != status)
             status = GAVEL_ERR_STORE_UNAVAILABLE;
+        is_reached = is_reached && view->calls[i].code != 0;
+        if (was_told(view, i) || used >= sizeof(text))
+            continue;
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s", used ? "; " : "");
+        if (used < sizeof(text))
+            used += tell_reason(view, i, text + used, sizeof(text) - used);
     }
     if (status == GAVEL_OK || status == GAVEL_ERR_TIMEOUT) /* nobody was given time to wait for it */
         status = GAVEL_ERR_STORE_UNAVAILABLE;
-    return error_set(error, status, "no node of the cluster answers (%s%s); see whether gaveld runs there",
-                     text, used >= sizeof(text) ? "…" : "");
+    if (status == GAVEL_ERR_DENIED || status == GAVEL_ERR_INVALID) /* the reason says what to do */
+        return error_set(error, status, "the cluster cannot be asked (%s%s)", text,
+                         used >= sizeof(text) ? "…" : "");
+    return error_set(error, status, "no node of the cluster answers (%s%s)%s", text,
+                     used >= sizeof(text) ? "…" : "", is_reached ? "" : "; see whether gaveld runs there");
 }
 
 enum gavel_status cluster_find(struct cluster_client *client, const char *wanted, struct cluster_view *view,

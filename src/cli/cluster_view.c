@@ -198,6 +198,7 @@ static void find_leader(struct cluster_view *view)
     const struct cluster_node *believed = &view->nodes[view->believed];
 
     view->leader = -1;
+    view->is_hearsay = false;
     if (believed->has_lease) {
         view->leader = view->believed;
         return;
@@ -234,6 +235,10 @@ static void judge_leader(struct cluster_view *view)
     if (!leader && believed->waits_for_operator)
         trouble(view, TROUBLE_NO_LEADER,
                 "nobody leads, and auto_failover is off: choose a node with `gavel transfer NODE --force`");
+    else if (!leader && !view->members)
+        trouble(view, TROUBLE_NO_LEADER,
+                "%s belongs to no cluster yet: say `gavel member add %s ADDRESS` to one that runs",
+                believed->name, believed->name);
     else if (!leader)
         trouble(view, TROUBLE_NO_LEADER,
                 "nobody leads: writes are refused until a majority of the voters can reach one another");
@@ -246,8 +251,10 @@ static void judge_node(struct cluster_view *view, const struct cluster_node *nod
 {
     const char *name = *node->name ? node->name : node->address;
 
-    if (!node->has_answered)
+    if (!node->has_answered && *node->name && *node->address)
         trouble(view, TROUBLE_ALERT, "%s (%s) does not answer: %s", name, node->address, node->reason);
+    else if (!node->has_answered)
+        trouble(view, TROUBLE_ALERT, "%s does not answer: %s", name, node->reason);
     else if (view->members && !*node->kind)
         trouble(view, TROUBLE_NOTE,
                 "%s is no member of the cluster: `gavel member add %s ADDRESS` makes it one", name, name);

@@ -9,11 +9,14 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CHANGE_MS 30000
 #define ANSWER_MS 2000
 #define PRIORITY_MAX 255
+#define MEMBERS_MAX 64 /* more than a cluster can have */
+#define PEERS_PORT "7400"
 
 static const char *text_of(const json_t *json, const char *key)
 {
@@ -22,16 +25,28 @@ static const char *text_of(const json_t *json, const char *key)
     return text ? text : "";
 }
 
+static int by_name(const void *left, const void *right)
+{
+    const json_t *const *a = left, *const *b = right;
+
+    return strverscmp(text_of(*a, "id"), text_of(*b, "id"));
+}
+
 static void print_members(const struct cli *cli, const json_t *members)
 {
     static const char *const headings[] = {"NODE", "ROLE", "PRIORITY", "HEALTH", "PEERS", "API", NULL};
-    const json_t *member;
+    const json_t *sorted[MEMBERS_MAX];
+    size_t count = json_array_size(members);
     struct table table;
-    size_t position;
 
+    if (count > MEMBERS_MAX)
+        count = MEMBERS_MAX;
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = json_array_get(members, i);
+    qsort(sorted, count, sizeof(sorted[0]), by_name);
     table_init(&table, headings);
-    json_array_foreach(members, position, member)
-    {
+    for (size_t i = 0; i < count; i++) {
+        const json_t *member = sorted[i];
         bool is_healthy = json_is_true(json_object_get(member, "healthy"));
 
         table_cell(&table, STYLE_PLAIN, "%s", text_of(member, "id"));
@@ -94,7 +109,11 @@ static int change(const struct cli *cli, struct cluster_client *client, const ch
     json_put_text(request, "action", action);
     json_put_text(request, "id", name);
     if (address) {
-        json_put_text(request, "address", address);
+        bool has_port = *address == '[' ? strstr(address, "]:") != NULL : strchr(address, ':') != NULL;
+        char whole[CLUSTER_URL_MAX];
+
+        (void)snprintf(whole, sizeof(whole), "%s%s", address, has_port ? "" : ":" PEERS_PORT);
+        json_put_text(request, "address", whole);
         if (api)
             json_put_text(request, "api_address", api);
         if (priority >= 0)

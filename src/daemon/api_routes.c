@@ -141,9 +141,10 @@ static bool check_caller(struct api_call *call)
     if (route->needs_token &&
         !api_token_is_shown(&call->api->token, evhttp_find_header(headers, "Authorization"))) {
         (void)evhttp_add_header(evhttp_request_get_output_headers(call->http), "WWW-Authenticate", "Bearer");
-        api_reply_error(
-            call, 401, GAVEL_ERR_DENIED,
-            "this API asks for a token: send Authorization: Bearer TOKEN (gavel: --token-file FILE)");
+        api_reply_error(call, 401, GAVEL_ERR_DENIED,
+                        evhttp_find_header(headers, "Authorization")
+                            ? "this is not the token of this node; see the file that `token:` names there"
+                            : "this API asks for a token: send Authorization: Bearer TOKEN");
         return false;
     }
     if (route->method == EVHTTP_REQ_POST && call->api->is_open && call->api->token.length == 0) {

@@ -104,8 +104,9 @@ enum gavel_status config_fill_in(struct config_draft *draft)
     is_listed = find_self(draft);
     if (draft->peers_line && !is_listed && config->start != START_JOIN)
         return config_wrong_line(draft, draft->peers_line,
-                                 "peers does not have this node, \"%s\"; the list is of all nodes, the same "
-                                 "on each of them",
+                                 "peers does not have this node, \"%s\": add it to the list on every node; "
+                                 "or, if `gavel member add` made it a member, give --join, which does no "
+                                 "harm later",
                                  config->node);
     if (config->start == START_BOOTSTRAP && !draft->peers_line)
         return config_wrong(draft, CONFIG_OF_BOOTSTRAP,
@@ -210,7 +211,7 @@ static enum gavel_status check_peers(struct config_draft *draft)
     if (draft->peers_line && witnesses == config->peer_count)
         return config_wrong_line(draft, draft->peers_line,
                                  "all peers are witnesses, which never lead; one at least must be none");
-    if (draft->peers_line && config->peer_count % 2 == 0)
+    if (draft->peers_line && config->peer_count % 2 == 0 && config->start != START_JOIN)
         config_warn(draft, "%zu voters survive no more failures than %zu do; an odd number is better",
                     config->peer_count, config->peer_count - 1);
     return GAVEL_OK;

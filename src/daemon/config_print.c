@@ -4,12 +4,26 @@
 #include "daemon/config_read.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+static int by_name(const void *left, const void *right)
+{
+    const struct daemon_peer *const *a = left, *const *b = right;
+
+    return strverscmp((*a)->name, (*b)->name);
+}
+
+/* They are kept by id, which nobody reads. */
 static void print_peers(const struct daemon_config *config, FILE *out)
 {
+    const struct daemon_peer *sorted[sizeof(config->peers) / sizeof(config->peers[0])];
+
+    for (size_t i = 0; i < config->peer_count; i++)
+        sorted[i] = &config->peers[i];
+    qsort(sorted, config->peer_count, sizeof(sorted[0]), by_name);
     for (size_t i = 0; i < config->peer_count; i++) {
-        const struct daemon_peer *peer = &config->peers[i];
+        const struct daemon_peer *peer = sorted[i];
 
         (void)fprintf(out, "              %s  %s%s%s  priority %u%s%s\n", peer->name, peer->address,
                       peer->api[0] ? "  api " : "", peer->api, peer->priority,
@@ -24,21 +38,18 @@ static void print_times(const struct daemon_config *config, FILE *out)
 
     (void)fprintf(
         out,
-        "  fail-over   node process dies: its guard tells the others at once, no time-out is waited "
-        "for\n"
-        "              machine dies, hangs or is cut off: another stands for election after %" PRId64
-        " to %" PRId64 " ms\n"
-        "              (and the two rounds of an election later it leads; each split vote adds up to "
-        "%" PRId64 " ms)\n",
+        "  fail-over   node process dies: its guard tells the others at once\n"
+        "              machine dies, hangs or is cut off: another stands for election\n"
+        "              after %" PRId64 " to %" PRId64 " ms, and leads two rounds later; each split\n"
+        "              vote adds up to %" PRId64 " ms\n",
         ms_from_ns(raft->election_min), ms_from_ns(raft->election_max), ms_from_ns(raft->election_max));
-    (void)fprintf(
-        out,
-        "  lease       a leader that is cut off has stopped its work %.1f ms after its last heartbeat "
-        "that a majority answered,\n"
-        "              nobody else leads before %" PRId64 " ms; heartbeats every %" PRId64
-        " ms, clocks may differ by %.2f %%\n",
-        (double)lease / (double)NS_PER_MS, ms_from_ns(raft->promise), ms_from_ns(raft->heartbeat),
-        raft->drift_ppm / 10000.0);
+    (void)fprintf(out,
+                  "  lease       a leader that is cut off has stopped its work %.1f ms after its\n"
+                  "              last heartbeat that a majority answered, nobody else leads before\n"
+                  "              %" PRId64 " ms; heartbeats every %" PRId64
+                  " ms, clocks may differ by %.2f %%\n",
+                  (double)lease / (double)NS_PER_MS, ms_from_ns(raft->promise), ms_from_ns(raft->heartbeat),
+                  raft->drift_ppm / 10000.0);
     (void)fprintf(out, "  transfer    given up after %" PRId64 " ms\n", ms_from_ns(raft->transfer_timeout));
     if (!config->auto_failover)
         (void)fprintf(out, "  auto_failover is off: an operator has to make another node lead\n");
@@ -56,7 +67,7 @@ void config_print(const struct daemon_config *config, FILE *out)
     print_peers(config, out);
     (void)fprintf(out, "  listens     peers %s, API %s%s\n", config->listen,
                   config->has_api_tls ? "https://" : "http://", config->api_listen);
-    (void)fprintf(out, "  security    %s, %s, %s\n",
+    (void)fprintf(out, "  security    %s\n              %s\n              %s\n",
                   config->has_tls ? "TLS with certificates on both sides" : "no TLS: loopback only",
                   config->secret[0] ? "obituaries sealed by the secret" : "no secret: loopback only",
                   config->token[0] ? "the API asks for a token" : "the API asks for no token");

@@ -12,9 +12,9 @@ const struct exit_code exit_codes[] = {
     {GUARD_PROCESS_EXIT_SYSTEM, "the system refused what the guard needs"},
     {NODE_EXIT_DISK, "a write to the disk failed; what is on it is not known any more"},
     {NODE_EXIT_BUSY, "the port or the data folder is taken by another process"},
-    {NODE_EXIT_FENCED, "the cluster goes on without this node: it was removed, or is of another generation"},
+    {NODE_EXIT_FENCED, "the cluster goes on without this node, as a later generation"},
     {NODE_EXIT_CONFIG, "the node cannot start with this configuration or this data folder"},
-    {128, "and n: the node was killed by signal n, and the guard has given up or was asked to end"},
+    {128, "and n: killed by signal n, and the guard gave up or was asked to end"},
 };
 
 const size_t exit_code_count = sizeof exit_codes / sizeof *exit_codes;

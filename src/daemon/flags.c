@@ -30,6 +30,28 @@ static const struct {
 };
 #define OTHERS (sizeof others / sizeof *others)
 
+#define COLUMNS 80
+#define HELP_COLUMN 32 /* where what a flag does begins */
+
+/* A flag and what it does, in lines that fit a terminal. */
+static void print_flag(FILE *out, const char *flag, const char *help)
+{
+    int room = COLUMNS - HELP_COLUMN;
+
+    (void)fprintf(out, "  %-*s", HELP_COLUMN - 2, flag);
+    while ((int)strlen(help) > room) {
+        int end = room;
+
+        while (end > 0 && help[end] != ' ')
+            end--;
+        if (end == 0) /* one long word */
+            end = room;
+        (void)fprintf(out, "%.*s\n%*s", end, help, HELP_COLUMN, "");
+        help += end + (help[end] == ' ');
+    }
+    (void)fprintf(out, "%s\n", help);
+}
+
 static void print_settings(FILE *out)
 {
     for (size_t i = 0; i < CONFIG_SETTINGS_COUNT; i++) {
@@ -41,25 +63,31 @@ static void print_settings(FILE *out)
             (void)snprintf(left, sizeof left, "%s %s", flag, setting->argument);
         else
             (void)snprintf(left, sizeof left, "--[no-]%s", flag + 2);
-        (void)fprintf(out, "  %-33s %s\n", left, setting->help);
+        print_flag(out, left, setting->help);
     }
 }
 
 void flags_print_help(FILE *out)
 {
     (void)fputs("Usage: gaveld --config FILE [--bootstrap | --join] [SETTING…]\n\n"
-                "One node of a quorum that elects a leader, notices when it dies, and elects another.\n\n",
+                "One node of a quorum that elects a leader, notices when it dies, and elects\n"
+                "another.\n\n",
                 out);
     for (size_t i = 0; i < OTHERS; i++)
-        (void)fprintf(out, "  %-33s %s\n", others[i].text, others[i].help);
-    (void)fputs(
-        "\nSettings: flags beat the environment (GAVELD_LOG_LEVEL and so on), which beats the file.\n", out);
+        print_flag(out, others[i].text, others[i].help);
+    (void)fputs("\nSettings: flags beat the environment (GAVELD_LOG_LEVEL and so on), which beats\n"
+                "the file.\n",
+                out);
     print_settings(out);
     (void)fputs("\nExit codes:\n", out);
     for (size_t i = 0; i < exit_code_count; i++)
         (void)fprintf(out, "  %3d  %s\n", exit_codes[i].code, exit_codes[i].text);
-    (void)fputs("\nThe first start of each node of a new cluster:  gaveld --config gaveld.yaml --bootstrap\n"
-                "Each start after that:                          gaveld --config gaveld.yaml\n",
+    (void)fputs("\nThe first start of each node of a new cluster:\n"
+                "  gaveld --config gaveld.yaml --bootstrap\n"
+                "That of a node that is added to one that runs, and then gavel member add:\n"
+                "  gaveld --config gaveld.yaml --join\n"
+                "Each start after that:\n"
+                "  gaveld --config gaveld.yaml\n",
                 out);
 }
 

@@ -156,7 +156,7 @@ test_without_a_majority_nobody_leads() {
     expect 3 "$GAVEL" stepdown --timeout 200ms
     kill_both n1
     expect 4 "$GAVEL" status
-    for name in n1 n2 n3; do has "$errors" "127.0.0.1:${api_of[$name]}: nothing listens there"; done
+    has "$errors" "(127.0.0.1:${api_of[n1]}, 127.0.0.1:${api_of[n2]}, 127.0.0.1:${api_of[n3]}: nothing listens there)"
     same "$("$GAVEL" leader --json 2>/dev/null | "$JSON_GET" error.name)" ERR_STORE_UNAVAILABLE
     expect 6 "$GAVEL" leader --wait 200ms
 }
