@@ -35,7 +35,7 @@ static int by_name(const void *left, const void *right)
 static void print_members(const struct cli *cli, const json_t *members)
 {
     static const char *const headings[] = {"NODE", "ROLE", "PRIORITY", "HEALTH", "PEERS", "API", NULL};
-    const json_t *sorted[MEMBERS_MAX];
+    const json_t *sorted[MEMBERS_MAX] = {NULL};
     size_t count = json_array_size(members);
     struct table table;
 

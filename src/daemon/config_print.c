@@ -17,7 +17,7 @@ static int by_name(const void *left, const void *right)
 /* They are kept by id, which nobody reads. */
 static void print_peers(const struct daemon_config *config, FILE *out)
 {
-    const struct daemon_peer *sorted[sizeof(config->peers) / sizeof(config->peers[0])];
+    const struct daemon_peer *sorted[sizeof(config->peers) / sizeof(config->peers[0])] = {NULL};
 
     for (size_t i = 0; i < config->peer_count; i++)
         sorted[i] = &config->peers[i];
