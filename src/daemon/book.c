@@ -60,8 +60,9 @@ bool book_take_records(struct book *book, const struct member_record *records, s
 
         if (!entry)
             continue;
-        is_new = note_all(entry, records[i].name, records[i].address, records[i].api) || is_new;
-        entry->is_of_record = true;
+        entry->is_of_record = !records[i].is_learned;
+        if (entry->is_of_record || !entry->address[0])
+            is_new = note_all(entry, records[i].name, records[i].address, records[i].api) || is_new;
     }
     return is_new;
 }

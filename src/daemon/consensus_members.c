@@ -6,13 +6,15 @@
  * configuration of Raft, a few times a second, and makes one change at a time
  * until they agree:
  *
- *     has a record and is no member            add it as a learner
+ *     has a record and is no member            add it as a learner; or, if the record is of an earlier
+ *                                              generation or was not an operator's word, delete the record
  *     shall be a voter, is a learner, level    make it a voter
  *     shall be a learner, is a voter           take it out; then the first line applies
  *
- * So a change survives the death of the leader that began it. Members without
- * a record (those the cluster began with) are left as they are. To remove one,
- * its record goes first, and then the member itself.
+ * So a change survives the death of the leader that began it. Of members without
+ * a record (those the cluster began with) it writes one, so that whoever joins
+ * later knows where they are. To remove a member, its record goes first, and
+ * then the member itself.
  */
 #include "daemon/consensus.h"
 
@@ -98,9 +100,104 @@ void consensus_read_records(struct consensus *c)
         consensus_set_peers(c);
 }
 
+/* What is known of a member that has no record yet. */
+static void describe(const struct consensus *c, const struct raft_member *member, const char *name,
+                     struct member_record *ret_record)
+{
+    const struct book_entry *entry = book_find(&c->book, member->id);
+
+    *ret_record = (struct member_record){.id = member->id,
+                                         .priority = member->priority,
+                                         .is_witness = member->is_witness,
+                                         .is_voter = member->is_voter};
+    (void)snprintf(ret_record->name, sizeof ret_record->name, "%s", name);
+    if (entry) {
+        (void)snprintf(ret_record->address, sizeof ret_record->address, "%s", entry->address);
+        (void)snprintf(ret_record->api, sizeof ret_record->api, "%s", entry->api);
+    }
+}
+
+static bool is_being_removed(const struct consensus *c, raft_id id)
+{
+    for (const struct pending *p = c->pending; p; p = p->next)
+        if (p->request && p->request->kind == REQUEST_MEMBER_REMOVE &&
+            seal_id_of_name("node", p->request->target) == id)
+            return true;
+    return false;
+}
+
+static const struct member_record *record_of(const struct consensus *c, raft_id id)
+{
+    for (size_t i = 0; i < c->record_count; i++)
+        if (c->records[i].id == id)
+            return &c->records[i];
+    return NULL;
+}
+
+/* What the record of a member should say of its addresses, and does not; false if it is as it should be. */
+static bool should_write(const struct consensus *c, const struct raft_member *member,
+                         struct member_record *ret_record)
+{
+    const struct book_entry *entry = book_find(&c->book, member->id);
+    const struct member_record *old = record_of(c, member->id);
+
+    if (!entry || !entry->name[0] || !entry->address[0] || is_being_removed(c, member->id))
+        return false;
+    if (old && (!old->is_learned ||
+                (strcmp(old->address, entry->address) == 0 && strcmp(old->api, entry->api) == 0)))
+        return false;
+    describe(c, member, entry->name, ret_record);
+    ret_record->is_voter = old ? old->is_voter : member->is_voter;
+    ret_record->is_learned = true;
+    ret_record->generation = c->raft.state.generation;
+    return true;
+}
+
+/* Takes the bytes. */
+static void write_command(struct consensus *c, uint8_t *bytes, size_t size)
+{
+    struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .data = bytes, .size = (uint32_t)size};
+
+    consensus_feed(c, (struct raft_event){.kind = RAFT_PROPOSE, .propose = {.entries = &entry, .count = 1}});
+    free(bytes);
+}
+
+/* Nobody wishes this any more. */
+static bool is_void(const struct consensus *c, const struct member_record *record)
+{
+    return !raft_config_find(&c->raft.config, record->id) &&
+           (record->is_learned || record->generation != c->raft.state.generation);
+}
+
+/* Brings the records up to date; one at a time, and the next when it is applied. True if one was written. */
+static bool write_down(struct consensus *c)
+{
+    uint8_t *bytes;
+    size_t size;
+
+    if (raft_log_last(&c->raft.log) > c->raft.applied)
+        return true;
+    for (size_t i = 0; i < c->record_count; i++)
+        if (is_void(c, &c->records[i]) &&
+            member_record_delete(c->records[i].name, &bytes, &size) == GAVEL_OK) {
+            write_command(c, bytes, size);
+            return true;
+        }
+    for (size_t i = 0; i < c->raft.config.count; i++) {
+        struct member_record record;
+
+        if (should_write(c, &c->raft.config.members[i], &record) &&
+            member_record_put(&record, &bytes, &size) == GAVEL_OK) {
+            write_command(c, bytes, size);
+            return true;
+        }
+    }
+    return false;
+}
+
 void consensus_reconcile(struct consensus *c)
 {
-    if (!may_change(c))
+    if (!may_change(c) || write_down(c))
         return;
     for (size_t i = 0; i < c->record_count; i++) {
         struct raft_config target = c->raft.config;
@@ -128,33 +225,18 @@ static enum gavel_status propose(struct consensus *c, struct pending *pending, u
 }
 
 static enum gavel_status put_record(struct consensus *c, struct pending *pending,
-                                    const struct member_record *record)
+                                    struct member_record *record)
 {
     uint8_t *bytes;
     size_t size;
 
+    record->is_learned = false; /* from now on it is an operator's word */
+    record->generation = c->raft.state.generation;
     if (member_record_put(record, &bytes, &size) != GAVEL_OK) {
         consensus_answer(c, pending->request, GAVEL_ERR_NO_MEMORY, "out of memory");
         return GAVEL_ERR_NO_MEMORY;
     }
     return propose(c, pending, bytes, size);
-}
-
-/* What is known of a member that has no record yet. */
-static void describe(const struct consensus *c, const struct raft_member *member, const char *name,
-                     struct member_record *ret_record)
-{
-    const struct book_entry *entry = book_find(&c->book, member->id);
-
-    *ret_record = (struct member_record){.id = member->id,
-                                         .priority = member->priority,
-                                         .is_witness = member->is_witness,
-                                         .is_voter = member->is_voter};
-    (void)snprintf(ret_record->name, sizeof ret_record->name, "%s", name);
-    if (entry) {
-        (void)snprintf(ret_record->address, sizeof ret_record->address, "%s", entry->address);
-        (void)snprintf(ret_record->api, sizeof ret_record->api, "%s", entry->api);
-    }
 }
 
 /* Whether the cluster could still have a leader without this voter; says so if not. */

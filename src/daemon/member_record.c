@@ -34,9 +34,10 @@ static enum gavel_status encode(const struct table_command *command, uint8_t **r
 enum gavel_status member_record_put(const struct member_record *record, uint8_t **ret_bytes, size_t *ret_size)
 {
     char key[KEY_BYTES];
-    json_t *object = json_pack("{s:s, s:s, s:s, s:i, s:b, s:b}", "name", record->name, "address",
+    json_t *object = json_pack("{s:s, s:s, s:s, s:i, s:b, s:b, s:b, s:I}", "name", record->name, "address",
                                record->address, "api", record->api, "priority", record->priority, "witness",
-                               record->is_witness, "voter", record->is_voter);
+                               record->is_witness, "voter", record->is_voter, "learned", record->is_learned,
+                               "generation", (json_int_t)record->generation);
     char *value = object ? json_dumps(object, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
     enum gavel_status status = GAVEL_ERR_NO_MEMORY;
 
@@ -90,6 +91,8 @@ static bool decode(const struct table_item *item, struct member_record *ret_reco
     record.priority = (uint8_t)priority;
     record.is_witness = json_is_true(json_object_get(object, "witness"));
     record.is_voter = json_is_true(json_object_get(object, "voter"));
+    record.is_learned = json_is_true(json_object_get(object, "learned"));
+    record.generation = (uint64_t)json_integer_value(json_object_get(object, "generation"));
     json_decref(object);
     if (!is_good)
         return false;

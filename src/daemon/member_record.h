@@ -3,7 +3,8 @@
 /*
  * What a member shall be, as an operator said it; kept in the table under a
  * key of its own, so that every node knows names and addresses, and whoever
- * leads can make it so (consensus_members.c).
+ * leads can make it so (consensus_members.c). Of members that no operator ever
+ * named, those the cluster began with, the leader writes down what it knows.
  *
  * As JSON, so that a newer gavel may add to it.
  */
@@ -22,7 +23,10 @@ struct member_record {
     char api[PEER_ADDRESS_MAX + 1];
     uint8_t priority;
     bool is_witness;
-    bool is_voter; /* shall be one, as soon as it is level */
+    bool is_voter;       /* shall be one, as soon as it is level */
+    uint64_t generation; /* of the cluster, when it was written: what was wished before --force-new-cluster is
+                            over */
+    bool is_learned;     /* the leader wrote it: the addresses are what the node said of itself */
 };
 
 /* The command that puts or deletes the record, as bytes that are handed over to the caller. ERR_NO_MEMORY. */

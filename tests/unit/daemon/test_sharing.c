@@ -225,6 +225,7 @@ static void test_records_of_members_survive_the_table(void **state)
     assert_int_equal(read.priority, 7);
     assert_true(read.is_voter);
     assert_false(read.is_witness);
+    assert_false(read.is_learned);
     assert_int_equal(read.id, seal_id_of_name("node", "n4"));
     assert_int_equal(member_records(&table, list), 1);
     assert_false(member_record_find(&table, "n", &read));
