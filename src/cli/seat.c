@@ -42,7 +42,8 @@ bool seat_has_mandate(const struct seat *seat)
  * Waits for the file to appear. Who may not look is told so here, since
  * opening would take it for missing and try to create it.
  */
-static enum gavel_status wait_for_file(const char *file, gavel_ns until, struct gavel_error *error)
+static enum gavel_status wait_for_file(const struct cli *cli, const char *file, gavel_ns until,
+                                       struct gavel_error *error)
 {
     const struct timespec pause = {.tv_nsec = LOOK_FOR_FILE_MS * NS_PER_MS};
     gavel_ns begin = clock_now();
@@ -63,10 +64,12 @@ static enum gavel_status wait_for_file(const char *file, gavel_ns until, struct 
                              "`gavel elect`, or name another store with --store",
                              duration_exact(ms_from_ns(until - begin + NS_PER_MS - 1), text), file);
         if (now >= until)
-            return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
-                             "there is no store %.200s; start a candidate first, such as `gavel elect`, or "
-                             "name another store with --store",
-                             file);
+            return error_set(
+                error, GAVEL_ERR_STORE_UNAVAILABLE,
+                "there is no store %.200s; start a candidate first, such as `gavel elect`, or "
+                "name another store with --store%s",
+                file,
+                cli->command->options & OPTIONS_CLUSTER ? ", or the nodes of a quorum with --cluster" : "");
         (void)nanosleep(&pause, NULL); /* looks again a little early if a signal cuts it short */
     }
     return GAVEL_OK;
@@ -84,7 +87,7 @@ enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct on
             &cli->log, clock_wall_ms(), LOG_WARNING,
             "election is switched off in this file: whoever runs with it leads, and no store tells of it",
             LOG_STR("file", cli->config.file), LOG_STR("group", cli->config.group), LOG_END);
-    status = file && *file ? wait_for_file(file, until, error) : GAVEL_OK;
+    status = file && *file ? wait_for_file(cli, file, until, error) : GAVEL_OK;
     if (!status)
         status = store_open(cli->config.store, &onlooker.store, error);
     if (status)

@@ -36,6 +36,18 @@ static enum gavel_status next(struct walk *walk, yaml_event_t *ret_event)
                      parser->problem ? parser->problem : "unknown reason");
 }
 
+/* Keys that only a file of gaveld has, and that are often the first to be met. */
+static bool is_of_gaveld(const char *key)
+{
+    static const char *const keys[] = {"node", "listen", "advertise", "api",
+                                       "data", "peers",  "tls",       "timing"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return false;
+}
+
 static enum gavel_status unknown_key(struct walk *walk, const char *key, int line)
 {
     const struct setting *meant = setting_meant(key);
@@ -48,6 +60,11 @@ static enum gavel_status unknown_key(struct walk *walk, const char *key, int lin
     suggestion_offer(&suggestion, CHILDREN);
     if (meant && meant->key) /* a flag that is called otherwise here */
         suggestion.best = meant->key;
+    if (is_of_gaveld(key))
+        return error_set(walk->error, GAVEL_ERR_INVALID,
+                         "%s:%d: there is no key \"%.60s\"; if this is a file of gaveld, check it with "
+                         "`gaveld -c %s --check-config`",
+                         walk->name, line, key, walk->name);
     if (suggestion.best)
         return error_set(walk->error, GAVEL_ERR_INVALID,
                          "%s:%d: there is no key \"%.60s\"; did you mean \"%s\"?", walk->name, line, key,
