@@ -69,14 +69,15 @@ bool crew_look(struct crew *crew, int node, struct crew_status *ret_status)
     }
     read_status(json, ret_status);
     json_decref(json);
-    fprintf(
-        crew->deeds,
-        "msg=status node=%s at_ns=%lld term=%lld lease_epoch=%lld has_lease=%s generation=%lld commit=%lld "
-        "applied=%lld revision=%lld digest=%s\n",
-        crew->members[node].name, (long long)ret_status->now, (long long)ret_status->term,
-        (long long)ret_status->lease_epoch, ret_status->has_lease ? "true" : "false",
-        (long long)ret_status->generation, (long long)ret_status->commit, (long long)ret_status->applied,
-        (long long)ret_status->revision, *ret_status->digest ? ret_status->digest : "-");
+    fprintf(crew->deeds,
+            "msg=status node=%s at_ns=%lld heard_ns=%lld term=%lld lease_epoch=%lld has_lease=%s "
+            "generation=%lld commit=%lld "
+            "applied=%lld revision=%lld digest=%s\n",
+            crew->members[node].name, (long long)ret_status->now, (long long)now_ns(),
+            (long long)ret_status->term, (long long)ret_status->lease_epoch,
+            ret_status->has_lease ? "true" : "false", (long long)ret_status->generation,
+            (long long)ret_status->commit, (long long)ret_status->applied, (long long)ret_status->revision,
+            *ret_status->digest ? ret_status->digest : "-");
     return true;
 }
 

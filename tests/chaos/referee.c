@@ -244,6 +244,8 @@ static bool deed_status(struct referee *r, int node, int64_t at, const char *lin
         !field(line, "digest", s.digest, sizeof s.digest))
         return false;
     s.has_lease = strcmp(flag, "true") == 0;
+    if (!number(line, "heard_ns", &s.heard))
+        s.heard = at;
     r->statuses = grown(r->statuses, r->status_count, sizeof *r->statuses);
     r->statuses[r->status_count++] = s;
     return true;

@@ -26,7 +26,8 @@
  *     msg=resumed node= at_ns=          … and it goes on
  *     msg=slept at_ns= until_ns=        the whole machine did nothing
  *     msg=clock node= offset_ns=        its clock is ahead of the others' by so much
- *     msg=status node= at_ns= term= lease_epoch= has_lease= generation= commit= applied= revision= digest=
+ *     msg=status node= at_ns= [heard_ns=] term= lease_epoch= has_lease= generation= commit= applied=
+ * revision= digest=
  */
 #ifndef CHAOS_REFEREE_H
 #define CHAOS_REFEREE_H

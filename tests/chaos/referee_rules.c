@@ -147,8 +147,10 @@ static void prepare(struct referee *r)
         c->stopped -= c->stopped ? offset : 0;
         c->died -= c->died ? offset : 0;
     }
-    for (size_t i = 0; i < r->status_count; i++)
+    for (size_t i = 0; i < r->status_count; i++) {
         r->statuses[i].at -= r->nodes[r->statuses[i].node].offset;
+        r->statuses[i].heard -= r->nodes[r->statuses[i].node].offset;
+    }
     for (size_t i = 0; i < r->deed_count; i++)
         if (r->deeds[i].kind == DEED_DIED)
             r->deeds[i].at -= r->nodes[r->deeds[i].node].offset;
@@ -320,7 +322,7 @@ static void judge_boasts(struct referee *r)
             const struct claim *c = &r->claims[k];
 
             is_true = c->node == s->node && c->token.term == s->token.term &&
-                      c->token.epoch == s->token.epoch && c->from <= s->at && s->at <= end_of(c);
+                      c->token.epoch == s->token.epoch && c->from <= s->heard && s->at <= end_of(c);
         }
         if (!is_true)
             referee_remark(r, RULE_BOAST, s->line, "no claim of that node and token holds at that time");

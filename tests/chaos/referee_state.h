@@ -55,6 +55,7 @@ struct deed {
 struct status {
     int node;
     int64_t at;
+    int64_t heard; /* when the answer came: it was true at some time in between; at if not told */
     struct token token;
     bool has_lease;
     int64_t generation;

@@ -373,6 +373,23 @@ static void test_a_claim_that_was_only_seen_is_a_claim(void **state)
     assert_int_equal(referee_found_all(r), 2);
 }
 
+static void test_an_answer_is_true_of_some_time_until_it_is_heard(void **state)
+{
+    struct referee *r = *state;
+
+    leads(r, "n1", 3, 1, 100);
+    stopped(r, "n1", 3, 1, 200);
+    referee_deed_line(
+        r, "deeds",
+        "msg=status node=n1 at_ns=99000000 heard_ns=101000000 term=3 lease_epoch=1 has_lease=true "
+        "generation=1 commit=1 applied=1 revision=1 digest=aa");
+    referee_deed_line(
+        r, "deeds",
+        "msg=status node=n1 at_ns=98000000 heard_ns=99000000 term=3 lease_epoch=1 has_lease=true "
+        "generation=1 commit=1 applied=1 revision=1 digest=aa");
+    finds(r, RULE_BOAST, 1);
+}
+
 static void test_tables_that_differ_are_found(void **state)
 {
     struct referee *r = *state;
@@ -460,6 +477,7 @@ int main(void)
         CASE(test_a_machine_that_slept_is_an_excuse),
         CASE(test_a_node_that_only_says_it_leads_is_found),
         CASE(test_a_claim_that_was_only_seen_is_a_claim),
+        CASE(test_an_answer_is_true_of_some_time_until_it_is_heard),
         CASE(test_tables_that_differ_are_found),
         CASE(test_a_leader_that_lost_what_was_committed_is_found),
         CASE(test_a_clock_that_is_ahead_is_allowed_for),
