@@ -291,7 +291,7 @@ static void read_refusal(struct cluster_call *call)
         call->status = GAVEL_ERR_DENIED;
         (void)snprintf(call->reason, sizeof(call->reason), "%.200s%s",
                        message ? message : "it does not let us in",
-                       message && strstr(message, "token:") ? "" : "; name the token with --token-file");
+                       message && strstr(message, "`token:`") ? "" : "; name the token with --token-file");
     } else if (message) {
         (void)snprintf(call->reason, sizeof(call->reason), "%.250s", message);
     } else {

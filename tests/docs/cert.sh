@@ -27,7 +27,6 @@ done
 }
 
 # The example of the file, with the files where they are now.
-openssl rand -hex 32 >n1-etc/token
 sed -e "s|/etc/gavel/|$folder/n1-etc/|" -e "s|/var/lib/gaveld|$folder/data|" "$root/docs/examples/gaveld.yaml" >gaveld.yaml
 gaveld -c gaveld.yaml --check-config >out 2>&1 || {
     cat out
