@@ -51,6 +51,13 @@ static bool is_majority(const struct chaos *chaos, unsigned set)
            (!chaos->may_vote || __builtin_popcount(set) * 2 > NODES);
 }
 
+/* … or without knowing whether it has one. */
+static bool may_be_majority(const struct chaos *chaos, unsigned set)
+{
+    return __builtin_popcount(set & FOUNDERS_SET) * 2 > FOUNDERS ||
+           (chaos->may_vote && __builtin_popcount(set) * 2 > NODES);
+}
+
 static unsigned voters(const struct chaos *chaos)
 {
     return FOUNDERS_SET | (chaos->may_vote ? 1u << NEWCOMER : 0);
@@ -85,7 +92,7 @@ static unsigned who_can_lead(const struct chaos *chaos)
         for (int b = 0; b < NODES; b++)
             if ((alive >> b & 1) && (a == b || hear_each_other(chaos, a, b)))
                 reached |= 1u << b;
-        if ((alive >> a & 1) && is_majority(chaos, reached) && a != chaos->crew.witness)
+        if ((alive >> a & 1) && may_be_majority(chaos, reached) && a != chaos->crew.witness)
             set |= 1u << a;
     }
     return set;
