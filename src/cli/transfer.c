@@ -148,11 +148,11 @@ static void explain_force(const struct cli *cli, const struct cluster_node *lead
 
     if (cli->config.json)
         return;
-    (void)snprintf(
-        text, sizeof(text),
-        "Forced: what %s has accepted and %s does not have is lost, and if %s only hangs, its work may go on "
-        "beside that of %s until its lease ends. The journal keeps that it was forced.",
-        name, target, name, target);
+    (void)snprintf(text, sizeof(text),
+                   "Forced: what %s has accepted and not yet committed is lost if %s does not have it. %s "
+                   "leads as soon as "
+                   "the lease of %s cannot hold any more. The journal keeps that it was forced.",
+                   name, target, target, name);
     print_wrapped(stderr, output_columns(stderr), 0, 2, text);
 }
 

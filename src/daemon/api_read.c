@@ -48,7 +48,7 @@ void api_get_leader(struct api_call *call)
         return;
     }
     length = snprintf(body, sizeof body,
-                      "{\"leader_id\":\"%s\",\"leader_address\":%s%s%s,\"term\":%" PRIu64 "}", leader.name,
+                      "{\"leader_id\":\"%s\",\"leader_address\":%s%s%s,\"term\":%" PRIu64 "}\n", leader.name,
                       leader.api[0] ? "\"" : "null", leader.api, leader.api[0] ? "\"" : "", leader.term);
     api_reply(call, 200, "application/json", body, (size_t)length);
 }
@@ -74,7 +74,8 @@ static bool has_lease(const struct view *view, gavel_ns now)
 static void add_own_words(json_t *peer, const struct view *view, const struct view_member *member,
                           gavel_ns now)
 {
-    bool has_told = member->is_self || member->status.node != 0;
+    /* What it said long ago is no news: a dead leader has no lease. */
+    bool has_told = member->is_self || (member->status.node != 0 && view_is_healthy(view, member, now));
     bool is_leader = member->is_self ? view->is_leader : member->status.is_leader;
     bool is_working = member->is_self ? has_lease(view, now) : member->status.is_working;
     raft_term term = member->is_self ? view->term : member->status.term;

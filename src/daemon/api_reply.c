@@ -120,6 +120,7 @@ static void write_at_once(struct api_connection *connection)
 void api_reply(struct api_call *call, int code, const char *type, const char *body, size_t length)
 {
     struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
+    bool needs_newline = length > 0 && body[length - 1] != '\n'; /* people read it in a terminal */
 
     api_count(call->api, call->route, code);
     /* Without memory for a header or the body the answer is poorer, and what follows is told by its length.
@@ -130,12 +131,14 @@ void api_reply(struct api_call *call, int code, const char *type, const char *bo
     if (evhttp_request_get_command(call->http) == EVHTTP_REQ_HEAD) { /* what GET would have sent */
         char text[24];
 
-        (void)snprintf(text, sizeof text, "%zu", length);
+        (void)snprintf(text, sizeof text, "%zu", length + needs_newline);
         (void)evhttp_add_header(headers, "Content-Length", text);
     }
     if (call->api->is_stopping)
         (void)evhttp_add_header(headers, "Connection", "close");
     (void)evbuffer_add(evhttp_request_get_output_buffer(call->http), body, length);
+    if (needs_newline)
+        (void)evbuffer_add(evhttp_request_get_output_buffer(call->http), "\n", 1);
     evhttp_send_reply(call->http, code, api_code_reason(code), NULL);
     write_at_once(call->connection);
 }

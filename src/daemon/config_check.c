@@ -102,7 +102,7 @@ enum gavel_status config_fill_in(struct config_draft *draft)
     if (status)
         return status;
     is_listed = find_self(draft);
-    if (draft->peers_line && !is_listed && config->start != START_JOIN)
+    if (draft->peers_line && !is_listed && config->start != START_JOIN && config->start != START_FORCE)
         return config_wrong_line(draft, draft->peers_line,
                                  "peers does not have this node, \"%s\": add it to the list on every node; "
                                  "or, if `gavel member add` made it a member, give --join, which does no "

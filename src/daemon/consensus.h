@@ -38,6 +38,7 @@ struct pending {
     raft_id elected;  /* TRANSFER: this one was, and is about to work */
 };
 #define PENDING_MAX 64
+#define REFUSALS_KEPT RAFT_MEMBERS_MAX
 
 struct consensus {
     const struct daemon_config *config;
@@ -96,6 +97,11 @@ struct consensus {
     gavel_ns status_at;      /* when the next status goes to the peers */
     bool is_status_due;
     enum writer_state disk_state;
+
+    struct {
+        raft_id peer;
+        gavel_ns at;
+    } refusals[REFUSALS_KEPT]; /* that were told */
 
     struct pending *pending;
     size_t pending_count;
@@ -164,6 +170,7 @@ void consensus_answer(struct consensus *c, struct request *request, enum gavel_s
 
 /* consensus_members.c */
 void consensus_read_records(struct consensus *c); /* the table may have others now */
+void consensus_read_hints(struct consensus *c);   /* at the start, from entries that are not applied yet */
 void consensus_reconcile(struct consensus *c);
 enum gavel_status consensus_member_request(struct consensus *c, struct pending *pending);
 bool consensus_member_is_done(struct consensus *c, struct pending *pending);

@@ -117,6 +117,22 @@ static void describe(const struct consensus *c, const struct raft_member *member
     }
 }
 
+/*
+ * Entries that are in the log, but not known to be committed, say where members are, too. An address is only
+ * a hint and does no harm; without it, members that were added later could not find each other again after
+ * all were killed, and nothing would ever be committed.
+ */
+void consensus_read_hints(struct consensus *c)
+{
+    for (raft_index index = c->raft.log.base + 1; index <= raft_log_last(&c->raft.log); index++) {
+        const struct raft_entry *entry = raft_log_at(&c->raft.log, index);
+        struct member_record record;
+
+        if (entry->kind == RAFT_ENTRY_DATA && member_record_of_command(entry->data, entry->size, &record))
+            (void)book_take_records(&c->book, &record, 1);
+    }
+}
+
 static bool is_being_removed(const struct consensus *c, raft_id id)
 {
     for (const struct pending *p = c->pending; p; p = p->next)

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The same peer is told to be refused at most so often. */
+#define REFUSAL_PAUSE (10 * NS_PER_S)
 #define EXPIRES_SOON_S (30 * 24 * 3600)
 
 /* The members that a cluster began with, as a number: nodes that began with different ones must not meet. */
@@ -218,6 +220,23 @@ static void on_greeted(struct consensus *c, const struct peer_hello *hello)
         consensus_set_peers(c);
 }
 
+/* A refusal is tried again and again, and need not be told each time. */
+static bool is_news(struct consensus *c, raft_id peer)
+{
+    gavel_ns now = clock_now();
+    size_t oldest = 0;
+
+    for (size_t i = 0; i < REFUSALS_KEPT; i++) {
+        if (c->refusals[i].at > 0 && c->refusals[i].peer == peer && now - c->refusals[i].at < REFUSAL_PAUSE)
+            return false;
+        if (c->refusals[i].at < c->refusals[oldest].at)
+            oldest = i;
+    }
+    c->refusals[oldest].peer = peer;
+    c->refusals[oldest].at = now;
+    return true;
+}
+
 static void on_news(void *user, enum transport_news news, raft_id peer, const char *text,
                     const struct peer_hello *hello)
 {
@@ -247,7 +266,8 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
         consensus_refresh_members(c);
         break;
     case TRANSPORT_REFUSED:
-        consensus_note(c, JOURNAL_PEER_REFUSED, peer, "%s", text);
+        if (is_news(c, peer))
+            consensus_note(c, JOURNAL_PEER_REFUSED, peer ? peer : hello ? hello->node : 0, "%s", text);
         break;
     case TRANSPORT_OPENED:
         consensus_note(c, JOURNAL_BREAKER_OPEN, peer, "%s", text);

@@ -247,8 +247,12 @@ void consensus_transfer_told(struct consensus *c, bool is_done, raft_id target, 
 
     (void)book_name(&c->book, target, name);
     for (struct pending *p = c->pending; p; p = p->next) {
-        if (!p->request || p->request->kind != REQUEST_TRANSFER || p->has_begun)
+        bool is_step_down = p->request && p->request->kind == REQUEST_STEP_DOWN && !c->config->auto_failover;
+
+        if (!p->request || p->has_begun || (p->request->kind != REQUEST_TRANSFER && !is_step_down))
             continue;
+        if (is_done && is_step_down)
+            continue; /* settled by the new leader */
         if (is_done) {
             p->elected = target;
             p->give_up_at = ns_min(p->give_up_at, clock_now() + c->config->raft.election_max);

@@ -126,7 +126,7 @@ static void *run(void *user)
     return NULL;
 }
 
-enum gavel_status logger_start(struct logger *logger, const struct log *log)
+enum gavel_status logger_start(struct logger *logger, const struct log *log, bool is_eager)
 {
     memset(logger, 0, sizeof *logger);
     logger->log = *log;
@@ -138,7 +138,8 @@ enum gavel_status logger_start(struct logger *logger, const struct log *log)
             (void)close(logger->fd); /* an eventfd has nothing to lose */
         return GAVEL_ERR_NO_MEMORY;
     }
-    if (realtime_thread(&logger->thread, "gaveld-log", run, logger, REALTIME_EAGER)) {
+    if (realtime_thread(&logger->thread, "gaveld-log", run, logger,
+                        is_eager ? REALTIME_EAGER : REALTIME_NO)) {
         (void)pthread_mutex_destroy(&logger->mutex);
         (void)close(logger->fd); /* likewise */
         free(logger->lines);

@@ -30,7 +30,8 @@ struct logger {
     bool is_ending;
 };
 
-GAVEL_CHECKED enum gavel_status logger_start(struct logger *logger, const struct log *log);
+/* `is_eager`: its thread runs before ordinary ones, so that a node that is killed leaves little unsaid. */
+GAVEL_CHECKED enum gavel_status logger_start(struct logger *logger, const struct log *log, bool is_eager);
 
 /* Writes what is left, then ends. Safe on a zeroed struct. */
 void logger_stop(struct logger *logger);

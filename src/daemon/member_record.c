@@ -77,11 +77,10 @@ static bool take_text(const json_t *object, const char *key, char *buffer, size_
 }
 
 /* Entries of the log were checked by whoever proposed them, but a table is read like any other input. */
-static bool decode(const struct table_item *item, struct member_record *ret_record)
+static bool decode(const uint8_t *value, size_t size, struct member_record *ret_record)
 {
     struct member_record record = {0};
-    json_t *object =
-        json_loadb((const char *)table_item_value(item), item->value_size, JSON_REJECT_DUPLICATES, NULL);
+    json_t *object = json_loadb((const char *)value, size, JSON_REJECT_DUPLICATES, NULL);
     json_int_t priority = json_integer_value(json_object_get(object, "priority"));
     bool is_good = take_text(object, "name", record.name, sizeof record.name) &&
                    take_text(object, "address", record.address, sizeof record.address) &&
@@ -110,7 +109,7 @@ bool member_record_find(const struct table *table, const char *name, struct memb
     if (size < 0 || (size_t)size >= sizeof key)
         return false;
     item = table_find(table, (const uint8_t *)key, (size_t)size);
-    return item && decode(item, ret_record);
+    return item && decode(table_item_value(item), item->value_size, ret_record);
 }
 
 size_t member_records(const struct table *table, struct member_record ret_records[RAFT_MEMBERS_MAX])
@@ -119,7 +118,16 @@ size_t member_records(const struct table *table, struct member_record ret_record
 
     for (size_t i = 0; i < table->count && count < RAFT_MEMBERS_MAX; i++)
         if (member_record_is_key(table_item_key(table->items[i]), table->items[i]->key_size) &&
-            decode(table->items[i], &ret_records[count]))
+            decode(table_item_value(table->items[i]), table->items[i]->value_size, &ret_records[count]))
             count++;
     return count;
+}
+
+bool member_record_of_command(const uint8_t *bytes, size_t size, struct member_record *ret_record)
+{
+    struct table_command command;
+
+    return table_command_decode(bytes, size, &command) == GAVEL_OK && command.kind == TABLE_PUT &&
+           member_record_is_key(command.key, command.key_size) &&
+           decode(command.value, command.value_size, ret_record);
 }

@@ -37,6 +37,9 @@ GAVEL_CHECKED enum gavel_status member_record_delete(const char *name, uint8_t *
 /* The record of that name; false if there is none, or it cannot be read. */
 bool member_record_find(const struct table *table, const char *name, struct member_record *ret_record);
 
+/* The record that this command puts; false if it is another command. */
+bool member_record_of_command(const uint8_t *bytes, size_t size, struct member_record *ret_record);
+
 /* All records; returns how many were written, at most RAFT_MEMBERS_MAX. */
 size_t member_records(const struct table *table, struct member_record ret_records[RAFT_MEMBERS_MAX]);
 

@@ -170,6 +170,7 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     book_init(&c->book, c->config);
     c->record_count = member_records(&c->table, c->records);
     (void)book_take_records(&c->book, c->records, c->record_count);
+    consensus_read_hints(c);
     detector_init(&c->detector);
     begin_view(c, has_guard);
     status = journal_new(c->raft.state.incarnation, &c->desk->journal);
@@ -288,7 +289,7 @@ static int live_with_children(struct consensus *c, struct node_desk *desk, bool 
         }
         c->coordinator = &coordinator;
     }
-    if (logger_start(&c->logger, &desk->log) != GAVEL_OK)
+    if (logger_start(&c->logger, &desk->log, c->config->realtime) != GAVEL_OK)
         return 1;
     exit_code = live(c, has_guard);
     logger_stop(&c->logger);

@@ -37,7 +37,6 @@ struct view_member {
     uint64_t incarnation; /* as it last said; 0 unknown */
     char trouble[PEER_TEXT_MAX + 1];
     struct peer_status status; /* as it last said; node 0 if never */
-    gavel_ns status_at;
 };
 
 /* Upper bounds of the buckets of gavel_election_duration, in milliseconds; one more bucket has the rest. */

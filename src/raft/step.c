@@ -210,8 +210,13 @@ static void lead_on(struct raft *r)
  */
 static bool waits_for_operator(const struct raft *r)
 {
+    bool has_others = false;
+
+    for (size_t i = 0; i < r->config.count; i++)
+        has_others = has_others || (r->config.members[i].id != r->state.id &&
+                                    raft_config_votes(&r->config, r->config.members[i].id));
     return !r->settings.auto_failover && r->role == RAFT_FOLLOWER && !r->is_eager &&
-           raft_log_last(&r->log) > 0 && r->peer_count > 0;
+           raft_log_last(&r->log) > 0 && has_others;
 }
 
 /* The leader is given up all the same, so that everybody can see that somebody has to act. */

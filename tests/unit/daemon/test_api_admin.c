@@ -71,7 +71,7 @@ static void test_members_are_added_with_all_that_is_said(void **state)
         "\"priority\":255,\"witness\":true,\"learner\":true}",
         "");
     assert_int_equal(answer->code, 200);
-    assert_string_equal(answer->body, "{\"success\":true,\"message\":\"n4 is a member\"}");
+    assert_string_equal(answer->body, "{\"success\":true,\"message\":\"n4 is a member\"}\n");
     api_desk_last(desk, &request);
     assert_int_equal(request.kind, REQUEST_MEMBER_ADD);
     assert_string_equal(request.target, "n4");

@@ -23,13 +23,13 @@ static void test_leader_is_told_by_every_node(void **state)
 
     assert_int_equal(answer->code, 200);
     assert_string_equal(answer->body,
-                        "{\"leader_id\":\"n1\",\"leader_address\":\"127.0.0.1:7501\",\"term\":7}");
+                        "{\"leader_id\":\"n1\",\"leader_address\":\"127.0.0.1:7501\",\"term\":7}\n");
     assert_true(http_header(answer, "Content-Type", type, sizeof type));
     assert_string_equal(type, "application/json");
     api_desk_follow(desk);
     answer = http_ask(desk, "/leader", NULL, "");
     assert_string_equal(answer->body,
-                        "{\"leader_id\":\"n2\",\"leader_address\":\"127.0.0.1:7502\",\"term\":7}");
+                        "{\"leader_id\":\"n2\",\"leader_address\":\"127.0.0.1:7502\",\"term\":7}\n");
 }
 
 static void test_a_leader_that_told_no_address_has_null(void **state)
@@ -45,7 +45,7 @@ static void test_a_leader_that_told_no_address_has_null(void **state)
     (void)pthread_mutex_unlock(&desk->mutex);
     api_desk_follow(desk);
     assert_string_equal(http_ask(desk, "/leader", NULL, "")->body,
-                        "{\"leader_id\":\"n2\",\"leader_address\":null,\"term\":7}");
+                        "{\"leader_id\":\"n2\",\"leader_address\":null,\"term\":7}\n");
 }
 
 static void test_an_address_that_would_break_json_does_not(void **state)
