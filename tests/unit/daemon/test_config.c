@@ -532,6 +532,7 @@ static void test_a_node_that_joins_needs_no_list(void **state)
     f->input.forces = true;
     assert_good(f, GOOD PEERS);
     assert_int_equal(f->config.start, START_FORCE);
+    assert_good(f, GOOD "peers:\n  - {name: n2, address: 127.0.0.1:7402}\n"); /* it was added later */
 }
 
 static void test_an_even_number_of_voters_is_worth_a_word(void **state)
