@@ -71,6 +71,28 @@ test_a_node_that_was_away_follows_a_leader_it_does_not_know() {
     judge_logs
 }
 
+# A founder that is gone, and two who know each other only from what their logs say.
+test_members_that_came_later_find_each_other_after_all_were_killed() {
+    quorum n1
+    begin n1
+    await agree
+    for name in n4 n5; do
+        newcomer "$name"
+        start "$name" --join
+        await is "$name" node "$name"
+        member n1 "{\"action\":\"add\",\"id\":\"$name\",\"address\":\"127.0.0.1:${port_of[$name]}\"}"
+        await has_role "$name" "$name" voter
+    done
+    nodes=(n1 n4 n5)
+    await agree
+    for name in n1 n4 n5; do kill_both "$name"; done
+    nodes=(n4 n5)
+    start n4
+    start n5
+    await agree
+    judge_logs
+}
+
 # It does not end by itself, and does not know that it is out; whatever it tries, the others go on.
 test_a_node_that_is_removed_disturbs_nobody() {
     local gone led term
