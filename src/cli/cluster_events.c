@@ -269,7 +269,7 @@ static const struct {
     {"became_leader", "%t leads"},
     {"lost_leadership", "%t leads no more: %w"},
     {"leader_down", "%t has proof that %n is dead"},
-    {"election_ended", "%t saw an election of %n end: %w"},
+    {"election_ended", "%t saw that %w"},
     {"transfer_started", "%t hands over to %n"},
     {"transfer_done", "%t has handed over to %n"},
     {"transfer_failed", "%t could not hand over to %n: %w"},

@@ -36,13 +36,18 @@ static void print_times(const struct daemon_config *config, FILE *out)
     const struct raft_settings *raft = &config->raft;
     gavel_ns lease = raft->promise * (1000000 - raft->drift_ppm) / (1000000 + raft->drift_ppm);
 
-    (void)fprintf(
-        out,
-        "  fail-over   node process dies: its guard tells the others at once\n"
-        "              machine dies, hangs or is cut off: another stands for election\n"
-        "              after %" PRId64 " to %" PRId64 " ms, and leads two rounds later; each split\n"
-        "              vote adds up to %" PRId64 " ms\n",
-        ms_from_ns(raft->election_min), ms_from_ns(raft->election_max), ms_from_ns(raft->election_max));
+    if (config->auto_failover)
+        (void)fprintf(
+            out,
+            "  fail-over   node process dies: its guard tells the others at once\n"
+            "              machine dies, hangs or is cut off: another stands for election\n"
+            "              after %" PRId64 " to %" PRId64 " ms, and leads two rounds later; each split\n"
+            "              vote adds up to %" PRId64 " ms\n",
+            ms_from_ns(raft->election_min), ms_from_ns(raft->election_max), ms_from_ns(raft->election_max));
+    else
+        (void)fprintf(out,
+                      "  fail-over   auto_failover is off: when the leader is gone an operator says who\n"
+                      "              is next, by `gavel transfer NODE --force`\n");
     (void)fprintf(out,
                   "  lease       a leader that is cut off has stopped its work %.1f ms after its\n"
                   "              last heartbeat that a majority answered, nobody else leads before\n"
@@ -51,8 +56,6 @@ static void print_times(const struct daemon_config *config, FILE *out)
                   (double)lease / (double)NS_PER_MS, ms_from_ns(raft->promise), ms_from_ns(raft->heartbeat),
                   raft->drift_ppm / 10000.0);
     (void)fprintf(out, "  transfer    given up after %" PRId64 " ms\n", ms_from_ns(raft->transfer_timeout));
-    if (!config->auto_failover)
-        (void)fprintf(out, "  auto_failover is off: an operator has to make another node lead\n");
 }
 
 void config_print(const struct daemon_config *config, FILE *out)
