@@ -33,8 +33,9 @@ void api_get_leader(struct api_call *call)
     char body[PEER_NAME_MAX + PEER_ADDRESS_MAX + 96];
     int length;
 
-    view_leader_read(&call->api->desk->view, call->now, &leader);
-    if (leader.id == 0) {
+    view_leader_read(&call->api->desk->view, &leader);
+    call->now = clock_now(); /* after the copy: it may be old */
+    if (!view_leader_holds(&leader, call->now)) {
         api_reply_stale(call);
         api_reply_error(call, 503, GAVEL_ERR_NO_LEADER,
                         "this node knows of no leader in term %" PRIu64 "; ask again, or another node",
@@ -122,6 +123,7 @@ static const struct view *look(struct api_call *call, bool *ret_is_stale)
     struct view *view = &call->api->view;
 
     view_read(&call->api->desk->view, view);
+    call->now = clock_now(); /* after the copy: it may be old */
     *ret_is_stale = view_is_stale(view, call->now);
     if (*ret_is_stale)
         api_reply_stale(call);
@@ -281,6 +283,7 @@ void api_get_health(struct api_call *call)
     gavel_ms age;
 
     view_read(&call->api->desk->view, &call->api->view);
+    call->now = clock_now();
     age = ms_from_ns(ns_max(call->now - view->at, 0));
     if (age > API_SILENCE_MS)
         api_reply_error(call, 503, GAVEL_ERR_TIMEOUT,
@@ -353,6 +356,7 @@ void api_get_metrics(struct api_call *call)
     char *text;
 
     view_read(&api->desk->view, &api->view);
+    call->now = clock_now();
     text = metrics_text(&api->view, call->now, &own, &length);
     if (!text) {
         api_reply_json(call, 500, NULL);

@@ -91,8 +91,8 @@ static enum gavel_status refuse_unless_leader(struct consensus *c, struct reques
 
     if (c->raft.role == RAFT_LEADER)
         return GAVEL_OK;
-    view_leader_read(&c->desk->view, clock_now(), &leader);
-    if (leader.id == 0) {
+    view_leader_read(&c->desk->view, &leader);
+    if (!view_leader_holds(&leader, clock_now())) {
         consensus_answer(
             c, request, GAVEL_ERR_NO_LEADER,
             "there is no leader at the moment; wait for an election, or see `gavel status` for who is "

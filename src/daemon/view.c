@@ -28,38 +28,34 @@ void view_read(struct view_box *box, struct view *ret_view)
     (void)pthread_mutex_unlock(&box->mutex);
 }
 
-static bool has_lease(const struct view *v, gavel_ns now) { return v->is_claimed && now < v->deadline; }
-
-static bool has_leader(const struct view *v, gavel_ns now)
+/* Until when the leader it names is one; 0 if it names none. */
+static gavel_ns leads_until(const struct view *v)
 {
     if (v->leader == 0)
-        return false;
+        return 0;
     if (v->leader == v->id)
-        return has_lease(v, now);
-    return now - v->heard_at < v->election_max;
+        return v->is_claimed ? v->deadline : 0;
+    return v->heard_at + v->election_max;
 }
 
-bool view_is_stale(const struct view *view, gavel_ns now) { return !has_leader(view, now); }
+bool view_is_stale(const struct view *view, gavel_ns now) { return now >= leads_until(view); }
 
-void view_leader_read(struct view_box *box, gavel_ns now, struct view_leader *ret_leader)
+void view_leader_read(struct view_box *box, struct view_leader *ret_leader)
 {
     const struct view *v = &box->view;
+    const struct view_member *member;
 
     (void)pthread_mutex_lock(&box->mutex);
+    member = view_find(v, v->leader);
     ret_leader->term = v->term;
-    ret_leader->id = 0;
-    ret_leader->is_self = false;
+    ret_leader->id = v->leader;
+    ret_leader->is_self = v->leader == v->id;
+    ret_leader->until = leads_until(v);
     ret_leader->name[0] = ret_leader->api[0] = ret_leader->address[0] = '\0';
-    if (has_leader(v, now)) {
-        const struct view_member *member = view_find(v, v->leader);
-
-        ret_leader->id = v->leader;
-        ret_leader->is_self = v->leader == v->id;
-        if (member) {
-            memcpy(ret_leader->name, member->name, sizeof ret_leader->name);
-            memcpy(ret_leader->api, member->api, sizeof ret_leader->api);
-            memcpy(ret_leader->address, member->address, sizeof ret_leader->address);
-        }
+    if (member) {
+        memcpy(ret_leader->name, member->name, sizeof ret_leader->name);
+        memcpy(ret_leader->api, member->api, sizeof ret_leader->api);
+        memcpy(ret_leader->address, member->address, sizeof ret_leader->address);
     }
     (void)pthread_mutex_unlock(&box->mutex);
 }

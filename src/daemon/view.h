@@ -123,16 +123,22 @@ struct view_leader {
     raft_id id; /* 0: none */
     raft_term term;
     bool is_self;
+    gavel_ns until; /* it is taken for the leader before this instant only */
     char name[PEER_NAME_MAX + 1];
     char api[PEER_ADDRESS_MAX + 1];
     char address[PEER_ADDRESS_MAX + 1];
 };
 
 /*
- * Whom this node takes for the leader at this instant: itself only while its lease holds by the clock,
- * another only if it was heard within election_max. id is 0 otherwise; term is always told.
+ * Whom this node takes for the leader: itself while its lease holds by the clock, another if it was heard
+ * within election_max. Read the clock afterwards, and ask view_leader_holds(): a process may sleep between
+ * any two lines.
  */
-void view_leader_read(struct view_box *box, gavel_ns now, struct view_leader *ret_leader);
+void view_leader_read(struct view_box *box, struct view_leader *ret_leader);
+static inline bool view_leader_holds(const struct view_leader *leader, gavel_ns now)
+{
+    return leader->id != 0 && now < leader->until;
+}
 
 /* Whether what this node says may be out of date: it leads without a lease, or follows nobody. */
 bool view_is_stale(const struct view *view, gavel_ns now);

@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -161,7 +162,7 @@ static void on_deadline(evutil_socket_t fd, short events, void *context)
 /* The alert is out; the descriptor stays for a moment, without TLS, until the other side has read it. */
 static void leave_without_tls(struct connection *connection, bool is_plain)
 {
-    int fd = dup(bufferevent_getfd(connection->stream));
+    int fd = fcntl(bufferevent_getfd(connection->stream), F_DUPFD_CLOEXEC, 0);
 
     bufferevent_free(connection->stream);
     connection->ssl = NULL;

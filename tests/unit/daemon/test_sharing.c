@@ -94,23 +94,23 @@ static void test_a_leader_is_named_only_while_its_lease_holds(void **state)
     view->members[0].id = 5;
     (void)snprintf(view->members[0].name, sizeof view->members[0].name, "n1");
     view_publish(box, view);
-    view_leader_read(box, 999, &leader);
+    view_leader_read(box, &leader);
+    assert_true(view_leader_holds(&leader, 999));
     assert_int_equal(leader.id, 5);
     assert_true(leader.is_self);
     assert_string_equal(leader.name, "n1");
-    view_leader_read(box, 1000, &leader); /* a copy that is old claims nothing */
-    assert_int_equal(leader.id, 0);
+    assert_false(view_leader_holds(&leader, 1000)); /* a copy that is old claims nothing */
     assert_int_equal(leader.term, 3);
     assert_true(view_is_stale(view, 1000));
     view->id = 6; /* we follow it */
     view->heard_at = 2000;
     view->election_max = 300;
     view_publish(box, view);
-    view_leader_read(box, 2299, &leader);
+    view_leader_read(box, &leader);
+    assert_true(view_leader_holds(&leader, 2299));
     assert_int_equal(leader.id, 5);
     assert_false(leader.is_self);
-    view_leader_read(box, 2300, &leader);
-    assert_int_equal(leader.id, 0);
+    assert_false(view_leader_holds(&leader, 2300));
     view_box_done(box);
     free(box);
     free(view);
