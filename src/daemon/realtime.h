@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Who runs first. The consensus thread must not wait for the API, nor for
- * other programs; where the system permits it, it is scheduled before all
- * others (SCHED_FIFO), and its memory stays in memory.
+ * Who runs first. The consensus thread and the disk thread, for whose commits
+ * an election waits, must not wait for the API, nor for other programs; where
+ * the system permits it, they are scheduled before all others (SCHED_FIFO),
+ * and their memory stays in memory.
  *
- * The guard and the disk thread are only eager (nice -20). Whoever takes a
- * dead process by wait(2), or ends as a thread, has the kernel throw away its
- * entries of /proc, and that waits for whoever is looking at them (ps, a
- * monitoring agent). Under SCHED_FIFO the onlooker would never get to run on
- * that processor, and everything on it would stand still for up to a second.
+ * The guard is only eager (nice -20). Whoever takes a dead process by wait(2)
+ * has the kernel throw away its entries of /proc, and that waits for whoever
+ * is looking at them (ps, a monitoring agent). Under SCHED_FIFO the onlooker
+ * would never get to run on that processor, and everything on it would stand
+ * still for up to a second.
  */
 #ifndef DAEMON_REALTIME_H
 #define DAEMON_REALTIME_H

@@ -226,7 +226,7 @@ enum gavel_status writer_start(struct writer *writer, struct disk *disk, bool is
         return status;
     }
     if (realtime_thread(&writer->thread, "gaveld-disk", run, writer,
-                        is_realtime ? REALTIME_EAGER : REALTIME_NO)) {
+                        is_realtime ? REALTIME_FIRST : REALTIME_NO)) {
         mailbox_done(&writer->letters);
         (void)close(writer->fd); /* likewise */
         return GAVEL_ERR_NO_MEMORY;
