@@ -57,6 +57,11 @@ static enum gavel_status unknown_key(struct node_reader *reader, const yaml_node
             suggestion_offer(&suggestion, config_settings[i].key);
     for (; parts->name; parts++)
         suggestion_offer(&suggestion, parts->name);
+    for (size_t i = 0; i < CONFIG_SETTINGS_COUNT; i++) /* a time without its unit */
+        if (strcmp(config_settings[i].section, section) == 0 && *word &&
+            strncmp(config_settings[i].key, word, strlen(word)) == 0 &&
+            strcmp(config_settings[i].key + strlen(word), "_ms") == 0)
+            suggestion.best = config_settings[i].key;
     if (suggestion.best)
         return node_wrong(reader, key, "there is no key \"%.60s\"; did you mean \"%s\"?", word,
                           suggestion.best);

@@ -319,6 +319,8 @@ static void test_unknown_and_repeated_keys_have_their_line(void **state)
 
     assert_refused(f, GOOD "lissen: 127.0.0.1:1\n", 4,
                    "there is no key \"lissen\"; did you mean \"listen\"?");
+    assert_refused(f, GOOD "timing: {lease: 300}\n", 4,
+                   "there is no key \"lease\"; did you mean \"lease_ms\"?");
     assert_refused(f, GOOD "pears: []\n", 4, "did you mean \"peers\"?");
     assert_refused(f, GOOD "lease_ms: 150\n", 4, "is written as timing: {lease_ms: …}");
     assert_refused(f, GOOD "ca: x\n", 4, "is written as tls: {ca: …}");
