@@ -44,6 +44,8 @@ static enum gavel_status fail(struct gavel_error *error, const char *what, const
     char reason[256];
 
     tls_reason(NULL, reason, sizeof reason);
+    if (strcmp(reason, "PEM lib") == 0 || strcmp(reason, "no start line") == 0)
+        (void)snprintf(reason, sizeof reason, "there is none in it");
     return error_set(error, GAVEL_ERR_INVALID, "the %s %s cannot be used: %s; %s", what, path, reason, next);
 }
 
