@@ -338,14 +338,15 @@ static enum gavel_status remove_member(struct consensus *c, struct pending *pend
 static enum gavel_status set_voter(struct consensus *c, struct pending *pending,
                                    const struct raft_member *member, bool is_voter)
 {
-    struct member_record record;
+    struct member_record record = {0};
+    bool has_record =
+        member_record_find(&c->table, pending->request->target, &record); /* or it is a member */
 
-    if (member && member->is_voter == is_voter &&
-        (!member_record_find(&c->table, pending->request->target, &record) || record.is_voter == is_voter))
+    if (member && member->is_voter == is_voter && (!has_record || record.is_voter == is_voter))
         pending->is_already = true; /* written down all the same: now it is somebody's wish */
     if (!is_voter && member && member->is_voter && refuse_last(c, pending->request, member->id))
         return GAVEL_ERR_INVALID;
-    if (!member_record_find(&c->table, pending->request->target, &record)) /* then it is a member */
+    if (member && !has_record)
         describe(c, member, pending->request->target, &record);
     record.is_voter = is_voter;
     return put_record(c, pending, &record);

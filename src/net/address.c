@@ -71,6 +71,10 @@ static int look_up(const struct address_parts *parts, int flags, unsigned attemp
         return failure;
     for (chosen = found; chosen; chosen = chosen->ai_next)
         count++;
+    if (count == 0) { /* not that it should happen */
+        freeaddrinfo(found);
+        return EAI_NONAME;
+    }
     chosen = found;
     for (unsigned i = attempt % count; i > 0; i--)
         chosen = chosen->ai_next;
