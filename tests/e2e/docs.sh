@@ -152,8 +152,11 @@ test_bash_offers_values() {
 
 # Behind -- it is the user's own command, whose options are not ours.
 test_bash_offers_commands_for_run() {
-    complete_bash gavel run --group x -- sleep | grep -qx sleep || fail "sleep is not offered"
-    complete_bash gavel run -- ls -- | grep -qx -- --lease && fail "an option of gavel is offered to ls"
+    local offered
+    offered=$(complete_bash gavel run --group x -- sleep)
+    grep -qx sleep <<<"$offered" || fail "sleep is not offered"
+    offered=$(complete_bash gavel run -- ls --)
+    grep -qx -- --lease <<<"$offered" && fail "an option of gavel is offered to ls"
     true
 }
 
