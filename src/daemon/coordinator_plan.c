@@ -52,6 +52,10 @@ enum gavel_status coordinator_plan_make(const struct daemon_config *config, stru
     spec->contain = CONTAIN_AUTO;
     (void)snprintf(spec->epoch, sizeof spec->epoch, "GAVEL_EPOCH=0"); /* it fits */
     (void)pthread_sigmask(SIG_SETMASK, NULL, &spec->signal_mask);     /* reading it cannot fail */
+    (void)sigdelset(&spec->signal_mask,
+                    SIGTERM); /* that the node holds back while it starts is its own affair */
+    (void)sigdelset(&spec->signal_mask, SIGINT);
+    (void)sigdelset(&spec->signal_mask, SIGHUP);
     status =
         run_spec_add(&ret_plan->arena, spec, &base, config->children.children, config->children.count, error);
     if (!status)

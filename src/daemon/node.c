@@ -197,12 +197,25 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     return api_start(c->desk, &c->api, error);
 }
 
+/* Signals that come while it starts wait until there is somebody to take them. */
+static void hold_signals(bool is_held)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set); /* with valid signals none of these fails */
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)pthread_sigmask(is_held ? SIG_SETMASK : SIG_UNBLOCK, &set, NULL);
+}
+
 static void run(struct consensus *c)
 {
     bool is_locked = c->config->realtime && realtime_lock_memory();
     bool is_first = c->config->realtime && realtime_take(REALTIME_FIRST);
 
     say_hello(c, is_first, is_locked);
+    hold_signals(false);
     atomic_store(&c->page->alive_at, clock_now());
     atomic_store(&c->page->is_up, 1);
     consensus_feed(c, (struct raft_event){.kind = RAFT_TIMER});
@@ -303,11 +316,9 @@ int node_run(const struct daemon_config *config, struct page *page)
     struct consensus *c = calloc(1, sizeof *c);
     struct node_desk *desk = calloc(1, sizeof *desk);
     struct page *own_page = NULL;
-    sigset_t none;
     int exit_code = 1;
 
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* fails only for bad arguments */
+    hold_signals(true);
     (void)signal(SIGPIPE, SIG_IGN);
     if (c && desk && (page || page_new(&own_page) == GAVEL_OK) && view_box_init(&desk->view) == GAVEL_OK &&
         mailbox_init(&desk->requests) == GAVEL_OK) {
