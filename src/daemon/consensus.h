@@ -35,6 +35,7 @@ struct pending {
     bool has_begun;   /* a member is to be removed: the change is under way */
     raft_index index; /* of the entry that has to be applied first; 0 none */
     bool is_already;  /* PROMOTE, DEMOTE: it was one before */
+    gavel_ns ask_at;  /* TRANSFER by force, at its target: when to ask whoever leads again */
     raft_id elected;  /* TRANSFER: this one was, and is about to work */
 };
 #define PENDING_MAX 64

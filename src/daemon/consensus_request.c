@@ -123,6 +123,7 @@ static enum gavel_status begin_forced_here(struct consensus *c, struct pending *
 {
     if (consensus_ask(c, (struct raft_event){.kind = RAFT_TAKE_OVER}) == GAVEL_OK) {
         pending->has_begun = true;
+        pending->ask_at = clock_now() + c->config->raft.election_max;
         return GAVEL_OK;
     }
     consensus_answer(c, pending->request, GAVEL_ERR_STATE, "%s cannot lead: it is not a voter, or a witness",
@@ -298,7 +299,11 @@ static void settle_transfer(struct consensus *c, struct pending *pending)
 
     if (pending->has_begun && c->is_claimed)
         consensus_answer(c, settle_with(pending), GAVEL_OK, "%s leads now", c->config->node);
-    else if (pending->elected && status && status->is_working && status->term > pending->term)
+    else if (pending->has_begun && c->raft.role != RAFT_LEADER && clock_now() >= pending->ask_at) {
+        /* Another may have been faster, and does not know yet that it is to hand over. */
+        pending->ask_at = clock_now() + c->config->raft.election_max;
+        consensus_feed(c, (struct raft_event){.kind = RAFT_TAKE_OVER});
+    } else if (pending->elected && status && status->is_working && status->term > pending->term)
         consensus_answer(c, settle_with(pending), GAVEL_OK, "%s leads now",
                          book_name(&c->book, pending->elected, name));
     else if (!pending->has_begun && !pending->elected && c->raft.role != RAFT_LEADER && c->raft.leader != 0)

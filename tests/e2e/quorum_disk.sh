@@ -49,9 +49,11 @@ test_one_flipped_bit_is_found() {
     start n1 --bootstrap
     await is n1 has_lease true
     stop n1
-    at=$(grep -obUaP 'test' "$folder/n1/data.mdb" | head -n 1 | cut -d: -f1)
+    at=$(grep -obUaP 'test' "$folder/n1/data.mdb" | cut -d: -f1)
     [[ $at ]] || fail "the name of the cluster is nowhere in the data"
-    printf 'T' | dd of="$folder/n1/data.mdb" bs=1 seek="$at" conv=notrunc status=none
+    for at in $at; do # which of them is the page in use, and which were left behind, the file does not say
+        printf 'T' | dd of="$folder/n1/data.mdb" bs=1 seek="$at" conv=notrunc status=none
+    done
     refused 78 n1
     has "$errors" "$folder/n1"
 }
