@@ -8,6 +8,7 @@
 #include "daemon/api_thread.h"
 
 #include "base/error.h"
+#include "net/transport.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -18,21 +19,12 @@
 
 #define BACKLOG 1024
 
-static bool is_loopback(const struct sockaddr *address)
+static bool is_loopback(const struct addrinfo *info)
 {
-    if (address->sa_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)(const void *)address;
+    struct sockaddr_storage address = {0};
 
-        return (ntohl(v4->sin_addr.s_addr) >> 24) == 127;
-    }
-    if (address->sa_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)(const void *)address;
-
-        if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr))
-            return v6->sin6_addr.s6_addr[12] == 127;
-        return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
-    }
-    return false;
+    memcpy(&address, info->ai_addr, info->ai_addrlen < sizeof address ? info->ai_addrlen : sizeof address);
+    return address_is_loopback(&address);
 }
 
 /* "host:port", "[v6]:port", ":port" (all addresses). */
@@ -109,7 +101,7 @@ enum gavel_status api_bind(const struct daemon_config *config, int *ret_fd, uint
                          config->api_listen, gai_strerror(failure));
     status = GAVEL_OK;
     for (const struct addrinfo *info = list; info && is_open && status == GAVEL_OK; info = info->ai_next)
-        if (!is_loopback(info->ai_addr))
+        if (!is_loopback(info))
             status = error_set(
                 error, GAVEL_ERR_INVALID,
                 "api: %s can be reached from other machines, and anybody there could depose the leader. "
@@ -126,5 +118,5 @@ bool api_is_open(int fd)
     struct sockaddr_storage bound = {0};
     socklen_t size = sizeof bound;
 
-    return getsockname(fd, (struct sockaddr *)&bound, &size) || !is_loopback((struct sockaddr *)&bound);
+    return getsockname(fd, (struct sockaddr *)&bound, &size) || !address_is_loopback(&bound);
 }
