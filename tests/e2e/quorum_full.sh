@@ -20,7 +20,8 @@ start_on_small_disk() {
         head -c 1500000 /dev/zero >"$1/$2/filler"
         mkdir "$1/$2/data"
         setpriv --pdeathsig KILL "$GAVELD" --config "$1/$2.yaml" --bootstrap &
-        while read -r word <"$1/$2.go"; do
+        exec 3<>"$1/$2.go" # for writing too: between two words there is no end of file
+        while read -r word <&3; do
             case $word in
             fill) dd if=/dev/zero of="$1/$2/more" bs=4096 status=none 2>/dev/null ;;
             room) rm "$1/$2/filler" "$1/$2/more" ;;
