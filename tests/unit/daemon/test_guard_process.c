@@ -600,7 +600,8 @@ static void test_the_watchdog_hears_nothing_of_a_node_that_hangs(void **state)
     struct fixture *f = *state;
     int manager = be_manager();
     char text[256] = "";
-    gavel_ns hung_at, last_at = 0;
+    gavel_ns hung_at, at = 0;
+    bool is_said_late = false;
 
     f->settings.hung = 4 * NS_PER_S;
     assert_int_equal(setenv("WATCHDOG_USEC", "100000", 1), 0);
@@ -613,15 +614,16 @@ static void test_the_watchdog_hears_nothing_of_a_node_that_hangs(void **state)
         hear_as_manager(manager, text);
     assert_int_equal(kill(f->guard, SIGHUP), 0);
     hung_at = hear(f, 'q').at;
-    /* Whatever is said until it is killed is said in time. */
+    /* Whatever is said until it is killed is said in time; between its death and the obituary all is well. */
     while (!is_readable(f->socket, 0))
         if (is_readable(manager, 10)) {
             hear_as_manager(manager, text);
-            last_at = clock_now();
+            at = clock_now();
+            is_said_late |= at - hung_at >= 2500 * NS_PER_MS && at - hung_at < 3500 * NS_PER_MS;
         }
-    assert_true(last_at > 0);
+    assert_true(at > 0);
     assert_true(clock_now() - hung_at >= 3500 * NS_PER_MS);
-    assert_true(last_at - hung_at < 3 * NS_PER_S);
+    assert_false(is_said_late);
     assert_int_equal(await_end(f), 0);
     (void)close(manager);
 }
