@@ -52,6 +52,11 @@ expect "a skipped case is told and not counted" 0 "1 passed, 0 failed" < <(
     log "unit / a" FAIL 0 '1..2\nok 1 - x\nnot ok 2 # SKIP y\n'
 )
 grep -q 'skipped: debug: gavel:unit / a: 2 # SKIP y' "$folder/out"
+expect "a skipped case of a script is told and not counted" 0 "1 passed, 0 failed" < <(
+    log "e2e / a" OK 0 '1..2\nok 1 - x\nok 2 - y # SKIP no room\n'
+)
+grep -q 'skipped: debug: gavel:e2e / a: 2 - y # SKIP no room' "$folder/out"
+expect "only skipped cases of a script" 1 "0 passed, 1 failed" < <(log "e2e / a" SKIP 0 '1..1\nok 1 - y # SKIP z\n')
 expect "a skipped case beside a crash" 1 "1 passed, 1 failed" < <(log "unit / a" ERROR -6 '1..3\nok 1 - x\nnot ok 2 # SKIP y\n')
 expect "only skipped cases" 1 "0 passed, 1 failed" < <(log "unit / a" FAIL 0 '1..1\nnot ok 1 # SKIP y\n')
 expect "a suite that vanished" 1 "1 passed, 1 failed" --suites "unit store" < <(log "unit / a" OK 0 '')
