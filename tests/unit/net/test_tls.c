@@ -121,7 +121,7 @@ static void test_nodes_with_certificates_speak(void **state)
 {
     struct fixture *f = *state;
     struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
-    struct raft_message beat = heartbeat(a, b, 5), snapshot = beat;
+    struct raft_message beat = heartbeat(a, b, 5), snapshot;
     size_t size = (size_t)3 << 20;
     uint8_t *bytes = calloc(1, size);
 
@@ -130,13 +130,7 @@ static void test_nodes_with_certificates_speak(void **state)
     start_two(f);
     world_connect(f->world);
     WAIT_FOR(f->world, is_up(a, b) && is_up(b, a));
-    snapshot.kind = RAFT_MSG_SNAPSHOT;
-    snapshot.snapshot =
-        (struct raft_install){.index = 5,
-                              .index_term = 2,
-                              .config = {.count = 1, .members = {{.id = 1, .is_voter = true}}},
-                              .data = bytes,
-                              .size = size};
+    snapshot = snapshot_of(a, b, bytes, size);
     transport_send(a->transport, &snapshot);
     free(bytes);
     for (int i = 0; i < 100; i++)

@@ -190,7 +190,7 @@ static void test_a_snapshot_passes_and_heartbeats_between_its_chunks(void **stat
 {
     struct world *world = *state;
     struct side *a = world_side(world, 0), *b = world_side(world, 1);
-    struct raft_message beat = heartbeat(a, b, 1), snapshot = beat;
+    struct raft_message beat = heartbeat(a, b, 1), snapshot;
     uint8_t *bytes = malloc(SNAPSHOT_BYTES);
     size_t beats_before = 0, sent = 0;
     uint64_t sum = 0;
@@ -200,13 +200,7 @@ static void test_a_snapshot_passes_and_heartbeats_between_its_chunks(void **stat
         sum = sum * 31 + bytes[i];
     }
     start_two(world);
-    snapshot.kind = RAFT_MSG_SNAPSHOT;
-    snapshot.snapshot =
-        (struct raft_install){.index = 5,
-                              .index_term = 2,
-                              .config = {.count = 1, .members = {{.id = 1, .is_voter = true}}},
-                              .data = bytes,
-                              .size = SNAPSHOT_BYTES};
+    snapshot = snapshot_of(a, b, bytes, SNAPSHOT_BYTES);
     transport_send(a->transport, &snapshot);
     transport_send(a->transport, &snapshot); /* while one is under way, another is dropped */
     assert_int_equal(link_of(a, b).dropped, 1);
@@ -231,12 +225,9 @@ static void test_an_empty_snapshot_passes(void **state)
 {
     struct world *world = *state;
     struct side *a = world_side(world, 0), *b = world_side(world, 1);
-    struct raft_message snapshot = heartbeat(a, b, 1);
+    struct raft_message snapshot = snapshot_of(a, b, NULL, 0);
 
     start_two(world);
-    snapshot.kind = RAFT_MSG_SNAPSHOT;
-    snapshot.snapshot = (struct raft_install){
-        .index = 5, .index_term = 2, .config = {.count = 1, .members = {{.id = 1, .is_voter = true}}}};
     transport_send(a->transport, &snapshot);
     transport_send(a->transport, &snapshot);
     WAIT_FOR(world, b->snapshot_count == 2);

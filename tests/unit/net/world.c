@@ -234,3 +234,17 @@ struct raft_message heartbeat(const struct side *from, const struct side *to, ui
                    .successors = {from->id, to->id}},
     };
 }
+
+struct raft_message snapshot_of(const struct side *from, const struct side *to, const uint8_t *bytes,
+                                size_t size)
+{
+    struct raft_message message = heartbeat(from, to, 1);
+
+    message.kind = RAFT_MSG_SNAPSHOT;
+    message.snapshot = (struct raft_install){.index = 5,
+                                             .index_term = 2,
+                                             .config = {.count = 1, .members = {{.id = 1, .is_voter = true}}},
+                                             .data = bytes,
+                                             .size = size};
+    return message;
+}

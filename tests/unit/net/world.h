@@ -74,6 +74,9 @@ const struct told *find_news(const struct side *side, enum transport_news news);
 const struct told *find_news_about(const struct side *side, enum transport_news news, const char *text);
 size_t count_news(const struct side *side, enum transport_news news);
 struct raft_message heartbeat(const struct side *from, const struct side *to, uint64_t round);
+/* Borrows the bytes. */
+struct raft_message snapshot_of(const struct side *from, const struct side *to, const uint8_t *bytes,
+                                size_t size);
 struct transport_link link_of(const struct side *side, const struct side *to);
 
 #endif
