@@ -96,7 +96,6 @@ static void test_close_is_bounded_while_the_store_is_away(void **state)
 
 /* A callback that holds the loop up until its mandate is over, and what it saw. */
 struct hanging {
-    _Atomic bool is_watched; /* whoever sees the end is there */
     bool was_leader;
     bool is_over; /* gavel_is_leader() turned false, though nothing but this callback could run */
     bool is_told; /* and the other answers agree */
@@ -111,7 +110,7 @@ static void hang_until_over(struct gavel_candidate *candidate, uint64_t epoch, v
     if (hanging->was_leader)
         return; /* once is enough */
     hanging->was_leader = gavel_is_leader(candidate);
-    while ((!hanging->is_watched || gavel_is_leader(candidate)) && gavel_now_ns() < until)
+    while (gavel_is_leader(candidate) && gavel_now_ns() < until)
         continue;
     hanging->is_over = !gavel_is_leader(candidate);
     hanging->is_told = gavel_epoch(candidate) == 0 && gavel_answer(candidate, NULL) == GAVEL_NOT_LEADER;
@@ -132,10 +131,11 @@ static void test_mandate_ends_by_itself_while_the_loop_hangs(void **state)
     options.settings = &settings;
     options.overrun = GAVEL_OVERRUN_REPORT;
     options.subscriber = subscriber;
+    options.eligible = false; /* until whoever sees the end is there */
     assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
     subscriber = witness_subscriber(&witness);
     assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
-    hanging.is_watched = true;
+    assert_int_equal(gavel_set_eligible(candidate, true), GAVEL_OK);
     assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_LOST_LEADERSHIP], 1, 2 * LIMIT_MS));
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     assert_true(hanging.was_leader);
