@@ -44,7 +44,10 @@ extern "C" {
     X(ERR_DONE,                 4118, "the work of this group is done for good")                              \
     X(ERR_NOT_LEADER,           4119, "this node does not lead; another one does")                            \
     X(ERR_DENIED,               4120, "the caller is not allowed to do this")                                 \
-    X(ERR_PEER_REFUSED,         4121, "one node has refused the other")
+    X(ERR_PEER_REFUSED,         4121, "one node has refused the other")                                       \
+    X(ERR_SESSION_GONE,         4122, "the session is not open, or has ended")                                \
+    X(ERR_FORGOTTEN,            4123, "changes that old are not remembered any more")                         \
+    X(ERR_TOO_LARGE,            4124, "a value is larger than the limit")
 /* clang-format on */
 
 #define GAVEL_STATUS_ENUM(name, code, text) GAVEL_##name = code,

@@ -43,6 +43,9 @@ struct daemon_config {
     char advertise[PEER_ADDRESS_MAX + 1];
     char api_listen[PEER_ADDRESS_MAX + 1];
     char api_advertise[PEER_ADDRESS_MAX + 1];
+    char clients_listen[PEER_ADDRESS_MAX + 1]; /* for clients, host:port; "" none */
+    char clients_advertise[PEER_ADDRESS_MAX + 1];
+    char socket[PATH_MAX]; /* for clients on this machine; "" none */
     char data[PATH_MAX];
     uint64_t data_bytes_max;
     bool has_tls; /* among nodes, and with api_tls for the API */

@@ -20,7 +20,10 @@
 #include "daemon/journal.h"
 #include "daemon/mailbox.h"
 #include "daemon/page.h"
+#include "daemon/table_box.h"
 #include "daemon/view.h"
+
+#include <stdatomic.h>
 
 /* How a node process ends, as its exit code; the guard restarts it after anything else. */
 enum node_exit {
@@ -38,6 +41,10 @@ struct node_desk {
     struct view_box view;
     struct journal *journal;
     struct mailbox requests; /* of struct request */
+    struct mailbox errands;  /* of struct errand (errand.h) */
+    struct table_box table;
+    _Atomic gavel_ns
+        clients_alive_at; /* when the clients thread last went round its loop; 0: there is none */
 };
 
 /* Runs the node until it is asked to end (SIGTERM, SIGINT: hand over, then end). Logs; returns enum

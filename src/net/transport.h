@@ -50,6 +50,8 @@ enum transport_news {
 struct transport_events {
     void (*message)(void *user, const struct raft_message *message); /* borrowed for the call */
     void (*status)(void *user, const struct peer_status *status);
+    /* NULL: not wanted. From `peer`; is_answer tells which of the two. */
+    void (*errand)(void *user, raft_id peer, bool is_answer, const struct peer_errand *errand);
     /* peer may be 0, text "", hello NULL */
     void (*news)(void *user, enum transport_news news, raft_id peer, const char *text,
                  const struct peer_hello *hello);
@@ -96,6 +98,10 @@ void transport_set_tls(struct transport *transport, SSL_CTX *tls);
 /* To message->to. Encodes or drops it; what it points to is not needed afterwards. A SNAPSHOT is copied and
  * goes in chunks; while one is under way to that peer another one is dropped. */
 void transport_send(struct transport *transport, const struct raft_message *message);
+
+/* False if the peer is not up, or too much waits for it already. */
+bool transport_send_errand(struct transport *transport, raft_id peer, bool is_answer,
+                           const struct peer_errand *errand);
 
 /* To every peer that is up. */
 void transport_send_status(struct transport *transport, const struct peer_status *status);

@@ -9,6 +9,7 @@
  *     sqlite:/var/lib/gavel/gavel.db     one host, one file
  *     memory:name                        one process, for tests
  *     static:web-1                       a fixed assignment; static:web-1?epoch=3
+ *     gavel://h1:7600,h2:7600,h3:7600    a gaveld quorum; gavel:///run/gavel/n1.sock
  *
  * Calls block, up to the deadline in each request. A store object is used by
  * one thread at a time; several may be open on the same URL.
@@ -25,10 +26,12 @@ struct store_capabilities {
     const char *name;   /* "sqlite" */
     const char *preset; /* settings that fit: "local" */
     enum store_clock clock;
-    bool is_shared;      /* between processes */
-    bool is_fixed;       /* the leader is assigned, not elected */
-    bool sees_processes; /* records carry a process that others can watch */
-    bool has_push;       /* store_wait() is told instead of looking again and again */
+    bool is_shared;       /* between processes */
+    bool is_fixed;        /* the leader is assigned, not elected */
+    bool sees_processes;  /* records carry a process that others can watch */
+    bool has_push;        /* store_wait() is told instead of looking again and again */
+    bool renews_silently; /* a renewal does not change the version: the store's steady clock alone tells that
+                             a lease runs */
 };
 
 struct store_driver {
@@ -41,6 +44,14 @@ struct store_driver {
     /* Waits until the group's record may differ from `version`, or until_ns; NULL: look again and again. */
     void (*wait)(struct store *store, const char *group, uint64_t version, gavel_ns until);
     void (*close)(struct store *store);
+    /*
+     * Push, of drivers with has_push; else NULL. These three may be called from another thread than run().
+     * push_fd is readable while a watched group may have changed; changed() gives the name of one such and
+     * takes it off, false if there is none (any more). More may be told than has changed.
+     */
+    int (*push_fd)(struct store *store);
+    void (*watch)(struct store *store, const char *group, bool is_on);
+    bool (*changed)(struct store *store, char ret_group[NAME_MAX_BYTES + 1]);
 };
 
 /* Each driver's own struct begins with this. */
@@ -81,6 +92,11 @@ GAVEL_CHECKED enum gavel_status store_call(struct store *store, const struct sto
 /* Waits until the group's record may differ from `version` (0: none), or until that instant. May return
  * early. */
 void store_wait(struct store *store, const char *group, uint64_t version, gavel_ns until);
+
+/* Push (struct store_driver): -1 and nothing of drivers without it. */
+int store_push_fd(struct store *store);
+void store_watch(struct store *store, const char *group, bool is_on);
+bool store_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 1]);
 
 /* The drivers of this build, ending with NULL. */
 extern const struct store_driver *const store_drivers[];

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The replicated state machine: a key-value table that committed entries of
- * the log build, command by command.
+ * The replicated state machine: what committed entries of the log build,
+ * command by command.
+ *
+ *     items      plain keys and values of the nodes themselves (members)
+ *     sessions   clients that are alive; each has a time to live, and the outcome of its newest request
+ *     groups     elections: candidates, the mandate, policy, wish
+ *     notes      small values of a group, their writes fenced by its epoch
+ *     history    the newest changes, for watches; not part of the state
+ *
+ * One revision counter orders everything: each operation that changes
+ * something raises it by one, and the epoch of a mandate is the revision that
+ * granted it. (A claim may insist on a higher one; then the counter jumps.)
  *
  * Everything depends on the log alone. Two tables that were given the same
  * entries are the same, byte by byte of their snapshots, however each came by
@@ -10,17 +20,34 @@
  * that cannot be carried out is refused by a rule that all replicas share
  * (bytes that are no command, a table that is full) and changes nothing.
  *
+ * The table has no clock. Whether a session or a lease has run out is for the
+ * leader of the quorum to say; it proposes a command then (session/keeper.h).
+ * What it needs for that, when it last heard of whom, lies in `seen` of
+ * sessions, groups and candidates: scratch of this node, in no snapshot.
+ *
+ * Who leads. Whenever a group is vacant and a candidate with a session is
+ * eligible, apply grants the mandate in the same command: to the successor
+ * that was wished or named, else by policy: `first` the lowest
+ * joined_revision, `lexicographic` the lowest id, `priority` the highest
+ * number and then the lowest joined_revision. Who has just withdrawn and stays
+ * is chosen only if there is nobody else. Groups that are done are never
+ * granted. Lease mandates (Claim) are granted to whoever claims a vacant or
+ * expired group at the version it has read.
+ *
  * Ownership: a zeroed struct is an empty table. It owns its items; what is
  * given in is copied, what is given out is borrowed until the next change.
  */
 #ifndef TABLE_H
 #define TABLE_H
 
-#include <gavel/status.h>
+#include "base/time.h"
+#include "table/table.pb-c.h"
 
+#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #define TABLE_KEY_BYTES_MAX 512
 #define TABLE_VALUE_BYTES_MAX (256u * 1024)
@@ -31,9 +58,27 @@
 enum table_command_kind {
     TABLE_PUT = 1,
     TABLE_DELETE, /* of a key that is not there is no mistake, and counts */
+    TABLE_OPS,    /* a protobuf Command (table.proto) */
 };
 
-/* Keys have at least one byte; values may be empty. Any byte may stand in them. */
+/* Limits. What goes beyond is refused with ERR_STORE_FULL or ERR_INVALID, and a sentence that names the
+ * limit. */
+#define TABLE_OPS_MAX 512 /* of one command */
+#define TABLE_OPS_BYTES_MAX (1u << 20)
+#define TABLE_SESSIONS_MAX 65536u
+#define TABLE_GROUPS_MAX 262144u
+#define TABLE_CANDIDATES_MAX 1024u /* of one group */
+#define TABLE_NOTES_MAX 4096u      /* of one group */
+#define TABLE_NOTE_KEY_BYTES_MAX 255
+#define TABLE_NOTE_BYTES_MAX (64u * 1024)
+#define TABLE_METADATA_BYTES_MAX 1024
+#define TABLE_TTL_MIN_MS 100
+#define TABLE_TTL_MAX_MS 86400000
+#define TABLE_HISTORY_CHANGES_MAX 65536u
+#define TABLE_HISTORY_BYTES_MAX (32u << 20)
+
+/* Keys have at least one byte; values may be empty. Any byte may stand in them. Of OPS, value is the protobuf
+ * and there is no key. */
 struct table_command {
     enum table_command_kind kind;
     const uint8_t *key;
@@ -69,14 +114,144 @@ static inline const uint8_t *table_item_value(const struct table_item *item)
     return item->bytes + item->key_size;
 }
 
+/* The plain struct of base/record.h on the heap, as short as its strings: there may be many. */
+struct table_process {
+    char boot_id[37];
+    int32_t pid; /* 0: not told */
+    uint64_t pid_ns;
+    uint64_t start_ticks;
+};
+
+struct table_result {
+    enum gavel_status status;
+    uint64_t revision; /* the table's after the operation */
+    uint64_t version;  /* of its group after it; 0 none */
+    uint64_t
+        epoch; /* of its group after it; of a Claim that was granted, or a Campaign that was: the new one */
+    const char
+        *why; /* static, a clause for people; "" if there is nothing to say. Of a repeated request "" */
+};
+
+struct table_candidate {
+    TAILQ_ENTRY(table_candidate) in_group; /* in order of joined_revision */
+    TAILQ_ENTRY(table_candidate) in_session;
+    struct table_group *group;
+    struct table_session *session; /* NULL: registered by heartbeats */
+    uint64_t instance;             /* of heartbeats */
+    char *id;
+    char *address;
+    uint8_t *metadata;
+    size_t metadata_size;
+    int32_t priority;
+    bool is_eligible;
+    uint64_t joined_revision;
+    int64_t since_wall_ms;
+    struct table_process process;
+    struct {
+        gavel_ns beat_at; /* on this node's clock, while it led; 0 never */
+        uint64_t beats;
+        int64_t beat_wall_ms;
+    } seen;
+};
+TAILQ_HEAD(table_candidates, table_candidate);
+
+struct table_session {
+    RB_ENTRY(table_session) by_id;
+    uint64_t id;
+    uint32_t ttl_ms;
+    char *name;
+    struct table_process process;
+    uint64_t create_revision;
+    int64_t since_wall_ms;
+    uint64_t last_id;             /* of the newest request that was applied … */
+    struct table_result *results; /* … and what came of it */
+    size_t result_count;
+    struct table_candidates candidates;
+    uint64_t hash;
+    struct {
+        gavel_ns heard_at;     /* on this node's clock, while it led; 0 never */
+        uint64_t closing_term; /* of Raft, in which its end was proposed; 0 */
+    } seen;
+};
+
+struct table_group {
+    RB_ENTRY(table_group) by_name;
+    TAILQ_ENTRY(table_group) in_attention;
+    bool has_attention; /* is in table.attention: a wish, a preemption or a lapse may come due */
+    char *name;
+    uint64_t create_revision;
+    uint64_t version; /* the revision of the last change of the mandate; not of a renewal, nor of a wish. 0:
+                         there was never a mandate (only candidates or notes) */
+    uint64_t epoch;
+    bool is_held;
+    bool is_done;
+    struct table_session *session; /* of the holder; NULL: a lease mandate */
+    char *holder;                  /* "" if there was none; stays after a release */
+    char *address;
+    uint64_t nonce_high;
+    uint64_t nonce_low;
+    int64_t lease_ms;
+    struct table_process process;
+    int64_t since_wall_ms;
+    char *successor;
+    char *previous_holder;
+    Gavel__Ending last_ending;
+    uint64_t wish_epoch; /* 0: none */
+    char *wish_successor;
+    bool wish_is_forced;
+    uint32_t wish_timeout_ms;
+    Gavel__Policy policy;
+    uint32_t min_mandate_ms;
+    bool preempts;
+    struct table_candidates candidates;
+    size_t candidate_count;
+    size_t note_count;
+    uint64_t hash;
+    struct {
+        gavel_ns renewed_at; /* of a lease mandate, on this node's clock, while it led; 0 never */
+        gavel_ns granted_at; /* when the mandate began, likewise */
+        gavel_ns wished_at;
+        int64_t renewed_wall_ms;
+        uint64_t closing_term; /* of Raft, in which a claim over it or its lapse was proposed; 0 */
+    } seen;
+};
+
+struct table_note {
+    RB_ENTRY(table_note) by_key;
+    struct table_group *group;
+    char *key;
+    uint8_t *value;
+    size_t value_size;
+    uint64_t create_revision;
+    uint64_t mod_revision;
+    uint64_t epoch;
+    uint64_t hash;
+};
+
+RB_HEAD(table_sessions, table_session);
+RB_HEAD(table_groups, table_group);
+RB_HEAD(table_notes, table_note);
+TAILQ_HEAD(table_attention, table_group);
+
+struct table_history; /* history.h */
+
 struct table {
     uint64_t index;            /* of the newest entry that was applied, or refused */
-    uint64_t revision;         /* how many commands were applied */
+    uint64_t revision;         /* of the newest change */
     struct table_item **items; /* in order of key: bytes, and the shorter first */
     size_t count;
     size_t capacity;
     size_t bytes;      /* of all keys and values */
-    uint64_t contents; /* the sum of the hashes of all items */
+    uint64_t contents; /* the sum of the hashes of all items, sessions, groups and notes */
+    struct table_sessions sessions;
+    size_t session_count;
+    struct table_groups groups; /* in order of name, bytes */
+    size_t group_count;
+    struct table_notes notes; /* in order of group, then key */
+    size_t note_count;
+    struct table_attention attention; /* groups that the keeper must look at */
+    struct table_history *history;    /* NULL until table_keep_history(): nothing is remembered */
+    const gavel_ns *clock; /* of the node, for `seen` of what apply grants; NULL: 0. Never decides anything */
 };
 
 /* Frees what the table owns, and empties it. Safe on a zeroed struct. */
@@ -91,6 +266,58 @@ void table_done(struct table *table);
  */
 GAVEL_CHECKED enum gavel_status table_apply(struct table *table, uint64_t index, const uint8_t *bytes,
                                             size_t size);
+
+/*
+ * The same, with what came of each operation of a command OPS: an array, handed over to the caller, who frees
+ * it; NULL and 0 of other commands. ERR_SESSION_GONE, and nothing is changed, if the session of the command
+ * is not open (but for an OpenSession of that very session); ERR_STATE if its id is neither the next nor the
+ * newest.
+ */
+GAVEL_CHECKED enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uint8_t *bytes,
+                                                size_t size, struct table_result **ret_results,
+                                                size_t *ret_count);
+
+/* A command OPS as bytes, handed over to the caller. ERR_NO_MEMORY; ERR_INVALID beyond the limits. */
+GAVEL_CHECKED enum gavel_status table_ops_encode(const Gavel__Command *command, uint8_t **ret_bytes,
+                                                 size_t *ret_size);
+
+/*
+ * Whether an operation could be carried out at all: names, sizes, durations within the limits, and if
+ * is_from_client nothing that only nodes may say. ERR_INVALID with a sentence. Whoever proposes asks this
+ * first; apply asks it again.
+ */
+GAVEL_CHECKED enum gavel_status table_op_check(const Gavel__Op *op, bool is_from_client,
+                                               struct gavel_error *error);
+
+/* From now on changes are remembered. ERR_NO_MEMORY. */
+GAVEL_CHECKED enum gavel_status table_keep_history(struct table *table);
+
+struct table_session *table_session_find(const struct table *table, uint64_t id);
+struct table_group *table_group_find(const struct table *table, const char *name);
+/* The first group whose name is not below `name` ("" the first of all), and the next; NULL at the end. */
+struct table_group *table_group_from(const struct table *table, const char *name);
+struct table_group *table_group_next(struct table_group *group);
+struct table_session *table_session_first(const struct table *table);
+struct table_session *table_session_next(struct table_session *session);
+/* A candidate of a group; NULL if there is none. */
+struct table_candidate *table_candidate_find(const struct table_group *group, const char *id);
+/* The candidate that is preferred to the leader, or who would be next; NULL if there is none. */
+struct table_candidate *table_group_next_in_line(const struct table_group *group);
+/* The notes of a group from that key on, in order; NULL at its end. */
+struct table_note *table_note_find(const struct table *table, const char *group, const char *key);
+struct table_note *table_note_from(const struct table *table, const struct table_group *group,
+                                   const char *key);
+struct table_note *table_note_next(struct table_note *note);
+
+/*
+ * What is shown of them as messages: strings are borrowed from the table, the array of candidates (if wanted)
+ * is handed over in *ret_candidates, which the caller frees with free(). What only the leader of the quorum
+ * knows is left at 0, remaining_ms at -1.
+ */
+void table_group_show(const struct table_group *group, Gavel__Group *ret_group);
+GAVEL_CHECKED enum gavel_status table_candidates_show(const struct table_group *group,
+                                                      Gavel__Candidate **ret_candidates, size_t *ret_count);
+void table_note_show(const struct table_note *note, Gavel__Note *ret_note);
 
 /* NULL if there is no such key. */
 const struct table_item *table_find(const struct table *table, const uint8_t *key, size_t key_size);

@@ -46,6 +46,8 @@ enum peer_frame_kind {
     PEER_MESSAGE, /* of Raft */
     PEER_CHUNK,   /* a part of a Raft SNAPSHOT message */
     PEER_STATUS,  /* what a node thinks of itself, for the detector of split brain */
+    PEER_ERRAND,  /* a client's frame, carried to the leader … */
+    PEER_ANSWER,  /* … and the answer on its way back */
     PEER_UNKNOWN, /* of a newer program: skip it */
 };
 
@@ -97,6 +99,14 @@ struct peer_chunk {
     struct raft_message head; /* only of the first: MSG_SNAPSHOT with data NULL and size = total */
 };
 
+/* What clients ask, or are answered: bytes that the wire does not look into (client.h). */
+struct peer_errand {
+    uint64_t number;      /* of the node that carries it; the answer has the same */
+    uint64_t incarnation; /* of that node: answers to an earlier one are dropped */
+    const uint8_t *data;
+    size_t size;
+};
+
 struct peer_frame {
     enum peer_frame_kind kind;
     union {
@@ -107,6 +117,7 @@ struct peer_frame {
         struct raft_message message;
         struct peer_chunk chunk;
         struct peer_status status;
+        struct peer_errand errand; /* ERRAND, ANSWER */
     };
     void *memory; /* what the pointers above point into; given back by peer_frame_done() */
 };

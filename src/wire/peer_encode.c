@@ -296,6 +296,8 @@ static enum gavel_status lay_frame(struct packing *p, const struct peer_frame *f
         p->frame.status = &p->status;
         lay_status(p, &frame->status);
         return GAVEL_OK;
+    case PEER_ERRAND:
+    case PEER_ANSWER:
     case PEER_UNKNOWN:
         break;
     }

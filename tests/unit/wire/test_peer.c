@@ -110,6 +110,14 @@ static void assert_same_frame(const struct peer_frame *a, const struct peer_fram
     case PEER_STATUS:
         assert_memory_equal(&a->status, &b->status, sizeof a->status);
         break;
+    case PEER_ERRAND:
+    case PEER_ANSWER:
+        assert_int_equal(a->errand.number, b->errand.number);
+        assert_int_equal(a->errand.incarnation, b->errand.incarnation);
+        assert_int_equal(a->errand.size, b->errand.size);
+        if (a->errand.size > 0)
+            assert_memory_equal(a->errand.data, b->errand.data, a->errand.size);
+        break;
     case PEER_UNKNOWN:
         fail();
     }
