@@ -270,8 +270,9 @@ GAVEL_CHECKED enum gavel_status table_apply(struct table *table, uint64_t index,
 /*
  * The same, with what came of each operation of a command OPS: an array, handed over to the caller, who frees
  * it; NULL and 0 of other commands. ERR_SESSION_GONE, and nothing is changed, if the session of the command
- * is not open (but for an OpenSession of that very session); ERR_STATE if its id is neither the next nor the
- * newest.
+ * is not open (but for an OpenSession of that very session). A higher id than the session's last_id is applied
+ * (ids may skip: what is answered without the log is not recorded), last_id itself is answered with the
+ * results that it had, a lower one is ERR_STATE.
  */
 GAVEL_CHECKED enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uint8_t *bytes,
                                                 size_t size, struct table_result **ret_results,
