@@ -25,8 +25,8 @@ GAVEL_CHECKED enum gavel_status table_box_init(struct table_box *box);
 void table_box_done(struct table_box *box);
 void table_box_lock(struct table_box *box);
 void table_box_unlock(struct table_box *box);
-/* Before the consensus loop runs, or under the lock: from now on the eventfd is written to after each change.
- * False: there are too many. */
+/* Without the lock, by any thread: from now on the eventfd is written to after each change. False: there are
+ * too many. */
 bool table_box_add_bell(struct table_box *box, int eventfd);
 void table_box_remove_bell(struct table_box *box, int eventfd);
 void table_box_ring(struct table_box *box); /* consensus thread, without the lock */

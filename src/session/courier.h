@@ -38,7 +38,7 @@ struct courier_hands {
     bool (*deliver)(void *user, uint64_t node, uint64_t number, const Gavel__ClientFrame *frame,
                     const uint8_t *bytes, size_t size);
     /* The answer for whoever gave the errand; borrowed for the call. */
-    void (*answer)(void *user, void *client, uint64_t tag, const Gavel__ClientFrame *frame);
+    void (*answer)(void *user, uint64_t client, uint64_t tag, const Gavel__ClientFrame *frame);
     void *user;
 };
 
@@ -69,10 +69,10 @@ void courier_done(struct courier *courier); /* answers nobody; safe on a zeroed 
  * A Request, KeepAlive or Ask of a client of this node, copied (packed). `client` comes back with the answer,
  * whose frame has the tag that the question had. Of KeepAlive: each client gets a Kept of its own.
  */
-void courier_take(struct courier *courier, gavel_ns now, void *client, const Gavel__ClientFrame *frame);
+void courier_take(struct courier *courier, gavel_ns now, uint64_t client, const Gavel__ClientFrame *frame);
 
 /* That client is gone: its errands go on, and their answers are for nobody. */
-void courier_forget(struct courier *courier, const void *client);
+void courier_forget(struct courier *courier, uint64_t client);
 
 /* An answer from a desk, for the errand of that number. Late or repeated ones are harmless. */
 void courier_reply(struct courier *courier, gavel_ns now, uint64_t number, const Gavel__ClientFrame *frame);
