@@ -20,6 +20,7 @@
 #define CLIENT_LENGTH_BYTES 4
 #define CLIENT_FIRST_FRAME_MAX (4u * 1024)
 #define CLIENT_FRAME_MAX (4u << 20)
+#define CLIENT_SESSIONS_MAX 4096 /* of one keep-alive */
 
 /* The length that the first four bytes announce. */
 uint32_t client_frame_length(const uint8_t bytes[CLIENT_LENGTH_BYTES]);
