@@ -205,6 +205,25 @@ void transport_send(struct transport *transport, const struct raft_message *mess
     }
 }
 
+bool transport_send_errand(struct transport *transport, raft_id peer, bool is_answer,
+                           const struct peer_errand *errand)
+{
+    struct link *link = link_find(transport, peer);
+    struct peer_frame frame;
+
+    if (!link || !is_up(link))
+        return false;
+    frame.kind = is_answer ? PEER_ANSWER : PEER_ERRAND; /* the rest of it is not looked at */
+    frame.errand = *errand;
+    /* Half of the room is kept for Raft: no number of clients may hold up a heartbeat. */
+    if (connection_waiting(link->out) >= transport->settings.waiting_max / 2 ||
+        !connection_write(link->out, &frame)) {
+        link->dropped++;
+        return false;
+    }
+    return true;
+}
+
 void transport_send_status(struct transport *transport, const struct peer_status *status)
 {
     struct peer_frame frame = {.kind = PEER_STATUS, .status = *status};

@@ -50,7 +50,7 @@ enum transport_news {
 struct transport_events {
     void (*message)(void *user, const struct raft_message *message); /* borrowed for the call */
     void (*status)(void *user, const struct peer_status *status);
-    /* NULL: not wanted. From `peer`; is_answer tells which of the two. */
+    /* NULL: not wanted. From `peer`; is_answer tells which of the two. Borrowed for the call. */
     void (*errand)(void *user, raft_id peer, bool is_answer, const struct peer_errand *errand);
     /* peer may be 0, text "", hello NULL */
     void (*news)(void *user, enum transport_news news, raft_id peer, const char *text,
@@ -99,7 +99,8 @@ void transport_set_tls(struct transport *transport, SSL_CTX *tls);
  * goes in chunks; while one is under way to that peer another one is dropped. */
 void transport_send(struct transport *transport, const struct raft_message *message);
 
-/* False if the peer is not up, or too much waits for it already. */
+/* False if the peer is not up, too much waits for it already (half of waiting_max: the rest is for Raft), or
+ * it is larger than PEER_ERRAND_MAX. */
 bool transport_send_errand(struct transport *transport, raft_id peer, bool is_answer,
                            const struct peer_errand *errand);
 

@@ -33,6 +33,8 @@
 #define PEER_FRAME_MAX (4u << 20)
 /* A snapshot travels in chunks, so that heartbeats pass between them. */
 #define PEER_CHUNK_BYTES (128u * 1024)
+/* What an errand carries: whatever fits into a frame. */
+#define PEER_ERRAND_MAX (PEER_FRAME_MAX - 64)
 #define PEER_SNAPSHOT_MAX ((size_t)1 << 30)
 
 #define PEER_NAME_MAX 63     /* of a node or a cluster: letters, digits, '.', '-', '_' */
@@ -101,10 +103,10 @@ struct peer_chunk {
 
 /* What clients ask, or are answered: bytes that the wire does not look into (client.h). */
 struct peer_errand {
-    uint64_t number;      /* of the node that carries it; the answer has the same */
+    uint64_t number;      /* of the node that carries it, not 0; the answer has the same */
     uint64_t incarnation; /* of that node: answers to an earlier one are dropped */
-    const uint8_t *data;
-    size_t size;
+    const uint8_t *data;  /* at least one byte */
+    size_t size;          /* at most PEER_ERRAND_MAX */
 };
 
 struct peer_frame {

@@ -343,6 +343,22 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
     return NULL;
 }
 
+/* What the bytes say is for client_frame_unpack() to find out, where they are acted upon. */
+static const char *take_errand(const Pb__Errand *from, struct peer_errand *to)
+{
+    if (from->number == 0)
+        return "an errand without a number";
+    if (from->incarnation >= RAFT_NUMBER_MAX)
+        return "an errand with a number out of range";
+    if (from->data.len == 0)
+        return "an errand that says nothing";
+    *to = (struct peer_errand){.number = from->number,
+                               .incarnation = from->incarnation,
+                               .data = from->data.data,
+                               .size = from->data.len};
+    return NULL;
+}
+
 static const char *take_frame(struct frame_arena *arena, const Pb__Frame *from, struct peer_frame *to)
 {
     if (from->what_case != PB__FRAME__WHAT__NOT_SET && !from->hello) /* the oneof is one pointer */
@@ -366,6 +382,12 @@ static const char *take_frame(struct frame_arena *arena, const Pb__Frame *from, 
     case PB__FRAME__WHAT_STATUS:
         to->kind = PEER_STATUS;
         return take_status(from->status, &to->status);
+    case PB__FRAME__WHAT_ERRAND:
+        to->kind = PEER_ERRAND;
+        return take_errand(from->errand, &to->errand);
+    case PB__FRAME__WHAT_ANSWER:
+        to->kind = PEER_ANSWER;
+        return take_errand(from->answer, &to->errand);
     default:
         return from->base.n_unknown_fields > 0 ? unknown : "a frame that says nothing";
     }

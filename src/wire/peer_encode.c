@@ -31,6 +31,7 @@ struct packing {
     Pb__Certificate certificate;
     Pb__Chunk chunk;
     Pb__Status status;
+    Pb__Errand errand;
     uint64_t echo_nodes[RAFT_MEMBERS_MAX];
     uint64_t echo_numbers[RAFT_MEMBERS_MAX];
     uint8_t config[RAFT_CONFIG_BYTES_MAX];
@@ -258,6 +259,15 @@ static void lay_status(struct packing *p, const struct peer_status *status)
     p->status.echo_numbers = p->echo_numbers;
 }
 
+static void lay_errand(struct packing *p, const struct peer_errand *errand)
+{
+    pb__errand__init(&p->errand);
+    p->errand.number = errand->number;
+    p->errand.incarnation = errand->incarnation;
+    p->errand.data.data = bytes_of(errand->data);
+    p->errand.data.len = errand->size;
+}
+
 static void lay_refusal(struct packing *p, const struct peer_frame *frame)
 {
     pb__refusal__init(&p->refusal);
@@ -298,6 +308,10 @@ static enum gavel_status lay_frame(struct packing *p, const struct peer_frame *f
         return GAVEL_OK;
     case PEER_ERRAND:
     case PEER_ANSWER:
+        p->frame.what_case = frame->kind == PEER_ERRAND ? PB__FRAME__WHAT_ERRAND : PB__FRAME__WHAT_ANSWER;
+        p->frame.errand = &p->errand;
+        lay_errand(p, &frame->errand);
+        return GAVEL_OK;
     case PEER_UNKNOWN:
         break;
     }

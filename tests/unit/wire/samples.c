@@ -141,8 +141,9 @@ static void make_status(struct sample *s)
 /* Those that are no plain message of Raft. */
 static void make_other(struct sample *s, size_t which)
 {
-    static const char *const names[] = {"hello",      "welcome",    "refusal", "refusal-hello", "chunk-first",
-                                        "chunk-next", "chunk-none", "status",  "heartbeat",     "vote-plain"};
+    static const char *const names[] = {"hello",       "welcome",    "refusal",    "refusal-hello",
+                                        "chunk-first", "chunk-next", "chunk-none", "status",
+                                        "heartbeat",   "vote-plain", "errand",     "answer"};
 
     (void)snprintf(s->name, sizeof s->name, "%s", names[which]);
     switch (which) {
@@ -177,9 +178,14 @@ static void make_other(struct sample *s, size_t which)
         s->frame.message.append.entries = NULL;
         s->frame.message.append.entry_count = 0;
         break;
-    default:
+    case 9:
         make_message(s, &s->frame.message, RAFT_MSG_VOTE);
         s->frame.message.vote.certificate = (struct raft_certificate){0};
+        break;
+    default:
+        s->frame.kind = which == 10 ? PEER_ERRAND : PEER_ANSWER;
+        s->frame.errand = (struct peer_errand){
+            .number = UINT64_MAX, .incarnation = 6, .data = s->data, .size = sizeof s->data};
         break;
     }
 }

@@ -320,6 +320,48 @@ static void test_greetings_chunks_and_states_that_cannot_be_are_refused(void **s
     pack_and_refuse(&frame, "the status of nobody");
 }
 
+static void test_errands_that_cannot_be_are_refused(void **state)
+{
+    Pb__Frame frame = PB__FRAME__INIT;
+    Pb__Errand errand = PB__ERRAND__INIT;
+    uint8_t data[1] = {0};
+
+    (void)state;
+    frame.errand = &errand;
+    for (int i = 0; i < 2; i++) {
+        frame.what_case = i == 0 ? PB__FRAME__WHAT_ERRAND : PB__FRAME__WHAT_ANSWER;
+        errand = (Pb__Errand)PB__ERRAND__INIT;
+        pack_and_refuse(&frame, "an errand without a number");
+        errand.number = 1;
+        pack_and_refuse(&frame, "an errand that says nothing");
+        errand.data.data = data;
+        errand.data.len = sizeof data;
+        errand.incarnation = RAFT_NUMBER_MAX;
+        pack_and_refuse(&frame, "an errand with a number out of range");
+    }
+}
+
+static void test_the_largest_errand_fits_into_a_frame(void **state)
+{
+    uint8_t *data = calloc(1, PEER_FRAME_MAX), *bytes = NULL;
+    struct peer_frame frame = {
+        .kind = PEER_ANSWER,
+        .errand = {
+            .number = UINT64_MAX, .incarnation = RAFT_NUMBER_MAX - 1, .data = data, .size = PEER_ERRAND_MAX}};
+    size_t size = 0;
+
+    (void)state;
+    assert_int_equal(peer_frame_encode(&frame, &bytes, &size), GAVEL_OK);
+    frame = decode(bytes + PEER_LENGTH_BYTES, size - PEER_LENGTH_BYTES);
+    assert_int_equal(frame.errand.size, PEER_ERRAND_MAX);
+    peer_frame_done(&frame);
+    free(bytes);
+    frame = (struct peer_frame){.kind = PEER_ANSWER,
+                                .errand = {.number = 1, .data = data, .size = PEER_FRAME_MAX}};
+    assert_int_equal(peer_frame_encode(&frame, &bytes, &size), GAVEL_ERR_INVALID);
+    free(data);
+}
+
 static void test_a_refusal_is_shown_without_what_would_upset_a_terminal(void **state)
 {
     struct peer_frame refusal = {.kind = PEER_REFUSAL}, frame;
@@ -435,6 +477,8 @@ int main(void)
         cmocka_unit_test(test_a_new_kind_of_message_of_raft_is_skipped),
         cmocka_unit_test(test_what_no_node_of_ours_would_say_is_refused),
         cmocka_unit_test(test_greetings_chunks_and_states_that_cannot_be_are_refused),
+        cmocka_unit_test(test_errands_that_cannot_be_are_refused),
+        cmocka_unit_test(test_the_largest_errand_fits_into_a_frame),
         cmocka_unit_test(test_a_refusal_is_shown_without_what_would_upset_a_terminal),
         cmocka_unit_test(test_a_frame_of_a_million_parts_is_refused),
         cmocka_unit_test(test_a_frame_that_would_be_too_long_is_not_written),
