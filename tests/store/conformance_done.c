@@ -27,16 +27,18 @@ static void test_a_done_release_is_seen_by_all_with_who_and_which_epoch(void **s
 {
     struct fixture *f = *state;
     struct store_reply reply;
+    uint64_t epoch;
 
     reply = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
     assert_false(reply.record.done);
-    reply = expect(f->a, ask_finish("g", "one", 1, 1), GAVEL_OK);
+    epoch = reply.record.epoch;
+    reply = expect(f->a, ask_finish("g", "one", 1, epoch), GAVEL_OK);
     assert_true(reply.record.done);
     reply = expect(f->b, ask_read("g"), GAVEL_OK);
     assert_true(reply.found);
     assert_true(reply.record.done);
     assert_false(reply.record.held);
-    assert_int_equal(reply.record.epoch, 1);
+    assert_int_equal(reply.record.epoch, epoch);
     assert_string_equal(reply.record.holder, "one");
     assert_true(nonce_equal(reply.record.nonce, test_nonce("one", 1)));
 }
@@ -46,60 +48,65 @@ static void test_a_done_group_is_never_claimed_again(void **state)
     struct fixture *f = *state;
     struct store_request claim;
     struct store_reply done;
-    uint64_t held = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.version;
+    struct record held = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
 
-    done = expect(f->a, ask_finish("g", "one", 1, 1), GAVEL_OK);
+    done = expect(f->a, ask_finish("g", "one", 1, held.epoch), GAVEL_OK);
     claim = ask_claim("g", "two", 2, done.record.version);
     (void)expect(f->b, claim, GAVEL_ERR_DONE);
     claim.must_be_expired = true;
-    claim.record.epoch = 40;
+    claim.record.epoch = held.epoch + 40;
     (void)expect(f->b, claim, GAVEL_ERR_DONE);
     (void)expect(f->b, ask_claim("g", "two", 2, 0), GAVEL_ERR_DONE);
-    (void)expect(f->b, ask_claim("g", "two", 2, held), GAVEL_ERR_DONE);
+    (void)expect(f->b, ask_claim("g", "two", 2, held.version), GAVEL_ERR_DONE);
     (void)expect(f->a, ask_claim("g", "one", 1, done.record.version), GAVEL_ERR_DONE); /* nor by who did it */
-    (void)expect(f->a, ask_renew("g", "one", 1, 1), GAVEL_ERR_NOT_HOLDER);
-    (void)expect(f->b, ask_wish("g", 1, "two"), GAVEL_ERR_NOT_HOLDER);
+    (void)expect(f->a, ask_renew("g", "one", 1, held.epoch), GAVEL_ERR_NOT_HOLDER);
+    (void)expect(f->b, ask_wish("g", held.epoch, "two"), GAVEL_ERR_NOT_HOLDER);
     assert_int_equal(expect(f->b, ask_read("g"), GAVEL_OK).record.version, done.record.version);
 }
 
 static void test_the_refusal_of_a_claim_names_who_did_the_work(void **state)
 {
     struct fixture *f = *state;
+    uint64_t epoch = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.epoch;
     struct store_reply reply;
+    char who[64];
 
-    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
-    (void)expect(f->a, ask_finish("g", "one", 1, 1), GAVEL_OK);
+    (void)expect(f->a, ask_finish("g", "one", 1, epoch), GAVEL_OK);
     reply = expect(f->b, ask_claim("g", "two", 2, 0), GAVEL_ERR_DONE);
     assert_true(reply.record.done);
-    assert_int_equal(reply.record.epoch, 1);
+    assert_int_equal(reply.record.epoch, epoch);
     assert_string_equal(reply.record.holder, "one");
-    assert_non_null(strstr(reply.message, "\"one\" with epoch 1"));
+    (void)snprintf(who, sizeof who, "\"one\" with epoch %llu;", (unsigned long long)epoch);
+    assert_non_null(strstr(reply.message, who));
 }
 
 static void test_only_the_holder_says_that_the_work_is_done(void **state)
 {
     struct fixture *f = *state;
     uint64_t version;
+    uint64_t epoch;
+    uint64_t next;
 
     (void)expect(f->b, ask_finish("g", "two", 2, 1), GAVEL_ERR_NOT_HOLDER);
-    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
-    (void)expect(f->b, ask_finish("g", "two", 1, 1), GAVEL_ERR_NOT_HOLDER);
-    (void)expect(f->b, ask_finish("g", "one", 2, 1), GAVEL_ERR_NOT_HOLDER); /* its id, another claim */
-    (void)expect(f->b, ask_finish("g", "one", 1, 2), GAVEL_ERR_NOT_HOLDER);
-    version = expect(f->a, ask_release("g", "one", 1, 1), GAVEL_OK).record.version;
-    (void)expect(f->a, ask_finish("g", "one", 1, 1), GAVEL_ERR_NOT_HOLDER); /* it has given it up before */
-    (void)expect(f->b, ask_claim("g", "two", 2, version), GAVEL_OK);
-    (void)expect(f->a, ask_finish("g", "one", 1, 1), GAVEL_ERR_NOT_HOLDER); /* another has taken over */
+    epoch = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.epoch;
+    (void)expect(f->b, ask_finish("g", "two", 1, epoch), GAVEL_ERR_NOT_HOLDER);
+    (void)expect(f->b, ask_finish("g", "one", 2, epoch), GAVEL_ERR_NOT_HOLDER); /* its id, another claim */
+    (void)expect(f->b, ask_finish("g", "one", 1, epoch + 1), GAVEL_ERR_NOT_HOLDER);
+    version = expect(f->a, ask_release("g", "one", 1, epoch), GAVEL_OK).record.version;
+    (void)expect(f->a, ask_finish("g", "one", 1, epoch),
+                 GAVEL_ERR_NOT_HOLDER); /* it has given it up before */
+    next = expect(f->b, ask_claim("g", "two", 2, version), GAVEL_OK).record.epoch;
+    (void)expect(f->a, ask_finish("g", "one", 1, epoch), GAVEL_ERR_NOT_HOLDER); /* another has taken over */
     assert_false(expect(f->b, ask_read("g"), GAVEL_OK).record.done);
-    assert_int_equal(expect(f->b, ask_finish("g", "two", 2, 2), GAVEL_OK).record.epoch, 2);
+    assert_int_equal(expect(f->b, ask_finish("g", "two", 2, next), GAVEL_OK).record.epoch, next);
 }
 
 static void test_a_lost_answer_to_a_done_release_is_settled_by_its_nonce(void **state)
 {
     struct fixture *f = *state;
     struct store_reply reply;
+    uint64_t epoch = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.epoch;
 
-    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
     (void)expect(f->a, ask_finish("g", "one", 1, 0),
                  GAVEL_OK); /* whichever epoch my nonce got; the answer is lost */
     (void)expect(f->a, ask_finish("g", "one", 1, 0), GAVEL_ERR_NOT_HOLDER);
@@ -107,7 +114,7 @@ static void test_a_lost_answer_to_a_done_release_is_settled_by_its_nonce(void **
     assert_true(reply.record.done);
     assert_true(nonce_equal(reply.record.nonce, test_nonce("one", 1)));
     /* A plain release that arrives late does not open it again. */
-    (void)expect(f->a, ask_release("g", "one", 1, 1), GAVEL_ERR_NOT_HOLDER);
+    (void)expect(f->a, ask_release("g", "one", 1, epoch), GAVEL_ERR_NOT_HOLDER);
     assert_true(expect(f->b, ask_read("g"), GAVEL_OK).record.done);
 }
 
@@ -119,7 +126,7 @@ static void test_a_done_group_is_listed_and_the_others_go_on(void **state)
 
     (void)expect(f->a, ask_claim("done", "one", 1, 0), GAVEL_OK);
     (void)expect(f->a, ask_claim("open", "one", 2, 0), GAVEL_OK);
-    (void)expect(f->a, ask_finish("done", "one", 1, 1), GAVEL_OK);
+    (void)expect(f->a, ask_finish("done", "one", 1, 0), GAVEL_OK);
     assert_int_equal(store_call(f->b, &list, &reply), GAVEL_OK);
     assert_int_equal(reply.group_count, 2);
     assert_string_equal(reply.groups[0].group, "done");
@@ -128,24 +135,27 @@ static void test_a_done_group_is_listed_and_the_others_go_on(void **state)
     assert_false(reply.groups[1].record.done);
     assert_true(reply.groups[1].record.held);
     store_reply_done(&reply);
-    (void)expect(f->b, ask_renew("open", "one", 2, 1), GAVEL_OK);
+    (void)expect(f->b, ask_renew("open", "one", 2, 0), GAVEL_OK);
 }
 
 static void test_a_group_that_is_opened_again_goes_on_with_its_epochs(void **state)
 {
     struct fixture *f = *state;
+    struct record claimed;
     uint64_t version;
+    uint64_t epoch;
 
     (void)expect(f->b, ask_reopen("g", 0), GAVEL_ERR_CONFLICT); /* there is nothing to open */
-    version = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.version;
-    (void)expect(f->b, ask_reopen("g", version), GAVEL_ERR_CONFLICT);
-    version = expect(f->a, ask_finish("g", "one", 1, 1), GAVEL_OK).record.version;
+    claimed = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
+    (void)expect(f->b, ask_reopen("g", claimed.version), GAVEL_ERR_CONFLICT);
+    version = expect(f->a, ask_finish("g", "one", 1, claimed.epoch), GAVEL_OK).record.version;
     (void)expect(f->b, ask_reopen("g", version + 1), GAVEL_ERR_CONFLICT);
     (void)expect(f->b, ask_reopen("g", version), GAVEL_OK);
     (void)expect(f->b, ask_reopen("g", version), GAVEL_ERR_CONFLICT); /* sent twice */
     version = expect(f->a, ask_read("g"), GAVEL_OK).record.version;
-    assert_int_equal(expect(f->b, ask_claim("g", "two", 2, version), GAVEL_OK).record.epoch, 2);
-    assert_true(expect(f->b, ask_finish("g", "two", 2, 2), GAVEL_OK).record.done);
+    epoch = expect(f->b, ask_claim("g", "two", 2, version), GAVEL_OK).record.epoch;
+    assert_true(epoch > claimed.epoch);
+    assert_true(expect(f->b, ask_finish("g", "two", 2, epoch), GAVEL_OK).record.done);
     (void)expect(f->a, ask_reopen("g", version), GAVEL_ERR_CONFLICT); /* does not undo the success after it */
 }
 

@@ -61,7 +61,7 @@ static void test_odd_names_are_kept_as_they_are(void **state)
         assert_int_equal(reply.registration_count, 1);
         assert_string_equal(reply.registrations[0].id, name);
         store_reply_done(&reply);
-        (void)expect(f->a, ask_renew(name, name, i, 1), GAVEL_OK);
+        (void)expect(f->a, ask_renew(name, name, i, 0), GAVEL_OK);
     }
     assert_int_equal(store_call(f->b, &list, &reply), GAVEL_OK);
     assert_int_equal(reply.group_count, count);
