@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 
 /* Whether it is there; those of a node that joins need not name it. */
 static bool find_self(struct config_draft *draft)
@@ -73,6 +74,8 @@ static enum gavel_status fill_addresses(struct config_draft *draft, const struct
                             "nobody can be reached at %s; say by `api_advertise: HOST:PORT` where others "
                             "find the API",
                             config->api_listen);
+    choose(config->clients_advertise, config->clients_advertise,
+           config_address_is_any(config->clients_listen) ? "" : config->clients_listen, "");
     if (config_address_is_any(config->advertise))
         return config_wrong(draft, CONFIG_OF_ADVERTISE, "nobody can be reached at %s", config->advertise);
     if (config_address_is_any(config->api_advertise))
@@ -244,6 +247,34 @@ static void warn_of_unknown_peers(struct config_draft *draft)
     }
 }
 
+static enum gavel_status check_clients(struct config_draft *draft)
+{
+    const struct daemon_config *config = &draft->config;
+    size_t room = sizeof((struct sockaddr_un *)0)->sun_path - 1;
+    bool is_loopback = false;
+    enum gavel_status status;
+
+    if (strlen(config->socket) > room)
+        return config_wrong(draft, CONFIG_OF_SOCKET, "the path has %zu bytes, and a socket has room for %zu",
+                            strlen(config->socket), room);
+    if (!config->clients_listen[0])
+        return GAVEL_OK;
+    status = check_reach(draft, CONFIG_OF_CLIENTS, config->clients_listen, &is_loopback);
+    if (status)
+        return status;
+    if (!is_loopback && !config->has_tls)
+        return config_wrong(draft, CONFIG_OF_CLIENTS,
+                            "%s is not on loopback, and there clients speak TLS only; give tls: {ca, cert, "
+                            "key}, which `gavel cert` makes",
+                            config->clients_listen);
+    if (strcmp(config->clients_listen, config->listen) == 0 ||
+        strcmp(config->clients_listen, config->api_listen) == 0)
+        return config_wrong(draft, CONFIG_OF_CLIENTS,
+                            "%s is where the node listens for something else; choose another port",
+                            config->clients_listen);
+    return GAVEL_OK;
+}
+
 static enum gavel_status check_security(struct config_draft *draft)
 {
     const struct daemon_config *config = &draft->config;
@@ -277,7 +308,7 @@ static enum gavel_status check_security(struct config_draft *draft)
                             "%s is where the node listens for its peers; choose "
                             "another port",
                             config->api_listen);
-    return GAVEL_OK;
+    return check_clients(draft);
 }
 
 static int by_id(const void *left, const void *right)

@@ -13,6 +13,7 @@
 
 #define CONFIG_PEER_PORT "7400"
 #define CONFIG_API_PORT "7500"
+#define CONFIG_CLIENTS_PORT "7600"
 
 /* What is left for the work to notice and to say that it has stopped, besides the children's grace. */
 #define CONFIG_STOP_MARGIN_MS 10

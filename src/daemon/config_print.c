@@ -70,6 +70,9 @@ void config_print(const struct daemon_config *config, FILE *out)
     print_peers(config, out);
     (void)fprintf(out, "  listens     peers %s, API %s%s\n", config->listen,
                   config->has_api_tls ? "https://" : "http://", config->api_listen);
+    if (config->clients_listen[0] || config->socket[0])
+        (void)fprintf(out, "  clients     %s%s%s\n", config->clients_listen,
+                      config->clients_listen[0] && config->socket[0] ? ", " : "", config->socket);
     (void)fprintf(out, "  security    %s\n              %s\n              %s\n",
                   config->has_tls ? "TLS with certificates on both sides" : "no TLS: loopback only",
                   config->secret[0] ? "obituaries sealed by the secret" : "no secret: loopback only",

@@ -12,18 +12,19 @@
 #include <stddef.h>
 
 enum config_kind {
-    CONFIG_NAME,        /* char[PEER_NAME_MAX + 1] */
-    CONFIG_ADDRESS,     /* char[PEER_ADDRESS_MAX + 1], of peers */
-    CONFIG_API_ADDRESS, /* the same, of the API: the port that is meant if none is given differs */
-    CONFIG_PATH,        /* char[PATH_MAX] */
-    CONFIG_BOOL,        /* bool */
-    CONFIG_TIME,        /* gavel_ns, written in milliseconds or as a duration */
-    CONFIG_GRACE,       /* gavel_ms, likewise */
-    CONFIG_BYTES,       /* uint64_t, with KiB, MiB, GiB */
-    CONFIG_COUNT,       /* uint32_t */
-    CONFIG_PRIORITY,    /* uint8_t */
-    CONFIG_LEVEL,       /* enum log_level */
-    CONFIG_FORMAT,      /* enum log_format */
+    CONFIG_NAME,            /* char[PEER_NAME_MAX + 1] */
+    CONFIG_ADDRESS,         /* char[PEER_ADDRESS_MAX + 1], of peers */
+    CONFIG_API_ADDRESS,     /* the same, of the API: the port that is meant if none is given differs */
+    CONFIG_CLIENTS_ADDRESS, /* likewise, of clients */
+    CONFIG_PATH,            /* char[PATH_MAX] */
+    CONFIG_BOOL,            /* bool */
+    CONFIG_TIME,            /* gavel_ns, written in milliseconds or as a duration */
+    CONFIG_GRACE,           /* gavel_ms, likewise */
+    CONFIG_BYTES,           /* uint64_t, with KiB, MiB, GiB */
+    CONFIG_COUNT,           /* uint32_t */
+    CONFIG_PRIORITY,        /* uint8_t */
+    CONFIG_LEVEL,           /* enum log_level */
+    CONFIG_FORMAT,          /* enum log_format */
 };
 
 enum config_id {
@@ -33,6 +34,9 @@ enum config_id {
     CONFIG_OF_ADVERTISE,
     CONFIG_OF_API,
     CONFIG_OF_API_ADVERTISE,
+    CONFIG_OF_CLIENTS,
+    CONFIG_OF_CLIENTS_ADVERTISE,
+    CONFIG_OF_SOCKET,
     CONFIG_OF_DATA,
     CONFIG_OF_DATA_MAX,
     CONFIG_OF_TLS_CA,

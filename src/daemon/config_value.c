@@ -136,6 +136,8 @@ enum gavel_status config_value_read(struct config_draft *draft, const struct con
         return config_address_read(text, CONFIG_PEER_PORT, at, error);
     case CONFIG_API_ADDRESS:
         return config_address_read(text, CONFIG_API_PORT, at, error);
+    case CONFIG_CLIENTS_ADDRESS:
+        return config_address_read(text, CONFIG_CLIENTS_PORT, at, error);
     case CONFIG_PATH:
         return read_path(draft, setting, text, at, error);
     case CONFIG_BOOL:

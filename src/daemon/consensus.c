@@ -53,6 +53,7 @@ enum gavel_status consensus_ask(struct consensus *c, struct raft_event event)
         consensus_send_status(c);
     if (c->pending)
         consensus_look_at_pending(c);
+    consensus_settle_sessions(c);
     arm(c);
     return status;
 }

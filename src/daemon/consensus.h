@@ -11,14 +11,18 @@
 
 #include "daemon/api.h"
 #include "daemon/book.h"
+#include "daemon/clients.h"
 #include "daemon/coordinator.h"
 #include "daemon/detector.h"
+#include "daemon/errand.h"
 #include "daemon/logger.h"
+#include "daemon/mourner.h"
 #include "daemon/reload.h"
 #include "daemon/request.h"
 #include "daemon/writer.h"
 #include "net/seal.h"
-#include "table/table.h"
+#include "session/courier.h"
+#include "session/desk.h"
 
 /* A message that must not leave before a write is durable. Such have no pointers (raft.h). */
 struct held_message {
@@ -46,6 +50,7 @@ struct consensus {
     struct node_desk *desk;
     struct page *page;
     struct api *api;
+    struct clients *clients; /* NULL: none are served but by HTTP */
     struct logger logger;
 
     struct event_base *base;
@@ -53,6 +58,7 @@ struct consensus {
     struct event *tick_event;
     struct event *writer_event;
     struct event *request_event;
+    struct event *errand_event;
     struct event *coordinator_event;
     struct event *reload_event;
     struct event *signal_events[3];
@@ -61,7 +67,7 @@ struct consensus {
 
     struct raft raft;
     struct raft_actions actions;
-    struct table table;
+    struct table *table; /* the one in desk->table: changed here, under its lock */
     struct seal seal;
     struct writer writer;
     struct transport *transport;
@@ -107,6 +113,20 @@ struct consensus {
     struct pending *pending;
     size_t pending_count;
     bool is_looking; /* at the pending ones */
+
+    /* what clients ask */
+    struct courier courier;
+    struct desk leader_desk;
+    struct mourner mourner;
+    struct mailbox *client_boxes[4];
+    STAILQ_HEAD(, own_answer) own_answers;
+    struct event *sessions_event;
+    gavel_ns sessions_armed_at;
+    gavel_ns applying_at;
+    bool is_settling;
+    struct table_process *met; /* by the entry that is being applied */
+    size_t met_count;
+    size_t met_capacity;
 
     uint8_t *snapshot; /* made at snapshot_index, to be used when the log has grown beyond it */
     size_t snapshot_size;
@@ -168,6 +188,16 @@ void consensus_answer_all(struct consensus *c, enum gavel_status status, const c
 /* Answers and forgets; the message is a sentence. */
 void consensus_answer(struct consensus *c, struct request *request, enum gavel_status status,
                       const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* consensus_sessions.c */
+GAVEL_CHECKED enum gavel_status consensus_begin_sessions(struct consensus *c, struct gavel_error *error);
+void consensus_end_sessions(struct consensus *c); /* safe however far it came */
+void consensus_take_errands(struct consensus *c);
+void consensus_errand(struct consensus *c, raft_id peer, bool is_answer, const struct peer_errand *errand);
+GAVEL_CHECKED enum gavel_status consensus_apply_entry(struct consensus *c, raft_index index,
+                                                      const struct raft_entry *entry);
+void consensus_tick_sessions(struct consensus *c);
+void consensus_settle_sessions(struct consensus *c);
 
 /* consensus_members.c */
 void consensus_read_records(struct consensus *c); /* the table may have others now */

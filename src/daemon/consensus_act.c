@@ -76,7 +76,7 @@ static void apply(struct consensus *c, raft_index first, raft_index last)
         ASSERT(entry);
         if (entry->kind != RAFT_ENTRY_DATA)
             continue;
-        if (table_apply(&c->table, index, entry->data, entry->size) == GAVEL_ERR_NO_MEMORY) {
+        if (consensus_apply_entry(c, index, entry) == GAVEL_ERR_NO_MEMORY) {
             out_of_memory(c, "the table");
             return;
         }
@@ -84,14 +84,20 @@ static void apply(struct consensus *c, raft_index first, raft_index last)
             member_record_is_key(command.key, command.key_size))
             has_records = true;
     }
+    table_box_ring(&c->desk->table);
     if (has_records)
         consensus_read_records(c);
 }
 
 static void restore(struct consensus *c)
 {
-    enum gavel_status status = table_snapshot_decode(&c->table, c->raft.snapshot.data, c->raft.snapshot.size);
+    enum gavel_status status;
 
+    table_box_lock(&c->desk->table);
+    status = table_snapshot_decode(c->table, c->raft.snapshot.data, c->raft.snapshot.size);
+    table_box_unlock(&c->desk->table);
+    c->mourner.is_rescan_due = true;
+    table_box_ring(&c->desk->table);
     if (status == GAVEL_ERR_NO_MEMORY) {
         out_of_memory(c, "a snapshot");
     } else if (status != GAVEL_OK) {
@@ -153,7 +159,7 @@ void consensus_compact(struct consensus *c)
     bool is_full = c->disk_state == WRITER_FULL && raft->applied > raft->log.base; /* that may make room */
 
     if (!c->snapshot && (is_full || raft->applied - raft->log.base >= c->config->snapshot_entries)) {
-        if (table_snapshot_encode(&c->table, &c->snapshot, &c->snapshot_size) != GAVEL_OK)
+        if (table_snapshot_encode(c->table, &c->snapshot, &c->snapshot_size) != GAVEL_OK)
             return; /* there will be memory another time */
         c->snapshot_index = raft->applied;
     }

@@ -75,6 +75,13 @@ static void on_requests(evutil_socket_t fd, short what, void *user)
     consensus_take_requests(user);
 }
 
+static void on_errands(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd;
+    (void)what;
+    consensus_take_errands(user);
+}
+
 static void begin_stopping(struct consensus *c);
 
 /* Whoever kept the children is dead, and a keeper is forked before there are threads: by the next
@@ -161,6 +168,7 @@ static void reload(struct consensus *c)
     if (!reload_begin(&c->reload))
         logger_line(&c->logger, LOG_ERROR, "out of memory; the certificates are not read again", LOG_END);
     api_reload(c->api);
+    clients_reload(c->clients);
 }
 
 static void stop(struct consensus *c)
@@ -235,6 +243,8 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     consensus_reconcile(c);
     consensus_compact(c);
     consensus_refresh_members(c);
+    mourner_tick(&c->mourner);
+    consensus_tick_sessions(c);
     consensus_publish(c);
     if (c->pending)
         consensus_look_at_pending(c);
@@ -261,10 +271,11 @@ enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error
     c->timer_event = c->timer_fd < 0 ? NULL : watch(c, c->timer_fd, on_timer);
     c->writer_event = watch(c, c->writer.fd, on_writer);
     c->request_event = watch(c, c->desk->requests.fd, on_requests);
+    c->errand_event = watch(c, c->desk->errands.fd, on_errands);
     c->reload_event = watch(c, c->reload.done.fd, on_reloaded);
     c->tick_event = event_new(c->base, -1, EV_PERSIST, on_tick, c);
-    is_good = c->timer_event && c->writer_event && c->request_event && c->reload_event && c->tick_event &&
-              event_add(c->tick_event, &tick) == 0;
+    is_good = c->timer_event && c->writer_event && c->request_event && c->errand_event && c->reload_event &&
+              c->tick_event && event_add(c->tick_event, &tick) == 0;
     if (c->coordinator) {
         c->coordinator_event = watch(c, c->coordinator->fd, on_coordinator);
         is_good = is_good && c->coordinator_event;
@@ -289,6 +300,7 @@ void consensus_end_events(struct consensus *c)
     free_event(&c->tick_event);
     free_event(&c->writer_event);
     free_event(&c->request_event);
+    free_event(&c->errand_event);
     free_event(&c->coordinator_event);
     free_event(&c->reload_event);
     for (size_t i = 0; i < sizeof c->signal_events / sizeof *c->signal_events; i++)

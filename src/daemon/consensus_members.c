@@ -95,7 +95,7 @@ static bool next_step(const struct consensus *c, const struct member_record *rec
 
 void consensus_read_records(struct consensus *c)
 {
-    c->record_count = member_records(&c->table, c->records);
+    c->record_count = member_records(c->table, c->records);
     if (book_take_records(&c->book, c->records, c->record_count))
         consensus_set_peers(c);
 }
@@ -339,8 +339,7 @@ static enum gavel_status set_voter(struct consensus *c, struct pending *pending,
                                    const struct raft_member *member, bool is_voter)
 {
     struct member_record record = {0};
-    bool has_record =
-        member_record_find(&c->table, pending->request->target, &record); /* or it is a member */
+    bool has_record = member_record_find(c->table, pending->request->target, &record); /* or it is a member */
 
     if (member && member->is_voter == is_voter && (!has_record || record.is_voter == is_voter))
         pending->is_already = true; /* written down all the same: now it is somebody's wish */
@@ -362,7 +361,7 @@ enum gavel_status consensus_member_request(struct consensus *c, struct pending *
 
     if (request->kind == REQUEST_MEMBER_ADD)
         return add(c, pending, member);
-    if (!member && !member_record_find(&c->table, request->target, &record)) {
+    if (!member && !member_record_find(c->table, request->target, &record)) {
         consensus_answer(c, request, GAVEL_ERR_NOT_FOUND,
                          "there is no member \"%s\"; `gavel member list` names them all", request->target);
         return GAVEL_ERR_NOT_FOUND;

@@ -285,8 +285,13 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
     consensus_publish(c);
 }
 
+static void on_errand(void *user, raft_id peer, bool is_answer, const struct peer_errand *errand)
+{
+    consensus_errand(user, peer, is_answer, errand);
+}
+
 const struct transport_events consensus_transport_events = {
-    .message = on_message, .status = on_status, .news = on_news};
+    .message = on_message, .status = on_status, .errand = on_errand, .news = on_news};
 
 /* Connections that are up stay, but none can be made again with a certificate that has expired. */
 void consensus_check_certificate(struct consensus *c)

@@ -29,8 +29,8 @@ static void take_scalars(struct consensus *c, struct view *v)
     v->commit = raft->commit;
     v->applied = raft->applied;
     v->snapshot = raft->log.base;
-    v->revision = c->table.revision;
-    v->digest = table_digest(&c->table);
+    v->revision = c->table->revision;
+    v->digest = table_digest(c->table);
     v->is_handing_over = raft->transfer.phase != RAFT_TRANSFER_NONE;
     v->is_changing = raft->change != RAFT_CHANGE_NONE || raft->config.is_joint;
     v->is_disk_full = c->disk_state == WRITER_FULL;
@@ -39,6 +39,16 @@ static void take_scalars(struct consensus *c, struct view *v)
     v->counters.refused_messages = raft->refused_messages;
     v->counters.dropped_votes = raft->dropped_votes;
     v->counters.disk_writes = atomic_load(&c->writer.writes);
+    v->counters.client_requests = c->leader_desk.counts.requests;
+    v->counters.client_repeated = c->leader_desk.counts.repeated;
+    v->counters.client_refused = c->leader_desk.counts.refused;
+    v->counters.keep_alives = c->leader_desk.counts.keep_alives;
+    v->counters.sessions_expired = c->leader_desk.counts.expired;
+    v->counters.mandates_lapsed = c->leader_desk.counts.lapsed;
+    v->counters.desk_stalls = c->leader_desk.counts.stalls;
+    v->counters.errands = c->courier.counts.taken;
+    v->counters.errands_again = c->courier.counts.again;
+    v->counters.errands_timed_out = c->courier.counts.timed_out;
 }
 
 void consensus_publish(struct consensus *c)

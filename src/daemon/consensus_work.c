@@ -30,6 +30,7 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     c->claim_term = term;
     c->claim_epoch = lease_epoch;
     c->deadline = raft_deadline(&c->raft);
+    desk_open(&c->leader_desk, term, now);
     logger_line(&c->logger, LOG_INFO, "leads", LOG_U64("term", term), LOG_U64("lease_epoch", lease_epoch),
                 LOG_I64("at_ns", now), LOG_I64("until_ns", c->deadline), LOG_END);
     entry.at = now;
@@ -68,6 +69,7 @@ void consensus_extend_work(struct consensus *c)
 void consensus_stop_work(struct consensus *c, enum raft_stop reason)
 {
     c->is_claimed = false;
+    desk_close(&c->leader_desk);
     c->must_step_down = false; /* it does */
     c->draft.is_claimed = false;
     consensus_publish(c); /* the API stops first */

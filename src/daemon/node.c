@@ -96,7 +96,7 @@ static enum gavel_status begin_raft(struct consensus *c, struct disk *disk, stru
     if (status == GAVEL_OK)
         status = raft_init(&c->raft, &settings, &restore, clock_now(), error);
     if (status == GAVEL_OK && restore.snapshot.size > 0 &&
-        table_snapshot_decode(&c->table, restore.snapshot.data, restore.snapshot.size) != GAVEL_OK)
+        table_snapshot_decode(c->table, restore.snapshot.data, restore.snapshot.size) != GAVEL_OK)
         status = error_set(error, GAVEL_ERR_STORE_DAMAGED, "the snapshot in %.200s cannot be read",
                            c->config->data);
     disk_restore_done(&restore);
@@ -152,7 +152,8 @@ static void say_hello(struct consensus *c, bool is_first, bool is_locked)
                 LOG_STR("cluster", c->config->cluster), LOG_STR("node", c->config->node),
                 LOG_U64("generation", c->raft.state.generation),
                 LOG_U64("incarnation", c->raft.state.incarnation), LOG_STR("peers", c->config->listen),
-                LOG_STR("api", c->config->api_listen), LOG_BOOL("tls", c->config->has_tls),
+                LOG_STR("api", c->config->api_listen), LOG_STR("clients", c->config->clients_listen),
+                LOG_STR("socket", c->config->socket), LOG_BOOL("tls", c->config->has_tls),
                 LOG_BOOL("realtime", is_first), LOG_BOOL("memory_locked", is_locked), LOG_END);
     if (c->raft.config.count == 0)
         logger_line(&c->logger, LOG_INFO, "waits to be added: `gavel member add NAME ADDRESS` at the cluster",
@@ -167,8 +168,10 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     if (status != GAVEL_OK)
         return status;
     begin_page(c);
+    if (table_keep_history(c->table) != GAVEL_OK)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     book_init(&c->book, c->config);
-    c->record_count = member_records(&c->table, c->records);
+    c->record_count = member_records(c->table, c->records);
     (void)book_take_records(&c->book, c->records, c->record_count);
     consensus_read_hints(c);
     detector_init(&c->detector);
@@ -186,6 +189,8 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory or descriptors");
     status = begin_transport(c, error);
     if (status == GAVEL_OK)
+        status = consensus_begin_sessions(c, error);
+    if (status == GAVEL_OK)
         status = consensus_begin_events(c, error);
     if (status != GAVEL_OK)
         return status;
@@ -194,7 +199,8 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     c->is_member = raft_config_find(&c->raft.config, c->config->id);
     consensus_set_peers(c);
     consensus_publish(c);
-    return api_start(c->desk, &c->api, error);
+    status = clients_start(c->desk, &c->clients, error);
+    return status == GAVEL_OK ? api_start(c->desk, &c->api, error) : status;
 }
 
 /* Signals that come while it starts wait until there is somebody to take them. */
@@ -235,7 +241,9 @@ static void end(struct consensus *c)
         consensus_answer(c, (struct request *)letter, GAVEL_ERR_STOPPED,
                          "this node is stopping; ask another");
     api_stop(c->api);
+    clients_stop(c->clients);
     consensus_end_events(c);
+    consensus_end_sessions(c);
     writer_stop(&c->writer);
     reload_done(&c->reload);
     transport_free(c->transport);
@@ -243,7 +251,6 @@ static void end(struct consensus *c)
         event_base_free(c->base);
     SSL_CTX_free(c->certificates.context);
     raft_done(&c->raft);
-    table_done(&c->table);
     free(c->held);
     free(c->snapshot);
 }
@@ -321,15 +328,19 @@ int node_run(const struct daemon_config *config, struct page *page)
     hold_signals(true);
     (void)signal(SIGPIPE, SIG_IGN);
     if (c && desk && (page || page_new(&own_page) == GAVEL_OK) && view_box_init(&desk->view) == GAVEL_OK &&
-        mailbox_init(&desk->requests) == GAVEL_OK) {
+        mailbox_init(&desk->requests) == GAVEL_OK && mailbox_init(&desk->errands) == GAVEL_OK &&
+        table_box_init(&desk->table) == GAVEL_OK) {
         desk->config = config;
         desk->log =
             (struct log){.fd = STDERR_FILENO, .level = config->log_level, .format = config->log_format};
         c->config = config;
         c->desk = desk;
+        c->table = &desk->table.table;
         c->page = page ? page : own_page;
         c->timer_fd = -1;
         exit_code = live_with_children(c, desk, page != NULL);
+        table_box_done(&desk->table);
+        mailbox_done(&desk->errands);
         mailbox_done(&desk->requests);
         view_box_done(&desk->view);
         journal_free(desk->journal);

@@ -36,8 +36,9 @@
 
 /* Where an answer goes: the caller's business. */
 struct desk_ticket {
-    uint64_t origin; /* the node that forwarded it; 0 this one */
-    uint64_t tag;    /* of that node */
+    uint64_t origin;      /* the node that forwarded it; 0 this one */
+    uint64_t tag;         /* of that node */
+    uint64_t incarnation; /* of that node */
 };
 
 struct desk_hands {
@@ -102,8 +103,8 @@ void desk_flush(struct desk *desk, gavel_ns now);
  * Entry `index` of `term` was applied; results as table_apply_ops() gave them, borrowed. Called for every
  * entry of data, ours or not, right after the table has applied it, and before the next.
  */
-void desk_applied(struct desk *desk, gavel_ns now, uint64_t index, uint64_t term, enum gavel_status status,
-                  const struct table_result *results, size_t count);
+void desk_applied(struct desk *desk, gavel_ns now, bool is_working, uint64_t index, uint64_t term,
+                  enum gavel_status status, const struct table_result *results, size_t count);
 
 /* Time goes on: at least every 100 ms, and at desk_wake_at(). is_stalled: the caller knows that clients could
  * not be heard for a while. */

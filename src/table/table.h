@@ -147,6 +147,9 @@ struct table_candidate {
     uint64_t joined_revision;
     int64_t since_wall_ms;
     struct table_process process;
+    Gavel__Process shown; /* the same as a message */
+    uint64_t hash;
+    size_t weight;
     struct {
         gavel_ns beat_at; /* on this node's clock, while it led; 0 never */
         uint64_t beats;
@@ -161,13 +164,15 @@ struct table_session {
     uint32_t ttl_ms;
     char *name;
     struct table_process process;
+    Gavel__Process shown;
     uint64_t create_revision;
     int64_t since_wall_ms;
     uint64_t last_id;             /* of the newest request that was applied … */
     struct table_result *results; /* … and what came of it */
     size_t result_count;
-    struct table_candidates candidates;
+    struct table_candidates candidates; /* in order of joined_revision */
     uint64_t hash;
+    size_t weight;
     struct {
         gavel_ns heard_at;     /* on this node's clock, while it led; 0 never */
         uint64_t closing_term; /* of Raft, in which its end was proposed; 0 */
@@ -192,6 +197,7 @@ struct table_group {
     uint64_t nonce_low;
     int64_t lease_ms;
     struct table_process process;
+    Gavel__Process shown;
     int64_t since_wall_ms;
     char *successor;
     char *previous_holder;
@@ -207,6 +213,7 @@ struct table_group {
     size_t candidate_count;
     size_t note_count;
     uint64_t hash;
+    size_t weight;
     struct {
         gavel_ns renewed_at; /* of a lease mandate, on this node's clock, while it led; 0 never */
         gavel_ns granted_at; /* when the mandate began, likewise */
@@ -226,6 +233,7 @@ struct table_note {
     uint64_t mod_revision;
     uint64_t epoch;
     uint64_t hash;
+    size_t weight;
 };
 
 RB_HEAD(table_sessions, table_session);
@@ -252,6 +260,10 @@ struct table {
     struct table_attention attention; /* groups that the keeper must look at */
     struct table_history *history;    /* NULL until table_keep_history(): nothing is remembered */
     const gavel_ns *clock; /* of the node, for `seen` of what apply grants; NULL: 0. Never decides anything */
+    /* NULL, or told of each process that a session, a lease mandate or a registration newly names; not on restoring
+     * a snapshot. Must not change the table. */
+    void (*met)(void *user, const struct table_process *process);
+    void *met_user;
 };
 
 /* Frees what the table owns, and empties it. Safe on a zeroed struct. */
