@@ -85,6 +85,22 @@ static void on_status(void *user, const struct peer_status *status)
     side->status_count++;
 }
 
+static void on_errand(void *user, raft_id peer, bool is_answer, const struct peer_errand *errand)
+{
+    struct side *side = user;
+
+    side->errand = *errand;
+    side->errand.data = NULL;
+    side->errand_from = peer;
+    side->errand_sum = 0;
+    for (size_t i = 0; i < errand->size; i++)
+        side->errand_sum = side->errand_sum * 31 + errand->data[i];
+    if (is_answer)
+        side->answer_count++;
+    else
+        side->errand_count++;
+}
+
 static void on_news(void *user, enum transport_news news, raft_id peer, const char *text,
                     const struct peer_hello *hello)
 {
@@ -100,7 +116,7 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
 void world_start(struct side *side)
 {
     const struct transport_events events = {
-        .message = on_message, .status = on_status, .news = on_news, .user = side};
+        .message = on_message, .status = on_status, .errand = on_errand, .news = on_news, .user = side};
     struct gavel_error error;
     char listen[64];
 
