@@ -103,7 +103,7 @@ struct peer_chunk {
 
 /* What clients ask, or are answered: bytes that the wire does not look into (client.h). */
 struct peer_errand {
-    uint64_t number;      /* of the node that carries it, not 0; the answer has the same */
+    uint64_t number;      /* of the node that carries it; the answer has the same. 0: none is wanted */
     uint64_t incarnation; /* of that node: answers to an earlier one are dropped */
     const uint8_t *data;  /* at least one byte */
     size_t size;          /* at most PEER_ERRAND_MAX */

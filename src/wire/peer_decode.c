@@ -346,8 +346,6 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
 /* What the bytes say is for client_frame_unpack() to find out, where they are acted upon. */
 static const char *take_errand(const Pb__Errand *from, struct peer_errand *to)
 {
-    if (from->number == 0)
-        return "an errand without a number";
     if (from->incarnation >= RAFT_NUMBER_MAX)
         return "an errand with a number out of range";
     if (from->data.len == 0)
