@@ -174,8 +174,9 @@ struct table_session {
     uint64_t hash;
     size_t weight;
     struct {
-        gavel_ns heard_at;     /* on this node's clock, while it led; 0 never */
-        uint64_t closing_term; /* of Raft, in which its end was proposed; 0 */
+        gavel_ns heard_at;      /* on this node's clock, while it led; 0 never */
+        uint64_t closing_term;  /* of Raft, in which its end was proposed; 0 */
+        uint32_t closing_count; /* such proposals whose outcome is not known */
     } seen;
 };
 
@@ -219,7 +220,8 @@ struct table_group {
         gavel_ns granted_at; /* when the mandate began, likewise */
         gavel_ns wished_at;
         int64_t renewed_wall_ms;
-        uint64_t closing_term; /* of Raft, in which a claim over it or its lapse was proposed; 0 */
+        uint64_t closing_term;  /* of Raft, in which a claim over it or its lapse was proposed; 0 */
+        uint32_t closing_count; /* such proposals whose outcome is not known */
     } seen;
 };
 
@@ -260,8 +262,8 @@ struct table {
     struct table_attention attention; /* groups that the keeper must look at */
     struct table_history *history;    /* NULL until table_keep_history(): nothing is remembered */
     const gavel_ns *clock; /* of the node, for `seen` of what apply grants; NULL: 0. Never decides anything */
-    /* NULL, or told of each process that a session, a lease mandate or a registration newly names; not on restoring
-     * a snapshot. Must not change the table. */
+    /* NULL, or told of each process that a session, a lease mandate or a registration newly names; not on
+     * restoring a snapshot. Must not change the table. */
     void (*met)(void *user, const struct table_process *process);
     void *met_user;
 };
@@ -282,9 +284,9 @@ GAVEL_CHECKED enum gavel_status table_apply(struct table *table, uint64_t index,
 /*
  * The same, with what came of each operation of a command OPS: an array, handed over to the caller, who frees
  * it; NULL and 0 of other commands. ERR_SESSION_GONE, and nothing is changed, if the session of the command
- * is not open (but for an OpenSession of that very session). A higher id than the session's last_id is applied
- * (ids may skip: what is answered without the log is not recorded), last_id itself is answered with the
- * results that it had, a lower one is ERR_STATE.
+ * is not open (but for an OpenSession of that very session). A higher id than the session's last_id is
+ * applied (ids may skip: what is answered without the log is not recorded), last_id itself is answered with
+ * the results that it had, a lower one is ERR_STATE.
  */
 GAVEL_CHECKED enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uint8_t *bytes,
                                                 size_t size, struct table_result **ret_results,
