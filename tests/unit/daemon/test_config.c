@@ -440,6 +440,26 @@ static void test_beyond_loopback_nobody_speaks_in_the_clear(void **state)
     assert_non_null(strstr(f->warnings.texts[0], "is not encrypted"));
 }
 
+static void test_clients_are_served_where_that_is_safe(void **state)
+{
+    struct fixture *f = *state;
+    char line[256];
+
+    assert_good(f, GOOD);
+    assert_string_equal(f->config.clients_listen, "");
+    assert_string_equal(f->config.socket, "");
+    assert_good(f, GOOD "clients: localhost\nsocket: s.sock\n");
+    assert_string_equal(f->config.clients_listen, "localhost:7600");
+    assert_string_equal(f->config.clients_advertise, "localhost:7600");
+    assert_non_null(strstr(f->config.socket, "s.sock"));
+    assert_good(f, GOOD "clients: localhost\nclients_advertise: 10.0.0.1:7777\n");
+    assert_string_equal(f->config.clients_advertise, "10.0.0.1:7777");
+    assert_refused(f, GOOD "clients: 192.0.2.1:7600\n", 4, "clients speak TLS only");
+    assert_refused(f, GOOD "clients: 127.0.0.1:7500\n", 4, "listens for something else");
+    (void)snprintf(line, sizeof line, GOOD "socket: /%0120d\n", 0);
+    assert_refused(f, line, 4, "a socket has room for 107");
+}
+
 static void test_files_must_be_there_and_be_what_they_should(void **state)
 {
     struct fixture *f = *state;
@@ -596,6 +616,7 @@ int main(void)
         TEST(test_peers_that_do_not_fit_together),
         TEST(test_what_the_list_says_of_this_node_must_be_true),
         TEST(test_beyond_loopback_nobody_speaks_in_the_clear),
+        TEST(test_clients_are_served_where_that_is_safe),
         TEST(test_files_must_be_there_and_be_what_they_should),
         TEST(test_times_must_add_up_and_what_would_do_is_said),
         TEST(test_children_are_looked_up_before_anything_starts),
