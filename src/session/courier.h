@@ -14,6 +14,11 @@
  * lost the client is told that the outcome is unknown.
  *
  * Keep-alives of many clients are merged for a moment (COURIER_GATHER) and go as one.
+ *
+ * A leader that has just been elected refuses until it is ready, and there may
+ * be thousands of errands. So after a refusal the courier doubts: it tries with
+ * a few of the oldest (COURIER_PROBES) every COURIER_RETRY, and as soon as one
+ * of them is answered everything goes.
  */
 #ifndef SESSION_COURIER_H
 #define SESSION_COURIER_H
@@ -21,37 +26,48 @@
 #include "base/time.h"
 #include "wire/client.pb-c.h"
 
+#include <bsd/sys/tree.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
-#define COURIER_ERRANDS_MAX 8192 /* more are refused at once, ERR_STORE_UNAVAILABLE */
+#define COURIER_ERRANDS_MAX 8192             /* more are refused at once, ERR_STORE_UNAVAILABLE */
+#define COURIER_BYTES_MAX ((size_t)64 << 20) /* of all of them, packed; likewise */
 #define COURIER_GATHER (20 * NS_PER_MS)
-#define COURIER_RETRY (5 * NS_PER_MS)   /* after ERR_NOT_LEADER */
+#define COURIER_RETRY (5 * NS_PER_MS) /* after ERR_NOT_LEADER, or if it could not be sent */
+#define COURIER_PROBES 16
 #define COURIER_AGAIN (500 * NS_PER_MS) /* without any answer; only what may be carried twice */
 #define COURIER_TIMEOUT (5 * NS_PER_S)  /* if the frame does not say */
+#define COURIER_TIMEOUT_MAX (60 * NS_PER_S)
+#define COURIER_KEEP_TIMEOUT (1 * NS_PER_S) /* of keep-alives: clients send new ones anyway */
 
 struct courier_hands {
     /* To that node (maybe ourselves), under this number, which courier_reply() gets back. `bytes` is the
-     * packed frame. False: it cannot be sent now. Must not call back. */
+     * packed frame, without a length before it. False: it cannot be sent now. Must not call back. */
     bool (*deliver)(void *user, uint64_t node, uint64_t number, const Gavel__ClientFrame *frame,
                     const uint8_t *bytes, size_t size);
-    /* The answer for whoever gave the errand; borrowed for the call. */
+    /* The answer for whoever gave the errand; borrowed for the call. Must not call back, either. */
     void (*answer)(void *user, uint64_t client, uint64_t tag, const Gavel__ClientFrame *frame);
     void *user;
 };
 
 struct courier_errand;
 TAILQ_HEAD(courier_errands, courier_errand);
+RB_HEAD(courier_numbers, courier_errand);
 
 struct courier {
     struct courier_hands hands;
     uint64_t leader; /* node; 0 unknown */
     uint64_t term;
     uint64_t numbers;
-    struct courier_errands errands;
+    struct courier_errands errands; /* the oldest first */
+    struct courier_numbers by_number;
     size_t count;
+    size_t bytes;     /* of all of them, packed */
+    gavel_ns wake_at; /* nothing is due before; may be too early */
+    bool is_doubted;  /* the leader has refused, and not answered since */
+    gavel_ns probe_at;
     struct courier_errand *gathering; /* keep-alives; NULL none */
     gavel_ns gather_until;
     struct {
@@ -67,7 +83,8 @@ void courier_done(struct courier *courier); /* answers nobody; safe on a zeroed 
 
 /*
  * A Request, KeepAlive or Ask of a client of this node, copied (packed). `client` comes back with the answer,
- * whose frame has the tag that the question had. Of KeepAlive: each client gets a Kept of its own.
+ * whose frame has the tag that the question had. Of KeepAlive: each client gets a Kept of its own. What
+ * cannot be carried at all is answered from within the call.
  */
 void courier_take(struct courier *courier, gavel_ns now, uint64_t client, const Gavel__ClientFrame *frame);
 
