@@ -42,7 +42,8 @@ struct client_settings {
     gavel_ns retry_min; /* 0: 5 ms */
     gavel_ns retry_max; /* 0: 500 ms */
     size_t address_count;
-    uint64_t session; /* the id for it: random, not 0 */
+    size_t near_count; /* the first so many are tried before the others: unix sockets */
+    uint64_t session;  /* the id for it: random, not 0 */
     uint64_t seed;
     const char *name;             /* of the program; copied */
     const char *program;          /* "libgavel 0.5.0" */
@@ -67,7 +68,8 @@ struct client_event {
     enum client_event_kind kind;
     gavel_ns now;
     union {
-        const Gavel__ClientFrame *frame; /* borrowed */
+        const Gavel__ClientFrame *frame; /* borrowed until the actions of this step are carried out */
+        const char *reason;              /* of LOST, for people; copied. NULL: none */
         struct {
             uint64_t token;
             const Gavel__Op *const *ops;
@@ -92,12 +94,13 @@ struct client_event {
 enum client_action_kind {
     CLIENT_DO_CONNECT, /* to addresses[which]; drops the one there is */
     CLIENT_DO_DISCONNECT,
-    CLIENT_DO_SEND,         /* the frame, now */
-    CLIENT_DO_RESULT,       /* of a submit: status (OK: results has count entries), or a failure; message */
-    CLIENT_DO_ANSWER,       /* of an ask: answer is NULL if status is not OK */
-    CLIENT_DO_CHANGE,       /* one change of a watch */
-    CLIENT_DO_WATCHING,     /* a watch has begun at `revision` … */
-    CLIENT_DO_GAP,          /* … or changes may have been missed before `revision`: look at the whole */
+    CLIENT_DO_SEND,     /* the frame, now */
+    CLIENT_DO_RESULT,   /* of a submit: status (OK: results has count entries), or a failure; message */
+    CLIENT_DO_ANSWER,   /* of an ask: answer is NULL if status is not OK */
+    CLIENT_DO_CHANGE,   /* one change of a watch */
+    CLIENT_DO_WATCHING, /* a watch has begun at `revision` … */
+    CLIENT_DO_GAP, /* … or changes may have been missed before `revision`: look at the whole. status and
+                      message if the node would not go on for another reason; it is asked again */
     CLIENT_DO_DEADLINE,     /* it is `at` now */
     CLIENT_DO_SESSION_LOST, /* expired or closed at the quorum: all mandates of it are over; a new one, with
                                another id, is opened by itself */
@@ -110,7 +113,7 @@ struct client_action {
     Gavel__ClientFrame *frame; /* SEND; borrowed until the next step */
     uint64_t token;            /* RESULT, ANSWER; WATCHING, CHANGE, GAP: the watch */
     enum gavel_status status;
-    const char *message; /* "" or a sentence; borrowed */
+    const char *message; /* "" or a sentence; lives as long as the frame of the event */
     const Gavel__OpResult *const *results;
     size_t count;
     const Gavel__Answer *answer;
@@ -132,7 +135,12 @@ GAVEL_CHECKED enum gavel_status client_new(const struct client_settings *setting
                                            struct client **ret_client);
 void client_free(struct client *client); /* safe on NULL */
 
-/* Feeds one event; the actions are owned by the client and live until the next step. */
+/*
+ * Feeds one event; the actions are owned by the client and live until the next step. They are carried out in
+ * order. After CONNECT or DISCONNECT nothing of the connection before may be fed any more. What a step tells
+ * of a submit, an ask or a watch borrows from the frame of the event or is static: a caller that keeps the
+ * frame may copy the actions and feed the next event before it has told them.
+ */
 const struct client_actions *client_step(struct client *client, const struct client_event *event);
 
 gavel_ns client_wake_at(const struct client *client);
