@@ -5,6 +5,11 @@
 #include "os/clock.h"
 #include "store/store.h"
 
+const char *beginning_store(const struct config *config)
+{
+    return config->enabled ? config->store : "memory:single-instance";
+}
+
 void beginning_log(const struct cli *cli, const char *id, const struct place *place)
 {
     const struct config *config = &cli->config;

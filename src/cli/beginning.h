@@ -8,6 +8,9 @@
 #include "cli/cli.h"
 #include "cli/place.h"
 
+/* Its store. Without an election there is nothing to keep, so that it works where there is no store yet. */
+const char *beginning_store(const struct config *config);
+
 /* `place` is from before the store was opened. */
 void beginning_log(const struct cli *cli, const char *id, const struct place *place);
 

@@ -109,6 +109,7 @@ int cli_finish(const struct cli *cli, int code);
 int command_run(const struct cli *cli, int argc, char **argv);
 int command_once(const struct cli *cli, int argc, char **argv);
 int command_elect(const struct cli *cli, int argc, char **argv);
+int command_agent(const struct cli *cli, int argc, char **argv);
 int command_leader(const struct cli *cli, int argc, char **argv);
 int command_status(const struct cli *cli, int argc, char **argv);
 int command_candidates(const struct cli *cli, int argc, char **argv);

@@ -7,9 +7,7 @@
  *                                                         ▲
  *                                     SIGTERM, SIGINT ────┘ signalfd
  *
- * The signals are blocked before the library starts its threads, so they only
- * ever reach the main thread, in whatever state the candidate is. The first
- * one leaves in order; from then on a second one ends the process at once.
+ * Whatever state the candidate is in, a signal makes it leave in order.
  */
 #include "base/record.h"
 #include "cli/beginning.h"
@@ -17,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/event_json.h"
 #include "cli/json_out.h"
+#include "cli/leaving.h"
 #include "cli/line_queue.h"
 #include "cli/place.h"
 #include "os/clock.h"
@@ -36,9 +35,6 @@
 
 /* After leaving: how long a slow reader of stdout may take for what is left. */
 #define DRAIN_MS 1000
-
-/* Signals that come so soon after the first are the same wish. */
-#define SAME_WISH_MS 200
 
 struct elect {
     const struct cli *cli;
@@ -175,49 +171,6 @@ static void drain(struct elect *elect)
     }
 }
 
-/* When the first signal came; a handler has nowhere else to look. 0 before. */
-static _Atomic gavel_ns told_to_leave_at;
-
-/*
- * One wish may come as two signals: timeout(1) sends its own to the program
- * and then to its whole process group, and so does whoever stops a service
- * with all its processes. Only a later one means "now".
- */
-static void end_at_once(int number)
-{
-    if (clock_now() - atomic_load(&told_to_leave_at) >= ns_from_ms(SAME_WISH_MS))
-        _exit(128 + number);
-}
-
-static const int leaving_signals[] = {SIGTERM, SIGINT, SIGHUP};
-
-#define LEAVING_SIGNALS (sizeof(leaving_signals) / sizeof(leaving_signals[0]))
-
-/* Those that make it leave; one that whoever started us had ignored (nohup, a job in the background) stays
- * so. */
-static void choose_signals(sigset_t *ret_signals)
-{
-    sigemptyset(ret_signals);
-    for (size_t i = 0; i < LEAVING_SIGNALS; i++) {
-        struct sigaction action;
-
-        if (!sigaction(leaving_signals[i], NULL, &action) && action.sa_handler != SIG_IGN)
-            sigaddset(ret_signals, leaving_signals[i]);
-    }
-}
-
-/* From now on a further signal does not wait for anything. */
-static void let_signals_through(const sigset_t *signals)
-{
-    const struct sigaction action = {.sa_handler = end_at_once, .sa_flags = SA_RESTART};
-
-    atomic_store(&told_to_leave_at, clock_now());
-    for (size_t i = 0; i < LEAVING_SIGNALS; i++)
-        if (sigismember(signals, leaving_signals[i]))
-            sigaction(leaving_signals[i], &action, NULL);
-    pthread_sigmask(SIG_UNBLOCK, signals, NULL);
-}
-
 static enum gavel_status join(struct elect *elect, struct gavel *gavel, struct gavel_error *error)
 {
     const struct config *config = &elect->cli->config;
@@ -244,34 +197,14 @@ static int conclude(const struct elect *elect, int signal_number)
     if (elect->write_error)
         return cli_fail(cli, GAVEL_ERR_IO, "cannot write to stdout: %s; left the group",
                         strerror(elect->write_error));
-    if (signal_number) {
-        log_line(&cli->log, clock_wall_ms(), LOG_INFO, "left the group", LOG_STR("group", cli->config.group),
-                 LOG_STR("candidate", elect->id), LOG_STR("signal", sigabbrev_np(signal_number)), LOG_END);
-        return CLI_EXIT_OK;
-    }
-    if (elect->ended == GAVEL_ERR_ID_IN_USE)
-        return cli_fail(
-            cli, elect->ended,
-            "another live candidate uses the id \"%s\" in the group \"%s\"; choose another with --id, or "
-            "stop the other one",
-            elect->id, cli->config.group);
-    if (elect->ended)
-        return cli_fail(cli, elect->ended, "the candidate has stopped: %s",
-                        elect->ended_message[0] ? elect->ended_message : gavel_status_text(elect->ended));
-    return CLI_EXIT_OK;
-}
-
-/* Without an election there is nothing to keep, so that it works where there is no store yet. */
-static const char *store_of(const struct config *config)
-{
-    return config->enabled ? config->store : "memory:single-instance";
+    return leaving_conclude(cli, elect->id, signal_number, elect->ended, elect->ended_message);
 }
 
 static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd)
 {
     const struct cli *cli = elect->cli;
     const struct gavel_options options = {
-        .store = store_of(&cli->config), .threaded = true, .doorbell = cli->config.doorbell};
+        .store = beginning_store(&cli->config), .threaded = true, .doorbell = cli->config.doorbell};
     struct gavel_error error = {0};
     struct gavel *gavel = NULL;
     struct place place;
@@ -286,7 +219,7 @@ static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd
     }
     beginning_log(cli, elect->id, &place);
     signal_number = serve(elect, signal_fd);
-    let_signals_through(signals);
+    leaving_let_through(signals);
     line_queue_close(&elect->queue);
     (void)gavel_close(gavel); /* not from a callback, so it does not fail */
     drain(elect);
@@ -314,9 +247,7 @@ int command_elect(const struct cli *cli, int argc, char **argv)
         free(elect);
         return cli_fail(cli, error.status, "--events: %s", error.message);
     }
-    choose_signals(&signals);
-    pthread_sigmask(SIG_BLOCK, &signals, NULL);
-    signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    signal_fd = leaving_begin(&signals);
     if (signal_fd < 0 || !line_queue_init(&elect->queue)) {
         code = cli_fail(cli, GAVEL_ERR_IO, "cannot get a descriptor: %s; raise the limit (ulimit -n)",
                         strerror(errno));

@@ -27,6 +27,17 @@ static const struct flag elect_flags[] = {
     {0},
 };
 
+static const struct flag agent_flags[] = {
+    {"listen", FLAG_TEXT, "ADDRESS",
+     "where programs reach it: host:port, port 0 for any, or the path of a socket (default: 127.0.0.1:7700)"},
+    {"token-file", FLAG_TEXT, "FILE",
+     "a file whose first line callers must show; without it only this machine can be listened on"},
+    {"drain", FLAG_SWITCH, NULL,
+     "give the mandate up only when the program has said that it has stopped (POST /stopped), or at the "
+     "deadline"},
+    {0},
+};
+
 static const struct flag leader_flags[] = {
     {"wait", FLAG_DURATION, "DURATION",
      "wait so long for a leader if there is none; exit code 6 if there is still none then"},
@@ -121,6 +132,13 @@ const struct command commands[] = {
      "each event. Then it gives up what it leads, leaves the group and ends with exit code 0; a second "
      "signal ends it at once.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, elect_flags, command_elect},
+    {"agent", "", 0, "take part on behalf of a program that only speaks HTTP",
+     "Takes part in the election of a group, and tells a program on this machine by HTTP whether it leads: "
+     "GET /status, GET /leader, GET /events and more, see gavel-agent(1). With --drain no other candidate "
+     "leads before the program has said that its work has stopped, or has had its time for that. SIGTERM, "
+     "SIGINT or SIGHUP: it gives up what it leads, leaves the group and ends with exit code 0; a second "
+     "signal ends it at once.",
+     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, agent_flags, command_agent},
     {"leader", "", 0, "print who leads",
      "Prints the id of the leader of a group, or of a cluster. Exit code 3 if there is none.",
      OPTIONS_STORE | OPTIONS_CLUSTER, leader_flags, command_leader},
