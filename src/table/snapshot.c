@@ -5,30 +5,46 @@
  *
  *   "gvtb" (4) · version (4) · index (8) · revision (8) · count (8)
  *   for each item, in order of key: revision (8) · key size (4) · value size (4) · key · value
+ *   messages Item (snapshot_message.c)
  *   hash of all before (8)
+ *
+ * Version 1 had no messages.
  *
  * The hash finds accidents. It proves nothing against somebody who means harm,
  * so each number is checked as if there were none.
  */
 
 #include "base/assert.h"
-#include "table/internal.h"
+#include "table/step.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, HEAD_BYTES = 32, ITEM_HEAD_BYTES = 16, HASH_BYTES = 8 };
+enum { VERSION = 2, VERSION_MIN = 1, HEAD_BYTES = 32, ITEM_HEAD_BYTES = 16, HASH_BYTES = 8 };
 
 static const uint8_t magic[4] = {'g', 'v', 't', 'b'};
 
+/* Head and plain items. */
+static size_t items_size(const struct table *table)
+{
+    size_t size = HEAD_BYTES + table->count * ITEM_HEAD_BYTES;
+
+    for (size_t i = 0; i < table->count; i++)
+        size += (size_t)table->items[i]->key_size + table->items[i]->value_size;
+    return size;
+}
+
 enum gavel_status table_snapshot_encode(const struct table *table, uint8_t **ret_bytes, size_t *ret_size)
 {
-    size_t size = HEAD_BYTES + table->count * ITEM_HEAD_BYTES + table->bytes + HASH_BYTES;
-    uint8_t *bytes = malloc(size);
+    size_t before = items_size(table);
+    size_t size;
+    uint8_t *bytes;
     uint8_t *at;
+    enum gavel_status status = snapshot_messages_encode(table, before, HASH_BYTES, &bytes, &size);
 
-    if (!bytes)
-        return GAVEL_ERR_NO_MEMORY;
+    if (status != GAVEL_OK)
+        return status;
+    size += before + HASH_BYTES;
     at = bytes + HEAD_BYTES;
     memcpy(bytes, magic, sizeof magic);
     bytes_put(bytes + 4, VERSION, 4);
@@ -45,8 +61,9 @@ enum gavel_status table_snapshot_encode(const struct table *table, uint8_t **ret
         memcpy(at + ITEM_HEAD_BYTES, item->bytes, length);
         at += ITEM_HEAD_BYTES + length;
     }
-    ASSERT(at + HASH_BYTES == bytes + size);
-    bytes_put(at, hash_mix(hash_bytes(HASH_BEGIN, bytes, size - HASH_BYTES)), HASH_BYTES);
+    ASSERT(at == bytes + before);
+    bytes_put(bytes + size - HASH_BYTES, hash_mix(hash_bytes(HASH_BEGIN, bytes, size - HASH_BYTES)),
+              HASH_BYTES);
     *ret_bytes = bytes;
     *ret_size = size;
     return GAVEL_OK;
@@ -95,7 +112,7 @@ static enum gavel_status read_head(const uint8_t *bytes, size_t size, struct tab
     if (size < HEAD_BYTES + HASH_BYTES || memcmp(bytes, magic, sizeof magic) != 0)
         return GAVEL_ERR_STORE_DAMAGED;
     end = size - HASH_BYTES;
-    if (bytes_get(bytes + 4, 4) != VERSION)
+    if (bytes_get(bytes + 4, 4) < VERSION_MIN || bytes_get(bytes + 4, 4) > VERSION)
         return GAVEL_ERR_STORE_DAMAGED;
     if (bytes_get(bytes + end, HASH_BYTES) != hash_mix(hash_bytes(HASH_BEGIN, bytes, end)))
         return GAVEL_ERR_STORE_DAMAGED;
@@ -108,10 +125,30 @@ static enum gavel_status read_head(const uint8_t *bytes, size_t size, struct tab
         .revision = bytes_get(bytes + 16, 8),
         .capacity = count,
     };
-    /* Each command is an entry, and puts at most one item. */
-    if (ret_table->revision > ret_table->index || count > ret_table->revision)
+    /* Each change puts at most one item; in version 1 each entry was one change. */
+    if (count > ret_table->revision)
+        return GAVEL_ERR_STORE_DAMAGED;
+    if (bytes_get(bytes + 4, 4) == VERSION_MIN && ret_table->revision > ret_table->index)
         return GAVEL_ERR_STORE_DAMAGED;
     return GAVEL_OK;
+}
+
+/* The contents are others; the history and the clock are this node's. */
+static void replace(struct table *table, struct table *fresh)
+{
+    struct table_history *history = table->history;
+    const gavel_ns *clock = table->clock;
+
+    table->history = NULL;
+    table_done(table);
+    *table = *fresh;
+    /* The list has a pointer to its own head. */
+    TAILQ_INIT(&table->attention);
+    TAILQ_CONCAT(&table->attention, &fresh->attention, in_attention);
+    table->history = history;
+    table->clock = clock;
+    if (history)
+        history_forget(history, table->revision);
 }
 
 enum gavel_status table_snapshot_decode(struct table *table, const uint8_t *bytes, size_t size)
@@ -129,13 +166,16 @@ enum gavel_status table_snapshot_decode(struct table *table, const uint8_t *byte
     }
     while (status == GAVEL_OK && fresh.count < fresh.capacity)
         status = read_item(&fresh, bytes, size - HASH_BYTES, &offset);
+    if (status == GAVEL_OK && bytes_get(bytes + 4, 4) > VERSION_MIN) {
+        status = snapshot_messages_decode(&fresh, bytes + offset, size - HASH_BYTES - offset);
+        offset = size - HASH_BYTES;
+    }
     if (status == GAVEL_OK && (offset != size - HASH_BYTES || fresh.bytes > TABLE_BYTES_MAX))
         status = GAVEL_ERR_STORE_DAMAGED;
     if (status != GAVEL_OK) {
         table_done(&fresh);
         return status;
     }
-    table_done(table);
-    *table = fresh;
+    replace(table, &fresh);
     return GAVEL_OK;
 }

@@ -10,8 +10,7 @@
 
 #include "table/table.h"
 
-#include "base/assert.h"
-#include "table/internal.h"
+#include "table/step.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +22,10 @@ void table_done(struct table *table)
     for (size_t i = 0; i < table->count; i++)
         free(table->items[i]);
     free(table->items);
+    notes_done(table);
+    groups_done(table);
+    sessions_done(table);
+    history_free(table->history);
     *table = (struct table){0};
 }
 
@@ -167,22 +170,30 @@ static void delete (struct table *table, const struct table_command *command)
     memmove(table->items + at, table->items + at + 1, (table->count - at) * sizeof(struct table_item *));
 }
 
-enum gavel_status table_apply(struct table *table, uint64_t index, const uint8_t *bytes, size_t size)
+enum gavel_status table_apply_plain(struct table *table, const struct table_command *command)
 {
-    struct table_command command;
-    enum gavel_status status = table_command_decode(bytes, size, &command);
+    enum gavel_status status = GAVEL_OK;
 
-    ASSERT(index > table->index);
-    if (status == GAVEL_OK && command.kind == TABLE_PUT)
-        status = put(table, &command);
-    else if (status == GAVEL_OK)
-        delete (table, &command);
-    if (status == GAVEL_ERR_NO_MEMORY)
-        return status;
-    table->index = index;
+    if (command->kind == TABLE_PUT)
+        status = put(table, command);
+    else
+        delete (table, command);
     if (status == GAVEL_OK)
         table->revision++;
     return status;
+}
+
+void table_account(struct table *table, uint64_t *hash, size_t *weight, uint64_t new_hash, size_t new_weight)
+{
+    table->contents += new_hash - *hash;
+    table->bytes += new_weight - *weight;
+    *hash = new_hash;
+    *weight = new_weight;
+}
+
+bool table_has_room(const struct table *table, size_t more)
+{
+    return table->bytes <= TABLE_BYTES_MAX && more <= TABLE_BYTES_MAX - table->bytes;
 }
 
 uint64_t table_digest(const struct table *table)

@@ -63,8 +63,8 @@ enum table_command_kind {
 
 /* Limits. What goes beyond is refused with ERR_STORE_FULL or ERR_INVALID, and a sentence that names the
  * limit. */
-#define TABLE_OPS_MAX 512 /* of one command */
-#define TABLE_OPS_BYTES_MAX (1u << 20)
+#define TABLE_OPS_MAX 512                     /* of one command */
+#define TABLE_OPS_BYTES_MAX ((1u << 20) - 64) /* with its head an entry of the log (raft/log.h) */
 #define TABLE_SESSIONS_MAX 65536u
 #define TABLE_GROUPS_MAX 262144u
 #define TABLE_CANDIDATES_MAX 1024u /* of one group */
@@ -72,6 +72,8 @@ enum table_command_kind {
 #define TABLE_NOTE_KEY_BYTES_MAX 255
 #define TABLE_NOTE_BYTES_MAX (64u * 1024)
 #define TABLE_METADATA_BYTES_MAX 1024
+#define TABLE_ADDRESS_BYTES_MAX 255
+#define TABLE_LEASE_MAX_MS (366 * INT64_C(86400000))
 #define TABLE_TTL_MIN_MS 100
 #define TABLE_TTL_MAX_MS 86400000
 #define TABLE_HISTORY_CHANGES_MAX 65536u
@@ -316,8 +318,11 @@ struct table_session *table_session_first(const struct table *table);
 struct table_session *table_session_next(struct table_session *session);
 /* A candidate of a group; NULL if there is none. */
 struct table_candidate *table_candidate_find(const struct table_group *group, const char *id);
-/* The candidate that is preferred to the leader, or who would be next; NULL if there is none. */
+/* Who would be granted the mandate next: whoever is wished for or named, else by policy; never the leader.
+ * NULL if there is none. */
 struct table_candidate *table_group_next_in_line(const struct table_group *group);
+/* Who is preferred to the leader, if the group preempts; NULL if there is none. */
+struct table_candidate *table_group_better(const struct table_group *group);
 /* The notes of a group from that key on, in order; NULL at its end. */
 struct table_note *table_note_find(const struct table *table, const char *group, const char *key);
 struct table_note *table_note_from(const struct table *table, const struct table_group *group,
