@@ -113,10 +113,11 @@ static bool carry(struct courier *courier, gavel_ns now, struct courier_errand *
 static void give_up(struct courier *courier, struct courier_errand *errand)
 {
     courier->counts.timed_out++;
-    if (errand->has_been_out)
+    if (!errand->may_repeat && errand->is_out)
+        courier_fail_errand(courier, errand, GAVEL_ERR_TIMEOUT, unknown_outcome);
+    else if (errand->may_repeat && errand->has_been_out)
         courier_fail_errand(courier, errand, GAVEL_ERR_TIMEOUT,
-                            errand->may_repeat ? "the leader of the quorum did not answer in time; ask again"
-                                               : unknown_outcome);
+                            "the leader of the quorum did not answer in time; ask again");
     else
         courier_fail_errand(courier, errand, GAVEL_ERR_STORE_UNAVAILABLE,
                             courier->leader == 0
@@ -335,13 +336,9 @@ void courier_forget(struct courier *courier, uint64_t client)
     }
 }
 
+/* It was not done, or it may be done again: see desk.c for what ERR_NOT_LEADER says of a write. */
 static void refused(struct courier *courier, gavel_ns now, struct courier_errand *errand)
 {
-    if (!errand->may_repeat) {
-        courier_fail_errand(courier, errand, GAVEL_ERR_TIMEOUT, unknown_outcome);
-        drop(courier, errand);
-        return;
-    }
     errand->is_out = false;
     if (courier->leader != 0)
         doubt(courier, now);

@@ -10,8 +10,9 @@
  * It keeps each frame until it is answered: if the leader changes, or says that
  * it does not lead (yet), the frame is carried again. That is safe: a request
  * of a session has an id and is applied once, questions and keep-alives change
- * nothing. A write without a session is never carried twice: if its leader is
- * lost the client is told that the outcome is unknown.
+ * nothing. A write without a session is carried again only after ERR_NOT_LEADER,
+ * with which the desk says that it was not done; if its leader is lost the
+ * client is told that the outcome is unknown.
  *
  * Keep-alives of many clients are merged for a moment (COURIER_GATHER) and go as one.
  *

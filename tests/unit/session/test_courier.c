@@ -1,0 +1,798 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The courier: everything that is asked is answered once, whatever becomes of leaders and clients. */
+#include "base/prng.h"
+#include "session/courier.h"
+#include "table/table.h"
+#include "wire/client.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define KEPT_MAX 20000
+#define GONE_MAX 16
+#define TAGS_MAX 4096
+
+struct delivery {
+    uint64_t node;
+    uint64_t number;
+    Gavel__ClientFrame__WhatCase what;
+    uint64_t tag;
+    size_t session_count;
+};
+
+struct answer {
+    uint64_t client;
+    uint64_t tag;
+    Gavel__ClientFrame__WhatCase what;
+    enum gavel_status status;
+    char message[128];
+    size_t gone_count;
+    uint64_t gone[GONE_MAX];
+};
+
+struct fixture {
+    struct courier courier;
+    gavel_ns now;
+    bool is_unreachable;
+    size_t delivered;
+    struct delivery deliveries[KEPT_MAX];
+    size_t answered;
+    struct answer answers[KEPT_MAX];
+    bool is_at_desk[TAGS_MAX]; /* writes without a session, by tag: the desk has it, and has not refused it */
+};
+
+static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__ClientFrame *frame,
+                    const uint8_t *bytes, size_t size)
+{
+    struct fixture *f = user;
+    struct delivery *d = &f->deliveries[f->delivered];
+    Gavel__ClientFrame *same;
+    const char *reason;
+
+    if (f->is_unreachable)
+        return false;
+    assert_int_equal(client_frame_unpack(bytes, size, &same, &reason), GAVEL_OK);
+    assert_int_equal(same->what_case, frame->what_case);
+    client_frame_free(same);
+    assert_true(f->delivered < KEPT_MAX);
+    *d = (struct delivery){.node = node, .number = number, .what = frame->what_case};
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST) {
+        d->tag = frame->request->tag;
+        if (frame->request->session == 0 && d->tag < TAGS_MAX) {
+            assert_false(f->is_at_desk[d->tag]);
+            f->is_at_desk[d->tag] = true;
+        }
+    } else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ASK) {
+        d->tag = frame->ask->tag;
+    } else {
+        d->session_count = frame->keep_alive->n_sessions;
+    }
+    f->delivered++;
+    return true;
+}
+
+static void answer(void *user, uint64_t client, uint64_t tag, const Gavel__ClientFrame *frame)
+{
+    struct fixture *f = user;
+    struct answer *a = &f->answers[f->answered];
+
+    assert_true(f->answered < KEPT_MAX);
+    f->answered++;
+    *a = (struct answer){.client = client, .what = frame->what_case};
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY) {
+        a->tag = frame->reply->tag;
+        a->status = (enum gavel_status)frame->reply->status;
+        (void)snprintf(a->message, sizeof a->message, "%s", frame->reply->message);
+    } else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ANSWER) {
+        a->tag = frame->answer->tag;
+        a->status = (enum gavel_status)frame->answer->status;
+        (void)snprintf(a->message, sizeof a->message, "%s", frame->answer->message);
+    } else {
+        assert_int_equal(frame->what_case, GAVEL__CLIENT_FRAME__WHAT_KEPT);
+        a->tag = frame->kept->tag;
+        a->status = (enum gavel_status)frame->kept->status;
+        assert_true(frame->kept->n_gone <= GONE_MAX);
+        a->gone_count = frame->kept->n_gone;
+        for (size_t i = 0; i < a->gone_count; i++)
+            a->gone[i] = frame->kept->gone[i];
+    }
+    assert_int_equal(tag, a->tag);
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    courier_init(&f->courier, &(struct courier_hands){.deliver = deliver, .answer = answer, .user = f});
+    f->now = 1000 * NS_PER_S;
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    courier_done(&f->courier);
+    free(f);
+    return 0;
+}
+
+static void ask_write(struct fixture *f, uint64_t client, uint64_t tag, uint64_t session, uint32_t timeout_ms)
+{
+    Gavel__ClientFrame frame;
+    Gavel__Request request;
+    Gavel__Op op, *ops[1] = {&op};
+    Gavel__Lapse lapse;
+
+    gavel__client_frame__init(&frame);
+    gavel__request__init(&request);
+    gavel__op__init(&op);
+    gavel__lapse__init(&lapse);
+    op.what_case = GAVEL__OP__WHAT_LAPSE;
+    op.lapse = &lapse;
+    request.tag = tag;
+    request.session = session;
+    request.id = session != 0 ? tag : 0;
+    request.timeout_ms = timeout_ms;
+    request.n_ops = 1;
+    request.ops = ops;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    frame.request = &request;
+    courier_take(&f->courier, f->now, client, &frame);
+}
+
+static void ask_question(struct fixture *f, uint64_t client, uint64_t tag)
+{
+    Gavel__ClientFrame frame;
+    Gavel__Ask ask;
+
+    gavel__client_frame__init(&frame);
+    gavel__ask__init(&ask);
+    ask.tag = tag;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
+    frame.ask = &ask;
+    courier_take(&f->courier, f->now, client, &frame);
+}
+
+static void keep_alive(struct fixture *f, uint64_t client, uint64_t tag, size_t count, uint64_t *sessions)
+{
+    Gavel__ClientFrame frame;
+    Gavel__KeepAlive keep;
+
+    gavel__client_frame__init(&frame);
+    gavel__keep_alive__init(&keep);
+    keep.tag = tag;
+    keep.n_sessions = count;
+    keep.sessions = sessions;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
+    frame.keep_alive = &keep;
+    courier_take(&f->courier, f->now, client, &frame);
+}
+
+/* The desk answers this delivery; the tag of it is of no use to anybody. */
+static void reply_gone(struct fixture *f, struct delivery d, enum gavel_status status, size_t gone_count,
+                       uint64_t *gone)
+{
+    Gavel__ClientFrame frame;
+    Gavel__Reply reply;
+    Gavel__Kept kept;
+    Gavel__Answer read;
+
+    gavel__client_frame__init(&frame);
+    if (d.what == GAVEL__CLIENT_FRAME__WHAT_REQUEST) {
+        if (status == GAVEL_ERR_NOT_LEADER && d.tag < TAGS_MAX)
+            f->is_at_desk[d.tag] = false;
+        gavel__reply__init(&reply);
+        reply.tag = 999999;
+        reply.status = (uint32_t)status;
+        frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REPLY;
+        frame.reply = &reply;
+    } else if (d.what == GAVEL__CLIENT_FRAME__WHAT_ASK) {
+        gavel__answer__init(&read);
+        read.tag = 999999;
+        read.status = (uint32_t)status;
+        frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
+        frame.answer = &read;
+    } else {
+        gavel__kept__init(&kept);
+        kept.tag = 999999;
+        kept.status = (uint32_t)status;
+        kept.n_gone = gone_count;
+        kept.gone = gone;
+        frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
+        frame.kept = &kept;
+    }
+    courier_reply(&f->courier, f->now, d.number, &frame);
+}
+
+static void reply(struct fixture *f, struct delivery d, enum gavel_status status)
+{
+    reply_gone(f, d, status, 0, NULL);
+}
+
+static void pass(struct fixture *f, gavel_ns time)
+{
+    gavel_ns until = f->now + time;
+
+    /* As its caller does it: whenever it wants to be woken. */
+    for (int i = 0; i < 100000 && courier_wake_at(&f->courier) <= until; i++) {
+        f->now = ns_max(f->now, courier_wake_at(&f->courier));
+        courier_tick(&f->courier, f->now);
+    }
+    assert_true(courier_wake_at(&f->courier) > until);
+    f->now = until;
+    courier_tick(&f->courier, f->now);
+}
+
+static void assert_answer(const struct fixture *f, size_t which, uint64_t client, uint64_t tag,
+                          enum gavel_status status)
+{
+    assert_true(which < f->answered);
+    assert_int_equal(f->answers[which].client, client);
+    assert_int_equal(f->answers[which].tag, tag);
+    assert_int_equal(f->answers[which].status, status);
+}
+
+static void test_what_is_asked_goes_to_the_leader_and_comes_back_with_its_tag(void **state)
+{
+    struct fixture *f = *state;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    ask_write(f, 11, 5, 77, 0);
+    ask_question(f, 12, 5);
+    assert_int_equal(f->delivered, 2);
+    assert_int_equal(f->deliveries[0].node, 3);
+    assert_int_equal(f->deliveries[0].tag, 5);
+    assert_int_not_equal(f->deliveries[0].number, f->deliveries[1].number);
+    assert_int_not_equal(f->deliveries[0].number, 0);
+    reply(f, f->deliveries[1], GAVEL_OK);
+    reply(f, f->deliveries[0], GAVEL_ERR_SESSION_GONE);
+    assert_int_equal(f->answered, 2);
+    assert_answer(f, 0, 12, 5, GAVEL_OK);
+    assert_int_equal(f->answers[0].what, GAVEL__CLIENT_FRAME__WHAT_ANSWER);
+    assert_answer(f, 1, 11, 5, GAVEL_ERR_SESSION_GONE);
+    assert_int_equal(f->answers[1].what, GAVEL__CLIENT_FRAME__WHAT_REPLY);
+    assert_int_equal(courier_wake_at(&f->courier), f->now + COURIER_AGAIN);
+    pass(f, 10 * NS_PER_S);
+    assert_int_equal(courier_wake_at(&f->courier), NEVER);
+    assert_int_equal(f->answered, 2);
+}
+
+static void test_without_a_leader_everything_waits_until_there_is_one(void **state)
+{
+    struct fixture *f = *state;
+
+    ask_write(f, 1, 1, 77, 0);
+    ask_write(f, 1, 2, 0, 0);
+    ask_question(f, 2, 3);
+    pass(f, NS_PER_S);
+    assert_int_equal(f->delivered, 0);
+    courier_leader(&f->courier, f->now, 2, 1);
+    assert_int_equal(f->delivered, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(f->deliveries[i].tag, i + 1); /* in order */
+    assert_int_equal(f->courier.counts.again, 0);
+}
+
+static void test_without_any_leader_it_is_told_that_nothing_was_done(void **state)
+{
+    struct fixture *f = *state;
+
+    ask_write(f, 1, 1, 0, 100);
+    ask_write(f, 1, 2, 77, 0);
+    pass(f, 99 * NS_PER_MS);
+    assert_int_equal(f->answered, 0);
+    pass(f, NS_PER_MS);
+    assert_answer(f, 0, 1, 1, GAVEL_ERR_STORE_UNAVAILABLE);
+    assert_string_equal(f->answers[0].message, "the quorum has no leader at the moment; try again");
+    pass(f, COURIER_TIMEOUT);
+    assert_answer(f, 1, 1, 2, GAVEL_ERR_STORE_UNAVAILABLE);
+    assert_int_equal(f->answered, 2);
+    assert_int_equal(f->courier.counts.timed_out, 2);
+}
+
+static void test_a_new_leader_is_asked_again(void **state)
+{
+    struct fixture *f = *state;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    ask_write(f, 1, 1, 77, 0);
+    ask_question(f, 1, 2);
+    courier_leader(&f->courier, f->now, 0, 8);
+    assert_int_equal(f->delivered, 2);
+    courier_leader(&f->courier, f->now, 2, 8);
+    assert_int_equal(f->delivered, 4);
+    assert_int_equal(f->deliveries[2].node, 2);
+    assert_int_equal(f->deliveries[2].number, f->deliveries[0].number);
+    /* The old one may have been faster after all: its answer is as good. */
+    reply(f, f->deliveries[0], GAVEL_OK);
+    reply(f, f->deliveries[2], GAVEL_OK);
+    assert_int_equal(f->answered, 1);
+    /* The same node in a new term is another leader. */
+    courier_leader(&f->courier, f->now, 2, 9);
+    assert_int_equal(f->delivered, 5);
+    assert_int_equal(f->deliveries[4].tag, 2);
+    courier_leader(&f->courier, f->now, 2, 9);
+    assert_int_equal(f->delivered, 5);
+}
+
+static void test_a_write_without_a_session_is_not_carried_to_another_leader(void **state)
+{
+    struct fixture *f = *state;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    ask_write(f, 1, 1, 0, 0);
+    courier_leader(&f->courier, f->now, 0, 8);
+    assert_int_equal(f->answered, 0);
+    courier_leader(&f->courier, f->now, 2, 8);
+    assert_int_equal(f->delivered, 1);
+    assert_int_equal(f->answered, 1);
+    assert_answer(f, 0, 1, 1, GAVEL_ERR_TIMEOUT);
+    assert_string_equal(f->answers[0].message, "the outcome is not known; read it back");
+    reply(f, f->deliveries[0], GAVEL_OK);
+    assert_int_equal(f->answered, 1);
+}
+
+static void test_a_write_without_a_session_waits_for_a_leader_that_was_out_of_sight(void **state)
+{
+    struct fixture *f = *state;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    ask_write(f, 1, 1, 0, 0);
+    courier_leader(&f->courier, f->now, 0, 7);
+    courier_leader(&f->courier, f->now, 3, 7);
+    pass(f, NS_PER_S);
+    assert_int_equal(f->delivered, 1);
+    reply(f, f->deliveries[0], GAVEL_OK);
+    assert_answer(f, 0, 1, 1, GAVEL_OK);
+}
+
+static void test_what_the_leader_refuses_is_carried_again_soon(void **state)
+{
+    struct fixture *f = *state;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    ask_write(f, 1, 1, 77, 0);
+    ask_write(f, 1, 2, 0, 0); /* refused means not done: it may be carried again, too */
+    ask_question(f, 1, 3);
+    for (size_t i = 0; i < 3; i++)
+        reply(f, f->deliveries[i], GAVEL_ERR_NOT_LEADER);
+    assert_int_equal(f->answered, 0);
+    pass(f, COURIER_RETRY - 1);
+    assert_int_equal(f->delivered, 3);
+    pass(f, 1);
+    assert_int_equal(f->delivered, 6);
+    for (size_t i = 3; i < 6; i++)
+        reply(f, f->deliveries[i], GAVEL_OK);
+    assert_int_equal(f->answered, 3);
+    for (size_t i = 0; i < 3; i++)
+        assert_answer(f, i, 1, i + 1, GAVEL_OK);
+}
+
+static void test_a_write_that_was_refused_to_the_end_was_not_done(void **state)
+{
+    struct fixture *f = *state;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    ask_write(f, 1, 1, 0, 100);
+    reply(f, f->deliveries[0], GAVEL_ERR_NOT_LEADER);
+    courier_leader(&f->courier, f->now, 0, 8);
+    pass(f, NS_PER_S);
+    assert_answer(f, 0, 1, 1, GAVEL_ERR_STORE_UNAVAILABLE);
+}
+
+static void test_a_leader_that_refuses_is_tried_with_a_few_and_then_asked_everything(void **state)
+{
+    struct fixture *f = *state;
+    const size_t count = 1000;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    for (size_t i = 0; i < count; i++)
+        ask_write(f, 1, i + 1, 100 + i, 0);
+    assert_int_equal(f->delivered, count);
+    for (size_t i = 0; i < count; i++)
+        reply(f, f->deliveries[i], GAVEL_ERR_NOT_LEADER);
+    for (int i = 0; i < 4; i++) {
+        size_t before = f->delivered;
+
+        pass(f, COURIER_RETRY);
+        assert_int_equal(f->delivered - before, COURIER_PROBES);
+        assert_int_equal(f->deliveries[before].tag, 1); /* the oldest */
+        for (size_t j = before; j < before + COURIER_PROBES; j++)
+            reply(f, f->deliveries[j], GAVEL_ERR_NOT_LEADER);
+        ask_write(f, 1, 5000, 50, 0); /* newcomers wait in line */
+        assert_int_equal(f->delivered, before + COURIER_PROBES);
+    }
+    pass(f, COURIER_RETRY);
+    reply(f, f->deliveries[f->delivered - 1], GAVEL_OK);
+    assert_int_equal(f->delivered, count + 4 * COURIER_PROBES + count + 4);
+}
+
+static void test_a_way_that_is_full_is_tried_again(void **state)
+{
+    struct fixture *f = *state;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    f->is_unreachable = true;
+    ask_write(f, 1, 1, 0, 0);
+    ask_write(f, 1, 2, 77, 50);
+    pass(f, 60 * NS_PER_MS);
+    assert_answer(f, 0, 1, 2, GAVEL_ERR_STORE_UNAVAILABLE);
+    assert_string_equal(f->answers[0].message, "the leader of the quorum could not be reached; try again");
+    f->is_unreachable = false;
+    pass(f, COURIER_RETRY);
+    assert_int_equal(f->delivered, 1);
+    reply(f, f->deliveries[0], GAVEL_OK);
+    assert_answer(f, 1, 1, 1, GAVEL_OK);
+}
+
+static void test_without_an_answer_only_what_may_be_repeated_is_carried_again(void **state)
+{
+    struct fixture *f = *state;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    ask_write(f, 1, 1, 77, 1200);
+    ask_write(f, 1, 2, 0, 1200);
+    pass(f, COURIER_AGAIN - 1);
+    assert_int_equal(f->delivered, 2);
+    pass(f, 1);
+    assert_int_equal(f->delivered, 3);
+    assert_int_equal(f->deliveries[2].tag, 1);
+    assert_int_equal(f->courier.counts.again, 1);
+    pass(f, NS_PER_S);
+    assert_int_equal(f->answered, 2);
+    assert_answer(f, 0, 1, 1, GAVEL_ERR_TIMEOUT);
+    assert_string_equal(f->answers[0].message, "the leader of the quorum did not answer in time; ask again");
+    assert_answer(f, 1, 1, 2, GAVEL_ERR_TIMEOUT);
+    assert_string_equal(f->answers[1].message, "the outcome is not known; read it back");
+}
+
+static void test_a_time_out_without_end_is_cut(void **state)
+{
+    struct fixture *f = *state;
+
+    ask_write(f, 1, 1, 77, UINT32_MAX);
+    pass(f, COURIER_TIMEOUT_MAX - 1);
+    assert_int_equal(f->answered, 0);
+    pass(f, 1);
+    assert_int_equal(f->answered, 1);
+}
+
+static void test_answers_that_are_late_or_repeated_or_to_something_else_are_harmless(void **state)
+{
+    struct fixture *f = *state;
+    struct delivery wrong;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    ask_write(f, 1, 1, 77, 0);
+    wrong = f->deliveries[0];
+    wrong.what = GAVEL__CLIENT_FRAME__WHAT_ASK;
+    reply(f, wrong, GAVEL_OK);
+    wrong.what = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
+    reply(f, wrong, GAVEL_OK);
+    wrong = f->deliveries[0];
+    wrong.number += 1;
+    reply(f, wrong, GAVEL_OK);
+    assert_int_equal(f->answered, 0);
+    reply(f, f->deliveries[0], GAVEL_OK);
+    reply(f, f->deliveries[0], GAVEL_OK);
+    reply(f, f->deliveries[0], GAVEL_ERR_NOT_LEADER);
+    assert_int_equal(f->answered, 1);
+    pass(f, 10 * NS_PER_S);
+    assert_int_equal(f->delivered, 1);
+    assert_int_equal(f->answered, 1);
+}
+
+static void test_keep_alives_go_as_one_and_each_client_hears_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first[] = {10, 11, 12}, second[] = {20, 11}, gone[] = {20, 99, 11};
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    keep_alive(f, 1, 5, 3, first);
+    pass(f, COURIER_GATHER / 2);
+    keep_alive(f, 2, 5, 2, second);
+    keep_alive(f, 3, 6, 0, NULL);
+    assert_int_equal(f->delivered, 0);
+    pass(f, COURIER_GATHER / 2);
+    assert_int_equal(f->delivered, 1);
+    assert_int_equal(f->deliveries[0].session_count, 5);
+    reply_gone(f, f->deliveries[0], GAVEL_OK, 3, gone);
+    assert_int_equal(f->answered, 3);
+    assert_answer(f, 0, 1, 5, GAVEL_OK);
+    assert_int_equal(f->answers[0].gone_count, 1);
+    assert_int_equal(f->answers[0].gone[0], 11);
+    assert_answer(f, 1, 2, 5, GAVEL_OK);
+    assert_int_equal(f->answers[1].gone_count, 2);
+    assert_int_equal(f->answers[1].gone[0], 20);
+    assert_int_equal(f->answers[1].gone[1], 11);
+    assert_answer(f, 2, 3, 6, GAVEL_OK);
+    assert_int_equal(f->answers[2].gone_count, 0);
+}
+
+static void test_a_keep_alive_that_failed_says_nothing_of_any_session(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t sessions[] = {10};
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    keep_alive(f, 1, 1, 1, sessions);
+    keep_alive(f, 2, 2, 1, sessions);
+    pass(f, COURIER_GATHER);
+    reply_gone(f, f->deliveries[0], GAVEL_ERR_NOT_LEADER, 1, sessions);
+    assert_int_equal(f->answered, 0);
+    pass(f, COURIER_RETRY);
+    assert_int_equal(f->delivered, 2);
+    reply_gone(f, f->deliveries[1], GAVEL_ERR_STORE_UNAVAILABLE, 1, sessions);
+    assert_int_equal(f->answered, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_answer(f, i, i + 1, i + 1, GAVEL_ERR_STORE_UNAVAILABLE);
+        assert_int_equal(f->answers[i].gone_count, 0);
+    }
+}
+
+static void test_keep_alives_gather_while_there_is_no_leader(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t sessions[] = {10};
+
+    keep_alive(f, 1, 1, 1, sessions);
+    pass(f, 900 * NS_PER_MS);
+    keep_alive(f, 2, 2, 1, sessions);
+    pass(f, 100 * NS_PER_MS);
+    assert_int_equal(f->delivered, 0);
+    assert_int_equal(f->answered, 2);
+    assert_answer(f, 0, 1, 1, GAVEL_ERR_STORE_UNAVAILABLE);
+    keep_alive(f, 1, 3, 1, sessions);
+    pass(f, 500 * NS_PER_MS);
+    keep_alive(f, 2, 4, 1, sessions);
+    courier_leader(&f->courier, f->now, 3, 7);
+    assert_int_equal(f->delivered, 1); /* one frame for all that came meanwhile */
+    assert_int_equal(f->deliveries[0].session_count, 2);
+    /* A leader that is in doubt is tried with them if there is nothing else. */
+    pass(f, COURIER_KEEP_TIMEOUT);
+    assert_int_equal(f->answered, 4);
+    f->is_unreachable = true;
+    ask_write(f, 9, 9, 77, 10);
+    pass(f, 10 * NS_PER_MS);
+    assert_int_equal(f->answered, 5);
+    f->is_unreachable = false;
+    f->delivered = 0;
+    keep_alive(f, 1, 5, 1, sessions);
+    pass(f, COURIER_GATHER);
+    assert_int_equal(f->delivered, 1);
+}
+
+static void test_more_sessions_than_fit_go_at_once_and_in_several_frames(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t *sessions = calloc(CLIENT_SESSIONS_MAX + 1, sizeof *sessions);
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    keep_alive(f, 1, 1, CLIENT_SESSIONS_MAX - 1, sessions);
+    keep_alive(f, 2, 2, 2, sessions);
+    assert_int_equal(f->delivered, 1);
+    assert_int_equal(f->deliveries[0].session_count, CLIENT_SESSIONS_MAX - 1);
+    pass(f, COURIER_GATHER);
+    assert_int_equal(f->delivered, 2);
+    assert_int_equal(f->deliveries[1].session_count, 2);
+    keep_alive(f, 3, 3, CLIENT_SESSIONS_MAX + 1, sessions);
+    assert_answer(f, 0, 3, 3, GAVEL_ERR_INVALID);
+    for (size_t i = 0; i < CLIENT_SESSIONS_MAX + 1; i++) /* empty ones are bounded, too */
+        keep_alive(f, 4, 4, 0, NULL);
+    assert_int_equal(f->delivered, 3);
+    free(sessions);
+}
+
+static void test_a_client_that_is_gone_hears_nothing_but_its_writes_go_on(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t sessions[] = {10};
+
+    ask_write(f, 1, 1, 77, 0);
+    ask_question(f, 1, 2);
+    keep_alive(f, 1, 3, 1, sessions);
+    keep_alive(f, 2, 4, 1, sessions);
+    ask_question(f, 2, 5);
+    courier_forget(&f->courier, 1);
+    courier_forget(&f->courier, 12345);
+    courier_leader(&f->courier, f->now, 3, 7);
+    pass(f, COURIER_GATHER);
+    assert_int_equal(f->delivered, 3);
+    assert_int_equal(f->deliveries[0].tag, 1);
+    assert_int_equal(f->deliveries[1].tag, 5);
+    for (size_t i = 0; i < 3; i++)
+        reply(f, f->deliveries[i], GAVEL_OK);
+    assert_int_equal(f->answered, 2);
+    assert_answer(f, 0, 2, 5, GAVEL_OK);
+    assert_answer(f, 1, 2, 4, GAVEL_OK);
+}
+
+static void test_what_is_too_much_is_refused_at_once(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t sessions[] = {10};
+
+    for (size_t i = 0; i < COURIER_ERRANDS_MAX; i++)
+        ask_question(f, 1, i);
+    assert_int_equal(f->answered, 0);
+    ask_write(f, 2, 5, 77, 0);
+    assert_answer(f, 0, 2, 5, GAVEL_ERR_STORE_UNAVAILABLE);
+    ask_question(f, 2, 6);
+    assert_answer(f, 1, 2, 6, GAVEL_ERR_STORE_UNAVAILABLE);
+    assert_int_equal(f->answers[1].what, GAVEL__CLIENT_FRAME__WHAT_ANSWER);
+    keep_alive(f, 2, 7, 1, sessions);
+    assert_answer(f, 2, 2, 7, GAVEL_ERR_STORE_UNAVAILABLE);
+    courier_forget(&f->courier, 1);
+    ask_question(f, 2, 8);
+    assert_int_equal(f->answered, 3);
+}
+
+static void ask_large(struct fixture *f, uint64_t tag, size_t size, size_t op_count)
+{
+    Gavel__ClientFrame frame;
+    Gavel__Request request;
+    Gavel__Op op;
+    Gavel__Op **ops = calloc(op_count, sizeof *ops);
+    Gavel__PutNote note;
+    uint8_t *value = calloc(1, size > 0 ? size : 1);
+
+    gavel__client_frame__init(&frame);
+    gavel__request__init(&request);
+    gavel__op__init(&op);
+    gavel__put_note__init(&note);
+    note.value = (ProtobufCBinaryData){.len = size, .data = value};
+    op.what_case = GAVEL__OP__WHAT_PUT_NOTE;
+    op.put_note = &note;
+    for (size_t i = 0; i < op_count; i++)
+        ops[i] = &op;
+    request.tag = tag;
+    request.session = 1;
+    request.n_ops = op_count;
+    request.ops = ops;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    frame.request = &request;
+    courier_take(&f->courier, f->now, 1, &frame);
+    free(ops);
+    free(value);
+}
+
+static void test_what_is_too_large_is_refused_at_once(void **state)
+{
+    struct fixture *f = *state;
+    size_t taken = 0;
+
+    ask_large(f, 1, CLIENT_FRAME_MAX, 1);
+    assert_answer(f, 0, 1, 1, GAVEL_ERR_TOO_LARGE);
+    ask_large(f, 2, CLIENT_FRAME_MAX - 50, 1); /* a frame, but not with what nodes put around it */
+    assert_answer(f, 1, 1, 2, GAVEL_ERR_TOO_LARGE);
+    ask_large(f, 3, 0, TABLE_OPS_MAX + 1);
+    assert_answer(f, 2, 1, 3, GAVEL_ERR_INVALID);
+    assert_string_equal(f->answers[2].message, "more operations than a request may have");
+    /* Many that are large are bounded by what they take. */
+    while (f->answered == 3 && taken < COURIER_ERRANDS_MAX) {
+        ask_large(f, 4, 4000000, 1);
+        taken++;
+    }
+    assert_answer(f, 3, 1, 4, GAVEL_ERR_STORE_UNAVAILABLE);
+    assert_true(taken <= COURIER_BYTES_MAX / 4000000 + 2);
+}
+
+static void test_other_frames_are_not_for_the_leader(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__ClientFrame frame;
+    Gavel__Watch watch;
+
+    gavel__client_frame__init(&frame);
+    courier_take(&f->courier, f->now, 1, &frame);
+    gavel__watch__init(&watch);
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WATCH;
+    frame.watch = &watch;
+    courier_take(&f->courier, f->now, 1, &frame);
+    assert_int_equal(f->answered, 2);
+    assert_answer(f, 1, 1, 0, GAVEL_ERR_INVALID);
+}
+
+static void test_a_courier_that_never_was_can_be_done(void **state)
+{
+    struct courier courier;
+
+    (void)state;
+    memset(&courier, 0, sizeof courier);
+    courier_done(&courier);
+    assert_int_equal(courier.count, 0);
+}
+
+/* Everything at random; then peace, and each question must have been answered exactly once. */
+static void test_whatever_happens_everything_is_answered_exactly_once(void **state)
+{
+    struct fixture *f = *state;
+
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        struct prng prng;
+        size_t asked = 0, replied = 0;
+        uint8_t *outcomes = calloc(1, TAGS_MAX);
+        uint64_t session = 5;
+
+        prng_seed(&prng, seed);
+        f->delivered = f->answered = 0;
+        memset(f->is_at_desk, 0, sizeof f->is_at_desk);
+        for (int step = 0; step < 2000; step++) {
+            uint64_t dice = prng_next(&prng) % 100;
+
+            if (dice < 40 && asked + 1 < TAGS_MAX) {
+                uint64_t kind = prng_next(&prng) % 4;
+
+                asked++;
+                if (kind == 0)
+                    keep_alive(f, 1, asked, 1, &session);
+                else if (kind == 1)
+                    ask_question(f, 1, asked);
+                else
+                    ask_write(f, 1, asked, kind == 2 ? 7 : 0, (uint32_t)(prng_next(&prng) % 3000));
+            } else if (dice < 75 && replied < f->delivered) {
+                reply(f, f->deliveries[replied++], dice < 50 ? GAVEL_ERR_NOT_LEADER : GAVEL_OK);
+            } else if (dice < 80 && f->delivered > 0) {
+                reply(f, f->deliveries[prng_next(&prng) % f->delivered], GAVEL_OK);
+            } else if (dice < 84) {
+                courier_leader(&f->courier, f->now, prng_next(&prng) % 4, 1 + prng_next(&prng) % 3);
+            } else if (dice < 87) {
+                f->is_unreachable = !f->is_unreachable;
+            } else {
+                pass(f, (gavel_ns)(prng_next(&prng) % (30 * NS_PER_MS)));
+            }
+        }
+        pass(f, COURIER_TIMEOUT);
+        assert_int_equal(f->courier.count, 0);
+        assert_int_equal(f->courier.bytes, 0);
+        assert_null(f->courier.gathering);
+        assert_int_equal(courier_wake_at(&f->courier), NEVER);
+        for (size_t i = 0; i < f->answered; i++) {
+            assert_in_range(f->answers[i].tag, 1, asked);
+            assert_int_equal(outcomes[f->answers[i].tag]++, 0);
+        }
+        assert_int_equal(f->answered, asked);
+        free(outcomes);
+    }
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(test_what_is_asked_goes_to_the_leader_and_comes_back_with_its_tag),
+        CASE(test_without_a_leader_everything_waits_until_there_is_one),
+        CASE(test_without_any_leader_it_is_told_that_nothing_was_done),
+        CASE(test_a_new_leader_is_asked_again),
+        CASE(test_a_write_without_a_session_is_not_carried_to_another_leader),
+        CASE(test_a_write_without_a_session_waits_for_a_leader_that_was_out_of_sight),
+        CASE(test_what_the_leader_refuses_is_carried_again_soon),
+        CASE(test_a_write_that_was_refused_to_the_end_was_not_done),
+        CASE(test_a_leader_that_refuses_is_tried_with_a_few_and_then_asked_everything),
+        CASE(test_a_way_that_is_full_is_tried_again),
+        CASE(test_without_an_answer_only_what_may_be_repeated_is_carried_again),
+        CASE(test_a_time_out_without_end_is_cut),
+        CASE(test_answers_that_are_late_or_repeated_or_to_something_else_are_harmless),
+        CASE(test_keep_alives_go_as_one_and_each_client_hears_of_its_own),
+        CASE(test_a_keep_alive_that_failed_says_nothing_of_any_session),
+        CASE(test_keep_alives_gather_while_there_is_no_leader),
+        CASE(test_more_sessions_than_fit_go_at_once_and_in_several_frames),
+        CASE(test_a_client_that_is_gone_hears_nothing_but_its_writes_go_on),
+        CASE(test_what_is_too_much_is_refused_at_once),
+        CASE(test_what_is_too_large_is_refused_at_once),
+        CASE(test_other_frames_are_not_for_the_leader),
+        CASE(test_a_courier_that_never_was_can_be_done),
+        CASE(test_whatever_happens_everything_is_answered_exactly_once),
+    };
+
+    return cmocka_run_group_tests_name("courier", tests, NULL, NULL);
+}
