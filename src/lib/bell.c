@@ -23,16 +23,6 @@
 #define WINDOW_NS (100 * NS_PER_MS)
 #define WINDOW_DATAGRAMS 2000
 
-/* Tells every candidate of that group. Members leave the chain only on this thread, and only between passes.
- */
-static void tell(struct gavel *gavel, const char *group)
-{
-    for (struct gavel_candidate *member = member_first_of(gavel, group); member;
-         member = member->next_in_bucket)
-        if (strcmp(member->group, group) == 0)
-            member_doorbell(member);
-}
-
 static void ready(struct gavel *gavel, struct source *source)
 {
     struct bell *bell = &gavel->bell;
@@ -52,7 +42,7 @@ static void ready(struct gavel *gavel, struct source *source)
         bell->received++;
         /* Other errors tell of an earlier datagram of ours that nobody took. */
         if (size >= 0 && doorbell_decode(bytes, (size_t)size, group))
-            tell(gavel, group);
+            member_doorbell_all(gavel, group);
     }
     bell->is_muted = true;
     loop_listen(gavel, source, false);

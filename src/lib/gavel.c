@@ -137,7 +137,7 @@ static enum gavel_status open_handle(const struct gavel_options *options, struct
     if (!gavel)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     gavel->epoll_fd = gavel->timer.fd = gavel->wakeup.fd = gavel->bell.source.fd = -1;
-    gavel->own_guard.line.fd = -1;
+    gavel->own_guard.line.fd = gavel->push.fd = -1;
     gavel->is_threaded = options->threaded;
     gavel->will = will;
     gavel->is_guarded = will != NULL;

@@ -5,8 +5,9 @@
  * the candidates that share them.
  *
  *   callers ── commands ──► ┌──────┐ ── jobs ────────► ┌────────┐ store_run()
- *                           │ loop │                   │ worker │ ─────────► store
- *   timer, doorbell, pidfd ►└──────┘ ◄─ finished jobs ─└────────┘
+ *   timer, doorbell, pidfd ►│ loop │                   │ worker │ ─────────► store
+ *                 ┌───push─►└──────┘ ◄─ finished jobs ─└────────┘              │
+ *                 └────────────┼───────────────────────────────────────────────┘
  *                              │  deadlines ┌──────────┐
  *                              └──────────► │ watchdog │ abort()
  *                                           └──────────┘
@@ -80,6 +81,7 @@ struct gavel {
     struct timers timers;
     struct timers lapsed; /* by deadline: mandates that are over and whose work has not been told yet */
     struct bell bell;
+    struct source push; /* of the store, if it tells of changes; not ours to close */
     struct watches watches;
     struct own_guard own_guard;
     struct gavel_candidate *departed; /* ended and left; buried at the end of the pass */

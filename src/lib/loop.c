@@ -4,6 +4,7 @@
 
 #include "lib/handle.h"
 #include "lib/member.h"
+#include "lib/push.h"
 #include "lib/thread.h"
 #include "os/clock.h"
 
@@ -65,6 +66,8 @@ enum gavel_status loop_open(struct gavel *gavel)
     if (loop_add(gavel, &gavel->timer) != GAVEL_OK || loop_add(gavel, &gavel->wakeup) != GAVEL_OK)
         return GAVEL_ERR_IO;
     if (gavel->own_guard.line.fd >= 0 && loop_add(gavel, &gavel->own_guard.line) != GAVEL_OK)
+        return GAVEL_ERR_IO;
+    if (push_open(gavel) != GAVEL_OK)
         return GAVEL_ERR_IO;
     return gavel->bell.source.fd < 0 ? GAVEL_OK : loop_add(gavel, &gavel->bell.source);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The loop: one epoll set with a timer, a wake-up, the doorbell and the
- * pidfds of other leaders. Its descriptor is what gavel_fd() hands out, so a
+ * The loop: one epoll set with a timer, a wake-up, the doorbell, the push of
+ * the store and the pidfds of other leaders. Its descriptor is what gavel_fd() hands out, so a
  * program may drive it as well as our own thread does.
  */
 #ifndef LIB_LOOP_H
@@ -13,7 +13,8 @@
 
 #include <stdbool.h>
 
-/* Opens the epoll set with its timer and wake-up; the bell is added if it has a socket. ERR_IO. */
+/* Opens the epoll set with its timer and wake-up; bell and push are added if they have a descriptor. ERR_IO.
+ */
 GAVEL_CHECKED enum gavel_status loop_open(struct gavel *gavel);
 void loop_close(struct gavel *gavel);
 

@@ -4,6 +4,7 @@
 
 #include "lib/grid.h"
 #include "lib/handle.h"
+#include "lib/push.h"
 #include "lib/single.h"
 #include "os/clock.h"
 
@@ -246,6 +247,8 @@ void member_start(struct gavel_candidate *member)
         deliver_event(member, &stopped);
     } else if (member->is_single) {
         single_start(member);
+    } else {
+        push_join(member); /* before the first look, so that no change is missed */
     }
     member_feed(member, &event);
 }

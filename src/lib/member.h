@@ -56,6 +56,7 @@ struct gavel_candidate {
     struct metrics metrics;
 
     /* loop */
+    bool is_pushed; /* the store tells of changes of the group */
     struct timer timer;
     struct timer lapse; /* in the handle's list of the lapsed */
     struct subscriptions subscriptions;
@@ -90,6 +91,7 @@ void member_set_timer(struct gavel_candidate *member);
 void member_start(struct gavel_candidate *member);
 void member_stop(struct gavel_candidate *member);
 void member_doorbell(struct gavel_candidate *member);
+void member_doorbell_all(struct gavel *gavel, const char *group); /* every candidate of that group */
 void member_reply(struct gavel_candidate *member, struct job *job);
 
 /* Its timer has come. */

@@ -8,6 +8,7 @@
  */
 #include "lib/handle.h"
 #include "lib/member.h"
+#include "lib/push.h"
 
 #include <string.h>
 
@@ -29,6 +30,15 @@ struct gavel_candidate *member_first_of(struct gavel *gavel, const char *group)
     first = gavel->buckets[bucket_of(group)];
     pthread_mutex_unlock(&gavel->mutex);
     return first;
+}
+
+/* Members leave the chain only on this thread, and only between passes. */
+void member_doorbell_all(struct gavel *gavel, const char *group)
+{
+    for (struct gavel_candidate *member = member_first_of(gavel, group); member;
+         member = member->next_in_bucket)
+        if (strcmp(member->group, group) == 0)
+            member_doorbell(member);
 }
 
 enum gavel_status member_enlist(struct gavel_candidate *member)
@@ -78,6 +88,7 @@ void member_bury_departed(struct gavel *gavel)
 
         gavel->departed = member->next_departed;
         watch_clear(member);
+        push_leave(member);
         timers_set(&gavel->timers, &member->timer, NEVER);
         watchdog_disarm(&gavel->watchdog, &member->watchdog_entry);
         worker_forget(member);

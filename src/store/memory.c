@@ -3,7 +3,8 @@
 /*
  * The store `memory:name`: one shelf per name, shared by all that open this
  * name in one process, gone when the last of them closes it. For tests and
- * for trying things out. Waiting is told, not polled.
+ * for trying things out. Waiting is told, not polled, and so are those who
+ * watch a group.
  */
 #include "os/clock.h"
 #include "os/process.h"
@@ -15,6 +16,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 /* A shelf by name, counted by the stores that are open on it. */
 struct room {
@@ -24,11 +27,25 @@ struct room {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* some record has a new version */
     struct shelf shelf;
+    struct memory_store *stores; /* that watch some group */
 };
 
+/* A group that a store is told of. */
+struct watched {
+    struct watched *next;
+    size_t watchers;
+    bool is_changed;
+    char group[NAME_MAX_BYTES + 1];
+};
+
+/* What is watched is guarded by the room's lock. */
 struct memory_store {
     struct store store;
     struct room *room;
+    int push_fd;
+    struct watched *watched;
+    struct memory_store *next; /* in the room's list, if is_listed */
+    bool is_listed;
 };
 
 /* The one list of rooms of this process, and the lock of the list and of the counts. */
@@ -105,16 +122,57 @@ static enum gavel_status memory_open(const char *rest, struct store **ret_store,
         free(memory);
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening memory:%s", rest);
     }
+    memory->push_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* without one nothing is pushed */
     *ret_store = &memory->store;
     return GAVEL_OK;
+}
+
+/* The room's lock is held. */
+static void leave_list(struct memory_store *memory)
+{
+    struct memory_store **link = &memory->room->stores;
+
+    if (!memory->is_listed)
+        return;
+    while (*link != memory)
+        link = &(*link)->next;
+    *link = memory->next;
+    memory->is_listed = false;
 }
 
 static void memory_close(struct store *store)
 {
     struct memory_store *memory = (struct memory_store *)store;
 
+    pthread_mutex_lock(&memory->room->lock);
+    leave_list(memory);
+    pthread_mutex_unlock(&memory->room->lock);
+    while (memory->watched) {
+        struct watched *watched = memory->watched;
+
+        memory->watched = watched->next;
+        free(watched);
+    }
+    if (memory->push_fd >= 0)
+        (void)close(memory->push_fd); /* it holds no data */
     room_leave(memory->room);
     free(memory);
+}
+
+/* Tells all who watch that group. The room's lock is held. */
+static void push(const struct room *room, const char *group)
+{
+    const uint64_t one = 1;
+
+    for (struct memory_store *memory = room->stores; memory; memory = memory->next) {
+        for (struct watched *watched = memory->watched; watched; watched = watched->next) {
+            if (strcmp(watched->group, group) != 0)
+                continue;
+            watched->is_changed = true;
+            if (write(memory->push_fd, &one, sizeof one) < 0)
+                continue; /* the counter is full, so it is readable */
+        }
+    }
 }
 
 static void list_groups(const struct shelf *shelf, const struct rules_now *now, struct store_reply *reply)
@@ -155,6 +213,8 @@ static void run_mandate(struct room *room, const struct store_request *request, 
     rules_reply(&group->mandate, request, now, status, reply);
     if (!status)
         pthread_cond_broadcast(&room->changed);
+    if (!status && request->op != STORE_RENEW) /* which is of no interest to anybody else */
+        push(room, request->group);
 }
 
 static void memory_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
@@ -221,6 +281,80 @@ static void memory_wait(struct store *store, const char *name, uint64_t version,
     pthread_mutex_unlock(&room->lock);
 }
 
+static int memory_push_fd(struct store *store) { return ((struct memory_store *)store)->push_fd; }
+
+/* The room's lock is held. */
+static void watch_on(struct memory_store *memory, const char *group)
+{
+    struct watched *watched = memory->watched;
+
+    while (watched && strcmp(watched->group, group) != 0)
+        watched = watched->next;
+    if (!watched) {
+        watched = calloc(1, sizeof *watched);
+        if (!watched)
+            return; /* whoever is not told looks again and again */
+        name_copy(watched->group, sizeof watched->group, group);
+        watched->next = memory->watched;
+        memory->watched = watched;
+    }
+    watched->watchers++;
+    if (!memory->is_listed) {
+        memory->next = memory->room->stores;
+        memory->room->stores = memory;
+        memory->is_listed = true;
+    }
+}
+
+/* The room's lock is held. */
+static void watch_off(struct memory_store *memory, const char *group)
+{
+    for (struct watched **link = &memory->watched; *link; link = &(*link)->next) {
+        struct watched *watched = *link;
+
+        if (strcmp(watched->group, group) != 0)
+            continue;
+        if (--watched->watchers == 0) {
+            *link = watched->next;
+            free(watched);
+        }
+        return;
+    }
+}
+
+static void memory_watch(struct store *store, const char *group, bool is_on)
+{
+    struct memory_store *memory = (struct memory_store *)store;
+
+    if (memory->push_fd < 0)
+        return;
+    pthread_mutex_lock(&memory->room->lock);
+    if (is_on)
+        watch_on(memory, group);
+    else
+        watch_off(memory, group);
+    pthread_mutex_unlock(&memory->room->lock);
+}
+
+static bool memory_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 1])
+{
+    struct memory_store *memory = (struct memory_store *)store;
+    struct watched *watched;
+    uint64_t count;
+
+    pthread_mutex_lock(&memory->room->lock);
+    for (watched = memory->watched; watched && !watched->is_changed; watched = watched->next)
+        ;
+    if (watched) {
+        watched->is_changed = false;
+        name_copy(ret_group, sizeof watched->group, watched->group);
+    } else if (memory->push_fd >= 0 && read(memory->push_fd, &count, sizeof count) < 0) {
+        /* It was not readable: nothing had changed, which is what we say. */
+    }
+    pthread_mutex_unlock(&memory->room->lock);
+    return watched != NULL;
+}
+
 const struct store_driver store_memory = {
     .scheme = "memory",
     .summary = "memory:NAME          one process, for tests",
@@ -235,4 +369,7 @@ const struct store_driver store_memory = {
     .run = memory_run,
     .wait = memory_wait,
     .close = memory_close,
+    .push_fd = memory_push_fd,
+    .watch = memory_watch,
+    .changed = memory_changed,
 };

@@ -135,3 +135,17 @@ void store_wait(struct store *store, const char *group, uint64_t version, gavel_
     else
         poll_version(store, group, version, until);
 }
+
+int store_push_fd(struct store *store) { return store->driver->push_fd ? store->driver->push_fd(store) : -1; }
+
+void store_watch(struct store *store, const char *group, bool is_on)
+{
+    ASSERT(group != NULL);
+    if (store->driver->watch)
+        store->driver->watch(store, group, is_on);
+}
+
+bool store_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 1])
+{
+    return store->driver->changed && store->driver->changed(store, ret_group);
+}

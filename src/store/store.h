@@ -26,12 +26,16 @@ struct store_capabilities {
     const char *name;   /* "sqlite" */
     const char *preset; /* settings that fit: "local" */
     enum store_clock clock;
-    bool is_shared;       /* between processes */
-    bool is_fixed;        /* the leader is assigned, not elected */
-    bool sees_processes;  /* records carry a process that others can watch */
-    bool has_push;        /* store_wait() is told instead of looking again and again */
-    bool renews_silently; /* a renewal does not change the version: the store's steady clock alone tells that
-                             a lease runs */
+    bool is_shared;      /* between processes */
+    bool is_fixed;       /* the leader is assigned, not elected */
+    bool sees_processes; /* records carry a process that others can watch */
+    bool has_push;       /* store_wait() is told instead of looking again and again */
+    /*
+     * A renewal does not change the version: the store's steady clock alone tells that a lease runs. Such a
+     * store carries out the writes of one object in the order they were begun, whatever becomes of their
+     * answers: once one is answered, no earlier one can still arrive.
+     */
+    bool renews_silently;
 };
 
 struct store_driver {
@@ -47,7 +51,8 @@ struct store_driver {
     /*
      * Push, of drivers with has_push; else NULL. These three may be called from another thread than run().
      * push_fd is readable while a watched group may have changed; changed() gives the name of one such and
-     * takes it off, false if there is none (any more). More may be told than has changed.
+     * takes it off, false if there is none (any more). More may be told than has changed; of renewals and
+     * registrations nothing is told. A group that is watched twice is left alone after the second "off".
      */
     int (*push_fd)(struct store *store);
     void (*watch)(struct store *store, const char *group, bool is_on);

@@ -167,6 +167,8 @@ static bool applies(const struct conformance_driver *driver, const struct store_
         return false;
     if ((needs & NEEDS_CLOCK) && (capabilities->clock == STORE_CLOCK_NONE || capabilities->is_fixed))
         return false;
+    if ((needs & NEEDS_PUSH) && !capabilities->has_push)
+        return false;
     return !(needs & NEEDS_FORMAT) || driver->write_future_record;
 }
 
@@ -174,7 +176,7 @@ int conformance_run(const struct conformance_driver *driver)
 {
     static const struct conformance_test *const parts[] = {
         conformance_mandate_tests, conformance_done_tests,  conformance_registry_tests,
-        conformance_name_tests,    conformance_crowd_tests,
+        conformance_name_tests,    conformance_crowd_tests, conformance_push_tests,
     };
     struct CMUnitTest tests[TESTS_MAX] = {0};
     char url[512];

@@ -36,6 +36,7 @@ enum conformance_needs {
     NEEDS_PROCESSES = 2, /* shared between processes */
     NEEDS_CLOCK = 4,     /* leases expire on a clock of the store */
     NEEDS_FORMAT = 8,    /* records outlive the process */
+    NEEDS_PUSH = 16,     /* changes are told of */
 };
 
 /* One store, opened twice. */
@@ -57,6 +58,7 @@ extern const struct conformance_test conformance_done_tests[];
 extern const struct conformance_test conformance_registry_tests[];
 extern const struct conformance_test conformance_name_tests[];
 extern const struct conformance_test conformance_crowd_tests[];
+extern const struct conformance_test conformance_push_tests[];
 
 /* Runs all that applies; returns how many failed. */
 int conformance_run(const struct conformance_driver *driver);
