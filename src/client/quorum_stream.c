@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One connection to a node: from its address to a stream of bytes, plain or
+ * TLS, and to its end. Nothing waits: names are looked up by a thread of their
+ * own (net/resolve.h), but for numbers and localhost, which need no asking.
+ */
+
+#include "client/quorum_internal.h"
+
+#include "net/tls.h"
+#include "net/transport.h"
+#include "os/clock.h"
+#include "wire/client.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <event2/bufferevent_ssl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define ERRORS_MAX 8
+
+/* What is sent and never acknowledged ends a connection, at the latest after this. The client's own patience
+ * is usually shorter. */
+#define SILENCE_MS 5000
+
+static const char *address_of(const struct quorum_stream *stream)
+{
+    return stream->quorum->place.addresses[stream->which];
+}
+
+void quorum_stream_fail(struct quorum_stream *stream, const char *format, ...)
+{
+    char text[QUORUM_REASON_BYTES];
+    va_list arguments;
+
+    if (stream->has_failed)
+        return; /* the first reason is the reason */
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments); /* cut, at worst */
+    va_end(arguments);
+    (void)snprintf(stream->reason, sizeof stream->reason, "%.100s: %.150s", address_of(stream), text);
+    stream->has_failed = true;
+    event_active(stream->quorum->turn, EV_TIMEOUT, 0);
+}
+
+static void come_up(struct quorum_stream *stream)
+{
+    struct client_event event = {.kind = CLIENT_CONNECTED, .now = clock_now()};
+
+    stream->is_up = true;
+    quorum_step(stream->quorum, &event);
+}
+
+/* Whether OpenSSL has found something; what, in words. */
+static bool has_tls_failed(struct quorum_stream *stream, char *buffer, size_t size)
+{
+    unsigned long errors[ERRORS_MAX];
+    size_t count = 0;
+
+    if (!stream->ssl)
+        return false;
+    while (count < ERRORS_MAX && (errors[count] = bufferevent_get_openssl_error(stream->bytes)) != 0)
+        count++;
+    if (tls_is_plain(errors, count))
+        (void)snprintf(buffer, size,
+                       "the node does not speak TLS here; take ca, cert and key out, or set tls there");
+    else
+        tls_reason_of(stream->ssl, errors, count, buffer, size);
+    return count > 0 || SSL_get_verify_result(stream->ssl) != X509_V_OK;
+}
+
+static void on_event(struct bufferevent *bytes, short events, void *context)
+{
+    struct quorum_stream *stream = context;
+    int failure = EVUTIL_SOCKET_ERROR();
+    char reason[QUORUM_REASON_BYTES];
+
+    (void)bytes;
+    if (stream->quorum->stream != stream || stream->has_failed)
+        return;
+    if (events & BEV_EVENT_CONNECTED)
+        come_up(stream);
+    else if (has_tls_failed(stream, reason, sizeof reason))
+        quorum_stream_fail(stream, "TLS failed: %s", reason);
+    else if (events & BEV_EVENT_ERROR && failure != 0)
+        quorum_stream_fail(stream, "%s", strerror(failure));
+    else
+        quorum_stream_fail(stream, "closed by the node");
+}
+
+/* An option that cannot be set costs time, not correctness. */
+static void tune(int fd, int family)
+{
+    int on = 1, timeout_ms = SILENCE_MS;
+
+    if (family == AF_UNIX)
+        return;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, sizeof timeout_ms);
+    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+}
+
+/* The descriptor is the stream's as soon as there is a bufferevent. */
+static bool open_bytes(struct quorum_stream *stream, bool is_secure)
+{
+    struct quorum *quorum = stream->quorum;
+
+    if (!is_secure) {
+        stream->bytes = bufferevent_socket_new(quorum->base, stream->fd, BEV_OPT_CLOSE_ON_FREE);
+        return stream->bytes != NULL;
+    }
+    stream->ssl = SSL_new(quorum->tls);
+    if (!stream->ssl)
+        return false;
+    stream->bytes = bufferevent_openssl_socket_new(quorum->base, stream->fd, stream->ssl,
+                                                   BUFFEREVENT_SSL_CONNECTING, BEV_OPT_CLOSE_ON_FREE);
+    if (!stream->bytes) {
+        SSL_free(stream->ssl);
+        stream->ssl = NULL;
+        return false;
+    }
+    /* A process that was killed says no goodbye. */
+    bufferevent_openssl_set_allow_dirty_shutdown(stream->bytes, 1);
+    return true;
+}
+
+static void on_connected(evutil_socket_t fd, short events, void *context)
+{
+    struct quorum_stream *stream = context;
+    bool is_secure = stream->quorum->tls && !quorum_is_path(address_of(stream));
+    socklen_t length = sizeof(int);
+    int failure = 0;
+
+    (void)events;
+    if (stream->quorum->stream != stream || stream->has_failed)
+        return;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &failure, &length) != 0)
+        failure = errno;
+    if (failure) {
+        quorum_stream_fail(stream, "cannot connect: %s", strerror(failure));
+        return;
+    }
+    if (!open_bytes(stream, is_secure)) {
+        quorum_stream_fail(stream, "cannot connect: out of memory");
+        return;
+    }
+    stream->fd = -1;
+    bufferevent_setcb(stream->bytes, quorum_frame_read, NULL, on_event, stream);
+    bufferevent_setwatermark(stream->bytes, EV_READ, CLIENT_LENGTH_BYTES, 0);
+    if (bufferevent_enable(stream->bytes, EV_READ | EV_WRITE) != 0)
+        quorum_stream_fail(stream, "cannot connect: out of memory");
+    else if (!is_secure)
+        come_up(stream);
+}
+
+static void connect_to(struct quorum_stream *stream, const struct sockaddr *address, socklen_t length)
+{
+    struct quorum *quorum = stream->quorum;
+
+    stream->fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (stream->fd < 0) {
+        quorum_stream_fail(stream, "no socket: %s", strerror(errno));
+        return;
+    }
+    tune(stream->fd, address->sa_family);
+    if (connect(stream->fd, address, length) != 0 && errno != EINPROGRESS) {
+        quorum_stream_fail(stream, "cannot connect: %s", strerror(errno));
+        return;
+    }
+    stream->connected = event_new(quorum->base, stream->fd, EV_WRITE, on_connected, stream);
+    if (!stream->connected || event_add(stream->connected, NULL) != 0)
+        quorum_stream_fail(stream, "cannot connect: out of memory");
+}
+
+static void connect_over_tcp(struct quorum_stream *stream, const struct sockaddr_storage *address,
+                             socklen_t length)
+{
+    if (!stream->quorum->tls && !address_is_loopback(address))
+        quorum_stream_fail(stream,
+                           "it is not on this machine, and plain TCP goes no further; add ca, cert and key");
+    else
+        connect_to(stream, (const struct sockaddr *)address, length);
+}
+
+static void connect_over_unix(struct quorum_stream *stream)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s",
+                   address_of(stream)); /* checked: it fits */
+    connect_to(stream, (const struct sockaddr *)&address, sizeof address);
+}
+
+static void on_resolved(void *user, int failure, const struct sockaddr_storage *address, socklen_t length)
+{
+    struct quorum_stream *stream = user;
+
+    stream->resolve = NULL;
+    if (failure)
+        quorum_stream_fail(stream, "the name cannot be looked up: %s", gai_strerror(failure));
+    else
+        connect_over_tcp(stream, address, length);
+}
+
+/* One and the other of the two addresses that it has by definition. */
+static void take_localhost(struct address_parts *parts, unsigned attempt)
+{
+    (void)snprintf(parts->host, sizeof parts->host, "%s", attempt % 2 == 0 ? "127.0.0.1" : "::1");
+}
+
+static void find(struct quorum_stream *stream)
+{
+    unsigned attempt = stream->quorum->attempts[stream->which]++;
+    struct sockaddr_storage address;
+    struct address_parts parts;
+    socklen_t length;
+
+    if (address_split(address_of(stream), &parts, NULL) != GAVEL_OK) {
+        quorum_stream_fail(stream, "this is no address; write host:port");
+        return;
+    }
+    if (quorum_is_localhost(&parts))
+        take_localhost(&parts, attempt);
+    if (address_is_numeric(&parts, &address, &length)) {
+        connect_over_tcp(stream, &address, length);
+        return;
+    }
+    stream->resolve = resolve_begin(stream->quorum->base, &parts, attempt, on_resolved, stream);
+    if (!stream->resolve)
+        quorum_stream_fail(stream, "the name cannot be looked up: no thread for it");
+}
+
+void quorum_stream_open(struct quorum *quorum, size_t which)
+{
+    struct quorum_stream *stream;
+
+    quorum_stream_close(quorum);
+    stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return; /* the client waits for a while, and tries the next */
+    stream->quorum = quorum;
+    stream->which = which;
+    stream->fd = -1;
+    quorum->stream = stream;
+    if (quorum_is_path(address_of(stream)))
+        connect_over_unix(stream);
+    else
+        find(stream);
+}
+
+void quorum_stream_close(struct quorum *quorum)
+{
+    struct quorum_stream *stream = quorum->stream;
+
+    if (!stream)
+        return;
+    quorum->stream = NULL;
+    resolve_cancel(stream->resolve);
+    stream->resolve = NULL;
+    if (stream->bytes) {
+        bufferevent_setcb(stream->bytes, NULL, NULL, NULL, NULL);
+        (void)bufferevent_disable(stream->bytes, EV_READ | EV_WRITE);
+    }
+    if (stream->connected)
+        (void)event_del(stream->connected);
+    SLIST_INSERT_HEAD(&quorum->dead, stream, entry);
+    event_active(quorum->turn, EV_TIMEOUT, 0);
+}
+
+void quorum_stream_reap(struct quorum *quorum)
+{
+    struct quorum_stream *stream;
+
+    while ((stream = SLIST_FIRST(&quorum->dead))) {
+        SLIST_REMOVE_HEAD(&quorum->dead, entry);
+        if (stream->connected)
+            event_free(stream->connected);
+        if (stream->bytes)
+            bufferevent_free(stream->bytes);
+        if (stream->fd >= 0)
+            (void)close(stream->fd);
+        free(stream);
+    }
+}
