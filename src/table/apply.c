@@ -141,13 +141,32 @@ static enum gavel_status apply_op(struct table *table, struct table_session **se
     return GAVEL_OK;
 }
 
-static struct table_result *results_copy(const struct table_result *results, size_t count)
+/* What came of the newest request of a session, once more. */
+static enum gavel_status repeat(const struct table_session *session, struct table_result **ret_results,
+                                size_t *ret_count)
 {
-    struct table_result *copy = calloc(count > 0 ? count : 1, sizeof *copy);
+    struct table_result *copy = calloc(session->result_count, sizeof *copy);
 
-    if (copy && count > 0)
-        memcpy(copy, results, count * sizeof *copy);
-    return copy;
+    if (!copy)
+        return GAVEL_ERR_NO_MEMORY;
+    memcpy(copy, session->results, session->result_count * sizeof *copy);
+    *ret_results = copy;
+    *ret_count = session->result_count;
+    return GAVEL_OK;
+}
+
+/* An opening that comes again after other requests: the session is open, and nothing is recorded. */
+static enum gavel_status confirm(const struct table *table, struct table_result **ret_results,
+                                 size_t *ret_count)
+{
+    struct table_result *result = calloc(1, sizeof *result);
+
+    if (!result)
+        return GAVEL_ERR_NO_MEMORY;
+    *result = (struct table_result){.status = GAVEL_OK, .revision = table->revision, .why = ""};
+    *ret_results = result;
+    *ret_count = 1;
+    return GAVEL_OK;
 }
 
 /* Whether the command only opens the session that it is of. */
@@ -192,19 +211,19 @@ static enum gavel_status apply_command(struct table *table, const Gavel__Command
         command->session != 0 ? table_session_find(table, command->session) : NULL;
     enum gavel_status status;
 
-    if (command->n_ops == 0 || command->n_ops > TABLE_OPS_MAX)
+    if (command->n_ops == 0 || command->n_ops > TABLE_OPS_MAX ||
+        (command->session != 0) != (command->id != 0))
         return GAVEL_ERR_INVALID;
     if (command->session != 0 && !session && !is_opening(command))
         return GAVEL_ERR_SESSION_GONE;
-    if (session && command->id == session->last_id) {
-        *ret_results = results_copy(session->results, session->result_count);
-        if (!*ret_results)
-            return GAVEL_ERR_NO_MEMORY;
-        *ret_count = session->result_count;
-        return GAVEL_OK;
-    }
+    if (session && command->id == session->last_id)
+        return repeat(session, ret_results, ret_count);
+    if (session && command->id < session->last_id && is_opening(command))
+        return confirm(table, ret_results, ret_count);
     if (session && command->id != session->last_id + 1)
         return GAVEL_ERR_STATE;
+    if (session && !session_has_room(table, session, command->n_ops))
+        return GAVEL_ERR_STORE_FULL;
     status = apply_all(table, command, session, ret_results);
     if (status == GAVEL_OK)
         *ret_count = command->n_ops;

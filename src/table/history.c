@@ -127,10 +127,7 @@ enum gavel_status table_history_after(const struct table *table, struct table_cu
 
     if (!history)
         return GAVEL_ERR_FORGOTTEN;
-    if (is_after(history->floor, cursor) && history->floor.revision != cursor.revision)
-        return GAVEL_ERR_FORGOTTEN;
-    if (history->floor.revision == cursor.revision && history->floor.part != UINT32_MAX &&
-        is_after(history->floor, cursor))
+    if (is_after(history->floor, cursor))
         return GAVEL_ERR_FORGOTTEN;
     high = history->count;
     while (low < high) {

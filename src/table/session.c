@@ -151,6 +151,12 @@ enum gavel_status session_close(struct step *step, const Gavel__CloseSession *cl
     return GAVEL_OK;
 }
 
+bool session_has_room(const struct table *table, const struct table_session *session, size_t count)
+{
+    return count <= session->result_count ||
+           table_has_room(table, (count - session->result_count) * RESULT_WEIGHT);
+}
+
 void session_keep_results(struct table *table, struct table_session *session, uint64_t id,
                           struct table_result *results, size_t count)
 {

@@ -5,7 +5,7 @@
  *
  *   "gvtb" (4) · version (4) · index (8) · revision (8) · count (8)
  *   for each item, in order of key: revision (8) · key size (4) · value size (4) · key · value
- *   messages Item (snapshot_message.c)
+ *   messages Item (snapshot_write.c)
  *   hash of all before (8)
  *
  * Version 1 had no messages.

@@ -42,6 +42,9 @@ char *text_share(char *text);
 void text_drop(char *text);              /* safe on NULL */
 void text_set(char **place, char *text); /* drops what was there; takes over `text` */
 
+/* Bytes on the heap; *ret_copy is NULL for none. False: no memory. */
+bool bytes_copy(const uint8_t *bytes, size_t size, uint8_t **ret_copy);
+
 /* Processes. */
 void process_set(struct table_process *process, const Gavel__Process *message); /* NULL: not told */
 bool process_is(const struct table_process *process, const Gavel__Process *message);
@@ -56,6 +59,8 @@ bool table_has_room(const struct table *table, size_t more);
 /* Sessions. */
 GAVEL_CHECKED enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open);
 GAVEL_CHECKED enum gavel_status session_close(struct step *step, const Gavel__CloseSession *close);
+/* Whether so many results can be kept for it. */
+bool session_has_room(const struct table *table, const struct table_session *session, size_t count);
 /* Takes over the results. */
 void session_keep_results(struct table *table, struct table_session *session, uint64_t id,
                           struct table_result *results, size_t count);
@@ -91,6 +96,15 @@ void candidate_show(const struct table_candidate *candidate, Gavel__Candidate *r
 void candidate_changed(struct table *table, struct table_candidate *candidate);
 /* Takes it out of its group and frees it; LEFT is told. */
 void candidate_remove(struct step *step, struct table_candidate *candidate, Gavel__Ending why);
+/* Tells a change of this kind that concerns it. */
+void candidate_tell(struct step *step, Gavel__Change__Kind kind, const struct table_candidate *candidate,
+                    Gavel__Ending why);
+/* A new one, with its session if it has one, enters the group; JOINED is told. */
+void candidate_enter(struct step *step, struct table_group *group, struct table_candidate *candidate);
+/* The same within the limits, into a group that may be new as well (*group NULL). On failure the candidate is
+ * still the caller's. */
+GAVEL_CHECKED enum gavel_status candidate_join(struct step *step, const char *name,
+                                               struct table_group **group, struct table_candidate *candidate);
 struct table_candidate *candidate_of_session(const struct table_group *group,
                                              const struct table_session *session);
 bool candidate_leads(const struct table_candidate *candidate);
@@ -136,6 +150,8 @@ void history_free(struct table_history *history); /* safe on NULL */
 GAVEL_CHECKED enum gavel_status message_unpack(const ProtobufCMessageDescriptor *descriptor,
                                                const uint8_t *bytes, size_t size,
                                                ProtobufCMessage **ret_message);
+
+#define SNAPSHOT_LENGTH_BYTES 4 /* before each message */
 
 /* The messages of a snapshot, handed over, with so many bytes free before and behind them. */
 GAVEL_CHECKED enum gavel_status snapshot_messages_encode(const struct table *table, size_t before,

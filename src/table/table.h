@@ -31,8 +31,10 @@
  * joined_revision, `lexicographic` the lowest id, `priority` the highest
  * number and then the lowest joined_revision. Who has just withdrawn and stays
  * is chosen only if there is nobody else. Groups that are done are never
- * granted. Lease mandates (Claim) are granted to whoever claims a vacant or
- * expired group at the version it has read.
+ * granted. A successor that is a candidate of a store is left to claim the
+ * group; if it does not come the leader of the quorum proposes a Lapse, of the
+ * vacant group, and the others have their turn. Lease mandates (Claim) are granted to whoever claims a vacant
+ * or expired group at the version it has read.
  *
  * Ownership: a zeroed struct is an empty table. It owns its items; what is
  * given in is copied, what is given out is borrowed until the next change.
@@ -52,7 +54,7 @@
 #define TABLE_KEY_BYTES_MAX 512
 #define TABLE_VALUE_BYTES_MAX (256u * 1024)
 #define TABLE_ITEMS_MAX (1u << 20)
-/* All keys and values together, so that a snapshot stays within what can be sent. */
+/* Everything together, so that a snapshot stays within what can be sent. */
 #define TABLE_BYTES_MAX (512u << 20)
 
 enum table_command_kind {
@@ -185,7 +187,8 @@ struct table_session {
 struct table_group {
     RB_ENTRY(table_group) by_name;
     TAILQ_ENTRY(table_group) in_attention;
-    bool has_attention; /* is in table.attention: a wish, a preemption or a lapse may come due */
+    bool has_attention; /* is in table.attention: a wish, a preemption or a lapse (of a lease, or of a vacant
+                           group that waits for a store's candidate) may come due */
     char *name;
     uint64_t create_revision;
     uint64_t version; /* the revision of the last change of the mandate; not of a renewal, nor of a wish. 0:
@@ -209,7 +212,7 @@ struct table_group {
     char *wish_successor;
     bool wish_is_forced;
     uint32_t wish_timeout_ms;
-    Gavel__Policy policy;
+    Gavel__Policy policy; /* UNSET until somebody campaigns: like FIRST */
     uint32_t min_mandate_ms;
     bool preempts;
     struct table_candidates candidates;
@@ -218,7 +221,8 @@ struct table_group {
     uint64_t hash;
     size_t weight;
     struct {
-        gavel_ns renewed_at; /* of a lease mandate, on this node's clock, while it led; 0 never */
+        gavel_ns renewed_at; /* of a lease mandate, on this node's clock, while it led; of a vacant group
+                                when it became so; 0 never */
         gavel_ns granted_at; /* when the mandate began, likewise */
         gavel_ns wished_at;
         int64_t renewed_wall_ms;
@@ -253,7 +257,7 @@ struct table {
     struct table_item **items; /* in order of key: bytes, and the shorter first */
     size_t count;
     size_t capacity;
-    size_t bytes;      /* of all keys and values */
+    size_t bytes;      /* of all keys, values, texts, and something for each thing */
     uint64_t contents; /* the sum of the hashes of all items, sessions, groups and notes */
     struct table_sessions sessions;
     size_t session_count;
@@ -277,8 +281,10 @@ void table_done(struct table *table);
  * Applies one command; indexes grow from call to call, with gaps where entries were for others.
  *
  * ERR_INVALID if the bytes are no command, ERR_STORE_FULL if there is no room by the limits above: nothing is
- * changed but the index, on every replica alike. ERR_NO_MEMORY: nothing at all is changed, and the caller
- * must try again or stop, for the other replicas go on.
+ * changed but the index, on every replica alike. ERR_NO_MEMORY: the index stays, and the other replicas go
+ * on. Of a plain command nothing at all is changed, and the caller may try again. Of a command OPS each
+ * operation is carried out as a whole or not at all, but some may have been: the table is then neither the
+ * one before nor the one after, and the caller must stop and build it anew from its log.
  */
 GAVEL_CHECKED enum gavel_status table_apply(struct table *table, uint64_t index, const uint8_t *bytes,
                                             size_t size);
@@ -300,7 +306,8 @@ GAVEL_CHECKED enum gavel_status table_ops_encode(const Gavel__Command *command, 
 
 /*
  * Whether an operation could be carried out at all: names, sizes, durations within the limits, and if
- * is_from_client nothing that only nodes may say. ERR_INVALID with a sentence. Whoever proposes asks this
+ * is_from_client nothing that only nodes may say. ERR_INVALID, or ERR_TOO_LARGE of a note or metadata, with a
+ * sentence. Whoever proposes asks this
  * first; apply asks it again.
  */
 GAVEL_CHECKED enum gavel_status table_op_check(const Gavel__Op *op, bool is_from_client,

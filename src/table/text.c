@@ -65,6 +65,20 @@ void text_set(char **place, char *text)
     text_drop(old);
 }
 
+bool bytes_copy(const uint8_t *bytes, size_t size, uint8_t **ret_copy)
+{
+    uint8_t *copy = NULL;
+
+    if (size > 0) {
+        copy = malloc(size);
+        if (!copy)
+            return false;
+        memcpy(copy, bytes, size);
+    }
+    *ret_copy = copy;
+    return true;
+}
+
 void process_set(struct table_process *process, const Gavel__Process *message)
 {
     *process = (struct table_process){0};

@@ -1,146 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The second half of a snapshot: sessions, groups and notes as messages Item,
- * each with its length (4) before it, in this order and each in its own. What
- * is read is written again and compared, so only bytes that we would have
- * written are taken.
+ * Reads what snapshot_write.c writes. Each message is checked as if somebody
+ * meant harm; at the end everything is written again and compared, so only
+ * bytes that we would have written are taken.
  */
 
-#include "base/assert.h"
 #include "base/record.h"
 #include "table/step.h"
 
 #include <stdlib.h>
-
-enum { LENGTH_BYTES = 4 };
-
-/* Room for what one message borrows; large, so on the heap. */
-struct scratch {
-    Gavel__Item item;
-    Gavel__Session session;
-    Gavel__Group group;
-    Gavel__Note note;
-    Gavel__Result results[TABLE_OPS_MAX];
-    Gavel__Result *result_pointers[TABLE_OPS_MAX];
-    Gavel__Candidate candidates[TABLE_CANDIDATES_MAX];
-    Gavel__Candidate *candidate_pointers[TABLE_CANDIDATES_MAX];
-};
-
-static void show_session(const struct table_session *session, struct scratch *scratch)
-{
-    Gavel__Session *shown = &scratch->session;
-
-    gavel__item__init(&scratch->item);
-    gavel__session__init(shown);
-    scratch->item.what_case = GAVEL__ITEM__WHAT_SESSION;
-    scratch->item.session = shown;
-    shown->session = session->id;
-    shown->ttl_ms = session->ttl_ms;
-    shown->name = session->name;
-    shown->process = process_show(&session->shown);
-    shown->create_revision = session->create_revision;
-    shown->since_wall_ms = session->since_wall_ms;
-    shown->last_id = session->last_id;
-    for (size_t i = 0; i < session->result_count; i++) {
-        const struct table_result *result = &session->results[i];
-
-        gavel__result__init(&scratch->results[i]);
-        scratch->results[i].status = (uint32_t)result->status;
-        scratch->results[i].revision = result->revision;
-        scratch->results[i].version = result->version;
-        scratch->results[i].epoch = result->epoch;
-        scratch->result_pointers[i] = &scratch->results[i];
-    }
-    shown->n_results = session->result_count;
-    shown->results = scratch->result_pointers;
-}
-
-static void show_group(const struct table_group *group, struct scratch *scratch)
-{
-    const struct table_candidate *candidate;
-    size_t count = 0;
-
-    gavel__item__init(&scratch->item);
-    scratch->item.what_case = GAVEL__ITEM__WHAT_GROUP;
-    scratch->item.group = &scratch->group;
-    table_group_show(group, &scratch->group);
-    scratch->group.remaining_ms = 0; /* not kept */
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
-        candidate_show(candidate, &scratch->candidates[count]);
-        scratch->candidate_pointers[count] = &scratch->candidates[count];
-        count++;
-    }
-    scratch->group.n_candidates = count;
-    scratch->group.candidates = scratch->candidate_pointers;
-}
-
-static void show_note(const struct table_note *note, struct scratch *scratch)
-{
-    gavel__item__init(&scratch->item);
-    scratch->item.what_case = GAVEL__ITEM__WHAT_NOTE;
-    scratch->item.note = &scratch->note;
-    table_note_show(note, &scratch->note);
-}
-
-/* Adds to *size, and writes if there are bytes to write to. */
-static void put_item(const struct scratch *scratch, uint8_t *bytes, size_t *size)
-{
-    size_t length = gavel__item__get_packed_size(&scratch->item);
-
-    if (bytes) {
-        bytes_put(bytes + *size, length, LENGTH_BYTES);
-        gavel__item__pack(&scratch->item, bytes + *size + LENGTH_BYTES);
-    }
-    *size += LENGTH_BYTES + length;
-}
-
-/* All messages; how long they are together. With bytes NULL only that. */
-static size_t put_all(const struct table *table, struct scratch *scratch, uint8_t *bytes)
-{
-    size_t size = 0;
-
-    for (struct table_session *s = table_session_first(table); s; s = table_session_next(s)) {
-        show_session(s, scratch);
-        put_item(scratch, bytes, &size);
-    }
-    for (struct table_group *g = table_group_from(table, ""); g; g = table_group_next(g)) {
-        show_group(g, scratch);
-        put_item(scratch, bytes, &size);
-    }
-    for (struct table_group *g = table_group_from(table, ""); g; g = table_group_next(g)) {
-        if (g->note_count == 0)
-            continue;
-        for (struct table_note *n = table_note_from(table, g, ""); n; n = table_note_next(n)) {
-            show_note(n, scratch);
-            put_item(scratch, bytes, &size);
-        }
-    }
-    return size;
-}
-
-enum gavel_status snapshot_messages_encode(const struct table *table, size_t before, size_t behind,
-                                           uint8_t **ret_bytes, size_t *ret_size)
-{
-    struct scratch *scratch = malloc(sizeof *scratch);
-    uint8_t *bytes;
-    size_t size;
-
-    if (!scratch)
-        return GAVEL_ERR_NO_MEMORY;
-    size = put_all(table, scratch, NULL);
-    bytes = malloc(before + size + behind);
-    if (!bytes) {
-        free(scratch);
-        return GAVEL_ERR_NO_MEMORY;
-    }
-    ASSERT(put_all(table, scratch, bytes + before) == size);
-    free(scratch);
-    *ret_bytes = bytes;
-    *ret_size = size;
-    return GAVEL_OK;
-}
 
 /* Whether a text that was read may stand in the table. */
 static bool is_name(const char *name) { return name_check("name", name, NULL) == GAVEL_OK; }
@@ -148,11 +17,10 @@ static bool is_text(const char *text) { return !text[0] || is_name(text); }
 static bool is_sound_process(const Gavel__Process *process)
 {
     return !process ||
-           (process->pid != 0 && strlen(process->boot_id) < sizeof((struct table_process *)NULL)->boot_id);
+           (process->pid > 0 && strlen(process->boot_id) < sizeof((struct table_process *)NULL)->boot_id);
 }
 
-static enum gavel_status read_session(struct table *table, const Gavel__Session *shown,
-                                      struct table_session **ret_session)
+static enum gavel_status read_session(struct table *table, const Gavel__Session *shown)
 {
     struct table_session *session;
 
@@ -184,7 +52,6 @@ static enum gavel_status read_session(struct table *table, const Gavel__Session 
         };
     session->result_count = shown->n_results;
     session_changed(table, session);
-    *ret_session = session;
     return GAVEL_OK;
 }
 
@@ -264,8 +131,7 @@ static void set_numbers(struct table_group *group, const Gavel__Group *shown)
     group->preempts = shown->preempts;
 }
 
-static enum gavel_status read_group(struct table *table, const Gavel__Group *shown,
-                                    struct table_group **ret_group)
+static enum gavel_status read_group(struct table *table, const Gavel__Group *shown)
 {
     struct table_group *group;
     const struct table_candidate *leader;
@@ -295,12 +161,10 @@ static enum gavel_status read_group(struct table *table, const Gavel__Group *sho
     }
     group_changed(table, group);
     group_attend(table, group);
-    *ret_group = group;
     return GAVEL_OK;
 }
 
-static enum gavel_status read_note(struct table *table, const Gavel__Note *shown,
-                                   struct table_note **ret_note)
+static enum gavel_status read_note(struct table *table, const Gavel__Note *shown)
 {
     struct table_group *group = table_group_find(table, shown->group);
     struct table_note *note;
@@ -318,48 +182,31 @@ static enum gavel_status read_note(struct table *table, const Gavel__Note *shown
     note->mod_revision = shown->mod_revision;
     note->epoch = shown->epoch;
     note_changed(table, note);
-    *ret_note = note;
     return GAVEL_OK;
 }
 
-/* Puts the item into the table, and what we would write of it into the scratch. */
-static enum gavel_status take_item(struct table *table, const Gavel__Item *item, struct scratch *scratch)
+static enum gavel_status take_item(struct table *table, const Gavel__Item *item)
 {
-    struct table_session *session;
-    struct table_group *group;
-    struct table_note *note;
-    enum gavel_status status;
-
     switch (item->what_case) {
     case GAVEL__ITEM__WHAT_SESSION:
-        status = read_session(table, item->session, &session);
-        if (status == GAVEL_OK)
-            show_session(session, scratch);
-        return status;
+        return read_session(table, item->session);
     case GAVEL__ITEM__WHAT_GROUP:
-        status = read_group(table, item->group, &group);
-        if (status == GAVEL_OK)
-            show_group(group, scratch);
-        return status;
+        return read_group(table, item->group);
     case GAVEL__ITEM__WHAT_NOTE:
-        status = read_note(table, item->note, &note);
-        if (status == GAVEL_OK)
-            show_note(note, scratch);
-        return status;
+        return read_note(table, item->note);
     default:
         return GAVEL_ERR_STORE_DAMAGED;
     }
 }
 
-static enum gavel_status read_item(struct table *table, const uint8_t *bytes, size_t size,
-                                   struct scratch *scratch)
+static enum gavel_status read_item(struct table *table, const uint8_t *bytes, size_t size)
 {
     ProtobufCMessage *message = NULL;
     enum gavel_status status = message_unpack(&gavel__item__descriptor, bytes, size, &message);
 
     if (status != GAVEL_OK)
         return status == GAVEL_ERR_INVALID ? GAVEL_ERR_STORE_DAMAGED : status;
-    status = take_item(table, (const Gavel__Item *)(const void *)message, scratch);
+    status = take_item(table, (const Gavel__Item *)(const void *)message);
     protobuf_c_message_free_unpacked(message, NULL);
     return status;
 }
@@ -398,30 +245,37 @@ static enum gavel_status sort_candidates(struct table *table)
     return GAVEL_OK;
 }
 
-enum gavel_status snapshot_messages_decode(struct table *table, const uint8_t *bytes, size_t size)
+/* Whether we would have written these very bytes: in this order, and each number in its shortest form. */
+static enum gavel_status compare(const struct table *table, const uint8_t *bytes, size_t size)
 {
-    struct scratch *scratch = malloc(sizeof *scratch);
-    uint8_t *again = NULL;
+    uint8_t *again;
     size_t again_size;
-    enum gavel_status status = scratch ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
-    size_t at = 0;
+    enum gavel_status status = snapshot_messages_encode(table, 0, 0, &again, &again_size);
 
-    while (status == GAVEL_OK && at < size) {
-        size_t length = size - at >= LENGTH_BYTES ? bytes_get(bytes + at, LENGTH_BYTES) : SIZE_MAX;
-
-        if (length > size - at - LENGTH_BYTES)
-            status = GAVEL_ERR_STORE_DAMAGED;
-        else
-            status = read_item(table, bytes + at + LENGTH_BYTES, length, scratch);
-        at += LENGTH_BYTES + length;
-    }
-    free(scratch);
-    if (status == GAVEL_OK)
-        status = sort_candidates(table);
-    if (status == GAVEL_OK)
-        status = snapshot_messages_encode(table, 0, 0, &again, &again_size);
-    if (status == GAVEL_OK && (again_size != size || memcmp(again, bytes, size) != 0))
+    if (status != GAVEL_OK)
+        return status;
+    if (again_size != size || memcmp(again, bytes, size) != 0)
         status = GAVEL_ERR_STORE_DAMAGED;
     free(again);
     return status;
+}
+
+enum gavel_status snapshot_messages_decode(struct table *table, const uint8_t *bytes, size_t size)
+{
+    enum gavel_status status = GAVEL_OK;
+    size_t at = 0;
+
+    while (status == GAVEL_OK && at < size) {
+        size_t left = size - at;
+        size_t length =
+            left > SNAPSHOT_LENGTH_BYTES ? bytes_get(bytes + at, SNAPSHOT_LENGTH_BYTES) : SIZE_MAX;
+
+        if (left <= SNAPSHOT_LENGTH_BYTES || length > left - SNAPSHOT_LENGTH_BYTES)
+            return GAVEL_ERR_STORE_DAMAGED;
+        status = read_item(table, bytes + at + SNAPSHOT_LENGTH_BYTES, length);
+        at += SNAPSHOT_LENGTH_BYTES + length;
+    }
+    if (status == GAVEL_OK)
+        status = sort_candidates(table);
+    return status == GAVEL_OK && size > 0 ? compare(table, bytes, size) : status;
 }
