@@ -13,6 +13,12 @@
  * Everything is answered only while the leader has its lease (is_working), so
  * an answer means that no other leader had begun when the question was sent.
  *
+ * A request is answered without the log if all of its operations are renewals
+ * and heartbeats that change nothing, or are refused by what the leader alone
+ * knows. It leaves no trace in its session: the next one has a higher id, as
+ * always, and the table takes ids that skip. Any other goes to the log as a
+ * whole, and a refused operation stands in it as Refused.
+ *
  * The keeper is the part that decides by time. It proposes
  *
  *     CloseSession EXPIRED   a session was silent for its time to live
@@ -31,8 +37,12 @@
 #include "table/table.h"
 #include "wire/client.pb-c.h"
 
-#define DESK_WAITING_MAX                                                                                     \
-    4096 /* requests whose outcome is not known yet; more are refused, ERR_STORE_UNAVAILABLE */
+/* Requests whose outcome is not known yet, and the bytes of their commands; more are refused with
+ * ERR_STORE_UNAVAILABLE. */
+#define DESK_WAITING_MAX 4096
+#define DESK_WAITING_BYTES_MAX (64u << 20)
+/* A hand-over of a session mandate takes at most so long, if whoever wishes it does not say. */
+#define DESK_DRAIN_MS 30000
 
 /* Where an answer goes: the caller's business. */
 struct desk_ticket {
@@ -42,8 +52,9 @@ struct desk_ticket {
 };
 
 struct desk_hands {
-    /* Proposes these commands as entries, in order: OK and the index of the first and the term, or why not.
-     */
+    /* Proposes these commands as entries, in order: OK and the index of the first and the term, or why not
+     * (then none of them is in the log). It may find that this node leads no more, and call desk_close();
+     * desk_applied() comes only after it has returned. */
     enum gavel_status (*propose)(void *user, const uint8_t *const *commands, const size_t *sizes,
                                  size_t count, uint64_t *ret_first, uint64_t *ret_term);
     /* Borrowed for the call. */
@@ -53,6 +64,7 @@ struct desk_hands {
 
 struct desk_waiting;
 TAILQ_HEAD(desk_waitings, desk_waiting);
+RB_HEAD(desk_requests, desk_waiting);
 
 struct desk {
     struct table *table; /* borrowed */
@@ -62,9 +74,19 @@ struct desk {
     uint64_t term;
     gavel_ns began_at; /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
-    struct desk_waitings waiting; /* proposed, in order of index */
-    struct desk_waitings draft;   /* to be proposed by the next flush */
-    size_t waiting_count;
+    struct desk_waitings waiting;  /* proposed, in order of index */
+    struct desk_waitings draft;    /* to be proposed by the next flush */
+    struct desk_requests requests; /* of sessions, both of the above, by session and id */
+    size_t waiting_count;          /* both */
+    size_t waiting_bytes;
+    struct {
+        bool is_idle;               /* the leader had no lease when it was last looked at */
+        gavel_ns sessions_due_at;   /* no session ends before */
+        gavel_ns sessions_found_at; /* the same, as far as the present round has come */
+        uint64_t session;           /* where it goes on */
+        gavel_ns groups_due_at;     /* no group needs attention before */
+        bool has_news;              /* something was applied since groups were looked at */
+    } keeper;
     struct {
         uint64_t requests;
         uint64_t repeated; /* answered from the session's newest outcome */
@@ -92,8 +114,9 @@ void desk_close(struct desk *desk);
 void desk_take(struct desk *desk, gavel_ns now, bool is_working, int64_t wall_ms, struct desk_ticket ticket,
                const Gavel__ClientFrame *frame);
 
-/* From the node itself: the process of sessions or lease mandates is dead. Ops CloseSession DEAD and Release
- * is_dead; nobody is answered. */
+/* From the node itself: the process of sessions, lease mandates or registrations is dead. Ops CloseSession
+ * DEAD, Release is_dead and Leave, anything else is dropped; nobody is answered. Proposed by the next flush.
+ */
 void desk_mourn(struct desk *desk, gavel_ns now, int64_t wall_ms, const Gavel__Op *const *ops, size_t count);
 
 /* After any number of desk_take(): proposes what they asked for, in one go. */
@@ -106,16 +129,24 @@ void desk_flush(struct desk *desk, gavel_ns now);
 void desk_applied(struct desk *desk, gavel_ns now, bool is_working, uint64_t index, uint64_t term,
                   enum gavel_status status, const struct table_result *results, size_t count);
 
-/* Time goes on: at least every 100 ms, and at desk_wake_at(). is_stalled: the caller knows that clients could
- * not be heard for a while. */
+/*
+ * Time goes on: at least every 100 ms, and at desk_wake_at(). is_stalled: the caller knows that clients could
+ * not be heard for a while. Proposes by itself. A session ends only in a tick that follows closely on another
+ * (DESK_FRESH): whatever had arrived while the program did not run is heard in between.
+ */
 void desk_tick(struct desk *desk, gavel_ns now, bool is_working, bool is_stalled, int64_t wall_ms);
 gavel_ns desk_wake_at(const struct desk *desk); /* NEVER if nothing is due */
 
 /* A tick that comes later than this after the one before shows a stall. */
 #define DESK_STALL (250 * NS_PER_MS)
+#define DESK_FRESH (50 * NS_PER_MS)
 
-/* For look-ups that any node answers from its own table (is_local): fills in an Answer, which borrows from
- * the table and owns what answer_done() frees. `desk` NULL: remaining times are not known. */
+/*
+ * For look-ups that any node answers from its own table (is_local), and those of the desk: fills in an
+ * Answer, which borrows from the table and owns what desk_answer_done() frees. `desk` NULL: remaining times
+ * and ages are not known. ERR_INVALID, ERR_NO_MEMORY: the answer has the tag, the status and a sentence,
+ * nothing else.
+ */
 GAVEL_CHECKED enum gavel_status desk_answer(const struct desk *desk, const struct table *table, gavel_ns now,
                                             const Gavel__Ask *ask, Gavel__Answer *ret_answer);
 void desk_answer_done(Gavel__Answer *answer);
