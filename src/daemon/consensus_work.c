@@ -30,6 +30,7 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     c->claim_term = term;
     c->claim_epoch = lease_epoch;
     c->deadline = raft_deadline(&c->raft);
+    c->leader_desk.generation = c->raft.state.generation;
     desk_open(&c->leader_desk, term, now);
     logger_line(&c->logger, LOG_INFO, "leads", LOG_U64("term", term), LOG_U64("lease_epoch", lease_epoch),
                 LOG_I64("at_ns", now), LOG_I64("until_ns", c->deadline), LOG_END);

@@ -213,8 +213,8 @@ void desk_mourn(struct desk *desk, gavel_ns now, int64_t wall_ms, const Gavel__O
 
 /* ---- the line ---- */
 
-static enum gavel_status encode(struct desk_waiting *waiting, const Gavel__Request *request,
-                                Gavel__Op *const *ops, size_t count)
+static enum gavel_status encode(const struct desk *desk, struct desk_waiting *waiting,
+                                const Gavel__Request *request, Gavel__Op *const *ops, size_t count)
 {
     Gavel__Command command = GAVEL__COMMAND__INIT;
     struct table_command head;
@@ -223,6 +223,7 @@ static enum gavel_status encode(struct desk_waiting *waiting, const Gavel__Reque
     command.session = request ? request->session : 0;
     command.id = request ? request->id : 0;
     command.wall_ms = waiting->wall_ms;
+    command.generation = desk->generation;
     command.n_ops = count;
     command.ops = (Gavel__Op **)(uintptr_t)ops; /* packing does not write to them */
     status = table_ops_encode(&command, &waiting->bytes, &waiting->size);
@@ -251,7 +252,7 @@ enum gavel_status desk_draft(struct desk *desk, const struct desk_moment *moment
     if (!waiting)
         goto out;
     waiting->wall_ms = moment->wall_ms;
-    status = encode(waiting, request, ops, count);
+    status = encode(desk, waiting, request, ops, count);
     if (status)
         goto out;
     status = GAVEL_ERR_STORE_UNAVAILABLE;

@@ -72,7 +72,8 @@ struct desk {
     int drift_ppm;
     bool is_open; /* this node leads, with a lease */
     uint64_t term;
-    gavel_ns began_at; /* to lead, or to move again after a stall */
+    uint64_t generation; /* of the cluster, for the commands; the caller's to set before it opens the desk */
+    gavel_ns began_at;   /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
     struct desk_waitings waiting;  /* proposed, in order of index */
     struct desk_waitings draft;    /* to be proposed by the next flush */

@@ -29,6 +29,12 @@ Gavel__Change step_change(Gavel__Change__Kind kind, const struct table_group *gr
     return change;
 }
 
+void step_meet(const struct step *step, const struct table_process *process)
+{
+    if (process->pid > 0 && step->table->met)
+        step->table->met(step->table->met_user, process);
+}
+
 void step_tell(struct step *step, Gavel__Change *change)
 {
     change->revision = step->revision;
@@ -65,6 +71,8 @@ static const char *group_of(const Gavel__Op *op)
         return op->put_note->group;
     case GAVEL__OP__WHAT_DELETE_NOTE:
         return op->delete_note->group;
+    case GAVEL__OP__WHAT_REFUSED:
+        return op->refused->group;
     default:
         return "";
     }
@@ -101,6 +109,8 @@ static enum gavel_status carry_out(struct step *step, const Gavel__Op *op)
         return note_put(step, op->put_note);
     case GAVEL__OP__WHAT_DELETE_NOTE:
         return note_delete(step, op->delete_note);
+    case GAVEL__OP__WHAT_REFUSED:
+        return step_refuse(step, (enum gavel_status)op->refused->status, "");
     default:
         return step_refuse(step, GAVEL_ERR_INVALID, "the operation is not known");
     }
@@ -176,6 +186,16 @@ static bool is_opening(const Gavel__Command *command)
            command->ops[0]->open_session->session == command->session;
 }
 
+/* What a majority that was lost had counted among itself is never counted again. */
+static void begin_generation(struct table *table, uint64_t generation)
+{
+    uint64_t above =
+        generation > 1 && generation <= TABLE_GENERATION_MAX ? (generation - 1) << TABLE_GENERATION_BITS : 0;
+
+    if (table->revision < above)
+        table->revision = above;
+}
+
 /* Carries out all operations. */
 static enum gavel_status apply_all(struct table *table, const Gavel__Command *command,
                                    struct table_session *session, struct table_result **ret_results)
@@ -184,6 +204,8 @@ static enum gavel_status apply_all(struct table *table, const Gavel__Command *co
     struct table_result *kept = calloc(command->n_ops, sizeof *kept);
     enum gavel_status status = results && kept ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
 
+    if (status == GAVEL_OK)
+        begin_generation(table, command->generation);
     for (size_t i = 0; i < command->n_ops && status == GAVEL_OK; i++)
         status = apply_op(table, &session, command->wall_ms, command->ops[i], &results[i]);
     if (status != GAVEL_OK) {
@@ -220,7 +242,7 @@ static enum gavel_status apply_command(struct table *table, const Gavel__Command
         return repeat(session, ret_results, ret_count);
     if (session && command->id < session->last_id && is_opening(command))
         return confirm(table, ret_results, ret_count);
-    if (session && command->id != session->last_id + 1)
+    if (session && command->id < session->last_id)
         return GAVEL_ERR_STATE;
     if (session && !session_has_room(table, session, command->n_ops))
         return GAVEL_ERR_STORE_FULL;

@@ -128,7 +128,8 @@ static enum gavel_status check_release(const Gavel__Release *release, bool is_fr
     return release->is_dead ? GAVEL_OK : name_check("candidate id", release->holder, error);
 }
 
-static enum gavel_status check_wish(const Gavel__Wish *wish, struct gavel_error *error)
+/* Epoch 0 of a client stands for the present mandate; whoever proposes it fills it in. */
+static enum gavel_status check_wish(const Gavel__Wish *wish, bool is_from_client, struct gavel_error *error)
 {
     enum gavel_status status = check_group(wish->group, error);
 
@@ -136,7 +137,7 @@ static enum gavel_status check_wish(const Gavel__Wish *wish, struct gavel_error 
         status = check_text("successor", wish->successor, NAME_MAX_BYTES, error);
     if (status == GAVEL_OK)
         status = check_range("time-out", wish->timeout_ms, 0, TABLE_TTL_MAX_MS, error);
-    if (status == GAVEL_OK && wish->epoch == 0)
+    if (status == GAVEL_OK && wish->epoch == 0 && !is_from_client)
         return error_set(error, GAVEL_ERR_INVALID, "the epoch of the mandate that shall end is not told");
     return status;
 }
@@ -169,6 +170,17 @@ static enum gavel_status check_put(const Gavel__PutNote *put, struct gavel_error
     return check_note(put->group, put->key, error);
 }
 
+static enum gavel_status check_refused(const Gavel__Refused *refused, bool is_from_client,
+                                       struct gavel_error *error)
+{
+    if (is_from_client)
+        return error_set(error, GAVEL_ERR_INVALID, "only a node says that an operation is refused");
+    if (refused->status == GAVEL_OK || refused->status == GAVEL_ERR_NO_MEMORY || refused->status > UINT16_MAX)
+        return error_set(error, GAVEL_ERR_INVALID, "nothing is refused with status %u",
+                         (unsigned)refused->status);
+    return refused->group[0] ? check_group(refused->group, error) : GAVEL_OK;
+}
+
 static enum gavel_status check_pair(const char *group, const char *id, struct gavel_error *error)
 {
     enum gavel_status status = check_group(group, error);
@@ -194,7 +206,7 @@ enum gavel_status table_op_check(const Gavel__Op *op, bool is_from_client, struc
     case GAVEL__OP__WHAT_RELEASE:
         return check_release(op->release, is_from_client, error);
     case GAVEL__OP__WHAT_WISH:
-        return check_wish(op->wish, error);
+        return check_wish(op->wish, is_from_client, error);
     case GAVEL__OP__WHAT_REOPEN:
         return check_group(op->reopen->group, error);
     case GAVEL__OP__WHAT_REGISTER_CANDIDATE:
@@ -209,6 +221,8 @@ enum gavel_status table_op_check(const Gavel__Op *op, bool is_from_client, struc
         return check_put(op->put_note, error);
     case GAVEL__OP__WHAT_DELETE_NOTE:
         return check_note(op->delete_note->group, op->delete_note->key, error);
+    case GAVEL__OP__WHAT_REFUSED:
+        return check_refused(op->refused, is_from_client, error);
     default:
         return error_set(error, GAVEL_ERR_INVALID,
                          "the operation is not known; is the client newer than the node?");

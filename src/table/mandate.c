@@ -54,6 +54,7 @@ enum gavel_status mandate_claim(struct step *step, const Gavel__Claim *claim)
     group->nonce_low = claim->nonce_low;
     group->lease_ms = claim->lease_ms;
     process_set(&group->process, claim->process);
+    step_meet(step, &group->process);
     election_begin(step, group, holder, address);
     group_settle(step, group, NULL);
     return GAVEL_OK;

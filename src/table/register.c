@@ -51,6 +51,7 @@ enum gavel_status candidate_register(struct step *step, const Gavel__Register *r
     candidate->priority = registration->priority;
     candidate->is_eligible = !registration->is_ineligible;
     process_set(&candidate->process, registration->process);
+    step_meet(step, &candidate->process);
     candidate->seen.beat_at = step_now(step);
     candidate->seen.beat_wall_ms = step->wall_ms;
     candidate->seen.beats = registration->beats;

@@ -120,6 +120,7 @@ enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open
     session->create_revision = step->revision;
     session->since_wall_ms = step->wall_ms;
     session->seen.heard_at = step_now(step);
+    step_meet(step, &session->process);
     session_changed(table, session);
     step->has_changed = true;
     return GAVEL_OK;

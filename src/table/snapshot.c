@@ -133,11 +133,13 @@ static enum gavel_status read_head(const uint8_t *bytes, size_t size, struct tab
     return GAVEL_OK;
 }
 
-/* The contents are others; the history and the clock are this node's. */
+/* The contents are others; the history, the clock and whoever watches processes are this node's. */
 static void replace(struct table *table, struct table *fresh)
 {
     struct table_history *history = table->history;
     const gavel_ns *clock = table->clock;
+    void (*met)(void *user, const struct table_process *process) = table->met;
+    void *met_user = table->met_user;
 
     table->history = NULL;
     table_done(table);
@@ -147,6 +149,8 @@ static void replace(struct table *table, struct table *fresh)
     TAILQ_CONCAT(&table->attention, &fresh->attention, in_attention);
     table->history = history;
     table->clock = clock;
+    table->met = met;
+    table->met_user = met_user;
     if (history)
         history_forget(history, table->revision);
 }

@@ -33,6 +33,9 @@ gavel_ns step_now(const struct step *step);
 /* Remembers a change in the history, with the revision and the next part. Borrows what it says. */
 void step_tell(struct step *step, Gavel__Change *change);
 
+/* A process that the table names from now on: whoever watches processes is told. */
+void step_meet(const struct step *step, const struct table_process *process);
+
 /* A change of this kind that concerns a group. */
 Gavel__Change step_change(Gavel__Change__Kind kind, const struct table_group *group);
 

@@ -78,6 +78,10 @@ enum table_command_kind {
 #define TABLE_LEASE_MAX_MS (366 * INT64_C(86400000))
 #define TABLE_TTL_MIN_MS 100
 #define TABLE_TTL_MAX_MS 86400000
+/* Revisions of generation g of the cluster begin above (g - 1) << 40; beyond so many they just go on, and all
+ * of them can be written as a double. */
+#define TABLE_GENERATION_BITS 40
+#define TABLE_GENERATION_MAX 4096u
 #define TABLE_HISTORY_CHANGES_MAX 65536u
 #define TABLE_HISTORY_BYTES_MAX (32u << 20)
 
