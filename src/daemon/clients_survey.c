@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * In which groups a session was a candidate at some revision, from what the
+ * table knows of it now and what the history says of it since: a group that it
+ * left first was one of them, a group that it joined first was not, and of the
+ * others those in which it is now.
+ */
+#include "daemon/clients_thread.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* More changes than this to look through, and others have their turn first. */
+#define LONG_LOOK 4096
+
+/* What the session did first in a group. */
+struct deed {
+    RB_ENTRY(deed) by_name;
+    bool was_leaving;
+    char name[];
+};
+RB_HEAD(deeds, deed);
+
+static int compare(const struct deed *a, const struct deed *b) { return strcmp(a->name, b->name); }
+
+CLIENTS_TREE(deeds, deed, by_name, compare)
+
+static bool remember(struct deeds *deeds, const char *name, bool was_leaving)
+{
+    size_t length = strlen(name) + 1;
+    struct deed *deed = malloc(sizeof *deed + length);
+
+    if (!deed)
+        return false;
+    deed->was_leaving = was_leaving;
+    memcpy(deed->name, name, length);
+    if (RB_INSERT(deeds, deeds, deed))
+        free(deed); /* there was an earlier one */
+    return true;
+}
+
+static bool has_deed(struct deeds *deeds, const char *name)
+{
+    const struct deed *deed = RB_ROOT(deeds);
+
+    while (deed) {
+        int order = strcmp(name, deed->name);
+
+        if (order == 0)
+            return true;
+        deed = order < 0 ? RB_LEFT(deed, by_name) : RB_RIGHT(deed, by_name);
+    }
+    return false;
+}
+
+/* The names of groups, one after the other, each with its NUL. */
+struct names {
+    char *bytes;
+    size_t size;
+    size_t capacity;
+};
+
+/* Under the lock: what it is a candidate of now. Returns the room that is needed, whether or not there is. */
+static size_t copy_names(const struct table *table, uint64_t id, struct names *names)
+{
+    const struct table_session *session = table_session_find(table, id);
+    const struct table_candidate *candidate;
+    size_t size = 0;
+
+    if (session) {
+        TAILQ_FOREACH(candidate, &session->candidates, in_session)
+        {
+            size_t length = strlen(candidate->group->name) + 1;
+
+            if (size + length <= names->capacity)
+                memcpy(names->bytes + size, candidate->group->name, length);
+            size += length;
+        }
+    }
+    names->size = size;
+    return size;
+}
+
+static enum gavel_status look_through(struct clients *clients, uint64_t session, struct deeds *deeds,
+                                      struct table_cursor *cursor, size_t *looked)
+{
+    const struct clients_slice *slice = &clients->slice;
+    enum gavel_status status;
+
+    do {
+        status = clients_slice_read(clients, *cursor);
+        if (status != GAVEL_OK)
+            return status;
+        for (size_t i = 0; i < slice->count; i++) {
+            bool was_leaving = slice->changes[i].kind == GAVEL__CHANGE__KIND__LEFT;
+
+            if (slice->changes[i].session == session &&
+                (was_leaving || slice->changes[i].kind == GAVEL__CHANGE__KIND__JOINED) &&
+                !remember(deeds, slice->changes[i].group, was_leaving))
+                return GAVEL_ERR_NO_MEMORY;
+        }
+        *looked += slice->count;
+        *cursor = slice->end;
+    } while (!slice->is_last);
+    return GAVEL_OK;
+}
+
+/* Both halves as of one revision: *ret_now. */
+static enum gavel_status find_out(struct clients *clients, uint64_t session, struct table_cursor from,
+                                  struct deeds *deeds, struct names *names, uint64_t *ret_now, size_t *looked)
+{
+    struct table_box *box = &clients->desk->table;
+    struct table_cursor cursor = from;
+    bool is_whole = false;
+
+    while (!is_whole) {
+        enum gavel_status status = look_through(clients, session, deeds, &cursor, looked);
+        size_t wanted = 0;
+
+        if (status != GAVEL_OK)
+            return status;
+        table_box_lock(box);
+        *ret_now = box->table.revision;
+        if (box->table.revision <= cursor.revision) { /* else there is more to look through, meanwhile */
+            wanted = copy_names(&box->table, session, names);
+            is_whole = wanted <= names->capacity;
+        }
+        table_box_unlock(box);
+        if (wanted > names->capacity) {
+            char *bytes = realloc(names->bytes, 2 * wanted);
+
+            if (!bytes)
+                return GAVEL_ERR_NO_MEMORY;
+            names->bytes = bytes;
+            names->capacity = 2 * wanted;
+        }
+    }
+    return GAVEL_OK;
+}
+
+static enum gavel_status add(struct clients_watch *watch, struct deeds *deeds, const struct names *names)
+{
+    enum gavel_status status = GAVEL_OK;
+    struct deed *deed;
+
+    for (size_t at = 0; at < names->size && status == GAVEL_OK; at += strlen(names->bytes + at) + 1)
+        if (!has_deed(deeds, names->bytes + at))
+            status = clients_interest_add(watch, CLIENTS_GROUP, 0, names->bytes + at);
+    RB_FOREACH(deed, deeds, deeds)
+    if (deed->was_leaving && status == GAVEL_OK)
+        status = clients_interest_add(watch, CLIENTS_GROUP, 0, deed->name);
+    return status;
+}
+
+enum gavel_status clients_survey(struct clients_watch *watch, uint64_t session)
+{
+    struct deeds deeds = RB_INITIALIZER(&deeds);
+    struct names names = {0};
+    enum gavel_status status;
+    struct deed *deed;
+    uint64_t now;
+    size_t looked = 0;
+
+    status = find_out(watch->connection->clients, session, watch->from, &deeds, &names, &now, &looked);
+    if (status == GAVEL_OK) {
+        status = add(watch, &deeds, &names);
+        if (now < watch->from.revision) /* it begins in the future: followed from now on */
+            watch->known_at = (struct table_cursor){now, UINT32_MAX};
+    }
+    if (looked + names.size / 16 > LONG_LOOK)
+        watch->connection->is_tired = true;
+    while ((deed = RB_ROOT(&deeds))) {
+        (void)RB_REMOVE(deeds, &deeds, deed);
+        free(deed);
+    }
+    free(names.bytes);
+    return status;
+}
