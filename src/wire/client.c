@@ -2,17 +2,17 @@
 
 /*
  * Frames of clients to bytes, and back. protobuf-c does the work; what is
- * added is a limit: an empty operation is two bytes on the wire and a hundred
+ * added are limits: an empty operation is two bytes on the wire and a hundred
  * in memory, and nobody shall make us take many times what he sends. All
- * memory is plain malloc(), so that parts of a frame may be handed on and
- * freed as protobuf-c frees.
+ * memory is plain malloc(), and is freed as protobuf-c frees.
  */
 
 #include "wire/client.h"
 
 #include "base/assert.h"
-#include "table/table.h"
+#include "wire/client_survey.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* Counted for each piece, on top of its size: what malloc() needs for itself. */
@@ -25,19 +25,24 @@
 
 struct purse {
     size_t left;
-    bool is_empty; /* something was refused for the limit, not for want of memory */
+    bool is_empty; /* something was refused for the limit … */
+    bool is_short; /* … or for want of memory */
 };
 
 static void *spend(void *context, size_t size)
 {
     struct purse *purse = context;
+    void *piece;
 
     if (purse->left < PIECE_BYTES || size > purse->left - PIECE_BYTES) {
         purse->is_empty = true;
         return NULL;
     }
     purse->left -= size + PIECE_BYTES;
-    return malloc(size);
+    piece = malloc(size);
+    if (!piece)
+        purse->is_short = true;
+    return piece;
 }
 
 static void give_back(void *context, void *piece)
@@ -58,17 +63,12 @@ static const char *complaint_about(const Gavel__ClientFrame *frame)
         return frame->base.n_unknown_fields > 0 ? NULL : "a frame that says nothing";
     if (!frame->hello) /* the oneof is one pointer */
         return "a frame without its body";
-    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST) {
-        if (frame->request->n_ops > TABLE_OPS_MAX)
-            return "more operations than a request may have";
-        for (size_t i = 0; i < frame->request->n_ops; i++)
-            if (frame->request->ops[i]->what_case != GAVEL__OP__WHAT__NOT_SET &&
-                !frame->request->ops[i]->open_session)
-                return "an operation without its body";
-    }
-    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE &&
-        frame->keep_alive->n_sessions > CLIENT_SESSIONS_MAX)
-        return "more sessions than a keep-alive may have";
+    if (frame->what_case != GAVEL__CLIENT_FRAME__WHAT_REQUEST)
+        return NULL;
+    for (size_t i = 0; i < frame->request->n_ops; i++)
+        if (frame->request->ops[i]->what_case != GAVEL__OP__WHAT__NOT_SET &&
+            !frame->request->ops[i]->open_session)
+            return "an operation without its body";
     return NULL;
 }
 
@@ -84,12 +84,19 @@ enum gavel_status client_frame_unpack(const uint8_t *bytes, size_t size, Gavel__
         *ret_reason = "a frame that is too long";
         return GAVEL_ERR_INVALID;
     }
+    reason = client_survey(bytes, size);
+    if (reason) {
+        *ret_reason = reason;
+        return GAVEL_ERR_INVALID;
+    }
     purse.left =
         SMALL_MEMORY_OF(size) < LARGE_MEMORY_OF(size) ? SMALL_MEMORY_OF(size) : LARGE_MEMORY_OF(size);
     frame = gavel__client_frame__unpack(&allocator, size, bytes);
     if (!frame) {
-        *ret_reason = purse.is_empty ? "a frame of too many parts" : "bytes that are no frame";
-        return GAVEL_ERR_INVALID;
+        *ret_reason = purse.is_short   ? "out of memory"
+                      : purse.is_empty ? "a frame of too many parts"
+                                       : "bytes that are no frame";
+        return purse.is_short ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_INVALID;
     }
     reason = complaint_about(frame);
     if (reason) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Writes the seeds of peer_frame and obituary from real frames, after a change
- * of peer.proto:
+ * Writes the seeds of peer_frame, obituary and client_frame from real frames,
+ * after a change of peer.proto, client.proto or table.proto:
  *
  *     fuzz_seeds tests/fuzz/corpus
  */
+#include "client_samples.h"
 #include "samples.h"
 
 #include <stdio.h>
@@ -23,6 +24,23 @@ static void write_file(const char *folder, const char *kind, const char *name, c
         perror(path);
         exit(1);
     }
+}
+
+static bool write_client_frames(const char *folder)
+{
+    for (size_t i = 0; i < CLIENT_SAMPLE_COUNT; i++) {
+        const char *name;
+        Gavel__ClientFrame *frame = client_sample_make(i, &name);
+        uint8_t *bytes;
+        size_t size;
+
+        if (client_frame_pack(frame, &bytes, &size) != GAVEL_OK)
+            return false;
+        write_file(folder, "client_frame", name, bytes + CLIENT_LENGTH_BYTES, size - CLIENT_LENGTH_BYTES);
+        client_frame_free(frame);
+        free(bytes);
+    }
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -46,5 +64,5 @@ int main(int argc, char **argv)
         free(bytes);
     }
     write_file(argv[1], "obituary", "obituary", datagram, obituary_encode(1, 2, &obituary, datagram));
-    return 0;
+    return write_client_frames(argv[1]) ? 0 : 1;
 }

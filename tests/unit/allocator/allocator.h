@@ -12,6 +12,7 @@
 
 struct allocator {
     uint64_t calls;      /* that asked for memory */
+    uint64_t bytes;      /* that they asked for, all in all */
     uint64_t fail_after; /* so many calls more succeed, then none; UINT64_MAX: all do */
 };
 
