@@ -64,6 +64,7 @@ static void begin_to_stop(struct api *api)
     api->stop_at = clock_now() + ns_from_ms(API_STOP_MS);
     (void)evconnlistener_disable(api->listener); /* whoever comes later is refused when it is closed */
     api_streams_end(api);
+    api_errands_end(api);
     if (api->pending_count == 0)
         (void)event_base_loopexit(api->base, NULL);
 }
@@ -101,6 +102,25 @@ static void on_bell(evutil_socket_t fd, short what, void *user)
     (void)what;
     (void)!read(fd, &count, sizeof count); /* only empties it */
     api_streams_pump(user);
+}
+
+static void on_errands(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd;
+    (void)what;
+    api_errands_answer(user);
+}
+
+static void on_table(evutil_socket_t fd, short what, void *user)
+{
+    struct api *api = user;
+    uint64_t count;
+
+    (void)what;
+    (void)!read(fd, &count, sizeof count); /* only empties it */
+    api_groups_count(api);
+    api_transfers_look(api);
+    api_streams_pump(api);
 }
 
 static void on_heartbeat(evutil_socket_t fd, short what, void *user)
@@ -187,7 +207,8 @@ static enum gavel_status build(struct api *api, int listening)
     api->http = api->base ? evhttp_new(api->base) : NULL;
     api->orders_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     api->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!api->http || api->orders_fd < 0 || api->bell_fd < 0 ||
+    api->table_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!api->http || api->orders_fd < 0 || api->bell_fd < 0 || api->table_fd < 0 ||
         api_connections_init(api, listening) != GAVEL_OK)
         goto failed;
     fd = -1; /* the listener has it */
@@ -196,6 +217,8 @@ static enum gavel_status build(struct api *api, int listening)
         goto failed;
     if (!watch(api, &api->orders_event, api->orders_fd, on_orders) ||
         !watch(api, &api->replies_event, api->replies.fd, on_replies) ||
+        !watch(api, &api->errands_event, api->answers.fd, on_errands) ||
+        !watch(api, &api->table_event, api->table_fd, on_table) ||
         !watch(api, &api->bell_event, api->bell_fd, on_bell))
         goto failed;
     evhttp_set_gencb(api->http, api_dispatch, api);
@@ -221,13 +244,20 @@ void api_free(struct api *api)
     drop_event(&api->replies_event);
     drop_event(&api->bell_event);
     drop_event(&api->heartbeat_event);
+    drop_event(&api->errands_event);
+    drop_event(&api->table_event);
+    api->is_stopping = true; /* nothing is sent any more, whoever goes */
     api_connections_done(api);
+    api_campaigns_done(api);
+    api_errands_done(api);
     if (api->base)
         event_base_free(api->base);
     if (api->orders_fd >= 0)
         (void)close(api->orders_fd); /* an eventfd */
     if (api->bell_fd >= 0)
         (void)close(api->bell_fd); /* an eventfd */
+    if (api->table_fd >= 0)
+        (void)close(api->table_fd); /* an eventfd */
     SSL_CTX_free(api->tls);
     explicit_bzero(&api->token, sizeof api->token);
     /* A request that never came back would be answered into memory that is gone: then this little stays. */
@@ -259,13 +289,18 @@ enum gavel_status api_new(struct node_desk *desk, int listening, struct api **re
     struct api *api = calloc(1, sizeof *api);
     enum gavel_status status = api ? mailbox_init(&api->replies) : GAVEL_ERR_NO_MEMORY;
 
+    if (status == GAVEL_OK) {
+        status = mailbox_init(&api->answers);
+        if (status != GAVEL_OK)
+            mailbox_done(&api->replies);
+    }
     if (status != GAVEL_OK) {
         free(api);
         (void)close(listening); /* nothing was sent on it */
         return error_set(error, status, "api: %s", gavel_status_text(status));
     }
     api->desk = desk;
-    api->orders_fd = api->bell_fd = -1;
+    api->orders_fd = api->bell_fd = api->table_fd = -1;
     api->fd_limit = raise_fd_limit();
     status = build(api, listening);
     if (status != GAVEL_OK) {
@@ -299,9 +334,15 @@ enum gavel_status api_start(struct node_desk *desk, struct api **ret_api, struct
     api->port = port;
     api->is_open = api_is_open(fd);
     journal_set_bell(desk->journal, api->bell_fd);
+    if (!table_box_add_bell(&desk->table, api->table_fd)) {
+        journal_set_bell(desk->journal, -1);
+        api_free(api);
+        return error_set(error, GAVEL_ERR_STATE, "api: the table has no bell left");
+    }
     failure = start_thread(api);
     if (failure) {
         journal_set_bell(desk->journal, -1);
+        table_box_remove_bell(&desk->table, api->table_fd);
         api_free(api);
         return error_set(error, GAVEL_ERR_NO_MEMORY, "api: no thread: %s", strerror(failure));
     }
@@ -340,6 +381,7 @@ void api_stop(struct api *api)
     if (!api)
         return;
     journal_set_bell(api->desk->journal, -1);
+    table_box_remove_bell(&api->desk->table, api->table_fd);
     order(api, API_ORDER_STOP);
     give_back_requests(api);
     if (api->has_thread)

@@ -52,6 +52,8 @@ static void on_close(struct evhttp_connection *http, void *user)
         api_stream_gone(connection->stream);
     if (connection->pending)
         api_pending_gone(connection->pending);
+    if (connection->later)
+        api_later_gone(connection->later);
     if (connection->is_writing)
         LIST_REMOVE(connection, next_page);
     TAILQ_REMOVE(&api->connections, connection, next);
@@ -87,16 +89,19 @@ static void write_page(struct evbuffer *output, int code)
 {
     char body[256];
     const char *message = "this is no request of HTTP, or its headers are far too large";
+    enum gavel_status status = GAVEL_ERR_INVALID;
     int length;
 
     if (code < 400 || code > 599)
         code = 501; /* evhttp has no number for a method that it does not know */
-    if (code == 413)
+    if (code == 413) {
+        status = GAVEL_ERR_TOO_LARGE;
         message = "the request is far too large, or its parts do not fit together";
-    else if (code == 501)
-        message = "there is no such method; GET and POST are used here";
+    }
+    if (code == 501)
+        message = "there is no such method; GET, POST, PUT and DELETE are used here";
     length = snprintf(body, sizeof body, "{\"error\":{\"code\":%d,\"name\":\"%s\",\"message\":\"%s\"}}\n",
-                      GAVEL_ERR_INVALID, gavel_status_name(GAVEL_ERR_INVALID), message);
+                      status, gavel_status_name(status), message);
     (void)evbuffer_add_printf(
         output,
         "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: "
@@ -337,6 +342,10 @@ enum gavel_status api_connections_init(struct api *api, int fd)
     api->newborns_end = &api->newborns;
     TAILQ_INIT(&api->connections);
     LIST_INIT(&api->streams);
+    LIST_INIT(&api->laters);
+    LIST_INIT(&api->campaigns);
+    LIST_INIT(&api->transfers);
+    RB_INIT(&api->errands);
     LIST_INIT(&api->pages);
     api->newborn_event = event_new(api->base, -1, 0, on_newborns, api);
     api->resume_event = event_new(api->base, -1, 0, on_resume, api);

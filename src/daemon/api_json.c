@@ -6,6 +6,7 @@
 
 #include <event2/buffer.h>
 #include <inttypes.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,19 @@ json_t *json_hex(uint64_t number)
 
     (void)snprintf(text, sizeof text, "%016" PRIx64, number);
     return json_string(text);
+}
+
+json_t *json_base64(const uint8_t *bytes, size_t size)
+{
+    unsigned char *text = malloc(4 * ((size + 2) / 3) + 1);
+    json_t *json = NULL;
+
+    if (text) {
+        (void)EVP_EncodeBlock(text, bytes, (int)size); /* values are small */
+        json = json_string((const char *)text);
+    }
+    free(text);
+    return json;
 }
 
 static const char *type_name(json_type type)

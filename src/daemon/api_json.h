@@ -23,6 +23,12 @@ json_t *json_wall(int64_t wall_ms);
 /* 16 digits, for ids and digests: other languages have no integers of 64 bits. */
 json_t *json_hex(uint64_t number);
 
+/* Bytes as base64. */
+json_t *json_base64(const uint8_t *bytes, size_t size);
+
+/* api_stream.c: one event; takes the data over (NULL: no memory, and it is lost). id NULL: none. */
+void api_stream_tell(struct api_stream *stream, const char *id, const char *event, json_t *data);
+
 /* A key that a body may have. */
 struct api_key {
     const char *name;

@@ -199,36 +199,6 @@ void api_get_members(struct api_call *call)
                              "changing_members", (int)view->is_changing, "members", members));
 }
 
-/* A number in the query; false: the call has been answered. */
-static bool query_number(struct api_call *call, const char *key, long least, long most, long *ret_number)
-{
-    const char *query = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(call->http));
-    struct evkeyvalq pairs;
-    const char *text;
-    char *end = NULL;
-    long number;
-
-    if (!query)
-        return true;
-    TAILQ_INIT(&pairs);
-    if (evhttp_parse_query_str(query, &pairs)) {
-        evhttp_clear_headers(&pairs);
-        api_reply_error(call, 400, GAVEL_ERR_INVALID, "what follows the ? is not key=value");
-        return false;
-    }
-    text = evhttp_find_header(&pairs, key);
-    number = text ? strtol(text, &end, 10) : *ret_number;
-    if (text && (end == text || *end != '\0' || number < least || number > most)) {
-        evhttp_clear_headers(&pairs);
-        api_reply_error(call, 400, GAVEL_ERR_INVALID, "%s must be a number between %ld and %ld", key, least,
-                        most);
-        return false;
-    }
-    evhttp_clear_headers(&pairs);
-    *ret_number = number;
-    return true;
-}
-
 static const char *result_name(enum raft_result result)
 {
     return result == RAFT_TIMED_OUT ? "timed_out" : raft_result_name(result);
@@ -257,11 +227,15 @@ static json_t *election_json(const struct journal_election *record)
 void api_get_elections(struct api_call *call)
 {
     struct journal_election *records;
-    long limit = 20;
+    struct evkeyvalq pairs;
+    int64_t limit = 20;
     json_t *list;
     size_t count;
+    bool is_good = api_query_read(call, &pairs) &&
+                   api_query_number(call, &pairs, "limit", 1, JOURNAL_ELECTIONS_KEPT, &limit);
 
-    if (!query_number(call, "limit", 1, JOURNAL_ELECTIONS_KEPT, &limit))
+    evhttp_clear_headers(&pairs);
+    if (!is_good)
         return;
     records = calloc((size_t)limit, sizeof *records);
     if (!records) {
@@ -327,12 +301,10 @@ static size_t list_calls(const struct api *api, struct metrics_call *ret_calls)
 
     for (size_t route = 0; route <= api_route_count(); route++) {
         bool is_known = route < api_route_count();
-        const char *method = is_known && api_route_at(route)->method == EVHTTP_REQ_POST ? "POST" : "GET";
-
         for (size_t code = 0; code < api_code_count(); code++) {
             struct metrics_call *call = &ret_calls[count];
 
-            call->method = is_known ? method : "other";
+            call->method = is_known ? api_method_name(api_route_at(route)->method) : "other";
             call->path = is_known ? api_route_at(route)->path : "other";
             call->code = api_code_at(code);
             call->count = api->counts.by_code[is_known ? route : API_ROUTES_MAX][code];
@@ -355,6 +327,7 @@ void api_get_metrics(struct api_call *call)
     size_t length;
     char *text;
 
+    api_groups_measure(api, &own);
     view_read(&api->desk->view, &api->view);
     call->now = clock_now();
     text = metrics_text(&api->view, call->now, &own, &length);

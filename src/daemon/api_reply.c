@@ -31,6 +31,9 @@ static const struct {
     {GAVEL_ERR_STORE_FULL, 503},
     {GAVEL_ERR_NOT_LEADER, 307},
     {GAVEL_ERR_DENIED, 401},
+    {GAVEL_ERR_STORE_UNAVAILABLE, 503},
+    {GAVEL_ERR_SESSION_GONE, 410},
+    {GAVEL_ERR_TOO_LARGE, 413},
 };
 
 /* All that the API answers with; the order is that of the counters. */
@@ -46,6 +49,8 @@ static const struct {
     {404, "Not Found"},
     {405, "Method Not Allowed"},
     {409, "Conflict"},
+    {410, "Gone"},
+    {412, "Precondition Failed"},
     {413, "Content Too Large"},
     {414, "URI Too Long"},
     {431, "Request Header Fields Too Large"},
@@ -117,10 +122,10 @@ static void write_at_once(struct api_connection *connection)
         bufferevent_trigger(connection->bev, EV_WRITE, BEV_TRIG_DEFER_CALLBACKS); /* evhttp: it is out */
 }
 
-void api_reply(struct api_call *call, int code, const char *type, const char *body, size_t length)
+static void reply(struct api_call *call, int code, const char *type, const char *body, size_t length,
+                  bool needs_newline)
 {
     struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
-    bool needs_newline = length > 0 && body[length - 1] != '\n'; /* people read it in a terminal */
 
     api_count(call->api, call->route, code);
     /* Without memory for a header or the body the answer is poorer, and what follows is told by its length.
@@ -141,6 +146,27 @@ void api_reply(struct api_call *call, int code, const char *type, const char *bo
         (void)evbuffer_add(evhttp_request_get_output_buffer(call->http), "\n", 1);
     evhttp_send_reply(call->http, code, api_code_reason(code), NULL);
     write_at_once(call->connection);
+}
+
+void api_reply(struct api_call *call, int code, const char *type, const char *body, size_t length)
+{
+    /* People read it in a terminal. */
+    reply(call, code, type, body, length, length > 0 && body[length - 1] != '\n');
+}
+
+void api_reply_bytes(struct api_call *call, const uint8_t *bytes, size_t length)
+{
+    reply(call, 200, "application/octet-stream", (const char *)bytes, length, false);
+}
+
+void api_reply_failure(struct api_call *call, enum gavel_status status, const char *message)
+{
+    /* The courier has looked for the leader as long as it could: there is nowhere else to go. */
+    int code = status == GAVEL_ERR_NOT_LEADER ? 503 : api_http_code(status);
+
+    if (status == GAVEL_ERR_NOT_LEADER)
+        status = GAVEL_ERR_NO_LEADER;
+    api_reply_error(call, code, status, "%s", message[0] ? message : gavel_status_text(status));
 }
 
 void api_reply_stale(struct api_call *call)

@@ -210,7 +210,17 @@ static void write_api(FILE *out, const struct metrics_api *api)
             api->accepted);
     counter(out, "http_connections_cut_total",
             "Connections that were closed for being slow, or to make room.", api->cut);
-    gauge(out, "event_streams", "Readers of /events.", api->streams);
+    gauge(out, "event_streams", "Streams of events, changes and campaigns that are open.", api->streams);
+    gauge(out, "campaign_streams", "Candidates that campaign over HTTP at this node.", api->campaigns);
+}
+
+static void write_table(FILE *out, const struct metrics_api *api)
+{
+    gauge(out, "groups", "Groups in the table of this node.", api->groups);
+    gauge(out, "sessions", "Sessions in the table of this node.", api->sessions);
+    gauge(out, "notes", "Notes in the table of this node.", api->notes);
+    counter(out, "group_elections_total", "Mandates of groups that began, as this node saw them.",
+            api->group_elections);
 }
 
 char *metrics_text(const struct view *view, gavel_ns now, const struct metrics_api *api, size_t *ret_length)
@@ -225,6 +235,7 @@ char *metrics_text(const struct view *view, gavel_ns now, const struct metrics_a
     write_elections(out, &view->counters);
     write_peers(out, view, now);
     write_api(out, api);
+    write_table(out, api);
     if (fclose(out)) { /* what did not fit into memory shows here */
         free(text);
         return NULL;

@@ -36,6 +36,12 @@ struct metrics_api {
     uint64_t accepted;
     uint64_t cut;
     uint64_t streams;
+    uint64_t campaigns; /* of the streams */
+    /* of the table */
+    uint64_t groups;
+    uint64_t sessions;
+    uint64_t notes;
+    uint64_t group_elections;
 };
 
 /* The text, handed over: free() it. NULL: no memory. */

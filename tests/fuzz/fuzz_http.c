@@ -4,12 +4,13 @@
  * Any bytes as what a client of the HTTP API sends: the real server with the
  * real calls, on a socket of this process, driven by hand, so that each input
  * ends before the next begins. Its consensus thread agrees to everything at
- * once.
+ * once; behind the groups are a real desk and a real table.
  *
  * Afterwards nothing may be left of the client, and every error was JSON.
  */
 #include "target.h"
 
+#include "../unit/daemon/api_quorum.h"
 #include "base/assert.h"
 #include "daemon/api_thread.h"
 #include "os/clock.h"
@@ -27,6 +28,7 @@ struct stage {
     struct daemon_config config;
     struct node_desk desk;
     struct api *api;
+    struct api_quorum quorum;
     struct sockaddr_un address;
     socklen_t address_size;
 };
@@ -53,6 +55,9 @@ static struct stage *set_up(void)
     ASSERT(view_box_init(&stage->desk.view) == GAVEL_OK);
     ASSERT(journal_new(1, &stage->desk.journal) == GAVEL_OK);
     ASSERT(mailbox_init(&stage->desk.requests) == GAVEL_OK);
+    ASSERT(mailbox_init(&stage->desk.errands) == GAVEL_OK);
+    ASSERT(table_box_init(&stage->desk.table) == GAVEL_OK);
+    api_quorum_init(&stage->quorum, &stage->desk);
     publish(stage);
     (void)journal_put(stage->desk.journal, &(struct journal_entry){.event = JOURNAL_STARTED, .node = "n1"});
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -63,6 +68,7 @@ static struct stage *set_up(void)
     stage->address_size = sizeof stage->address;
     ASSERT(getsockname(fd, (struct sockaddr *)&stage->address, &stage->address_size) == 0);
     ASSERT(api_new(&stage->desk, fd, &stage->api, NULL) == GAVEL_OK);
+    ASSERT(table_box_add_bell(&stage->desk.table, stage->api->table_fd));
     api_connections_begin(stage->api);
     return stage;
 }
@@ -100,6 +106,7 @@ static void turn(struct stage *stage)
 {
     (void)event_base_loop(stage->api->base, EVLOOP_NONBLOCK);
     agree(stage);
+    api_quorum_turn(&stage->quorum);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -133,11 +140,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     text[length] = '\0';
     check_answer(text, length);
     (void)close(fd);
-    for (int turns = 0; stage->api->connection_count > 0; turns++) {
+    for (int turns = 0; stage->api->connection_count > 0 || stage->api->errand_count > 0; turns++) {
         ASSERT(turns < TURNS_MAX);
         turn(stage);
     }
     ASSERT(stage->api->pending_count == 0);
     ASSERT(stage->api->stream_count == 0);
+    ASSERT(LIST_EMPTY(&stage->api->laters));
+    ASSERT(LIST_EMPTY(&stage->api->campaigns));
     return 0;
 }

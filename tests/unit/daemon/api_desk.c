@@ -105,10 +105,12 @@ static void *consensus_main(void *user)
     struct mail_link *held = NULL;
 
     while (!desk->is_ending) {
-        struct pollfd poll_fd = {.fd = desk->desk.requests.fd, .events = POLLIN};
+        struct pollfd poll_fds[] = {{.fd = desk->desk.requests.fd, .events = POLLIN},
+                                    {.fd = desk->desk.errands.fd, .events = POLLIN}};
         struct mail_link *letter;
 
-        (void)poll(&poll_fd, 1, 10);
+        (void)poll(poll_fds, desk->quorum.holds ? 1 : 2, 10);
+        api_quorum_turn(&desk->quorum);
         if (!desk->is_silent)
             publish(desk);
         while ((letter = mailbox_take(&desk->desk.requests))) {
@@ -148,6 +150,9 @@ int api_desk_setup_stopped(void **state)
     assert_int_equal(view_box_init(&desk->desk.view), GAVEL_OK);
     assert_int_equal(journal_new(3, &desk->desk.journal), GAVEL_OK);
     assert_int_equal(mailbox_init(&desk->desk.requests), GAVEL_OK);
+    assert_int_equal(mailbox_init(&desk->desk.errands), GAVEL_OK);
+    assert_int_equal(table_box_init(&desk->desk.table), GAVEL_OK);
+    api_quorum_init(&desk->quorum, &desk->desk);
     assert_int_equal(pthread_mutex_init(&desk->mutex, NULL), 0);
     make_view(&desk->view);
     api_desk_answer(desk, GAVEL_OK, "n2 leads", "");
@@ -182,7 +187,10 @@ int api_desk_teardown(void **state)
     if (desk->api)
         (void)pthread_join(desk->consensus, NULL);
     api_stop(desk->api);
+    api_quorum_done(&desk->quorum);
     mailbox_done(&desk->desk.requests);
+    mailbox_done(&desk->desk.errands);
+    table_box_done(&desk->desk.table);
     journal_free(desk->desk.journal);
     view_box_done(&desk->desk.view);
     (void)pthread_mutex_destroy(&desk->mutex);

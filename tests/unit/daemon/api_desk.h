@@ -3,12 +3,14 @@
 /*
  * The real API over loopback, with a consensus thread that is none: it
  * publishes a view, puts events into the journal when told to, and answers
- * requests as the test wishes. And a client: libcurl for what is HTTP, a bare
+ * requests as the test wishes; groups have a real desk and a real table behind
+ * them (api_quorum.h). And a client: libcurl for what is HTTP, a bare
  * socket for what is not.
  */
 #ifndef TESTS_API_DESK_H
 #define TESTS_API_DESK_H
 
+#include "api_quorum.h"
 #include "daemon/api.h"
 #include "daemon/api_thread.h"
 
@@ -18,6 +20,7 @@ struct api_desk {
     struct node_desk desk;
     struct daemon_config *config;
     struct api *api;
+    struct api_quorum quorum; /* answers errands, on the consensus thread */
     pthread_t consensus;
     _Atomic bool is_ending;
     _Atomic bool is_silent; /* publishes nothing */

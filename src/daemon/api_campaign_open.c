@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * POST /groups/{group}/campaign, from the body to an open session. Session and
+ * candidacy are one request, so there is never one without the other. What
+ * cannot be is answered as any other error; only what worked becomes a stream.
+ */
+#include "daemon/api_campaign.h"
+
+#include "os/clock.h"
+#include "os/entropy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const struct {
+    const char *name;
+    Gavel__Policy policy;
+} policies[] = {{"", GAVEL__POLICY__POLICY_UNSET},
+                {"first", GAVEL__POLICY__POLICY_FIRST},
+                {"lexicographic", GAVEL__POLICY__POLICY_LEXICOGRAPHIC},
+                {"priority", GAVEL__POLICY__POLICY_PRIORITY}};
+
+void api_campaign_free(struct api_campaign *campaign)
+{
+    if (!campaign)
+        return;
+    api_errand_drop(&campaign->request);
+    for (size_t i = 0; i < CAMPAIGN_KEEP_ALIVES; i++)
+        api_errand_drop(&campaign->keep_alives[i].errand);
+    if (campaign->timer)
+        event_free(campaign->timer);
+    LIST_REMOVE(campaign, in_api);
+    free(campaign);
+}
+
+/* The client is gone. The session may come all the same, and must not stay: its opening is awaited, for an
+ * end that overtakes the beginning would end nothing. */
+static void gone(void *user)
+{
+    struct api_campaign *campaign = user;
+
+    campaign->is_abandoned = true;
+}
+
+static void opened(void *user, const Gavel__ClientFrame *frame)
+{
+    struct api_campaign *campaign = user;
+    const Gavel__OpResult *result = NULL;
+    struct api_call call;
+    const char *message;
+    enum gavel_status status = api_errand_outcome(frame, 0, &result, &message); /* the session … */
+
+    if (campaign->is_abandoned) {
+        api_campaign_close(campaign);
+        return;
+    }
+    call = api_later_end(&campaign->later);
+    if (status == GAVEL_OK)
+        status = api_errand_outcome(frame, 1, &result, &message); /* … and the candidate */
+    if (status == GAVEL_OK && api_stream_may_open(&call)) {
+        campaign->kept_at = campaign->request.sent_at;
+        campaign->revision = result->revision;
+        api_campaign_begin(campaign, &call);
+        return;
+    }
+    if (status != GAVEL_OK)
+        api_reply_failure(&call, status, message);
+    api_campaign_close(campaign);
+}
+
+/* False: the call has been answered. */
+static bool read_policy(struct api_call *call, json_t *body, Gavel__Policy *ret_policy)
+{
+    const char *text = api_body_text(body, "policy");
+
+    for (size_t i = 0; i < COUNT(policies); i++) {
+        if (strcmp(policies[i].name, text) == 0) {
+            *ret_policy = policies[i].policy;
+            return true;
+        }
+    }
+    api_reply_error(call, 400, GAVEL_ERR_INVALID, "\"policy\" must be first, lexicographic or priority");
+    return false;
+}
+
+/* False: the call has been answered. Strings are borrowed from the body. */
+static bool read_candidate(struct api_call *call, json_t *body, Gavel__Campaign *ret_op)
+{
+    const json_t *eligible = json_object_get(body, "eligible");
+    const json_t *metadata = json_object_get(body, "metadata");
+    int64_t min_mandate_ms = 0;
+    int64_t priority = 0;
+
+    if (!read_policy(call, body, &ret_op->policy) ||
+        !api_body_number(call, body, "priority", INT32_MIN, INT32_MAX, &priority) ||
+        !api_body_number(call, body, "min_mandate_ms", 0, INT32_MAX, &min_mandate_ms))
+        return false;
+    ret_op->group = call->names.group;
+    ret_op->id = (char *)(uintptr_t)api_body_text(body, "candidate"); /* protobuf-c has no const strings */
+    ret_op->address = (char *)(uintptr_t)api_body_text(body, "address");
+    ret_op->metadata.data = (uint8_t *)(uintptr_t)api_body_text(body, "metadata");
+    ret_op->metadata.len = json_string_length(metadata);
+    ret_op->priority = (int32_t)priority;
+    ret_op->min_mandate_ms = (uint32_t)min_mandate_ms;
+    ret_op->is_ineligible = json_is_false(eligible);
+    ret_op->preempts = api_body_flag(body, "preempt");
+    return true;
+}
+
+/* False: the call has been answered. */
+static bool read_keeping(struct api_call *call, json_t *body, bool *ret_is_by_client)
+{
+    const char *text = api_body_text(body, "keepalive");
+
+    if (text[0] && strcmp(text, "stream") != 0 && strcmp(text, "client") != 0) {
+        api_reply_error(call, 400, GAVEL_ERR_INVALID, "\"keepalive\" must be stream or client");
+        return false;
+    }
+    *ret_is_by_client = strcmp(text, "client") == 0;
+    return true;
+}
+
+static struct api_campaign *make(struct api_call *call, const Gavel__Campaign *op, uint32_t ttl_ms,
+                                 bool is_by_client)
+{
+    struct api_campaign *campaign = calloc(1, sizeof *campaign);
+
+    if (!campaign)
+        return NULL;
+    campaign->api = call->api;
+    campaign->ttl_ms = ttl_ms;
+    campaign->is_kept_by_client = is_by_client;
+    while (campaign->session == 0)
+        campaign->session = entropy_u64();
+    (void)snprintf(campaign->group, sizeof campaign->group, "%s", op->group);
+    (void)snprintf(campaign->candidate, sizeof campaign->candidate, "%s", op->id);
+    api_errand_init(&campaign->request, call->api, opened, campaign);
+    LIST_INSERT_HEAD(&call->api->campaigns, campaign, in_api);
+    return campaign;
+}
+
+/* Both operations are good. */
+static void begin(struct api_call *call, Gavel__Op *session_op, Gavel__Op *campaign_op, bool is_by_client)
+{
+    Gavel__OpenSession *open = session_op->open_session;
+    struct api_campaign *campaign = make(call, campaign_op->campaign, open->ttl_ms, is_by_client);
+    Gavel__Request request = GAVEL__REQUEST__INIT;
+    Gavel__Op *ops[] = {session_op, campaign_op};
+
+    if (!campaign) {
+        api_reply_json(call, 500, NULL);
+        return;
+    }
+    open->session = campaign->session;
+    request.session = campaign->session;
+    request.id = 1;
+    request.n_ops = COUNT(ops);
+    request.ops = ops;
+    if (!api_errand_request(&campaign->request, &request)) {
+        api_campaign_free(campaign);
+        api_reply_busy(call);
+        return;
+    }
+    api_later_begin(call, &campaign->later, gone, campaign);
+}
+
+/* The body is what it should be. */
+static void take(struct api_call *call, json_t *body)
+{
+    Gavel__Campaign campaign;
+    Gavel__OpenSession open;
+    Gavel__Op campaign_op = GAVEL__OP__INIT;
+    Gavel__Op session_op = GAVEL__OP__INIT;
+    struct gavel_error error = {0};
+    int64_t ttl_ms = CAMPAIGN_TTL_MS;
+    bool is_by_client;
+
+    gavel__campaign__init(&campaign);
+    gavel__open_session__init(&open);
+    if (!read_candidate(call, body, &campaign) || !read_keeping(call, body, &is_by_client) ||
+        !api_body_number(call, body, "ttl_ms", TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS, &ttl_ms) ||
+        !api_stream_may_open(call))
+        return;
+    open.ttl_ms = (uint32_t)ttl_ms;
+    open.session = 1; /* until there is one */
+    open.name = campaign.id;
+    session_op.what_case = GAVEL__OP__WHAT_OPEN_SESSION;
+    session_op.open_session = &open;
+    campaign_op.what_case = GAVEL__OP__WHAT_CAMPAIGN;
+    campaign_op.campaign = &campaign;
+    if (table_op_check(&campaign_op, true, &error) != GAVEL_OK ||
+        table_op_check(&session_op, true, &error) != GAVEL_OK)
+        api_reply_failure(call, error.status, error.message);
+    else
+        begin(call, &session_op, &campaign_op, is_by_client);
+}
+
+void api_post_campaign(struct api_call *call)
+{
+    static const struct api_key keys[] = {
+        {"candidate", JSON_STRING, true},        {"address", JSON_STRING, false},
+        {"priority", JSON_INTEGER, false},       {"eligible", JSON_TRUE, false},
+        {"metadata", JSON_STRING, false},        {"policy", JSON_STRING, false},
+        {"min_mandate_ms", JSON_INTEGER, false}, {"preempt", JSON_TRUE, false},
+        {"ttl_ms", JSON_INTEGER, false},         {"keepalive", JSON_STRING, false}};
+    json_t *body;
+
+    if (!api_body_read(call, keys, COUNT(keys), &body))
+        return;
+    take(call, body);
+    json_decref(body);
+}
