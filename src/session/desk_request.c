@@ -54,72 +54,6 @@ static enum gavel_status check(const Gavel__Request *request, struct gavel_error
     return GAVEL_OK;
 }
 
-/* ---- known already ---- */
-
-/* A session is opened by a request of its own. */
-static bool opens(const Gavel__Request *request)
-{
-    return request->n_ops == 1 && request->ops[0]->what_case == GAVEL__OP__WHAT_OPEN_SESSION &&
-           request->ops[0]->open_session->session == request->session;
-}
-
-/* The newest request of the session once more: what came of it is told again. */
-static void repeat(struct desk *desk, const struct desk_moment *moment, struct desk_ticket ticket,
-                   const Gavel__Request *request, const struct table_session *session)
-{
-    desk->counts.repeated++;
-    if (session->result_count != request->n_ops) {
-        refuse(desk, ticket, request, GAVEL_ERR_STATE,
-               "the id of this request was used for another one; ids of a session only grow");
-        return;
-    }
-    if (opens(request) && desk_is_closing_session(desk, session)) {
-        refuse(desk, ticket, request, GAVEL_ERR_SESSION_GONE,
-               "the session is about to end; open another one");
-        return;
-    }
-    /* Its client counts from the time it asked again. */
-    for (size_t i = 0; i < request->n_ops; i++)
-        desk_hear_again(desk, moment, request->ops[i], session->results[i].status);
-    if (desk_reply_results(desk, moment->now, ticket, request->tag, request->ops, session->results,
-                           session->result_count, NULL) != GAVEL_OK)
-        desk_reply_status(desk, ticket, request->tag, GAVEL_ERR_NOT_LEADER, "out of memory; ask again");
-}
-
-/* Whether it was answered, or will be, by what is known of its session. */
-static bool is_settled(struct desk *desk, const struct desk_moment *moment, struct desk_ticket ticket,
-                       const Gavel__Request *request)
-{
-    const struct table_session *session = table_session_find(desk->table, request->session);
-    struct desk_waiting *waiting = desk_find_request(desk, request->session, request->id);
-    char message[DESK_MESSAGE_MAX];
-
-    if (waiting) {
-        waiting->has_asker = true;
-        waiting->ticket = ticket;
-        waiting->tag = request->tag;
-        return true;
-    }
-    if (session && request->id == session->last_id) {
-        repeat(desk, moment, ticket, request, session);
-        return true;
-    }
-    if (session && request->id < session->last_id) {
-        (void)snprintf(message, sizeof message,
-                       "request %" PRIu64 " of the session is older than its newest, %" PRIu64
-                       ", and was answered already",
-                       request->id, session->last_id);
-        refuse(desk, ticket, request, GAVEL_ERR_STATE, message);
-        return true;
-    }
-    if (!session && !opens(request)) {
-        refuse(desk, ticket, request, GAVEL_ERR_SESSION_GONE,
-               "the session is not open: it was closed, or expired; open another one");
-        return true;
-    }
-    return false;
-}
-
 /* ---- answered without the log ---- */
 
 static bool is_all_volatile(const struct desk *desk, const Gavel__Request *request)
@@ -153,6 +87,90 @@ static void answer_now(struct desk *desk, const struct desk_moment *moment, stru
     if (status)
         desk_reply_status(desk, ticket, request->tag, status, "the leader of the quorum is out of memory");
     free(results);
+}
+
+/* ---- known already ---- */
+
+static const char about_to_end[] = "the session is about to end; open another one";
+
+/* A session is opened by a request of its own. */
+static bool opens(const Gavel__Request *request)
+{
+    return request->n_ops == 1 && request->ops[0]->what_case == GAVEL__OP__WHAT_OPEN_SESSION &&
+           request->ops[0]->open_session->session == request->session;
+}
+
+/* The newest request of the session once more: what came of it is told again. */
+static void repeat(struct desk *desk, const struct desk_moment *moment, struct desk_ticket ticket,
+                   const Gavel__Request *request, const struct table_session *session)
+{
+    desk->counts.repeated++;
+    if (session->result_count != request->n_ops) {
+        refuse(desk, ticket, request, GAVEL_ERR_STATE,
+               "the id of this request was used for another one; ids of a session only grow");
+        return;
+    }
+    if (opens(request) && desk_is_closing_session(desk, session)) {
+        refuse(desk, ticket, request, GAVEL_ERR_SESSION_GONE, about_to_end);
+        return;
+    }
+    /* Its client counts from the time it asked again. */
+    for (size_t i = 0; i < request->n_ops; i++)
+        desk_hear_again(desk, moment, request->ops[i], session->results[i].status);
+    if (desk_reply_results(desk, moment->now, ticket, request->tag, request->ops, session->results,
+                           session->result_count, NULL) != GAVEL_OK)
+        desk_reply_status(desk, ticket, request->tag, GAVEL_ERR_NOT_LEADER, "out of memory; ask again");
+}
+
+/* An opening that comes again after other requests: the session is open, that is all there is to say. */
+static void confirm(struct desk *desk, const struct desk_moment *moment, struct desk_ticket ticket,
+                    const Gavel__Request *request, const struct table_session *session)
+{
+    desk->counts.repeated++;
+    if (desk_is_closing_session(desk, session)) {
+        refuse(desk, ticket, request, GAVEL_ERR_SESSION_GONE, about_to_end);
+        return;
+    }
+    desk_hear_again(desk, moment, request->ops[0], GAVEL_OK);
+    answer_now(desk, moment, ticket, request, NULL);
+}
+
+/* Whether it was answered, or will be, by what is known of its session. */
+static bool is_settled(struct desk *desk, const struct desk_moment *moment, struct desk_ticket ticket,
+                       const Gavel__Request *request)
+{
+    const struct table_session *session = table_session_find(desk->table, request->session);
+    struct desk_waiting *waiting = desk_find_request(desk, request->session, request->id);
+    char message[DESK_MESSAGE_MAX];
+
+    if (waiting) {
+        waiting->has_asker = true;
+        waiting->ticket = ticket;
+        waiting->tag = request->tag;
+        return true;
+    }
+    if (session && request->id == session->last_id) {
+        repeat(desk, moment, ticket, request, session);
+        return true;
+    }
+    if (session && request->id < session->last_id && opens(request)) {
+        confirm(desk, moment, ticket, request, session);
+        return true;
+    }
+    if (session && request->id < session->last_id) {
+        (void)snprintf(message, sizeof message,
+                       "request %" PRIu64 " of the session is older than its newest, %" PRIu64
+                       ", and was answered already",
+                       request->id, session->last_id);
+        refuse(desk, ticket, request, GAVEL_ERR_STATE, message);
+        return true;
+    }
+    if (!session && !opens(request)) {
+        refuse(desk, ticket, request, GAVEL_ERR_SESSION_GONE,
+               "the session is not open: it was closed, or expired; open another one");
+        return true;
+    }
+    return false;
 }
 
 /* ---- decide ---- */
