@@ -60,11 +60,12 @@ size_t scripted_pass(struct scripted *s, gavel_ns until)
 void scripted_submit(struct scripted *s, uint64_t token, size_t count, size_t bytes, gavel_ns give_up_at)
 {
     struct client_event event = {.kind = CLIENT_SUBMIT};
-    Gavel__PutNote put = GAVEL__PUT_NOTE__INIT;
+    Gavel__PutNote put;
     Gavel__Op op = GAVEL__OP__INIT;
     const Gavel__Op **ops = calloc(count + 1, sizeof *ops);
     uint8_t *value = calloc(1, bytes + 1);
 
+    gavel__put_note__init(&put);
     assert_non_null(ops);
     assert_non_null(value);
     put.group = (char *)(uintptr_t) "g";
@@ -87,8 +88,9 @@ void scripted_submit(struct scripted *s, uint64_t token, size_t count, size_t by
 void scripted_ask(struct scripted *s, uint64_t token, gavel_ns give_up_at)
 {
     struct client_event event = {.kind = CLIENT_ASK};
-    Gavel__Ask ask = GAVEL__ASK__INIT;
+    Gavel__Ask ask;
 
+    gavel__ask__init(&ask);
     ask.kind = GAVEL__ASK__KIND__GROUP;
     ask.group = (char *)(uintptr_t) "g";
     event.ask.token = token;
@@ -126,9 +128,10 @@ void scripted_frame(struct scripted *s, Gavel__ClientFrame *frame)
 
 void scripted_welcome(struct scripted *s, const char *cluster, uint32_t version)
 {
-    Gavel__ClientWelcome welcome = GAVEL__CLIENT_WELCOME__INIT;
+    Gavel__ClientWelcome welcome;
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
 
+    gavel__client_welcome__init(&welcome);
     welcome.version = version;
     welcome.cluster = (char *)(uintptr_t)cluster;
     welcome.node = (char *)(uintptr_t) "n1";
@@ -142,9 +145,10 @@ void scripted_reply(struct scripted *s, uint64_t tag, enum gavel_status status, 
 {
     static Gavel__OpResult results[2 * TABLE_OPS_MAX];
     static Gavel__OpResult *pointers[2 * TABLE_OPS_MAX];
-    Gavel__Reply reply = GAVEL__REPLY__INIT;
+    Gavel__Reply reply;
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
 
+    gavel__reply__init(&reply);
     assert_true(count <= 2 * TABLE_OPS_MAX);
     for (size_t i = 0; i < count; i++) {
         gavel__op_result__init(&results[i]);
@@ -178,9 +182,10 @@ void scripted_kept(struct scripted *s, uint64_t tag, enum gavel_status status, u
 
 void scripted_answer(struct scripted *s, uint64_t tag, enum gavel_status status)
 {
-    Gavel__Answer answer = GAVEL__ANSWER__INIT;
+    Gavel__Answer answer;
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
 
+    gavel__answer__init(&answer);
     answer.tag = tag;
     answer.status = status;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
@@ -212,9 +217,10 @@ void scripted_changes(struct scripted *s, uint64_t watch, uint64_t revision, con
 
 void scripted_ended(struct scripted *s, uint64_t watch, enum gavel_status status, uint64_t revision)
 {
-    Gavel__WatchEnded ended = GAVEL__WATCH_ENDED__INIT;
+    Gavel__WatchEnded ended;
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
 
+    gavel__watch_ended__init(&ended);
     ended.watch = watch;
     ended.status = status;
     ended.revision = revision;

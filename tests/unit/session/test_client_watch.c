@@ -416,9 +416,10 @@ static void test_a_node_that_does_not_greet_is_left_after_a_while(void **state)
 static void test_a_refusal_is_told_in_the_words_of_the_node(void **state)
 {
     struct scripted *s = *state;
-    Gavel__ClientRefusal refusal = GAVEL__CLIENT_REFUSAL__INIT;
+    Gavel__ClientRefusal refusal;
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
 
+    gavel__client_refusal__init(&refusal);
     scripted_event(s, CLIENT_CONNECTED);
     refusal.text = (char *)(uintptr_t) "no room for another client";
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REFUSAL;
