@@ -14,6 +14,7 @@
 extern const struct store_driver store_sqlite;
 extern const struct store_driver store_memory;
 extern const struct store_driver store_static;
+extern const struct store_driver store_gavel; /* if it is built: STORE_GAVEL */
 
 /* A failure, with a message that names the thing, the reason and the next step. */
 void reply_fail(struct store_reply *reply, enum gavel_status status, const char *format, ...)

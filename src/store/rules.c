@@ -160,13 +160,9 @@ enum gavel_status rules_apply(struct mandate_row *row, const struct store_reques
     }
 }
 
-void rules_reply(const struct mandate_row *row, const struct store_request *request,
-                 const struct rules_now *now, enum gavel_status status, struct store_reply *reply)
+void rules_explain(const struct store_request *request, enum gavel_status status, struct store_reply *reply)
 {
     reply->status = status;
-    reply->found = row->is_found;
-    reply->record = row->record;
-    reply->expired = mandate_expired(row, now, &reply->remaining_ms);
     if (status == GAVEL_ERR_CONFLICT && request->op == STORE_REOPEN)
         reply_fail(reply, status, "group \"%.100s\" is not done, or has changed; read it again",
                    request->group);
@@ -182,11 +178,20 @@ void rules_reply(const struct mandate_row *row, const struct store_request *requ
             reply, status,
             "the work of group \"%.60s\" is done for good, by \"%.60s\" with epoch %llu; choose another "
             "name for new work",
-            request->group, row->record.holder, (unsigned long long)row->record.epoch);
+            request->group, reply->record.holder, (unsigned long long)reply->record.epoch);
     else if (status == GAVEL_ERR_NOT_HOLDER)
         reply_fail(reply, status,
                    "the mandate of group \"%.100s\" is not held as the call says; read it again",
                    request->group);
+}
+
+void rules_reply(const struct mandate_row *row, const struct store_request *request,
+                 const struct rules_now *now, enum gavel_status status, struct store_reply *reply)
+{
+    reply->found = row->is_found;
+    reply->record = row->record;
+    reply->expired = mandate_expired(row, now, &reply->remaining_ms);
+    rules_explain(request, status, reply);
 }
 
 gavel_ms registration_age(const struct registration_row *row, gavel_ns now)

@@ -14,7 +14,15 @@
 
 #define POLL_EVERY (2 * NS_PER_MS) /* of store_wait() on a driver that cannot wait */
 
-const struct store_driver *const store_drivers[] = {&store_sqlite, &store_memory, &store_static, NULL};
+const struct store_driver *const store_drivers[] = {
+    &store_sqlite,
+#ifdef STORE_GAVEL
+    &store_gavel,
+#endif
+    &store_memory,
+    &store_static,
+    NULL,
+};
 
 /*
  * The driver of a URL and what follows "scheme:". A URL without a scheme is a
