@@ -47,7 +47,8 @@ void history_forget(struct table_history *history, uint64_t floor)
 {
     while (history->count > 0)
         forget_oldest(history);
-    history->floor = (struct table_cursor){.revision = floor, .part = UINT32_MAX};
+    /* Before the first revision there is nothing that could be forgotten. */
+    history->floor = (struct table_cursor){.revision = floor, .part = floor > 0 ? UINT32_MAX : 0};
 }
 
 void history_free(struct table_history *history)

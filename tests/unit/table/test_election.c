@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Groups of candidates with sessions: who is granted the mandate, and when. */
+#include "ground.h"
+
+#define FIRST GAVEL__POLICY__POLICY_FIRST
+#define LEXICOGRAPHIC GAVEL__POLICY__POLICY_LEXICOGRAPHIC
+#define PRIORITY GAVEL__POLICY__POLICY_PRIORITY
+
+static int setup(void **state)
+{
+    if (ground_setup(state) != 0)
+        return -1;
+    for (uint64_t session = 1; session <= 4; session++) {
+        if (open_session(*state, session) != GAVEL_OK)
+            return -1;
+    }
+    return 0;
+}
+
+static void end(struct ground *ground, uint64_t session)
+{
+    assert_int_equal(close_session(ground, session, GAVEL__ENDING__ENDING_EXPIRED), GAVEL_OK);
+}
+
+static void test_first_who_comes_leads_and_the_others_queue(void **state)
+{
+    struct ground *ground = *state;
+    uint64_t epoch;
+
+    ground->cursor = (struct table_cursor){ground->table.revision, UINT32_MAX};
+    assert_int_equal(campaign(ground, 2, "g", "z"), GAVEL_OK);
+    epoch = assert_leader(ground, "g", "z");
+    assert_int_equal(epoch, ground->result.epoch);
+    assert_int_equal(epoch, ground->result.revision);
+    assert_int_equal(epoch, ground->result.version);
+    next_change(ground, GAVEL__CHANGE__KIND__JOINED, "g", "z");
+    assert_int_equal(next_change(ground, GAVEL__CHANGE__KIND__ELECTED, "g", "z")->epoch, epoch);
+    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(ground->result.epoch, epoch);
+    assert_int_equal(campaign(ground, 3, "g", "b"), GAVEL_OK);
+    assert_string_equal(table_group_next_in_line(group_named(ground, "g"))->id, "a");
+    end(ground, 2);
+    assert_true(assert_leader(ground, "g", "a") > epoch);
+    assert_string_equal(group_named(ground, "g")->previous_holder, "z");
+    assert_int_equal(group_named(ground, "g")->last_ending, GAVEL__ENDING__ENDING_EXPIRED);
+    end(ground, 1);
+    assert_leader(ground, "g", "b");
+    end(ground, 3);
+    assert_leader(ground, "g", NULL);
+    assert_int_equal(campaign(ground, 4, "g", "d"), GAVEL_OK);
+    assert_leader(ground, "g", "d");
+}
+
+static void test_lexicographic_takes_the_lowest_id(void **state)
+{
+    struct ground *ground = *state;
+
+    assert_int_equal(campaign_with(ground, 1, "g", "m", 0, LEXICOGRAPHIC, false), GAVEL_OK);
+    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
+    assert_int_equal(campaign(ground, 3, "g", "a"), GAVEL_OK);
+    assert_leader(ground, "g", "m"); /* nobody is replaced */
+    end(ground, 1);
+    assert_leader(ground, "g", "a");
+    end(ground, 3);
+    assert_leader(ground, "g", "b");
+}
+
+static void test_priority_takes_the_highest_and_then_who_came_first(void **state)
+{
+    struct ground *ground = *state;
+
+    assert_int_equal(campaign_with(ground, 1, "g", "m", 0, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(ground, 2, "g", "z", 5, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(ground, 3, "g", "a", 5, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(ground, 4, "g", "b", -5, PRIORITY, false), GAVEL_OK);
+    end(ground, 1);
+    assert_leader(ground, "g", "z");
+    end(ground, 2);
+    assert_leader(ground, "g", "a");
+    end(ground, 3);
+    assert_leader(ground, "g", "b");
+}
+
+static void test_who_is_not_eligible_waits_until_it_is(void **state)
+{
+    struct ground *ground = *state;
+    Gavel__Campaign message;
+
+    gavel__campaign__init(&message);
+    message.group = mutable("g");
+    message.id = mutable("a");
+    message.is_ineligible = true;
+    assert_int_equal(campaign_as(ground, 1, &message), GAVEL_OK);
+    assert_leader(ground, "g", NULL);
+    assert_int_equal(ground->result.epoch, 0);
+    assert_int_equal(ground->result.version, 0);
+    message.is_ineligible = false;
+    assert_int_equal(campaign_as(ground, 1, &message), GAVEL_OK);
+    assert_leader(ground, "g", "a");
+}
+
+static void test_campaign_again_changes_what_is_said_and_keeps_the_place(void **state)
+{
+    struct ground *ground = *state;
+    Gavel__Campaign message;
+    uint8_t metadata[] = {1, 0, 2};
+    uint64_t joined;
+    uint64_t revision;
+
+    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
+    joined = table_candidate_find(group_named(ground, "g"), "a")->joined_revision;
+    revision = ground->table.revision;
+    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK); /* nothing new */
+    assert_int_equal(ground->table.revision, revision);
+    ground->cursor = (struct table_cursor){revision, UINT32_MAX};
+    gavel__campaign__init(&message);
+    message.group = mutable("g");
+    message.id = mutable("a");
+    message.address = mutable("elsewhere");
+    message.metadata.data = metadata;
+    message.metadata.len = sizeof metadata;
+    assert_int_equal(campaign_as(ground, 1, &message), GAVEL_OK);
+    assert_int_equal(ground->table.revision, revision + 1);
+    assert_string_equal(next_change(ground, GAVEL__CHANGE__KIND__CHANGED, "g", "a")->address, "elsewhere");
+    assert_int_equal(table_candidate_find(group_named(ground, "g"), "a")->joined_revision, joined);
+    assert_string_equal(group_named(ground, "g")->address, "elsewhere"); /* it leads */
+    assert_int_equal(assert_leader(ground, "g", "a"), revision);
+    assert_int_equal(campaign(ground, 1, "g", "b"), GAVEL_ERR_STATE);
+    assert_int_equal(campaign(ground, 2, "g", "a"), GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(register_candidate(ground, "g", "a", 9, 0), GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(register_candidate(ground, "g", "r", 9, 0), GAVEL_OK);
+    assert_int_equal(campaign(ground, 2, "g", "r"), GAVEL_ERR_ID_IN_USE);
+}
+
+static void test_terms_of_a_group_are_not_changed_under_others(void **state)
+{
+    struct ground *ground = *state;
+
+    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(group_named(ground, "g")->policy, FIRST);
+    assert_int_equal(campaign_with(ground, 1, "g", "a", 0, PRIORITY, true), GAVEL_OK); /* alone */
+    assert_int_equal(group_named(ground, "g")->policy, PRIORITY);
+    assert_true(group_named(ground, "g")->preempts);
+    assert_int_equal(campaign_with(ground, 2, "g", "b", 0, FIRST, false), GAVEL_ERR_CONFLICT);
+    assert_null(table_candidate_find(group_named(ground, "g"), "b"));
+    assert_int_equal(campaign_with(ground, 2, "g", "b", 0, PRIORITY, true), GAVEL_OK);
+    assert_int_equal(campaign(ground, 3, "g", "c"), GAVEL_OK);
+    assert_int_equal(campaign_with(ground, 1, "g", "a", 0, LEXICOGRAPHIC, true), GAVEL_ERR_CONFLICT);
+    end(ground, 2);
+    end(ground, 3);
+    assert_int_equal(campaign_with(ground, 1, "g", "a", 0, LEXICOGRAPHIC, false), GAVEL_OK);
+    assert_false(group_named(ground, "g")->preempts);
+    assert_int_equal(campaign_with(ground, 4, "g", "d", 0, LEXICOGRAPHIC, true), GAVEL_ERR_CONFLICT);
+}
+
+static void test_withdrawing_hands_the_mandate_to_the_next(void **state)
+{
+    struct ground *ground = *state;
+    uint64_t epoch;
+
+    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
+    epoch = ground->result.epoch;
+    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
+    assert_int_equal(withdraw(ground, 2, "g", epoch, false), GAVEL_ERR_NOT_HOLDER);
+    assert_int_equal(withdraw(ground, 1, "g", epoch - 1, false), GAVEL_ERR_NOT_HOLDER);
+    assert_int_equal(withdraw(ground, 3, "g", 0, false), GAVEL_ERR_NOT_FOUND);
+    assert_int_equal(withdraw(ground, 1, "nothing", 0, false), GAVEL_ERR_NOT_FOUND);
+    assert_int_equal(withdraw(ground, 1, "g", epoch, false), GAVEL_OK);
+    assert_leader(ground, "g", "b");
+    assert_int_equal(group_named(ground, "g")->last_ending, GAVEL__ENDING__ENDING_RESIGNED);
+    assert_null(table_candidate_find(group_named(ground, "g"), "a"));
+}
+
+static void test_who_withdraws_and_stays_is_last(void **state)
+{
+    struct ground *ground = *state;
+    uint64_t epoch;
+
+    assert_int_equal(campaign_with(ground, 1, "g", "a", 9, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(ground, 2, "g", "b", 1, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(ground, 3, "g", "c", 1, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(withdraw(ground, 1, "g", 0, true), GAVEL_OK);
+    assert_leader(ground, "g", "b"); /* although its number is lower */
+    assert_string_equal(TAILQ_LAST(&group_named(ground, "g")->candidates, table_candidates)->id, "a");
+    assert_int_equal(withdraw(ground, 2, "g", 0, false), GAVEL_OK);
+    assert_leader(ground, "g", "a"); /* it has waited one turn */
+    assert_int_equal(withdraw(ground, 3, "g", 0, false), GAVEL_OK);
+    epoch = assert_leader(ground, "g", "a");
+    assert_int_equal(withdraw(ground, 1, "g", epoch, true), GAVEL_OK);
+    assert_true(assert_leader(ground, "g", "a") > epoch); /* there is nobody else */
+}
+
+static void test_wish_is_fulfilled_by_the_leader_withdrawing(void **state)
+{
+    struct ground *ground = *state;
+    uint64_t epoch;
+
+    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
+    epoch = ground->result.epoch;
+    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
+    assert_int_equal(campaign(ground, 3, "g", "c"), GAVEL_OK);
+    assert_int_equal(wish(ground, "g", epoch + 1, "c"), GAVEL_ERR_NOT_HOLDER);
+    assert_int_equal(wish(ground, "g", epoch, "nobody"), GAVEL_ERR_NOT_FOUND);
+    assert_int_equal(wish(ground, "g", epoch, "a"), GAVEL_ERR_STATE);
+    assert_false(group_named(ground, "g")->has_attention);
+    ground->cursor = (struct table_cursor){ground->table.revision, UINT32_MAX};
+    assert_int_equal(wish(ground, "g", epoch, "c"), GAVEL_OK);
+    assert_int_equal(ground->result.version, epoch); /* a wish does not change it */
+    assert_string_equal(next_change(ground, GAVEL__CHANGE__KIND__WISHED, "g", "a")->successor, "c");
+    assert_true(group_named(ground, "g")->has_attention);
+    assert_string_equal(table_group_next_in_line(group_named(ground, "g"))->id, "c");
+    assert_int_equal(wish_over(ground, "g", epoch), GAVEL_OK);
+    next_change(ground, GAVEL__CHANGE__KIND__WISH_OVER, "g", "a");
+    assert_false(group_named(ground, "g")->has_attention);
+    assert_int_equal(assert_leader(ground, "g", "a"), epoch);
+    assert_int_equal(wish(ground, "g", epoch, "c"), GAVEL_OK);
+    assert_int_equal(withdraw(ground, 1, "g", epoch, true), GAVEL_OK);
+    assert_leader(ground, "g", "c"); /* not b, who is next in the queue */
+    assert_int_equal(group_named(ground, "g")->last_ending, GAVEL__ENDING__ENDING_HANDED_OVER);
+    assert_int_equal(group_named(ground, "g")->wish_epoch, 0);
+    assert_false(group_named(ground, "g")->has_attention);
+}
+
+static void test_successor_that_is_gone_is_replaced_by_the_next(void **state)
+{
+    struct ground *ground = *state;
+
+    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
+    assert_int_equal(campaign(ground, 3, "g", "c"), GAVEL_OK);
+    assert_int_equal(wish(ground, "g", group_named(ground, "g")->epoch, "c"), GAVEL_OK);
+    end(ground, 3);
+    end(ground, 1);
+    assert_leader(ground, "g", "b");
+}
+
+static void test_better_candidate_draws_attention_only_where_the_group_preempts(void **state)
+{
+    struct ground *ground = *state;
+
+    assert_int_equal(campaign_with(ground, 1, "calm", "a", 1, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(ground, 2, "calm", "b", 2, PRIORITY, false), GAVEL_OK);
+    assert_false(group_named(ground, "calm")->has_attention);
+    assert_null(table_group_better(group_named(ground, "calm")));
+    assert_int_equal(campaign_with(ground, 1, "keen", "a", 1, PRIORITY, true), GAVEL_OK);
+    assert_int_equal(campaign_with(ground, 2, "keen", "b", 1, PRIORITY, true), GAVEL_OK);
+    assert_false(group_named(ground, "keen")->has_attention);
+    assert_int_equal(campaign_with(ground, 3, "keen", "c", 2, PRIORITY, true), GAVEL_OK);
+    assert_true(group_named(ground, "keen")->has_attention);
+    assert_ptr_equal(TAILQ_FIRST(&ground->table.attention), group_named(ground, "keen"));
+    assert_string_equal(table_group_better(group_named(ground, "keen"))->id, "c");
+    assert_leader(ground, "keen", "a"); /* when is for the keeper to say */
+    end(ground, 3);
+    assert_false(group_named(ground, "keen")->has_attention);
+    assert_true(TAILQ_EMPTY(&ground->table.attention));
+}
+
+static void test_group_goes_when_nothing_is_left_but_never_with_an_epoch(void **state)
+{
+    struct ground *ground = *state;
+    Gavel__Campaign message;
+    uint64_t epoch;
+
+    gavel__campaign__init(&message);
+    message.group = mutable("brief");
+    message.id = mutable("a");
+    message.is_ineligible = true;
+    assert_int_equal(campaign_as(ground, 1, &message), GAVEL_OK);
+    ground->cursor = (struct table_cursor){ground->table.revision, UINT32_MAX};
+    assert_int_equal(withdraw(ground, 1, "brief", 0, false), GAVEL_OK);
+    assert_null(table_group_find(&ground->table, "brief"));
+    next_change(ground, GAVEL__CHANGE__KIND__LEFT, "brief", "a");
+    next_change(ground, GAVEL__CHANGE__KIND__GROUP_GONE, "brief", "");
+    assert_int_equal(campaign(ground, 1, "kept", "a"), GAVEL_OK);
+    epoch = ground->result.epoch;
+    assert_int_equal(withdraw(ground, 1, "kept", 0, false), GAVEL_OK);
+    assert_int_equal(assert_leader(ground, "kept", NULL), epoch);
+    assert_int_equal(ground->table.group_count, 1);
+}
+
+static void test_limits_of_groups_and_candidates(void **state)
+{
+    struct ground *ground = *state;
+
+    ground->table.group_count = TABLE_GROUPS_MAX; /* as if */
+    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_ERR_STORE_FULL);
+    assert_true(strlen(ground->result.why) > 0);
+    assert_int_equal(claim(ground, "g", "h", 1, 0, 0), GAVEL_ERR_STORE_FULL);
+    assert_int_equal(put_note(ground, "g", "k", "v", 0, UINT64_MAX), GAVEL_ERR_STORE_FULL);
+    ground->table.group_count = 0;
+    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
+    group_named(ground, "g")->candidate_count = TABLE_CANDIDATES_MAX;
+    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_ERR_STORE_FULL);
+    assert_int_equal(register_candidate(ground, "g", "r", 1, 0), GAVEL_ERR_STORE_FULL);
+    group_named(ground, "g")->candidate_count = 1;
+    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_first_who_comes_leads_and_the_others_queue, setup,
+                                        ground_teardown),
+        cmocka_unit_test_setup_teardown(test_lexicographic_takes_the_lowest_id, setup, ground_teardown),
+        cmocka_unit_test_setup_teardown(test_priority_takes_the_highest_and_then_who_came_first, setup,
+                                        ground_teardown),
+        cmocka_unit_test_setup_teardown(test_who_is_not_eligible_waits_until_it_is, setup, ground_teardown),
+        cmocka_unit_test_setup_teardown(test_campaign_again_changes_what_is_said_and_keeps_the_place, setup,
+                                        ground_teardown),
+        cmocka_unit_test_setup_teardown(test_terms_of_a_group_are_not_changed_under_others, setup,
+                                        ground_teardown),
+        cmocka_unit_test_setup_teardown(test_withdrawing_hands_the_mandate_to_the_next, setup,
+                                        ground_teardown),
+        cmocka_unit_test_setup_teardown(test_who_withdraws_and_stays_is_last, setup, ground_teardown),
+        cmocka_unit_test_setup_teardown(test_wish_is_fulfilled_by_the_leader_withdrawing, setup,
+                                        ground_teardown),
+        cmocka_unit_test_setup_teardown(test_successor_that_is_gone_is_replaced_by_the_next, setup,
+                                        ground_teardown),
+        cmocka_unit_test_setup_teardown(test_better_candidate_draws_attention_only_where_the_group_preempts,
+                                        setup, ground_teardown),
+        cmocka_unit_test_setup_teardown(test_group_goes_when_nothing_is_left_but_never_with_an_epoch, setup,
+                                        ground_teardown),
+        cmocka_unit_test_setup_teardown(test_limits_of_groups_and_candidates, setup, ground_teardown),
+    };
+
+    return cmocka_run_group_tests_name("table election", tests, NULL, NULL);
+}
