@@ -22,7 +22,7 @@
 #define LOOK_AGAIN_NS (10 * NS_PER_MS)
 #define TAIL_BYTES 4096
 
-enum gavel_status quorum_open(struct quorum *quorum, struct gavel_error *error)
+enum gavel_status trial_quorum_open(struct quorum *quorum, struct gavel_error *error)
 {
     const struct local_options options = {.base = quorum->crew->folder, .cluster = "bench"};
 
@@ -38,7 +38,7 @@ enum gavel_status quorum_open(struct quorum *quorum, struct gavel_error *error)
     return GAVEL_OK;
 }
 
-void quorum_close(struct quorum *quorum)
+void trial_quorum_close(struct quorum *quorum)
 {
     for (size_t i = 0; i < QUORUM_NODES; i++) {
         http_line_close(&quorum->lines[i]);
@@ -83,7 +83,7 @@ enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, qu
         quorum->crew = crew;
         if (getloadavg(&quorum->load, 1) != 1)
             quorum->load = -1;
-        status = quorum_open(quorum, &error);
+        status = trial_quorum_open(quorum, &error);
     }
     if (status) {
         report_note(&bench->report, "%s", error.message);
@@ -91,7 +91,7 @@ enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, qu
         status = run(quorum);
         if (status && status != GAVEL_ERR_STOPPED)
             print_logs(quorum);
-        quorum_close(quorum);
+        trial_quorum_close(quorum);
     }
     free(quorum);
     return status;

@@ -76,8 +76,8 @@ typedef enum gavel_status (*quorum_run)(struct quorum *quorum);
 enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, quorum_run run);
 
 /* The parts of that, for who starts many. After a failure nothing is left. */
-GAVEL_CHECKED enum gavel_status quorum_open(struct quorum *quorum, struct gavel_error *error);
-void quorum_close(struct quorum *quorum);
+GAVEL_CHECKED enum gavel_status trial_quorum_open(struct quorum *quorum, struct gavel_error *error);
+void trial_quorum_close(struct quorum *quorum);
 
 /* ERR_TIMEOUT, ERR_IO: it does not answer, or what it says makes no sense. */
 GAVEL_CHECKED enum gavel_status quorum_ask_status(struct quorum *quorum, size_t node, gavel_ns until,

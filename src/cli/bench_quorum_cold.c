@@ -75,9 +75,9 @@ static enum gavel_status run(struct quorum *quorum)
     enum gavel_status status = GAVEL_OK;
 
     for (size_t i = 0; i < quorum->bench->trials && !status; i++) {
-        quorum_close(quorum);
+        trial_quorum_close(quorum);
         gavel_ns began = clock_now();
-        status = quorum_open(quorum, &error);
+        status = trial_quorum_open(quorum, &error);
         if (!status)
             status = await_claim(&contest, quorum, NEW, began);
         else

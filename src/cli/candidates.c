@@ -2,6 +2,7 @@
 
 /* gavel candidates: who takes part in a group. */
 #include "cli/cli.h"
+#include "cli/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/seat.h"
@@ -88,6 +89,8 @@ int command_candidates(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
+    if (cli->config.cluster)
+        return group_candidates(cli);
     if (onlooker_open(cli, 0, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     if (seat_read(&onlooker, cli->config.group, &seat, &error) ||

@@ -49,7 +49,8 @@ enum option_group {
     OPTIONS_CANDIDATE = 16, /* who takes part: --id, --priority, --eligible, … */
     OPTIONS_WORK = 32,      /* how a command is run: --term-signal, --healthy, --on-elected, … */
     OPTIONS_RUN = 64,       /* what its end means: --on-exit, --restart-limit, …; not for `gavel once` */
-    OPTIONS_CLUSTER = 128   /* --cluster, --ca, …: a quorum of gaveld */
+    OPTIONS_CLUSTER = 128,  /* --cluster, --ca, …: a quorum of gaveld */
+    OPTIONS_GROUP = 256,    /* --group together with these: one of the groups of the quorum */
 };
 
 /* The first word that is no option begins a command line of the user's, which is left as it is. */
@@ -110,6 +111,8 @@ int command_run(const struct cli *cli, int argc, char **argv);
 int command_once(const struct cli *cli, int argc, char **argv);
 int command_elect(const struct cli *cli, int argc, char **argv);
 int command_agent(const struct cli *cli, int argc, char **argv);
+int command_groups(const struct cli *cli, int argc, char **argv);
+int command_note(const struct cli *cli, int argc, char **argv);
 int command_leader(const struct cli *cli, int argc, char **argv);
 int command_status(const struct cli *cli, int argc, char **argv);
 int command_candidates(const struct cli *cli, int argc, char **argv);

@@ -59,9 +59,8 @@ static void ask_and_follow(struct cluster_client *client, const char *path, cons
     }
 }
 
-/* The URL to begin with: the leader's, or that of anybody who answers. */
-static bool choose(struct cluster_client *client, gavel_ms limit_ms, char ret_url[CLUSTER_URL_MAX],
-                   struct gavel_error *error)
+bool cluster_choose(struct cluster_client *client, gavel_ms limit_ms, char ret_url[static CLUSTER_URL_MAX],
+                    struct gavel_error *error)
 {
     struct cluster_view view;
     const struct cluster_node *node;
@@ -99,7 +98,7 @@ enum gavel_status cluster_ask_leader(struct cluster_client *client, const char *
          limit_ms = limit_ms < client->timeout_ms ? 2 * limit_ms : limit_ms) {
         struct cluster_call call = {0};
 
-        if (choose(client, limit_ms, call.url, error)) {
+        if (cluster_choose(client, limit_ms, call.url, error)) {
             ask_and_follow(client, path, body, until, &call);
             if (!may_retry(&call) || clock_now() >= until) {
                 enum gavel_status status = say(&call, error);

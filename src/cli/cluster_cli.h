@@ -14,6 +14,11 @@
 GAVEL_CHECKED enum gavel_status cluster_open(const struct cli *cli, struct cluster_client *ret_client,
                                              struct gavel_error *error);
 
+/* The URL to begin with: the leader's, or that of anybody who answers. False, and *error says why, if nobody
+ * does. */
+bool cluster_choose(struct cluster_client *client, gavel_ms limit_ms, char ret_url[static CLUSTER_URL_MAX],
+                    struct gavel_error *error);
+
 /* "cluster demo: n2 leads in term 4, lease 120 ms; 3 of 3 healthy". Returns buffer. */
 const char *cluster_headline(const struct cluster_view *view, char *buffer, size_t size);
 
@@ -41,5 +46,12 @@ int cluster_status(const struct cli *cli);
 int cluster_leader(const struct cli *cli);
 int cluster_check(const struct cli *cli);
 int cluster_watch(const struct cli *cli);
+
+/* Likewise, of one of its groups: the one of --group. */
+int group_status(const struct cli *cli);
+int group_leader(const struct cli *cli);
+int group_candidates(const struct cli *cli);
+int group_watch(const struct cli *cli);
+int group_transfer(const struct cli *cli, const char *to);
 
 #endif

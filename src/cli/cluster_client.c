@@ -197,7 +197,7 @@ void cluster_client_done(struct cluster_client *client)
 
 CURL *cluster_handle(const struct cluster_client *client, const char *url, const char *path)
 {
-    char whole[CLUSTER_URL_MAX + 256];
+    char whole[CLUSTER_URL_MAX + CLUSTER_PATH_MAX];
     CURL *handle = curl_easy_init();
 
     if (!handle)
@@ -279,8 +279,7 @@ enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *deta
     }
 }
 
-/* What a node refused, in its own words. */
-static void read_refusal(struct cluster_call *call)
+void cluster_read_refusal(struct cluster_call *call)
 {
     const json_t *error = json_object_get(call->body, "error");
     const char *message = json_string_value(json_object_get(error, "message"));
@@ -351,7 +350,7 @@ static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_
     call->body =
         json_loadb(exchange->body ? exchange->body : "", exchange->length, JSON_REJECT_DUPLICATES, NULL);
     if (call->code < 200 || call->code > 299) {
-        read_refusal(call);
+        cluster_read_refusal(call);
     } else if (!json_is_object(call->body)) {
         call->status = GAVEL_ERR_INVALID;
         (void)snprintf(call->reason, sizeof(call->reason),

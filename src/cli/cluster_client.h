@@ -25,7 +25,8 @@
 
 #define CLUSTER_URLS_MAX 32
 #define CLUSTER_URL_MAX 288
-#define CLUSTER_PORT 7500 /* of the API, where none is named */
+#define CLUSTER_PORT 7500     /* of the API, where none is named */
+#define CLUSTER_PATH_MAX 3072 /* names are percent-encoded, and so up to three times as long */
 #define CLUSTER_BODY_MAX (4u << 20)
 
 struct cluster_options {
@@ -92,6 +93,9 @@ void cluster_calls_done(struct cluster_call *calls, size_t count);
 
 /* A handle with everything set that all questions have in common; the caller frees it. NULL: no memory. */
 CURL *cluster_handle(const struct cluster_client *client, const char *url, const char *path);
+
+/* What a node refused, in its own words; code and body of the call are there. */
+void cluster_read_refusal(struct cluster_call *call);
 
 /* Why a transfer failed, for people; timeout_ms is the limit it had. Returns the status that it means. */
 enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *detail, gavel_ms timeout_ms,

@@ -45,6 +45,7 @@ struct config {
     const char *file;      /* the YAML file that was read, "" if none */
     const char *store;     /* URL; never NULL where the command uses a store */
     const char *group;     /* never NULL */
+    bool has_group;        /* --group was given: of a cluster that means one of its groups, not its nodes */
     const char *candidate; /* id; NULL: the library's choice */
     const char *cluster;   /* URLs of the nodes of a quorum; NULL: a store is meant */
     const char *cluster_ca;

@@ -19,7 +19,8 @@
     X(ID_IN_USE, 5, "another live candidate uses this id")                                                    \
     X(TIMEOUT,   6, "what was waited for did not happen in time")                                             \
     X(BUDGET,    7, "the times of the settings do not add up")                                                \
-    X(BUSY,      8, "another candidate runs it at the moment")
+    X(BUSY,      8, "another candidate runs it at the moment")                                                \
+    X(STALE,     9, "the epoch is out of date, or the note has changed meanwhile")
 /* clang-format on */
 
 #define CLI_EXIT_ENUM(name, code, text) CLI_EXIT_##name = code,

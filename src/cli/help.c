@@ -140,7 +140,8 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
     }
     if (command->options & OPTIONS_CLUSTER) {
         heading(cli, file, command->options & OPTIONS_STORE ? "Or a cluster of gaveld" : "Which cluster");
-        options_of(file, OPTIONS_CLUSTER);
+        options_of(file, OPTIONS_CLUSTER |
+                             (command->options & OPTIONS_STORE ? 0 : command->options & OPTIONS_GROUP));
     }
     if (command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS)) {
         heading(cli, file, "Settings");

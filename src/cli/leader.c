@@ -41,7 +41,7 @@ int command_leader(const struct cli *cli, int argc, char **argv)
     (void)argc;
     (void)argv;
     if (cli->config.cluster)
-        return cluster_leader(cli);
+        return cli->config.has_group ? group_leader(cli) : cluster_leader(cli);
     if (onlooker_open(cli, until, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     if (read_until_held(&onlooker, group, until, &seat, &error)) {

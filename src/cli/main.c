@@ -75,9 +75,31 @@ static const struct flag elections_flags[] = {
     {0},
 };
 
+static const struct flag groups_flags[] = {
+    {"prefix", FLAG_TEXT, "TEXT", "only those whose names begin so"},
+    {0},
+};
+
+static const struct flag note_flags[] = {
+    {"epoch", FLAG_TEXT, "NUMBER",
+     "of put and delete: the epoch of whoever writes; refused with exit code 9 once the group has a newer "
+     "one"},
+    {"if-revision", FLAG_TEXT, "NUMBER", "of put and delete: only if the note has this revision"},
+    {"create", FLAG_SWITCH, NULL, "of put: only if there is no such note"},
+    {"prefix", FLAG_TEXT, "TEXT", "of list and watch: only keys that begin so"},
+    {"after", FLAG_TEXT, "REVISION", "of watch: also what has changed since then (default: from now on)"},
+    {"count", FLAG_NUMBER, "NUMBER", "of watch: end after so many lines, at least 1"},
+    {"timeout", FLAG_DURATION, "DURATION",
+     "of watch: end after so long; exit code 6 if --count was not reached"},
+    {0},
+};
+
 static const struct flag transfer_flags[] = {
+    {"to", FLAG_TEXT, "NAME", "who is to lead: a candidate of the group, or a node"},
     {"force", FLAG_SWITCH, NULL,
-     "also to a node that is behind, or if the leader hangs: what the node does not have is lost"},
+     "of a group: also within the minimum mandate; of the nodes: also to one that is behind, or if the "
+     "leader "
+     "hangs: what the node does not have is lost"},
     {"timeout", FLAG_DURATION, "DURATION", "how long it may take (default: 30s)"},
     {0},
 };
@@ -140,21 +162,34 @@ const struct command commands[] = {
      "signal ends it at once.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, agent_flags, command_agent},
     {"leader", "", 0, "print who leads",
-     "Prints the id of the leader of a group, or of a cluster. Exit code 3 if there is none.",
-     OPTIONS_STORE | OPTIONS_CLUSTER, leader_flags, command_leader},
+     "Prints the id of the leader of a group; with --cluster, of the group that --group names there, or of "
+     "the "
+     "nodes themselves. Exit code 3 if there is none.",
+     OPTIONS_STORE | OPTIONS_CLUSTER | OPTIONS_GROUP, leader_flags, command_leader},
     {"status", "", 0, "show the state of a group, of all groups, or of a cluster",
      "Shows the mandate of a group: who holds it, with which epoch, since when and for how long. With "
-     "--cluster "
-     "it shows the nodes of a cluster: who leads, how far each is, and what is wrong.",
-     OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER, status_flags, command_status},
+     "--cluster it shows the nodes of a cluster: who leads, how far each is, and what is wrong; with --group "
+     "besides, that group of the cluster.",
+     OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP, status_flags, command_status},
+    {"groups", "", 0, "list the groups of a cluster or of a store",
+     "Lists all groups with their leaders, epochs and states, sorted by name; of a cluster page by page, "
+     "however many there are.",
+     OPTIONS_STORE | OPTIONS_CLUSTER, groups_flags, command_groups},
     {"candidates", "", 0, "list the active candidates of a group",
-     "Lists who takes part in a group and was heard of within the candidate time-out.",
-     OPTIONS_STORE | OPTIONS_LISTING, NULL, command_candidates},
+     "Lists who takes part in a group and was heard of within the candidate time-out; with --cluster, of a "
+     "group of the cluster.",
+     OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP, NULL, command_candidates},
     {"watch", "", 0, "print each change of leader as it happens",
-     "Prints who leads a group now, and then a line for each change; of a cluster a line for each event of "
-     "its "
-     "nodes.",
-     OPTIONS_STORE | OPTIONS_CLUSTER, watch_flags, command_watch},
+     "Prints who leads a group now, and then a line for each change; with --cluster, of the group that "
+     "--group "
+     "names there, or a line for each event of its nodes.",
+     OPTIONS_STORE | OPTIONS_CLUSTER | OPTIONS_GROUP, watch_flags, command_watch},
+    {"note", "ACTION GROUP [KEY] [VALUE]", 4, "read and write the notes of a group of a cluster",
+     "Notes are small values that the leader of a group leaves for the next one. get GROUP KEY prints one. "
+     "put "
+     "GROUP KEY VALUE writes one and prints its revision; VALUE is - to read it from stdin. delete GROUP KEY "
+     "removes one. list GROUP shows all. watch GROUP [KEY] prints each change.",
+     OPTIONS_CLUSTER, note_flags, command_note},
     {"resign", "", 0, "ask the leader to hand over",
      "Asks the present leader of a group to hand the gavel over, waits until it has, and says who leads "
      "then. A leader hands over only after its minimum mandate, unless --force is given.",
@@ -171,13 +206,15 @@ const struct command commands[] = {
      "candidate, the "
      "result, how long it took, and the vote of each node with its reason.",
      OPTIONS_CLUSTER, elections_flags, command_elections},
-    {"transfer", "NODE", 1, "let another node of a cluster lead",
+    {"transfer", "[NAME]", 1, "let another node of a cluster lead, or another candidate of a group",
      "Asks the leader of a cluster to hand over to a node, and waits until that one leads: the leader brings "
      "it "
      "level, stops its work and only then lets go. With --force a node that is behind is taken as well, and "
-     "if the "
-     "leader hangs, the node itself is asked to stand; entries that it does not have are then lost.",
-     OPTIONS_CLUSTER, transfer_flags, command_transfer},
+     "if "
+     "the leader hangs, the node itself is asked to stand; entries that it does not have are then lost. With "
+     "--group the leader of that group of the cluster hands over to another of its candidates; if it has not "
+     "in time, it goes on leading.",
+     OPTIONS_CLUSTER | OPTIONS_GROUP, transfer_flags, command_transfer},
     {"stepdown", "", 0, "let the leader of a cluster give up",
      "Asks the leader of a cluster to stop its work and give up; the nodes then elect another, or it again.",
      OPTIONS_CLUSTER, stepdown_flags, command_stepdown},

@@ -163,6 +163,8 @@ static const struct setting *most_for_store(const struct setting_values *values,
     for (size_t i = 0; i < settings_count; i++) {
         const struct setting *setting = &settings_table[i];
 
+        if (setting->groups & OPTIONS_GROUP && groups & OPTIONS_GROUP)
+            continue; /* a quorum has groups, too */
         if (setting->groups & groups && !(setting->groups & (OPTIONS_COMMON | OPTIONS_CLUSTER)) &&
             values->items[i].source != SOURCE_NONE &&
             (!most || rank_of(values, setting) < rank_of(values, most)))
@@ -222,6 +224,7 @@ enum gavel_status setting_values_resolve(const struct setting_values *values, un
         ret_config->children = &values->children;
         ret_config->run.on_exit = ON_EXIT_RESTART;
     }
+    ret_config->has_group = values->items[setting_by_flag("group") - settings_table].source == SOURCE_FLAG;
     status = read_values(values, groups, true, ret_config, error);
     if (!status && groups & OPTIONS_CLUSTER)
         status = choose_cluster(values, groups, ret_config, error);

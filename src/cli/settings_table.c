@@ -13,13 +13,14 @@
 #define WORK OPTIONS_WORK
 #define RUN OPTIONS_RUN
 #define CLUSTER OPTIONS_CLUSTER
+#define GROUP OPTIONS_GROUP
 #define AT(field) offsetof(struct config, field)
 
 /* clang-format off */
 const struct setting settings_table[] = {
     {"store", 's', SETTING_TEXT, STORE, AT(store), "GAVEL_STORE", "store", "URL",
      "where mandates are kept; a SQLite file of this user if not given"},
-    {"group", 'g', SETTING_TEXT, STORE, AT(group), "GAVEL_GROUP", "group", "NAME",
+    {"group", 'g', SETTING_TEXT, STORE | GROUP, AT(group), "GAVEL_GROUP", "group", "NAME",
      "the election to look at or to take part in (default: default)"},
     {"cluster", 0, SETTING_TEXT, CLUSTER, AT(cluster), "GAVEL_CLUSTER", "cluster", "URLS",
      "the nodes of a gaveld cluster, by the addresses of their API, separated by commas; one is enough while it "

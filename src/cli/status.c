@@ -3,6 +3,7 @@
 /* gavel status: the mandate of one group, or a line for each group of the store. */
 #include "cli/cli.h"
 #include "cli/cluster_cli.h"
+#include "cli/groups.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/seat.h"
@@ -12,6 +13,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 static enum style state_style(enum seat_state state)
 {
@@ -118,6 +120,17 @@ static struct seat seat_of_row(const struct onlooker *onlooker, const struct gro
                          .record = row->record};
 }
 
+/* Drops those that are not asked for. */
+static void keep_prefix(struct store_reply *reply, const char *prefix)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < reply->group_count; i++)
+        if (strncmp(reply->groups[i].group, prefix, strlen(prefix)) == 0)
+            reply->groups[kept++] = reply->groups[i];
+    reply->group_count = kept;
+}
+
 static void print_groups_json(const struct onlooker *onlooker, const struct store_reply *reply)
 {
     json_t *root = json_object(), *list = json_array();
@@ -157,7 +170,7 @@ static void print_groups(const struct cli *cli, const struct onlooker *onlooker,
     table_done(&table);
 }
 
-static int show_all(const struct cli *cli, const struct onlooker *onlooker)
+static int show_all(const struct cli *cli, const struct onlooker *onlooker, const char *prefix)
 {
     struct store_request request = {.op = STORE_GROUPS, .group = cli->config.group};
     struct store_reply reply = {0};
@@ -167,14 +180,30 @@ static int show_all(const struct cli *cli, const struct onlooker *onlooker)
         store_reply_done(&reply);
         return cli_fail(cli, error.status, "%s", error.message);
     }
+    keep_prefix(&reply, prefix);
     if (cli->config.json)
         print_groups_json(onlooker, &reply);
+    else if (reply.group_count == 0 && *prefix)
+        printf("The store %s has no groups that begin with \"%s\".\n", cli->config.store, prefix);
     else if (reply.group_count == 0)
         printf("The store %s has no groups.\n", cli->config.store);
     else
         print_groups(cli, onlooker, &reply);
     store_reply_done(&reply);
     return cli_finish(cli, CLI_EXIT_OK);
+}
+
+int groups_of_store(const struct cli *cli, const char *prefix)
+{
+    struct onlooker onlooker = {0};
+    struct gavel_error error = {0};
+    int code;
+
+    if (onlooker_open(cli, 0, &onlooker, &error))
+        return cli_fail(cli, error.status, "%s", error.message);
+    code = show_all(cli, &onlooker, prefix);
+    onlooker_close(&onlooker);
+    return code;
 }
 
 int command_status(const struct cli *cli, int argc, char **argv)
@@ -186,10 +215,12 @@ int command_status(const struct cli *cli, int argc, char **argv)
     (void)argc;
     (void)argv;
     if (cli->config.cluster)
-        return cluster_status(cli);
+        return cli->config.has_group ? group_status(cli) : cluster_status(cli);
+    if (cli_flag_is_set(cli, "all"))
+        return groups_of_store(cli, "");
     if (onlooker_open(cli, 0, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
-    code = cli_flag_is_set(cli, "all") ? show_all(cli, &onlooker) : show_group(cli, &onlooker);
+    code = show_group(cli, &onlooker);
     onlooker_close(&onlooker);
     return code;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel transfer and gavel stepdown: another node of the cluster is to lead. */
+/* gavel transfer and gavel stepdown: another node of the cluster is to lead; group_transfer.c has the groups.
+ */
 #include "cli/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
@@ -158,6 +159,7 @@ static void explain_force(const struct cli *cli, const struct cluster_node *lead
 
 int command_transfer(const struct cli *cli, int argc, char **argv)
 {
+    const char *to = cli_flag_text(cli, "to");
     struct cluster_client client;
     struct gavel_error error = {0};
     struct cluster_view view = {0};
@@ -166,17 +168,28 @@ int command_transfer(const struct cli *cli, int argc, char **argv)
     gavel_ns begun;
     int code;
 
-    if (argc != 1)
+    if (argc > 0 && to)
         return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "name the node that is to lead: gavel transfer NODE; `gavel status` lists them");
-    if (cluster_open(cli, &client, &error) || cluster_find(&client, argv[0], &view, &error)) {
+                        "--to and \"%.60s\" both say who is to lead; give one of them", argv[0]);
+    if (argc > 0)
+        to = argv[0];
+    if (!to)
+        return cli_fail(
+            cli, GAVEL_ERR_INVALID,
+            cli->config.has_group
+                ? "name the candidate that is to lead: gavel transfer --group GROUP --to NAME; `gavel "
+                  "candidates` lists them"
+                : "name the node that is to lead: gavel transfer NODE; `gavel status` lists them");
+    if (cli->config.has_group)
+        return group_transfer(cli, to);
+    if (cluster_open(cli, &client, &error) || cluster_find(&client, to, &view, &error)) {
         code = cli_fail(cli, error.status, "%s", error.message);
         goto out;
     }
-    target = cluster_view_find(&view, argv[0]);
+    target = cluster_view_find(&view, to);
     leader = cluster_view_leader(&view);
     if (!target) {
-        code = no_such_node(cli, &view, argv[0]);
+        code = no_such_node(cli, &view, to);
     } else if (target == leader && leader->has_lease) {
         progress(cli, "%s leads already, in term %" PRIu64 ".\n", leader->name, view.term);
         if (cli->config.json)

@@ -154,7 +154,7 @@ int command_watch(const struct cli *cli, int argc, char **argv)
     (void)argc;
     (void)argv;
     if (cli->config.cluster)
-        return cluster_watch(cli);
+        return cli->config.has_group ? group_watch(cli) : cluster_watch(cli);
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "--count: at least 1 line is printed; leave it out to watch without an end");
