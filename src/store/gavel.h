@@ -144,12 +144,12 @@ struct gavel_draft {
 
 void gavel_draft_op(const struct store_request *request, struct gavel_draft *ret_draft);
 void gavel_draft_ask(const struct store_request *request, const char *after, Gavel__Ask *ret_ask);
+/* Of processes only those that `self` can see are passed on. */
 void gavel_take_result(const struct store_request *request, const Gavel__OpResult *result,
-                       struct store_reply *reply);
-/* READ, CANDIDATES, and one page of GROUPS. `self` to see who is dead, and leave them out; NULL: they are
- * listed. */
-void gavel_take_answer(const struct store_request *request, const Gavel__Answer *answer,
                        const struct process_id *self, struct store_reply *reply);
+/* READ, CANDIDATES, and one page of GROUPS. Who is seen to be dead is left out, unless lists_dead. */
+void gavel_take_answer(const struct store_request *request, const Gavel__Answer *answer,
+                       const struct process_id *self, bool lists_dead, struct store_reply *reply);
 /* A status that is not OK and its sentence, which may be "". */
 void gavel_take_failure(uint32_t status, const char *message, struct store_reply *reply);
 

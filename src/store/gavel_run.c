@@ -121,7 +121,7 @@ static void take_results(void *user, enum gavel_status status, const char *messa
         struct store_reply *reply = &parcel->visit->replies[parcel->indexes[i]];
 
         if (i < count)
-            gavel_take_result(request, results[i], reply);
+            gavel_take_result(request, results[i], &gavel->self, reply);
         else
             gavel_take_failure(GAVEL_ERR_IO, "the quorum has answered only a part of what was asked", reply);
         gavel_note_own(gavel, request, reply);
@@ -143,7 +143,7 @@ static void take_answer(void *user, enum gavel_status status, const char *messag
         const struct store_request *request = &parcel->visit->requests[parcel->indexes[0]];
         struct store_reply *reply = &parcel->visit->replies[parcel->indexes[0]];
 
-        gavel_take_answer(request, answer, parcel->visit->lists_dead ? NULL : &gavel->self, reply);
+        gavel_take_answer(request, answer, &gavel->self, parcel->visit->lists_dead, reply);
         if (request->op == STORE_GROUPS && reply->status == GAVEL_OK && answer->has_more &&
             answer->n_groups > 0 && reply->group_count < STORE_GROUPS_MAX) {
             name_copy(parcel->after, sizeof parcel->after, answer->groups[answer->n_groups - 1]->name);

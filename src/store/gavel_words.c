@@ -172,10 +172,17 @@ void gavel_draft_ask(const struct store_request *request, const char *after, Gav
     ret_ask->timeout_ms = request->candidate_timeout_ms;
 }
 
-static void take_process(const Gavel__Process *process, struct process_id *ret_process)
+/*
+ * Only a process of this very boot and pid namespace is passed on. To the candidate another boot id means
+ * that the process is dead, for it knows one machine; the quorum knows many, and whoever leads on another of
+ * them is alive until its time is over.
+ */
+static void take_process(const Gavel__Process *process, const struct process_id *self,
+                         struct process_id *ret_process)
 {
     *ret_process = (struct process_id){0};
-    if (!process || process->pid <= 0)
+    if (!process || process->pid <= 0 || self->pid <= 0 || process->pid_ns != self->pid_ns ||
+        strcmp(process->boot_id, self->boot_id) != 0)
         return;
     name_copy(ret_process->boot_id, sizeof ret_process->boot_id, process->boot_id);
     ret_process->pid = process->pid;
@@ -184,8 +191,8 @@ static void take_process(const Gavel__Process *process, struct process_id *ret_p
 }
 
 /* False if there was never a mandate: only candidates, or notes. */
-static bool take_group(const Gavel__Group *group, struct record *ret_record, bool *ret_expired,
-                       gavel_ms *ret_remaining)
+static bool take_group(const Gavel__Group *group, const struct process_id *self, struct record *ret_record,
+                       bool *ret_expired, gavel_ms *ret_remaining)
 {
     struct record *record = ret_record;
 
@@ -202,7 +209,7 @@ static bool take_group(const Gavel__Group *group, struct record *ret_record, boo
     record->renewed_wall_ms = group->renewed_wall_ms ? group->renewed_wall_ms : group->since_wall_ms;
     record->held = group->is_held;
     record->done = group->is_done;
-    take_process(group->process, &record->process);
+    take_process(group->process, self, &record->process);
     name_copy(record->holder, sizeof record->holder, group->holder);
     name_copy(record->address, sizeof record->address, group->address);
     name_copy(record->successor, sizeof record->successor, group->successor);
@@ -235,12 +242,12 @@ static bool is_refusal(uint32_t status)
 }
 
 void gavel_take_result(const struct store_request *request, const Gavel__OpResult *result,
-                       struct store_reply *reply)
+                       const struct process_id *self, struct store_reply *reply)
 {
     bool is_about_mandate = request->op != STORE_HEARTBEAT && request->op != STORE_LEAVE;
 
     if (is_about_mandate)
-        reply->found = take_group(result->group, &reply->record, &reply->expired, &reply->remaining_ms);
+        reply->found = take_group(result->group, self, &reply->record, &reply->expired, &reply->remaining_ms);
     if (result->status == GAVEL_OK)
         reply->status = GAVEL_OK;
     else if (is_about_mandate && is_refusal(result->status))
@@ -253,7 +260,8 @@ void gavel_take_result(const struct store_request *request, const Gavel__OpResul
     }
 }
 
-static void take_candidate(const Gavel__Candidate *candidate, struct registration *ret_registration)
+static void take_candidate(const Gavel__Candidate *candidate, const struct process_id *self,
+                           struct registration *ret_registration)
 {
     struct registration *registration = ret_registration;
 
@@ -265,14 +273,14 @@ static void take_candidate(const Gavel__Candidate *candidate, struct registratio
     registration->last_wall_ms = clock_wall_ms() - (candidate->age_ms > 0 ? candidate->age_ms : 0);
     registration->priority = candidate->priority;
     registration->eligible = !candidate->is_ineligible;
-    take_process(candidate->process, &registration->process);
+    take_process(candidate->process, self, &registration->process);
     name_copy(registration->id, sizeof registration->id, candidate->id);
     name_copy(registration->address, sizeof registration->address, candidate->address);
 }
 
 static bool is_dead(const struct process_id *process, const struct process_id *self)
 {
-    if (!self || process->pid == 0 ||
+    if (process->pid == 0 ||
         (process->pid == self->pid && process->start_ticks == self->start_ticks &&
          process->pid_ns == self->pid_ns && strcmp(process->boot_id, self->boot_id) == 0))
         return false;
@@ -288,7 +296,7 @@ static int compare_ids(const void *a, const void *b)
 }
 
 static void take_candidates(const struct store_request *request, const Gavel__Answer *answer,
-                            const struct process_id *self, struct store_reply *reply)
+                            const struct process_id *self, bool lists_dead, struct store_reply *reply)
 {
     const Gavel__Group *group = answer->n_groups > 0 ? answer->groups[0] : NULL;
 
@@ -299,10 +307,10 @@ static void take_candidates(const struct store_request *request, const Gavel__An
         struct registration registration = {0};
         struct registration *place;
 
-        take_candidate(candidate, &registration);
+        take_candidate(candidate, self, &registration);
         if (!candidate->session && registration.age_ms > request->candidate_timeout_ms)
             continue;
-        if (is_dead(&registration.process, self)) {
+        if (!lists_dead && is_dead(&registration.process, self)) {
             reply_add_silent(reply, &registration, 0, 0);
             continue;
         }
@@ -317,7 +325,7 @@ static void take_candidates(const struct store_request *request, const Gavel__An
         qsort(reply->registrations, reply->registration_count, sizeof *reply->registrations, compare_ids);
 }
 
-static void take_groups(const Gavel__Answer *answer, struct store_reply *reply)
+static void take_groups(const Gavel__Answer *answer, const struct process_id *self, struct store_reply *reply)
 {
     for (size_t i = 0; i < answer->n_groups && reply->group_count < STORE_GROUPS_MAX; i++) {
         const Gavel__Group *group = answer->groups[i];
@@ -329,18 +337,18 @@ static void take_groups(const Gavel__Answer *answer, struct store_reply *reply)
         if (!row)
             return;
         name_copy(row->group, sizeof row->group, group->name);
-        (void)take_group(group, &row->record, &row->expired, &row->remaining_ms); /* there is one */
+        (void)take_group(group, self, &row->record, &row->expired, &row->remaining_ms); /* there is one */
     }
 }
 
 void gavel_take_answer(const struct store_request *request, const Gavel__Answer *answer,
-                       const struct process_id *self, struct store_reply *reply)
+                       const struct process_id *self, bool lists_dead, struct store_reply *reply)
 {
     if (request->op == STORE_CANDIDATES)
-        take_candidates(request, answer, self, reply);
+        take_candidates(request, answer, self, lists_dead, reply);
     else if (request->op == STORE_GROUPS)
-        take_groups(answer, reply);
+        take_groups(answer, self, reply);
     else
-        reply->found = take_group(answer->n_groups > 0 ? answer->groups[0] : NULL, &reply->record,
+        reply->found = take_group(answer->n_groups > 0 ? answer->groups[0] : NULL, self, &reply->record,
                                   &reply->expired, &reply->remaining_ms);
 }
