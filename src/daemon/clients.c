@@ -229,8 +229,8 @@ static enum gavel_status set_up(struct clients *clients, struct gavel_error *err
     return GAVEL_OK;
 }
 
-enum gavel_status clients_start(struct node_desk *desk, struct clients **ret_clients,
-                                struct gavel_error *error)
+enum gavel_status clients_start_with(struct node_desk *desk, const struct clients_patience *patience,
+                                     struct clients **ret_clients, struct gavel_error *error)
 {
     enum realtime realtime = desk->config->realtime ? REALTIME_EAGER : REALTIME_NO;
     struct clients *clients;
@@ -244,6 +244,7 @@ enum gavel_status clients_start(struct node_desk *desk, struct clients **ret_cli
     if (!clients)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "clients: out of memory");
     clients->desk = desk;
+    clients->patience = *patience;
     clients->orders_fd = clients->bell_fd = clients->tcp.fd = clients->local.fd = -1;
     TAILQ_INIT(&clients->connections);
     TAILQ_INIT(&clients->dead);
@@ -263,6 +264,15 @@ enum gavel_status clients_start(struct node_desk *desk, struct clients **ret_cli
     }
     *ret_clients = clients;
     return GAVEL_OK;
+}
+
+enum gavel_status clients_start(struct node_desk *desk, struct clients **ret_clients,
+                                struct gavel_error *error)
+{
+    const struct clients_patience patience = {
+        .greeting = 5 * NS_PER_S, .idle = CLIENTS_IDLE_MS * NS_PER_MS, .slow = 5 * NS_PER_S};
+
+    return clients_start_with(desk, &patience, ret_clients, error);
 }
 
 static void order(struct clients *clients, enum clients_order what)

@@ -237,23 +237,20 @@ void clients_work(evutil_socket_t fd, short what, void *user)
 
 static const char *complaint_about(struct clients_connection *connection, gavel_ns now)
 {
-    size_t waiting = clients_waiting(connection);
+    const struct clients_patience *patience = &connection->clients->patience;
     size_t half = evbuffer_get_length(bufferevent_get_input(connection->stream));
 
     if (connection->phase != CLIENTS_UP)
-        return now - connection->made_at > CLIENTS_GREETING_MS * NS_PER_MS ? "no hello within 5 s" : NULL;
-    if (waiting == 0 || connection->taken != connection->taken_then) {
+        return now - connection->made_at > patience->greeting ? "no hello has come in time" : NULL;
+    if (clients_waiting(connection) == 0 || connection->taken != connection->taken_then) {
         connection->taken_then = connection->taken;
         connection->progress_at = now;
     }
-    if (connection->is_full && now - connection->progress_at > CLIENTS_SLOW_MS * NS_PER_MS)
-        return "it has taken nothing for 5 s of more than 1 MiB that waits for it";
-    if (now - connection->progress_at > CLIENTS_IDLE_MS * NS_PER_MS)
-        return "it has taken nothing for 30 s of what waits for it";
-    if (connection->is_reading && connection->errands == 0 &&
-        now - connection->heard_at > CLIENTS_IDLE_MS * NS_PER_MS &&
+    if (now - connection->progress_at > (connection->is_full ? patience->slow : patience->idle))
+        return "it does not read what it is sent";
+    if (connection->is_reading && connection->errands == 0 && now - connection->heard_at > patience->idle &&
         (connection->watch_count == 0 || half > 0))
-        return "nothing was heard for 30 s";
+        return "nothing was heard of it for too long; a client that is idle sends a keep-alive";
     return NULL;
 }
 

@@ -29,10 +29,8 @@
 #include <sys/queue.h>
 #include <sys/stat.h>
 
-#define CLIENTS_GREETING_MS 5000 /* for TLS and the hello together */
-#define CLIENTS_LEAVING_MS 500   /* for a refusal to be read */
-#define CLIENTS_IDLE_MS 30000    /* without a word, unless it watches; or with something to read, unread */
-#define CLIENTS_SLOW_MS 5000     /* nothing is taken of more than OUTPUT_PAUSE */
+#define CLIENTS_LEAVING_MS 500 /* for a refusal to be read */
+#define CLIENTS_IDLE_MS 30000
 #define CLIENTS_TICK_MS 50
 #define CLIENTS_SWEEP_TICKS 10
 #define CLIENTS_PAUSE_MS 100 /* of the listeners, when no descriptor is left */
@@ -189,8 +187,16 @@ struct clients_door {
     bool is_unix;
 };
 
+/* How long a client may take; tests are less patient. */
+struct clients_patience {
+    gavel_ns greeting; /* for TLS and the hello together */
+    gavel_ns idle;     /* without a word, unless it watches; or with something to read, unread */
+    gavel_ns slow;     /* nothing is taken of more than OUTPUT_PAUSE */
+};
+
 struct clients {
     struct node_desk *desk;
+    struct clients_patience patience;
     struct event_base *base;
     pthread_t thread;
     bool has_thread;
@@ -245,6 +251,11 @@ struct clients {
         _Atomic uint64_t lookups;
     } counts;
 };
+
+/* clients.c: clients_start() with other patience. */
+GAVEL_CHECKED enum gavel_status clients_start_with(struct node_desk *desk,
+                                                   const struct clients_patience *patience,
+                                                   struct clients **ret_clients, struct gavel_error *error);
 
 /* clients_listen.c */
 GAVEL_CHECKED enum gavel_status clients_listen(struct clients *clients, struct gavel_error *error);

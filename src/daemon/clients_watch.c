@@ -216,7 +216,7 @@ static void begin(struct clients_connection *connection, const Gavel__Watch *ask
                           now);
         return;
     }
-    write_begun(watch, from.revision);
+    write_begun(watch, from.part == UINT32_MAX ? from.revision : from.revision - 1);
     place(watch);
 }
 

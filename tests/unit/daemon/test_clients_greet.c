@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Who comes in, by which door, and what the others are told. */
+
+#include "clients_desk.h"
+
+#include "../net/certs.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void test_a_hello_is_answered_with_who_we_are(void **state)
+{
+    struct clients_desk *desk = *state;
+    uint64_t revision = play_put(desk, "g", "k", "v", 1);
+    struct talker talker;
+    Gavel__ClientFrame *frame;
+    char address[32];
+
+    talk_tcp(&talker, desk);
+    talk_say_hello(&talker, 1, 7);
+    frame = talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_WELCOME);
+    assert_int_equal(frame->welcome->version, CLIENT_VERSION_MAX);
+    assert_string_equal(frame->welcome->cluster, "test");
+    assert_string_equal(frame->welcome->node, "n1");
+    assert_string_equal(frame->welcome->program, "gaveld " GAVEL_VERSION);
+    assert_int_equal(frame->welcome->revision, revision);
+    assert_int_equal(frame->welcome->n_addresses, 1);
+    (void)snprintf(address, sizeof address, "127.0.0.1:%u", clients_port(desk->clients));
+    assert_string_equal(frame->welcome->addresses[0], address);
+    client_frame_free(frame);
+    talk_end(&talker);
+}
+
+static void test_versions_that_do_not_meet_are_refused_in_words(void **state)
+{
+    struct talker talker;
+
+    talk_tcp(&talker, *state);
+    talk_say_hello(&talker, CLIENT_VERSION_MAX + 1, CLIENT_VERSION_MAX + 3);
+    talk_refused(&talker, "upgrade the node");
+    talk_end(&talker);
+    talk_tcp(&talker, *state);
+    talk_say_hello(&talker, 0, 0);
+    talk_refused(&talker, "upgrade the client");
+    talk_end(&talker);
+    assert_int_equal(play_cut(*state), 2);
+}
+
+static void test_whoever_does_not_say_hello_is_refused(void **state)
+{
+    struct talker talker;
+
+    talk_tcp(&talker, *state);
+    talk_keep_alive(&talker, 1, 5);
+    talk_refused(&talker, "does not begin with a hello");
+    talk_end(&talker);
+}
+
+static void test_a_second_hello_is_refused(void **state)
+{
+    struct talker talker;
+
+    talk_tcp(&talker, *state);
+    talk_hello(&talker);
+    talk_say_hello(&talker, CLIENT_VERSION_MIN, CLIENT_VERSION_MAX);
+    talk_refused(&talker, "second hello");
+    talk_end(&talker);
+}
+
+static void test_whoever_says_nothing_is_cut_off_after_a_while(void **state)
+{
+    struct talker silent, slow;
+
+    clients_desk_start_with(*state, (struct clients_patience){NS_PER_S / 10, NS_PER_S, NS_PER_S});
+    talk_tcp(&silent, *state);
+    talk_unix(&slow, *state);
+    talk_bytes(&slow, "\0\0", 2); /* half a length */
+    talk_refused(&silent, "no hello has come in time");
+    talk_refused(&slow, "no hello has come in time");
+    talk_end(&silent);
+    talk_end(&slow);
+}
+
+static void test_the_unix_socket_is_for_owner_and_group(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct talker talker;
+    struct stat found;
+
+    assert_int_equal(lstat(desk->config->socket, &found), 0);
+    assert_true(S_ISSOCK(found.st_mode));
+    assert_int_equal(found.st_mode & 0777, 0660);
+    talk_unix(&talker, desk);
+    talk_hello(&talker);
+    talk_end(&talker);
+}
+
+static int bind_socket(const char *path, bool listens)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%.100s", path);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    if (listens)
+        assert_int_equal(listen(fd, 1), 0);
+    return fd;
+}
+
+static void test_a_socket_that_a_dead_node_left_is_replaced(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct talker talker;
+
+    (void)close(bind_socket(desk->config->socket, true));
+    assert_int_equal(access(desk->config->socket, F_OK), 0);
+    clients_desk_start(desk);
+    talk_unix(&talker, desk);
+    talk_hello(&talker);
+    talk_end(&talker);
+}
+
+static void expect_no_start(struct clients_desk *desk, enum gavel_status status, const char *words)
+{
+    struct gavel_error error = {0};
+
+    assert_int_equal(clients_start(&desk->desk, &desk->clients, &error), status);
+    if (!strstr(error.message, words))
+        fail_msg("\"%s\" is not in \"%s\"", words, error.message);
+    assert_null(desk->clients);
+}
+
+static void test_a_socket_on_which_somebody_answers_is_left_alone(void **state)
+{
+    struct clients_desk *desk = *state;
+    int fd = bind_socket(desk->config->socket, true);
+
+    expect_no_start(desk, GAVEL_ERR_IO, "another process listens there");
+    assert_int_equal(access(desk->config->socket, F_OK), 0);
+    (void)close(fd);
+    (void)unlink(desk->config->socket);
+}
+
+static void test_a_file_of_that_name_is_left_alone(void **state)
+{
+    struct clients_desk *desk = *state;
+    FILE *file = fopen(desk->config->socket, "w");
+
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+    expect_no_start(desk, GAVEL_ERR_IO, "something else under this name");
+    assert_int_equal(access(desk->config->socket, F_OK), 0);
+    (void)unlink(desk->config->socket);
+}
+
+static void test_a_path_that_is_too_long_is_refused(void **state)
+{
+    struct clients_desk *desk = *state;
+    size_t length = strlen(desk->config->socket);
+
+    memset(desk->config->socket + length, 'x', 120);
+    expect_no_start(desk, GAVEL_ERR_INVALID, "the system allows 107");
+    desk->config->socket[0] = '\0';
+}
+
+static void test_the_socket_of_another_is_not_taken_away_at_the_end(void **state)
+{
+    struct clients_desk *desk = *state;
+    int fd;
+
+    clients_desk_start(desk);
+    assert_int_equal(unlink(desk->config->socket), 0);
+    fd = bind_socket(desk->config->socket, true);
+    clients_stop(desk->clients);
+    desk->clients = NULL;
+    assert_int_equal(access(desk->config->socket, F_OK), 0);
+    (void)close(fd);
+    (void)unlink(desk->config->socket);
+}
+
+static void test_without_an_address_there_is_no_thread(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct gavel_error error = {0};
+    struct clients_counts counts;
+
+    desk->config->clients_listen[0] = desk->config->socket[0] = '\0';
+    assert_int_equal(clients_start(&desk->desk, &desk->clients, &error), GAVEL_OK);
+    assert_null(desk->clients);
+    assert_int_equal(clients_port(NULL), 0);
+    clients_count(NULL, &counts);
+    assert_int_equal(counts.accepted, 0);
+}
+
+static void test_plain_tcp_is_for_loopback_only(void **state)
+{
+    struct clients_desk *desk = *state;
+
+    (void)snprintf(desk->config->clients_listen, sizeof desk->config->clients_listen, "0.0.0.0:0");
+    expect_no_start(desk, GAVEL_ERR_INVALID, "Set `tls:`");
+}
+
+static void test_a_port_that_is_taken_is_named(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct clients_desk other = {.config = desk->config};
+
+    other.desk.config = desk->config;
+    clients_desk_start(desk);
+    (void)snprintf(desk->config->clients_listen, sizeof desk->config->clients_listen, "127.0.0.1:%u",
+                   clients_port(desk->clients));
+    expect_no_start(&other, GAVEL_ERR_IO, "Another program has this port");
+}
+
+/* ---- TLS ---- */
+
+struct tls_world {
+    struct certs certs;
+    struct paths server;
+    struct paths client;
+    SSL_CTX *context; /* of the client */
+};
+
+static void tls_begin(struct clients_desk *desk, struct tls_world *world, const struct issue *client)
+{
+    struct tls_files files;
+    struct gavel_error error = {0};
+
+    certs_init(&world->certs);
+    files = certs_issue(&world->certs, &(struct issue){.node = "n1"}, &world->server);
+    desk->config->has_tls = true;
+    (void)snprintf(desk->config->tls_ca, sizeof desk->config->tls_ca, "%s", files.ca);
+    (void)snprintf(desk->config->tls_cert, sizeof desk->config->tls_cert, "%s", files.cert);
+    (void)snprintf(desk->config->tls_key, sizeof desk->config->tls_key, "%s", files.key);
+    clients_desk_start(desk);
+    if (client) {
+        files = certs_issue(&world->certs, client, &world->client);
+        assert_int_equal(tls_context_make(&files, TLS_PEER, &world->context, &error), GAVEL_OK);
+    } else {
+        world->context = SSL_CTX_new(TLS_client_method());
+    }
+    assert_non_null(world->context);
+}
+
+static void tls_end(struct tls_world *world)
+{
+    SSL_CTX_free(world->context);
+    certs_done(&world->certs);
+}
+
+static void test_a_certificate_of_the_cluster_opens_the_door(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct tls_world world;
+    struct talker talker;
+
+    tls_begin(desk, &world, &(struct issue){.node = "whoever"});
+    assert_true(talk_tls(&talker, desk, world.context));
+    talk_hello(&talker);
+    talk_watching(&talker, (struct watch_wish){.watch = 1, .group = "g"});
+    talk_change(&talker, 1, GAVEL__CHANGE__KIND__NOTE_PUT, "g", play_put(desk, "g", "k", "v", 1));
+    talk_expect_silence(&talker);
+    talk_end(&talker);
+    tls_end(&world);
+}
+
+static void test_a_certificate_of_another_cluster_does_not(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct tls_world world;
+    struct talker talker;
+
+    tls_begin(desk, &world, &(struct issue){.node = "whoever", .cluster = "other"});
+    assert_true(talk_tls(&talker, desk, world.context));
+    talk_refused(&talker, "the certificate is for cluster \"other\"");
+    talk_end(&talker);
+    tls_end(&world);
+}
+
+static void test_without_a_certificate_the_handshake_fails(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct tls_world world;
+    struct talker talker;
+
+    tls_begin(desk, &world, NULL);
+    if (talk_tls(&talker, desk, world.context)) /* the client is done before it was looked at */
+        assert_null(talk_next(&talker));
+    WAIT_UNTIL(play_cut(desk) == 1);
+    talk_end(&talker);
+    tls_end(&world);
+}
+
+static void test_who_speaks_plainly_to_tls_is_told_so(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct tls_world world;
+    struct talker talker;
+
+    tls_begin(desk, &world, &(struct issue){.node = "whoever"});
+    talk_tcp(&talker, desk);
+    talk_say_hello(&talker, CLIENT_VERSION_MIN, CLIENT_VERSION_MAX);
+    talk_refused(&talker, "speaks TLS with its clients");
+    talk_end(&talker);
+    talk_unix(&talker, desk); /* where permissions do what certificates do */
+    talk_hello(&talker);
+    talk_end(&talker);
+    tls_end(&world);
+}
+
+static int64_t expiry_of_server(struct clients_desk *desk, SSL_CTX *context)
+{
+    struct tls_identity identity;
+    struct talker talker;
+
+    assert_true(talk_tls(&talker, desk, context));
+    assert_true(tls_identity_of(talker.ssl, &identity));
+    talk_end(&talker);
+    return identity.expires_wall_s;
+}
+
+static void test_new_certificates_are_read_while_it_runs(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct tls_world world;
+    struct talker before;
+    int64_t expiry;
+
+    tls_begin(desk, &world, &(struct issue){.node = "whoever"});
+    talk_tls(&before, desk, world.context);
+    talk_hello(&before);
+    expiry = expiry_of_server(desk, world.context);
+    (void)certs_issue(&world.certs, &(struct issue){.node = "n1", .until_s = 7200}, &world.server);
+    clients_reload(desk->clients);
+    WAIT_UNTIL(expiry_of_server(desk, world.context) > expiry + 1800);
+    talk_expect_silence(&before); /* goes on */
+    talk_end(&before);
+    tls_end(&world);
+}
+
+/* ---- many ---- */
+
+#define MANY 1000
+
+static void test_a_thousand_connections_are_served(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct talker *talkers = calloc(MANY, sizeof *talkers);
+    struct clients_counts counts;
+    uint64_t revision;
+
+    assert_non_null(talkers);
+    for (int i = 0; i < MANY; i++) {
+        if (i % 2)
+            talk_tcp(&talkers[i], desk);
+        else
+            talk_unix(&talkers[i], desk);
+        talk_hello(&talkers[i]);
+        talk_watching(&talkers[i], (struct watch_wish){.watch = 7, .prefix = "a"});
+    }
+    revision = play_put(desk, "abc", "k", "v", 1);
+    for (int i = 0; i < MANY; i++)
+        talk_change(&talkers[i], 7, GAVEL__CHANGE__KIND__NOTE_PUT, "abc", revision);
+    clients_count(desk->clients, &counts);
+    assert_int_equal(counts.connections, MANY);
+    assert_int_equal(counts.watches, MANY);
+    assert_int_equal(counts.changes, MANY);
+    for (int i = 0; i < MANY; i++)
+        talk_end(&talkers[i]);
+    WAIT_UNTIL((clients_count(desk->clients, &counts), counts.connections == 0 && counts.watches == 0));
+    free(talkers);
+}
+
+static void test_beyond_the_limit_of_descriptors_the_next_is_refused(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct rlimit before, few;
+    struct talker first, second;
+
+    talk_unix(&first, desk);
+    talk_hello(&first);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 260;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    talk_unix(&second, desk);
+    talk_refused(&second, "as many connections as it can");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    talk_end(&second);
+    talk_unix(&second, desk);
+    talk_hello(&second);
+    talk_expect_silence(&first);
+    talk_end(&first);
+    talk_end(&second);
+}
+
+#define WITH(test) cmocka_unit_test_setup_teardown(test, clients_desk_setup, clients_desk_teardown)
+#define STOPPED(test) cmocka_unit_test_setup_teardown(test, clients_desk_setup_stopped, clients_desk_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH(test_a_hello_is_answered_with_who_we_are),
+        WITH(test_versions_that_do_not_meet_are_refused_in_words),
+        WITH(test_whoever_does_not_say_hello_is_refused),
+        WITH(test_a_second_hello_is_refused),
+        STOPPED(test_whoever_says_nothing_is_cut_off_after_a_while),
+        WITH(test_the_unix_socket_is_for_owner_and_group),
+        STOPPED(test_a_socket_that_a_dead_node_left_is_replaced),
+        STOPPED(test_a_socket_on_which_somebody_answers_is_left_alone),
+        STOPPED(test_a_file_of_that_name_is_left_alone),
+        STOPPED(test_a_path_that_is_too_long_is_refused),
+        STOPPED(test_the_socket_of_another_is_not_taken_away_at_the_end),
+        STOPPED(test_without_an_address_there_is_no_thread),
+        STOPPED(test_plain_tcp_is_for_loopback_only),
+        STOPPED(test_a_port_that_is_taken_is_named),
+        STOPPED(test_a_certificate_of_the_cluster_opens_the_door),
+        STOPPED(test_a_certificate_of_another_cluster_does_not),
+        STOPPED(test_without_a_certificate_the_handshake_fails),
+        STOPPED(test_who_speaks_plainly_to_tls_is_told_so),
+        STOPPED(test_new_certificates_are_read_while_it_runs),
+        WITH(test_a_thousand_connections_are_served),
+        WITH(test_beyond_the_limit_of_descriptors_the_next_is_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
