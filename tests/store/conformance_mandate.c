@@ -5,6 +5,9 @@
 
 #include <string.h>
 
+/* A store whose clock is not the holder's waits a little longer than the lease. */
+#define DRIFT_OF(lease_ms) ((lease_ms) / 100)
+
 static void test_nothing_is_found_in_an_empty_store(void **state)
 {
     struct fixture *f = *state;
@@ -125,7 +128,7 @@ static void test_a_running_lease_is_not_claimed_as_expired(void **state)
     struct store_reply seen = expect(f->b, ask_read("g"), GAVEL_OK);
 
     assert_true(seen.remaining_ms > 0);
-    assert_true(seen.remaining_ms <= 60000);
+    assert_true(seen.remaining_ms <= 60000 + DRIFT_OF(60000));
     claim.must_be_expired = true;
     (void)expect(f->b, claim, GAVEL_ERR_CONFLICT);
     assert_int_equal(expect(f->b, ask_read("g"), GAVEL_OK).record.epoch, held.record.epoch);
@@ -163,7 +166,7 @@ static void test_a_renewal_makes_the_lease_run_anew(void **state)
     reply = expect(f->b, ask_read("g"), GAVEL_OK);
     assert_false(reply.expired);
     assert_int_equal(reply.record.lease_ms, 50000);
-    assert_in_range(reply.remaining_ms, 40000, 50000);
+    assert_in_range(reply.remaining_ms, 40000, 50000 + DRIFT_OF(50000));
     assert_int_equal(reply.record.epoch, renew.record.epoch);
 }
 
