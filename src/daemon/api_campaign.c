@@ -28,6 +28,7 @@
 #define CLOSE_AGAIN_MS 200
 /* Data that the client's machine does not acknowledge for so long, or for the time to live: it is gone. */
 #define SILENT_PEER_MS 1000
+#define SEND_BUFFER (16 * 1024)
 /* Changes that are looked through for the end of a session, under the lock. */
 #define ENDING_LOOKS 1024
 
@@ -177,13 +178,19 @@ static void tell_leader(struct api_campaign *campaign, const struct sight *sight
 }
 
 /* The last words; the campaign is gone then. */
-static void finish(struct api_campaign *campaign, const char *reason)
+static void finish(struct api_campaign *campaign, const char *demoted, const char *reason)
 {
     if (campaign->epoch)
-        tell_demoted(campaign, reason);
+        tell_demoted(campaign, demoted);
     tell(campaign, "ended", json_pack("{s:s}", "reason", reason));
     campaign->is_kept_by_client = false; /* whoever keeps it: the session is of no use any more */
     api_stream_end(&campaign->stream);
+}
+
+/* How the mandate ended that it was told of. */
+static const char *demotion(const struct api_campaign *campaign, const struct sight *sight)
+{
+    return strcmp(sight->former, campaign->candidate) == 0 ? api_ending_name(sight->ending) : "replaced";
 }
 
 static bool may_lead(const struct api_campaign *campaign)
@@ -201,14 +208,15 @@ static bool compare(struct api_campaign *campaign)
     if (sight.is_behind)
         return true;
     if (!sight.has_session || !sight.is_candidate) {
-        finish(campaign, sight.has_session ? "resigned" : api_ending_name(sight.ending));
+        const char *reason = sight.has_session ? "resigned" : api_ending_name(sight.ending);
+
+        finish(campaign, sight.has_session ? demotion(campaign, &sight) : reason, reason);
         return false;
     }
     campaign->seen_revision = sight.revision;
     is_ours = sight.is_ours && may_lead(campaign);
     if (campaign->epoch && (!sight.is_ours || sight.epoch != campaign->epoch))
-        tell_demoted(campaign, strcmp(sight.former, campaign->candidate) == 0 ? api_ending_name(sight.ending)
-                                                                              : "replaced");
+        tell_demoted(campaign, demotion(campaign, &sight));
     else if (campaign->epoch && !is_ours)
         tell_demoted(campaign, "deadline");
     if (is_ours && !campaign->epoch)
@@ -274,7 +282,7 @@ static void keep_alive_answered(void *user, const Gavel__ClientFrame *frame)
         return; /* nothing is known; the next one follows */
     for (size_t i = 0; i < answer->n_gone; i++) {
         if (answer->gone[i] == campaign->session) {
-            finish(campaign, "expired");
+            finish(campaign, "expired", "expired");
             return;
         }
     }
@@ -378,14 +386,17 @@ static const struct api_stream_kind kind = {.pump = pump, .gone = gone, .farewel
 
 bool api_stream_is_campaign(const struct api_stream *stream) { return stream->kind == &kind; }
 
-/* A machine that vanishes closes no connection; without this the kernel would wait for it for a quarter of an
- * hour, and the session with it. */
+/* A machine that vanishes closes no connection; without the first of these the kernel would wait for it for a
+ * quarter of an hour, and the session with it. And a client that reads nothing shall be noticed before
+ * megabytes are under way. If one cannot be set it takes longer. */
 static void mind_silence(const struct api_campaign *campaign)
 {
     unsigned limit_ms = campaign->ttl_ms > SILENT_PEER_MS ? campaign->ttl_ms : SILENT_PEER_MS;
 
     (void)setsockopt(campaign->stream.connection->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit_ms,
                      sizeof limit_ms);
+    (void)setsockopt(campaign->stream.connection->fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER},
+                     sizeof(int));
 }
 
 void api_campaign_begin(struct api_campaign *campaign, struct api_call *call)

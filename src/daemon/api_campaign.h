@@ -28,7 +28,8 @@ struct api_campaign {
     struct api *api;
     enum { CAMPAIGN_OPENING, CAMPAIGN_OPEN, CAMPAIGN_CLOSING } state;
     struct api_later later;    /* OPENING */
-    struct api_errand request; /* to open, to close */
+    struct api_errand request; /* to open, to join, to close */
+    Gavel__Op *op;             /* OPENING: Campaign */
     struct api_keeping keep_alives[CAMPAIGN_KEEP_ALIVES];
     size_t next_keep_alive;
     struct event *timer;

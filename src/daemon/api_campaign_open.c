@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * POST /groups/{group}/campaign, from the body to an open session. Session and
- * candidacy are one request, so there is never one without the other. What
- * cannot be is answered as any other error; only what worked becomes a stream.
+ * POST /groups/{group}/campaign, from the body to a candidate:
+ *
+ *     OpenSession (request 1 of the session) ──► Campaign (request 2) ──► the stream
+ *
+ * What cannot be is answered as any other error; only what worked becomes a
+ * stream. If anything goes wrong in between the session is closed again.
  */
 #include "daemon/api_campaign.h"
 
@@ -33,6 +36,8 @@ void api_campaign_free(struct api_campaign *campaign)
         api_errand_drop(&campaign->keep_alives[i].errand);
     if (campaign->timer)
         event_free(campaign->timer);
+    if (campaign->op)
+        gavel__op__free_unpacked(campaign->op, NULL);
     LIST_REMOVE(campaign, in_api);
     free(campaign);
 }
@@ -46,30 +51,63 @@ static void gone(void *user)
     campaign->is_abandoned = true;
 }
 
+static void refuse(struct api_campaign *campaign, enum gavel_status status, const char *message)
+{
+    if (!campaign->is_abandoned) {
+        struct api_call call = api_later_end(&campaign->later);
+
+        api_reply_failure(&call, status, message);
+    }
+    api_campaign_close(campaign);
+}
+
+static void joined(void *user, const Gavel__ClientFrame *frame)
+{
+    struct api_campaign *campaign = user;
+    const Gavel__OpResult *result = NULL;
+    const char *message;
+    enum gavel_status status = api_errand_outcome(frame, 0, &result, &message);
+    struct api_call call;
+
+    if (status != GAVEL_OK || campaign->is_abandoned) {
+        refuse(campaign, status, message);
+        return;
+    }
+    campaign->revision = result->revision;
+    call = api_later_end(&campaign->later);
+    if (api_stream_may_open(&call))
+        api_campaign_begin(campaign, &call);
+    else
+        api_campaign_close(campaign);
+}
+
+static bool send_op(struct api_campaign *campaign, uint64_t id, Gavel__Op *op,
+                    void (*answered)(void *user, const Gavel__ClientFrame *frame))
+{
+    Gavel__Request request = GAVEL__REQUEST__INIT;
+
+    request.session = campaign->session;
+    request.id = id;
+    request.n_ops = 1;
+    request.ops = &op;
+    api_errand_init(&campaign->request, campaign->api, answered, campaign);
+    return api_errand_request(&campaign->request, &request);
+}
+
 static void opened(void *user, const Gavel__ClientFrame *frame)
 {
     struct api_campaign *campaign = user;
     const Gavel__OpResult *result = NULL;
-    struct api_call call;
     const char *message;
-    enum gavel_status status = api_errand_outcome(frame, 0, &result, &message); /* the session … */
+    enum gavel_status status = api_errand_outcome(frame, 0, &result, &message);
 
-    if (campaign->is_abandoned) {
-        api_campaign_close(campaign);
-        return;
+    campaign->kept_at = campaign->request.sent_at;
+    if (status == GAVEL_OK && !campaign->is_abandoned && !send_op(campaign, 2, campaign->op, joined)) {
+        status = GAVEL_ERR_STORE_UNAVAILABLE;
+        message = "this node has too much to ask already; ask again later, or another one";
     }
-    call = api_later_end(&campaign->later);
-    if (status == GAVEL_OK)
-        status = api_errand_outcome(frame, 1, &result, &message); /* … and the candidate */
-    if (status == GAVEL_OK && api_stream_may_open(&call)) {
-        campaign->kept_at = campaign->request.sent_at;
-        campaign->revision = result->revision;
-        api_campaign_begin(campaign, &call);
-        return;
-    }
-    if (status != GAVEL_OK)
-        api_reply_failure(&call, status, message);
-    api_campaign_close(campaign);
+    if (status != GAVEL_OK || campaign->is_abandoned)
+        refuse(campaign, status, message);
 }
 
 /* False: the call has been answered. */
@@ -138,29 +176,26 @@ static struct api_campaign *make(struct api_call *call, const Gavel__Campaign *o
         campaign->session = entropy_u64();
     (void)snprintf(campaign->group, sizeof campaign->group, "%s", op->group);
     (void)snprintf(campaign->candidate, sizeof campaign->candidate, "%s", op->id);
-    api_errand_init(&campaign->request, call->api, opened, campaign);
     LIST_INSERT_HEAD(&call->api->campaigns, campaign, in_api);
     return campaign;
 }
 
 /* Both operations are good. */
-static void begin(struct api_call *call, Gavel__Op *session_op, Gavel__Op *campaign_op, bool is_by_client)
+static void begin(struct api_call *call, Gavel__Op *session_op, const Gavel__Op *campaign_op,
+                  bool is_by_client)
 {
     Gavel__OpenSession *open = session_op->open_session;
     struct api_campaign *campaign = make(call, campaign_op->campaign, open->ttl_ms, is_by_client);
-    Gavel__Request request = GAVEL__REQUEST__INIT;
-    Gavel__Op *ops[] = {session_op, campaign_op};
 
-    if (!campaign) {
+    if (campaign)
+        campaign->op = client_op_copy(campaign_op);
+    if (!campaign || !campaign->op) {
+        api_campaign_free(campaign);
         api_reply_json(call, 500, NULL);
         return;
     }
     open->session = campaign->session;
-    request.session = campaign->session;
-    request.id = 1;
-    request.n_ops = COUNT(ops);
-    request.ops = ops;
-    if (!api_errand_request(&campaign->request, &request)) {
+    if (!send_op(campaign, 1, session_op, opened)) {
         api_campaign_free(campaign);
         api_reply_busy(call);
         return;

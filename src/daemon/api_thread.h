@@ -37,7 +37,7 @@
     (256u * 1024)          /* that wait for the reader of one; the rest waits in the journal */
 #define API_HEARTBEAT_S 15 /* a comment, so that both ends notice when the other is gone */
 #define API_CAMPAIGN_BYTES_MAX                                                                               \
-    (64u * 1024)             /* that wait for a candidate; one that reads so little has to go */
+    (16u * 1024)             /* that wait for a candidate; one that reads so little has to go */
 #define API_ERRANDS_MAX 4096 /* questions that are with the courier */
 #define API_PAGE_MAX 1000    /* of one listing */
 #define API_PENDING_MAX 64   /* requests that are with the consensus thread */

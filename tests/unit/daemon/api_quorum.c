@@ -145,9 +145,11 @@ void api_quorum_turn(struct api_quorum *quorum)
     uint64_t before;
     struct mail_link *letter;
 
+    if (quorum->holds)
+        return;
     table_box_lock(&quorum->node->table);
     before = quorum->node->table.table.revision;
-    while (!quorum->holds && (letter = mailbox_take(&quorum->node->errands))) {
+    while ((letter = mailbox_take(&quorum->node->errands))) {
         struct errand *errand = (struct errand *)(void *)letter;
 
         if (errand->frame)

@@ -27,7 +27,7 @@ struct api_quorum {
         struct mailbox *reply_to;
         uint64_t tag;
     } askers[256];              /* by tag of the desk, modulo */
-    _Atomic bool holds;         /* takes nothing */
+    _Atomic bool holds;         /* stands still: takes nothing, and no time goes by */
     _Atomic bool is_leaderless; /* answers everything with ERR_NO_LEADER */
     _Atomic bool is_deaf;       /* takes keep-alives, and says nothing */
     _Atomic int keep_alives;    /* that came */

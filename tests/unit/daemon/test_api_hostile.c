@@ -83,7 +83,7 @@ static void test_a_body_that_is_too_large_is_refused(void **state)
     assert_non_null(body);
     memset(body, ' ', size);
     body[size] = '\0';
-    (void)http_expect_error(*state, "/transfer", body, 413, GAVEL_ERR_INVALID);
+    (void)http_expect_error(*state, "/transfer", body, 413, GAVEL_ERR_TOO_LARGE);
     body[size - 3] = '{';
     body[size - 2] = '}';
     body[size - 1] = '\0';

@@ -172,7 +172,16 @@ static json_t *answer_schema(json_t *document, json_t *operation, long code, con
 
 static const char *method_of(const struct api_route *route)
 {
-    return route->method == EVHTTP_REQ_POST ? "post" : "get";
+    switch (route->method) {
+    case EVHTTP_REQ_POST:
+        return "post";
+    case EVHTTP_REQ_PUT:
+        return "put";
+    case EVHTTP_REQ_DELETE:
+        return "delete";
+    default:
+        return "get";
+    }
 }
 
 static void test_every_call_is_in_the_document(void **state)

@@ -251,7 +251,8 @@ static void test_an_unknown_path_gets_the_list_of_paths(void **state)
     const char *message = http_expect_error(*state, "/leaders", NULL, 404, GAVEL_ERR_NOT_FOUND);
 
     for (size_t i = 0; i < api_route_count(); i++)
-        assert_non_null(strstr(message, api_route_at(i)->path));
+        assert_true(strstr(message, api_route_at(i)->path) || strchr(api_route_at(i)->path, '{'));
+    assert_non_null(strstr(message, "/openapi.json"));
     (void)http_expect_error(*state, "/", NULL, 404, GAVEL_ERR_NOT_FOUND);
     (void)http_expect_error(*state, "/leader/", NULL, 404, GAVEL_ERR_NOT_FOUND);
     (void)http_expect_error(*state, "/../leader", NULL, 404, GAVEL_ERR_NOT_FOUND);
