@@ -42,9 +42,20 @@ struct table_note *table_note_from(const struct table *table, const struct table
     return best && best->group == group ? best : NULL;
 }
 
+struct table_note *note_first(const struct table *table)
+{
+    struct table_note *note = RB_ROOT(&table->notes);
+
+    while (note && RB_LEFT(note, by_key))
+        note = RB_LEFT(note, by_key);
+    return note;
+}
+
+struct table_note *note_next(struct table_note *note) { return RB_NEXT(table_notes, NULL, note); }
+
 struct table_note *table_note_next(struct table_note *note)
 {
-    struct table_note *next = RB_NEXT(table_notes, NULL, note);
+    struct table_note *next = note_next(note);
 
     return next && next->group == note->group ? next : NULL;
 }

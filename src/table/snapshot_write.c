@@ -5,7 +5,6 @@
  * each with its length (4) before it, in this order and each in its own.
  */
 
-#include "base/assert.h"
 #include "table/step.h"
 
 #include <stdlib.h>
@@ -79,60 +78,84 @@ static void show_note(const struct table_note *note, struct scratch *scratch)
     table_note_show(note, &scratch->note);
 }
 
-/* Adds to *size, and writes if there are bytes to write to. */
-static void put_item(const struct scratch *scratch, uint8_t *bytes, size_t *size)
-{
-    size_t length = gavel__item__get_packed_size(&scratch->item);
+/* Bytes that grow. */
+struct out {
+    uint8_t *bytes;
+    size_t size;
+    size_t capacity;
+};
 
-    if (bytes) {
-        bytes_put(bytes + *size, length, SNAPSHOT_LENGTH_BYTES);
-        gavel__item__pack(&scratch->item, bytes + *size + SNAPSHOT_LENGTH_BYTES);
-    }
-    *size += SNAPSHOT_LENGTH_BYTES + length;
+/* Room for so many more. */
+static enum gavel_status make_room(struct out *out, size_t more)
+{
+    size_t capacity = out->capacity;
+    uint8_t *bytes;
+
+    if (more <= capacity - out->size)
+        return GAVEL_OK;
+    while (more > capacity - out->size)
+        capacity *= 2;
+    bytes = realloc(out->bytes, capacity);
+    if (!bytes)
+        return GAVEL_ERR_NO_MEMORY;
+    out->bytes = bytes;
+    out->capacity = capacity;
+    return GAVEL_OK;
 }
 
-/* All messages; how long they are together. With bytes NULL only that. */
-static size_t put_all(const struct table *table, struct scratch *scratch, uint8_t *bytes)
+static enum gavel_status put_item(const struct scratch *scratch, struct out *out)
 {
-    size_t size = 0;
+    size_t length = gavel__item__get_packed_size(&scratch->item);
+    enum gavel_status status = make_room(out, SNAPSHOT_LENGTH_BYTES + length);
 
-    for (struct table_session *s = table_session_first(table); s; s = table_session_next(s)) {
+    if (status != GAVEL_OK)
+        return status;
+    bytes_put(out->bytes + out->size, length, SNAPSHOT_LENGTH_BYTES);
+    gavel__item__pack(&scratch->item, out->bytes + out->size + SNAPSHOT_LENGTH_BYTES);
+    out->size += SNAPSHOT_LENGTH_BYTES + length;
+    return GAVEL_OK;
+}
+
+static enum gavel_status put_all(const struct table *table, struct scratch *scratch, struct out *out)
+{
+    enum gavel_status status = GAVEL_OK;
+
+    for (struct table_session *s = table_session_first(table); s && status == GAVEL_OK;
+         s = table_session_next(s)) {
         show_session(s, scratch);
-        put_item(scratch, bytes, &size);
+        status = put_item(scratch, out);
     }
-    for (struct table_group *g = table_group_from(table, ""); g; g = table_group_next(g)) {
+    for (struct table_group *g = table_group_from(table, ""); g && status == GAVEL_OK;
+         g = table_group_next(g)) {
         show_group(g, scratch);
-        put_item(scratch, bytes, &size);
+        status = put_item(scratch, out);
     }
-    for (struct table_group *g = table_group_from(table, ""); g; g = table_group_next(g)) {
-        if (g->note_count == 0)
-            continue;
-        for (struct table_note *n = table_note_from(table, g, ""); n; n = table_note_next(n)) {
-            show_note(n, scratch);
-            put_item(scratch, bytes, &size);
-        }
+    for (struct table_note *n = note_first(table); n && status == GAVEL_OK; n = note_next(n)) {
+        show_note(n, scratch);
+        status = put_item(scratch, out);
     }
-    return size;
+    return status;
 }
 
 enum gavel_status snapshot_messages_encode(const struct table *table, size_t before, size_t behind,
                                            uint8_t **ret_bytes, size_t *ret_size)
 {
+    /* What things weigh is about what they become as bytes: mostly it need not grow. */
+    struct out out = {.size = before, .capacity = before + behind + table->bytes + 64};
     struct scratch *scratch = malloc(sizeof *scratch);
-    uint8_t *bytes;
-    size_t size;
+    enum gavel_status status = GAVEL_ERR_NO_MEMORY;
 
-    if (!scratch)
-        return GAVEL_ERR_NO_MEMORY;
-    size = put_all(table, scratch, NULL);
-    bytes = malloc(before + size + behind);
-    if (!bytes) {
-        free(scratch);
-        return GAVEL_ERR_NO_MEMORY;
-    }
-    ASSERT(put_all(table, scratch, bytes + before) == size);
+    out.bytes = malloc(out.capacity);
+    if (scratch && out.bytes)
+        status = put_all(table, scratch, &out);
+    if (status == GAVEL_OK)
+        status = make_room(&out, behind);
     free(scratch);
-    *ret_bytes = bytes;
-    *ret_size = size;
+    if (status != GAVEL_OK) {
+        free(out.bytes);
+        return status;
+    }
+    *ret_bytes = out.bytes;
+    *ret_size = out.size - before;
     return GAVEL_OK;
 }

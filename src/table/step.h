@@ -140,6 +140,9 @@ GAVEL_CHECKED enum gavel_status note_delete(struct step *step, const Gavel__Dele
 /* A new one in the table; NULL: no memory, or the key is taken. */
 struct table_note *note_add(struct table *table, struct table_group *group, const char *key,
                             const uint8_t *value, size_t value_size);
+/* All notes, in order of group and key. */
+struct table_note *note_first(const struct table *table);
+struct table_note *note_next(struct table_note *note);
 void note_changed(struct table *table, struct table_note *note);
 void notes_done(struct table *table);
 
