@@ -208,6 +208,15 @@ char *group_value(const json_t *note, size_t *ret_length)
     return (char *)bytes;
 }
 
+bool group_is_text(const char *bytes, size_t length)
+{
+    json_t *text = memchr(bytes, '\0', length) ? NULL : json_stringn(bytes, length);
+    bool is_text = text;
+
+    json_decref(text);
+    return is_text;
+}
+
 void group_put_value(json_t *json, const char *bytes, size_t length)
 {
     json_t *text = json_stringn(bytes, length);

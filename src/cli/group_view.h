@@ -10,6 +10,7 @@
 #define CLI_GROUP_VIEW_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,6 +50,9 @@ const char *group_change_words(const char *kind, const json_t *change, char *buf
  * NUL that does not count. NULL: not base64, or no memory.
  */
 char *group_value(const json_t *note, size_t *ret_length);
+
+/* Whether a value can be shown to a person: UTF-8 without a NUL. */
+bool group_is_text(const char *bytes, size_t length);
 
 /* Puts the value as `value`, or as `value_base64` if it is no text. */
 void group_put_value(json_t *json, const char *bytes, size_t length);

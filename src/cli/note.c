@@ -23,6 +23,7 @@
 
 #define VALUE_MAX (1u << 20) /* the nodes take less, and say how much */
 #define PAGE 100
+#define CELL_MAX 40
 
 /* What a write was refused for, in the words of what to do now. */
 static int fail_write(const struct note *note, const struct gavel_error *error)
@@ -205,18 +206,23 @@ static int delete (struct note *note)
     return change(note, &ask);
 }
 
-/* A value in a cell: its first line, without what would spoil the terminal. */
+/* A value in a cell: its beginning, without what would spoil the terminal. */
 static void value_cell(struct table *table, const json_t *item)
 {
-    char cell[64] = "";
     size_t length = 0, used = 0;
     char *bytes = group_value(item, &length);
+    char cell[CELL_MAX + 4] = "";
 
-    for (size_t i = 0; bytes && i < length && used < 40; i++)
-        cell[used++] = (char)((unsigned char)bytes[i] < ' ' || bytes[i] == 127 ? ' ' : bytes[i]);
-    if (used == 40 && length > used)
-        (void)snprintf(cell + 37, sizeof(cell) - 37, "...");
-    table_cell(table, STYLE_PLAIN, "%s", cell);
+    if (!bytes || !group_is_text(bytes, length)) {
+        table_cell(table, STYLE_DIM, "(not text)");
+    } else {
+        for (; used < length && used < CELL_MAX; used++)
+            cell[used] = (char)((unsigned char)bytes[used] < ' ' || bytes[used] == 127 ? ' ' : bytes[used]);
+        while (used < length && used > 0 && (bytes[used] & 0xc0) == 0x80)
+            used--; /* not in the middle of a character */
+        (void)snprintf(cell + used, sizeof(cell) - used, "%s", used < length ? "…" : "");
+        table_cell(table, STYLE_PLAIN, "%s", cell);
+    }
     free(bytes);
 }
 

@@ -77,8 +77,10 @@ static bool on_change(const char *kind, const json_t *change, void *user)
         printf("%s%" JSON_INTEGER_FORMAT "%s  %s %s%s", style_begin(cli, STYLE_DIM),
                json_integer_value(json_object_get(change, "revision")), style_end(cli, STYLE_DIM),
                is_put ? "put" : "delete", key, is_put ? " " : "");
-        if (bytes)
+        if (bytes && group_is_text(bytes, length))
             (void)fwrite(bytes, 1, length, stdout); /* cli_finish() tells of what did not arrive */
+        else if (bytes)
+            printf("(%zu bytes that are no text)", length);
         putchar('\n');
     }
     free(bytes);
