@@ -394,7 +394,10 @@ uint64_t quorum_watch(struct quorum *quorum, const char *group, const char *pref
     watcher->number = ++quorum->watch_numbers;
     watcher->callback = callback;
     watcher->user = user;
-    (void)RB_INSERT(quorum_watchers, &quorum->watchers, watcher);
+    if (RB_INSERT(quorum_watchers, &quorum->watchers, watcher)) { /* not in 2^64 watches */
+        free(watcher);
+        return 0;
+    }
     event.watch.watch = watcher->number;
     event.watch.group = group;
     event.watch.prefix = group ? NULL : prefix;

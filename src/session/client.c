@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define DRIFT_PPM_MAX 100000
+#define SILENCE_MIN (500 * NS_PER_MS)
+#define SILENCE_MAX (5 * NS_PER_S)
 
 char *client_text_copy(const char *text)
 {
@@ -43,7 +45,7 @@ static void fill_in(struct client_settings *settings)
     if (settings->connect_timeout == 0)
         settings->connect_timeout = NS_PER_S;
     if (settings->silence == 0)
-        settings->silence = ns_max(ns_from_ms(settings->ttl_ms) / 2, 500 * NS_PER_MS);
+        settings->silence = ns_min(ns_max(ns_from_ms(settings->ttl_ms) / 2, SILENCE_MIN), SILENCE_MAX);
     if (settings->retry_min == 0)
         settings->retry_min = 5 * NS_PER_MS;
     if (settings->retry_max == 0)

@@ -37,8 +37,8 @@ struct client_settings {
     uint32_t ttl_ms;          /* 0: no session; else 2000 is a good choice */
     int drift_ppm;            /* 1000 */
     gavel_ns connect_timeout; /* 0: 1 s, until WELCOME */
-    gavel_ns silence;   /* an answer that takes longer means that the connection is dead; 0: ttl / 2, at least
-                           500 ms */
+    gavel_ns silence;   /* an answer that takes longer means that the connection is dead; 0: ttl / 2, but
+                           500 ms to 5 s */
     gavel_ns retry_min; /* 0: 5 ms */
     gavel_ns retry_max; /* 0: 500 ms */
     size_t address_count;

@@ -187,6 +187,9 @@ void client_tell_result(struct client *client, uint64_t token, enum gavel_status
 void client_tell_answer(struct client *client, uint64_t token, enum gavel_status status, const char *message);
 
 /* client_link.c */
+/* For people: what a node has said is cut, and made harmless. */
+void client_trouble_write(struct client *client, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void client_link_init(struct client *client);
 bool client_is_welcome(const struct client *client); /* greeted: it may be sent to */
 void client_link_connected(struct client *client);
@@ -200,7 +203,7 @@ gavel_ns client_link_wake(const struct client *client);
 void client_link_close(struct client *client);
 uint64_t client_number(struct client *client);
 bool client_was_given(const struct client *client, uint64_t number);
-gavel_ns client_back_off(const struct client *client, unsigned times);
+gavel_ns client_back_off(const struct client *client, unsigned times); /* on one connection */
 void client_become(struct client *client, enum client_state state);
 /* Ends a connection whose node does not keep to the protocol. */
 void client_hostile(struct client *client, const char *what);

@@ -12,6 +12,7 @@
 
 #include "session/client_internal.h"
 
+#include "base/utf8.h"
 #include "wire/client.h"
 
 #include <stdarg.h>
@@ -49,13 +50,20 @@ bool client_was_given(const struct client *client, uint64_t number)
     return number > client->link.first && number <= client->numbers;
 }
 
+/* The shortest pause, and each time twice as long. */
+static gavel_ns grow(gavel_ns pause, gavel_ns most, unsigned times)
+{
+    while (times-- > 1 && pause < most)
+        pause *= 2;
+    return ns_min(pause, most);
+}
+
+/* A leader of the quorum is soon found, so that a long pause would be most of the wait for it. */
 gavel_ns client_back_off(const struct client *client, unsigned times)
 {
-    gavel_ns pause = client->settings.retry_min;
+    gavel_ns most = ns_max(client->settings.retry_max / 10, client->settings.retry_min);
 
-    while (times-- > 1 && pause < client->settings.retry_max)
-        pause *= 2;
-    return ns_min(pause, client->settings.retry_max);
+    return grow(client->settings.retry_min, most, times);
 }
 
 void client_become(struct client *client, enum client_state state)
@@ -132,10 +140,34 @@ static void plan_next(struct client *client)
     client->link.failures = was_of_use ? 0 : client->link.failures + 1;
     client->link.retry_at = client->now;
     if (client->link.failures > 0 && client->link.failures % count == 0) {
-        gavel_ns pause = client_back_off(client, (unsigned)(client->link.failures / count));
+        gavel_ns pause = grow(client->settings.retry_min, client->settings.retry_max,
+                              (unsigned)(client->link.failures / count));
 
         client->link.retry_at += prng_between(&client->prng, pause / 2, pause);
     }
+}
+
+__attribute__((format(printf, 2, 0))) static void write_trouble(struct client *client, const char *format,
+                                                                va_list arguments)
+{
+    (void)vsnprintf(client->trouble, sizeof client->trouble, format, arguments); /* cut, at worst */
+    for (char *at = client->trouble; *at;) {
+        uint32_t character;
+        size_t size = utf8_decode(at, &character);
+
+        if (size == 0 || utf8_is_control(character))
+            memset(at, '?', size = size ? size : 1);
+        at += size;
+    }
+}
+
+void client_trouble_write(struct client *client, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    write_trouble(client, format, arguments);
+    va_end(arguments);
 }
 
 void client_link_lost(struct client *client, bool is_ours, const char *format, ...)
@@ -145,7 +177,7 @@ void client_link_lost(struct client *client, bool is_ours, const char *format, .
     if (client->state == CLIENT_CLOSED || (client->state == CLIENT_AWAY && !client->link.is_dialling))
         return; /* late: there is none */
     va_start(arguments, format);
-    (void)vsnprintf(client->trouble, sizeof client->trouble, format, arguments); /* cut, at worst */
+    write_trouble(client, format, arguments);
     va_end(arguments);
     if (is_ours)
         (void)client_act(client, CLIENT_DO_DISCONNECT);
@@ -231,6 +263,9 @@ void client_link_take(struct client *client, const Gavel__ClientFrame *frame)
         break;
     case GAVEL__CLIENT_FRAME__WHAT_REFUSAL:
         client_link_lost(client, true, "refused by the node: %.200s", frame->refusal->text);
+        break;
+    case GAVEL__CLIENT_FRAME__WHAT_WELCOME:
+        client_hostile(client, "a second greeting");
         break;
     default:
         client_hostile(client, "it says what only clients say");

@@ -15,7 +15,6 @@
 
 #include "session/client_internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define PPM 1000000
@@ -140,8 +139,9 @@ static void opening_refused(struct client *client, enum gavel_status status, con
     client->session.open.tag = 0;
     client->session.open.retry_at = client->now + client->settings.retry_max;
     client->session.open_request = 0;
-    (void)snprintf(client->trouble, sizeof client->trouble, "the quorum opens no session: %.200s (%s)",
-                   message[0] ? message : gavel_status_text(status), gavel_status_name(status));
+    client->session.opened_from = 0; /* now it is known that there is none */
+    client_trouble_write(client, "the quorum opens no session: %.200s (%s)",
+                         message[0] ? message : gavel_status_text(status), gavel_status_name(status));
 }
 
 bool client_session_opened(struct client *client, const Gavel__Reply *reply)
@@ -154,8 +154,8 @@ bool client_session_opened(struct client *client, const Gavel__Reply *reply)
         gavel_ns first_at = open->first_at;
 
         client_try_refused(client, open);
-        (void)snprintf(client->trouble, sizeof client->trouble, "the quorum opens no session yet: %.200s",
-                       reply->message[0] ? reply->message : gavel_status_text(reply->status));
+        client_trouble_write(client, "the quorum opens no session yet: %.200s",
+                             reply->message[0] ? reply->message : gavel_status_text(reply->status));
         if (client_is_fruitless(client, first_at))
             client_link_lost(client, true, "the node finds no leader of the quorum: %.200s", reply->message);
     } else if (reply->status != GAVEL_OK) {
