@@ -279,6 +279,36 @@ static void test_group_goes_when_nothing_is_left_but_never_with_an_epoch(void **
     assert_int_equal(ground->table.group_count, 1);
 }
 
+static void test_candidates_are_shown_in_the_order_of_the_queue(void **state)
+{
+    struct ground *ground = *state;
+    Gavel__Candidate *shown;
+    Gavel__Group group;
+    size_t count;
+
+    assert_int_equal(campaign_with(ground, 1, "g", "z", 4, PRIORITY, true), GAVEL_OK);
+    assert_int_equal(register_candidate(ground, "g", "r", 9, 0), GAVEL_OK);
+    assert_int_equal(campaign(ground, 2, "g", "a"), GAVEL_OK);
+    assert_int_equal(table_candidates_show(group_named(ground, "g"), &shown, &count), GAVEL_OK);
+    assert_int_equal(count, 3);
+    assert_string_equal(shown[0].id, "z");
+    assert_int_equal(shown[0].session, 1);
+    assert_int_equal(shown[0].priority, 4);
+    assert_string_equal(shown[1].id, "r");
+    assert_int_equal(shown[1].session, 0);
+    assert_int_equal(shown[1].instance, 9);
+    assert_string_equal(shown[2].id, "a");
+    free(shown);
+    table_group_show(group_named(ground, "g"), &group);
+    assert_string_equal(group.holder, "z");
+    assert_int_equal(group.session, 1);
+    assert_int_equal(group.lease_ms, 2000);
+    assert_int_equal(group.policy, PRIORITY);
+    assert_true(group.preempts);
+    assert_int_equal(group.n_candidates, 0);
+    assert_null(group.process);
+}
+
 static void test_limits_of_groups_and_candidates(void **state)
 {
     struct ground *ground = *state;
@@ -320,6 +350,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_better_candidate_draws_attention_only_where_the_group_preempts,
                                         setup, ground_teardown),
         cmocka_unit_test_setup_teardown(test_group_goes_when_nothing_is_left_but_never_with_an_epoch, setup,
+                                        ground_teardown),
+        cmocka_unit_test_setup_teardown(test_candidates_are_shown_in_the_order_of_the_queue, setup,
                                         ground_teardown),
         cmocka_unit_test_setup_teardown(test_limits_of_groups_and_candidates, setup, ground_teardown),
     };

@@ -199,6 +199,58 @@ static void test_generation_begins_above_all_revisions_of_the_one_before(void **
     assert_int_equal(ground->result.epoch, above + 2);
 }
 
+static void test_operations_of_one_command_stand_each_for_itself(void **state)
+{
+    struct ground *ground = *state;
+    Gavel__Campaign campaigns[3];
+    Gavel__CloseSession close;
+    Gavel__Op ops[4];
+    Gavel__Op *pointers[4];
+    const char *const groups[] = {"g", "bad\n", "h"};
+    struct table_result *results;
+    size_t count;
+
+    for (size_t i = 0; i < 4; i++) {
+        gavel__op__init(&ops[i]);
+        pointers[i] = &ops[i];
+    }
+    for (size_t i = 0; i < 3; i++) {
+        gavel__campaign__init(&campaigns[i]);
+        campaigns[i].group = mutable(groups[i]);
+        campaigns[i].id = mutable("c");
+        ops[i].what_case = GAVEL__OP__WHAT_CAMPAIGN;
+        ops[i].campaign = &campaigns[i];
+    }
+    assert_int_equal(open_session(ground, 7), GAVEL_OK);
+    assert_int_equal(apply_ops(ground, 7, 2, pointers, 3, &results, &count), GAVEL_OK);
+    assert_int_equal(count, 3);
+    assert_int_equal(results[0].status, GAVEL_OK);
+    assert_int_equal(results[0].epoch, 2);
+    assert_int_equal(results[1].status, GAVEL_ERR_INVALID);
+    assert_int_equal(results[1].revision, 2);
+    assert_int_equal(results[2].status, GAVEL_OK);
+    assert_int_equal(results[2].epoch, 3);
+    free(results);
+    /* All of them are remembered. */
+    assert_int_equal(apply_ops(ground, 7, 2, pointers, 1, &results, &count), GAVEL_OK);
+    assert_int_equal(count, 3);
+    assert_int_equal(results[2].epoch, 3);
+    free(results);
+    /* What comes after the end of the session comes too late. */
+    gavel__close_session__init(&close);
+    close.session = 7;
+    ops[3].what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
+    ops[3].close_session = &close;
+    pointers[0] = &ops[3];
+    pointers[1] = &ops[0];
+    assert_int_equal(apply_ops(ground, 7, 3, pointers, 2, &results, &count), GAVEL_OK);
+    assert_int_equal(results[0].status, GAVEL_OK);
+    assert_int_equal(results[1].status, GAVEL_ERR_SESSION_GONE);
+    free(results);
+    assert_int_equal(ground->table.session_count, 0);
+    assert_leader(ground, "g", NULL);
+}
+
 static void test_limits_of_sessions(void **state)
 {
     struct ground *ground = *state;
@@ -279,6 +331,8 @@ int main(void)
                                         ground_setup, ground_teardown),
         cmocka_unit_test_setup_teardown(test_generation_begins_above_all_revisions_of_the_one_before,
                                         ground_setup, ground_teardown),
+        cmocka_unit_test_setup_teardown(test_operations_of_one_command_stand_each_for_itself, ground_setup,
+                                        ground_teardown),
         cmocka_unit_test_setup_teardown(test_limits_of_sessions, ground_setup, ground_teardown),
         cmocka_unit_test_setup_teardown(test_commands_beyond_the_limits_are_no_commands, ground_setup,
                                         ground_teardown),

@@ -365,6 +365,25 @@ static void test_snapshot_with_a_forged_hash_is_still_checked(void **state)
     free(bytes);
 }
 
+static void test_snapshot_of_the_first_version_is_still_read(void **state)
+{
+    struct table *table = *state;
+    struct table old = {0};
+    size_t size;
+    uint8_t *bytes = snapshot(table, &size);
+
+    bytes_put(bytes + 4, 1, 4); /* of plain items the two are alike */
+    seal(bytes, size);
+    assert_int_equal(table_snapshot_decode(&old, bytes, size), GAVEL_OK);
+    assert_same(&old, table);
+    /* It had no messages behind its items, and one entry for each revision. */
+    bytes_put(bytes + 8, 2, 8);
+    seal(bytes, size);
+    assert_int_equal(table_snapshot_decode(&old, bytes, size), GAVEL_ERR_STORE_DAMAGED);
+    table_done(&old);
+    free(bytes);
+}
+
 static void test_random_damage_under_a_right_hash_never_breaks_the_table(void **state)
 {
     struct table *table = *state;
@@ -446,6 +465,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             test_snapshot_cut_short_or_with_a_flipped_bit_is_refused_and_changes_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_snapshot_with_a_forged_hash_is_still_checked, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_snapshot_of_the_first_version_is_still_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_random_damage_under_a_right_hash_never_breaks_the_table, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_want_of_memory_changes_nothing, setup, teardown),
