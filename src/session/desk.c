@@ -68,15 +68,23 @@ static void close_ends(struct desk *desk, const struct desk_waiting *waiting)
         desk_closing_end(desk, waiting->command->ops[i], waiting->term);
 }
 
-/* It will not be known here what came of it. */
-static void dismiss(struct desk *desk, struct desk_waiting *waiting, enum gavel_status status,
-                    const char *message)
+/* Whoever waits is told that the outcome will not be known here. */
+static void excuse(struct desk *desk, struct desk_waiting *waiting, enum gavel_status status,
+                   const char *message)
 {
     bool is_unknown = waiting->index != 0 && waiting->session == 0;
 
     if (waiting->has_asker)
         desk_reply_status(desk, waiting->ticket, waiting->tag,
                           is_unknown ? GAVEL_ERR_STORE_UNAVAILABLE : status, is_unknown ? LOST : message);
+    waiting->has_asker = false;
+}
+
+/* The same, and nothing will come of it. */
+static void dismiss(struct desk *desk, struct desk_waiting *waiting, enum gavel_status status,
+                    const char *message)
+{
+    excuse(desk, waiting, status, message);
     close_ends(desk, waiting);
     waiting_free(desk, waiting);
 }
@@ -90,6 +98,14 @@ static void dismiss_all(struct desk *desk, struct desk_waitings *list, enum gave
         TAILQ_REMOVE(list, waiting, in_list);
         dismiss(desk, waiting, status, message);
     }
+}
+
+static void excuse_all(struct desk *desk)
+{
+    struct desk_waiting *waiting;
+
+    TAILQ_FOREACH(waiting, &desk->waiting, in_list)
+    excuse(desk, waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
 }
 
 void desk_done(struct desk *desk)
@@ -109,6 +125,8 @@ void desk_open(struct desk *desk, uint64_t term, gavel_ns now)
 {
     ASSERT(!desk->is_open);
     ASSERT(term > 0);
+    if (term != desk->term) /* whatever of the term before is in the log was applied before ours began */
+        dismiss_all(desk, &desk->waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
     desk->is_open = true;
     desk->term = term;
     desk->began_at = now;
@@ -116,10 +134,12 @@ void desk_open(struct desk *desk, uint64_t term, gavel_ns now)
     keeper_open(desk, now);
 }
 
+/* What is in the log may still be applied, and in this very term if a transfer of the leadership fails: until
+ * then an end that was proposed is under way. */
 void desk_close(struct desk *desk)
 {
     desk->is_open = false;
-    dismiss_all(desk, &desk->waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+    excuse_all(desk);
     dismiss_all(desk, &desk->draft, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
 }
 
@@ -328,12 +348,14 @@ static bool flush_batch(struct desk *desk)
         waiting->bytes = NULL;
         waiting->index = first++;
     }
-    if (!desk->is_open || term != desk->term) {
+    if (term != desk->term) {
         dismiss_all(desk, &batch, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
         return false;
     }
     TAILQ_CONCAT(&desk->waiting, &batch, in_list);
-    return true;
+    if (!desk->is_open)
+        excuse_all(desk);
+    return desk->is_open;
 }
 
 void desk_flush(struct desk *desk, gavel_ns now)

@@ -193,6 +193,24 @@ static void test_the_end_of_a_session_is_lost_with_its_leader(void **state)
     assert_int_equal(keep_alive(f, 7)->n_gone, 0);
 }
 
+/* A transfer of the leadership that fails: the same leader goes on in the same term, and so does its log. */
+static void test_an_end_in_the_log_is_under_way_after_a_pause(void **state)
+{
+    struct fixture *f = *state;
+
+    open_session(f, 7);
+    run_until(f, f->now + TTL);
+    assert_int_equal(f->log_count, 2);
+    desk_close(&f->desk);
+    desk_open(&f->desk, f->term, f->now);
+    assert_int_equal(keep_alive(f, 7)->n_gone, 1);
+    run_until(f, f->now + TTL);
+    assert_int_equal(f->log_count, 2); /* and is not proposed again */
+    commit(f);
+    assert_false(is_open(f, 7));
+    assert_int_equal(f->desk.waiting_count, 0);
+}
+
 static void test_many_sessions_end_in_portions(void **state)
 {
     struct fixture *f = *state;
@@ -420,6 +438,7 @@ int main(void)
         TEST(test_an_opening_on_its_way_through_the_log_counts_at_once),
         TEST(test_an_end_that_cannot_be_proposed_is_tried_again),
         TEST(test_the_end_of_a_session_is_lost_with_its_leader),
+        TEST(test_an_end_in_the_log_is_under_way_after_a_pause),
         TEST(test_many_sessions_end_in_portions),
         TEST(test_nothing_wakes_the_keeper_when_nothing_is_due),
         TEST(test_only_those_that_are_gone_are_named),
