@@ -12,9 +12,9 @@ _gavel_ask() {
         esac
     done
     case $1 in
-    candidates) gavel candidates "${store[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
+    candidates) gavel candidates "${store[@]}" "${quorum[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
     nodes) gavel member list "${quorum[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
-    groups) gavel status --all "${store[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
+    groups) gavel groups "${store[@]}" "${quorum[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
     esac
 }
 
@@ -24,7 +24,7 @@ _gavel_values() {
         candidates_updated mandate_renewed contention_detected breaker_open breaker_closed heartbeat overrun stopped"
     local list=
     case $1 in
-    --store | -s | --config | -c | -f | --out | --ca | --token-file)
+    --store | -s | --config | -c | -f | --out | --ca | --token-file | --listen)
         compopt -o default 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$2")
         return
@@ -53,7 +53,7 @@ _gavel_values() {
         --epoch-grace | --breaker-reset | --breaker-threshold | --breaker-attempts | --contention-threshold | \
         --contention-every | --drift-ppm | --grace | --orphan-grace | --restart-limit | --restart-window | --cool-down | \
         --healthy-every | --healthy-timeout | --healthy-failures | --hook-timeout | --key | --wait | --count | --timeout | --candidates | --trials | \
-        --cluster-timeout | --limit | --api | --days | --host | --valid-for | --nodes) ;;
+        --cluster-timeout | --limit | --epoch | --if-revision | --prefix | --after | --api | --days | --host | --valid-for | --nodes) ;;
     *) return 1 ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$list" -- "$2")
@@ -70,8 +70,8 @@ _gavel_begins_command() {
 
 _gavel() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' list='' i
-    local commands="run once elect leader status candidates watch resign check elections transfer stepdown member
-        cert cluster demo bench help version"
+    local commands="run once elect agent leader status groups candidates watch note resign check elections transfer stepdown
+        member cert cluster demo bench help version"
     local common="--config --json --color --log-format --log-level --help"
     local place="--store --group"
     local cluster="--cluster --ca --token-file --cluster-timeout"
@@ -108,15 +108,24 @@ _gavel() {
         [[ $command == run ]] || list="$common $place $who $settings $work --key --no-wait --forget"
         ;;
     elect) list="$common $place $who $settings --events" ;;
+    agent) list="$common $place $who $settings --listen --token-file --drain" ;;
     leader) list="$common $place $cluster --wait" ;;
     status) list="$common $place $listing $cluster --all --watch" ;;
-    candidates) list="$common $place $listing" ;;
+    groups) list="$common $place $cluster --prefix" ;;
+    candidates) list="$common $place $listing $cluster" ;;
+    note)
+        list="$common $cluster --epoch --if-revision --create --prefix --after --count --timeout"
+        case $prev in
+        note) list+=" get put delete list watch" ;;
+        get | put | delete | list | watch) list+=" $(_gavel_ask groups)" ;;
+        esac
+        ;;
     watch) list="$common $place $cluster --count --timeout" ;;
     resign) list="$common $place $listing --to --force --timeout" ;;
     check) list="$common $place $who $settings $cluster --candidates" ;;
     elections) list="$common $cluster --limit --pre-votes" ;;
     transfer)
-        list="$common $cluster --force --timeout"
+        list="$common $cluster --group --to --force --timeout"
         [[ $cur == -* ]] || list+=" $(_gavel_ask nodes)"
         ;;
     stepdown) list="$common $cluster --timeout" ;;
