@@ -22,7 +22,7 @@ struct node *chaos_pick(struct quorum *quorum, enum fault fault)
 
 static gavel_ns draw_length(struct quorum *quorum, enum fault fault, gavel_ns low, gavel_ns high)
 {
-    return quorum_length(quorum, STREAM_FAULTS + fault, low, high);
+    return ns_min(quorum_length(quorum, STREAM_FAULTS + fault, low, high), quorum->profile.longest);
 }
 
 static double seconds(gavel_ns ns) { return (double)ns / (double)NS_PER_S; }
@@ -173,7 +173,8 @@ void chaos_crash_for(struct quorum *quorum, struct node *node, const char *why, 
 {
     bool is_flipped = quorum_chance(quorum, STREAM_CRASH, 250);
     bool stays_down = quorum_chance(quorum, STREAM_CRASH, 80) && down_for == 0;
-    gavel_ns drawn = quorum_length(quorum, STREAM_CRASH, NS_PER_MS, 2 * NS_PER_S);
+    gavel_ns drawn =
+        ns_min(quorum_length(quorum, STREAM_CRASH, NS_PER_MS, 2 * NS_PER_S), quorum->profile.longest);
 
     if (!node_is_up(node))
         return;

@@ -143,5 +143,10 @@ void heal_take(struct quorum *quorum)
     healed.start_within = ns_max(START_WITHIN, last_arrival(quorum) - quorum->now);
     raft_referee_healed(quorum->referee, quorum->now, &healed);
     quorum->quiet_at = ns_max(p->end_at, raft_referee_peace_by(quorum->referee) + 50 * NS_PER_MS);
+    if (quorum->watch.healed) {
+        quorum->quiet_at = NEVER;
+        quorum->watch.healed(quorum->watch.context, quorum);
+        return;
+    }
     (void)quorum_push(quorum, quorum->now, EVENT_PROBE, 0);
 }

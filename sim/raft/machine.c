@@ -16,7 +16,8 @@ void machine_restore(struct quorum *quorum, struct node *node)
 {
     const struct raft_snapshot *snapshot = &node->raft.snapshot;
 
-    table_done(&node->table);
+    if (snapshot->size == 0)
+        table_done(&node->table);
     if (snapshot->size > 0 && table_snapshot_decode(&node->table, snapshot->data, snapshot->size) != GAVEL_OK)
         quorum_violate(quorum, RAFT_INVARIANT_MACHINE, "%s cannot read the snapshot at %llu", node->label,
                        (unsigned long long)snapshot->index);
@@ -79,8 +80,10 @@ void machine_apply(struct quorum *quorum, struct node *node, raft_index first, r
                            node->label, (unsigned long long)index, (unsigned long long)node->machine_index,
                            entry ? "" : ", and does not have it");
         node->machine_index = index;
-        if (entry->kind == RAFT_ENTRY_DATA &&
-            table_apply(&node->table, index, entry->data, entry->size) != GAVEL_OK)
+        if (entry->kind == RAFT_ENTRY_DATA && quorum->watch.apply)
+            quorum->watch.apply(quorum->watch.context, quorum, node, index, entry);
+        else if (entry->kind == RAFT_ENTRY_DATA &&
+                 table_apply(&node->table, index, entry->data, entry->size) != GAVEL_OK)
             quorum_violate(quorum, RAFT_INVARIANT_MACHINE, "the table of %s refuses entry %llu", node->label,
                            (unsigned long long)index);
         raft_referee_applied(quorum->referee, quorum->now, node->id, index, entry,

@@ -164,6 +164,8 @@ void node_start(struct quorum *quorum, struct node *node)
           (unsigned long long)(node->disk.snapshot.index + node->disk.entry_count));
     raft_referee_started(quorum->referee, quorum->now, &node->raft, &restore);
     machine_restore(quorum, node);
+    if (quorum->watch.started)
+        quorum->watch.started(quorum->watch.context, quorum, node);
     node_arm(quorum, node);
 }
 
@@ -172,6 +174,8 @@ void node_die(struct quorum *quorum, struct node *node, bool has_guard, const ch
     if (node->state != NODE_UP)
         return;
     TRACE(quorum, node, "%s", why);
+    if (quorum->watch.ended)
+        quorum->watch.ended(quorum->watch.context, quorum, node);
     raft_referee_ended(quorum->referee, quorum->now, node->id);
     node->state = NODE_DOWN;
     node->life++;

@@ -268,6 +268,7 @@ void quorum_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, g
     draw_times(p, prng);
     fit_links(p);
     draw_members(p, prng);
+    p->longest = NEVER;
     p->heal_at = duration / 2;
     p->end_at = duration;
 }
@@ -293,6 +294,7 @@ void quorum_profile_plain(struct profile *p, unsigned nodes, gavel_ns low, gavel
     p->read_every = 50 * NS_PER_MS;
     p->act_every = 20 * NS_PER_MS;
     p->compact_after = 200;
+    p->longest = NEVER;
     p->heal_at = NEVER;
     p->end_at = NEVER;
 }

@@ -84,6 +84,7 @@ struct profile {
     gavel_ns heal_at;           /* the liveness phase begins */
     gavel_ns end_at;            /* at the earliest */
     gavel_ns fault_every;       /* mean time between two faults of one kind */
+    gavel_ns longest;           /* that a fault may last; NEVER: as long as it is drawn */
     unsigned loss_per_mille;
     unsigned delay_per_mille;
     unsigned duplicate_per_mille;

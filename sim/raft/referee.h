@@ -63,6 +63,7 @@
     X(CONVERGE,   "converged",         "healed nodes end with the same log, and proposals commit (PROTOCOL L1)") \
     X(PEACE,      "terms-settle",      "once healed, terms stop growing (PROTOCOL L1)")                          \
     X(STUCK,      "stuck",             "a node always knows when to be woken, and waking it helps")            \
+    X(GUEST,      "guest",             "what runs on the nodes keeps its own promises (sim/session)")          \
     X(ASSERT,     "assert",            "no assertion fails")
 /* clang-format on */
 

@@ -139,6 +139,8 @@ enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raf
     node_arm(quorum, node);
     if (node->machine_index >= node->compacted + quorum->profile.compact_after)
         machine_compact(quorum, node);
+    if (quorum->watch.stepped && node->life == life)
+        quorum->watch.stepped(quorum->watch.context, quorum, node);
     return status;
 }
 

@@ -53,6 +53,8 @@ void node_work_stop(struct quorum *quorum, struct node *node)
     bool is_quick = quorum_chance(quorum, STREAM_WORK, 500);
     gavel_ns at;
 
+    if (quorum->watch.stopped)
+        quorum->watch.stopped(quorum->watch.context, quorum, node);
     node->work.is_stopping = true;
     node->work.is_owed = true;
     if (node->work.deadline == NEVER)

@@ -236,6 +236,9 @@ static void take(struct quorum *quorum, const struct event *event)
     case EVENT_PROBE:
         probe(quorum);
         break;
+    case EVENT_GUEST:
+        quorum->watch.guest(quorum->watch.context, quorum, event);
+        break;
     default:
         node_take(quorum, event);
         break;
@@ -255,6 +258,8 @@ bool quorum_advance(struct quorum *quorum, gavel_ns until)
             quorum->hash = hash_add(quorum->hash, (uint64_t)event.at);
             quorum->hash = hash_add(quorum->hash, event.slot * 64U + event.kind);
             take(quorum, &event);
+            if (quorum->watch.after)
+                quorum->watch.after(quorum->watch.context, quorum);
         }
         if (!quorum->is_over && until != NEVER)
             quorum->now = ns_max(quorum->now, until);

@@ -43,6 +43,7 @@ enum event_kind {
     EVENT_REPLACE,  /* people replace damaged nodes */
     EVENT_HEAL,     /* the liveness phase begins */
     EVENT_PROBE,    /* the referee looks for a leader */
+    EVENT_GUEST,    /* of whatever runs on the nodes; nonce is its own business */
 };
 
 /* Independent streams, so that one fault switched off does not shift all the others. */
@@ -73,9 +74,29 @@ struct quorum_target {
 struct trace;
 struct quorum;
 
-/* What somebody outside wants to know as it happens; each may be NULL. */
+/*
+ * What somebody outside wants to know as it happens, or does himself: whatever runs on the nodes is a guest
+ * of theirs. Each may be NULL.
+ */
 struct quorum_watch {
     void (*claimed)(void *context, struct quorum *quorum, struct node *node);
+    /* It must stop its work. */
+    void (*stopped)(void *context, struct quorum *quorum, struct node *node);
+    /* Its process has started, with the table of its disk; and is dead, while the core and the table are
+     * still there. */
+    void (*started)(void *context, struct quorum *quorum, struct node *node);
+    void (*ended)(void *context, struct quorum *quorum, struct node *node);
+    /* Applies an entry of data to its table. */
+    void (*apply)(void *context, struct quorum *quorum, struct node *node, raft_index index,
+                  const struct raft_entry *entry);
+    /* A step with all its actions is over, and the node lives. May step it again. */
+    void (*stepped)(void *context, struct quorum *quorum, struct node *node);
+    /* A GUEST event. */
+    void (*guest)(void *context, struct quorum *quorum, const struct event *event);
+    /* The liveness phase begins; the guest ends the run then. */
+    void (*healed)(void *context, struct quorum *quorum);
+    /* An event is over with all that came of it; the place to end the run. */
+    void (*after)(void *context, struct quorum *quorum);
     void *context;
 };
 
