@@ -80,7 +80,7 @@ enum gavel_status client_new(const struct client_settings *settings, gavel_ns no
     fill_in(&client->settings);
     client->name = client_text_copy(settings->name ? settings->name : "");
     client->program = client_text_copy(settings->program ? settings->program : "");
-    if (!client->name || !client->program) {
+    if (!client->name || !client->program || !client_reserve(client, 0)) {
         client_free(client);
         return GAVEL_ERR_NO_MEMORY;
     }

@@ -2,7 +2,9 @@
 
 /*
  * What a step gives out. Frames and whatever they borrow from live until the
- * next step begins; then all of it is freed at once.
+ * next step begins; then all of it is freed at once. Room for the outcome of a
+ * submit, an ask or a watch is reserved when it is taken, so that it can be
+ * told even if there is no memory any more.
  */
 
 #include "session/client_internal.h"
@@ -12,21 +14,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct client_action *client_act(struct client *client, enum client_action_kind kind)
+/* What a step may give out besides that of submits, asks, watches and changes; and for each of those. */
+#define ACTIONS_BESIDES 64
+#define ACTIONS_FOR_EACH 3
+
+bool client_reserve(struct client *client, size_t more)
 {
     struct client_actions *actions = &client->actions;
+    size_t many =
+        client->request.waiting_count + client->request.ops + client->asks.count + client->watches.count;
+    size_t needed = ACTIONS_BESIDES + ACTIONS_FOR_EACH * (many + more);
+    struct client_action *items;
+
+    if (needed <= actions->capacity)
+        return true;
+    if (needed < 2 * actions->capacity)
+        needed = 2 * actions->capacity;
+    items = realloc(actions->items, needed * sizeof *items);
+    if (!items)
+        return false;
+    actions->items = items;
+    actions->capacity = needed;
+    return true;
+}
+
+struct client_action *client_act(struct client *client, enum client_action_kind kind)
+{
     struct client_action *action;
 
-    if (actions->count == actions->capacity) {
-        size_t capacity = actions->capacity ? 2 * actions->capacity : 16;
-        struct client_action *items = realloc(actions->items, capacity * sizeof *items);
-
-        /* An outcome that cannot be told would be waited for for ever. */
-        ASSERT(items);
-        actions->items = items;
-        actions->capacity = capacity;
-    }
-    action = &actions->items[actions->count++];
+    ASSERT(client->actions.count < client->actions.capacity); /* client_reserve() */
+    action = &client->actions.items[client->actions.count++];
     memset(action, 0, sizeof *action);
     action->kind = kind;
     action->message = "";

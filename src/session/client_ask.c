@@ -45,7 +45,7 @@ void client_ask_begin(struct client *client, const struct client_event *event)
     }
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
     frame.ask = &question;
-    ask = calloc(1, sizeof *ask);
+    ask = client_reserve(client, 1) ? calloc(1, sizeof *ask) : NULL;
     if (ask)
         ask->frame = client_frame_copy(&frame);
     if (!ask || !ask->frame) {

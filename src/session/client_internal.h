@@ -178,6 +178,8 @@ struct client {
 char *client_text_copy(const char *text); /* NULL without memory */
 
 /* client_action.c */
+/* Room for what a step gives out, with so many more submits, asks, watches or changes. False: no memory. */
+bool client_reserve(struct client *client, size_t more);
 struct client_action *client_act(struct client *client, enum client_action_kind kind);
 /* NULL without memory. It belongs to the step. */
 struct client_letter *client_letter_new(struct client *client);

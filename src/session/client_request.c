@@ -121,7 +121,7 @@ void client_request_submit(struct client *client, const struct client_event *eve
                            "too many operations wait for the quorum already; try again later");
         return;
     }
-    submit = submit_new(event->submit.ops, count);
+    submit = client_reserve(client, 1) ? submit_new(event->submit.ops, count) : NULL;
     if (!submit) {
         client_tell_result(client, token, GAVEL_ERR_NO_MEMORY, "out of memory");
         return;
@@ -143,7 +143,7 @@ bool client_request_close(struct client *client)
     close.ending = GAVEL__ENDING__ENDING_CLOSED;
     op.what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
     op.close_session = &close;
-    submit = submit_new(&ops, 1);
+    submit = client_reserve(client, 1) ? submit_new(&ops, 1) : NULL;
     if (!submit)
         return false;
     submit->is_close = true;

@@ -85,7 +85,7 @@ static void tell_failure(struct client *client, uint64_t number, enum gavel_stat
 void client_watch_begin(struct client *client, const struct client_event *event)
 {
     struct client_watch wanted = {.number = event->watch.watch};
-    struct client_watch *watch;
+    struct client_watch *watch = NULL;
 
     if (client->session.is_closing)
         return;
@@ -95,7 +95,8 @@ void client_watch_begin(struct client *client, const struct client_event *event)
                      "a watch needs a number of its own, and a session if it is of one");
         return;
     }
-    watch = client->watches.count < CLIENT_WATCHES_MAX ? calloc(1, sizeof *watch) : NULL;
+    if (client->watches.count < CLIENT_WATCHES_MAX && client_reserve(client, 1))
+        watch = calloc(1, sizeof *watch);
     if (watch) {
         watch->group = client_text_copy(event->watch.group ? event->watch.group : "");
         watch->prefix = client_text_copy(event->watch.prefix ? event->watch.prefix : "");
@@ -201,6 +202,10 @@ void client_watch_changes(struct client *client, const Gavel__Changes *changes)
 
     if (!watch)
         return;
+    if (!client_reserve(client, changes->n_changes)) {
+        client_link_lost(client, true, "out of memory");
+        return;
+    }
     client->link.has_answered = true;
     if (!watch->has_begun) {
         begin(client, watch, changes);

@@ -32,7 +32,11 @@ void scripted_end(struct scripted *s) { client_free(s->client); }
 static void step(struct scripted *s, struct client_event *event)
 {
     event->now = s->now;
+    if (s->before)
+        s->before(s->user);
     s->actions = client_step(s->client, event);
+    if (s->after)
+        s->after(s->user);
 }
 
 void scripted_event(struct scripted *s, enum client_event_kind kind)

@@ -20,6 +20,9 @@ struct scripted {
     struct client *client;
     gavel_ns now;
     const struct client_actions *actions; /* of the newest step */
+    void (*before)(void *user);           /* each step; NULL */
+    void (*after)(void *user);
+    void *user;
 };
 
 void scripted_begin(struct scripted *s, const struct client_settings *settings);

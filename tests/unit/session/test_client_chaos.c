@@ -7,8 +7,10 @@
  * session never goes back, and the client never keeps its caller busy.
  */
 
-#include "base/prng.h"
 #include "scripted.h"
+
+#include "allocator.h"
+#include "base/prng.h"
 
 #include <string.h>
 
@@ -211,11 +213,24 @@ static void finish(struct chaos *chaos)
     assert_int_equal(client_wake_at(s->client), NEVER);
 }
 
-static void test_whatever_a_node_says_each_call_has_one_outcome(void **state)
+/* Memory runs out somewhere in about every second step. */
+static void starve(void *user)
+{
+    struct chaos *chaos = user;
+
+    allocator.fail_after = prng_below(&chaos->prng, 12);
+}
+
+static void feed(void *user)
+{
+    (void)user;
+    allocator.fail_after = UINT64_MAX;
+}
+
+static void run(bool is_starved)
 {
     size_t seen[CLIENT_DO_CLOSED + 1] = {0};
 
-    (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         struct client_settings settings = scripted_settings(1 + seed % 4);
         struct chaos chaos = {.deadline = 0};
@@ -225,6 +240,11 @@ static void test_whatever_a_node_says_each_call_has_one_outcome(void **state)
         prng_seed(&chaos.prng, seed);
         scripted_begin(&chaos.s, &settings);
         scripted_watch(&chaos.s, 1, "g", seed % 3);
+        if (is_starved) {
+            chaos.s.before = starve;
+            chaos.s.after = feed;
+            chaos.s.user = &chaos;
+        }
         for (size_t i = 0; i < STEPS; i++)
             one_step(&chaos);
         finish(&chaos);
@@ -236,10 +256,23 @@ static void test_whatever_a_node_says_each_call_has_one_outcome(void **state)
         assert_true(seen[i] >= 10);
 }
 
+static void test_whatever_a_node_says_each_call_has_one_outcome(void **state)
+{
+    (void)state;
+    run(false);
+}
+
+static void test_each_call_has_one_outcome_also_without_memory(void **state)
+{
+    (void)state;
+    run(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whatever_a_node_says_each_call_has_one_outcome),
+        cmocka_unit_test(test_each_call_has_one_outcome_also_without_memory),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
