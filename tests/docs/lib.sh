@@ -32,14 +32,14 @@ run_example()
     }
 }
 
-# take_ports FILE…: copies the examples, with free ports for 7401 to 7403 and 7501 to 7503; the same for all of them.
+# take_ports FILE…: copies the examples, with free ports for 7401 to 7403, 7501 to 7503 and 7601 to 7603; the same for all of them.
 take_ports()
 {
     local base port example script=
 
     while :; do
         base=$((20000 + (RANDOM % 1000) * 10)) # below those that the kernel gives to others
-        for port in 1 2 3 4 5 6; do
+        for port in 1 2 3 4 5 6 7 8 9; do
             # A connection that is taken, and a port that is still listened on, are both seen by ss.
             [ -z "$(ss -Hlntu "sport = :$((base + port))")" ] || continue 2
         done
@@ -47,7 +47,9 @@ take_ports()
     done
     for port in 1 2 3; do
         script+="s/\\b740$port\\b/$((base + port))/g; s/\\b750$port\\b/$((base + port + 3))/g; "
+        script+="s/\\b760$port\\b/$((base + port + 6))/g; "
     done
+    script+="s/\\b760\\\$i\\b/\$(($base + 6 + i))/g; "
     for example in "$@"; do
         sed "$script" "$root/docs/examples/$example" >"$folder/$example"
         ! cmp -s "$folder/$example" "$root/docs/examples/$example" || {
