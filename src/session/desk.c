@@ -401,21 +401,24 @@ static void finish(struct desk *desk, gavel_ns now, bool is_working, const struc
 void desk_applied(struct desk *desk, gavel_ns now, bool is_working, uint64_t index, uint64_t term,
                   enum gavel_status status, const struct table_result *results, size_t count)
 {
-    struct desk_waiting *waiting;
+    struct desk_waiting *waiting = TAILQ_FIRST(&desk->waiting);
+    struct desk_moment moment = {.now = now};
 
     desk->keeper.has_news = true;
-    while ((waiting = TAILQ_FIRST(&desk->waiting)) && waiting->index <= index) {
-        const struct desk_moment moment = {.now = now, .wall_ms = waiting->wall_ms};
+    while (waiting && (waiting->index < index || (waiting->index == index && waiting->term != term))) {
+        struct desk_waiting *next = TAILQ_NEXT(waiting, in_list);
 
         TAILQ_REMOVE(&desk->waiting, waiting, in_list);
-        if (waiting->index != index || waiting->term != term) {
-            dismiss(desk, waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
-            continue;
-        }
-        close_ends(desk, waiting);
-        for (size_t i = 0; status == GAVEL_OK && i < waiting->command->n_ops && i < count; i++)
-            desk_hear(desk, &moment, waiting->command->ops[i], results[i].status);
-        finish(desk, now, is_working, waiting, status, results, count);
-        waiting_free(desk, waiting);
+        dismiss(desk, waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+        waiting = next;
     }
+    if (!waiting || waiting->index != index)
+        return; /* another's */
+    TAILQ_REMOVE(&desk->waiting, waiting, in_list);
+    moment.wall_ms = waiting->wall_ms;
+    close_ends(desk, waiting);
+    for (size_t i = 0; status == GAVEL_OK && i < waiting->command->n_ops && i < count; i++)
+        desk_hear(desk, &moment, waiting->command->ops[i], results[i].status);
+    finish(desk, now, is_working, waiting, status, results, count);
+    waiting_free(desk, waiting);
 }

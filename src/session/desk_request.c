@@ -13,6 +13,7 @@
  */
 #include "session/desk_internal.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 
 #include <inttypes.h>
@@ -69,9 +70,11 @@ static bool is_all_volatile(const struct desk *desk, const Gavel__Request *reque
 static void answer_now(struct desk *desk, const struct desk_moment *moment, struct desk_ticket ticket,
                        const Gavel__Request *request, const struct desk_verdict *verdicts)
 {
-    struct table_result *results = calloc(request->n_ops, sizeof *results);
+    struct table_result *results;
     enum gavel_status status = GAVEL_ERR_NO_MEMORY;
 
+    ASSERT(request->n_ops > 0);
+    results = calloc(request->n_ops, sizeof *results);
     for (size_t i = 0; results && i < request->n_ops; i++) {
         const struct table_group *group = table_group_find(desk->table, desk_group_of(request->ops[i]));
 
