@@ -11,22 +11,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More changes than this to look through, and others have their turn first. */
+/* More changes to look through than this, or more bytes of names, and others have their turn first. */
 #define LONG_LOOK 4096
+#define LONG_LIST 65536
 
 /* What the session did first in a group. */
 struct deed {
     RB_ENTRY(deed) by_name;
+    SLIST_ENTRY(deed) next;
     bool was_leaving;
     char name[];
 };
 RB_HEAD(deeds, deed);
 
+/* The names of groups, one after the other, each with its NUL. */
+struct names {
+    char *bytes;
+    size_t size;
+    size_t capacity;
+};
+
+struct survey {
+    struct clients *clients;
+    uint64_t session;
+    struct deeds deeds; /* since then */
+    SLIST_HEAD(, deed) all;
+    struct names names; /* of the groups in which it is a candidate now */
+    uint64_t now;       /* the revision of both */
+    size_t looked;      /* changes that were looked through */
+};
+
 static int compare(const struct deed *a, const struct deed *b) { return strcmp(a->name, b->name); }
 
 CLIENTS_TREE(deeds, deed, by_name, compare)
 
-static bool remember(struct deeds *deeds, const char *name, bool was_leaving)
+static bool remember(struct survey *survey, const char *name, bool was_leaving)
 {
     size_t length = strlen(name) + 1;
     struct deed *deed = malloc(sizeof *deed + length);
@@ -35,12 +54,14 @@ static bool remember(struct deeds *deeds, const char *name, bool was_leaving)
         return false;
     deed->was_leaving = was_leaving;
     memcpy(deed->name, name, length);
-    if (RB_INSERT(deeds, deeds, deed))
+    if (RB_INSERT(deeds, &survey->deeds, deed))
         free(deed); /* there was an earlier one */
+    else
+        SLIST_INSERT_HEAD(&survey->all, deed, next);
     return true;
 }
 
-static bool has_deed(struct deeds *deeds, const char *name)
+static bool has_deed(const struct deeds *deeds, const char *name)
 {
     const struct deed *deed = RB_ROOT(deeds);
 
@@ -54,13 +75,6 @@ static bool has_deed(struct deeds *deeds, const char *name)
     return false;
 }
 
-/* The names of groups, one after the other, each with its NUL. */
-struct names {
-    char *bytes;
-    size_t size;
-    size_t capacity;
-};
-
 /* Under the lock: what it is a candidate of now. Returns the room that is needed, whether or not there is. */
 static size_t copy_names(const struct table *table, uint64_t id, struct names *names)
 {
@@ -73,7 +87,7 @@ static size_t copy_names(const struct table *table, uint64_t id, struct names *n
         {
             size_t length = strlen(candidate->group->name) + 1;
 
-            if (size + length <= names->capacity)
+            if (names->bytes && size + length <= names->capacity)
                 memcpy(names->bytes + size, candidate->group->name, length);
             size += length;
         }
@@ -82,48 +96,47 @@ static size_t copy_names(const struct table *table, uint64_t id, struct names *n
     return size;
 }
 
-static enum gavel_status look_through(struct clients *clients, uint64_t session, struct deeds *deeds,
-                                      struct table_cursor *cursor, size_t *looked)
+static enum gavel_status look_through(struct survey *survey, struct table_cursor *cursor)
 {
-    const struct clients_slice *slice = &clients->slice;
+    const struct clients_slice *slice = &survey->clients->slice;
     enum gavel_status status;
 
     do {
-        status = clients_slice_read(clients, *cursor);
+        status = clients_slice_read(survey->clients, *cursor);
         if (status != GAVEL_OK)
             return status;
         for (size_t i = 0; i < slice->count; i++) {
             bool was_leaving = slice->changes[i].kind == GAVEL__CHANGE__KIND__LEFT;
 
-            if (slice->changes[i].session == session &&
+            if (slice->changes[i].session == survey->session &&
                 (was_leaving || slice->changes[i].kind == GAVEL__CHANGE__KIND__JOINED) &&
-                !remember(deeds, slice->changes[i].group, was_leaving))
+                !remember(survey, slice->changes[i].group, was_leaving))
                 return GAVEL_ERR_NO_MEMORY;
         }
-        *looked += slice->count;
+        survey->looked += slice->count;
         *cursor = slice->end;
     } while (!slice->is_last);
     return GAVEL_OK;
 }
 
-/* Both halves as of one revision: *ret_now. */
-static enum gavel_status find_out(struct clients *clients, uint64_t session, struct table_cursor from,
-                                  struct deeds *deeds, struct names *names, uint64_t *ret_now, size_t *looked)
+/* Both halves as of one revision. */
+static enum gavel_status find_out(struct survey *survey, struct table_cursor from)
 {
-    struct table_box *box = &clients->desk->table;
+    struct table_box *box = &survey->clients->desk->table;
+    struct names *names = &survey->names;
     struct table_cursor cursor = from;
     bool is_whole = false;
 
     while (!is_whole) {
-        enum gavel_status status = look_through(clients, session, deeds, &cursor, looked);
+        enum gavel_status status = look_through(survey, &cursor);
         size_t wanted = 0;
 
         if (status != GAVEL_OK)
             return status;
         table_box_lock(box);
-        *ret_now = box->table.revision;
+        survey->now = box->table.revision;
         if (box->table.revision <= cursor.revision) { /* else there is more to look through, meanwhile */
-            wanted = copy_names(&box->table, session, names);
+            wanted = copy_names(&box->table, survey->session, names);
             is_whole = wanted <= names->capacity;
         }
         table_box_unlock(box);
@@ -139,15 +152,16 @@ static enum gavel_status find_out(struct clients *clients, uint64_t session, str
     return GAVEL_OK;
 }
 
-static enum gavel_status add(struct clients_watch *watch, struct deeds *deeds, const struct names *names)
+static enum gavel_status add_interests(struct clients_watch *watch, const struct survey *survey)
 {
+    const struct names *names = &survey->names;
     enum gavel_status status = GAVEL_OK;
-    struct deed *deed;
+    const struct deed *deed;
 
     for (size_t at = 0; at < names->size && status == GAVEL_OK; at += strlen(names->bytes + at) + 1)
-        if (!has_deed(deeds, names->bytes + at))
+        if (!has_deed(&survey->deeds, names->bytes + at))
             status = clients_interest_add(watch, CLIENTS_GROUP, 0, names->bytes + at);
-    RB_FOREACH(deed, deeds, deeds)
+    SLIST_FOREACH(deed, &survey->all, next)
     if (deed->was_leaving && status == GAVEL_OK)
         status = clients_interest_add(watch, CLIENTS_GROUP, 0, deed->name);
     return status;
@@ -155,25 +169,21 @@ static enum gavel_status add(struct clients_watch *watch, struct deeds *deeds, c
 
 enum gavel_status clients_survey(struct clients_watch *watch, uint64_t session)
 {
-    struct deeds deeds = RB_INITIALIZER(&deeds);
-    struct names names = {0};
-    enum gavel_status status;
+    struct survey survey = {.clients = watch->connection->clients, .session = session};
+    enum gavel_status status = find_out(&survey, watch->from);
     struct deed *deed;
-    uint64_t now;
-    size_t looked = 0;
 
-    status = find_out(watch->connection->clients, session, watch->from, &deeds, &names, &now, &looked);
     if (status == GAVEL_OK) {
-        status = add(watch, &deeds, &names);
-        if (now < watch->from.revision) /* it begins in the future: followed from now on */
-            watch->known_at = (struct table_cursor){now, UINT32_MAX};
+        status = add_interests(watch, &survey);
+        if (survey.now < watch->from.revision) /* it begins in the future: followed from now on */
+            watch->known_at = (struct table_cursor){survey.now, UINT32_MAX};
     }
-    if (looked + names.size / 16 > LONG_LOOK)
+    if (survey.looked > LONG_LOOK || survey.names.size > LONG_LIST)
         watch->connection->is_tired = true;
-    while ((deed = RB_ROOT(&deeds))) {
-        (void)RB_REMOVE(deeds, &deeds, deed);
+    while ((deed = SLIST_FIRST(&survey.all))) {
+        SLIST_REMOVE_HEAD(&survey.all, next);
         free(deed);
     }
-    free(names.bytes);
+    free(survey.names.bytes);
     return status;
 }
