@@ -3,8 +3,9 @@
 /*
  * A connection to a gaveld quorum: sockets and TLS around the pure client of
  * session/client.h, on an event base of the caller's. Nothing blocks; callbacks
- * come from the loop, never from within a call. One thread; many quorums may
- * share one base.
+ * come from the loop, never from within a call; they may call anything but
+ * quorum_free(). One thread; many quorums may share one base. A node that goes
+ * away while it is written to raises SIGPIPE: the caller ignores or blocks it.
  */
 #ifndef CLIENT_QUORUM_H
 #define CLIENT_QUORUM_H
