@@ -85,8 +85,9 @@ static int hand_over(const struct cli *cli, struct cluster_client *client, const
     if (cluster_send(client, &ask, &reply, &error))
         code = cli_fail(cli, error.status, "%s", error.message);
     else
-        code = report(cli, group_text(group, "leader"), to,
-                      json_integer_value(json_object_get(reply.call.body, "epoch")), clock_now() - begun);
+        code =
+            report(cli, group_text(reply.call.body, "old_leader"), group_text(reply.call.body, "new_leader"),
+                   json_integer_value(json_object_get(reply.call.body, "epoch")), clock_now() - begun);
     cluster_reply_done(&reply);
     free(text);
     return code;
