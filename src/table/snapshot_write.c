@@ -9,17 +9,57 @@
 
 #include <stdlib.h>
 
-/* Room for what one message borrows; large, so on the heap. */
+/* What one message borrows; the arrays grow to the longest. */
 struct scratch {
     Gavel__Item item;
     Gavel__Session session;
     Gavel__Group group;
     Gavel__Note note;
-    Gavel__Result results[TABLE_OPS_MAX];
-    Gavel__Result *result_pointers[TABLE_OPS_MAX];
-    Gavel__Candidate candidates[TABLE_CANDIDATES_MAX];
-    Gavel__Candidate *candidate_pointers[TABLE_CANDIDATES_MAX];
+    Gavel__Result *results;
+    Gavel__Result **result_pointers;
+    size_t results_max;
+    Gavel__Candidate *candidates;
+    Gavel__Candidate **candidate_pointers;
+    size_t candidates_max;
 };
+
+static void scratch_done(struct scratch *scratch)
+{
+    free(scratch->results);
+    free(scratch->result_pointers);
+    free(scratch->candidates);
+    free(scratch->candidate_pointers);
+}
+
+static enum gavel_status make_results(struct scratch *scratch, size_t count)
+{
+    if (count <= scratch->results_max)
+        return GAVEL_OK;
+    scratch->results_max = 0;
+    free(scratch->results);
+    free(scratch->result_pointers);
+    scratch->results = calloc(count, sizeof *scratch->results);
+    scratch->result_pointers = calloc(count, sizeof *scratch->result_pointers);
+    if (!scratch->results || !scratch->result_pointers)
+        return GAVEL_ERR_NO_MEMORY;
+    scratch->results_max = count;
+    return GAVEL_OK;
+}
+
+static enum gavel_status make_candidates(struct scratch *scratch, size_t count)
+{
+    if (count <= scratch->candidates_max)
+        return GAVEL_OK;
+    scratch->candidates_max = 0;
+    free(scratch->candidates);
+    free(scratch->candidate_pointers);
+    scratch->candidates = calloc(count, sizeof *scratch->candidates);
+    scratch->candidate_pointers = calloc(count, sizeof *scratch->candidate_pointers);
+    if (!scratch->candidates || !scratch->candidate_pointers)
+        return GAVEL_ERR_NO_MEMORY;
+    scratch->candidates_max = count;
+    return GAVEL_OK;
+}
 
 static void show_session(const struct table_session *session, struct scratch *scratch)
 {
@@ -122,11 +162,17 @@ static enum gavel_status put_all(const struct table *table, struct scratch *scra
 
     for (struct table_session *s = table_session_first(table); s && status == GAVEL_OK;
          s = table_session_next(s)) {
+        status = make_results(scratch, s->result_count);
+        if (status != GAVEL_OK)
+            break;
         show_session(s, scratch);
         status = put_item(scratch, out);
     }
     for (struct table_group *g = table_group_from(table, ""); g && status == GAVEL_OK;
          g = table_group_next(g)) {
+        status = make_candidates(scratch, g->candidate_count);
+        if (status != GAVEL_OK)
+            break;
         show_group(g, scratch);
         status = put_item(scratch, out);
     }
@@ -142,15 +188,15 @@ enum gavel_status snapshot_messages_encode(const struct table *table, size_t bef
 {
     /* What things weigh is about what they become as bytes: mostly it need not grow. */
     struct out out = {.size = before, .capacity = before + behind + table->bytes + 64};
-    struct scratch *scratch = malloc(sizeof *scratch);
+    struct scratch scratch = {0};
     enum gavel_status status = GAVEL_ERR_NO_MEMORY;
 
     out.bytes = malloc(out.capacity);
-    if (scratch && out.bytes)
-        status = put_all(table, scratch, &out);
+    if (out.bytes)
+        status = put_all(table, &scratch, &out);
     if (status == GAVEL_OK)
         status = make_room(&out, behind);
-    free(scratch);
+    scratch_done(&scratch);
     if (status != GAVEL_OK) {
         free(out.bytes);
         return status;

@@ -55,7 +55,6 @@ static void tell(struct story *story, uint64_t session, Gavel__Op__WhatCase what
     command.n_ops = 1;
     command.session = session;
     command.id = session != 0 ? ++story->ids[session] : 0;
-    command.wall_ms = 1000;
     size = gavel__command__get_packed_size(&command);
     if (size > sizeof bytes)
         abort();
@@ -72,7 +71,6 @@ static void open_session(struct story *story, uint64_t session)
     gavel__open_session__init(&message);
     message.session = session;
     message.ttl_ms = 2000;
-    message.name = text("seed");
     tell(story, session, GAVEL__OP__WHAT_OPEN_SESSION, &message);
 }
 
@@ -93,7 +91,6 @@ static void campaign(struct story *story, uint64_t session, const char *group, c
     gavel__campaign__init(&message);
     message.group = text(group);
     message.id = text(id);
-    message.address = text("h:1");
     message.priority = priority;
     message.policy = GAVEL__POLICY__POLICY_PRIORITY;
     message.preempts = true;
@@ -168,8 +165,8 @@ static void put_note(struct story *story, const char *group, const char *key, ui
     gavel__put_note__init(&message);
     message.group = text(group);
     message.key = text(key);
-    message.value.data = (uint8_t *)text("value");
-    message.value.len = 5;
+    message.value.data = (uint8_t *)text("v");
+    message.value.len = 1;
     message.epoch = epoch;
     tell(story, 0, GAVEL__OP__WHAT_PUT_NOTE, &message);
 }
@@ -186,10 +183,16 @@ static void tell_elections(const char *folder)
     campaign(&story, 3, "g", "c", 3);
     wish(&story, "g", 4, "c", false);
     withdraw(&story, 1, "g", true);
-    wish(&story, "g", 8, "", false);
-    wish(&story, "g", 8, "", true);
-    campaign(&story, 3, "h", "c", 0);
-    close_session(&story, 3);
+    end(&story);
+    begin(&story, folder, "sessions");
+    open_session(&story, 1);
+    open_session(&story, 2);
+    campaign(&story, 1, "g", "a", 1);
+    campaign(&story, 1, "h", "a", 1);
+    campaign(&story, 2, "g", "b", 2);
+    wish(&story, "g", 3, "", false);
+    wish(&story, "g", 3, "", true);
+    close_session(&story, 1);
     withdraw(&story, 2, "g", false);
     end(&story);
 }
@@ -209,7 +212,7 @@ static void tell_leases(const char *folder)
     renew.lease_ms = 4000;
     gavel__reopen__init(&reopen);
     reopen.group = text("g");
-    reopen.expected_version = 10;
+    reopen.expected_version = 3;
     gavel__lapse__init(&lapse);
     lapse.group = text("g");
     lapse.epoch = 8;
@@ -227,8 +230,10 @@ static void tell_leases(const char *folder)
     release(&story, "g", "a", "r", false);
     claim(&story, "g", "r", 7);
     tell(&story, 0, GAVEL__OP__WHAT_LAPSE, &lapse);
-    withdraw(&story, 1, "g", false);
-    claim(&story, "g", "r", 10);
+    end(&story);
+    begin(&story, folder, "done");
+    register_candidate(&story, "g", "r", 7);
+    claim(&story, "g", "r", 0);
     release(&story, "g", "r", "", true);
     tell(&story, 0, GAVEL__OP__WHAT_REOPEN, &reopen);
     tell(&story, 0, GAVEL__OP__WHAT_LEAVE, &leave);
