@@ -9,7 +9,7 @@
 set -euo pipefail
 source "$(dirname "$0")/lib.sh" "$@"
 
-take_ports cluster.sh http.sh
+take_ports cluster.sh http.sh http_groups.sh
 # A machine that is busy with other tests costs no leader its lease.
 export GAVELD_LEASE_MS=1000 GAVELD_ELECTION_TIMEOUT_MIN_MS=1000 GAVELD_ELECTION_TIMEOUT_MAX_MS=2000
 
@@ -18,7 +18,7 @@ grep -qx 'kill %1 %2 %3 .*' cluster.sh || {
     echo "failed: the example does not end the nodes"
     exit 1
 }
-sed -i "s|^kill %1 %2 %3|gavel transfer n3; source http.sh >http.out; curl -s \$api/metrics >metrics.txt; pids=\$(jobs -p)\n&|" cluster.sh
+sed -i "s|^kill %1 %2 %3|gavel transfer n3; source http.sh >http.out; source http_groups.sh >groups.out; curl -s \$api/metrics >metrics.txt; pids=\$(jobs -p)\n&|" cluster.sh
 run_example cluster.sh 'for pid in $pids; do code=0; wait $pid || code=$?; echo "ended with $code"; done'
 
 expect out '^n[123]$'
@@ -36,6 +36,12 @@ expect http.out '^gavel_.*term.* [0-9]+$'
 expect http.out '"success": ?true.*"new_leader_id": ?"n2"'
 expect http.out '^event: became_leader|^event: leader_changed'
 expect http.out '^id: [0-9]+$'
+expect groups.out '"leader":"a","address":null,"epoch":[0-9]+'
+expect groups.out '^\{"name":"a"\}$'
+expect groups.out '^503$'
+expect groups.out '"key":"done","revision":[0-9]+'
+expect groups.out '^up to line 17'
+expect groups.out '"groups":\[\{"group":"nightly"'
 
 # The table of metrics in docs/HTTP.md has exactly those that a node has, and Prometheus takes them.
 diff <(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' metrics.txt | sort) \

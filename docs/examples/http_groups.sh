@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+
+api=http://127.0.0.1:7501                          # any node
+group=$api/groups/nightly
+
+curl -sN $group/campaign -d '{"candidate":"a"}' >a.events &   # a candidate; it leads only while this is connected
+until grep -q elected a.events; do sleep 0.1; done            # event: elected, with the epoch
+epoch=$(sed -n 's/.*"epoch":\([0-9]*\).*/\1/p' a.events)
+
+curl -s $group/leader                              # {"group":"nightly","leader":"a",…,"epoch":…}
+curl -s $group/leader/name                         # {"name":"a"}
+curl -s -o b.json -w '%{http_code}\n' "$group/leader?candidate=b"   # 503: b does not lead
+curl -s -X PUT $group/notes/done -H "Epoch: $epoch" -d 'up to line 17'   # refused once another leads
+curl -s $group/notes/done                          # up to line 17
+curl -s "$api/groups?prefix=night"                 # a page of groups
+
+kill $!                                            # whoever is next leads within milliseconds
