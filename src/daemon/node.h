@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The node process: three threads.
+ * The node process: four threads.
  *
- *     consensus   raft_step(), sockets to the peers, the table; never blocks
+ *     consensus   raft_step(), sockets to the peers, the table, the desk; never blocks
  *     disk        writes what Raft wants durable, many changes in one transaction
- *     API         HTTP; reads the view and the journal, sends requests
+ *     API         HTTP; reads the view, the journal and the table, sends requests and errands
+ *     clients     frames of clients; reads the table, sends errands; only if it is configured
  *
  *        peers ◄──► consensus ── PERSIST ──► disk
  *                     │   ▲  ◄── durable ──────┘
- *          view, journal  │ requests
+ *    view, journal, table │ requests, errands
  *                     ▼   │
- *                      API ◄──► HTTP
+ *           HTTP ◄──► API, clients ◄──► gavel://
  */
 #ifndef DAEMON_NODE_H
 #define DAEMON_NODE_H
