@@ -105,8 +105,20 @@ void gavel_parcel_done(struct gavel_parcel *parcel)
 
 static void fail_all(struct gavel_parcel *parcel, uint32_t status, const char *message)
 {
-    for (size_t i = 0; i < parcel->count; i++)
-        gavel_take_failure(status, message, &parcel->visit->replies[parcel->indexes[i]]);
+    const struct gavel_store *gavel = parcel->store;
+    const char *trouble = parcel->is_write ? gavel->writes_trouble : gavel->reads_trouble;
+
+    for (size_t i = 0; i < parcel->count; i++) {
+        struct store_reply *reply = &parcel->visit->replies[parcel->indexes[i]];
+
+        if (status == GAVEL_ERR_TIMEOUT) /* by whoever has given up first */
+            reply_fail(reply, GAVEL_ERR_TIMEOUT,
+                       "%.80s has not answered in time: %.70s; a majority of its nodes must run and reach "
+                       "each other",
+                       gavel->where, trouble[0] ? trouble : "it has no leader, or is overloaded");
+        else
+            gavel_take_failure(status, message, reply);
+    }
 }
 
 static void take_results(void *user, enum gavel_status status, const char *message,
@@ -235,23 +247,18 @@ static struct gavel_parcel *pack(struct gavel_visit *visit, const struct plan *p
 }
 
 /* Whoever is not answered by now is not waited for; what was begun may still be carried out. */
-static void give_up(struct gavel_store *gavel, struct gavel_visit *visit)
+static void give_up(struct gavel_visit *visit)
 {
-    struct gavel_parcel *parcel;
+    struct gavel_parcel *next;
 
-    while ((parcel = LIST_FIRST(&visit->parcels))) {
-        const char *trouble = parcel->is_write ? gavel->writes_trouble : gavel->reads_trouble;
-
-        for (size_t i = 0; i < parcel->count; i++)
-            reply_fail(&visit->replies[parcel->indexes[i]], GAVEL_ERR_TIMEOUT,
-                       "%s has not answered in time: %.100s; a majority of its nodes must run and reach each "
-                       "other",
-                       gavel->where, trouble[0] ? trouble : "it has no leader, or is overloaded");
-        LIST_REMOVE(parcel, in_visit);
+    for (struct gavel_parcel *parcel = LIST_FIRST(&visit->parcels); parcel; parcel = next) {
+        fail_all(parcel, GAVEL_ERR_TIMEOUT, "");
+        next = LIST_NEXT(parcel, in_visit);
         parcel->visit = NULL;
         if (parcel->is_queued)
             gavel_parcel_done(parcel);
     }
+    LIST_INIT(&visit->parcels);
 }
 
 static void run_step(struct gavel_store *gavel, struct gavel_visit *visit, const struct plan *plans,
@@ -277,7 +284,7 @@ static void run_step(struct gavel_store *gavel, struct gavel_visit *visit, const
     gavel_thread_wake(gavel);
     while (!LIST_EMPTY(&visit->parcels) && gavel_wait_until(gavel, until))
         continue;
-    give_up(gavel, visit);
+    give_up(visit);
     pthread_mutex_unlock(&gavel->lock);
 }
 

@@ -19,9 +19,7 @@ const struct store_driver *const store_drivers[] = {
 #ifdef STORE_GAVEL
     &store_gavel,
 #endif
-    &store_memory,
-    &store_static,
-    NULL,
+    &store_memory, &store_static, NULL,
 };
 
 /*
