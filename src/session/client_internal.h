@@ -49,7 +49,8 @@ struct client_submit {
     size_t count;
     size_t bytes;
     gavel_ns give_up_at;
-    bool is_close; /* our own CloseSession */
+    bool goes_alone; /* a node will refuse it */
+    bool is_close;   /* our own CloseSession */
 };
 TAILQ_HEAD(client_submits, client_submit);
 

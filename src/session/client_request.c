@@ -64,6 +64,16 @@ static size_t bytes_of(const Gavel__Op *const *ops, size_t count)
     return bytes;
 }
 
+/* A node refuses a request as a whole if it cannot carry out one of its operations: that shall cost nobody
+ * else. */
+static bool is_acceptable(const Gavel__Op *const *ops, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (table_op_check(ops[i], true, NULL) != GAVEL_OK)
+            return false;
+    return true;
+}
+
 static void wait_for_turn(struct client *client, struct client_submit *submit)
 {
     TAILQ_INSERT_TAIL(&client->request.waiting, submit, entry);
@@ -129,6 +139,7 @@ void client_request_submit(struct client *client, const struct client_event *eve
     submit->token = token;
     submit->bytes = bytes;
     submit->give_up_at = event->submit.give_up_at;
+    submit->goes_alone = !is_acceptable(event->submit.ops, count);
     wait_for_turn(client, submit);
 }
 
@@ -161,13 +172,16 @@ static void gather(struct client *client)
 
     client->request.ops = 0;
     while ((submit = TAILQ_FIRST(&client->request.waiting))) {
-        if (client->request.ops > 0 && (client->request.ops + submit->count > TABLE_OPS_MAX ||
-                                        bytes + submit->bytes > CLIENT_REQUEST_BYTES))
+        if (client->request.ops > 0 &&
+            (submit->goes_alone || client->request.ops + submit->count > TABLE_OPS_MAX ||
+             bytes + submit->bytes > CLIENT_REQUEST_BYTES))
             break;
         stop_waiting(client, submit);
         TAILQ_INSERT_TAIL(&client->request.sent, submit, entry);
         client->request.ops += submit->count;
         bytes += submit->bytes;
+        if (submit->goes_alone)
+            break;
     }
     client->request.id = ++client->session.last_request;
     client->request.attempt = (struct client_try){0};

@@ -312,6 +312,27 @@ static void test_a_request_stays_below_half_a_mebibyte(void **state)
     assert_int_equal(scripted_sent(s, REQUEST)->request->n_ops, 10);
 }
 
+static void test_what_a_node_will_refuse_costs_nobody_else(void **state)
+{
+    struct scripted *s = *state;
+    uint64_t tag;
+
+    scripted_up(s);
+    scripted_submit(s, 1, 1, 0, NEVER);
+    tag = scripted_tag(s, REQUEST);
+    scripted_submit(s, 2, 3, 0, NEVER);
+    scripted_submit(s, 3, 1, TABLE_NOTE_BYTES_MAX + 1, NEVER);
+    scripted_submit(s, 4, 5, 0, NEVER);
+    scripted_submit(s, 5, 1, 0, NEVER);
+    scripted_reply(s, tag, GAVEL_OK, 1);
+    assert_int_equal(scripted_sent(s, REQUEST)->request->n_ops, 3);
+    scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_OK, 3);
+    assert_int_equal(scripted_sent(s, REQUEST)->request->n_ops, 1);
+    scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_ERR_TOO_LARGE, 0);
+    assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->token, 3);
+    assert_int_equal(scripted_sent(s, REQUEST)->request->n_ops, 6);
+}
+
 static void expect_refused(const struct scripted *s, enum gavel_status status)
 {
     assert_int_equal(s->actions->count, 1);
@@ -477,6 +498,7 @@ int main(void)
         T(test_another_failure_is_told_to_all_and_the_next_id_is_higher),
         T(test_submits_that_wait_go_together_and_each_gets_its_part),
         T(test_a_request_stays_below_half_a_mebibyte),
+        T(test_what_a_node_will_refuse_costs_nobody_else),
         T(test_submits_beyond_the_limits_are_refused_at_once),
         T(test_results_that_do_not_fit_the_operations_end_the_connection),
         T(test_only_what_was_never_sent_is_given_up),
