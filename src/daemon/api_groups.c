@@ -13,6 +13,7 @@
 #include "daemon/api_ask.h"
 #include "daemon/metrics.h"
 
+#include "base/log.h"
 #include "os/clock.h"
 
 #include <event2/keyvalq_struct.h>
@@ -203,6 +204,26 @@ static void reply_no_leader(struct api_call *call, const struct leader *leader)
                         call->names.group);
 }
 
+/* No tree, no allocation of ours. False: something in it does not stand for itself in JSON. */
+static bool reply_plainly(struct api_call *call, const struct leader *leader)
+{
+    char body[2 * NAME_MAX_BYTES + ADDRESS_MAX_BYTES + 160];
+    bool has_address = leader->address[0];
+    char since[25];
+    int length;
+
+    if (!json_is_plain(call->names.group) || !json_is_plain(leader->name) || !json_is_plain(leader->address))
+        return false;
+    wall_time_format(leader->since_wall_ms, since);
+    length = snprintf(body, sizeof body,
+                      "{\"group\":\"%s\",\"leader\":\"%s\",\"address\":%s%s%s,\"epoch\":%" PRIu64
+                      ",\"since\":\"%s\",\"revision\":%" PRIu64 "}\n",
+                      call->names.group, leader->name, has_address ? "\"" : "null", leader->address,
+                      has_address ? "\"" : "", leader->epoch, since, leader->revision);
+    api_reply(call, 200, "application/json", body, (size_t)length);
+    return true;
+}
+
 static void reply_leader(struct api_call *call, const struct leader *leader)
 {
     if (call->wants == WANTS_SIDECAR)
@@ -213,7 +234,7 @@ static void reply_leader(struct api_call *call, const struct leader *leader)
     else if (call->wants == WANTS_CHECK && strcmp(leader->name, call->names.key) != 0)
         api_reply_error(call, 503, GAVEL_ERR_NO_LEADER, "\"%s\" does not lead \"%s\"; \"%s\" does",
                         call->names.key, call->names.group, leader->name);
-    else
+    else if (!reply_plainly(call, leader))
         api_reply_json(call, 200,
                        json_pack("{s:o,s:o,s:o,s:o,s:o,s:o}", "group", json_words(call->names.group),
                                  "leader", json_words(leader->name), "address", json_text(leader->address),

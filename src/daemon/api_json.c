@@ -59,6 +59,14 @@ json_t *json_hex(uint64_t number)
     return json_string(text);
 }
 
+bool json_is_plain(const char *text)
+{
+    for (; *text; text++)
+        if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\')
+            return false;
+    return true;
+}
+
 json_t *json_base64(const uint8_t *bytes, size_t size)
 {
     unsigned char *text = malloc(4 * ((size + 2) / 3) + 1);

@@ -23,6 +23,8 @@ json_t *json_wall(int64_t wall_ms);
 /* 16 digits, for ids and digests: other languages have no integers of 64 bits. */
 json_t *json_hex(uint64_t number);
 
+/* Whether it stands for itself within a JSON string: for answers that are made without a tree. */
+bool json_is_plain(const char *text);
 /* Bytes as base64. */
 json_t *json_base64(const uint8_t *bytes, size_t size);
 

@@ -17,15 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether it stands for itself within a JSON string. */
-static bool is_plain(const char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~' || *text == '"' || *text == '\\')
-            return false;
-    return true;
-}
-
 /* The call that is made thousands of times a second: no tree, no allocation of ours. */
 void api_get_leader(struct api_call *call)
 {
@@ -42,7 +33,7 @@ void api_get_leader(struct api_call *call)
                         leader.term);
         return;
     }
-    if (!is_plain(leader.name) || !is_plain(leader.api)) {
+    if (!json_is_plain(leader.name) || !json_is_plain(leader.api)) {
         api_reply_json(call, 200,
                        json_pack("{s:s,s:o,s:o}", "leader_id", leader.name, "leader_address",
                                  json_text(leader.api), "term", json_u64(leader.term)));

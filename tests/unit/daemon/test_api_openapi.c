@@ -5,7 +5,7 @@
  * answers. A small walker knows the part of JSON Schema that the document
  * uses, and refuses words it does not know, so that nothing goes unchecked.
  */
-#include "api_desk.h"
+#include "api_listener.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -229,25 +229,33 @@ static void test_everything_in_the_document_is_a_call(void **state)
     assert_int_equal(count, api_route_count());
 }
 
-/* Asks, and holds the answer against the document. */
-static void check_call(struct fixture *f, const char *path, const char *query, const char *body, long code)
+/* Asks, and holds the answer against the document: method, path as it stands there, the real address. */
+static void check_method(struct fixture *f, const char *method, const char *path, const char *url,
+                         const char *body, const char *header, long code)
 {
-    char url[128];
-    struct http_answer *answer;
+    struct http_answer *answer = http_ask_method(f->desk, method, url, body, header);
+    char small[8] = "";
     json_t *schema;
     json_t *json;
 
-    (void)snprintf(url, sizeof url, "%s%s", path, query);
-    answer = http_ask(f->desk, url, body, "");
+    for (size_t i = 0; method[i] && i < sizeof small - 1; i++)
+        small[i] = (char)(method[i] | 0x20);
     if (answer->code != code)
         fail_msg("%s: %ld instead of %ld: %s", url, answer->code, code, answer->body);
-    schema = answer_schema(f->document, operation_of(f->document, path, body ? "post" : "get"), code,
-                           "application/json");
+    schema = answer_schema(f->document, operation_of(f->document, path, small), code, "application/json");
     if (!schema)
-        fail_msg("%s: %ld is not in the document", path, code);
+        fail_msg("%s %s: %ld is not in the document", method, path, code);
     json = http_json(answer);
     check(f->document, schema, json, path);
     json_decref(json);
+}
+
+static void check_call(struct fixture *f, const char *path, const char *query, const char *body, long code)
+{
+    char url[128];
+
+    (void)snprintf(url, sizeof url, "%s%s", path, query);
+    check_method(f, body ? "POST" : "GET", path, url, body, "", code);
 }
 
 static void put_election(struct api_desk *desk, enum raft_result result)
@@ -343,6 +351,85 @@ static void test_bodies_are_as_the_document_says(void **state)
     }
 }
 
+#define GROUP "/groups/{group}"
+
+/* The data of every event of a stream. */
+static void check_stream(struct fixture *f, const char *method, const char *path,
+                         const struct listener *listener)
+{
+    json_t *schema =
+        answer_schema(f->document, operation_of(f->document, path, method), 200, "text/event-stream");
+    size_t count = 0;
+
+    assert_non_null(schema);
+    for (const char *at = listener->text; (at = strstr(at, "data: ")); at++) {
+        json_error_t error;
+        json_t *json = json_loads(at + 6, JSON_DISABLE_EOF_CHECK, &error);
+
+        assert_non_null(json);
+        check(f->document, schema, json, path);
+        json_decref(json);
+        count++;
+    }
+    assert_true(count > 0);
+}
+
+static void test_groups_are_as_the_document_says(void **state)
+{
+    struct fixture *f = *state;
+    struct listener *watch = listener_get(f->desk, "/watch?after=0", "");
+    struct listener *a = listener_campaign(f->desk, "g", "a", ",\"metadata\":\"m\",\"address\":\"h:1\"");
+    struct listener *b;
+    char body[64];
+    char session[17];
+
+    listener_session(a, session);
+    (void)listener_elected(a);
+    b = listener_campaign(f->desk, "g", "b", "");
+    listener_expect(b, "leader", "leader", "a");
+    check_call(f, "/groups", "", NULL, 200);
+    check_call(f, "/groups", "?limit=0", NULL, 400);
+    for (int fresh = 0; fresh < 2; fresh++) {
+        const char *query = fresh ? "?fresh=true" : "";
+        char url[64];
+
+        check_call(f, "/groups", query, NULL, 200);
+        (void)snprintf(url, sizeof url, "/groups/g%s", query);
+        check_method(f, "GET", GROUP, url, NULL, "", 200);
+        (void)snprintf(url, sizeof url, "/groups/g/leader%s", query);
+        check_method(f, "GET", GROUP "/leader", url, NULL, "", 200);
+        (void)snprintf(url, sizeof url, "/groups/g/leader/name%s", query);
+        check_method(f, "GET", GROUP "/leader/name", url, NULL, "", 200);
+        (void)snprintf(url, sizeof url, "/groups/none%s", query);
+        check_method(f, "GET", GROUP, url, NULL, "", 404);
+    }
+    check_method(f, "PUT", GROUP "/notes/{key}", "/groups/g/notes/k", "v", "", 200);
+    check_method(f, "PUT", GROUP "/notes/{key}", "/groups/g/notes/k", "v", "Epoch: 1", 409);
+    check_method(f, "PUT", GROUP "/notes/{key}", "/groups/g/notes/k", "v", "If-Match: \"1\"", 412);
+    check_method(f, "GET", GROUP "/notes", "/groups/g/notes", NULL, "", 200);
+    check_method(f, "GET", GROUP "/notes", "/groups/g/notes?keys=true", NULL, "", 200);
+    check_method(f, "DELETE", GROUP "/notes/{key}", "/groups/g/notes/k", NULL, "", 200);
+    check_method(f, "GET", GROUP "/notes/{key}", "/groups/g/notes/k", NULL, "", 404);
+    check_method(f, "POST", GROUP "/campaign", "/groups/g/campaign", "{\"candidate\":\"a\"}", "", 409);
+    (void)snprintf(body, sizeof body, "{\"session\":\"%s\"}", session);
+    check_method(f, "POST", GROUP "/keepalive", "/groups/g/keepalive", body, "", 200);
+    check_method(f, "POST", GROUP "/transfer", "/groups/g/transfer", "{\"to\":\"a\"}", "", 200);
+    check_method(f, "POST", GROUP "/transfer", "/groups/g/transfer", "{\"to\":\"b\",\"timeout_ms\":1}", "",
+                 409);
+    check_method(f, "POST", GROUP "/resign", "/groups/g/resign", body, "", 200);
+    listener_expect(a, "ended", "reason", "resigned");
+    listener_wait_end(a);
+    check_method(f, "POST", GROUP "/keepalive", "/groups/g/keepalive", body, "", 410);
+    (void)listener_elected(b);
+    listener_expect(watch, "left", "candidate", "a");
+    check_stream(f, "post", GROUP "/campaign", a);
+    check_stream(f, "post", GROUP "/campaign", b);
+    check_stream(f, "get", "/watch", watch);
+    listener_leave(a);
+    listener_leave(b);
+    listener_leave(watch);
+}
+
 static void test_events_are_as_the_document_says(void **state)
 {
     struct fixture *f = *state;
@@ -386,6 +473,7 @@ int main(void)
         TEST(test_real_answers_are_as_the_document_says),
         TEST(test_real_answers_to_changes_are_as_the_document_says),
         TEST(test_bodies_are_as_the_document_says),
+        TEST(test_groups_are_as_the_document_says),
         TEST(test_events_are_as_the_document_says),
     };
 
