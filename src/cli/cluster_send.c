@@ -2,6 +2,7 @@
 
 #include "cli/cluster_send.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 #include "os/clock.h"
 
@@ -189,6 +190,7 @@ enum gavel_status cluster_path(char ret_path[static CLUSTER_PATH_MAX], const cha
         char *encoded = NULL;
 
         if (format[0] == '%' && format[1] == 's') {
+            ASSERT(next < sizeof(names) / sizeof(names[0]));
             encoded = curl_easy_escape(NULL, names[next], (int)strlen(names[next]));
             next++;
             format++;

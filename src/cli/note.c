@@ -153,7 +153,7 @@ static enum gavel_status read_condition(const struct note *note, struct conditio
     return GAVEL_OK;
 }
 
-static int change(struct note *note, struct cluster_ask *ask)
+static int change(struct note *note, struct cluster_ask ask)
 {
     const struct cli *cli = note->cli;
     char path[CLUSTER_PATH_MAX];
@@ -162,10 +162,10 @@ static int change(struct note *note, struct cluster_ask *ask)
     struct condition lines;
     int code;
 
-    ask->path = path;
-    if (path_of(note, "", path, &error) || read_condition(note, &lines, ask->headers, &error)) {
+    ask.path = path;
+    if (path_of(note, "", path, &error) || read_condition(note, &lines, ask.headers, &error)) {
         code = cli_fail(cli, error.status, "%s", error.message);
-    } else if (cluster_send(&note->client, ask, &reply, &error)) {
+    } else if (cluster_send(&note->client, &ask, &reply, &error)) {
         code = fail_write(note, &error);
     } else {
         if (cli->config.json)
@@ -194,7 +194,7 @@ static int put(struct note *note)
     } else {
         ask.body = read;
     }
-    code = change(note, &ask);
+    code = change(note, ask);
     free(read);
     return code;
 }
@@ -203,7 +203,7 @@ static int delete (struct note *note)
 {
     struct cluster_ask ask = {.method = "DELETE"};
 
-    return change(note, &ask);
+    return change(note, ask);
 }
 
 /* A value in a cell: its beginning, without what would spoil the terminal. */
