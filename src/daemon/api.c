@@ -80,6 +80,8 @@ static void on_orders(evutil_socket_t fd, short what, void *user)
     orders = atomic_exchange(&api->orders, 0);
     if (orders & API_ORDER_RELOAD)
         reload(api);
+    if ((orders & API_ORDER_LEAVE) && !api->is_leaving)
+        api_campaigns_leave(api);
     if ((orders & API_ORDER_STOP) && !api->is_stopping)
         begin_to_stop(api);
 }
@@ -361,6 +363,14 @@ static void order(struct api *api, enum api_order what)
 }
 
 void api_reload(struct api *api) { order(api, API_ORDER_RELOAD); }
+
+void api_leave(struct api *api)
+{
+    if (api)
+        order(api, API_ORDER_LEAVE);
+}
+
+bool api_has_left(const struct api *api) { return !api || atomic_load(&api->campaign_count) == 0; }
 
 /* Whoever stops the API reads no requests any more: those that lie there go back unread. */
 static void give_back_requests(struct api *api)

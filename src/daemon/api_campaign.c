@@ -437,6 +437,21 @@ void api_campaign_kept(struct api *api, uint64_t session, gavel_ns sent_at)
     }
 }
 
+void api_campaigns_leave(struct api *api)
+{
+    struct api_campaign *campaign;
+    struct api_campaign *next;
+
+    api->is_leaving = true;
+    for (campaign = LIST_FIRST(&api->campaigns); campaign; campaign = next) {
+        next = LIST_NEXT(campaign, in_api);
+        if (campaign->state == CAMPAIGN_OPEN) {
+            farewell(&campaign->stream);
+            api_stream_end(&campaign->stream);
+        }
+    }
+}
+
 void api_campaigns_done(struct api *api)
 {
     while (!LIST_EMPTY(&api->campaigns))

@@ -39,6 +39,7 @@ void api_campaign_free(struct api_campaign *campaign)
     if (campaign->op)
         gavel__op__free_unpacked(campaign->op, NULL);
     LIST_REMOVE(campaign, in_api);
+    (void)atomic_fetch_sub(&campaign->api->campaign_count, 1);
     free(campaign);
 }
 
@@ -75,10 +76,14 @@ static void joined(void *user, const Gavel__ClientFrame *frame)
     }
     campaign->revision = result->revision;
     call = api_later_end(&campaign->later);
-    if (api_stream_may_open(&call))
-        api_campaign_begin(campaign, &call);
-    else
+    if (campaign->api->is_leaving) {
+        api_reply_error(&call, 503, GAVEL_ERR_STOPPED, "this node is ending; campaign at another one");
         api_campaign_close(campaign);
+    } else if (api_stream_may_open(&call)) {
+        api_campaign_begin(campaign, &call);
+    } else {
+        api_campaign_close(campaign);
+    }
 }
 
 static bool send_op(struct api_campaign *campaign, uint64_t id, Gavel__Op *op,
@@ -177,6 +182,7 @@ static struct api_campaign *make(struct api_call *call, const Gavel__Campaign *o
     (void)snprintf(campaign->group, sizeof campaign->group, "%s", op->group);
     (void)snprintf(campaign->candidate, sizeof campaign->candidate, "%s", op->id);
     LIST_INSERT_HEAD(&call->api->campaigns, campaign, in_api);
+    (void)atomic_fetch_add(&call->api->campaign_count, 1);
     return campaign;
 }
 
@@ -214,6 +220,10 @@ static void take(struct api_call *call, json_t *body)
     int64_t ttl_ms = CAMPAIGN_TTL_MS;
     bool is_by_client;
 
+    if (call->api->is_leaving) {
+        api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is ending; campaign at another one");
+        return;
+    }
     gavel__campaign__init(&campaign);
     gavel__open_session__init(&open);
     if (!read_candidate(call, body, &campaign) || !read_keeping(call, body, &is_by_client) ||

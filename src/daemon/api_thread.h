@@ -46,7 +46,7 @@
 #define API_FLUSH_MS 100     /* and writing the last answers so long */
 
 /* What another thread wants of this one. */
-enum api_order { API_ORDER_RELOAD = 1, API_ORDER_STOP = 2 };
+enum api_order { API_ORDER_RELOAD = 1, API_ORDER_STOP = 2, API_ORDER_LEAVE = 4 };
 
 /* What a stream tells, beyond what all have. Both may be called from the loop at any time. */
 struct api_stream;
@@ -191,6 +191,8 @@ struct api {
     struct api_laters laters;
     int table_fd; /* rings when the table has changed */
     struct api_campaigns campaigns;
+    _Atomic unsigned campaign_count; /* read by others */
+    bool is_leaving;                 /* no further campaigns: the node will end */
     struct api_transfers transfers;
     struct table_cursor counted; /* up to here the changes are in `elected` */
     uint64_t elected;
@@ -347,6 +349,7 @@ void api_errands_done(struct api *api);
 /* api_campaign.c */
 void api_campaign_kept(struct api *api, uint64_t session,
                        gavel_ns sent_at); /* by its client, through this node */
+void api_campaigns_leave(struct api *api);
 void api_campaigns_done(struct api *api);
 bool api_stream_is_campaign(const struct api_stream *stream);
 

@@ -132,8 +132,9 @@ struct consensus {
     size_t snapshot_size;
     raft_index snapshot_index;
 
-    bool is_stopping; /* asked to end */
-    gavel_ns stop_at; /* at the latest */
+    bool is_stopping;     /* asked to end */
+    gavel_ns stop_at;     /* at the latest */
+    gavel_ns leave_until; /* so long the candidates at the API may take to be let go */
     bool is_over;
     int exit_code;
 };

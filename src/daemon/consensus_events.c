@@ -15,6 +15,7 @@
 #define STATUS_EVERY (250 * NS_PER_MS)
 /* A leader that is asked to end hands over first, but nobody waits for that for ever. */
 #define STOP_LIMIT (5 * NS_PER_S)
+#define LEAVE_LIMIT (500 * NS_PER_MS) /* of the sessions that the API closes */
 
 static void on_timer(evutil_socket_t fd, short what, void *user)
 {
@@ -145,6 +146,8 @@ static void go_on_stopping(struct consensus *c)
         return;
     if (leads && c->raft.peer_count > 0 && clock_now() < c->stop_at)
         return;
+    if (!api_has_left(c->api) && clock_now() < c->leave_until)
+        return;
     consensus_end(c, c->exit_code);
 }
 
@@ -154,6 +157,8 @@ static void begin_stopping(struct consensus *c)
     c->is_stopping = true;
     c->stop_at =
         clock_now() + ns_min(c->config->raft.transfer_timeout, STOP_LIMIT + c->config->raft.stop_margin);
+    c->leave_until = clock_now() + LEAVE_LIMIT;
+    api_leave(c->api);
     consensus_note(c, JOURNAL_STOPPING, c->config->id, "%s",
                    c->raft.role == RAFT_LEADER ? "hands over first" : "");
     if (c->raft.role == RAFT_LEADER &&

@@ -155,6 +155,33 @@ test_a_client_that_keeps_itself_alive_and_one_that_does_not() {
     judge_logs
 }
 
+test_a_node_that_ends_lets_its_candidates_go() {
+    local name
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    # One of them leads the quorum; each holds a mandate that would last for a minute.
+    for name in "${nodes[@]}"; do
+        campaign "of-$name" "$name" "g-$name" ',"ttl_ms":60000'
+        await told "of-$name" elected
+    done
+    campaign next n2 g-n1 ',"ttl_ms":60000'
+    await told next leader
+    campaign last n3 g-n2 ',"ttl_ms":60000'
+    await told last leader
+    stop n1
+    await told next elected
+    ended of-n1 0
+    same "$(data_of of-n1 ended reason)" stopping
+    start n1
+    await agree
+    stop n2
+    await told last elected
+    same "$(data_of next ended reason)" stopping
+    ! told of-n3 demoted || fail "a candidate at another node was demoted"
+    judge_logs
+}
+
 test_changes_are_watched_at_any_node() {
     quorum n1 n2 n3
     begin n1 n2 n3
