@@ -188,6 +188,50 @@ test_a_transfer_moves_a_group_and_nothing_else() {
     has "$output" "already"
 }
 
+# agent_status NAME FIELD…
+agent_status() {
+    local name=$1
+    shift
+    curl -sS -m 5 --unix-socket "$folder/$name.sock" http://agent/status | "$JSON_GET" "$@"
+}
+agent_leads() { [[ $(agent_status "$1" is_leader) == true ]]; }
+has_standby() { "$GAVEL" candidates --group jobs | grep -q standby; }
+agent_stops() { [[ $(agent_status "$1" stopping) != null ]]; }
+
+# A program behind an agent has stopped before another leads, with a quorum as the store as with any other.
+test_agents_hand_over_on_a_quorum_when_their_programs_have_stopped() {
+    local name urls='' epoch deadline
+    quorum n1 n2 n3
+    for name in n1 n2 n3; do
+        free_port
+        configure "$name" "clients: 127.0.0.1:$port"
+        urls+=,127.0.0.1:$port
+    done
+    begin n1 n2 n3
+    export GAVEL_CLUSTER="127.0.0.1:${api_of[n1]},127.0.0.1:${api_of[n2]},127.0.0.1:${api_of[n3]}"
+    await agree
+    for name in a b; do
+        run_as "$name" "$GAVEL" agent --store "gavel://${urls#,}" --group jobs --id "$name" --drain \
+            --listen "$folder/$name.sock" --lease 5s --call-timeout 2s --candidate-timeout 8s
+        await grep -q msg=listens "$folder/$name.err"
+        await agent_leads a
+    done
+    await has_standby
+    epoch=$(agent_status a epoch)
+    same "$(epoch_of_group jobs)" "$epoch"
+    run_as transfer "$GAVEL" transfer --group jobs --to b --timeout 10s
+    await agent_stops a
+    is_led_by jobs a || fail "it is led by another before the program has stopped"
+    curl -sS -m 5 --unix-socket "$folder/a.sock" http://agent/stopped -d "{\"epoch\":$epoch}" >/dev/null
+    ended transfer 0
+    await agent_leads b
+    # An agent that is killed tells nothing of its program: the lease decides.
+    deadline=$(($(date +%s%3N) + $(agent_status b remaining_ms)))
+    kill -KILL "${pid_of[b]}"
+    await agent_leads a
+    (($(date +%s%3N) >= deadline)) || fail "a leads before the program of b had to stop"
+}
+
 test_wrong_words_are_told_apart() {
     export GAVEL_CLUSTER=127.0.0.1:1
     expect 2 "$GAVEL" note
