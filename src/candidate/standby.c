@@ -155,6 +155,15 @@ void standby_read_done(struct candidate *c, const struct candidate_call *call,
     standby_consider(c);
 }
 
+/* What came before our claim was a release, on behalf of a dead leader: nobody has the seat yet. */
+static bool is_vacated(const struct candidate *c, enum gavel_status status, const struct store_reply *reply)
+{
+    const struct record *record = &reply->record;
+
+    return status == GAVEL_ERR_CONFLICT && record->version != 0 && !record->held && !record->done &&
+           record->version != c->seen.record.version;
+}
+
 void standby_claim_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
                         const struct store_reply *reply)
 {
@@ -177,7 +186,8 @@ void standby_claim_done(struct candidate *c, const struct candidate_call *call, 
         return;
     }
     /* Another was faster, or nobody knows: read back. Not at once again, should the store go on refusing. */
-    c->hold_back_until = ns_max(c->hold_back_until, c->now + retry_delay(c));
+    if (!is_vacated(c, status, reply))
+        c->hold_back_until = ns_max(c->hold_back_until, c->now + retry_delay(c));
     become_standby(c);
     if (status == GAVEL_ERR_DONE)
         finish_seen(c, &reply->record);
