@@ -26,8 +26,8 @@
 const struct flag bench_flags[] = {
     {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that all runs, not how fast"},
     {"only", FLAG_TEXT, "NAME",
-     "one section: calls, store, handover, failover, run, groups, simulator, quorum-kill, …; or all of "
-     "quorum"},
+     "one section: calls, store, handover, failover, run, groups, simulator, quorum-kill, sessions-kill, …; "
+     "or all of quorum or sessions"},
     {"trials", FLAG_NUMBER, "N", "hand-overs, fail-overs and cold starts to measure (100)"},
     {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (by gnuplot) into this folder"},
     {NULL, FLAG_SWITCH, NULL, NULL},
@@ -55,6 +55,11 @@ static const struct {
     {"quorum-cold", "gaveld: three nodes are started until one has claimed", bench_quorum_cold},
     {"quorum-lookups", "gaveld: GET /leader under load, beside a bare TCP echo", bench_quorum_lookups},
     {"quorum-idle", "gaveld: what three nodes cost that have nothing to do", bench_quorum_idle},
+    {"sessions-kill", "elections on a quorum: SIGKILL of the leading process, with 2 standbys",
+     bench_sessions_kill},
+    {"sessions-resign", "elections on a quorum: the leading process resigns", bench_sessions_resign},
+    {"sessions-freeze", "elections on a quorum: SIGSTOP of a leading client on another machine",
+     bench_sessions_freeze},
 };
 #define SECTION_COUNT (sizeof(sections) / sizeof(sections[0]))
 
@@ -154,13 +159,14 @@ static enum gavel_status run_section(struct bench *bench, size_t i)
     return status;
 }
 
-/* By its name; "quorum" is every section of the quorum. */
+/* By its name; "quorum" and "sessions" are every section that begins so. */
 static bool is_chosen(const char *name, size_t section)
 {
     size_t length = strlen(name);
     const char *whole = sections[section].name;
 
-    return strncmp(whole, name, length) == 0 && (whole[length] == '\0' || strcmp(name, "quorum") == 0);
+    return strncmp(whole, name, length) == 0 &&
+           (whole[length] == '\0' || strcmp(name, "quorum") == 0 || strcmp(name, "sessions") == 0);
 }
 
 static bool is_section(const char *name)
@@ -208,7 +214,8 @@ int command_bench(const struct cli *cli, int argc, char **argv)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "there is no section \"%s\"; --only takes calls, store, handover, failover, run, "
                         "groups, simulator, quorum, or one of quorum-kill, -kill-all, -freeze, -transfer, "
-                        "-cold, -lookups, -idle",
+                        "-cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, "
+                        "-groups, -lookups",
                         only);
     if (trials < 1 || trials > TRIALS_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);

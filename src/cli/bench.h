@@ -44,6 +44,12 @@ enum gavel_status bench_quorum_transfer(struct bench *bench, struct crew *crew);
 enum gavel_status bench_quorum_cold(struct bench *bench, struct crew *crew);
 enum gavel_status bench_quorum_lookups(struct bench *bench, struct crew *crew);
 enum gavel_status bench_quorum_idle(struct bench *bench, struct crew *crew);
+enum gavel_status bench_sessions_kill(struct bench *bench, struct crew *crew);
+enum gavel_status bench_sessions_freeze(struct bench *bench, struct crew *crew);
+enum gavel_status bench_sessions_resign(struct bench *bench, struct crew *crew);
+enum gavel_status bench_sessions_node(struct bench *bench, struct crew *crew);
+enum gavel_status bench_sessions_groups(struct bench *bench, struct crew *crew);
+enum gavel_status bench_sessions_lookups(struct bench *bench, struct crew *crew);
 
 /*
  * Waits for the end of a member that does not listen, and kills it if a

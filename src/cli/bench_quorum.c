@@ -24,7 +24,8 @@
 
 enum gavel_status trial_quorum_open(struct quorum *quorum, struct gavel_error *error)
 {
-    const struct local_options options = {.base = quorum->crew->folder, .cluster = "bench"};
+    const struct local_options options = {
+        .base = quorum->crew->folder, .cluster = "bench", .serves_clients = quorum->serves_clients};
 
     quorum->cluster = (struct local_cluster){0};
     enum gavel_status status = local_cluster_start(QUORUM_NODES, &options, &quorum->cluster, error);
@@ -66,7 +67,8 @@ static void print_logs(const struct quorum *quorum)
     }
 }
 
-enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, quorum_run run)
+static enum gavel_status with_cluster(struct bench *bench, struct crew *crew, quorum_run run, void *user,
+                                      bool serves_clients)
 {
     char program[PATH_MAX];
     struct gavel_error error = {0};
@@ -81,6 +83,8 @@ enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, qu
     if (!status) {
         quorum->bench = bench;
         quorum->crew = crew;
+        quorum->user = user;
+        quorum->serves_clients = serves_clients;
         if (getloadavg(&quorum->load, 1) != 1)
             quorum->load = -1;
         status = trial_quorum_open(quorum, &error);
@@ -95,6 +99,16 @@ enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, qu
     }
     free(quorum);
     return status;
+}
+
+enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, quorum_run run)
+{
+    return with_cluster(bench, crew, run, NULL, false);
+}
+
+enum gavel_status quorum_with_clients(struct bench *bench, struct crew *crew, quorum_run run, void *user)
+{
+    return with_cluster(bench, crew, run, user, true);
 }
 
 static bool take_text(const json_t *root, const char *key, char *buffer, size_t size)
@@ -142,6 +156,7 @@ enum gavel_status quorum_read_status(const struct http_answer *answer, struct qu
         status.uptime_ms = (int64_t)take_number(root, "uptime_ms");
         status.commit = take_number(root, "commit");
         status.applied = take_number(root, "applied");
+        status.snapshot = take_number(root, "snapshot");
         status.late_heartbeats = take_number(json_object_get(root, "counters"), "late_heartbeats");
         status.connected = count_connected(json_object_get(root, "peers"));
         *ret_status = status;

@@ -41,7 +41,9 @@ struct quorum_stream {
 struct quorum {
     struct bench *bench;
     struct crew *crew;
-    double load; /* average of the machine before we began; below 0 if not known */
+    void *user;          /* of whoever runs */
+    bool serves_clients; /* nodes take clients besides peers and HTTP */
+    double load;         /* average of the machine before we began; below 0 if not known */
     struct local_cluster cluster;
     struct http_line lines[QUORUM_NODES];
     struct quorum_stream streams[QUORUM_NODES];
@@ -62,9 +64,20 @@ struct quorum_status {
     int64_t uptime_ms;
     uint64_t commit;
     uint64_t applied;
+    uint64_t snapshot; /* the log begins after this index */
     uint64_t late_heartbeats;
     size_t connected; /* peers */
 };
+
+/* What a node costs: both its processes. */
+struct quorum_cost {
+    gavel_ns cpu;
+    int64_t rss_kib;
+    int64_t node_rss_kib; /* of the node process alone */
+    int64_t pss_kib;
+};
+
+struct quorum_cost quorum_cost_of(const struct quorum_status *said);
 
 typedef enum gavel_status (*quorum_run)(struct quorum *quorum);
 
@@ -74,6 +87,9 @@ typedef enum gavel_status (*quorum_run)(struct quorum *quorum);
  * goes to stderr.
  */
 enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, quorum_run run);
+
+/* The same with nodes that clients can connect to; `user` is quorum->user. */
+enum gavel_status quorum_with_clients(struct bench *bench, struct crew *crew, quorum_run run, void *user);
 
 /* The parts of that, for who starts many. After a failure nothing is left. */
 GAVEL_CHECKED enum gavel_status trial_quorum_open(struct quorum *quorum, struct gavel_error *error);

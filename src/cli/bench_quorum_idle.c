@@ -19,14 +19,6 @@
 #define SETTLED_NS (2 * NS_PER_S)
 #define KIB_PER_MIB 1024.0
 
-/* Of one node: both its processes. */
-struct cost {
-    gavel_ns cpu;
-    int64_t rss_kib;
-    int64_t node_rss_kib; /* of the node process alone */
-    int64_t pss_kib;
-};
-
 /* utime and stime of /proc/<pid>/stat, of all threads; 0 if it is gone. */
 static gavel_ns cpu_time(pid_t pid)
 {
@@ -64,9 +56,9 @@ static int64_t kib_of(pid_t pid, const char *name, const char *field)
     return kib;
 }
 
-static struct cost cost_of(const struct quorum_status *said)
+struct quorum_cost quorum_cost_of(const struct quorum_status *said)
 {
-    return (struct cost){
+    return (struct quorum_cost){
         .cpu = cpu_time(said->pid) + cpu_time(said->guard_pid),
         .rss_kib = kib_of(said->pid, "status", "VmRSS") + kib_of(said->guard_pid, "status", "VmRSS"),
         .node_rss_kib = kib_of(said->pid, "status", "VmRSS"),
@@ -74,8 +66,8 @@ static struct cost cost_of(const struct quorum_status *said)
     };
 }
 
-static void tell(struct report *report, const char *who, const struct cost *before, const struct cost *after,
-                 gavel_ns passed)
+static void tell(struct report *report, const char *who, const struct quorum_cost *before,
+                 const struct quorum_cost *after, gavel_ns passed)
 {
     char name[64];
 
@@ -94,14 +86,14 @@ static enum gavel_status run(struct quorum *quorum)
 {
     gavel_ns window = quorum->bench->is_quick ? WINDOW_QUICK_NS : WINDOW_NS;
     struct quorum_status said[QUORUM_NODES], later[QUORUM_NODES];
-    struct cost before[QUORUM_NODES], after;
+    struct quorum_cost before[QUORUM_NODES], after;
     size_t leader, ignored;
     enum gavel_status status = quorum_await_steady(quorum, SETTLED_NS, &leader, said);
 
     if (status)
         return status;
     for (size_t i = 0; i < QUORUM_NODES; i++)
-        before[i] = cost_of(&said[i]);
+        before[i] = quorum_cost_of(&said[i]);
     gavel_ns began = clock_now();
     /* Nothing is asked meanwhile, and no stream is heard. */
     while (clock_now() < began + window && !crew_is_interrupted())
@@ -114,7 +106,7 @@ static enum gavel_status run(struct quorum *quorum)
         if (i != leader)
             (void)snprintf(who, sizeof(who), "the follower %s",
                            local_cluster_node(&quorum->cluster, i)->name);
-        after = cost_of(&said[i]);
+        after = quorum_cost_of(&said[i]);
         tell(&quorum->bench->report, who, &before[i], &after, passed);
     }
     status = quorum_await_steady(quorum, 0, &ignored, later);

@@ -101,7 +101,8 @@ static bool is_free(uint16_t port)
 static bool is_given(const struct local_cluster *cluster, uint16_t port)
 {
     for (size_t i = 0; i < LOCAL_NODES_MAX; i++)
-        if (cluster->nodes[i].port == port || cluster->nodes[i].api_port == port)
+        if (cluster->nodes[i].port == port || cluster->nodes[i].api_port == port ||
+            cluster->nodes[i].client_port == port)
             return true;
     return false;
 }
@@ -120,7 +121,8 @@ static enum gavel_status take_port(const struct local_cluster *cluster, uint16_t
     return error_set(error, GAVEL_ERR_IO, "no free port on loopback was found");
 }
 
-static enum gavel_status name_node(struct local_cluster *cluster, size_t position, struct gavel_error *error)
+static enum gavel_status name_node(struct local_cluster *cluster, size_t position, bool serves_clients,
+                                   struct gavel_error *error)
 {
     struct local_node *node = &cluster->nodes[position];
     unsigned number = (unsigned)position % LOCAL_NODES_MAX + 1;
@@ -136,6 +138,10 @@ static enum gavel_status name_node(struct local_cluster *cluster, size_t positio
     status = take_port(cluster, &node->port, error);
     if (!status)
         status = take_port(cluster, &node->api_port, error);
+    if (!status && serves_clients) {
+        (void)snprintf(node->socket, sizeof(node->socket), "%s/n%u.sock", folder, number);
+        status = take_port(cluster, &node->client_port, error);
+    }
     (void)snprintf(node->url, sizeof(node->url), "http://127.0.0.1:%u", node->api_port);
     return status;
 }
@@ -154,6 +160,8 @@ static enum gavel_status write_config(const struct local_cluster *cluster, const
     for (size_t i = 0; i < cluster->count; i++)
         fprintf(file, "  - {name: %s, address: \"127.0.0.1:%u\", api: \"127.0.0.1:%u\"}\n",
                 cluster->nodes[i].name, cluster->nodes[i].port, cluster->nodes[i].api_port);
+    if (options->serves_clients)
+        fprintf(file, "clients: 127.0.0.1:%u\nsocket: %s\n", node->client_port, node->socket);
     fputs(options->extra ? options->extra : "", file);
     if (fclose(file))
         return error_set(error, GAVEL_ERR_IO, "cannot write %s: %s", node->config, strerror(errno));
@@ -287,7 +295,7 @@ enum gavel_status local_cluster_start(size_t count, const struct local_options *
     if (!status)
         status = make_folder(cluster, options->base, error);
     for (; !status && cluster->count < count; cluster->count++)
-        status = name_node(cluster, cluster->count, error);
+        status = name_node(cluster, cluster->count, options->serves_clients, error);
     for (size_t i = 0; !status && i < count; i++)
         status = write_config(cluster, &cluster->nodes[i], options, error);
     for (size_t i = 0; !status && i < count; i++)

@@ -40,18 +40,21 @@ struct local_options {
     const char *base;      /* where the temporary folder is made; NULL: TMPDIR, or /tmp */
     const char *extra;     /* more YAML for every node, whole lines; NULL: none */
     const char *log_level; /* NULL: info */
+    bool serves_clients;   /* programs can take part in elections: by TCP and by a unix socket */
 };
 
 struct local_node {
     char name[8];
-    pid_t guard;       /* 0: not running */
-    int pidfd;         /* of the guard; readable when it has ended. -1: not running */
-    uint16_t port;     /* for peers */
-    uint16_t api_port; /* for HTTP */
-    char url[32];      /* http://127.0.0.1:… */
+    pid_t guard;          /* 0: not running */
+    int pidfd;            /* of the guard; readable when it has ended. -1: not running */
+    uint16_t port;        /* for peers */
+    uint16_t api_port;    /* for HTTP */
+    uint16_t client_port; /* for clients; 0: not served */
+    char url[32];         /* http://127.0.0.1:… */
     char folder[LOCAL_FOLDER_MAX + 16];
     char log[LOCAL_FOLDER_MAX + 16];
     char config[LOCAL_FOLDER_MAX + 16];
+    char socket[LOCAL_FOLDER_MAX + 16]; /* for clients; "": not served */
 };
 
 struct local_cluster {

@@ -87,8 +87,7 @@ int elector_run(const struct post *post, void *user)
     struct gavel_error error = {0};
     struct gavel *gavel = NULL;
 
-    (void)user;
-    options.store = post->crew->store;
+    options.store = user ? (const char *)user : post->crew->store;
     join.candidate = post->name;
     join.subscriber = (struct gavel_subscriber){
         .on_elected = on_elected, .on_demoted = on_demoted, .on_event = on_event, .user = &elector};

@@ -9,7 +9,7 @@
 
 #include "cli/crew.h"
 
-/* A post_run(); user is NULL. */
+/* A post_run(); user is the URL of the store, or NULL: that of the crew. */
 int elector_run(const struct post *post, void *user);
 
 #endif
