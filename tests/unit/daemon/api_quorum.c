@@ -104,13 +104,7 @@ static void take(struct api_quorum *quorum, const struct errand *errand)
     uint64_t tag = ++quorum->numbers;
     size_t which = tag % COUNT(quorum->askers);
 
-    if (errand->frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE) {
-        quorum->keep_alives++;
-        if (quorum->is_deaf)
-            return;
-    } else {
-        quorum->requests++;
-    }
+    quorum->keep_alives += errand->frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     if (quorum->is_leaderless) {
         refuse(errand);
         return;

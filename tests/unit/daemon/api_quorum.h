@@ -29,9 +29,7 @@ struct api_quorum {
     } askers[256];              /* by tag of the desk, modulo */
     _Atomic bool holds;         /* stands still: takes nothing, and no time goes by */
     _Atomic bool is_leaderless; /* answers everything with ERR_NO_LEADER */
-    _Atomic bool is_deaf;       /* takes keep-alives, and says nothing */
     _Atomic int keep_alives;    /* that came */
-    _Atomic int requests;
 };
 
 void api_quorum_init(struct api_quorum *quorum, struct node_desk *node);
