@@ -75,6 +75,23 @@ static enum gavel_status wait_for_file(const struct cli *cli, const char *file, 
     return GAVEL_OK;
 }
 
+/* A store that is away may come back in time: a quorum that is being started, say. */
+static enum gavel_status open_store(const struct cli *cli, gavel_ns until, struct store **ret_store,
+                                    struct gavel_error *error)
+{
+    const struct timespec pause = {.tv_nsec = LOOK_FOR_FILE_MS * NS_PER_MS};
+    enum gavel_status status = store_open(cli->config.store, ret_store, error);
+
+    if (status == GAVEL_ERR_STORE_UNAVAILABLE && clock_now() < until)
+        log_line(&cli->log, clock_wall_ms(), LOG_WARNING, "the store does not answer, trying again",
+                 LOG_STR("reason", error ? error->message : ""), LOG_END);
+    while (status == GAVEL_ERR_STORE_UNAVAILABLE && clock_now() < until) {
+        (void)nanosleep(&pause, NULL); /* looks again a little early if a signal cuts it short */
+        status = store_open(cli->config.store, ret_store, error);
+    }
+    return status;
+}
+
 enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct onlooker *ret_onlooker,
                                 struct gavel_error *error)
 {
@@ -89,7 +106,7 @@ enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct on
             LOG_STR("file", cli->config.file), LOG_STR("group", cli->config.group), LOG_END);
     status = file && *file ? wait_for_file(cli, file, until, error) : GAVEL_OK;
     if (!status)
-        status = store_open(cli->config.store, &onlooker.store, error);
+        status = open_store(cli, until, &onlooker.store, error);
     if (status)
         return status;
     if (process_self(&onlooker.self))

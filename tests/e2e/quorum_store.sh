@@ -8,8 +8,8 @@ source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 # shellcheck source=run_lib.sh
 source "$SOURCE_ROOT/tests/e2e/run_lib.sh"
 
-# serving: three nodes that take clients; $store names them.
-serving() {
+# prepared: three nodes that will take clients; $store names them.
+prepared() {
     local name
     quorum n1 n2 n3
     store=
@@ -19,6 +19,10 @@ serving() {
         store+="${store:+,}$folder/$name.sock,127.0.0.1:$port"
     done
     store=gavel://$store
+}
+
+serving() {
+    prepared
     begin n1 n2 n3
     await_leader
     await sockets_are_there
@@ -124,6 +128,17 @@ test_a_quorum_that_cannot_be_reached_is_named_with_what_to_do() {
     expect 2 "$GAVEL" leader --store gavel://192.0.2.1:7600
     expect 2 "$GAVEL" leader --store gavel:h1:7600
     has "$errors" "gavel://"
+}
+
+test_who_waits_for_a_leader_waits_for_the_quorum_too() {
+    prepared
+    run_as asker "$GAVEL" leader --store "$store" --wait 15s
+    await grep -qF "does not answer, trying again" "$folder/asker.err"
+    begin n1 n2 n3
+    await_leader
+    elect a
+    ended asker 0
+    same "$(cat "$folder/asker.out")" a
 }
 
 run_tests "$@"
