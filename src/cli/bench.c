@@ -60,6 +60,9 @@ static const struct {
     {"sessions-resign", "elections on a quorum: the leading process resigns", bench_sessions_resign},
     {"sessions-freeze", "elections on a quorum: SIGSTOP of a leading client on another machine",
      bench_sessions_freeze},
+    {"sessions-node", "elections on a quorum: SIGKILL of the node process of the quorum's leader",
+     bench_sessions_node},
+    {"sessions-groups", "elections on a quorum: many groups, held by 100 sessions", bench_sessions_groups},
 };
 #define SECTION_COUNT (sizeof(sections) / sizeof(sections[0]))
 
