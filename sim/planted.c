@@ -21,6 +21,9 @@ static const struct {
 #define PLANTED_ROW(name, text, what) [PLANTED_BUG_##name] = {text, what, PLANTED_KIND_RAFT},
                 PLANTED_RAFT_MAP(PLANTED_ROW)
 #undef PLANTED_ROW
+#define PLANTED_ROW(name, text, what) [PLANTED_BUG_##name] = {text, what, PLANTED_KIND_SESSION},
+                    PLANTED_SESSION_MAP(PLANTED_ROW)
+#undef PLANTED_ROW
 };
 
 const char *planted_name(enum planted_bug bug) { return bugs[bug].name; }

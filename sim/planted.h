@@ -2,7 +2,8 @@
 
 /*
  * The planted bugs by name, and the test that each of them is caught: those of
- * the candidate by runs of candidates, those of the quorum by runs of nodes.
+ * the candidate by runs of candidates, those of the quorum by runs of nodes,
+ * those of sessions by runs of clients.
  */
 #ifndef SIM_PLANTED_H
 #define SIM_PLANTED_H
@@ -12,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum planted_kind { PLANTED_KIND_CANDIDATE, PLANTED_KIND_RAFT };
+enum planted_kind { PLANTED_KIND_CANDIDATE, PLANTED_KIND_RAFT, PLANTED_KIND_SESSION };
 
 const char *planted_name(enum planted_bug bug);
 const char *planted_what(enum planted_bug bug);

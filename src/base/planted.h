@@ -71,10 +71,14 @@
     X(FORCE_BEFORE_NOOP,        "force-before-noop", "a forced transfer before the leader knows all that is committed") \
     X(REMOVED_NEVER_STANDS,     "removed-never-stands", "whom an uncommitted configuration removes gives up at once") \
     X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads")
+
+#define PLANTED_SESSION_MAP(X)                                                                                \
+    X(KEPT_FROM_ANSWER,     "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive")
 /* clang-format on */
 
-/* Those of the candidate, caught by runs of candidates, and those of the quorum, caught by runs of nodes. */
-#define PLANTED_MAP(X) PLANTED_CANDIDATE_MAP(X) PLANTED_RAFT_MAP(X)
+/* Those of the candidate, caught by runs of candidates, those of the quorum, caught by runs of nodes, and those
+ * of sessions and the table, caught by runs of clients. */
+#define PLANTED_MAP(X) PLANTED_CANDIDATE_MAP(X) PLANTED_RAFT_MAP(X) PLANTED_SESSION_MAP(X)
 
 #define PLANTED_ENUM(name, text, what) PLANTED_BUG_##name,
 enum planted_bug { PLANTED_BUG_NONE, PLANTED_MAP(PLANTED_ENUM) PLANTED_BUG_COUNT };

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "sim/session/profile.h"
+
+#include "sim/args.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *what;
+} faults[] = {
+#define FAULT_ROW(name, text, what) [HALL_FAULT_##name] = {text, what},
+    HALL_FAULT_MAP(FAULT_ROW)
+#undef FAULT_ROW
+};
+
+const char *hall_fault_name(unsigned fault)
+{
+    return fault < FAULT_COUNT ? quorum_fault_name((enum fault)fault) : faults[fault - FAULT_COUNT].name;
+}
+
+const char *hall_fault_what(unsigned fault)
+{
+    return fault < FAULT_COUNT ? quorum_fault_what((enum fault)fault) : faults[fault - FAULT_COUNT].what;
+}
+
+bool hall_faults_parse(const char *list, uint64_t *ret_faults)
+{
+    return args_set(list, HALL_FAULTS_ALL, hall_fault_name, ret_faults);
+}
+
+/* Of the quorum's own: who is a member, and clocks beyond the bound, are judged by sim/raft. */
+#define NOT_HERE                                                                                             \
+    (FAULT_BIT(FAULT_BEYOND) | FAULT_BIT(FAULT_FORGED) | FAULT_BIT(FAULT_MEMBERS) | FAULT_BIT(FAULT_FLIP) |  \
+     FAULT_BIT(FAULT_WITNESS) | FAULT_BIT(FAULT_STRANGER) | FAULT_BIT(FAULT_FLOOD) | FAULT_BIT(FAULT_DEAF) | \
+     FAULT_BIT(FAULT_MIXED))
+
+/* What sessions must survive without anybody noticing. */
+#define QUIET                                                                                                \
+    (FAULT_BIT(FAULT_RATE) | FAULT_BIT(FAULT_CRASH) | FAULT_BIT(FAULT_TRANSFER) |                            \
+     FAULT_BIT(FAULT_STEP_DOWN) | FAULT_BIT(FAULT_PAUSE) | FAULT_BIT(FAULT_PARTITION) |                      \
+     FAULT_BIT(FAULT_STALL) | FAULT_BIT(FAULT_COMPACT) | FAULT_BIT(FAULT_SURVIVE) |                          \
+     HALL_FAULT_BIT(HALL_FAULT_CLIENT_RATE) | HALL_FAULT_BIT(HALL_FAULT_VISIT))
+#define QUIET_LONGEST (150 * NS_PER_MS)
+
+static uint64_t draw_faults(struct prng *prng, enum mood mood)
+{
+    static const unsigned chance[] = {
+        [MOOD_CALM] = 150, [MOOD_MILD] = 350, [MOOD_WILD] = 600, [MOOD_STORM] = 500};
+    uint64_t set = 0;
+
+    for (unsigned fault = 0; fault < HALL_FAULT_COUNT; fault++) {
+        unsigned per_mille = chance[mood];
+
+        if (fault == HALL_FAULT_CLIENT_RATE || fault == HALL_FAULT_VISIT || fault == HALL_FAULT_RESIGN)
+            per_mille = 700;
+        if (prng_chance(prng, per_mille))
+            set |= HALL_FAULT_BIT(fault);
+    }
+    return set;
+}
+
+static void draw_groups(struct hall_profile *p, struct prng *prng)
+{
+    static const Gavel__Policy policies[] = {GAVEL__POLICY__POLICY_FIRST, GAVEL__POLICY__POLICY_FIRST,
+                                             GAVEL__POLICY__POLICY_LEXICOGRAPHIC,
+                                             GAVEL__POLICY__POLICY_PRIORITY};
+
+    p->groups = 1 + (unsigned)prng_below(prng, HALL_GROUPS_MAX);
+    for (unsigned i = 0; i < HALL_GROUPS_MAX; i++) {
+        struct hall_group_profile *group = &p->group[i];
+        bool preempts = prng_chance(prng, 400);
+        uint32_t min_mandate_ms = (uint32_t)prng_between(prng, 50, 800);
+        bool has_minimum = prng_chance(prng, 400);
+
+        group->policy = policies[prng_below(prng, sizeof policies / sizeof *policies)];
+        group->preempts = preempts && group->policy != GAVEL__POLICY__POLICY_FIRST && !p->is_quiet;
+        group->min_mandate_ms = has_minimum ? min_mandate_ms : 0;
+    }
+}
+
+static void draw_program(struct hall_profile *p, struct prng *prng, struct hall_program_profile *program,
+                         const bool takes_leases[HALL_GROUPS_MAX])
+{
+    gavel_ns low = p->is_quiet ? 2500 : 200;
+    gavel_ns high = p->is_quiet ? 4000 : 1500;
+    bool is_alone = prng_chance(prng, 300);
+
+    program->ttl_ms = (uint32_t)prng_between(prng, low, high);
+    program->lease_ms = (uint32_t)prng_between(prng, low, high);
+    program->machine = (unsigned)prng_below(prng, p->quorum.nodes);
+    if (is_alone)
+        program->machine = SLOTS_MAX;
+    program->act_every = prng_between(prng, 20 * NS_PER_MS, 120 * NS_PER_MS);
+    for (unsigned i = 0; i < HALL_GROUPS_MAX; i++) {
+        uint64_t drawn = prng_below(prng, 100);
+        bool has_lease = drawn < 50 && takes_leases[i];
+
+        program->roles[i] = has_lease ? ROLE_LEASE : drawn < 75 ? ROLE_CAMPAIGN : ROLE_NONE;
+        if (i >= p->groups)
+            program->roles[i] = ROLE_NONE;
+    }
+    p->ttl_max_ms = program->ttl_ms > p->ttl_max_ms ? program->ttl_ms : p->ttl_max_ms;
+    p->ttl_max_ms = program->lease_ms > p->ttl_max_ms ? program->lease_ms : p->ttl_max_ms;
+}
+
+void hall_profile_draw(struct hall_profile *p, uint64_t seed, unsigned nodes, unsigned programs,
+                       gavel_ns duration, uint64_t without)
+{
+    struct prng prng;
+    unsigned drawn;
+    bool takes_leases[HALL_GROUPS_MAX];
+
+    memset(p, 0, sizeof *p);
+    prng_seed(&prng, seed * UINT64_C(0x9e3779b97f4a7c15) + 5);
+    drawn = 3 + (unsigned)prng_below(&prng, 3);
+    p->is_quiet = prng_chance(&prng, 120);
+    quorum_profile_draw(&p->quorum, &prng, nodes ? nodes : drawn, duration, without | NOT_HERE);
+    p->faults = draw_faults(&prng, p->quorum.mood) & ~without;
+    if (p->is_quiet) {
+        p->quorum.mood = p->quorum.mood == MOOD_CALM ? MOOD_CALM : MOOD_MILD;
+        p->quorum.faults = (p->quorum.faults | FAULT_BIT(FAULT_CRASH) | FAULT_BIT(FAULT_TRANSFER)) & QUIET;
+        p->quorum.faults &= ~without;
+        p->quorum.longest = QUIET_LONGEST;
+        p->faults &= QUIET;
+    }
+    p->faults |= p->quorum.faults;
+    draw_groups(p, &prng);
+    for (unsigned i = 0; i < HALL_GROUPS_MAX; i++)
+        takes_leases[i] = prng_chance(&prng, 350);
+    drawn = 2 + (unsigned)prng_below(&prng, PROGRAMS_MAX - 1);
+    p->programs = programs ? programs : drawn;
+    for (unsigned i = 0; i < p->programs; i++)
+        draw_program(p, &prng, &p->program[i], takes_leases);
+    p->fault_every = prng_between(&prng, 300 * NS_PER_MS, 2 * NS_PER_S);
+    p->act_late = prng_between(&prng, 0, 150 * NS_PER_MS);
+    p->loss_per_mille = (unsigned)prng_between(&prng, 0, 150);
+    p->late_per_mille = (unsigned)prng_between(&prng, 0, 150);
+    p->twice_per_mille = (unsigned)prng_between(&prng, 0, 150);
+    p->quorum.propose_every = 300 * NS_PER_MS; /* the programs have enough to say */
+    p->quorum.read_every = 500 * NS_PER_MS;
+    p->quorum.act_every = 100 * NS_PER_MS;
+}
