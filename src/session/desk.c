@@ -336,6 +336,10 @@ static bool flush_batch(struct desk *desk)
     if (count == 0)
         return false;
     status = desk->hands.propose(desk->hands.user, commands, sizes, count, &first, &term);
+    /* A leader that is handing over takes no entries, and one that has just stepped down is none: whoever
+     * leads next does. */
+    if (status == GAVEL_ERR_STATE || status == GAVEL_ERR_NO_LEADER)
+        status = GAVEL_ERR_NOT_LEADER;
     if (status) {
         dismiss_all(desk, &batch, status,
                     status == GAVEL_ERR_NOT_LEADER ? NOT_LEADING

@@ -452,8 +452,14 @@ static void test_what_cannot_be_proposed_is_refused_and_leaves_nothing(void **st
     run_until(f, f->now + MS(1002));
     f->propose_status = GAVEL_ERR_NOT_LEADER;
     assert_int_equal(request(f, 0, 0, claim)->status, GAVEL_ERR_NOT_LEADER);
+    /* While it hands over, and when it has just stepped down: the next leader takes it. */
     f->propose_status = GAVEL_ERR_STATE;
-    expect(request(f, 0, 0, claim), GAVEL_ERR_STATE, "the quorum takes no writes at the moment; ask again");
+    assert_int_equal(request(f, 0, 0, claim)->status, GAVEL_ERR_NOT_LEADER);
+    f->propose_status = GAVEL_ERR_NO_LEADER;
+    assert_int_equal(request(f, 0, 0, claim)->status, GAVEL_ERR_NOT_LEADER);
+    f->propose_status = GAVEL_ERR_NO_MEMORY;
+    expect(request(f, 0, 0, claim), GAVEL_ERR_NO_MEMORY,
+           "the quorum takes no writes at the moment; ask again");
     f->propose_status = GAVEL_OK;
     must(f, 0, 0, op_renew(f, "g", "one", 1)); /* no claim is under way */
     assert_int_equal(f->log_count, 1);
