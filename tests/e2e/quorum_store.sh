@@ -77,6 +77,22 @@ test_the_next_one_leads_long_before_the_lease_is_over_after_sigkill() {
     await leads b
 }
 
+# Its session is long gone when it wakes: it must not act in its name, and get another.
+test_a_leader_that_was_frozen_gives_up_and_can_lead_again() {
+    serving
+    pair --lease 2500ms --heartbeat 400ms --call-timeout 400ms --election-interval 300ms
+    kill -STOP "${pid_of[a]}"
+    await said b became_leader
+    kill -CONT "${pid_of[a]}"
+    await said a lost_leadership
+    await leads b
+    await said a leader_changed '"new":"b"'
+    kill -KILL "${pid_of[b]}"
+    ended b 137
+    await leads a
+    (($(epoch_of a) > $(epoch_of b))) || fail "the epoch did not grow"
+}
+
 test_a_command_is_never_in_two_places_when_its_elector_is_killed() {
     serving
     run a -- "$BEAT" "$folder/beats"
