@@ -63,6 +63,8 @@ static const struct {
     {"sessions-node", "elections on a quorum: SIGKILL of the node process of the quorum's leader",
      bench_sessions_node},
     {"sessions-groups", "elections on a quorum: many groups, held by 100 sessions", bench_sessions_groups},
+    {"sessions-lookups", "elections on a quorum: who leads a group, by HTTP and by the client protocol",
+     bench_sessions_lookups},
 };
 #define SECTION_COUNT (sizeof(sections) / sizeof(sections[0]))
 

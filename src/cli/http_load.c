@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "os/clock.h"
+#include "wire/client.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,6 +32,7 @@ struct line {
     gavel_ns asked_at;
     size_t have;
     size_t want; /* bytes of the whole answer; 0: not known yet */
+    bool is_judged;
     char answer[LOAD_ANSWER_MAX];
 };
 
@@ -83,6 +85,21 @@ static int dial(uint16_t port)
     return fd;
 }
 
+/* The greeting and the answer to it, while the connection still blocks. */
+static bool greet(const struct load_plan *plan, int fd)
+{
+    uint8_t length[CLIENT_LENGTH_BYTES];
+    char welcome[LOAD_ANSWER_MAX];
+
+    if (plan->kind != LOAD_FRAMES)
+        return true;
+    if (send(fd, plan->greeting, plan->greeting_bytes, MSG_NOSIGNAL) != (ssize_t)plan->greeting_bytes ||
+        recv(fd, length, sizeof(length), MSG_WAITALL) != (ssize_t)sizeof(length))
+        return false;
+    size_t size = client_frame_length(length);
+    return size <= sizeof(welcome) && recv(fd, welcome, size, MSG_WAITALL) == (ssize_t)size;
+}
+
 static enum gavel_status open_lines(struct load *load)
 {
     for (unsigned i = 0; i < load->plan->connections; i++) {
@@ -92,6 +109,8 @@ static enum gavel_status open_lines(struct load *load)
             return GAVEL_ERR_IO;
         load->lines[i].fd = fd;
         load->open++;
+        if (!greet(load->plan, fd))
+            return GAVEL_ERR_IO;
         if (epoll_ctl(load->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
             return GAVEL_ERR_IO;
         load->idle[load->idle_count++] = i;
@@ -136,6 +155,39 @@ static size_t answer_length(struct line *line)
     return body > LOAD_ANSWER_MAX - 1 - head ? SIZE_MAX : head + body;
 }
 
+/* The same of a frame. */
+static size_t frame_length(const struct line *line)
+{
+    uint8_t bytes[CLIENT_LENGTH_BYTES];
+
+    if (line->have < sizeof(bytes))
+        return 0;
+    memcpy(bytes, line->answer, sizeof(bytes));
+    size_t length = client_frame_length(bytes);
+    return length > LOAD_ANSWER_MAX - 1 - sizeof(bytes) ? SIZE_MAX : sizeof(bytes) + length;
+}
+
+static size_t whole_length(const struct load *load, struct line *line)
+{
+    switch (load->plan->kind) {
+    case LOAD_ECHO:
+        return load->request_bytes;
+    case LOAD_FRAMES:
+        return frame_length(line);
+    default:
+        return answer_length(line);
+    }
+}
+
+/* All answers on a connection are alike, and to look into each would be load of another kind. */
+static bool is_good(const struct load *load, struct line *line)
+{
+    bool is_first = !line->is_judged;
+
+    line->is_judged = true;
+    return !is_first || !load->plan->judge || load->plan->judge(line->answer, line->have);
+}
+
 static void hear(struct load *load, unsigned number)
 {
     struct line *line = &load->lines[number];
@@ -150,13 +202,17 @@ static void hear(struct load *load, unsigned number)
     }
     line->have += (size_t)got;
     if (!line->want)
-        line->want = load->plan->is_echo ? load->request_bytes : answer_length(line);
+        line->want = whole_length(load, line);
     if (line->want == SIZE_MAX || (line->want && line->have > line->want)) {
         end_line(load, line); /* another status, or more than was asked for */
         return;
     }
     if (!line->want || line->have < line->want)
         return;
+    if (!is_good(load, line)) {
+        end_line(load, line);
+        return;
+    }
     if (result->count < LOAD_SAMPLES_MAX)
         result->latencies[result->count++] = clock_now() - line->asked_at;
     result->answers++;
@@ -216,7 +272,7 @@ enum gavel_status load_run(const struct load_plan *plan, struct load_result *res
         return GAVEL_ERR_NO_MEMORY;
     *load = (struct load){.plan = plan,
                           .result = result,
-                          .request_bytes = strlen(plan->request),
+                          .request_bytes = plan->request_bytes ? plan->request_bytes : strlen(plan->request),
                           .epoll = epoll_create1(EPOLL_CLOEXEC)};
     for (unsigned i = 0; i < LOAD_CONNECTIONS_MAX; i++)
         load->lines[i].fd = -1;

@@ -3,7 +3,7 @@
 /*
  * Load: one request again and again on connections that stay open, one at a
  * time on each, and how long each answer took. Against a bare TCP echo as
- * well as against HTTP, so that the two can be compared.
+ * well as against HTTP and the client protocol, so that they can be compared.
  *
  * There are two ways to ask. In a closed loop a connection asks again as soon
  * as it is answered: how many answers there are at most. At a fixed rate the
@@ -27,11 +27,23 @@
 #define LOAD_ANSWER_MAX 4096
 #define LOAD_SAMPLES_MAX (4u << 20)
 
+/* What an answer is. */
+enum load_kind {
+    LOAD_HTTP,   /* a head with Content-Length, and a body; good if its status is 200 */
+    LOAD_ECHO,   /* the request */
+    LOAD_FRAMES, /* a length of 4 bytes, and so many more: the client protocol (wire/client.h) */
+};
+
 struct load_plan {
     uint16_t port; /* on 127.0.0.1 */
     unsigned connections;
-    bool is_echo; /* the answer is the request; otherwise it is HTTP with a Content-Length */
+    enum load_kind kind;
     char request[LOAD_REQUEST_MAX];
+    size_t request_bytes;            /* 0: a string */
+    char greeting[LOAD_REQUEST_MAX]; /* FRAMES: said first on each connection, and answered by one frame */
+    size_t greeting_bytes;
+    /* NULL, or whether the first answer on a connection, whole, is a good one. */
+    bool (*judge)(const char *answer, size_t size);
     uint64_t rate; /* per second; 0: a closed loop */
     gavel_ns duration;
 };
