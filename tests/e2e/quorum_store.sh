@@ -157,4 +157,31 @@ test_who_waits_for_a_leader_waits_for_the_quorum_too() {
     same "$(cat "$folder/asker.out")" a
 }
 
+test_with_certificates_of_the_cluster_it_is_the_same_over_tls() {
+    local name ca=$folder/ca other=$folder/other files
+    quorum n1 n2 n3
+    mkdir -p "$ca" "$other"
+    expect 0 "$GAVEL" cert init test --out "$ca"
+    expect 0 "$GAVEL" cert init test --out "$other"
+    for name in n1 n2 n3 app; do expect 0 "$GAVEL" cert issue "$name" --ca "$ca" --out "$ca"; done
+    expect 0 "$GAVEL" cert issue app --ca "$other" --out "$other"
+    store=
+    for name in n1 n2 n3; do
+        free_port
+        configure "$name" "clients: 127.0.0.1:$port" "secret: $ca/cluster.secret" \
+            "tls: {ca: $ca/ca.crt, cert: $ca/$name.crt, key: $ca/$name.key, api: false}"
+        store+="${store:+,}127.0.0.1:$port"
+    done
+    begin n1 n2 n3
+    await_leader
+    files="ca=$ca/ca.crt&cert=$ca/app.crt&key=$ca/app.key"
+    # A stranger with the right words and the wrong authority is not let in.
+    expect 4 "$GAVEL" leader --store "gavel://$store?ca=$other/ca.crt&cert=$other/app.crt&key=$other/app.key"
+    expect 4 "$GAVEL" leader --store "gavel://$store"
+    store="gavel://$store?$files"
+    pair
+    expect 0 "$GAVEL" resign --store "$store" --to b
+    await leads b
+}
+
 run_tests "$@"
