@@ -16,6 +16,20 @@
 
 static const char not_held[] = "the mandate is not held as the call says";
 
+/*
+ * Whether the group is as whoever claims has seen it. A mandate whose holder died is over, whether a node has
+ * written that down or not: who saw the death by itself, and claims at the version of that mandate (its
+ * epoch), does not come too late because the node was faster.
+ */
+static bool is_as_expected(const struct table_group *group, uint64_t version)
+{
+    if (!group)
+        return version == 0;
+    return group->version == version ||
+           (!group->is_held && group->last_ending == GAVEL__ENDING__ENDING_DEAD && version != 0 &&
+            group->epoch == version);
+}
+
 enum gavel_status mandate_claim(struct step *step, const Gavel__Claim *claim)
 {
     struct table_group *group = table_group_find(step->table, claim->group);
@@ -27,7 +41,7 @@ enum gavel_status mandate_claim(struct step *step, const Gavel__Claim *claim)
         return step_refuse(step, GAVEL_ERR_DONE, "the work of the group is done for good");
     if (group && group->is_held && group->session)
         return step_refuse(step, GAVEL_ERR_CONFLICT, "the group is led by a candidate with a session");
-    if (claim->expected_version != (group ? group->version : 0))
+    if (!is_as_expected(group, claim->expected_version))
         return step_refuse(step, GAVEL_ERR_CONFLICT, "the claim came too late: the group has changed");
     if (claim->epoch_at_least >= EPOCH_JUMP_MAX)
         return step_refuse(step, GAVEL_ERR_STORE_FULL,

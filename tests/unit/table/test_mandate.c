@@ -99,6 +99,26 @@ static void test_dead_holder_is_released_without_its_nonce(void **state)
     assert_int_equal(release_dead(ground, "s", ground->result.epoch), GAVEL_ERR_NOT_HOLDER);
 }
 
+static void test_who_saw_the_death_claims_before_or_after_it_is_written_down(void **state)
+{
+    struct ground *ground = *state;
+    uint64_t epoch;
+
+    assert_int_equal(claim(ground, "g", "h", 1, 0, 0), GAVEL_OK);
+    epoch = ground->result.epoch;
+    assert_int_equal(release_dead(ground, "g", epoch), GAVEL_OK);
+    assert_true(group_named(ground, "g")->version > epoch);
+    assert_int_equal(claim(ground, "g", "i", 2, epoch - 1, 0), GAVEL_ERR_CONFLICT);
+    assert_int_equal(claim(ground, "g", "i", 2, 0, 0), GAVEL_ERR_CONFLICT);
+    assert_int_equal(claim(ground, "g", "i", 2, epoch, 0), GAVEL_OK);
+    assert_true(assert_leader(ground, "g", "i") > epoch);
+    /* Once, and only of a death. */
+    assert_int_equal(claim(ground, "g", "j", 3, epoch, 0), GAVEL_ERR_CONFLICT);
+    epoch = ground->result.epoch;
+    assert_int_equal(release(ground, "g", "i", 2, epoch, "", false), GAVEL_OK);
+    assert_int_equal(claim(ground, "g", "j", 3, epoch, 0), GAVEL_ERR_CONFLICT);
+}
+
 static void test_done_group_is_granted_to_nobody_until_it_is_reopened(void **state)
 {
     struct ground *ground = *state;
@@ -240,6 +260,8 @@ int main(void)
                                         ground_teardown),
         cmocka_unit_test_setup_teardown(test_dead_holder_is_released_without_its_nonce, ground_setup,
                                         ground_teardown),
+        cmocka_unit_test_setup_teardown(test_who_saw_the_death_claims_before_or_after_it_is_written_down,
+                                        ground_setup, ground_teardown),
         cmocka_unit_test_setup_teardown(test_done_group_is_granted_to_nobody_until_it_is_reopened,
                                         ground_setup, ground_teardown),
         cmocka_unit_test_setup_teardown(test_claim_never_takes_a_group_from_a_session, ground_setup,
