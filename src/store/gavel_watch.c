@@ -73,12 +73,11 @@ static struct gavel_watched *get(struct gavel_store *gavel, const char *group)
     return watched;
 }
 
+/* It is in no list of the dirty. */
 static void forget(struct gavel_watched *watched)
 {
     struct gavel_store *gavel = watched->store;
 
-    if (watched->is_dirty)
-        TAILQ_REMOVE(&gavel->dirty, watched, in_dirty);
     if (watched->is_changed)
         TAILQ_REMOVE(&gavel->changes, watched, in_changed);
     (void)RB_REMOVE(gavel_watched_tree, &gavel->watched, watched);
@@ -137,12 +136,12 @@ static void told(void *user, const Gavel__Change *change, uint64_t revision, boo
 
 void gavel_watch_tend(struct gavel_store *gavel)
 {
-    struct gavel_watched *watched;
+    struct gavel_watched *next;
 
-    while ((watched = TAILQ_FIRST(&gavel->dirty))) {
+    for (struct gavel_watched *watched = TAILQ_FIRST(&gavel->dirty); watched; watched = next) {
         bool is_wanted = watched->watchers > 0 || watched->is_waited_for;
 
-        TAILQ_REMOVE(&gavel->dirty, watched, in_dirty);
+        next = TAILQ_NEXT(watched, in_dirty);
         watched->is_dirty = false;
         if (is_wanted && watched->watch == 0)
             watched->watch = quorum_watch(gavel->reads, watched->group, NULL, 0, told, watched);
@@ -152,14 +151,25 @@ void gavel_watch_tend(struct gavel_store *gavel)
             quorum_unwatch(gavel->reads, watched->watch);
         forget(watched);
     }
+    TAILQ_INIT(&gavel->dirty);
+}
+
+/* As deep as the tree is, which is balanced. */
+static void free_below(struct gavel_watched *watched)
+{
+    if (!watched)
+        return;
+    free_below(RB_LEFT(watched, by_name));
+    free_below(RB_RIGHT(watched, by_name));
+    free(watched);
 }
 
 void gavel_watch_free_all(struct gavel_store *gavel)
 {
-    struct gavel_watched *watched;
-
-    while ((watched = RB_ROOT(&gavel->watched)))
-        forget(watched);
+    free_below(RB_ROOT(&gavel->watched));
+    RB_INIT(&gavel->watched);
+    TAILQ_INIT(&gavel->dirty);
+    TAILQ_INIT(&gavel->changes);
 }
 
 void gavel_note_own(struct gavel_store *gavel, const struct store_request *request,
