@@ -128,8 +128,12 @@ enum gavel_status raft_append_own(struct raft *r, const struct raft_entry *entry
     return status;
 }
 
+/* All of them or none: whoever is told that it failed counts on it that nothing will come of it. */
 enum gavel_status raft_propose(struct raft *r, const struct raft_entry *entries, uint32_t count)
 {
+    const struct raft_persist dirty = r->dirty;
+    const raft_index first = raft_log_last(&r->log) + 1;
+
     if (r->role != RAFT_LEADER)
         return GAVEL_ERR_NO_LEADER;
     if (r->transfer.phase != RAFT_TRANSFER_NONE || r->steps_down || raft_is_caretaker(r))
@@ -146,8 +150,11 @@ enum gavel_status raft_propose(struct raft *r, const struct raft_entry *entries,
 
         entry.term = r->state.term;
         status = raft_append_own(r, &entry);
-        if (status != GAVEL_OK)
-            return status; /* those before it stand; they were proposed in order */
+        if (status != GAVEL_OK) {
+            raft_log_truncate(&r->log, first);
+            r->dirty = dirty; /* nobody has heard of them yet, nor has the disk */
+            return status;
+        }
     }
     raft_send_appends(r, false);
     return GAVEL_OK;

@@ -214,6 +214,37 @@ static void test_a_proposal_allocates_and_is_counted(void **state)
     assert_true(allocator.calls > calls);
 }
 
+/* Whoever proposed them is told that they failed, and must not find one of them applied. */
+static void test_proposals_for_which_there_is_no_memory_leave_nothing_in_the_log(void **state)
+{
+    struct fixture *f = *state;
+    struct raft *leader = leader_of(f);
+    const uint8_t bytes[ENTRIES] = {0};
+    struct raft_entry entries[ENTRIES];
+    struct raft_event event = {
+        .kind = RAFT_PROPOSE, .now = f->now, .propose = {.entries = entries, .count = ENTRIES}};
+    const raft_index last = raft_log_last(&leader->log);
+    enum gavel_status status = GAVEL_ERR_NO_MEMORY;
+    unsigned failures = 0;
+
+    for (unsigned i = 0; i < ENTRIES; i++)
+        entries[i] = (struct raft_entry){.kind = RAFT_ENTRY_DATA, .size = i + 1, .data = bytes};
+    for (uint64_t calls = 0; status != GAVEL_OK; calls++) {
+        allocator.fail_after = calls;
+        status = raft_step(leader, &event, &f->actions);
+        allocator.fail_after = UINT64_MAX;
+        if (status == GAVEL_OK)
+            break;
+        failures++;
+        assert_int_equal(status, GAVEL_ERR_NO_MEMORY);
+        assert_int_equal(raft_log_last(&leader->log), last);
+        for (size_t i = 0; i < f->actions.count; i++)
+            assert_int_not_equal(f->actions.items[i].kind, RAFT_PERSIST);
+    }
+    assert_true(failures >= ENTRIES);
+    assert_int_equal(raft_log_last(&leader->log), last + ENTRIES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -221,6 +252,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_heartbeats_write_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(test_heartbeats_keep_the_leader_at_work, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_proposal_allocates_and_is_counted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_proposals_for_which_there_is_no_memory_leave_nothing_in_the_log,
+                                        setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
