@@ -60,7 +60,8 @@ static void on_change(void *user, const Gavel__Change *change, uint64_t revision
     struct fleet *fleet = seat->fleet;
 
     (void)revision;
-    (void)is_gap; /* what was missed shows when the quorum is asked */
+    if (is_gap && fleet->plan->board)
+        atomic_fetch_add(&fleet->plan->board->gaps, 1); /* what was missed shows when the quorum is asked */
     if (change) {
         fleet_heard(seat, change);
         return;
@@ -149,7 +150,7 @@ static enum gavel_status take_seat(struct fleet *fleet, size_t number, const str
     seat->fleet = fleet;
     seat->number = number;
     for (size_t i = 0; i < FLEET_SETS; i++)
-        seat->jobs[i] = (struct fleet_job){.seat = seat, .groups = &fleet->groups[i]};
+        seat->jobs[i] = (struct fleet_job){.seat = seat, .groups = &fleet->groups[i], .next = number};
     seat->pace = evtimer_new(fleet->base, on_pace, seat);
     enum gavel_status status = quorum_place_parse(plan->places[number % plan->place_count], &place, &error);
     if (!status)

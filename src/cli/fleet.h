@@ -50,6 +50,7 @@ struct fleet_board {
     _Atomic gavel_ns answered_at[FLEET_CONNECTIONS_MAX]; /* … here, if it is 0 */
     _Atomic uint64_t writes;                             /* that were answered */
     _Atomic gavel_ns slowest;                            /* of them */
+    _Atomic uint64_t gaps;                               /* in watches: changes that were not told */
     _Atomic uint64_t lost;                               /* sessions, and mandates that others have now */
 };
 

@@ -62,6 +62,14 @@ static void name_seat(const struct fleet_seat *seat, char name[static FLEET_NAME
     (void)snprintf(name, FLEET_NAME_BYTES, "%.16s-%u", seat->fleet->post->name, (unsigned)seat->number);
 }
 
+/* Told by the answer to its campaign, and by the change: whichever comes first counts. */
+static void hold(struct fleet_groups *groups, size_t number, uint64_t epoch)
+{
+    if (!groups->epochs[number])
+        groups->held++;
+    groups->epochs[number] = epoch;
+}
+
 /* Whoever holds all that it campaigned for says so once; of the groups of others it is enough to be in line.
  */
 static void look_whether_done(const struct fleet_groups *groups)
@@ -76,7 +84,7 @@ static void look_whether_done(const struct fleet_groups *groups)
 static void on_campaigned(void *user, enum gavel_status status, const char *message,
                           const Gavel__OpResult *const *results, size_t count)
 {
-    const struct fleet_job *job = user;
+    struct fleet_job *job = user;
     const struct fleet *fleet = job->groups->fleet;
 
     if (status) {
@@ -91,6 +99,9 @@ static void on_campaigned(void *user, enum gavel_status status, const char *mess
         }
         if (fleet->plan->is_candidate)
             post_mark(fleet->post, MARK_KNOWS, results[i]->epoch, clock_now(), 0);
+        else if (results[i]->epoch == results[i]->revision)
+            hold(job->groups, job->next, results[i]->epoch);
+        job->next += fleet->plan->connections;
     }
     job->groups->answered += count;
     look_whether_done(job->groups);
@@ -209,11 +220,13 @@ void fleet_write(struct fleet_seat *seat)
 static void hear_own_election(struct fleet *fleet, struct fleet_groups *groups, size_t number,
                               const Gavel__Change *change)
 {
-    if (!groups->epochs[number])
-        groups->held++;
-    groups->epochs[number] = change->epoch;
+    bool was_held = groups->epochs[number] == change->epoch;
+
+    hold(groups, number, change->epoch);
     if (fleet->plan->is_candidate)
         post_mark(fleet->post, MARK_ELECTED, change->epoch, clock_now(), getpid());
+    if (was_held)
+        return;
     if (groups == &fleet->groups[FLEET_OWN]) {
         look_whether_done(groups);
         return;

@@ -25,6 +25,7 @@ struct fleet_groups {
 struct fleet_job {
     struct fleet_seat *seat;
     struct fleet_groups *groups;
+    size_t next; /* the number of the group whose campaign is answered next */
 };
 
 enum { FLEET_OWN, FLEET_OTHERS, FLEET_SETS };
