@@ -117,13 +117,15 @@ static enum gavel_status carry_out(struct step *step, const Gavel__Op *op)
 }
 
 /* One operation by itself. ERR_NO_MEMORY: it has changed nothing. */
-static enum gavel_status apply_op(struct table *table, struct table_session **session, int64_t wall_ms,
-                                  const Gavel__Op *op, struct table_result *ret_result)
+static enum gavel_status apply_op(struct table *table, struct table_session **session,
+                                  const Gavel__Command *command, const Gavel__Op *op,
+                                  struct table_result *ret_result)
 {
     struct step step = {
         .table = table,
         .session = *session,
-        .wall_ms = wall_ms,
+        .wall_ms = command->wall_ms,
+        .generation = command->generation,
         .revision = table->revision + 1,
         .group = group_of(op),
         .why = "",
@@ -207,7 +209,7 @@ static enum gavel_status apply_all(struct table *table, const Gavel__Command *co
     if (status == GAVEL_OK)
         begin_generation(table, command->generation);
     for (size_t i = 0; i < command->n_ops && status == GAVEL_OK; i++)
-        status = apply_op(table, &session, command->wall_ms, command->ops[i], &results[i]);
+        status = apply_op(table, &session, command, command->ops[i], &results[i]);
     if (status != GAVEL_OK) {
         free(results);
         free(kept);

@@ -6,13 +6,22 @@
  * mandates of sessions as well.
  *
  * Epochs are revisions. A claim that knows of a higher epoch than the counter
- * has reached makes the counter jump; EPOCH_JUMP_MAX leaves more revisions
- * above it than anybody can use up one by one.
+ * has reached makes the counter jump, but not out of what belongs to the
+ * generation of the cluster, nor into its upper half: otherwise the next
+ * generation would begin below what a lost majority may have counted, and give
+ * the same epochs again.
  */
 
 #include "table/step.h"
 
-#define EPOCH_JUMP_MAX (UINT64_C(1) << 62)
+/* No jump reaches it; what is above in the same generation is more than anybody can use up one by one. */
+static uint64_t jumps_end(const struct step *step)
+{
+    uint64_t generation = step->generation < TABLE_GENERATION_MAX ? step->generation : TABLE_GENERATION_MAX;
+    uint64_t begin = generation > 1 ? (generation - 1) << TABLE_GENERATION_BITS : 0;
+
+    return begin + (UINT64_C(1) << (TABLE_GENERATION_BITS - 1));
+}
 
 static const char not_held[] = "the mandate is not held as the call says";
 
@@ -43,9 +52,9 @@ enum gavel_status mandate_claim(struct step *step, const Gavel__Claim *claim)
         return step_refuse(step, GAVEL_ERR_CONFLICT, "the group is led by a candidate with a session");
     if (!is_as_expected(group, claim->expected_version))
         return step_refuse(step, GAVEL_ERR_CONFLICT, "the claim came too late: the group has changed");
-    if (claim->epoch_at_least >= EPOCH_JUMP_MAX)
+    if (step->revision <= claim->epoch_at_least && claim->epoch_at_least >= jumps_end(step))
         return step_refuse(step, GAVEL_ERR_STORE_FULL,
-                           "there is no epoch above the one that the claim names");
+                           "the claim names an epoch that is out of reach of this cluster");
     if (!table_has_room(step->table, strlen(claim->holder) + strlen(claim->address)))
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the quorum is full");
     holder = text_new(claim->holder);

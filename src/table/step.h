@@ -17,8 +17,9 @@ struct step {
     struct table *table;
     struct table_session *session; /* whose command it is; NULL: nobody's, or closed meanwhile */
     int64_t wall_ms;
-    uint64_t revision; /* that it makes, if it changes anything */
-    uint32_t part;     /* of the next change that is told */
+    uint64_t generation; /* of the cluster, as the command says */
+    uint64_t revision;   /* that it makes, if it changes anything */
+    uint32_t part;       /* of the next change that is told */
     bool has_changed;
     const char *group; /* that its result tells of; "" none */
     const char *why;   /* it was refused */

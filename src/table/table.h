@@ -12,7 +12,8 @@
  *
  * One revision counter orders everything: each operation that changes
  * something raises it by one, and the epoch of a mandate is the revision that
- * granted it. (A claim may insist on a higher one; then the counter jumps.)
+ * granted it. (A claim may insist on a higher one; then the counter jumps,
+ * within what belongs to the generation of the cluster.)
  *
  * Everything depends on the log alone. Two tables that were given the same
  * entries are the same, byte by byte of their snapshots, however each came by

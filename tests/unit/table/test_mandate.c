@@ -34,6 +34,7 @@ static void test_claim_takes_a_vacant_group_at_its_version(void **state)
 static void test_claim_insists_on_a_higher_epoch_and_the_counter_jumps(void **state)
 {
     struct ground *ground = *state;
+    const uint64_t jumps_end = UINT64_C(1) << (TABLE_GENERATION_BITS - 1);
 
     assert_int_equal(claim(ground, "g", "h", 1, 0, 1000), GAVEL_OK);
     assert_int_equal(ground->result.epoch, 1001);
@@ -42,12 +43,33 @@ static void test_claim_insists_on_a_higher_epoch_and_the_counter_jumps(void **st
     assert_int_equal(claim(ground, "g2", "h", 1, 0, 10), GAVEL_OK);
     assert_int_equal(ground->result.epoch, 1002);
     assert_int_equal(claim(ground, "g3", "h", 1, 0, UINT64_MAX), GAVEL_ERR_STORE_FULL);
-    assert_int_equal(claim(ground, "g3", "h", 1, 0, UINT64_C(1) << 62), GAVEL_ERR_STORE_FULL);
+    assert_int_equal(claim(ground, "g3", "h", 1, 0, jumps_end), GAVEL_ERR_STORE_FULL);
     assert_int_equal(ground->table.revision, 1002);
-    assert_int_equal(claim(ground, "g3", "h", 1, 0, (UINT64_C(1) << 62) - 1), GAVEL_OK);
-    /* Nobody can use them up from here on. */
-    assert_int_equal(claim(ground, "g4", "h", 1, 0, (UINT64_C(1) << 62) - 1), GAVEL_OK);
-    assert_int_equal(ground->result.epoch, (UINT64_C(1) << 62) + 1);
+    assert_int_equal(claim(ground, "g3", "h", 1, 0, jumps_end - 1), GAVEL_OK);
+    assert_int_equal(ground->result.epoch, jumps_end);
+    /* From here on one by one, also for whoever knows the highest. */
+    assert_int_equal(claim(ground, "g4", "h", 1, 0, jumps_end - 1), GAVEL_OK);
+    assert_int_equal(ground->result.epoch, jumps_end + 1);
+    assert_int_equal(claim(ground, "g5", "h", 1, 0, jumps_end + 1), GAVEL_OK);
+    assert_int_equal(ground->result.epoch, jumps_end + 2);
+}
+
+/* A majority that is given up for lost may have counted on from wherever a claim had brought it. */
+static void test_no_claim_brings_the_counter_to_where_the_next_generation_begins(void **state)
+{
+    struct ground *ground = *state;
+
+    for (uint64_t generation = 1; generation <= TABLE_GENERATION_MAX; generation *= 16) {
+        const uint64_t next = generation << TABLE_GENERATION_BITS;
+        char group[] = "g-a";
+
+        ground->generation = generation;
+        group[2] = (char)('a' + ground->generation % 26);
+        assert_int_equal(claim(ground, group, "h", 1, 0, next - 1), GAVEL_ERR_STORE_FULL);
+        assert_int_equal(claim(ground, group, "h", 1, 0, next + 1000), GAVEL_ERR_STORE_FULL);
+        assert_int_equal(claim(ground, group, "h", 1, 0, next - next / generation / 2 - 1), GAVEL_OK);
+        assert_true(ground->result.epoch < next);
+    }
 }
 
 static void test_renew_and_release_are_for_the_holder_alone(void **state)
@@ -255,6 +277,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_claim_takes_a_vacant_group_at_its_version, ground_setup,
                                         ground_teardown),
         cmocka_unit_test_setup_teardown(test_claim_insists_on_a_higher_epoch_and_the_counter_jumps,
+                                        ground_setup, ground_teardown),
+        cmocka_unit_test_setup_teardown(test_no_claim_brings_the_counter_to_where_the_next_generation_begins,
                                         ground_setup, ground_teardown),
         cmocka_unit_test_setup_teardown(test_renew_and_release_are_for_the_holder_alone, ground_setup,
                                         ground_teardown),
