@@ -56,6 +56,8 @@ static void waiting_free(struct desk *desk, struct desk_waiting *waiting)
         RB_REMOVE(desk_requests, &desk->requests, waiting);
     desk->waiting_count--;
     desk->waiting_bytes -= waiting->size;
+    if (waiting->is_in_flight)
+        desk->flight_ops -= waiting->command->n_ops;
     desk_verdicts_free(waiting->verdicts, waiting->command->n_ops);
     gavel__command__free_unpacked(waiting->command, NULL);
     free(waiting->bytes);
@@ -315,6 +317,11 @@ struct desk_waiting *desk_find_request(struct desk *desk, uint64_t session, uint
 /* So many commands are proposed at a time. */
 #define BATCH_MAX 256
 
+static bool has_room_in_flight(const struct desk *desk, const struct desk_waiting *waiting)
+{
+    return desk->flight_ops == 0 || desk->flight_ops + waiting->command->n_ops <= DESK_FLIGHT_OPS_MAX;
+}
+
 static bool flush_batch(struct desk *desk)
 {
     const uint8_t *commands[BATCH_MAX];
@@ -327,7 +334,9 @@ static bool flush_batch(struct desk *desk)
     enum gavel_status status;
 
     /* Out of the desk meanwhile: proposing may find that we lead no more, and close it. */
-    while (count < BATCH_MAX && (waiting = TAILQ_FIRST(&desk->draft))) {
+    while (count < BATCH_MAX && (waiting = TAILQ_FIRST(&desk->draft)) && has_room_in_flight(desk, waiting)) {
+        waiting->is_in_flight = true;
+        desk->flight_ops += waiting->command->n_ops;
         TAILQ_REMOVE(&desk->draft, waiting, in_list);
         TAILQ_INSERT_TAIL(&batch, waiting, in_list);
         commands[count] = waiting->bytes;

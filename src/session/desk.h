@@ -41,6 +41,9 @@
  * ERR_STORE_UNAVAILABLE. */
 #define DESK_WAITING_MAX 4096
 #define DESK_WAITING_BYTES_MAX (64u << 20)
+/* Operations that are in the log and not applied; the rest waits its turn. What is committed is applied in
+ * one go, and heartbeats must not wait for it: a thousand operations take a few milliseconds. */
+#define DESK_FLIGHT_OPS_MAX 2048
 /* A hand-over of a session mandate takes at most so long, if whoever wishes it does not say. */
 #define DESK_DRAIN_MS 30000
 
@@ -80,6 +83,7 @@ struct desk {
     struct desk_requests requests; /* of sessions, both of the above, by session and id */
     size_t waiting_count;          /* both */
     size_t waiting_bytes;
+    size_t flight_ops;
     struct {
         bool is_idle;               /* the leader had no lease when it was last looked at */
         gavel_ns sessions_due_at;   /* no session ends before */

@@ -28,7 +28,8 @@ struct desk_verdict {
 struct desk_waiting {
     TAILQ_ENTRY(desk_waiting) in_list;
     RB_ENTRY(desk_waiting) by_request;
-    bool has_asker; /* somebody waits for the outcome */
+    bool has_asker;    /* somebody waits for the outcome */
+    bool is_in_flight; /* counted in flight_ops */
     struct desk_ticket ticket;
     uint64_t tag; /* of the Request */
     uint64_t session;

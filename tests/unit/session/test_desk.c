@@ -382,11 +382,38 @@ static void test_too_many_requests_at_once_are_refused(void **state)
     send_request(f, 0, 0, 1, &put);
     expect(last_reply(f), GAVEL_ERR_STORE_UNAVAILABLE,
            "too many requests are under way at the leader of the quorum; ask again later");
-    flush(f);
-    assert_int_equal(f->log_count, DESK_WAITING_MAX);
-    commit(f);
+    while (f->log_count < DESK_WAITING_MAX) {
+        flush(f);
+        commit(f);
+    }
     assert_int_equal(f->reply_count, DESK_WAITING_MAX + 1);
     must(f, 0, 0, put);
+}
+
+/* What is committed is applied in one go, and heartbeats wait for it. */
+static void test_only_so_many_operations_are_in_the_log_at_once(void **state)
+{
+    struct fixture *f = *state;
+    enum { OPS = 500, REQUESTS = 6, FIT = DESK_FLIGHT_OPS_MAX / OPS };
+    Gavel__Op *many[OPS];
+
+    for (size_t i = 0; i < OPS; i++)
+        many[i] = op_put(f, "g", "k", "v");
+    for (size_t i = 0; i < REQUESTS; i++)
+        send_request(f, 0, 0, OPS, many);
+    flush(f);
+    assert_int_equal(f->log_count, FIT);
+    flush(f);
+    assert_int_equal(f->log_count, FIT);
+    commit_one(f);
+    flush(f);
+    assert_int_equal(f->log_count, FIT + 1);
+    commit(f);
+    flush(f);
+    commit(f);
+    assert_int_equal(f->log_count, REQUESTS);
+    assert_int_equal(f->reply_count, REQUESTS);
+    assert_int_equal(f->desk.flight_ops, 0);
 }
 
 /* ---- lost leaders ---- */
@@ -537,6 +564,7 @@ int main(void)
         TEST(test_only_nodes_say_who_is_dead),
         TEST(test_a_request_that_is_too_large_is_refused),
         TEST(test_too_many_requests_at_once_are_refused),
+        TEST(test_only_so_many_operations_are_in_the_log_at_once),
         TEST(test_whoever_counts_from_an_answer_gets_none_after_the_lease),
         TEST(test_a_request_without_a_session_is_told_whether_it_reached_the_log),
         TEST(test_an_entry_of_another_term_is_not_ours),
