@@ -9,8 +9,8 @@
  *                     no answer for long
  *
  * and from anywhere to its end when its time is over. Errands stand in a list,
- * the oldest first; whoever is due is found by walking it, which happens only
- * when something is due: wake_at is a lower bound of that.
+ * keep-alives before the others and of these the oldest first; whoever is due is found by walking it, which
+ * happens only when something is due: wake_at is a lower bound of that.
  */
 
 #include "session/courier.h"
@@ -51,8 +51,12 @@ void courier_init(struct courier *courier, const struct courier_hands *hands)
     RB_INIT(&courier->by_number);
 }
 
+static bool is_keep_alive(const struct courier_errand *errand) { return errand->part_count > 0; }
+
 static void drop(struct courier *courier, struct courier_errand *errand)
 {
+    if (is_keep_alive(errand))
+        courier->keep_alives--;
     TAILQ_REMOVE(&courier->errands, errand, in_order);
     (void)RB_REMOVE(courier_numbers, &courier->by_number, errand);
     courier->count--;
@@ -174,12 +178,20 @@ static enum gavel_status seal(struct courier_errand *errand, const Gavel__Client
 /* Takes a sealed errand into the list, and carries it at once if that can be. */
 static void send_off(struct courier *courier, gavel_ns now, struct courier_errand *errand)
 {
+    bool may_carry = courier->leader != 0 && !courier->is_doubted;
+
     errand->number = ++courier->numbers;
-    TAILQ_INSERT_TAIL(&courier->errands, errand, in_order);
+    if (is_keep_alive(errand)) {
+        TAILQ_INSERT_HEAD(&courier->errands, errand, in_order);
+        courier->keep_alives++;
+        may_carry = may_carry || (courier->leader != 0 && now >= courier->probe_at);
+    } else {
+        TAILQ_INSERT_TAIL(&courier->errands, errand, in_order);
+    }
     (void)RB_INSERT(courier_numbers, &courier->by_number, errand); /* the number is new */
     courier->count++;
     courier->bytes += errand->size;
-    if (courier->leader != 0 && !courier->is_doubted)
+    if (may_carry)
         (void)carry(courier, now, errand); /* if not, it waits */
     courier->wake_at = ns_min(courier->wake_at, due_at(courier, errand));
 }
@@ -214,20 +226,26 @@ static void send_gathered(struct courier *courier, gavel_ns now)
     errand_free(errand);
 }
 
-/* Without a leader that answers they go on gathering, unless there is nothing else to try it with. */
-static bool may_send_gathered(const struct courier *courier, gavel_ns now)
+/* When they go. A leader that is in doubt is tried with them first of all; the next ones go on gathering
+ * until those are on their way. */
+static gavel_ns gathered_at(const struct courier *courier)
 {
-    if (!courier->gathering || courier->leader == 0 || now < courier->gather_until)
-        return false;
-    return !courier->is_doubted || (courier->count == 0 && now >= courier->probe_at);
+    const struct courier_errand *first = TAILQ_FIRST(&courier->errands);
+
+    if (!courier->gathering || courier->leader == 0)
+        return NEVER;
+    if (!courier->is_doubted)
+        return courier->gather_until;
+    if (first && is_keep_alive(first) && !first->is_out)
+        return NEVER;
+    return ns_max(courier->gather_until, courier->probe_at);
 }
 
 static void tend_gathered(struct courier *courier, gavel_ns now)
 {
     struct courier_errand *errand = courier->gathering;
 
-    if (may_send_gathered(courier, now)) {
-        courier->is_doubted = false;
+    if (now >= gathered_at(courier)) {
         send_gathered(courier, now);
     } else if (errand && errand->give_up_at <= now) {
         courier->gathering = NULL;
@@ -250,7 +268,8 @@ static void take_keep_alive(struct courier *courier, gavel_ns now, uint64_t clie
         (courier->gathering->session_count + keep_alive->n_sessions > CLIENT_SESSIONS_MAX ||
          courier->gathering->part_count == CLIENT_SESSIONS_MAX))
         send_gathered(courier, now);
-    if (!courier->gathering && is_crowded(courier)) {
+    /* However many requests wait: nobody's session shall end for what others ask. */
+    if (!courier->gathering && courier->keep_alives >= COURIER_KEEP_ALIVES_MAX) {
         status = GAVEL_ERR_STORE_UNAVAILABLE;
     } else if (!courier->gathering) {
         courier->gathering = calloc(1, sizeof *courier->gathering);
@@ -264,8 +283,13 @@ static void take_keep_alive(struct courier *courier, gavel_ns now, uint64_t clie
     }
     if (status == GAVEL_OK)
         status = courier_merge(courier->gathering, client, keep_alive);
-    if (status != GAVEL_OK)
-        courier_fail(courier, client, keep_alive->tag, frame->what_case, status, "");
+    if (status == GAVEL_OK)
+        return;
+    courier_fail(courier, client, keep_alive->tag, frame->what_case, status, "");
+    if (courier->gathering && !is_keep_alive(courier->gathering)) { /* it was for nobody else */
+        errand_free(courier->gathering);
+        courier->gathering = NULL;
+    }
 }
 
 static void take_errand(struct courier *courier, gavel_ns now, uint64_t client, uint64_t tag,
@@ -362,8 +386,8 @@ void courier_reply(struct courier *courier, gavel_ns now, uint64_t number, const
     if (!courier->is_doubted)
         return;
     courier->is_doubted = false;
+    tend_gathered(courier, now); /* before there is no room for them any more */
     work(courier, now);
-    tend_gathered(courier, now);
 }
 
 void courier_leader(struct courier *courier, gavel_ns now, uint64_t leader, uint64_t term)
@@ -386,27 +410,20 @@ void courier_leader(struct courier *courier, gavel_ns now, uint64_t leader, uint
             drop(courier, errand);
         }
     }
-    work(courier, now);
     tend_gathered(courier, now);
+    work(courier, now);
 }
 
 void courier_tick(struct courier *courier, gavel_ns now)
 {
+    tend_gathered(courier, now);
     if (now >= courier->wake_at)
         work(courier, now);
-    tend_gathered(courier, now);
 }
 
 gavel_ns courier_wake_at(const struct courier *courier)
 {
-    gavel_ns gathered_at = NEVER;
+    gavel_ns at = ns_min(courier->wake_at, gathered_at(courier));
 
-    if (courier->gathering) {
-        gathered_at = courier->gathering->give_up_at;
-        if (courier->leader != 0 && !courier->is_doubted)
-            gathered_at = ns_min(gathered_at, courier->gather_until);
-        else if (courier->leader != 0 && courier->count == 0)
-            gathered_at = ns_min(gathered_at, ns_max(courier->gather_until, courier->probe_at));
-    }
-    return ns_min(courier->wake_at, gathered_at);
+    return courier->gathering ? ns_min(at, courier->gathering->give_up_at) : at;
 }

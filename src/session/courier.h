@@ -14,11 +14,12 @@
  * with which the desk says that it was not done; if its leader is lost the
  * client is told that the outcome is unknown.
  *
- * Keep-alives of many clients are merged for a moment (COURIER_GATHER) and go as one.
+ * Keep-alives of many clients are merged for a moment (COURIER_GATHER) and go as one, and before anything
+ * else: however much one client asks, the sessions of the others live on.
  *
  * A leader that has just been elected refuses until it is ready, and there may
  * be thousands of errands. So after a refusal the courier doubts: it tries with
- * a few of the oldest (COURIER_PROBES) every COURIER_RETRY, and as soon as one
+ * a few of the first (COURIER_PROBES) every COURIER_RETRY, and as soon as one
  * of them is answered everything goes.
  */
 #ifndef SESSION_COURIER_H
@@ -35,6 +36,7 @@
 
 #define COURIER_ERRANDS_MAX 8192             /* more are refused at once, ERR_STORE_UNAVAILABLE */
 #define COURIER_BYTES_MAX ((size_t)64 << 20) /* of all of them, packed; likewise */
+#define COURIER_KEEP_ALIVES_MAX 128          /* merged ones, however much else waits */
 #define COURIER_GATHER (20 * NS_PER_MS)
 #define COURIER_RETRY (5 * NS_PER_MS) /* after ERR_NOT_LEADER, or if it could not be sent */
 #define COURIER_PROBES 16
@@ -62,12 +64,13 @@ struct courier {
     uint64_t leader; /* node; 0 unknown */
     uint64_t term;
     uint64_t numbers;
-    struct courier_errands errands; /* the oldest first */
+    struct courier_errands errands; /* keep-alives, then the others, the oldest first */
     struct courier_numbers by_number;
     size_t count;
-    size_t bytes;     /* of all of them, packed */
-    gavel_ns wake_at; /* nothing is due before; may be too early */
-    bool is_doubted;  /* the leader has refused, and not answered since */
+    size_t keep_alives; /* of them */
+    size_t bytes;       /* of all of them, packed */
+    gavel_ns wake_at;   /* nothing is due before; may be too early */
+    bool is_doubted;    /* the leader has refused, and not answered since */
     gavel_ns probe_at;
     struct courier_errand *gathering; /* keep-alives; NULL none */
     gavel_ns gather_until;

@@ -40,6 +40,7 @@ struct fixture {
     struct courier courier;
     gavel_ns now;
     bool is_unreachable;
+    size_t room; /* for so many more */
     size_t delivered;
     struct delivery deliveries[KEPT_MAX];
     size_t answered;
@@ -55,8 +56,9 @@ static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__Cli
     Gavel__ClientFrame *same;
     const char *reason;
 
-    if (f->is_unreachable)
+    if (f->is_unreachable || f->room == 0)
         return false;
+    f->room--;
     assert_int_equal(client_frame_unpack(bytes, size, &same, &reason), GAVEL_OK);
     assert_int_equal(same->what_case, frame->what_case);
     client_frame_free(same);
@@ -111,6 +113,7 @@ static int set_up(void **state)
 
     courier_init(&f->courier, &(struct courier_hands){.deliver = deliver, .answer = answer, .user = f});
     f->now = 1000 * NS_PER_S;
+    f->room = SIZE_MAX;
     *state = f;
     return 0;
 }
@@ -618,7 +621,6 @@ static void test_a_client_that_is_gone_hears_nothing_but_its_writes_go_on(void *
 static void test_what_is_too_much_is_refused_at_once(void **state)
 {
     struct fixture *f = *state;
-    uint64_t sessions[] = {10};
 
     for (size_t i = 0; i < COURIER_ERRANDS_MAX; i++)
         ask_question(f, 1, i);
@@ -628,11 +630,68 @@ static void test_what_is_too_much_is_refused_at_once(void **state)
     ask_question(f, 2, 6);
     assert_answer(f, 1, 2, 6, GAVEL_ERR_STORE_UNAVAILABLE);
     assert_int_equal(f->answers[1].what, GAVEL__CLIENT_FRAME__WHAT_ANSWER);
-    keep_alive(f, 2, 7, 1, sessions);
-    assert_answer(f, 2, 2, 7, GAVEL_ERR_STORE_UNAVAILABLE);
     courier_forget(&f->courier, 1);
     ask_question(f, 2, 8);
-    assert_int_equal(f->answered, 3);
+    assert_int_equal(f->answered, 2);
+}
+
+static void test_keep_alives_are_bounded_by_themselves(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t *sessions = calloc(CLIENT_SESSIONS_MAX, sizeof *sessions);
+    size_t taken = 0;
+
+    while (f->answered == 0 && taken < 1000) {
+        keep_alive(f, 1, taken++, CLIENT_SESSIONS_MAX, sessions);
+        assert_true(f->courier.keep_alives <= COURIER_KEEP_ALIVES_MAX);
+    }
+    assert_int_equal(taken, COURIER_KEEP_ALIVES_MAX + 1);
+    assert_answer(f, 0, 1, taken - 1, GAVEL_ERR_STORE_UNAVAILABLE);
+    free(sessions);
+}
+
+/* One client asks for so much that the way to the leader is full all the time. */
+static void test_keep_alives_pass_whatever_else_waits(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t sessions[] = {10};
+    size_t at;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    f->room = 4;
+    for (size_t i = 0; i < COURIER_ERRANDS_MAX; i++)
+        ask_write(f, 1, TAGS_MAX + i, 77, 0);
+    assert_int_equal(f->delivered, 4);
+    keep_alive(f, 2, 7, 1, sessions);
+    assert_int_equal(f->answered, 0);
+    pass(f, COURIER_GATHER);
+    assert_int_equal(f->delivered, 4);
+    f->room = 1; /* with the first answer there is room for one */
+    reply(f, f->deliveries[0], GAVEL_OK);
+    assert_int_equal(f->delivered, 5);
+    at = f->answered;
+    assert_int_equal(f->deliveries[4].what, GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE);
+    reply(f, f->deliveries[4], GAVEL_OK);
+    assert_answer(f, at, 2, 7, GAVEL_OK);
+}
+
+/* A leader stays in doubt although nothing waits to be carried: one write is out for good. */
+static void test_keep_alives_do_not_wait_for_a_write_whose_answer_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t sessions[] = {10};
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    ask_write(f, 1, 1, 0, 60000);
+    assert_int_equal(f->delivered, 1);
+    f->room = 0;
+    ask_question(f, 2, 2);
+    courier_forget(&f->courier, 2);
+    f->room = SIZE_MAX;
+    keep_alive(f, 3, 3, 1, sessions);
+    pass(f, COURIER_GATHER);
+    assert_int_equal(f->delivered, 2);
+    assert_int_equal(f->deliveries[1].what, GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE);
 }
 
 static void ask_large(struct fixture *f, uint64_t tag, size_t size, size_t op_count)
@@ -788,6 +847,9 @@ int main(void)
         CASE(test_more_sessions_than_fit_go_at_once_and_in_several_frames),
         CASE(test_a_client_that_is_gone_hears_nothing_but_its_writes_go_on),
         CASE(test_what_is_too_much_is_refused_at_once),
+        CASE(test_keep_alives_are_bounded_by_themselves),
+        CASE(test_keep_alives_pass_whatever_else_waits),
+        CASE(test_keep_alives_do_not_wait_for_a_write_whose_answer_is_lost),
         CASE(test_what_is_too_large_is_refused_at_once),
         CASE(test_other_frames_are_not_for_the_leader),
         CASE(test_a_courier_that_never_was_can_be_done),
