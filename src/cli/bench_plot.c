@@ -3,7 +3,8 @@
 /*
  * The plots are made by gnuplot from a script that stays beside the data, so
  * that whoever wants another picture can change it and run it again. A series
- * that was not measured leaves no CSV and is left out of its plot.
+ * that was not measured leaves no CSV and is left out of its plot. What grows
+ * with the number of groups is no share of trials: it has a plot of its own.
  */
 #include "cli/bench_plot.h"
 
@@ -33,16 +34,42 @@ static const char script[] =
     "\"'\")\n"
     "do for [section in 'failover run handover store quorum-kill quorum-kill-all quorum-freeze "
     "quorum-transfer "
-    "quorum-cold quorum-lookups'] {\n"
+    "quorum-cold quorum-lookups sessions-kill sessions-resign sessions-freeze sessions-node "
+    "sessions-lookups'] {\n"
     "    files = list(section)\n"
     "    if (words(files) > 0) {\n"
     "        set output section . '.svg'\n"
     "        set title section\n"
-    "        set xlabel section eq 'store' || section eq 'quorum-lookups' ? 'microseconds' : 'milliseconds'\n"
+    "        set xlabel section eq 'store' || section[strlen(section) - 6:] eq 'lookups' ? "
+    "'microseconds' : 'milliseconds'\n"
     "        plot for [file in files] file every ::1 using 1:2 with steps linewidth 2 \\\n"
     "            title file[strlen(section) + 2:strlen(file) - 4] noenhanced\n"
     "        unset output\n"
     "    }\n"
+    "}\n"
+    "# What grows with the number of groups: one picture each, by the columns of growth-sessions.csv\n"
+    "if (system('ls growth-sessions.csv 2>/dev/null') ne '') {\n"
+    "    set output 'sessions-groups.svg'\n"
+    "    set multiplot layout 2,2 title 'groups on one quorum'\n"
+    "    set xrange [50:100000]\n"
+    "    set xlabel 'groups'\n"
+    "    unset ylabel\n"
+    "    unset key\n"
+    "    # seconds at the end, milliseconds at the beginning\n"
+    "    set logscale y\n"
+    "    set yrange [*:*]\n"
+    "    set title 'milliseconds until all are led'\n"
+    "    plot 'growth-sessions.csv' every ::1 using 1:2 with linespoints linewidth 2 pointtype 7\n"
+    "    unset logscale y\n"
+    "    set yrange [0:*]\n"
+    "    set title 'CPU of three nodes at rest, % of a core'\n"
+    "    plot 'growth-sessions.csv' every ::1 using 1:3 with linespoints linewidth 2 pointtype 7\n"
+    "    set title 'RSS of a node and its guard, MiB'\n"
+    "    plot 'growth-sessions.csv' every ::1 using 1:4 with linespoints linewidth 2 pointtype 7\n"
+    "    set title 'milliseconds until the last of 1,000 has its next leader'\n"
+    "    plot 'growth-sessions.csv' every ::1 using 1:5 with linespoints linewidth 2 pointtype 7\n"
+    "    unset multiplot\n"
+    "    unset output\n"
     "}\n";
 
 static bool write_script(const char *folder)

@@ -17,8 +17,6 @@
 #include "cli/elector.h"
 #include "os/clock.h"
 
-#include <gavel/gavel.h>
-
 #define MEMBERS 3
 #define TRIAL_LIMIT_NS (20 * NS_PER_S)
 #define PAUSE_NS (50 * NS_PER_MS)
@@ -33,7 +31,6 @@ struct contest {
     enum fault fault;
     post_run run;
     void *user;
-    gavel_ns settle; /* after an election, before the next fault */
     struct mark leader;
     struct samples latency;
     struct samples disk;
@@ -93,15 +90,13 @@ static enum gavel_status trial(struct contest *contest)
     uint32_t victim = contest->leader.member;
     gavel_ns sent_at;
 
-    while (clock_now() < contest->leader.at + contest->settle && !crew_is_interrupted())
-        witness_wait(crew->witness, witness_finished(crew->witness), contest->leader.at + contest->settle);
     bench_pause(crew, PAUSE_NS);
     enum gavel_status status = inflict(contest, &sent_at);
     if (!status)
         status = crew_expect(crew, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
     if (status)
         return status;
-    /* After a pause the same one may lead again; that is no hand-over. */
+    /* If nobody came forward the same one may lead again; that is no hand-over. */
     if (contest->leader.member != victim)
         samples_add(&contest->latency, contest->leader.at - sent_at);
     bench_sync(crew, &contest->disk);
@@ -162,18 +157,12 @@ static enum gavel_status run_both(struct quorum *quorum, enum fault fault, const
     char url[FLEET_PLACE_BYTES + 8], name[96];
     struct contest ours = {.crew = quorum->crew, .fault = fault, .run = elector_run, .user = url};
     struct contest session = {.crew = quorum->crew, .fault = fault, .run = fleet_run, .user = &plan};
-    struct gavel_settings settings;
     struct quorum_status said[QUORUM_NODES];
     size_t leader;
-    enum gavel_status status = gavel_settings_preset("local", &settings);
+    enum gavel_status status = quorum_await_steady(quorum, 0, &leader, said);
 
-    if (!status)
-        status = quorum_await_steady(quorum, 0, &leader, said);
     if (status)
         return status;
-    /* One that has resigned holds back for two heartbeats, which would be measured otherwise. */
-    if (fault == FAULT_RESIGN)
-        ours.settle = ns_from_ms(2 * (settings.heartbeat_ms + settings.heartbeat_jitter_ms));
     store_url(quorum, url);
     status = run_contest(&ours, quorum->bench->trials);
     if (!status)
@@ -206,8 +195,7 @@ static enum gavel_status run_resign(struct quorum *quorum)
 static enum gavel_status freeze(struct quorum *quorum, uint32_t ttl_ms, const char *group, size_t trials)
 {
     struct fleet_plan plan = candidate_plan(quorum, true, ttl_ms, group);
-    struct contest contest = {
-        .crew = quorum->crew, .fault = FAULT_FREEZE, .run = fleet_run, .user = &plan, .settle = PAUSE_NS};
+    struct contest contest = {.crew = quorum->crew, .fault = FAULT_FREEZE, .run = fleet_run, .user = &plan};
     enum gavel_status status = run_contest(&contest, trials);
     char name[96];
 
