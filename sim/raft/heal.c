@@ -24,8 +24,8 @@ static unsigned choose(struct quorum *quorum)
 
     if (!members_decide(quorum, slots) || !members_can_elect(quorum, slots))
         return 0;
-    if (quorum->profile.mood == MOOD_CALM) /* nothing was broken */
-        return slots;
+    if (quorum->profile.mood == MOOD_CALM || quorum->profile.longest != NEVER)
+        return slots; /* nothing was broken, or not for long */
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
         unsigned bit = 1U << (first + i) % SLOTS_MAX;
         bool goes = quorum_chance(quorum, STREAM_HEAL, 600);

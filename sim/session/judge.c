@@ -187,10 +187,8 @@ static bool is_effective(struct judge *judge, const Gavel__Command *command, enu
                           "a request of a session that is not open is carried out");
         return false;
     }
-    if (is_open && command->id <= session->last_id) {
-        judge->counts.repeats++;
+    if (is_open && command->id <= session->last_id)
         return false;
-    }
     if (status != GAVEL_OK) {
         judge_violate(judge, HALL_INVARIANT_TABLE, "a request is refused as a whole: %s",
                       gavel_status_name(status));

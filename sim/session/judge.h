@@ -105,7 +105,7 @@ bool judge_is_dead(const struct judge *judge, int32_t pid);
 /* What the log has shown. */
 struct judge_counts {
     uint64_t sessions, expired, closed, deaths, grants, claims, take_overs, lapses, hand_overs, rollbacks,
-        repeats, stale;
+        stale;
 };
 const struct judge_counts *judge_counts(const struct judge *judge);
 

@@ -38,6 +38,7 @@ struct shadow_group {
     struct shadow_candidate candidates[SHADOW_CANDIDATES];
     size_t candidate_count;
     bool is_held;
+    bool has_died;    /* whoever led last */
     uint64_t session; /* 0: a lease */
     char holder[SHADOW_ID];
     int32_t pid;

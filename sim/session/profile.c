@@ -119,7 +119,7 @@ void hall_profile_draw(struct hall_profile *p, uint64_t seed, unsigned nodes, un
     quorum_profile_draw(&p->quorum, &prng, nodes ? nodes : drawn, duration, without | NOT_HERE);
     p->faults = draw_faults(&prng, p->quorum.mood) & ~without;
     if (p->is_quiet) {
-        p->quorum.mood = p->quorum.mood == MOOD_CALM ? MOOD_CALM : MOOD_MILD;
+        p->quorum.mood = MOOD_MILD;
         p->quorum.faults = (p->quorum.faults | FAULT_BIT(FAULT_CRASH) | FAULT_BIT(FAULT_TRANSFER)) & QUIET;
         p->quorum.faults &= ~without;
         p->quorum.longest = QUIET_LONGEST;

@@ -115,6 +115,7 @@ static void end_mandate(struct judge *judge, struct shadow_group *group, Gavel__
         judge_violate(judge, HALL_INVARIANT_CALM, "%s is demoted in %s, and only the quorum had troubles",
                       group->holder, name_of(judge, group));
     group->is_held = false;
+    group->has_died = why == GAVEL__ENDING__ENDING_DEAD;
     group->session = 0;
     group->version = revision;
     group->wish_epoch = 0;
@@ -179,7 +180,7 @@ static void check_ending(struct judge *judge, const struct shadow_session *sessi
         judge_violate(judge, HALL_INVARIANT_DEADLINE,
                       "the session of %c expires, and it counts on it for another %.3f ms", letter,
                       (double)(session->until - judge->now) / 1e6);
-    if (ending == GAVEL__ENDING__ENDING_EXPIRED && judge->is_quiet)
+    if (ending == GAVEL__ENDING__ENDING_EXPIRED && judge->is_quiet && session->until != 0)
         judge_violate(judge, HALL_INVARIANT_CALM,
                       "the session of %c expires, and only the quorum had troubles", letter);
     judge->counts.expired += ending == GAVEL__ENDING__ENDING_EXPIRED;
@@ -271,7 +272,10 @@ static void withdraw(struct judge *judge, const struct shadow_session *session,
 static void claim(struct judge *judge, const Gavel__Claim *claim, bool is_done, uint64_t revision)
 {
     struct shadow_group *group = group_of(judge, claim->group);
-    bool is_due = !(group->is_held && group->session != 0) && claim->expected_version == group->version;
+    /* Who saw a death by itself does not come too late because the death is written down already. */
+    bool is_known = claim->expected_version == group->version ||
+                    (!group->is_held && group->has_died && claim->expected_version == group->epoch);
+    bool is_due = !(group->is_held && group->session != 0) && is_known;
 
     if (is_done != is_due) {
         judge_violate(judge, HALL_INVARIANT_TABLE, "a claim of %s by %s at version %llu is %s", claim->group,
@@ -326,7 +330,7 @@ static void release(struct judge *judge, const Gavel__Release *release, bool is_
         judge_violate(judge, HALL_INVARIANT_DEATH, "%s: the mandate of %c is ended as that of a dead process",
                       release->group, judge_letter(judge, group->pid));
     judge->counts.hand_overs += group->wish_epoch != 0;
-    end_mandate(judge, group, GAVEL__ENDING__ENDING_RELEASED,
+    end_mandate(judge, group, release->is_dead ? GAVEL__ENDING__ENDING_DEAD : GAVEL__ENDING__ENDING_RELEASED,
                 release->successor[0] ? release->successor : group->wish_successor, revision);
     settle(judge, group, "", revision);
 }

@@ -127,9 +127,19 @@ static void drop_own_answers(struct station *station)
     }
 }
 
+static void take_counts(struct station *station)
+{
+    struct hall *hall = station->hall;
+
+    hall->seen[HALL_SIGHT_STALLS] += station->desk.counts.stalls;
+    hall->seen[HALL_SIGHT_REPEATS] += station->desk.counts.repeated;
+    station->desk.counts.stalls = station->desk.counts.repeated = 0;
+}
+
 void station_clear(struct station *station)
 {
     if (station->is_up) {
+        take_counts(station);
         drop_own_answers(station);
         desk_done(&station->desk);
         courier_done(&station->courier);
@@ -189,8 +199,7 @@ void station_stopped(struct hall *hall, struct node *node)
 {
     struct station *station = &hall->stations[node->slot];
 
-    hall->seen[HALL_SIGHT_STALLS] += station->desk.counts.stalls;
-    station->desk.counts.stalls = 0;
+    take_counts(station);
     desk_close(&station->desk);
 }
 

@@ -315,7 +315,6 @@ static void take_counts(struct hall *hall)
     hall->seen[HALL_SIGHT_LAPSES] = counts->lapses;
     hall->seen[HALL_SIGHT_HAND_OVERS] = counts->hand_overs;
     hall->seen[HALL_SIGHT_ROLLBACKS] = counts->rollbacks;
-    hall->seen[HALL_SIGHT_REPEATS] = counts->repeats;
     hall->seen[HALL_SIGHT_STALE] = counts->stale;
 }
 

@@ -94,9 +94,20 @@ static gavel_ns due_at(const struct courier *courier, const struct courier_erran
     return ns_min(carry_at, errand->give_up_at);
 }
 
+/* What must not be carried twice has a new number each time: a refusal that comes late, or again, is of
+ * another time, and must not have it carried once more. */
+static void renumber(struct courier *courier, struct courier_errand *errand)
+{
+    (void)RB_REMOVE(courier_numbers, &courier->by_number, errand);
+    errand->number = ++courier->numbers;
+    (void)RB_INSERT(courier_numbers, &courier->by_number, errand); /* the number is new */
+}
+
 /* To the leader that there is. */
 static bool carry(struct courier *courier, gavel_ns now, struct courier_errand *errand)
 {
+    if (errand->has_been_out && !errand->may_repeat)
+        renumber(courier, errand);
     errand->is_out =
         courier->hands.deliver(courier->hands.user, courier->leader, errand->number, errand->frame,
                                errand->bytes + CLIENT_LENGTH_BYTES, errand->size - CLIENT_LENGTH_BYTES);

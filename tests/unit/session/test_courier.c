@@ -379,6 +379,23 @@ static void test_what_the_leader_refuses_is_carried_again_soon(void **state)
         assert_answer(f, i, 1, i + 1, GAVEL_OK);
 }
 
+static void test_a_refusal_that_comes_again_has_no_write_carried_twice(void **state)
+{
+    struct fixture *f = *state;
+
+    courier_leader(&f->courier, f->now, 3, 7);
+    ask_write(f, 1, 1, 0, 0);
+    reply(f, f->deliveries[0], GAVEL_ERR_NOT_LEADER);
+    pass(f, COURIER_RETRY);
+    assert_int_equal(f->delivered, 2);
+    reply(f, f->deliveries[0], GAVEL_ERR_NOT_LEADER); /* of the first time, once more */
+    pass(f, COURIER_RETRY);
+    assert_int_equal(f->delivered, 2);
+    reply(f, f->deliveries[1], GAVEL_OK);
+    assert_int_equal(f->answered, 1);
+    assert_answer(f, 0, 1, 1, GAVEL_OK);
+}
+
 static void test_a_write_that_was_refused_to_the_end_was_not_done(void **state)
 {
     struct fixture *f = *state;
@@ -835,6 +852,7 @@ int main(void)
         CASE(test_a_write_without_a_session_is_not_carried_to_another_leader),
         CASE(test_a_write_without_a_session_waits_for_a_leader_that_was_out_of_sight),
         CASE(test_what_the_leader_refuses_is_carried_again_soon),
+        CASE(test_a_refusal_that_comes_again_has_no_write_carried_twice),
         CASE(test_a_write_that_was_refused_to_the_end_was_not_done),
         CASE(test_a_leader_that_refuses_is_tried_with_a_few_and_then_asked_everything),
         CASE(test_a_way_that_is_full_is_tried_again),
