@@ -83,6 +83,7 @@ static void welcome(struct clients_connection *connection, uint32_t version)
     welcome.revision = revision_now(clients);
     welcome.n_addresses = address[0] ? 1 : 0;
     welcome.addresses = addresses;
+    welcome.drift_ppm = (uint32_t)config->raft.drift_ppm;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WELCOME;
     frame.welcome = &welcome;
     connection->phase = CLIENTS_UP;

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DRIFT_PPM_MAX 100000
 #define SILENCE_MIN (500 * NS_PER_MS)
 #define SILENCE_MAX (5 * NS_PER_S)
 
@@ -30,7 +29,7 @@ static bool is_valid(const struct client_settings *settings)
     if (settings->ttl_ms != 0 && (settings->ttl_ms < TABLE_TTL_MIN_MS ||
                                   settings->ttl_ms > TABLE_TTL_MAX_MS || settings->session == 0))
         return false;
-    if (settings->drift_ppm < 0 || settings->drift_ppm > DRIFT_PPM_MAX)
+    if (settings->drift_ppm < 0 || settings->drift_ppm > CLIENT_DRIFT_PPM_MAX)
         return false;
     if (settings->address_count == 0 || settings->address_count > CLIENT_ADDRESSES_MAX)
         return false;

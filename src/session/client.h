@@ -35,7 +35,7 @@
 
 struct client_settings {
     uint32_t ttl_ms;          /* 0: no session; else 2000 is a good choice */
-    int drift_ppm;            /* 1000 */
+    int drift_ppm;            /* 1000; or what the nodes tell, if that is more */
     gavel_ns connect_timeout; /* 0: 1 s, until WELCOME */
     gavel_ns silence;   /* an answer that takes longer means that the connection is dead; 0: ttl / 2, but
                            500 ms to 5 s */

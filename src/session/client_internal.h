@@ -25,6 +25,8 @@
 #include <bsd/sys/tree.h>
 #include <sys/queue.h>
 
+#define CLIENT_DRIFT_PPM_MAX 100000
+
 /* What waits is bounded; more is refused. */
 #define CLIENT_WAITING_MAX 65536u
 #define CLIENT_WAITING_BYTES_MAX (64u << 20)
@@ -126,6 +128,7 @@ struct client {
         gavel_ns up_at;
         uint64_t first; /* numbers of this connection are higher */
         char *cluster;  /* of the first node that answered; NULL */
+        int drift_ppm;  /* the most that a node has told, and no less than our own */
     } link;
 
     struct {

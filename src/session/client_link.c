@@ -36,6 +36,7 @@ void client_link_init(struct client *client)
     order_part(client, 0, settings->near_count);
     order_part(client, settings->near_count, settings->address_count - settings->near_count);
     client->link.retry_at = client->now;
+    client->link.drift_ppm = settings->drift_ppm;
 }
 
 bool client_is_welcome(const struct client *client)
@@ -208,6 +209,8 @@ static bool is_of_cluster(struct client *client, const char *cluster)
 
 static void welcome(struct client *client, const Gavel__ClientWelcome *welcome)
 {
+    int64_t drift_ppm = welcome->drift_ppm;
+
     if (welcome->version < CLIENT_VERSION_MIN || welcome->version > CLIENT_VERSION_MAX) {
         client_link_lost(client, true,
                          "node %.64s speaks version %u of the protocol of clients, this program %d to %d; "
@@ -221,6 +224,16 @@ static void welcome(struct client *client, const Gavel__ClientWelcome *welcome)
                          welcome->node, welcome->cluster, client->link.cluster ? client->link.cluster : "?");
         return;
     }
+    if (drift_ppm > CLIENT_DRIFT_PPM_MAX) {
+        client_link_lost(
+            client, true,
+            "node %.64s counts with clocks that differ by %lld ppm; at most %d can be allowed for",
+            welcome->node, (long long)drift_ppm, CLIENT_DRIFT_PPM_MAX);
+        return;
+    }
+    /* It never falls: an older node of the same cluster does not tell it. */
+    if (client->link.drift_ppm < drift_ppm)
+        client->link.drift_ppm = (int)drift_ppm;
     client->link.is_dialling = false;
     client->link.up_at = client->now;
     client_session_welcome(client);

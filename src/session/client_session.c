@@ -22,7 +22,7 @@
 /* The time to live on our clock, if ours is the slowest that is allowed and the quorum's is the fastest. */
 static gavel_ns sure_time(const struct client *client)
 {
-    int64_t drift = client->settings.drift_ppm;
+    int64_t drift = client->link.drift_ppm;
 
     /* In microseconds: a day of them times a million fits. */
     return (gavel_ns)client->settings.ttl_ms * 1000 * (PPM - drift) / (PPM + drift) * NS_PER_US;

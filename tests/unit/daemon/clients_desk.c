@@ -31,6 +31,7 @@ int clients_desk_setup_stopped(void **state)
     assert_non_null(mkdtemp(desk->folder));
     (void)snprintf(desk->config->cluster, sizeof desk->config->cluster, "test");
     (void)snprintf(desk->config->node, sizeof desk->config->node, "n1");
+    desk->config->raft.drift_ppm = 10000;
     (void)snprintf(desk->config->clients_listen, sizeof desk->config->clients_listen, "127.0.0.1:0");
     (void)snprintf(desk->config->socket, sizeof desk->config->socket, "%s/socket", desk->folder);
     desk->desk.config = desk->config;

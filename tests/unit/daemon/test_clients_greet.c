@@ -37,6 +37,7 @@ static void test_a_hello_is_answered_with_who_we_are(void **state)
     assert_string_equal(frame->welcome->node, "n1");
     assert_string_equal(frame->welcome->program, "gaveld " GAVEL_VERSION);
     assert_int_equal(frame->welcome->revision, revision);
+    assert_int_equal(frame->welcome->drift_ppm, 10000);
     assert_int_equal(frame->welcome->n_addresses, 1);
     (void)snprintf(address, sizeof address, "127.0.0.1:%u", clients_port(desk->clients));
     assert_string_equal(frame->welcome->addresses[0], address);

@@ -130,7 +130,7 @@ void scripted_frame(struct scripted *s, Gavel__ClientFrame *frame)
     step(s, &event);
 }
 
-void scripted_welcome(struct scripted *s, const char *cluster, uint32_t version)
+static void welcome_with(struct scripted *s, const char *cluster, uint32_t version, uint32_t drift_ppm)
 {
     Gavel__ClientWelcome welcome;
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
@@ -139,10 +139,18 @@ void scripted_welcome(struct scripted *s, const char *cluster, uint32_t version)
     welcome.version = version;
     welcome.cluster = (char *)(uintptr_t)cluster;
     welcome.node = (char *)(uintptr_t) "n1";
+    welcome.drift_ppm = drift_ppm;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WELCOME;
     frame.welcome = &welcome;
     scripted_frame(s, &frame);
 }
+
+void scripted_welcome(struct scripted *s, const char *cluster, uint32_t version)
+{
+    welcome_with(s, cluster, version, 0);
+}
+
+void scripted_welcome_drift(struct scripted *s, uint32_t drift_ppm) { welcome_with(s, "test", 1, drift_ppm); }
 
 /* The results of a reply are borrowed by the actions, so they stay. */
 void scripted_reply(struct scripted *s, uint64_t tag, enum gavel_status status, size_t count)

@@ -40,6 +40,7 @@ void scripted_watch_session(struct scripted *s, uint64_t watch);
 /* From the node. */
 void scripted_frame(struct scripted *s, Gavel__ClientFrame *frame);
 void scripted_welcome(struct scripted *s, const char *cluster, uint32_t version);
+void scripted_welcome_drift(struct scripted *s, uint32_t drift_ppm); /* of the cluster "test" */
 void scripted_reply(struct scripted *s, uint64_t tag, enum gavel_status status, size_t results);
 void scripted_kept(struct scripted *s, uint64_t tag, enum gavel_status status, uint64_t gone);
 void scripted_answer(struct scripted *s, uint64_t tag, enum gavel_status status);

@@ -51,6 +51,47 @@ static void test_deadline_counts_from_the_send(void **state)
     assert_int_equal(client_deadline(s->client), sent_at + SURE);
 }
 
+/* The session is opened, and its deadline looked at. */
+static void open_with_drift(struct scripted *s, uint32_t drift_ppm, gavel_ns sure)
+{
+    gavel_ns sent_at;
+
+    scripted_event(s, CLIENT_CONNECTED);
+    scripted_welcome_drift(s, drift_ppm);
+    sent_at = s->now;
+    scripted_reply(s, scripted_tag(s, REQUEST), GAVEL_OK, 1);
+    assert_int_equal(client_deadline(s->client), sent_at + sure);
+}
+
+static void test_the_deadline_allows_for_the_clocks_of_the_cluster(void **state)
+{
+    struct scripted *s = *state;
+    gavel_ns sent_at;
+
+    open_with_drift(s, 10000, INT64_C(1960396) * NS_PER_US);
+    scripted_event(s, CLIENT_LOST);
+    while (scripted_count(s, CLIENT_DO_CONNECT) == 0)
+        scripted_pass(s, client_wake_at(s->client));
+    /* Another node is too old to tell: what is known holds. */
+    scripted_event(s, CLIENT_CONNECTED);
+    scripted_welcome_drift(s, 0);
+    sent_at = s->now;
+    scripted_kept(s, scripted_tag(s, KEEP_ALIVE), GAVEL_OK, 0);
+    assert_int_equal(client_deadline(s->client), sent_at + INT64_C(1960396) * NS_PER_US);
+}
+
+static void test_a_cluster_with_better_clocks_does_not_lengthen_the_deadline(void **state)
+{
+    open_with_drift(*state, 10, SURE);
+}
+
+static void test_clocks_that_nobody_can_allow_for_are_refused(void **state)
+{
+    scripted_event(*state, CLIENT_CONNECTED);
+    scripted_welcome_drift(*state, UINT32_MAX);
+    scripted_expect_dropped(*state, "clocks that differ by 4294967295 ppm");
+}
+
 static void test_keep_alives_go_every_third_of_the_time_to_live(void **state)
 {
     struct scripted *s = *state;
@@ -486,6 +527,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         T(test_deadline_counts_from_the_send),
+        T(test_the_deadline_allows_for_the_clocks_of_the_cluster),
+        T(test_a_cluster_with_better_clocks_does_not_lengthen_the_deadline),
+        T(test_clocks_that_nobody_can_allow_for_are_refused),
         T(test_keep_alives_go_every_third_of_the_time_to_live),
         T(test_a_silent_connection_is_followed_by_the_next_address),
         T(test_a_keep_alive_that_is_only_refused_keeps_nothing_alive),
