@@ -15,6 +15,7 @@ struct mourner_watch {
     struct table_process process;
     struct event *event; /* NULL: it is dead */
     int pidfd;           /* -1 likewise */
+    bool is_named;       /* by the table, when the dead were last looked for */
 };
 
 static int compare(const struct mourner_watch *a, const struct mourner_watch *b)
@@ -45,7 +46,6 @@ static bool is_ours(const struct mourner *mourner, const struct table_process *p
 struct sermon {
     struct mourner *mourner;
     size_t count;
-    size_t told;
     union {
         Gavel__CloseSession close;
         Gavel__Release release;
@@ -71,16 +71,43 @@ static size_t next_place(struct sermon *sermon)
     at = sermon->count++;
     gavel__op__init(&sermon->ops[at]);
     sermon->list[at] = &sermon->ops[at];
-    sermon->told++;
     return at;
 }
 
-static void mourn_group(struct sermon *sermon, const struct table_group *group,
-                        const struct table_process *process)
+/* Whether the process that the table names is one of the dead. */
+static bool is_of_the_dead(struct mourner *mourner, const struct table_process *process)
+{
+    struct mourner_watch *watch = NULL;
+
+    if (process->pid > 0)
+        watch = RB_FIND(mourner_watches, &mourner->watches, &(struct mourner_watch){.process = *process});
+    if (!watch || watch->event || !is_same(&watch->process, process))
+        return false;
+    watch->is_named = true;
+    return true;
+}
+
+static void mourn_session(struct sermon *sermon, const struct table_session *session)
+{
+    size_t at;
+    Gavel__CloseSession *close;
+
+    if (!is_of_the_dead(sermon->mourner, &session->process))
+        return;
+    at = next_place(sermon);
+    close = &sermon->bodies[at].close;
+    gavel__close_session__init(close);
+    close->session = session->id;
+    close->ending = GAVEL__ENDING__ENDING_DEAD;
+    sermon->ops[at].what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
+    sermon->ops[at].close_session = close;
+}
+
+static void mourn_group(struct sermon *sermon, const struct table_group *group)
 {
     const struct table_candidate *candidate;
 
-    if (group->is_held && !group->session && is_same(&group->process, process)) {
+    if (group->is_held && !group->session && is_of_the_dead(sermon->mourner, &group->process)) {
         size_t at = next_place(sermon);
         Gavel__Release *release = &sermon->bodies[at].release;
 
@@ -96,7 +123,7 @@ static void mourn_group(struct sermon *sermon, const struct table_group *group,
         size_t at;
         Gavel__Leave *leave;
 
-        if (candidate->session || !is_same(&candidate->process, process))
+        if (candidate->session || !is_of_the_dead(sermon->mourner, &candidate->process))
             continue;
         at = next_place(sermon);
         leave = &sermon->bodies[at].leave;
@@ -109,38 +136,27 @@ static void mourn_group(struct sermon *sermon, const struct table_group *group,
     }
 }
 
-/* Tells of one death all that the table has of it; returns whether there was anything. */
-static bool mourn(struct mourner *mourner, const struct table_process *process)
+/* Tells of all that are dead what the table has of them, in one walk: many may die at once, and the table may
+ * be large. False: there is no memory for it now. */
+static bool mourn(struct mourner *mourner)
 {
     struct sermon *sermon = malloc(sizeof *sermon);
-    bool was_told;
+    struct mourner_watch *watch;
 
     if (!sermon)
-        return true; /* the next tick tries again */
+        return false;
     sermon->mourner = mourner;
-    sermon->count = sermon->told = 0;
+    sermon->count = 0;
+    RB_FOREACH(watch, mourner_watches, &mourner->watches) { watch->is_named = false; }
     for (struct table_session *session = table_session_first(mourner->table); session;
-         session = table_session_next(session)) {
-        size_t at;
-        Gavel__CloseSession *close;
-
-        if (!is_same(&session->process, process))
-            continue;
-        at = next_place(sermon);
-        close = &sermon->bodies[at].close;
-        gavel__close_session__init(close);
-        close->session = session->id;
-        close->ending = GAVEL__ENDING__ENDING_DEAD;
-        sermon->ops[at].what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
-        sermon->ops[at].close_session = close;
-    }
+         session = table_session_next(session))
+        mourn_session(sermon, session);
     for (struct table_group *group = table_group_from(mourner->table, ""); group;
          group = table_group_next(group))
-        mourn_group(sermon, group, process);
+        mourn_group(sermon, group);
     hand_on(sermon);
-    was_told = sermon->told > 0;
     free(sermon);
-    return was_told;
+    return true;
 }
 
 static void lay_to_rest(struct mourner_watch *watch)
@@ -162,7 +178,15 @@ static void on_death(evutil_socket_t fd, short what, void *user)
     (void)what;
     lay_to_rest(watch);
     mourner->dead_count++;
-    (void)mourn(mourner, &watch->process); /* the tick looks whether it was heard */
+    if (mourner->deaths) /* others may have died at the same moment; and without it the tick tells */
+        event_active(mourner->deaths, EV_TIMEOUT, 0);
+}
+
+static void on_deaths(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd;
+    (void)what;
+    (void)mourn(user); /* the tick looks whether it was heard */
 }
 
 static void forget(struct mourner *mourner, struct mourner_watch *watch)
@@ -243,11 +267,11 @@ void mourner_tick(struct mourner *mourner)
         mourner->is_rescan_due = false;
         meet_all(mourner);
     }
-    if (mourner->dead_count == 0)
+    if (mourner->dead_count == 0 || !mourn(mourner))
         return;
     RB_FOREACH_SAFE(watch, mourner_watches, &mourner->watches, next)
     {
-        if (!watch->event && !mourn(mourner, &watch->process))
+        if (!watch->event && !watch->is_named)
             forget(mourner, watch);
     }
 }
@@ -258,6 +282,7 @@ void mourner_init(struct mourner *mourner, struct event_base *base, const struct
     *mourner = (struct mourner){
         .base = base, .table = table, .callback = callback, .user = user, .is_rescan_due = true};
     RB_INIT(&mourner->watches);
+    mourner->deaths = event_new(base, -1, 0, on_deaths, mourner);
     if (process_self(&mourner->self) != GAVEL_OK)
         mourner->self.pid = 0;
 }
@@ -268,4 +293,7 @@ void mourner_done(struct mourner *mourner)
 
     while ((watch = RB_MIN(mourner_watches, &mourner->watches)))
         forget(mourner, watch);
+    if (mourner->deaths)
+        event_free(mourner->deaths);
+    mourner->deaths = NULL;
 }

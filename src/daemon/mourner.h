@@ -33,6 +33,7 @@ struct mourner {
     mourner_cb callback;
     void *user;
     struct mourner_watches watches;
+    struct event *deaths; /* of one or more, to be told in one go; NULL: by the tick */
     size_t count;
     size_t dead_count;  /* of the watches: dead, and the table may still have something of theirs */
     bool is_rescan_due; /* the table was replaced: look at all of it */

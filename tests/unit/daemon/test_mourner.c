@@ -22,6 +22,7 @@ struct fixture {
     uint64_t index;
     uint64_t id;
     size_t told;
+    size_t calls;    /* that told of them */
     uint64_t closed; /* session */
     char released[64];
     char left[64];
@@ -49,6 +50,7 @@ static void tell(void *user, const Gavel__Op *const *ops, size_t count)
         }
     }
     f->told += count;
+    f->calls++;
     event_base_loopbreak(f->base);
 }
 
@@ -297,6 +299,31 @@ static void test_a_table_that_was_replaced_is_looked_through(void **state)
     assert_int_equal(f->told, 2);
 }
 
+/* A walk over the table for each would keep the thread from all else. */
+static void test_those_who_die_at_once_are_told_of_at_once(void **state)
+{
+    struct fixture *f = *state;
+    pid_t pids[3];
+
+    for (size_t i = 0; i < 3; i++) {
+        if (i > 0)
+            begin_child(f);
+        pids[i] = f->pid;
+        open_session(f, 11 + i, &f->child);
+        f->id = 0;
+    }
+    for (size_t i = 0; i < 3; i++) {
+        f->pid = pids[i];
+        end_child(f);
+    }
+    wait_for_news(f);
+    assert_int_equal(f->told, 3);
+    assert_int_equal(f->calls, 1);
+    mourner_tick(&f->mourner);
+    assert_int_equal(f->told, 6);
+    assert_int_equal(f->calls, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +333,7 @@ int main(void)
         TEST(test_who_died_before_we_looked_is_told_by_the_tick),
         TEST(test_a_process_of_another_machine_is_never_called_dead),
         TEST(test_a_table_that_was_replaced_is_looked_through),
+        TEST(test_those_who_die_at_once_are_told_of_at_once),
 #undef TEST
     };
 
