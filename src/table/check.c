@@ -150,6 +150,8 @@ static enum gavel_status check_register(const Gavel__Register *registration, str
         status = name_check("candidate id", registration->id, error);
     if (status == GAVEL_OK)
         status = check_text("address", registration->address, TABLE_ADDRESS_BYTES_MAX, error);
+    if (status == GAVEL_OK) /* others are forgotten after several times this */
+        status = check_range("time-out", registration->timeout_ms, 0, TABLE_LEASE_MAX_MS, error);
     return status == GAVEL_OK ? check_process(registration->process, error) : status;
 }
 

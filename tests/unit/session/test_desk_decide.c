@@ -209,6 +209,26 @@ static void test_those_long_silent_are_forgotten_when_another_comes(void **state
     assert_non_null(table_candidate_find(group_of(f, "g"), "two"));
 }
 
+static void test_a_time_out_beyond_all_bounds_ends_nobody(void **state)
+{
+    const int64_t bad[] = {INT64_MIN, -1, TABLE_LEASE_MAX_MS + 1, INT64_MAX / 10 + 1, INT64_MAX};
+    struct fixture *f = *state;
+    Gavel__Op *other = op_register(f, "g", "two", 2, 1);
+    Gavel__Op *thief = op_register(f, "g", "one", 3, 1);
+
+    must(f, 0, 0, op_register(f, "g", "one", 1, 1));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        other->register_candidate->timeout_ms = thief->register_candidate->timeout_ms = bad[i];
+        assert_int_equal(request(f, 0, 0, other)->status, GAVEL_ERR_INVALID);
+        assert_int_equal(request(f, 0, 0, thief)->status, GAVEL_ERR_INVALID);
+        assert_int_equal(f->log_count, 1);
+    }
+    other->register_candidate->timeout_ms = TABLE_LEASE_MAX_MS;
+    must(f, 0, 0, other);
+    assert_int_equal(group_of(f, "g")->candidate_count, 2);
+    assert_int_equal(table_candidate_find(group_of(f, "g"), "one")->instance, 1);
+}
+
 static void test_whoever_beats_while_it_is_forgotten_is_registered_again(void **state)
 {
     struct fixture *f = *state;
@@ -311,6 +331,7 @@ int main(void)
         TEST(test_an_id_of_another_that_is_heard_is_in_use),
         TEST(test_an_id_of_a_session_is_in_use),
         TEST(test_those_long_silent_are_forgotten_when_another_comes),
+        TEST(test_a_time_out_beyond_all_bounds_ends_nobody),
         TEST(test_whoever_beats_while_it_is_forgotten_is_registered_again),
         TEST(test_a_wish_is_refused_in_words),
         TEST(test_a_hand_over_goes_to_whom_it_was_wished_for),
