@@ -269,6 +269,8 @@ static enum gavel_status set_up(struct quorum *quorum, struct gavel_error *error
 
     if (place->ca[0] != '\0')
         status = tls_context_make(&files, TLS_PEER, &quorum->tls, error);
+    if (status == GAVEL_OK && quorum->tls)
+        status = tls_identity_of_file(files.cert, &quorum->own, error);
     if (status != GAVEL_OK)
         return status;
     quorum->timer = evtimer_new(quorum->base, on_timer, quorum);

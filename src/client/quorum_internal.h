@@ -22,6 +22,7 @@
 #include "client/quorum.h"
 #include "net/address.h"
 #include "net/resolve.h"
+#include "net/tls.h"
 
 #include <bsd/sys/tree.h>
 #include <event2/bufferevent.h>
@@ -66,7 +67,8 @@ struct quorum {
     struct event_base *base;
     struct quorum_place place; /* unix sockets first */
     size_t near_count;
-    SSL_CTX *tls; /* NULL: plain */
+    SSL_CTX *tls;            /* NULL: plain */
+    struct tls_identity own; /* with tls: what our certificate says */
     struct client *client;
     struct quorum_events events;
     struct event *timer;

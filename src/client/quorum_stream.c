@@ -52,10 +52,34 @@ void quorum_stream_fail(struct quorum_stream *stream, const char *format, ...)
     event_active(stream->quorum->turn, EV_TIMEOUT, 0);
 }
 
+/* A CA may sign for several clusters: only a node of ours may answer for it. */
+static bool is_of_our_cluster(struct quorum_stream *stream)
+{
+    const char *own = stream->quorum->own.cluster;
+    struct tls_identity identity;
+
+    if (!tls_identity_of(stream->ssl, &identity)) {
+        quorum_stream_fail(stream, "its certificate does not say whose it is: it needs O = cluster and "
+                                   "CN = node, as `gavel cert issue` writes them");
+        return false;
+    }
+    if (strcmp(identity.cluster, own) != 0) {
+        quorum_stream_fail(
+            stream,
+            "its certificate is for cluster \"%.32s\", ours for \"%.32s\"; give addresses or a "
+            "certificate of one cluster",
+            identity.cluster, own);
+        return false;
+    }
+    return true;
+}
+
 static void come_up(struct quorum_stream *stream)
 {
     struct client_event event = {.kind = CLIENT_CONNECTED, .now = clock_now()};
 
+    if (stream->ssl && !is_of_our_cluster(stream))
+        return;
     stream->is_up = true;
     quorum_step(stream->quorum, &event);
 }

@@ -525,6 +525,25 @@ static void test_tls_asks_both_sides_for_certificates(void **state)
     certs_done(&certs);
 }
 
+static void test_a_node_with_a_certificate_of_another_cluster_is_refused(void **state)
+{
+    struct world *world = *state;
+    struct paths node_paths, client_paths;
+    struct certs certs;
+    struct tls_files node, client;
+    char text[512];
+
+    certs_init(&certs);
+    client = certs_issue(&certs, &(struct issue){.node = "app"}, &client_paths);
+    node = certs_issue(&certs, &(struct issue){.cluster = "production", .node = "n1"}, &node_paths);
+    fake_node_on_tcp(&world->far, world->base, &node);
+    secure_place(text, sizeof text, world->far.port, &client);
+    open_place(world, text, 2000);
+    UNTIL(world, strstr(quorum_trouble(world->quorum), "for cluster \"production\", ours for \"test\""));
+    assert_int_equal(world->far.hellos, 0);
+    certs_done(&certs);
+}
+
 static void test_a_node_with_a_certificate_of_another_ca_is_refused(void **state)
 {
     struct world *world = *state;
@@ -639,6 +658,7 @@ int main(void)
         T(test_a_node_that_does_not_read_is_left),
         T(test_tls_asks_both_sides_for_certificates),
         T(test_a_node_with_a_certificate_of_another_ca_is_refused),
+        T(test_a_node_with_a_certificate_of_another_cluster_is_refused),
         cmocka_unit_test(test_places_are_read_as_people_write_them),
         cmocka_unit_test(test_places_that_are_wrong_are_refused_with_the_part_that_is),
     };
