@@ -53,7 +53,8 @@ soak: ## simulate the quorum, one seed after the other, until Ctrl-C; ARGS='--fr
 chaos: ## five nodes in network namespaces, ROUNDS=500 of random faults, SEED=; as root; ARGS=--verbose
 	@tools/setup build test
 	@tools/build release
-	@build/release/tests/chaos/chaos $(gavel) build/release/src/daemon/gaveld --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+	@build/release/tests/chaos/chaos $(gavel) build/release/src/daemon/gaveld --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) \
+		--guests build/release/tests/run/beat --camper build/release/tests/chaos/camper --judge build/release/tests/run/judge $(ARGS)
 
 fuzz: ## feed random bytes to what reads from the network, FUZZ_SECONDS=60 for each target; ARGS=peer_frame
 	@tools/setup build fuzz

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--witness] [--beat BEAT --judge JUDGE] [--keep]
- * [--verbose]:
+ * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--witness] [--beat BEAT] [--guests BEAT --camper
+ * CAMPER] [--judge JUDGE] [--keep] [--verbose]:
  * random rounds of faults on five nodes and a sixth that joins, votes and goes. A round does one thing, with
  * whatever earlier rounds have left broken; then, since a majority of nodes live and hear each other, there
  * must be a leader in time whom a majority hears. Nothing waits longer than for that, and some rounds do not
@@ -11,6 +11,9 @@
  *
  * With --beat the leader also runs a command (tests/run), whose beats the judge of tests/run looks at: no
  * beat of a former leader after one of its successor.
+ *
+ * With --guests there are candidates of groups (guests.h), and things are done to them, too: each group has
+ * its log of beats and its judge, and when all is repaired each must be worked for again.
  *
  * The seed decides what is done to whom; when, is for the machine to say. So a seed that fails may need more
  * than one run to fail again.
@@ -29,6 +32,7 @@
 
 #define ELECT_MS 10000
 #define AGREE_MS 30000
+#define GROUPS_MS 20000
 
 uint32_t chaos_random(struct chaos *chaos, uint32_t below)
 {
@@ -173,6 +177,8 @@ static bool run_round(struct chaos *chaos, int round)
               victim == leader ? ", the leader" : "");
     chaos->done[fault - chaos_faults]++;
     fault->run(chaos, victim, leader);
+    if (chaos->has_guests)
+        guests_disturb(&chaos->guests, chaos_random(chaos, 1u << 20));
     repair_a_majority(chaos);
     if (chaos_random(chaos, 4) == 0)
         return all_run(chaos); /* the next one comes in the middle of it */
@@ -225,17 +231,34 @@ static bool judge_beats(const struct chaos *chaos, const char *judge)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
+/* Every group is worked for, and was by one at a time. */
+static bool end_guests(struct chaos *chaos, const char *judge)
+{
+    bool are_led, is_good;
+
+    if (!chaos->has_guests)
+        return true;
+    are_led = guests_are_led(&chaos->guests, GROUPS_MS);
+    is_good = guests_stop(&chaos->guests, AGREE_MS) && are_led;
+    return guests_judge(&chaos->guests, judge) && is_good;
+}
+
 static int run_all(struct chaos *chaos, const struct chaos_options *options)
 {
     int64_t began = now_ms();
     int round = 0;
-    bool is_led = true, agrees, is_true;
+    bool is_led = true, agrees, is_true, are_fair;
 
-    printf("1..3\n# seed %llu\n", (unsigned long long)options->seed);
+    printf("1..%d\n# seed %llu\n", options->guest_beat ? 4 : 3, (unsigned long long)options->seed);
     fflush(stdout);
     for (int i = 0; i < FOUNDERS; i++)
         crew_start(&chaos->crew, i);
     is_led = crew_await_leader(&chaos->crew, FOUNDERS_SET, ELECT_MS) >= 0;
+    if (options->guest_beat) {
+        chaos->has_guests = true;
+        guests_start(&chaos->guests, &chaos->crew, options->guest_beat, options->camper);
+        is_led = guests_are_led(&chaos->guests, GROUPS_MS) && is_led;
+    }
     while (is_led && round < options->rounds && now_ms() - began < options->limit_s * 1000)
         is_led = run_round(chaos, ++round);
     report(chaos, round, now_ms() - began);
@@ -249,6 +272,7 @@ static int run_all(struct chaos *chaos, const struct chaos_options *options)
     crew_tell(&chaos->crew, "everything is repaired");
     agrees = crew_await_agreement(&chaos->crew, voters(chaos), AGREE_MS) && all_run(chaos);
     printf("%s 2 - everybody agrees when everything is repaired\n", agrees ? "ok" : "not ok");
+    are_fair = end_guests(chaos, options->judge);
     for (int i = 0; i < NODES; i++)
         if (chaos->crew.members[i].guard && crew_stop(&chaos->crew, i, AGREE_MS) != 0) {
             printf("# failed: n%d did not end well\n", i + 1);
@@ -258,7 +282,9 @@ static int run_all(struct chaos *chaos, const struct chaos_options *options)
     if (options->beat)
         is_true = judge_beats(chaos, options->judge) && is_true;
     printf("%s 3 - the logs of all nodes agree\n", is_true ? "ok" : "not ok");
-    return !(is_led && agrees && is_true);
+    if (chaos->has_guests)
+        printf("%s 4 - each group has a leader again, and never had two\n", are_fair ? "ok" : "not ok");
+    return !(is_led && agrees && is_true && are_fair);
 }
 
 static bool read_options(int argc, char **argv, struct chaos_options *options)
@@ -267,6 +293,7 @@ static bool read_options(int argc, char **argv, struct chaos_options *options)
         {"seed", required_argument, NULL, 's'},    {"rounds", required_argument, NULL, 'r'},
         {"limit-s", required_argument, NULL, 'l'}, {"beat", required_argument, NULL, 'b'},
         {"judge", required_argument, NULL, 'j'},   {"keep", no_argument, NULL, 'k'},
+        {"guests", required_argument, NULL, 'g'},  {"camper", required_argument, NULL, 'c'},
         {"witness", no_argument, NULL, 'w'},       {"short", no_argument, NULL, 'e'},
         {"verbose", no_argument, NULL, 'v'},       {0}};
     int option;
@@ -284,12 +311,17 @@ static bool read_options(int argc, char **argv, struct chaos_options *options)
             options->beat = optarg;
         if (option == 'j')
             options->judge = optarg;
+        if (option == 'g')
+            options->guest_beat = optarg;
+        if (option == 'c')
+            options->camper = optarg;
         options->may_end_early |= option == 'e';
         options->has_witness |= option == 'w';
         options->is_kept |= option == 'k';
         options->is_verbose |= option == 'v';
     }
-    return argc - optind == 2 && !options->beat == !options->judge;
+    return argc - optind == 2 && !options->guest_beat == !options->camper &&
+           !(options->beat || options->guest_beat) == !options->judge;
 }
 
 int main(int argc, char **argv)
@@ -301,8 +333,8 @@ int main(int argc, char **argv)
 
     if (!read_options(argc, argv, &options)) {
         fprintf(stderr, "chaos: usage: chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--short] "
-                        "[--witness] [--beat "
-                        "BEAT --judge JUDGE] [--keep] [--verbose]\n");
+                        "[--witness] [--beat BEAT] [--guests BEAT --camper CAMPER] [--judge JUDGE] [--keep] "
+                        "[--verbose]\n");
         return 2;
     }
     chaos.random = options.seed * UINT64_C(0x9e3779b97f4a7c15) | 1;

@@ -5,6 +5,7 @@
 #define CHAOS_CHAOS_H
 
 #include "crew.h"
+#include "guests.h"
 
 #define FOUNDERS 5
 #define FOUNDERS_SET 0x1fu
@@ -20,12 +21,16 @@ struct chaos_options {
     bool has_witness;
     const char *beat;
     const char *judge;
+    const char *guest_beat; /* what guests run; NULL: there are none */
+    const char *camper;
     bool is_kept;
     bool is_verbose;
 };
 
 struct chaos {
     struct crew crew;
+    struct guests guests;
+    bool has_guests;
     uint64_t random;
     bool may_vote; /* the newcomer: it was to be made a voter, and is not known to be none again */
     int done[FAULTS_MAX];

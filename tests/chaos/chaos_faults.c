@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define CALL_MS 3000
+#define SIEGE_MS 3000
 
 static enum net_cut any_cut(struct chaos *chaos) { return chaos_random(chaos, 3) ? NET_LOST : NET_REFUSED; }
 
@@ -292,6 +293,34 @@ static void reload(struct chaos *chaos, int victim, int leader)
         (void)kill(chaos->crew.members[victim].guard, SIGHUP);
 }
 
+/*
+ * Whoever works for a group is cut off for longer than its mandate lasts, with the node of its namespace,
+ * while the others are in peace: a new leader of the quorum would give it a whole lease again.
+ */
+static void besiege(struct chaos *chaos, int victim, int leader)
+{
+    const struct guest *worker = NULL;
+
+    (void)victim;
+    if (!chaos->has_guests)
+        return;
+    net_heal(&chaos->crew.net);
+    for (int i = 0; i < NODES; i++)
+        crew_resume(&chaos->crew, i);
+    leader = crew_await_leader(&chaos->crew, crew_alive(&chaos->crew), SIEGE_MS);
+    if (leader < 0 || !guests_are_led(&chaos->guests, SIEGE_MS))
+        return; /* not for long: the end of the test looks whether it comes back */
+    for (int i = 0; i < GUEST_GROUPS && (!worker || worker->node == leader); i++)
+        worker = guests_worker(&chaos->guests, i);
+    if (!worker || worker->node == leader)
+        return;
+    crew_tell(&chaos->crew, "n%d and guest %d are besieged", worker->node + 1,
+              (int)(worker - chaos->guests.list) + 1);
+    net_split(&chaos->crew.net, 1u << worker->node, any_cut(chaos));
+    (void)poll(NULL, 0, SIEGE_MS);
+    net_heal(&chaos->crew.net);
+}
+
 static void nothing(struct chaos *chaos, int victim, int leader)
 {
     (void)chaos;
@@ -325,6 +354,7 @@ const struct chaos_fault chaos_faults[] = {
     {"write, and kill", 4, write_and_kill},
     {"stop in order, start again", 4, stop_in_order},
     {"read certificates again", 1, reload},
+    {"besiege a guest", 3, besiege},
     {"nothing", 1, nothing},
 };
 const size_t chaos_fault_count = sizeof chaos_faults / sizeof *chaos_faults;

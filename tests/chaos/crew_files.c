@@ -39,8 +39,8 @@ static bool write_config(const struct crew *crew, int node)
     net_address(node, address, sizeof address);
     fprintf(file,
             "cluster: chaos\nnode: %s\nlisten: %s:7400\napi: 127.0.0.1:%d\ndata: %s/%s\nlog_level: debug\n"
-            "snapshot_entries: 100\n",
-            name, address, CREW_API_PORT(node), crew->folder, name);
+            "snapshot_entries: 100\nclients: %s:7600\n",
+            name, address, CREW_API_PORT(node), crew->folder, name, address);
     fprintf(file, "tls:\n  ca: %s/ca.crt\n  cert: %s/%s.crt\n  key: %s/%s.key\n  api: false\n", crew->folder,
             crew->folder, name, crew->folder, name);
     fprintf(file, "secret: %s/cluster.secret\npeers:\n", crew->folder);
@@ -62,7 +62,8 @@ static bool write_config(const struct crew *crew, int node)
 
 void crew_write_files(struct crew *crew)
 {
-    bool is_done = run_gavel(crew, (const char *const[]){"cert", "init", "chaos", NULL});
+    bool is_done = run_gavel(crew, (const char *const[]){"cert", "init", "chaos", NULL}) &&
+                   run_gavel(crew, (const char *const[]){"cert", "issue", "guest", NULL});
 
     for (int i = 0; is_done && i < crew->count; i++)
         is_done = run_gavel(crew, (const char *const[]){"cert", "issue", crew->members[i].name, NULL}) &&
