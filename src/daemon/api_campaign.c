@@ -31,6 +31,10 @@
 #define SEND_BUFFER (16 * 1024)
 /* Changes that are looked through for the end of a session, under the lock. */
 #define ENDING_LOOKS 1024
+/* What is told of the time that is left is counted by the client from its arrival: it is less than the truth
+ * by a tenth of the time to live, and by so much at least, for the way. */
+#define WAY_SHARE 10
+#define WAY_MIN_MS 20
 
 /* What the table says of the campaign's group. */
 struct sight {
@@ -51,11 +55,14 @@ struct sight {
     uint64_t revision;
 };
 
+/* The client must have stopped by then, as far as it was told. */
 static gavel_ns deadline(const struct api_campaign *campaign)
 {
     int64_t ppm = campaign->api->desk->config->raft.drift_ppm;
+    gavel_ns ttl = ns_from_ms(campaign->ttl_ms);
+    gavel_ns way = ns_max(ttl / WAY_SHARE, ns_from_ms(WAY_MIN_MS));
 
-    return campaign->kept_at + ns_from_ms(campaign->ttl_ms) / (1000000 + ppm) * (1000000 - ppm);
+    return campaign->kept_at + ttl / (1000000 + ppm) * (1000000 - ppm) - way;
 }
 
 /* null: this node does not know, for the client keeps its session alive elsewhere. */
@@ -63,7 +70,9 @@ static json_t *remaining_json(const struct api_campaign *campaign)
 {
     gavel_ns remaining = deadline(campaign) - clock_now();
 
-    return remaining > 0 ? json_integer(ms_from_ns(remaining)) : json_null();
+    if (remaining <= 0 && campaign->is_kept_by_client)
+        return json_null();
+    return json_integer(ms_from_ns(ns_max(remaining, 0)));
 }
 
 static void tell(struct api_campaign *campaign, const char *event, json_t *data)
