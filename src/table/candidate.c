@@ -96,8 +96,10 @@ void candidate_insert(struct table *table, struct table_group *group, struct tab
     candidate->session = session;
     TAILQ_INSERT_TAIL(&group->candidates, candidate, in_group);
     group->candidate_count++;
-    if (session)
+    if (session) {
         TAILQ_INSERT_TAIL(&session->candidates, candidate, in_session);
+        session->candidate_count++;
+    }
     candidate_changed(table, candidate);
 }
 
@@ -118,8 +120,10 @@ void candidate_remove(struct step *step, struct table_candidate *candidate, Gave
     candidate_tell(step, GAVEL__CHANGE__KIND__LEFT, candidate, why);
     TAILQ_REMOVE(&candidate->group->candidates, candidate, in_group);
     candidate->group->candidate_count--;
-    if (candidate->session)
+    if (candidate->session) {
         TAILQ_REMOVE(&candidate->session->candidates, candidate, in_session);
+        candidate->session->candidate_count--;
+    }
     table_account(step->table, &candidate->hash, &candidate->weight, 0, 0);
     candidate_free(candidate);
 }
@@ -137,6 +141,9 @@ enum gavel_status candidate_join(struct step *step, const char *name, struct tab
 {
     if (*group && (*group)->candidate_count >= TABLE_CANDIDATES_MAX)
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the group has as many candidates as it may have");
+    if (candidate->session && candidate->session->candidate_count >= TABLE_CANDIDACIES_MAX)
+        return step_refuse(step, GAVEL_ERR_STORE_FULL,
+                           "the session takes part in as many groups as one may; open another");
     if (!table_has_room(step->table, CANDIDATE_WEIGHT + strlen(candidate->id) + strlen(candidate->address) +
                                          candidate->metadata_size))
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the quorum is full");

@@ -65,7 +65,8 @@ static enum gavel_status read_candidate(struct table *table, struct table_group 
     if (!is_name(shown->id) || !is_text(shown->address) || shown->metadata.len > TABLE_METADATA_BYTES_MAX ||
         !is_sound_process(shown->process) || table_candidate_find(group, shown->id))
         return GAVEL_ERR_STORE_DAMAGED;
-    if (shown->session != 0 && (!session || candidate_of_session(group, session)))
+    if (shown->session != 0 && (!session || session->candidate_count >= TABLE_CANDIDACIES_MAX ||
+                                candidate_of_session(group, session)))
         return GAVEL_ERR_STORE_DAMAGED;
     if (shown->joined_revision > table->revision ||
         shown->joined_revision <= (before ? before->joined_revision : 0))
@@ -226,10 +227,9 @@ static enum gavel_status sort_candidates(struct table *table)
     for (struct table_session *s = table_session_first(table); s; s = table_session_next(s)) {
         struct table_candidate **all;
         struct table_candidate *candidate;
-        size_t count = 0;
+        const size_t count = s->candidate_count;
         size_t i = 0;
 
-        TAILQ_FOREACH(candidate, &s->candidates, in_session) { count++; }
         if (count < 2)
             continue;
         all = calloc(count, sizeof *all);

@@ -72,6 +72,9 @@ enum table_command_kind {
 #define TABLE_GROUPS_MAX 262144u
 #define TABLE_CANDIDATES_MAX 1024u /* of one group */
 #define TABLE_NOTES_MAX 4096u      /* of one group */
+/* Groups that one session takes part in. Its end is one operation, and must not hold up the quorum, nor fill
+ * the history: it makes up to three changes in each. */
+#define TABLE_CANDIDACIES_MAX 16384u
 #define TABLE_NOTE_KEY_BYTES_MAX 255
 #define TABLE_NOTE_BYTES_MAX (64u * 1024)
 #define TABLE_METADATA_BYTES_MAX 1024
@@ -180,6 +183,7 @@ struct table_session {
     struct table_result *results; /* … and what came of it */
     size_t result_count;
     struct table_candidates candidates; /* in order of joined_revision */
+    size_t candidate_count;
     uint64_t hash;
     size_t weight;
     struct {

@@ -3,6 +3,8 @@
 /* Groups of candidates with sessions: who is granted the mandate, and when. */
 #include "ground.h"
 
+#include <stdio.h>
+
 #define FIRST GAVEL__POLICY__POLICY_FIRST
 #define LEXICOGRAPHIC GAVEL__POLICY__POLICY_LEXICOGRAPHIC
 #define PRIORITY GAVEL__POLICY__POLICY_PRIORITY
@@ -327,6 +329,51 @@ static void test_limits_of_groups_and_candidates(void **state)
     assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
 }
 
+static enum gavel_status campaign_in(struct ground *ground, size_t number)
+{
+    char name[32];
+
+    (void)snprintf(name, sizeof name, "group-%zu", number);
+    return campaign(ground, 1, name, "a");
+}
+
+static void test_one_session_is_a_candidate_of_so_many_groups_and_of_no_more(void **state)
+{
+    struct ground *ground = *state;
+    struct table_session *session = table_session_find(&ground->table, 1);
+    struct table copy = {0};
+    uint8_t *bytes;
+    size_t size;
+
+    for (size_t i = 0; i < TABLE_CANDIDACIES_MAX; i++)
+        assert_int_equal(campaign_in(ground, i), GAVEL_OK);
+    assert_int_equal(campaign_in(ground, TABLE_CANDIDACIES_MAX), GAVEL_ERR_STORE_FULL);
+    assert_string_equal(ground->result.why,
+                        "the session takes part in as many groups as one may; open another");
+    assert_null(table_group_find(&ground->table, "group-16384"));
+    assert_int_equal(campaign_in(ground, 7), GAVEL_OK); /* where it is one already */
+    assert_int_equal(campaign(ground, 2, "group-7", "b"), GAVEL_OK);
+    assert_int_equal(withdraw(ground, 1, "group-7", 0, false), GAVEL_OK);
+    assert_int_equal(campaign_in(ground, TABLE_CANDIDACIES_MAX), GAVEL_OK);
+    assert_int_equal(session->candidate_count, TABLE_CANDIDACIES_MAX);
+
+    /* A snapshot has the same limit. */
+    assert_int_equal(table_snapshot_encode(&ground->table, &bytes, &size), GAVEL_OK);
+    assert_int_equal(table_snapshot_decode(&copy, bytes, size), GAVEL_OK);
+    assert_int_equal(table_session_find(&copy, 1)->candidate_count, TABLE_CANDIDACIES_MAX);
+    free(bytes);
+    session->candidate_count--; /* as if */
+    assert_int_equal(campaign_in(ground, TABLE_CANDIDACIES_MAX + 1), GAVEL_OK);
+    assert_int_equal(table_snapshot_encode(&ground->table, &bytes, &size), GAVEL_OK);
+    assert_int_equal(table_snapshot_decode(&copy, bytes, size), GAVEL_ERR_STORE_DAMAGED);
+    free(bytes);
+    table_done(&copy);
+
+    assert_int_equal(close_session(ground, 1, GAVEL__ENDING__ENDING_EXPIRED), GAVEL_OK);
+    assert_leader(ground, "group-7", "b");
+    assert_leader(ground, "group-8", NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -353,6 +400,8 @@ int main(void)
                                         ground_teardown),
         cmocka_unit_test_setup_teardown(test_candidates_are_shown_in_the_order_of_the_queue, setup,
                                         ground_teardown),
+        cmocka_unit_test_setup_teardown(test_one_session_is_a_candidate_of_so_many_groups_and_of_no_more,
+                                        setup, ground_teardown),
         cmocka_unit_test_setup_teardown(test_limits_of_groups_and_candidates, setup, ground_teardown),
     };
 
