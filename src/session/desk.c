@@ -223,7 +223,8 @@ void desk_mourn(struct desk *desk, gavel_ns now, int64_t wall_ms, const Gavel__O
     if (!desk->is_open)
         return;
     for (size_t i = 0; i < count; i++) {
-        if (is_of_the_dead(ops[i]) && table_op_check(ops[i], false, NULL) == GAVEL_OK)
+        if (is_of_the_dead(ops[i]) && table_op_check(ops[i], false, NULL) == GAVEL_OK &&
+            !desk_is_under_way(desk, ops[i]))
             chosen[chosen_count++] = (Gavel__Op *)(uintptr_t)ops[i]; /* packing does not write to it */
         if (chosen_count == TABLE_OPS_MAX || (i + 1 == count && chosen_count > 0)) {
             /* Without room they are told again by whoever watches, or time has it that they end. */
@@ -259,6 +260,19 @@ static enum gavel_status encode(const struct desk *desk, struct desk_waiting *wa
     return waiting->command ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
 }
 
+/* Ends that the leader itself proposes do not wait behind all that clients have asked for. */
+static void put_in_line(struct desk *desk, struct desk_waiting *waiting)
+{
+    struct desk_waiting *other = waiting->is_ours ? TAILQ_FIRST(&desk->draft) : NULL;
+
+    while (other && other->is_ours)
+        other = TAILQ_NEXT(other, in_list);
+    if (other)
+        TAILQ_INSERT_BEFORE(other, waiting, in_list);
+    else
+        TAILQ_INSERT_TAIL(&desk->draft, waiting, in_list);
+}
+
 enum gavel_status desk_draft(struct desk *desk, const struct desk_moment *moment,
                              const Gavel__Request *request, Gavel__Op *const *ops, size_t count,
                              struct desk_verdict *verdicts, struct desk_waiting **ret_waiting)
@@ -288,7 +302,8 @@ enum gavel_status desk_draft(struct desk *desk, const struct desk_moment *moment
         desk_closing_begin(desk, waiting->command->ops[i]);
         desk_hear_coming(desk, moment, waiting->command->ops[i]);
     }
-    TAILQ_INSERT_TAIL(&desk->draft, waiting, in_list);
+    waiting->is_ours = !request;
+    put_in_line(desk, waiting);
     if (waiting->session != 0)
         (void)RB_INSERT(desk_requests, &desk->requests,
                         waiting); /* a second one of the same id is not indexed */

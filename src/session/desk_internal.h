@@ -30,6 +30,7 @@ struct desk_waiting {
     RB_ENTRY(desk_waiting) by_request;
     bool has_asker;    /* somebody waits for the outcome */
     bool is_in_flight; /* counted in flight_ops */
+    bool is_ours;      /* the leader's own: nobody has asked for it */
     struct desk_ticket ticket;
     uint64_t tag; /* of the Request */
     uint64_t session;
@@ -97,6 +98,8 @@ gavel_ns desk_lease_ends_at(const struct desk *desk, const struct table_group *g
 /* Its end, or a claim over it, is proposed, and the outcome is not known. */
 bool desk_is_closing_session(const struct desk *desk, const struct table_session *session);
 bool desk_is_closing_group(const struct desk *desk, const struct table_group *group);
+/* Whether that very end, of a session or a lease mandate, is under way already, or another one. */
+bool desk_is_under_way(const struct desk *desk, const Gavel__Op *op);
 /* An operation of a command that goes to the log, and its outcome. */
 void desk_closing_begin(struct desk *desk, const Gavel__Op *op);
 void desk_closing_end(struct desk *desk, const Gavel__Op *op, uint64_t term);

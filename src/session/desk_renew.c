@@ -78,7 +78,7 @@ static void count_down(uint64_t *closing_term, uint32_t *closing_count, uint64_t
 }
 
 /* The session or the group whose end, or wish, an operation is. A wish ends nothing; it is counted so that
- * the keeper does not propose it twice. */
+ * the keeper does not propose it twice. Deaths are told again and again until the table knows of them. */
 static void find_closing(const struct desk *desk, const Gavel__Op *op, struct table_session **ret_session,
                          struct table_group **ret_group)
 {
@@ -95,12 +95,26 @@ static void find_closing(const struct desk *desk, const Gavel__Op *op, struct ta
     case GAVEL__OP__WHAT_LAPSE:
         *ret_group = table_group_find(desk->table, op->lapse->group);
         break;
+    case GAVEL__OP__WHAT_RELEASE:
+        if (op->release->is_dead)
+            *ret_group = table_group_find(desk->table, op->release->group);
+        break;
     case GAVEL__OP__WHAT_WISH:
         *ret_group = table_group_find(desk->table, op->wish->group);
         break;
     default:
         break;
     }
+}
+
+bool desk_is_under_way(const struct desk *desk, const Gavel__Op *op)
+{
+    struct table_session *session;
+    struct table_group *group;
+
+    find_closing(desk, op, &session, &group);
+    return (session && desk_is_closing_session(desk, session)) ||
+           (group && desk_is_closing_group(desk, group));
 }
 
 void desk_closing_begin(struct desk *desk, const Gavel__Op *op)

@@ -539,6 +539,75 @@ static void test_the_dead_are_taken_off_and_nobody_is_answered(void **state)
     assert_int_equal(f->desk.waiting_count, 0);
 }
 
+/* Whoever watches tells of them until the table knows, and that may take a while. */
+static void test_a_death_that_is_told_again_is_proposed_once(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *close = op_close(f, 7);
+    Gavel__Op *release = op_release(f, "g", "", 0);
+    const Gavel__Op *ops[] = {close, release};
+    size_t before;
+
+    must(f, 7, 1, op_open(f, 7, 2000));
+    hold(f);
+    before = f->log_count;
+    close->close_session->ending = GAVEL__ENDING__ENDING_DEAD;
+    release->release->is_dead = true;
+    release->release->epoch = group_of(f, "g")->epoch;
+    for (int i = 0; i < 10; i++) {
+        desk_mourn(&f->desk, f->now, 1, ops, 2);
+        flush(f);
+    }
+    assert_int_equal(f->log_count, before + 1);
+    fixture_change_leader(f); /* whether it is in the log is not known: it is proposed again */
+    desk_mourn(&f->desk, f->now, 1, ops, 2);
+    flush(f);
+    assert_int_equal(f->log_count, before + 2);
+    commit(f);
+    assert_null(table_session_find(&f->table, 7));
+    assert_false(group_of(f, "g")->is_held);
+}
+
+/* However much clients ask at once, nobody waits longer for a leader that is gone. */
+static void test_the_end_of_the_dead_does_not_wait_behind_what_clients_ask(void **state)
+{
+    struct fixture *f = *state;
+    enum { OPS = 500, REQUESTS = 6, FIT = DESK_FLIGHT_OPS_MAX / OPS };
+    Gavel__Op *many[OPS];
+    Gavel__Op *closes[2] = {op_close(f, 7), op_close(f, 8)};
+    size_t before;
+
+    must(f, 7, 1, op_open(f, 7, 2000));
+    must(f, 8, 1, op_open(f, 8, 2000));
+    before = f->log_count;
+    for (size_t i = 0; i < OPS; i++)
+        many[i] = op_put(f, "g", "k", "v");
+    for (size_t i = 0; i < REQUESTS; i++)
+        send_request(f, 0, 0, OPS, many);
+    flush(f);
+    assert_int_equal(f->log_count, before + FIT);
+    for (size_t i = 0; i < 2; i++) {
+        const Gavel__Op *op = closes[i];
+
+        closes[i]->close_session->ending = GAVEL__ENDING__ENDING_DEAD;
+        desk_mourn(&f->desk, f->now, 1, &op, 1);
+    }
+    commit(f);
+    flush(f);
+    for (size_t i = 0; i < 2; i++) { /* in their order */
+        Gavel__Command *command = command_of(f, before + FIT + i);
+
+        assert_int_equal(command->ops[0]->what_case, GAVEL__OP__WHAT_CLOSE_SESSION);
+        assert_int_equal(command->ops[0]->close_session->session, 7 + i);
+        gavel__command__free_unpacked(command, NULL);
+    }
+    while (f->applied < f->log_count) {
+        commit(f);
+        flush(f);
+    }
+    assert_int_equal(f->log_count, before + REQUESTS + 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -571,6 +640,8 @@ int main(void)
         TEST(test_what_cannot_be_proposed_is_refused_and_leaves_nothing),
         TEST(test_a_leader_that_is_lost_by_proposing_answers_everybody),
         TEST(test_the_dead_are_taken_off_and_nobody_is_answered),
+        TEST(test_a_death_that_is_told_again_is_proposed_once),
+        TEST(test_the_end_of_the_dead_does_not_wait_behind_what_clients_ask),
     };
 
     return cmocka_run_group_tests_name("desk", tests, NULL, NULL);
