@@ -53,6 +53,11 @@ size_t connection_waiting(const struct connection *connection)
     return evbuffer_get_length(bufferevent_get_output(connection->stream));
 }
 
+size_t connection_waiting_late(const struct connection *connection)
+{
+    return connection->late ? evbuffer_get_length(connection->late) : 0;
+}
+
 void connection_close(struct connection *connection)
 {
     struct transport *transport = connection->transport;
@@ -87,6 +92,8 @@ void connection_reap(evutil_socket_t fd, short events, void *context)
         LIST_REMOVE(connection, entry);
         if (connection->stream)
             bufferevent_free(connection->stream);
+        if (connection->late)
+            evbuffer_free(connection->late);
         free(connection);
     }
 }
@@ -241,6 +248,20 @@ static void on_event(struct bufferevent *stream, short events, void *context)
     end(connection, TRANSPORT_FAILED, reason);
 }
 
+/* Frame by frame, so that what is written meanwhile goes between them. */
+static void pump_late(struct connection *connection)
+{
+    uint8_t length[PEER_LENGTH_BYTES];
+
+    while (connection_waiting(connection) < ERRANDS_AHEAD_BYTES &&
+           connection_waiting_late(connection) >= sizeof length) {
+        (void)evbuffer_copyout(connection->late, length, sizeof length); /* they are there */
+        if (evbuffer_remove_buffer(connection->late, bufferevent_get_output(connection->stream),
+                                   sizeof length + peer_frame_length(length)) < 0)
+            return; /* without memory: when the next is written */
+    }
+}
+
 static void on_written(struct bufferevent *stream, void *context)
 {
     struct connection *connection = context;
@@ -250,6 +271,7 @@ static void on_written(struct bufferevent *stream, void *context)
             (void)shutdown(bufferevent_getfd(stream), SHUT_WR); /* see leave() */
     } else if (connection->link && connection->is_dialled && connection->phase == PHASE_UP) {
         snapshot_pump(connection->link);
+        pump_late(connection);
     }
 }
 
@@ -331,9 +353,9 @@ static uint8_t *reserve(void *context, size_t size)
     return place->space.iov_base;
 }
 
-bool connection_write(struct connection *connection, const struct peer_frame *frame)
+static bool write_to(struct connection *connection, struct evbuffer *output, const struct peer_frame *frame)
 {
-    struct place place = {.output = bufferevent_get_output(connection->stream)};
+    struct place place = {.output = output};
 
     if (peer_frame_encode_into(frame, reserve, &place) != GAVEL_OK)
         return false;
@@ -344,11 +366,28 @@ bool connection_write(struct connection *connection, const struct peer_frame *fr
     return true;
 }
 
+bool connection_write(struct connection *connection, const struct peer_frame *frame)
+{
+    return write_to(connection, bufferevent_get_output(connection->stream), frame);
+}
+
+bool connection_write_late(struct connection *connection, const struct peer_frame *frame)
+{
+    if (!connection->late)
+        connection->late = evbuffer_new();
+    if (!connection->late || !write_to(connection, connection->late, frame))
+        return false;
+    pump_late(connection);
+    return true;
+}
+
 /* Past the loop: the output is frozen against others than the stream itself, which has no such call. */
 void connection_flush(struct connection *connection)
 {
     struct evbuffer *output = bufferevent_get_output(connection->stream);
 
+    if (connection->late)
+        (void)evbuffer_add_buffer(output, connection->late); /* without memory they are lost */
     (void)evbuffer_unfreeze(output, 1);
     while (evbuffer_get_length(output) > 0) {
         size_t size = evbuffer_get_contiguous_space(output);

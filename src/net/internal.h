@@ -53,11 +53,15 @@ enum phase {
 
 struct link;
 
+/* What may stand before a heartbeat on its connection, but for a frame that began before. */
+#define ERRANDS_AHEAD_BYTES (256u * 1024)
+
 struct connection {
     LIST_ENTRY(connection) entry;
     struct transport *transport;
     struct bufferevent *stream;
-    SSL *ssl; /* of the stream; NULL for plain TCP */
+    SSL *ssl;              /* of the stream; NULL for plain TCP */
+    struct evbuffer *late; /* whole frames that wait until little is before them; NULL: none yet */
     enum phase phase;
     bool is_dialled;
     struct link *link; /* dialled: whose; accepted: of the one who greeted, if we know it */
@@ -180,7 +184,10 @@ void connection_close(struct connection *connection);
 /* Tells the other side why, and closes once that has gone out. */
 void connection_refuse(struct connection *connection, const char *text, bool tells_self);
 bool connection_write(struct connection *connection, const struct peer_frame *frame);
-size_t connection_waiting(const struct connection *connection);
+/* Behind everything else that may want to go: it waits until little is before it. */
+bool connection_write_late(struct connection *connection, const struct peer_frame *frame);
+size_t connection_waiting(const struct connection *connection);      /* of what was written */
+size_t connection_waiting_late(const struct connection *connection); /* of what was written late */
 void connection_reap(evutil_socket_t fd, short events, void *transport);
 void connection_flush(struct connection *connection);
 void socket_tune(int fd);

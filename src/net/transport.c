@@ -205,6 +205,20 @@ void transport_send(struct transport *transport, const struct raft_message *mess
     }
 }
 
+/*
+ * Errands have half of the room, and Raft goes before them: no number of clients may hold up a heartbeat. An
+ * answer that waits its turn is kept, since nobody else has it. An errand is refused sooner: its courier has
+ * it still, and knows better which is to go first.
+ */
+static bool has_room(const struct link *link, bool is_answer)
+{
+    size_t most = link->transport->settings.waiting_max / 2;
+
+    if (!is_answer && most > ERRANDS_AHEAD_BYTES)
+        most = ERRANDS_AHEAD_BYTES;
+    return connection_waiting(link->out) + connection_waiting_late(link->out) < most;
+}
+
 bool transport_send_errand(struct transport *transport, raft_id peer, bool is_answer,
                            const struct peer_errand *errand)
 {
@@ -215,9 +229,7 @@ bool transport_send_errand(struct transport *transport, raft_id peer, bool is_an
         return false;
     frame.kind = is_answer ? PEER_ANSWER : PEER_ERRAND; /* the rest of it is not looked at */
     frame.errand = *errand;
-    /* Half of the room is kept for Raft: no number of clients may hold up a heartbeat. */
-    if (connection_waiting(link->out) >= transport->settings.waiting_max / 2 ||
-        !connection_write(link->out, &frame)) {
+    if (!has_room(link, is_answer) || !connection_write_late(link->out, &frame)) {
         link->dropped++;
         return false;
     }

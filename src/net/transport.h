@@ -99,8 +99,10 @@ void transport_set_tls(struct transport *transport, SSL_CTX *tls);
  * goes in chunks; while one is under way to that peer another one is dropped. */
 void transport_send(struct transport *transport, const struct raft_message *message);
 
-/* False if the peer is not up, too much waits for it already (half of waiting_max: the rest is for Raft), or
- * it is larger than PEER_ERRAND_MAX. */
+/* False if the peer is not up, too much waits for it already, or it is larger than PEER_ERRAND_MAX. Too much
+ * is 256 KiB for an errand, which may itself be larger, and half of waiting_max for an answer, which nobody
+ * would send again. What is taken goes behind messages: at most 256 KiB and a frame stand before a heartbeat.
+ */
 bool transport_send_errand(struct transport *transport, raft_id peer, bool is_answer,
                            const struct peer_errand *errand);
 

@@ -66,6 +66,7 @@ static void on_message(void *user, const struct raft_message *message)
     struct side *side = user;
 
     side->messages[side->message_count++ % MESSAGES_KEPT] = *message;
+    side->answers_before = side->answer_count;
     if (message->kind == RAFT_MSG_SNAPSHOT) {
         side->snapshot_count++;
         side->snapshot = message->snapshot;

@@ -30,6 +30,7 @@ struct side {
     size_t news_count;
     struct raft_message messages[MESSAGES_KEPT]; /* a ring; without what they pointed to */
     size_t message_count;
+    size_t answers_before; /* the newest message */
     size_t status_count;
     struct peer_status status;
     size_t errand_count;
