@@ -90,7 +90,10 @@ struct desk {
         gavel_ns sessions_found_at; /* the same, as far as the present round has come */
         uint64_t session;           /* where it goes on */
         gavel_ns groups_due_at;     /* no group needs attention before */
-        bool has_news;              /* something was applied since groups were looked at */
+        gavel_ns groups_found_at;   /* the same, as far as the present round has come */
+        uint64_t round;             /* of looking at groups */
+        bool is_in_round;           /* not all of them were looked at in it */
+        bool has_news;              /* something was applied since it began */
     } keeper;
     struct {
         uint64_t requests;

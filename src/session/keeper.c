@@ -9,13 +9,19 @@
  * goes in portions, and so do its proposals, so that ten thousand sessions that
  * end at once hold up nobody else.
  *
- * Groups that need attention are in a list that the table keeps. It is short,
- * and looked through whenever something was applied or is due.
+ * Groups that need attention are in a list that the table keeps. They are
+ * looked at in rounds, too, whenever something was applied or is due: whoever
+ * was looked at goes to the end of the list, so that the next portion begins
+ * with those who waited longest, whatever is applied in between.
  */
 #include "session/desk_internal.h"
 
+#include "base/planted.h"
+
 /* Sessions in one tick, and commands of TABLE_OPS_MAX operations. */
 #define LOOK_MAX 8192
+/* Groups and their candidates, likewise: a look goes over all of them. */
+#define LOOK_GROUPS_MAX 4096
 #define COMMANDS_MAX 2
 /* The next portion; the next try, also the second look of DESK_FRESH; and while proposals are under way. */
 #define MORE (1 * NS_PER_MS)
@@ -31,6 +37,7 @@ void keeper_open(struct desk *desk, gavel_ns now)
     desk->keeper.sessions_found_at = NEVER;
     desk->keeper.session = 0;
     desk->keeper.groups_due_at = now;
+    desk->keeper.is_in_round = false;
     desk->keeper.has_news = true;
 }
 
@@ -175,9 +182,11 @@ static gavel_ns need_of(const struct desk *desk, const struct table_group *group
         return NEVER;
     if (!is_of_session && !group->is_done && table_group_next_in_line(group)) {
         at = desk_lease_ends_at(desk, group);
+        if (PLANTED(LEASE_HALVED))
+            at -= ns_from_ms(group->lease_ms / 2);
         *ret_need = NEEDS_LAPSE;
     }
-    if (is_wished && group->wish_timeout_ms > 0) {
+    if (is_wished && group->wish_timeout_ms > 0 && !PLANTED(WISH_FOR_EVER)) {
         gavel_ns over_at = ns_max(group->seen.wished_at, desk->began_at) + ns_from_ms(group->wish_timeout_ms);
 
         if (over_at < at)
@@ -222,28 +231,47 @@ static bool tend(struct portion *portion, const struct table_group *group, enum 
     return true;
 }
 
+/* Whether it had its turn; else the portion is full. */
+static bool look_at_group(struct desk *desk, gavel_ns now, bool is_fresh, struct portion *portion,
+                          const struct table_group *group)
+{
+    enum need need;
+    gavel_ns at = need_of(desk, group, &need);
+
+    if (at <= now && need != NEEDS_NOTHING) {
+        if (is_fresh && !tend(portion, group, need))
+            return false;
+        at = now + (is_fresh ? LATER : AGAIN);
+    }
+    desk->keeper.groups_found_at = ns_min(desk->keeper.groups_found_at, at);
+    return true;
+}
+
 static void look_at_groups(struct desk *desk, gavel_ns now, bool is_fresh, struct portion *portion)
 {
+    struct table_attention *attention = &desk->table->attention;
     struct table_group *group;
-    gavel_ns found_at = NEVER;
 
-    desk->keeper.has_news = false;
-    TAILQ_FOREACH(group, &desk->table->attention, in_attention)
-    {
-        enum need need;
-        gavel_ns at = need_of(desk, group, &need);
-
-        if (at > now || need == NEEDS_NOTHING) {
-            found_at = ns_min(found_at, at);
-            continue;
-        }
-        found_at = ns_min(found_at, now + (is_fresh ? LATER : AGAIN));
-        if (is_fresh && !tend(portion, group, need)) {
-            found_at = now + MORE;
-            break;
-        }
+    if (!desk->keeper.is_in_round) {
+        desk->keeper.is_in_round = true;
+        desk->keeper.round++;
+        desk->keeper.groups_found_at = NEVER;
+        desk->keeper.has_news = false;
     }
-    desk->keeper.groups_due_at = found_at;
+    for (size_t looked = 0; (group = TAILQ_FIRST(attention)) && group->seen.round != desk->keeper.round;) {
+        if (looked >= LOOK_GROUPS_MAX || !look_at_group(desk, now, is_fresh, portion, group)) {
+            desk->keeper.groups_due_at = now + MORE;
+            return;
+        }
+        looked += 1 + group->candidate_count;
+        group->seen.round = desk->keeper.round;
+        TAILQ_REMOVE(attention, group, in_attention);
+        TAILQ_INSERT_TAIL(attention, group, in_attention);
+    }
+    desk->keeper.is_in_round = false;
+    desk->keeper.groups_due_at = desk->keeper.groups_found_at;
+    if (desk->keeper.has_news) /* since it began: those before may need something sooner */
+        desk->keeper.groups_due_at = ns_min(desk->keeper.groups_due_at, now + MORE);
 }
 
 /* ---- time ---- */

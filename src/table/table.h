@@ -235,6 +235,7 @@ struct table_group {
         gavel_ns granted_at; /* when the mandate began, likewise */
         gavel_ns wished_at;
         int64_t renewed_wall_ms;
+        uint64_t round;         /* of the keeper, in which it was last looked at; 0 none */
         uint64_t closing_term;  /* of Raft, in which a claim over it or its lapse was proposed; 0 */
         uint32_t closing_count; /* such proposals whose outcome is not known */
     } seen;

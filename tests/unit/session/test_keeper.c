@@ -421,6 +421,78 @@ static void test_a_wish_of_a_store_has_no_limit(void **state)
     assert_int_equal(desk_wake_at(&f->desk), NEVER);
 }
 
+#define GROUPS 2000
+#define MIN_MANDATE_MS 5000
+
+/* In each group one leads whom another preempts, after the minimum mandate. */
+static void let_prefer_in_many(struct fixture *f)
+{
+    static char names[GROUPS][16];
+    Gavel__Op *ops[500];
+
+    must(f, 1, 1, op_open(f, 1, TABLE_TTL_MAX_MS));
+    must(f, 2, 1, op_open(f, 2, TABLE_TTL_MAX_MS));
+    for (size_t first = 0; first < GROUPS; first += 500) {
+        for (uint64_t session = 1; session <= 2; session++) {
+            f->op_count = 0; /* those before are in the log */
+            for (size_t i = 0; i < 500; i++) {
+                (void)snprintf(names[first + i], sizeof names[first + i], "g%04zu", first + i);
+                ops[i] = op_campaign(f, names[first + i], session == 1 ? "low" : "high");
+                ops[i]->campaign->policy = GAVEL__POLICY__POLICY_PRIORITY;
+                ops[i]->campaign->priority = session == 1 ? 1 : 2;
+                ops[i]->campaign->preempts = true;
+                ops[i]->campaign->min_mandate_ms = MIN_MANDATE_MS;
+            }
+            assert_int_equal(request_all(f, session, 2 + first / 500, 500, ops)->status, GAVEL_OK);
+        }
+    }
+}
+
+static size_t count_looked_at(const struct fixture *f)
+{
+    size_t count = 0;
+
+    for (struct table_group *group = table_group_from(&f->table, ""); group; group = table_group_next(group))
+        count += group->seen.round == f->desk.keeper.round;
+    return count;
+}
+
+static size_t count_wished(const struct fixture *f)
+{
+    size_t count = 0;
+
+    for (struct table_group *group = table_group_from(&f->table, ""); group; group = table_group_next(group))
+        count += group->wish_epoch != 0;
+    return count;
+}
+
+static void test_many_groups_are_looked_at_in_portions(void **state)
+{
+    struct fixture *f = *state;
+    gavel_ns began_at = f->now;
+
+    let_prefer_in_many(f);
+    desk_tick(&f->desk, f->now, true, false, 1);
+    assert_in_range(count_looked_at(f), 1, GROUPS - 1);
+    assert_int_equal(desk_wake_at(&f->desk), f->now + MS(1));
+    f->now += MS(1);
+    desk_tick(&f->desk, f->now, true, false, 1);
+    assert_int_equal(count_looked_at(f), GROUPS);
+    assert_int_equal(f->log_count, 10); /* nothing is due yet */
+
+    /* Everybody has a turn soon after it is due, also if something is applied before each tick. */
+    run_until(f, began_at + MS(MIN_MANDATE_MS) - 1);
+    assert_int_equal(f->log_count, 10);
+    for (size_t i = 0; i < 10; i++) {
+        f->op_count = 0;
+        must(f, 0, 0, op_put(f, "notes", "k", "v"));
+        f->now += MS(1);
+        desk_tick(&f->desk, f->now, true, false, 1);
+        commit(f);
+    }
+    assert_int_equal(count_wished(f), GROUPS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 int main(void)
@@ -448,6 +520,7 @@ int main(void)
         TEST(test_a_hand_over_that_takes_too_long_is_rolled_back),
         TEST(test_a_new_leader_gives_a_hand_over_its_whole_time),
         TEST(test_a_wish_of_a_store_has_no_limit),
+        TEST(test_many_groups_are_looked_at_in_portions),
     };
 
     return cmocka_run_group_tests_name("keeper", tests, NULL, NULL);
