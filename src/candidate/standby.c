@@ -158,9 +158,12 @@ void standby_read_done(struct candidate *c, const struct candidate_call *call,
 /* What came before our claim was a release, on behalf of a dead leader: nobody has the seat yet. */
 static bool is_vacated(const struct candidate *c, enum gavel_status status, const struct store_reply *reply)
 {
-    const struct record *record = &reply->record;
+    const struct record *record;
 
-    return status == GAVEL_ERR_CONFLICT && record->version != 0 && !record->held && !record->done &&
+    if (status != GAVEL_ERR_CONFLICT) /* without an answer there is no record to look at */
+        return false;
+    record = &reply->record;
+    return record->version != 0 && !record->held && !record->done &&
            record->version != c->seen.record.version;
 }
 
