@@ -12,8 +12,14 @@
  * long as the stream is open. The deadline is counted from the send of the
  * newest keep-alive that was answered; past it the client is told that it leads
  * no more ("deadline"), and that it leads again, with the same epoch, should
- * the quorum answer after all. A stream that breaks ends the session at once.
- * With keepalive "client" all that is the client's business.
+ * the quorum answer after all. With keepalive "client" all that is the
+ * client's business.
+ *
+ * The end. A client that closes its stream has stopped: its session is closed at
+ * once, and the next one leads. A stream that this node ends (the client reads
+ * nothing, its machine is silent, the node itself ends) says nothing of the
+ * client's work, which may go on for as long as it was told. So the session of
+ * one that leads is not closed then, but expires by itself, later than that.
  */
 #include "daemon/api_campaign.h"
 
@@ -145,9 +151,14 @@ static void look(const struct api_campaign *campaign, struct sight *sight)
     table_box_unlock(box);
 }
 
-static void tell_demoted(struct api_campaign *campaign, const char *reason)
+static void say_demoted(struct api_campaign *campaign, const char *reason)
 {
     tell(campaign, "demoted", json_pack("{s:o,s:s}", "epoch", json_u64(campaign->epoch), "reason", reason));
+}
+
+static void tell_demoted(struct api_campaign *campaign, const char *reason)
+{
+    say_demoted(campaign, reason);
     campaign->epoch = 0;
     campaign->has_wish = false;
     campaign->has_leader = false;
@@ -237,12 +248,12 @@ static bool compare(struct api_campaign *campaign)
     return true;
 }
 
-/* A client that takes nothing would lead for ever, as far as it knows nothing of the end. */
+/* A client that takes nothing would lead for ever, as far as it knows nothing of the end. It may be at work
+ * for as long as it was told last; then its session expires. */
 static bool is_too_slow(struct api_campaign *campaign)
 {
     if (api_stream_waiting(&campaign->stream) <= API_CAMPAIGN_BYTES_MAX)
         return false;
-    campaign->is_kept_by_client = false;
     api_stream_cut(&campaign->stream);
     return true;
 }
@@ -350,6 +361,8 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
         send_close(campaign);
         return;
     }
+    if (campaign->state != CAMPAIGN_OPEN)
+        return;
     if (clock_now() >= campaign->keep_at) {
         send_keep_alive(campaign);
         campaign->keep_at = clock_now() + ns_from_ms(campaign->ttl_ms) / CAMPAIGN_KEEP_ALIVES;
@@ -376,18 +389,20 @@ static void gone(struct api_stream *stream)
 {
     struct api_campaign *campaign = (struct api_campaign *)stream;
 
-    if (campaign->is_kept_by_client)
-        api_campaign_free(campaign); /* the session lives as long as its client keeps it */
+    /* The session lives as long as its client keeps it; or its client leads, and may not have stopped. */
+    if (campaign->is_kept_by_client || (campaign->epoch && !stream->is_left))
+        api_campaign_free(campaign);
     else
         api_campaign_close(campaign);
 }
 
+/* It leads until it has stopped, whatever it is told: the epoch stays. */
 static void farewell(struct api_stream *stream)
 {
     struct api_campaign *campaign = (struct api_campaign *)stream;
 
     if (campaign->epoch && !campaign->is_kept_by_client)
-        tell_demoted(campaign, "stopping");
+        say_demoted(campaign, "stopping");
     tell(campaign, "ended", json_pack("{s:s}", "reason", "stopping"));
 }
 
@@ -446,6 +461,19 @@ void api_campaign_kept(struct api *api, uint64_t session, gavel_ns sent_at)
     }
 }
 
+static void leave(struct api_campaign *campaign)
+{
+    farewell(&campaign->stream);
+    if (campaign->is_kept_by_client || !campaign->epoch) {
+        api_stream_end(&campaign->stream);
+        return;
+    }
+    for (size_t i = 0; i < CAMPAIGN_KEEP_ALIVES; i++)
+        api_errand_drop(&campaign->keep_alives[i].errand);
+    campaign->state = CAMPAIGN_LEAVING;
+    api_stream_hang_up(&campaign->stream);
+}
+
 void api_campaigns_leave(struct api *api)
 {
     struct api_campaign *campaign;
@@ -454,10 +482,8 @@ void api_campaigns_leave(struct api *api)
     api->is_leaving = true;
     for (campaign = LIST_FIRST(&api->campaigns); campaign; campaign = next) {
         next = LIST_NEXT(campaign, in_api);
-        if (campaign->state == CAMPAIGN_OPEN) {
-            farewell(&campaign->stream);
-            api_stream_end(&campaign->stream);
-        }
+        if (campaign->state == CAMPAIGN_OPEN)
+            leave(campaign);
     }
 }
 

@@ -3,9 +3,13 @@
 /*
  * A campaign over HTTP: one session, one candidate, one stream of events.
  *
- *     POST ─► [OPENING] ── session is open ──► [OPEN] ── the stream ends ──► [CLOSING] ── session is closed
- * ──► freed │ refused, or the client is gone         │ keepalive "client": the session is left to its client
- *                 └──────────► freed                       └──────────► freed
+ *     POST ─► [OPENING] ─ session is open ─► [OPEN] ─ client closes ─► [CLOSING] ─ closed ─► freed
+ *                 │ refused, client gone       │ the node ends it, while it leads
+ *                 ▼                            ▼
+ *             [CLOSING]                      freed: the session expires by itself
+ *
+ * With keepalive "client" the session is always left to its client. A node that ends waits a while for
+ * clients to close their streams (LEAVING).
  */
 #ifndef DAEMON_API_CAMPAIGN_H
 #define DAEMON_API_CAMPAIGN_H
@@ -26,7 +30,7 @@ struct api_campaign {
     struct api_stream stream; /* first; while it is OPEN */
     LIST_ENTRY(api_campaign) in_api;
     struct api *api;
-    enum { CAMPAIGN_OPENING, CAMPAIGN_OPEN, CAMPAIGN_CLOSING } state;
+    enum { CAMPAIGN_OPENING, CAMPAIGN_OPEN, CAMPAIGN_LEAVING, CAMPAIGN_CLOSING } state;
     struct api_later later;    /* OPENING */
     struct api_errand request; /* to open, to join, to close */
     Gavel__Op *op;             /* OPENING: Campaign */

@@ -62,6 +62,8 @@ struct api_stream {
     struct evhttp_request *http;
     struct api_connection *connection;
     const struct api_stream_kind *kind;
+    bool is_over; /* api_stream_hang_up(): nothing is said any more */
+    bool is_left; /* for gone(): the client itself has closed its side */
 };
 
 struct api_later;
@@ -320,7 +322,9 @@ void api_stream_push(struct api_stream *stream, const char *text, size_t length)
 size_t api_stream_waiting(const struct api_stream *stream);
 /* In order: what was pushed still comes. The stream is gone then. */
 void api_stream_end(struct api_stream *stream);
-void api_stream_cut(struct api_stream *stream);  /* at once; likewise */
+void api_stream_cut(struct api_stream *stream); /* at once; likewise */
+/* In order, but the connection stays until the client closes its side, or is cut: then the stream is gone. */
+void api_stream_hang_up(struct api_stream *stream);
 void api_stream_gone(struct api_stream *stream); /* the connection goes */
 void api_streams_pump(struct api *api);
 void api_streams_heartbeat(struct api *api);

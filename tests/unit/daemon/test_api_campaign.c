@@ -330,30 +330,138 @@ static void test_a_node_that_ends_says_so(void **state)
     listener_leave(a);
 }
 
-/* It takes nothing: once the sockets are full its stream is cut, and the mandate passes on. */
-static void test_a_candidate_that_does_not_read_loses_its_place(void **state)
+/* Everything that the API has asked of the quorum before is done then. */
+static void wait_quorum(struct api_desk *desk)
+{
+    assert_int_equal(http_ask_method(desk, "PUT", "/groups/other/notes/k", "v", "")->code, 200);
+}
+
+static bool leads(struct api_desk *desk, const char *candidate)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/groups/g/leader?candidate=%s", candidate);
+    return http_ask(desk, path, NULL, "")->code == 200;
+}
+
+/* Told to stop it needs time for that: nobody else leads before it has closed its side. */
+static void test_a_node_that_leaves_hands_nothing_on_before_the_client_has_closed(void **state)
+{
+    struct api_desk *desk = *state;
+    gavel_ns limit = clock_now() + ns_from_ms(LIMIT_MS);
+    struct listener *a = listener_campaign(desk, "g", "a", ",\"ttl_ms\":60000");
+    struct listener *b;
+
+    (void)listener_elected(a);
+    b = listener_campaign(desk, "g", "b", ",\"ttl_ms\":60000");
+    listener_expect(b, "leader", "leader", "a");
+    api_leave(desk->api);
+    listener_expect(a, "demoted", "reason", "stopping");
+    listener_expect(a, "ended", "reason", "stopping");
+    listener_wait_end(a);
+    assert_non_null(strstr(a->text, "\r\n0\r\n\r\n")); /* a whole answer */
+    listener_expect(b, "ended", "reason", "stopping");
+    listener_wait_end(b);
+    wait_quorum(desk);
+    wait_metric(desk, "sessions", 1);
+    assert_true(leads(desk, "a"));
+    assert_false(api_has_left(desk->api));
+    listener_leave(a);
+    wait_metric(desk, "sessions", 0);
+    while (!api_has_left(desk->api))
+        assert_true(clock_now() < limit);
+    listener_leave(b);
+}
+
+static void test_a_node_that_ends_leaves_who_does_not_close_to_expire(void **state)
+{
+    struct api_desk *desk = *state;
+    struct listener *a = listener_campaign(desk, "g", "a", ",\"ttl_ms\":60000");
+
+    (void)listener_elected(a);
+    api_leave(desk->api);
+    listener_expect(a, "ended", "reason", "stopping");
+    listener_wait_end(a);
+    assert_true(leads(desk, "a"));
+    api_stop(desk->api); /* the quorum goes on, and is told nothing */
+    desk->is_ending = true;
+    (void)pthread_join(desk->consensus, NULL);
+    desk->api = NULL;
+    api_quorum_turn(&desk->quorum);
+    assert_int_equal(desk->desk.table.table.session_count, 1);
+    listener_leave(a);
+}
+
+/* A process that is killed with something unread, or that wants it so. */
+static void test_a_stream_that_the_client_resets_ends_the_session(void **state)
+{
+    struct listener *a = listener_campaign(*state, "g", "a", ",\"ttl_ms\":60000");
+    struct linger linger = {.l_onoff = 1};
+    struct listener *b;
+
+    (void)listener_elected(a);
+    b = listener_campaign(*state, "g", "b", ",\"ttl_ms\":60000");
+    listener_expect(b, "leader", "leader", "a");
+    assert_int_equal(setsockopt(a->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
+    listener_leave(a);
+    (void)listener_elected(b);
+    listener_leave(b);
+}
+
+static bool is_kept(struct api_desk *desk, const char *session)
+{
+    char body[64];
+
+    (void)snprintf(body, sizeof body, "{\"session\":\"%s\"}", session);
+    return http_ask(desk, "/groups/g/keepalive", body, "")->code == 200;
+}
+
+/* It takes nothing: once the sockets are full its stream is cut. It may work on for as long as it was told,
+ * and so the mandate stays until the session expires. */
+static void test_a_candidate_that_does_not_read_is_cut_off_and_expires(void **state)
 {
     struct api_desk *desk = *state;
     gavel_ns limit = clock_now() + ns_from_ms(LIMIT_MS);
     struct listener *mute = listener_campaign(desk, "g", "mute", ",\"ttl_ms\":60000");
-    struct listener *b;
     char session[17];
-    char body[64];
     int little = 1;
 
     (void)setsockopt(mute->fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
     listener_session(mute, session);
     (void)listener_elected(mute);
-    b = listener_campaign(desk, "g", "b", ",\"ttl_ms\":60000");
-    listener_expect(b, "leader", "leader", "mute");
-    (void)snprintf(body, sizeof body, "{\"session\":\"%s\"}", session);
-    while (http_ask(desk, "/groups/g/keepalive", body, "")->code == 200) /* each is told, and not heard */
+    while (!strstr(http_ask(desk, "/metrics", NULL, "")->body, "gavel_http_connections_cut_total 1\n")) {
+        for (int i = 0; i < 20; i++)
+            assert_true(is_kept(desk, session)); /* each is told, and not heard */
         assert_true(clock_now() < limit);
-    (void)listener_elected(b);
-    assert_non_null(
-        strstr(http_ask(desk, "/metrics", NULL, "")->body, "gavel_http_connections_cut_total 1\n"));
+    }
+    wait_metric(desk, "campaign_streams", 0);
+    wait_quorum(desk);
+    assert_true(leads(desk, "mute"));
+    assert_true(is_kept(desk, session));
     listener_leave(mute);
-    listener_leave(b);
+}
+
+/* The kernel gives the connection up, for nothing is taken; also then it may be at work. */
+static void test_a_connection_that_is_given_up_leaves_the_session_to_expire(void **state)
+{
+    struct api_desk *desk = *state;
+    gavel_ns limit = clock_now() + ns_from_ms(LIMIT_MS);
+    struct listener *mute = listener_campaign(desk, "g", "mute", ",\"ttl_ms\":1000");
+    char session[17];
+    int little = 1;
+
+    (void)setsockopt(mute->fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
+    listener_session(mute, session);
+    (void)listener_elected(mute);
+    while (!strstr(http_ask(desk, "/metrics", NULL, "")->body, "\ngavel_campaign_streams 0\n")) {
+        for (int i = 0; i < 10; i++)
+            assert_true(is_kept(desk, session));
+        (void)poll(NULL, 0, 20); /* slowly: before it would be cut */
+        assert_true(clock_now() < limit);
+    }
+    wait_quorum(desk);
+    assert_true(leads(desk, "mute"));
+    listener_leave(mute);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, api_desk_setup, api_desk_teardown)
@@ -377,7 +485,11 @@ int main(void)
         TEST(test_a_client_that_leaves_before_the_answer_leaves_no_session),
         TEST(test_without_a_quorum_nobody_campaigns),
         TEST(test_a_node_that_ends_says_so),
-        TEST(test_a_candidate_that_does_not_read_loses_its_place),
+        TEST(test_a_node_that_leaves_hands_nothing_on_before_the_client_has_closed),
+        TEST(test_a_node_that_ends_leaves_who_does_not_close_to_expire),
+        TEST(test_a_stream_that_the_client_resets_ends_the_session),
+        TEST(test_a_candidate_that_does_not_read_is_cut_off_and_expires),
+        TEST(test_a_connection_that_is_given_up_leaves_the_session_to_expire),
     };
 
     return cmocka_run_group_tests_name("api campaign", tests, NULL, NULL);
