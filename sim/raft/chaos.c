@@ -187,7 +187,7 @@ void chaos_crash_for(struct quorum *quorum, struct node *node, const char *why, 
         (void)quorum_push(quorum, quorum->now + 300 * NS_PER_MS, EVENT_REPLACE, 0);
         return;
     }
-    node->stays_down = stays_down && quorum->healed == 0;
+    node->stays_down = stays_down && quorum->healed == 0 && quorum->profile.longest == NEVER;
     (void)quorum_push(quorum, quorum->now + (down_for ? down_for : drawn), EVENT_START, node->slot);
 }
 

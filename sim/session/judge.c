@@ -86,6 +86,12 @@ void judge_violate(struct judge *judge, enum hall_invariant invariant, const cha
     judge->violate(judge->context, invariant, what);
 }
 
+void judge_has_no_lease(struct judge *judge, const char *label)
+{
+    judge_violate(judge, HALL_INVARIANT_LEASE,
+                  "the desk of %s answers a keep-alive, and its lease has lapsed", label);
+}
+
 void judge_stuck(struct judge *judge, const char *label)
 {
     judge_violate(judge, HALL_INVARIANT_STUCK,

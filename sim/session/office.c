@@ -134,7 +134,7 @@ void office_change(struct program *program, const Gavel__Change *change)
         seat_rest(program, group);
         seat->epoch = 0;
     } else if (change->kind == GAVEL__CHANGE__KIND__WISHED && change->epoch == seat->epoch) {
-        if (!has(program, HALL_FAULT_WISH) || !chance(program, 250)) /* some do not obey */
+        if (!has(program, HALL_FAULT_WISH) || !chance(program, 500)) /* some do not obey */
             seat->drain_at = program_clock(program) + late;
     } else if (change->kind == GAVEL__CHANGE__KIND__WISH_OVER && change->epoch == seat->epoch) {
         seat->drain_at = 0;
@@ -296,7 +296,7 @@ static void deviate(struct program *program, unsigned group)
         seat->priority = (int32_t)hall_below(program->hall, HALL_STREAM_PROGRAM, 4);
         seat->is_ineligible = chance(program, 400);
         campaign(program, group);
-    } else if (has(program, HALL_FAULT_WISH) && chance(program, 30)) {
+    } else if (has(program, HALL_FAULT_WISH) && chance(program, 60)) {
         office_wish(program, group);
     } else if (has(program, HALL_FAULT_CLOSE) && chance(program, 8)) {
         close_session(program);

@@ -105,12 +105,29 @@ static void draw_program(struct hall_profile *p, struct prng *prng, struct hall_
     p->ttl_max_ms = program->lease_ms > p->ttl_max_ms ? program->lease_ms : p->ttl_max_ms;
 }
 
+/* A bound that shows: with the usual one the clocks of a short run hardly part. */
+static void widen_drift(struct hall_profile *p, int drift_ppm)
+{
+    struct raft_settings wide = p->quorum.worst;
+
+    wide.drift_ppm = drift_ppm;
+    if (raft_settings_check(&wide, NULL) != GAVEL_OK)
+        return;
+    p->quorum.worst.drift_ppm = drift_ppm;
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        p->quorum.settings[i].drift_ppm = drift_ppm;
+    p->quorum.faults |= FAULT_BIT(FAULT_RATE);
+    p->faults |= FAULT_BIT(FAULT_RATE) | HALL_FAULT_BIT(HALL_FAULT_CLIENT_RATE);
+}
+
 void hall_profile_draw(struct hall_profile *p, uint64_t seed, unsigned nodes, unsigned programs,
                        gavel_ns duration, uint64_t without)
 {
     struct prng prng;
     unsigned drawn;
     bool takes_leases[HALL_GROUPS_MAX];
+    bool is_wide;
+    int drift_ppm;
 
     memset(p, 0, sizeof *p);
     prng_seed(&prng, seed * UINT64_C(0x9e3779b97f4a7c15) + 5);
@@ -125,6 +142,10 @@ void hall_profile_draw(struct hall_profile *p, uint64_t seed, unsigned nodes, un
         p->quorum.longest = QUIET_LONGEST;
         p->faults &= QUIET;
     }
+    is_wide = prng_chance(&prng, 400) && !(without & FAULT_BIT(FAULT_RATE));
+    drift_ppm = (int)prng_between(&prng, 20000, 90000);
+    if (is_wide)
+        widen_drift(p, drift_ppm);
     p->faults |= p->quorum.faults;
     draw_groups(p, &prng);
     for (unsigned i = 0; i < HALL_GROUPS_MAX; i++)

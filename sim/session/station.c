@@ -98,6 +98,9 @@ static void reply(void *user, struct desk_ticket ticket, const Gavel__ClientFram
 
     if (station->is_over)
         return;
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT && frame->kept->status == GAVEL_OK &&
+        !is_working(station))
+        judge_has_no_lease(station->hall->judge, station->node->label);
     if (ticket.origin != 0) {
         if (client_frame_pack(frame, &bytes, &size) != GAVEL_OK)
             return;

@@ -25,10 +25,24 @@ struct wire *wire_find(struct hall *hall, uint64_t number)
     return NULL;
 }
 
+/* What neither end has is not looked for. */
+static void retire(struct hall *hall, struct wire *wire)
+{
+    if (wire->is_up || wire->is_held || wire->is_retired)
+        return;
+    wire->is_retired = true;
+    LIST_REMOVE(wire, link);
+    LIST_INSERT_HEAD(&hall->old_wires, wire, link);
+}
+
 void wire_clear(struct hall *hall)
 {
     struct wire *wire;
 
+    while ((wire = LIST_FIRST(&hall->old_wires))) {
+        LIST_REMOVE(wire, link);
+        free(wire);
+    }
     while ((wire = LIST_FIRST(&hall->wires))) {
         lookout_end_all(wire);
         LIST_REMOVE(wire, link);
@@ -94,6 +108,7 @@ void wire_drop(struct program *program)
         return;
     wire->is_held = false;
     hang_up(program->hall, wire);
+    retire(program->hall, wire);
 }
 
 void wire_program_died(struct program *program) { wire_drop(program); }
@@ -108,20 +123,22 @@ void wire_break(struct hall *hall, struct wire *wire)
     wire->is_held = false;
     if (is_told)
         tell_program(hall, wire, HALL_UNWIRED, soon(hall));
+    retire(hall, wire);
 }
 
 void wire_node_died(struct hall *hall, unsigned slot)
 {
-    struct wire *wire;
+    struct wire *wire, *next;
 
-    LIST_FOREACH(wire, &hall->wires, link)
-    {
+    for (wire = LIST_FIRST(&hall->wires); wire; wire = next) {
+        next = LIST_NEXT(wire, link);
         if (wire->slot != slot || !wire->is_up)
             continue;
         wire->is_up = false;
         lookout_end_all(wire);
         if (hall_chance(hall, HALL_STREAM_NET, 800))
             tell_program(hall, wire, HALL_UNWIRED, ns_max(soon(hall), wire->down_newest + 1));
+        retire(hall, wire);
     }
 }
 
@@ -181,6 +198,7 @@ static void welcome(struct station *station, struct wire *wire)
     welcome.cluster = cluster;
     welcome.node = station->node->label;
     welcome.revision = station->node->table.revision;
+    welcome.drift_ppm = (uint32_t)station->node->raft.settings.drift_ppm;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WELCOME;
     frame.welcome = &welcome;
     wire_send_down(station->hall, wire, &frame);
@@ -236,8 +254,12 @@ static bool arrive_up(struct hall *hall, const struct event *event, struct packe
 
     if (put_off == PUT_OFF)
         return false;
-    if (put_off == VOID || !wire->is_up || wire->node_life != station->node->life)
+    if (put_off == VOID || !wire->is_up || wire->node_life != station->node->life) {
+        /* A machine that runs knows nothing of a connection of the process before. */
+        if (!is_end && wire->is_held && node_is_up(&hall->quorum->nodes[event->slot]))
+            tell_program(hall, wire, HALL_UNWIRED, soon(hall));
         return true;
+    }
     if (hall->quorum->now < station->numb_until) {
         quorum_defer(hall->quorum, event, station->numb_until);
         return false;
@@ -246,6 +268,7 @@ static bool arrive_up(struct hall *hall, const struct event *event, struct packe
         wire->is_up = false;
         lookout_end_all(wire);
         courier_forget(&station->courier, wire->number);
+        retire(hall, wire);
         return true;
     }
     status = client_frame_unpack(packet->bytes, packet->size, &frame, &reason);
@@ -275,6 +298,7 @@ static void arrive_down(struct program *program, struct packet *packet, enum hal
     } else {
         program->wire = NULL;
         packet->wire->is_held = false;
+        retire(program->hall, packet->wire);
         event.reason = NULL;
     }
     program_step(program, &event);

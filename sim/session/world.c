@@ -267,6 +267,7 @@ struct hall *hall_new(void)
     hall->quorum = quorum_new();
     hall->judge = judge_new();
     LIST_INIT(&hall->wires);
+    LIST_INIT(&hall->old_wires);
     TAILQ_INIT(&hall->packets);
     return hall;
 }

@@ -87,7 +87,7 @@ struct wire {
     uint64_t node_life;
     bool is_up;   /* the node has it */
     bool is_held; /* the program has it */
-    bool has_greeted;
+    bool is_retired;
     gavel_ns up_newest; /* frames keep their order */
     gavel_ns down_newest;
     gavel_ns mute_until;
@@ -221,6 +221,7 @@ struct hall {
     struct station stations[SLOTS_MAX];
     struct program programs[PROGRAMS_MAX];
     LIST_HEAD(, wire) wires;
+    LIST_HEAD(, wire) old_wires; /* nobody has them any more, but something on its way may be of them */
     uint64_t wire_count;
     struct packets packets;
     gavel_ns errand_newest[SLOTS_MAX][SLOTS_MAX]; /* arrival, for those that keep their order */

@@ -73,11 +73,31 @@
     X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads")
 
 #define PLANTED_SESSION_MAP(X)                                                                                \
-    X(KEPT_FROM_ANSWER,     "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive")
+    X(KEPT_FROM_ANSWER,       "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive") \
+    X(SILENCE_FROM_BEFORE,    "silence-from-before", "a new leader counts silence from before it led")       \
+    X(KEPT_WHILE_ENDING,      "kept-while-ending", "a keep-alive is answered although the end of its session is proposed") \
+    X(KEPT_WITHOUT_LEASE,     "kept-without-lease", "a leader whose lease has lapsed answers keep-alives")    \
+    X(SESSION_WITHOUT_DRIFT,  "session-without-drift", "a session takes clock rates as equal, on both sides") \
+    X(APPLIED_AGAIN,          "applied-again", "a request that is repeated is carried out again")             \
+    X(CARRIED_TWICE,          "carried-twice", "a write without a session is carried to the next leader, too") \
+    X(LOST_IS_REFUSED,        "lost-is-refused", "a write whose leader was lost is told as not done")         \
+    X(CLAIM_OVER_RENEWAL,     "claim-over-renewal", "whether a lease has run out is counted from its grant")  \
+    X(LEASE_HALVED,           "lease-halved", "those with sessions wait for half a lease only")               \
+    X(WISH_ENDS_AT_ONCE,      "wish-ends-at-once", "a wish ends the mandate while its holder still works")    \
+    X(WISH_FOR_EVER,          "wish-for-ever", "a wish that is not obeyed is never taken back")               \
+    X(EPOCH_AGAIN,            "epoch-again", "after a resignation the next mandate has the same epoch")       \
+    X(GRANTS_INELIGIBLE,      "grants-ineligible", "a mandate is granted to who does not want it")            \
+    X(QUEUE_BY_ID,            "queue-by-id", "the queue of a group is by id, not by who came first")          \
+    X(LEAVER_FIRST,           "leaver-first", "who resigns and stays is granted the mandate again at once")   \
+    X(OLD_NOTE,               "old-note", "a note is taken from a former leader")                             \
+    X(NOTE_OVER_NEWER,        "note-over-newer", "a note is written over a newer one than was read")          \
+    X(WATCH_TOO_LATE,         "watch-too-late", "on the next connection a watch goes on one revision too late") \
+    X(WATCH_REPEATS,          "watch-repeats", "on the next connection a watch tells again what was told")    \
+    X(SNAPSHOT_FORGETS,       "snapshot-forgets", "a snapshot leaves out the newest outcome of sessions")
 /* clang-format on */
 
-/* Those of the candidate, caught by runs of candidates, those of the quorum, caught by runs of nodes, and those
- * of sessions and the table, caught by runs of clients. */
+/* Those of the candidate, caught by runs of candidates, those of the quorum, caught by runs of nodes, and
+ * those of sessions and the table, caught by runs of clients. */
 #define PLANTED_MAP(X) PLANTED_CANDIDATE_MAP(X) PLANTED_RAFT_MAP(X) PLANTED_SESSION_MAP(X)
 
 #define PLANTED_ENUM(name, text, what) PLANTED_BUG_##name,

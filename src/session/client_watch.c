@@ -12,6 +12,8 @@
 
 #include "session/client_internal.h"
 
+#include "base/planted.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +50,8 @@ static void go_idle(struct client *client, struct client_watch *watch)
     (void)RB_REMOVE(client_wires, &client->watches.running, watch);
     watch->wire = 0;
     watch->from = watch->cursor;
+    if (PLANTED(WATCH_TOO_LATE) && watch->cursor.revision != 0)
+        watch->from = (struct table_cursor){watch->cursor.revision + 1, UINT32_MAX};
     TAILQ_INSERT_TAIL(&client->watches.idle, watch, entry);
 }
 
@@ -169,7 +173,7 @@ static bool take_change(struct client *client, struct client_watch *watch, const
         return false;
     }
     watch->told = at;
-    if (!is_after(at, watch->cursor))
+    if (!is_after(at, watch->cursor) && !PLANTED(WATCH_REPEATS))
         return true; /* known already, from another node */
     watch->cursor = at;
     action = client_act(client, CLIENT_DO_CHANGE);
@@ -257,7 +261,10 @@ void client_watch_unlinked(struct client *client)
     {
         watch->retry_at = 0;
         watch->refusals = 0;
-        watch->from = watch->cursor;
+        if (!PLANTED(WATCH_TOO_LATE))
+            watch->from = watch->cursor;
+        if (PLANTED(WATCH_REPEATS) && watch->cursor.revision > 1)
+            watch->from = (struct table_cursor){watch->cursor.revision - 1, UINT32_MAX};
     }
 }
 

@@ -15,6 +15,8 @@
 
 #include "session/courier.h"
 
+#include "base/planted.h"
+
 #include "session/courier_internal.h"
 #include "wire/client.h"
 
@@ -328,7 +330,7 @@ static void take_errand(struct courier *courier, gavel_ns now, uint64_t client, 
     }
     errand->client = client;
     errand->tag = tag;
-    errand->may_repeat = !is_request || frame->request->session != 0;
+    errand->may_repeat = !is_request || frame->request->session != 0 || PLANTED(CARRIED_TWICE);
     errand->give_up_at = now + ns_min(timeout, COURIER_TIMEOUT_MAX);
     send_off(courier, now, errand);
 }

@@ -17,6 +17,7 @@
 #include "session/desk_internal.h"
 
 #include "base/assert.h"
+#include "base/planted.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ static void close_ends(struct desk *desk, const struct desk_waiting *waiting)
 static void excuse(struct desk *desk, struct desk_waiting *waiting, enum gavel_status status,
                    const char *message)
 {
-    bool is_unknown = waiting->index != 0 && waiting->session == 0;
+    bool is_unknown = waiting->index != 0 && waiting->session == 0 && !PLANTED(LOST_IS_REFUSED);
 
     if (waiting->has_asker)
         desk_reply_status(desk, waiting->ticket, waiting->tag,
@@ -187,7 +188,7 @@ void desk_take(struct desk *desk, gavel_ns now, bool is_working, int64_t wall_ms
     }
     if (desk->is_open)
         keeper_notice(desk, now, is_working);
-    if (!desk->is_open || !is_working) {
+    if (!desk->is_open || (!is_working && !PLANTED(KEPT_WITHOUT_LEASE))) {
         refuse(desk, ticket, frame);
         return;
     }

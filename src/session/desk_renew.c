@@ -17,11 +17,15 @@
  */
 #include "session/desk_internal.h"
 
+#include "base/planted.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 gavel_ns desk_heard_at(const struct desk *desk, const struct table_session *session)
 {
+    if (PLANTED(SILENCE_FROM_BEFORE) && session->seen.heard_at != 0)
+        return session->seen.heard_at;
     return ns_max(session->seen.heard_at, desk->began_at);
 }
 
@@ -39,12 +43,16 @@ gavel_ns desk_granted_at(const struct desk *desk, const struct table_group *grou
 
 gavel_ns desk_session_ends_at(const struct desk *desk, const struct table_session *session)
 {
-    return desk_heard_at(desk, session) + ns_stretch(ns_from_ms(session->ttl_ms), desk->drift_ppm);
+    return desk_heard_at(desk, session) +
+           ns_stretch(ns_from_ms(session->ttl_ms), PLANTED(SESSION_WITHOUT_DRIFT) ? 0 : desk->drift_ppm);
 }
 
 gavel_ns desk_lease_ends_at(const struct desk *desk, const struct table_group *group)
 {
     gavel_ns from = ns_max(ns_max(group->seen.renewed_at, group->seen.granted_at), desk->began_at);
+
+    if (PLANTED(CLAIM_OVER_RENEWAL))
+        from = group->seen.granted_at;
 
     return from + ns_stretch(ns_from_ms(group->lease_ms), desk->drift_ppm);
 }
@@ -325,7 +333,7 @@ void desk_keep_alive(struct desk *desk, gavel_ns now, struct desk_ticket ticket,
     for (size_t i = 0; i < keep_alive->n_sessions; i++) {
         struct table_session *session = table_session_find(desk->table, keep_alive->sessions[i]);
 
-        if (session && !desk_is_closing_session(desk, session)) {
+        if (session && (!desk_is_closing_session(desk, session) || PLANTED(KEPT_WHILE_ENDING))) {
             session->seen.heard_at = now;
             continue;
         }

@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/planted.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -152,7 +153,7 @@ static bool is_settled(struct desk *desk, const struct desk_moment *moment, stru
         waiting->tag = request->tag;
         return true;
     }
-    if (session && request->id == session->last_id) {
+    if (session && request->id == session->last_id && !PLANTED(APPLIED_AGAIN)) {
         repeat(desk, moment, ticket, request, session);
         return true;
     }

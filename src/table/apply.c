@@ -6,6 +6,7 @@
  */
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "table/step.h"
 
 #include <stdlib.h>
@@ -240,7 +241,7 @@ static enum gavel_status apply_command(struct table *table, const Gavel__Command
         return GAVEL_ERR_INVALID;
     if (command->session != 0 && !session && !is_opening(command))
         return GAVEL_ERR_SESSION_GONE;
-    if (session && command->id == session->last_id)
+    if (session && command->id == session->last_id && !PLANTED(APPLIED_AGAIN))
         return repeat(session, ret_results, ret_count);
     if (session && command->id < session->last_id && is_opening(command))
         return confirm(table, ret_results, ret_count);

@@ -13,11 +13,12 @@
  */
 
 #include "base/assert.h"
+#include "base/planted.h"
 #include "table/step.h"
 
 static bool may_lead(const struct table_candidate *candidate)
 {
-    return candidate->session && candidate->is_eligible;
+    return candidate->session && (candidate->is_eligible || PLANTED(GRANTS_INELIGIBLE));
 }
 
 /* Whether `a` comes before `b` by the policy of their group. */
@@ -31,6 +32,8 @@ static bool is_before(const struct table_candidate *a, const struct table_candid
             return a->priority > b->priority;
         return a->joined_revision < b->joined_revision;
     default:
+        if (PLANTED(QUEUE_BY_ID))
+            return strcmp(a->id, b->id) < 0;
         return a->joined_revision < b->joined_revision;
     }
 }
@@ -131,7 +134,8 @@ void election_begin(struct step *step, struct table_group *group, char *holder, 
     text_set(&group->successor, text_new(""));
     election_drop_wish(group);
     group->is_held = true;
-    group->epoch = step->revision;
+    if (!PLANTED(EPOCH_AGAIN) || group->last_ending != GAVEL__ENDING__ENDING_RESIGNED || group->epoch == 0)
+        group->epoch = step->revision;
     group->version = step->revision;
     group->since_wall_ms = step->wall_ms;
     group->seen.granted_at = group->seen.renewed_at = step_now(step);
@@ -158,8 +162,9 @@ void election_grant(struct step *step, struct table_group *group, const struct t
     }
     if (!chosen || !may_lead(chosen) || chosen == leaver)
         chosen = best_but(group, leaver);
-    if (!chosen)
-        chosen = best_but(group, NULL);
+    if (!chosen || (PLANTED(LEAVER_FIRST) && leaver && may_lead(leaver)))
+        chosen =
+            PLANTED(LEAVER_FIRST) && leaver ? table_candidate_find(group, leaver->id) : best_but(group, NULL);
     if (!chosen)
         return;
     group->session = chosen->session;

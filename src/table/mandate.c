@@ -12,6 +12,7 @@
  * the same epochs again.
  */
 
+#include "base/planted.h"
 #include "table/step.h"
 
 /* No jump reaches it; what is above in the same generation is more than anybody can use up one by one. */
@@ -202,6 +203,8 @@ enum gavel_status mandate_wish(struct step *step, const Gavel__Wish *wish)
     wished.is_forced = group->wish_is_forced;
     wished.session = group->session ? group->session->id : 0;
     step_tell(step, &wished);
+    if (PLANTED(WISH_ENDS_AT_ONCE))
+        election_end(step, group, GAVEL__ENDING__ENDING_HANDED_OVER, text_share(group->wish_successor));
     group_settle(step, group, NULL);
     return GAVEL_OK;
 }
