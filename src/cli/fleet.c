@@ -105,6 +105,10 @@ static void obey(struct fleet *fleet, char letter)
     case FLEET_STAND_BY:
         campaign_all(fleet, FLEET_OTHERS);
         break;
+    case FLEET_LEAVE:
+        for (size_t i = 0; i < fleet->plan->connections; i++)
+            fleet_leave(&fleet->seats[i], &fleet->groups[FLEET_OTHERS]);
+        break;
     case FLEET_WRITE:
         fleet->is_writing = true;
         for (size_t i = 0; i < fleet->plan->connections; i++)

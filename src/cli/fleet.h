@@ -10,6 +10,7 @@
  *     c: campaigns  ─►  HOLDS     every group of its own is led by one of its sessions
  *     s: stands by  ─►  STANDS    every group of the other set has a candidate of it more
  *                       HALF, FOLLOWED   half of these, all of these are led by it
+ *     l: leaves     ─►  LEFT      it has no candidate in these any more
  *     w, e: writes, one after the other on each connection, until told to rest
  *     v: compares   ─►  VERIFIED  with what the quorum says of its groups
  *
@@ -30,6 +31,7 @@
 
 #define FLEET_CAMPAIGN 'c'
 #define FLEET_STAND_BY 's'
+#define FLEET_LEAVE 'l'
 #define FLEET_WRITE 'w'
 #define FLEET_REST 'e'
 #define FLEET_VERIFY 'v'
@@ -40,6 +42,7 @@ enum fleet_news {
     FLEET_STANDS,
     FLEET_HALF,
     FLEET_FOLLOWED,
+    FLEET_LEFT,
     FLEET_VERIFIED, /* `value`: so many of its groups are not led as they were */
     FLEET_ANSWERED, /* `value`: a connection whose write after board->since was answered */
 };

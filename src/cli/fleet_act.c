@@ -15,15 +15,19 @@
 #define BATCH 500
 #define PAGE 1000
 
-struct campaign {
+/* An operation with all that it points to. */
+struct item {
     Gavel__Op op;
-    Gavel__Campaign campaign;
+    union {
+        Gavel__Campaign campaign;
+        Gavel__Withdraw withdraw;
+    };
     char group[FLEET_NAME_BYTES];
 };
 
 static void name_group(const struct fleet_set *set, size_t number, char name[static FLEET_NAME_BYTES])
 {
-    (void)snprintf(name, FLEET_NAME_BYTES, "%s%06zu", set->prefix, number);
+    (void)snprintf(name, FLEET_NAME_BYTES, "%s%06u", set->prefix, (unsigned)number);
 }
 
 /* The set of the group of that name and its number in it; NULL if it is none of ours. */
@@ -45,7 +49,7 @@ static struct fleet_groups *find_group(struct fleet *fleet, const char *name, si
     return NULL;
 }
 
-static void fill(struct campaign *item, const struct fleet_set *set, size_t number, char *id)
+static void fill_campaign(struct item *item, const struct fleet_set *set, size_t number, char *id)
 {
     gavel__op__init(&item->op);
     gavel__campaign__init(&item->campaign);
@@ -54,6 +58,16 @@ static void fill(struct campaign *item, const struct fleet_set *set, size_t numb
     item->campaign.id = id;
     item->op.what_case = GAVEL__OP__WHAT_CAMPAIGN;
     item->op.campaign = &item->campaign;
+}
+
+static void fill_withdrawal(struct item *item, const struct fleet_set *set, size_t number)
+{
+    gavel__op__init(&item->op);
+    gavel__withdraw__init(&item->withdraw);
+    name_group(set, number, item->group);
+    item->withdraw.group = item->group;
+    item->op.what_case = GAVEL__OP__WHAT_WITHDRAW;
+    item->op.withdraw = &item->withdraw;
 }
 
 /* Its candidates are called so in every group. */
@@ -107,29 +121,65 @@ static void on_campaigned(void *user, enum gavel_status status, const char *mess
     look_whether_done(job->groups);
 }
 
-void fleet_campaign(struct fleet_seat *seat, struct fleet_groups *groups)
+/* Asks for the same in every group of the set that is the seat's. */
+static void submit(struct fleet_seat *seat, struct fleet_groups *groups, bool is_withdrawal,
+                   quorum_result_cb callback)
 {
     struct fleet *fleet = seat->fleet;
-    struct campaign *items = calloc(BATCH, sizeof(*items));
+    struct item *items = calloc(BATCH, sizeof(*items));
     const Gavel__Op *ops[BATCH];
     char id[FLEET_NAME_BYTES];
     size_t count = 0, step = fleet->plan->connections;
 
     if (!items) {
-        fleet_fail(fleet, GAVEL_ERR_NO_MEMORY, "cannot campaign", "");
+        fleet_fail(fleet, GAVEL_ERR_NO_MEMORY, "cannot ask for anything", "");
         return;
     }
     name_seat(seat, id);
     for (size_t i = seat->number; i < groups->set.count; i += step) {
-        fill(&items[count], &groups->set, i, id);
+        if (is_withdrawal)
+            fill_withdrawal(&items[count], &groups->set, i);
+        else
+            fill_campaign(&items[count], &groups->set, i, id);
         ops[count] = &items[count].op;
         if (++count == BATCH || i + step >= groups->set.count) {
-            quorum_submit(seat->quorum, ops, count, NEVER, on_campaigned,
-                          &seat->jobs[groups - fleet->groups]);
+            quorum_submit(seat->quorum, ops, count, NEVER, callback, &seat->jobs[groups - fleet->groups]);
             count = 0;
         }
     }
     free(items);
+}
+
+void fleet_campaign(struct fleet_seat *seat, struct fleet_groups *groups)
+{
+    submit(seat, groups, false, on_campaigned);
+}
+
+static void on_left(void *user, enum gavel_status status, const char *message,
+                    const Gavel__OpResult *const *results, size_t count)
+{
+    struct fleet_job *job = user;
+    struct fleet_groups *groups = job->groups;
+
+    (void)results; /* who is not there has left */
+    if (status) {
+        fleet_fail(job->seat->fleet, status, "cannot leave", message);
+        return;
+    }
+    groups->answered -= count;
+    if (groups->answered == 0)
+        fleet_tell(groups->fleet, FLEET_LEFT, 0);
+}
+
+void fleet_leave(struct fleet_seat *seat, struct fleet_groups *groups)
+{
+    /* What is held no longer counts from here on, so that its end is no loss. */
+    for (size_t i = seat->number; i < groups->set.count; i += seat->fleet->plan->connections) {
+        groups->held -= groups->epochs[i] != 0;
+        groups->epochs[i] = 0;
+    }
+    seat->jobs[groups - seat->fleet->groups].next = seat->number;
+    submit(seat, groups, true, on_left);
 }
 
 static void on_resigned(void *user, enum gavel_status status, const char *message,
@@ -205,13 +255,13 @@ static void on_written(void *user, enum gavel_status status, const char *message
 
 void fleet_write(struct fleet_seat *seat)
 {
-    struct campaign item;
+    struct item item;
     const Gavel__Op *ops[] = {&item.op};
     char id[FLEET_NAME_BYTES];
 
     ASSERT(seat->number < seat->fleet->plan->own.count);
     name_seat(seat, id);
-    fill(&item, &seat->fleet->plan->own, seat->number, id);
+    fill_campaign(&item, &seat->fleet->plan->own, seat->number, id);
     item.campaign.priority = seat->priority = !seat->priority;
     seat->sent_at = clock_now();
     quorum_submit(seat->quorum, ops, 1, NEVER, on_written, seat);

@@ -67,6 +67,9 @@ void fleet_tell(const struct fleet *fleet, enum fleet_news news, int64_t value);
 /* Campaigns by a seat for its part of a set. */
 void fleet_campaign(struct fleet_seat *seat, struct fleet_groups *groups);
 
+/* Leaves the groups of that set, as far as they are the seat's. */
+void fleet_leave(struct fleet_seat *seat, struct fleet_groups *groups);
+
 /* The first group of the seat is given up; its candidate goes to the end of the queue. */
 void fleet_resign(struct fleet_seat *seat);
 
