@@ -51,11 +51,13 @@ static bool is_wanted(const struct watch *watch, const struct table_change *chan
                             : strncmp(change->group, watch->name, strlen(watch->name)) == 0;
 }
 
-/* The cursor goes past what was taken; without memory it stays before it. */
+/* The cursor goes past what was taken; without memory it stays before it, and the next change, or the reader,
+ * comes back to it. */
 static void take_haul(struct watch *watch, struct table_box *box, struct haul *haul)
 {
     const struct table_change *change = NULL;
     bool is_full = false;
+    bool has_memory = true;
 
     *haul = (struct haul){0};
     table_box_lock(box);
@@ -68,7 +70,8 @@ static void take_haul(struct watch *watch, struct table_box *box, struct haul *h
             struct copy *copy = &haul->copies[haul->count];
 
             copy->bytes = malloc(change->size + 1);
-            if (!copy->bytes)
+            has_memory = copy->bytes;
+            if (!has_memory)
                 break;
             memcpy(copy->bytes, change->bytes, change->size);
             copy->size = change->size;
@@ -76,7 +79,7 @@ static void take_haul(struct watch *watch, struct table_box *box, struct haul *h
         }
         watch->at = change->at;
     }
-    haul->has_more = change && !haul->is_forgotten;
+    haul->has_more = change && !haul->is_forgotten && has_memory;
     table_box_unlock(box);
 }
 
