@@ -140,9 +140,9 @@ enum gavel_status api_errand_outcome(const Gavel__ClientFrame *frame, size_t whi
     const Gavel__Reply *reply = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY ? frame->reply : NULL;
     const Gavel__OpResult *result = reply && which < reply->n_results ? reply->results[which] : NULL;
 
-    *ret_message = "";
+    *ret_message = reply ? "" : "this node has no memory for the answer, and the outcome is not known; look";
     if (!reply)
-        return GAVEL_ERR_IO;
+        return GAVEL_ERR_NO_MEMORY;
     *ret_message = reply->message;
     if (reply->status != GAVEL_OK)
         return (enum gavel_status)reply->status;
@@ -157,6 +157,7 @@ enum gavel_status api_errand_outcome(const Gavel__ClientFrame *frame, size_t whi
 
 void api_errands_answer(struct api *api)
 {
+    const Gavel__ClientFrame nothing = GAVEL__CLIENT_FRAME__INIT;
     struct mail_link *letter;
 
     while ((letter = mailbox_take(&api->answers))) {
@@ -164,9 +165,9 @@ void api_errands_answer(struct api *api)
         struct api_errand wanted = {.number = answer->client};
         struct api_errand *errand = RB_FIND(api_errands, &api->errands, &wanted);
 
-        if (errand && answer->frame) {
+        if (errand) { /* an answer without a frame is a failure: what came of it is not known */
             api_errand_drop(errand);
-            errand->answered(errand->user, answer->frame);
+            errand->answered(errand->user, answer->frame ? answer->frame : &nothing);
         }
         errand_free(answer);
     }

@@ -150,10 +150,14 @@ static void take_reply(struct clients *clients, const struct errand *errand)
 {
     struct clients_connection *connection = clients_find(clients, errand->client);
 
-    if (!connection || connection->phase != CLIENTS_UP || !errand->frame)
+    if (!connection || connection->phase != CLIENTS_UP)
         return; /* it is gone */
     if (connection->errands > 0)
         connection->errands--;
+    if (!errand->frame) { /* it comes again, and repeats what may be repeated */
+        clients_connection_doom(connection, "out of memory");
+        return;
+    }
     if (gavel__client_frame__get_packed_size(errand->frame) > CLIENT_FRAME_MAX)
         write_too_large(connection, errand->frame);
     else

@@ -119,6 +119,7 @@ struct consensus {
     struct desk leader_desk;
     struct mourner mourner;
     struct mailbox *client_boxes[4];
+    struct errand_stock letters;
     STAILQ_HEAD(, own_answer) own_answers;
     struct event *sessions_event;
     gavel_ns sessions_armed_at;

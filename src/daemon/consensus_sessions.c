@@ -58,14 +58,9 @@ static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__Cli
 static void answer(void *user, uint64_t client, uint64_t tag, const Gavel__ClientFrame *frame)
 {
     struct consensus *c = user;
-    struct mailbox *box = c->client_boxes[client & (BOXES_MAX - 1)];
-    Gavel__ClientFrame *copy = client_frame_copy(frame);
-    struct errand *errand = copy ? errand_new(client >> BOX_BITS, box, copy) : NULL;
 
     (void)tag; /* the frame has it */
-    if (errand)
-        mailbox_put(box, &errand->link);
-    /* Without memory the client hears nothing, and asks again. */
+    errand_answer(&c->letters, client >> BOX_BITS, c->client_boxes[client & (BOXES_MAX - 1)], frame);
 }
 
 /* ---- the desk's hands ---- */
@@ -227,13 +222,21 @@ void consensus_take_errands(struct consensus *c)
     while (letter) {
         struct errand *errand = (struct errand *)letter;
         uint64_t client = errand->client << BOX_BITS | number_of_box(c, errand->reply_to);
+        Gavel__ClientFrame *frame = errand->frame;
 
         letter = letter->next;
-        if (errand->frame)
-            courier_take(&c->courier, now, client, errand->frame);
+        if (c->courier.count == 0 && !c->courier.gathering)
+            errand_stock_clear(&c->letters); /* nobody is owed an answer */
+        errand->frame = NULL;
+        if (frame)
+            errand_stock_keep(&c->letters, errand); /* it may be answered at once */
+        else
+            errand_free(errand);
+        if (frame)
+            courier_take(&c->courier, now, client, frame);
         else
             courier_forget(&c->courier, client);
-        errand_free(errand);
+        client_frame_free(frame);
     }
     consensus_settle_sessions(c);
 }
@@ -354,6 +357,7 @@ void consensus_end_sessions(struct consensus *c)
 
     while ((letter = mailbox_take(&c->desk->errands)))
         errand_free((struct errand *)letter);
+    errand_stock_clear(&c->letters);
     while ((own = STAILQ_FIRST(&c->own_answers))) {
         STAILQ_REMOVE_HEAD(&c->own_answers, next);
         client_frame_free(own->frame);

@@ -32,10 +32,10 @@ static enum gavel_status propose(void *user, const uint8_t *const *commands, con
 
 static void answer(uint64_t client, struct mailbox *reply_to, const Gavel__ClientFrame *frame)
 {
-    Gavel__ClientFrame *copy = client_frame_copy(frame);
+    Gavel__ClientFrame *copy = frame ? client_frame_copy(frame) : NULL;
     struct errand *letter;
 
-    ASSERT(copy);
+    ASSERT(copy || !frame);
     letter = errand_new(client, reply_to, copy);
     ASSERT(letter);
     mailbox_put(reply_to, &letter->link);
@@ -47,7 +47,7 @@ static void reply(void *user, struct desk_ticket ticket, const Gavel__ClientFram
     size_t which = ticket.tag % COUNT(quorum->askers);
 
     ASSERT(ticket.tag == quorum->askers[which].tag);
-    answer(quorum->askers[which].client, quorum->askers[which].reply_to, frame);
+    answer(quorum->askers[which].client, quorum->askers[which].reply_to, quorum->is_poor ? NULL : frame);
 }
 
 void api_quorum_init(struct api_quorum *quorum, struct node_desk *node)

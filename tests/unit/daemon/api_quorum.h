@@ -29,6 +29,7 @@ struct api_quorum {
     } askers[256];              /* by tag of the desk, modulo */
     _Atomic bool holds;         /* stands still: takes nothing, and no time goes by */
     _Atomic bool is_leaderless; /* answers everything with ERR_NO_LEADER */
+    _Atomic bool is_poor;       /* has no memory for answers */
     _Atomic int keep_alives;    /* that came */
 };
 

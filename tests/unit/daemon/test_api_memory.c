@@ -58,12 +58,67 @@ static void test_a_watch_without_memory_goes_on_when_there_is_some(void **state)
     listener_leave(watch);
 }
 
+static void test_an_answer_is_sent_without_memory(void **state)
+{
+    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
+    Gavel__Reply reply;
+    struct errand_stock stock = {0};
+    struct mailbox box;
+    struct errand *letter;
+
+    (void)state;
+    gavel__reply__init(&reply);
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REPLY;
+    frame.reply = &reply;
+    assert_int_equal(mailbox_init(&box), GAVEL_OK);
+    for (int i = 0; i < 2; i++) {
+        letter = errand_new(7, &box, client_frame_copy(&frame));
+        assert_non_null(letter);
+        errand_stock_keep(&stock, letter);
+    }
+    refused_from = 0;
+    errand_answer(&stock, 9, &box, &frame);
+    refused_from = SIZE_MAX;
+    errand_answer(&stock, 10, &box, &frame);
+    assert_int_equal(stock.count, 0);
+    letter = (struct errand *)(void *)mailbox_take(&box);
+    assert_non_null(letter);
+    assert_int_equal(letter->client, 9);
+    assert_null(letter->frame);
+    errand_free(letter);
+    letter = (struct errand *)(void *)mailbox_take(&box);
+    assert_non_null(letter);
+    assert_int_equal(letter->client, 10);
+    assert_non_null(letter->frame);
+    errand_stock_keep(&stock, letter);
+    errand_stock_clear(&stock);
+    assert_int_equal(stock.count, 0);
+    mailbox_done(&box);
+}
+
+/* Every kind of errand; what a session needs is asked again. */
+static void test_whoever_is_owed_an_answer_hears_that_there_is_none(void **state)
+{
+    struct api_desk *desk = *state;
+
+    desk->quorum.is_poor = true;
+    assert_true(http_ask_method(desk, "PUT", "/groups/g/notes/k", "v", "")->code >= 500);
+    assert_true(http_ask(desk, "/groups?fresh=true", NULL, "")->code >= 500);
+    assert_true(http_ask(desk, "/groups/g/campaign", "{\"candidate\":\"a\"}", "")->code >= 500);
+    assert_true(http_ask(desk, "/groups/g/keepalive", "{\"session\":\"0123456789abcdef\"}", "")->code >= 500);
+    assert_true(http_ask(desk, "/groups/g/resign", "{\"session\":\"0123456789abcdef\"}", "")->code >= 500);
+    desk->quorum.is_poor = false;
+    assert_int_equal(http_ask_method(desk, "PUT", "/groups/g/notes/k", "v", "")->code, 200);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, api_desk_setup, api_desk_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_a_watch_without_memory_goes_on_when_there_is_some),
+        cmocka_unit_test(test_an_answer_is_sent_without_memory),
+        TEST(test_whoever_is_owed_an_answer_hears_that_there_is_none),
     };
 
     return cmocka_run_group_tests_name("api memory", tests, NULL, NULL);
