@@ -190,8 +190,8 @@ static void handshake_failed(struct clients_connection *connection)
         return;
     if (tls_is_plain(errors, count))
         clients_connection_refuse(connection,
-                                  "this node speaks TLS with its clients; give `tls_ca`, `tls_cert` and "
-                                  "`tls_key` in the URL");
+                                  "this node speaks TLS with its clients: add ?ca=FILE&cert=FILE&key=FILE to "
+                                  "the URL");
     else
         leave(connection);
 }
