@@ -48,10 +48,11 @@ enum gavel_status address_split(const char *address, struct address_parts *ret_p
     if (strlen(address) <= PEER_ADDRESS_MAX)
         colon = find_colon(address, &host, &length);
     if (!colon || !is_port(colon + 1))
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "\"%.100s\" is no address; write host:port, such as 10.0.0.1:7400, node1:7400 or "
-                         "[fe80::1]:7400",
-                         address);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "\"%.100s\" is no address; write host:port, the host as in 10.0.0.1:PORT, node1:PORT "
+            "or [fe80::1]:PORT",
+            address);
     memcpy(ret_parts->host, host, length);
     ret_parts->host[length] = '\0';
     memcpy(ret_parts->port, colon + 1, strlen(colon + 1) + 1);
