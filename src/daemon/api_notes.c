@@ -108,7 +108,8 @@ static void show_note(struct api_call *call, const Gavel__Answer *answer)
     add_number(call, "ETag", "\"", note->mod_revision);
     add_number(call, "Revision", "", note->mod_revision);
     add_number(call, "Created-Revision", "", note->create_revision);
-    add_number(call, "Epoch", "", note->epoch);
+    if (note->epoch)
+        add_number(call, "Epoch", "", note->epoch);
     api_reply_bytes(call, note->value.data, note->value.len);
 }
 
@@ -157,7 +158,8 @@ static bool read_condition(struct api_call *call, struct condition *ret_conditio
 
     *ret_condition = (struct condition){.has_expected = match || none};
     if (epoch && (!parse_number(epoch, &ret_condition->epoch) || ret_condition->epoch == 0))
-        wrong = "Epoch must be the epoch of the writer's mandate, a whole number";
+        wrong = "Epoch must be the epoch of the writer's mandate, a whole number above 0; without the "
+                "header the epoch is not checked";
     else if (match && none)
         wrong = "If-Match and If-None-Match cannot both hold; send one of them";
     else if (match && (!parse_number(match, &ret_condition->expected) || ret_condition->expected == 0))
