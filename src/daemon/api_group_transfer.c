@@ -187,7 +187,8 @@ static void found(void *user, const Gavel__ClientFrame *frame)
         fail(transfer, 0, answer ? (enum gavel_status)answer->status : GAVEL_ERR_IO,
              answer ? answer->message : "");
     } else if (!group) {
-        fail(transfer, 404, GAVEL_ERR_NOT_FOUND, "there is no such group");
+        fail(transfer, 404, GAVEL_ERR_NOT_FOUND,
+             "there is no such group; it begins with its first candidate");
     } else if (!group->is_held) {
         fail(transfer, 503, GAVEL_ERR_NO_LEADER, "nobody leads this group; there is nothing to hand over");
     } else {
