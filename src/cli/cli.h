@@ -51,6 +51,7 @@ enum option_group {
     OPTIONS_RUN = 64,       /* what its end means: --on-exit, --restart-limit, …; not for `gavel once` */
     OPTIONS_CLUSTER = 128,  /* --cluster, --ca, …: a quorum of gaveld */
     OPTIONS_GROUP = 256,    /* --group together with these: one of the groups of the quorum */
+    OPTIONS_PLACE = 512,    /* --store without --group: all groups are meant */
 };
 
 /* The first word that is no option begins a command line of the user's, which is left as it is. */

@@ -248,6 +248,11 @@ enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *deta
             (void)snprintf(ret_reason, size, "cannot be reached: %s",
                            number ? strerror((int)number) : "no connection");
         return GAVEL_ERR_STORE_UNAVAILABLE;
+    case CURLE_WEIRD_SERVER_REPLY:
+    case CURLE_UNSUPPORTED_PROTOCOL:
+        (void)snprintf(ret_reason, size,
+                       "no HTTP there; --cluster takes the addresses of `api:`, 7500 by custom");
+        return GAVEL_ERR_STORE_UNAVAILABLE;
     case CURLE_OPERATION_TIMEDOUT:
         (void)snprintf(ret_reason, size, "no answer within %s", duration_exact(timeout_ms, text));
         return GAVEL_ERR_TIMEOUT;

@@ -147,8 +147,11 @@ static enum gavel_status say(const struct cluster_ask *ask, const struct cluster
 {
     if (!call->status)
         return GAVEL_OK;
-    return error_set(error, call->status, "%s: %s%s", cluster_url_host(call->url), call->reason,
-                     call->may_have_arrived && !ask->may_repeat ? "; whether it was done is not known" : "");
+    return error_set(error, call->status, "%s: %s%s%s", cluster_url_host(call->url), call->reason,
+                     call->may_have_arrived && !ask->may_repeat ? "; whether it was done is not known" : "",
+                     call->code == 0 && call->status == GAVEL_ERR_TIMEOUT
+                         ? "; perhaps the cluster has no leader, `gavel status` says so"
+                         : "");
 }
 
 /* No node has answered, and another one may. */

@@ -300,9 +300,8 @@ int cluster_status(const struct cli *cli)
     if (cluster_open(cli, &client, &error)) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else if (cli_flag_is_set(cli, "all")) {
-        code = cli_fail(
-            cli, GAVEL_ERR_INVALID,
-            "--all lists the groups of a store; leave it out with --cluster, or unset GAVEL_CLUSTER");
+        code = cli_fail(cli, GAVEL_ERR_INVALID,
+                        "--all is for a store; `gavel groups` lists the groups of a cluster");
     } else if (cli_flag_is_set(cli, "watch")) {
         code = watch(cli, &client, cli_flag_duration(cli, "watch", WATCH_MS));
     } else if (cluster_look(&client, &view, &error)) {

@@ -133,13 +133,15 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
         other_names_of(file, command->options);
         options_of(file, command->options & (OPTIONS_WORK | OPTIONS_RUN));
     }
-    if (command->options & (OPTIONS_STORE | OPTIONS_CANDIDATE)) {
+    if (command->options & (OPTIONS_STORE | OPTIONS_PLACE | OPTIONS_CANDIDATE)) {
         heading(cli, file,
                 command->options & OPTIONS_CANDIDATE ? "Who takes part, and where" : "What to look at");
-        options_of(file, command->options & (OPTIONS_STORE | OPTIONS_CANDIDATE));
+        options_of(file, command->options & (OPTIONS_STORE | OPTIONS_PLACE | OPTIONS_CANDIDATE));
     }
     if (command->options & OPTIONS_CLUSTER) {
-        heading(cli, file, command->options & OPTIONS_STORE ? "Or a cluster of gaveld" : "Which cluster");
+        heading(cli, file,
+                command->options & (OPTIONS_STORE | OPTIONS_PLACE) ? "Or a cluster of gaveld"
+                                                                   : "Which cluster");
         options_of(file, OPTIONS_CLUSTER |
                              (command->options & OPTIONS_STORE ? 0 : command->options & OPTIONS_GROUP));
     }

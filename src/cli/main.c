@@ -174,7 +174,7 @@ const struct command commands[] = {
     {"groups", "", 0, "list the groups of a cluster or of a store",
      "Lists all groups with their leaders, epochs and states, sorted by name; of a cluster page by page, "
      "however many there are.",
-     OPTIONS_STORE | OPTIONS_CLUSTER, groups_flags, command_groups},
+     OPTIONS_PLACE | OPTIONS_CLUSTER, groups_flags, command_groups},
     {"candidates", "", 0, "list the active candidates of a group",
      "Lists who takes part in a group and was heard of within the candidate time-out; with --cluster, of a "
      "group of the cluster.",

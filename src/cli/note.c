@@ -136,6 +136,12 @@ static enum gavel_status read_condition(const struct note *note, struct conditio
     if (group_number(note->cli, "epoch", &epoch, error) ||
         group_number(note->cli, "if-revision", &revision, error))
         return error->status;
+    if (cli_flag_is_set(note->cli, "epoch") && !epoch)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "--epoch: no mandate has epoch 0; leave it out to write without one");
+    if (cli_flag_is_set(note->cli, "if-revision") && !revision)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "--if-revision: no note has revision 0; for one that is not there, say --create");
     if (cli_flag_is_set(note->cli, "create") && cli_flag_is_set(note->cli, "if-revision"))
         return error_set(
             error, GAVEL_ERR_INVALID,
@@ -236,8 +242,11 @@ static void add_rows(struct table *table, const json_t *notes)
         table_cell(table, STYLE_PLAIN, "%s", group_text(item, "key"));
         table_cell(table, STYLE_PLAIN, "%" JSON_INTEGER_FORMAT,
                    json_integer_value(json_object_get(item, "revision")));
-        table_cell(table, STYLE_PLAIN, "%" JSON_INTEGER_FORMAT,
-                   json_integer_value(json_object_get(item, "epoch")));
+        if (json_is_integer(json_object_get(item, "epoch")))
+            table_cell(table, STYLE_PLAIN, "%" JSON_INTEGER_FORMAT,
+                       json_integer_value(json_object_get(item, "epoch")));
+        else
+            table_cell(table, STYLE_PLAIN, "-");
         table_cell(table, STYLE_PLAIN, "%" JSON_INTEGER_FORMAT,
                    json_integer_value(json_object_get(item, "size")));
         value_cell(table, item);

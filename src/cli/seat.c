@@ -80,6 +80,7 @@ static enum gavel_status open_store(const struct cli *cli, gavel_ns until, struc
                                     struct gavel_error *error)
 {
     const struct timespec pause = {.tv_nsec = LOOK_FOR_FILE_MS * NS_PER_MS};
+    gavel_ns begin = clock_now();
     enum gavel_status status = store_open(cli->config.store, ret_store, error);
 
     if (status == GAVEL_ERR_STORE_UNAVAILABLE && clock_now() < until)
@@ -89,6 +90,9 @@ static enum gavel_status open_store(const struct cli *cli, gavel_ns until, struc
         (void)nanosleep(&pause, NULL); /* looks again a little early if a signal cuts it short */
         status = store_open(cli->config.store, ret_store, error);
     }
+    /* What was waited for did not come; who did not wait is told that it is not there. */
+    if (status == GAVEL_ERR_STORE_UNAVAILABLE && until > begin && error)
+        return error->status = GAVEL_ERR_TIMEOUT;
     return status;
 }
 

@@ -94,7 +94,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
     const struct store_capabilities *capabilities;
     struct gavel_error cause = {0};
 
-    if (!config->store && groups & OPTIONS_STORE) {
+    if (!config->store && groups & (OPTIONS_STORE | OPTIONS_PLACE)) {
         if (gavel_default_store(config->default_store, sizeof(config->default_store)))
             return error_set(
                 error, GAVEL_ERR_INVALID,
@@ -184,7 +184,7 @@ static enum gavel_status choose_cluster(const struct setting_values *values, uns
     const struct setting *store = most_for_store(values, groups);
     int rank = rank_of(values, setting_by_flag("cluster"));
 
-    if (!(groups & OPTIONS_STORE) || !config->cluster)
+    if (!(groups & (OPTIONS_STORE | OPTIONS_PLACE)) || !config->cluster)
         return GAVEL_OK;
     if (rank == SOURCE_FLAG && store && rank_of(values, store) == SOURCE_FLAG)
         return error_set(error, GAVEL_ERR_INVALID,

@@ -7,6 +7,7 @@
 
 #define COMMON OPTIONS_COMMON
 #define STORE OPTIONS_STORE
+#define PLACE OPTIONS_PLACE
 #define LISTING (OPTIONS_LISTING | OPTIONS_SETTINGS)
 #define SETTINGS OPTIONS_SETTINGS
 #define CANDIDATE OPTIONS_CANDIDATE
@@ -18,7 +19,7 @@
 
 /* clang-format off */
 const struct setting settings_table[] = {
-    {"store", 's', SETTING_TEXT, STORE, AT(store), "GAVEL_STORE", "store", "URL",
+    {"store", 's', SETTING_TEXT, STORE | PLACE, AT(store), "GAVEL_STORE", "store", "URL",
      "where mandates are kept; a SQLite file of this user if not given"},
     {"group", 'g', SETTING_TEXT, STORE | GROUP, AT(group), "GAVEL_GROUP", "group", "NAME",
      "the election to look at or to take part in (default: default)"},

@@ -54,6 +54,7 @@ test_notes_are_written_read_listed_and_deleted() {
     same "$("$GAVEL" note list jobs --json | "$JSON_GET" notes.# notes.0.key notes.0.value notes.1.value_base64)" $'2\tposition\t17\tAP8K'
     same "$("$GAVEL" note list jobs --prefix r --json | "$JSON_GET" notes.# notes.0.key)" $'1\traw'
     has "$("$GAVEL" note list jobs)" "(not text)"
+    same "$("$GAVEL" note list jobs | awk '$1 == "position" { print $3 }')" - # it was written without an epoch
     "$GAVEL" note put jobs 'ä/ %?&#"' '' >/dev/null
     same "$("$GAVEL" note get jobs 'ä/ %?&#"' --json | "$JSON_GET" key value)" 'ä/ %?&#"'$'\t'
     expect 0 "$GAVEL" note delete jobs raw
@@ -241,6 +242,13 @@ test_wrong_words_are_told_apart() {
     expect 2 "$GAVEL" note put jobs k v --epoch x
     expect 2 "$GAVEL" note put jobs k v --epoch -1
     expect 2 "$GAVEL" note put jobs k v --epoch 99999999999999999999
+    expect 2 "$GAVEL" note put jobs k v --epoch 0
+    has "$errors" "no mandate has epoch 0"
+    expect 2 "$GAVEL" note put jobs k v --if-revision 0
+    has "$errors" "--create"
+    expect 2 "$GAVEL" groups --group jobs
+    expect 2 "$GAVEL" status --all
+    has "$errors" "gavel groups"
     expect 2 "$GAVEL" note put jobs k v --create --if-revision 3
     expect 2 "$GAVEL" note get jobs k --create
     has "$errors" "--create is for: put"
@@ -250,6 +258,8 @@ test_wrong_words_are_told_apart() {
     expect 4 "$GAVEL" note get jobs k
     expect 4 "$GAVEL" groups
     unset GAVEL_CLUSTER
+    expect 4 "$GAVEL" leader --store gavel://127.0.0.1:1
+    expect 6 "$GAVEL" leader --store gavel://127.0.0.1:1 --wait 100ms # waited for in vain
     expect 2 "$GAVEL" note get jobs k
     has "$errors" "--cluster"
 }

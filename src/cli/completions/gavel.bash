@@ -4,15 +4,16 @@
 
 # The ids of the candidates, or the names of the groups, of the store on the line so far; or the nodes of the cluster.
 _gavel_ask() {
-    local i store=() quorum=()
+    local i store=() group=() quorum=()
     for ((i = 1; i < COMP_CWORD - 1; i++)); do
         case ${COMP_WORDS[i]} in
-        --store | -s | --group | -g | --config | -c | -f) store+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
+        --store | -s | --config | -c | -f) store+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
+        --group | -g) group=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         --cluster | --ca | --token-file) quorum+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         esac
     done
     case $1 in
-    candidates) gavel candidates "${store[@]}" "${quorum[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
+    candidates) gavel candidates "${store[@]}" "${group[@]}" "${quorum[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
     nodes) gavel member list "${quorum[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
     groups) gavel groups "${store[@]}" "${quorum[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
     esac
@@ -111,7 +112,7 @@ _gavel() {
     agent) list="$common $place $who $settings --listen --token-file --drain" ;;
     leader) list="$common $place $cluster --wait" ;;
     status) list="$common $place $listing $cluster --all --watch" ;;
-    groups) list="$common $place $cluster --prefix" ;;
+    groups) list="$common --store $cluster --prefix" ;;
     candidates) list="$common $place $listing $cluster" ;;
     note)
         list="$common $cluster --epoch --if-revision --create --prefix --after --count --timeout"
