@@ -40,7 +40,7 @@ lint: ## clang-format, clang-tidy, cppcheck, shellcheck and tools/tidy
 	@tools/build release
 	@tools/lint
 
-sim: ## simulate SEEDS=2000, or one SEED=42 (ARGS=--trace tells its story), KIND=candidate or raft; PLANTED=name
+sim: ## simulate SEEDS=2000, or one SEED=42 (ARGS=--trace tells its story), KIND=candidate, raft or session; PLANTED=name
 	@tools/setup build
 	@tools/build release sim/gavel-sim
 	@build/release/sim/gavel-sim $(KIND) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTED),--planted $(PLANTED)) $(ARGS)

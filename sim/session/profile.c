@@ -53,7 +53,8 @@ static uint64_t draw_faults(struct prng *prng, enum mood mood)
     for (unsigned fault = 0; fault < HALL_FAULT_COUNT; fault++) {
         unsigned per_mille = chance[mood];
 
-        if (fault == HALL_FAULT_CLIENT_RATE || fault == HALL_FAULT_VISIT || fault == HALL_FAULT_RESIGN)
+        if (fault == HALL_FAULT_CLIENT_RATE || fault == HALL_FAULT_FREEZE || fault == HALL_FAULT_VISIT ||
+            fault == HALL_FAULT_RESIGN)
             per_mille = 700;
         if (prng_chance(prng, per_mille))
             set |= HALL_FAULT_BIT(fault);
@@ -83,8 +84,9 @@ static void draw_groups(struct hall_profile *p, struct prng *prng)
 static void draw_program(struct hall_profile *p, struct prng *prng, struct hall_program_profile *program,
                          const bool takes_leases[HALL_GROUPS_MAX])
 {
-    gavel_ns low = p->is_quiet ? 2500 : 200;
-    gavel_ns high = p->is_quiet ? 4000 : 1500;
+    bool is_wide = p->quorum.worst.drift_ppm > 20000; /* what drift does shows over long times */
+    gavel_ns low = p->is_quiet ? 2500 : is_wide ? 1000 : 200;
+    gavel_ns high = p->is_quiet ? 4000 : is_wide ? 2000 : 1200;
     bool is_alone = prng_chance(prng, 300);
 
     program->ttl_ms = (uint32_t)prng_between(prng, low, high);

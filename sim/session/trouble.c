@@ -31,12 +31,22 @@ static struct station *pick_station(struct hall *hall, enum hall_fault fault)
     return &hall->stations[prefers && leader ? leader->slot : drawn];
 }
 
+/* For any time; or until just when the quorum finds that its session has ended: there it matters. */
 static void freeze(struct hall *hall)
 {
+    struct program *program = pick(hall, HALL_FAULT_FREEZE);
     gavel_ns longest = 3 * ns_from_ms(hall->profile.ttl_max_ms);
+    gavel_ns length = hall_length(hall, stream_of(HALL_FAULT_FREEZE), 10 * NS_PER_MS, longest);
+    gavel_ns beyond = hall_between(hall, stream_of(HALL_FAULT_FREEZE), 0, 40 * NS_PER_MS);
+    bool is_nasty = hall_chance(hall, stream_of(HALL_FAULT_FREEZE), 600);
+    gavel_ns ttl = ns_from_ms(hall->profile.program[program->index].ttl_ms);
+    gavel_ns ends_at;
 
-    program_freeze(pick(hall, HALL_FAULT_FREEZE),
-                   hall_length(hall, stream_of(HALL_FAULT_FREEZE), 10 * NS_PER_MS, longest));
+    if (program->is_alive && is_nasty && program->deadline != 0) {
+        ends_at = program->deadline + ttl / 1000000 * 3 * hall->profile.quorum.worst.drift_ppm;
+        length = ns_max(clock_real(&program->clock, ends_at) + beyond - hall->quorum->now, NS_PER_MS);
+    }
+    program_freeze(program, length);
 }
 
 static void kill(struct hall *hall) { program_kill(pick(hall, HALL_FAULT_KILL), "is killed"); }
@@ -87,7 +97,7 @@ static const struct {
     void (*happen)(struct hall *hall);
     unsigned times;
 } lasting[HALL_FAULT_COUNT] = {
-    [HALL_FAULT_FREEZE] = {freeze, 2}, [HALL_FAULT_KILL] = {kill, 1}, [HALL_FAULT_BREAK] = {cut, 2},
+    [HALL_FAULT_FREEZE] = {freeze, 4}, [HALL_FAULT_KILL] = {kill, 1}, [HALL_FAULT_BREAK] = {cut, 2},
     [HALL_FAULT_MUTE] = {mute, 2},     [HALL_FAULT_NUMB] = {numb, 1}, [HALL_FAULT_VISIT] = {visit, 8},
 };
 

@@ -3,7 +3,7 @@
 #
 # The same seed gives the same run to the byte; another seed another one.
 #
-#     determinism.sh gavel-sim candidate|raft
+#     determinism.sh gavel-sim candidate|raft|session
 set -euo pipefail
 
 sim=$1

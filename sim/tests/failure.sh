@@ -4,7 +4,7 @@
 # A failure is told so that somebody can work with it: exit code 1, the seed,
 # the promise, a command that replays it, and one that shortens it and works.
 #
-#     failure.sh gavel-sim candidate|raft
+#     failure.sh gavel-sim candidate|raft|session
 set -euo pipefail
 
 sim=$1
@@ -24,6 +24,7 @@ expect()
 case $kind in
 candidate) bug=early-takeover breaks='(S4|L2)' few='--candidates 1' ;;
 raft) bug=lease-from-ack breaks='(lease-from-sends|leases-disjoint)' few='--nodes 0' ;;
+session) bug=silence-from-before breaks='(deadline-true|S4|L2)' few='--nodes 0' ;;
 *) exit 2 ;;
 esac
 
