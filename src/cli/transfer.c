@@ -180,6 +180,11 @@ int command_transfer(const struct cli *cli, int argc, char **argv)
                 ? "name the candidate that is to lead: gavel transfer --group GROUP --to NAME; `gavel "
                   "candidates` lists them"
                 : "name the node that is to lead: gavel transfer NODE; `gavel status` lists them");
+    if (cli->config.has_group && !cli->config.cluster)
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "no cluster is named; give --cluster HOST:PORT,… or set GAVEL_CLUSTER, or say `gavel "
+                        "resign --group %s --to %s`, which is for every store",
+                        cli->config.group, to);
     if (cli->config.has_group)
         return group_transfer(cli, to);
     if (cluster_open(cli, &client, &error) || cluster_find(&client, to, &view, &error)) {

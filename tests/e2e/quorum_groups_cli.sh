@@ -258,6 +258,8 @@ test_wrong_words_are_told_apart() {
     expect 4 "$GAVEL" note get jobs k
     expect 4 "$GAVEL" groups
     unset GAVEL_CLUSTER
+    expect 2 "$GAVEL" transfer --group jobs --to b
+    has "$errors" "gavel resign --group jobs --to b"
     expect 4 "$GAVEL" leader --store gavel://127.0.0.1:1
     expect 6 "$GAVEL" leader --store gavel://127.0.0.1:1 --wait 100ms # waited for in vain
     expect 2 "$GAVEL" note get jobs k
