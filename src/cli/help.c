@@ -142,8 +142,10 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
         heading(cli, file,
                 command->options & (OPTIONS_STORE | OPTIONS_PLACE) ? "Or a cluster of gaveld"
                                                                    : "Which cluster");
-        options_of(file, OPTIONS_CLUSTER |
-                             (command->options & OPTIONS_STORE ? 0 : command->options & OPTIONS_GROUP));
+        if (command->options & OPTIONS_GROUP && !(command->options & OPTIONS_STORE))
+            option_line(file, 'g', "group", false, "NAME",
+                        "a group of the cluster; without it, its nodes are meant");
+        options_of(file, OPTIONS_CLUSTER);
     }
     if (command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS)) {
         heading(cli, file, "Settings");
