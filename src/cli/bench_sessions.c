@@ -51,8 +51,7 @@ enum gavel_status sessions_tell(struct crew *crew, uint32_t member, char letter,
     struct mark_query query = {
         .kind = MARK_RESULT, .member = member, .epoch_at_least = news, .from = crew_mark_count(crew)};
 
-    if (letter)
-        crew_tell(crew, member, letter);
+    crew_tell(crew, member, letter);
     return crew_expect(crew, &query, clock_now() + limit, ret_mark);
 }
 

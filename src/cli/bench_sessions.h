@@ -24,7 +24,7 @@ void sessions_place_near(const struct quorum *quorum, size_t node, char place[st
 GAVEL_CHECKED enum gavel_status sessions_start(struct crew *crew, uint32_t member, const char *name,
                                                struct fleet_plan *plan);
 
-/* Tells a fleet something, unless the letter is 0, and waits for its news; the mark of it. */
+/* Tells a fleet something and waits for its news; the mark of it. */
 GAVEL_CHECKED enum gavel_status sessions_tell(struct crew *crew, uint32_t member, char letter,
                                               enum fleet_news news, gavel_ns limit, struct mark *ret_mark);
 

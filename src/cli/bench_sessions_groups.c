@@ -156,8 +156,11 @@ static enum gavel_status write_on(struct scene *scene)
 static enum gavel_status fail_over(struct scene *scene)
 {
     struct crew *crew = scene->quorum->crew;
+    /* All may be over before we hear of the death: news count from here on. */
     struct mark_query half = {
         .kind = MARK_RESULT, .member = KEEPER, .epoch_at_least = FLEET_HALF, .from = crew_mark_count(crew)};
+    struct mark_query all = {
+        .kind = MARK_RESULT, .member = KEEPER, .epoch_at_least = FLEET_FOLLOWED, .from = half.from};
     gavel_ns sent_at = 0, ignored;
     struct mark mark = {0};
     enum gavel_status status = sessions_start(crew, HOLDER, "holder", &scene->holder);
@@ -169,7 +172,7 @@ static enum gavel_status fail_over(struct scene *scene)
     if (!status)
         status = crew_kill(crew, HOLDER, &sent_at, &ignored);
     if (!status)
-        status = sessions_tell(crew, KEEPER, 0, FLEET_FOLLOWED, QUORUM_LIMIT_NS, &mark);
+        status = crew_expect(crew, &all, clock_now() + QUORUM_LIMIT_NS, &mark);
     if (status)
         return status;
     samples_add(&scene->growth->failover, mark.at - sent_at);
