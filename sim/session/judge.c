@@ -14,6 +14,9 @@
 
 typedef unsigned long long ull;
 
+/* For a wish to be taken back, also by a new leader. */
+#define WISH_SLACK (2500 * NS_PER_MS)
+
 static const struct {
     const char *name;
     const char *what;
@@ -462,7 +465,7 @@ void judge_wants_leaders(struct judge *judge, gavel_ns at, gavel_ns since, unsig
                           group->is_held ? group->holder : "",
                           group->is_held && group->session == 0 ? " by lease" : "");
         if (group->wish_epoch != 0 && group->wish_timeout_ms != 0 &&
-            at > group->wished_at + ns_from_ms(group->wish_timeout_ms) + 4 * NS_PER_S)
+            at > group->wished_at + ns_from_ms(group->wish_timeout_ms) + WISH_SLACK)
             judge_violate(judge, HALL_INVARIANT_LEADER, "%s: a wish lasts for ever", hall_group_name(i));
     }
 }

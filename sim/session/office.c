@@ -24,6 +24,15 @@ static bool has(const struct program *program, enum hall_fault fault)
     return hall_has(program->hall, fault);
 }
 
+/* Also for a while after the heal: wishes that nobody obeys must come to an end. */
+static bool has_wishes(const struct program *program)
+{
+    const struct hall *hall = program->hall;
+
+    return hall->profile.faults & HALL_FAULT_BIT(HALL_FAULT_WISH) &&
+           (!hall->is_healed || hall->quorum->now < hall->healed_at + NS_PER_S);
+}
+
 /* ---- work ---- */
 
 bool seat_may_work(const struct program *program, const struct seat *seat, unsigned group)
@@ -134,7 +143,7 @@ void office_change(struct program *program, const Gavel__Change *change)
         seat_rest(program, group);
         seat->epoch = 0;
     } else if (change->kind == GAVEL__CHANGE__KIND__WISHED && change->epoch == seat->epoch) {
-        if (!has(program, HALL_FAULT_WISH) || !chance(program, 500)) /* some do not obey */
+        if (!has_wishes(program) || !chance(program, 500)) /* some do not obey */
             seat->drain_at = program_clock(program) + late;
     } else if (change->kind == GAVEL__CHANGE__KIND__WISH_OVER && change->epoch == seat->epoch) {
         seat->drain_at = 0;
@@ -296,7 +305,7 @@ static void deviate(struct program *program, unsigned group)
         seat->priority = (int32_t)hall_below(program->hall, HALL_STREAM_PROGRAM, 4);
         seat->is_ineligible = chance(program, 400);
         campaign(program, group);
-    } else if (has(program, HALL_FAULT_WISH) && chance(program, 60)) {
+    } else if (has_wishes(program) && chance(program, 60)) {
         office_wish(program, group);
     } else if (has(program, HALL_FAULT_CLOSE) && chance(program, 8)) {
         close_session(program);

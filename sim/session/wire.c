@@ -37,17 +37,19 @@ static void retire(struct hall *hall, struct wire *wire)
 
 void wire_clear(struct hall *hall)
 {
-    struct wire *wire;
+    struct wire *wire, *next;
 
-    while ((wire = LIST_FIRST(&hall->old_wires))) {
-        LIST_REMOVE(wire, link);
+    for (wire = LIST_FIRST(&hall->old_wires); wire; wire = next) {
+        next = LIST_NEXT(wire, link);
         free(wire);
     }
-    while ((wire = LIST_FIRST(&hall->wires))) {
+    LIST_INIT(&hall->old_wires);
+    for (wire = LIST_FIRST(&hall->wires); wire; wire = next) {
+        next = LIST_NEXT(wire, link);
         lookout_end_all(wire);
-        LIST_REMOVE(wire, link);
         free(wire);
     }
+    LIST_INIT(&hall->wires);
 }
 
 static gavel_ns soon(struct hall *hall)

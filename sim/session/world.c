@@ -155,9 +155,9 @@ static void healed(void *context, struct quorum *quorum)
     gavel_ns lasting = ns_from_ms(hall->profile.ttl_max_ms) * 5 / 2 + HEAL_SLACK;
 
     hall->is_healed = true;
+    hall->healed_at = quorum->now;
     trouble_heal(hall);
-    hall->ends_at = ns_max(raft_referee_leader_by(quorum->referee), quorum->now) + lasting;
-    hall_push(hall, hall->ends_at, HALL_END, 0, 0);
+    hall_push(hall, ns_max(raft_referee_leader_by(quorum->referee), quorum->now) + lasting, HALL_END, 0, 0);
 }
 
 /* The last look: everybody has had time to find a leader, and to hear of it. */
@@ -293,7 +293,7 @@ static void begin(struct hall *hall, uint64_t seed)
     hall->visits = 0;
     hall->pids = 100;
     hall->is_healed = false;
-    hall->ends_at = NEVER;
+    hall->healed_at = NEVER;
     hall->broken = HALL_INVARIANT_NONE;
     hall->what[0] = '\0';
     memset(hall->seen, 0, sizeof hall->seen);

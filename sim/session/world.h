@@ -229,7 +229,7 @@ struct hall {
     int32_t pids;
     struct judge *judge;
     bool is_healed;
-    gavel_ns ends_at;
+    gavel_ns healed_at;
     uint64_t seen[HALL_SIGHT_COUNT];
     enum hall_invariant broken;
     char what[256];
