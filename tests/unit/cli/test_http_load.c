@@ -105,14 +105,14 @@ static void stop(struct server *server)
 
 static void test_a_fixed_rate_asks_exactly_so_often(void **state)
 {
-    struct server server = {.is_echo = true};
+    struct server server = {.kind = LOAD_ECHO};
     struct load_result *result = load_result_new();
 
     (void)state;
     assert_non_null(result);
     start(&server);
     struct load_plan plan = {
-        .port = server.port, .connections = 4, .is_echo = true, .rate = 1000, .duration = NS_PER_S / 5};
+        .port = server.port, .connections = 4, .kind = LOAD_ECHO, .rate = 1000, .duration = NS_PER_S / 5};
     load_plan_get(&plan, "/leader");
     assert_int_equal(load_run(&plan, result), GAVEL_OK);
     assert_int_equal(result->answers, 200);
@@ -126,14 +126,14 @@ static void test_a_fixed_rate_asks_exactly_so_often(void **state)
 
 static void test_a_closed_loop_asks_again_when_it_is_answered(void **state)
 {
-    struct server server = {.is_echo = true};
+    struct server server = {.kind = LOAD_ECHO};
     struct load_result *result = load_result_new();
 
     (void)state;
     assert_non_null(result);
     start(&server);
     struct load_plan plan = {
-        .port = server.port, .connections = 16, .is_echo = true, .duration = NS_PER_S / 10};
+        .port = server.port, .connections = 16, .kind = LOAD_ECHO, .duration = NS_PER_S / 10};
     load_plan_get(&plan, "/leader");
     assert_int_equal(load_run(&plan, result), GAVEL_OK);
     assert_true(result->answers > 16);
@@ -190,7 +190,7 @@ static void test_a_load_on_nobody_fails(void **state)
     assert_non_null(result);
     assert_true(listener >= 0);
     (void)close(listener); /* nobody listens there now */
-    struct load_plan plan = {.port = port, .connections = 1, .is_echo = true, .duration = LIMIT_NS};
+    struct load_plan plan = {.port = port, .connections = 1, .kind = LOAD_ECHO, .duration = LIMIT_NS};
     load_plan_get(&plan, "/leader");
     assert_int_equal(load_run(&plan, result), GAVEL_ERR_IO);
     load_result_free(result);
