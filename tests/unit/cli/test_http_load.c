@@ -105,7 +105,7 @@ static void stop(struct server *server)
 
 static void test_a_fixed_rate_asks_exactly_so_often(void **state)
 {
-    struct server server = {.kind = LOAD_ECHO};
+    struct server server = {.is_echo = true};
     struct load_result *result = load_result_new();
 
     (void)state;
@@ -126,7 +126,7 @@ static void test_a_fixed_rate_asks_exactly_so_often(void **state)
 
 static void test_a_closed_loop_asks_again_when_it_is_answered(void **state)
 {
-    struct server server = {.kind = LOAD_ECHO};
+    struct server server = {.is_echo = true};
     struct load_result *result = load_result_new();
 
     (void)state;
