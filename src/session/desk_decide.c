@@ -204,7 +204,7 @@ static void decide_session_less(const Gavel__Op *op, struct desk_verdict *verdic
         return;
     verdict->status = GAVEL_ERR_INVALID;
     verdict->message =
-        desk_sentence("taking part in group \"%.100s\" needs a session; open one first", desk_group_of(op));
+        desk_sentence("taking part in group \"%.100s\" needs a session; open one first", table_op_group(op));
 }
 
 static void become_refused(const Gavel__Op *op, const struct desk_verdict *verdict, struct desk_op *ret_op)
@@ -212,7 +212,7 @@ static void become_refused(const Gavel__Op *op, const struct desk_verdict *verdi
     gavel__refused__init(&ret_op->body.refused);
     /* Whoever asked about a mandate is shown the group; whoever registers is not. */
     if (op->what_case != GAVEL__OP__WHAT_REGISTER_CANDIDATE)
-        ret_op->body.refused.group = (char *)(uintptr_t)desk_group_of(op);
+        ret_op->body.refused.group = (char *)(uintptr_t)table_op_group(op);
     ret_op->body.refused.status = verdict->status;
     gavel__op__init(&ret_op->op);
     ret_op->op.what_case = GAVEL__OP__WHAT_REFUSED;

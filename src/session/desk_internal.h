@@ -138,9 +138,6 @@ GAVEL_CHECKED enum gavel_status desk_reply_results(struct desk *desk, gavel_ns n
 /* A sentence on the heap; NULL: no memory. */
 char *desk_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The name of the group that an operation is about; "" none. */
-const char *desk_group_of(const Gavel__Op *op);
-
 /* ---- desk_ask.c ---- */
 
 void desk_ask(struct desk *desk, gavel_ns now, struct desk_ticket ticket, const Gavel__Ask *ask);

@@ -298,7 +298,7 @@ void desk_hear(struct desk *desk, const struct desk_moment *moment, const Gavel_
 void desk_hear_again(struct desk *desk, const struct desk_moment *moment, const Gavel__Op *op,
                      enum gavel_status status)
 {
-    const struct table_group *group = table_group_find(desk->table, desk_group_of(op));
+    const struct table_group *group = table_group_find(desk->table, table_op_group(op));
 
     /* A closing, a lapse or a wish happened once; only signs of life are worth hearing twice, and not while
      * somebody claims. */

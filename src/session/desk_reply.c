@@ -26,40 +26,6 @@ char *desk_sentence(const char *format, ...)
     return sentence;
 }
 
-const char *desk_group_of(const Gavel__Op *op)
-{
-    switch (op->what_case) {
-    case GAVEL__OP__WHAT_CAMPAIGN:
-        return op->campaign->group;
-    case GAVEL__OP__WHAT_WITHDRAW:
-        return op->withdraw->group;
-    case GAVEL__OP__WHAT_CLAIM:
-        return op->claim->group;
-    case GAVEL__OP__WHAT_RENEW:
-        return op->renew->group;
-    case GAVEL__OP__WHAT_RELEASE:
-        return op->release->group;
-    case GAVEL__OP__WHAT_WISH:
-        return op->wish->group;
-    case GAVEL__OP__WHAT_REOPEN:
-        return op->reopen->group;
-    case GAVEL__OP__WHAT_REGISTER_CANDIDATE:
-        return op->register_candidate->group;
-    case GAVEL__OP__WHAT_LEAVE:
-        return op->leave->group;
-    case GAVEL__OP__WHAT_LAPSE:
-        return op->lapse->group;
-    case GAVEL__OP__WHAT_PUT_NOTE:
-        return op->put_note->group;
-    case GAVEL__OP__WHAT_DELETE_NOTE:
-        return op->delete_note->group;
-    case GAVEL__OP__WHAT_REFUSED:
-        return op->refused->group;
-    default:
-        return "";
-    }
-}
-
 /* Whether the group is shown with the result. */
 static bool shows_group(const Gavel__Op *op)
 {
@@ -111,7 +77,7 @@ static void say_moved(const char *name, const char *key, uint64_t expected, char
 static bool say_known(const struct table_group *group, const Gavel__Op *op, enum gavel_status status,
                       char *message)
 {
-    const char *name = desk_group_of(op);
+    const char *name = table_op_group(op);
 
     if (op->what_case == GAVEL__OP__WHAT_CLAIM && status == GAVEL_ERR_CONFLICT)
         (void)snprintf(
@@ -141,7 +107,7 @@ static bool say_known(const struct table_group *group, const Gavel__Op *op, enum
 static void say(const struct table_group *group, const Gavel__Op *op, const struct table_result *result,
                 char *message)
 {
-    const char *name = desk_group_of(op);
+    const char *name = table_op_group(op);
     const char *why = result->why && result->why[0] ? result->why : gavel_status_text(result->status);
 
     if (say_known(group, op, result->status, message))
@@ -196,7 +162,7 @@ static void tell_other(const struct table_group *group, const Gavel__Op *op, Gav
 static void fill(struct desk *desk, gavel_ns now, const Gavel__Op *op, const struct table_result *outcome,
                  const struct desk_verdict *verdict, struct slot *slot)
 {
-    const struct table_group *group = table_group_find(desk->table, desk_group_of(op));
+    const struct table_group *group = table_group_find(desk->table, table_op_group(op));
     Gavel__OpResult *result = &slot->result;
 
     gavel__op_result__init(result);

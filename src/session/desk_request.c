@@ -77,7 +77,7 @@ static void answer_now(struct desk *desk, const struct desk_moment *moment, stru
     ASSERT(request->n_ops > 0);
     results = calloc(request->n_ops, sizeof *results);
     for (size_t i = 0; results && i < request->n_ops; i++) {
-        const struct table_group *group = table_group_find(desk->table, desk_group_of(request->ops[i]));
+        const struct table_group *group = table_group_find(desk->table, table_op_group(request->ops[i]));
 
         results[i].status = verdicts ? verdicts[i].status : GAVEL_OK;
         results[i].revision = desk->table->revision;

@@ -44,8 +44,7 @@ void step_tell(struct step *step, Gavel__Change *change)
         history_push(step->table->history, change);
 }
 
-/* The group that an operation is about; "" for one of sessions. */
-static const char *group_of(const Gavel__Op *op)
+const char *table_op_group(const Gavel__Op *op)
 {
     switch (op->what_case) {
     case GAVEL__OP__WHAT_CAMPAIGN:
@@ -128,7 +127,7 @@ static enum gavel_status apply_op(struct table *table, struct table_session **se
         .wall_ms = command->wall_ms,
         .generation = command->generation,
         .revision = table->revision + 1,
-        .group = group_of(op),
+        .group = table_op_group(op),
         .why = "",
     };
     enum gavel_status status = table_op_check(op, false, NULL);

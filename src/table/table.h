@@ -323,6 +323,9 @@ GAVEL_CHECKED enum gavel_status table_ops_encode(const Gavel__Command *command, 
 GAVEL_CHECKED enum gavel_status table_op_check(const Gavel__Op *op, bool is_from_client,
                                                struct gavel_error *error);
 
+/* The name of the group that an operation is about; "" for one of sessions. Borrowed. */
+const char *table_op_group(const Gavel__Op *op);
+
 /* From now on changes are remembered. ERR_NO_MEMORY. */
 GAVEL_CHECKED enum gavel_status table_keep_history(struct table *table);
 
