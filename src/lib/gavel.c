@@ -60,6 +60,8 @@ static enum gavel_status open_store(struct gavel *gavel, const char *url, struct
                          WILL_STORE_MAX - 1);
     status = store_open(url, &gavel->store, error);
     if (status == GAVEL_OK)
+        status = store_probe(gavel->store, error);
+    if (status == GAVEL_OK)
         gavel->capabilities = *store_capabilities(gavel->store);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "store/driver.h"
 
 #include "base/error.h"
+#include "os/process.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,6 +27,23 @@ void name_copy(char *to, size_t size, const char *from)
 
     memcpy(to, from, length);
     to[length] = '\0';
+}
+
+struct process_id process_within_sight(const struct process_id *process, const struct process_id *self)
+{
+    if (process->pid <= 0 || self->pid <= 0 || process->pid_ns != self->pid_ns ||
+        strcmp(process->boot_id, self->boot_id) != 0)
+        return (struct process_id){0};
+    return *process;
+}
+
+bool process_is_known_dead(const struct process_id *process, const struct process_id *self)
+{
+    if (process->pid == 0 ||
+        (process->pid == self->pid && process->start_ticks == self->start_ticks &&
+         process->pid_ns == self->pid_ns && strcmp(process->boot_id, self->boot_id) == 0))
+        return false;
+    return process_look(process, self, NULL) == PROCESS_DEAD;
 }
 
 /* A name in an array of a request: it must also end within the array. */

@@ -14,7 +14,11 @@
 extern const struct store_driver store_sqlite;
 extern const struct store_driver store_memory;
 extern const struct store_driver store_static;
-extern const struct store_driver store_gavel; /* if it is built: STORE_GAVEL */
+/* If they are built: STORE_GAVEL, STORE_MYSQL, … */
+extern const struct store_driver store_gavel;
+extern const struct store_driver store_mysql;
+extern const struct store_driver store_s3;
+extern const struct store_driver store_etcd;
 
 /* A failure, with a message that names the thing, the reason and the next step. */
 void reply_fail(struct store_reply *reply, enum gavel_status status, const char *format, ...)
@@ -40,6 +44,16 @@ struct group_row *reply_add_group(struct store_reply *reply);
  */
 void reply_add_silent(struct store_reply *reply, const struct registration *registration, gavel_ms age_ms,
                       gavel_ms timeout_ms);
+
+/*
+ * The process that a store of many hosts tells of, if `self` can see it; else nobody. One of another boot or
+ * another pid namespace must not be passed on: to a candidate another boot id means that the process is dead,
+ * and on another host it is not.
+ */
+struct process_id process_within_sight(const struct process_id *process, const struct process_id *self);
+
+/* Whether such a process is known to be dead; false if it cannot be seen. */
+bool process_is_known_dead(const struct process_id *process, const struct process_id *self);
 
 /* Copies a name into a field of a record; cut off if it does not fit. */
 void name_copy(char *to, size_t size, const char *from);

@@ -172,22 +172,19 @@ void gavel_draft_ask(const struct store_request *request, const char *after, Gav
     ret_ask->timeout_ms = request->candidate_timeout_ms;
 }
 
-/*
- * Only a process of this very boot and pid namespace is passed on. To the candidate another boot id means
- * that the process is dead, for it knows one machine; the quorum knows many, and whoever leads on another of
- * them is alive until its time is over.
- */
+/* Whoever leads on another host is alive until its time is over: of its process nothing is passed on. */
 static void take_process(const Gavel__Process *process, const struct process_id *self,
                          struct process_id *ret_process)
 {
-    *ret_process = (struct process_id){0};
-    if (!process || process->pid <= 0 || self->pid <= 0 || process->pid_ns != self->pid_ns ||
-        strcmp(process->boot_id, self->boot_id) != 0)
-        return;
-    name_copy(ret_process->boot_id, sizeof ret_process->boot_id, process->boot_id);
-    ret_process->pid = process->pid;
-    ret_process->pid_ns = process->pid_ns;
-    ret_process->start_ticks = process->start_ticks;
+    struct process_id told = {0};
+
+    if (process) {
+        name_copy(told.boot_id, sizeof told.boot_id, process->boot_id);
+        told.pid = process->pid;
+        told.pid_ns = process->pid_ns;
+        told.start_ticks = process->start_ticks;
+    }
+    *ret_process = process_within_sight(&told, self);
 }
 
 /* False if there was never a mandate: only candidates, or notes. */
@@ -278,15 +275,6 @@ static void take_candidate(const Gavel__Candidate *candidate, const struct proce
     name_copy(registration->address, sizeof registration->address, candidate->address);
 }
 
-static bool is_dead(const struct process_id *process, const struct process_id *self)
-{
-    if (process->pid == 0 ||
-        (process->pid == self->pid && process->start_ticks == self->start_ticks &&
-         process->pid_ns == self->pid_ns && strcmp(process->boot_id, self->boot_id) == 0))
-        return false;
-    return process_look(process, self, NULL) == PROCESS_DEAD;
-}
-
 static int compare_ids(const void *a, const void *b)
 {
     const struct registration *one = a;
@@ -310,7 +298,7 @@ static void take_candidates(const struct store_request *request, const Gavel__An
         take_candidate(candidate, self, &registration);
         if (!candidate->session && registration.age_ms > request->candidate_timeout_ms)
             continue;
-        if (!lists_dead && is_dead(&registration.process, self)) {
+        if (!lists_dead && process_is_known_dead(&registration.process, self)) {
             reply_add_silent(reply, &registration, 0, 0);
             continue;
         }

@@ -194,6 +194,18 @@ void rules_reply(const struct mandate_row *row, const struct store_request *requ
     rules_explain(request, status, reply);
 }
 
+void rules_reply_untimed(const struct mandate_row *row, const struct store_request *request,
+                         enum gavel_status status, struct store_reply *reply)
+{
+    bool is_held = row->is_found && row->record.held;
+
+    reply->found = row->is_found;
+    reply->record = row->record;
+    reply->expired = row->is_found && !is_held;
+    reply->remaining_ms = is_held ? -1 : 0;
+    rules_explain(request, status, reply);
+}
+
 gavel_ms registration_age(const struct registration_row *row, gavel_ns now)
 {
     if (row->beat_at > now + AHEAD_MAX)

@@ -57,6 +57,10 @@ GAVEL_CHECKED enum gavel_status rules_apply(struct mandate_row *row, const struc
 void rules_reply(const struct mandate_row *row, const struct store_request *request,
                  const struct rules_now *now, enum gavel_status status, struct store_reply *reply);
 
+/* The same for a store without a clock: what is held does not expire there. */
+void rules_reply_untimed(const struct mandate_row *row, const struct store_request *request,
+                         enum gavel_status status, struct store_reply *reply);
+
 /* Fills in the status and, if it is one of those above, what it means; the record is in the reply already. */
 void rules_explain(const struct store_request *request, enum gavel_status status, struct store_reply *reply);
 

@@ -19,6 +19,15 @@ const struct store_driver *const store_drivers[] = {
 #ifdef STORE_GAVEL
     &store_gavel,
 #endif
+#ifdef STORE_MYSQL
+    &store_mysql,
+#endif
+#ifdef STORE_S3
+    &store_s3,
+#endif
+#ifdef STORE_ETCD
+    &store_etcd,
+#endif
     &store_memory, &store_static, NULL,
 };
 
@@ -78,6 +87,11 @@ enum gavel_status store_open(const char *url, struct store **ret_store, struct g
     store->driver = driver;
     *ret_store = store;
     return GAVEL_OK;
+}
+
+enum gavel_status store_probe(struct store *store, struct gavel_error *error)
+{
+    return store->driver->probe ? store->driver->probe(store, error) : GAVEL_OK;
 }
 
 void store_close(struct store *store)

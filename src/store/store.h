@@ -10,6 +10,9 @@
  *     memory:name                        one process, for tests
  *     static:web-1                       a fixed assignment; static:web-1?epoch=3
  *     gavel://h1:7600,h2:7600,h3:7600    a gaveld quorum; gavel:///run/gavel/n1.sock
+ *     mysql://user@host:3306/database    MariaDB or MySQL; docs/STORES.md has all options
+ *     s3://bucket/prefix?endpoint=URL    an object store
+ *     etcd://h1:2379,h2:2379/prefix      an etcd cluster
  *
  * Calls block, up to the deadline in each request. A store object is used by
  * one thread at a time; several may be open on the same URL.
@@ -43,6 +46,8 @@ struct store_driver {
     const char *summary; /* one line for --help */
     struct store_capabilities capabilities;
     enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
+    /* Whether the server does what the driver relies on; NULL: nothing to look at. See store_probe(). */
+    enum gavel_status (*probe)(struct store *store, struct gavel_error *error);
     void (*run)(struct store *store, const struct store_request *requests, struct store_reply *replies,
                 size_t count);
     /* Waits until the group's record may differ from `version`, or until_ns; NULL: look again and again. */
@@ -73,6 +78,14 @@ struct store {
  */
 GAVEL_CHECKED enum gavel_status store_open(const char *url, struct store **ret_store,
                                            struct gavel_error *error);
+
+/*
+ * Makes sure that the store can keep mandates, before the first is claimed:
+ * tables are made that are missing, and a server that would break the promise
+ * is refused. Whoever is going to campaign calls it once; it may write. Those
+ * who only look, and the guard of a dead process, need not.
+ */
+GAVEL_CHECKED enum gavel_status store_probe(struct store *store, struct gavel_error *error);
 
 /* Safe on NULL. */
 void store_close(struct store *store);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Mandates and registrations as JSON, for stores that keep bytes. People and
+ * other programs read it: names are spelled out, times are for reading only.
+ *
+ *     {"format": 1, "leaderId": "web-1", "epoch": 7, "version": 31, "nonce": "…", "write": "…", "held": true,
+ *      "done": false, "address": "10.0.0.7:41000", "leaseMs": 15000, "leaseExpiresAt":
+ * "2026-11-16T14:00:15.000Z", "since": "…", "renewedAt": "…", "successor": "", "wish": {"epoch": 7, "force":
+ * false, "successor": ""}, "process": {"bootId": "…", "pid": 1, "pidNamespace": …, "startTicks": …}}
+ *
+ * Numbers beyond 2^53 are safe: jansson keeps 64 bits. Unknown members are ignored; an unknown format is not.
+ */
+#ifndef STORE_ROW_JSON_H
+#define STORE_ROW_JSON_H
+
+#include "store/rules.h"
+
+#define ROW_JSON_FORMAT 1
+
+enum row_json_kind {
+    ROW_JSON_GOOD,
+    ROW_JSON_TOO_NEW,
+    ROW_JSON_DAMAGED, /* no JSON, a member is missing or makes no sense */
+};
+
+/* `write` is a number of this very write: two writes never have the same bytes. NULL when out of memory; the
+ * caller frees it. */
+char *row_json_write(const struct mandate_row *row, struct nonce write);
+/* *ret_write may be NULL. The row's applied_at and boot_id are 0 and "". */
+enum row_json_kind row_json_read(const char *text, size_t size, struct mandate_row *ret_row,
+                                 struct nonce *ret_write);
+
+/* {"format", "id", "instance", "beats", "address", "priority", "eligible", "since", "lastHeartbeat",
+ * "process"}; age_ms is not written, and -1 when read. */
+char *registration_json_write(const struct registration *registration, struct nonce write);
+enum row_json_kind registration_json_read(const char *text, size_t size,
+                                          struct registration *ret_registration, struct nonce *ret_write);
+
+#endif
