@@ -149,7 +149,9 @@ struct gavel_options {
     /*
      * Where to listen for hints: "address" or "address:port" in numbers, such
      * as "192.0.2.1:7000" or "[::1]". Others ring at this very address, so
-     * "0.0.0.0" is refused. NULL: 127.0.0.1 and any port; "": no doorbell.
+     * "0.0.0.0" is refused. NULL: any port of the address by which this host
+     * reaches the server of the store, 127.0.0.1 if there is none; "": no
+     * doorbell.
      */
     const char *doorbell;
     /*

@@ -66,6 +66,23 @@ static enum gavel_status open_store(struct gavel *gavel, const char *url, struct
     return status;
 }
 
+/*
+ * Unless told otherwise the doorbell is where the server of the store sees us: there the candidates of other
+ * hosts can ring. A store on this host is loopback, and so is the doorbell.
+ */
+static enum gavel_status open_bell(struct gavel *gavel, const char *where, struct gavel_error *error)
+{
+    char own[STORE_ADDRESS_SIZE];
+    char bracketed[STORE_ADDRESS_SIZE + 2];
+
+    if (where || !gavel->store || !store_own_address(gavel->store, own))
+        return bell_open(&gavel->bell, where, error);
+    (void)snprintf(bracketed, sizeof bracketed, strchr(own, ':') ? "[%s]" : "%s", own);
+    if (bell_open(&gavel->bell, bracketed, NULL) == GAVEL_OK)
+        return GAVEL_OK;
+    return bell_open(&gavel->bell, NULL, error); /* no address to bind to, such as one behind a translator */
+}
+
 static void init_locks(struct gavel *gavel)
 {
     pthread_condattr_t attributes;
@@ -114,7 +131,7 @@ static enum gavel_status open_parts(struct gavel *gavel, const struct gavel_opti
     if (status == GAVEL_OK)
         status = open_store(gavel, options->store, error);
     if (status == GAVEL_OK)
-        status = bell_open(&gavel->bell, options->doorbell, error);
+        status = open_bell(gavel, options->doorbell, error);
     if (status == GAVEL_OK)
         status = own_guard_start(gavel, error);
     if (status != GAVEL_OK)

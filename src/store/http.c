@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "os/clock.h"
+#include "store/store.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ struct http {
     char *sigv4;
     char *credentials;
     atomic_bool is_cancelled;
+    char own_address[STORE_ADDRESS_SIZE];
 };
 
 /* One call under way. */
@@ -234,6 +236,15 @@ static enum http_fate fate_of(CURL *easy, CURLcode code)
     }
 }
 
+static void note_own_address(struct http *http, CURL *easy)
+{
+    const char *address = NULL;
+
+    (void)curl_easy_getinfo(easy, CURLINFO_LOCAL_IP, &address); /* stays NULL */
+    if (address && strlen(address) < sizeof http->own_address)
+        (void)strcpy(http->own_address, address);
+}
+
 static void finish(struct http *http, struct transfer *transfer, CURLcode code)
 {
     struct http_call *call = transfer->call;
@@ -242,6 +253,8 @@ static void finish(struct http *http, struct transfer *transfer, CURLcode code)
     call->fate = fate_of(transfer->easy, code);
     (void)curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status); /* stays 0 */
     call->status = (int)status;
+    if (call->fate == HTTP_ANSWERED)
+        note_own_address(http, transfer->easy);
     if (call->fate != HTTP_ANSWERED)
         (void)snprintf(call->error, sizeof call->error, "%.199s",
                        transfer->message[0] ? transfer->message : curl_easy_strerror(code));
@@ -337,6 +350,8 @@ void http_cancel(struct http *http)
     atomic_store(&http->is_cancelled, true);
     (void)curl_multi_wakeup(http->multi); /* only fails for a bad handle */
 }
+
+const char *http_own_address(const struct http *http) { return http->own_address; }
 
 void http_call_done(struct http_call *call)
 {

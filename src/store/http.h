@@ -74,6 +74,9 @@ void http_run(struct http *http, struct http_call *calls, size_t count);
  * HTTP_UNKNOWN. For good. */
 void http_cancel(struct http *http);
 
+/* The address of this host on the connection that was used last; "" before the first. */
+const char *http_own_address(const struct http *http);
+
 /* Frees the answer. */
 void http_call_done(struct http_call *call);
 

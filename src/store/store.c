@@ -94,6 +94,11 @@ enum gavel_status store_probe(struct store *store, struct gavel_error *error)
     return store->driver->probe ? store->driver->probe(store, error) : GAVEL_OK;
 }
 
+bool store_own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])
+{
+    return store->driver->own_address && store->driver->own_address(store, ret_address);
+}
+
 void store_close(struct store *store)
 {
     if (store)

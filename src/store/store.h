@@ -41,6 +41,8 @@ struct store_capabilities {
     bool renews_silently;
 };
 
+#define STORE_ADDRESS_SIZE 46 /* of an address in numbers, without a port */
+
 struct store_driver {
     const char *scheme;  /* "sqlite" */
     const char *summary; /* one line for --help */
@@ -48,6 +50,8 @@ struct store_driver {
     enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
     /* Whether the server does what the driver relies on; NULL: nothing to look at. See store_probe(). */
     enum gavel_status (*probe)(struct store *store, struct gavel_error *error);
+    /* See store_own_address(); NULL: the store is on this host, or tells of changes itself. */
+    bool (*own_address)(struct store *store, char ret_address[STORE_ADDRESS_SIZE]);
     void (*run)(struct store *store, const struct store_request *requests, struct store_reply *replies,
                 size_t count);
     /* Waits until the group's record may differ from `version`, or until_ns; NULL: look again and again. */
@@ -86,6 +90,12 @@ GAVEL_CHECKED enum gavel_status store_open(const char *url, struct store **ret_s
  * who only look, and the guard of a dead process, need not.
  */
 GAVEL_CHECKED enum gavel_status store_probe(struct store *store, struct gavel_error *error);
+
+/*
+ * The address of this host on its way to the server, in numbers: where other
+ * candidates of the same server most likely reach it. False if it is not known.
+ */
+bool store_own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE]);
 
 /* Safe on NULL. */
 void store_close(struct store *store);
