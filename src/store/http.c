@@ -195,6 +195,8 @@ static void set_up(const struct http *http, struct transfer *transfer, gavel_ms 
     SET(PRIVATE, transfer);
     if (strcmp(call->method, "HEAD") == 0)
         SET(NOBODY, 1L);
+    if (!call->on_bytes)
+        SET(MAXFILESIZE_LARGE, (curl_off_t)HTTP_ANSWER_MAX); /* does not even begin, if the length is told */
     if (call->body) {
         SET(POSTFIELDS, call->body);
         SET(POSTFIELDSIZE_LARGE, (curl_off_t)call->body_size);
