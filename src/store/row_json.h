@@ -31,6 +31,24 @@ char *row_json_write(const struct mandate_row *row, struct nonce write);
 enum row_json_kind row_json_read(const char *text, size_t size, struct mandate_row *ret_row,
                                  struct nonce *ret_write);
 
+/*
+ * For a store that numbers its writes by itself: the number of the write that
+ * put the text there is its version. A claim cannot know its own number, so it
+ * leaves out its epoch ("epoch": 0), which is then that number and an offset;
+ * the writes after it spell the epoch out.
+ */
+struct row_json_number {
+    uint64_t revision;     /* read: of the write that the text comes from */
+    uint64_t epoch_offset; /* "epochOffset": claims add it to their number */
+    bool is_claim;
+};
+
+/* The same two; without a number they are the two above. *number is filled in by reading. */
+char *row_json_write_numbered(const struct mandate_row *row, struct nonce write,
+                              const struct row_json_number *number);
+enum row_json_kind row_json_read_numbered(const char *text, size_t size, struct mandate_row *ret_row,
+                                          struct nonce *ret_write, struct row_json_number *number);
+
 /* {"format", "id", "instance", "beats", "address", "priority", "eligible", "since", "lastHeartbeat",
  * "process"}; age_ms is not written, and -1 when read. */
 char *registration_json_write(const struct registration *registration, struct nonce write);
