@@ -15,6 +15,10 @@
 /* What `gavel run` tells its commands besides settings; a gavel below one of them finds it there. */
 #define EPOCH_VARIABLE "GAVEL_EPOCH"
 
+/* What the drivers of stores read themselves: users and passwords are no settings. */
+static const char *const of_stores[] = {"GAVEL_MYSQL_USER", "GAVEL_MYSQL_PASSWORD", "GAVEL_MYSQL_OPTIONS",
+                                        "GAVEL_ETCD_USER", "GAVEL_ETCD_PASSWORD"};
+
 static bool is_ours(const char *name)
 {
     for (size_t i = 0; i < settings_count; i++)
@@ -22,6 +26,9 @@ static bool is_ours(const char *name)
             return true;
     for (const struct other_name *other = other_names; other->of; other++)
         if (other->env && strcmp(other->env, name) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof(of_stores) / sizeof(of_stores[0]); i++)
+        if (strcmp(of_stores[i], name) == 0)
             return true;
     return strcmp(name, EPOCH_VARIABLE) == 0;
 }

@@ -14,10 +14,13 @@ static const char *const reserved[RESERVED] = {"GAVEL_GROUP", "GAVEL_CANDIDATE",
 /*
  * What systemd tells the one process it started, by its process id or by a
  * socket: a command that took these for its own would say "ready" or "alive"
- * in the name of gavel. A gavel above us may have left its epoch there.
+ * in the name of gavel. A gavel above us may have left its epoch there. The
+ * passwords of the store are gavel's own: whoever can claim and release with
+ * them is not what a command needs to be.
  */
-static const char *const not_passed_on[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC",  "WATCHDOG_PID", "LISTEN_PID",
-                                            "LISTEN_FDS",    "LISTEN_FDNAMES", "GAVEL_EPOCH"};
+static const char *const not_passed_on[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC",        "WATCHDOG_PID",
+                                            "LISTEN_PID",    "LISTEN_FDS",           "LISTEN_FDNAMES",
+                                            "GAVEL_EPOCH",   "GAVEL_MYSQL_PASSWORD", "GAVEL_ETCD_PASSWORD"};
 
 static bool is_named(const char *variable, const char *name)
 {

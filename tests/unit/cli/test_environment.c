@@ -34,6 +34,8 @@ static void test_our_own_variables_are_no_mistakes(void **state)
         if (settings_table[i].env)
             assert_null(environment_meant(settings_table[i].env));
     assert_null(environment_meant("GAVEL_GRACE")); /* the other name of one */
+    assert_null(environment_meant("GAVEL_MYSQL_OPTIONS"));
+    assert_null(environment_meant("GAVEL_ETCD_USER"));
     assert_null(environment_meant("GAVEL_EPOCH")); /* what a command of gavel run finds, and no setting */
 }
 

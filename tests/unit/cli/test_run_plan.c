@@ -228,8 +228,9 @@ static void test_the_command_knows_who_it_runs_for(void **state)
 
 static void test_what_was_meant_for_gavel_alone_is_not_passed_on(void **state)
 {
-    static const char *const names[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
-                                        "LISTEN_PID",    "LISTEN_FDS",    "LISTEN_FDNAMES"};
+    static const char *const names[] = {"NOTIFY_SOCKET",        "WATCHDOG_USEC",      "WATCHDOG_PID",
+                                        "LISTEN_PID",           "LISTEN_FDS",         "LISTEN_FDNAMES",
+                                        "GAVEL_MYSQL_PASSWORD", "GAVEL_ETCD_PASSWORD"};
     struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
