@@ -3,6 +3,7 @@
 #
 # What the commands of this folder share. Each keeps a server in one folder:
 # its data, its logs (NAME.log) and the ids of its processes (NAME.pid).
+# shellcheck disable=SC2154 # $folder is of whoever sources this
 set -euo pipefail
 
 limit_s=${SERVER_LIMIT_S:-60} # a server that does not answer by then does not start
