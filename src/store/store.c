@@ -31,6 +31,36 @@ const struct store_driver *const store_drivers[] = {
     &store_memory, &store_static, NULL,
 };
 
+const struct store_kind store_kinds[] = {
+    {"sqlite", NULL, "sqlite:/var/lib/gavel/gavel.db"},
+    {"gavel", "gavel_store", "gavel://h1:7600,h2:7600,h3:7600"},
+    {"mysql", "mysql_store", "mysql://gavel@db1:3306/app"},
+    {"s3", "s3_store", "s3://bucket/gavel?region=eu-central-1"},
+    {"etcd", "etcd_store", "etcd://h1:2379,h2:2379,h3:2379/gavel"},
+    {"memory", NULL, "memory:tests"},
+    {"static", NULL, "static:web-1"},
+    {0},
+};
+
+/* What a store is called elsewhere. */
+static const struct {
+    const char *scheme;
+    const char *ours;
+} other_schemes[] = {{"mariadb", "mysql"}, {"sqlite3", "sqlite"}, {"file", "sqlite"}, {"etcd3", "etcd"}};
+
+static bool is_scheme(const char *scheme, const char *url, size_t length)
+{
+    return strlen(scheme) == length && strncmp(url, scheme, length) == 0;
+}
+
+const struct store_driver *store_driver_of(const char *scheme)
+{
+    for (size_t i = 0; store_drivers[i]; i++)
+        if (strcmp(store_drivers[i]->scheme, scheme) == 0)
+            return store_drivers[i];
+    return NULL;
+}
+
 /*
  * The driver of a URL and what follows "scheme:". A URL without a scheme is a
  * path, and so is one whose first slash comes before its first colon. NULL if
@@ -45,8 +75,7 @@ static const struct store_driver *find_driver(const char *url, const char **ret_
         return &store_sqlite;
     }
     for (size_t i = 0; store_drivers[i]; i++) {
-        if (strlen(store_drivers[i]->scheme) == length &&
-            strncmp(url, store_drivers[i]->scheme, length) == 0) {
+        if (is_scheme(store_drivers[i]->scheme, url, length)) {
             *ret_rest = url + length + 1;
             return store_drivers[i];
         }
@@ -56,31 +85,50 @@ static const struct store_driver *find_driver(const char *url, const char **ret_
 
 static enum gavel_status refuse_scheme(const char *url, struct gavel_error *error)
 {
-    char known[256] = "";
+    size_t length = strcspn(url, ":");
+    char known[128] = "";
 
+    for (size_t i = 0; store_kinds[i].scheme; i++)
+        if (store_kinds[i].option && is_scheme(store_kinds[i].scheme, url, length))
+            return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
+                             "there is no store \"%s\" in this build; build gavel with -D%s=enabled, or use "
+                             "another, `gavel store list` tells which there are",
+                             store_kinds[i].scheme, store_kinds[i].option);
+    for (size_t i = 0; i < sizeof other_schemes / sizeof *other_schemes; i++)
+        if (is_scheme(other_schemes[i].scheme, url, length))
+            return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
+                             "there is no store \"%s\"; it is called %s: here", other_schemes[i].scheme,
+                             other_schemes[i].ours);
     for (size_t i = 0; store_drivers[i]; i++) {
         size_t used = strlen(known);
 
         (void)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", store_drivers[i]->scheme);
     }
     return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                     "there is no store \"%.*s\" in this build; use one of: %s", (int)strcspn(url, ":"), url,
-                     known);
+                     "there is no store \"%.*s\" in this build; use one of: %s",
+                     length > 60 ? 60 : (int)length, url, known);
 }
 
-enum gavel_status store_open(const char *url, struct store **ret_store, struct gavel_error *error)
+enum gavel_status store_check_url(const char *url, struct gavel_error *error)
 {
-    const struct store_driver *driver;
     const char *rest;
-    struct store *store;
-    enum gavel_status status;
 
     if (!url || !*url)
         return error_set(error, GAVEL_ERR_INVALID,
                          "no store is given; name one, such as sqlite:/var/lib/gavel/gavel.db");
+    return find_driver(url, &rest) ? GAVEL_OK : refuse_scheme(url, error);
+}
+
+enum gavel_status store_open(const char *url, struct store **ret_store, struct gavel_error *error)
+{
+    enum gavel_status status = store_check_url(url, error);
+    const struct store_driver *driver;
+    const char *rest;
+    struct store *store;
+
+    if (status)
+        return status;
     driver = find_driver(url, &rest);
-    if (!driver)
-        return refuse_scheme(url, error);
     status = driver->open(rest, &store, error);
     if (status)
         return status;

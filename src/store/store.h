@@ -126,7 +126,24 @@ int store_push_fd(struct store *store);
 void store_watch(struct store *store, const char *group, bool is_on);
 bool store_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 1]);
 
+/*
+ * Whether this build has a driver for the URL: ERR_INVALID if it is empty, ERR_STORE_UNSUPPORTED if there is
+ * none; *error then says which option of the build brings it. Nothing is opened.
+ */
+GAVEL_CHECKED enum gavel_status store_check_url(const char *url, struct gavel_error *error);
+
 /* The drivers of this build, ending with NULL. */
 extern const struct store_driver *const store_drivers[];
+
+/* Every kind of store that gavel knows, whether this build has it or not; ends with a NULL scheme. */
+struct store_kind {
+    const char *scheme;
+    const char *option; /* of Meson, that brings it; NULL: every build has it */
+    const char *example;
+};
+extern const struct store_kind store_kinds[];
+
+/* The driver of a scheme; NULL if this build has none. */
+const struct store_driver *store_driver_of(const char *scheme);
 
 #endif
