@@ -182,7 +182,8 @@ static void set_up(const struct http *http, struct transfer *transfer, gavel_ms 
     SET(CUSTOMREQUEST, call->method);
     SET(PROTOCOLS_STR, "http,https");
     SET(NOSIGNAL, 1L);
-    SET(NOPROXY, "*"); /* what keeps mandates is asked directly */
+    SET(QUICK_EXIT, 1L); /* a name server that does not answer must not keep a call beyond its time */
+    SET(NOPROXY, "*");   /* what keeps mandates is asked directly */
     SET(PATH_AS_IS, 1L);
     SET(HTTPHEADER, call->headers);
     SET(TIMEOUT_MS, (long)left_ms);
@@ -278,6 +279,7 @@ static void begin(struct http *http, struct transfer *transfer)
     struct http_call *call = transfer->call;
     gavel_ns left = call->give_up_at == NEVER ? 0 : call->give_up_at - clock_now();
 
+    *transfer = (struct transfer){.call = call};
     call->fate = HTTP_NOT_SENT;
     call->status = 0;
     call->answer = NULL;
@@ -299,6 +301,14 @@ static void begin(struct http *http, struct transfer *transfer)
     }
 }
 
+/* Begins a call that may be over at once, and what it then wants to ask instead. */
+static void begin_until_open(struct http *http, struct transfer *transfer)
+{
+    do {
+        begin(http, transfer);
+    } while (transfer->is_done && transfer->call->on_done && transfer->call->on_done(transfer->call));
+}
+
 /* Takes in what has ended; returns how many. */
 static size_t reap(struct http *http)
 {
@@ -313,7 +323,9 @@ static size_t reap(struct http *http)
             continue;
         (void)curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer); /* was set */
         finish(http, transfer, message->data.result);
-        ended++;
+        if (transfer->call->on_done && transfer->call->on_done(transfer->call))
+            begin_until_open(http, transfer);
+        ended += transfer->is_done;
     }
     return ended;
 }
@@ -331,7 +343,7 @@ void http_run(struct http *http, struct http_call *calls, size_t count)
     }
     for (size_t i = 0; i < count; i++) {
         transfers[i].call = &calls[i];
-        begin(http, &transfers[i]);
+        begin_until_open(http, &transfers[i]);
         open += !transfers[i].is_done;
     }
     while (open > 0 && !atomic_load(&http->is_cancelled)) {

@@ -40,6 +40,11 @@ struct http_call {
      */
     bool (*on_bytes)(void *user, const char *bytes, size_t size);
     void *user;
+    /*
+     * NULL: nothing. Else it is told once the call is over; true: it now asks something else and is begun
+     * anew, while the others go on. The answer before must have been freed.
+     */
+    bool (*on_done)(struct http_call *call);
 
     /* answered */
     enum http_fate fate;
