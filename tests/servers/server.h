@@ -39,9 +39,11 @@ enum test_server_kind {
 
 struct test_server {
     enum test_server_kind kind;
-    char folder[100]; /* "": not started */
-    int port;         /* of its (first member's) clients, on 127.0.0.1 */
-    char address[80]; /* "127.0.0.1:20000"; of a cluster three of them, separated by commas */
+    char folder[100];     /* "": not started */
+    int port;             /* of its (first member's) clients, on 127.0.0.1 */
+    char address[80];     /* "127.0.0.1:20000"; of a cluster three of them, separated by commas */
+    char tls_address[80]; /* the same with TLS, which MariaDB has on the same port */
+    char ca[120];     /* the file of the authority for it: its certificate is for 127.0.0.1 and localhost */
     char socket[120]; /* MariaDB: here root needs no password; "" for others */
     pid_t keeper;     /* the rest is for server.c */
     int keeper_fd;
@@ -75,6 +77,9 @@ void test_server_kill(struct test_server *server, int member); /* by SIGKILL; go
 void test_server_restart(struct test_server *server); /* what was killed, with folder and ports of before */
 void test_server_freeze(struct test_server *server, int member); /* by SIGSTOP; of radosgw the OSD */
 void test_server_thaw(struct test_server *server, int member);
+
+/* KILL, TERM, STOP or CONT to a process of it: "mariadb", "etcd-0" to "etcd-2", "rgw", "osd", "mon". */
+void test_server_signal(struct test_server *server, const char *process, const char *signal);
 
 /* Runs SQL on MariaDB as root; several statements are separated by semicolons. */
 void test_server_sql(struct test_server *server, const char *sql);

@@ -4,74 +4,22 @@
 
 #include "conformance.h"
 #include "scratch.h"
+#include "servers/ports.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-/* As tests/e2e/quorum_lib.sh: whoever has the lock of a block has its ports. */
-#define BLOCKS 600
-#define BLOCK_PORTS 20
-#define FIRST_PORT 20000
-
 /* Ports of a block: of the nodes, for clients, and of the API, which nobody asks. */
 enum { PORTS_PEERS = 0, PORTS_CLIENTS = 5, PORTS_API = 10 };
-
-static bool is_free(int port)
-{
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons((in_port_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int one = 1;
-    bool is_bound;
-
-    assert_true(fd >= 0);
-    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one), 0);
-    is_bound = bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
-    (void)close(fd);
-    return is_bound;
-}
-
-/* The first port of a block that is ours while the lock is held. */
-static int reserve_ports(struct test_quorum *quorum)
-{
-    const char *temporary = getenv("TMPDIR");
-    char folder[200];
-
-    (void)snprintf(folder, sizeof folder, "%s/gavel-test-ports", temporary ? temporary : "/tmp");
-    (void)mkdir(folder, 0777); /* it may be there */
-    for (int i = 0; i < BLOCKS; i++) {
-        int block = (i + (int)getpid()) % BLOCKS;
-        int first = FIRST_PORT + block * BLOCK_PORTS;
-        bool is_good = true;
-        char file[240];
-
-        (void)snprintf(file, sizeof file, "%s/%d", folder, block);
-        quorum->lock_fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-        assert_true(quorum->lock_fd >= 0);
-        if (flock(quorum->lock_fd, LOCK_EX | LOCK_NB) == 0) {
-            for (int port = first; port < first + BLOCK_PORTS; port++)
-                is_good = is_good && is_free(port);
-            if (is_good)
-                return first;
-        }
-        (void)close(quorum->lock_fd);
-    }
-    fail_msg("no free ports");
-    return 0;
-}
 
 static void write_file(const struct test_quorum *quorum, int first, int node)
 {
@@ -129,7 +77,7 @@ void test_quorum_start(struct test_quorum *quorum)
     if (strlen(scratch.folder) + sizeof "/n0.sock" > sizeof quorum->folder)
         fail_msg("%s is too long for a socket in it; set TMPDIR to a shorter one", scratch.folder);
     (void)strcpy(quorum->folder, scratch.folder);
-    first = reserve_ports(quorum);
+    first = test_ports_claim(&quorum->lock_fd);
     for (int node = 0; node < TEST_NODES; node++)
         write_file(quorum, first, node);
     for (int node = 0; node < TEST_NODES; node++)

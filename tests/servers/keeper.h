@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A process beside a test that starts its servers, and ends them with it: all
+ * that it started, however deep, becomes its own child when the parent ends (it
+ * is a subreaper), so nothing can slip away.
+ *
+ * It takes commands, one per line, and answers each with "good" or "bad":
+ *
+ *     up                     runs the command that starts the servers, and waits for its end
+ *     signal NAME SIGNAL     KILL, TERM, STOP or CONT to the process in FOLDER/NAME.pid;
+ *                            one that is to die is gone before the answer
+ *
+ * When its input ends or its parent dies, it kills all, removes the folder and
+ * ends. What commands have to say goes to standard error.
+ */
+#ifndef TESTS_SERVERS_KEEPER_H
+#define TESTS_SERVERS_KEEPER_H
+
+struct keeper {
+    const char *folder;         /* removed at the end */
+    const char *const *command; /* ends with NULL */
+    int in_fd;
+    int out_fd;
+};
+
+/* To be called in a child of the test, which ends with the exit code that this returns. */
+int keeper_run(const struct keeper *keeper);
+
+#endif
