@@ -127,6 +127,12 @@ void await_expiry(struct store *store, const char *group)
     }
 }
 
+uint64_t higher(uint64_t number, uint64_t before)
+{
+    assert_true(number > before);
+    return number;
+}
+
 static int set_up(void **state)
 {
     const struct conformance_driver *driver = *state;
@@ -167,7 +173,11 @@ static bool applies(const struct conformance_driver *driver, const struct store_
         return false;
     if ((needs & NEEDS_CLOCK) && (capabilities->clock == STORE_CLOCK_NONE || capabilities->is_fixed))
         return false;
+    if ((needs & NEEDS_NO_CLOCK) && capabilities->clock != STORE_CLOCK_NONE)
+        return false;
     if ((needs & NEEDS_PUSH) && !capabilities->has_push)
+        return false;
+    if ((needs & NEEDS_FREEZE) && !driver->freeze)
         return false;
     return !(needs & NEEDS_FORMAT) || driver->write_future_record;
 }
@@ -175,8 +185,8 @@ static bool applies(const struct conformance_driver *driver, const struct store_
 int conformance_run(const struct conformance_driver *driver)
 {
     static const struct conformance_test *const parts[] = {
-        conformance_mandate_tests, conformance_done_tests,  conformance_registry_tests,
-        conformance_name_tests,    conformance_crowd_tests, conformance_push_tests,
+        conformance_mandate_tests, conformance_done_tests, conformance_registry_tests, conformance_name_tests,
+        conformance_crowd_tests,   conformance_push_tests, conformance_late_tests,
     };
     struct CMUnitTest tests[TESTS_MAX] = {0};
     char url[512];

@@ -28,6 +28,11 @@ struct conformance_driver {
     /* Marks the stored record of a group as written by a future version; NULL if nothing outlives the
      * process. */
     void (*write_future_record)(const char *url, const char *group);
+    /* Makes the store behind a URL neither answer nor refuse, and ends that; NULL if that cannot be. */
+    void (*freeze)(const char *url);
+    void (*thaw)(const char *url);
+    /* Every call goes to a server and takes some milliseconds: what only counts is done less often. */
+    bool is_server;
 };
 
 /* What a test needs of a driver. */
@@ -37,6 +42,8 @@ enum conformance_needs {
     NEEDS_CLOCK = 4,     /* leases expire on a clock of the store */
     NEEDS_FORMAT = 8,    /* records outlive the process */
     NEEDS_PUSH = 16,     /* changes are told of */
+    NEEDS_NO_CLOCK = 32, /* they do not */
+    NEEDS_FREEZE = 64,   /* it can be made to fall silent */
 };
 
 /* One store, opened twice. */
@@ -59,6 +66,7 @@ extern const struct conformance_test conformance_registry_tests[];
 extern const struct conformance_test conformance_name_tests[];
 extern const struct conformance_test conformance_crowd_tests[];
 extern const struct conformance_test conformance_push_tests[];
+extern const struct conformance_test conformance_late_tests[];
 
 /* Runs all that applies; returns how many failed. */
 int conformance_run(const struct conformance_driver *driver);
@@ -78,6 +86,9 @@ struct store_reply expect(struct store *store, struct store_request request, enu
 
 /* Reads until the lease of a group has run out, up to a limit. */
 void await_expiry(struct store *store, const char *group);
+
+/* Epochs and versions of a group grow, by whatever step the store counts in: `number` is beyond `before`. */
+uint64_t higher(uint64_t number, uint64_t before);
 
 struct nonce test_nonce(const char *id, uint64_t n);
 

@@ -33,6 +33,22 @@ static void write_future_record(const char *url, const char *group)
     sqlite3_free(sql);
 }
 
+/* Somebody's transaction that does not end: the suite has one at a time. */
+static sqlite3 *blocker;
+
+static void freeze(const char *url)
+{
+    assert_int_equal(sqlite3_open(strchr(url, ':') + 1, &blocker), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(blocker, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
+}
+
+static void thaw(const char *url)
+{
+    (void)url;
+    assert_int_equal(sqlite3_close(blocker), SQLITE_OK);
+    blocker = NULL;
+}
+
 int main(void)
 {
     static const struct conformance_driver driver = {
@@ -40,6 +56,8 @@ int main(void)
         .make_url = make_url,
         .remove_url = remove_url,
         .write_future_record = write_future_record,
+        .freeze = freeze,
+        .thaw = thaw,
     };
 
     return conformance_run(&driver);
