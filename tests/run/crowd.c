@@ -10,12 +10,40 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+/* Short, so that many faults fit into a test; `gavel check` says that they add up. */
+static const char *const times_of_a_file[] = {"--lease",
+                                              "1s",
+                                              "--heartbeat",
+                                              "150ms",
+                                              "--heartbeat-jitter",
+                                              "10ms",
+                                              "--call-timeout",
+                                              "100ms",
+                                              "--grace",
+                                              "400ms",
+                                              "--stop-margin",
+                                              "50ms",
+                                              "--drift-ppm",
+                                              "1000",
+                                              "--election-interval",
+                                              "100ms",
+                                              "--stagger",
+                                              "10ms",
+                                              "--candidate-timeout",
+                                              "3s",
+                                              "--breaker-reset",
+                                              "200ms",
+                                              NULL};
+
+#define ARGUMENTS_MAX 64
 
 static _Noreturn void die(const char *what)
 {
@@ -35,6 +63,7 @@ void crowd_open(struct crowd *crowd, const char *gavel, const char *beat)
     memset(crowd, 0, sizeof *crowd);
     crowd->gavel = gavel;
     crowd->beat = beat;
+    crowd->times = times_of_a_file;
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         die("cannot become a subreaper");
     (void)snprintf(crowd->folder, sizeof crowd->folder, "%s", "/tmp/gavel-run-XXXXXX");
@@ -62,29 +91,56 @@ struct contender *crowd_add(struct crowd *crowd, bool is_wild)
     return contender;
 }
 
+/* Of one list after the other, as long as there is room for them and the end. */
+static size_t append(const char **arguments, size_t count, const char *const *more)
+{
+    for (; *more && count < ARGUMENTS_MAX - 1; more++)
+        arguments[count++] = *more;
+    arguments[count] = NULL;
+    return count;
+}
+
+static void shift_clock(const struct crowd *crowd, const struct contender *contender)
+{
+    const char *asan = getenv("ASAN_OPTIONS");
+    char options[512];
+
+    /* A sanitizer insists on being the first library, and need not. */
+    (void)snprintf(options, sizeof options, "%s%sverify_asan_link_order=0", asan ? asan : "",
+                   asan ? ":" : "");
+    if (setenv("LD_PRELOAD", crowd->clock_shift, 1) < 0 ||
+        setenv("CLOCK_SHIFT_FILE", contender->clock, 1) < 0 || setenv("ASAN_OPTIONS", options, 1) < 0)
+        _exit(1);
+}
+
 /* In the new process. */
 static _Noreturn void execute(const struct crowd *crowd, const struct contender *contender)
 {
+    const char *store = contender->store ? contender->store : crowd->store;
+    const char *const first[] = {crowd->gavel, "run",         "--store",        store,
+                                 "--id",       contender->id, "--orphan-grace", contender->orphan_grace,
+                                 NULL};
+    const char *const command[] = {"--", crowd->beat, crowd->log, NULL};
+    const char *const wild[] = {"--ignore-term", "--sessions", "2", "--daemon", NULL};
+    const char *arguments[ARGUMENTS_MAX];
+    size_t count = append(arguments, 0, first);
     char number[8], err[128];
     int fd;
 
     (void)snprintf(number, sizeof number, "%u", contender->number);
     (void)snprintf(err, sizeof err, "%s/%u.err", crowd->folder, contender->number);
-    fd = open(err, O_WRONLY | O_APPEND | O_CREAT, 0644);
+    fd = open(err, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || setenv("BEAT_MEMBER", number, 1) < 0)
         _exit(1);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a driver that dies leaves nothing behind */
-#define OPTIONS                                                                                              \
-    crowd->gavel, crowd->gavel, "run", "--store", crowd->store, "--id", contender->id, "--lease", "1s",      \
-        "--heartbeat", "150ms", "--heartbeat-jitter", "10ms", "--call-timeout", "100ms", "--grace", "400ms", \
-        "--stop-margin", "50ms", "--drift-ppm", "1000", "--election-interval", "100ms", "--stagger", "10ms", \
-        "--candidate-timeout", "3s", "--breaker-reset", "200ms", "--orphan-grace", contender->orphan_grace,  \
-        "--", crowd->beat, crowd->log
+    if (contender->clock)
+        shift_clock(crowd, contender);
+    count = append(arguments, count, crowd->times);
+    count = append(arguments, count, command);
     if (contender->is_wild)
-        execl(OPTIONS, "--ignore-term", "--sessions", "2", "--daemon", (char *)NULL);
-    else
-        execl(OPTIONS, (char *)NULL);
-#undef OPTIONS
+        (void)append(arguments, count, wild);
+    /* It changes nothing of them: its type is older than const. */
+    execv(crowd->gavel, (char *const *)(uintptr_t)arguments);
     _exit(127);
 }
 

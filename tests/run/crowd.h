@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A crowd: some `gavel run` of one group on one SQLite store, in a temporary
- * folder, each with a command that beats into one log.
+ * A crowd: some `gavel run` of one group on one store, in a temporary folder,
+ * each with a command that beats into one log. The store is a SQLite file in
+ * that folder, unless a driver says otherwise before it starts them.
  *
  *   driver ─┬─ gavel run (elector) ── guard ── beat ── …
  *           ├─ gavel run (elector) ── guard
@@ -40,6 +41,8 @@ struct contender {
     int exit_code;            /* of its last life, as a shell tells it; EXIT_NOT_YET while it runs */
     bool is_wild;             /* its command ignores SIGTERM, and has grandchildren that get away */
     const char *orphan_grace; /* how long its command may live on when the elector is killed */
+    const char *store;        /* its way to the store; NULL: the file of the crowd */
+    const char *clock; /* a file that shifts its wall clock (tests/servers/clock_shift.c); NULL: none */
 };
 
 struct crowd {
@@ -48,6 +51,8 @@ struct crowd {
     char log[128];
     const char *gavel;
     const char *beat;
+    const char *const *times; /* options of `gavel run`, ending with NULL */
+    const char *clock_shift;  /* the library for contenders with a clock of their own */
     struct contender contenders[CONTENDERS_MAX];
     size_t count;
     struct beat_reader reader;
