@@ -26,9 +26,10 @@
 const struct flag bench_flags[] = {
     {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that all runs, not how fast"},
     {"only", FLAG_TEXT, "NAME",
-     "one section: calls, store, handover, failover, run, groups, simulator, quorum-kill, sessions-kill, …; "
-     "or all of quorum or sessions"},
+     "one section: calls, store, handover, failover, run, groups, simulator, quorum-kill, sessions-kill, "
+     "stores-kill, …; or all of quorum, sessions or stores"},
     {"trials", FLAG_NUMBER, "N", "hand-overs, fail-overs and cold starts to measure (100)"},
+    {"servers", FLAG_TEXT, "FILE", "the servers whose stores are measured: see gavel-bench(1)"},
     {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (by gnuplot) into this folder"},
     {NULL, FLAG_SWITCH, NULL, NULL},
 };
@@ -65,6 +66,11 @@ static const struct {
     {"sessions-groups", "elections on a quorum: many groups, held by 100 sessions", bench_sessions_groups},
     {"sessions-lookups", "elections on a quorum: who leads a group, by HTTP and by the client protocol",
      bench_sessions_lookups},
+    {"stores-kill", "stores on servers: SIGKILL of the leading elector, with 2 standbys, beside recipes",
+     bench_stores_kill},
+    {"stores-freeze", "stores on servers: SIGSTOP of who leads, with 2 standbys, beside recipes",
+     bench_stores_freeze},
+    {"stores-load", "stores on servers: requests when nothing happens", bench_stores_load},
 };
 #define SECTION_COUNT (sizeof(sections) / sizeof(sections[0]))
 
@@ -164,14 +170,15 @@ static enum gavel_status run_section(struct bench *bench, size_t i)
     return status;
 }
 
-/* By its name; "quorum" and "sessions" are every section that begins so. */
+/* By its name; "quorum", "sessions" and "stores" are every section that begins so. */
 static bool is_chosen(const char *name, size_t section)
 {
     size_t length = strlen(name);
     const char *whole = sections[section].name;
 
     return strncmp(whole, name, length) == 0 &&
-           (whole[length] == '\0' || strcmp(name, "quorum") == 0 || strcmp(name, "sessions") == 0);
+           (whole[length] == '\0' || strcmp(name, "quorum") == 0 || strcmp(name, "sessions") == 0 ||
+            strcmp(name, "stores") == 0);
 }
 
 static bool is_section(const char *name)
@@ -208,8 +215,10 @@ static size_t run_sections(struct bench *bench, const char *only)
 
 int command_bench(const struct cli *cli, int argc, char **argv)
 {
-    struct bench bench = {
-        .cli = cli, .is_quick = cli_flag_is_set(cli, "quick"), .out = cli_flag_text(cli, "out")};
+    struct bench bench = {.cli = cli,
+                          .is_quick = cli_flag_is_set(cli, "quick"),
+                          .out = cli_flag_text(cli, "out"),
+                          .servers = cli_flag_text(cli, "servers")};
     const char *only = cli_flag_text(cli, "only");
     int64_t trials = cli_flag_number(cli, "trials", bench.is_quick ? TRIALS_QUICK : TRIALS);
 
@@ -220,7 +229,7 @@ int command_bench(const struct cli *cli, int argc, char **argv)
                         "there is no section \"%s\"; --only takes calls, store, handover, failover, run, "
                         "groups, simulator, quorum, or one of quorum-kill, -kill-all, -freeze, -transfer, "
                         "-cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, "
-                        "-groups, -lookups",
+                        "-groups, -lookups; stores, or one of stores-kill, -freeze, -load",
                         only);
     if (trials < 1 || trials > TRIALS_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);

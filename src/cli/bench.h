@@ -20,8 +20,9 @@
 struct bench {
     const struct cli *cli;
     bool is_quick;
-    size_t trials;   /* of hand-over and fail-over */
-    const char *out; /* folder for CSV and plots; NULL: none */
+    size_t trials;       /* of hand-over and fail-over */
+    const char *out;     /* folder for CSV and plots; NULL: none */
+    const char *servers; /* file of servers (bench_servers.h); NULL: none */
     struct report report;
 };
 
@@ -50,6 +51,9 @@ enum gavel_status bench_sessions_resign(struct bench *bench, struct crew *crew);
 enum gavel_status bench_sessions_node(struct bench *bench, struct crew *crew);
 enum gavel_status bench_sessions_groups(struct bench *bench, struct crew *crew);
 enum gavel_status bench_sessions_lookups(struct bench *bench, struct crew *crew);
+enum gavel_status bench_stores_kill(struct bench *bench, struct crew *crew);
+enum gavel_status bench_stores_freeze(struct bench *bench, struct crew *crew);
+enum gavel_status bench_stores_load(struct bench *bench, struct crew *crew);
 
 /*
  * Waits for the end of a member that does not listen, and kills it if a

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* gavel check: whether the settings add up, and what they guarantee. */
+#include "cli/check_load.h"
 #include "cli/cli.h"
 #include "cli/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/setting_values.h"
+#include "cli/store_facts.h"
 #include "config/duration.h"
 #include "config/run_grace.h"
 #include "guard/spec.h"
@@ -135,6 +137,16 @@ static void print_bound(const char *what, gavel_ms ms)
     printf("  %-52s  %s\n", what, duration_exact(ms, text));
 }
 
+/* A clock that alone decides, and may step, can end a lease as soon as it has begun: until the deadline two
+ * lead. */
+static gavel_ms overlap_at_step_ms(const struct cli *cli, const struct gavel_bounds *bounds)
+{
+    const struct store_capabilities *store = store_capabilities_of(cli->config.store);
+
+    return store->clock == STORE_CLOCK_STEPS && cli->config.settings.trust_store_clock ? bounds->stopped_by_ms
+                                                                                       : 0;
+}
+
 static void print_bounds(const struct cli *cli, const struct gavel_bounds *bounds, int64_t candidates)
 {
     char text[96];
@@ -149,6 +161,8 @@ static void print_bounds(const struct cli *cli, const struct gavel_bounds *bound
              cli->config.settings.drift_ppm / 1e4);
     print_bound(text, bounds->overlap_ms);
     print_bound("if they differ by 1 %, beyond what is assumed", bounds->overlap_at_1pct_ms);
+    if (store_capabilities_of(cli->config.store)->clock == STORE_CLOCK_STEPS)
+        print_bound("if the clock of the store is set or jumps", overlap_at_step_ms(cli, bounds));
 }
 
 /* In the order in which they stop. */
@@ -187,30 +201,6 @@ static json_t *children_json(const struct config *config, const struct child_rul
         json_array_append_new(list, json);
     }
     return list;
-}
-
-static const char *clock_text(enum store_clock clock)
-{
-    switch (clock) {
-    case STORE_CLOCK_STEADY:
-        return "steady";
-    case STORE_CLOCK_STEPS:
-        return "may step";
-    default:
-        return "none";
-    }
-}
-
-static void print_store(const struct cli *cli, const struct store_capabilities *store)
-{
-    heading(cli, "\nStore");
-    printf("  %-22s  %s\n", "url", cli->config.store);
-    printf("  %-22s  %s\n", "driver", store->name);
-    printf("  %-22s  %s\n", "clock", clock_text(store->clock));
-    printf("  %-22s  %s\n", "shared by processes", store->is_shared ? "yes" : "no");
-    printf("  %-22s  %s\n", "proof of death", store->sees_processes ? "yes" : "no");
-    printf("  %-22s  %s\n", "tells of changes", store->has_push ? "yes" : "no, it is looked at");
-    printf("  %-22s  %s\n", "leader", store->is_fixed ? "assigned" : "elected");
 }
 
 /* Why the bounds of an election do not apply; NULL if they do. */
@@ -253,9 +243,9 @@ static json_t *settings_json(const struct config *config)
     return json;
 }
 
-static json_t *bounds_json(const struct gavel_settings *s, const struct gavel_bounds *bounds,
-                           int64_t candidates)
+static json_t *bounds_json(const struct cli *cli, const struct gavel_bounds *bounds, int64_t candidates)
 {
+    const struct gavel_settings *s = &cli->config.settings;
     json_t *json = json_object();
 
     json_put_number(json, "candidates", candidates);
@@ -271,86 +261,82 @@ static json_t *bounds_json(const struct gavel_settings *s, const struct gavel_bo
     json_put_number(json, "gap_outage_ms", bounds->gap_outage_ms);
     json_put_number(json, "overlap_ms", bounds->overlap_ms);
     json_put_number(json, "overlap_at_1pct_ms", bounds->overlap_at_1pct_ms);
+    json_put_number(json, "overlap_at_step_ms", overlap_at_step_ms(cli, bounds));
     return json;
 }
 
-static json_t *store_json(const char *url, const struct store_capabilities *store)
-{
-    json_t *json = json_object();
+/* What is told, once the settings have been found good. */
+struct findings {
+    const struct store_capabilities *store;
+    int64_t candidates;
+    struct gavel_bounds bounds;
+    const char *no_bounds; /* why they do not apply; NULL if they do */
+    struct child_rule rules[CHILDREN_MAX];
+    struct load_prices prices;
+};
 
-    json_put_text(json, "url", url);
-    json_put_text(json, "driver", store->name);
-    json_put_text(json, "clock", clock_text(store->clock));
-    json_put_bool(json, "is_shared", store->is_shared);
-    json_put_bool(json, "is_fixed", store->is_fixed);
-    json_put_bool(json, "sees_processes", store->sees_processes);
-    json_put_bool(json, "has_push", store->has_push);
-    return json;
-}
-
-static void print_json(const struct cli *cli, const struct gavel_bounds *bounds, int64_t candidates,
-                       const char *reason, const struct child_rule *rules)
+static void print_json(const struct cli *cli, const struct findings *f)
 {
     const struct config *config = &cli->config;
     json_t *json = json_object();
 
     json_put(json, "settings", settings_json(config));
-    json_put(json, "bounds", reason ? json_null() : bounds_json(&config->settings, bounds, candidates));
-    json_put_text_or_null(json, "no_bounds", reason ? reason : "");
-    json_put(json, "children", children_json(config, rules));
-    json_put(json, "store", store_json(config->store, store_capabilities_of(config->store)));
+    json_put(json, "bounds", f->no_bounds ? json_null() : bounds_json(cli, &f->bounds, f->candidates));
+    json_put_text_or_null(json, "no_bounds", f->no_bounds ? f->no_bounds : "");
+    json_put(json, "children", children_json(config, f->rules));
+    json_put(json, "store", store_facts_json(cli, f->store));
+    json_put(json, "load",
+             f->no_bounds ? json_null() : check_load_json(cli, f->store, f->candidates, &f->prices));
     json_put_bool(json, "enabled", config->enabled);
     json_print_line(json);
 }
 
-static void print_text(const struct cli *cli, const struct gavel_bounds *bounds, int64_t candidates,
-                       const char *reason, const struct child_rule *rules)
+static void print_text(const struct cli *cli, const struct findings *f)
 {
     print_settings(cli);
-    if (reason) {
+    if (f->no_bounds) {
         heading(cli, "\nGuarantees");
         fputs("  ", stdout);
-        print_wrapped(stdout, output_columns(stdout), 2, 2, reason);
+        print_wrapped(stdout, output_columns(stdout), 2, 2, f->no_bounds);
     } else {
-        print_budget(cli, bounds);
-        print_bounds(cli, bounds, candidates);
+        print_budget(cli, &f->bounds);
+        print_bounds(cli, &f->bounds, f->candidates);
     }
     if (cli->config.children)
-        print_children(cli, rules);
-    if (cli->config.enabled)
-        print_store(cli, store_capabilities_of(cli->config.store));
+        print_children(cli, f->rules);
+    if (cli->config.enabled) {
+        heading(cli, "\nStore");
+        store_facts_print(cli, f->store);
+    }
+    if (!f->no_bounds)
+        check_load_print(cli, f->store, f->candidates, &f->prices);
 }
 
 int command_check(const struct cli *cli, int argc, char **argv)
 {
-    const struct store_capabilities *store = store_capabilities_of(cli->config.store);
-    int64_t candidates = cli_flag_number(cli, "candidates", 3);
     const struct gavel_settings *s = &cli->config.settings;
     const struct run_file *file = cli->config.children;
-    struct child_rule rules[CHILDREN_MAX] = {0};
     struct gavel_error error = {0};
-    struct gavel_bounds bounds;
-    const char *reason;
+    struct findings f = {.candidates = cli_flag_number(cli, "candidates", 3)};
 
     (void)argc;
     (void)argv;
     if (cli->config.cluster)
         return cluster_check(cli);
-    if (!store)
-        return cli_fail(cli, GAVEL_ERR_STORE_UNSUPPORTED,
-                        "there is no driver for the store %s; `gavel help` lists those of this build",
-                        cli->config.store);
-    if (candidates < 1 || candidates > CANDIDATES_MAX)
+    if (store_check_url(cli->config.store, &error))
+        return cli_fail(cli, error.status, "%s", error.message);
+    f.store = store_capabilities_of(cli->config.store);
+    if (f.candidates < 1 || f.candidates > CANDIDATES_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--candidates: a group has from 1 to %d candidates",
                         CANDIDATES_MAX);
-    if (run_settings_check(s, &error) ||
-        (file && run_graces_share(file->children, file->count, s, rules, &error)))
+    if (load_prices_parse(cli_flag_text(cli, "prices"), &f.prices, &error) || run_settings_check(s, &error) ||
+        (file && run_graces_share(file->children, file->count, s, f.rules, &error)))
         return cli_fail(cli, error.status, "%s", error.message);
-    gavel_settings_bounds(s, (size_t)candidates, &bounds);
-    reason = no_bounds_reason(cli, store);
+    gavel_settings_bounds(s, (size_t)f.candidates, &f.bounds);
+    f.no_bounds = no_bounds_reason(cli, f.store);
     if (cli->config.json)
-        print_json(cli, &bounds, candidates, reason, rules);
+        print_json(cli, &f);
     else
-        print_text(cli, &bounds, candidates, reason, rules);
+        print_text(cli, &f);
     return cli_finish(cli, CLI_EXIT_OK);
 }

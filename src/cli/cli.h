@@ -52,6 +52,7 @@ enum option_group {
     OPTIONS_CLUSTER = 128,  /* --cluster, --ca, …: a quorum of gaveld */
     OPTIONS_GROUP = 256,    /* --group together with these: one of the groups of the quorum */
     OPTIONS_PLACE = 512,    /* --store without --group: all groups are meant */
+    OPTIONS_CALLS = 1024,   /* what decides how long a call to the store may take: --preset, --call-timeout */
 };
 
 /* The first word that is no option begins a command line of the user's, which is left as it is. */
@@ -120,6 +121,7 @@ int command_candidates(const struct cli *cli, int argc, char **argv);
 int command_watch(const struct cli *cli, int argc, char **argv);
 int command_resign(const struct cli *cli, int argc, char **argv);
 int command_check(const struct cli *cli, int argc, char **argv);
+int command_store(const struct cli *cli, int argc, char **argv);
 int command_elections(const struct cli *cli, int argc, char **argv);
 int command_transfer(const struct cli *cli, int argc, char **argv);
 int command_stepdown(const struct cli *cli, int argc, char **argv);

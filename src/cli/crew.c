@@ -184,8 +184,7 @@ void crew_log(const struct crew *crew, uint32_t member, char ret_path[CREW_FOLDE
     (void)snprintf(ret_path, CREW_FOLDER_MAX + 32, "%s/%u.log", crew->folder, (unsigned)member);
 }
 
-/* Settings of the user are for what the user runs, and so is who manages this service. */
-static void clear_environment(void)
+void crew_clear_environment(void)
 {
     static const char prefix[] = "GAVEL_";
     char name[256];
@@ -214,7 +213,7 @@ static int execute(const struct post *post, void *user)
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         return 1;
-    clear_environment();
+    crew_clear_environment();
     (void)fcntl(post->crew->witness_fd, F_SETFD, 0); /* open, so it cannot fail */
     (void)execvp(argv[0], argv);
     (void)dprintf(STDERR_FILENO, "cannot execute %s: %s\n", argv[0], strerror(errno));

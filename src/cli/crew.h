@@ -77,6 +77,12 @@ GAVEL_CHECKED enum gavel_status crew_start(struct crew *crew, uint32_t member, c
 GAVEL_CHECKED enum gavel_status crew_start_program(struct crew *crew, uint32_t member, const char *name,
                                                    char *const *argv, struct gavel_error *error);
 
+/*
+ * For a child that is about to become another program: settings of the user
+ * are for what the user runs, and so is who manages this service.
+ */
+void crew_clear_environment(void);
+
 /* Where a program's output goes; written anew with each start. */
 void crew_log(const struct crew *crew, uint32_t member, char ret_path[CREW_FOLDER_MAX + 32]);
 

@@ -147,9 +147,9 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
                         "a group of the cluster; without it, its nodes are meant");
         options_of(file, OPTIONS_CLUSTER);
     }
-    if (command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS)) {
+    if (command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS | OPTIONS_CALLS)) {
         heading(cli, file, "Settings");
-        options_of(file, command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS));
+        options_of(file, command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS | OPTIONS_CALLS));
         fputs("  ", file);
         print_wrapped(file, output_columns(file), 2, 2,
                       "A DURATION is written 500ms, 2s, 1m30s or 1h; a plain number is milliseconds.");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The table of subcommands, and the way from the command line to one of them. */
+#include "base/error.h"
 #include "cli/args.h"
 #include "cli/beat.h"
 #include "cli/cli.h"
@@ -66,6 +67,16 @@ static const struct flag resign_flags[] = {
 
 static const struct flag check_flags[] = {
     {"candidates", FLAG_NUMBER, "NUMBER", "how many candidates the group has (default: 3)"},
+    {"prices", FLAG_TEXT, "PUT,GET,LIST",
+     "what an object store bills, in US dollars for a thousand requests (default: 0.005,0.0004,0.005)"},
+    {0},
+};
+
+static const struct flag store_flags[] = {
+    {"count", FLAG_NUMBER, "NUMBER",
+     "of ping: so many rounds (default: what fits into 5 seconds, at most 100)"},
+    {"read-only", FLAG_SWITCH, NULL, "of ping: only reads; nothing is made or written"},
+    {"table", FLAG_TEXT, "NAME", "of sql: the name of the table (default: locks)"},
     {0},
 };
 
@@ -201,6 +212,12 @@ const struct command commands[] = {
      "code "
      "2 for split brain, 3 if nobody leads, 1 if a node is not well.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_CLUSTER, check_flags, command_check},
+    {"store", "ping [URL] | sql NAME | list", 2, "measure a store, print its SQL, list the kinds of stores",
+     "ping measures how long the store takes to read, claim, renew and release, on the group "
+     "gavel-store-ping, and says for each preset whether its times fit: exit code 7 if those of the store's "
+     "own preset, or of --preset, do not. sql mysql prints the SQL that makes the tables, for an "
+     "administrator. list shows the kinds of stores that this build has, with an example of each.",
+     OPTIONS_PLACE | OPTIONS_CALLS, store_flags, command_store},
     {"elections", "", 0, "tell of the elections of a cluster: who stood, who voted for whom, why not",
      "Puts together what the nodes of a cluster remember of their elections, the newest first: the "
      "candidate, the "
@@ -262,6 +279,20 @@ static bool wants_color(const struct config *config)
     return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
 }
 
+/* `gavel store ping URL` is short for --store URL. */
+static enum gavel_status take_place(const struct args *args, struct setting_values *values,
+                                    struct gavel_error *error)
+{
+    if (!args->command || args->command->run != command_store || args->count != 2 ||
+        strcmp(args->items[0], "ping") != 0)
+        return GAVEL_OK;
+    if (values->items[setting_by_flag("store") - settings_table].source == SOURCE_FLAG)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "the store is given twice, by --store and behind ping: give it once");
+    setting_values_note(values, setting_by_flag("store"), SOURCE_FLAG, args->items[1], 0);
+    return GAVEL_OK;
+}
+
 /* Puts flags, environment and file together into cli->config. */
 static enum gavel_status configure(struct cli *cli, struct setting_values *values, struct gavel_error *error)
 {
@@ -304,7 +335,7 @@ static int run(struct cli *cli, const struct args *args, struct setting_values *
         help_program(cli, stderr);
         return CLI_EXIT_USAGE;
     }
-    if (configure(cli, values, &error)) {
+    if (take_place(args, values, &error) || configure(cli, values, &error)) {
         int code = cli_fail(cli, error.status, "%s", error.message);
 
         return code == CLI_EXIT_FAILURE && error.status == GAVEL_ERR_IO ? CLI_EXIT_USAGE : code;

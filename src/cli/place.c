@@ -55,3 +55,17 @@ void place_look(const char *url, struct place *ret_place)
 }
 
 bool place_is_bare_word(const char *url) { return *url && !strpbrk(url, "/.:"); }
+
+bool place_has_password(const char *url)
+{
+    const char *host = strstr(url, "://");
+    const char *at = NULL;
+
+    if (!host || strcspn(url, ":/") != (size_t)(host - url)) /* a path */
+        return false;
+    host += strlen("://");
+    for (const char *c = host; *c && !strchr("/?#", *c); c++)
+        if (*c == '@')
+            at = c;
+    return at && memchr(host, ':', (size_t)(at - host)) != NULL;
+}

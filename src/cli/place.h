@@ -26,4 +26,7 @@ void place_look(const char *url, struct place *ret_place);
 /* A word that is neither a path nor a URL, and so most likely a mistake: "sqlit". */
 bool place_is_bare_word(const char *url);
 
+/* Whether there is a password before the host of a URL: it would be told to everybody who looks. */
+bool place_has_password(const char *url);
+
 #endif

@@ -114,6 +114,12 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
                  config->store, config->store, config->store);
         return blame(values, setting_by_flag("store"), &cause, error);
     }
+    if (config->store && place_has_password(config->store)) {
+        cause = (struct gavel_error){
+            GAVEL_ERR_INVALID, "a password has no place in the URL of a store, which lists of processes and "
+                               "logs show; gavel-stores(7) says where it is taken from"};
+        return blame(values, setting_by_flag("store"), &cause, error);
+    }
     if (!config->preset) {
         capabilities = config->store ? store_capabilities_of(config->store) : NULL;
         config->preset = capabilities && capabilities->preset ? capabilities->preset : "local";

@@ -10,6 +10,7 @@
 #define PLACE OPTIONS_PLACE
 #define LISTING (OPTIONS_LISTING | OPTIONS_SETTINGS)
 #define SETTINGS OPTIONS_SETTINGS
+#define CALLS OPTIONS_CALLS
 #define CANDIDATE OPTIONS_CANDIDATE
 #define WORK OPTIONS_WORK
 #define RUN OPTIONS_RUN
@@ -42,7 +43,7 @@ const struct setting settings_table[] = {
      "for the policy `priority`; the highest number leads (default: 0)"},
     {"doorbell", 0, SETTING_TEXT, CANDIDATE, AT(doorbell), "GAVEL_DOORBELL", "doorbell", "ADDRESS",
      "address or address:port to listen on for hints (default: 127.0.0.1); empty for none"},
-    {"preset", 'p', SETTING_TEXT, LISTING, AT(preset), "GAVEL_PRESET", "preset", "NAME",
+    {"preset", 'p', SETTING_TEXT, LISTING | CALLS, AT(preset), "GAVEL_PRESET", "preset", "NAME",
      "settings to begin with: local, database, object-store or frugal (default: what fits the store)"},
 
     {"heartbeat", 0, SETTING_DURATION, SETTINGS, AT(settings.heartbeat_ms), "GAVEL_HEARTBEAT", "heartbeat",
@@ -69,7 +70,7 @@ const struct setting settings_table[] = {
      "start_jitter_min", "DURATION", "wait at least so long before the first call to the store"},
     {"start-jitter-max", 0, SETTING_DURATION, SETTINGS, AT(settings.start_jitter_max_ms), "GAVEL_START_JITTER_MAX",
      "start_jitter_max", "DURATION", "wait at most so long before the first call to the store"},
-    {"call-timeout", 0, SETTING_DURATION, SETTINGS, AT(settings.call_timeout_ms), "GAVEL_CALL_TIMEOUT",
+    {"call-timeout", 0, SETTING_DURATION, SETTINGS | CALLS, AT(settings.call_timeout_ms), "GAVEL_CALL_TIMEOUT",
      "call_timeout", "DURATION", "a call to the store that takes longer has failed"},
     {"stop-grace", 0, SETTING_DURATION, SETTINGS, AT(settings.stop_grace_ms), "GAVEL_STOP_GRACE", "stop_grace",
      "DURATION", "how long the work may take to stop"},

@@ -54,7 +54,7 @@ _gavel_values() {
         --epoch-grace | --breaker-reset | --breaker-threshold | --breaker-attempts | --contention-threshold | \
         --contention-every | --drift-ppm | --grace | --orphan-grace | --restart-limit | --restart-window | --cool-down | \
         --healthy-every | --healthy-timeout | --healthy-failures | --hook-timeout | --key | --wait | --count | --timeout | --candidates | --trials | \
-        --cluster-timeout | --limit | --epoch | --if-revision | --prefix | --after | --api | --days | --host | --valid-for | --nodes) ;;
+        --cluster-timeout | --limit | --epoch | --if-revision | --prefix | --after | --api | --days | --host | --valid-for | --nodes | --table | --prices) ;;
     *) return 1 ;;
     esac
     mapfile -t COMPREPLY < <(compgen -W "$list" -- "$2")
@@ -71,7 +71,7 @@ _gavel_begins_command() {
 
 _gavel() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' list='' i
-    local commands="run once elect agent leader status groups candidates watch note resign check elections transfer stepdown
+    local commands="run once elect agent leader status groups candidates watch note resign check store elections transfer stepdown
         member cert cluster demo bench help version"
     local common="--config --json --color --log-format --log-level --help"
     local place="--store --group"
@@ -123,7 +123,18 @@ _gavel() {
         ;;
     watch) list="$common $place $cluster --count --timeout" ;;
     resign) list="$common $place $listing --to --force --timeout" ;;
-    check) list="$common $place $who $settings $cluster --candidates" ;;
+    check) list="$common $place $who $settings $cluster --candidates --prices" ;;
+    store)
+        list="$common --store --preset --call-timeout --count --read-only --table"
+        case $prev in
+        store) list+=" ping sql list" ;;
+        ping)
+            [[ $cur == -* ]] || compopt -o default 2>/dev/null
+            list+=" sqlite: gavel:// mysql:// s3:// etcd://"
+            ;;
+        sql) list+=" mysql" ;;
+        esac
+        ;;
     elections) list="$common $cluster --limit --pre-votes" ;;
     transfer)
         list="$common $cluster --group --to --force --timeout"

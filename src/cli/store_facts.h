@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a store can do, as `gavel check` and `gavel store ping` tell it: from its driver, without opening it.
+ */
+#ifndef CLI_STORE_FACTS_H
+#define CLI_STORE_FACTS_H
+
+#include "cli/cli.h"
+#include "store/store.h"
+
+#include <jansson.h>
+
+/* One word or two for programs: "steady", "may step", "none". */
+const char *store_clock_name(enum store_clock clock);
+
+/* Lines of a name and a value, below a heading of the caller's. `clock` comes with who times a lease. */
+void store_facts_print(const struct cli *cli, const struct store_capabilities *store);
+
+/* {"url", "driver", "preset", "clock", "lease_timed_by", "is_shared", …} */
+json_t *store_facts_json(const struct cli *cli, const struct store_capabilities *store);
+
+#endif
