@@ -66,14 +66,15 @@ static void test_a_batch_keeps_the_order_of_what_it_does_to_a_group(void **state
         ask_read("g"),
         ask_candidates("g"),
         ask_leave("g", "one", 1),
+        ask_candidates("g"),
         ask_heartbeat("g", "one", 2, 1),
         ask_candidates("g"),
     };
     static const enum gavel_status wanted[] = {
-        GAVEL_OK,           GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_ERR_NOT_HOLDER,
-        GAVEL_ERR_CONFLICT, GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_OK,
+        GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_ERR_NOT_HOLDER, GAVEL_ERR_CONFLICT, GAVEL_OK,
+        GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_OK, GAVEL_OK,
     };
-    enum { COUNT = sizeof requests / sizeof *requests, READ = 7, LISTED = 8, LISTED_AGAIN = 11 };
+    enum { COUNT = sizeof requests / sizeof *requests, READ = 7, BEFORE = 8, LEFT = 10, AFTER = 12 };
     struct store_reply replies[COUNT];
 
     store_run(f->a, requests, replies, COUNT);
@@ -84,10 +85,11 @@ static void test_a_batch_keeps_the_order_of_what_it_does_to_a_group(void **state
     }
     assert_false(replies[READ].record.held);
     assert_string_equal(replies[READ].record.holder, "one");
-    assert_int_equal(replies[LISTED].registration_count, 1);
-    assert_int_equal(replies[LISTED].registrations[0].beats, 2);
-    assert_int_equal(replies[LISTED_AGAIN].registration_count, 1);
-    assert_int_equal(replies[LISTED_AGAIN].registrations[0].instance, 2);
+    assert_int_equal(replies[BEFORE].registration_count, 1);
+    assert_int_equal(replies[BEFORE].registrations[0].beats, 2);
+    assert_int_equal(replies[LEFT].registration_count, 0);
+    assert_int_equal(replies[AFTER].registration_count, 1);
+    assert_int_equal(replies[AFTER].registrations[0].instance, 2);
     for (int i = 0; i < COUNT; i++)
         store_reply_done(&replies[i]);
 }
