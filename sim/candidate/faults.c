@@ -130,9 +130,11 @@ static void begin_outage(struct world *world)
     TRACE(world, NULL, "the store %s for %.3f s", kinds[kind].what, (double)length / (double)NS_PER_S);
 }
 
+/* By some leases, or by so much that it would never come right by itself: a time zone, a dead battery. */
 static void step_clock(struct world *world)
 {
-    gavel_ns by = between(world, -4 * lease_of(world), 4 * lease_of(world));
+    gavel_ns most = (below(world, 2) == 0 ? 4 : 1000) * lease_of(world);
+    gavel_ns by = between(world, -most, most);
 
     if (world->profile.clock == STORE_CLOCK_STEPS)
         sim_store_step(world, by);

@@ -306,10 +306,6 @@ static gavel_ns gap_allowed(const struct world *world)
     if (survivors == 0)
         gap += worst->start_jitter_max_ms + worst->observation_ms + worst->candidate_timeout_ms +
                worst->heartbeat_ms;
-    /* A store's clock that was set back says for as much longer that the lease runs. */
-    if (world->profile.clock == STORE_CLOCK_STEPS && world->store.record.held)
-        gap += ms_from_ns(ns_max(0, world->store.expires_at - sim_store_now(world) -
-                                        ns_from_ms(world->store.record.lease_ms)));
     return ns_stretch(ns_from_ms(gap), worst->drift_ppm) + 20 * NS_PER_MS;
 }
 

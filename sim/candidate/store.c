@@ -34,13 +34,19 @@ void sim_store_step(struct world *world, gavel_ns by)
 
 static bool has_clock(const struct world *world) { return world->profile.clock != STORE_CLOCK_NONE; }
 
-/* What is left of the lease on the store's clock, rounded up so that it is never over too early. */
+/*
+ * What is left of the lease on the store's clock, rounded up so that it is never over too early. More than
+ * the whole lease cannot be left: then the clock was set back and can tell nothing, so what the standbys saw
+ * decides.
+ */
 static gavel_ms remaining_ms(const struct world *world)
 {
     const struct sim_store *store = &world->store;
     gavel_ns left = store->expires_at - sim_store_now(world);
 
     if (!store->is_found || !store->record.held || left <= 0)
+        return 0;
+    if (left > ns_from_ms(store->record.lease_ms) && !PLANTED(CLOCK_SET_BACK_BLOCKS))
         return 0;
     return (left + NS_PER_MS - 1) / NS_PER_MS;
 }
