@@ -33,6 +33,7 @@
 #define TRIALS_MOST 50
 #define LANE_TRIALS_MOST 20
 #define LANES 10
+#define TAIL_BYTES 4096
 
 /* Standbys need so long to come up, and the longest period between two signs of life is 20 s. */
 #define SETTLE_LEAST_NS (6 * NS_PER_S)
@@ -134,10 +135,25 @@ static void collect(struct race *race)
     }
 }
 
+/* What the contenders said last, for who looks into a failure. */
+static void print_log(const struct race *race)
+{
+    char path[CREW_FOLDER_MAX + 32], text[TAIL_BYTES + 1];
+
+    lanes_log(race->crew, path);
+    FILE *log = fopen(path, "re");
+    if (!log)
+        return;
+    (void)fseek(log, -TAIL_BYTES, SEEK_END); /* fails on a shorter file, which is then read whole */
+    text[fread(text, 1, TAIL_BYTES, log)] = '\0';
+    (void)fprintf(stderr, "gavel bench: those who compete said last:\n%s", text);
+    (void)fclose(log); /* only read from */
+}
+
 /* The rows of the lanes. A trial that failed is told below the table. */
 static enum gavel_status tell_lanes(struct race *race, const char *what)
 {
-    char name[128], path[CREW_FOLDER_MAX + 32];
+    char name[128];
     size_t failed = 0;
 
     collect(race);
@@ -150,18 +166,13 @@ static enum gavel_status tell_lanes(struct race *race, const char *what)
         failed += race->failed[i];
     }
     if (race->plan.contender_count)
-        report_note(&race->bench->report,
-                    "what waits for a lock to expire ran in %zu elections at a time, with %d standbys each",
-                    race->plan.lanes, LANE_MEMBERS - 1);
-    if (!failed)
-        return GAVEL_OK;
-    lanes_log(race->crew, path);
-    FILE *log = fopen(path, "re");
-    while (log && fgets(name, sizeof(name), log))
-        (void)fputs(name, stderr);
-    if (log)
-        (void)fclose(log); /* only read from */
-    return GAVEL_ERR_IO;
+        report_note(
+            &race->bench->report,
+            "what waits for a lock to expire ran in up to %zu elections at a time, with %d standbys each",
+            race->plan.lanes, LANE_MEMBERS - 1);
+    if (failed)
+        print_log(race);
+    return failed ? GAVEL_ERR_IO : GAVEL_OK;
 }
 
 static struct race *race_new(struct bench *bench, struct crew *crew, int signal_number,
