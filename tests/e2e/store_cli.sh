@@ -1,0 +1,230 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# gavel store, and what gavel check says of a store; on files.
+source "$(dirname "$0")/lib.sh"
+
+group=gavel-store-ping
+
+ping() { "$GAVEL" store ping "$@"; }
+state_of_group() { "$GAVEL" status --store "$store" --group "$group" --json | "$JSON_GET" state; }
+
+# json NAME: of what the last expected command printed.
+json() { "$JSON_GET" "$1" <<<"$output"; }
+
+is_at_most() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a <= b) }' || fail "$1 is more than $2"; }
+
+test_ping_measures_each_operation_and_leaves_the_group_released() {
+    local op
+    expect 0 ping "$store" --count 7 --json
+    same "$(json rounds)" 7
+    for op in read claim renew release; do
+        same "$(json "operations.$op.calls")" 7
+        same "$(json "operations.$op.failed")" 0
+        is_at_most 0 "$(json "operations.$op.p50_ms")"
+        is_at_most "$(json "operations.$op.p50_ms")" "$(json "operations.$op.p90_ms")"
+        is_at_most "$(json "operations.$op.p90_ms")" "$(json "operations.$op.p99_ms")"
+        is_at_most "$(json "operations.$op.p99_ms")" "$(json "operations.$op.max_ms")"
+        is_at_most "$(json "operations.$op.p99_ms")" "$(json slowest_p99_ms)"
+    done
+    same "$(json 'presets.#')" 4
+    same "$(json presets.0.name)" local
+    same "$(json presets.0.is_own)" true
+    same "$(json presets.1.is_own)" false
+    same "$(json preset)" local
+    same "$(json fits)" true
+    same "$(state_of_group)" released
+    expect 0 "$GAVEL" candidates --store "$store" --group "$group" --json
+    same "$(json 'candidates.#')" 0
+    expect 0 ping "$store" --count 2
+    has "$output" "steady: the store says when a lease has run out"
+    has "$output" "Latency, over 2 rounds"
+    has "$output" "The preset local fits this store."
+}
+
+test_ping_takes_the_store_from_wherever_settings_come_from() {
+    expect 0 ping --store "$store" --count 1 --json
+    same "$(json store.url)" "$store"
+    expect 0 env GAVEL_STORE=memory:a "$GAVEL" store ping --count 1 --json
+    same "$(json store.driver)" memory
+    expect 0 env GAVEL_STORE=memory:a "$GAVEL" store ping "$store" --count 1 --json
+    same "$(json store.driver)" sqlite
+    expect 2 ping "$store" --store "$store"
+    has "$errors" "given twice"
+    printf 'store: memory:b\ncall_timeout: 700ms\n' >"$folder/gavel.yaml"
+    expect 0 ping -f "$folder/gavel.yaml" --count 1 --json
+    same "$(json store.url)" memory:b
+    same "$(json call_timeout_ms)" 700
+}
+
+test_ping_of_a_fixed_leader_only_reads() {
+    expect 0 ping static:web-1 --count 3 --json
+    same "$(json operations.read.calls)" 3
+    same "$(json operations.claim)" null
+    same "$(json is_read_only)" true
+}
+
+test_read_only_makes_and_writes_nothing() {
+    expect 4 ping "$store" --read-only
+    has "$errors" "there is no store sqlite:$store"
+    [[ ! -e $store ]] || fail "the store was made"
+    expect 0 ping "$store" --count 1
+    local before
+    before=$("$SQL" "$store" 'SELECT * FROM groups')
+    expect 0 ping "$store" --read-only --count 3 --json
+    same "$(json operations.read.calls)" 3
+    same "$(json operations.release)" null
+    same "$("$SQL" "$store" 'SELECT * FROM groups')" "$before"
+}
+
+has_opened() { find "/proc/${pid_of[$1]}/fd" -lname "$store" | grep -q .; }
+
+# A store that answers, but late: somebody has it locked for a while.
+test_a_store_that_is_too_slow_for_its_preset_is_told_by_the_exit_code() {
+    expect 0 ping "$store" --count 1
+    run_as holder "$SQL" "$store" 'BEGIN IMMEDIATE' hold
+    await grep -q done "$folder/holder.out"
+    run_as ping "$GAVEL" store ping "$store" --count 1 --json
+    await has_opened ping
+    sleep 0.8 # no wait for something to happen: this is how slow the store is
+    kill -KILL "${pid_of[holder]}"
+    ended ping 7
+    output=$(cat "$folder/ping.out")
+    same "$(json fits)" false
+    same "$(json presets.0.fits)" false
+    is_at_most 167 "$(json slowest_p99_ms)"
+}
+
+test_a_signal_ends_it_in_order_with_what_was_measured() {
+    local signal
+    expect 130 timeout --preserve-status --signal INT 1 "$GAVEL" store ping "$store" --count 100000 --json
+    same "$(json is_interrupted)" true
+    same "$(state_of_group)" released
+    for signal in TERM HUP; do
+        run_as ping "$GAVEL" store ping "$store" --count 100000
+        await has_opened ping
+        kill -$signal "${pid_of[ping]}"
+        ended ping $((128 + $(kill -l $signal)))
+        [[ $(state_of_group) == released ]] || fail "after SIG$signal: $(state_of_group)"
+    done
+    grep -q 'ended early' "$folder/ping.out" || fail "it does not say so"
+}
+
+test_several_at_once_take_turns() {
+    local name
+    for name in a b c; do run_as $name "$GAVEL" store ping "$store" --count 30 --json; done
+    for name in a b c; do
+        ended $name 0
+        output=$(cat "$folder/$name.out")
+        same "$(json rounds)" 30
+        same "$(json operations.release.calls)" 30
+    done
+    same "$(state_of_group)" released
+}
+
+is_held() { [[ $(state_of_group) == held ]]; }
+
+test_one_that_was_killed_does_not_keep_the_next_from_measuring() {
+    run_as ping "$GAVEL" store ping "$store" --count 100000
+    await has_opened ping
+    kill -KILL "${pid_of[ping]}"
+    expect 0 ping "$store" --count 2
+    same "$(state_of_group)" released
+}
+
+# It looks like any other leader until its lease is over; who waits for it says why.
+test_a_group_that_somebody_leads_is_left_alone() {
+    run_as leader "$GAVEL" elect --store "$store" --group "$group" --id other
+    await is_held
+    run_as ping "$GAVEL" store ping "$store" --count 1
+    await has_opened ping
+    same "$("$GAVEL" leader --store "$store" --group "$group")" other
+    kill -TERM "${pid_of[leader]}"
+    ended leader 0
+    ended ping 0
+}
+
+test_progress_is_shown_on_a_terminal_only() {
+    local line
+    printf -v line '%q ' "$GAVEL" store ping "$store" --count 3
+    has "$(TERM=xterm script -qec "$line" /dev/null </dev/null)" "measuring: "
+    expect 0 ping "$store" --count 3
+    has_not "$errors" "measuring"
+    expect 0 ping "$store" --count 1 --color always
+    has "$output" $'\033['
+    expect 0 ping "$store" --count 1
+    has_not "$output" $'\033['
+}
+
+test_what_cannot_be_opened_is_told_in_the_words_of_the_driver() {
+    expect 4 ping gavel://127.0.0.1:1 --json
+    has "$errors" "no node of gavel://127.0.0.1:1 answers"
+    same "$(json error.name)" ERR_STORE_UNAVAILABLE
+    head -c 8192 /dev/urandom >"$store"
+    expect 4 ping "$store"
+    expect 4 ping redis://h
+    has "$errors" 'there is no store "redis" in this build'
+    expect 4 ping mariadb://h/db
+    has "$errors" "it is called mysql: here"
+}
+
+test_wrong_use_is_refused_with_a_way_on() {
+    expect 2 "$GAVEL" store
+    has "$errors" "ping, sql or list"
+    expect 2 "$GAVEL" store pnig
+    has "$errors" 'did you mean "ping"'
+    expect 2 ping "$store" more
+    expect 2 ping "$store" --count 0
+    has "$errors" "from 1 to 100000"
+    expect 2 ping "$store" --table x
+    has "$errors" 'only for `gavel store sql`'
+    expect 2 "$GAVEL" store list --read-only
+    expect 2 "$GAVEL" store sql
+    has "$errors" "gavel store sql mysql"
+    expect 2 "$GAVEL" store sql s3
+    has "$errors" "this is for: mysql"
+    expect 2 ping "$store" --preset quick
+}
+
+# A URL is no place for one, and whoever puts it there all the same must not find it in a log.
+test_a_password_in_a_url_is_refused_and_not_repeated() {
+    local command url=mysql://joe:s3cr3t@db1/app
+    for command in "store ping" check status leader elect "run -- true"; do
+        # shellcheck disable=SC2086 # words
+        expect 2 env GAVEL_STORE=$url "$GAVEL" $command
+        has "$errors" "a password has no place in the URL"
+        has_not "$output$errors" s3cr3t
+    done
+}
+
+test_list_has_an_example_of_every_kind_that_works() {
+    local count i
+    expect 0 "$GAVEL" store list
+    has "$output" "sqlite:/var/lib/gavel/gavel.db"
+    expect 0 "$GAVEL" store list --json
+    count=$(json 'stores.#')
+    ((count == 7)) || fail "$count kinds"
+    local list=$output example
+    for ((i = 0; i < count; i++)); do
+        [[ $("$JSON_GET" "stores.$i.is_built" <<<"$list") == true ]] || continue
+        example=$("$JSON_GET" "stores.$i.example" <<<"$list")
+        expect 0 "$GAVEL" check --store "$example" --json
+        same "$(json store.driver)" "$("$JSON_GET" "stores.$i.scheme" <<<"$list")"
+    done
+}
+
+test_check_tells_of_the_calls_of_a_group() {
+    expect 0 "$GAVEL" check --store "$store" --preset database --candidates 11 --json
+    # Every 5 s, without jitter: 12 a minute of each candidate; the leader lists every 20 s.
+    same "$(json load.renewals_per_minute)" 12.0
+    same "$(json load.registrations_per_minute)" 132.0
+    same "$(json load.looks_per_minute)" 120.0
+    same "$(json load.listings_per_minute)" 123.0
+    same "$(json load.calls_per_minute)" 387.0
+    same "$(json load.s3)" null
+    expect 0 "$GAVEL" check --store "$store" --candidates 1
+    has "$output" "1 leader and 0 standbys"
+    expect 0 "$GAVEL" check --store static:web-1 --json
+    same "$(json load)" null
+}
+
+run_tests "$@"
