@@ -82,7 +82,7 @@ has_opened() { find "/proc/${pid_of[$1]}/fd" -lname "$store" | grep -q .; }
 test_a_store_that_is_too_slow_for_its_preset_is_told_by_the_exit_code() {
     expect 0 ping "$store" --count 1
     run_as holder "$SQL" "$store" 'BEGIN IMMEDIATE' hold
-    await grep -q done "$folder/holder.out"
+    await grep -q 'done' "$folder/holder.out"
     run_as ping "$GAVEL" store ping "$store" --count 1 --json
     await has_opened ping
     sleep 0.8 # no wait for something to happen: this is how slow the store is
