@@ -20,6 +20,7 @@
  *     s3_mandate.c     what is decided about mandates
  *     s3_registry.c    what is decided about candidates
  *     s3_list.c        lists of candidates and of groups
+ *     s3_chores.c      what is worth doing and may be left undone
  *     s3_run.c         a batch: who goes side by side, who waits for whom
  *
  * Every write is conditional on the ETag that was read, and carries a number
@@ -321,8 +322,32 @@ extern const struct s3_kind s3_kind_worker;
 /* Notes that the entry is that of a candidate of the group. */
 void s3_registry_note(struct s3_store *s3, struct s3_entry *entry, const char *group);
 
-/* After a heartbeat: removes the registrations of its group that have been silent for long. */
-void s3_registry_prune(struct s3_store *s3, const struct store_request *request);
+/* ---- s3_chores.c ---- */
+
+/* Something to be done when there is time, or never. */
+struct s3_chore {
+    char *key;  /* owned */
+    char *body; /* owned; NULL: the object is removed */
+    char group[NAME_MAX_BYTES + 1];
+    struct s3_entry *entry; /* of what is removed */
+};
+
+struct s3_chores {
+    struct s3_store *s3;
+    struct s3_chore *chores;
+    size_t count;
+    size_t capacity;
+    size_t next;
+};
+
+/* After a heartbeat: the registrations of its group that have been silent for long are to be removed. */
+void s3_chores_prune(struct s3_chores *chores, const struct store_request *request);
+/* After the first claim on a group: what lies there is to be described, for people. */
+void s3_chores_describe(struct s3_chores *chores, const char *group);
+
+/* Side by side, until that instant; what is not done by then is left. Once. */
+void s3_chores_run(struct s3_chores *chores, gavel_ns until);
+void s3_chores_done(struct s3_chores *chores);
 
 /* ---- s3_list.c ---- */
 

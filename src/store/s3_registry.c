@@ -5,11 +5,6 @@
  * it writes; that is conditional too, so that two processes with one id notice
  * each other. Who is silent shows by our own clock: for how long have we seen
  * the same number of beats?
- *
- * Objects of those long silent are removed by the others, after a heartbeat,
- * when lists and heartbeats are at hand anyway. A removal cannot be made
- * conditional everywhere; if it hits one that has just come back to life, that
- * one registers anew with its next heartbeat, and nothing else is at stake.
  */
 #include "store/s3.h"
 
@@ -19,10 +14,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-#define PRUNE_AFTER 10 /* time-outs of silence */
-#define PRUNE_MAX 32   /* at a time */
-#define PRUNE_PATIENCE (1 * NS_PER_S)
 
 void s3_registry_note(struct s3_store *s3, struct s3_entry *entry, const char *group)
 {
@@ -94,67 +85,3 @@ static void conclude(struct s3_edit *edit, enum gavel_status status)
 
 const struct s3_kind s3_kind_worker = {
     .is_worker = true, .decide = decide, .is_ours = is_ours, .conclude = conclude};
-
-/* Those of the group that have been silent for long; returns how many. */
-static size_t find_silent(struct s3_store *s3, const struct store_request *request, struct s3_entry *head,
-                          struct s3_entry **ret_entries)
-{
-    gavel_ns now = clock_now();
-    struct s3_entry *entry;
-    size_t count = 0;
-
-    LIST_FOREACH(entry, &head->workers, in_group)
-    {
-        if (count == PRUNE_MAX)
-            break;
-        if (entry->is_known && entry->is_found && strcmp(entry->worker.id, request->registration.id) != 0 &&
-            sightings_age(&s3->sightings, request->group, &entry->worker, now) >
-                PRUNE_AFTER * request->candidate_timeout_ms)
-            ret_entries[count++] = entry;
-    }
-    return count;
-}
-
-static void remove_all(struct s3_store *s3, const struct store_request *request, struct s3_entry **entries,
-                       size_t count)
-{
-    struct s3_object objects[PRUNE_MAX] = {0};
-    struct http_call calls[PRUNE_MAX] = {0};
-    size_t asked = 0;
-
-    for (; asked < count; asked++) {
-        objects[asked].call = &calls[asked];
-        calls[asked].give_up_at = ns_min(request->give_up_at, clock_now() + PRUNE_PATIENCE);
-        if (!s3_object_delete(s3, &objects[asked], entries[asked]->key))
-            break; /* out of memory: another time */
-    }
-    http_run(s3->http, calls, asked);
-    for (size_t i = 0; i < asked; i++) {
-        enum s3_outcome outcome = s3_object_outcome(&objects[i]);
-
-        if (outcome != S3_DONE && outcome != S3_ABSENT)
-            continue; /* another time */
-        sightings_forget(&s3->sightings, request->group, entries[i]->worker.id);
-        s3_cache_drop(&s3->cache, entries[i]);
-    }
-    for (size_t i = 0; i < count; i++)
-        s3_object_done(&objects[i]);
-}
-
-void s3_registry_prune(struct s3_store *s3, const struct store_request *request)
-{
-    struct s3_entry *silent[PRUNE_MAX];
-    char *key = s3_key_workers(&s3->place, request->group);
-    struct s3_entry *head = key ? s3_cache_get(&s3->cache, key) : NULL;
-    gavel_ns now = clock_now();
-    size_t count;
-
-    free(key);
-    /* Nobody becomes silent for long in less than a time-out. */
-    if (!head || (head->pruned_at != 0 && now - head->pruned_at < ns_from_ms(request->candidate_timeout_ms)))
-        return;
-    head->pruned_at = now;
-    count = find_silent(s3, request, head, silent);
-    if (count > 0)
-        remove_all(s3, request, silent, count);
-}

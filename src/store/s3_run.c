@@ -15,14 +15,12 @@
 
 #include "os/clock.h"
 
-#include <jansson.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LANES 64
-#define METADATA_PATIENCE (300 * NS_PER_MS)
+#define CHORES_PATIENCE (300 * NS_PER_MS)
 #define FORGET_EVERY (60 * NS_PER_S)
 #define FORGET_AFTER (3600 * NS_PER_S) /* nobody lists a group that seldom and minds */
 
@@ -251,46 +249,25 @@ static void run_step(struct batch *batch, struct lane *lanes, struct http_call *
     finish_lists(batch);
 }
 
-/* What lies there, for people who look into the bucket. Written once, and nothing depends on it. */
-static void write_metadata(struct s3_store *s3, const struct store_request *request)
-{
-    time_t now = (time_t)(clock_wall_ms() / 1000);
-    struct tm parts = {0};
-    char created[32] = "";
-    bool is_told = gmtime_r(&now, &parts) && strftime(created, sizeof created, "%FT%TZ", &parts) > 0;
-    struct http_call call = {.give_up_at = ns_min(request->give_up_at, clock_now() + METADATA_PATIENCE)};
-    struct s3_object object = {.call = &call};
-    char *key = s3_key_metadata(&s3->place, request->group);
-    json_t *about = !is_told ? NULL
-                             : json_pack("{si ss ss ss s{ss ss}}", "format", 1, "group", request->group,
-                                         "createdAt", created, "by", "gavel " GAVEL_VERSION, "layout",
-                                         "state.json", "the mandate: who leads, with which epoch",
-                                         "workers/worker=<id>.json", "the candidates");
-    char *body = about ? json_dumps(about, JSON_INDENT(2)) : NULL;
-
-    if (key && body && s3_object_put(s3, &object, key, body, "", S3_QUOTED))
-        http_run(s3->http, &call, 1);
-    s3_object_done(&object); /* with the body, unless it was never handed over */
-    if (!key)
-        free(body);
-    json_decref(about);
-    free(key);
-}
-
 /* What is worth doing once the batch is answered. */
 static void tidy_up(struct batch *batch)
 {
     struct s3_store *s3 = batch->s3;
+    struct s3_chores chores = {.s3 = s3};
     gavel_ns now = clock_now();
+    gavel_ns until = now;
 
     for (size_t i = 0; i < batch->count; i++) {
         if (batch->plans[i].is_answered || batch->replies[i].status)
             continue;
+        until = ns_max(until, batch->requests[i].give_up_at);
         if (batch->requests[i].op == STORE_HEARTBEAT)
-            s3_registry_prune(s3, &batch->requests[i]);
+            s3_chores_prune(&chores, &batch->requests[i]);
         if (batch->plans[i].has_created && batch->requests[i].op == STORE_CLAIM)
-            write_metadata(s3, &batch->requests[i]);
+            s3_chores_describe(&chores, batch->requests[i].group);
     }
+    s3_chores_run(&chores, ns_min(until, now + CHORES_PATIENCE));
+    s3_chores_done(&chores);
     if (now - s3->forgot_at > FORGET_EVERY) {
         s3->forgot_at = now;
         sightings_prune(&s3->sightings, now - FORGET_AFTER);
