@@ -3,12 +3,9 @@
 #include "server.h"
 
 #include "keeper.h"
-#include "os/clock.h"
 #include "ports.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -16,14 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#define LIMIT (120 * NS_PER_S) /* beyond that of the commands themselves, which say what is wrong */
 #define TLS_OFFSET_ETCD 6
 #define TLS_OFFSET_RADOSGW 1
 
@@ -50,63 +44,22 @@ static const char *command_path(const struct test_server *server)
     return path;
 }
 
-/* Sends a command to the keeper and waits for "good". */
-static void order(struct test_server *server, const char *command)
+/* In a child of the test. */
+static int run_keeper(const void *argument, int fd)
 {
-    gavel_ns limit = clock_now() + LIMIT;
-    char text[16] = "";
-    size_t length = 0;
-
-    if (send(server->keeper_fd, command, strlen(command), MSG_NOSIGNAL) != (ssize_t)strlen(command))
-        fail_msg("the keeper of %s is gone", server->folder);
-    while (!strchr(text, '\n')) {
-        struct pollfd fd = {.fd = server->keeper_fd, .events = POLLIN};
-        ssize_t count = 0;
-
-        if (clock_now() >= limit)
-            fail_msg("no answer to: %s", command);
-        if (poll(&fd, 1, 1000) <= 0)
-            continue;
-        count = recv(server->keeper_fd, text + length, sizeof text - 1 - length, 0);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            fail_msg("the keeper of %s is gone", server->folder);
-        length += (size_t)count;
-    }
-    if (strcmp(text, "good\n") != 0)
-        fail_msg("%s: failed: %s", kinds[server->kind].command, command);
-}
-
-/* In the child: only what the keeper needs stays open. */
-static void become_keeper(const struct test_server *server, int fd)
-{
+    const struct test_server *server = argument;
     char port[16];
     const char *command[] = {command_path(server),      "up", server->folder, port,
                              kinds[server->kind].count, NULL};
-    const struct keeper keeper = {.folder = server->folder, .command = command, .in_fd = 3, .out_fd = 3};
-    int socket_fd = fcntl(fd, F_DUPFD_CLOEXEC, 10);
-    int lock_fd =
-        fcntl(server->lock_fd, F_DUPFD_CLOEXEC, 10); /* the ports are taken as long as we are here */
+    const struct keeper keeper = {.folder = server->folder, .command = command, .in_fd = fd, .out_fd = fd};
 
     (void)snprintf(port, sizeof port, "%d", server->port);
-    if (socket_fd < 0 || lock_fd < 0 || dup3(socket_fd, 3, O_CLOEXEC) < 0 ||
-        dup3(lock_fd, 4, O_CLOEXEC) < 0 || close_range(5, ~0U, 0))
-        _exit(1);
-    _exit(keeper_run(&keeper));
+    return keeper_run(&keeper);
 }
 
-static void start_keeper(struct test_server *server)
+static void order(struct test_server *server, const char *command)
 {
-    int fds[2];
-
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-    server->keeper = fork();
-    assert_true(server->keeper >= 0);
-    if (server->keeper == 0)
-        become_keeper(server, fds[1]);
-    (void)close(fds[1]);
-    server->keeper_fd = fds[0];
+    test_helper_order(&server->keeper, command, NULL, 0);
 }
 
 static void set_addresses(struct test_server *server)
@@ -156,30 +109,24 @@ void test_server_start(struct test_server *server, enum test_server_kind kind)
     server->port = test_ports_claim(&server->lock_fd);
     set_addresses(server);
     set_credentials(kind);
-    start_keeper(server);
-    order(server, "up\n");
+    test_helper_start(&server->keeper, run_keeper, server, server->lock_fd);
+    order(server, "up");
 }
 
 void test_server_stop(struct test_server *server)
 {
-    int status;
-
     if (server->folder[0] == '\0')
         return;
-    (void)close(server->keeper_fd); /* all that the keeper waits for, unless a forked child has it, too */
-    (void)kill(server->keeper, SIGTERM);
-    assert_int_equal(waitpid(server->keeper, &status, 0), server->keeper);
+    test_helper_stop(&server->keeper);
     (void)close(server->lock_fd);
     *server = (struct test_server){0};
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 void test_server_signal(struct test_server *server, const char *process, const char *signal)
 {
     char command[120];
 
-    (void)snprintf(command, sizeof command, "signal %s %s\n", process, signal);
+    (void)snprintf(command, sizeof command, "signal %s %s", process, signal);
     order(server, command);
 }
 
@@ -212,7 +159,7 @@ void test_server_thaw(struct test_server *server, int member)
     signal_members(server, kinds[server->kind].frozen, member, "CONT");
 }
 
-void test_server_restart(struct test_server *server) { order(server, "up\n"); }
+void test_server_restart(struct test_server *server) { order(server, "up"); }
 
 /* Runs the server's command with a verb and perhaps a name, and `input` (NULL: none) on its standard input.
  */

@@ -20,8 +20,9 @@
 #ifndef TESTS_SERVERS_SERVER_H
 #define TESTS_SERVERS_SERVER_H
 
+#include "helper.h"
+
 #include <stddef.h>
-#include <sys/types.h>
 
 enum test_server_kind {
     TEST_MARIADB,
@@ -45,8 +46,7 @@ struct test_server {
     char tls_address[80]; /* the same with TLS, which MariaDB has on the same port */
     char ca[120];     /* the file of the authority for it: its certificate is for 127.0.0.1 and localhost */
     char socket[120]; /* MariaDB: here root needs no password; "" for others */
-    pid_t keeper;     /* the rest is for server.c */
-    int keeper_fd;
+    struct test_helper keeper; /* the rest is for server.c */
     int lock_fd;
 };
 
