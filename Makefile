@@ -24,7 +24,7 @@ help: ## say what each target does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install the Debian packages that are missing, for everything
-	@tools/setup build test fuzz verify bench
+	@tools/setup build test servers fuzz verify bench
 
 demo: ## three `gavel run`, one command: handed over, killed in three ways, frozen
 	@tools/setup build
@@ -32,7 +32,7 @@ demo: ## three `gavel run`, one command: handed over, killed in three ways, froz
 	@$(gavel) demo $(ARGS)
 
 test: ## everything: lint, unit, trace, simulation, model, stores, library, end to end, chaos
-	@tools/setup build test verify
+	@tools/setup build test servers verify
 	@tools/test $(ARGS)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck and tools/tidy
@@ -65,12 +65,12 @@ verify: ## check the model of the quorum and its mutants with Spin; ARGS=--deep,
 	@verify/run $(ARGS)
 
 bench: ## measure on this machine, with plots in build/bench; ARGS='--only failover'
-	@tools/setup build bench
+	@tools/setup build bench servers
 	@tools/build release
 	@$(gavel) bench --out build/bench $(ARGS)
 
 valgrind: ## unit, trace, store and library tests under valgrind; slower than the sanitizers of make test
-	@tools/setup build test
+	@tools/setup build test servers
 	@tools/build plain
 	@meson test -C build/plain --no-rebuild --timeout-multiplier 20 --suite unit --suite trace --suite store --suite lib \
 		--wrap 'valgrind --quiet --fair-sched=yes --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite'

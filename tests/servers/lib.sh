@@ -20,7 +20,7 @@ need()
     local program
 
     for program; do
-        command -v "$program" >/dev/null || fail "there is no $program; install what it needs with: tools/setup test"
+        command -v "$program" >/dev/null || fail "there is no $program; install what it needs with: tools/setup servers"
     done
 }
 

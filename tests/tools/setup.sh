@@ -25,14 +25,22 @@ pretend()
 
 # The scripts stand for commands: their $… are for them.
 pretend dpkg-query '[ "${@: -1}" = here ] && printf installed || exit 1'
-pretend apt-get 'echo "apt-get $*" >>"$JOURNAL"'
+pretend apt-get 'echo "apt-get $*" >>"$JOURNAL"
+[ "$1" = update ] || {
+    "$GAVEL_POLICY" >/dev/null 2>&1; echo "policy $?" >>"$JOURNAL"
+    ln -sfn /dev/null "$GAVEL_UNITS/multi-user.target.wants/new.service"
+    [ -z "${APT_FAILS:-}" ] || exit 100
+    [ -z "${APT_ENDS:-}" ] || { kill "$PPID"; sleep 0.1; exit 100; }
+}'
 pretend sudo 'echo sudo >>"$JOURNAL"; exec "$@"'
 pretend id 'echo "${PRETEND_UID:-0}"'
-for command in bash awk sed xargs sort dirname env printf grep; do
+for command in bash sh awk sed xargs sort dirname env printf grep rm chmod find comm ln sleep; do
     ln -s "$(command -v "$command")" "$folder/plain/$command"
 done
 
-export JOURNAL=$folder/journal
+export JOURNAL=$folder/journal GAVEL_POLICY=$folder/policy-rc.d GAVEL_UNITS=$folder/units
+mkdir -p "$GAVEL_UNITS/multi-user.target.wants"
+ln -s /dev/null "$GAVEL_UNITS/multi-user.target.wants/old.service"
 run()
 {
     : >"$JOURNAL"
@@ -48,12 +56,33 @@ fail()
 
 run build || fail "installs what is missing"
 grep -q 'away *the thing that is missing' "$folder/out" || fail "says what and why"
-grep -q 'apt-get install .*--no-install-recommends away$' "$JOURNAL" || fail "installs only what is missing"
+grep -q 'apt-get install .*--no-install-recommends --no-remove away$' "$JOURNAL" || fail "installs only what is missing"
 grep -q 'apt-get update' "$JOURNAL" || fail "updates the lists first"
 ! grep -q sudo "$JOURNAL" || fail "root needs no sudo"
 
+# Nothing starts by being installed.
+links() { find "$GAVEL_UNITS" -type l -printf '%f '; }
+grep -q '^policy 101$' "$JOURNAL" || fail "services may be started while it installs"
+[ ! -e "$GAVEL_POLICY" ] || fail "the policy stays behind"
+[ "$(links)" = 'old.service ' ] || fail "these start with the system: $(links)"
+grep -q 'not to be started with the system: new.service$' "$folder/out" || fail "says what it has disabled"
+! APT_FAILS=yes run build || fail "fails when apt-get does"
+[ ! -e "$GAVEL_POLICY" ] || fail "the policy stays behind after a failure"
+[ "$(links)" = 'old.service ' ] || fail "these start with the system after a failure: $(links)"
+! APT_ENDS=yes run build || fail "fails when it is ended"
+[ ! -e "$GAVEL_POLICY" ] || fail "the policy stays behind when it is ended"
+printf '#!/bin/sh\nexit 104\n' >"$GAVEL_POLICY"
+chmod +x "$GAVEL_POLICY"
+run build || fail "works with a policy of the system's own"
+grep -q '^policy 104$' "$JOURNAL" || fail "another policy is in force than the system's own"
+grep -q 'exit 104' "$GAVEL_POLICY" || fail "the system's own policy is gone"
+printf '#!/bin/sh\n# made by tools/setup of gavel, for as long as it installs\nexit 101\n' >"$GAVEL_POLICY"
+run build || fail "works after a run that was killed"
+[ ! -e "$GAVEL_POLICY" ] || fail "what a run that was killed has left is not cleared away"
+
 PRETEND_UID=1000 run build test || fail "works as a user"
 grep -q sudo "$JOURNAL" || fail "a user needs sudo"
+[ ! -e "$GAVEL_POLICY" ] || fail "the policy stays behind for a user"
 grep -q 'away other$' "$JOURNAL" || fail "takes all groups"
 
 sed -i '/away/d' "$folder/packages.txt"
