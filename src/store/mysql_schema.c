@@ -112,43 +112,58 @@ void mysql_schema_alter(struct mysql_text *text, const char *table, bool is_mari
     for (int i = MYSQL_COLUMNS_SHARED; i < MYSQL_COLUMNS; i++) {
         if (is_there[i])
             continue;
-        mysql_text_add(text, "%s\n  ADD COLUMN ", comma);
+        mysql_text_add(text, "%s\n  ADD COLUMN %s", comma, is_mariadb ? "IF NOT EXISTS " : "");
         add_column(text, &columns[i], is_mariadb);
         comma = ",";
     }
 }
 
-static void add_variant(struct mysql_text *text, const char *table, bool is_mariadb)
+/* A statement that only one of the two servers carries out; to the other it is a comment. */
+static void add_statement(struct mysql_text *text, struct mysql_text *statement, bool is_mariadb)
+{
+    mysql_text_add(text, "/*%s %s */;\n\n", is_mariadb ? "M!100202" : "!80017",
+                   statement->data ? statement->data : "");
+    text->is_short = text->is_short || statement->is_short;
+    mysql_text_done(statement);
+}
+
+/* MySQL cannot be told to add only what is missing, so there an administrator has to choose. */
+static void add_alter(struct mysql_text *text, const char *table, bool is_mariadb)
 {
     static const bool nothing[MYSQL_COLUMNS] = {false};
+    struct mysql_text statement = {0};
+    char *line;
+    char *rest;
 
+    mysql_schema_alter(&statement, table, is_mariadb, nothing);
+    if (is_mariadb) {
+        mysql_text_add(
+            text, "-- If `%s` was there with the columns lock_key, owner_id and expires_at only:\n", table);
+        add_statement(text, &statement, true);
+        return;
+    }
+    text->is_short = text->is_short || statement.is_short;
+    mysql_text_add(
+        text,
+        "-- Only if `%s` was there with the columns lock_key, owner_id and expires_at and no others:\n--\n",
+        table);
+    for (line = strtok_r(statement.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        mysql_text_add(text, "-- %s\n", line);
+    mysql_text_add(text, "--   ;\n\n");
+    mysql_text_done(&statement);
+}
+
+static void add_variant(struct mysql_text *text, const char *table, bool is_mariadb)
+{
     mysql_text_add(text, "-- On %s:\n\n",
                    is_mariadb ? "MariaDB (10.2.2 or newer)" : "MySQL (8.0.17 or newer)");
     for (int i = 0; i < MYSQL_TABLES; i++) {
         struct mysql_text statement = {0};
 
         mysql_schema_create(&statement, (enum mysql_table)i, table, is_mariadb);
-        mysql_text_add(text, "%s;\n\n", statement.data ? statement.data : "");
-        text->is_short = text->is_short || statement.is_short;
-        mysql_text_done(&statement);
+        add_statement(text, &statement, is_mariadb);
     }
-    mysql_text_add(
-        text,
-        "-- Instead of the first, if `%s` is there with the columns lock_key, owner_id and expires_at"
-        " only:\n--\n",
-        table);
-    {
-        struct mysql_text statement = {0};
-        char *line;
-        char *rest;
-
-        mysql_schema_alter(&statement, table, is_mariadb, nothing);
-        text->is_short = text->is_short || statement.is_short;
-        for (line = strtok_r(statement.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-            mysql_text_add(text, "-- %s\n", line);
-        mysql_text_add(text, "--   ;\n\n");
-        mysql_text_done(&statement);
-    }
+    add_alter(text, table, is_mariadb);
 }
 
 enum gavel_status mysql_schema_sql(const char *table, char **ret_sql, struct gavel_error *error)
