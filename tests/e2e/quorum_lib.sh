@@ -10,27 +10,13 @@
 # run beside it must not cost a leader its place.
 # shellcheck source=lib.sh
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
+# shellcheck source=../servers/ports.sh
+source "$SOURCE_ROOT/tests/servers/ports.sh"
 : "${GAVELD:?the daemon to test}" "${REFEREE:?the referee}" "${KNOCK:?the knocker}"
 for variable in ${!GAVELD_@}; do unset "$variable"; done
 
 limit_s=15
 declare -A port_of api_of
-
-# Twenty ports that no other test uses: whoever has the lock of a block has its ports.
-reserve_ports() {
-    local block file
-    mkdir -p "${TMPDIR:-/tmp}/gavel-test-ports"
-    for ((block = 0; block < 600; block++)); do
-        file=${TMPDIR:-/tmp}/gavel-test-ports/$(((block + $$) % 600))
-        exec {port_lock}>"$file"
-        if flock -n "$port_lock"; then
-            next_port=$((20000 + (block + $$) % 600 * 20))
-            return
-        fi
-        exec {port_lock}>&-
-    done
-    fail "no free ports"
-}
 
 # A port of the block that nobody listens on; in $port.
 free_port() {
