@@ -302,6 +302,14 @@ static void close_store(struct store *store)
     free_store(etcd);
 }
 
+static bool own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])
+{
+    struct etcd_store *etcd = (struct etcd_store *)store;
+
+    (void)strcpy(ret_address, http_own_address(etcd->http)); /* of this very size */
+    return ret_address[0] != '\0';
+}
+
 const struct store_driver store_etcd = {
     .scheme = "etcd",
     .summary = "etcd://HOST:PORT,…/PREFIX  an etcd cluster, 3.4 or later",
@@ -315,6 +323,7 @@ const struct store_driver store_etcd = {
             .has_push = true,
         },
     .open = open_store,
+    .own_address = own_address,
     .run = etcd_run,
     .wait = etcd_wait,
     .close = close_store,

@@ -10,9 +10,11 @@
 #include "os/clock.h"
 #include "os/process.h"
 
+#include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define OPEN_PATIENCE (2 * NS_PER_S)
@@ -92,6 +94,19 @@ static void close_store(struct store *store)
     free_store(mysql);
 }
 
+static bool own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])
+{
+    struct mysql_store *mysql = (struct mysql_store *)store;
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+
+    return mysql->link.mysql &&
+           getsockname(mysql_get_socket(mysql->link.mysql), (struct sockaddr *)&address, &size) == 0 &&
+           (address.ss_family == AF_INET || address.ss_family == AF_INET6) &&
+           getnameinfo((struct sockaddr *)&address, size, ret_address, STORE_ADDRESS_SIZE, NULL, 0,
+                       NI_NUMERICHOST) == 0;
+}
+
 const struct store_driver store_mysql = {
     .scheme = "mysql",
     .summary = "mysql://USER@HOST:PORT/DATABASE  a table of MariaDB or MySQL",
@@ -105,6 +120,7 @@ const struct store_driver store_mysql = {
         },
     .open = open_store,
     .probe = probe_store,
+    .own_address = own_address,
     .run = mysql_run,
     .wait = mysql_wait,
     .close = close_store,

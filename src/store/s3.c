@@ -247,6 +247,14 @@ static enum gavel_status probe_store(struct store *store, struct gavel_error *er
     return probe.status;
 }
 
+static bool own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])
+{
+    struct s3_store *s3 = (struct s3_store *)store;
+
+    (void)strcpy(ret_address, http_own_address(s3->http)); /* of this very size */
+    return ret_address[0] != '\0';
+}
+
 const struct store_driver store_s3 = {
     .scheme = "s3",
     .summary =
@@ -261,6 +269,7 @@ const struct store_driver store_s3 = {
         },
     .open = open_store,
     .probe = probe_store,
+    .own_address = own_address,
     .run = s3_run,
     .close = close_store,
 };
