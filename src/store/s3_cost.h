@@ -4,7 +4,7 @@
  * What a group costs on an object store, which bills by the request: how many
  * of each kind its candidates send in an hour while nothing happens, and what
  * that comes to. Pure arithmetic; the driver s3 behaves like this, and
- * tests/store/s3.c counts that it does.
+ * tests/store/s3_answers.c counts that it does.
  *
  *              every heartbeat                      every look           every candidate time-out
  *     leader   PUT state, PUT worker                –                    LIST workers, GET of each other one
