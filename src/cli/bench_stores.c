@@ -77,15 +77,32 @@ enum gavel_status field_await_standbys(struct field *field, uint32_t count)
     return status;
 }
 
+static bool has_ended(const struct field *field, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (crew_is_dead(field->crew.members[i].pid))
+            return true;
+    return false;
+}
+
 enum gavel_status field_assemble(struct field *field, uint32_t count)
 {
+    struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER};
+    gavel_ns until = clock_now() + TRIAL_LIMIT_NS;
     enum gavel_status status = GAVEL_OK;
 
     for (uint32_t i = 0; i < count && !status; i++)
         status = field_start(field, i);
-    if (!status)
-        status = field_await_leader(field);
-    return status ? status : field_await_standbys(field, count);
+    while (!status) {
+        status = crew_expect(&field->crew, &query, clock_now() + BENCH_LOOK_NS, &field->leader);
+        if (!status)
+            return field_await_standbys(field, count);
+        if (has_ended(field, count)) /* one that the store refuses says so and ends */
+            return GAVEL_ERR_STATE;
+        if (status == GAVEL_ERR_TIMEOUT && clock_now() < until)
+            status = GAVEL_OK;
+    }
+    return status;
 }
 
 void field_fail(struct field *field, struct bench *bench, enum gavel_status status)

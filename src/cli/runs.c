@@ -25,6 +25,23 @@
 /* The newest part of a log is enough: what is waited for has just happened. */
 #define TAIL_BYTES 8192
 
+/*
+ * Before it begins, this program loads all that the drivers of its stores need, which takes longer than a
+ * fail-over. A measurement wants a command that begins at once; who has none beside this program takes it.
+ */
+static void find_beat(struct runs *runs)
+{
+    static const char *const places[] = {"gavel-beat", "../../bench/gavel-beat"};
+    int folder = (int)(strrchr(runs->self, '/') - runs->self);
+
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        int length = snprintf(runs->beat, sizeof(runs->beat), "%.*s/%s", folder, runs->self, places[i]);
+        if (length > 0 && (size_t)length < sizeof(runs->beat) && access(runs->beat, X_OK) == 0)
+            return;
+    }
+    memcpy(runs->beat, runs->self, sizeof(runs->beat));
+}
+
 enum gavel_status runs_init(struct runs *runs, struct crew *crew, struct gavel_error *error)
 {
     ssize_t length = readlink("/proc/self/exe", runs->self, sizeof(runs->self) - 1);
@@ -34,6 +51,7 @@ enum gavel_status runs_init(struct runs *runs, struct crew *crew, struct gavel_e
                          strerror(errno));
     runs->self[length] = '\0';
     runs->crew = crew;
+    find_beat(runs);
     return GAVEL_OK;
 }
 
@@ -46,7 +64,7 @@ void runs_beat_words(const struct runs *runs, uint32_t member, gavel_ns every, s
     (void)snprintf(text->member, sizeof(text->member), "%u", (unsigned)member);
     (void)snprintf(text->every, sizeof(text->every), "%lld", (long long)(every / NS_PER_US));
     /* exec(3) takes words that may be written to, and does not. */
-    ret_argv[0] = (char *)(uintptr_t)runs->self;
+    ret_argv[0] = (char *)(uintptr_t)runs->beat;
     ret_argv[1] = word;
     ret_argv[2] = text->witness;
     ret_argv[3] = text->member;

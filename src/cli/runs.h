@@ -20,6 +20,7 @@
 struct runs {
     struct crew *crew;
     char self[PATH_MAX]; /* this program */
+    char beat[PATH_MAX]; /* the one that beats */
 };
 
 /* Borrows the crew. ERR_IO if this program cannot tell where it is. */
