@@ -116,6 +116,9 @@ void etcd_key(const struct etcd_store *etcd, enum etcd_family family, const char
 bool etcd_key_read(const struct etcd_store *etcd, enum etcd_family family, const char *group, const char *key,
                    char ret_name[NAME_MAX_BYTES + 1]);
 
+/* A text in base64, as the gateway wants it; NULL when out of memory. */
+json_t *etcd_encode(const char *text);
+
 /* What a value is attached to and compared with; bodies are NULL when out of memory. */
 struct etcd_put {
     const char *compared; /* this key still has this revision; 0: it does not exist */

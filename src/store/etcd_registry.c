@@ -16,9 +16,8 @@
 #define TXN_PATH "/v3/kv/txn"
 #define TRIES_MAX 8
 #define PAGE 500
-#define LEASE_TIMEOUTS 3  /* so long silent ones are told of, see reply_add_silent() */
-#define LEASE_MIN_MS 2000 /* of etcd, with its usual election time-out; it rounds up by itself, too */
-#define PRUNE_AFTER 10    /* time-outs of silence */
+#define LEASE_TIMEOUTS 3                    /* so long silent ones are told of, see reply_add_silent() */
+#define PRUNE_AFTER 10                      /* time-outs of silence */
 #define SIGHTINGS_KEPT (10 * 60 * NS_PER_S) /* of groups that nobody asks about */
 
 static bool take_put(struct etcd_job *job);
@@ -56,11 +55,10 @@ void etcd_begin_keep_alive(struct etcd_store *etcd, struct etcd_call *call, gave
     etcd_ask(call, "/v3/lease/keepalive", etcd_body_lease(etcd->lease), false);
 }
 
+/* etcd rounds up to its own least time to live, and says so. */
 static gavel_ms wanted_lease_ms(const struct etcd_job *job)
 {
-    gavel_ms wanted = LEASE_TIMEOUTS * job->request->candidate_timeout_ms;
-
-    return wanted < LEASE_MIN_MS ? LEASE_MIN_MS : wanted;
+    return LEASE_TIMEOUTS * job->request->candidate_timeout_ms;
 }
 
 /* ---- heartbeats ---- */

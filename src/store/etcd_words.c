@@ -98,7 +98,7 @@ static json_t *encode(const char *bytes, size_t size)
     return string;
 }
 
-static json_t *key_json(const char *key) { return encode(key, strlen(key)); }
+json_t *etcd_encode(const char *text) { return encode(text, strlen(text)); }
 
 /* The first key behind all that begin with `first`, which ends with a slash. */
 static json_t *behind(const char *first)
@@ -128,7 +128,7 @@ static json_t *read_ops(json_t *ops, const char *first, const char *second)
 
     for (size_t i = 0; ops && i < 2; i++) {
         if (keys[i] &&
-            json_array_append_new(ops, json_pack("{s{so}}", "request_range", "key", key_json(keys[i])))) {
+            json_array_append_new(ops, json_pack("{s{so}}", "request_range", "key", etcd_encode(keys[i])))) {
             json_decref(ops);
             return NULL;
         }
@@ -144,9 +144,9 @@ char *etcd_body_read(const char *first, const char *second)
 static json_t *put_op(const struct etcd_put *put)
 {
     if (!put->value)
-        return json_pack("{s{so}}", "request_delete_range", "key", key_json(put->key));
-    return json_pack("{s{so so so}}", "request_put", "key", key_json(put->key), "value",
-                     encode(put->value, strlen(put->value)), "lease", number_json(put->lease));
+        return json_pack("{s{so}}", "request_delete_range", "key", etcd_encode(put->key));
+    return json_pack("{s{so so so}}", "request_put", "key", etcd_encode(put->key), "value",
+                     etcd_encode(put->value), "lease", number_json(put->lease));
 }
 
 char *etcd_body_put(const struct etcd_put *put, const char *first, const char *second)
@@ -158,14 +158,14 @@ char *etcd_body_put(const struct etcd_put *put, const char *first, const char *s
         ops = NULL;
     }
     return dump(json_pack("{s[{ss ss so so}] so so}", "compare", "target", "MOD", "result", "EQUAL", "key",
-                          key_json(put->compared), "mod_revision", number_json(put->revision), "success",
+                          etcd_encode(put->compared), "mod_revision", number_json(put->revision), "success",
                           read_ops(ops, first, second), "failure", read_ops(json_array(), first, second)));
 }
 
 char *etcd_body_page(const char *first, const char *after, unsigned limit)
 {
     /* The key right after another is that one and a NUL. */
-    json_t *from = *after ? encode(after, strlen(after) + 1) : key_json(first);
+    json_t *from = *after ? encode(after, strlen(after) + 1) : etcd_encode(first);
 
     return dump(
         json_pack("{so so so}", "key", from, "range_end", behind(first), "limit", number_json(limit)));
@@ -185,7 +185,7 @@ char *etcd_body_user(const char *user, const char *password)
 
 bool etcd_body_watch(char **text, const char *key, bool is_prefix)
 {
-    char *question = dump(json_pack("{s{so so*}}", "create_request", "key", key_json(key), "range_end",
+    char *question = dump(json_pack("{s{so so*}}", "create_request", "key", etcd_encode(key), "range_end",
                                     is_prefix ? behind(key) : NULL));
     size_t used = *text ? strlen(*text) : 0;
     char *grown = question ? realloc(*text, used + strlen(question) + 2) : NULL;
