@@ -248,9 +248,12 @@ static void test_a_batch_of_many_groups(void **state)
             (void)snprintf(groups[i], sizeof *groups, "group-%03d", i);
             requests[i] = round == 0 ? ask_claim(groups[i], "one", (uint64_t)i, 0)
                                      : ask_renew(groups[i], "one", (uint64_t)i, epochs[i]);
+            requests[i].give_up_at = clock_now() + 60 * NS_PER_S;
         }
         store_run(f->a, requests, replies, (size_t)count);
         for (int i = 0; i < count; i++) {
+            if (replies[i].status)
+                print_error("%s: %s\n", groups[i], replies[i].message);
             assert_int_equal(replies[i].status, GAVEL_OK);
             if (round == 0)
                 epochs[i] = replies[i].record.epoch;
