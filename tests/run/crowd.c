@@ -244,7 +244,7 @@ gavel_ns crowd_renewed_at(struct crowd *crowd)
 pid_t crowd_lock_holder(struct crowd *crowd)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = WRITE_LOCK_BYTE, .l_len = 1};
-    char path[160];
+    char path[272];
 
     /* Open until the end: closing it would take away the locks of our own connections (POSIX). */
     if (crowd->shm == 0) {

@@ -47,7 +47,7 @@ struct contender {
 
 struct crowd {
     char folder[64];
-    char store[128];
+    char store[256]; /* a URL, if a driver puts one here */
     char log[128];
     const char *gavel;
     const char *beat;

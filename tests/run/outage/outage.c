@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * outage GAVEL BEAT CLOCK_SHIFT mysql|etcd|s3 [--faults N] [--seed N] [--only NAME] [--keep]
+ *
+ * Three `gavel run` of one group on one real server, each by a link of its
+ * own. One outage after the other befalls the server, the links, the clocks or
+ * the leader, in an order and at instants that a seed decides. The judge reads
+ * the beats of all commands: those of two epochs never interleave. And after
+ * each outage somebody works again, without anybody having been started anew
+ * that was not killed.
+ */
+#include "outages.h"
+
+#include "os/clock.h"
+#include "os/entropy.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FAULTS_MAX 2000
+
+/* A server under load that has to start again, or a machine that is busy with other tests, takes its time. */
+#define PATIENCE (30 * NS_PER_S)
+
+/* As `gavel check` says: stopped by 1448 ms, taken over from 1502 ms on. */
+static const char *const times[] = {"--lease",
+                                    "1500ms",
+                                    "--heartbeat",
+                                    "200ms",
+                                    "--heartbeat-jitter",
+                                    "20ms",
+                                    "--call-timeout",
+                                    "400ms",
+                                    "--grace",
+                                    "200ms",
+                                    "--stop-margin",
+                                    "50ms",
+                                    "--drift-ppm",
+                                    "1000",
+                                    "--stagger",
+                                    "20ms",
+                                    "--election-interval",
+                                    "150ms",
+                                    "--takeover-delay",
+                                    "0",
+                                    "--breaker-reset",
+                                    "300ms",
+                                    "--candidate-timeout",
+                                    "4s",
+                                    "--start-jitter-max",
+                                    "0",
+                                    NULL};
+
+static const struct {
+    const char *name;
+    enum test_server_kind kind;
+} stores[] = {{"mysql", TEST_MARIADB}, {"etcd", TEST_ETCD}, {"s3", TEST_RADOSGW}};
+
+struct run {
+    struct crowd crowd;
+    struct site site;
+    struct prng prng;
+    enum test_server_kind kind;
+    const char *only;
+    size_t total;
+    size_t deck[FAULTS_MAX]; /* places in outages[] */
+    size_t guards_lost;      /* `gavel run` that ended because the kernel ended their guard */
+    bool has_ended;          /* one ended for another reason, and was not killed */
+    bool keep;
+};
+
+/* All that are for this store, again and again, and each round in an order of its own. */
+static size_t shuffle(struct run *run)
+{
+    size_t round[64], kinds = 0;
+
+    for (size_t i = 0; i < outage_count; i++)
+        if (run->only ? strcmp(outages[i].name, run->only) == 0
+                      : !outages[i].is_for || outages[i].is_for(&run->site))
+            round[kinds++] = i;
+    if (kinds == 0)
+        return 0;
+    if (run->total == 0)
+        run->total = kinds;
+    for (size_t filled = 0; filled < run->total; filled++) {
+        size_t at = filled % kinds, other = at + (size_t)prng_below(&run->prng, kinds - at),
+               kept = round[other];
+
+        round[other] = round[at];
+        round[at] = run->deck[filled] = kept;
+    }
+    return kinds;
+}
+
+/* Who has ended is started again, and should have been killed by us. */
+static void refill(struct run *run, const struct contender *killed)
+{
+    crowd_look(&run->crowd);
+    for (size_t i = 0; i < run->crowd.count; i++) {
+        struct contender *contender = &run->crowd.contenders[i];
+
+        if (contender->pid)
+            continue;
+        if (contender->lives > 0 && contender != killed) {
+            printf("# member %u has ended with %d by itself\n", contender->number, contender->exit_code);
+            if (contender->exit_code == 1)
+                run->guards_lost++; /* a machine that stood still at the deadline */
+            else
+                run->has_ended = true;
+        }
+        if (!run->has_ended && contender->lives < run->total + SITE_LINKS)
+            crowd_start(&run->crowd, contender);
+    }
+}
+
+/* What a command of gavel prints; empty if it fails. */
+static void ask(struct run *run, const char *command, char *text, size_t size)
+{
+    size_t length = 0;
+    ssize_t count;
+    int fds[2];
+    pid_t pid;
+
+    if (pipe(fds) < 0 || (pid = fork()) < 0) {
+        perror("outage");
+        exit(1);
+    }
+    if (pid == 0) {
+        if (dup2(fds[1], STDOUT_FILENO) < 0 || close(fds[0]) < 0 || close(fds[1]) < 0)
+            _exit(126);
+        (void)freopen("/dev/null", "w", stderr); /* a server that is away is no news here */
+        execl(run->crowd.gavel, run->crowd.gavel, command, "--store", run->crowd.store, "--json",
+              "--candidate-timeout", "4s", (char *)NULL);
+        _exit(127);
+    }
+    (void)close(fds[1]);
+    while (length < size - 1 && (count = read(fds[0], text + length, size - 1 - length)) > 0)
+        length += (size_t)count;
+    text[length] = '\0';
+    (void)close(fds[0]);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+/* Whether all that run are registered. */
+static bool all_present(struct run *run)
+{
+    char text[8192], id[48];
+
+    ask(run, "candidates", text, sizeof text);
+    for (size_t i = 0; i < run->crowd.count; i++) {
+        (void)snprintf(id, sizeof id, "\"%s\"", run->crowd.contenders[i].id);
+        if (!strstr(text, id))
+            return false;
+    }
+    return true;
+}
+
+/* Waits until somebody works and all take part. */
+static bool settle(struct run *run, const struct contender *killed, struct leader *ret_leader)
+{
+    gavel_ns until = clock_now() + PATIENCE;
+
+    refill(run, killed);
+    while (clock_now() < until && !run->has_ended) {
+        refill(run, NULL);
+        if (all_present(run) && crowd_find_leader(&run->crowd, ret_leader))
+            return true;
+    }
+    printf("# nobody leads, or not all have come back\n");
+    return false;
+}
+
+static void last_for(gavel_ns least, gavel_ns most, struct prng *prng)
+{
+    gavel_ns at = clock_now() + (most > least ? prng_between(prng, least, most) : least);
+    struct timespec until = {.tv_sec = at / NS_PER_S, .tv_nsec = at % NS_PER_S};
+
+    while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &until, NULL) != 0)
+        ;
+}
+
+static bool await_next(struct run *run, uint64_t epoch)
+{
+    for (gavel_ns until = clock_now() + PATIENCE; clock_now() < until; crowd_pause()) {
+        crowd_look(&run->crowd);
+        if (judge_newest(&run->crowd.judge)->epoch > epoch)
+            return true;
+    }
+    printf("# nobody else took over\n");
+    return false;
+}
+
+static bool await_beat(struct run *run, gavel_ns since)
+{
+    for (gavel_ns until = clock_now() + PATIENCE; clock_now() < until; crowd_pause()) {
+        crowd_look(&run->crowd);
+        if (run->crowd.latest.at > since)
+            return true;
+    }
+    printf("# nobody works again\n");
+    return false;
+}
+
+static bool play(struct run *run, const struct outage *outage, struct leader *leader)
+{
+    struct scene scene = {&run->site, &run->crowd, leader, &run->prng};
+    gavel_ns began_at, mended_at;
+    bool is_well;
+
+    last_for(0, 200 * NS_PER_MS, &run->prng); /* at any instant between two renewals */
+    began_at = clock_now();
+    is_well = outage->begin(&scene);
+    if (is_well && outage->outcome == OUTAGE_NEXT)
+        is_well = await_next(run, leader->epoch);
+    last_for(outage->least, outage->most, &run->prng);
+    if (outage->end)
+        outage->end(&scene);
+    mended_at = clock_now();
+    is_well = is_well && await_beat(run, mended_at);
+    crowd_look(&run->crowd);
+    printf("# %-28s epoch %" PRIu64 " to %" PRIu64 ", mended after %" PRId64 " ms, work after %" PRId64
+           " ms\n",
+           outage->name, leader->epoch, judge_newest(&run->crowd.judge)->epoch,
+           (mended_at - began_at) / NS_PER_MS, (run->crowd.latest.at - began_at) / NS_PER_MS);
+    (void)fflush(stdout);
+    if (is_well && outage->outcome == OUTAGE_SAME && judge_newest(&run->crowd.judge)->epoch != leader->epoch)
+        printf("# another leads, and should not\n");
+    return is_well &&
+           (outage->outcome != OUTAGE_SAME || judge_newest(&run->crowd.judge)->epoch == leader->epoch);
+}
+
+/* One that is not for this leader changes places with the next one that is; false: there is none any more. */
+static bool choose(struct run *run, size_t i, const struct leader *leader)
+{
+    for (size_t j = i; j < run->total; j++) {
+        size_t kind = run->deck[j];
+
+        if (leader->contender->is_wild && outages[kind].is_for_tame)
+            continue;
+        run->deck[j] = run->deck[i];
+        run->deck[i] = kind;
+        return true;
+    }
+    return false;
+}
+
+/* The last ones may all be for tame leaders: then a wild one is asked to hand over. */
+static bool find_leader(struct run *run, size_t i, const struct contender *killed, struct leader *ret_leader)
+{
+    for (int tries = 0; tries < 20; tries++) {
+        if (!settle(run, tries == 0 ? killed : NULL, ret_leader))
+            return false;
+        if (choose(run, i, ret_leader))
+            return true;
+        (void)crowd_resign(&run->crowd); /* if it does not work, it is tried again */
+        leader_done(ret_leader);
+    }
+    printf("# it is always the same that leads\n");
+    return false;
+}
+
+static bool play_all(struct run *run)
+{
+    const struct contender *killed = NULL;
+    struct leader leader;
+    bool is_well = true;
+    size_t i;
+
+    for (i = 0; i < run->total && is_well; i++) {
+        const struct outage *outage;
+
+        if (!find_leader(run, i, killed, &leader))
+            return false;
+        outage = &outages[run->deck[i]];
+        is_well = play(run, outage, &leader);
+        killed = outage->ends_leader ? leader.contender : NULL;
+        if (judge_found(&run->crowd.judge) > 0)
+            is_well = false;
+        if (!is_well)
+            printf("# outage %zu, \"%s\" on member %u in epoch %" PRIu64 ", was not survived\n", i + 1,
+                   outage->name, leader.contender->number, leader.epoch);
+        leader_done(&leader);
+    }
+    if (!is_well || !settle(run, killed, &leader)) /* also after the last one */
+        return false;
+    leader_done(&leader);
+    return true;
+}
+
+static void parse(int argc, char **argv, struct run *run)
+{
+    static const struct option table[] = {
+        {"faults", required_argument, NULL, 'n'},
+        {"seed", required_argument, NULL, 's'},
+        {"only", required_argument, NULL, 'o'},
+        {"keep", no_argument, NULL, 'k'},
+        {0},
+    };
+    uint64_t seed = 0;
+    int letter;
+
+    while ((letter = getopt_long(argc, argv, "", table, NULL)) != -1) {
+        if (letter == 'n')
+            run->total = strtoul(optarg, NULL, 10);
+        else if (letter == 's')
+            seed = strtoull(optarg, NULL, 10);
+        else if (letter == 'o')
+            run->only = optarg;
+        else if (letter == 'k')
+            run->keep = true;
+        else
+            exit(2);
+    }
+    run->kind = TEST_ETCD_CLUSTER; /* none of ours */
+    for (size_t i = 0; optind + 4 == argc && i < sizeof stores / sizeof *stores; i++)
+        if (strcmp(stores[i].name, argv[optind + 3]) == 0)
+            run->kind = stores[i].kind;
+    if (run->kind == TEST_ETCD_CLUSTER || run->total > FAULTS_MAX) {
+        fprintf(stderr,
+                "outage: say which gavel, beat and clock_shift, and mysql, etcd or s3; at most %d faults\n",
+                FAULTS_MAX);
+        exit(2);
+    }
+    if (seed == 0)
+        seed = entropy_u64() % 1000000000;
+    printf("# %s, seed %" PRIu64 "\n", argv[optind + 3], seed);
+    (void)fflush(stdout);
+    prng_seed(&run->prng, seed);
+}
+
+static bool say(int number, bool is_well, const char *what)
+{
+    printf("%sok %d - %s\n", is_well ? "" : "not ", number, what);
+    return is_well;
+}
+
+static void open_all(struct run *run, char *const *programs)
+{
+    crowd_open(&run->crowd, programs[0], programs[1]);
+    site_open(&run->site, run->kind, run->crowd.folder, programs[2]);
+    (void)snprintf(run->crowd.store, sizeof run->crowd.store, "%s", run->site.url);
+    run->crowd.times = times;
+    run->crowd.clock_shift = programs[2];
+    for (size_t i = 0; i < SITE_LINKS; i++) {
+        struct contender *contender = crowd_add(&run->crowd, i == 1);
+
+        contender->store = run->site.urls[i];
+        contender->clock = run->site.clocks[i];
+    }
+    if (shuffle(run) == 0) {
+        fprintf(stderr, "outage: there is no outage \"%s\"\n", run->only);
+        site_close(&run->site);
+        crowd_close(&run->crowd, false);
+        exit(2);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    static struct run run;
+    bool is_survived, is_all_well = true;
+    size_t left;
+
+    parse(argc, argv, &run);
+    open_all(&run, argv + optind);
+    is_survived = play_all(&run);
+    crowd_dismiss(&run.crowd);
+    site_close(&run.site); /* its keeper is a child, too */
+    left = crowd_sweep();
+    crowd_look(&run.crowd);
+
+    printf("1..4\n");
+    judge_print(&run.crowd.judge, stdout);
+    is_all_well &=
+        say(1, judge_found(&run.crowd.judge) == 0, "no_two_epochs_interleave_and_epochs_only_grow");
+    is_all_well &= say(2, is_survived, "after_each_outage_the_work_goes_on");
+    is_all_well &=
+        say(3, !run.has_ended && run.guards_lost <= 1 + run.total / 20, "nobody_has_to_be_started_again");
+    is_all_well &= say(4, left == 0 && beat_log_is_abandoned(&run.crowd.reader), "nothing_is_left_running");
+    if (!is_all_well)
+        crowd_print_logs(&run.crowd);
+    if (run.keep)
+        printf("# kept in %s\n", run.crowd.folder);
+    crowd_close(&run.crowd, run.keep);
+    return is_all_well ? 0 : 1;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What can befall a store on a server, its leader, and what lies between them. */
+#ifndef RUN_OUTAGES_H
+#define RUN_OUTAGES_H
+
+#include "base/prng.h"
+#include "crowd.h"
+#include "site.h"
+
+/* The lease of all contenders here; outage.c has the other times. */
+#define OUTAGE_LEASE (1500 * NS_PER_MS)
+
+struct scene {
+    struct site *site;
+    struct crowd *crowd;
+    struct leader *leader;
+    struct prng *prng;
+};
+
+enum outage_outcome {
+    OUTAGE_NEXT,  /* another leads before it is over */
+    OUTAGE_AFTER, /* somebody works again when it is over; who, is open */
+    OUTAGE_SAME,  /* nobody is to notice */
+};
+
+struct outage {
+    const char *name;
+    enum outage_outcome outcome;
+    bool ends_leader; /* the leader's `gavel run` ends by it */
+    bool is_for_tame; /* without elector and guard what a wild command has started may get away */
+    gavel_ns least;   /* how long it lasts; of OUTAGE_NEXT, after the other has begun */
+    gavel_ns most;
+    bool (*is_for)(const struct site *site); /* NULL: for all */
+    /* False with a note if it could not be done. */
+    bool (*begin)(struct scene *scene);
+    void (*end)(struct scene *scene); /* NULL: nothing to mend */
+};
+
+extern const struct outage outages[];
+extern const size_t outage_count;
+
+#endif
