@@ -69,6 +69,8 @@ struct mysql_store {
     struct mysql_place place;
     char shown[100]; /* for messages: mysql://host:3306/database */
     struct mysql_link link;
+    char pruned[NAME_MAX_BYTES + 1]; /* the group whose old registrations were removed last */
+    gavel_ns pruned_at;
 };
 
 /* What a call is about to do. */
@@ -88,8 +90,8 @@ struct mysql_call {
     bool is_lost;      /* it was sent before, and no answer came */
     int tries;         /* scripts that ended in an error of the kind that passes */
     int absorbs;       /* how often a foreign row was met */
+    bool prunes;       /* HEARTBEAT: removes old registrations on the way */
     uint64_t replaces; /* HEARTBEAT: the instance that it may replace */
-    gavel_ns sent_at;
 };
 
 /* What the statements of a call do, and which of them is the write that counts. */
@@ -183,7 +185,6 @@ bool mysql_trouble_is_missing_column(unsigned code);
 const struct mysql_script *mysql_mandate_script(const struct mysql_call *call);
 void mysql_mandate_conclude(struct mysql_store *mysql, struct mysql_call *call,
                             const struct mysql_answer *answer);
-/* Fills in what can be told of a foreign row that we may not absorb. */
 const struct mysql_script *mysql_registry_script(const struct mysql_call *call);
 void mysql_registry_conclude(struct mysql_store *mysql, struct mysql_call *call,
                              const struct mysql_answer *answer);

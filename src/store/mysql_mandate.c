@@ -41,9 +41,13 @@
 /* A row that comes after a deleted one must not repeat its versions. */
 #define FIRST_VERSION "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
+#define LEFT_US "TIMESTAMPDIFF(MICROSECOND, NOW(6), expires_at)"
+#define NO_NONCE "x'00000000000000000000000000000000'" /* whose mandate is not gavel's */
+#define IS_PROLONGED "nonce = " NO_NONCE " AND held = 1 AND " OWNER " <=> CAST(gavel_owner AS BINARY)"
+
 #define COLUMNS                                                                                              \
-    "lock_key, format, IF(held = 2, gavel_owner, owner_id), TIMESTAMPDIFF(MICROSECOND, NOW(6), expires_at)," \
-    " held <> 2 AND NOT (" IS_OURS "), epoch, version, HEX(nonce), lease_ms, held,"                          \
+    "lock_key, format, IF(held = 2, gavel_owner, owner_id), " LEFT_US ", held <> 2 AND NOT (" IS_OURS "),"   \
+    " epoch, version, HEX(nonce), lease_ms, held,"                                                           \
     " CAST(UNIX_TIMESTAMP(since) * 1000 AS SIGNED), CAST(UNIX_TIMESTAMP(renewed) * 1000 AS SIGNED),"         \
     " address, process, successor, wish_epoch, wish_force, wish_successor"
 
@@ -88,8 +92,8 @@ static const struct mysql_script script_acquire = {
         "START TRANSACTION",
         LOCK_EPOCH,
         "INSERT INTO {locks} (lock_key, owner_id, expires_at, gavel_owner, gavel_expires_at, format, epoch,"
-        " version, nonce, lease_ms, held, since, renewed, address, process) SELECT {group}, "
-        "{holder}, " LEASE_END ", {holder}, " LEASE_END
+        " version, nonce, lease_ms, held, since, renewed, address, process)"
+        " SELECT {group}, {holder}, " LEASE_END ", {holder}, " LEASE_END
         ", {format}, 1 + GREATEST(e.epoch, {epoch}), " FIRST_VERSION
         ", {nonce}, {lease_ms}, 1, NOW(6), NOW(6), {address}, {process} FROM {epochs} e"
         " WHERE e.lock_key = {group} AND e.epoch < {max}"
@@ -165,16 +169,14 @@ static const struct mysql_script script_absorb = {
     {
         "START TRANSACTION",
         LOCK_EPOCH,
-        "UPDATE {locks} SET epoch = IF(nonce = '' AND held = 1 AND " OWNER " <=> CAST(gavel_owner AS BINARY),"
-        " epoch, 1 + GREATEST(epoch, " KNOWN_EPOCH
-        ")), version = GREATEST(version + 1, IF(version = 0, " FIRST_VERSION
-        ", 0)), since = IF(nonce = '' AND held = 1 AND " OWNER
-        " <=> CAST(gavel_owner AS BINARY), since, NOW(6)), renewed = NOW(6), lease_ms ="
-        " LEAST(GREATEST(CEIL(TIMESTAMPDIFF(MICROSECOND, NOW(6), expires_at) / 1000), 1), {lease_max}),"
-        " nonce = '', held = 1, address = '', process = '', successor = '', wish_epoch = 0, wish_force = 0,"
-        " wish_successor = '', gavel_owner = owner_id, gavel_expires_at = expires_at, expires_at = expires_at"
-        " WHERE " KEY_IS " AND " IS_KNOWN " AND held <> 2 AND NOT (" IS_OURS ") AND epoch < {max}"
-        " AND version < {max} AND " KNOWN_EPOCH " < {max}",
+        "UPDATE {locks} SET epoch = IF(" IS_PROLONGED ", epoch, 1 + GREATEST(epoch, " KNOWN_EPOCH ")),"
+        " since = IF(" IS_PROLONGED ", since, NOW(6)), version = IF(version = 0, " FIRST_VERSION
+        ", version + 1),"
+        " lease_ms = LEAST(GREATEST(CEIL(" LEFT_US " / 1000), 1), {lease_max}), renewed = NOW(6),"
+        " nonce = " NO_NONCE ", held = 1, address = '', process = '', successor = '', wish_epoch = 0,"
+        " wish_force = 0, wish_successor = '', gavel_owner = owner_id, gavel_expires_at = expires_at,"
+        " expires_at = expires_at WHERE " KEY_IS " AND " IS_KNOWN " AND held <> 2 AND NOT (" IS_OURS ")"
+        " AND epoch < {max} AND version < {max} AND " KNOWN_EPOCH " < {max}",
         KEEP_EPOCH,
         "COMMIT",
         READ_BACK,
@@ -297,7 +299,11 @@ static bool is_mine(const struct record *record, const struct record *mine)
            (mine->epoch == 0 || mine->epoch == record->epoch);
 }
 
-/* The rules of rules_claim(), to say why the statement has changed nothing. */
+/*
+ * The rules of rules_claim(), to say why the statement has changed nothing. That the row has our nonce is no
+ * answer: a claim that was sent earlier with the same one, and arrived late, began its lease before this one
+ * was sent.
+ */
 static enum gavel_status judge_claim(const struct mysql_call *call, const struct row *row)
 {
     const struct store_request *request = call->request;
@@ -307,7 +313,7 @@ static enum gavel_status judge_claim(const struct mysql_call *call, const struct
                   strcmp(record->holder, request->record.holder) == 0;
     gavel_ms left;
 
-    if (is_won && (call->is_applied || call->is_lost))
+    if (is_won && call->is_applied)
         return GAVEL_OK;
     if (record->done)
         return GAVEL_ERR_DONE;
@@ -321,14 +327,17 @@ static enum gavel_status judge_claim(const struct mysql_call *call, const struct
     return GAVEL_ERR_CONFLICT; /* it was otherwise when the statement looked */
 }
 
-/* The statement may still be on its way, or wait for a lock: as long as the version is the same, it can win.
+/*
+ * The statement may still be on its way, or wait for a lock: as long as the version is the same, it can win.
+ * And if our nonce is there, it may have won. The candidate reads that, and claims anew.
  */
 static bool is_in_doubt(const struct mysql_call *call, const struct row *row)
 {
     const struct store_request *request = call->request;
 
     return request->op == STORE_CLAIM && call->is_lost && !row->record.done &&
-           request->expected_version == row->record.version && judge_claim(call, row) != GAVEL_OK;
+           (request->expected_version == row->record.version ||
+            nonce_equal(row->record.nonce, request->record.nonce));
 }
 
 static enum gavel_status judge_release(const struct mysql_call *call, const struct record *record)

@@ -17,8 +17,7 @@
 #define IS_FREE                                                                                              \
     "format <= {format} AND (instance = {instance} OR instance = {replaces} OR " AGE_US                      \
     " > {timeout_us} OR " AGE_US " < -1000000)"
-#define IF_TAKEN(column, value)                                                                              \
-    column " = IF(instance = {instance} AND format <= {format}, " value ", " column ")"
+#define IS_TAKEN "instance = {instance} AND format <= {format}"
 #define COLUMNS                                                                                              \
     "id, format, instance, beats, " AGE_US ", since_ms, CAST(UNIX_TIMESTAMP(beat_at) * 1000 AS SIGNED),"     \
     " priority, eligible, address, process"
@@ -45,37 +44,27 @@ static const struct mysql_script script_beat = {
     0,
 };
 
-static const struct mysql_script script_register =
-    {
-        {
-            "DELETE FROM {candidates} WHERE lock_key = {group} AND (beat_at < NOW(6) - INTERVAL "
-            "{prune_us} MICROSECOND"
-            " OR beat_at > NOW(6) + INTERVAL 1 DAY)",
-            "INSERT INTO {candidates} (lock_key, id, format, instance, beats, beat_at, since_ms, "
-            "priority, eligible,"
-            " address, process) VALUES ({group}, {id}, {format}, {instance}, {beats}, NOW(6),"
-            " IF({since_ms} = 0, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000 AS SIGNED), {since_ms}), "
-            "{priority}, {eligible},"
-            " {candidate_address}, {candidate_process}) ON DUPLICATE KEY UPDATE"
-            " since_ms = IF(" IS_FREE " AND instance <> {instance}, VALUES(since_ms), since_ms),"
-            " instance = IF(" IS_FREE ", {instance}, instance), " IF_TAKEN("beats", "{beats}") ", " IF_TAKEN(
-                "priority",
-                "{prio"
-                "rity"
-                "}") ", " IF_TAKEN("eligible",
-                                   "{eligible}") ", " IF_TAKEN("address",
-                                                               "{candidate_address}") ", " IF_TAKEN("process",
-                                                                                                    "{candida"
-                                                                                                    "te_"
-                                                                                                    "process"
-                                                                                                    "}") ","
-                                                                                                         " " IF_TAKEN(
-                                                                                                             "beat_at",
-                                                                                                             "NOW(6)"),
-            "SELECT " COLUMNS " FROM {candidates} WHERE lock_key = {group} AND id = {id}",
-        },
-        1,
-};
+/* Old registrations. Looking for them reads all of a group, so not every new one does. */
+#define PRUNE                                                                                                \
+    "DELETE FROM {candidates} WHERE lock_key = {group} AND (beat_at > NOW(6) + INTERVAL 1 DAY"               \
+    " OR beat_at < NOW(6) - INTERVAL {prune_us} MICROSECOND)"
+#define REGISTER                                                                                             \
+    "INSERT INTO {candidates} (lock_key, id, format, instance, beats, beat_at, since_ms, priority,"          \
+    " eligible, address, process) VALUES ({group}, {id}, {format}, {instance}, {beats}, NOW(6),"             \
+    " IF({since_ms} = 0, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000 AS SIGNED), {since_ms}), {priority},"            \
+    " {eligible}, {candidate_address}, {candidate_process}) ON DUPLICATE KEY UPDATE"                         \
+    " since_ms = IF(" IS_FREE " AND instance <> {instance}, VALUES(since_ms), since_ms),"                    \
+    " instance = IF(" IS_FREE ", {instance}, instance),"                                                     \
+    " beats = IF(" IS_TAKEN ", {beats}, beats),"                                                             \
+    " priority = IF(" IS_TAKEN ", {priority}, priority),"                                                    \
+    " eligible = IF(" IS_TAKEN ", {eligible}, eligible),"                                                    \
+    " address = IF(" IS_TAKEN ", {candidate_address}, address),"                                             \
+    " process = IF(" IS_TAKEN ", {candidate_process}, process),"                                             \
+    " beat_at = IF(" IS_TAKEN ", NOW(6), beat_at)"
+#define WHO "SELECT " COLUMNS " FROM {candidates} WHERE lock_key = {group} AND id = {id}"
+
+static const struct mysql_script script_register = {{REGISTER, WHO}, 0};
+static const struct mysql_script script_prune_and_register = {{PRUNE, REGISTER, WHO}, 1};
 
 static const struct mysql_script script_leave = {
     {"DELETE FROM {candidates} WHERE lock_key = {group} AND id = {id} AND instance = {instance}"}, 0};
@@ -93,7 +82,9 @@ const struct mysql_script *mysql_registry_script(const struct mysql_call *call)
         return &script_leave;
     if (call->request->op == STORE_CANDIDATES)
         return &script_list;
-    return call->stage == MYSQL_STAGE_REGISTER ? &script_register : &script_beat;
+    if (call->stage != MYSQL_STAGE_REGISTER)
+        return &script_beat;
+    return call->prunes ? &script_prune_and_register : &script_register;
 }
 
 /* A beat that lies ahead was written before the server's clock was set back: nothing is known of its age. */
@@ -183,11 +174,25 @@ static void conclude_list(struct mysql_store *mysql, struct mysql_call *call, MY
     }
 }
 
+/* Once in a time-out, and whenever another group comes. */
+static bool is_due_for_pruning(struct mysql_store *mysql, const struct store_request *request)
+{
+    gavel_ns now = clock_now();
+
+    if (now - mysql->pruned_at < ns_from_ms(request->candidate_timeout_ms) &&
+        strcmp(mysql->pruned, request->group) == 0)
+        return false;
+    mysql->pruned_at = now;
+    name_copy(mysql->pruned, sizeof mysql->pruned, request->group);
+    return true;
+}
+
 void mysql_registry_conclude(struct mysql_store *mysql, struct mysql_call *call,
                              const struct mysql_answer *answer)
 {
     if (call->request->op == STORE_HEARTBEAT && call->stage == MYSQL_STAGE_FIRST && answer->changed == 0) {
         call->stage = MYSQL_STAGE_REGISTER;
+        call->prunes = is_due_for_pruning(mysql, call->request);
         return;
     }
     if (call->stage == MYSQL_STAGE_REGISTER) {
