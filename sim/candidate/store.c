@@ -73,6 +73,8 @@ static enum gavel_status claim(struct world *world, const struct message *messag
 
     if (record->done && !PLANTED(CLAIM_IGNORES_DONE))
         return GAVEL_ERR_DONE;
+    if (PLANTED(CLAIM_KNOWN_AGAIN) && record->held && nonce_equal(record->nonce, request->record.nonce))
+        return GAVEL_OK;
     if (request->expected_version != version && !PLANTED(CLAIM_IGNORES_VERSION))
         return GAVEL_ERR_CONFLICT;
     if (request->must_be_expired && has_clock(world) && remaining_ms(world) > 0 &&

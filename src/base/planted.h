@@ -25,6 +25,7 @@
     X(RECLAIM_WHILE_STOPPING,  "reclaim-while-stopping",  "a lapsed leader does not wait for its work to stop") \
     X(NO_DRIFT,                "no-drift",                "clock rates are taken as equal and margins dropped") \
     X(CLAIM_IGNORES_VERSION,   "claim-ignores-version",   "the store lets a claim overwrite any record")      \
+    X(CLAIM_KNOWN_AGAIN,       "claim-known-again",       "the store takes a claim that arrived late for the one that came after it") \
     X(CLOCK_SET_BACK_BLOCKS,   "clock-set-back-blocks",   "a store whose clock was set back says for long that a lease runs") \
     X(RENEW_ANY_EPOCH,         "renew-any-epoch",         "the store renews for a former holder")             \
     X(FLAPPING,                "flapping",                "a better candidate takes over without preemption") \

@@ -28,16 +28,17 @@ static enum gavel_status decide(struct s3_edit *edit, char **ret_body)
     return *ret_body ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
 }
 
+/*
+ * A release that is there already needs no other. A claim is known by its very write alone: one that was sent
+ * earlier with the same nonce, and arrived late, began its lease before this one was sent.
+ */
 static bool is_ours(const struct s3_edit *edit)
 {
     const struct record *there = &edit->entry->row.record;
     const struct record *record = &edit->request->record;
 
-    if (!nonce_equal(there->nonce, record->nonce) || strcmp(there->holder, record->holder) != 0)
-        return false;
-    if (edit->request->op == STORE_CLAIM)
-        return there->held;
-    return edit->request->op == STORE_RELEASE && !there->held && there->done == record->done;
+    return edit->request->op == STORE_RELEASE && nonce_equal(there->nonce, record->nonce) &&
+           strcmp(there->holder, record->holder) == 0 && !there->held && there->done == record->done;
 }
 
 static void conclude(struct s3_edit *edit, enum gavel_status status)
