@@ -268,13 +268,17 @@ static void parse_row(MYSQL_ROW from, const struct process_id *self, struct row 
         ret_row->kind = ROW_DAMAGED;
 }
 
-/* Whether the lease has run out on the server's clock, and what is left of it, rounded up. */
+/*
+ * Whether the lease has run out on the server's clock, and what is left of it, rounded up. More than all of
+ * it cannot be left: then the clock was set back since, and can tell nothing; what standbys have seen
+ * decides.
+ */
 static bool is_expired(const struct row *row, gavel_ms *ret_left)
 {
     *ret_left = 0;
     if (!row->record.held)
         return true;
-    if (row->left_us <= 0)
+    if (row->left_us <= 0 || row->left_us > row->record.lease_ms * 1000)
         return true;
     *ret_left = (row->left_us + 999) / 1000;
     return false;

@@ -20,6 +20,10 @@
 #define SILENT_TIMEOUTS 3 /* of those that fell silent, so old ones are told of; see reply_add_silent() */
 #define PRUNE_TIMEOUTS 10
 
+/* What ends later than a lease from now was written before the clock was set back. See is_expired(). */
+#define IF_EXPIRED                                                                                           \
+    "(held <> 1 OR expires_at <= NOW(6) OR expires_at > NOW(6) + INTERVAL lease_ms * 1000 MICROSECOND)"
+
 static bool make_room(struct mysql_text *text, size_t more)
 {
     size_t wanted = text->capacity ? text->capacity : 4096;
@@ -203,7 +207,7 @@ static void add_word(struct mysql_text *text, const struct mysql_store *mysql, c
     else if (strcmp(word, "since_ms") == 0)
         mysql_text_add(text, "%" PRIi64, r->registration.since_wall_ms);
     else if (strcmp(word, "if_expired") == 0)
-        mysql_text_add(text, "%s", r->must_be_expired ? "(held <> 1 OR expires_at <= NOW(6))" : "TRUE");
+        mysql_text_add(text, "%s", r->must_be_expired ? IF_EXPIRED : "TRUE");
     else if (strcmp(word, "if_epoch") == 0 && r->record.epoch == 0)
         mysql_text_add(text, "TRUE");
     else if (strcmp(word, "if_epoch") == 0)
