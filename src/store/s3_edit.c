@@ -75,6 +75,8 @@ static bool ask_put(struct s3_edit *edit, char *body)
     const struct s3_entry *entry = edit->entry;
 
     memcpy(edit->base, entry->is_known ? entry->etag : "", entry->is_known ? strlen(entry->etag) + 1 : 1);
+    if (edit->s3->is_quoting_known) /* perhaps since a moment ago, by another edit */
+        edit->quoting = edit->s3->quoting;
     edit->step = S3_STEP_PUT;
     edit->has_put = true;
     if (!s3_object_put(edit->s3, &edit->object, edit->key, body, edit->base, edit->quoting))

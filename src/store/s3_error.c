@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NEARLY (10 * NS_PER_MS) /* libcurl counts in milliseconds, and rounds down */
+
 /* What the codes of S3 mean to the one who has to do something about it. @ is the store. */
 static const struct {
     const char *code;
@@ -96,7 +98,7 @@ enum gavel_status s3_explain(const struct s3_store *s3, const struct s3_object *
     char code[64] = "";
 
     if (call->fate != HTTP_ANSWERED) {
-        bool is_late = call->give_up_at != NEVER && clock_now() + NS_PER_MS >= call->give_up_at;
+        bool is_late = call->give_up_at != NEVER && clock_now() + NEARLY >= call->give_up_at;
 
         (void)snprintf(ret_message, size, "the server of %s %s: %.120s", s3->place.where,
                        is_late ? "has not answered in time" : "cannot be reached", call->error);

@@ -137,6 +137,24 @@ static void test_without_a_probe_the_form_of_etags_is_found_out(void **state)
     assert_false(expect(b->a, ask_read("g"), GAVEL_OK).record.held);
 }
 
+/* Both begin without knowing, side by side, and one finds out before the other is refused. */
+static void test_a_batch_finds_out_the_form_of_etags_together(void **state)
+{
+    struct bench *b = *state;
+    struct store_request requests[] = {ask_renew("g", "one", 1, 0), ask_renew("h", "one", 1, 0)};
+    struct store_reply replies[2];
+
+    (void)expect(b->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    (void)expect(b->a, ask_claim("h", "one", 1, 0), GAVEL_OK);
+    b->fake.wants_bare = true;
+    b->fake.late = "namespace=h/state.json";
+    store_run(b->a, requests, replies, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(replies[i].status, GAVEL_OK);
+        store_reply_done(&replies[i]);
+    }
+}
+
 /* Each ends as if nothing had happened: the write is found when it is read back. */
 static void test_a_write_whose_answer_is_a_failure_is_found_again(void **state)
 {
@@ -491,6 +509,7 @@ int main(void)
         TEST(test_a_server_that_ignores_conditions_is_refused),
         TEST(test_a_probe_that_fails_for_the_moment_may_be_tried_again),
         TEST(test_without_a_probe_the_form_of_etags_is_found_out),
+        TEST(test_a_batch_finds_out_the_form_of_etags_together),
         TEST(test_a_write_whose_answer_is_a_failure_is_found_again),
         TEST(test_a_write_that_was_not_done_is_a_failure_and_nothing_has_changed),
         TEST(test_a_server_that_is_to_be_spared_is_not_asked_again),

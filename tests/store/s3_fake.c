@@ -200,9 +200,31 @@ static bool may_put(struct s3_fake *fake, const struct request *request)
     return strcmp(has, wanted) == 0;
 }
 
+/* Keeps the one who asked waiting, or answers the one who was. */
+static bool is_kept_waiting(struct s3_fake *fake, int fd, const struct request *request)
+{
+    if (!fake->late || !strstr(request->path, fake->late))
+        return false;
+    fake->late = NULL;
+    fake->late_fd = dup(fd);
+    return true;
+}
+
+static void answer_late(struct s3_fake *fake)
+{
+    if (fake->late_fd < 0)
+        return;
+    answer_error(fake->late_fd, 412, "PreconditionFailed");
+    (void)close(fake->late_fd);
+    fake->late_fd = -1;
+}
+
 static void put(struct s3_fake *fake, int fd, const struct request *request)
 {
     enum fake_trouble trouble = FAKE_FINE;
+
+    if (is_kept_waiting(fake, fd, request))
+        return;
 
     if (fake->troubles > 0) {
         fake->troubles--;
@@ -223,6 +245,7 @@ static void put(struct s3_fake *fake, int fd, const struct request *request)
         answer_error(fd, fake->status, fake->code);
     else if (trouble == FAKE_FINE)
         answer(fd, 200, find(fake, request->path)->etag, "");
+    answer_late(fake);
 }
 
 static void get(struct s3_fake *fake, int fd, const struct request *request)
@@ -347,7 +370,7 @@ void s3_fake_start(struct s3_fake *fake)
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t size = sizeof address;
 
-    *fake = (struct s3_fake){.code = ""};
+    *fake = (struct s3_fake){.code = "", .late_fd = -1};
     (void)pthread_mutex_init(&fake->lock, NULL);
     fake->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fake->fd >= 0);

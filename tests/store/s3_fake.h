@@ -49,10 +49,12 @@ struct s3_fake {
     bool has_one_etag;
     bool is_no_s3; /* answers everything with a page for people */
     enum fake_trouble trouble;
-    int troubles;       /* so many PUTs meet it, then all is fine */
-    int status;         /* of those, and of everything if is_denying */
-    const char *code;   /* "": no body */
-    bool is_denying;    /* everything */
+    int troubles;     /* so many PUTs meet it, then all is fine */
+    int status;       /* of those, and of everything if is_denying */
+    const char *code; /* "": no body */
+    bool is_denying;  /* everything */
+    const char *late; /* a PUT of a key with this in it is refused once another was carried out; NULL: none */
+    int late_fd;
     const char *needed; /* what must stand in the Authorization; NULL: nothing */
     struct fake_counts counts;
     char authorization[1024]; /* of the last request */
