@@ -67,7 +67,7 @@ verify: ## check the model of the quorum and its mutants with Spin; ARGS=--deep,
 bench: ## measure on this machine, with plots in build/bench; ARGS='--only failover'
 	@tools/setup build bench servers
 	@tools/build release
-	@$(gavel) bench --out build/bench $(ARGS)
+	@GAVEL=$(gavel) bench/measure --out build/bench $(ARGS)
 
 valgrind: ## unit, trace, store and library tests under valgrind; slower than the sanitizers of make test
 	@tools/setup build test servers

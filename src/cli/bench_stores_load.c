@@ -83,6 +83,7 @@ struct loading {
     struct servers list;
     struct loaded servers[SERVERS_MAX];
     size_t count;
+    size_t rounds; /* loads of the server that has most */
 };
 
 static enum gavel_status count(const struct server_store *server, struct tally *ret_tally)
@@ -364,6 +365,8 @@ static enum gavel_status prepare(struct bench *bench, struct loading *loading)
             continue;
         list_loads(loaded, &loading->list);
         loading->count++;
+        if (loading->rounds < loaded->load_count)
+            loading->rounds = loaded->load_count;
         status = count(loaded->server, &first);
         if (!status)
             status = count(loaded->server, &loaded->idle);
@@ -382,7 +385,7 @@ enum gavel_status bench_stores_load(struct bench *bench, struct crew *crew)
     enum gavel_status status = loading ? prepare(bench, loading) : GAVEL_ERR_NO_MEMORY;
 
     if (!status) {
-        for (size_t n = 0; n < LOADS_MAX && !crew_is_interrupted(); n++)
+        for (size_t n = 0; n < loading->rounds && !crew_is_interrupted(); n++)
             take_round(bench, crew, loading, n);
         write_csv(bench, loading);
         report_note(&bench->report, "by the servers' own counts over %lld s, without what counting adds",

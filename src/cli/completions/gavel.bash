@@ -162,7 +162,7 @@ _gavel() {
         [[ $prev != cluster ]] || list+=" demo"
         ;;
     demo) list="$common --sabotage" ;;
-    bench) list="$common --quick --only --trials --out" ;;
+    bench) list="$common --quick --only --trials --servers --out" ;;
     help) list="$commands $common" ;;
     version) list="$common" ;;
     esac
