@@ -189,7 +189,8 @@ struct etcd_call {
     char url[340];
     struct curl_slist *headers;
     size_t endpoint;
-    gavel_ns until; /* of this try */
+    gavel_ns sent_at; /* of this try */
+    gavel_ns until;   /* likewise */
     unsigned tries;
     unsigned refusals; /* endpoints that certainly did not carry it out */
     bool has_logged_in;
@@ -201,10 +202,8 @@ struct etcd_call {
 void etcd_ask(struct etcd_call *call, const char *path, char *body, bool is_write);
 /* Carries them out, side by side, until none asks anything more. */
 void etcd_calls_run(struct etcd_store *etcd, struct http *http, struct etcd_call *calls, size_t count);
-/* An endpoint did not do what it should: the next is tried first from now on. */
-void etcd_endpoint_failed(struct etcd_store *etcd, size_t endpoint);
-/* The headers of a call, with the token if there is one; NULL when out of memory. */
-struct curl_slist *etcd_headers(struct etcd_store *etcd);
+/* The headers of a call, with the token if there is one and it is wanted; NULL when out of memory. */
+struct curl_slist *etcd_headers(struct etcd_store *etcd, bool with_token);
 GAVEL_CHECKED enum gavel_status etcd_http_new(const struct etcd_store *etcd, struct http **ret_http);
 
 /* ---- etcd_run.c: a batch, and one request of it ---- */

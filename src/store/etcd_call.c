@@ -26,6 +26,7 @@
 #include <string.h>
 
 #define LOGIN_PATH "/v3/auth/authenticate"
+#define SILENCE (300 * NS_PER_MS)  /* a shorter one may be the caller's haste */
 #define TRY_LONGEST (5 * NS_PER_S) /* of a call that has no deadline */
 
 /* Codes of gRPC, which stand in answers that are none. */
@@ -104,7 +105,7 @@ static gavel_ns until(const struct etcd_call *call)
     return now + left / parts;
 }
 
-struct curl_slist *etcd_headers(struct etcd_store *etcd)
+struct curl_slist *etcd_headers(struct etcd_store *etcd, bool with_token)
 {
     static const char *const fixed[] = {"Content-Type: application/json", "Grpc-Metadata-hasleader: true"};
     struct curl_slist *list = NULL;
@@ -112,7 +113,7 @@ struct curl_slist *etcd_headers(struct etcd_store *etcd)
     bool is_short = false;
 
     pthread_mutex_lock(&etcd->lock);
-    if (etcd->token)
+    if (etcd->token && with_token)
         is_short = asprintf(&authorization, "Authorization: %s", etcd->token) < 0;
     pthread_mutex_unlock(&etcd->lock);
     for (size_t i = 0; i < 3 && !is_short; i++) {
@@ -139,7 +140,7 @@ static bool aim(struct etcd_call *call, struct http_call *http)
     call->endpoint = etcd->current;
     pthread_mutex_unlock(&etcd->lock);
     curl_slist_free_all(call->headers);
-    call->headers = etcd_headers(etcd);
+    call->headers = etcd_headers(etcd, !call->is_logging_in); /* with one that ended it would be refused */
     (void)snprintf(call->url, sizeof call->url, "%s%s", etcd->endpoints[call->endpoint].base,
                    call->is_logging_in ? LOGIN_PATH : call->path);
     http->method = "POST";
@@ -148,17 +149,21 @@ static bool aim(struct etcd_call *call, struct http_call *http)
     http->body = call->is_logging_in ? call->login : call->body;
     http->body_size = http->body ? strlen(http->body) : 0;
     http->give_up_at = call->until = until(call);
+    call->sent_at = clock_now();
     call->tries++;
     return call->headers && http->body;
 }
 
-void etcd_endpoint_failed(struct etcd_store *etcd, size_t endpoint)
+/* The endpoint did not do what it should: the next is tried first from now on. */
+static void turn_away(struct etcd_call *call)
 {
+    struct etcd_store *etcd = call->etcd;
+
     pthread_mutex_lock(&etcd->lock);
-    if (etcd->current == endpoint)
-        etcd->current = (endpoint + 1) % etcd->endpoint_count;
-    /* Who does not answer does not tell of changes either. */
-    if (etcd->stream && etcd->stream_endpoint == endpoint)
+    if (etcd->current == call->endpoint)
+        etcd->current = (call->endpoint + 1) % etcd->endpoint_count;
+    /* Who does not answer for that long does not tell of changes either. */
+    if (etcd->stream && etcd->stream_endpoint == call->endpoint && clock_now() - call->sent_at >= SILENCE)
         http_cancel(etcd->stream);
     pthread_mutex_unlock(&etcd->lock);
 }
@@ -187,8 +192,6 @@ static enum verdict judge_error(struct etcd_call *call, const struct http_call *
             text ? text : "the answer is an error without a word");
     } else if (text) {
         end(call, GAVEL_ERR_STORE_UNSUPPORTED, "%s refuses: %.140s", where, text);
-    } else if (http->answer && strstr(http->answer, "HTTP request to an HTTPS server")) {
-        end(call, GAVEL_ERR_INVALID, "%s wants TLS; add tls=on to the URL, and ca=FILE if need be", where);
     } else {
         end(call, GAVEL_ERR_STORE_UNSUPPORTED,
             "%s answers %d and does not have the v3 API at /v3; gavel needs etcd 3.4 or later", where,
@@ -217,7 +220,10 @@ static enum verdict judge(struct etcd_call *call, const struct http_call *http)
         end(call, GAVEL_ERR_TIMEOUT, "%s did not answer in time; it may be overloaded, frozen or cut off",
             where);
     else
-        end(call, GAVEL_ERR_STORE_UNAVAILABLE, "%s cannot be reached: %.140s", where, http->error);
+        end(call, GAVEL_ERR_STORE_UNAVAILABLE, "%s cannot be reached: %.100s%s", where, http->error,
+            http->fate == HTTP_UNKNOWN && strncmp(call->url, "http:", 5) == 0
+                ? "; if it wants TLS, add tls=on to the URL"
+                : "");
     return http->fate == HTTP_NOT_SENT ? VERDICT_REFUSED : VERDICT_UNKNOWN;
 }
 
@@ -241,7 +247,7 @@ static bool asks_again(struct etcd_call *call, enum verdict verdict)
         call->has_logged_in = true;
         return call->login && has_time(call);
     }
-    etcd_endpoint_failed(etcd, call->endpoint);
+    turn_away(call);
     call->refusals += verdict == VERDICT_REFUSED;
     if (verdict == VERDICT_REFUSED)
         return call->refusals < etcd->endpoint_count && has_time(call);

@@ -181,7 +181,7 @@ static bool run_stream(struct etcd_store *etcd)
     call.url = url;
     call.body = text;
     call.body_size = strlen(text);
-    call.headers = etcd_headers(etcd);
+    call.headers = etcd_headers(etcd, true);
     http_run(http, &call, 1);
     if (call.fate == HTTP_ANSWERED && call.status != 200 && call.answer_size == 0 && stream.size > 0)
         (void)take_line(&stream, stream.line, stream.size); /* an error that ended without a line */
