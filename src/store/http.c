@@ -21,6 +21,7 @@
 #define CONNECTIONS_MAX 32 /* to one server, at a time; further calls wait for one */
 #define CONNECT_MS 2000    /* a host that does not answer is given up on, within the call's own time */
 #define POLL_LONGEST_MS 1000
+#define IDLE_LONGEST (118 * NS_PER_S) /* libcurl itself uses no connection that was idle for longer */
 
 struct http {
     CURLM *multi;
@@ -33,6 +34,7 @@ struct http {
     char *credentials;
     atomic_bool is_cancelled;
     char own_address[STORE_ADDRESS_SIZE];
+    gavel_ns silence_at; /* when a call was last not answered; 0: never */
 };
 
 /* One call under way. */
@@ -170,6 +172,23 @@ static void give_back(struct http *http, CURL *easy)
     http->idle[http->idle_count++] = easy;
 }
 
+/*
+ * What has silenced one connection (a route, a firewall that forgets) has
+ * silenced all that were idle at the time. Each of them would cost a call its
+ * whole time, so calls after that use none that was idle before.
+ */
+static void avoid_silent(const struct http *http, CURL *easy)
+{
+    gavel_ns since = clock_now() - http->silence_at;
+
+    if (http->silence_at == 0)
+        return;
+    if (since < 2 * NS_PER_S)
+        (void)curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+    else if (since < IDLE_LONGEST)
+        (void)curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)(since / NS_PER_S - 1));
+}
+
 /* An option can only be refused for lack of memory, or by a libcurl without TLS; the call then fails by
  * itself. */
 static void set_up(const struct http *http, struct transfer *transfer, gavel_ms left_ms)
@@ -213,6 +232,7 @@ static void set_up(const struct http *http, struct transfer *transfer, gavel_ms 
         SET(USERPWD, http->credentials);
     }
 #undef SET
+    avoid_silent(http, easy);
 }
 
 /* Whether the server can have seen the request. */
@@ -258,6 +278,8 @@ static void finish(struct http *http, struct transfer *transfer, CURLcode code)
     call->status = (int)status;
     if (call->fate == HTTP_ANSWERED)
         note_own_address(http, transfer->easy);
+    if (call->fate == HTTP_UNKNOWN)
+        http->silence_at = clock_now();
     if (call->fate != HTTP_ANSWERED)
         (void)snprintf(call->error, sizeof call->error, "%.199s",
                        transfer->message[0] ? transfer->message : curl_easy_strerror(code));

@@ -40,7 +40,10 @@ static void answer(struct server *server, int fd)
         size += (size_t)got;
     if (strncmp(request, "GET /huge", 9) == 0)
         send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nx");
-    if ((strncmp(request, "GET /silent", 11) == 0 || strncmp(request, "GET /huge", 9) == 0) &&
+    if (strncmp(request, "GET /once", 9) == 0)
+        send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell");
+    if ((strncmp(request, "GET /silent", 11) == 0 || strncmp(request, "GET /huge", 9) == 0 ||
+         strncmp(request, "GET /once", 9) == 0) &&
         server->kept_count < 64) {
         server->kept[server->kept_count++] = fd;
         return;
@@ -246,6 +249,73 @@ static void test_an_answer_without_end_is_handed_over_in_pieces(void **state)
     http_free(http);
 }
 
+/* A route that is lost, or a firewall that forgets: all connections of before are dead, new ones are not. */
+static void test_connections_that_have_fallen_silent_cost_one_call(void **state)
+{
+    const struct server *server = *state;
+    struct http *http = open_http();
+    struct http_call calls[4] = {0};
+    char once[64];
+    char url[64];
+
+    (void)snprintf(once, sizeof once, "http://127.0.0.1:%d/once", server->port);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%d/", server->port);
+    for (size_t i = 0; i < 4; i++)
+        calls[i] = (struct http_call){.method = "GET", .url = once, .give_up_at = clock_now() + LIMIT};
+    http_run(http, calls, 4);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(calls[i].fate, HTTP_ANSWERED);
+        http_call_done(&calls[i]);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        struct http_call again = {
+            .method = "GET", .url = url, .give_up_at = clock_now() + (i ? LIMIT : 200 * NS_PER_MS)};
+
+        http_run(http, &again, 1);
+        assert_int_equal(again.fate, i ? HTTP_ANSWERED : HTTP_UNKNOWN);
+        http_call_done(&again);
+    }
+    http_free(http);
+}
+
+struct relay {
+    char urls[3][64];
+    int next;
+};
+
+static bool go_on(struct http_call *call)
+{
+    struct relay *relay = call->user;
+
+    assert_int_equal(call->fate, HTTP_ANSWERED);
+    http_call_done(call);
+    call->url = relay->urls[relay->next++];
+    return relay->next <= 3;
+}
+
+static void test_a_call_that_is_over_goes_on_with_another(void **state)
+{
+    const struct server *server = *state;
+    struct http *http = open_http();
+    struct relay relays[2] = {0};
+    struct http_call calls[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        for (size_t k = 0; k < 3; k++)
+            (void)snprintf(relays[i].urls[k], sizeof relays[i].urls[k], "http://127.0.0.1:%d/%zu",
+                           server->port, k);
+        calls[i] = (struct http_call){.method = "GET",
+                                      .url = relays[i].urls[0],
+                                      .give_up_at = clock_now() + LIMIT,
+                                      .user = &relays[i],
+                                      .on_done = go_on};
+    }
+    http_run(http, calls, 2);
+    assert_int_equal(relays[0].next, 4);
+    assert_int_equal(relays[1].next, 4);
+    http_free(http);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -257,6 +327,8 @@ int main(void)
         TEST(test_calls_go_side_by_side),
         TEST(test_another_thread_can_end_what_is_under_way),
         TEST(test_an_answer_without_end_is_handed_over_in_pieces),
+        TEST(test_connections_that_have_fallen_silent_cost_one_call),
+        TEST(test_a_call_that_is_over_goes_on_with_another),
     };
 
     return cmocka_run_group_tests_name("http", tests, NULL, NULL);
