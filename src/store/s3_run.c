@@ -233,7 +233,7 @@ static void run_step(struct batch *batch, struct lane *lanes, struct http_call *
 
     batch->next = 0;
     batch->is_second_pass = false;
-    for (; used < LANES; used++) {
+    for (; used < LANES && used < batch->count; used++) {
         calls[used] = (struct http_call){.user = &lanes[used], .on_done = lane_go_on};
         lanes[used] = (struct lane){.batch = batch, .call = &calls[used]};
         if (!lane_next(&lanes[used]))
@@ -280,8 +280,8 @@ void s3_run(struct store *store, const struct store_request *requests, struct st
 {
     struct s3_store *s3 = (struct s3_store *)store;
     struct batch batch = {.s3 = s3, .requests = requests, .replies = replies, .count = count};
-    struct lane *lanes = calloc(LANES, sizeof *lanes);
-    struct http_call *calls = calloc(LANES, sizeof *calls);
+    struct lane *lanes = calloc(count < LANES ? count : LANES, sizeof *lanes);
+    struct http_call *calls = calloc(count < LANES ? count : LANES, sizeof *calls);
     size_t steps;
 
     batch.plans = calloc(count, sizeof *batch.plans);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STATE "p/plugin=coordinator/namespace=g/state.json"
@@ -449,6 +450,8 @@ static void test_credentials_that_rotate_are_read_again(void **state)
     struct bench *b = *state;
     char path[] = "/tmp/gavel-s3-XXXXXX";
     char url[400];
+    struct store_request both[] = {ask_renew("g", "one", 1, 0), ask_read("h")};
+    struct store_reply replies[2];
     struct store *store;
     int fd = mkstemp(path);
 
@@ -461,14 +464,56 @@ static void test_credentials_that_rotate_are_read_again(void **state)
     b->fake.status = 403;
     b->fake.code = "ExpiredToken";
     b->fake.needed = "NEWKEY/";
-    write_profile(path, "NEWKEY"); /* as whatever rotates them does, before the old ones end */
-    (void)expect(store, ask_renew("g", "one", 1, 0), GAVEL_OK);
+    write_profile(path, "NEWKEY");      /* as whatever rotates them does, before the old ones end */
+    store_run(store, both, replies, 2); /* both are refused, and one reads the file for both */
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(replies[i].status, GAVEL_OK);
+        store_reply_done(&replies[i]);
+    }
     (void)expect(store, ask_heartbeat("g", "one", 1, 1), GAVEL_OK);
     assert_int_equal(listed(store, "g"), 1);
     b->fake.needed = "NEXTKEY/"; /* and one that nobody has told us of */
     (void)expect(store, ask_renew("g", "one", 1, 0), GAVEL_ERR_STORE_DENIED);
     store_close(store);
     assert_int_equal(unlink(path), 0);
+}
+
+/* What was seen last decides nothing against us: others may have changed it since. */
+static void test_a_refusal_is_given_only_after_a_fresh_look(void **state)
+{
+    struct bench *b = *state;
+    struct record first;
+    struct record second;
+
+    assert_false(expect(b->b, ask_read("g"), GAVEL_OK).found);
+    first = expect(b->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
+    second = expect(b->b, ask_claim("g", "two", 2, first.version), GAVEL_OK).record;
+    (void)expect(b->a, ask_release("g", "two", 2, second.epoch), GAVEL_OK);
+    first = expect(b->a, ask_read("g"), GAVEL_OK).record;
+    (void)expect(b->a, ask_claim("g", "two", 3, first.version), GAVEL_OK);
+    (void)expect(b->b, ask_renew("g", "two", 3, 0), GAVEL_OK); /* of a claim that it has not seen */
+}
+
+static void test_those_long_silent_are_removed_once(void **state)
+{
+    const struct timespec pause = {.tv_nsec = 15 * NS_PER_MS};
+    struct bench *b = *state;
+    struct store_request beats[] = {ask_heartbeat("g", "two", 2, 1), ask_heartbeat("g", "three", 3, 1)};
+    struct store_reply replies[2];
+    gavel_ns began = clock_now();
+
+    (void)expect(b->a, ask_heartbeat("g", "one", 1, 1), GAVEL_OK);
+    while (clock_now() - began <= 20 * NS_PER_MS)
+        (void)nanosleep(&pause, NULL);
+    beats[0].candidate_timeout_ms = beats[1].candidate_timeout_ms = 1; /* ten of which have passed */
+    (void)s3_fake_counts(&b->fake);
+    store_run(b->a, beats, replies, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(replies[i].status, GAVEL_OK);
+        store_reply_done(&replies[i]);
+    }
+    assert_int_equal(s3_fake_counts(&b->fake).deletes, 1);
+    assert_int_equal(listed(b->b, "g"), 2);
 }
 
 static void test_a_deleted_registration_is_made_anew(void **state)
@@ -523,6 +568,8 @@ int main(void)
         TEST(test_things_take_as_many_requests_as_is_said),
         TEST(test_a_session_token_is_sent_and_signed),
         TEST(test_credentials_that_rotate_are_read_again),
+        TEST(test_a_refusal_is_given_only_after_a_fresh_look),
+        TEST(test_those_long_silent_are_removed_once),
         TEST(test_a_deleted_registration_is_made_anew),
         TEST(test_names_that_make_too_long_a_key_are_refused),
     };
