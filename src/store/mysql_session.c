@@ -61,7 +61,8 @@ static bool read_settings(struct mysql_store *mysql, gavel_ns until, struct sett
     *ret_settings = (struct settings){0};
     if (!mysql_link_do(
             mysql,
-            "SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'wsrep_on',"
+            "SET SESSION sql_select_limit = 18446744073709551615;" /* it holds for what SHOW tells, too */
+            " SHOW VARIABLES WHERE Variable_name IN ('version', 'log_bin', 'binlog_format', 'wsrep_on',"
             " 'group_replication_consistency')",
             until, &rows))
         return false;
@@ -95,7 +96,7 @@ enum gavel_status mysql_session_begin(struct mysql_store *mysql, gavel_ns until,
         "SET NAMES utf8mb4; SET SESSION TRANSACTION ISOLATION LEVEL %s, READ WRITE;"
         " SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,ERROR_FOR_DIVISION_BY_ZERO',"
         " time_zone = '+00:00', autocommit = 1, completion_type = 0, sql_safe_updates = 0,"
-        " sql_select_limit = 18446744073709551615, innodb_lock_wait_timeout = 1, lock_wait_timeout = 2%s%s",
+        " innodb_lock_wait_timeout = 1, lock_wait_timeout = 2%s%s",
         settings.logs_statements ? "REPEATABLE READ" : "READ COMMITTED",
         settings.is_galera ? ", wsrep_sync_wait = 7" : "",
         settings.is_group ? ", group_replication_consistency = 'BEFORE'" : "");
