@@ -42,7 +42,8 @@ const struct setting settings_table[] = {
     {"priority", 0, SETTING_INT, CANDIDATE, AT(priority), "GAVEL_PRIORITY", "priority", "NUMBER",
      "for the policy `priority`; the highest number leads (default: 0)"},
     {"doorbell", 0, SETTING_TEXT, CANDIDATE, AT(doorbell), "GAVEL_DOORBELL", "doorbell", "ADDRESS",
-     "address or address:port to listen on for hints (default: 127.0.0.1); empty for none"},
+     "address or address:port to listen on for hints (default: the one that reaches the server of the store, else "
+     "127.0.0.1); empty for none"},
     {"preset", 'p', SETTING_TEXT, LISTING | CALLS, AT(preset), "GAVEL_PRESET", "preset", "NAME",
      "settings to begin with: local, database, object-store or frugal (default: what fits the store)"},
 

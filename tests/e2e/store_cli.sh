@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # gavel store, and what gavel check says of a store; on files.
 source "$(dirname "$0")/lib.sh"
+: "${SOURCE_ROOT:?}"
 
 group=gavel-store-ping
 
@@ -225,6 +226,23 @@ test_check_tells_of_the_calls_of_a_group() {
     has "$output" "1 leader and 0 standbys"
     expect 0 "$GAVEL" check --store static:web-1 --json
     same "$(json load)" null
+}
+
+# What people are told to look for must be what the drivers say.
+test_the_table_of_outages_has_the_words_of_the_drivers() {
+    local words part spoken count=0
+    # shellcheck disable=SC2016 # backquotes of Markdown
+    words=$(sed -n '/^## When the store fails/,/^## /p' "$SOURCE_ROOT/docs/OPERATIONS.md" | grep -E '^\| (any|sqlite|gavel|mysql|s3) ' |
+        cut -d'|' -f3 | grep -oE '`[^`]+`' | tr -d '`')
+    # Literals that go on in the next line are one text.
+    spoken=$(cat "$SOURCE_ROOT"/src/store/*.c "$SOURCE_ROOT"/include/gavel/event.h | tr '\n' ' ' | sed -E 's/" +"//g')
+    while read -r words; do
+        while read -r part; do
+            [[ -z $part || $spoken == *"$part"* ]] || fail "no driver says \"$part\""
+            count=$((count + 1))
+        done <<<"${words//…/$'\n'}"
+    done <<<"$words"
+    ((count >= 15)) || fail "only $count were compared"
 }
 
 run_tests "$@"
