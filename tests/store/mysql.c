@@ -29,10 +29,28 @@ static void write_future_record(const char *url, const char *group)
     test_server_sql(&server, sql);
 }
 
+static void freeze(const char *url)
+{
+    (void)url;
+    test_server_freeze(&server, TEST_SERVER_ALL);
+}
+
+static void thaw(const char *url)
+{
+    (void)url;
+    test_server_thaw(&server, TEST_SERVER_ALL);
+}
+
 int main(void)
 {
     static const struct conformance_driver driver = {
-        .name = "mysql", .make_url = make_url, .write_future_record = write_future_record};
+        .name = "mysql",
+        .make_url = make_url,
+        .write_future_record = write_future_record,
+        .freeze = freeze,
+        .thaw = thaw,
+        .is_server = true,
+    };
     int failed;
 
     test_server_start(&server, TEST_MARIADB);
