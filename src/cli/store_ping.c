@@ -32,7 +32,8 @@
 #define ROUNDS_LEAST 5      /* but */
 #define LONG_ENOUGH_MS 5000 /* is enough */
 #define PATIENCE_MS 5000    /* a call that takes longer has failed, whatever the preset */
-#define FAILURES_MAX 3      /* in a row: it is not slow, it is gone */
+#define FAILURES_MAX 3      /* in a row: it is not slow, it is gone; */
+#define GONE_MS 8000        /* likewise, if they take long */
 #define LEASE_MS 10000
 #define WAIT_FOR_OTHERS_MS 30000
 #define LOOK_AGAIN_MS 20
@@ -49,6 +50,7 @@ struct ping {
     gavel_ns began_at;
     gavel_ns shown_at; /* when progress was shown last; 0 never */
     unsigned failures; /* in a row */
+    gavel_ns good_at;  /* when a call succeeded last */
     int signals;       /* a signalfd, or -1 */
     sigset_t signal_set;
     struct gavel_error *error;
@@ -123,6 +125,7 @@ static enum gavel_status timed_call(struct ping *ping, enum ping_op op, struct s
     samples_add(&result->series[op], status ? PING_FAILED : took);
     if (!status) {
         ping->failures = 0;
+        ping->good_at = began + took;
         return GAVEL_OK;
     }
     ping->failures++;
@@ -249,6 +252,13 @@ static bool is_final(enum gavel_status status)
            status == GAVEL_ERR_STORE_FULL || status == GAVEL_ERR_INVALID || status == GAVEL_ERR_DONE;
 }
 
+/* Fails again and again. What other pings do to it is none of its failures. */
+static bool is_gone(const struct ping *ping)
+{
+    return ping->failures >= FAILURES_MAX ||
+           (ping->failures > 0 && clock_now() - ping->good_at > ns_from_ms(GONE_MS));
+}
+
 static bool wants_more(const struct ping *ping)
 {
     size_t rounds = ping->result->rounds;
@@ -263,7 +273,7 @@ static enum gavel_status measure(struct ping *ping)
 {
     enum gavel_status status = GAVEL_OK;
 
-    ping->began_at = clock_now();
+    ping->began_at = ping->good_at = clock_now();
     while (wants_more(ping) && !is_told_to_end(ping)) {
         show_progress(ping);
         status = read_and_claim(ping);
@@ -271,8 +281,7 @@ static enum gavel_status measure(struct ping *ping)
             status = renew_and_release(ping);
         if (status == GAVEL_ERR_STOPPED)
             return GAVEL_OK; /* what has been measured so far is told */
-        if (is_final(status) || ping->failures >= FAILURES_MAX ||
-            (status == GAVEL_ERR_TIMEOUT && ping->failures == 0)) /* other pings, not the store */
+        if (is_final(status) || is_gone(ping) || (status == GAVEL_ERR_TIMEOUT && ping->failures == 0))
             return status;
         if (status && !is_told_to_end(ping)) {
             struct gavel_error ignored;

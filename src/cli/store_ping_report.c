@@ -146,7 +146,9 @@ static void print_verdict(const struct cli *cli, struct ping_result *result)
     const char *other = fitting_preset(result);
 
     printf("\n%s", style_begin(cli, fits ? STYLE_GREEN : STYLE_RED));
-    if (fits)
+    if (slowest_p99(result) < 0)
+        printf("Nothing was measured.");
+    else if (fits)
         printf("The preset %s%s fits this store.", cli->config.preset,
                is_changed(cli) ? " with your call_timeout" : "");
     else if (other)

@@ -96,6 +96,19 @@ test_a_server_that_is_gone_is_told_soon() {
     expect 0 ping "$store" --count 1
 }
 
+test_a_server_that_dies_meanwhile_ends_it_in_the_words_of_the_driver() {
+    needs mysql
+    server_make db dies
+    store=$(server_url db dies)
+    run_as ping "$GAVEL" store ping "$store" --count 100000 --json
+    await is_renewed
+    server_kill db
+    ended ping 4
+    has "$(cat "$folder/ping.out")" ERR_STORE_UNAVAILABLE
+    server_restart db
+    expect 0 ping "$store" --count 1
+}
+
 columns_of() { sql information_schema <<<"select count(*) from columns where table_schema = '$1' and table_name = '$2'" | tail -n 1; }
 
 test_sql_is_good_for_a_server_however_often_it_is_given() {
