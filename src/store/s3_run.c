@@ -207,22 +207,32 @@ static bool lane_go_on(struct http_call *call)
     return lane_next(lane);
 }
 
+static bool is_list_of_step(const struct batch *batch, size_t index)
+{
+    return batch->plans[index].listing && batch->plans[index].step == batch->step &&
+           batch->replies[index].status == GAVEL_OK;
+}
+
 static void finish_lists(struct batch *batch)
 {
-    struct s3_listing **listings = calloc(batch->count, sizeof(struct s3_listing *));
+    struct s3_listing **listings;
     size_t count = 0;
 
+    for (size_t i = 0; i < batch->count; i++)
+        count += is_list_of_step(batch, i);
+    if (count == 0)
+        return;
+    listings = calloc(count, sizeof(struct s3_listing *));
+    count = 0;
     for (size_t i = 0; i < batch->count; i++) {
-        struct plan *plan = &batch->plans[i];
-
-        if (plan->step != batch->step || !plan->listing)
+        if (!is_list_of_step(batch, i))
             continue;
-        if (!listings)
+        if (listings)
+            listings[count++] = batch->plans[i].listing;
+        else
             reply_fail(&batch->replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while listing");
-        else if (batch->replies[i].status == GAVEL_OK)
-            listings[count++] = plan->listing;
     }
-    if (count > 0)
+    if (listings)
         s3_listings_finish(batch->s3, listings, count);
     free(listings);
 }

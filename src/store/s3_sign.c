@@ -130,9 +130,10 @@ bool s3_name_in_key(const char *key, const char *before, const char *after, char
         char character = key[i];
 
         if (character == '%') {
-            const char digits[3] = {key[i + 1], i + 2 < end ? key[i + 2] : '\0', '\0'};
+            char digits[3] = {0};
 
-            if (i + 2 >= end || !isxdigit((unsigned char)digits[0]) || !isxdigit((unsigned char)digits[1]))
+            memcpy(digits, key + i + 1, i + 2 < end ? 2 : 0);
+            if (!isxdigit((unsigned char)digits[0]) || !isxdigit((unsigned char)digits[1]))
                 return false;
             character = (char)strtol(digits, NULL, 16);
             i += 2;

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ENTITY_MAX 8 /* bytes, with the ';' */
+
 /* The first tag of that name: "<name>" or "<name …>"; a closing one begins with a slash. NULL: none. */
 static const char *find_tag(struct s3_span in, const char *name, const char **ret_after)
 {
@@ -65,7 +67,7 @@ bool s3_xml_find(struct s3_span in, const char *name, struct s3_span *ret_conten
     return true;
 }
 
-/* The character that an entity stands for; 0: none that we know, it stays as it is. Only ASCII is expected.
+/* The character that an entity stands for; NUL: none that we know, it stays as it is. Only ASCII is expected.
  */
 static char entity(const char *text, size_t length)
 {
@@ -76,13 +78,17 @@ static char entity(const char *text, size_t length)
     char *end;
     long number;
 
+    if (length == 0 || length > ENTITY_MAX)
+        return '\0';
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i].name) == length && strncmp(text, known[i].name, length) == 0)
             return known[i].character;
     if (length < 3 || text[0] != '#')
-        return 0;
+        return '\0';
     number = text[1] == 'x' || text[1] == 'X' ? strtol(text + 2, &end, 16) : strtol(text + 1, &end, 10);
-    return end == text + length - 1 && number > 0 && number < 128 ? (char)number : 0;
+    if (end != text + length - 1 || number <= 0 || number >= 128)
+        return '\0';
+    return (char)number;
 }
 
 bool s3_xml_text(struct s3_span in, const char *name, char *ret_text, size_t size)
@@ -99,7 +105,7 @@ bool s3_xml_text(struct s3_span in, const char *name, char *ret_text, size_t siz
         if (character == '&') {
             const char *end = memchr(content.at + i, ';', content.length - i);
             size_t length = end ? (size_t)(end - (content.at + i)) : 0; /* with the ';', without the '&' */
-            char meant = length > 0 && length < 9 ? entity(content.at + i + 1, length) : 0;
+            char meant = entity(content.at + i + 1, length);
 
             if (meant) {
                 character = meant;
