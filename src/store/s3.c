@@ -27,7 +27,7 @@
 
 #define OPEN_PATIENCE (2 * NS_PER_S)
 #define LOOK_EVERY (500 * NS_PER_MS)
-#define PROBE_PATIENCE (10 * NS_PER_S)
+#define PROBE_PATIENCE (5 * NS_PER_S)
 
 static const char *const options[] = {"endpoint",    "region",  "path_style", "ca",
                                       "credentials", "profile", NULL};

@@ -105,6 +105,9 @@ enum gavel_status s3_explain(const struct s3_store *s3, const struct s3_object *
         return is_late ? GAVEL_ERR_TIMEOUT : GAVEL_ERR_STORE_UNAVAILABLE;
     }
     (void)s3_xml_text((struct s3_span){call->answer, call->answer_size}, "Code", code, sizeof code);
+    for (char *c = code; *c; c++) /* it goes to terminals and logs */
+        if (*c <= ' ' || *c > '~')
+            *c = '?';
     for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
         if (strcmp(meanings[i].code, code) != 0)
             continue;

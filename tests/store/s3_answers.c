@@ -257,6 +257,24 @@ static void test_a_renewal_goes_on_over_what_others_wrote(void **state)
     expect_counts(b, 2, 1, 0);
 }
 
+/* A leader at its maximum claims its own record, with the nonce it has, for a new epoch. A refusal on the way
+ * must not make it take the mandate it has for the one it asks for. */
+static void test_a_new_epoch_is_not_mistaken_for_the_old_one(void **state)
+{
+    struct bench *b = *state;
+    struct record held = expect(b->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
+    struct record again;
+
+    (void)expect(b->b, ask_wish("g", held.epoch, "two"), GAVEL_OK); /* another ETag, the same version */
+    again = expect(b->a, ask_claim("g", "one", 1, held.version), GAVEL_OK).record;
+    assert_true(again.epoch > held.epoch);
+    s3_fake_trouble(&b->fake, FAKE_REFUSES, 1, 412, "PreconditionFailed");
+    held = expect(b->a, ask_claim("g", "one", 1, again.version), GAVEL_OK).record;
+    assert_true(held.epoch > again.epoch);
+    s3_fake_trouble(&b->fake, FAKE_CUTS, 1, 0, "");
+    (void)expect(b->a, ask_claim("g", "one", 1, held.version), GAVEL_ERR_STORE_UNAVAILABLE);
+}
+
 static void test_every_refusal_says_what_to_do(void **state)
 {
     static const struct {
@@ -560,6 +578,7 @@ int main(void)
         TEST(test_a_server_that_is_to_be_spared_is_not_asked_again),
         TEST(test_a_conflict_that_passes_is_settled_and_one_that_stays_is_given_up),
         TEST(test_a_renewal_goes_on_over_what_others_wrote),
+        TEST(test_a_new_epoch_is_not_mistaken_for_the_old_one),
         TEST(test_every_refusal_says_what_to_do),
         TEST(test_what_is_no_object_store_is_refused),
         TEST(test_a_state_that_gavel_did_not_write_is_not_overwritten),
