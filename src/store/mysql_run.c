@@ -60,7 +60,10 @@ static void conclude(struct mysql_store *mysql, struct mysql_call *call, const s
 static void fail_call(struct mysql_call *call, enum gavel_status status, const char *message)
 {
     call->is_answered = true;
-    reply_fail(call->reply, status, "%s", message);
+    if (call->is_lost && request_writes(call->request))
+        reply_fail(call->reply, status, "%.180s; whether it was carried out before is not known", message);
+    else
+        reply_fail(call->reply, status, "%s", message);
 }
 
 /* Two steps of a heartbeat must not have another's look or leave between them. */
@@ -127,9 +130,9 @@ static bool build(struct wave *wave)
 static void lose(struct mysql_store *mysql, struct mysql_call *call, const struct gavel_error *error)
 {
     if (clock_now() >= call->request->give_up_at) {
-        reply_fail(call->reply, GAVEL_ERR_TIMEOUT,
-                   "%s did not answer in time; whether it did what was asked is not known", mysql->shown);
         call->is_answered = true;
+        reply_fail(call->reply, GAVEL_ERR_TIMEOUT, "%s did not answer in time%s", mysql->shown,
+                   request_writes(call->request) ? "; whether it did what was asked is not known" : "");
     } else if (++call->tries > TRIES || call->is_lost) {
         fail_call(call, error->status, error->message);
     } else {

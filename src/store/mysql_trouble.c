@@ -6,7 +6,9 @@
 #include "store/mysql_driver.h"
 
 #include <errmsg.h>
+#include <errno.h>
 #include <mysqld_error.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Of MySQL alone; the headers of MariaDB do not have it. */
@@ -56,11 +58,19 @@ bool mysql_trouble_is_missing_table(unsigned code) { return code == ER_NO_SUCH_T
 
 bool mysql_trouble_is_missing_column(unsigned code) { return code == ER_BAD_FIELD_ERROR; }
 
-static enum gavel_status explain_late(const struct mysql_store *mysql, struct gavel_error *error)
+/* TLS that failed because the connection did, rather than because of what was said. */
+static bool is_cut(const char *text)
 {
-    return error_set(error, GAVEL_ERR_TIMEOUT,
-                     "%s did not answer in time; whether it carried out what it was sent is not known",
-                     mysql->shown);
+    static const int numbers[] = {ETIMEDOUT, ECONNRESET, ECONNABORTED, EPIPE, EAGAIN};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char number[16];
+
+        (void)snprintf(number, sizeof number, "(%d)", numbers[i]);
+        if (strstr(text, number))
+            return true;
+    }
+    return strstr(text, "unexpected eof") || strstr(text, "(0)");
 }
 
 /* Who may not come in, or not do something. */
@@ -101,7 +111,7 @@ static enum gavel_status explain_connection(const struct mysql_store *mysql, str
 {
     const struct mysql_trouble *trouble = &mysql->link.trouble;
 
-    if (trouble->code == CR_SSL_CONNECTION_ERROR)
+    if (trouble->code == CR_SSL_CONNECTION_ERROR && !is_cut(trouble->text))
         return error_set(error, GAVEL_ERR_STORE_DENIED,
                          "no TLS with %s: %.80s; name its authority with ca=, or go without by tls=off",
                          mysql->shown, trouble->text);
@@ -118,7 +128,7 @@ enum gavel_status mysql_trouble_explain(const struct mysql_store *mysql, struct 
     unsigned code = trouble->code;
 
     if (mysql->link.is_late)
-        return explain_late(mysql, error);
+        return error_set(error, GAVEL_ERR_TIMEOUT, "%s did not answer in time", mysql->shown);
     if (mysql_trouble_is_denial(code) || code == ER_ACCESS_DENIED_ERROR ||
         code == ER_ACCESS_DENIED_NO_PASSWORD_ERROR || code == ER_MUST_CHANGE_PASSWORD ||
         code == ER_HOST_NOT_PRIVILEGED || code == ER_HOST_IS_BLOCKED ||

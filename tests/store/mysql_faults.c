@@ -244,6 +244,7 @@ static void test_a_lost_answer_to_a_commit_is_settled_by_the_nonce(void **state)
 
 static void test_a_claim_that_never_arrived_is_in_doubt_and_not_made_twice(void **state)
 {
+    const struct timespec pause = {.tv_nsec = 50 * NS_PER_MS};
     struct mysql_bench *b = *state;
     struct test_proxy proxy;
     struct errand errand;
@@ -253,14 +254,14 @@ static void test_a_claim_that_never_arrived_is_in_doubt_and_not_made_twice(void 
     test_proxy_start(&proxy, b->server.port);
     store = mysql_bench_open(b, proxy.address, NULL);
     assert_int_equal(store_probe(store, NULL), GAVEL_OK);
-    test_proxy_say(&proxy, "drop");
+    test_proxy_say(&proxy, "delay 60000 0"); /* it takes the claim, and keeps it */
     begin(&errand, store, ask_claim("g", "one", 1, 0));
-    while (test_proxy_count(&proxy).opened == 0)
-        continue;
+    (void)nanosleep(&pause, NULL);
+    test_proxy_say(&proxy, "delay 0 0");
     test_proxy_say(&proxy, "cut");
-    test_proxy_say(&proxy, "pass");
     reply = finish(&errand);
-    /* Either nothing had been sent when the connection ended, or nobody knows. */
+    /* What was not sent yet goes by a new connection; of what was sent nobody knows whether it will arrive.
+     */
     if (reply.status != GAVEL_OK) {
         assert_int_equal(reply.status, GAVEL_ERR_STORE_UNAVAILABLE);
         assert_non_null(strstr(reply.message, "not known"));
