@@ -75,13 +75,24 @@ static void exit_codes(const struct cli *cli, FILE *file)
 #undef CLI_EXIT_LINE
 }
 
+/* The form of a URL in one column, what the store is in the next; a long form gets a line of its own. */
 static void stores(const struct cli *cli, FILE *file)
 {
     heading(cli, file, "Stores");
     for (const struct store_driver *const *driver = store_drivers; *driver; driver++) {
-        fputs("  ", file);
-        print_wrapped(file, output_columns(file), 2, 4, (*driver)->summary);
+        const char *summary = (*driver)->summary, *gap = strstr(summary, "  ");
+        size_t length = gap ? (size_t)(gap - summary) : strlen(summary);
+        char form[96];
+
+        (void)snprintf(form, sizeof(form), "%.*s", (int)length, summary);
+        if (text_columns(form) > NAME_COLUMNS)
+            fprintf(file, "  %s\n%*s", form, TEXT_BEGINS, "");
+        else
+            fprintf(file, "  %s%*s", form, (int)(NAME_COLUMNS + 2 - text_columns(form)), "");
+        print_wrapped(file, output_columns(file), TEXT_BEGINS, TEXT_BEGINS,
+                      gap ? gap + strspn(gap, " ") : "");
     }
+    fprintf(file, "  gavel-stores(7) has their options; `gavel store list` an example of each.\n");
 }
 
 static void common_options(const struct cli *cli, FILE *file)
