@@ -44,7 +44,8 @@
 struct etcd_known {
     RB_ENTRY(etcd_known) by_key;
     uint64_t revision;
-    struct mandate_row row; /* of a group: without its wish */
+    char *value;            /* of a group: as it stands there */
+    struct mandate_row row; /* likewise, without its wish */
     uint64_t epoch_offset;
     uint64_t instance; /* of a registration of ours */
     int64_t since_wall_ms;
@@ -123,6 +124,7 @@ json_t *etcd_encode(const char *text);
 struct etcd_put {
     const char *compared; /* this key still has this revision; 0: it does not exist */
     uint64_t revision;
+    const char *was; /* and this value, if not NULL: a cluster put back from a backup counts revisions anew */
     const char *key;
     const char *value; /* NULL: the key is deleted */
     uint64_t lease;    /* 0: none */
@@ -218,6 +220,7 @@ struct etcd_job {
     struct nonce write;                 /* of the write under way */
     /* The key as it was last seen. */
     uint64_t revision;
+    char *value; /* owned; NULL: not known, or there is none */
     struct mandate_row row;
     struct nonce row_write;
     uint64_t epoch_offset;

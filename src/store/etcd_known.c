@@ -51,6 +51,7 @@ void etcd_known_drop(struct etcd_known_tree *tree, const char *key)
     if (!known)
         return;
     (void)RB_REMOVE(etcd_known_tree, tree, known);
+    free(known->value);
     free(known);
 }
 
@@ -61,6 +62,7 @@ static void free_below(struct etcd_known *known)
         return;
     free_below(RB_LEFT(known, by_key));
     free_below(RB_RIGHT(known, by_key));
+    free(known->value);
     free(known);
 }
 

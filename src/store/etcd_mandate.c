@@ -66,6 +66,9 @@ static void remember(struct etcd_job *job)
     known = etcd_known_get(&etcd->groups, key);
     if (!known)
         return; /* it is looked at instead */
+    free(known->value);
+    known->value = job->value; /* the job is over */
+    job->value = NULL;
     known->revision = job->revision;
     known->row = job->row;
     known->epoch_offset = job->epoch_offset;
@@ -120,7 +123,8 @@ static enum gavel_status read_answer(struct etcd_job *job, struct record *ret_wi
     if (!status)
         status = etcd_row_read(&kv, &job->row, &job->row_write, &job->epoch_offset);
     job->revision = kv.revision;
-    etcd_kv_done(&kv);
+    free(job->value);
+    job->value = kv.value;
     if (status)
         return status;
     status = etcd_answer_kv(job->call->answer, 1, &kv);
@@ -187,7 +191,7 @@ static bool ask_put(struct etcd_job *job, struct mandate_row *changed)
 {
     char group[ETCD_KEY_SIZE];
     char wish[ETCD_KEY_SIZE];
-    struct etcd_put put = {.compared = group, .revision = job->revision};
+    struct etcd_put put = {.compared = group, .revision = job->revision, .was = job->value};
     char *value;
 
     job->write = etcd_new_nonce(job->etcd);
@@ -266,14 +270,15 @@ void etcd_begin_mandate(struct etcd_job *job)
 
     etcd_key(job->etcd, ETCD_GROUPS, request->group, NULL, key);
     known = etcd_known_find(&job->etcd->groups, key);
-    if (known) {
+    if (known && known->value) {
+        job->value = strdup(known->value);
         job->revision = known->revision;
         job->row = known->row;
         job->epoch_offset = known->epoch_offset;
     }
     changed = job->row;
-    if (request->op == STORE_READ || request->op == STORE_ASK || (!known && request->op != STORE_CLAIM) ||
-        apply(job, &changed)) {
+    if (request->op == STORE_READ || request->op == STORE_ASK ||
+        (!job->value && request->op != STORE_CLAIM) || apply(job, &changed)) {
         (void)ask_load(job); /* which it always does */
         return;
     }

@@ -160,6 +160,7 @@ static bool judge_other(struct etcd_job *job, const struct etcd_kv *kv)
         return refuse(job, kind);
     if (nonce_equal(write, job->write))
         return finish_beat(job, kv->revision);
+    row.registration.process = process_within_sight(&row.registration.process, &job->etcd->self);
     row.beat_at =
         now - ns_from_ms(sightings_age(&job->etcd->sightings, job->request->group, &row.registration, now));
     if (!rules_heartbeat(&row, job->request, now,

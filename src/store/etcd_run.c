@@ -43,11 +43,13 @@ bool etcd_job_take_page(struct etcd_job *job, bool (*take)(struct etcd_job *job,
                         bool *ret_is_last)
 {
     const json_t *kvs = json_object_get(job->call->answer, "kvs");
+    char before[ETCD_KEY_SIZE];
     const json_t *one;
     size_t i;
 
     if (job->call->status)
         return etcd_job_fail(job);
+    name_copy(before, sizeof before, job->after);
     json_array_foreach(kvs, i, one)
     {
         struct etcd_kv kv;
@@ -61,7 +63,9 @@ bool etcd_job_take_page(struct etcd_job *job, bool (*take)(struct etcd_job *job,
         if (!is_taken)
             return false;
     }
-    *ret_is_last = !json_is_true(json_object_get(job->call->answer, "more")) || json_array_size(kvs) == 0;
+    /* Keys of somebody else that are longer than ours must not make it go round in circles. */
+    *ret_is_last =
+        !json_is_true(json_object_get(job->call->answer, "more")) || strcmp(job->after, before) <= 0;
     return true;
 }
 
@@ -91,8 +95,9 @@ struct batch {
 };
 
 struct step {
-    struct etcd_job jobs[STEP_MAX];
-    struct etcd_call calls[STEP_MAX + 1]; /* one to keep the lease alive */
+    struct etcd_job *jobs;
+    struct etcd_call *calls; /* one more, to keep the lease alive */
+    size_t capacity;
     size_t count;
     bool has_heartbeat;
 };
@@ -100,7 +105,7 @@ struct step {
 /* Whether a request can go with those that are in the step already. */
 static bool fits(const struct batch *batch, const struct step *step, const struct store_request *request)
 {
-    if (step->count == STEP_MAX)
+    if (step->count == step->capacity)
         return false;
     /* The first gets the lease, for all. */
     if (request->op == STORE_HEARTBEAT && step->has_heartbeat && batch->etcd->lease == 0)
@@ -169,18 +174,17 @@ static void run_step(struct etcd_store *etcd, struct step *step)
     if (step->has_heartbeat && etcd_lease_is_due(etcd))
         etcd_begin_keep_alive(etcd, &step->calls[call_count++], step->jobs[0].request->give_up_at);
     etcd_calls_run(etcd, etcd->http, step->calls, call_count);
+    for (size_t i = 0; i < step->count; i++)
+        free(step->jobs[i].value);
 }
 
-void etcd_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
-              size_t count)
+/* False, and all replies say why, if it cannot begin. */
+static bool may_begin(struct etcd_store *etcd, const struct step *step, struct store_reply *replies,
+                      size_t count)
 {
-    struct etcd_store *etcd = (struct etcd_store *)store;
-    struct batch batch = {.etcd = etcd, .requests = requests, .replies = replies, .count = count};
-    struct step *step = NULL;
-
-    if (etcd->pid == getpid())
-        step = malloc(sizeof *step);
-    for (size_t i = 0; i < count && !step; i++) {
+    if (etcd->pid == getpid() && step->jobs && step->calls)
+        return true;
+    for (size_t i = 0; i < count; i++) {
         if (etcd->pid != getpid())
             reply_fail(&replies[i], GAVEL_ERR_STATE,
                        "%s was opened before this process was forked; open it again in the child",
@@ -188,9 +192,26 @@ void etcd_run(struct store *store, const struct store_request *requests, struct 
         else
             reply_fail(&replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking %s", etcd->where);
     }
-    while (step && batch.begun < count) {
-        fill(&batch, step);
-        run_step(etcd, step);
+    return false;
+}
+
+void etcd_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
+              size_t count)
+{
+    struct etcd_store *etcd = (struct etcd_store *)store;
+    struct batch batch = {.etcd = etcd, .requests = requests, .replies = replies, .count = count};
+    struct step step = {.capacity = count < STEP_MAX ? count : STEP_MAX};
+
+    if (count == 0)
+        return;
+    step.jobs = calloc(step.capacity, sizeof *step.jobs);
+    step.calls = calloc(step.capacity + 1, sizeof *step.calls);
+    if (may_begin(etcd, &step, replies, count)) {
+        while (batch.begun < count) {
+            fill(&batch, &step);
+            run_step(etcd, &step);
+        }
     }
-    free(step);
+    free(step.jobs);
+    free(step.calls);
 }

@@ -25,6 +25,7 @@ struct stream {
     struct etcd_store *etcd;
     size_t questions; /* that are not confirmed yet */
     bool is_live;     /* all were confirmed */
+    bool is_refused;  /* by a server that is in order */
     bool wants_token;
     char *line; /* that has not ended yet */
     size_t size;
@@ -54,7 +55,8 @@ bool etcd_wait_until(struct etcd_store *etcd, gavel_ns until)
 static void take_event(struct etcd_store *etcd, const json_t *event)
 {
     const json_t *json = json_object_get(event, "kv");
-    bool is_deleted = json_object_get(event, "type") != NULL; /* PUT is 0 and therefore not told */
+    const char *type = json_string_value(json_object_get(event, "type")); /* none: it was put */
+    bool is_deleted = type && strcmp(type, "DELETE") == 0;
     char name[NAME_MAX_BYTES + 1];
     struct mandate_row row;
     struct nonce write;
@@ -92,6 +94,7 @@ static bool take_line(struct stream *stream, const char *line, size_t size)
     if (!is_good) {
         char *text = json ? json_dumps(json, 0) : NULL;
 
+        stream->is_refused = result;
         stream->wants_token =
             text && (strstr(text, "auth token") || strstr(text, "user name is empty") ||
                      strstr(text, "auth store is old") || strstr(text, "permission denied"));
@@ -195,7 +198,7 @@ static bool run_stream(struct etcd_store *etcd)
     pthread_mutex_lock(&etcd->lock);
     etcd->stream = NULL;
     http_free(http);
-    if (!etcd->is_stream_old && !etcd->is_closing && etcd->current == endpoint)
+    if (!etcd->is_stream_old && !etcd->is_closing && !stream.is_refused && etcd->current == endpoint)
         etcd->current = (endpoint + 1) % etcd->endpoint_count;
     return stream.is_live;
 }

@@ -149,6 +149,17 @@ static json_t *put_op(const struct etcd_put *put)
                      etcd_encode(put->value), "lease", number_json(put->lease));
 }
 
+static json_t *compare_ops(const struct etcd_put *put)
+{
+    json_t *by_revision = json_pack("{ss ss so so}", "target", "MOD", "result", "EQUAL", "key",
+                                    etcd_encode(put->compared), "mod_revision", number_json(put->revision));
+
+    if (!put->was)
+        return json_pack("[o]", by_revision);
+    return json_pack("[o {ss ss so so}]", by_revision, "target", "VALUE", "result", "EQUAL", "key",
+                     etcd_encode(put->compared), "value", etcd_encode(put->was));
+}
+
 char *etcd_body_put(const struct etcd_put *put, const char *first, const char *second)
 {
     json_t *ops = json_array();
@@ -157,9 +168,8 @@ char *etcd_body_put(const struct etcd_put *put, const char *first, const char *s
         json_decref(ops);
         ops = NULL;
     }
-    return dump(json_pack("{s[{ss ss so so}] so so}", "compare", "target", "MOD", "result", "EQUAL", "key",
-                          etcd_encode(put->compared), "mod_revision", number_json(put->revision), "success",
-                          read_ops(ops, first, second), "failure", read_ops(json_array(), first, second)));
+    return dump(json_pack("{so so so}", "compare", compare_ops(put), "success", read_ops(ops, first, second),
+                          "failure", read_ops(json_array(), first, second)));
 }
 
 char *etcd_body_page(const char *first, const char *after, unsigned limit)
@@ -252,8 +262,8 @@ enum gavel_status etcd_kv_read(const json_t *json, struct etcd_kv *ret_kv)
     status = decode(json_string_value(key), json_string_length(key), &bytes, &size);
     if (status)
         return status;
-    if (size < sizeof ret_kv->key)
-        memcpy(ret_kv->key, bytes, size + 1); /* a longer one is none of ours and has no name */
+    /* A longer one is none of ours: what is left of it is still too long for a name. */
+    name_copy(ret_kv->key, sizeof ret_kv->key, bytes);
     free(bytes);
     /* One that is too long is no record: it is taken as what it is, nothing that makes sense. */
     status = decode(json_string_value(value), json_string_length(value), &ret_kv->value, &ret_kv->size);

@@ -179,6 +179,88 @@ static void test_the_listing_of_groups_has_their_wishes_and_several_pages(void *
     store_reply_done(&reply);
 }
 
+/* What the driver remembers of a group. */
+static struct etcd_known *known_of(struct store *store, const char *group)
+{
+    struct etcd_store *etcd = (struct etcd_store *)store;
+    struct etcd_known *known;
+    char key[ETCD_KEY_SIZE];
+
+    etcd_key(etcd, ETCD_GROUPS, group, NULL, key);
+    known = etcd_known_find(&etcd->groups, key);
+    assert_non_null(known);
+    return known;
+}
+
+/* Keys that somebody else put there, too long to be ours, where one page ends and the next begins. */
+static void test_a_listing_ends_whatever_else_stands_there(void **state)
+{
+    enum { COUNT = 498 };
+    struct fixture *f = *state;
+    struct store_request list = {.op = STORE_GROUPS, .give_up_at = clock_now() + LIMIT};
+    char key[2 * ETCD_KEY_SIZE];
+    struct store_reply reply;
+
+    (void)expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    multiply(f->a, COUNT);
+    etcd_key((struct etcd_store *)f->a, ETCD_GROUPS, "z", NULL, key);
+    memset(key + strlen(key), 'z', sizeof key - 2 - strlen(key));
+    for (char last = 'a'; last <= 'c'; last++) {
+        struct etcd_put put = {.compared = key, .key = key, .value = "x"};
+        char *body;
+
+        key[sizeof key - 2] = last;
+        key[sizeof key - 1] = '\0';
+        body = etcd_body_put(&put, NULL, NULL);
+        etcd_raw_do(server.port, NULL, "/v3/kv/txn", "%s", body);
+        free(body);
+    }
+    assert_int_equal(store_call(f->b, &list, &reply), GAVEL_OK);
+    assert_int_equal(reply.group_count, COUNT + 1);
+    store_reply_done(&reply);
+}
+
+/*
+ * A cluster that was put back from a backup counts its revisions anew, so that another record
+ * can have the revision that a holder remembers.
+ */
+static void test_a_remembered_revision_is_not_enough_to_renew(void **state)
+{
+    struct fixture *f = *state;
+    struct record first = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
+    struct record second = expect(f->b, ask_claim("g", "two", 2, first.version), GAVEL_OK).record;
+    struct etcd_known *known = known_of(f->a, "g");
+
+    assert_int_equal(known->revision, first.version);
+    known->revision = second.version;
+    (void)expect(f->a, ask_renew("g", "one", 1, first.epoch), GAVEL_ERR_NOT_HOLDER);
+    assert_int_equal(expect(f->b, ask_read("g"), GAVEL_OK).record.version, second.version);
+}
+
+/* To others another boot id would mean that the process is dead, and on another host it is not. */
+static void test_processes_of_other_hosts_are_not_taken_for_dead(void **state)
+{
+    struct fixture *f = *state;
+    struct store_request claim = ask_claim("g", "one", 1, 0);
+    struct store_request beat = ask_heartbeat("g", "one", 1, 1);
+    struct store_request list = ask_candidates("g");
+    struct store_reply reply;
+
+    (void)strcpy(claim.record.process.boot_id, "00000000-0000-0000-0000-000000000000");
+    beat.registration.process = claim.record.process;
+    (void)expect(f->a, claim, GAVEL_OK);
+    (void)expect(f->a, beat, GAVEL_OK);
+    assert_int_equal(expect(f->b, ask_read("g"), GAVEL_OK).record.process.pid, 0);
+    (void)expect(f->b, ask_heartbeat("g", "one", 2, 1), GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(store_call(f->b, &list, &reply), GAVEL_OK);
+    assert_int_equal(reply.registration_count, 1);
+    assert_int_equal(reply.registrations[0].process.pid, 0);
+    store_reply_done(&reply);
+    /* A renewal keeps it, for those who see it. */
+    (void)expect(f->a, ask_renew("g", "one", 1, 0), GAVEL_OK);
+    assert_string_equal(known_of(f->a, "g")->row.record.process.boot_id, claim.record.process.boot_id);
+}
+
 static void test_a_record_that_makes_no_sense_stops_its_holder_and_is_kept(void **state)
 {
     static const char *const bad[] = {"", "nonsense", "{\"format\":1}",
@@ -454,6 +536,9 @@ static int run_own(void)
         TEST(test_names_with_slashes_do_not_meet),
         TEST(test_stores_below_each_other_do_not_meet),
         TEST(test_the_listing_of_groups_has_their_wishes_and_several_pages),
+        TEST(test_a_listing_ends_whatever_else_stands_there),
+        TEST(test_a_remembered_revision_is_not_enough_to_renew),
+        TEST(test_processes_of_other_hosts_are_not_taken_for_dead),
         TEST(test_a_record_that_makes_no_sense_stops_its_holder_and_is_kept),
         TEST(test_the_offset_stays_with_the_group),
         TEST(test_the_registrations_of_a_process_that_is_gone_vanish),
