@@ -47,6 +47,18 @@ is_running()
     { [[ $(tr '\0' ' ' <"/proc/$pid/cmdline") == *"$folder/"* ]]; } 2>/dev/null
 }
 
+# What this run has started ends if it fails.
+started=()
+end_what_failed()
+{
+    local code=$?
+
+    ((code)) || return 0
+    exec 2>/dev/null # the shell's notices of who was killed, which somebody may no longer want to read
+    stop "${started[@]}"
+}
+trap end_what_failed EXIT
+
 # start NAME COMMAND…: in the background, unless it runs already.
 start()
 {
@@ -63,6 +75,7 @@ start()
         exec "$@" </dev/null >>"$folder/$name.log" 2>&1
     ) &
     echo $! >"$folder/$name.pid"
+    started+=("$name")
 }
 
 # await NAME COMMAND…: until it succeeds; fails when the process of that name ends before, or takes too long.
