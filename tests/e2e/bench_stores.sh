@@ -4,7 +4,7 @@
 # How fast it was is not judged here.
 source "$(dirname "$0")/lib.sh"
 
-measure() { env GAVEL="$GAVEL" RIVALS=no SETUP=no "$SOURCE_ROOT/bench/measure" "$@"; }
+measure() { env GAVEL="$GAVEL" RIVALS=no DURABLE=no SETUP=no "$SOURCE_ROOT/bench/measure" "$@"; }
 
 test_quick_bench_prints_a_row_for_every_store() {
     local part file
@@ -79,7 +79,7 @@ has_no_site() { ! compgen -G "$folder/gavel-bench-*" >/dev/null; }
 
 test_servers_end_with_a_bench_that_is_killed() {
     local server bench
-    run_as bench env TMPDIR="$folder" GAVEL="$GAVEL" RIVALS=no SETUP=no STORES=etcd "$SOURCE_ROOT/bench/measure" --only stores-load
+    run_as bench env TMPDIR="$folder" GAVEL="$GAVEL" RIVALS=no DURABLE=no SETUP=no STORES=etcd "$SOURCE_ROOT/bench/measure" --only stores-load
     await has_begun
     server=$(cat "$folder"/gavel-bench-*/etcd/etcd-0.pid)
     bench=$(tr ' ' '\n' <"/proc/${pid_of[bench]}/task/${pid_of[bench]}/children" | while read -r pid; do
@@ -87,6 +87,7 @@ test_servers_end_with_a_bench_that_is_killed() {
     done)
     [[ -n $bench ]] || fail "there is no gavel bench"
     kill -KILL "${pid_of[bench]}"
+    ended bench 137
     await has_no_site
     await process_is_gone "$server"
     await process_is_gone "$bench"
