@@ -92,7 +92,9 @@ static void stores(const struct cli *cli, FILE *file)
         print_wrapped(file, output_columns(file), TEXT_BEGINS, TEXT_BEGINS,
                       gap ? gap + strspn(gap, " ") : "");
     }
-    fprintf(file, "  gavel-stores(7) has their options; `gavel store list` an example of each.\n");
+    fputs("  ", file);
+    print_wrapped(file, output_columns(file), 2, 2,
+                  "gavel-stores(7) has their options; `gavel store list` an example of each.");
 }
 
 static void common_options(const struct cli *cli, FILE *file)

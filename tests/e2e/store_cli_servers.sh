@@ -55,6 +55,27 @@ test_etcd_is_measured() {
     measured etcd database none
 }
 
+# As docs/STORES.md shows it; a user needs no more than that.
+test_etcd_lets_a_user_in_who_was_made_as_documented() {
+    needs etcd
+    local commands
+    server_start kv etcd
+    export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=127.0.0.1:${server_port[kv]}
+    commands=$(grep '^etcdctl ' "$SOURCE_ROOT/docs/STORES.md" | sed 's/^etcdctl user add gavel$/&:testsecret/')
+    (($(wc -l <<<"$commands") == 4)) || fail "other commands: $commands"
+    eval "$commands" >"$folder/etcdctl.out"
+    etcdctl user add root:root >>"$folder/etcdctl.out"
+    etcdctl auth enable >>"$folder/etcdctl.out" 2>&1
+    store=$(server_url kv gavel)
+    expect 4 ping "$store"
+    expect 4 env GAVEL_ETCD_USER=gavel GAVEL_ETCD_PASSWORD=wr0ngsecret "$GAVEL" store ping "$store" --json --log-level debug
+    has_not "$output$errors" wr0ngsecret
+    expect 0 env GAVEL_ETCD_USER=gavel GAVEL_ETCD_PASSWORD=testsecret "$GAVEL" store ping "$store" --count 1
+    echo gavel:testsecret >"$folder/credentials"
+    expect 0 ping "$store?credentials=$folder/credentials" --count 1
+    expect 4 ping "$(server_url kv elsewhere)?credentials=$folder/credentials" --count 1
+}
+
 test_s3_is_measured() {
     needs s3
     server_start objects radosgw
