@@ -245,4 +245,23 @@ test_the_table_of_outages_has_the_words_of_the_drivers() {
     ((count >= 15)) || fail "only $count were compared"
 }
 
+# options_in FILE: those that the URL of a driver may have, by its source.
+options_in() {
+    tr '\n' ' ' <"$SOURCE_ROOT/src/store/$1" | grep -oE '\*const options\[\] = \{[^}]*\}' | grep -oE '"[a-z_]+"' | tr -d '"'
+}
+
+test_every_option_of_a_url_is_in_the_page_and_in_the_guide() {
+    local file option page guide count=0
+    page=$(sed 's/\\//g' "$SOURCE_ROOT/docs/man/gavel-stores.7.scd")
+    guide=$(cat "$SOURCE_ROOT/docs/STORES.md")
+    for file in mysql_place.c s3.c etcd.c; do
+        for option in $(options_in $file); do
+            has "$page" "*$option=*"
+            has "$guide" "$option="
+            count=$((count + 1))
+        done
+    done
+    ((count >= 19)) || fail "only $count were found"
+}
+
 run_tests "$@"
