@@ -24,7 +24,8 @@ static void start_library(void) { (void)mysql_library_init(0, NULL, NULL); /* it
 
 static void free_store(struct mysql_store *mysql)
 {
-    mysql_place_done(&mysql->place);
+    if (mysql_name_done(mysql))
+        mysql_place_done(&mysql->place);
     free(mysql);
 }
 

@@ -62,6 +62,8 @@ struct mysql_link {
     bool is_unclean; /* an error may have left a transaction open */
 };
 
+struct mysql_name;
+
 struct mysql_store {
     struct store store;
     pid_t pid; /* who opened it */
@@ -69,6 +71,7 @@ struct mysql_store {
     struct mysql_place place;
     char shown[100]; /* for messages: mysql://host:3306/database */
     struct mysql_link link;
+    struct mysql_name *name;         /* a look-up of the host that is on its way; NULL: none */
     char pruned[NAME_MAX_BYTES + 1]; /* the group whose old registrations were removed last */
     gavel_ns pruned_at;
 };
@@ -125,6 +128,12 @@ GAVEL_CHECKED enum gavel_status mysql_place_identity(const struct mysql_place *p
                                                      struct mysql_identity *ret_identity,
                                                      struct gavel_error *error);
 void mysql_place_done(struct mysql_place *place);
+
+/* mysql_name.c: whether the host has an address, by `until`. */
+GAVEL_CHECKED enum gavel_status mysql_name_find(struct mysql_store *mysql, gavel_ns until,
+                                                struct gavel_error *error);
+/* False: a thread still uses the name of the host, and will not be stopped; leave it. */
+bool mysql_name_done(struct mysql_store *mysql);
 
 /* mysql_text.c */
 void mysql_text_add(struct mysql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

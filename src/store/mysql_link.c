@@ -144,6 +144,9 @@ enum gavel_status mysql_link_open(struct mysql_store *mysql, gavel_ns until, str
     bool is_good;
 
     mysql_link_drop(mysql);
+    status = mysql_name_find(mysql, until, error);
+    if (status)
+        return status;
     status = mysql_place_identity(&mysql->place, &identity, error);
     if (status)
         return status;

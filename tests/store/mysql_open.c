@@ -63,6 +63,9 @@ static void test_no_server_is_told_at_once(void **state)
     mysql_bench_refuse("mysql://gavel@127.0.0.1:1/d", GAVEL_ERR_STORE_UNAVAILABLE, "cannot be reached");
     mysql_bench_refuse("mysql://gavel@localhost/d?socket=/nowhere/sock", GAVEL_ERR_STORE_UNAVAILABLE,
                        "/nowhere/sock");
+    /* A name without an address, or without a name server. */
+    mysql_bench_refuse("mysql://gavel@nowhere.invalid/d?tls=off", GAVEL_ERR_STORE_UNAVAILABLE,
+                       "nowhere.invalid");
     assert_true(clock_now() - began < 10 * NS_PER_S);
 }
 
