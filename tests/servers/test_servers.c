@@ -193,8 +193,13 @@ static void test_a_cluster_lives_on_without_one_member(void **state)
     test_server_stop(&server);
 }
 
+struct news {
+    struct test_server server;
+    pid_t child; /* of the test, which outlives it and has its descriptors */
+};
+
 /* A test that starts a server, tells of it by a pipe, and never ends by itself. */
-static pid_t fork_test(struct test_server *ret_server)
+static pid_t fork_test(struct news *ret_news)
 {
     int fds[2];
     pid_t pid;
@@ -203,35 +208,36 @@ static pid_t fork_test(struct test_server *ret_server)
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        struct test_server server;
+        struct news news;
 
-        test_server_start(&server, TEST_ETCD);
-        if (fork() == 0) /* a child that outlives it, and has its descriptors */
-            (void)alarm(20);
-        else
-            (void)!write(fds[1], &server, sizeof server);
+        test_server_start(&news.server, TEST_ETCD);
+        news.child = fork();
+        if (news.child != 0)
+            (void)!write(fds[1], &news, sizeof news);
         for (;;)
             (void)pause();
     }
     (void)close(fds[1]);
-    assert_int_equal(read(fds[0], ret_server, sizeof *ret_server), sizeof *ret_server);
+    assert_int_equal(read(fds[0], ret_news, sizeof *ret_news), sizeof *ret_news);
     (void)close(fds[0]);
+    assert_true(ret_news->child > 0);
     return pid;
 }
 
 static void check_end(int signal)
 {
-    struct test_server server;
+    struct news news;
     pid_t pids[PROCESSES_MAX];
-    pid_t pid = fork_test(&server);
-    size_t count = list_processes(&server, pids);
+    pid_t pid = fork_test(&news);
+    size_t count = list_processes(&news.server, pids);
 
     assert_int_equal(count, 1);
     assert_int_equal(kill(pids[0], 0), 0);
     assert_int_equal(kill(pid, signal), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    await_gone(pids, count, server.folder);
-    assert_int_equal(connect_to(server.port), -1);
+    await_gone(pids, count, news.server.folder);
+    assert_int_equal(kill(news.child, SIGKILL), 0); /* it was there all the time */
+    assert_int_equal(connect_to(news.server.port), -1);
 }
 
 static void test_servers_are_gone_after_a_kill_of_the_test(void **state)
