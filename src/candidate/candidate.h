@@ -219,6 +219,7 @@ struct candidate {
     uint64_t last_epoch;
     bool is_leader_down; /* and it was told */
     bool is_watching;
+    bool is_hurried; /* the next look was asked for by a hint or a death: nothing else goes with it */
     struct nonce watched;
     struct peers peers;
     struct fence fence;

@@ -72,6 +72,7 @@ static void doorbell(struct candidate *c)
     if (!takes_part(c))
         return;
     c->doorbell_at = at;
+    c->is_hurried = true;
     c->look_at = ns_min(c->look_at, at);
     if (c->state == CANDIDATE_LEADING)
         c->list_at = ns_min(c->list_at, at);
@@ -87,6 +88,7 @@ static void holder_died(struct candidate *c, struct nonce nonce)
     if (!takes_part(c))
         return;
     /* What we saw last may be older than its last renewal, so look once more; the claim follows. */
+    c->is_hurried = true;
     c->look_at = ns_min(c->look_at, c->now);
     nudge(c);
 }
@@ -189,7 +191,8 @@ static void run_calls(struct candidate *c)
     if (c->has_ask && c->state == CANDIDATE_STANDBY && is_free(c, SLOT_MANDATE))
         standby_ask(c);
     if (c->now >= c->look_at && is_free(c, SLOT_MANDATE) && takes_part(c)) {
-        has_looked = true;
+        has_looked = !c->is_hurried; /* a claim may follow, and must not wait for a heartbeat and a listing */
+        c->is_hurried = false;
         if (holds_mandate(c))
             lead_renew(c);
         else
