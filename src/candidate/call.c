@@ -94,6 +94,8 @@ static void catch_up(struct candidate *c)
 static void count_outcome(struct candidate *c, enum candidate_slot slot, enum gavel_status status,
                           const struct store_reply *reply)
 {
+    /* A call is given up a moment before the driver says so in its own words. */
+    static const char silence[] = "the store did not answer in time; it may be overloaded, frozen or cut off";
     gavel_ns opened_at = c->breaker.opened_at;
     struct gavel_event *event;
 
@@ -106,7 +108,7 @@ static void count_outcome(struct candidate *c, enum candidate_slot slot, enum ga
         }
         return;
     }
-    memcpy(c->trouble, reply ? reply->message : "", reply ? sizeof c->trouble : 1);
+    memcpy(c->trouble, reply ? reply->message : silence, reply ? sizeof c->trouble : sizeof silence);
     if (breaker_failed(&c->breaker, &c->settings, c->now)) {
         event = emit(c, GAVEL_EVENT_BREAKER_OPEN);
         event->status = status;
