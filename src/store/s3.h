@@ -75,6 +75,9 @@ struct s3_entry {
     LIST_ENTRY(s3_entry) in_group;
     LIST_HEAD(, s3_entry) workers; /* of what stands for a group: those of its candidates */
     gavel_ns pruned_at;            /* likewise */
+    size_t size;                   /* of a registration, in bytes; 0: not known */
+    int unread;                    /* lists in which it had changed and was not read */
+    bool is_own;                   /* it was written here */
     union {
         struct mandate_row row;     /* of a state */
         struct registration worker; /* of a candidate */
@@ -322,6 +325,12 @@ extern const struct s3_kind s3_kind_worker;
 /* Notes that the entry is that of a candidate of the group. */
 void s3_registry_note(struct s3_store *s3, struct s3_entry *entry, const char *group);
 
+/*
+ * Whether an object whose ETag has changed is the registration that we know, with another beat and nothing
+ * else new; it is then noted as that, and need not be read.
+ */
+bool s3_registry_is_beat(struct s3_entry *entry, const char *etag, size_t size);
+
 /* ---- s3_chores.c ---- */
 
 /* Something to be done when there is time, or never. */
@@ -354,6 +363,7 @@ void s3_chores_done(struct s3_chores *chores);
 struct s3_item {
     char *key;                  /* of a state or of a registration */
     char etag[S3_ETAG_MAX + 1]; /* "": not told */
+    size_t size;                /* likewise 0 */
     struct s3_entry *entry;     /* once it is looked at; NULL if it cannot be used */
     bool is_read;
 };

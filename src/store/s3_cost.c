@@ -26,7 +26,7 @@ struct s3_requests s3_requests_per_hour(const struct gavel_settings *settings, s
 
     return (struct s3_requests){
         .puts = count * (beats + beats + n * beats),
-        .gets = count * (lists_of_leader * others + n * (looks + beats * others)),
+        .gets = count * (n * looks + (lists_of_leader + n * beats) * others / S3_LISTS_PER_READ),
         .lists = count * (lists_of_leader + n * beats),
     };
 }

@@ -6,10 +6,11 @@
  * that comes to. Pure arithmetic; the driver s3 behaves like this, and
  * tests/store/s3_answers.c counts that it does.
  *
- *              every heartbeat                      every look           every candidate time-out
- *     leader   PUT state, PUT worker                –                    LIST workers, GET of each other one
- *     standby  PUT worker, LIST workers,            GET state            –
- *              GET of each other one
+ *              every heartbeat              every look    every candidate time-out
+ *     leader   PUT state, PUT worker        –             LIST workers
+ *     standby  PUT worker, LIST workers     GET state     –
+ *
+ * and after every so many lists (S3_LISTS_PER_READ) a GET of each other candidate.
  *
  * Subscribers do not appear: all those of a program share one candidate, so a
  * program with twenty of them costs one election. To see what twenty elections
@@ -21,6 +22,8 @@
 #include <gavel/settings.h>
 
 #include <stddef.h>
+
+#define S3_LISTS_PER_READ 20
 
 /* Requests, in the classes that providers bill. Removing an object is free with most of them. */
 struct s3_requests {

@@ -171,6 +171,9 @@ bool s3_entry_take(const struct s3_store *s3, struct s3_entry *entry, const stru
         entry->is_known = entry->is_found = true;
         entry->write = taken.write;
         memcpy(entry->etag, taken.etag, sizeof entry->etag);
+        entry->size = call->answer_size;
+        entry->unread = 0;
+        entry->is_own = false;
         if (is_worker)
             entry->worker = taken.worker;
         else
@@ -250,6 +253,8 @@ static bool take_put(struct s3_edit *edit, enum s3_outcome outcome)
     entry->is_known = entry->etag[0] != '\0'; /* else it is read before the next write */
     entry->is_found = true;
     entry->write = edit->write;
+    entry->size = edit->object.call->body_size;
+    entry->is_own = true;
     if (edit->kind->is_worker)
         entry->worker = edit->worker;
     else

@@ -62,7 +62,8 @@ bool s3_listing_start(struct s3_listing *listing)
     return ask_page(listing);
 }
 
-static bool add_item(struct s3_listing *listing, const char *key, const char *end, const char *etag)
+static bool add_item(struct s3_listing *listing, const char *key, const char *end, const char *etag,
+                     size_t size)
 {
     struct s3_item *item;
     struct s3_text text = {0};
@@ -83,6 +84,7 @@ static bool add_item(struct s3_listing *listing, const char *key, const char *en
     item = &listing->items[listing->count++];
     *item = (struct s3_item){.key = text.bytes};
     s3_etag_bare(etag, item->etag);
+    item->size = size;
     return true;
 }
 
@@ -96,12 +98,15 @@ static bool take_page(struct s3_listing *listing, struct s3_span page)
     while (listing->count < most && s3_xml_find(page, element, &content, &page)) {
         char key[3 * S3_KEY_MAX];
         char etag[S3_ETAG_MAX + 1] = "";
+        char size[24] = "";
 
         if (!s3_xml_text(content, is_of_groups(listing) ? "Prefix" : "Key", key, sizeof key))
-            continue; /* nothing of ours is that long */
-        if (!is_of_groups(listing))
-            (void)s3_xml_text(content, "ETag", etag, sizeof etag); /* without it the object is read */
-        if (!add_item(listing, key, is_of_groups(listing) ? "state.json" : "", etag))
+            continue;                 /* nothing of ours is that long */
+        if (!is_of_groups(listing)) { /* without one of these the object is read */
+            (void)s3_xml_text(content, "ETag", etag, sizeof etag);
+            (void)s3_xml_text(content, "Size", size, sizeof size);
+        }
+        if (!add_item(listing, key, is_of_groups(listing) ? "state.json" : "", etag, strtoul(size, NULL, 10)))
             return false;
     }
     if (listing->count >= most)
@@ -166,6 +171,15 @@ struct lane {
     struct s3_item *item;
 };
 
+/* Whether the object need not be read to know it. */
+static bool is_known(const struct s3_listing *listing, const struct s3_item *item)
+{
+    if (!item->etag[0] || !item->entry->is_known)
+        return false;
+    return strcmp(item->entry->etag, item->etag) == 0 ||
+           (!is_of_groups(listing) && s3_registry_is_beat(item->entry, item->etag, item->size));
+}
+
 /* Prepares a GET of the next object that is not known as it is; false: none is left. */
 static bool lane_next(struct lane *lane)
 {
@@ -182,8 +196,7 @@ static bool lane_next(struct lane *lane)
                 (void)fail_short(listing);
                 break;
             }
-            item->is_read =
-                item->etag[0] && item->entry->is_known && strcmp(item->entry->etag, item->etag) == 0;
+            item->is_read = is_known(listing, item);
             if (item->is_read)
                 continue;
             lane->listing = listing;

@@ -5,15 +5,25 @@
  * it writes; that is conditional too, so that two processes with one id notice
  * each other. Who is silent shows by our own clock: for how long have we seen
  * the same number of beats?
+ *
+ * A list tells of each object its ETag and its size. Everybody beats all the
+ * time, so all ETags are new each time, and if each new one were read, n
+ * candidates would read n times n objects. So the size says whether there is
+ * anything to read: it is padded to a length whose remainder is a hash of all
+ * but the beats. Should two have the same, what has changed is seen a little
+ * later, as everything is read after so many lists.
  */
 #include "store/s3.h"
 
 #include "os/clock.h"
 #include "os/process.h"
 #include "store/row_json.h"
+#include "store/s3_cost.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define MARKS 1009 /* a prime: remainders of sizes are spread well */
 
 void s3_registry_note(struct s3_store *s3, struct s3_entry *entry, const char *group)
 {
@@ -29,6 +39,63 @@ void s3_registry_note(struct s3_store *s3, struct s3_entry *entry, const char *g
         return; /* out of memory: it is not removed by us */
     LIST_INSERT_HEAD(&head->workers, entry, in_group);
     entry->is_in_group = true;
+}
+
+/* FNV-1a */
+static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
+{
+    const unsigned char *at = bytes;
+
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ at[i]) * UINT64_C(1099511628211);
+    return hash;
+}
+
+/* Of all that is in a registration but its beats. */
+static size_t mark_of(const struct registration *r)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    hash = mix(hash, &r->instance, sizeof r->instance);
+    hash = mix(hash, &r->since_wall_ms, sizeof r->since_wall_ms);
+    hash = mix(hash, &r->priority, sizeof r->priority);
+    hash = mix(hash, &r->eligible, sizeof r->eligible);
+    hash = mix(hash, &r->process.pid, sizeof r->process.pid);
+    hash = mix(hash, &r->process.pid_ns, sizeof r->process.pid_ns);
+    hash = mix(hash, &r->process.start_ticks, sizeof r->process.start_ticks);
+    hash = mix(hash, r->process.boot_id, strlen(r->process.boot_id));
+    hash = mix(hash, r->address, strlen(r->address));
+    return (size_t)(hash % MARKS);
+}
+
+/* The text with blanks at its end, so that its length tells the mark; it is taken over. */
+static char *pad(char *text, size_t mark)
+{
+    size_t length = strlen(text);
+    size_t blanks = (mark + MARKS - length % MARKS) % MARKS;
+    char *padded = realloc(text, length + blanks + 1);
+
+    if (!padded) {
+        free(text);
+        return NULL;
+    }
+    memset(padded + length, ' ', blanks);
+    padded[length + blanks] = '\0';
+    return padded;
+}
+
+bool s3_registry_is_beat(struct s3_entry *entry, const char *etag, size_t size)
+{
+    if (!entry->is_found || entry->is_own || entry->size == 0 || size == 0 ||
+        entry->size % MARKS != size % MARKS || entry->unread + 1 >= S3_LISTS_PER_READ)
+        return false;
+    entry->unread++;
+    entry->size = size;
+    entry->write = (struct nonce){0}; /* it is another one, which we do not know */
+    entry->worker.beats++;            /* at least; what matters is that it grows */
+    entry->worker.last_wall_ms = clock_wall_ms();
+    memcpy(entry->etag, etag, strlen(etag) + 1);
+    return true;
 }
 
 static enum gavel_status decide(struct s3_edit *edit, char **ret_body)
@@ -55,6 +122,8 @@ static enum gavel_status decide(struct s3_edit *edit, char **ret_body)
                                          ? entry->worker.since_wall_ms
                                          : edit->worker.last_wall_ms;
     *ret_body = registration_json_write(&edit->worker, edit->write);
+    if (*ret_body)
+        *ret_body = pad(*ret_body, mark_of(&edit->worker));
     if (!*ret_body)
         reply_fail(edit->reply, GAVEL_ERR_NO_MEMORY, "out of memory while writing to an object store");
     return *ret_body ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;

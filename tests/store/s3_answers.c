@@ -405,13 +405,61 @@ static void test_a_list_of_many_pages_is_whole(void **state)
     (void)expect(b->a, ask_heartbeat("g", "c4", 5, 2), GAVEL_OK);
     (void)s3_fake_counts(&b->fake);
     assert_int_equal(listed(b->b, "g"), 11);
-    expect_counts(b, 0, 1, 4);
+    expect_counts(b, 0, 0, 4); /* a beat and nothing else */
 }
 
-/* One heartbeat of a leader and two standbys, as the candidates send it, against the sum that people are
+/* The registration of that id in the list of the group; it is there. */
+static struct registration seen_as(struct store *store, const char *id)
+{
+    struct store_request list = ask_candidates("g");
+    struct registration found = {0};
+    struct store_reply reply;
+
+    assert_int_equal(store_call(store, &list, &reply), GAVEL_OK);
+    for (size_t i = 0; i < reply.registration_count; i++)
+        if (strcmp(reply.registrations[i].id, id) == 0)
+            found = reply.registrations[i];
+    store_reply_done(&reply);
+    assert_string_equal(found.id, id);
+    return found;
+}
+
+static void test_a_beat_is_seen_in_the_list_and_a_change_is_read(void **state)
+{
+    struct bench *b = *state;
+    struct store_request beat = ask_heartbeat("g", "one", 1, 1);
+
+    beat.registration.since_wall_ms =
+        1234; /* nothing that differs from run to run: one in a thousand changes */
+    beat.registration.process = (struct process_id){0}; /* does not show, and none of these */
+    (void)expect(b->a, beat, GAVEL_OK);
+    assert_int_equal(seen_as(b->b, "one").beats, 1);
+    for (beat.registration.beats = 2; beat.registration.beats < 6; beat.registration.beats++) {
+        (void)expect(b->a, beat, GAVEL_OK);
+        (void)s3_fake_counts(&b->fake);
+        assert_int_equal(seen_as(b->b, "one").beats, beat.registration.beats);
+        expect_counts(b, 0, 0, 1);
+    }
+    beat.registration.priority = 7; /* whatever it is that changes */
+    (void)expect(b->a, beat, GAVEL_OK);
+    assert_int_equal(seen_as(b->b, "one").priority, 7);
+    beat.registration.eligible = false;
+    (void)expect(b->a, beat, GAVEL_OK);
+    assert_false(seen_as(b->b, "one").eligible);
+    (void)strcpy(beat.registration.address, "10.0.0.7:41000");
+    (void)expect(b->a, beat, GAVEL_OK);
+    assert_string_equal(seen_as(b->b, "one").address, "10.0.0.7:41000");
+    beat.replaces_instance = 1;
+    beat.registration.instance = 2;
+    (void)expect(b->a, beat, GAVEL_OK);
+    assert_int_equal(seen_as(b->b, "one").instance, 2);
+}
+
+/* The heartbeats of a leader and two standbys, as the candidates send them, against the sum that people are
  * shown. */
 static void test_things_take_as_many_requests_as_is_said(void **state)
 {
+    enum { BEATS = 2 * S3_LISTS_PER_READ };
     struct bench *b = *state;
     struct gavel_settings settings = {
         .heartbeat_ms = 1000, .election_interval_ms = 1000, .candidate_timeout_ms = 1000};
@@ -424,18 +472,19 @@ static void test_things_take_as_many_requests_as_is_said(void **state)
     assert_int_equal(store_open(b->url, &c, NULL), GAVEL_OK);
     stores[2] = c;
     (void)expect(b->a, ask_renew("g", "one", 1, epoch), GAVEL_OK);
-    for (uint64_t beat = 1; beat <= 2; beat++) {
-        (void)s3_fake_counts(&b->fake); /* the first is only to get going */
+    for (uint64_t beat = 0; beat <= BEATS; beat++) {
         (void)expect(b->a, ask_renew("g", "one", 1, epoch), GAVEL_OK);
         for (size_t i = 0; i < 3; i++)
-            (void)expect(stores[i], ask_heartbeat("g", ids[i], i + 1, beat), GAVEL_OK);
+            (void)expect(stores[i], ask_heartbeat("g", ids[i], i + 1, beat + 1), GAVEL_OK);
         for (size_t i = 0; i < 3; i++)
             assert_int_equal(listed(stores[i], "g"), 3);
         (void)expect(b->b, ask_read("g"), GAVEL_OK);
         (void)expect(c, ask_read("g"), GAVEL_OK);
+        if (beat == 0)
+            (void)s3_fake_counts(&b->fake); /* the first is only to get going */
     }
-    expect_counts(b, (int)(hour.puts / 3600 + 0.5), (int)(hour.gets / 3600 + 0.5),
-                  (int)(hour.lists / 3600 + 0.5));
+    expect_counts(b, (int)(hour.puts / 3600 * BEATS + 0.5), (int)(hour.gets / 3600 * BEATS + 0.5),
+                  (int)(hour.lists / 3600 * BEATS + 0.5));
     store_close(c);
 }
 
@@ -584,6 +633,7 @@ int main(void)
         TEST(test_a_state_that_gavel_did_not_write_is_not_overwritten),
         TEST(test_what_is_no_registration_is_left_out_of_the_list),
         TEST(test_a_list_of_many_pages_is_whole),
+        TEST(test_a_beat_is_seen_in_the_list_and_a_change_is_read),
         TEST(test_things_take_as_many_requests_as_is_said),
         TEST(test_a_session_token_is_sent_and_signed),
         TEST(test_credentials_that_rotate_are_read_again),

@@ -292,9 +292,10 @@ static void list(struct s3_fake *fake, int fd, const struct request *request)
             break;
         }
         last = object->key;
-        used += (size_t)snprintf(body + used, ANSWER_MAX - used,
-                                 "<Contents><Key>%s</Key><ETag>&quot;%s&quot;</ETag></Contents>", object->key,
-                                 object->etag);
+        used +=
+            (size_t)snprintf(body + used, ANSWER_MAX - used,
+                             "<Contents><Key>%s</Key><ETag>&quot;%s&quot;</ETag><Size>%zu</Size></Contents>",
+                             object->key, object->etag, strlen(object->body));
     }
     (void)snprintf(body + used, ANSWER_MAX - used,
                    "<IsTruncated>%s</IsTruncated><NextContinuationToken>%s</NextContinuationToken>"
