@@ -212,7 +212,9 @@ static pid_t fork_test(struct news *ret_news)
 
         test_server_start(&news.server, TEST_ETCD);
         news.child = fork();
-        if (news.child != 0)
+        if (news.child == 0)
+            (void)alarm(120); /* should nobody be left to end it */
+        else
             (void)!write(fds[1], &news, sizeof news);
         for (;;)
             (void)pause();
