@@ -245,7 +245,7 @@ bool etcd_job_fail_doubt(struct etcd_job *job);
 bool etcd_job_take_page(struct etcd_job *job, bool (*take)(struct etcd_job *job, const struct etcd_kv *kv),
                         bool *ret_is_last);
 
-/* ---- etcd_mandate.c, etcd_groups.c, etcd_registry.c: the first question of a job ---- */
+/* ---- etcd_mandate.c, etcd_registry.c, etcd_list.c: the first question of a job ---- */
 
 void etcd_begin_mandate(struct etcd_job *job);
 void etcd_begin_groups(struct etcd_job *job);

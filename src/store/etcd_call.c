@@ -260,10 +260,11 @@ static bool has_token(struct etcd_call *call)
 {
     struct etcd_store *etcd = call->etcd;
     const char *told = json_string_value(json_object_get(call->answer, "token"));
-    char *token = told ? strdup(told) : NULL;
+    char *token;
 
     if (call->status)
         return false;
+    token = told ? strdup(told) : NULL;
     if (!token || strpbrk(token, "\r\n")) {
         free(token);
         end(call, GAVEL_ERR_STORE_UNSUPPORTED, "%s gives no token to user \"%.60s\"", etcd->where,

@@ -15,10 +15,7 @@
 
 #define TXN_PATH "/v3/kv/txn"
 #define TRIES_MAX 8
-#define PAGE 500
-#define LEASE_TIMEOUTS 3                    /* so long silent ones are told of, see reply_add_silent() */
-#define PRUNE_AFTER 10                      /* time-outs of silence */
-#define SIGHTINGS_KEPT (10 * 60 * NS_PER_S) /* of groups that nobody asks about */
+#define LEASE_TIMEOUTS 3 /* so long silent ones are told of, see reply_add_silent() */
 
 static bool take_put(struct etcd_job *job);
 static bool take_delete(struct etcd_job *job);
@@ -321,100 +318,3 @@ void etcd_begin_leave(struct etcd_job *job)
         job->revision = known->revision;
     (void)ask_delete(job); /* which it always does */
 }
-
-/* ---- listing ---- */
-
-/* One that nobody has heard of for so long is cleared away by whoever looks, one with each look. */
-static void note_stale(struct etcd_job *job, const struct etcd_kv *kv, gavel_ms age_ms)
-{
-    if (age_ms / PRUNE_AFTER <= job->request->candidate_timeout_ms || job->revision != 0)
-        return;
-    job->revision = kv->revision;
-    name_copy(job->stale, sizeof job->stale, kv->key);
-}
-
-static bool add_candidate(struct etcd_job *job, const struct etcd_kv *kv)
-{
-    struct etcd_store *etcd = job->etcd;
-    const struct store_request *request = job->request;
-    char name[NAME_MAX_BYTES + 1];
-    struct registration registration;
-    struct registration *place;
-
-    if (!etcd_key_read(etcd, ETCD_CANDIDATES, request->group, kv->key, name) ||
-        registration_json_read(kv->value, kv->size, &registration, NULL) != ROW_JSON_GOOD ||
-        strcmp(name, registration.id) != 0)
-        return true; /* of a newer gavel, or of somebody else */
-    registration.age_ms = sightings_age(&etcd->sightings, request->group, &registration, clock_now());
-    registration.process = process_within_sight(&registration.process, &etcd->self);
-    if (registration.age_ms > request->candidate_timeout_ms) {
-        reply_add_silent(job->reply, &registration, registration.age_ms, request->candidate_timeout_ms);
-        note_stale(job, kv, registration.age_ms);
-        return true;
-    }
-    if (process_is_known_dead(&registration.process, &etcd->self)) {
-        reply_add_silent(job->reply, &registration, 0, 0);
-        return true;
-    }
-    if (job->reply->registration_count == STORE_CANDIDATES_MAX)
-        return true;
-    place = reply_add_registration(job->reply);
-    if (place)
-        *place = registration;
-    return place;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    const struct registration *one = a;
-    const struct registration *other = b;
-
-    return strcmp(one->id, other->id);
-}
-
-static bool take_candidates(struct etcd_job *job);
-
-/* It was in nobody's way: whether it is gone now does not matter to who looked. */
-static bool take_stale(struct etcd_job *job)
-{
-    (void)job;
-    return false;
-}
-
-static bool ask_delete_stale(struct etcd_job *job)
-{
-    const struct etcd_put put = {.compared = job->stale, .key = job->stale, .revision = job->revision};
-
-    job->next = take_stale;
-    etcd_ask(job->call, TXN_PATH, etcd_body_put(&put, NULL, NULL), false);
-    return true;
-}
-
-static bool ask_candidates(struct etcd_job *job)
-{
-    char first[ETCD_KEY_SIZE];
-
-    etcd_key(job->etcd, ETCD_CANDIDATES, job->request->group, NULL, first);
-    job->next = take_candidates;
-    etcd_ask(job->call, "/v3/kv/range", etcd_body_page(first, job->after, PAGE), false);
-    return true;
-}
-
-static bool take_candidates(struct etcd_job *job)
-{
-    bool is_last;
-
-    if (!etcd_job_take_page(job, add_candidate, &is_last))
-        return false;
-    if (!is_last && job->reply->registration_count < STORE_CANDIDATES_MAX)
-        return ask_candidates(job);
-    if (job->reply->registration_count > 0)
-        qsort(job->reply->registrations, job->reply->registration_count, sizeof *job->reply->registrations,
-              compare_ids);
-    sightings_prune(&job->etcd->sightings,
-                    clock_now() - SIGHTINGS_KEPT -
-                        LEASE_TIMEOUTS * ns_from_ms(job->request->candidate_timeout_ms));
-    return job->revision != 0 && ask_delete_stale(job);
-}
-
-void etcd_begin_candidates(struct etcd_job *job) { (void)ask_candidates(job); /* which it always does */ }

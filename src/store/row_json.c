@@ -188,12 +188,12 @@ static bool read_text(const json_t *object, const char *name, char *to, size_t s
     return true;
 }
 
-static bool read_name(const json_t *object, const char *name, bool may_be_empty,
+static bool read_name(const json_t *object, const char *member, bool may_be_empty,
                       char ret_name[NAME_MAX_BYTES + 1])
 {
-    if (!read_text(object, name, ret_name, NAME_MAX_BYTES + 1))
+    if (!read_text(object, member, ret_name, NAME_MAX_BYTES + 1))
         return false;
-    return ret_name[0] ? name_check(name, ret_name, NULL) == GAVEL_OK : may_be_empty;
+    return ret_name[0] ? name_check("name", ret_name, NULL) == GAVEL_OK : may_be_empty;
 }
 
 /* Exactly 16 lower-case digits. */
