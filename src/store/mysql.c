@@ -98,7 +98,7 @@ static void close_store(struct store *store)
 static bool own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])
 {
     struct mysql_store *mysql = (struct mysql_store *)store;
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t size = sizeof address;
 
     return mysql->link.mysql &&

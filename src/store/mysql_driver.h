@@ -10,8 +10,8 @@
  * Every request becomes a call, and every call a script: the statements that
  * carry it out, the last of which reads the row back. A wave is the scripts of
  * all calls that may go now, sent in one piece; most calls are answered by
- * their first one. mysql_run.c has the waves, mysql_mandate.c and
- * mysql_registry.c the scripts and what their answers mean, mysql_text.c
+ * their first one. mysql_run.c has the waves, mysql_script.c and
+ * mysql_registry.c the scripts, mysql_mandate.c what their answers mean, mysql_text.c
  * fills in the values, mysql_link.c has the connection and its deadlines.
  *
  * Three tables (mysql_schema.c): `locks` may be shared with programs that know
@@ -190,8 +190,31 @@ bool mysql_trouble_is_denial(unsigned code); /* reading may be allowed all the s
 bool mysql_trouble_is_missing_table(unsigned code);
 bool mysql_trouble_is_missing_column(unsigned code);
 
-/* mysql_mandate.c, mysql_registry.c: the script of a call, and what its answer means. */
+/* mysql_script.c: the statements for mandates. All but a listing end with a look at the row, which gives
+ * these. */
+enum mysql_column {
+    MYSQL_COLUMN_KEY,
+    MYSQL_COLUMN_FORMAT,
+    MYSQL_COLUMN_HOLDER,
+    MYSQL_COLUMN_LEFT_US,
+    MYSQL_COLUMN_IS_FOREIGN,
+    MYSQL_COLUMN_EPOCH,
+    MYSQL_COLUMN_VERSION,
+    MYSQL_COLUMN_NONCE,
+    MYSQL_COLUMN_LEASE_MS,
+    MYSQL_COLUMN_HELD,
+    MYSQL_COLUMN_SINCE,
+    MYSQL_COLUMN_RENEWED,
+    MYSQL_COLUMN_ADDRESS,
+    MYSQL_COLUMN_PROCESS,
+    MYSQL_COLUMN_SUCCESSOR,
+    MYSQL_COLUMN_WISH_EPOCH,
+    MYSQL_COLUMN_WISH_FORCE,
+    MYSQL_COLUMN_WISH_SUCCESSOR,
+};
 const struct mysql_script *mysql_mandate_script(const struct mysql_call *call);
+
+/* mysql_mandate.c, mysql_registry.c: what an answer means; and the statements for registrations. */
 void mysql_mandate_conclude(struct mysql_store *mysql, struct mysql_call *call,
                             const struct mysql_answer *answer);
 const struct mysql_script *mysql_registry_script(const struct mysql_call *call);

@@ -103,12 +103,14 @@ static char *strip_value(char *value)
     }
     to = value;
     for (const char *from = value; *from; from++) {
-        const char *escape = NULL;
+        const char *escape = *from == '\\' && from[1] ? strchr(escapes, from[1]) : NULL;
 
-        for (const char *e = escapes; *from == '\\' && *e && !escape; e += 2)
-            escape = *e == from[1] ? e : NULL;
-        *to++ = escape ? escape[1] : *from;
-        from += escape ? 1 : 0;
+        if (escape && (escape - escapes) % 2 == 0) {
+            *to++ = escape[1];
+            from++;
+        } else {
+            *to++ = *from;
+        }
     }
     *to = '\0';
     return value;

@@ -33,7 +33,7 @@ struct wave {
     struct mysql_store *mysql;
     struct mysql_call *calls;
     size_t count;
-    struct mysql_text text;
+    struct mysql_text *text;
     gavel_ns until;   /* the earliest deadline in it */
     int preparations; /* of the tables, in this run */
     bool *is_in;      /* which calls are in it */
@@ -93,9 +93,9 @@ static void add_call(struct wave *wave, size_t index)
     const struct mysql_script *script = script_of(&wave->calls[index]);
 
     for (int i = 0; script->statements[i]; i++) {
-        if (wave->text.length > 0)
-            mysql_text_add(&wave->text, ";");
-        mysql_text_fill(&wave->text, wave->mysql, &wave->calls[index], script->statements[i]);
+        if (wave->text->length > 0)
+            mysql_text_add(wave->text, ";");
+        mysql_text_fill(wave->text, wave->mysql, &wave->calls[index], script->statements[i]);
     }
     wave->is_in[index] = true;
 }
@@ -105,11 +105,11 @@ static bool build(struct wave *wave)
 {
     bool is_empty = true;
 
-    wave->text.length = 0;
+    wave->text->length = 0;
     memset(wave->is_in, 0, wave->count * sizeof *wave->is_in);
     if (wave->mysql->link.is_unclean)
-        mysql_text_add(&wave->text, "ROLLBACK");
-    for (size_t i = 0; i < wave->count && wave->text.length < WAVE_BYTES; i++) {
+        mysql_text_add(wave->text, "ROLLBACK");
+    for (size_t i = 0; i < wave->count && wave->text->length < WAVE_BYTES; i++) {
         struct mysql_call *call = &wave->calls[i];
         gavel_ns give_up_at = call->request->give_up_at;
 
@@ -233,7 +233,7 @@ static void take_answers(struct wave *wave)
 {
     struct mysql_link *link = &wave->mysql->link;
     bool is_first = true;
-    bool is_good = mysql_link_send(wave->mysql, wave->text.data, wave->text.length, wave->until);
+    bool is_good = mysql_link_send(wave->mysql, wave->text->data, wave->text->length, wave->until);
 
     if (is_good && link->is_unclean) {
         MYSQL_RES *rows;
@@ -262,7 +262,7 @@ static void run_wave(struct wave *wave)
 {
     struct gavel_error error = {0};
 
-    if (wave->text.is_short) {
+    if (wave->text->is_short) {
         for (size_t i = 0; i < wave->count; i++)
             if (wave->is_in[i])
                 fail_call(&wave->calls[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking the server");
@@ -308,19 +308,25 @@ void mysql_run(struct store *store, const struct store_request *requests, struct
                size_t count)
 {
     struct mysql_store *mysql = (struct mysql_store *)store;
-    struct wave wave = {.mysql = mysql, .count = count};
-    bool is_child = mysql->pid != getpid();
+    struct mysql_text text = {0};
+    struct wave wave = {.mysql = mysql, .count = count, .text = &text};
 
+    if (mysql->pid != getpid()) {
+        for (size_t i = 0; i < count; i++)
+            reply_fail(&replies[i], GAVEL_ERR_STATE,
+                       "%s was opened before this process was forked; open it again in the child",
+                       mysql->shown);
+        return;
+    }
     wave.calls = calloc(count, sizeof *wave.calls);
     wave.is_in = calloc(count, sizeof *wave.is_in);
-    for (size_t i = 0; i < count && is_child; i++)
-        reply_fail(&replies[i], GAVEL_ERR_STATE,
-                   "%s was opened before this process was forked; open it again in the child", mysql->shown);
-    for (size_t i = 0; i < count && !is_child && (!wave.calls || !wave.is_in); i++)
-        reply_fail(&replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking the server");
-    if (!is_child && wave.calls && wave.is_in)
+    if (wave.calls && wave.is_in) {
         run_all(&wave, requests, replies);
-    mysql_text_done(&wave.text);
+    } else {
+        for (size_t i = 0; i < count; i++)
+            reply_fail(&replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking the server");
+    }
+    mysql_text_done(&text);
     free(wave.is_in);
     free(wave.calls);
 }

@@ -155,8 +155,9 @@ static bool add_number_word(struct mysql_text *text, const struct mysql_call *ca
 {
     const struct store_request *r = call->request;
     bool has_registration = r->op == STORE_HEARTBEAT || r->op == STORE_LEAVE;
-    struct record record = has_registration ? (struct record){0} : r->record;
-    struct registration registration = has_registration ? r->registration : (struct registration){0};
+    static const struct store_request nothing;
+    const struct record record = has_registration ? nothing.record : r->record;
+    const struct registration registration = has_registration ? r->registration : nothing.registration;
     uint64_t timeout_us = (uint64_t)r->candidate_timeout_ms * 1000;
     const struct number_word words[] = {
         {"epoch", record.epoch},

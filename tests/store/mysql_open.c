@@ -326,8 +326,8 @@ static void test_by_a_socket_of_this_host(void **state)
     char url[512];
     struct store *store;
 
-    (void)snprintf(url, sizeof url, "mysql://root@localhost/" MYSQL_BENCH_DATABASE "?table=%s&socket=%s",
-                   b->table, b->server.socket);
+    (void)snprintf(url, sizeof url, "mysql://%s@localhost/" MYSQL_BENCH_DATABASE "?table=%s&socket=%s",
+                   "root", b->table, b->server.socket);
     assert_int_equal(unsetenv("GAVEL_MYSQL_PASSWORD"), 0);
     assert_int_equal(store_open(url, &store, NULL), GAVEL_OK);
     assert_int_equal(setenv("GAVEL_MYSQL_PASSWORD", TEST_SERVER_PASSWORD, 1), 0);
