@@ -33,7 +33,8 @@
 #define LONG_ENOUGH_MS 5000 /* is enough */
 #define PATIENCE_MS 5000    /* a call that takes longer has failed, whatever the preset */
 #define FAILURES_MAX 3      /* in a row: it is not slow, it is gone; */
-#define GONE_MS 8000        /* likewise, if they take long */
+#define GONE_MS 6000        /* likewise, if they take long */
+#define TIDY_MS 2000        /* to give up what may be held; it ends by itself, too */
 #define LEASE_MS 10000
 #define WAIT_FOR_OTHERS_MS 30000
 #define LOOK_AGAIN_MS 20
@@ -49,6 +50,7 @@ struct ping {
     size_t rounds_wanted; /* 0: as many as fit */
     gavel_ns began_at;
     gavel_ns shown_at; /* when progress was shown last; 0 never */
+    bool is_busy;      /* another ping did not end */
     unsigned failures; /* in a row */
     gavel_ns good_at;  /* when a call succeeded last */
     int signals;       /* a signalfd, or -1 */
@@ -101,9 +103,10 @@ static struct store_request mandate_request(const struct ping *ping, enum store_
 }
 
 /* One call. The reply is the caller's, also after a failure. */
-static enum gavel_status call(struct ping *ping, struct store_request *request, struct store_reply *ret_reply)
+static enum gavel_status call(struct ping *ping, struct store_request *request, gavel_ms patience_ms,
+                              struct store_reply *ret_reply)
 {
-    request->give_up_at = clock_now() + ns_from_ms(PATIENCE_MS);
+    request->give_up_at = clock_now() + ns_from_ms(patience_ms);
     return store_call(ping->store, request, ret_reply);
 }
 
@@ -117,7 +120,7 @@ static enum gavel_status timed_call(struct ping *ping, enum ping_op op, struct s
 {
     struct ping_result *result = ping->result;
     gavel_ns began = clock_now();
-    enum gavel_status status = call(ping, request, ret_reply);
+    enum gavel_status status = call(ping, request, PATIENCE_MS, ret_reply);
     gavel_ns took = clock_now() - began;
 
     if (status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER)
@@ -143,7 +146,7 @@ static enum gavel_status let_go(struct ping *ping, struct gavel_error *error)
     enum gavel_status status = GAVEL_OK;
 
     if (ping->may_hold)
-        status = call(ping, &request, &reply);
+        status = call(ping, &request, TIDY_MS, &reply);
     if (status == GAVEL_ERR_NOT_HOLDER)
         status = GAVEL_OK;
     if (status)
@@ -194,7 +197,8 @@ static enum gavel_status read_until_free(struct ping *ping, gavel_ns until, uint
             return GAVEL_OK;
         if (is_told_to_end(ping))
             return GAVEL_ERR_STOPPED;
-        if (clock_now() >= until)
+        ping->is_busy = clock_now() >= until;
+        if (ping->is_busy)
             return error_set(ping->error, GAVEL_ERR_TIMEOUT,
                              "another `gavel store ping` has been using the group \"" PING_GROUP
                              "\" of this store all the time; try again when it has ended");
@@ -252,7 +256,7 @@ static bool is_final(enum gavel_status status)
            status == GAVEL_ERR_STORE_FULL || status == GAVEL_ERR_INVALID || status == GAVEL_ERR_DONE;
 }
 
-/* Fails again and again. What other pings do to it is none of its failures. */
+/* Fails again and again. */
 static bool is_gone(const struct ping *ping)
 {
     return ping->failures >= FAILURES_MAX ||
@@ -272,6 +276,7 @@ static bool wants_more(const struct ping *ping)
 static enum gavel_status measure(struct ping *ping)
 {
     enum gavel_status status = GAVEL_OK;
+    struct gavel_error ignored; /* the call before it has said why */
 
     ping->began_at = ping->good_at = clock_now();
     while (wants_more(ping) && !is_told_to_end(ping)) {
@@ -281,13 +286,11 @@ static enum gavel_status measure(struct ping *ping)
             status = renew_and_release(ping);
         if (status == GAVEL_ERR_STOPPED)
             return GAVEL_OK; /* what has been measured so far is told */
-        if (is_final(status) || is_gone(ping) || (status == GAVEL_ERR_TIMEOUT && ping->failures == 0))
+        if (is_final(status) || is_gone(ping) || ping->is_busy)
             return status;
-        if (status && !is_told_to_end(ping)) {
-            struct gavel_error ignored;
-
-            (void)let_go(ping, &ignored); /* a failed claim may have been carried out; the end tries again */
-        }
+        /* A claim that failed may have been carried out. */
+        if (status && !is_told_to_end(ping) && let_go(ping, &ignored) && is_gone(ping))
+            return status;
         ping->result->rounds++;
     }
     return GAVEL_OK;
@@ -365,7 +368,9 @@ int store_ping(const struct cli *cli)
     tidy_up(&ping);
     if (status)
         code = cli_fail(cli, status, "%s", error.message[0] ? error.message : gavel_status_text(status));
-    else if (!ping_report(cli, &result))
+    if (code == CLI_EXIT_FAILURE || (code == CLI_EXIT_TIMEOUT && !ping.is_busy))
+        code = CLI_EXIT_STORE; /* whatever kept it from being measured, it cannot be used */
+    else if (!status && !ping_report(cli, &result))
         code = CLI_EXIT_BUDGET;
     for (size_t i = 0; i < PING_OPS; i++)
         samples_done(&result.series[i]);

@@ -107,6 +107,8 @@ test_a_server_that_is_gone_is_told_soon() {
     local began=$SECONDS
     expect 4 ping mysql://gavel@127.0.0.1:1/app
     has "$errors" "mysql://127.0.0.1:1/app"
+    expect 4 ping "$(server_url db nowhere)"
+    has "$errors" 'there is no database "nowhere"'
     server_make db frozen
     store=$(server_url db frozen)
     expect 0 ping "$store" --count 1
