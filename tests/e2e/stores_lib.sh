@@ -8,6 +8,7 @@
 #
 # and every test begins with `fresh`: a database, a bucket or a prefix of its
 # own ($store), and the same by a proxy ($through), which `proxy link` disturbs.
+set -euo pipefail
 # shellcheck source=servers_lib.sh
 source "$SOURCE_ROOT/tests/e2e/servers_lib.sh"
 # shellcheck source=run_lib.sh
