@@ -17,7 +17,8 @@
 
 #define PAUSE_FIRST (50 * NS_PER_MS) /* after all endpoints have failed; then twice as long each time */
 #define PAUSE_LONGEST (2 * NS_PER_S)
-#define GATHER (3 * NS_PER_MS) /* those who join several groups at once need only one new stream */
+#define LIFE_SHORTEST (1 * NS_PER_S) /* a stream that ends sooner has failed, though it began well */
+#define GATHER (3 * NS_PER_MS)       /* those who join several groups at once need only one new stream */
 #define LINE_MAX_BYTES (4 * 1024 * 1024)
 
 /* A stream under way; of the thread alone. */
@@ -169,6 +170,7 @@ static bool run_stream(struct etcd_store *etcd)
     char *text = NULL;
     struct http *http = NULL;
     size_t endpoint = etcd->current;
+    gavel_ns began = clock_now();
 
     etcd->is_stream_old = false;
     if (etcd_http_new(etcd, &http) || !etcd_watch_questions(etcd, &text, &stream.questions)) {
@@ -200,7 +202,7 @@ static bool run_stream(struct etcd_store *etcd)
     http_free(http);
     if (!etcd->is_stream_old && !etcd->is_closing && !stream.is_refused && etcd->current == endpoint)
         etcd->current = (endpoint + 1) % etcd->endpoint_count;
-    return stream.is_live;
+    return stream.is_live && clock_now() - began >= LIFE_SHORTEST;
 }
 
 static void *run(void *argument)
