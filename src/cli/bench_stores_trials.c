@@ -24,6 +24,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MEMBERS 3
 #define PAUSE_NS (50 * NS_PER_MS)
@@ -58,6 +59,7 @@ struct race {
     struct samples lanes[LANES_CONTENDERS_MAX];
     size_t failed[LANES_CONTENDERS_MAX];
     struct samples disk;
+    double load; /* of the machine before it began; below 0: unknown */
     char self[PATH_MAX];
 };
 
@@ -170,6 +172,9 @@ static enum gavel_status tell_lanes(struct race *race, const char *what)
             &race->bench->report,
             "what waits for a lock to expire ran in up to %zu elections at a time, with %d standbys each",
             race->plan.lanes, LANE_MEMBERS - 1);
+    if (race->load >= 0)
+        report_note(&race->bench->report, "load average before it began: %.2f, with %ld CPUs", race->load,
+                    sysconf(_SC_NPROCESSORS_ONLN));
     if (failed)
         print_log(race);
     return failed ? GAVEL_ERR_IO : GAVEL_OK;
@@ -194,6 +199,8 @@ static struct race *race_new(struct bench *bench, struct crew *crew, int signal_
     race->bench = bench;
     race->crew = crew;
     race->servers = servers;
+    if (getloadavg(&race->load, 1) != 1)
+        race->load = -1;
     (void)snprintf(race->self, sizeof(race->self), "%s", runs.self);
     race->plan =
         (struct lanes_plan){.lanes = LANES,

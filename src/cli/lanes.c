@@ -26,6 +26,9 @@
 #define NOBODY LANE_MEMBERS
 #define LOOK_NS NS_PER_S
 
+/* Lanes begin one after the other: a hundred processes at once would only measure how they start. */
+#define BEGIN_EVERY_NS (150 * NS_PER_MS)
+
 struct lane_member {
     pid_t pid;     /* 0: not running */
     int fd;        /* what it prints */
@@ -37,9 +40,9 @@ struct lane {
     size_t number;
     size_t trials_left; /* 0: over */
     size_t leader;      /* NOBODY: nobody yet */
-    gavel_ns act_at;    /* when the leader gets its signal, or the wait for a leader is given up */
-    gavel_ns sent_at;   /* 0: it has not got it yet */
-    unsigned starts;
+    gavel_ns act_at;    /* when it begins, the leader gets its signal, or a wait is given up */
+    gavel_ns sent_at;   /* 0: the leader has not got it yet */
+    unsigned starts;    /* of processes; 0: it has not begun */
     struct lane_member members[LANE_MEMBERS];
 };
 
@@ -126,8 +129,10 @@ static void end_lane(struct lane *lane)
 }
 
 /* What cannot go on is told once for each trial that is missing. */
-static void fail_lane(struct lanes *lanes, struct lane *lane)
+static void fail_lane(struct lanes *lanes, struct lane *lane, const char *why)
 {
+    (void)dprintf(lanes->log, "lane %zu of contender %zu: %s\n", lane->number, lane->contender,
+                  why); /* the count of failures tells, too */
     for (; lane->trials_left; lane->trials_left--)
         bench_result(lanes->post, lane->contender, LANES_FAILED);
     end_lane(lane);
@@ -158,7 +163,7 @@ static void hear(struct lanes *lanes, struct lane *lane, size_t member, gavel_ns
     else if (start(lanes, lane, victim))
         settle(lanes, lane, member, now);
     else
-        fail_lane(lanes, lane);
+        fail_lane(lanes, lane, "cannot start a process");
 }
 
 /* Reads what a process has said, or hears of its end. */
@@ -172,14 +177,27 @@ static void attend(struct lanes *lanes, struct lane *lane, size_t member, gavel_
     else if (length == 0 && lane->sent_at && member == lane->leader)
         lane->members[member].is_ended = true; /* the victim */
     else if (length == 0 || errno != EAGAIN)   /* nothing yet: it has just taken the place of another */
-        fail_lane(lanes, lane);
+        fail_lane(lanes, lane,
+                  member == lane->leader ? "the leader ended by itself" : "a standby ended by itself");
 }
 
-/* The pause of a lane is over: the signal, or the end of its patience. */
+static void begin(struct lanes *lanes, struct lane *lane)
+{
+    lane->act_at = clock_now() + lanes->plan->limit;
+    for (size_t m = 0; m < LANE_MEMBERS && lane->trials_left; m++)
+        if (!start(lanes, lane, m))
+            fail_lane(lanes, lane, "cannot start a process");
+}
+
+/* The pause of a lane is over: it begins, the leader gets its signal, or patience ends. */
 static void act(struct lanes *lanes, struct lane *lane)
 {
+    if (!lane->starts) {
+        begin(lanes, lane);
+        return;
+    }
     if (lane->leader == NOBODY || lane->sent_at) {
-        fail_lane(lanes, lane);
+        fail_lane(lanes, lane, "nobody came to lead");
         return;
     }
     lane->sent_at = clock_now();
@@ -187,25 +205,21 @@ static void act(struct lanes *lanes, struct lane *lane)
     (void)kill(lane->members[lane->leader].pid, lanes->plan->signal); /* it is ours; that it ended shows */
 }
 
-static bool assemble(struct lanes *lanes)
+static void assemble(struct lanes *lanes)
 {
     const struct lanes_plan *plan = lanes->plan;
-    gavel_ns until = clock_now() + plan->limit;
+    gavel_ns at = clock_now();
 
     for (size_t i = 0; i < lanes->count; i++) {
         struct lane *lane = &lanes->lanes[i];
         *lane = (struct lane){
-            .contender = i / plan->lanes, .number = i % plan->lanes, .leader = NOBODY, .act_at = until};
+            .contender = i % plan->contender_count, .number = i / plan->contender_count, .leader = NOBODY};
         lane->trials_left = (plan->trials + plan->lanes - 1 - lane->number) / plan->lanes;
+        lane->act_at = lane->trials_left ? at : NEVER;
+        at += lane->trials_left ? BEGIN_EVERY_NS : 0;
         for (size_t m = 0; m < LANE_MEMBERS; m++)
             lane->members[m].fd = -1;
-        if (!lane->trials_left)
-            lane->act_at = NEVER;
-        for (size_t m = 0; m < LANE_MEMBERS && lane->trials_left; m++)
-            if (!start(lanes, lane, m))
-                return false;
     }
-    return true;
 }
 
 /* Waits for news of anybody; false when all is over or the driver sends us home. */
@@ -247,15 +261,16 @@ int lanes_run(const struct post *post, void *user)
     const struct lanes_plan *plan = user;
     struct lanes lanes = {.post = post, .plan = plan, .count = plan->lanes * plan->contender_count};
     char path[CREW_FOLDER_MAX + 32];
-    bool is_good = false;
+    bool is_good;
 
     lanes_log(post->crew, path);
     prng_seed(&lanes.prng, entropy_u64());
     lanes.lanes = calloc(lanes.count + 1, sizeof(*lanes.lanes));
     lanes.polls = calloc(1 + lanes.count * LANE_MEMBERS, sizeof(*lanes.polls));
     lanes.log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (lanes.lanes && lanes.polls && lanes.log >= 0)
-        is_good = assemble(&lanes);
+    is_good = lanes.lanes && lanes.polls && lanes.log >= 0;
+    if (is_good)
+        assemble(&lanes);
     while (is_good && turn(&lanes))
         ;
     for (size_t i = 0; lanes.lanes && i < lanes.count; i++)
