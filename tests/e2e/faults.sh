@@ -130,7 +130,7 @@ test_store_of_a_newer_version() {
 
 test_unknown_kind_of_store() {
     local url
-    for url in nonsense://x 'mysql://host/db' ':'; do
+    for url in nonsense://x 'redis://host/db' ':'; do
         expect 4 "$GAVEL" elect --store "$url"
         expect 4 "$GAVEL" check --store "$url"
     done
