@@ -32,6 +32,9 @@
 
 #define MYSQL_ROW_FORMAT 1 /* of what this gavel writes */
 
+/* What lies further ahead than it can by so many microseconds was written before the clock was set back. */
+#define MYSQL_AHEAD_US 1000000
+
 /* Where the server is and who we are there; mysql_place.c. */
 struct mysql_place {
     struct url url;   /* owned: what the others point into */

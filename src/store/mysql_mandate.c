@@ -72,16 +72,19 @@ static void parse_row(MYSQL_ROW from, const struct process_id *self, struct row 
 /*
  * Whether the lease has run out on the server's clock, and what is left of it, rounded up. More than all of
  * it cannot be left: then the clock was set back since, and can tell nothing; what standbys have seen
- * decides.
+ * decides. But a little more may seem to be: a look counts from when its statement began, and may see a
+ * renewal that began a moment later.
  */
 static bool is_expired(const struct row *row, gavel_ms *ret_left)
 {
+    const struct record *record = &row->record;
+
     *ret_left = 0;
-    if (!row->record.held)
-        return true;
-    if (row->left_us <= 0 || row->left_us > row->record.lease_ms * 1000)
+    if (!record->held || row->left_us <= 0 || row->left_us > record->lease_ms * 1000 + MYSQL_AHEAD_US)
         return true;
     *ret_left = (row->left_us + 999) / 1000;
+    if (*ret_left > record->lease_ms)
+        *ret_left = record->lease_ms;
     return false;
 }
 

@@ -16,7 +16,7 @@
 /* The assignment of the instance comes first: from then on it tells whether the place was free. */
 #define IS_FREE                                                                                              \
     "format <= {format} AND (instance = {instance} OR instance = {replaces} OR " AGE_US                      \
-    " > {timeout_us} OR " AGE_US " < -1000000)"
+    " > {timeout_us} OR " AGE_US " < -{ahead_us})"
 #define IS_TAKEN "instance = {instance} AND format <= {format}"
 #define COLUMNS                                                                                              \
     "id, format, instance, beats, " AGE_US ", since_ms, CAST(UNIX_TIMESTAMP(beat_at) * 1000 AS SIGNED),"     \
@@ -92,7 +92,7 @@ static gavel_ms parse_age(MYSQL_ROW from)
 {
     int64_t age_us = mysql_word_i64(from, COLUMN_AGE_US);
 
-    if (age_us < -1000000)
+    if (age_us < -MYSQL_AHEAD_US)
         return INT64_MAX;
     return age_us < 0 ? 0 : age_us / 1000;
 }

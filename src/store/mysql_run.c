@@ -33,6 +33,7 @@ struct wave {
     struct mysql_store *mysql;
     struct mysql_call *calls;
     size_t count;
+    size_t first; /* all before it are answered */
     struct mysql_text *text;
     gavel_ns until;   /* the earliest deadline in it */
     int preparations; /* of the tables, in this run */
@@ -73,7 +74,7 @@ static bool must_wait(const struct wave *wave, size_t index)
 
     if (!is_about_registry(request))
         return false;
-    for (size_t i = 0; i < index; i++) {
+    for (size_t i = wave->first; i < index; i++) {
         const struct store_request *before = wave->calls[i].request;
 
         if (wave->calls[i].is_answered || !is_about_registry(before) ||
@@ -109,7 +110,9 @@ static bool build(struct wave *wave)
     memset(wave->is_in, 0, wave->count * sizeof *wave->is_in);
     if (wave->mysql->link.is_unclean)
         mysql_text_add(wave->text, "ROLLBACK");
-    for (size_t i = 0; i < wave->count && wave->text->length < WAVE_BYTES; i++) {
+    while (wave->first < wave->count && wave->calls[wave->first].is_answered)
+        wave->first++;
+    for (size_t i = wave->first; i < wave->count && wave->text->length < WAVE_BYTES; i++) {
         struct mysql_call *call = &wave->calls[i];
         gavel_ns give_up_at = call->request->give_up_at;
 
@@ -218,8 +221,14 @@ static bool take_answer(struct wave *wave, struct mysql_call *call, bool is_firs
         MYSQL_RES *rows = NULL;
         uint64_t changed = 0;
 
-        if (!mysql_link_take(wave->mysql, is_first && i == 0, wave->until, &changed, &rows))
+        if (!mysql_link_take(wave->mysql, is_first && i == 0, wave->until, &changed, &rows)) {
+            /* If only the look at the end has failed, what was decided before it stands. */
+            if (!script->statements[i + 1] && script->write >= 0 && !is_about_registry(call->request)) {
+                call->is_applied = call->is_applied || answer.changed > 0;
+                call->stage = MYSQL_STAGE_READ;
+            }
             return false;
+        }
         if (i == script->write)
             answer.changed = changed;
         answer.rows = rows; /* only the last statement of a script gives any */

@@ -20,9 +20,10 @@
 #define SILENT_TIMEOUTS 3 /* of those that fell silent, so old ones are told of; see reply_add_silent() */
 #define PRUNE_TIMEOUTS 10
 
-/* What ends later than a lease from now was written before the clock was set back. See is_expired(). */
+/* See is_expired() for the last part. */
 #define IF_EXPIRED                                                                                           \
-    "(held <> 1 OR expires_at <= NOW(6) OR expires_at > NOW(6) + INTERVAL lease_ms * 1000 MICROSECOND)"
+    "(held <> 1 OR expires_at <= NOW(6) OR expires_at > NOW(6) + INTERVAL lease_ms * 1000 + {ahead_us}"      \
+    " MICROSECOND)"
 
 static bool make_room(struct mysql_text *text, size_t more)
 {
@@ -174,6 +175,7 @@ static bool add_number_word(struct mysql_text *text, const struct mysql_call *ca
         {"timeout_us", timeout_us},
         {"silent_us", timeout_us * SILENT_TIMEOUTS},
         {"prune_us", timeout_us * PRUNE_TIMEOUTS},
+        {"ahead_us", MYSQL_AHEAD_US},
         {"max", RULES_NUMBER_MAX},
         {"lease_max", STORE_DURATION_MAX_MS},
         {"groups_max", STORE_GROUPS_MAX},
@@ -208,7 +210,7 @@ static void add_word(struct mysql_text *text, const struct mysql_store *mysql, c
     else if (strcmp(word, "since_ms") == 0)
         mysql_text_add(text, "%" PRIi64, r->registration.since_wall_ms);
     else if (strcmp(word, "if_expired") == 0)
-        mysql_text_add(text, "%s", r->must_be_expired ? IF_EXPIRED : "TRUE");
+        mysql_text_fill(text, mysql, call, r->must_be_expired ? IF_EXPIRED : "TRUE");
     else if (strcmp(word, "if_epoch") == 0 && r->record.epoch == 0)
         mysql_text_add(text, "TRUE");
     else if (strcmp(word, "if_epoch") == 0)

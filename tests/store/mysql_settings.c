@@ -144,6 +144,45 @@ static void test_leases_are_exact_at_every_edge_of_the_clock(void **state)
     mysql_bench_sql(b, "SET GLOBAL time_zone = 'SYSTEM'");
 }
 
+/* A store whose connection sees that instant for ever. */
+static struct store *open_at(struct mysql_bench *b, long long seconds)
+{
+    struct store *store = NULL;
+    char url[512];
+
+    mysql_bench_sql(b, "SET GLOBAL init_connect = 'SET timestamp = %lld'", seconds);
+    (void)snprintf(url, sizeof url, "mysql://plain@127.0.0.1:%d/" MYSQL_BENCH_DATABASE "?table=%s",
+                   b->server.port, b->table);
+    assert_int_equal(store_open(url, &store, NULL), GAVEL_OK);
+    mysql_bench_sql(b, "SET GLOBAL init_connect = ''");
+    return store;
+}
+
+static void test_a_clock_that_was_set_back_blocks_nobody(void **state)
+{
+    enum { NOON = 1790000000 };
+    struct mysql_bench *b = *state;
+    struct store *before = open_at(b, NOON);
+    struct store *after = open_at(b, NOON - 3600);
+    struct store_request claim;
+    struct record held = expect(before, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
+    struct store_reply seen = expect(after, ask_read("g"), GAVEL_OK);
+
+    assert_true(seen.expired); /* as far as the server can tell; its standbys know better */
+    claim = ask_claim("g", "two", 2, held.version);
+    claim.must_be_expired = true;
+    (void)expect(before, claim, GAVEL_ERR_CONFLICT);
+    assert_int_equal(expect(after, claim, GAVEL_OK).record.epoch, held.epoch + 1);
+    store_close(after);
+    /* By less than it may take to begin a statement, nothing has happened. */
+    after = open_at(b, NOON - 3601);
+    seen = expect(after, ask_read("g"), GAVEL_OK);
+    assert_false(seen.expired);
+    assert_int_equal(seen.remaining_ms, 60000);
+    store_close(after);
+    store_close(before);
+}
+
 static int64_t count_of(struct mysql_bench *b, const char *variable)
 {
     return mysql_bench_number(
@@ -183,6 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_settings_of_the_server_change_nothing),
         TEST(test_leases_are_exact_at_every_edge_of_the_clock),
+        TEST(test_a_clock_that_was_set_back_blocks_nobody),
         TEST(test_a_look_is_one_statement_and_a_renewal_one_round_trip),
     };
 
