@@ -11,6 +11,9 @@
 #define STORE_GROUPS_MAX 65536                     /* likewise */
 #define STORE_DURATION_MAX_MS INT64_C(31622400000) /* 366 days: keeps all sums far from overflow */
 
+/* For a server to answer a driver that opens; a fleet that starts all at once makes one slow. */
+#define STORE_OPEN_PATIENCE (5 * NS_PER_S)
+
 extern const struct store_driver store_sqlite;
 extern const struct store_driver store_memory;
 extern const struct store_driver store_static;

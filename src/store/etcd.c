@@ -23,7 +23,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define OPEN_PATIENCE (2 * NS_PER_S)
 #define CREDENTIALS_MAX 1024
 #define PREFIX "gavel"
 
@@ -256,7 +255,7 @@ static enum gavel_status look_at(struct etcd_store *etcd, struct gavel_error *er
 {
     struct look look = {0};
     struct etcd_call call = {
-        .give_up_at = clock_now() + OPEN_PATIENCE, .on_answer = take_look, .user = &look};
+        .give_up_at = clock_now() + STORE_OPEN_PATIENCE, .on_answer = take_look, .user = &look};
     char first[ETCD_KEY_SIZE];
 
     etcd_key(etcd, ETCD_GROUPS, NULL, NULL, first);

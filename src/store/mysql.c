@@ -17,7 +17,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define OPEN_PATIENCE (2 * NS_PER_S)
 #define PROBE_PATIENCE (10 * NS_PER_S) /* a column that is added may copy a table */
 
 static void start_library(void) { (void)mysql_library_init(0, NULL, NULL); /* it says so again when used */ }
@@ -52,7 +51,7 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
                        mysql->place.port, mysql->place.database);
     if (process_self(&mysql->self))
         mysql->self = (struct process_id){0}; /* not told: the lease decides */
-    status = mysql_link_open(mysql, clock_now() + OPEN_PATIENCE, error);
+    status = mysql_link_open(mysql, clock_now() + STORE_OPEN_PATIENCE, error);
     if (status) {
         if (status == GAVEL_ERR_TIMEOUT)
             status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,

@@ -25,7 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define OPEN_PATIENCE (2 * NS_PER_S)
 #define LOOK_EVERY (500 * NS_PER_MS)
 #define PROBE_PATIENCE (5 * NS_PER_S)
 
@@ -89,7 +88,7 @@ static enum s3_outcome ask(struct s3_store *s3, struct s3_object *object, bool i
 
 static enum gavel_status look(struct s3_store *s3, struct gavel_error *error)
 {
-    struct http_call call = {.give_up_at = clock_now() + OPEN_PATIENCE};
+    struct http_call call = {.give_up_at = clock_now() + STORE_OPEN_PATIENCE};
     struct s3_object object = {.call = &call};
     enum gavel_status status = GAVEL_OK;
     char found[8];
