@@ -78,6 +78,7 @@ struct s3_entry {
     size_t size;                   /* of a registration, in bytes; 0: not known */
     int unread;                    /* lists in which it had changed and was not read */
     bool is_own;                   /* it was written here */
+    gavel_ns looked_at;            /* when it was last listed */
     union {
         struct mandate_row row;     /* of a state */
         struct registration worker; /* of a candidate */

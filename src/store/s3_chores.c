@@ -43,6 +43,18 @@ static struct s3_chore *add(struct s3_chores *chores)
     return memset(&chores->chores[chores->count++], 0, sizeof *chores->chores);
 }
 
+/*
+ * For how long nothing new was seen of a candidate, up to the last look: one
+ * who has not looked for long (asleep, cut off) knows nothing of the others. Of
+ * what was written here it is known without looking.
+ */
+static gavel_ms silence_of(struct s3_store *s3, const char *group, const struct s3_entry *entry, gavel_ns now)
+{
+    gavel_ms age_ms = sightings_age(&s3->sightings, group, &entry->worker, now);
+
+    return entry->is_own ? age_ms : age_ms - ms_from_ns(now - entry->looked_at);
+}
+
 void s3_chores_prune(struct s3_chores *chores, const struct store_request *request)
 {
     struct s3_store *s3 = chores->s3;
@@ -61,8 +73,7 @@ void s3_chores_prune(struct s3_chores *chores, const struct store_request *reque
         struct s3_chore *chore;
 
         if (!entry->is_known || !entry->is_found || strcmp(entry->worker.id, request->registration.id) == 0 ||
-            sightings_age(&s3->sightings, request->group, &entry->worker, now) <=
-                PRUNE_AFTER * request->candidate_timeout_ms)
+            silence_of(s3, request->group, entry, now) <= PRUNE_AFTER * request->candidate_timeout_ms)
             continue;
         chore = add(chores);
         if (!chore)

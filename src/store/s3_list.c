@@ -257,7 +257,9 @@ static void add_candidate(struct s3_listing *listing, const struct s3_item *item
     if (!s3_name_in_key(item->key, listing->prefix, ".json", id) || strcmp(id, registration.id) != 0)
         return; /* not what gavel wrote there */
     s3_registry_note(s3, item->entry, request->group);
-    registration.age_ms = sightings_age(&s3->sightings, request->group, &registration, clock_now());
+    item->entry->looked_at = clock_now();
+    registration.age_ms =
+        sightings_age(&s3->sightings, request->group, &registration, item->entry->looked_at);
     registration.process = process_within_sight(&registration.process, &s3->self);
     if (registration.age_ms > request->candidate_timeout_ms) {
         reply_add_silent(listing->reply, &registration, registration.age_ms, request->candidate_timeout_ms);

@@ -583,6 +583,32 @@ static void test_those_long_silent_are_removed_once(void **state)
     assert_int_equal(listed(b->b, "g"), 2);
 }
 
+/* A process that was asleep wakes up and beats: it has not seen the others since, but that is not their
+ * fault. */
+static void test_nobody_is_removed_for_not_having_been_looked_at(void **state)
+{
+    const struct timespec pause = {.tv_nsec = 15 * NS_PER_MS};
+    struct bench *b = *state;
+    struct store_request beat = ask_heartbeat("g", "two", 2, 1);
+    gavel_ns began;
+
+    (void)expect(b->a, ask_heartbeat("g", "one", 1, 1), GAVEL_OK);
+    assert_int_equal(listed(b->b, "g"), 1);
+    began = clock_now();
+    while (clock_now() - began <= 20 * NS_PER_MS)
+        (void)nanosleep(&pause, NULL);
+    beat.candidate_timeout_ms = 1; /* ten of which have passed */
+    (void)expect(b->b, beat, GAVEL_OK);
+    assert_int_equal(s3_fake_counts(&b->fake).deletes, 0);
+    assert_int_equal(listed(b->b, "g"), 2);
+    began = clock_now();
+    while (clock_now() - began <= 2 * NS_PER_MS) /* a time-out later */
+        (void)nanosleep(&pause, NULL);
+    beat.registration.beats = 2;
+    (void)expect(b->b, beat, GAVEL_OK);
+    assert_int_equal(s3_fake_counts(&b->fake).deletes, 1);
+}
+
 static void test_a_deleted_registration_is_made_anew(void **state)
 {
     struct bench *b = *state;
@@ -639,6 +665,7 @@ int main(void)
         TEST(test_credentials_that_rotate_are_read_again),
         TEST(test_a_refusal_is_given_only_after_a_fresh_look),
         TEST(test_those_long_silent_are_removed_once),
+        TEST(test_nobody_is_removed_for_not_having_been_looked_at),
         TEST(test_a_deleted_registration_is_made_anew),
         TEST(test_names_that_make_too_long_a_key_are_refused),
     };
