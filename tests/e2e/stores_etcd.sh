@@ -22,6 +22,26 @@ test_a_server_whose_space_is_used_up_and_given_back() {
     epochs_grow a
 }
 
+# Administrators throw away old revisions, and gavel must not need any.
+test_a_compaction_costs_neither_mandate_nor_news() {
+    local revision since
+    fresh
+    worker a "$store" "${patient[@]}" -- "$BEAT" "$folder/beats"
+    await beats
+    worker b "$store" "${patient[@]}" -- "$BEAT" "$folder/beats"
+    await has_candidates 2
+    await logged b 'msg="another leads"'
+    revision=$(ask /v3/kv/range '{"key":"eA=="}' | "$JSON_GET" header.revision)
+    ask /v3/kv/compaction "{\"revision\":\"$revision\",\"physical\":true}" >/dev/null
+    ask /v3/maintenance/defragment '{}' >/dev/null
+    since=$SECONDS
+    kill -KILL "${pid_of[a]}"
+    ended a 137
+    await has_epochs 2
+    ((SECONDS - since <= 5)) || fail "it took $((SECONDS - since)) s"
+    judged_well
+}
+
 # The last one: from then on the server knows who asks.
 test_with_users_a_wrong_password_is_told_as_such() {
     fresh

@@ -11,10 +11,10 @@
 #define LONG (OUTAGE_LEASE + 200 * NS_PER_MS), (OUTAGE_LEASE + 800 * NS_PER_MS)
 
 /* Shorter than a lease: a leader may or may not live through it. */
-#define SHORT (50 * NS_PER_MS), (800 * NS_PER_MS)
+#define SHORT (50 * NS_PER_MS), (900 * NS_PER_MS)
 
 /* So late that a call has failed before its answer comes; and only so late that it is slow. */
-#define BEYOND_CALL_MS 700
+#define BEYOND_CALL_MS 900
 #define SLUGGISH_MS 60
 
 #define HOUR (3600 * NS_PER_S)
@@ -44,6 +44,23 @@ static bool freeze_server(struct scene *scene)
 }
 
 static void thaw_server(struct scene *scene) { test_server_thaw(&scene->site->server, TEST_SERVER_ALL); }
+
+/* Somebody makes a backup: all that was asked meanwhile is carried out afterwards, whoever has given it up.
+ */
+static bool lock_tables(struct scene *scene)
+{
+    test_server_sql(&scene->site->server, "flush tables with read lock; do sleep(2.3); unlock tables");
+    return true;
+}
+
+/* A program of others forgets to commit. */
+static bool lock_rows(struct scene *scene)
+{
+    test_server_sql(&scene->site->server,
+                    "use " SITE_STORE "; start transaction; select count(*) into @n from locks for "
+                    "update; do sleep(2.3); rollback");
+    return true;
+}
 
 static bool freeze_gateway(struct scene *scene)
 {
@@ -174,6 +191,8 @@ const struct outage outages[] = {
     {"restart server", OUTAGE_AFTER, false, false, SHORT, NULL, kill_server, restart_server},
     {"freeze server", OUTAGE_AFTER, false, false, LONG, NULL, freeze_server, thaw_server},
     {"freeze gateway", OUTAGE_AFTER, false, false, LONG, is_radosgw, freeze_gateway, thaw_gateway},
+    {"lock tables", OUTAGE_AFTER, false, false, 0, 0, is_mariadb, lock_tables, NULL},
+    {"lock rows", OUTAGE_AFTER, false, false, 0, 0, is_mariadb, lock_rows, NULL},
     {"cut leader", OUTAGE_NEXT, false, false, SHORT, NULL, cut_leader, mend_links},
     {"silence leader", OUTAGE_NEXT, false, false, SHORT, NULL, silence_leader, mend_links},
     {"lose leader's answers", OUTAGE_NEXT, false, false, SHORT, NULL, deafen_leader, mend_links},

@@ -9,7 +9,7 @@
 #include "site.h"
 
 /* The lease of all contenders here; outage.c has the other times. */
-#define OUTAGE_LEASE (1500 * NS_PER_MS)
+#define OUTAGE_LEASE (2 * NS_PER_S)
 
 struct scene {
     struct site *site;

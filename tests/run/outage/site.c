@@ -9,9 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The store within the server: a database, a bucket or a prefix. */
-#define STORE_NAME "outage"
-
 static _Noreturn void die(const char *what)
 {
     perror(what);
@@ -45,8 +42,8 @@ static void start_server(struct site *site, enum test_server_kind kind, const ch
     test_server_start(&site->server, kind);
     (void)unsetenv("LD_PRELOAD"); /* fails for names that are none */
     (void)unsetenv("CLOCK_SHIFT_FILE");
-    test_server_make(&site->server, STORE_NAME);
-    test_server_url(&site->server, STORE_NAME, NULL, site->url, sizeof site->url);
+    test_server_make(&site->server, SITE_STORE);
+    test_server_url(&site->server, SITE_STORE, NULL, site->url, sizeof site->url);
 }
 
 void site_open(struct site *site, enum test_server_kind kind, const char *folder, const char *clock_shift)
@@ -59,7 +56,7 @@ void site_open(struct site *site, enum test_server_kind kind, const char *folder
     start_server(site, kind, clock_shift);
     for (size_t i = 0; i < SITE_LINKS; i++) {
         test_proxy_start(&site->links[i], site->server.port);
-        test_server_url(&site->server, STORE_NAME, site->links[i].address, site->urls[i],
+        test_server_url(&site->server, SITE_STORE, site->links[i].address, site->urls[i],
                         sizeof site->urls[i]);
     }
 }

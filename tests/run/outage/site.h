@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 
+#define SITE_STORE "outage" /* the database, bucket or prefix */
 #define SITE_LINKS 3
 #define SITE_ALL_LINKS SITE_LINKS
 #define SITE_SERVER SITE_LINKS /* the clock of the server stands behind those of the contenders */
