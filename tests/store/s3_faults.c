@@ -7,6 +7,7 @@
  * there is never a second holder, epochs only grow, and it goes on by itself.
  */
 #include "conformance.h"
+#include "servers/proxy.h"
 #include "servers/server.h"
 #include "store/s3.h"
 
@@ -161,6 +162,39 @@ static void test_a_late_renewal_does_not_take_the_mandate_back(void **state)
     assert_string_equal(expect(b->a, ask_read("g"), GAVEL_OK).record.holder, "b");
 }
 
+/* The server carries it out and answers, and nobody hears it: by silence, or by a reset. */
+static void test_a_claim_whose_answer_is_lost_on_the_way_is_found_by_its_nonce(void **state)
+{
+    static const char *const ways[] = {"mute", "snap"};
+    struct bench *b = *state;
+    struct test_proxy proxy = {0};
+    struct store *far;
+    struct record last = {0};
+    char url[512];
+
+    test_proxy_start(&proxy, b->server->port);
+    make_url(proxy.address, url, sizeof url);
+    assert_int_equal(store_open(url, &far, NULL), GAVEL_OK);
+    for (uint64_t i = 0; i < 2; i++) {
+        gavel_ns limit = clock_now() + LIMIT;
+        struct store_reply reply;
+
+        (void)expect(far, ask_read("g"), GAVEL_OK);
+        test_proxy_say(&proxy, "%s 0", ways[i]);
+        reply = call_for(far, ask_claim("g", "far", i, last.version), 500 * NS_PER_MS);
+        assert_true(reply.status == GAVEL_ERR_TIMEOUT || reply.status == GAVEL_ERR_STORE_UNAVAILABLE);
+        test_proxy_say(&proxy, "pass");
+        do { /* it may be carried out only now */
+            assert_true(clock_now() < limit);
+            reply = call_for(far, ask_renew("g", "far", i, 0), 5 * NS_PER_S);
+        } while (reply.status);
+        assert_true(reply.record.epoch > last.epoch);
+        last = expect(far, ask_release("g", "far", i, reply.record.epoch), GAVEL_OK).record;
+    }
+    store_close(far);
+    test_proxy_stop(&proxy);
+}
+
 static void test_a_server_that_is_started_again_is_found_again(void **state)
 {
     struct bench *b = *state;
@@ -302,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_of_two_claims_that_arrive_late_one_is_granted),
         TEST(test_a_late_renewal_does_not_take_the_mandate_back),
+        TEST(test_a_claim_whose_answer_is_lost_on_the_way_is_found_by_its_nonce),
         TEST(test_a_server_that_is_started_again_is_found_again),
         TEST(test_the_wrong_one_in_the_wrong_place_is_told_so),
         TEST(test_tls_needs_a_certificate_that_is_trusted),
