@@ -21,6 +21,8 @@
 #define CONNECTIONS_MAX 32 /* to one server, at a time; further calls wait for one */
 #define CONNECT_MS 2000    /* a host that does not answer is given up on, within the call's own time */
 #define POLL_LONGEST_MS 1000
+#define STREAM_IDLE_S 5L  /* an answer without end: after so much silence the kernel asks whether */
+#define STREAM_PROBE_S 2L /* the peer is there, and so often */
 #define IDLE_LONGEST (118 * NS_PER_S) /* libcurl itself uses no connection that was idle for longer */
 
 struct http {
@@ -61,7 +63,7 @@ enum gavel_status http_new(const struct http_settings *settings, struct http **r
 
     if (!http)
         return GAVEL_ERR_NO_MEMORY;
-    http->multi = curl_multi_init(); /* also does what has to be done once in a process */
+    http->multi = curl_multi_init();
     http->ca_file = copy(settings->ca_file, &is_short);
     http->cert_file = copy(settings->cert_file, &is_short);
     http->key_file = copy(settings->key_file, &is_short);
@@ -206,7 +208,7 @@ static void set_up(const struct http *http, struct transfer *transfer, gavel_ms 
     SET(PATH_AS_IS, 1L);
     SET(HTTPHEADER, call->headers);
     SET(TIMEOUT_MS, (long)left_ms);
-    SET(CONNECTTIMEOUT_MS, (long)(left_ms < CONNECT_MS ? left_ms : CONNECT_MS));
+    SET(CONNECTTIMEOUT_MS, (long)(left_ms > 0 && left_ms < CONNECT_MS ? left_ms : CONNECT_MS));
     SET(ERRORBUFFER, transfer->message);
     SET(WRITEFUNCTION, on_body);
     SET(WRITEDATA, transfer);
@@ -215,8 +217,13 @@ static void set_up(const struct http *http, struct transfer *transfer, gavel_ms 
     SET(PRIVATE, transfer);
     if (strcmp(call->method, "HEAD") == 0)
         SET(NOBODY, 1L);
-    if (!call->on_bytes)
+    if (call->on_bytes) { /* a peer that has gone without a word would never be missed */
+        SET(TCP_KEEPALIVE, 1L);
+        SET(TCP_KEEPIDLE, STREAM_IDLE_S);
+        SET(TCP_KEEPINTVL, STREAM_PROBE_S);
+    } else {
         SET(MAXFILESIZE_LARGE, (curl_off_t)HTTP_ANSWER_MAX); /* does not even begin, if the length is told */
+    }
     if (call->body) {
         SET(POSTFIELDS, call->body);
         SET(POSTFIELDSIZE_LARGE, (curl_off_t)call->body_size);
@@ -235,28 +242,18 @@ static void set_up(const struct http *http, struct transfer *transfer, gavel_ms 
     avoid_silent(http, easy);
 }
 
-/* Whether the server can have seen the request. */
+/*
+ * Whether the server can have seen the request. A kept connection that breaks before the answer makes libcurl
+ * send it once more, on a new one; if that cannot be made, its error says nothing of the first.
+ */
 static enum http_fate fate_of(CURL *easy, CURLcode code)
 {
     long sent = 0;
 
-    switch (code) {
-    case CURLE_OK:
+    if (code == CURLE_OK)
         return HTTP_ANSWERED;
-    case CURLE_COULDNT_RESOLVE_HOST:
-    case CURLE_COULDNT_CONNECT:
-    case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-    case CURLE_SSL_CONNECT_ERROR:
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CERTPROBLEM:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_OUT_OF_MEMORY:
-        return HTTP_NOT_SENT;
-    default:
-        (void)curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent); /* stays 0 if it is not known */
-        return sent == 0 ? HTTP_NOT_SENT : HTTP_UNKNOWN;
-    }
+    (void)curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent); /* stays 0 if it is not known */
+    return sent == 0 ? HTTP_NOT_SENT : HTTP_UNKNOWN;
 }
 
 static void note_own_address(struct http *http, CURL *easy)

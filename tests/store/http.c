@@ -278,6 +278,48 @@ static void test_connections_that_have_fallen_silent_cost_one_call(void **state)
     http_free(http);
 }
 
+/* Reads a second request on the connection of the first, and is gone. */
+static void *vanish(void *user)
+{
+    struct server *server = user;
+    char request[4096];
+    int fd = accept(server->fd, NULL, NULL);
+
+    (void)!read(fd, request, sizeof request);
+    send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell");
+    (void)!read(fd, request, sizeof request); /* it may well do what is asked there */
+    (void)close(server->fd);
+    (void)close(fd);
+    return NULL;
+}
+
+/* libcurl then asks once more, on a new connection, and is told that nobody is there. */
+static void test_a_server_that_dies_with_a_request_may_have_done_it(void **state)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct server server = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    socklen_t size = sizeof address;
+    struct http *http = open_http();
+    char url[64];
+
+    (void)state;
+    assert_int_equal(bind(server.fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(server.fd, 1), 0);
+    assert_int_equal(getsockname(server.fd, (struct sockaddr *)&address, &size), 0);
+    assert_int_equal(pthread_create(&server.thread, NULL, vanish, &server), 0);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%d/", ntohs(address.sin_port));
+    for (int i = 0; i < 2; i++) {
+        struct http_call one = {
+            .method = "PUT", .url = url, .body = "x", .body_size = 1, .give_up_at = clock_now() + LIMIT};
+
+        http_run(http, &one, 1);
+        assert_int_equal(one.fate, i == 0 ? HTTP_ANSWERED : HTTP_UNKNOWN);
+        http_call_done(&one);
+    }
+    assert_int_equal(pthread_join(server.thread, NULL), 0);
+    http_free(http);
+}
+
 struct relay {
     char urls[3][64];
     int next;
@@ -328,6 +370,7 @@ int main(void)
         TEST(test_another_thread_can_end_what_is_under_way),
         TEST(test_an_answer_without_end_is_handed_over_in_pieces),
         TEST(test_connections_that_have_fallen_silent_cost_one_call),
+        TEST(test_a_server_that_dies_with_a_request_may_have_done_it),
         TEST(test_a_call_that_is_over_goes_on_with_another),
     };
 
