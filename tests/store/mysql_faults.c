@@ -85,23 +85,6 @@ static void test_a_frozen_server_delays_nobody_with_tls_either(void **state)
     freeze_and_thaw(b, options);
 }
 
-static void test_a_store_on_a_frozen_server_is_not_opened_for_ever(void **state)
-{
-    struct mysql_bench *b = *state;
-    struct gavel_error error;
-    struct store *store = NULL;
-    gavel_ns began;
-    char url[512];
-
-    mysql_bench_url(b, NULL, NULL, url, sizeof url);
-    test_server_freeze(&b->server, TEST_SERVER_ALL);
-    began = clock_now();
-    assert_int_equal(store_open(url, &store, &error), GAVEL_ERR_STORE_UNAVAILABLE);
-    assert_true(clock_now() - began < 2 * NS_PER_S + SLACK);
-    assert_non_null(strstr(error.message, "does not answer"));
-    test_server_thaw(&b->server, TEST_SERVER_ALL);
-}
-
 static void test_a_row_that_another_has_locked_is_not_waited_for_for_ever(void **state)
 {
     struct mysql_bench *b = *state;
@@ -204,6 +187,36 @@ static void test_a_statement_that_is_killed_on_its_way_is_settled(void **state)
     mysql_bench_sql(b, "KILL USER " TEST_SERVER_USER);
     mysql_bench_sql(b, "ROLLBACK");
     assert_int_equal(finish(&errand).status, GAVEL_OK); /* a renewal may be said twice */
+    store_close(store);
+}
+
+static void test_who_loses_a_deadlock_tries_again(void **state)
+{
+    struct mysql_bench *b = *state;
+    struct store *store = mysql_bench_open(b, NULL, NULL);
+    uint64_t version = expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK).record.version;
+    static const char deadlocks[] = "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE "
+                                    "VARIABLE_NAME = 'INNODB_DEADLOCKS'";
+    int64_t before = mysql_bench_number(b, "%s", deadlocks);
+    struct store_reply reply;
+    struct errand errand;
+
+    mysql_bench_sql(b, "CREATE TABLE %s_heavy (a INT PRIMARY KEY)", b->table);
+    mysql_bench_sql(b, "BEGIN");
+    mysql_bench_sql(b, "INSERT INTO %s_heavy SELECT seq FROM seq_1_to_200",
+                    b->table); /* the server spares us */
+    mysql_bench_sql(b, "SELECT * FROM %s WHERE lock_key = 'g' FOR UPDATE", b->table);
+    begin(&errand, store, ask_claim("g", "two", 2, version));
+    await_number(b,
+                 "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '" TEST_SERVER_USER
+                 "' AND INFO LIKE 'UPDATE%'",
+                 1);
+    mysql_bench_sql(b, "SELECT * FROM %s_epochs WHERE lock_key = 'g' FOR UPDATE", b->table);
+    mysql_bench_sql(b, "ROLLBACK");
+    reply = finish(&errand);
+    assert_int_equal(reply.status, GAVEL_OK);
+    assert_int_equal(reply.record.epoch, 2);
+    assert_int_equal(mysql_bench_number(b, "%s", deadlocks), before + 1);
     store_close(store);
 }
 
@@ -354,10 +367,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_frozen_server_delays_nobody),
         TEST(test_a_frozen_server_delays_nobody_with_tls_either),
-        TEST(test_a_store_on_a_frozen_server_is_not_opened_for_ever),
         TEST(test_a_row_that_another_has_locked_is_not_waited_for_for_ever),
         TEST(test_connections_that_the_server_ends_are_made_anew),
         TEST(test_a_statement_that_is_killed_on_its_way_is_settled),
+        TEST(test_who_loses_a_deadlock_tries_again),
         TEST(test_a_lost_answer_to_a_commit_is_settled_by_the_nonce),
         TEST(test_a_claim_that_never_arrived_is_in_doubt_and_not_made_twice),
         TEST(test_a_network_that_swallows_delays_nobody),
