@@ -101,6 +101,22 @@ static size_t shuffle(struct run *run)
     return kinds;
 }
 
+/* Whether it has said so on standard error, in any of its lives. */
+static bool has_said(const struct run *run, const struct contender *contender, const char *what)
+{
+    char path[128], line[1024];
+    bool is_found = false;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/%u.err", run->crowd.folder, contender->number);
+    file = fopen(path, "r");
+    while (file && !is_found && fgets(line, sizeof line, file))
+        is_found = strstr(line, what) != NULL;
+    if (file)
+        (void)fclose(file); /* only read from */
+    return is_found;
+}
+
 /* Who has ended is started again, and should have been killed by us. */
 static void refill(struct run *run)
 {
@@ -112,8 +128,8 @@ static void refill(struct run *run)
             continue;
         if (contender->lives > 0 && (contender != run->excused || contender->lives != run->excused_life)) {
             printf("# member %u has ended with %d by itself\n", contender->number, contender->exit_code);
-            if (contender->exit_code == 1)
-                run->guards_lost++; /* a machine that stood still at the deadline */
+            if (contender->exit_code == 1 && has_said(run, contender, "gavel run: the guard died"))
+                run->guards_lost++; /* the kernel ends one that could not run at the deadline */
             else
                 run->has_ended = true;
         }
@@ -338,6 +354,17 @@ static void parse(int argc, char **argv, struct run *run)
     prng_seed(&run->prng, seed);
 }
 
+/* A mistake that only the sanitizers of a debug build see; it ends a process like a lost guard. */
+static bool is_sane(const struct run *run)
+{
+    bool is_good = true;
+
+    for (size_t i = 0; i < run->crowd.count; i++)
+        is_good = is_good && !has_said(run, &run->crowd.contenders[i], "Sanitizer: ") &&
+                  !has_said(run, &run->crowd.contenders[i], "runtime error: ");
+    return is_good;
+}
+
 static bool say(int number, bool is_well, const char *what)
 {
     printf("%sok %d - %s\n", is_well ? "" : "not ", number, what);
@@ -379,7 +406,7 @@ int main(int argc, char **argv)
     left = crowd_sweep();
     crowd_look(&run.crowd);
 
-    printf("1..4\n");
+    printf("1..5\n");
     judge_print(&run.crowd.judge, stdout);
     is_all_well &=
         say(1, judge_found(&run.crowd.judge) == 0, "no_two_epochs_interleave_and_epochs_only_grow");
@@ -387,6 +414,7 @@ int main(int argc, char **argv)
     is_all_well &=
         say(3, !run.has_ended && run.guards_lost <= 1 + run.total / 20, "nobody_has_to_be_started_again");
     is_all_well &= say(4, left == 0 && beat_log_is_abandoned(&run.crowd.reader), "nothing_is_left_running");
+    is_all_well &= say(5, is_sane(&run), "no_sanitizer_has_found_anything");
     if (!is_all_well)
         crowd_print_logs(&run.crowd);
     if (run.keep)
