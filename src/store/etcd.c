@@ -16,14 +16,12 @@
 #include "os/process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define CREDENTIALS_MAX 1024
 #define PREFIX "gavel"
 
 static const char *const options[] = {"tls", "ca", "cert", "key", "user", "credentials", NULL};
@@ -35,13 +33,6 @@ static const struct url_form form = {
     .options = options,
 };
 
-static void forget(char *secret)
-{
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
-    free(secret);
-}
-
 static void free_store(struct etcd_store *etcd)
 {
     etcd_known_clear(&etcd->groups);
@@ -51,9 +42,7 @@ static void free_store(struct etcd_store *etcd)
     free(etcd->ca_file);
     free(etcd->cert_file);
     free(etcd->key_file);
-    free(etcd->user);
-    forget(etcd->password);
-    forget(etcd->token);
+    etcd_user_done(etcd);
     if (etcd->push_fd >= 0)
         (void)close(etcd->push_fd);             /* it holds no data */
     (void)pthread_cond_destroy(&etcd->changed); /* nobody is left to use them */
@@ -129,63 +118,6 @@ static enum gavel_status take_prefix(struct etcd_store *etcd, const struct url *
     return GAVEL_OK;
 }
 
-/* "user:password" in the first line. */
-static enum gavel_status read_credentials(const char *path, char ret_line[CREDENTIALS_MAX],
-                                          struct gavel_error *error)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    ssize_t size = fd >= 0 ? read(fd, ret_line, CREDENTIALS_MAX - 1) : -1;
-    int problem = errno;
-
-    if (fd >= 0)
-        (void)close(fd); /* it was only read */
-    if (size < 0)
-        return error_set(error, GAVEL_ERR_STORE_DENIED, "the file of credentials %.120s cannot be read: %s",
-                         path, strerror(problem));
-    ret_line[size] = '\0';
-    ret_line[strcspn(ret_line, "\r\n")] = '\0';
-    if (!strchr(ret_line, ':'))
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "the file of credentials %.120s does not begin with a line user:password", path);
-    return GAVEL_OK;
-}
-
-/* Whose word counts: the URL's, then the file's, then the environment's. */
-static enum gavel_status take_user(struct etcd_store *etcd, const struct url *url, struct gavel_error *error)
-{
-    const char *path = url_option(url, "credentials");
-    const char *option = url_option(url, "user");
-    const char *user = url->user ? url->user : option;
-    const char *password = getenv("GAVEL_ETCD_PASSWORD");
-    char line[CREDENTIALS_MAX] = "";
-    enum gavel_status status = path ? read_credentials(path, line, error) : GAVEL_OK;
-
-    if (status)
-        return status;
-    if (path) {
-        char *colon = strchr(line, ':');
-
-        *colon = '\0';
-        password = colon + 1;
-        user = user ? user : line;
-    }
-    user = user ? user : getenv("GAVEL_ETCD_USER");
-    if (user && *user && !password)
-        return error_set(
-            error, GAVEL_ERR_INVALID,
-            "there is no password for user \"%.60s\" of etcd; set GAVEL_ETCD_PASSWORD, or name a "
-            "file by credentials=",
-            user);
-    if (user && *user) {
-        etcd->user = strdup(user);
-        etcd->password = strdup(password);
-        if (!etcd->user || !etcd->password)
-            status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening %s", etcd->where);
-    }
-    explicit_bzero(line, sizeof line);
-    return status;
-}
-
 static char *copy_option(const struct url *url, const char *name, bool *is_short)
 {
     const char *value = url_option(url, name);
@@ -231,7 +163,7 @@ static enum gavel_status take_url(struct etcd_store *etcd, const char *rest, str
     if (!status)
         status = take_files(etcd, &url, error);
     if (!status)
-        status = take_user(etcd, &url, error);
+        status = etcd_user_take(etcd, &url, error);
     url_done(&url);
     return status;
 }

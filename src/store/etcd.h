@@ -73,8 +73,8 @@ struct etcd_store {
     char *ca_file;
     char *cert_file;
     char *key_file;
-    char *user; /* NULL: nobody in particular */
-    char *password;
+    char *credentials_file; /* NULL: none */
+    bool has_given_user;    /* by the URL, so that a file only has the password */
     struct process_id self;
     int push_fd;
 
@@ -92,7 +92,9 @@ struct etcd_store {
     /* shared with the thread that watches; guarded by the lock */
     pthread_mutex_t lock;
     size_t current; /* the endpoint that worked last */
-    char *token;    /* NULL: none */
+    char *user;     /* NULL: nobody in particular */
+    char *password;
+    char *token; /* NULL: none */
     pthread_cond_t changed;
     bool has_thread;
     bool is_closing;
@@ -207,6 +209,14 @@ void etcd_calls_run(struct etcd_store *etcd, struct http *http, struct etcd_call
 /* The headers of a call, with the token if there is one and it is wanted; NULL when out of memory. */
 struct curl_slist *etcd_headers(struct etcd_store *etcd, bool with_token);
 GAVEL_CHECKED enum gavel_status etcd_http_new(const struct etcd_store *etcd, struct http **ret_http);
+
+/* ---- etcd_user.c: who asks ---- */
+
+GAVEL_CHECKED enum gavel_status etcd_user_take(struct etcd_store *etcd, const struct url *url,
+                                               struct gavel_error *error);
+void etcd_user_done(struct etcd_store *etcd);
+/* The question for a token; there must be a user. NULL when out of memory. */
+char *etcd_user_login(struct etcd_store *etcd);
 
 /* ---- etcd_run.c: a batch, and one request of it ---- */
 

@@ -232,6 +232,16 @@ static bool has_time(const struct etcd_call *call)
     return call->give_up_at == NEVER || clock_now() + NS_PER_MS < call->give_up_at;
 }
 
+static bool has_user(struct etcd_store *etcd)
+{
+    bool has_one;
+
+    pthread_mutex_lock(&etcd->lock);
+    has_one = etcd->user;
+    pthread_mutex_unlock(&etcd->lock);
+    return has_one;
+}
+
 /* Whether the same is asked once more, of another endpoint or with a token. */
 static bool asks_again(struct etcd_call *call, enum verdict verdict)
 {
@@ -240,9 +250,9 @@ static bool asks_again(struct etcd_call *call, enum verdict verdict)
     if (verdict == VERDICT_DONE)
         return false;
     if (verdict == VERDICT_LOG_IN) {
-        if (!etcd->user || call->has_logged_in || call->is_logging_in)
+        if (!has_user(etcd) || call->has_logged_in || call->is_logging_in)
             return false;
-        call->login = etcd_body_user(etcd->user, etcd->password);
+        call->login = etcd_user_login(etcd);
         call->is_logging_in = call->login != NULL;
         call->has_logged_in = true;
         return call->login && has_time(call);
@@ -267,8 +277,7 @@ static bool has_token(struct etcd_call *call)
     token = told ? strdup(told) : NULL;
     if (!token || strpbrk(token, "\r\n")) {
         free(token);
-        end(call, GAVEL_ERR_STORE_UNSUPPORTED, "%s gives no token to user \"%.60s\"", etcd->where,
-            etcd->user);
+        end(call, GAVEL_ERR_STORE_UNSUPPORTED, "%s gives no token to who logs in", etcd->where);
         return false;
     }
     pthread_mutex_lock(&etcd->lock);

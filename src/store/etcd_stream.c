@@ -190,7 +190,7 @@ static bool run_stream(struct etcd_store *etcd)
     http_run(http, &call, 1);
     if (call.fate == HTTP_ANSWERED && call.status != 200 && call.answer_size == 0 && stream.size > 0)
         (void)take_line(&stream, stream.line, stream.size); /* an error that ended without a line */
-    if (stream.wants_token && etcd->user)
+    if (stream.wants_token)
         log_in(etcd, http);
     http_call_done(&call);
     curl_slist_free_all(call.headers);

@@ -9,6 +9,7 @@
 #include "store/etcd.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -290,6 +291,7 @@ static void test_a_token_that_ended_is_renewed(void **state)
     struct store *store;
     struct record record;
     char group[NAME_MAX_BYTES + 1];
+    struct pollfd fd = {.events = POLLIN};
     gavel_ns limit = clock_now() + 20 * NS_PER_S;
     char url[300];
 
@@ -302,9 +304,10 @@ static void test_a_token_that_ended_is_renewed(void **state)
     (void)expect(store, ask_renew("g", "one", 1, record.epoch), GAVEL_OK);
     change_password(root, SECRET);
     store_watch(store, "g", true); /* its first stream has a token that ended */
+    fd.fd = store_push_fd(store);
     while (!store_changed(store, group)) {
         assert_true(clock_now() < limit);
-        store_wait(store, "g", record.version, clock_now() + 10 * NS_PER_MS);
+        (void)poll(&fd, 1, 1000); /* the loop looks again */
     }
     assert_string_equal(group, "g");
     store_watch(store, "g", false);
@@ -332,6 +335,36 @@ static void test_a_password_that_was_changed_stops_the_holder_until_it_is_known(
     free(root);
 }
 
+/* A file is read again, so that nothing has to be started anew. */
+static void test_a_password_in_a_file_may_be_changed_while_it_runs(void **state)
+{
+    char path[] = "/tmp/gavel-etcd-XXXXXX";
+    char *root = root_token();
+    int fd = mkstemp(path);
+    struct store *store;
+    struct record record;
+    char options[100];
+    char url[300];
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "bob:" SECRET, strlen(SECRET) + 4), strlen(SECRET) + 4);
+    (void)snprintf(options, sizeof options, "?credentials=%s", path);
+    make_url("", "good/file", options, url, sizeof url);
+    assert_int_equal(store_open(url, &store, NULL), GAVEL_OK);
+    record = expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
+    change_password(root, "new");
+    assert_int_equal(ftruncate(fd, 0), 0);
+    (void)expect(store, ask_renew("g", "one", 1, record.epoch), GAVEL_ERR_STORE_DENIED); /* half-written */
+    assert_int_equal(pwrite(fd, "bob:new\n", 8, 0), 8);
+    (void)expect(store, ask_renew("g", "one", 1, record.epoch), GAVEL_OK);
+    change_password(root, SECRET);
+    store_close(store);
+    free(root);
+    assert_int_equal(close(fd), 0);
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest open_tests[] = {
@@ -347,6 +380,7 @@ int main(void)
         cmocka_unit_test_setup(test_who_is_not_let_in_learns_why, set_up),
         cmocka_unit_test_setup(test_a_token_that_ended_is_renewed, set_up),
         cmocka_unit_test_setup(test_a_password_that_was_changed_stops_the_holder_until_it_is_known, set_up),
+        cmocka_unit_test_setup(test_a_password_in_a_file_may_be_changed_while_it_runs, set_up),
     };
     int failed;
 
