@@ -43,8 +43,8 @@ begin_crew() {
 }
 
 # keeper_of NAME, child_of NAME: the process below its node, and the first below that; nothing if there is none.
-keeper_of() { children_of "$(node_pid "$1")" | awk '{ print $1 }'; }
-child_of() { children_of "$(keeper_of "$1")" | awk '{ print $1 }'; }
+keeper_of() { first_child "$(node_pid "$1")"; }
+child_of() { first_child "$(keeper_of "$1")"; }
 
 # variable NAME: of the environment of the leader's child.
 variable() { tr '\0' '\n' <"/proc/$(child_of "$leader")/environ" | sed -n "s/^$1=//p"; }

@@ -91,7 +91,10 @@ code_of() {
 # post NAME PATH BODY: the body of the answer, followed by a line with its code.
 post() { ask "$1" "$2" -X POST -H 'Content-Type: application/json' -d "$3" -w '\n%{http_code}'; }
 
-status_of() { ask "$1" /status | "$JSON_GET" "$2"; }
+# tells NAME PATH KEY…: these of the JSON that it answers.
+tells() { "$JSON_GET" --from "${api_of[$1]}" "${@:2}"; }
+
+status_of() { tells "$1" /status "$2"; }
 
 is() { [[ $(status_of "$1" "$2") == "$3" ]]; }
 
@@ -126,10 +129,10 @@ agree() {
     local name wanted
     (($#)) || set -- "${nodes[@]}"
     find_leader "$@" || return 1
-    wanted=$(ask "$leader" /status | "$JSON_GET" term commit digest revision)
+    wanted=$(tells "$leader" /status term commit digest revision)
     for name in "$@"; do
-        [[ $(ask "$name" /status | "$JSON_GET" term applied digest revision) == "$wanted" ]] || return 1
-        [[ $(ask "$name" /leader | "$JSON_GET" leader_id) == "$leader" ]] || return 1
+        [[ $(tells "$name" /status term applied digest revision) == "$wanted" ]] || return 1
+        [[ $(tells "$name" /leader leader_id) == "$leader" ]] || return 1
     done
 }
 
@@ -145,7 +148,7 @@ kill_both() {
 }
 
 # The node process below its guard; nothing if there is none.
-node_pid() { awk '{ print $1 }' "/proc/${pid_of[$1]}/task/${pid_of[$1]}/children" 2>/dev/null; }
+node_pid() { first_child "${pid_of[$1]}"; }
 
 # deed WHAT NAME: for the referee.
 deed() { echo "msg=$1 node=$2 at_ns=$(awk '{ printf "%.0f", ($1 + 0.01) * 1e9 }' /proc/uptime)" >>"$folder/deeds"; }
