@@ -92,3 +92,4 @@ sed -i 's/return 0/return 1/' "$tree/docs/example.c" && expect README.md:2 "does
 rm "$tree/docs/example.c" && expect README.md:2 "which does not exist"
 chmod -x "$tree/tools/x" && expect tools/x:1 "not executable"
 sed -i 3d "$tree/tools/x" && expect tools/x:1 "set -euo pipefail"
+mkdir -p "$tree/tests" && sed '$a run_tests "$@"' "$tree/tools/x" >"$tree/tests/t.sh" && chmod +x "$tree/tests/t.sh" && expect tests/t.sh:1 "does not run them"
