@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #define LANES 64
-#define CHORES_PATIENCE (300 * NS_PER_MS)
+#define CHORES_PATIENCE (1 * NS_PER_S)
 #define FORGET_EVERY (60 * NS_PER_S)
 #define FORGET_AFTER (3600 * NS_PER_S) /* nobody lists a group that seldom and minds */
 
