@@ -61,8 +61,7 @@ struct mysql_link {
     MYSQL *mysql; /* NULL: there is none */
     struct mysql_trouble trouble;
     bool is_mariadb;
-    bool is_late;    /* the last wait ended by its deadline */
-    bool is_unclean; /* an error may have left a transaction open */
+    bool is_late; /* the last wait ended by its deadline */
 };
 
 struct mysql_name;

@@ -260,7 +260,6 @@ void mysql_link_drop(struct mysql_store *mysql)
         (void)shutdown(mysql_get_socket(link->mysql), SHUT_RDWR); /* so that closing has nobody to talk to */
     mysql_close(link->mysql);
     link->mysql = NULL;
-    link->is_unclean = false;
 }
 
 void mysql_link_close(struct mysql_store *mysql)

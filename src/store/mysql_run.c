@@ -108,8 +108,6 @@ static bool build(struct wave *wave)
 
     wave->text->length = 0;
     memset(wave->is_in, 0, wave->count * sizeof *wave->is_in);
-    if (wave->mysql->link.is_unclean)
-        mysql_text_add(wave->text, "ROLLBACK");
     while (wave->first < wave->count && wave->calls[wave->first].is_answered)
         wave->first++;
     for (size_t i = wave->first; i < wave->count && wave->text->length < WAVE_BYTES; i++) {
@@ -156,29 +154,17 @@ static void lose_all(struct wave *wave)
             lose(wave->mysql, &wave->calls[i], &error);
 }
 
-/* Whether the tables are there now. */
-static bool prepare(struct wave *wave, struct mysql_call *call)
+/* Makes the tables, or what is missing of them; if that cannot be, the call has failed. */
+static void prepare(struct wave *wave, struct mysql_call *call, const struct gavel_error *missing)
 {
-    struct gavel_error error = {0};
+    struct gavel_error error = *missing;
     struct mysql_store *mysql = wave->mysql;
 
-    if (wave->preparations++ == PREPARATIONS) {
-        mysql_trouble_explain(mysql, &error);
-        fail_call(call, error.status, error.message);
-        return false;
-    }
-    /* What a statement has begun would be committed by one that makes a table. */
-    if (mysql_link_do(mysql, "ROLLBACK", wave->until, NULL) &&
-        mysql_table_prepare(mysql, wave->until, &error) == GAVEL_OK) {
-        mysql->link.is_unclean = false;
-        return true;
-    }
-    if (error.status == GAVEL_OK)
-        mysql_trouble_explain(mysql, &error);
+    if (wave->preparations++ < PREPARATIONS && mysql_table_prepare(mysql, wave->until, &error) == GAVEL_OK)
+        return;
     fail_call(call, error.status, error.message);
     if (mysql->link.is_late || mysql_trouble_is_loss(mysql->link.trouble.code))
         mysql_link_drop(mysql);
-    return false;
 }
 
 static bool only_looks(const struct mysql_call *call)
@@ -188,7 +174,10 @@ static bool only_looks(const struct mysql_call *call)
     return call->stage != MYSQL_STAGE_ABSORB && op != STORE_CLAIM && op != STORE_HEARTBEAT;
 }
 
-/* A statement of this call was refused; those of the calls behind it were not begun. */
+/*
+ * A statement of this call was refused; those of the calls behind it were not begun. What those before it
+ * have locked must not wait for the next run: it may come late, or never.
+ */
 static void settle_trouble(struct wave *wave, struct mysql_call *call)
 {
     static const struct mysql_answer nothing = {0};
@@ -196,17 +185,19 @@ static void settle_trouble(struct wave *wave, struct mysql_call *call)
     unsigned code = mysql->link.trouble.code;
     struct gavel_error error = {0};
 
-    mysql->link.is_unclean = true;
+    mysql_trouble_explain(mysql, &error);
+    if (!mysql_link_do(mysql, "ROLLBACK", wave->until, NULL))
+        mysql_link_drop(mysql);
     if (mysql_trouble_is_missing_table(code) && only_looks(call)) {
         conclude(mysql, call, &nothing); /* where there is no table, nothing was ever written */
     } else if (mysql_trouble_is_missing_table(code) || mysql_trouble_is_missing_column(code)) {
-        (void)prepare(wave, call); /* if not, the call is answered */
+        if (mysql->link.mysql) /* else it shows again on the next one */
+            prepare(wave, call, &error);
     } else if (mysql_trouble_is_denial(code) && call->stage == MYSQL_STAGE_ABSORB) {
         call->stage = MYSQL_STAGE_READ; /* who may only look sees it all the same */
         call->absorbs = INT32_MAX;
     } else if (!mysql_trouble_passes(code) || ++call->tries > TRIES ||
                clock_now() >= call->request->give_up_at) {
-        mysql_trouble_explain(mysql, &error);
         fail_call(call, error.status, error.message);
     }
 }
@@ -244,14 +235,6 @@ static void take_answers(struct wave *wave)
     bool is_first = true;
     bool is_good = mysql_link_send(wave->mysql, wave->text->data, wave->text->length, wave->until);
 
-    if (is_good && link->is_unclean) {
-        MYSQL_RES *rows;
-        uint64_t changed;
-
-        is_good = mysql_link_take(wave->mysql, true, wave->until, &changed, &rows); /* of the ROLLBACK */
-        link->is_unclean = false;
-        is_first = false;
-    }
     for (size_t i = 0; i < wave->count; i++) {
         if (!wave->is_in[i])
             continue;

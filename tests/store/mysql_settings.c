@@ -216,6 +216,59 @@ static void test_a_look_is_one_statement_and_a_renewal_one_round_trip(void **sta
     store_close(store);
 }
 
+/* Opens a store as a user of its own, who may do this with the table of mandates. */
+static struct store *open_as(struct mysql_bench *b, const char *user, const char *rights)
+{
+    struct store *store = NULL;
+    char url[512];
+
+    mysql_bench_sql(b, "CREATE OR REPLACE USER %s@'%%' IDENTIFIED BY '" TEST_SERVER_PASSWORD "'", user);
+    mysql_bench_sql(b, "GRANT %s ON %s TO %s@'%%'", rights, b->table, user);
+    mysql_bench_sql(b, "GRANT ALL ON %s_epochs TO %s@'%%'", b->table, user);
+    mysql_bench_sql(b, "GRANT ALL ON %s_candidates TO %s@'%%'", b->table, user);
+    (void)snprintf(url, sizeof url, "mysql://%s@127.0.0.1:%d/" MYSQL_BENCH_DATABASE "?table=%s", user,
+                   b->server.port, b->table);
+    assert_int_equal(store_open(url, &store, NULL), GAVEL_OK);
+    return store;
+}
+
+static void test_a_claim_that_was_refused_halfway_locks_nobody_out(void **state)
+{
+    struct mysql_bench *b = *state;
+    struct store *store = mysql_bench_open(b, NULL, NULL);
+    uint64_t version = expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK).record.version;
+    struct store_request claim = ask_claim("g", "two", 2, version);
+    struct store *half = open_as(b, "half", "SELECT, INSERT");
+    struct store_reply reply;
+
+    assert_int_equal(store_call(half, &claim, &reply), GAVEL_ERR_STORE_DENIED);
+    store_reply_done(&reply);
+    mysql_bench_sql(b, "SELECT * FROM %s_epochs WHERE lock_key = 'g' FOR UPDATE NOWAIT", b->table);
+    store_close(half);
+    store_close(store);
+}
+
+static void test_a_refusal_and_a_lost_connection_are_not_mistaken_for_the_end_of_a_mandate(void **state)
+{
+    struct mysql_bench *b = *state;
+    struct store *first = mysql_bench_open(b, NULL, NULL);
+    uint64_t epoch = expect(first, ask_claim("g", "one", 1, 0), GAVEL_OK).record.epoch;
+    struct store_request renew = ask_renew("g", "one", 1, epoch);
+    struct store *store = open_as(b, "small", "SELECT, INSERT, UPDATE");
+    struct store_reply reply;
+
+    mysql_bench_sql(b, "SET GLOBAL read_only = 1"); /* as before a planned fail-over */
+    assert_int_equal(store_call(store, &renew, &reply), GAVEL_ERR_STORE_DENIED);
+    store_reply_done(&reply);
+    while (mysql_bench_number(b, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'small'") >
+           0)
+        mysql_bench_sql(b, "KILL USER small");
+    mysql_bench_sql(b, "SET GLOBAL read_only = 0");
+    assert_int_equal(expect(store, renew, GAVEL_OK).record.epoch, epoch);
+    store_close(store);
+    store_close(first);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, mysql_bench_next)
@@ -223,6 +276,8 @@ int main(void)
         TEST(test_settings_of_the_server_change_nothing),
         TEST(test_leases_are_exact_at_every_edge_of_the_clock),
         TEST(test_a_clock_that_was_set_back_blocks_nobody),
+        TEST(test_a_claim_that_was_refused_halfway_locks_nobody_out),
+        TEST(test_a_refusal_and_a_lost_connection_are_not_mistaken_for_the_end_of_a_mandate),
         TEST(test_a_look_is_one_statement_and_a_renewal_one_round_trip),
     };
 
