@@ -140,7 +140,7 @@ enum gavel_status mysql_trouble_explain(const struct mysql_store *mysql, struct 
                          mysql->shown, code);
     switch (code) {
     case ER_BAD_DB_ERROR:
-        return error_set(error, GAVEL_ERR_NOT_FOUND,
+        return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                          "there is no database \"%.60s\" at %s; create it, or name another in the URL",
                          mysql->place.database, mysql->shown);
     case ER_NO_SUCH_TABLE:

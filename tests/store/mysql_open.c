@@ -80,7 +80,7 @@ static void test_a_wrong_password_and_an_unknown_database_are_told_apart(void **
     url_of(b, "nobody", url, sizeof url);
     mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED, "GAVEL_MYSQL_PASSWORD");
     (void)snprintf(url, sizeof url, "mysql://" TEST_SERVER_USER "@127.0.0.1:%d/nodb", b->server.port);
-    mysql_bench_refuse(url, GAVEL_ERR_NOT_FOUND, "no database \"nodb\"");
+    mysql_bench_refuse(url, GAVEL_ERR_STORE_UNAVAILABLE, "no database \"nodb\"");
     assert_int_equal(setenv("GAVEL_MYSQL_PASSWORD", "wrong", 1), 0);
     mysql_bench_url(b, NULL, NULL, url, sizeof url);
     mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED, "does not let us in");
