@@ -97,6 +97,7 @@ static bool send_signal(const struct state *state, const char *name, const char 
         int number;
     } signals[] = {{"KILL", SIGKILL}, {"TERM", SIGTERM}, {"STOP", SIGSTOP}, {"CONT", SIGCONT}};
     pid_t pid = strchr(name, '/') ? 0 : child_of(state, name);
+    siginfo_t info;
 
     if (pid == 0)
         return false;
@@ -107,6 +108,9 @@ static bool send_signal(const struct state *state, const char *name, const char 
             return false;
         if (signals[i].number == SIGKILL || signals[i].number == SIGTERM)
             (void)waitpid(pid, NULL, 0);
+        /* Until all its threads are stopped, which takes a while on a busy machine, some go on answering. */
+        if (signals[i].number == SIGSTOP)
+            (void)waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT);
         return true;
     }
     return false;
