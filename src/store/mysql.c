@@ -12,6 +12,7 @@
 
 #include <netdb.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -19,7 +20,16 @@
 
 #define PROBE_PATIENCE (10 * NS_PER_S) /* a column that is added may copy a table */
 
-static void start_library(void) { (void)mysql_library_init(0, NULL, NULL); /* it says so again when used */ }
+/* The library ignores SIGPIPE from then on, as writing with TLS needs; but a handler of the program stays. */
+static void start_library(void)
+{
+    struct sigaction before;
+
+    (void)sigaction(SIGPIPE, NULL, &before); /* cannot fail with a valid signal, here and below */
+    (void)mysql_library_init(0, NULL, NULL); /* if not, it says so again when used */
+    if (before.sa_handler != SIG_DFL)
+        (void)sigaction(SIGPIPE, &before, NULL);
+}
 
 static void free_store(struct mysql_store *mysql)
 {
