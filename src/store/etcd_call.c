@@ -90,19 +90,20 @@ __attribute__((format(printf, 3, 4))) static void end(struct etcd_call *call, en
 
 /*
  * A look that one endpoint does not answer shall be answered by another, so each
- * gets its share of the time; a write leaves time for reading back.
+ * gets its share of the time. Of a write, another endpoint may tell what became
+ * of it, which takes a moment; a server that is alone and slow needs all of the
+ * time, and what it has not answered by then the caller finds by its nonce.
  */
 static gavel_ns until(const struct etcd_call *call)
 {
     gavel_ns now = clock_now();
     gavel_ns left = call->give_up_at == NEVER ? TRY_LONGEST : call->give_up_at - now;
-    gavel_ns parts = 1;
 
     if (call->is_write && !call->is_logging_in)
-        parts = 2;
-    else if (call->etcd->endpoint_count > call->tries)
-        parts = (gavel_ns)(call->etcd->endpoint_count - call->tries);
-    return now + left / parts;
+        return now + (call->etcd->endpoint_count > 1 ? left / 4 * 3 : left);
+    if (call->etcd->endpoint_count > call->tries)
+        return now + left / (gavel_ns)(call->etcd->endpoint_count - call->tries);
+    return now + left;
 }
 
 struct curl_slist *etcd_headers(struct etcd_store *etcd, bool with_token)

@@ -315,6 +315,19 @@ static void test_answers_that_come_too_late_do_not_delay_the_caller(void **state
     store_close(store);
 }
 
+/* Slow is not dead: all of a call's time is for the answer, also of a write. */
+static void test_a_slow_server_has_all_of_the_time_for_a_write(void **state)
+{
+    struct bench *bench = *state;
+    struct store *store = open_by_proxy(bench, 0, -1);
+    struct record record = expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
+    struct store_request request = within(ask_renew("g", "one", 1, record.epoch), 2000);
+
+    test_proxy_say(&bench->proxy, "delay 0 1200");
+    assert_int_equal(try_in_time(store, &request, &record), GAVEL_OK);
+    store_close(store);
+}
+
 /* The stream hangs on a connection that is dead without a word; calls notice, and it is made anew. */
 static void test_a_watch_moves_away_from_an_endpoint_that_fell_silent(void **state)
 {
@@ -369,6 +382,7 @@ int main(void)
         TEST(test_a_lost_answer_is_found_by_reading_back),
         TEST(test_an_answer_that_is_lost_for_good_is_told_as_not_known),
         TEST(test_answers_that_come_too_late_do_not_delay_the_caller),
+        TEST(test_a_slow_server_has_all_of_the_time_for_a_write),
         TEST(test_a_watch_moves_away_from_an_endpoint_that_fell_silent),
         TEST(test_a_leader_that_freezes_and_wakes_up_changes_nothing),
         TEST(test_a_mandate_and_its_watchers_outlive_each_member),
