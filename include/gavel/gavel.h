@@ -89,7 +89,9 @@
  *
  * The threads of the library block all signals, so that the handlers of the
  * program run on its own threads. A callback that starts a process should
- * therefore set the signal mask that the process is to have.
+ * therefore set the signal mask that the process is to have. With a store on
+ * a server (gavel:, mysql:) SIGPIPE is ignored from then on, unless the
+ * program has a handler for it.
  *
  * GUARD
  *

@@ -16,6 +16,7 @@
 #define TXN_PATH "/v3/kv/txn"
 #define TRIES_MAX 8
 #define LEASE_TIMEOUTS 3 /* so long silent ones are told of, see reply_add_silent() */
+#define TTL_MAX_S ((uint64_t)LEASE_TIMEOUTS * STORE_DURATION_MAX_MS / 1000) /* more is never asked for */
 
 static bool take_put(struct etcd_job *job);
 static bool take_delete(struct etcd_job *job);
@@ -86,11 +87,12 @@ static bool ask_put(struct etcd_job *job)
 static bool take_grant(struct etcd_job *job)
 {
     struct etcd_store *etcd = job->etcd;
+    uint64_t ttl_s = etcd_number(job->call->answer, "TTL");
 
     if (job->call->status)
         return etcd_job_fail(job);
     etcd->lease = etcd_number(job->call->answer, "ID");
-    etcd->lease_ms = (gavel_ms)etcd_number(job->call->answer, "TTL") * 1000;
+    etcd->lease_ms = (gavel_ms)(ttl_s < TTL_MAX_S ? ttl_s : TTL_MAX_S) * 1000;
     etcd->lease_kept_at = clock_now();
     if (etcd->lease == 0) {
         reply_fail(job->reply, GAVEL_ERR_STORE_UNSUPPORTED, "%s gives no lease; is it etcd?", etcd->where);
