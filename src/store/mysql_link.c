@@ -41,20 +41,41 @@ static int events_of(int wanted)
 }
 
 /*
+ * A host may have several addresses, which the library tries one after the
+ * other: one that is dead must leave time for the next, so each gets half of
+ * what is left.
+ */
+static gavel_ns connects_until(int fd, gavel_ns until)
+{
+    struct sockaddr_storage peer;
+    socklen_t size = sizeof peer;
+    gavel_ns now = clock_now();
+
+    if (until == NEVER || getpeername(fd, (struct sockaddr *)&peer, &size) == 0)
+        return until;
+    return now + ns_max(until - now, 0) / 2;
+}
+
+/*
  * Waits for what the library wants. When it is too late the socket is shut
  * down, and whatever the library does with it next fails at once.
  */
 static int await(struct mysql_link *link, int wanted, gavel_ns until)
 {
     struct pollfd fd = {.fd = mysql_get_socket(link->mysql), .events = (short)events_of(wanted)};
+    gavel_ns limit = connects_until(fd.fd, until);
     int ready = 0;
 
     do {
-        gavel_ns left = ns_max(until - clock_now(), 0);
+        gavel_ns left = ns_max(limit - clock_now(), 0);
         struct timespec timeout = {.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S};
 
-        ready = ppoll(&fd, 1, until == NEVER ? NULL : &timeout, NULL);
-    } while ((ready < 0 && errno == EINTR) || (ready == 0 && clock_now() < until));
+        ready = ppoll(&fd, 1, limit == NEVER ? NULL : &timeout, NULL);
+    } while ((ready < 0 && errno == EINTR) || (ready == 0 && clock_now() < limit));
+    if (ready <= 0 && clock_now() < until) {
+        errno = ETIMEDOUT; /* the library tells it if there is no other address */
+        return MYSQL_WAIT_TIMEOUT;
+    }
     if (ready <= 0) {
         link->is_late = true;
         (void)shutdown(fd.fd, SHUT_RDWR); /* it may not be connected */
