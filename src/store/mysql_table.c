@@ -16,10 +16,11 @@
 
 struct survey {
     bool has_table[MYSQL_TABLES];
-    bool is_safe; /* the engine of `locks` has transactions */
-    char engine[40];
+    char unsafe[MYSQL_TABLE_MAX + 20]; /* one whose engine has no transactions; "": all have */
+    char engine[40];                   /* of that */
     bool has_column[MYSQL_COLUMNS];
-    bool is_key; /* lock_key is the primary key */
+    bool is_key;     /* lock_key is in the primary key */
+    int key_columns; /* that are */
     char expiry[40];
 };
 
@@ -46,9 +47,9 @@ static bool look_at_tables(struct mysql_store *mysql, gavel_ns until, struct sur
             if (strcasecmp(row[0], name) != 0)
                 continue;
             survey->has_table[i] = true;
-            if (i == MYSQL_TABLE_LOCKS) {
-                survey->is_safe = !row[1] || (row[2] && strcasecmp(row[2], "YES") == 0);
-                (void)snprintf(survey->engine, sizeof survey->engine, "%s", row[1] ? row[1] : "");
+            if (row[1] && !(row[2] && strcasecmp(row[2], "YES") == 0)) {
+                memcpy(survey->unsafe, name, sizeof name);
+                (void)snprintf(survey->engine, sizeof survey->engine, "%s", row[1]);
             }
         }
     }
@@ -69,12 +70,15 @@ static bool look_at_columns(struct mysql_store *mysql, gavel_ns until, struct su
     if (!mysql_link_do(mysql, sql, until, &rows))
         return false;
     while (rows && (row = mysql_fetch_row(rows))) {
+        bool is_key = row[1] && strcasecmp(row[1], "PRI") == 0;
+
+        survey->key_columns += is_key;
         for (int i = 0; row[0] && i < MYSQL_COLUMNS; i++) {
             if (strcasecmp(row[0], mysql_schema_column(i)) != 0)
                 continue;
             survey->has_column[i] = true;
             if (strcasecmp(row[0], "lock_key") == 0)
-                survey->is_key = row[1] && strcasecmp(row[1], "PRI") == 0;
+                survey->is_key = is_key;
             else if (strcasecmp(row[0], "expires_at") == 0)
                 (void)snprintf(survey->expiry, sizeof survey->expiry, "%s", row[2] ? row[2] : "");
         }
@@ -95,24 +99,24 @@ static enum gavel_status check(const struct mysql_store *mysql, const struct sur
                 error, GAVEL_ERR_STORE_UNSUPPORTED,
                 "the table %s in %s is not one of locks: it has no column %s; name another with table=",
                 table, mysql->shown, mysql_schema_column(i));
-    if (!survey->is_key)
+    if (!survey->is_key || survey->key_columns != 1)
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "lock_key is not the primary key of table %s in %s: two could hold one group; run ALTER "
-            "TABLE `%s` ADD PRIMARY KEY (lock_key)",
-            table, mysql->shown, table);
+            "lock_key alone is not the primary key of table %s in %s: two could hold one group; run ALTER "
+            "TABLE `%s` %sADD PRIMARY KEY (lock_key)",
+            table, mysql->shown, table, survey->key_columns > 0 ? "DROP PRIMARY KEY, " : "");
     if (strcasecmp(survey->expiry, "timestamp(6)") != 0)
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
             "expires_at of table %s is %s; run ALTER TABLE `%s` MODIFY expires_at TIMESTAMP(6) NOT NULL "
             "DEFAULT CURRENT_TIMESTAMP(6)",
             table, survey->expiry, table);
-    if (!survey->is_safe)
+    if (survey->unsafe[0])
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
             "table %s in %s is of the engine %s, which has no transactions; run ALTER TABLE `%s` "
             "ENGINE=InnoDB",
-            table, mysql->shown, survey->engine, table);
+            survey->unsafe, mysql->shown, survey->engine, survey->unsafe);
     return GAVEL_OK;
 }
 

@@ -238,6 +238,9 @@ static void test_tables_that_cannot_keep_the_promise_are_refused(void **state)
     } bad[] = {
         {"(a INT PRIMARY KEY)", "no column lock_key"},
         {"(lock_key VARCHAR(255), owner_id VARCHAR(255), expires_at TIMESTAMP(6))", "primary key"},
+        {"(lock_key VARCHAR(99), owner_id VARCHAR(99), expires_at TIMESTAMP(6), PRIMARY KEY (lock_key, "
+         "owner_id))",
+         "DROP PRIMARY KEY, ADD PRIMARY KEY (lock_key)"},
         {"(lock_key VARCHAR(255) PRIMARY KEY, owner_id VARCHAR(255), expires_at DATETIME(6))",
          "is datetime(6)"},
         {"(lock_key VARCHAR(255) PRIMARY KEY, owner_id VARCHAR(255), expires_at TIMESTAMP)", "is timestamp"},
@@ -251,6 +254,14 @@ static void test_tables_that_cannot_keep_the_promise_are_refused(void **state)
         mysql_bench_sql(b, "CREATE OR REPLACE TABLE %s %s", b->table, bad[i].definition);
         mysql_bench_refuse(url, GAVEL_ERR_STORE_UNSUPPORTED, bad[i].words);
     }
+    mysql_bench_sql(b,
+                    "CREATE OR REPLACE TABLE %s (lock_key VARCHAR(255) PRIMARY KEY, owner_id VARCHAR(255), "
+                    "expires_at TIMESTAMP(6))",
+                    b->table);
+    mysql_bench_sql(b,
+                    "CREATE TABLE %s_epochs (lock_key VARCHAR(200) PRIMARY KEY, epoch BIGINT) ENGINE=MyISAM",
+                    b->table);
+    mysql_bench_refuse(url, GAVEL_ERR_STORE_UNSUPPORTED, "_epochs` ENGINE=InnoDB");
 }
 
 static void test_names_that_a_collation_makes_one_are_not_mixed_up(void **state)
