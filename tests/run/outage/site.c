@@ -2,6 +2,8 @@
 
 #include "site.h"
 
+#include "proc.h"
+
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,6 +68,48 @@ void site_close(struct site *site)
     for (size_t i = 0; i < SITE_LINKS; i++)
         test_proxy_stop(&site->links[i]);
     test_server_stop(&site->server);
+}
+
+/* Its process, or the gateway's, as the folder of the server tells. */
+static const char *const names[] = {
+    [TEST_MARIADB] = "mariadb", [TEST_ETCD] = "etcd-0", [TEST_ETCD_CLUSTER] = "", [TEST_RADOSGW] = "rgw"};
+
+/* The lines of a log that may tell why. */
+static void show_log(const char *path)
+{
+    static const char *const signs[] = {"*** Caught", "what()", "FAILED", "[ERROR]", "panic", "fatal"};
+    char line[300];
+    FILE *file = fopen(path, "r");
+
+    while (file && fgets(line, sizeof line, file))
+        for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+            if (strstr(line, signs[i]))
+                printf("# %s%s", line, strchr(line, '\n') ? "" : "\n");
+    if (file)
+        (void)fclose(file); /* only read from */
+}
+
+bool site_revive(struct site *site)
+{
+    const char *name = names[site->server.kind];
+    char path[200], state;
+    int pid = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/%s.pid", site->server.folder, name);
+    file = fopen(path, "r");
+    if (!file || fscanf(file, "%d", &pid) != 1)
+        pid = 0;
+    if (file)
+        (void)fclose(file); /* only read from */
+    state = pid > 0 ? proc_state(pid, NULL) : 0;
+    if (state != 0 && state != 'Z')
+        return false;
+    printf("# %s has ended by itself, and is started again; its log says:\n", name);
+    (void)snprintf(path, sizeof path, "%s/%s.log", site->server.folder, name);
+    show_log(path);
+    test_server_restart(&site->server);
+    return true;
 }
 
 void site_say(struct site *site, size_t link, const char *format, ...)

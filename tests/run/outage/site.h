@@ -35,6 +35,9 @@ struct site {
 void site_open(struct site *site, enum test_server_kind kind, const char *folder, const char *clock_shift);
 void site_close(struct site *site);
 
+/* Starts a server again that has ended though nobody killed it, and tells of it; true if it had to. */
+bool site_revive(struct site *site);
+
 /* What is the matter with one link, or SITE_ALL_LINKS; the words are those of tests/servers/relay.h. */
 void site_say(struct site *site, size_t link, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
