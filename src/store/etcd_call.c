@@ -60,7 +60,8 @@ static const struct {
      "credentials="},
     {"etcdserver: permission denied", VERDICT_DONE, GAVEL_ERR_STORE_DENIED,
      "the user may not do this; grant its role readwrite on the prefix"},
-    {"etcdserver: mvcc: database space exceeded", VERDICT_DONE, GAVEL_ERR_STORE_FULL,
+    /* The transaction that first finds too little space is carried out before this is said. */
+    {"etcdserver: mvcc: database space exceeded", VERDICT_UNKNOWN, GAVEL_ERR_STORE_FULL,
      "its space is used up; compact and defragment it, then `etcdctl alarm disarm`"},
     {"etcdserver: too many requests", VERDICT_DONE, GAVEL_ERR_STORE_UNAVAILABLE, NULL},
     {"etcdserver: requested lease not found", VERDICT_DONE, GAVEL_ERR_NOT_FOUND, NULL},
@@ -224,7 +225,7 @@ static enum verdict judge(struct etcd_call *call, const struct http_call *http)
         end(call, GAVEL_ERR_STORE_UNAVAILABLE, "%s cannot be reached: %.100s%s", where, http->error,
             http->fate == HTTP_UNKNOWN && strncmp(call->url, "http:", 5) == 0
                 ? "; if it wants TLS, add tls=on to the URL"
-                : "");
+                : http_advice(http));
     return http->fate == HTTP_NOT_SENT ? VERDICT_REFUSED : VERDICT_UNKNOWN;
 }
 

@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 enum http_fate {
     HTTP_ANSWERED, /* see status */
@@ -81,6 +82,13 @@ void http_cancel(struct http *http);
 
 /* The address of this host on the connection that was used last; "" before the first. */
 const char *http_own_address(const struct http *http);
+
+/* To be put behind the error of a call: what to do about a certificate that was not accepted, else "". */
+static inline const char *http_advice(const struct http_call *call)
+{
+    return strstr(call->error, "certificate problem") ? "; if its authority is one of yours, name it with ca="
+                                                      : "";
+}
 
 /* Frees the answer. */
 void http_call_done(struct http_call *call);

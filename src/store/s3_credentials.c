@@ -197,6 +197,20 @@ static enum gavel_status read_stream(FILE *stream, const struct s3_credentials_s
     return GAVEL_OK;
 }
 
+static enum gavel_status refuse_file(const char *file, const char *why, struct gavel_error *error)
+{
+    if (environment("AWS_ACCESS_KEY_ID")) /* that is not asked: the URL names a file or a profile */
+        return error_set(error, GAVEL_ERR_STORE_DENIED,
+                         "the credentials for the object store cannot be read from %.200s: %s; write them "
+                         "there, or leave credentials= and profile= out of the URL",
+                         file, why);
+    return error_set(error, GAVEL_ERR_STORE_DENIED,
+                     "there are no credentials for the object store: AWS_ACCESS_KEY_ID is not set and "
+                     "%.200s cannot be read (%s); set it with AWS_SECRET_ACCESS_KEY, or name a file "
+                     "with credentials=",
+                     file, why);
+}
+
 enum gavel_status s3_credentials_read(const struct s3_credentials_source *source,
                                       struct s3_credentials *ret_credentials, struct gavel_error *error)
 {
@@ -209,12 +223,7 @@ enum gavel_status s3_credentials_read(const struct s3_credentials_source *source
     } else {
         stream = fopen(source->file, "re");
         if (!stream)
-            return error_set(
-                error, GAVEL_ERR_STORE_DENIED,
-                "there are no credentials for the object store: AWS_ACCESS_KEY_ID is not set and "
-                "%.200s cannot be read (%s); set it with AWS_SECRET_ACCESS_KEY, or name a file "
-                "with credentials=",
-                source->file, strerror(errno));
+            return refuse_file(source->file, strerror(errno), error);
         status = read_stream(stream, source, &made, error);
         (void)fclose(stream); /* it was only read */
     }

@@ -100,8 +100,9 @@ enum gavel_status s3_explain(const struct s3_store *s3, const struct s3_object *
     if (call->fate != HTTP_ANSWERED) {
         bool is_late = call->give_up_at != NEVER && clock_now() + NEARLY >= call->give_up_at;
 
-        (void)snprintf(ret_message, size, "the server of %s %s: %.120s", s3->place.where,
-                       is_late ? "has not answered in time" : "cannot be reached", call->error);
+        (void)snprintf(ret_message, size, "the server of %s %s: %.120s%s", s3->place.where,
+                       is_late ? "has not answered in time" : "cannot be reached", call->error,
+                       http_advice(call));
         return is_late ? GAVEL_ERR_TIMEOUT : GAVEL_ERR_STORE_UNAVAILABLE;
     }
     (void)s3_xml_text((struct s3_span){call->answer, call->answer_size}, "Code", code, sizeof code);

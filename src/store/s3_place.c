@@ -150,7 +150,7 @@ static enum gavel_status parse_endpoint(const char *endpoint, char **ret_scheme,
         return error_set(error, GAVEL_ERR_INVALID,
                          "the endpoint \"%.100s\" is not http://HOST:PORT or https://HOST:PORT and nothing "
                          "more; a key or a path does not belong there",
-                         endpoint);
+                         strchr(endpoint, '@') ? "…" : endpoint); /* before the @ a password may stand */
     return *ret_host ? GAVEL_OK : no_memory(error);
 }
 
