@@ -26,6 +26,7 @@ struct server {
     int port;
     int status;
     const char *body;
+    unsigned requests;
     unsigned streams; /* how often somebody wanted to watch */
 };
 
@@ -49,6 +50,7 @@ static void answer(struct server *server, int fd)
             wanted = (size_t)(end - request) + 4 + strtoul(length + 16, NULL, 10);
     }
     pthread_mutex_lock(&server->lock);
+    server->requests++;
     server->streams += strncmp(request, "POST /v3/watch", 14) == 0;
     (void)snprintf(head, sizeof head, "HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: %zu\r\n\r\n",
                    server->status, strlen(server->body));
@@ -75,6 +77,16 @@ static void say(struct server *server, int status, const char *body)
     server->status = status;
     server->body = body;
     pthread_mutex_unlock(&server->lock);
+}
+
+static unsigned count_requests(struct server *server)
+{
+    unsigned requests;
+
+    pthread_mutex_lock(&server->lock);
+    requests = server->requests;
+    pthread_mutex_unlock(&server->lock);
+    return requests;
 }
 
 static int set_up(void **state)
@@ -212,6 +224,24 @@ static void test_errors_are_told_in_words(void **state)
             store_reply_done(&reply);
         }
     }
+    store_close(store);
+}
+
+/* A member whose disk grew full meanwhile carries a transaction out and then says so. */
+static void test_a_write_that_found_no_space_is_looked_for(void **state)
+{
+    struct server *server = *state;
+    struct store *store = open_store(server);
+    struct store_request claim = ask_claim("g", "one", 1, 0);
+    struct store_reply reply;
+    unsigned before;
+
+    say(server, 429, "{\"error\":\"etcdserver: mvcc: database space exceeded\",\"code\":8}");
+    before = count_requests(server);
+    assert_int_equal(store_call(store, &claim, &reply), GAVEL_ERR_STORE_FULL);
+    assert_non_null(strstr(reply.message, "defragment"));
+    assert_true(count_requests(server) - before >= 2);
+    store_reply_done(&reply);
     store_close(store);
 }
 
@@ -365,6 +395,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_a_write_or_a_look_is_not_taken_for_done),
         TEST(test_errors_are_told_in_words),
+        TEST(test_a_write_that_found_no_space_is_looked_for),
         TEST(test_a_listing_without_end_ends),
         TEST(test_a_stream_of_nonsense_is_tried_again_with_pauses),
         TEST(test_only_what_is_ours_is_read_out_of_a_key),
