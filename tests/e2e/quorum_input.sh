@@ -5,12 +5,6 @@ set -euo pipefail
 # shellcheck source=quorum_lib.sh
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 
-# The same leader in the same term, and everybody agrees.
-undisturbed() {
-    agree || return 1
-    [[ $leader == "$led" && $(status_of "$leader" term) == "$term" ]]
-}
-
 # begin_led: three nodes, and who led when in which term.
 begin_led() {
     quorum n1 n2 n3
@@ -20,9 +14,15 @@ begin_led() {
     term=$(status_of "$leader" term)
 }
 
-still_led() {
+# The same leader in the same term, and everybody agrees.
+undisturbed() {
     await agree
-    undisturbed || fail "$led does not lead in term $term any more"
+    [[ $leader == "$led" && $(status_of "$leader" term) == "$term" ]] ||
+        fail "$led does not lead in term $term any more"
+}
+
+still_led() {
+    undisturbed
     judge_logs
 }
 
@@ -112,7 +112,7 @@ test_ten_thousand_idle_connections_cost_nobody_anything() {
     pid_of[knock]=$!
     exec 9>"$folder/hold"
     await grep -q "$count open" "$folder/knock.out"
-    undisturbed || fail "$led does not lead in term $term any more"
+    undisturbed
     exec 9>&-
     await grep -q left "$folder/knock.out"
     still_led
