@@ -91,6 +91,20 @@ static enum gavel_status explain_number(const struct s3_store *s3, int number, c
     return GAVEL_ERR_IO;
 }
 
+/* To be put behind the words of libcurl: a server with TLS takes plain requests for noise, and the other way
+ * round. */
+static const char *advice(const struct http_call *call)
+{
+    bool is_plain = strncmp(call->url, "http:", 5) == 0;
+
+    if (is_plain && call->fate == HTTP_UNKNOWN && strstr(call->error, "Empty reply"))
+        return "; if it wants TLS, write https:// in endpoint=";
+    if (!is_plain &&
+        (strstr(call->error, "wrong version number") || strstr(call->error, "unexpected TLS packet")))
+        return "; if it has no TLS, write http:// in endpoint=";
+    return http_advice(call);
+}
+
 enum gavel_status s3_explain(const struct s3_store *s3, const struct s3_object *object, char *ret_message,
                              size_t size)
 {
@@ -101,8 +115,7 @@ enum gavel_status s3_explain(const struct s3_store *s3, const struct s3_object *
         bool is_late = call->give_up_at != NEVER && clock_now() + NEARLY >= call->give_up_at;
 
         (void)snprintf(ret_message, size, "the server of %s %s: %.120s%s", s3->place.where,
-                       is_late ? "has not answered in time" : "cannot be reached", call->error,
-                       http_advice(call));
+                       is_late ? "has not answered in time" : "cannot be reached", call->error, advice(call));
         return is_late ? GAVEL_ERR_TIMEOUT : GAVEL_ERR_STORE_UNAVAILABLE;
     }
     (void)s3_xml_text((struct s3_span){call->answer, call->answer_size}, "Code", code, sizeof code);

@@ -164,7 +164,8 @@ enum s3_outcome s3_object_outcome(const struct s3_object *object)
         return S3_ABSENT;
     if (is_write && (status == 412 || status == 409))
         return S3_REFUSED;
-    if (is_write && status >= 500 && status != 501 && status != 503)
+    /* 503 as well: it may come from something before the server, after it was passed on. */
+    if (is_write && status >= 500 && status != 501)
         return S3_UNKNOWN;
     return is_about_credentials(object) ? S3_DENIED : S3_FAILED;
 }

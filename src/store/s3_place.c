@@ -146,11 +146,16 @@ static enum gavel_status parse_endpoint(const char *endpoint, char **ret_scheme,
     curl_free(port);
     curl_free(host);
     curl_url_cleanup(parts);
+    if (!is_good && !strstr(endpoint, "://"))
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "the endpoint \"%.100s\" lacks its scheme; write http://HOST:PORT, or "
+                         "https://HOST:PORT for TLS",
+                         strchr(endpoint, '@') ? "…" : endpoint); /* before the @ a password may stand */
     if (!is_good)
         return error_set(error, GAVEL_ERR_INVALID,
                          "the endpoint \"%.100s\" is not http://HOST:PORT or https://HOST:PORT and nothing "
                          "more; a key or a path does not belong there",
-                         strchr(endpoint, '@') ? "…" : endpoint); /* before the @ a password may stand */
+                         strchr(endpoint, '@') ? "…" : endpoint);
     return *ret_host ? GAVEL_OK : no_memory(error);
 }
 

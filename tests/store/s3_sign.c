@@ -279,6 +279,9 @@ static void test_settings_that_make_no_sense_are_refused(void **state)
         "//b/p?nonsense=1",
         "//b/p?endpoint=ftp://h",
         "//b/p?endpoint=h:9000",
+        "//b/p?endpoint=127.0.0.1:9000",
+        "//b/p?endpoint=h",
+        "//b/p?endpoint=k:s@h",
         "//b/p?endpoint=http://k:s@h",
         "//b/p?endpoint=http://h/path",
         "//b/p?endpoint=http://h?x",
@@ -301,6 +304,10 @@ static void test_settings_that_make_no_sense_are_refused(void **state)
         if (find_place(bad[i], &found, &error) != GAVEL_ERR_INVALID)
             fail_msg("%s is accepted", bad[i]);
         assert_true(error.message[0]);
+        /* Of what may hold a secret nothing is repeated. */
+        assert_null(strstr(error.message, "k:s@"));
+        assert_int_equal(strstr(error.message, "lacks its scheme") != NULL,
+                         strstr(bad[i], "endpoint=") && !strstr(bad[i], "://"));
         s3_place_done(&found);
     }
     memset(long_prefix + 4, 'p', 500);
