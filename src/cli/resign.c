@@ -30,30 +30,68 @@ struct handover {
     gavel_ms took_ms;
 };
 
-/* Whether the candidate that should lead next could; a leader would not hand over to it otherwise. */
-static enum gavel_status check_successor(const struct cli *cli, const struct onlooker *onlooker,
-                                         const char *successor, struct gavel_error *error)
+struct listing {
+    bool is_there;
+    bool is_eligible;
+};
+
+/* What the list of active candidates says of one. */
+static enum gavel_status look_up(const struct cli *cli, const struct onlooker *onlooker, const char *id,
+                                 struct listing *ret_listing, struct gavel_error *error)
 {
     struct store_request request = {.op = STORE_CANDIDATES,
                                     .group = cli->config.group,
                                     .candidate_timeout_ms = cli->config.settings.candidate_timeout_ms};
-    const struct registration *found = NULL;
     struct store_reply reply = {0};
     enum gavel_status status = onlooker_call(onlooker, &request, &reply, error);
 
-    for (size_t i = 0; !status && !found && i < reply.registration_count; i++)
-        if (strcmp(reply.registrations[i].id, successor) == 0)
-            found = &reply.registrations[i];
-    if (!status && !found)
-        status =
-            error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-                      "the group \"%.60s\" has no active candidate \"%.60s\"; `gavel candidates` lists them",
-                      cli->config.group, successor);
-    else if (!status && !found->eligible)
-        status = error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-                           "\"%.60s\" is not eligible, so it cannot lead; choose another", successor);
+    *ret_listing = (struct listing){0};
+    for (size_t i = 0; !status && !ret_listing->is_there && i < reply.registration_count; i++)
+        if (strcmp(reply.registrations[i].id, id) == 0)
+            *ret_listing = (struct listing){true, reply.registrations[i].eligible};
     store_reply_done(&reply);
     return status;
+}
+
+/* Whether the candidate that should lead next could; a leader would not hand over to it otherwise. */
+static enum gavel_status check_successor(const struct cli *cli, const struct onlooker *onlooker,
+                                         const char *successor, struct gavel_error *error)
+{
+    struct listing listing;
+    enum gavel_status status = look_up(cli, onlooker, successor, &listing, error);
+
+    if (status)
+        return status;
+    if (!listing.is_there)
+        return error_set(
+            error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+            "the group \"%.60s\" has no active candidate \"%.60s\"; `gavel candidates` lists them",
+            cli->config.group, successor);
+    if (!listing.is_eligible)
+        return error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+                         "\"%.60s\" is not eligible, so it cannot lead; choose another", successor);
+    return GAVEL_OK;
+}
+
+/*
+ * Whether the leader reads wishes. A mandate without a nonce was not claimed by a candidate of gavel: either
+ * a quorum gave it to one of a session, which is listed, or it is that of a program that shares the store.
+ */
+static enum gavel_status check_leader(const struct cli *cli, const struct onlooker *onlooker,
+                                      const struct record *record, struct gavel_error *error)
+{
+    struct listing listing;
+    enum gavel_status status;
+
+    if (!nonce_equal(record->nonce, (struct nonce){0}))
+        return GAVEL_OK;
+    status = look_up(cli, onlooker, record->holder, &listing, error);
+    if (status || listing.is_there)
+        return status;
+    return error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+                     "%.100s leads, but is no candidate of gavel and cannot be asked; stop that program "
+                     "itself, or wait until its lease is over",
+                     record->holder);
 }
 
 /* Writes the wish for the epoch that was seen. */
@@ -164,7 +202,8 @@ static int resign(const struct cli *cli, const struct onlooker *onlooker)
             printf("%s leads already, with epoch %" PRIu64 ".\n", desired, handover.before.record.epoch);
         return cli_finish(cli, CLI_EXIT_OK);
     }
-    if (desired && check_successor(cli, onlooker, desired, &error))
+    if (check_leader(cli, onlooker, &handover.before.record, &error) ||
+        (desired && check_successor(cli, onlooker, desired, &error)))
         return cli_fail(cli, error.status, "%s", error.message);
     if (ask(cli, onlooker, &handover.before.record, &error))
         return cli_fail(cli, error.status, "%s", error.message);
