@@ -58,20 +58,21 @@ static struct gavel_store *new_store(void)
     return gavel;
 }
 
-/* What stands between "gavel:" and the nodes, and a name for them in messages. */
-static enum gavel_status parse(struct gavel_store *gavel, const char *rest, struct gavel_error *error)
+/* What stands between "gavel:" and the nodes, and then they. */
+static enum gavel_status parse(const char *rest, struct quorum_place *ret_place, struct gavel_error *error)
 {
-    size_t length;
-
     if (strncmp(rest, "//", 2) != 0)
         return error_set(error, GAVEL_ERR_INVALID,
                          "after \"gavel:\" come two slashes and the nodes of a quorum, such as "
                          "gavel://h1:7600,h2:7600,h3:7600 or gavel:///run/gavel/n1.sock");
-    rest += 2;
-    length = strcspn(rest, "?");
-    (void)snprintf(gavel->where, sizeof gavel->where, "gavel://%.*s", (int)(length < 110 ? length : 110),
-                   rest);
-    return quorum_place_parse(rest, &gavel->place, error);
+    return quorum_place_parse(rest + 2, ret_place, error);
+}
+
+static enum gavel_status check_url(const char *rest, struct gavel_error *error)
+{
+    struct quorum_place place;
+
+    return parse(rest, &place, error);
 }
 
 static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_error *error)
@@ -95,11 +96,13 @@ static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_erro
 static enum gavel_status open_store(const char *rest, struct store **ret_store, struct gavel_error *error)
 {
     struct gavel_store *gavel = new_store();
+    size_t length = strcspn(rest, "?");
     enum gavel_status status;
 
     if (!gavel)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening gavel:%.100s", rest);
-    status = parse(gavel, rest, error);
+    (void)snprintf(gavel->where, sizeof gavel->where, "gavel:%.*s", (int)(length < 112 ? length : 112), rest);
+    status = parse(rest, &gavel->place, error);
     if (!status && (gavel->wake_fd < 0 || gavel->push_fd < 0))
         status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                            "no descriptors are left for %s; look at the limit on open files", gavel->where);
@@ -144,6 +147,7 @@ const struct store_driver store_gavel = {
             .has_push = true,
             .renews_silently = true,
         },
+    .check_url = check_url,
     .open = open_store,
     .run = gavel_run,
     .wait = gavel_wait,

@@ -105,6 +105,23 @@ static enum gavel_status look(struct s3_store *s3, struct gavel_error *error)
     return status;
 }
 
+static enum gavel_status check_url(const char *rest, struct gavel_error *error)
+{
+    struct s3_credentials_source source = {0};
+    struct s3_place place = {0};
+    struct url url;
+    enum gavel_status status = url_parse(&form, rest, &url, error);
+
+    if (!status)
+        status = s3_place_find(&url, &place, error);
+    if (!status)
+        status = s3_credentials_find(&url, &source, error);
+    s3_credentials_source_done(&source);
+    s3_place_done(&place);
+    url_done(&url);
+    return status;
+}
+
 static enum gavel_status open_store(const char *rest, struct store **ret_store, struct gavel_error *error)
 {
     struct s3_store *s3 = calloc(1, sizeof *s3);
@@ -281,6 +298,7 @@ const struct store_driver store_s3 = {
             .is_shared = true,
             .sees_processes = true,
         },
+    .check_url = check_url,
     .open = open_store,
     .probe = probe_store,
     .own_address = own_address,

@@ -109,26 +109,34 @@ static enum gavel_status refuse_scheme(const char *url, struct gavel_error *erro
                      length > 60 ? 60 : (int)length, url, known);
 }
 
-enum gavel_status store_check_url(const char *url, struct gavel_error *error)
+static enum gavel_status require_driver(const char *url, const struct store_driver **ret_driver,
+                                        const char **ret_rest, struct gavel_error *error)
 {
-    const char *rest;
-
     if (!url || !*url)
         return error_set(error, GAVEL_ERR_INVALID,
                          "no store is given; name one, such as sqlite:/var/lib/gavel/gavel.db");
-    return find_driver(url, &rest) ? GAVEL_OK : refuse_scheme(url, error);
+    *ret_driver = find_driver(url, ret_rest);
+    return *ret_driver ? GAVEL_OK : refuse_scheme(url, error);
+}
+
+enum gavel_status store_check_url(const char *url, struct gavel_error *error)
+{
+    const struct store_driver *driver;
+    const char *rest;
+    enum gavel_status status = require_driver(url, &driver, &rest, error);
+
+    return status || !driver->check_url ? status : driver->check_url(rest, error);
 }
 
 enum gavel_status store_open(const char *url, struct store **ret_store, struct gavel_error *error)
 {
-    enum gavel_status status = store_check_url(url, error);
     const struct store_driver *driver;
     const char *rest;
+    enum gavel_status status = require_driver(url, &driver, &rest, error);
     struct store *store;
 
     if (status)
         return status;
-    driver = find_driver(url, &rest);
     status = driver->open(rest, &store, error);
     if (status)
         return status;
@@ -139,7 +147,12 @@ enum gavel_status store_open(const char *url, struct store **ret_store, struct g
 
 enum gavel_status store_probe(struct store *store, struct gavel_error *error)
 {
-    return store->driver->probe ? store->driver->probe(store, error) : GAVEL_OK;
+    enum gavel_status status = store->driver->probe ? store->driver->probe(store, error) : GAVEL_OK;
+
+    /* As of opening it: to whoever begins, one that does not answer is one that is not there. */
+    if (status == GAVEL_ERR_TIMEOUT && error)
+        error->status = GAVEL_ERR_STORE_UNAVAILABLE;
+    return status == GAVEL_ERR_TIMEOUT ? GAVEL_ERR_STORE_UNAVAILABLE : status;
 }
 
 bool store_own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])

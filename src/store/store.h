@@ -47,6 +47,9 @@ struct store_driver {
     const char *scheme;  /* "sqlite" */
     const char *summary; /* one line for --help */
     struct store_capabilities capabilities;
+    /* Whether open() would take the URL, by its words alone: no server is asked, no secret read. NULL: it
+     * shows when it is opened. */
+    enum gavel_status (*check_url)(const char *rest, struct gavel_error *error);
     enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
     /* Whether the server does what the driver relies on; NULL: nothing to look at. See store_probe(). */
     enum gavel_status (*probe)(struct store *store, struct gavel_error *error);
@@ -127,8 +130,9 @@ void store_watch(struct store *store, const char *group, bool is_on);
 bool store_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 1]);
 
 /*
- * Whether this build has a driver for the URL: ERR_INVALID if it is empty, ERR_STORE_UNSUPPORTED if there is
- * none; *error then says which option of the build brings it. Nothing is opened.
+ * Whether this build has a driver for the URL, and the driver finds nothing wrong with it: ERR_INVALID if it
+ * is empty or badly written, ERR_STORE_UNSUPPORTED if there is no driver; *error then says which option of
+ * the build brings it. ERR_STORE_DENIED: a file that it names cannot be read. Nothing is opened.
  */
 GAVEL_CHECKED enum gavel_status store_check_url(const char *url, struct gavel_error *error);
 
