@@ -149,22 +149,43 @@ static enum gavel_status take_files(struct etcd_store *etcd, const struct url *u
     return GAVEL_OK;
 }
 
-static enum gavel_status take_url(struct etcd_store *etcd, const char *rest, struct gavel_error *error)
+/* All but who we are there. */
+static enum gavel_status take_place(struct etcd_store *etcd, const char *rest, struct url *ret_url,
+                                    struct gavel_error *error)
 {
-    struct url url;
-    enum gavel_status status = url_parse(&form, rest, &url, error);
+    enum gavel_status status = url_parse(&form, rest, ret_url, error);
     size_t length = strcspn(rest, "?");
 
     (void)snprintf(etcd->where, sizeof etcd->where, "etcd:%.*s", (int)(length < 80 ? length : 80), rest);
     if (!status)
-        status = take_places(etcd, &url, error);
+        status = take_places(etcd, ret_url, error);
     if (!status)
-        status = take_prefix(etcd, &url, error);
-    if (!status)
-        status = take_files(etcd, &url, error);
+        status = take_prefix(etcd, ret_url, error);
+    return status ? status : take_files(etcd, ret_url, error);
+}
+
+static enum gavel_status take_url(struct etcd_store *etcd, const char *rest, struct gavel_error *error)
+{
+    struct url url;
+    enum gavel_status status = take_place(etcd, rest, &url, error);
+
     if (!status)
         status = etcd_user_take(etcd, &url, error);
     url_done(&url);
+    return status;
+}
+
+static enum gavel_status check_url(const char *rest, struct gavel_error *error)
+{
+    struct etcd_store *etcd = new_store();
+    struct url url;
+    enum gavel_status status;
+
+    if (!etcd)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while looking at a URL of etcd");
+    status = take_place(etcd, rest, &url, error);
+    url_done(&url);
+    free_store(etcd);
     return status;
 }
 
@@ -253,6 +274,7 @@ const struct store_driver store_etcd = {
             .sees_processes = true,
             .has_push = true,
         },
+    .check_url = check_url,
     .open = open_store,
     .own_address = own_address,
     .run = etcd_run,

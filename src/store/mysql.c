@@ -38,6 +38,15 @@ static void free_store(struct mysql_store *mysql)
     free(mysql);
 }
 
+static enum gavel_status check_url(const char *rest, struct gavel_error *error)
+{
+    struct mysql_place place;
+    enum gavel_status status = mysql_place_parse(rest, &place, error);
+
+    mysql_place_done(&place);
+    return status;
+}
+
 static enum gavel_status open_store(const char *rest, struct store **ret_store, struct gavel_error *error)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT; /* its start is not safe for threads */
@@ -128,6 +137,7 @@ const struct store_driver store_mysql = {
             .is_shared = true,
             .sees_processes = true,
         },
+    .check_url = check_url,
     .open = open_store,
     .probe = probe_store,
     .own_address = own_address,

@@ -47,8 +47,8 @@ struct store_driver {
     const char *scheme;  /* "sqlite" */
     const char *summary; /* one line for --help */
     struct store_capabilities capabilities;
-    /* Whether open() would take the URL, by its words alone: no server is asked, no secret read. NULL: it
-     * shows when it is opened. */
+    /* Whether open() would take the URL, by its words alone: no server is asked, no credentials are read.
+     * NULL: it shows when it is opened. */
     enum gavel_status (*check_url)(const char *rest, struct gavel_error *error);
     enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
     /* Whether the server does what the driver relies on; NULL: nothing to look at. See store_probe(). */

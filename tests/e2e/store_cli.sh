@@ -197,6 +197,35 @@ test_a_password_in_a_url_is_refused_and_not_repeated() {
     done
 }
 
+# Whoever is told that all is well must not be told otherwise by the first command that opens the store.
+test_check_reads_a_url_as_its_driver_does() {
+    local kinds url words
+    kinds=$("$GAVEL" store list)
+    while IFS='|' read -r url words; do
+        [[ $kinds != *"not in this build: -D${url%%:*}_store"* ]] || continue
+        expect 2 env -u AWS_ENDPOINT_URL_S3 -u AWS_ENDPOINT_URL -u AWS_CA_BUNDLE "$GAVEL" check --store "$url"
+        has "$errors" "$words"
+        has_not "$output$errors" s3cr3t
+        expect 2 ping "$url"
+        has "$errors" "$words"
+    done <<'END'
+gavel:h1:7600|come two slashes
+gavel://h1:7600?tls=on|there is no option "tls"
+gavel://192.0.2.1:7600|plain TCP goes no further
+mysql://db1|the name of one database
+mysql://db1/app?tabel=jobs|has no option "tabel"
+mysql://db1/app?tls=maybe|neither yes nor no
+s3://bucket/p?endpoint=http://joe:s3cr3t@h|a key or a path does not belong there
+s3://bucket/p?endpoint=h:9000|lacks its scheme
+s3://key@bucket/p|does not belong into the URL
+etcd://h1:99999/p|a port is not a number
+etcd://h1/p?cert=/dev/null|go together
+END
+    for url in gavel://h1:7600 mysql://joe@db1/app?table=jobs s3://bucket/p?endpoint=https://h etcd://joe@h1,h2:2379/p; do
+        [[ $kinds == *"not in this build: -D${url%%:*}_store"* ]] || expect 0 "$GAVEL" check --store "$url"
+    done
+}
+
 test_list_has_an_example_of_every_kind_that_works() {
     local count i
     expect 0 "$GAVEL" store list
@@ -235,7 +264,7 @@ test_the_table_of_outages_has_the_words_of_the_drivers() {
     words=$(sed -n '/^## When the store fails/,/^## /p' "$SOURCE_ROOT/docs/OPERATIONS.md" | grep -E '^\| (any|sqlite|gavel|mysql|s3) ' |
         cut -d'|' -f3 | grep -oE '`[^`]+`' | tr -d '`')
     # Literals that go on in the next line are one text.
-    spoken=$(cat "$SOURCE_ROOT"/src/store/*.c "$SOURCE_ROOT"/include/gavel/event.h | tr '\n' ' ' | sed -E 's/" +"//g')
+    spoken=$(cat "$SOURCE_ROOT"/src/store/*.c "$SOURCE_ROOT"/include/gavel/event.h "$SOURCE_ROOT"/src/cli/runner_log.c | tr '\n' ' ' | sed -E 's/" +"//g')
     while read -r words; do
         while read -r part; do
             [[ -z $part || $spoken == *"$part"* ]] || fail "no driver says \"$part\""
