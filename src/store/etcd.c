@@ -276,6 +276,7 @@ const struct store_driver store_etcd = {
         },
     .check_url = check_url,
     .open = open_store,
+    .probe = etcd_probe,
     .own_address = own_address,
     .run = etcd_run,
     .wait = etcd_wait,

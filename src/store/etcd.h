@@ -218,6 +218,10 @@ void etcd_user_done(struct etcd_store *etcd);
 /* The question for a token; there must be a user. NULL when out of memory. */
 char *etcd_user_login(struct etcd_store *etcd);
 
+/* ---- etcd_probe.c: whether we may write ---- */
+
+GAVEL_CHECKED enum gavel_status etcd_probe(struct store *store, struct gavel_error *error);
+
 /* ---- etcd_run.c: a batch, and one request of it ---- */
 
 struct etcd_job {

@@ -8,27 +8,16 @@
 #include "store/etcd.h"
 
 #include "base/error.h"
+#include "store/secret.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define LINE_SIZE 1024
-
-static void forget(char *secret)
-{
-    if (secret)
-        explicit_bzero(secret, strlen(secret));
-    free(secret);
-}
 
 void etcd_user_done(struct etcd_store *etcd)
 {
     free(etcd->user);
-    forget(etcd->password);
-    forget(etcd->token);
+    secret_free(etcd->password);
+    secret_free(etcd->token);
     free(etcd->credentials_file);
 }
 
@@ -40,11 +29,11 @@ static bool set(struct etcd_store *etcd, const char *user, const char *password)
 
     if (!new_user || !new_password) {
         free(new_user);
-        forget(new_password);
+        secret_free(new_password);
         return false;
     }
     free(etcd->user);
-    forget(etcd->password);
+    secret_free(etcd->password);
     etcd->user = new_user;
     etcd->password = new_password;
     return true;
@@ -54,30 +43,24 @@ static bool set(struct etcd_store *etcd, const char *user, const char *password)
 static enum gavel_status read_file(struct etcd_store *etcd, const char *given_user, struct gavel_error *error)
 {
     const char *path = etcd->credentials_file;
-    char line[LINE_SIZE] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    ssize_t size = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
-    int problem = errno;
+    struct secret file = {0};
+    const char *why;
     char *colon;
-    enum gavel_status status = GAVEL_OK;
+    enum gavel_status status = secret_read(path, &file, &why);
 
-    if (fd >= 0)
-        (void)close(fd); /* it was only read */
-    if (size < 0)
-        return error_set(error, GAVEL_ERR_STORE_DENIED, "the file of credentials %.120s cannot be read: %s",
-                         path, strerror(problem));
-    line[size] = '\0';
-    line[strcspn(line, "\r\n")] = '\0';
-    colon = strchr(line, ':');
-    if (!colon || colon == line) {
+    if (status)
+        return error_set(error, status, "the file of credentials %.120s cannot be read: %s", path, why);
+    file.text[strcspn(file.text, "\r\n")] = '\0';
+    colon = strchr(file.text, ':');
+    if (!colon || colon == file.text) {
         status = error_set(error, GAVEL_ERR_INVALID,
                            "the file of credentials %.120s does not begin with a line user:password", path);
     } else {
         *colon = '\0';
-        if (!set(etcd, given_user ? given_user : line, colon + 1))
+        if (!set(etcd, given_user ? given_user : file.text, colon + 1))
             status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening %s", etcd->where);
     }
-    explicit_bzero(line, sizeof line);
+    secret_done(&file);
     return status;
 }
 

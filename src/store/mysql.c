@@ -33,6 +33,7 @@ static void start_library(void)
 
 static void free_store(struct mysql_store *mysql)
 {
+    mysql_place_forget(&mysql->place);
     if (mysql_name_done(mysql))
         mysql_place_done(&mysql->place);
     free(mysql);
@@ -98,6 +99,8 @@ static enum gavel_status probe_store(struct store *store, struct gavel_error *er
     if (status)
         return status;
     status = mysql_table_prepare(mysql, until, error);
+    if (!status)
+        status = mysql_rights_try(mysql, until, error);
     if (status)
         mysql_link_drop(mysql); /* whatever state it is in */
     return status;

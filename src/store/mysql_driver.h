@@ -35,6 +35,13 @@
 /* What lies further ahead than it can by so many microseconds was written before the clock was set back. */
 #define MYSQL_AHEAD_US 1000000
 
+/* What the environment said when the store was opened; owned, NULL: not set. */
+struct mysql_environment {
+    char *user;
+    char *password;
+    char *options;
+};
+
 /* Where the server is and who we are there; mysql_place.c. */
 struct mysql_place {
     struct url url;   /* owned: what the others point into */
@@ -48,12 +55,14 @@ struct mysql_place {
     const char *ca; /* files; NULL: none */
     const char *cert;
     const char *key;
+    struct mysql_environment environment;
 };
 
 /* What went wrong with a statement or a connection. */
 struct mysql_trouble {
     unsigned code;  /* of the server or of the library; 0: nothing */
     char text[200]; /* in its words */
+    bool is_making; /* it was met while making tables or columns */
 };
 
 /* The connection. */
@@ -119,7 +128,7 @@ struct mysql_text {
     bool is_short; /* out of memory */
 };
 
-/* mysql_place.c: reads the URL; the rest of a place is read anew for each connection, and wiped after it. */
+/* mysql_place.c: reads the URL and the environment; an option file is read anew for each connection. */
 struct mysql_identity {
     char user[128]; /* "": as the library finds it */
     char password[256];
@@ -129,6 +138,8 @@ GAVEL_CHECKED enum gavel_status mysql_place_parse(const char *rest, struct mysql
 GAVEL_CHECKED enum gavel_status mysql_place_identity(const struct mysql_place *place,
                                                      struct mysql_identity *ret_identity,
                                                      struct gavel_error *error);
+/* Only what is secret in it: when the URL is still used by another. */
+void mysql_place_forget(struct mysql_place *place);
 void mysql_place_done(struct mysql_place *place);
 
 /* mysql_name.c: whether the host has an address, by `until`. */
@@ -181,6 +192,10 @@ void mysql_schema_alter(struct mysql_text *text, const char *table, bool is_mari
 /* mysql_table.c: makes the tables or adds what they lack; refuses those that cannot keep the promise. */
 GAVEL_CHECKED enum gavel_status mysql_table_prepare(struct mysql_store *mysql, gavel_ns until,
                                                     struct gavel_error *error);
+
+/* mysql_rights.c: whether we may do to the tables what a candidate does; they must be there. */
+GAVEL_CHECKED enum gavel_status mysql_rights_try(struct mysql_store *mysql, gavel_ns until,
+                                                 struct gavel_error *error);
 
 /* mysql_trouble.c: what an error means, in words and as a status, which it also returns. */
 enum gavel_status mysql_trouble_explain(const struct mysql_store *mysql, struct gavel_error *error);

@@ -31,7 +31,8 @@ static void note_trouble(struct mysql_link *link)
     link->trouble.code = mysql_errno(link->mysql);
     (void)snprintf(link->trouble.text, sizeof link->trouble.text, "%s", mysql_error(link->mysql));
     if (link->trouble.code == 0)
-        link->trouble = (struct mysql_trouble){CR_UNKNOWN_ERROR, "the library does not say why"};
+        link->trouble =
+            (struct mysql_trouble){.code = CR_UNKNOWN_ERROR, .text = "the library does not say why"};
 }
 
 static int events_of(int wanted)

@@ -2,22 +2,22 @@
 
 /*
  * Where the server is, by the URL, and who we are there: the user of the URL
- * or of the environment, the password of a file or of the environment. Both
- * are read anew for each connection, so that a password can be changed while
- * gavel runs and does not lie in memory between.
+ * or of the environment, the password of a file or of the environment. A file is
+ * read anew for each connection, so that a password can be changed while gavel
+ * runs and does not lie in memory between. The environment is read once: a
+ * program may change its own while our thread connects, and a password in it
+ * lies in memory anyway.
  */
 #include "base/error.h"
 #include "store/mysql_driver.h"
+#include "store/secret.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 
 #define EXAMPLE "mysql://gavel@db.example.com:3306/gavel"
-#define LINE_MAX_BYTES 1024
 
 static enum gavel_status check_names(struct mysql_place *place, struct gavel_error *error)
 {
@@ -56,6 +56,24 @@ static enum gavel_status choose_tls(struct mysql_place *place, struct gavel_erro
     return status;
 }
 
+/* A copy in *ret_value, NULL if it is not set; false: out of memory. */
+static bool take_variable(const char *name, char **ret_value)
+{
+    const char *value = getenv(name);
+
+    *ret_value = value ? strdup(value) : NULL;
+    return !value || *ret_value;
+}
+
+static enum gavel_status take_environment(struct mysql_environment *environment, struct gavel_error *error)
+{
+    if (!take_variable("GAVEL_MYSQL_USER", &environment->user) ||
+        !take_variable("GAVEL_MYSQL_PASSWORD", &environment->password) ||
+        !take_variable("GAVEL_MYSQL_OPTIONS", &environment->options))
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening a store of mysql");
+    return GAVEL_OK;
+}
+
 enum gavel_status mysql_place_parse(const char *rest, struct mysql_place *ret_place,
                                     struct gavel_error *error)
 {
@@ -81,10 +99,24 @@ enum gavel_status mysql_place_parse(const char *rest, struct mysql_place *ret_pl
     if (!place->table)
         place->table = MYSQL_TABLE_DEFAULT;
     status = check_names(place, error);
-    return status ? status : choose_tls(place, error);
+    if (!status)
+        status = choose_tls(place, error);
+    return status ? status : take_environment(&place->environment, error);
 }
 
-void mysql_place_done(struct mysql_place *place) { url_done(&place->url); }
+void mysql_place_forget(struct mysql_place *place)
+{
+    free(place->environment.user);
+    free(place->environment.options);
+    secret_free(place->environment.password);
+    place->environment = (struct mysql_environment){0};
+}
+
+void mysql_place_done(struct mysql_place *place)
+{
+    mysql_place_forget(place);
+    url_done(&place->url);
+}
 
 /* Cuts off what stands around a value, in place: blanks, one pair of quotes, and the escapes of my.cnf. */
 static char *strip_value(char *value)
@@ -141,50 +173,48 @@ static void take_line(char *line, bool *is_ours, struct mysql_identity *identity
 static enum gavel_status read_options(const char *path, struct mysql_identity *identity,
                                       struct gavel_error *error)
 {
-    FILE *file = fopen(path, "re");
-    char line[LINE_MAX_BYTES];
+    struct secret file = {0};
     bool is_ours = false;
-    bool is_bad = false;
+    const char *why;
+    char *rest;
+    char *line;
+    enum gavel_status status = secret_read(path, &file, &why);
 
-    if (!file)
+    if (status)
         return error_set(
-            error, GAVEL_ERR_STORE_DENIED,
+            error, status,
             "the option file %.150s cannot be read: %s; name one like my.cnf with user and password "
             "below [client]",
-            path, strerror(errno));
-    while (!is_bad && fgets(line, sizeof line, file)) {
-        is_bad = !strchr(line, '\n') && !feof(file);
-        if (!is_bad)
-            take_line(line, &is_ours, identity);
-    }
-    is_bad = is_bad || ferror(file);
-    (void)fclose(file); /* it was only read */
-    explicit_bzero(line, sizeof line);
-    if (is_bad)
-        return error_set(error, GAVEL_ERR_STORE_DENIED,
-                         "the option file %.150s is no text, or has a line longer than %d bytes", path,
-                         LINE_MAX_BYTES - 1);
+            path, why);
+    for (rest = file.text; (line = strsep(&rest, "\n"));)
+        take_line(line, &is_ours, identity);
+    secret_done(&file);
+    if (!identity->user[0] && !identity->password[0])
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "the option file %.150s has no user and no password below [client]; add them there",
+                         path);
     return GAVEL_OK;
 }
 
 enum gavel_status mysql_place_identity(const struct mysql_place *place, struct mysql_identity *ret_identity,
                                        struct gavel_error *error)
 {
-    const char *user = getenv("GAVEL_MYSQL_USER");
-    const char *password = getenv("GAVEL_MYSQL_PASSWORD");
-    const char *path = place->options ? place->options : getenv("GAVEL_MYSQL_OPTIONS");
+    const struct mysql_environment *environment = &place->environment;
+    const char *path = place->options ? place->options : environment->options;
     enum gavel_status status = GAVEL_OK;
 
     /* What stands in the URL beats the environment, and the more exact beats the general there. */
     memset(ret_identity, 0, sizeof *ret_identity);
     if (path && *path)
         status = read_options(path, ret_identity, error);
-    if (status)
+    if (status) {
+        explicit_bzero(ret_identity, sizeof *ret_identity);
         return status;
-    if (user && *user && !(place->options && ret_identity->user[0]))
-        name_copy(ret_identity->user, sizeof ret_identity->user, user);
-    if (password && !(place->options && ret_identity->password[0]))
-        name_copy(ret_identity->password, sizeof ret_identity->password, password);
+    }
+    if (environment->user && *environment->user && !(place->options && ret_identity->user[0]))
+        name_copy(ret_identity->user, sizeof ret_identity->user, environment->user);
+    if (environment->password && !(place->options && ret_identity->password[0]))
+        name_copy(ret_identity->password, sizeof ret_identity->password, environment->password);
     if (place->url.user)
         name_copy(ret_identity->user, sizeof ret_identity->user, place->url.user);
     return GAVEL_OK;

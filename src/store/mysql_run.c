@@ -261,6 +261,9 @@ static void run_wave(struct wave *wave)
         return;
     }
     if (!mysql_link_is_up(wave->mysql) && mysql_link_open(wave->mysql, wave->until, &error)) {
+        /* What was good when the store was opened is wrong now: an option file that is being rewritten. */
+        if (error.status == GAVEL_ERR_INVALID)
+            error.status = GAVEL_ERR_STORE_DENIED;
         for (size_t i = 0; i < wave->count; i++)
             if (wave->is_in[i])
                 fail_call(&wave->calls[i], error.status, error.message);

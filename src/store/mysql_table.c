@@ -129,8 +129,10 @@ static enum gavel_status carry_out(struct mysql_store *mysql, struct mysql_text 
         status =
             error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while making tables in %s", mysql->shown);
     /* Another may have added the columns a moment ago. */
-    else if (!mysql_link_do(mysql, text->data, until, NULL) && mysql->link.trouble.code != ER_DUP_FIELDNAME)
+    else if (!mysql_link_do(mysql, text->data, until, NULL) && mysql->link.trouble.code != ER_DUP_FIELDNAME) {
+        mysql->link.trouble.is_making = true;
         status = mysql_trouble_explain(mysql, error);
+    }
     mysql_text_done(text);
     return status;
 }

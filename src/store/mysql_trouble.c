@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define MESSAGE_MAX 255 /* bytes that a reply can hold */
+
 /* Of MySQL alone; the headers of MariaDB do not have it. */
 #define NOT_THE_PRIMARY 3100 /* ER_RUN_HOOK_ERROR: replication by a group has refused a transaction */
 
@@ -73,6 +75,23 @@ static bool is_cut(const char *text)
     return strstr(text, "unexpected eof") || strstr(text, "(0)");
 }
 
+/*
+ * What happened, and what an administrator can do: "run" or "grant" what we print for them. The words of the
+ * server give way if all does not fit.
+ */
+static enum gavel_status explain_with(const struct mysql_store *mysql, enum gavel_status status,
+                                      const char *advice, struct gavel_error *error)
+{
+    bool is_default = strcmp(mysql->place.table, MYSQL_TABLE_DEFAULT) == 0;
+    char next[MYSQL_TABLE_MAX + 100];
+    int length = snprintf(next, sizeof next, "%s what `gavel store sql mysql%s%s` prints%s", advice,
+                          is_default ? "" : " --table ", is_default ? "" : mysql->place.table,
+                          mysql->link.trouble.is_making ? ", with its grants" : "");
+    int room = MESSAGE_MAX - 4 - (int)strlen(mysql->shown) - length;
+
+    return error_set(error, status, "%s: %.*s; %s", mysql->shown, room, mysql->link.trouble.text, next);
+}
+
 /* Who may not come in, or not do something. */
 static enum gavel_status explain_denial(const struct mysql_store *mysql, struct gavel_error *error)
 {
@@ -101,9 +120,8 @@ static enum gavel_status explain_denial(const struct mysql_store *mysql, struct 
                          "%s is not open to this user: %.90s; grant what `gavel store sql mysql` prints",
                          mysql->shown, trouble->text);
     default:
-        return error_set(error, GAVEL_ERR_STORE_DENIED,
-                         "%s: %.90s; let an administrator run what `gavel store sql mysql` prints",
-                         mysql->shown, trouble->text);
+        return explain_with(mysql, GAVEL_ERR_STORE_DENIED,
+                            trouble->is_making ? "let an administrator run" : "grant", error);
     }
 }
 
@@ -145,9 +163,7 @@ enum gavel_status mysql_trouble_explain(const struct mysql_store *mysql, struct 
                          mysql->place.database, mysql->shown);
     case ER_NO_SUCH_TABLE:
     case ER_BAD_FIELD_ERROR:
-        return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                         "%s: %.90s; let an administrator run what `gavel store sql mysql` prints",
-                         mysql->shown, trouble->text);
+        return explain_with(mysql, GAVEL_ERR_STORE_UNSUPPORTED, "let an administrator run", error);
     case ER_RECORD_FILE_FULL:
     case ER_DISK_FULL:
         return error_set(error, GAVEL_ERR_STORE_FULL, "the disk of %s is full; make room there",

@@ -15,17 +15,15 @@
 
 #include "base/error.h"
 #include "os/clock.h"
+#include "store/secret.h"
 #include "store/url.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-#define FILE_LINES_MAX 4096
-#define LINE_MAX_BYTES 8192
 #define READ_AGAIN_AFTER (1 * NS_PER_S)
 
 void s3_credentials_source_done(struct s3_credentials_source *source)
@@ -164,15 +162,16 @@ static bool take_line(char *line, struct s3_credentials *made)
     return true;
 }
 
-static enum gavel_status read_stream(FILE *stream, const struct s3_credentials_source *source,
-                                     struct s3_credentials *made, struct gavel_error *error)
+/* Cuts the text up. */
+static enum gavel_status read_text(char *rest, const struct s3_credentials_source *source,
+                                   struct s3_credentials *made, struct gavel_error *error)
 {
-    char line[LINE_MAX_BYTES];
+    char *line;
     bool is_ours = false;
     bool is_found = false;
     bool is_good = true;
 
-    for (int n = 0; n < FILE_LINES_MAX && is_good && fgets(line, sizeof line, stream); n++) {
+    while (is_good && (line = strsep(&rest, "\n"))) {
         char *text = trim(line);
 
         if (*text == '[') {
@@ -182,7 +181,6 @@ static enum gavel_status read_stream(FILE *stream, const struct s3_credentials_s
             is_good = take_line(text, made);
         }
     }
-    explicit_bzero(line, sizeof line);
     if (!is_good)
         return refuse_form("access key, secret or token", source->file, error);
     if (!is_found)
@@ -216,16 +214,16 @@ enum gavel_status s3_credentials_read(const struct s3_credentials_source *source
 {
     struct s3_credentials made = {0};
     enum gavel_status status;
-    FILE *stream;
+    struct secret file = {0};
+    const char *why;
 
     if (source->is_environment) {
         status = read_environment(&made, error);
     } else {
-        stream = fopen(source->file, "re");
-        if (!stream)
-            return refuse_file(source->file, strerror(errno), error);
-        status = read_stream(stream, source, &made, error);
-        (void)fclose(stream); /* it was only read */
+        if (secret_read(source->file, &file, &why))
+            return refuse_file(source->file, why, error);
+        status = read_text(file.text, source, &made, error);
+        secret_done(&file);
     }
     if (!status)
         *ret_credentials = made;

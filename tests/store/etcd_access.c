@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* The suite's helpers do not know it. */
@@ -284,6 +285,77 @@ static void test_who_is_not_let_in_learns_why(void **state)
     assert_refused(url, GAVEL_ERR_STORE_DENIED, "readwrite");
 }
 
+/* A role for what one of the families of keys begins with, below "half". */
+static void grant(const char *root, const char *permission, const char *first, const char *end)
+{
+    json_t *words[] = {etcd_encode(first), etcd_encode(end)};
+    char *key = json_dumps(words[0], JSON_ENCODE_ANY);
+    char *behind = json_dumps(words[1], JSON_ENCODE_ANY);
+
+    etcd_raw_do(server.port, root, "/v3/auth/role/grant",
+                "{\"name\":\"r\",\"perm\":{\"permType\":\"%s\",\"key\":%s,\"range_end\":%s}}", permission,
+                key, behind);
+    free(key);
+    free(behind);
+    json_decref(words[0]);
+    json_decref(words[1]);
+}
+
+static void test_who_may_only_read_is_refused_by_the_probe(void **state)
+{
+    struct gavel_error error = {0};
+    char *root = root_token();
+    struct store *store;
+    char url[300];
+
+    (void)state;
+    (void)setenv("GAVEL_ETCD_PASSWORD", SECRET, 1);
+    make_url("bob", "half", "", url, sizeof url);
+    grant(root, "READ", "half/", "half0");
+    assert_int_equal(store_open(url, &store, &error), GAVEL_OK);
+    assert_int_equal(store_probe(store, &error), GAVEL_ERR_STORE_DENIED);
+    assert_non_null(strstr(error.message, "readwrite"));
+    assert_false(expect(store, ask_read("g"), GAVEL_OK).found); /* who looks needs no more */
+    grant(root, "READWRITE", "half/groups/", "half/groups0");
+    assert_int_equal(store_probe(store, &error), GAVEL_ERR_STORE_DENIED);
+    grant(root, "READWRITE", "half/", "half0");
+    assert_int_equal(store_probe(store, &error), GAVEL_OK);
+    store_close(store);
+    free(root);
+}
+
+static void test_the_probe_leaves_nothing_behind(void **state)
+{
+    struct store *store;
+    char url[300];
+
+    (void)state;
+    make_url("", "probed", "", url, sizeof url);
+    assert_int_equal(store_open(url, &store, NULL), GAVEL_OK);
+    assert_int_equal(store_probe(store, NULL), GAVEL_OK);
+    assert_int_equal(etcd_raw_count(server.port, "probed"), 0);
+    store_close(store);
+}
+
+/* A pipe would keep whoever opens it waiting for a writer. */
+static void test_credentials_in_no_file_are_refused_at_once(void **state)
+{
+    char folder[] = "/tmp/gavel-etcd-XXXXXX";
+    char path[60];
+    char url[300];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    (void)snprintf(url, sizeof url, "etcd://127.0.0.1:1/p?credentials=%s", path);
+    assert_refused(url, GAVEL_ERR_STORE_DENIED, "it is a pipe");
+    (void)snprintf(url, sizeof url, "etcd://127.0.0.1:1/p?credentials=%s", folder);
+    assert_refused(url, GAVEL_ERR_STORE_DENIED, "Is a directory");
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* Every change of a user makes the tokens of before useless; for the calls, and for the watch. */
 static void test_a_token_that_ended_is_renewed(void **state)
 {
@@ -369,6 +441,8 @@ int main(void)
 {
     const struct CMUnitTest open_tests[] = {
         cmocka_unit_test_setup(test_a_url_that_makes_no_sense_is_refused, set_up),
+        cmocka_unit_test_setup(test_credentials_in_no_file_are_refused_at_once, set_up),
+        cmocka_unit_test_setup(test_the_probe_leaves_nothing_behind, set_up),
         cmocka_unit_test_setup(test_nobody_there_is_told_soon, set_up),
         cmocka_unit_test_setup(test_a_port_that_says_nothing_is_given_up_on, set_up),
         cmocka_unit_test_setup(test_tls_is_checked_against_the_authority, set_up),
@@ -378,6 +452,7 @@ int main(void)
     const struct CMUnitTest user_tests[] = {
         cmocka_unit_test_setup(test_a_user_is_let_in_by_each_of_the_ways_to_say_who_it_is, set_up),
         cmocka_unit_test_setup(test_who_is_not_let_in_learns_why, set_up),
+        cmocka_unit_test_setup(test_who_may_only_read_is_refused_by_the_probe, set_up),
         cmocka_unit_test_setup(test_a_token_that_ended_is_renewed, set_up),
         cmocka_unit_test_setup(test_a_password_that_was_changed_stops_the_holder_until_it_is_known, set_up),
         cmocka_unit_test_setup(test_a_password_in_a_file_may_be_changed_while_it_runs, set_up),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define THREE_COLUMNS                                                                                        \
@@ -107,6 +108,63 @@ static void test_without_the_right_to_make_tables_the_next_step_is_named(void **
     assert_int_equal(store_call(store, &claim, &reply), GAVEL_ERR_STORE_DENIED);
     assert_non_null(strstr(reply.message, "gavel store sql mysql"));
     store_close(store);
+}
+
+/* Each is refused by the probe, with the words of the server and the next step, and nothing is changed. */
+static void test_without_the_right_to_write_the_probe_refuses(void **state)
+{
+    static const struct {
+        const char *table; /* its suffix */
+        const char *rights;
+        const char *words;
+    } lacking[] = {
+        {"", "SELECT", "INSERT"},
+        {"", "SELECT, INSERT", "UPDATE"},
+        {"_epochs", "SELECT, INSERT", "UPDATE"},
+        {"_candidates", "SELECT", "INSERT"},
+        {"_candidates", "SELECT, INSERT, UPDATE", "DELETE"},
+    };
+    static const char *const suffixes[] = {"", "_epochs", "_candidates"};
+    struct mysql_bench *b = *state;
+    struct store *store = mysql_bench_open(b, NULL, NULL);
+    char words[90];
+    char url[512];
+
+    assert_int_equal(store_probe(store, NULL), GAVEL_OK);
+    (void)expect(store, ask_heartbeat("g", "one", 1, 1), GAVEL_OK);
+    url_of(b, "small", url, sizeof url);
+    for (size_t i = 0; i < sizeof lacking / sizeof *lacking; i++) {
+        mysql_bench_sql(b, "CREATE OR REPLACE USER small@'%%' IDENTIFIED BY '" TEST_SERVER_PASSWORD "'");
+        for (size_t j = 0; j < 3; j++)
+            mysql_bench_sql(b, "GRANT %s ON " MYSQL_BENCH_DATABASE ".%s%s TO small@'%%'",
+                            strcmp(suffixes[j], lacking[i].table) == 0 ? lacking[i].rights
+                                                                       : "SELECT, INSERT, UPDATE, DELETE",
+                            b->table, suffixes[j]);
+        (void)snprintf(words, sizeof words, "%s command denied", lacking[i].words);
+        mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED, words);
+        (void)snprintf(words, sizeof words, "; grant what `gavel store sql mysql --table %s`", b->table);
+        mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED, words);
+    }
+    assert_int_equal(mysql_bench_number(b, "SELECT COUNT(*) FROM %s", b->table), 0);
+    assert_int_equal(mysql_bench_number(b, "SELECT COUNT(*) FROM %s_epochs", b->table), 0);
+    assert_int_equal(mysql_bench_number(b, "SELECT COUNT(*) FROM %s_candidates", b->table), 1);
+    store_close(store);
+}
+
+static void test_without_any_right_to_a_table_the_next_step_is_named(void **state)
+{
+    struct mysql_bench *b = *state;
+    struct store *store = mysql_bench_open(b, NULL, NULL);
+    char url[512];
+
+    assert_int_equal(store_probe(store, NULL), GAVEL_OK);
+    store_close(store);
+    make_user(b, "blind", "SELECT, INSERT, UPDATE, DELETE", b->table);
+    mysql_bench_sql(b, "GRANT SELECT, INSERT, UPDATE ON " MYSQL_BENCH_DATABASE ".%s_epochs TO blind@'%%'",
+                    b->table);
+    url_of(b, "blind", url, sizeof url);
+    mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED, "run what `gavel store sql mysql --table ");
+    mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED, "with its grants");
 }
 
 static void test_what_an_administrator_is_given_to_run_is_enough(void **state)
@@ -334,6 +392,64 @@ static void test_user_and_password_come_from_an_option_file(void **state)
     mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED, "cannot be read");
 }
 
+static void test_an_option_file_that_names_nobody_is_refused(void **state)
+{
+    static const char *const texts[] = {"", "user = gavel\npassword = x\n", "[mysqld]\nuser = gavel\n",
+                                        "[client]\nport = 3306\nuser =\n"};
+    struct mysql_bench *b = *state;
+    struct store *store = NULL;
+    char path[150];
+    char url[512];
+
+    (void)snprintf(path, sizeof path, "%s/nobody.cnf", b->server.folder);
+    (void)snprintf(url, sizeof url, "mysql://127.0.0.1:%d/" MYSQL_BENCH_DATABASE "?table=%s&options=%s",
+                   b->server.port, b->table, path);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        write_file(path, texts[i]);
+        mysql_bench_refuse(url, GAVEL_ERR_INVALID, "nobody.cnf has no user and no password below [client]");
+    }
+    /* While it runs, such a file is one that is being rewritten. */
+    write_file(path, "[client]\nuser = " TEST_SERVER_USER "\npassword = " TEST_SERVER_PASSWORD "\n");
+    assert_int_equal(store_open(url, &store, NULL), GAVEL_OK);
+    (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    write_file(path, "");
+    mysql_bench_sql(b, "KILL USER " TEST_SERVER_USER);
+    (void)expect(store, ask_claim("h", "one", 1, 0), GAVEL_ERR_STORE_DENIED);
+    write_file(path, "[client]\nuser = " TEST_SERVER_USER "\npassword = " TEST_SERVER_PASSWORD "\n");
+    (void)expect(store, ask_claim("h", "one", 1, 0), GAVEL_OK);
+    store_close(store);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* A pipe would keep whoever opens it waiting for a writer. */
+static void test_an_option_file_that_is_no_file_is_refused_at_once(void **state)
+{
+    struct mysql_bench *b = *state;
+    char path[150];
+    char url[512];
+
+    (void)snprintf(path, sizeof path, "%s/pipe.cnf", b->server.folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    (void)snprintf(url, sizeof url, "mysql://127.0.0.1:%d/" MYSQL_BENCH_DATABASE "?table=%s&options=%s",
+                   b->server.port, b->table, path);
+    mysql_bench_refuse(url, GAVEL_ERR_STORE_DENIED, "it is a pipe");
+    assert_int_equal(unlink(path), 0);
+}
+
+/* A program may change its environment at any time, in another thread. */
+static void test_the_environment_is_read_when_the_store_is_opened(void **state)
+{
+    struct mysql_bench *b = *state;
+    struct store *store = mysql_bench_open(b, NULL, NULL);
+
+    (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    assert_int_equal(setenv("GAVEL_MYSQL_PASSWORD", "wrong", 1), 0);
+    mysql_bench_sql(b, "KILL USER " TEST_SERVER_USER);
+    (void)expect(store, ask_renew("g", "one", 1, 0), GAVEL_OK);
+    assert_int_equal(setenv("GAVEL_MYSQL_PASSWORD", TEST_SERVER_PASSWORD, 1), 0);
+    store_close(store);
+}
+
 static void test_by_a_socket_of_this_host(void **state)
 {
     struct mysql_bench *b = *state;
@@ -394,6 +510,8 @@ int main(void)
         TEST(test_no_server_is_told_at_once),
         TEST(test_a_wrong_password_and_an_unknown_database_are_told_apart),
         TEST(test_without_the_right_to_make_tables_the_next_step_is_named),
+        TEST(test_without_the_right_to_write_the_probe_refuses),
+        TEST(test_without_any_right_to_a_table_the_next_step_is_named),
         TEST(test_what_an_administrator_is_given_to_run_is_enough),
         TEST(test_a_read_only_server_says_so_and_can_be_looked_at),
         TEST(test_a_table_of_three_columns_is_completed),
@@ -403,6 +521,9 @@ int main(void)
         TEST(test_names_that_a_collation_makes_one_are_not_mixed_up),
         TEST(test_names_that_differ_in_case_or_blanks_are_different),
         TEST(test_user_and_password_come_from_an_option_file),
+        TEST(test_an_option_file_that_names_nobody_is_refused),
+        TEST(test_an_option_file_that_is_no_file_is_refused_at_once),
+        TEST(test_the_environment_is_read_when_the_store_is_opened),
         TEST(test_by_a_socket_of_this_host),
         TEST(test_with_tls_the_server_must_prove_who_it_is),
     };

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char root[] = "https://examplebucket.s3.amazonaws.com";
@@ -389,6 +390,27 @@ static void test_credentials_that_are_none_are_refused_and_never_shown(void **st
     }
 }
 
+/* A pipe would keep whoever opens it waiting for a writer. */
+static void test_credentials_in_no_file_are_refused_at_once(void **state)
+{
+    char folder[] = "/tmp/gavel-s3-XXXXXX";
+    char path[60];
+    char profile[] = "default";
+    const struct s3_credentials_source source = {.file = path, .profile = profile};
+    struct s3_credentials got = {0};
+    struct gavel_error error = {0};
+
+    (void)state;
+    forget_environment();
+    assert_non_null(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/pipe", folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_int_equal(s3_credentials_read(&source, &got, &error), GAVEL_ERR_STORE_DENIED);
+    assert_non_null(strstr(error.message, "it is a pipe"));
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void test_credentials_of_the_environment_come_in_pairs(void **state)
 {
     const struct s3_credentials_source source = {.is_environment = true};
@@ -463,6 +485,7 @@ int main(void)
         cmocka_unit_test(test_settings_that_make_no_sense_are_refused),
         cmocka_unit_test(test_credentials_are_read_from_a_profile),
         cmocka_unit_test(test_credentials_that_are_none_are_refused_and_never_shown),
+        cmocka_unit_test(test_credentials_in_no_file_are_refused_at_once),
         cmocka_unit_test(test_credentials_of_the_environment_come_in_pairs),
         cmocka_unit_test(test_etags_lose_their_quotes),
         cmocka_unit_test(test_requests_and_their_price),
