@@ -331,13 +331,25 @@ static enum gavel_status begin(struct ping *ping)
     return status;
 }
 
+/* Whether the group is seen not to be ours: a claim that was refused has changed nothing. */
+static bool is_others(struct ping *ping)
+{
+    struct store_request request = {.op = STORE_READ, .group = PING_GROUP};
+    struct store_reply reply = {0};
+    bool is_known = call(ping, &request, TIDY_MS, &reply) == GAVEL_OK;
+    bool is_ours = reply.record.held && nonce_equal(reply.record.nonce, ping->nonce);
+
+    store_reply_done(&reply);
+    return is_known && !is_ours;
+}
+
 /* Nothing of it is to stay held, whatever happened. */
 static void tidy_up(struct ping *ping)
 {
     struct gavel_error error = {0};
 
     hide_progress(ping);
-    if (ping->store && let_go(ping, &error))
+    if (ping->store && let_go(ping, &error) && !is_others(ping))
         fprintf(stderr,
                 "gavel store: the group " PING_GROUP " could not be released and is free again when its "
                 "lease of %d s is over: %s\n",
