@@ -252,6 +252,28 @@ static void test_the_wrong_one_in_the_wrong_place_is_told_so(void **state)
     assert_true(clock_now() - began < LIMIT);
 }
 
+/* The same with https. */
+static void make_secure(const char *url, char *ret_secure, size_t size)
+{
+    const char *scheme = strstr(url, "http:");
+
+    assert_non_null(scheme);
+    (void)snprintf(ret_secure, size, "%.*shttps%s", (int)(scheme - url), url, scheme + 4);
+}
+
+static void test_tls_where_there_is_none_and_the_other_way_round_is_told_so(void **state)
+{
+    struct bench *b = *state;
+    char address[32];
+    char url[600];
+
+    make_secure(b->url, url, sizeof url);
+    open_with("AWS_PROFILE", "", url, GAVEL_ERR_STORE_UNAVAILABLE, "write http:// in endpoint=");
+    (void)snprintf(address, sizeof address, "127.0.0.1:%d", b->server->port + 1);
+    make_url(address, url, sizeof url);
+    open_with("AWS_PROFILE", "", url, GAVEL_ERR_STORE_UNAVAILABLE, "write https:// in endpoint=");
+}
+
 static void test_tls_needs_a_certificate_that_is_trusted(void **state)
 {
     struct bench *b = *state;
@@ -260,13 +282,10 @@ static void test_tls_needs_a_certificate_that_is_trusted(void **state)
     char secure[700];
     struct gavel_error error = {0};
     struct store *store = NULL;
-    char *scheme;
 
     (void)snprintf(address, sizeof address, "127.0.0.1:%d", b->server->port + 1);
     make_url(address, url, sizeof url);
-    scheme = strstr(url, "http:");
-    assert_non_null(scheme);
-    (void)snprintf(secure, sizeof secure, "%.*shttps%s", (int)(scheme - url), url, scheme + 4);
+    make_secure(url, secure, sizeof secure);
     assert_int_equal(store_open(secure, &store, &error), GAVEL_ERR_STORE_UNAVAILABLE);
     assert_non_null(strstr(error.message, "certificate"));
     (void)snprintf(secure + strlen(secure), sizeof secure - strlen(secure), "&ca=%s/tls.crt",
@@ -339,6 +358,7 @@ int main(void)
         TEST(test_a_claim_whose_answer_is_lost_on_the_way_is_found_by_its_nonce),
         TEST(test_a_server_that_is_started_again_is_found_again),
         TEST(test_the_wrong_one_in_the_wrong_place_is_told_so),
+        TEST(test_tls_where_there_is_none_and_the_other_way_round_is_told_so),
         TEST(test_tls_needs_a_certificate_that_is_trusted),
         TEST(test_a_forked_child_is_told_to_open_a_store_of_its_own),
         TEST(test_a_batch_on_a_frozen_server_ends_with_its_deadline),
