@@ -14,6 +14,8 @@
  */
 #include "daemon/clients_thread.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,13 +92,13 @@ static void tell_groups(const struct pump *pump, const char *group, size_t which
 {
     struct clients *clients = pump->clients;
     size_t length = strlen(group);
-    uint64_t hash = CLIENTS_HASH;
+    uint64_t hash = HASH_BEGIN;
 
     for (size_t i = 0; i <= length; i++) {
         if (i <= NAME_MAX_BYTES && clients->prefixes[i] > 0)
             tell_topic(pump, clients_topic_find(clients, CLIENTS_PREFIX, hash, group, i), which);
         if (i < length)
-            hash = clients_hash(hash, group + i, 1);
+            hash = hash_bytes(hash, group + i, 1);
     }
     tell_topic(pump, clients_topic_find(clients, CLIENTS_GROUP, hash, group, length), which);
 }
@@ -107,7 +109,7 @@ static void follow(const struct pump *pump, struct clients_topic *session, size_
     struct clients *clients = pump->clients;
     const char *group = clients->slice.changes[which].group;
     struct table_cursor at = clients->slice.changes[which].at;
-    uint64_t hash = clients_hash(CLIENTS_HASH, group, strlen(group));
+    uint64_t hash = hash_text(HASH_BEGIN, group);
     struct clients_interest *interest;
 
     for (interest = clients_interest_first(session, pump->client); interest;

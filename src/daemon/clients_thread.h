@@ -300,12 +300,10 @@ void clients_take(struct clients_connection *connection, Gavel__ClientFrame *fra
 void clients_take_replies(struct clients *clients);
 
 /* clients_topic.c */
-/* NULL: nobody is interested. Of a session the name is "" and the hash its id. */
+/* NULL: nobody is interested. The hash is that of the name (base/hash.h); of a session the name is "" and the
+ * hash its id. */
 struct clients_topic *clients_topic_find(struct clients *clients, enum clients_topic_kind kind, uint64_t hash,
                                          const char *name, size_t length);
-/* Adds to the hash of what stands before; begin with CLIENTS_HASH. */
-#define CLIENTS_HASH UINT64_C(0xcbf29ce484222325)
-uint64_t clients_hash(uint64_t hash, const char *bytes, size_t length);
 /* OK also if it is there already. ERR_NO_MEMORY, ERR_TOO_LARGE. */
 GAVEL_CHECKED enum gavel_status clients_interest_add(struct clients_watch *watch,
                                                      enum clients_topic_kind kind, uint64_t session,

@@ -10,18 +10,10 @@
  */
 #include "daemon/clients_thread.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#define HASH_PRIME UINT64_C(0x100000001b3)
-
-/* FNV-1a: the hash of a prefix on the way to that of the name. */
-uint64_t clients_hash(uint64_t hash, const char *bytes, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (uint8_t)bytes[i]) * HASH_PRIME;
-    return hash;
-}
 
 /* What a topic is found by. */
 struct key {
@@ -119,7 +111,7 @@ enum gavel_status clients_interest_add(struct clients_watch *watch, enum clients
     struct clients_topic *topic;
 
     if (kind != CLIENTS_SESSION)
-        key.hash = clients_hash(CLIENTS_HASH, name, key.length);
+        key.hash = hash_bytes(HASH_BEGIN, name, key.length);
     topic = clients_topic_find(clients, kind, key.hash, name, key.length);
     if (topic && clients_interest_find(topic, watch))
         return GAVEL_OK;

@@ -3,6 +3,7 @@
 /* The other nodes: what they send, what becomes of connections, and what we say of ourselves. */
 #include "daemon/consensus.h"
 
+#include "base/hash.h"
 #include "os/clock.h"
 
 #include <inttypes.h>
@@ -17,15 +18,12 @@
 static uint64_t bootstrap_digest(const struct raft *raft)
 {
     uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     size_t size;
 
     if (raft->snapshot.index != 0 || raft->snapshot.config.count == 0)
         return 0;
     size = raft_config_encode(&raft->snapshot.config, bytes);
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash | 1;
+    return hash_bytes(HASH_BEGIN, bytes, size) | 1;
 }
 
 void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)

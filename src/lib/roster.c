@@ -6,21 +6,15 @@
  * the loop takes out, and only between two passes, so it may walk them
  * without the mutex.
  */
+#include "base/hash.h"
 #include "lib/handle.h"
 #include "lib/member.h"
 #include "lib/push.h"
 
 #include <string.h>
 
-/* FNV-1a; a flood of doorbells must not cost a comparison with every group. */
-static size_t bucket_of(const char *group)
-{
-    uint32_t hash = 2166136261u;
-
-    for (const char *c = group; *c; c++)
-        hash = (hash ^ (uint8_t)*c) * 16777619u;
-    return hash % MEMBER_BUCKETS;
-}
+/* A flood of doorbells must not cost a comparison with every group. */
+static size_t bucket_of(const char *group) { return hash_text(HASH_BEGIN, group) % MEMBER_BUCKETS; }
 
 struct gavel_candidate *member_first_of(struct gavel *gavel, const char *group)
 {

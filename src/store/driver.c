@@ -196,8 +196,24 @@ void reply_add_silent(struct store_reply *reply, const struct registration *regi
                       gavel_ms timeout_ms)
 {
     /* A leader lists once in a time-out, so what is new to it is younger than this. */
-    if (age_ms <= 3 * timeout_ms && reply->silent_count < STORE_SILENT_MAX)
+    if (age_ms <= STORE_SILENT_TIMEOUTS * timeout_ms && reply->silent_count < STORE_SILENT_MAX)
         reply->silent[reply->silent_count++] = registration->instance;
+}
+
+int registration_order(const void *a, const void *b)
+{
+    const struct registration *one = a;
+    const struct registration *other = b;
+
+    return strcmp(one->id, other->id);
+}
+
+int group_order(const void *a, const void *b)
+{
+    const struct group_row *one = a;
+    const struct group_row *other = b;
+
+    return strcmp(one->group, other->group);
 }
 
 struct group_row *reply_add_group(struct store_reply *reply)

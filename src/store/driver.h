@@ -11,6 +11,10 @@
 #define STORE_GROUPS_MAX 65536                     /* likewise */
 #define STORE_DURATION_MAX_MS INT64_C(31622400000) /* 366 days: keeps all sums far from overflow */
 
+/* In time-outs of a candidate: until its silence is old news, and until its registration is thrown away. */
+#define STORE_SILENT_TIMEOUTS 3
+#define STORE_PRUNE_TIMEOUTS 10
+
 /* For a server to answer a driver that opens; a fleet that starts all at once makes one slow. */
 #define STORE_OPEN_PATIENCE (5 * NS_PER_S)
 
@@ -40,6 +44,10 @@ bool request_writes(const struct store_request *request);
 /* The place for one more row of a listing, zeroed; NULL (and the reply failed) when out of memory. */
 struct registration *reply_add_registration(struct store_reply *reply);
 struct group_row *reply_add_group(struct store_reply *reply);
+
+/* For qsort() and bsearch() over the rows of a listing: registrations by id, groups by name. */
+int registration_order(const void *a, const void *b);
+int group_order(const void *a, const void *b);
 
 /*
  * An instance that is not listed though it has not left. Those that are silent

@@ -14,7 +14,6 @@
 #define RANGE_PATH "/v3/kv/range"
 #define TXN_PATH "/v3/kv/txn"
 #define PAGE 500
-#define PRUNE_AFTER 10                      /* time-outs of silence */
 #define SIGHTINGS_KEPT (10 * 60 * NS_PER_S) /* of groups that nobody asks about */
 
 /* ---- groups ---- */
@@ -26,14 +25,6 @@ static bool ask_page(struct etcd_job *job, enum etcd_family family)
     etcd_key(job->etcd, family, NULL, NULL, first);
     etcd_ask(job->call, RANGE_PATH, etcd_body_page(first, job->after, PAGE), false);
     return true;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    const struct group_row *one = a;
-    const struct group_row *other = b;
-
-    return strcmp(one->group, other->group);
 }
 
 /* What is of a newer gavel, or makes no sense, is left out; a READ of such a group says so. */
@@ -67,7 +58,7 @@ static bool add_wish(struct etcd_job *job, const struct etcd_kv *kv)
 
     if (!etcd_key_read(job->etcd, ETCD_WISHES, NULL, kv->key, sought.group) || job->reply->group_count == 0)
         return true;
-    found = bsearch(&sought, job->reply->groups, job->reply->group_count, sizeof sought, compare_names);
+    found = bsearch(&sought, job->reply->groups, job->reply->group_count, sizeof sought, group_order);
     if (found)
         etcd_wish_read(kv, &found->record, &write);
     return true;
@@ -89,7 +80,7 @@ static bool take_groups(struct etcd_job *job)
     if (!is_last)
         return ask_page(job, ETCD_GROUPS);
     if (job->reply->group_count > 0)
-        qsort(job->reply->groups, job->reply->group_count, sizeof *job->reply->groups, compare_names);
+        qsort(job->reply->groups, job->reply->group_count, sizeof *job->reply->groups, group_order);
     job->after[0] = '\0';
     job->next = take_wishes;
     return ask_page(job, ETCD_WISHES);
@@ -106,7 +97,7 @@ void etcd_begin_groups(struct etcd_job *job)
 /* One that nobody has heard of for so long is cleared away by whoever looks, one with each look. */
 static void note_stale(struct etcd_job *job, const struct etcd_kv *kv, gavel_ms age_ms)
 {
-    if (age_ms / PRUNE_AFTER <= job->request->candidate_timeout_ms || job->revision != 0)
+    if (age_ms / STORE_PRUNE_TIMEOUTS <= job->request->candidate_timeout_ms || job->revision != 0)
         return;
     job->revision = kv->revision;
     name_copy(job->stale, sizeof job->stale, kv->key);
@@ -141,14 +132,6 @@ static bool add_candidate(struct etcd_job *job, const struct etcd_kv *kv)
     if (place)
         *place = registration;
     return place;
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-    const struct registration *one = a;
-    const struct registration *other = b;
-
-    return strcmp(one->id, other->id);
 }
 
 static bool take_candidates(struct etcd_job *job);
@@ -189,9 +172,10 @@ static bool take_candidates(struct etcd_job *job)
         return ask_candidates(job);
     if (job->reply->registration_count > 0)
         qsort(job->reply->registrations, job->reply->registration_count, sizeof *job->reply->registrations,
-              compare_ids);
-    sightings_prune(&job->etcd->sightings, clock_now() - SIGHTINGS_KEPT -
-                                               PRUNE_AFTER * ns_from_ms(job->request->candidate_timeout_ms));
+              registration_order);
+    sightings_prune(&job->etcd->sightings,
+                    clock_now() - SIGHTINGS_KEPT -
+                        STORE_PRUNE_TIMEOUTS * ns_from_ms(job->request->candidate_timeout_ms));
     return job->revision != 0 && ask_delete_stale(job);
 }
 

@@ -16,6 +16,7 @@
 #include "store/gavel.h"
 
 #include "base/assert.h"
+#include "base/hash.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "store/rules.h"
@@ -34,14 +35,10 @@ struct plan {
     bool is_answered; /* it need not be asked */
 };
 
-/* FNV-1a: most pairs of groups differ in it, and need not be compared. */
+/* Most pairs of groups differ in it, and need not be compared. */
 static uint64_t hash_of(const struct store_request *request)
 {
-    uint64_t hash = UINT64_C(1469598103934665603);
-
-    for (const char *c = request->op == STORE_GROUPS ? "" : request->group; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-    return hash;
+    return hash_text(HASH_BEGIN, request->op == STORE_GROUPS ? "" : request->group);
 }
 
 static bool is_same_group(const struct store_request *a, const struct store_request *b)

@@ -275,14 +275,6 @@ static void take_candidate(const Gavel__Candidate *candidate, const struct proce
     name_copy(registration->address, sizeof registration->address, candidate->address);
 }
 
-static int compare_ids(const void *a, const void *b)
-{
-    const struct registration *one = a;
-    const struct registration *other = b;
-
-    return strcmp(one->id, other->id);
-}
-
 static void take_candidates(const struct store_request *request, const Gavel__Answer *answer,
                             const struct process_id *self, bool lists_dead, struct store_reply *reply)
 {
@@ -310,7 +302,8 @@ static void take_candidates(const struct store_request *request, const Gavel__An
         *place = registration;
     }
     if (reply->registration_count > 0)
-        qsort(reply->registrations, reply->registration_count, sizeof *reply->registrations, compare_ids);
+        qsort(reply->registrations, reply->registration_count, sizeof *reply->registrations,
+              registration_order);
 }
 
 static void take_groups(const Gavel__Answer *answer, const struct process_id *self, struct store_reply *reply)

@@ -220,14 +220,6 @@ static bool refuse_row(const struct mysql_store *mysql, const struct store_reque
     return true;
 }
 
-static int compare_groups(const void *a, const void *b)
-{
-    const struct group_row *one = a;
-    const struct group_row *other = b;
-
-    return strcmp(one->group, other->group);
-}
-
 static void list_groups(struct mysql_store *mysql, struct store_reply *reply, MYSQL_RES *rows)
 {
     MYSQL_ROW from;
@@ -249,7 +241,7 @@ static void list_groups(struct mysql_store *mysql, struct store_reply *reply, MY
         place->expired = is_expired(&row, &place->remaining_ms);
     }
     if (reply->group_count > 0)
-        qsort(reply->groups, reply->group_count, sizeof *reply->groups, compare_groups);
+        qsort(reply->groups, reply->group_count, sizeof *reply->groups, group_order);
 }
 
 void mysql_mandate_conclude(struct mysql_store *mysql, struct mysql_call *call,

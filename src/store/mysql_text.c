@@ -17,9 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SILENT_TIMEOUTS 3 /* of those that fell silent, so old ones are told of; see reply_add_silent() */
-#define PRUNE_TIMEOUTS 10
-
 /* See is_expired() for the last part. */
 #define IF_EXPIRED                                                                                           \
     "(held <> 1 OR expires_at <= NOW(6) OR expires_at > NOW(6) + INTERVAL lease_ms * 1000 + {ahead_us}"      \
@@ -173,8 +170,8 @@ static bool add_number_word(struct mysql_text *text, const struct mysql_call *ca
         {"beats", registration.beats},
         {"eligible", registration.eligible},
         {"timeout_us", timeout_us},
-        {"silent_us", timeout_us * SILENT_TIMEOUTS},
-        {"prune_us", timeout_us * PRUNE_TIMEOUTS},
+        {"silent_us", timeout_us * STORE_SILENT_TIMEOUTS},
+        {"prune_us", timeout_us * STORE_PRUNE_TIMEOUTS},
         {"ahead_us", MYSQL_AHEAD_US},
         {"max", RULES_NUMBER_MAX},
         {"lease_max", STORE_DURATION_MAX_MS},

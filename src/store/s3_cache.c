@@ -9,6 +9,8 @@
  */
 #include "store/s3.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,10 +19,8 @@
 
 static uint64_t hash_of(const char *key)
 {
-    uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a */
+    uint64_t hash = hash_text(HASH_BEGIN, key);
 
-    for (; *key; key++)
-        hash = (hash ^ (unsigned char)*key) * UINT64_C(1099511628211);
     return hash ^ hash >> 32;
 }
 

@@ -22,7 +22,6 @@
 #include <string.h>
 #include <time.h>
 
-#define PRUNE_AFTER 10 /* time-outs of silence */
 #define LANES 32
 #define CHORES_MAX 1024 /* the rest another time */
 
@@ -73,7 +72,8 @@ void s3_chores_prune(struct s3_chores *chores, const struct store_request *reque
         struct s3_chore *chore;
 
         if (!entry->is_known || !entry->is_found || strcmp(entry->worker.id, request->registration.id) == 0 ||
-            silence_of(s3, request->group, entry, now) <= PRUNE_AFTER * request->candidate_timeout_ms)
+            silence_of(s3, request->group, entry, now) <=
+                STORE_PRUNE_TIMEOUTS * request->candidate_timeout_ms)
             continue;
         chore = add(chores);
         if (!chore)

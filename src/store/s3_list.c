@@ -236,16 +236,6 @@ static bool lane_go_on(struct http_call *call)
     return lane_next(lane);
 }
 
-static int compare_candidates(const void *a, const void *b)
-{
-    return strcmp(((const struct registration *)a)->id, ((const struct registration *)b)->id);
-}
-
-static int compare_groups(const void *a, const void *b)
-{
-    return strcmp(((const struct group_row *)a)->group, ((const struct group_row *)b)->group);
-}
-
 static void add_candidate(struct s3_listing *listing, const struct s3_item *item)
 {
     struct s3_store *s3 = listing->s3;
@@ -311,11 +301,11 @@ static void make_reply(struct s3_listing *listing)
     }
     if (reply->registration_count > 0)
         qsort(reply->registrations, reply->registration_count, sizeof *reply->registrations,
-              compare_candidates);
+              registration_order);
     if (reply->registration_count > STORE_CANDIDATES_MAX)
         reply->registration_count = STORE_CANDIDATES_MAX;
     if (reply->group_count > 0)
-        qsort(reply->groups, reply->group_count, sizeof *reply->groups, compare_groups);
+        qsort(reply->groups, reply->group_count, sizeof *reply->groups, group_order);
 }
 
 void s3_listings_finish(struct s3_store *s3, struct s3_listing *const *listings, size_t count)

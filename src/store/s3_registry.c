@@ -15,6 +15,7 @@
  */
 #include "store/s3.h"
 
+#include "base/hash.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "store/row_json.h"
@@ -41,30 +42,19 @@ void s3_registry_note(struct s3_store *s3, struct s3_entry *entry, const char *g
     entry->is_in_group = true;
 }
 
-/* FNV-1a */
-static uint64_t mix(uint64_t hash, const void *bytes, size_t size)
-{
-    const unsigned char *at = bytes;
-
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ at[i]) * UINT64_C(1099511628211);
-    return hash;
-}
-
 /* Of all that is in a registration but its beats. */
 static size_t mark_of(const struct registration *r)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = hash_bytes(HASH_BEGIN, &r->instance, sizeof r->instance);
 
-    hash = mix(hash, &r->instance, sizeof r->instance);
-    hash = mix(hash, &r->since_wall_ms, sizeof r->since_wall_ms);
-    hash = mix(hash, &r->priority, sizeof r->priority);
-    hash = mix(hash, &r->eligible, sizeof r->eligible);
-    hash = mix(hash, &r->process.pid, sizeof r->process.pid);
-    hash = mix(hash, &r->process.pid_ns, sizeof r->process.pid_ns);
-    hash = mix(hash, &r->process.start_ticks, sizeof r->process.start_ticks);
-    hash = mix(hash, r->process.boot_id, strlen(r->process.boot_id));
-    hash = mix(hash, r->address, strlen(r->address));
+    hash = hash_bytes(hash, &r->since_wall_ms, sizeof r->since_wall_ms);
+    hash = hash_bytes(hash, &r->priority, sizeof r->priority);
+    hash = hash_bytes(hash, &r->eligible, sizeof r->eligible);
+    hash = hash_bytes(hash, &r->process.pid, sizeof r->process.pid);
+    hash = hash_bytes(hash, &r->process.pid_ns, sizeof r->process.pid_ns);
+    hash = hash_bytes(hash, &r->process.start_ticks, sizeof r->process.start_ticks);
+    hash = hash_text(hash, r->process.boot_id);
+    hash = hash_text(hash, r->address);
     return (size_t)(hash % MARKS);
 }
 

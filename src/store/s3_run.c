@@ -13,6 +13,7 @@
  */
 #include "store/s3.h"
 
+#include "base/hash.h"
 #include "os/clock.h"
 
 #include <stdlib.h>
@@ -76,11 +77,7 @@ static bool is_in_the_way(const struct store_request *a, const struct store_requ
 
 static uint64_t hash_of(const struct store_request *request)
 {
-    uint64_t hash = UINT64_C(1469598103934665603); /* FNV-1a */
-
-    for (const char *c = request->op == STORE_GROUPS ? "" : request->group; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-    return hash;
+    return hash_text(HASH_BEGIN, request->op == STORE_GROUPS ? "" : request->group);
 }
 
 /* Returns the number of steps. */

@@ -7,6 +7,8 @@
  */
 #include "store/sightings.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,15 +24,12 @@ struct sighting {
     char names[];      /* the group, the id */
 };
 
-/* FNV-1a over both names, with their ends, so that "a", "bc" and "ab", "c" differ. */
+/* Over both names, with their ends, so that "a", "bc" and "ab", "c" differ. */
 static uint64_t hash_of(const char *group, const char *id)
 {
-    const char *const names[] = {group, id};
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = hash_bytes(HASH_BEGIN, group, strlen(group) + 1);
 
-    for (size_t i = 0; i < 2; i++)
-        for (size_t k = 0; k <= strlen(names[i]); k++)
-            hash = (hash ^ (unsigned char)names[i][k]) * UINT64_C(1099511628211);
+    hash = hash_bytes(hash, id, strlen(id) + 1);
     return hash ^ hash >> 32; /* the low bits pick the slot */
 }
 

@@ -13,8 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PRUNE_AFTER 10 /* time-outs of silence */
-
 /* The columns of the statements REGISTRATION and CANDIDATES. */
 enum column {
     COLUMN_ID,
@@ -100,7 +98,7 @@ static int prune(struct sqlite_store *sqlite, const struct store_request *reques
     gavel_ns now = clock_now();
 
     (void)sqlite3_bind_text(s, 1, request->group, -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(s, 2, now - PRUNE_AFTER * ns_from_ms(request->candidate_timeout_ms));
+    (void)sqlite3_bind_int64(s, 2, now - STORE_PRUNE_TIMEOUTS * ns_from_ms(request->candidate_timeout_ms));
     (void)sqlite3_bind_int64(s, 3, now + NS_PER_S); /* of an earlier boot */
     return sqlite_finish(s);
 }

@@ -4,6 +4,7 @@
 #ifndef TABLE_INTERNAL_H
 #define TABLE_INTERNAL_H
 
+#include "base/hash.h"
 #include "table/table.h"
 
 #include <string.h>
@@ -21,15 +22,6 @@ static inline uint64_t bytes_get(const uint8_t *bytes, size_t size)
     for (size_t i = 0; i < size; i++)
         number |= (uint64_t)bytes[i] << (8 * i);
     return number;
-}
-
-/* FNV-1a; HASH_BEGIN to begin with. */
-#define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
-static inline uint64_t hash_bytes(uint64_t hash, const uint8_t *bytes, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
 }
 
 /* A number, and a string with its length, as a part of a hash. */
