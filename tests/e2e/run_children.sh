@@ -37,9 +37,11 @@ children:
 YAML
 }
 
+# They are started in order, but the last may be the first to say so.
+all_started() { [[ $(grep -cs started "$folder/story") == 3 ]]; }
+
 test_children_start_in_order_and_stop_in_reverse() {
     run_file a < <(three_children)
-    all_started() { (($(grep -c started "$folder/story") == 3)); } # the last may be the first to say so
     await all_started
     kill -TERM "${pid_of[a]}"
     ended a 0
@@ -50,7 +52,7 @@ test_children_start_in_order_and_stop_in_reverse() {
 test_a_child_that_ends_is_restarted_by_itself() {
     local command
     run_file a < <(three_children)
-    await tells 'three started'
+    await all_started
     read -r -a command <<<"$(children_of "$(guard_of a)")"
     same "${#command[@]}" 3
     kill -KILL "${command[1]}"
