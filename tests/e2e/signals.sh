@@ -134,7 +134,7 @@ test_second_signal_ends_at_once() {
     await test -s "$folder/lock.out"
     kill -TERM "${pid_of[a]}"
     await grep -qE 'SigBlk:\s*0000000000000000' "/proc/${pid_of[a]}/status"
-    kill_again() { kill -TERM "${pid_of[a]}" && process_is_gone "${pid_of[a]}"; }
+    kill_again() { process_is_gone "${pid_of[a]}" || ! kill -TERM "${pid_of[a]}"; }
     await kill_again # the first few may come too soon to be another wish
     ended a 143
     kill -KILL "${pid_of[lock]}"
