@@ -226,6 +226,14 @@ static void slow_disk(struct quorum *quorum)
     node->disk.slow_until = quorum->now + length;
 }
 
+static void hang_disk(struct quorum *quorum)
+{
+    struct node *node = chaos_pick(quorum, FAULT_HUNG_DISK);
+
+    disk_hang(quorum, node,
+              quorum->now + draw_length(quorum, FAULT_HUNG_DISK, 200 * NS_PER_MS, 5 * NS_PER_S));
+}
+
 static void bad_disk(struct quorum *quorum)
 {
     struct node *node = chaos_pick(quorum, FAULT_BAD_DISK);
@@ -294,6 +302,7 @@ static const struct {
     [FAULT_BLACKOUT] = {black_out, 8},
     [FAULT_SLOW_DISK] = {slow_disk, 2},
     [FAULT_BAD_DISK] = {bad_disk, 4},
+    [FAULT_HUNG_DISK] = {hang_disk, 4},
     [FAULT_OBIT_REPLAY] = {replay, 2},
     [FAULT_OBIT_FALSE] = {forge_badly, 2},
     [FAULT_FORGED] = {forge_well, 2},

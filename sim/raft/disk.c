@@ -122,7 +122,8 @@ static void begin_batch(struct quorum *quorum, struct node *node)
 {
     struct disk *disk = &node->disk;
     bool is_single = quorum_chance(quorum, STREAM_DISK, 500);
-    gavel_ns done_at = ns_max(quorum->now, disk->frozen_until) + draw_latency(quorum, disk);
+    gavel_ns latency = draw_latency(quorum, disk);
+    gavel_ns done_at = ns_max(quorum->now, disk->frozen_until) + latency;
 
     if (disk->batch_count > 0 || disk->queue_count == 0)
         return;
@@ -236,6 +237,12 @@ void disk_sync(struct quorum *quorum, struct node *node, uint64_t batch)
 
     if (batch != disk->batch || disk->batch_count == 0)
         return;
+    if (disk->hung_until == NEVER)
+        return; /* disk_heal() goes on with it */
+    if (quorum->now < disk->hung_until) {
+        quorum_push(quorum, disk->hung_until, EVENT_SYNC, node->slot)->number = batch;
+        return;
+    }
     if (quorum->now < disk->frozen_until) {
         quorum_push(quorum, disk->frozen_until, EVENT_SYNC, node->slot)->number = batch;
         return;
@@ -252,10 +259,17 @@ void disk_sync(struct quorum *quorum, struct node *node, uint64_t batch)
     begin_batch(quorum, node);
 }
 
+void disk_hang(struct quorum *quorum, struct node *node, gavel_ns until)
+{
+    TRACE(quorum, node, "its disk hangs%s", until == NEVER ? ", for good" : "");
+    node->disk.hung_until = ns_max(node->disk.hung_until, until);
+}
+
 void disk_heal(struct quorum *quorum, struct node *node)
 {
     struct disk *disk = &node->disk;
 
+    disk->hung_until = 0;
     disk->slow_until = 0;
     disk->frozen_until = 0;
     disk->fails = false;

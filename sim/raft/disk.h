@@ -40,7 +40,8 @@ struct disk {
     bool fails;          /* the batch under way does */
     gavel_ns slow_until; /* syncing takes long until then */
     gavel_ns frozen_until;
-    uint64_t synced; /* the newest seq on it of this life */
+    gavel_ns hung_until; /* it answers nothing until then, however often its node starts; NEVER: for good */
+    uint64_t synced;     /* the newest seq on it of this life */
 };
 
 /* Empties it; memory is kept. */
@@ -52,6 +53,9 @@ void disk_write(struct quorum *quorum, struct node *node, const struct raft_pers
 
 /* A SYNC event: the batch is durable, or it failed. */
 void disk_sync(struct quorum *quorum, struct node *node, uint64_t batch);
+
+/* It answers nothing before `until`; NEVER: not before disk_heal(). */
+void disk_hang(struct quorum *quorum, struct node *node, gavel_ns until);
 
 /* From now on it writes as the profile says. */
 void disk_heal(struct quorum *quorum, struct node *node);

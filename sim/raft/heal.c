@@ -4,7 +4,7 @@
  * The liveness phase: a random majority heals: its nodes run, with whole links
  * among them, clocks within the bound and disks that write. All others stay in
  * the trouble they are in, for good: dead, frozen, cut off, heard without
- * hearing, or hearing without being heard. A node whose obituary was forged
+ * hearing, hearing without being heard, or with a disk that hangs. A node whose obituary was forged
  * must start again: nobody promises anything to a dead incarnation.
  */
 #include "sim/raft/chaos.h"
@@ -15,6 +15,9 @@
 #include <stdio.h>
 
 #define START_WITHIN (20 * NS_PER_MS)
+/* A leader whose disk hangs is asked for something soon, and hands over after a second; or after four, if its
+ * disk was so slow before that the core could not tell sooner. */
+#define HANDS_OVER_WITHIN (4500 * NS_PER_MS)
 
 /* Only so many nodes as are needed, or a few more. */
 static unsigned choose(struct quorum *quorum)
@@ -61,12 +64,35 @@ static void heal_node(struct quorum *quorum, struct node *node)
             net_mend(quorum, node->slot, i);
 }
 
+/*
+ * All that is wrong with it is its disk: it hears and is heard, and may be the one that leads. Not where
+ * guests run: it serves them, but its table stands still, and they would wait for changes for ever.
+ */
+static bool hang(struct quorum *quorum, struct node *node)
+{
+    if (!node_is_up(node) || node->is_failed || node->mourned == node->disk.state.incarnation ||
+        !(quorum->profile.faults & FAULT_BIT(FAULT_HUNG_DISK)) || quorum->watch.healed)
+        return false;
+    node->fuse = 0;
+    node_resume(quorum, node);
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        if (quorum->healed & 1U << i) {
+            net_mend(quorum, node->slot, i);
+            net_mend(quorum, i, node->slot);
+        }
+    disk_hang(quorum, node, NEVER);
+    return true;
+}
+
 /* What is broken stays broken, in one way or another. */
 static void abandon(struct quorum *quorum, struct node *node)
 {
-    unsigned what = quorum_below(quorum, STREAM_HEAL, 6);
+    unsigned what = quorum_below(quorum, STREAM_HEAL, 8);
     bool is_heard = what == 0;
     bool hears = what == 1;
+
+    if (what >= 6 && hang(quorum, node))
+        return;
 
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
         if (!(quorum->healed & 1U << i))
@@ -119,6 +145,7 @@ void heal_take(struct quorum *quorum)
         .settings = &p->worst,
     };
     raft_id ids[SLOTS_MAX];
+    bool has_hung = false;
 
     if (slots == 0) { /* nothing can be asked of what is left */
         TRACE(quorum, NULL, "no majority can heal");
@@ -137,10 +164,13 @@ void heal_take(struct quorum *quorum)
             heal_node(quorum, node);
         } else {
             abandon(quorum, node);
+            has_hung = has_hung || node->disk.hung_until == NEVER;
         }
     }
     healed.ids = ids;
     healed.start_within = ns_max(START_WITHIN, last_arrival(quorum) - quorum->now);
+    if (has_hung)
+        healed.start_within += ns_stretch(HANDS_OVER_WITHIN, p->worst.drift_ppm);
     raft_referee_healed(quorum->referee, quorum->now, &healed);
     quorum->quiet_at = ns_max(p->end_at, raft_referee_peace_by(quorum->referee) + 50 * NS_PER_MS);
     if (quorum->watch.healed) {

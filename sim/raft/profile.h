@@ -43,6 +43,7 @@
     X(SURVIVE,     "survive",     "of unsynced writes a prefix survives a crash; otherwise none does")        \
     X(SLOW_DISK,   "slow-disk",   "syncing takes up to seconds")                                              \
     X(BAD_DISK,    "bad-disk",    "a write fails, or the disk is full: the node stops")                       \
+    X(HUNG_DISK,   "hung-disk",   "a disk answers nothing for seconds, or never again: no error either")      \
     X(FLIP,        "flip",        "a record on disk is damaged: the node is replaced by a new one")           \
     X(OBIT_LOST,   "obit-lost",   "obituaries vanish, or the guard dies too")                                 \
     X(OBIT_LATE,   "obit-late",   "obituaries arrive after the restart")                                      \

@@ -205,7 +205,9 @@ static void check_answer(struct raft_referee *referee, struct shadow *shadow, co
             reply = &action->send.message.vote_reply;
     }
     if (!reply) {
-        if (status == GAVEL_OK && !shadow->raft->is_failed &&
+        bool may_hang = asked->kind == RAFT_MSG_PRE_VOTE && shadow->raft->durable_seq < shadow->raft->seq;
+
+        if (status == GAVEL_OK && !may_hang && !shadow->raft->is_failed &&
             shadow->raft->dropped_votes == shadow->before.dropped_votes)
             raft_referee_violate(referee, RAFT_INVARIANT_REASON,
                                  "node %llu gives node %llu no answer to its %s", (ull)shadow->id,

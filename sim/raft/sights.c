@@ -65,6 +65,8 @@ void quorum_see_action(struct quorum *quorum, const struct node *node, const str
     case RAFT_STOP_WORK:
         if (action->stop.reason == RAFT_STOP_LAPSED)
             quorum_see(quorum, SIGHT_LAPSES);
+        else if (action->stop.reason == RAFT_STOP_HANGS)
+            quorum_see(quorum, SIGHT_HUNG_LEADERS);
         break;
     case RAFT_TELL:
         see_news(quorum, node, action->tell.news);

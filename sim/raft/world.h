@@ -123,6 +123,7 @@ struct quorum_watch {
     X(REFUSALS,     "messages refused")                                                                       \
     X(RESTARTS,     "restarts")                                                                               \
     X(SURVIVALS,    "unsynced writes that survived")                                                          \
+    X(HUNG_LEADERS, "leaders with a hung disk that handed over")                                              \
     X(DISK_FAILS,   "disks failed")                                                                           \
     X(REPLACED,     "damaged nodes replaced")                                                                 \
     X(WATCHDOGS,    "works ended by the watchdog")                                                            \

@@ -88,6 +88,9 @@ void raft_flush(struct raft *r)
         r->state.commit = r->commit;
         r->dirty.state = r->state;
         raft_act(r, RAFT_PERSIST)->persist = r->dirty;
+        backlog_add(&r->writes, r->seq, r->now);
+        if (r->role == RAFT_LEADER && r->dirty.first != 0)
+            backlog_add(&r->uncommitted, r->dirty.first, r->now);
         memset(&r->dirty, 0, sizeof r->dirty);
     }
     for (size_t i = 0; i < r->actions->count; i++) {

@@ -40,6 +40,8 @@ enum gavel_status raft_stand(struct raft *r, bool is_direct)
 
     if (r->role == RAFT_LEADER || !raft_may_stand(r) || r->state.term + 1 >= RAFT_NUMBER_MAX)
         return GAVEL_ERR_STATE;
+    if (raft_disk_hangs(r, r->now))
+        return GAVEL_ERR_STATE; /* our own vote would never be durable */
     if (!raft_gate_self(r, &wait)) {
         r->election_at = r->now + ns_max(wait, NS_PER_MS) + raft_rank(r) * NS_PER_MS;
         return GAVEL_ERR_VOTE_DENIED;

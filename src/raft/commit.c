@@ -31,6 +31,7 @@ void raft_advance_commit(struct raft *r)
     if (raft_log_term(&r->log, (raft_index)reached) != r->state.term && !PLANTED(COMMITS_OLD_TERM))
         return;
     r->commit = (raft_index)reached;
+    backlog_end(&r->uncommitted, r->commit, r->now);
     if (r->commit == raft_log_last(&r->log))
         raft_send_commit(r); /* nothing follows that would tell them */
 }

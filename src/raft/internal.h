@@ -122,6 +122,10 @@ gavel_ns raft_contact_until(const struct raft *r);
 void raft_step_down(struct raft *r, enum raft_stop why);
 void raft_work_stopped(struct raft *r);
 
+/* hang.c: a disk that does not answer */
+void raft_leave_if_hung(struct raft *r);
+gavel_ns raft_hangs_at(const struct raft *r); /* NEVER: it does already, or nothing is to be written */
+
 /* transfer.c */
 enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_forced, gavel_ns timeout);
 void raft_transfer_goes_on(struct raft *r);

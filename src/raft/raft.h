@@ -40,6 +40,7 @@
 #ifndef RAFT_H
 #define RAFT_H
 
+#include "base/backlog.h"
 #include "base/prng.h"
 #include "raft/message.h"
 
@@ -58,6 +59,7 @@ struct raft_settings {
     uint32_t batch_bytes;      /* of entries in one append: 64 KiB */
     uint32_t batch_entries;    /* 256 */
     uint32_t inflight_max;     /* appends with entries under way to one peer: 8 */
+    gavel_ns disk_patience;    /* a disk that has written nothing for so long hangs: 1 s */
     uint32_t vote_burst;       /* vote requests taken from one peer at once: 16 */
     gavel_ns vote_refill;      /* and one more after each of these: 20 ms */
 
@@ -140,7 +142,8 @@ enum raft_work {
     X(TRANSFER, "a transfer")                                                                                \
     X(REMOVED, "removed from the members")                                                                   \
     X(COMMAND, "asked to step down")                                                                         \
-    X(DISK, "the disk failed")
+    X(DISK, "the disk failed")                                                                               \
+    X(HANGS, "the disk does not answer")
 #define RAFT_STOP_ENUM(name, text) RAFT_STOP_##name,
 enum raft_stop { RAFT_STOP_MAP(RAFT_STOP_ENUM) };
 #undef RAFT_STOP_ENUM
@@ -377,6 +380,7 @@ struct raft {
     uint64_t seq;              /* of the newest PERSIST */
     uint64_t durable_seq;      /* the newest known to be durable */
     uint64_t state_seq;        /* the newest that changed the state */
+    struct backlog writes;     /* that are not durable yet, by seq */
     struct raft_persist dirty; /* what this step has changed */
     bool is_failed;            /* the disk failed: nothing is done any more */
 
@@ -405,8 +409,9 @@ struct raft {
     /* leadership */
     raft_index noop_index;
     uint64_t lease_epoch;
-    bool is_lease_given_up; /* a release of this epoch is out */
-    bool is_commit_frozen;  /* a FORCE certificate is out: nothing more is committed in this term */
+    bool is_lease_given_up;     /* a release of this epoch is out */
+    bool is_commit_frozen;      /* a FORCE certificate is out: nothing more is committed in this term */
+    struct backlog uncommitted; /* our entries that are not committed yet, by index */
     uint64_t lead_round;
     uint64_t round_ahead; /* by so much a round was at most named later than it began */
     gavel_ns led_from;
@@ -463,6 +468,12 @@ gavel_ns raft_deadline(const struct raft *raft);
 
 /* Whether the promise binds at this instant. */
 bool raft_is_promised(const struct raft *raft, gavel_ns now);
+
+/* The disk has written nothing for settings.disk_patience, although it should (hang.c). */
+bool raft_disk_hangs(const struct raft *raft, gavel_ns now);
+
+/* Leads, and has committed nothing for settings.disk_patience, although it should. */
+bool raft_commit_hangs(const struct raft *raft, gavel_ns now);
 
 /* Voter by the newest configuration; witness by it. */
 bool raft_is_voter(const struct raft *raft);

@@ -84,6 +84,7 @@ static void leave_leadership(struct raft *r, enum raft_stop why)
     }
     r->lease_until = 0;
     r->steps_down = false;
+    backlog_clear(&r->uncommitted);
     r->heartbeat_at = NEVER;
     r->successor_count = 0; /* our own list has us nowhere */
 }

@@ -44,6 +44,7 @@ void raft_settings_default(struct raft_settings *ret_settings)
         .batch_bytes = 64 * 1024,
         .batch_entries = 256,
         .inflight_max = 8,
+        .disk_patience = NS_PER_S,
         .vote_burst = 16,
         .vote_refill = 20 * NS_PER_MS,
     };
@@ -59,9 +60,9 @@ static const struct {
     {                                                                                                        \
 #field, offsetof(struct raft_settings, field), least                                                 \
     }
-    TIME(election_min, 1),     TIME(election_max, 1),  TIME(heartbeat, 1),
-    TIME(promise, 1),          TIME(stop_margin, 1),   TIME(transfer_timeout, 1),
-    TIME(catch_up_timeout, 1), TIME(prefers_after, 0), TIME(vote_refill, 1),
+    TIME(election_min, 1), TIME(election_max, 1),     TIME(heartbeat, 1),        TIME(promise, 1),
+    TIME(stop_margin, 1),  TIME(transfer_timeout, 1), TIME(catch_up_timeout, 1), TIME(prefers_after, 0),
+    TIME(vote_refill, 1),  TIME(disk_patience, 1),
 #undef TIME
 };
 

@@ -70,6 +70,7 @@ static enum gavel_status persisted(struct raft *r, uint64_t seq)
     if (seq > r->durable_seq)
         r->durable_seq = seq;
     raft_log_persisted(&r->log, seq);
+    backlog_end(&r->writes, r->durable_seq, r->now);
     raft_count_votes(r); /* our own is among them now */
     return GAVEL_OK;
 }
@@ -188,6 +189,7 @@ static void prefer(struct raft *r)
 static void lead_on(struct raft *r)
 {
     raft_advance_commit(r);
+    raft_leave_if_hung(r);
     raft_transfer_goes_on(r);
     raft_change_goes_on(r);
     if (r->role == RAFT_LEADER)
@@ -277,7 +279,7 @@ gavel_ns raft_wake_at(const struct raft *r)
         at = ns_min(at, r->transfer.give_up_at);
     if (r->change == RAFT_CHANGE_LEARN)
         at = ns_min(at, r->change_give_up_at);
-    return at;
+    return ns_min(at, raft_hangs_at(r));
 }
 
 const char *raft_stop_name(enum raft_stop stop)

@@ -68,8 +68,8 @@ void raft_receive_pre_vote(struct raft *r, const struct raft_message *m)
     enum raft_reason reason = RAFT_GRANTED;
     gavel_ns wait = 0;
 
-    if (!raft_peer_takes_vote(r, m->from))
-        return;
+    if (!raft_peer_takes_vote(r, m->from) || raft_disk_hangs(r, r->now))
+        return; /* the vote itself would never leave: whoever counts on it stands in vain */
     if (c->kind != RAFT_CERT_NONE && !raft_certificate_is_genuine(r, c))
         c = NULL;
     if (PLANTED(PRE_VOTE_RESETS_TIMER) && r->role == RAFT_FOLLOWER)
