@@ -56,7 +56,7 @@ struct gavel_settings {
     gavel_ms preparation_ms;       /* a new leader waits so long before its work starts */
     gavel_ms min_mandate_ms;       /* nobody may challenge a leader before */
     gavel_ms max_mandate_ms;       /* then the mandate is renewed as a new epoch; 0: no limit */
-    gavel_ms takeover_delay_ms;    /* wait so long before replacing a leader that was lost */
+    gavel_ms takeover_delay_ms;    /* wait so long before replacing a leader that was lost, however */
     gavel_ms start_jitter_min_ms;  /* wait at least so long before the first call to the store */
     gavel_ms start_jitter_max_ms;  /* and at most so long */
     gavel_ms call_timeout_ms;      /* a call to the store that takes longer has failed */
@@ -75,7 +75,8 @@ struct gavel_settings {
     bool trust_store_clock; /* take over as soon as the store's clock says expired */
 };
 
-/* The names of the presets, ending with NULL: "local", "database", "object-store", "frugal". */
+/* The names of the presets, ending with NULL: "local", "database", "object-store", "frugal",
+ * "coordinator". */
 GAVEL_API extern const char *const gavel_preset_names[];
 
 /* ERR_INVALID if there is no preset of that name; *ret_settings is then untouched. */
@@ -97,7 +98,8 @@ struct gavel_bounds {
     gavel_ms stop_begins_ms;     /* after the last good renewal was sent: the work is told to stop */
     gavel_ms stopped_by_ms;      /* after the same instant: the work has stopped (the deadline) */
     gavel_ms takeover_after_ms;  /* after the last renewal was seen: the earliest take-over */
-    gavel_ms gap_resign_ms;      /* worst gap without a leader: resigned or died provably, doorbell lost */
+    gavel_ms gap_resign_ms;      /* worst gap without a leader: handed over, doorbell lost */
+    gavel_ms gap_killed_ms;      /* the same when the leader was killed and its death is proven */
     gavel_ms gap_loss_ms;        /* worst gap without a leader: frozen or cut off */
     gavel_ms gap_outage_ms;      /* the same when the store was away and circuit breakers are open */
     gavel_ms overlap_ms;         /* worst overlap of two leaders while clock rates keep the bound: 0 */

@@ -54,8 +54,9 @@ static gavel_ns end_allowed(const struct world *world)
     struct gavel_bounds bounds;
 
     gavel_settings_bounds(worst, world->profile.slots, &bounds);
-    return 2 * ns_from_ms(bounds.gap_outage_ms + worst->start_jitter_max_ms + worst->observation_ms +
-                          worst->candidate_timeout_ms + worst->heartbeat_ms);
+    /* A breaker that opened while somebody led may stay open for its whole reset time. */
+    return 2 * ns_from_ms(bounds.gap_outage_ms + worst->breaker_reset_ms + worst->start_jitter_max_ms +
+                          worst->observation_ms + worst->candidate_timeout_ms + worst->heartbeat_ms);
 }
 
 bool referee_probe_done(struct world *world)

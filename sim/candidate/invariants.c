@@ -122,6 +122,8 @@ void referee_granted(struct world *world, const struct message *message, uint64_
     if (referee->is_done)
         violate(world, INVARIANT_DONE, "%s is granted epoch %llu of a group that is done", process->label,
                 (unsigned long long)epoch);
+    if (referee->grant_count == 0)
+        referee_first_granted(world, process);
     referee->last_epoch = epoch;
     referee->grant_count++;
     *grant = (struct grant){
@@ -155,6 +157,24 @@ static bool was_dead_before(const struct world *world, const char *id, gavel_ns 
     return is_known;
 }
 
+/* Who preempts is the best of those whom the leader knows to be active. */
+static void check_best(struct world *world, const struct process *process)
+{
+    const struct candidate *machine = &process->candidate;
+    const struct peer *successor = peers_find(&machine->peers, machine->successor);
+
+    if (world->profile.faults & FAULT_BIT(FAULT_COMMAND))
+        return; /* somebody may have named another */
+    for (size_t i = 0; successor && i < machine->peers.count; i++) {
+        const struct peer *peer = &machine->peers.items[i];
+
+        if (peer->is_active && peer->is_eligible && strcmp(peer->id, process->id) != 0 &&
+            peer_is_better(peer, machine->settings.policy, successor->id, successor->priority))
+            violate(world, INVARIANT_L2, "%s hands over to %s although %s is active and better",
+                    process->label, successor->id, peer->id);
+    }
+}
+
 void referee_handed_over(struct world *world, const struct process *process)
 {
     const struct candidate *machine = &process->candidate;
@@ -162,7 +182,10 @@ void referee_handed_over(struct world *world, const struct process *process)
 
     if (machine->wish_epoch == machine->epoch)
         world->referee.wished_epoch = machine->epoch;
-    if (!world->is_quiet || !grant || machine->wish_epoch == machine->epoch)
+    if (!grant || machine->wish_epoch == machine->epoch)
+        return;
+    check_best(world, process);
+    if (!world->is_quiet)
         return;
     /* A mandate that was renewed as a new epoch began with the first of them. */
     for (const struct grant *before = grant_of(world, grant->epoch - 1);
@@ -231,6 +254,20 @@ void referee_demoted(struct world *world, const struct process *process, const c
         return;
     if (is_stable(world) && !may_be_preempted(world, process->slot))
         violate(world, INVARIANT_L2, "%s stops although nothing is wrong: %s", process->label, why);
+}
+
+void referee_check_breaker(struct world *world, const struct process *process, const struct breaker *before,
+                           const struct message *message)
+{
+    bool is_closed = process->candidate.breaker.state == BREAKER_CLOSED;
+
+    if (!is_closed || before->state == BREAKER_CLOSED)
+        return;
+    if (message->request.op >= STORE_HEARTBEAT || message->sent_at < before->opened_at)
+        violate(world, INVARIANT_BREAKER,
+                "%s takes the answer to a %s of %.3f s before as a sign that the store is back",
+                process->label, store_op_name(message->request.op),
+                (double)(before->opened_at - message->sent_at) / (double)NS_PER_S);
 }
 
 void referee_check_candidate(struct world *world, struct process *process)
@@ -303,6 +340,9 @@ static gavel_ns gap_allowed(const struct world *world)
         gap = bounds.gap_outage_ms;
     else
         gap = is_free_for_all(world) && closed >= 2 ? bounds.gap_resign_ms : bounds.gap_loss_ms;
+    /* Those who have only just come wait for better ones that still look on. */
+    if (worst->policy != GAVEL_POLICY_FIRST)
+        gap += worst->observation_ms + worst->call_timeout_ms;
     if (survivors == 0)
         gap += worst->start_jitter_max_ms + worst->observation_ms + worst->candidate_timeout_ms +
                worst->heartbeat_ms;

@@ -27,6 +27,8 @@
     X(S4,      "S4",      "at no instant two processes lead")                                                 \
     X(L1,      "L1",      "once the store can be reached a leader is there within the bound")                 \
     X(L2,      "L2",      "without faults a leader is never replaced")                                        \
+    X(COLD,    "cold",    "at a cold start the first by policy leads, whoever came first within the window")   \
+    X(BREAKER, "breaker", "a breaker is closed by an answer about the mandate that was asked for after it opened") \
     X(DONE,    "done",    "a group that is done has no mandate after, and who is told so knows it")           \
     X(ORDER,   "order",   "work starts after the mandate, once, and a release comes after it has stopped")    \
     X(STUCK,   "stuck",   "a candidate always knows when to be woken, and waking it helps")                   \
@@ -74,6 +76,7 @@ struct referee {
 struct world;
 struct process;
 struct message;
+struct breaker;
 
 /* "S1", … and the sentence. */
 const char *invariant_name(enum invariant invariant);
@@ -94,6 +97,15 @@ void referee_check_exclusive(struct world *world, const struct process *process)
 void referee_granted(struct world *world, const struct message *message, uint64_t epoch,
                      unsigned previous_slot);
 
+/*
+ * cold.c: turns some runs into cold starts, with what they begin from; the
+ * first mandate of a run was granted.
+ */
+void cold_draw(struct world *world);
+gavel_ns cold_start_at(struct world *world);
+void cold_begin(struct world *world);
+void referee_first_granted(struct world *world, const struct process *process);
+
 /* The store renewed or released; the record may not be older than what was granted. */
 /* A leader stops in favour of its candidate.successor, or of whoever comes. */
 void referee_handed_over(struct world *world, const struct process *process);
@@ -113,6 +125,10 @@ void referee_demoted(struct world *world, const struct process *process, const c
 void referee_closed(struct world *world, const struct message *message, uint64_t epoch);
 void referee_stopped(struct world *world, const struct process *process, enum gavel_status status);
 bool referee_probe_done(struct world *world);
+
+/* After a candidate was given an answer; `before` is its breaker as it was. */
+void referee_check_breaker(struct world *world, const struct process *process, const struct breaker *before,
+                           const struct message *message);
 
 /* After each step of a candidate. */
 void referee_check_candidate(struct world *world, struct process *process);

@@ -202,6 +202,7 @@ static void send(struct world *world, struct message *message)
         copy->incarnation = message->incarnation;
         copy->call = message->call;
         copy->wall_ms = message->wall_ms;
+        copy->sent_at = message->sent_at;
         copy->request = message->request;
         travel(world, copy);
     }
@@ -253,7 +254,8 @@ void network_call(struct world *world, struct process *process, uint64_t call,
     message->call = call;
     message->request = *request;
     message->request.group = "group"; /* the request outlives the candidate that lent the name */
-    message->wall_ms = ms_from_ns(clock_local(&process->clock, world->now));
+    message->sent_at = clock_local(&process->clock, world->now);
+    message->wall_ms = ms_from_ns(message->sent_at);
     if (!is_held_up) {
         send(world, message);
         return;

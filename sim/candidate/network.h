@@ -22,6 +22,7 @@ struct message {
     uint32_t incarnation;
     uint64_t call;
     gavel_ms wall_ms; /* of the sender as it sent */
+    gavel_ns sent_at; /* the same, exactly */
     bool is_void;     /* lost on the way */
     struct store_request request;
     struct store_reply reply;

@@ -67,6 +67,8 @@ void processes_begin(struct world *world)
             process->clock = world->store.clock;
         process->priority = (int32_t)prng_below(&world->streams[STREAM_PROFILE], 4);
         process->is_eligible = true;
+        if (world->profile.cold_start > 0)
+            start_at = cold_start_at(world);
         if (slot < world->profile.candidates)
             (void)world_push(world, start_at, EVENT_START, slot);
     }
@@ -299,6 +301,7 @@ static bool is_about_mandate(enum store_op op)
 static void take_in_loop(struct world *world, struct process *process, const struct event *event)
 {
     struct candidate_event input = {.kind = CANDIDATE_DOORBELL};
+    struct breaker before = process->candidate.breaker;
 
     if (world->now < process->stalled_until) {
         world_defer(world, event, process->stalled_until);
@@ -316,6 +319,8 @@ static void take_in_loop(struct world *world, struct process *process, const str
             TRACE(world, process, "is told %s to its %s", gavel_status_name(event->message->reply.status),
                   store_op_name(event->message->request.op));
         process_step(world, process, &input);
+        if (process->is_alive)
+            referee_check_breaker(world, process, &before, event->message);
         network_free(world, event->message);
         return;
     case EVENT_DEATH:

@@ -61,9 +61,11 @@ struct profile {
     unsigned hosts;
     struct gavel_settings settings[SLOTS_MAX];
     struct gavel_settings worst; /* the longest of each time: what the bounds of the run follow from */
-    gavel_ns quiet_at;           /* faults stop here */
-    gavel_ns end_at;             /* at the earliest */
-    gavel_ns fault_every;        /* mean time between two faults of the whole world */
+    gavel_ns cold_start;    /* all start within this time, and nothing else happens; 0: an ordinary run */
+    bool has_former_leader; /* of which only the record is left */
+    gavel_ns quiet_at;      /* faults stop here */
+    gavel_ns end_at;        /* at the earliest */
+    gavel_ns fault_every;   /* mean time between two faults of the whole world */
     unsigned loss_per_mille;
     unsigned delay_per_mille;
     unsigned duplicate_per_mille;

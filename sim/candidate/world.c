@@ -79,7 +79,9 @@ void world_begin(struct world *world, uint64_t seed, unsigned candidates, gavel_
     profile_draw(&world->profile, &world->streams[STREAM_PROFILE], candidates, duration, without);
     if (prng_chance(&world->streams[STREAM_FINISH], 200))
         world->profile.faults |= FAULT_BIT(FAULT_FINISH) & ~without;
+    cold_draw(world);
     sim_store_begin(world);
+    cold_begin(world);
 }
 
 void world_done(struct world *world)

@@ -53,6 +53,7 @@ enum stream {
     STREAM_WORK,
     STREAM_FAULT,
     STREAM_FINISH,
+    STREAM_COLD,
     STREAM_COUNT
 };
 

@@ -36,7 +36,13 @@
     X(HANDOVER_TO_THE_DEAD,    "handover-to-the-dead",    "a better candidate gets the gavel even if it is silent") \
     X(CLAIM_IGNORES_DONE,      "claim-ignores-done",      "a group that is done is claimed like any other that is free") \
     X(FINISH_ANY_MANDATE,      "finish-any-mandate",      "who took over meanwhile is closed together with the group") \
-    X(FINISH_BLINDLY,          "finish-blindly",          "a success whose record was not answered is taken as recorded")
+    X(FINISH_BLINDLY,          "finish-blindly",          "a success whose record was not answered is taken as recorded") \
+    X(OBSERVER_IGNORED,        "observer-ignored",        "at a cold start nobody waits for a better candidate that still observes") \
+    X(LIST_FROM_BEFORE,        "list-from-before",        "a cold start chooses among those that were there when it began") \
+    X(STAGGER_FROM_SIGHT,      "stagger-from-sight",      "at a cold start the ranks wait from when the free seat was first seen") \
+    X(PREEMPT_FIRST_HEARD,     "preempt-first-heard",     "a leader hands over to the best candidate that it has heard of so far") \
+    X(BREAKER_OLD_ANSWER,      "breaker-old-answer",      "a breaker is closed by an answer that was under way when it opened") \
+    X(BREAKER_RESET_ONLY,      "breaker-reset-only",      "an open breaker waits for its reset time although nobody leads")
 
 #define PLANTED_RAFT_MAP(X)                                                                                   \
     X(VOTE_NOT_PERSISTED,        "vote-not-persisted", "a vote is given without being made durable") \

@@ -10,10 +10,13 @@ static void open_until(struct breaker *breaker, gavel_ns retry_at)
     breaker->retry_at = retry_at;
 }
 
-bool breaker_succeeded(struct breaker *breaker)
+bool breaker_succeeded(struct breaker *breaker, gavel_ns sent_at)
 {
     bool was_closed = breaker->state == BREAKER_CLOSED;
 
+    /* An answer that was under way says how the store was before it failed. */
+    if (!was_closed && sent_at < breaker->opened_at && !PLANTED(BREAKER_OLD_ANSWER))
+        return false;
     /* Also while open: calls of a leader are never held back, and one that succeeds shows that the store is
      * back. */
     breaker->state = BREAKER_CLOSED;
@@ -26,6 +29,7 @@ bool breaker_failed(struct breaker *breaker, const struct gavel_settings *settin
     gavel_ns retry_at = PLANTED(BREAKER_STAYS_OPEN) ? NEVER : now + ns_from_ms(settings->breaker_reset_ms);
 
     breaker->failures++;
+    breaker->failed_at = now;
     switch (breaker->state) {
     case BREAKER_CLOSED:
         if (breaker->failures < settings->breaker_threshold)
@@ -42,9 +46,16 @@ bool breaker_failed(struct breaker *breaker, const struct gavel_settings *settin
     return false;
 }
 
-bool breaker_allows(struct breaker *breaker, const struct gavel_settings *settings, gavel_ns now)
+gavel_ns breaker_retry_at(const struct breaker *breaker, const struct gavel_settings *settings, bool is_led)
 {
-    if (breaker->state == BREAKER_OPEN && now >= breaker->retry_at)
+    if (is_led || PLANTED(BREAKER_STAYS_OPEN) || PLANTED(BREAKER_RESET_ONLY))
+        return breaker->retry_at;
+    return ns_min(breaker->retry_at, breaker->failed_at + ns_from_ms(settings->election_interval_ms));
+}
+
+bool breaker_allows(struct breaker *breaker, const struct gavel_settings *settings, bool is_led, gavel_ns now)
+{
+    if (breaker->state == BREAKER_OPEN && now >= breaker_retry_at(breaker, settings, is_led))
         breaker_nudge(breaker);
     switch (breaker->state) {
     case BREAKER_CLOSED:

@@ -7,7 +7,12 @@
  *   closed ── threshold failures in a row ──► open ── reset time ──► half open
  *     ▲                                        ▲                        │
  *     │                                        └──── a failure ─────────┤
- *     └─────────────────────── a success ───────────────────────────────┘
+ *     └────────────── a success of a call sent after it opened ─────────┘
+ *
+ * Only calls about the mandate close it, and only they are let through while
+ * it is half open: a store may take heartbeats and refuse the rest. While
+ * nobody leads it tries at least each election interval, as it would look if
+ * it were closed: then there is no leader that the load could cost its lease.
  *
  * It never holds back the renewal or the release of a leader: refusing those
  * would turn a short outage into a lost mandate.
@@ -27,16 +32,21 @@ struct breaker {
     int trials;         /* calls let through while half open */
     gavel_ns opened_at; /* the first time since it was closed */
     gavel_ns retry_at;  /* while open */
+    gavel_ns failed_at; /* the last time */
 };
 
-/* True if this success closed it. */
-bool breaker_succeeded(struct breaker *breaker);
+/* A call about the mandate that was sent at that instant has succeeded. True if that closed it. */
+bool breaker_succeeded(struct breaker *breaker, gavel_ns sent_at);
 
 /* True if this failure opened it (again after half open is not "opened": nothing new happened). */
 bool breaker_failed(struct breaker *breaker, const struct gavel_settings *settings, gavel_ns now);
 
-/* Whether a call may go out now; moves from open to half open when the reset time has come. */
-bool breaker_allows(struct breaker *breaker, const struct gavel_settings *settings, gavel_ns now);
+/* When an open one tries again; is_led: somebody leads, as far as we know. */
+gavel_ns breaker_retry_at(const struct breaker *breaker, const struct gavel_settings *settings, bool is_led);
+
+/* Whether a call about the mandate may go out now; moves from open to half open when it is time to try. */
+bool breaker_allows(struct breaker *breaker, const struct gavel_settings *settings, bool is_led,
+                    gavel_ns now);
 
 /* A reason to try early, such as a doorbell: an open breaker becomes half open. */
 void breaker_nudge(struct breaker *breaker);

@@ -43,6 +43,35 @@ struct process_id call_process(const struct candidate *c)
     return c->is_guarded ? nobody : c->process;
 }
 
+/* Whether somebody leads, as far as we know: then a store in trouble is left alone for longer. */
+static bool is_led(const struct candidate *c)
+{
+    gavel_ns at;
+
+    return holds_mandate(c) ||
+           (c->seen.is_known && observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now,
+                                                    &at) == VACANCY_NONE);
+}
+
+/* Whether the breaker lets a call go out now; if not, *ret_retry_at is when to ask again. */
+static bool is_allowed(struct candidate *c, enum candidate_slot slot, gavel_ns *ret_retry_at)
+{
+    gavel_ns later = c->now + ns_from_ms(c->settings.call_timeout_ms);
+    bool is_closed = c->breaker.state == BREAKER_CLOSED;
+
+    if (is_closed || (slot == SLOT_MANDATE && breaker_allows(&c->breaker, &c->settings, is_led(c), c->now)))
+        return true;
+    /* While half open another call is being tried: look again when it must have ended. The other slots are
+     * told when the breaker closes. */
+    *ret_retry_at = later;
+    if (c->breaker.state == BREAKER_OPEN) {
+        gavel_ns retry_at = breaker_retry_at(&c->breaker, &c->settings, is_led(c));
+
+        *ret_retry_at = slot == SLOT_MANDATE ? retry_at : ns_max(retry_at, later);
+    }
+    return false;
+}
+
 bool call_send(struct candidate *c, enum candidate_slot slot, const struct store_request *request,
                bool is_urgent, gavel_ns *ret_retry_at)
 {
@@ -50,12 +79,8 @@ bool call_send(struct candidate *c, enum candidate_slot slot, const struct store
     struct candidate_action *action;
 
     ASSERT(!call->is_pending);
-    if (!is_urgent && !breaker_allows(&c->breaker, &c->settings, c->now)) {
-        /* While half open another call is being tried: look again when it must have ended. */
-        *ret_retry_at = c->breaker.state == BREAKER_OPEN ? c->breaker.retry_at
-                                                         : c->now + ns_from_ms(c->settings.call_timeout_ms);
+    if (!is_urgent && !is_allowed(c, slot, ret_retry_at))
         return false;
-    }
     *call = (struct candidate_call){
         .is_pending = true,
         .op = request->op,
@@ -88,11 +113,11 @@ static void catch_up(struct candidate *c)
 }
 
 /*
- * What a failure means for the breaker. Heartbeats do not make up for failing
+ * What an outcome means for the breaker. Heartbeats do not make up for failing
  * looks and renewals: a store may take the one and refuse the other.
  */
-static void count_outcome(struct candidate *c, enum candidate_slot slot, enum gavel_status status,
-                          const struct store_reply *reply)
+static void count_outcome(struct candidate *c, enum candidate_slot slot, const struct candidate_call *call,
+                          enum gavel_status status, const struct store_reply *reply)
 {
     /* A call is given up a moment before the driver says so in its own words. */
     static const char silence[] = "the store did not answer in time; it may be overloaded, frozen or cut off";
@@ -100,9 +125,9 @@ static void count_outcome(struct candidate *c, enum candidate_slot slot, enum ga
     struct gavel_event *event;
 
     if (is_answer(status)) {
-        if (slot != SLOT_MANDATE && c->breaker.state == BREAKER_CLOSED)
+        if (slot != SLOT_MANDATE && !(PLANTED(BREAKER_OLD_ANSWER) && c->breaker.state != BREAKER_CLOSED))
             return;
-        if (breaker_succeeded(&c->breaker)) {
+        if (breaker_succeeded(&c->breaker, call->sent_at)) {
             emit(c, GAVEL_EVENT_BREAKER_CLOSED)->took_ms = ms_from_ns(c->now - opened_at);
             catch_up(c);
         }
@@ -157,7 +182,7 @@ static void call_done(struct candidate *c, enum candidate_slot slot, enum gavel_
     struct candidate_call call = c->calls[slot];
 
     c->calls[slot].is_pending = false;
-    count_outcome(c, slot, status, reply);
+    count_outcome(c, slot, &call, status, reply);
     if (status == GAVEL_ERR_STORE_TOO_NEW)
         stop_for_good(c, status); /* no trying again will help */
     switch (slot) {
@@ -169,7 +194,7 @@ static void call_done(struct candidate *c, enum candidate_slot slot, enum gavel_
         break;
     case SLOT_LIST:
         if (status == GAVEL_OK)
-            registry_list_done(c, reply);
+            registry_list_done(c, &call, reply);
         break;
     case SLOT_COUNT:
         break;

@@ -202,7 +202,8 @@ struct candidate {
 
     /* where we are */
     enum candidate_state state;
-    gavel_ns entered_at; /* this state */
+    gavel_ns entered_at;  /* this state */
+    gavel_ns standing_at; /* when the observation ended; from then on it may claim */
     enum gavel_phase phase;
     gavel_ns phase_at;
     bool is_stopping;              /* STOP was asked for */
@@ -217,6 +218,7 @@ struct candidate {
     char last_leader[NAME_MAX_BYTES + 1]; /* as last told in leader_changed; "" none yet */
     char previous_leader[NAME_MAX_BYTES + 1];
     uint64_t last_epoch;
+    bool has_followed;   /* somebody has led since we came, or we have: the record has changed */
     bool is_leader_down; /* and it was told */
     bool is_watching;
     bool is_hurried; /* the next look was asked for by a hint or a death: nothing else goes with it */
@@ -272,7 +274,8 @@ struct candidate {
 
     /* registration */
     bool is_registered;
-    bool has_rung; /* told the leader that we are here */
+    bool has_listed; /* the candidates, since the observation ended */
+    bool has_rung;   /* told the leader that we are here */
     uint64_t beats;
     uint64_t rival_instance; /* somebody with our id; 0 none */
     uint64_t rival_beats;

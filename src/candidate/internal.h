@@ -80,7 +80,8 @@ void registry_beat(struct candidate *c);
 void registry_beat_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
                         const struct store_reply *reply);
 void registry_list(struct candidate *c);
-void registry_list_done(struct candidate *c, const struct store_reply *reply);
+void registry_list_done(struct candidate *c, const struct candidate_call *call,
+                        const struct store_reply *reply);
 void registry_leave(struct candidate *c);
 
 /* leader.c: telling who leads */

@@ -62,6 +62,7 @@ static void publish(struct candidate *c)
 void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record)
 {
     c->is_claim_open = false;
+    c->has_followed = true;
     c->epoch = record->epoch;
     c->version = record->version;
     c->mandate_at = sent_at;
@@ -247,7 +248,11 @@ void lead_consider_handover(struct candidate *c)
     }
     if (!(c->settings.preempt || PLANTED(FLAPPING)) || !is_challengeable)
         return;
-    /* A better one that has died stands in the list for a while: hand over only to one that beats. */
+    /*
+     * One that has died stands in the list for a while: hand over only to one
+     * that beats. And to the best one: to another that was merely heard of
+     * first would be two hand-overs.
+     */
     better = peers_better(&c->peers, c->settings.policy, c->id, c->priority,
                           PLANTED(HANDOVER_TO_THE_DEAD) ? INT64_MIN : c->listed_at);
     if (better)

@@ -2,6 +2,8 @@
 
 #include "candidate/peers.h"
 
+#include "base/planted.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +55,10 @@ static bool take(struct peers *peers, const struct registration *r, gavel_ms tim
         memcpy(peer->id, r->id, sizeof peer->id);
         peer->changed_at = now;
     }
+    if (peer->instance != r->instance) /* 0, which nobody has, if it is new */
+        peer->joined_at = peer->ready_at = now;
+    else if (r->eligible && !peer->is_eligible)
+        peer->ready_at = now;
     is_changed =
         peer->instance != r->instance || peer->is_eligible != r->eligible || peer->priority != r->priority;
     if (peer->instance != r->instance || peer->beats != r->beats)
@@ -109,8 +115,7 @@ const struct peer *peers_find(const struct peers *peers, const char *id)
     return peer && peer->is_active ? peer : NULL;
 }
 
-/* Whether the policy puts this peer before the candidate of that id and priority. */
-static bool goes_before(const struct peer *peer, enum gavel_policy policy, const char *id, int32_t priority)
+bool peer_is_better(const struct peer *peer, enum gavel_policy policy, const char *id, int32_t priority)
 {
     switch (policy) {
     case GAVEL_POLICY_FIRST:
@@ -137,23 +142,52 @@ size_t peers_others(const struct peers *peers, const char *id)
     return others;
 }
 
-size_t peers_rank(const struct peers *peers, enum gavel_policy policy, const char *id, int32_t priority,
-                  const char *first_choice, const char *excluded)
+/* Whether the policy, or a wish, puts this peer before who asks. */
+static bool precedes(const struct peer *peer, const struct peers_place *place)
+{
+    bool may_stand = peer->is_eligible || (place->observation > 0 && !PLANTED(OBSERVER_IGNORED));
+
+    if (!peer->is_active || !may_stand || strcmp(peer->id, place->id) == 0 ||
+        strcmp(peer->id, place->excluded) == 0)
+        return false;
+    return strcmp(peer->id, place->first_choice) == 0 ||
+           peer_is_better(peer, place->policy, place->id, place->priority);
+}
+
+size_t peers_rank(const struct peers *peers, const struct peers_place *place)
 {
     /* One that we have not heard of may have joined since the last listing; one that is listed is judged
      * below. */
-    size_t rank = first_choice[0] != '\0' && !find(peers, first_choice);
+    size_t rank = place->first_choice[0] != '\0' && !find(peers, place->first_choice);
 
-    if (strcmp(first_choice, id) == 0)
+    if (strcmp(place->first_choice, place->id) == 0)
         return 0;
+    for (size_t i = 0; i < peers->count; i++)
+        rank += precedes(&peers->items[i], place);
+    return rank;
+}
+
+gavel_ns peers_stand_at(const struct peers *peers, const struct peers_place *place)
+{
+    gavel_ns at = INT64_MIN;
+
     for (size_t i = 0; i < peers->count; i++) {
         const struct peer *peer = &peers->items[i];
 
-        if (!counts(peer, id) || strcmp(peer->id, excluded) == 0)
-            continue;
-        rank += strcmp(peer->id, first_choice) == 0 || goes_before(peer, policy, id, priority);
+        if (precedes(peer, place))
+            at = ns_max(at, peer->is_eligible ? peer->ready_at : peer->joined_at + place->observation);
     }
-    return rank;
+    return at;
+}
+
+gavel_ns peers_joined_at(const struct peers *peers, const struct peers_place *place)
+{
+    gavel_ns at = INT64_MIN;
+
+    for (size_t i = 0; i < peers->count; i++)
+        if (precedes(&peers->items[i], place))
+            at = ns_max(at, peers->items[i].joined_at);
+    return at;
 }
 
 const struct peer *peers_better(const struct peers *peers, enum gavel_policy policy, const char *id,
@@ -164,10 +198,12 @@ const struct peer *peers_better(const struct peers *peers, enum gavel_policy pol
     for (size_t i = 0; i < peers->count; i++) {
         const struct peer *peer = &peers->items[i];
 
-        if (!counts(peer, id) || peer->changed_at <= heard_after || !goes_before(peer, policy, id, priority))
+        if (!counts(peer, id) || !peer_is_better(peer, policy, id, priority))
             continue;
-        if (!best || goes_before(peer, policy, best->id, best->priority))
+        if (PLANTED(PREEMPT_FIRST_HEARD) && peer->changed_at <= heard_after)
+            continue;
+        if (!best || peer_is_better(peer, policy, best->id, best->priority))
             best = peer;
     }
-    return best;
+    return best && best->changed_at > heard_after ? best : NULL;
 }

@@ -15,6 +15,8 @@ struct peer {
     uint64_t instance;
     uint64_t beats;
     gavel_ns changed_at; /* when its beats last grew, on our clock */
+    gavel_ns joined_at;  /* when this instance was first listed */
+    gavel_ns ready_at;   /* since when it is listed as eligible */
     int32_t priority;
     bool is_eligible;
     bool is_active;
@@ -49,20 +51,40 @@ size_t peers_others(const struct peers *peers, const char *id);
 /* An active candidate of that id, or NULL. */
 const struct peer *peers_find(const struct peers *peers, const char *id);
 
-/*
- * How many active eligible candidates the policy puts before this one.
- * `first_choice` goes before all others, also one that is not listed yet; `excluded` (the leader that has
- * just gone) does not count. Both may be "".
- */
-size_t peers_rank(const struct peers *peers, enum gavel_policy policy, const char *id, int32_t priority,
-                  const char *first_choice, const char *excluded);
+/* Who asks for its place among the others, and by which rules. */
+struct peers_place {
+    enum gavel_policy policy;
+    const char *id;
+    int32_t priority;
+    const char *first_choice; /* goes before all others, also if it is not listed yet; "" nobody */
+    const char *excluded;     /* the leader that has just gone does not count; "" nobody */
+    /*
+     * Whoever observes is listed as not eligible, and will be: at a cold
+     * start such a candidate counts, as one that stands when it has observed
+     * for this long. 0: only who is eligible counts.
+     */
+    gavel_ns observation;
+};
+
+/* How many active candidates the policy puts before this one. */
+size_t peers_rank(const struct peers *peers, const struct peers_place *place);
+
+/* When the last of those has begun to stand, or will have; INT64_MIN if there is none. */
+gavel_ns peers_stand_at(const struct peers *peers, const struct peers_place *place);
+
+/* When the last of those was first listed; INT64_MIN if there is none. */
+gavel_ns peers_joined_at(const struct peers *peers, const struct peers_place *place);
 
 /*
- * The active eligible candidate that the policy would rather see lead than
- * this one, or NULL. Only those count whose beats were seen to grow after that
- * instant: one that died counts as active for a while.
+ * The best of all active eligible candidates, if the policy would rather see
+ * it lead than this one and its beats were seen to grow after that instant,
+ * else NULL. One that has died counts as active for a while; the next best is
+ * not taken before it no longer does.
  */
 const struct peer *peers_better(const struct peers *peers, enum gavel_policy policy, const char *id,
                                 int32_t priority, gavel_ns heard_after);
+
+/* Whether the policy would rather see this peer lead than the candidate of that id and priority. */
+bool peer_is_better(const struct peer *peer, enum gavel_policy policy, const char *id, int32_t priority);
 
 #endif

@@ -97,8 +97,11 @@ void registry_list(struct candidate *c)
         c->list_at = c->now + jittered(c, every_ms);
 }
 
-void registry_list_done(struct candidate *c, const struct store_reply *reply)
+void registry_list_done(struct candidate *c, const struct candidate_call *call,
+                        const struct store_reply *reply)
 {
+    if (c->state != CANDIDATE_OBSERVING && call->sent_at >= c->standing_at)
+        c->has_listed = true;
     if (holds_mandate(c) && c->listed_at == NEVER)
         c->listed_at = c->now;
     if (peers_update(&c->peers, reply->registrations, reply->registration_count,

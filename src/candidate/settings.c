@@ -20,28 +20,33 @@
 /* Longer times than this are a mistake of units, and would overflow sums. */
 #define LONGEST_MS (INT64_C(30) * 24 * 3600 * 1000)
 
-const char *const gavel_preset_names[] = {"local", "database", "object-store", "frugal", NULL};
+const char *const gavel_preset_names[] = {"local", "database", "object-store", "frugal", "coordinator", NULL};
 
 /* What all presets share. */
 #define COMMON                                                                                               \
     .epoch_grace_ms = 5000, .breaker_threshold = 5, .breaker_reset_ms = 30000, .breaker_attempts = 1,        \
-    .contention_threshold = 2.0, .contention_every_ms = 30000, .drift_ppm = 1000,                            \
-    .policy = GAVEL_POLICY_FIRST
+    .contention_threshold = 2.0, .contention_every_ms = 30000, .drift_ppm = 1000
+
+/* One who comes from a supervisor that checks each 5 s and waits a second before it takes over finds that in
+ * `coordinator`; it is `database` otherwise, which is made for speed. */
+#define DATABASE                                                                                             \
+    .heartbeat_ms = 5000, .lease_ms = 10000, .candidate_timeout_ms = 20000, .election_interval_ms = 5000,    \
+    .call_timeout_ms = 2000, .stop_grace_ms = 2000, .stop_margin_ms = 100, .stagger_ms = 500
 
 static const struct gavel_settings presets[] = {
     {COMMON, .heartbeat_ms = 500, .heartbeat_jitter_ms = 50, .lease_ms = 2000, .candidate_timeout_ms = 3000,
      .election_interval_ms = 500, .call_timeout_ms = 500, .stop_grace_ms = 500, .stop_margin_ms = 50,
      .stagger_ms = 100},
-    {COMMON, .heartbeat_ms = 5000, .lease_ms = 10000, .candidate_timeout_ms = 20000,
-     .election_interval_ms = 5000, .takeover_delay_ms = 1000, .call_timeout_ms = 2000, .stop_grace_ms = 2000,
-     .stop_margin_ms = 100, .stagger_ms = 500},
-    {COMMON, .heartbeat_ms = 5000, .heartbeat_jitter_ms = 1000, .lease_ms = 15000,
-     .candidate_timeout_ms = 20000, .election_interval_ms = 5000, .start_jitter_max_ms = 5000,
-     .call_timeout_ms = 5000, .stop_grace_ms = 2000, .stop_margin_ms = 100, .stagger_ms = 1000},
-    {COMMON, .heartbeat_ms = 30000, .lease_ms = 90000, .candidate_timeout_ms = 90000,
-     .election_interval_ms = 30000, .observation_ms = 15000, .preparation_ms = 5000, .min_mandate_ms = 60000,
-     .max_mandate_ms = 300000, .call_timeout_ms = 10000, .stop_grace_ms = 10000, .stop_margin_ms = 500,
-     .stagger_ms = 5000},
+    {COMMON, DATABASE},
+    {COMMON, .policy = GAVEL_POLICY_LEXICOGRAPHIC, .heartbeat_ms = 5000, .heartbeat_jitter_ms = 1000,
+     .lease_ms = 15000, .candidate_timeout_ms = 20000, .election_interval_ms = 5000,
+     .start_jitter_max_ms = 5000, .call_timeout_ms = 5000, .stop_grace_ms = 2000, .stop_margin_ms = 100,
+     .stagger_ms = 1000},
+    {COMMON, .policy = GAVEL_POLICY_LEXICOGRAPHIC, .heartbeat_ms = 30000, .lease_ms = 90000,
+     .candidate_timeout_ms = 90000, .election_interval_ms = 30000, .observation_ms = 15000,
+     .preparation_ms = 5000, .min_mandate_ms = 60000, .max_mandate_ms = 300000, .call_timeout_ms = 10000,
+     .stop_grace_ms = 10000, .stop_margin_ms = 500, .stagger_ms = 5000},
+    {COMMON, DATABASE, .takeover_delay_ms = 1000},
 };
 
 enum gavel_status gavel_settings_preset(const char *name, struct gavel_settings *ret_settings)
@@ -161,6 +166,9 @@ void gavel_settings_bounds(const struct gavel_settings *s, size_t candidates, st
     gavel_ms ranks = s->policy == GAVEL_POLICY_FIRST ? 1 : (gavel_ms)candidates;
     gavel_ms look = s->election_interval_ms + s->heartbeat_jitter_ms + s->call_timeout_ms;
     gavel_ms claim = ranks * s->stagger_ms + s->call_timeout_ms + s->preparation_ms;
+    /* Where a lease runs out, the policy waits for a better candidate that came an observation later. */
+    gavel_ms later = s->policy == GAVEL_POLICY_FIRST ? 0 : s->observation_ms;
+    gavel_ms loss = look + takeover_after_ms(s) + later + s->takeover_delay_ms + claim;
     /* A leader's clock may be 1 % slow against a standby's: what it thinks is stopped_by lasts longer. */
     gavel_ms beyond = stopped_by_ms(s) - takeover_after_ms(s) * 100 / 101;
 
@@ -169,9 +177,10 @@ void gavel_settings_bounds(const struct gavel_settings *s, size_t candidates, st
         .stop_begins_ms = stopped_by_ms(s) - s->stop_grace_ms,
         .stopped_by_ms = stopped_by_ms(s),
         .takeover_after_ms = takeover_after_ms(s),
-        .gap_resign_ms = look + s->takeover_delay_ms + claim,
-        .gap_loss_ms = look + takeover_after_ms(s) + s->takeover_delay_ms + claim,
-        .gap_outage_ms = s->breaker_reset_ms + look + takeover_after_ms(s) + s->takeover_delay_ms + claim,
+        .gap_resign_ms = look + claim,
+        .gap_killed_ms = look + s->takeover_delay_ms + claim,
+        .gap_loss_ms = loss,
+        .gap_outage_ms = s->election_interval_ms + loss,
         .overlap_ms = 0,
         .overlap_at_1pct_ms = beyond > 0 ? beyond : 0,
     };

@@ -80,16 +80,66 @@ static void claim(struct candidate *c, enum vacancy vacancy)
     become_claiming(c);
 }
 
+/*
+ * A cold start: nobody has led since we came, and we look on before we take
+ * part so that the policy can choose among all who come.
+ *
+ *   first:   ├──── observation ────┤ lists; better ones that still observe are waited for
+ *   better:            ├──── observation ────┤ claims
+ *   third:          ├──── observation ────┤
+ *
+ * So whoever comes while the first one observes takes part in the choice, in
+ * whatever order they come. A policy delays and never blocks: one that comes
+ * again and again is waited for no longer than one that came in time.
+ */
+static bool is_cold_start(const struct candidate *c)
+{
+    return c->settings.observation_ms > 0 && c->settings.policy != GAVEL_POLICY_FIRST && !c->has_followed;
+}
+
+/* How long another may look on, by our clock. */
+static gavel_ns observed_ns(const struct candidate *c)
+{
+    return ns_stretch(ns_from_ms(c->settings.observation_ms), c->settings.drift_ppm);
+}
+
+/* From when on a seat that is free at `at` may be claimed by us and by all whom the policy puts before us. */
+static gavel_ns all_stand_at(const struct candidate *c, const struct peers_place *place, enum vacancy vacancy,
+                             gavel_ns at)
+{
+    gavel_ns call_timeout = ns_from_ms(c->settings.call_timeout_ms);
+    gavel_ns lease = ns_stretch(ns_from_ms(c->seen.record.lease_ms), c->settings.drift_ppm);
+
+    /* Each waits for a whole lease since its own first look, unless all go by one clock. */
+    if (vacancy == VACANCY_TIMED_OUT && c->clock != STORE_CLOCK_STEADY)
+        at = ns_max(at, ns_min(peers_joined_at(&c->peers, place) + lease, at + observed_ns(c)));
+    if (!is_cold_start(c) || PLANTED(STAGGER_FROM_SIGHT))
+        return at;
+    at = ns_max(at, c->standing_at);
+    if (!c->has_listed && !PLANTED(LIST_FROM_BEFORE))
+        at = ns_max(at, c->standing_at + call_timeout); /* the answer brings us here again */
+    return ns_max(at,
+                  ns_min(peers_stand_at(&c->peers, place), c->standing_at + call_timeout + observed_ns(c)));
+}
+
 /* When the policy lets us claim a seat that is or will be free at `at`. */
 static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, gavel_ns at)
 {
     const struct record *record = &c->seen.record;
     bool is_lost = vacancy != VACANCY_FREE;
-    size_t rank = peers_rank(&c->peers, c->settings.policy, c->id, c->priority,
-                             is_lost ? "" : record->successor, record->holder);
+    const struct peers_place place = {
+        .policy = c->settings.policy,
+        .id = c->id,
+        .priority = c->priority,
+        .first_choice = is_lost ? "" : record->successor,
+        .excluded = is_cold_start(c) ? "" : record->holder, /* or it has come back since */
+        .observation = is_cold_start(c) ? observed_ns(c) : 0,
+    };
+    size_t rank = peers_rank(&c->peers, &place);
 
     if (at == NEVER || (PLANTED(PREFERRED_BLOCKS) && rank > 0))
         return NEVER;
+    at = all_stand_at(c, &place, vacancy, at);
     at += (gavel_ns)rank * ns_from_ms(c->settings.stagger_ms);
     if (is_lost)
         at += ns_from_ms(c->settings.takeover_delay_ms);
@@ -132,11 +182,12 @@ void standby_read_done(struct candidate *c, const struct candidate_call *call,
                        const struct store_reply *reply)
 {
     const struct record *record = &c->seen.record;
+    bool is_first = !c->seen.is_known;
     struct gavel_event *event;
     gavel_ns at;
 
-    (void)observation_update(&c->seen, reply, call->sent_at, c->now,
-                             c->settings.drift_ppm); /* it keeps the answer */
+    if (observation_update(&c->seen, reply, call->sent_at, c->now, c->settings.drift_ppm) && !is_first)
+        c->has_followed = true; /* whoever wrote it was alive; what stood there at first may be long dead */
     if (c->seen.is_found)
         fence_note(&c->fence, record->epoch, c->now);
     watch_holder(c);

@@ -81,9 +81,13 @@ void become_standby(struct candidate *c)
     c->epoch = 0;
     c->stop_at = c->deadline = 0;
     if (is_first) {
+        c->standing_at = c->now;
         enter_phase(c, GAVEL_PHASE_ELECTION);
-        if (c->settings.observation_ms > 0)
+        if (c->settings.observation_ms > 0) {
             c->beat_at = c->now; /* from now on it counts as eligible */
+            if (!PLANTED(LIST_FROM_BEFORE))
+                c->list_at = c->now; /* who came meanwhile is not known yet */
+        }
     } else {
         c->look_at = c->now;
     }

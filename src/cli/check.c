@@ -153,7 +153,8 @@ static void print_bounds(const struct cli *cli, const struct gavel_bounds *bound
 
     snprintf(text, sizeof(text), "\nLongest time without a leader, with %" PRId64 " candidates", candidates);
     heading(cli, text);
-    print_bound("after a resignation or a proven death", bounds->gap_resign_ms);
+    print_bound("after a hand-over", bounds->gap_resign_ms);
+    print_bound("after a proven death", bounds->gap_killed_ms);
     print_bound("after a freeze or a cut connection", bounds->gap_loss_ms);
     print_bound("after an outage of the store", bounds->gap_outage_ms);
     heading(cli, "\nLongest overlap of two leaders");
@@ -257,6 +258,7 @@ static json_t *bounds_json(const struct cli *cli, const struct gavel_bounds *bou
     json_put_number(json, "stopped_by_ms", bounds->stopped_by_ms);
     json_put_number(json, "takeover_after_ms", bounds->takeover_after_ms);
     json_put_number(json, "gap_resign_ms", bounds->gap_resign_ms);
+    json_put_number(json, "gap_killed_ms", bounds->gap_killed_ms);
     json_put_number(json, "gap_loss_ms", bounds->gap_loss_ms);
     json_put_number(json, "gap_outage_ms", bounds->gap_outage_ms);
     json_put_number(json, "overlap_ms", bounds->overlap_ms);

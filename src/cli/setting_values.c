@@ -126,9 +126,10 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
     }
     if (gavel_settings_preset(config->preset, &config->settings)) {
         cause.status = GAVEL_ERR_INVALID;
-        snprintf(cause.message, sizeof(cause.message),
-                 "there is no preset \"%.60s\"; there are local, database, object-store and frugal",
-                 config->preset);
+        snprintf(
+            cause.message, sizeof(cause.message),
+            "there is no preset \"%.60s\"; there are local, database, coordinator, object-store and frugal",
+            config->preset);
         return blame(values, setting_by_flag("preset"), &cause, error);
     }
     return GAVEL_OK;

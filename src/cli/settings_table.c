@@ -45,7 +45,7 @@ const struct setting settings_table[] = {
      "address or address:port to listen on for hints (default: the one that reaches the server of the store, else "
      "127.0.0.1); empty for none"},
     {"preset", 'p', SETTING_TEXT, LISTING | CALLS, AT(preset), "GAVEL_PRESET", "preset", "NAME",
-     "settings to begin with: local, database, object-store or frugal (default: what fits the store)"},
+     "settings to begin with: local, database, coordinator, object-store or frugal (default: what fits the store)"},
 
     {"heartbeat", 0, SETTING_DURATION, SETTINGS, AT(settings.heartbeat_ms), "GAVEL_HEARTBEAT", "heartbeat",
      "DURATION", "how often a candidate registers and a leader renews"},

@@ -35,12 +35,12 @@ static void test_breaker_opens_after_five_failures_in_a_row(void **state)
     (void)state;
     for (int i = 0; i < 4; i++)
         assert_false(breaker_failed(&breaker, &settings, AT(1)));
-    assert_false(breaker_succeeded(&breaker));
+    assert_false(breaker_succeeded(&breaker, AT(1)));
     for (int i = 0; i < 4; i++)
         assert_false(breaker_failed(&breaker, &settings, AT(2)));
     assert_true(breaker_failed(&breaker, &settings, AT(2)));
     assert_int_equal(breaker.state, BREAKER_OPEN);
-    assert_false(breaker_allows(&breaker, &settings, AT(2)));
+    assert_false(breaker_allows(&breaker, &settings, true, AT(2)));
 }
 
 static void test_half_open_breaker_lets_one_call_through_and_closes_on_success(void **state)
@@ -49,11 +49,40 @@ static void test_half_open_breaker_lets_one_call_through_and_closes_on_success(v
     struct breaker breaker = {.state = BREAKER_OPEN, .retry_at = AT(30000)};
 
     (void)state;
-    assert_false(breaker_allows(&breaker, &settings, AT(29999)));
-    assert_true(breaker_allows(&breaker, &settings, AT(30000)));
-    assert_false(breaker_allows(&breaker, &settings, AT(30000)));
-    assert_true(breaker_succeeded(&breaker));
-    assert_true(breaker_allows(&breaker, &settings, AT(30001)));
+    assert_false(breaker_allows(&breaker, &settings, true, AT(29999)));
+    assert_true(breaker_allows(&breaker, &settings, true, AT(30000)));
+    assert_false(breaker_allows(&breaker, &settings, true, AT(30000)));
+    assert_true(breaker_succeeded(&breaker, AT(30000)));
+    assert_true(breaker_allows(&breaker, &settings, true, AT(30001)));
+}
+
+static void test_answers_from_before_it_opened_do_not_close_a_breaker(void **state)
+{
+    struct gavel_settings settings = local();
+    struct breaker breaker = {0};
+
+    (void)state;
+    for (int i = 0; i < settings.breaker_threshold; i++)
+        (void)breaker_failed(&breaker, &settings, AT(1000)); /* the last one opens it */
+    assert_int_equal(breaker.state, BREAKER_OPEN);
+    assert_false(breaker_succeeded(&breaker, AT(999)));
+    assert_int_equal(breaker.state, BREAKER_OPEN);
+    assert_true(breaker_succeeded(&breaker, AT(1000)));
+    assert_int_equal(breaker.state, BREAKER_CLOSED);
+}
+
+static void test_while_nobody_leads_an_open_breaker_tries_each_election_interval(void **state)
+{
+    struct gavel_settings settings = local();
+    struct breaker breaker = {.state = BREAKER_OPEN, .retry_at = AT(30000), .failed_at = AT(0)};
+
+    (void)state;
+    assert_int_equal(breaker_retry_at(&breaker, &settings, true), AT(30000));
+    assert_int_equal(breaker_retry_at(&breaker, &settings, false), AT(settings.election_interval_ms));
+    assert_false(breaker_allows(&breaker, &settings, true, AT(settings.election_interval_ms)));
+    assert_true(breaker_allows(&breaker, &settings, false, AT(settings.election_interval_ms)));
+    assert_false(breaker_failed(&breaker, &settings, AT(900)));
+    assert_int_equal(breaker_retry_at(&breaker, &settings, false), AT(900 + settings.election_interval_ms));
 }
 
 static void test_half_open_breaker_opens_again_on_failure(void **state)
@@ -62,10 +91,10 @@ static void test_half_open_breaker_opens_again_on_failure(void **state)
     struct breaker breaker = {.state = BREAKER_OPEN, .retry_at = AT(30000)};
 
     (void)state;
-    assert_true(breaker_allows(&breaker, &settings, AT(30000)));
+    assert_true(breaker_allows(&breaker, &settings, true, AT(30000)));
     assert_false(breaker_failed(&breaker, &settings, AT(30500))); /* no second event */
-    assert_false(breaker_allows(&breaker, &settings, AT(60499)));
-    assert_true(breaker_allows(&breaker, &settings, AT(60500)));
+    assert_false(breaker_allows(&breaker, &settings, true, AT(60499)));
+    assert_true(breaker_allows(&breaker, &settings, true, AT(60500)));
 }
 
 static void test_nudge_makes_an_open_breaker_try_early(void **state)
@@ -75,7 +104,7 @@ static void test_nudge_makes_an_open_breaker_try_early(void **state)
 
     (void)state;
     breaker_nudge(&breaker);
-    assert_true(breaker_allows(&breaker, &settings, AT(5)));
+    assert_true(breaker_allows(&breaker, &settings, true, AT(5)));
 }
 
 static void test_contention_is_reported_above_the_threshold_and_not_too_often(void **state)
@@ -132,6 +161,12 @@ static struct registration candidate(const char *id, int priority, bool is_eligi
     return r;
 }
 
+static size_t rank(const struct peers *peers, enum gavel_policy policy, const char *id, int32_t priority,
+                   const char *first_choice, const char *excluded)
+{
+    return peers_rank(peers, &(struct peers_place){policy, id, priority, first_choice, excluded, 0});
+}
+
 static void test_rank_counts_active_eligible_candidates_that_go_before(void **state)
 {
     struct peers peers = {0};
@@ -142,20 +177,66 @@ static void test_rank_counts_active_eligible_candidates_that_go_before(void **st
     list[4].age_ms = 3001; /* silent for too long */
     assert_true(peers_update(&peers, list, 5, 3000, AT(0)));
     assert_int_equal(peers_active(&peers), 4);
-    assert_int_equal(peers_rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "", ""), 0);
-    assert_int_equal(peers_rank(&peers, GAVEL_POLICY_LEXICOGRAPHIC, "d", 5, "", ""), 2);
-    assert_int_equal(peers_rank(&peers, GAVEL_POLICY_PRIORITY, "d", 5, "", ""), 1); /* b: a tie, by id */
-    assert_int_equal(peers_rank(&peers, GAVEL_POLICY_PRIORITY, "a", 1, "", ""), 2);
-    assert_int_equal(peers_rank(&peers, GAVEL_POLICY_PRIORITY, "d", 5, "", "b"), 0); /* b has just gone */
-    assert_int_equal(peers_rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "a", ""), 1);    /* a was asked for */
-    assert_int_equal(peers_rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "e", ""), 0);    /* e is not there */
-    assert_int_equal(peers_rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "new", ""),
-                     1); /* perhaps it just joined */
-    assert_int_equal(peers_rank(&peers, GAVEL_POLICY_PRIORITY, "a", 1, "a", ""), 0);
+    assert_int_equal(rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "", ""), 0);
+    assert_int_equal(rank(&peers, GAVEL_POLICY_LEXICOGRAPHIC, "d", 5, "", ""), 2);
+    assert_int_equal(rank(&peers, GAVEL_POLICY_PRIORITY, "d", 5, "", ""), 1); /* b: a tie, by id */
+    assert_int_equal(rank(&peers, GAVEL_POLICY_PRIORITY, "a", 1, "", ""), 2);
+    assert_int_equal(rank(&peers, GAVEL_POLICY_PRIORITY, "d", 5, "", "b"), 0); /* b has just gone */
+    assert_int_equal(rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "a", ""), 1);    /* a was asked for */
+    assert_int_equal(rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "e", ""), 0);    /* e is not there */
+    assert_int_equal(rank(&peers, GAVEL_POLICY_FIRST, "d", 5, "new", ""), 1);  /* perhaps it just joined */
+    assert_int_equal(rank(&peers, GAVEL_POLICY_PRIORITY, "a", 1, "a", ""), 0);
     assert_string_equal(peers_better(&peers, GAVEL_POLICY_PRIORITY, "a", 1, AT(-1))->id, "b");
     assert_null(peers_better(&peers, GAVEL_POLICY_PRIORITY, "b", 5, AT(-1)));
     assert_null(peers_better(&peers, GAVEL_POLICY_FIRST, "d", 5, AT(-1)));
     assert_null(peers_better(&peers, GAVEL_POLICY_PRIORITY, "a", 1, AT(0))); /* not heard of since */
+    peers_done(&peers);
+}
+
+static void test_at_a_cold_start_who_still_observes_counts_and_is_waited_for(void **state)
+{
+    struct peers_place place = {GAVEL_POLICY_LEXICOGRAPHIC, "c", 0, "", "", 0};
+    struct peers peers = {0};
+    struct registration list[] = {candidate("a", 0, true), candidate("b", 0, false), candidate("d", 0, true)};
+
+    (void)state;
+    assert_true(peers_update(&peers, list, 1, 3000, AT(0)));
+    assert_true(peers_update(&peers, list, 3, 3000, AT(40)));
+    assert_int_equal(peers_rank(&peers, &place), 1);
+    assert_int_equal(peers_stand_at(&peers, &place), AT(0));
+    place.observation = AT(100) - AT(0);
+    assert_int_equal(peers_rank(&peers, &place), 2);
+    assert_int_equal(peers_stand_at(&peers, &place), AT(140)); /* b, if it began when it was first listed */
+    assert_int_equal(peers_joined_at(&peers, &place), AT(40));
+    list[1].eligible = true;
+    assert_true(peers_update(&peers, list, 3, 3000, AT(90)));
+    assert_int_equal(peers_stand_at(&peers, &place), AT(90)); /* it has told that it stands */
+    list[1].instance++;
+    assert_true(peers_update(&peers, list, 3, 3000, AT(95)));
+    assert_int_equal(peers_joined_at(&peers, &place), AT(95)); /* another process of that id */
+    place.id = "a";
+    assert_int_equal(peers_stand_at(&peers, &place), INT64_MIN);
+    peers_done(&peers);
+}
+
+static void test_the_best_is_handed_over_to_and_not_the_first_that_was_heard_of(void **state)
+{
+    struct peers peers = {0};
+    struct registration list[] = {candidate("a", 0, true), candidate("b", 0, true)};
+
+    (void)state;
+    list[0].age_ms = list[1].age_ms = 0;
+    assert_true(peers_update(&peers, list, 2, 3000, AT(0)));
+    list[1].beats++;
+    assert_false(peers_update(&peers, list, 2, 3000, AT(10)));
+    /* b beats, a has not yet: wait for a, or for its time-out. */
+    assert_null(peers_better(&peers, GAVEL_POLICY_LEXICOGRAPHIC, "c", 0, AT(0)));
+    list[0].beats++;
+    assert_false(peers_update(&peers, list, 2, 3000, AT(20)));
+    assert_string_equal(peers_better(&peers, GAVEL_POLICY_LEXICOGRAPHIC, "c", 0, AT(0))->id, "a");
+    list[0].age_ms = 3001;
+    assert_true(peers_update(&peers, list, 2, 3000, AT(30)));
+    assert_string_equal(peers_better(&peers, GAVEL_POLICY_LEXICOGRAPHIC, "c", 0, AT(0))->id, "b");
     peers_done(&peers);
 }
 
@@ -305,6 +386,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_breaker_opens_after_five_failures_in_a_row),
         cmocka_unit_test(test_half_open_breaker_lets_one_call_through_and_closes_on_success),
+        cmocka_unit_test(test_answers_from_before_it_opened_do_not_close_a_breaker),
+        cmocka_unit_test(test_while_nobody_leads_an_open_breaker_tries_each_election_interval),
         cmocka_unit_test(test_half_open_breaker_opens_again_on_failure),
         cmocka_unit_test(test_nudge_makes_an_open_breaker_try_early),
         cmocka_unit_test(test_contention_is_reported_above_the_threshold_and_not_too_often),
@@ -312,6 +395,8 @@ int main(void)
         cmocka_unit_test(
             test_fence_allows_the_previous_epoch_only_within_grace_and_only_if_older_than_the_change),
         cmocka_unit_test(test_rank_counts_active_eligible_candidates_that_go_before),
+        cmocka_unit_test(test_at_a_cold_start_who_still_observes_counts_and_is_waited_for),
+        cmocka_unit_test(test_the_best_is_handed_over_to_and_not_the_first_that_was_heard_of),
         cmocka_unit_test(test_without_a_store_clock_a_candidate_is_active_while_its_beats_grow),
         cmocka_unit_test(test_standby_claims_only_after_a_whole_lease_of_the_holder_since_the_answer_came),
         cmocka_unit_test(test_a_clock_that_may_step_is_believed_only_together_with_ones_own),

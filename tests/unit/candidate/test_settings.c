@@ -28,9 +28,10 @@ static void test_presets_are_those_of_the_table(void **state)
             start_max;
     } rows[] = {
         {"local", 500, 50, 2000, 3000, 0, 0, 0, 0, 0, 0, 0},
-        {"database", 5000, 0, 10000, 20000, 0, 0, 0, 0, 1000, 0, 0},
+        {"database", 5000, 0, 10000, 20000, 0, 0, 0, 0, 0, 0, 0},
         {"object-store", 5000, 1000, 15000, 20000, 0, 0, 0, 0, 0, 0, 5000},
         {"frugal", 30000, 0, 90000, 90000, 15000, 5000, 60000, 300000, 0, 0, 0},
+        {"coordinator", 5000, 0, 10000, 20000, 0, 0, 0, 0, 1000, 0, 0},
     };
 
     (void)state;
@@ -51,6 +52,10 @@ static void test_presets_are_those_of_the_table(void **state)
         assert_int_equal(s.start_jitter_max_ms, rows[i].start_max);
     }
     assert_null(gavel_preset_names[sizeof rows / sizeof *rows]);
+    assert_int_equal(preset("local").policy, GAVEL_POLICY_FIRST);
+    assert_int_equal(preset("object-store").policy, GAVEL_POLICY_LEXICOGRAPHIC);
+    assert_int_equal(preset("frugal").policy, GAVEL_POLICY_LEXICOGRAPHIC);
+    assert_int_equal(preset("coordinator").election_interval_ms, 5000);
 }
 
 static void test_every_preset_adds_up(void **state)
@@ -69,7 +74,8 @@ static void test_every_preset_adds_up(void **state)
         assert_true(bounds.stop_begins_ms < bounds.stopped_by_ms);
         assert_true(bounds.stopped_by_ms < s.lease_ms);
         assert_true(bounds.takeover_after_ms > s.lease_ms);
-        assert_true(bounds.gap_resign_ms < bounds.gap_loss_ms);
+        assert_int_equal(bounds.gap_killed_ms, bounds.gap_resign_ms + s.takeover_delay_ms);
+        assert_true(bounds.gap_killed_ms < bounds.gap_loss_ms);
         assert_true(bounds.gap_loss_ms < bounds.gap_outage_ms);
     }
 }
