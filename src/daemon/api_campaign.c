@@ -8,18 +8,18 @@
  * client that reads slowly, and nothing depends on how far back changes are
  * remembered.
  *
- * Time. This node keeps the session alive each third of its time to live, as
- * long as the stream is open. The deadline is counted from the send of the
- * newest keep-alive that was answered; past it the client is told that it leads
- * no more ("deadline"), and that it leads again, with the same epoch, should
- * the quorum answer after all. With keepalive "client" all that is the
- * client's business.
+ * Time. The client keeps its session alive itself (keepalive "client"), or this
+ * node does so for a while after each word of the client ("stream"). Past the
+ * deadline that this node knows, a client of the second kind is told that it
+ * leads no more ("deadline"), and that it leads again, with the same epoch,
+ * should the quorum answer after all. What is told of time is counted from the
+ * client's own sends: api_campaign_time.c.
  *
- * The end. A client that closes its stream has stopped: its session is closed at
- * once, and the next one leads. A stream that this node ends (the client reads
- * nothing, its machine is silent, the node itself ends) says nothing of the
- * client's work, which may go on for as long as it was told. So the session of
- * one that leads is not closed then, but expires by itself, later than that.
+ * The end. A stream that ends, by whichever side and in whichever way, says
+ * nothing of the client's work: a proxy may have closed the node's side alone,
+ * and the client may go on for as long as it was told. So the session is not
+ * closed then, but expires by itself, later than that. Only a session that is
+ * of no use any more, for it has expired or has resigned, is closed.
  */
 #include "daemon/api_campaign.h"
 
@@ -37,10 +37,6 @@
 #define SEND_BUFFER (16 * 1024)
 /* Changes that are looked through for the end of a session, under the lock. */
 #define ENDING_LOOKS 1024
-/* What is told of the time that is left is counted by the client from its arrival: it is less than the truth
- * by a tenth of the time to live, and by so much at least, for the way. */
-#define WAY_SHARE 10
-#define WAY_MIN_MS 20
 
 /* What the table says of the campaign's group. */
 struct sight {
@@ -61,29 +57,21 @@ struct sight {
     uint64_t revision;
 };
 
-/* The client must have stopped by then, as far as it was told. */
-static gavel_ns deadline(const struct api_campaign *campaign)
-{
-    int64_t ppm = campaign->api->desk->config->raft.drift_ppm;
-    gavel_ns ttl = ns_from_ms(campaign->ttl_ms);
-    gavel_ns way = ns_max(ttl / WAY_SHARE, ns_from_ms(WAY_MIN_MS));
-
-    return campaign->kept_at + ttl / (1000000 + ppm) * (1000000 - ppm) - way;
-}
-
-/* null: this node does not know, for the client keeps its session alive elsewhere. */
-static json_t *remaining_json(const struct api_campaign *campaign)
-{
-    gavel_ns remaining = deadline(campaign) - clock_now();
-
-    if (remaining <= 0 && campaign->is_kept_by_client)
-        return json_null();
-    return json_integer(ms_from_ns(ns_max(remaining, 0)));
-}
-
 static void tell(struct api_campaign *campaign, const char *event, json_t *data)
 {
+    if (data) { /* of when it is, for who reads it late */
+        (void)json_object_set_new(data, "at", json_wall(clock_wall_ms()));
+        (void)json_object_set_new(data, "at_ns", json_integer(clock_now()));
+    }
     api_stream_tell(&campaign->stream, NULL, event, data);
+}
+
+/* The same, with how long the session holds. */
+static void tell_time(struct api_campaign *campaign, const char *event, json_t *data)
+{
+    if (data)
+        api_campaign_add_time(campaign, data);
+    tell(campaign, event, data);
 }
 
 static void copy(char *to, size_t size, const char *from)
@@ -168,10 +156,9 @@ static void tell_elected(struct api_campaign *campaign, const struct sight *sigh
 {
     campaign->epoch = sight->epoch;
     campaign->has_wish = campaign->has_leader = false;
-    tell(campaign, "elected",
-         json_pack("{s:o,s:o,s:o,s:o}", "group", json_words(campaign->group), "candidate",
-                   json_words(campaign->candidate), "epoch", json_u64(sight->epoch), "remaining_ms",
-                   remaining_json(campaign)));
+    tell_time(campaign, "elected",
+              json_pack("{s:o,s:o,s:o}", "group", json_words(campaign->group), "candidate",
+                        json_words(campaign->candidate), "epoch", json_u64(sight->epoch)));
 }
 
 static void tell_wish(struct api_campaign *campaign, const struct sight *sight)
@@ -203,7 +190,7 @@ static void finish(struct api_campaign *campaign, const char *demoted, const cha
     if (campaign->epoch)
         tell_demoted(campaign, demoted);
     tell(campaign, "ended", json_pack("{s:s}", "reason", reason));
-    campaign->is_kept_by_client = false; /* whoever keeps it: the session is of no use any more */
+    campaign->is_over = true;
     api_stream_end(&campaign->stream);
 }
 
@@ -215,7 +202,7 @@ static const char *demotion(const struct api_campaign *campaign, const struct si
 
 static bool may_lead(const struct api_campaign *campaign)
 {
-    return campaign->is_kept_by_client || clock_now() < deadline(campaign);
+    return campaign->is_kept_by_client || clock_now() < api_campaign_deadline(campaign);
 }
 
 /* Tells what is new. False: the campaign is gone. */
@@ -266,15 +253,25 @@ static void set_timer(struct api_campaign *campaign, gavel_ns at)
     (void)event_add(campaign->timer, &timeout); /* fails only for want of memory; then the session expires */
 }
 
+/* Until then this node keeps the session alive for a client of which it has heard nothing since its last
+ * word. */
+static gavel_ns vouches_until(const struct api_campaign *campaign)
+{
+    return campaign->word.at + CAMPAIGN_VOUCHES * ns_from_ms(campaign->ttl_ms);
+}
+
 static void set_next(struct api_campaign *campaign)
 {
     gavel_ns at = campaign->keep_at;
 
     if (campaign->is_kept_by_client)
         return;
+    if (at >= vouches_until(campaign))
+        at = NEVER; /* the session expires, and the table tells of it */
     if (campaign->epoch)
-        at = ns_min(at, deadline(campaign));
-    set_timer(campaign, at);
+        at = ns_min(at, api_campaign_deadline(campaign));
+    if (at != NEVER)
+        set_timer(campaign, at);
 }
 
 static void pump(struct api_stream *stream)
@@ -288,7 +285,7 @@ static void pump(struct api_stream *stream)
 static void kept(struct api_campaign *campaign, gavel_ns sent_at)
 {
     campaign->kept_at = ns_max(campaign->kept_at, sent_at);
-    tell(campaign, "alive", json_pack("{s:o}", "remaining_ms", remaining_json(campaign)));
+    tell_time(campaign, "alive", json_object());
     pump(&campaign->stream);
 }
 
@@ -363,7 +360,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     }
     if (campaign->state != CAMPAIGN_OPEN)
         return;
-    if (clock_now() >= campaign->keep_at) {
+    if (clock_now() >= campaign->keep_at && campaign->keep_at < vouches_until(campaign)) {
         send_keep_alive(campaign);
         campaign->keep_at = clock_now() + ns_from_ms(campaign->ttl_ms) / CAMPAIGN_KEEP_ALIVES;
     }
@@ -389,21 +386,19 @@ static void gone(struct api_stream *stream)
 {
     struct api_campaign *campaign = (struct api_campaign *)stream;
 
-    /* The session lives as long as its client keeps it; or its client leads, and may not have stopped. */
-    if (campaign->is_kept_by_client || (campaign->epoch && !stream->is_left))
-        api_campaign_free(campaign);
-    else
+    if (campaign->is_over)
         api_campaign_close(campaign);
+    else
+        api_campaign_free(campaign);
 }
 
-/* It leads until it has stopped, whatever it is told: the epoch stays. */
+/* The session lives on, and so does a mandate: the client keeps it alive at another node, or stops in time.
+ */
 static void farewell(struct api_stream *stream)
 {
     struct api_campaign *campaign = (struct api_campaign *)stream;
 
-    if (campaign->epoch && !campaign->is_kept_by_client)
-        say_demoted(campaign, "stopping");
-    tell(campaign, "ended", json_pack("{s:s}", "reason", "stopping"));
+    tell_time(campaign, "stopping", json_object());
 }
 
 static const struct api_stream_kind kind = {.pump = pump, .gone = gone, .farewell = farewell};
@@ -443,35 +438,26 @@ void api_campaign_begin(struct api_campaign *campaign, struct api_call *call)
     api_stream_open(call, &campaign->stream, &kind);
     if (!campaign->is_kept_by_client)
         mind_silence(campaign);
-    tell(campaign, "session",
-         json_pack("{s:o,s:I}", "session", json_hex(campaign->session), "ttl_ms",
-                   (json_int_t)campaign->ttl_ms));
+    tell_time(campaign, "session",
+              json_pack("{s:o,s:I,s:s}", "session", json_hex(campaign->session), "ttl_ms",
+                        (json_int_t)campaign->ttl_ms, "keepalive",
+                        campaign->is_kept_by_client ? "client" : "stream"));
     pump(&campaign->stream);
 }
 
-void api_campaign_kept(struct api *api, uint64_t session, gavel_ns sent_at)
+void api_campaign_kept(struct api *api, uint64_t session, const struct api_word *word)
 {
     struct api_campaign *campaign;
+    struct api_campaign *next;
 
-    for (campaign = LIST_FIRST(&api->campaigns); campaign; campaign = LIST_NEXT(campaign, in_api)) {
-        if (campaign->session == session && campaign->state == CAMPAIGN_OPEN) {
-            kept(campaign, sent_at);
-            return;
-        }
+    for (campaign = LIST_FIRST(&api->campaigns); campaign; campaign = next) {
+        next = LIST_NEXT(campaign, in_api);
+        if (campaign->session != session || campaign->state != CAMPAIGN_OPEN)
+            continue;
+        if (word->at >= campaign->word.at)
+            campaign->word = *word;
+        kept(campaign, word->at);
     }
-}
-
-static void leave(struct api_campaign *campaign)
-{
-    farewell(&campaign->stream);
-    if (campaign->is_kept_by_client || !campaign->epoch) {
-        api_stream_end(&campaign->stream);
-        return;
-    }
-    for (size_t i = 0; i < CAMPAIGN_KEEP_ALIVES; i++)
-        api_errand_drop(&campaign->keep_alives[i].errand);
-    campaign->state = CAMPAIGN_LEAVING;
-    api_stream_hang_up(&campaign->stream);
 }
 
 void api_campaigns_leave(struct api *api)
@@ -482,8 +468,10 @@ void api_campaigns_leave(struct api *api)
     api->is_leaving = true;
     for (campaign = LIST_FIRST(&api->campaigns); campaign; campaign = next) {
         next = LIST_NEXT(campaign, in_api);
-        if (campaign->state == CAMPAIGN_OPEN)
-            leave(campaign);
+        if (campaign->state == CAMPAIGN_OPEN) {
+            farewell(&campaign->stream);
+            api_stream_end(&campaign->stream);
+        }
     }
 }
 

@@ -106,7 +106,7 @@ static void opened(void *user, const Gavel__ClientFrame *frame)
     const char *message;
     enum gavel_status status = api_errand_outcome(frame, 0, &result, &message);
 
-    campaign->kept_at = campaign->request.sent_at;
+    campaign->kept_at = campaign->word.at = campaign->request.sent_at;
     if (status == GAVEL_OK && !campaign->is_abandoned && !send_op(campaign, 2, campaign->op, joined)) {
         status = GAVEL_ERR_STORE_UNAVAILABLE;
         message = "this node has too much to ask already; ask again later, or another one";
@@ -163,35 +163,39 @@ static bool read_keeping(struct api_call *call, json_t *body, bool *ret_is_by_cl
         api_reply_error(call, 400, GAVEL_ERR_INVALID, "\"keepalive\" must be stream or client");
         return false;
     }
-    *ret_is_by_client = strcmp(text, "client") == 0;
+    *ret_is_by_client = strcmp(text, "stream") != 0;
     return true;
 }
 
-static struct api_campaign *make(struct api_call *call, const Gavel__Campaign *op, uint32_t ttl_ms,
-                                 bool is_by_client)
+struct api_campaign *api_campaign_new(struct api *api, const char *group, const char *candidate)
 {
     struct api_campaign *campaign = calloc(1, sizeof *campaign);
 
     if (!campaign)
         return NULL;
-    campaign->api = call->api;
-    campaign->ttl_ms = ttl_ms;
-    campaign->is_kept_by_client = is_by_client;
-    while (campaign->session == 0)
-        campaign->session = entropy_u64();
-    (void)snprintf(campaign->group, sizeof campaign->group, "%s", op->group);
-    (void)snprintf(campaign->candidate, sizeof campaign->candidate, "%s", op->id);
-    LIST_INSERT_HEAD(&call->api->campaigns, campaign, in_api);
-    (void)atomic_fetch_add(&call->api->campaign_count, 1);
+    campaign->api = api;
+    campaign->is_kept_by_client = true;
+    campaign->word.stamp = CAMPAIGN_NO_STAMP;
+    (void)snprintf(campaign->group, sizeof campaign->group, "%s", group);
+    (void)snprintf(campaign->candidate, sizeof campaign->candidate, "%s", candidate);
+    LIST_INSERT_HEAD(&api->campaigns, campaign, in_api);
+    (void)atomic_fetch_add(&api->campaign_count, 1);
     return campaign;
 }
 
+/* What the body says of the session's time. */
+struct keeping {
+    bool is_by_client;
+    int64_t stamp;
+};
+
 /* Both operations are good. */
 static void begin(struct api_call *call, Gavel__Op *session_op, const Gavel__Op *campaign_op,
-                  bool is_by_client)
+                  const struct keeping *keeping)
 {
     Gavel__OpenSession *open = session_op->open_session;
-    struct api_campaign *campaign = make(call, campaign_op->campaign, open->ttl_ms, is_by_client);
+    struct api_campaign *campaign =
+        api_campaign_new(call->api, campaign_op->campaign->group, campaign_op->campaign->id);
 
     if (campaign)
         campaign->op = client_op_copy(campaign_op);
@@ -200,6 +204,11 @@ static void begin(struct api_call *call, Gavel__Op *session_op, const Gavel__Op 
         api_reply_json(call, 500, NULL);
         return;
     }
+    campaign->ttl_ms = open->ttl_ms;
+    campaign->is_kept_by_client = keeping->is_by_client;
+    campaign->word.stamp = keeping->stamp;
+    while (campaign->session == 0)
+        campaign->session = entropy_u64();
     open->session = campaign->session;
     if (!send_op(campaign, 1, session_op, opened)) {
         api_campaign_free(campaign);
@@ -218,7 +227,7 @@ static void take(struct api_call *call, json_t *body)
     Gavel__Op session_op = GAVEL__OP__INIT;
     struct gavel_error error = {0};
     int64_t ttl_ms = CAMPAIGN_TTL_MS;
-    bool is_by_client;
+    struct keeping keeping;
 
     if (call->api->is_leaving) {
         api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is ending; campaign at another one");
@@ -226,7 +235,8 @@ static void take(struct api_call *call, json_t *body)
     }
     gavel__campaign__init(&campaign);
     gavel__open_session__init(&open);
-    if (!read_candidate(call, body, &campaign) || !read_keeping(call, body, &is_by_client) ||
+    if (!read_candidate(call, body, &campaign) || !read_keeping(call, body, &keeping.is_by_client) ||
+        !api_stamp_read(call, body, &keeping.stamp) ||
         !api_body_number(call, body, "ttl_ms", TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS, &ttl_ms) ||
         !api_stream_may_open(call))
         return;
@@ -241,7 +251,7 @@ static void take(struct api_call *call, json_t *body)
         table_op_check(&session_op, true, &error) != GAVEL_OK)
         api_reply_failure(call, error.status, error.message);
     else
-        begin(call, &session_op, &campaign_op, is_by_client);
+        begin(call, &session_op, &campaign_op, &keeping);
 }
 
 void api_post_campaign(struct api_call *call)
@@ -251,7 +261,8 @@ void api_post_campaign(struct api_call *call)
         {"priority", JSON_INTEGER, false},       {"eligible", JSON_TRUE, false},
         {"metadata", JSON_STRING, false},        {"policy", JSON_STRING, false},
         {"min_mandate_ms", JSON_INTEGER, false}, {"preempt", JSON_TRUE, false},
-        {"ttl_ms", JSON_INTEGER, false},         {"keepalive", JSON_STRING, false}};
+        {"ttl_ms", JSON_INTEGER, false},         {"keepalive", JSON_STRING, false},
+        {"sent_at", JSON_INTEGER, false}};
     json_t *body;
 
     if (!api_body_read(call, keys, COUNT(keys), &body))

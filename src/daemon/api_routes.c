@@ -33,6 +33,7 @@ static const struct api_route routes[] = {
     {EVHTTP_REQ_GET, "/groups", "getGroups", true, api_get_groups},
     {EVHTTP_REQ_GET, "/groups/{group}", "getGroup", true, api_get_group},
     {EVHTTP_REQ_POST, "/groups/{group}/campaign", "campaign", true, api_post_campaign},
+    {EVHTTP_REQ_POST, "/groups/{group}/events", "campaignEvents", true, api_post_own_events},
     {EVHTTP_REQ_POST, "/groups/{group}/keepalive", "keepAlive", true, api_post_keepalive},
     {EVHTTP_REQ_POST, "/groups/{group}/resign", "resign", true, api_post_resign},
     {EVHTTP_REQ_POST, "/groups/{group}/transfer", "transferGroup", true, api_post_group_transfer},

@@ -10,11 +10,11 @@
  * others may ask at the same time; so the id skips a random number. One that
  * proves too low is refused (never taken for a repetition) and tried again.
  */
-#include "daemon/api_ask.h"
+#include "daemon/api_campaign.h"
 
 #include "os/entropy.h"
 
-#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +27,7 @@ struct errand_of_session {
     struct api_later later;
     uint64_t session;
     uint64_t epoch;
+    int64_t stamp;
     bool stays;
     int tries;
 };
@@ -39,8 +40,7 @@ static void gone(void *user)
     free(own);
 }
 
-/* False: the call has been answered. */
-static bool read_session(struct api_call *call, json_t *body, uint64_t *ret_session)
+bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session)
 {
     const char *text = api_body_text(body, "session");
     bool is_good = strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16;
@@ -52,31 +52,40 @@ static bool read_session(struct api_call *call, json_t *body, uint64_t *ret_sess
     return *ret_session != 0;
 }
 
-/* What this node's table knows of the session. */
-struct sight {
-    bool is_known;
-    bool is_candidate;
-    uint64_t last_id;
-    uint32_t ttl_ms;
-};
-
-static void look(struct api *api, uint64_t id, const char *group, struct sight *ret_sight)
+void api_session_look(struct api *api, uint64_t id, const char *group, struct api_session_sight *ret_sight)
 {
     struct table_box *box = &api->desk->table;
     const struct table_session *session;
     const struct table_candidate *candidate;
 
-    *ret_sight = (struct sight){0};
+    *ret_sight = (struct api_session_sight){0};
     table_box_lock(box);
+    ret_sight->revision = box->table.revision;
     session = table_session_find(&box->table, id);
     if (session) {
         ret_sight->is_known = true;
         ret_sight->last_id = session->last_id;
         ret_sight->ttl_ms = session->ttl_ms;
         TAILQ_FOREACH(candidate, &session->candidates, in_session)
-        ret_sight->is_candidate = ret_sight->is_candidate || strcmp(candidate->group->name, group) == 0;
+        {
+            if (strcmp(candidate->group->name, group) == 0) {
+                ret_sight->is_candidate = true;
+                (void)snprintf(ret_sight->candidate, sizeof ret_sight->candidate, "%s", candidate->id);
+            }
+        }
     }
     table_box_unlock(box);
+}
+
+bool api_session_is_foreign(struct api_call *call, uint64_t session)
+{
+    struct api_session_sight sight;
+
+    api_session_look(call->api, session, call->names.group, &sight);
+    if (!sight.is_known || sight.is_candidate)
+        return false;
+    api_reply_error(call, 409, GAVEL_ERR_STATE, "this session is no candidate of \"%s\"", call->names.group);
+    return true;
 }
 
 /* NULL: the call has been answered. */
@@ -84,14 +93,9 @@ static struct errand_of_session *make(struct api_call *call, uint64_t session,
                                       void (*answered)(void *user, const Gavel__ClientFrame *frame))
 {
     struct errand_of_session *own;
-    struct sight sight;
 
-    look(call->api, session, call->names.group, &sight);
-    if (sight.is_known && !sight.is_candidate) {
-        api_reply_error(call, 409, GAVEL_ERR_STATE, "this session is no candidate of \"%s\"",
-                        call->names.group);
+    if (api_session_is_foreign(call, session))
         return NULL;
-    }
     own = calloc(1, sizeof *own);
     if (!own) {
         api_reply_json(call, 500, NULL);
@@ -102,10 +106,20 @@ static struct errand_of_session *make(struct api_call *call, uint64_t session,
     return own;
 }
 
-static void reply_gone(struct api_call *call)
+void api_reply_session_gone(struct api_call *call)
 {
     api_reply_error(call, 410, GAVEL_ERR_SESSION_GONE,
                     "this session is not open: it was closed, or no keep-alive came in time; campaign again");
+}
+
+/* The session holds for valid_ms from when the client sent this keep-alive, which it named sent_at. A table
+ * that does not have the session yet cannot tell for how long; its client knows. */
+static json_t *kept_json(const struct api *api, const struct errand_of_session *own,
+                         const struct api_session_sight *sight)
+{
+    return json_pack("{s:o,s:o,s:o}", "ttl_ms", sight->is_known ? json_u64(sight->ttl_ms) : json_null(),
+                     "sent_at", api_stamp_json(own->stamp), "valid_ms",
+                     sight->is_known ? api_valid_json(api, sight->ttl_ms) : json_null());
 }
 
 static void kept(void *user, const Gavel__ClientFrame *frame)
@@ -114,7 +128,7 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
     struct api_call call = api_later_end(&own->later);
     const Gavel__Kept *answer = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT ? frame->kept : NULL;
     bool is_gone = false;
-    struct sight sight;
+    struct api_session_sight sight;
 
     for (size_t i = 0; answer && i < answer->n_gone; i++)
         is_gone = is_gone || answer->gone[i] == own->session;
@@ -122,31 +136,33 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
         api_reply_failure(&call, answer ? (enum gavel_status)answer->status : GAVEL_ERR_IO,
                           "the quorum did not answer in time; the session was not kept, ask again");
     } else if (is_gone) {
-        reply_gone(&call);
+        api_reply_session_gone(&call);
     } else {
-        look(call.api, own->session, call.names.group, &sight);
-        api_reply_json(&call, 200,
-                       json_pack("{s:o}", "ttl_ms", sight.is_known ? json_u64(sight.ttl_ms) : json_null()));
-        api_campaign_kept(call.api, own->session, own->errand.sent_at);
+        api_session_look(call.api, own->session, call.names.group, &sight);
+        api_reply_json(&call, 200, kept_json(call.api, own, &sight));
+        api_campaign_kept(call.api, own->session,
+                          &(struct api_word){.at = own->errand.sent_at, .stamp = own->stamp});
     }
     free(own);
 }
 
 void api_post_keepalive(struct api_call *call)
 {
-    static const struct api_key keys[] = {{"session", JSON_STRING, true}};
+    static const struct api_key keys[] = {{"session", JSON_STRING, true}, {"sent_at", JSON_INTEGER, false}};
     struct errand_of_session *own;
     uint64_t session = 0;
+    int64_t stamp = CAMPAIGN_NO_STAMP;
     json_t *body;
     bool is_good;
 
     if (!api_body_read(call, keys, COUNT(keys), &body))
         return;
-    is_good = read_session(call, body, &session);
+    is_good = api_session_read(call, body, &session) && api_stamp_read(call, body, &stamp);
     json_decref(body);
     own = is_good ? make(call, session, kept) : NULL;
     if (!own)
         return;
+    own->stamp = stamp;
     if (!api_errand_keep_alive(&own->errand, session)) {
         free(own);
         api_reply_busy(call);
@@ -161,10 +177,10 @@ static bool send_resignation(struct errand_of_session *own, char *group)
     Gavel__Withdraw withdraw;
     Gavel__Op op = GAVEL__OP__INIT;
     Gavel__Op *ops[] = {&op};
-    struct sight sight;
+    struct api_session_sight sight;
 
     gavel__withdraw__init(&withdraw);
-    look(own->errand.api, own->session, group, &sight);
+    api_session_look(own->errand.api, own->session, group, &sight);
     withdraw.group = group;
     withdraw.epoch = own->epoch;
     withdraw.stays = own->stays;
@@ -201,7 +217,7 @@ static void resigned(void *user, const Gavel__ClientFrame *frame)
                        json_pack("{s:b,s:o,s:o}", "success", 1, "group", json_words(call.names.group),
                                  "revision", json_u64(result->revision)));
     else if (status == GAVEL_ERR_SESSION_GONE)
-        reply_gone(&call);
+        api_reply_session_gone(&call);
     else
         api_reply_failure(&call, status, message);
     free(own);
@@ -215,14 +231,22 @@ void api_post_resign(struct api_call *call)
     uint64_t session = 0;
     int64_t epoch = 0;
     json_t *body;
+    bool is_good;
     bool stays;
 
     if (!api_body_read(call, keys, COUNT(keys), &body))
         return;
     stays = api_body_flag(body, "stay");
-    if (read_session(call, body, &session) && api_body_number(call, body, "epoch", 1, INT64_MAX, &epoch))
-        own = make(call, session, resigned);
+    is_good =
+        api_session_read(call, body, &session) && api_body_number(call, body, "epoch", 1, INT64_MAX, &epoch);
     json_decref(body);
+    if (is_good && stays && epoch == 0)
+        api_reply_error(
+            call, 400, GAVEL_ERR_INVALID,
+            "\"stay\" needs the \"epoch\" of the mandate to give up: without it, a call that arrives "
+            "late would give up the next one");
+    else if (is_good)
+        own = make(call, session, resigned);
     if (!own)
         return;
     own->epoch = (uint64_t)epoch;

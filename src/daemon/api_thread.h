@@ -62,8 +62,6 @@ struct api_stream {
     struct evhttp_request *http;
     struct api_connection *connection;
     const struct api_stream_kind *kind;
-    bool is_over; /* api_stream_hang_up(): nothing is said any more */
-    bool is_left; /* for gone(): the client itself has closed its side */
 };
 
 struct api_later;
@@ -307,6 +305,7 @@ void api_delete_note(struct api_call *call);
 void api_post_campaign(struct api_call *call);
 void api_post_keepalive(struct api_call *call);
 void api_post_resign(struct api_call *call);
+void api_post_own_events(struct api_call *call);
 void api_post_group_transfer(struct api_call *call);
 
 /* api_admin.c: letters that came back. */
@@ -322,9 +321,7 @@ void api_stream_push(struct api_stream *stream, const char *text, size_t length)
 size_t api_stream_waiting(const struct api_stream *stream);
 /* In order: what was pushed still comes. The stream is gone then. */
 void api_stream_end(struct api_stream *stream);
-void api_stream_cut(struct api_stream *stream); /* at once; likewise */
-/* In order, but the connection stays until the client closes its side, or is cut: then the stream is gone. */
-void api_stream_hang_up(struct api_stream *stream);
+void api_stream_cut(struct api_stream *stream);  /* at once; likewise */
 void api_stream_gone(struct api_stream *stream); /* the connection goes */
 void api_streams_pump(struct api *api);
 void api_streams_heartbeat(struct api *api);
@@ -351,8 +348,9 @@ void api_errands_end(struct api *api); /* whoever waits is told that this node i
 void api_errands_done(struct api *api);
 
 /* api_campaign.c */
-void api_campaign_kept(struct api *api, uint64_t session,
-                       gavel_ns sent_at); /* by its client, through this node */
+struct api_word;
+/* By its client, through this node. */
+void api_campaign_kept(struct api *api, uint64_t session, const struct api_word *word);
 void api_campaigns_leave(struct api *api);
 void api_campaigns_done(struct api *api);
 bool api_stream_is_campaign(const struct api_stream *stream);

@@ -17,7 +17,7 @@ three() {
 
 # campaign NODE GROUP NAME: a candidate; what it hears is in $folder/NAME.events. Patient, as the machine is busy.
 campaign() {
-    curl -sSN -X POST -d "{\"candidate\":\"$3\",\"address\":\"10.0.0.1:80\",\"ttl_ms\":8000}" \
+    curl -sSN -X POST -d "{\"candidate\":\"$3\",\"address\":\"10.0.0.1:80\",\"ttl_ms\":8000,\"keepalive\":\"stream\"}" \
         "http://127.0.0.1:${api_of[$1]}/groups/$2/campaign" >"$folder/$3.events" 2>"$folder/$3.err" &
     pid_of[$3]=$!
     await heard "$3" session
@@ -93,7 +93,7 @@ test_a_former_leader_cannot_write_and_a_watch_tells_of_the_change() {
     old=$(epoch_of_group jobs)
     expect 0 "$GAVEL" note put jobs position 1 --epoch "$old"
     campaign n2 jobs b
-    kill -KILL "${pid_of[a]}" # its connection ends, and with it its session
+    same "$(code_of n3 /groups/jobs/resign -d "{\"session\":\"$(data_of a session | "$JSON_GET" session)\"}")" 200
     await is_led_by jobs b
     new=$(epoch_of_group jobs)
     ((new > old)) || fail "epoch $new after $old"

@@ -1,14 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Elections over plain HTTP, with curl alone: candidates are streams, whoever
-# holds one leads, and whoever is killed is followed by the next.
+# Elections over plain HTTP, with curl alone: sessions that a node keeps alive
+# for a stream, or that the client does; what releases a mandate, and what does
+# not. Programs as users write them are in quorum_http_clients.sh.
 set -euo pipefail
 # shellcheck source=quorum_lib.sh
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
+: "${PROXY:?the proxy}"
 
-# campaign NAME NODE GROUP [MORE]: a candidate at that node; its events are in NAME.out.
+# campaign NAME NODE GROUP [MORE]: a candidate at that node, or port; its events are in NAME.out.
 campaign() {
-    run_as "$1" curl -sS -N -X POST "http://127.0.0.1:${api_of[$2]}/groups/$3/campaign" -d "{\"candidate\":\"$1\"${4:-}}"
+    local more=${4:-}
+    [[ $more == *keepalive* ]] || more+=',"keepalive":"stream"'
+    run_as "$1" curl -sS -N -X POST "http://127.0.0.1:${api_of[$2]-$2}/groups/$3/campaign" -d "{\"candidate\":\"$1\",\"sent_at\":$(now_ms)$more}"
+}
+
+# CLOCK_BOOTTIME, rounded down.
+now_ms() { awk '{ printf "%.0f", $1 * 1000 }' /proc/uptime; }
+
+# resign NAME NODE GROUP: its client says that it has stopped.
+resign() {
+    same "$(code_of "$2" "/groups/$3/resign" -X POST -d "{\"session\":\"$(data_of "$1" session session)\"}")" 200
+    unset "pid_of[$1]" # its stream ends by itself
+}
+
+# told_until NAME: the deadline that it was told last.
+told_until() {
+    grep '^data: .*"valid_ms"' "$folder/$1.out" | sed 's/^data: //' | while read -r data; do
+        "$JSON_GET" sent_at valid_ms <<<"$data"
+    done | awk '$1 + $2 > latest { latest = $1 + $2 } END { print latest }'
 }
 
 # told NAME EVENT: whether it has heard of that, at least so often.
@@ -30,7 +50,7 @@ kill_candidate() {
     unset "pid_of[$1]"
 }
 
-test_a_killed_candidate_is_followed_by_the_next() {
+test_a_candidate_that_resigns_is_followed_by_the_next() {
     local name epoch follower
     quorum n1 n2 n3
     begin n1 n2 n3
@@ -48,7 +68,7 @@ test_a_killed_candidate_is_followed_by_the_next() {
         same "$(ask "$name" '/groups/web%2Fcron/leader?format=sidecar')" '{"name":"a"}'
         same "$(ask "$name" '/groups/web%2Fcron/leader' | "$JSON_GET" leader epoch)" "a"$'\t'"$epoch"
     done
-    kill_candidate a # long before its time to live is over
+    resign a "$follower" web%2Fcron # long before its time to live is over
     await told b elected
     (($(data_of b elected epoch) > epoch)) || fail "the epoch has not grown"
     for name in "${nodes[@]}"; do await leads_at "$name" web%2Fcron b; done
@@ -67,7 +87,7 @@ test_notes_are_fenced_by_the_epoch_at_every_node() {
     await told b leader
     old=$(data_of a elected epoch)
     same "$(code_of n1 /groups/job/notes/where -X PUT -H "Epoch: $old" -H 'If-None-Match: *' -d 'line 17')" 200
-    kill_candidate a
+    resign a n2 job
     await told b elected
     epoch=$(data_of b elected epoch)
     for name in "${nodes[@]}"; do
@@ -140,14 +160,15 @@ test_a_client_that_keeps_itself_alive_and_one_that_does_not() {
     quorum n1 n2 n3
     begin n1 n2 n3
     await agree
-    campaign a n1 g ',"ttl_ms":3000,"keepalive":"client"'
+    campaign a n1 g ',"ttl_ms":6000,"keepalive":null'
     await told a elected
+    same "$(data_of a session keepalive)" client
     session=$(data_of a session session)
     campaign b n2 g
     await told b leader
     kill_candidate a # the stream is not what holds it
     for i in n1 n2 n3 n1; do
-        same "$(ask "$i" /groups/g/keepalive -X POST -d "{\"session\":\"$session\"}")" '{"ttl_ms":3000}'
+        same "$(ask "$i" /groups/g/keepalive -X POST -d "{\"session\":\"$session\",\"sent_at\":7}")" '{"ttl_ms":6000,"sent_at":7,"valid_ms":5988}'
         leads_at n2 g a || fail "a leads no more"
     done
     await told b elected # nobody keeps it any more
@@ -155,30 +176,87 @@ test_a_client_that_keeps_itself_alive_and_one_that_does_not() {
     judge_logs
 }
 
-test_a_node_that_ends_lets_its_candidates_go() {
-    local name
+# keeps SESSION NODE GROUP: it is kept there.
+keeps() { [[ $(code_of "$2" "/groups/$3/keepalive" -X POST -d "{\"session\":\"$1\"}") == 200 ]]; }
+
+# A client of a node that ends, or dies, goes on at another: with its session, its mandate and its epoch.
+test_a_session_outlives_its_node() {
+    local session epoch
     quorum n1 n2 n3
     begin n1 n2 n3
     await agree
-    # One of them leads the quorum; each holds a mandate that would last for a minute.
-    for name in "${nodes[@]}"; do
-        campaign "of-$name" "$name" "g-$name" ',"ttl_ms":60000'
-        await told "of-$name" elected
-    done
-    campaign next n2 g-n1 ',"ttl_ms":60000'
-    await told next leader
-    campaign last n3 g-n2 ',"ttl_ms":60000'
-    await told last leader
+    campaign a n1 g ',"ttl_ms":60000,"keepalive":"client"'
+    await told a elected
+    session=$(data_of a session session)
+    epoch=$(data_of a elected epoch)
+    campaign b n2 g
+    await told b leader
     stop n1
-    await told next elected
-    ended of-n1 0
-    same "$(data_of of-n1 ended reason)" stopping
+    ended a 0
+    told a stopping || fail "a was not told that its node ends"
+    ! told a demoted || fail "a was demoted"
+    keeps "$session" n2 g || fail "the session was not kept at n2"
     start n1
     await agree
-    stop n2
-    await told last elected
-    same "$(data_of next ended reason)" stopping
-    ! told of-n3 demoted || fail "a candidate at another node was demoted"
+    run_as again curl -sS -N "http://127.0.0.1:${api_of[n2]}/groups/g/events" -d "{\"session\":\"$session\"}"
+    await told again elected
+    same "$(data_of again elected candidate epoch)" $'a\t'"$epoch"
+    kill_both n2
+    # shellcheck disable=SC2046 # words
+    await_leader $(others n2)
+    await keeps "$session" n3 g
+    run_as third curl -sS -N "http://127.0.0.1:${api_of[n3]}/groups/g/events" -d "{\"session\":\"$session\"}"
+    await told third elected
+    same "$(data_of third elected epoch)" "$epoch"
+    same "$(code_of n1 /groups/g/resign -X POST -d "{\"session\":\"$session\",\"epoch\":$epoch}")" 200
+    await told third ended
+    start n2
+    await agree
+    judge_logs
+}
+
+# A proxy gives its node up, and its client knows nothing of it: it leads on for as long as it was told, and no
+# other leads before.
+check_half_close() {
+    local until
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    free_port
+    local proxy_port=$port
+    mkfifo "$folder/orders"
+    "$PROXY" "$proxy_port" "${api_of[n1]}" <"$folder/orders" >"$folder/proxy.out" &
+    pid_of[proxy]=$!
+    exec 8>"$folder/orders"
+    await grep -q good "$folder/proxy.out"
+    campaign a "$proxy_port" g ',"ttl_ms":4000'
+    await told a elected
+    campaign b n2 g ',"ttl_ms":4000'
+    await told b leader
+    echo "$1" >&8
+    await told b elected
+    until=$(told_until a)
+    (($(data_of b elected at_ns) / 1000000 >= until)) || fail "b was elected at $(data_of b elected at_ns), a was told that it leads until $until ms"
+    judge_logs
+}
+test_a_proxy_that_sends_a_fin_releases_nothing() { check_half_close fin; }
+test_a_proxy_that_sends_a_reset_releases_nothing() { check_half_close rst; }
+
+# Its connection lives, and it takes what little there is: without a word of its own it is replaced all the same.
+test_a_frozen_stream_does_not_lead_for_ever() {
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    campaign a n1 g ',"ttl_ms":300'
+    await told a elected
+    campaign b n2 g
+    await told b leader
+    kill -STOP "${pid_of[a]}"
+    limit_s=60
+    await told b elected
+    kill -CONT "${pid_of[a]}"
+    await told a ended
+    (($(data_of b elected at_ns) / 1000000 >= $(told_until a))) || fail "b was elected while a was told that it leads"
     judge_logs
 }
 
@@ -197,7 +275,7 @@ test_changes_are_watched_at_any_node() {
     same "$(data_of watch note_put group key value_base64)" $'g2\tk\tdg=='
     kill_candidate a
     await told watch vacant
-    same "$(data_of watch vacant reason)" closed
+    same "$(data_of watch vacant reason)" expired
     judge_logs
 }
 

@@ -115,6 +115,8 @@ static bool obey(struct state *state, char *line, char ret_rest[64])
         links->drops = true;
     } else if (strcmp(word, "cut") == 0) {
         relay_links_cut(links, false);
+    } else if (strcmp(word, "fin") == 0 || strcmp(word, "rst") == 0) {
+        relay_links_leave_server(links, word[0] == 'r');
     } else if (strcmp(word, "refuse") == 0) {
         stop_listening(state);
     } else if (strcmp(word, "count") == 0) {

@@ -38,6 +38,8 @@ struct link {
                  */
     struct way ways[2];
     bool is_spoiled; /* it lost bytes: what would come after them makes no sense */
+    bool
+        has_left; /* its server's side was ended with a FIN, and what still comes from there is thrown away */
 };
 
 static void drop_first(struct way *way)
@@ -143,7 +145,7 @@ static bool take(struct relay_links *links, struct link *link, int to)
 
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return true;
-    if (count < 0 && !links->drops) {
+    if (count < 0 && !links->drops && !(link->has_left && to == DOWN)) {
         end_link(links, link, true);
         return false;
     }
@@ -159,7 +161,7 @@ static bool take(struct relay_links *links, struct link *link, int to)
         end_link(links, link, false);
         return false;
     }
-    if (links->drops || link->fds[UP] < 0 || (to == DOWN && link->is_spoiled)) {
+    if (links->drops || link->fds[UP] < 0 || link->has_left || (to == DOWN && link->is_spoiled)) {
         link->is_spoiled = true;
         return true;
     }
@@ -213,6 +215,29 @@ void relay_links_cut(struct relay_links *links, bool spoiled_only)
         if (!spoiled_only || link->is_spoiled)
             end_link(links, link, true);
         link = next;
+    }
+}
+
+void relay_links_leave_server(struct relay_links *links, bool by_reset)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    struct link *link;
+
+    LIST_FOREACH(link, &links->list, next)
+    {
+        if (link->fds[UP] < 0)
+            continue;
+        for (int i = 0; i < 2; i++)
+            while (!STAILQ_EMPTY(&link->ways[i].pieces))
+                drop_first(&link->ways[i]);
+        link->is_spoiled = link->has_left = true;
+        if (by_reset) {
+            (void)setsockopt(link->fds[UP], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+            (void)close(link->fds[UP]);
+            link->fds[UP] = -1;
+        } else {
+            (void)shutdown(link->fds[UP], SHUT_WR);
+        }
     }
 }
 

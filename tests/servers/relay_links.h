@@ -45,6 +45,9 @@ void relay_links_add(struct relay_links *links, int fd);
 /* Resets all, or only those that lost bytes. */
 void relay_links_cut(struct relay_links *links, bool spoiled_only);
 
+/* Ends the server's side of all, with a reset or a FIN; their clients see nothing of it. */
+void relay_links_leave_server(struct relay_links *links, bool by_reset);
+
 /* What is on its way is due now. */
 void relay_links_hurry(struct relay_links *links);
 

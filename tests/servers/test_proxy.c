@@ -322,6 +322,29 @@ static void test_a_connection_snaps_when_the_server_answers(void **state)
     assert_int_equal(test_proxy_count(&bench->proxy).to_client, 2);
 }
 
+/* As a proxy does that gives its server up and does not tell its client. */
+static void test_the_servers_side_alone_is_closed(void **state)
+{
+    static const char *const commands[] = {"fin", "rst"};
+    struct bench *bench = *state;
+
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        int fd = connect_through(bench);
+
+        say(fd, "a");
+        expect_text(fd, "a");
+        test_proxy_say(&bench->proxy, "%s", commands[i]);
+        assert_true(is_quiet(fd));
+        say(fd, "b");
+        assert_true(is_quiet(fd));
+        (void)close(fd);
+        fd = connect_through(bench); /* later ones pass */
+        say(fd, "c");
+        expect_text(fd, "c");
+        (void)close(fd);
+    }
+}
+
 static void test_new_connections_are_refused_and_old_ones_live_on(void **state)
 {
     struct bench *bench = *state;
@@ -418,6 +441,7 @@ int main(void)
         TEST(test_a_muted_server_hears_and_is_not_heard),
         TEST(test_a_server_is_muted_after_so_many_bytes),
         TEST(test_a_connection_snaps_when_the_server_answers),
+        TEST(test_the_servers_side_alone_is_closed),
         TEST(test_new_connections_are_refused_and_old_ones_live_on),
         TEST(test_a_client_learns_that_there_is_no_server),
         TEST(test_what_is_no_command_is_refused),

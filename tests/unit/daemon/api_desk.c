@@ -145,6 +145,7 @@ int api_desk_setup_stopped(void **state)
     assert_non_null(mkdtemp(desk->folder));
     (void)snprintf(desk->config->api_listen, sizeof desk->config->api_listen, "127.0.0.1:0");
     (void)snprintf(desk->config->api_advertise, sizeof desk->config->api_advertise, "127.0.0.1:7501");
+    desk->config->raft.drift_ppm = 1000;
     desk->desk.config = desk->config;
     desk->desk.log = (struct log){.fd = STDERR_FILENO, .level = LOG_ERROR, .format = LOG_LOGFMT};
     assert_int_equal(view_box_init(&desk->desk.view), GAVEL_OK);

@@ -126,8 +126,22 @@ struct listener *listener_campaign(struct api_desk *desk, const char *group, con
     char body[2048];
 
     (void)snprintf(path, sizeof path, "/groups/%s/campaign", group);
-    (void)snprintf(body, sizeof body, "{\"candidate\":\"%s\"%s}", candidate, more);
+    (void)snprintf(body, sizeof body, "{\"candidate\":\"%s\"%s%s}", candidate,
+                   strstr(more, "\"keepalive\"") ? "" : ",\"keepalive\":\"stream\"", more);
     return listener_post(desk, path, body);
+}
+
+void listener_resign(struct api_desk *desk, struct listener *listener, const char *group)
+{
+    const char *session = strstr(listener->text, "\"session\":\"");
+    char path[1024];
+    char body[64];
+
+    assert_non_null(session);
+    (void)snprintf(path, sizeof path, "/groups/%s/resign", group);
+    (void)snprintf(body, sizeof body, "{\"session\":\"%.16s\"}", session + strlen("\"session\":\""));
+    assert_int_equal(http_ask(desk, path, body, "")->code, 200);
+    listener_leave(listener);
 }
 
 void listener_session(struct listener *listener, char session[17])

@@ -27,9 +27,12 @@ void listener_expect(struct listener *listener, const char *event, const char *k
 /* Until the other side has closed. */
 void listener_wait_end(struct listener *listener);
 
-/* A campaign in a group; `more` is the rest of the body, such as ",\"priority\":1". */
+/* A campaign in a group, which the node keeps alive unless `more` says otherwise; `more` is the rest of the
+ * body, such as ",\"priority\":1". */
 struct listener *listener_campaign(struct api_desk *desk, const char *group, const char *candidate,
                                    const char *more);
+/* Resigns, which leaves the group, and goes away. */
+void listener_resign(struct api_desk *desk, struct listener *listener, const char *group);
 /* The session that it was told first, as the caller's buffer. */
 void listener_session(struct listener *listener, char session[17]);
 /* Waits until it is elected; the epoch. */

@@ -205,14 +205,14 @@ static void test_changes_come_once_and_in_order_and_a_reader_goes_on(void **stat
 
     assert_int_equal(http_ask_method(*state, "PUT", "/groups/x/notes/k", "other", "")->code, 200);
     assert_int_equal(http_ask_method(*state, "PUT", "/groups/web%2F1/notes/k", "v", "")->code, 200);
-    listener_leave(a);
+    listener_resign(*state, a, "web%2F1");
     listener_expect(own, "joined", "candidate", "a");
     json = listener_next(own, "elected");
     assert_int_equal(json_integer_value(json_object_get(json, "epoch")), epoch);
     assert_int_equal(json_integer_value(json_object_get(json, "revision")), epoch);
     json_decref(json);
     listener_expect(own, "note_put", "value_base64", "dg==");
-    listener_expect(own, "vacant", "reason", "closed");
+    listener_expect(own, "vacant", "reason", "resigned");
     listener_expect(web, "vacant", "candidate", "a");
     listener_expect(all, "vacant", "group", "web/1");
     assert_null(strstr(own->text, "\"x\""));

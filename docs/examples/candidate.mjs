@@ -1,0 +1,163 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+// A candidate of a group over HTTP: it works only while it leads. Node.js 18 or later, without packages.
+//
+//     candidate.mjs GROUP ID HOST:PORT [HOST:PORT …]       any nodes of the cluster, the nearest first
+//
+// What keeps two of them from working at once:
+//   * The deadline counts from this program's own sends, never from when an answer or event was read.
+//   * The clock goes on while the machine is suspended. process.hrtime() and performance.now() do not, and Date
+//     jumps; the first number of /proc/uptime is CLOCK_BOOTTIME.
+//   * Before each step of its work it compares the clock with the deadline.
+//   * It stops its work before it resigns, and never works again with an epoch it has resigned.
+import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const TTL_MS = 2000;
+const TICK_MS = 10; // /proc/uptime counts in these, rounded down
+
+// No later than now: for sends. The last tick may be over already: for comparisons it is added.
+const sentMs = () => Math.round(parseFloat(readFileSync("/proc/uptime", "latin1")) * 1000);
+const nowMs = () => sentMs() + TICK_MS;
+
+class Candidate {
+    constructor(group, name, nodes) {
+        this.path = `/groups/${group}/`;
+        this.name = name;
+        this.nodes = nodes;
+        this.session = null; // { id, validMs, deadline, epoch, wish }
+        this.resigned = 0; // the newest epoch that was given up
+        this.follow();
+        this.keepAlive();
+    }
+
+    // The epoch with which it leads at this instant of nowMs(); 0 if it does not.
+    leads(now) {
+        return this.session && now < this.session.deadline ? this.session.epoch : 0;
+    }
+
+    isAskedToHandOver() {
+        return Boolean(this.session?.epoch && this.session.wish === this.session.epoch);
+    }
+
+    // Lets another lead. Only after the work has stopped!
+    async resign(stay) {
+        const session = this.session;
+        if (!session) return;
+        const body = { session: session.id, stay };
+        if (session.epoch) body.epoch = session.epoch; // a call that arrives late must not give up a later mandate
+        this.resigned = Math.max(this.resigned, session.epoch);
+        session.epoch = 0;
+        for (const node of [...this.nodes])
+            if ([200, 404, 409, 410].includes(await this.ask(node, "resign", body))) return;
+        this.session = null; // nobody has answered: let it expire, and begin anew
+    }
+
+    open(node, call, body, signal) {
+        const headers = { connection: "close" }; // one that a proxy has given up would swallow the next call
+        return fetch(`http://${node}${this.path}${call}`, { method: "POST", body: JSON.stringify(body), headers, signal });
+    }
+
+    // The code of the answer; 0 if there is none.
+    async ask(node, call, body) {
+        try {
+            const answer = await this.open(node, call, body, AbortSignal.timeout(TTL_MS / 3));
+            await answer.text();
+            return answer.status;
+        } catch {
+            return 0;
+        }
+    }
+
+    // Proves that this process lives, at any node; this is what the deadline comes from.
+    async keepAlive() {
+        for (;;) {
+            await sleep(TTL_MS / 4);
+            const session = this.session;
+            for (const node of session ? [...this.nodes] : []) {
+                const sent_at = sentMs(); // before it is sent
+                const code = await this.ask(node, "keepalive", { session: session.id, sent_at });
+                if (code === 200) session.deadline = Math.max(session.deadline, sent_at + session.validMs);
+                if (code === 410) this.end(session); // it is over: campaign again
+                if (code === 200 || code === 410) break;
+            }
+        }
+    }
+
+    end(session) {
+        session.epoch = 0;
+        if (this.session === session) this.session = null;
+    }
+
+    // Reads the stream of events, which only tells; when it breaks another node is asked.
+    async follow() {
+        for (;;) {
+            const session = this.session;
+            const body = { sent_at: sentMs() };
+            if (session) body.session = session.id;
+            else Object.assign(body, { candidate: this.name, ttl_ms: TTL_MS });
+            const quiet = new AbortController();
+            const alarm = setTimeout(() => quiet.abort(), TTL_MS); // alive comes more often
+            try {
+                const stream = await this.open(this.nodes[0], session ? "events" : "campaign", body, quiet.signal);
+                if (stream.status === 200) await this.read(stream.body, alarm);
+                else if (stream.status === 410 && session) this.end(session);
+            } catch {
+                // broken, or silent
+            }
+            clearTimeout(alarm);
+            quiet.abort();
+            this.nodes = [...this.nodes.slice(1), this.nodes[0]];
+            await sleep(100);
+        }
+    }
+
+    async read(chunks, alarm) {
+        const decoder = new TextDecoder();
+        let text = "";
+        let event = "";
+        for await (const chunk of chunks) {
+            alarm.refresh();
+            text += decoder.decode(chunk, { stream: true });
+            const lines = text.split("\n");
+            text = lines.pop();
+            for (const line of lines) {
+                if (line.startsWith("event: ")) event = line.slice(7);
+                else if (line.startsWith("data: ")) this.hear(event, JSON.parse(line.slice(6)));
+            }
+        }
+    }
+
+    hear(event, data) {
+        const session = this.session;
+        if (event === "session" && session?.id !== data.session) {
+            const deadline = data.sent_at + data.valid_ms;
+            this.session = { id: data.session, validMs: data.valid_ms, deadline, epoch: 0, wish: 0 };
+        } else if (!session) return;
+        else if (event === "elected" && data.epoch > this.resigned) session.epoch = data.epoch; // see the deadline
+        else if (event === "hand_over") session.wish = data.epoch;
+        else if (event === "hand_over_cancelled") session.wish = 0;
+        else if (event === "demoted") session.epoch = 0;
+        else if (event === "ended") this.end(session);
+    }
+}
+
+// One short step. Whatever it writes elsewhere carries the epoch, for who takes it to refuse older ones.
+function work(candidate, epoch, now) {
+    console.log(`${now} ${epoch} ${candidate.name}`);
+}
+
+const [group, name, ...nodes] = process.argv.slice(2);
+const candidate = new Candidate(group, name, nodes);
+let stops = false;
+process.on("SIGTERM", () => (stops = true));
+process.on("SIGINT", () => (stops = true));
+while (!stops) {
+    await sleep(20);
+    const now = nowMs();
+    const epoch = candidate.leads(now);
+    if (epoch && candidate.isAskedToHandOver()) await candidate.resign(true); // between two steps: it has stopped
+    else if (epoch) work(candidate, epoch, now);
+}
+await candidate.resign(false);
+process.exit(0);
