@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel cert: a CA and certificates for the nodes of a cluster. */
+/* gavel cert: a CA and certificates for the nodes of a cluster and for its clients. */
 #include "base/error.h"
 #include "cli/cert_make.h"
+#include "cli/cert_revoke.h"
 #include "cli/cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
@@ -178,6 +179,28 @@ out:
     return code;
 }
 
+/* Only the secret, for nodes that talk on loopback without TLS. */
+static int secret(const struct cli *cli)
+{
+    const char *folder = cli_flag_text(cli, "out") ? cli_flag_text(cli, "out") : ".";
+    struct output_file file = {.mode = 0600};
+    char text[2 * SECRET_BYTES + 2] = "";
+    struct gavel_error error = {0};
+
+    if (!make_folder(folder, &error) && !path_in(folder, "cluster", ".secret", file.path, &error) &&
+        !make_secret(text, &error)) {
+        file.text = text;
+        (void)write_files(cli, &file, 1, &error); /* told below */
+    }
+    explicit_bzero(text, sizeof(text));
+    if (error.status)
+        return cli_fail(cli, error.status, "%s", error.message);
+    print_files(cli, &file, 1);
+    if (!cli->config.json)
+        printf("\nSay in the gaveld.yaml of every node: secret: %s\n", file.path);
+    return cli_finish(cli, CLI_EXIT_OK);
+}
+
 /* Splits "a,b" in place. */
 static size_t split_hosts(char *text, const char *hosts[CERT_HOSTS_MAX])
 {
@@ -205,8 +228,24 @@ static void say_next(const struct cli *cli, const struct cert_pair *pair, const 
            cert_subject(pair->certificate, NID_organizationName, cluster), node, node, node);
 }
 
+/* A client needs no secret, and the nodes need not know of it. */
+static void say_next_client(const struct cli *cli, const struct cert_pair *pair, const char *name)
+{
+    char ends[25];
+
+    if (cli->config.json)
+        return;
+    wall_time_format(cert_wall_ms(X509_get0_notAfter(pair->certificate)), ends);
+    printf(
+        "\nValid until %s. Copy both with ca.crt to where the program %s runs, and give it this store, with "
+        "the\naddresses that the nodes have as \"clients\":\n\n"
+        "  gavel://HOST:PORT,HOST:PORT,HOST:PORT?ca=ca.crt&cert=%s.crt&key=%s.key\n",
+        ends, name, name, name);
+}
+
 static int issue(const struct cli *cli, const char *node)
 {
+    bool is_client = cli_flag_is_set(cli, "client");
     const char *folder = cli_flag_text(cli, "out") ? cli_flag_text(cli, "out") : ".";
     const char *ca_folder = cli_flag_text(cli, "ca") ? cli_flag_text(cli, "ca") : ".";
     gavel_ms valid_ms = cli_flag_duration(cli, "valid-for", NODE_DAYS * DAY_MS);
@@ -225,13 +264,19 @@ static int issue(const struct cli *cli, const char *node)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "--valid-for: at least a second; a plain number is milliseconds");
     }
-    if (check_name("node", node, &error) || path_in(ca_folder, "ca", ".crt", certificate_path, &error) ||
+    if (is_client && cli_flag_text(cli, "host")) {
+        free(names);
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--host is of nodes; nobody calls a client");
+    }
+    if (check_name(is_client ? "client" : "node", node, &error) ||
+        path_in(ca_folder, "ca", ".crt", certificate_path, &error) ||
         path_in(ca_folder, "ca", ".key", key_path, &error) ||
         path_in(folder, node, ".crt", files[0].path, &error) ||
         path_in(folder, node, ".key", files[1].path, &error) ||
         cert_read(certificate_path, &ca.certificate, &error) || cert_read_key(key_path, &ca.key, &error) ||
         make_folder(folder, &error) ||
-        cert_make_node(&ca, node, hosts, split_hosts(names, hosts), valid_ms, &pair, &error))
+        (is_client ? cert_make_client(&ca, node, valid_ms, &pair, &error)
+                   : cert_make_node(&ca, node, hosts, split_hosts(names, hosts), valid_ms, &pair, &error)))
         goto out;
     files[0].text = certificate = cert_pem(pair.certificate);
     files[1].text = key = cert_key_pem(pair.key);
@@ -244,7 +289,10 @@ out:
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         print_files(cli, files, 2);
-        say_next(cli, &pair, node, ca_folder);
+        if (is_client)
+            say_next_client(cli, &pair, node);
+        else
+            say_next(cli, &pair, node, ca_folder);
         code = cli_finish(cli, CLI_EXIT_OK);
     }
     if (key)
@@ -300,6 +348,7 @@ static json_t *describe(X509 *certificate)
     json_put_text_or_null(json, "cluster", cert_subject(certificate, NID_organizationName, name));
     json_put_text_or_null(json, is_ca ? "name" : "node", cert_subject(certificate, NID_commonName, name));
     json_put_bool(json, "is_ca", is_ca);
+    json_put_text_or_null(json, "kind", cert_kind(certificate));
     json_put(json, "hosts", hosts_of(certificate));
     json_put_text_or_null(json, "issuer", cert_issuer(certificate, NID_commonName, name));
     json_put_time(json, "valid_from", cert_wall_ms(X509_get0_notBefore(certificate)));
@@ -359,6 +408,11 @@ int command_cert(const struct cli *cli, int argc, char **argv)
         return issue(cli, argv[1]);
     if (argc == 2 && strcmp(action, "show") == 0)
         return show(cli, argv[1]);
+    if (argc == 2 && strcmp(action, "revoke") == 0)
+        return cert_revoke(cli, argv[1]);
+    if (argc == 1 && strcmp(action, "secret") == 0)
+        return secret(cli);
     return cli_fail(cli, GAVEL_ERR_INVALID,
-                    "it is used so: gavel cert init CLUSTER, gavel cert issue NODE, or gavel cert show FILE");
+                    "usage: gavel cert init CLUSTER, gavel cert issue NAME, gavel cert show FILE, gavel cert "
+                    "revoke FILE, or gavel cert secret");
 }

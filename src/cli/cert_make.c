@@ -3,6 +3,7 @@
 #include "cli/cert_make.h"
 
 #include "base/error.h"
+#include "net/tls.h"
 
 #include <errno.h>
 #include <openssl/err.h>
@@ -167,32 +168,59 @@ static enum gavel_status add_host(GENERAL_NAMES *names, const char *host, struct
     return status;
 }
 
-/* The node's own name comes first; whoever resolves it reaches the node. */
-static enum gavel_status add_hosts(X509 *certificate, const char *node, const char *const *hosts,
-                                   size_t count, struct gavel_error *error)
+/* What it is: a node or a client, of this cluster and of this name. */
+static enum gavel_status add_uri(GENERAL_NAMES *names, enum tls_kind kind, const char *cluster,
+                                 const char *name, struct gavel_error *error)
+{
+    char uri[TLS_URI_MAX];
+    ASN1_IA5STRING *text = ASN1_IA5STRING_new();
+    GENERAL_NAME *entry = GENERAL_NAME_new();
+
+    if (!text || !entry || !ASN1_STRING_set(text, tls_uri_write(kind, cluster, name, uri), -1) ||
+        !sk_GENERAL_NAME_push(names, entry)) {
+        ASN1_IA5STRING_free(text);
+        GENERAL_NAME_free(entry);
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+    }
+    GENERAL_NAME_set0_value(entry, GEN_URI, text);
+    return GAVEL_OK;
+}
+
+/* A certificate that is to be made. */
+struct wanted {
+    enum tls_kind kind;
+    const char *name;
+    const char *const *hosts; /* of a node */
+    size_t host_count;
+    gavel_ms valid_ms;
+};
+
+/* A node's own name comes first; whoever resolves it reaches the node. */
+static enum gavel_status add_names(X509 *certificate, const char *cluster, const struct wanted *wanted,
+                                   struct gavel_error *error)
 {
     GENERAL_NAMES *names = sk_GENERAL_NAME_new_null();
-    enum gavel_status status =
-        names ? add_host(names, node, error) : error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+    enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < count && !status; i++)
-        status = add_host(names, hosts[i], error);
+    if (!names)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+    if (wanted->kind == TLS_KIND_NODE)
+        status = add_host(names, wanted->name, error);
+    for (size_t i = 0; i < wanted->host_count && !status; i++)
+        status = add_host(names, wanted->hosts[i], error);
+    if (!status)
+        status = add_uri(names, wanted->kind, cluster, wanted->name, error);
     if (!status && X509_add1_ext_i2d(certificate, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) != 1)
         status = refused(error, "the names of the certificate");
     GENERAL_NAMES_free(names);
     return status;
 }
 
-enum gavel_status cert_make_node(const struct cert_pair *ca, const char *node, const char *const *hosts,
-                                 size_t host_count, gavel_ms valid_ms, struct cert_pair *ret_pair,
-                                 struct gavel_error *error)
+static enum gavel_status check_ca(const struct cert_pair *ca, char ret_cluster[static CERT_NAME_MAX + 1],
+                                  struct gavel_error *error)
 {
-    char cluster[CERT_NAME_MAX + 1];
-    struct cert_pair pair = {0};
-    enum gavel_status status;
-
-    cert_subject(ca->certificate, NID_organizationName, cluster);
-    if (!*cluster)
+    cert_subject(ca->certificate, NID_organizationName, ret_cluster);
+    if (!*ret_cluster)
         return error_set(
             error, GAVEL_ERR_INVALID,
             "the certificate of the CA names no cluster (O); make one with `gavel cert init CLUSTER`");
@@ -205,13 +233,26 @@ enum gavel_status cert_make_node(const struct cert_pair *ca, const char *node, c
             error, GAVEL_ERR_INVALID,
             "the certificate of the CA has expired; `gavel cert init --force` makes another, and then all "
             "nodes need new ones");
-    if (!begin(ca, cluster, node, valid_ms, &pair))
+    return GAVEL_OK;
+}
+
+static enum gavel_status issue(const struct cert_pair *ca, const struct wanted *wanted,
+                               struct cert_pair *ret_pair, struct gavel_error *error)
+{
+    const char *use = wanted->kind == TLS_KIND_NODE ? "serverAuth,clientAuth" : "clientAuth";
+    char cluster[CERT_NAME_MAX + 1];
+    struct cert_pair pair = {0};
+    enum gavel_status status = check_ca(ca, cluster, error);
+
+    if (status)
+        return status;
+    if (!begin(ca, cluster, wanted->name, wanted->valid_ms, &pair))
         return refused(error, "the certificate");
-    status = add_hosts(pair.certificate, node, hosts, host_count, error);
+    status = add_names(pair.certificate, cluster, wanted, error);
     if (!status &&
         (!add_extension(pair.certificate, ca->certificate, NID_basic_constraints, "critical,CA:FALSE") ||
          !add_extension(pair.certificate, ca->certificate, NID_key_usage, "critical,digitalSignature") ||
-         !add_extension(pair.certificate, ca->certificate, NID_ext_key_usage, "serverAuth,clientAuth") ||
+         !add_extension(pair.certificate, ca->certificate, NID_ext_key_usage, use) ||
          !add_extension(pair.certificate, ca->certificate, NID_subject_key_identifier, "hash") ||
          !add_extension(pair.certificate, ca->certificate, NID_authority_key_identifier, "keyid:always") ||
          !X509_sign(pair.certificate, ca->key, EVP_sha256())))
@@ -221,6 +262,26 @@ enum gavel_status cert_make_node(const struct cert_pair *ca, const char *node, c
     else
         *ret_pair = pair;
     return status;
+}
+
+enum gavel_status cert_make_node(const struct cert_pair *ca, const char *node, const char *const *hosts,
+                                 size_t host_count, gavel_ms valid_ms, struct cert_pair *ret_pair,
+                                 struct gavel_error *error)
+{
+    return issue(ca,
+                 &(struct wanted){.kind = TLS_KIND_NODE,
+                                  .name = node,
+                                  .hosts = hosts,
+                                  .host_count = host_count,
+                                  .valid_ms = valid_ms},
+                 ret_pair, error);
+}
+
+enum gavel_status cert_make_client(const struct cert_pair *ca, const char *name, gavel_ms valid_ms,
+                                   struct cert_pair *ret_pair, struct gavel_error *error)
+{
+    return issue(ca, &(struct wanted){.kind = TLS_KIND_CLIENT, .name = name, .valid_ms = valid_ms}, ret_pair,
+                 error);
 }
 
 static enum gavel_status open_pem(const char *path, FILE **ret_file, struct gavel_error *error)

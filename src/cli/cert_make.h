@@ -2,12 +2,12 @@
 
 /*
  * Certificates for a cluster, for people who have no CA of their own: keys on
- * the curve P-256, one CA per cluster, one certificate per node.
+ * the curve P-256, one CA per cluster, one certificate per node and per client.
  *
- *     subject   O = the cluster, CN = the node      who it is, for the other nodes
- *     SAN       host names and addresses            where it is, for those who call its API
- *
- * A certificate serves and asks: nodes call one another.
+ *     subject   O = the cluster, CN = the name              who it is
+ *     SAN URI   urn:gavel:CLUSTER:node:NAME or …:client:…   what it is (net/tls.h)
+ *     SAN       host names and addresses of a node          where it is, for those who call it
+ *     EKU       a node serves and asks, a client only asks
  */
 #ifndef CLI_CERT_MAKE_H
 #define CLI_CERT_MAKE_H
@@ -44,6 +44,11 @@ GAVEL_CHECKED enum gavel_status cert_make_ca(const char *cluster, gavel_ms valid
 GAVEL_CHECKED enum gavel_status cert_make_node(const struct cert_pair *ca, const char *node,
                                                const char *const *hosts, size_t host_count, gavel_ms valid_ms,
                                                struct cert_pair *ret_pair, struct gavel_error *error);
+
+/* The certificate of a client: a program that asks nodes, and that nobody asks. */
+GAVEL_CHECKED enum gavel_status cert_make_client(const struct cert_pair *ca, const char *name,
+                                                 gavel_ms valid_ms, struct cert_pair *ret_pair,
+                                                 struct gavel_error *error);
 
 /* Reads PEM. ERR_IO, ERR_INVALID. The caller frees with X509_free() and EVP_PKEY_free(). */
 GAVEL_CHECKED enum gavel_status cert_read(const char *path, X509 **ret_certificate,

@@ -137,7 +137,9 @@ static const struct flag cert_flags[] = {
      "of issue: a name or an address that the API of the node is called by; may be given more than once "
      "(default: "
      "localhost, 127.0.0.1 and ::1)"},
+    {"client", FLAG_SWITCH, NULL, "of issue: for a program that uses the cluster, and not for a node"},
     {"valid-for", FLAG_DURATION, "DURATION", "of issue: how long it is valid (default: 365d)"},
+    {"list", FLAG_TEXT, "FILE", "of revoke: the list that the nodes have as tls.revoked (default: revoked)"},
     {"force", FLAG_SWITCH, NULL, "replace files that are there"},
     {0},
 };
@@ -242,10 +244,11 @@ const struct command commands[] = {
      "voter, "
      "demote NAME a voter a learner. One change at a time.",
      OPTIONS_CLUSTER, member_flags, command_member},
-    {"cert", "init|issue|show NAME", 2, "make the certificates of a cluster",
-     "init CLUSTER makes a CA and the secret of a cluster: ca.crt, ca.key and cluster.secret. issue NODE "
-     "makes the "
-     "certificate of a node and its key, NODE.crt and NODE.key. show FILE prints what a certificate says. "
+    {"cert", "init|issue|show|revoke|secret [NAME]", 2, "make the certificates of a cluster",
+     "init CLUSTER makes a CA and the secret of a cluster: ca.crt, ca.key and cluster.secret. issue NAME "
+     "makes the certificate of a node and its key, NAME.crt and NAME.key; with --client that of a program "
+     "that uses the cluster. show FILE prints what a certificate says. revoke FILE adds a certificate to the "
+     "list of those that the nodes take no more. secret makes only cluster.secret. "
      "Keys and "
      "the secret can be read by their owner only, and nothing is replaced unless --force is given.",
      0, cert_flags, command_cert},

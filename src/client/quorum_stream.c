@@ -19,6 +19,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <openssl/x509v3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,7 +53,7 @@ void quorum_stream_fail(struct quorum_stream *stream, const char *format, ...)
     event_active(stream->quorum->turn, EV_TIMEOUT, 0);
 }
 
-/* A CA may sign for several clusters: only a node of ours may answer for it. */
+/* A CA signs for clients, too, and maybe for several clusters: only a node of ours may answer for it. */
 static bool is_of_our_cluster(struct quorum_stream *stream)
 {
     const char *own = stream->quorum->own.cluster;
@@ -71,14 +72,40 @@ static bool is_of_our_cluster(struct quorum_stream *stream)
             identity.cluster, own);
         return false;
     }
+    if (identity.kind != TLS_KIND_NODE) {
+        quorum_stream_fail(stream,
+                           identity.kind == TLS_KIND_CLIENT
+                               ? "its certificate is a client's, not a node's"
+                               : "its certificate does not say that it is a node's, as none of before 0.7.0 "
+                                 "does; issue it again with `gavel cert issue %.40s --force`",
+                           identity.node);
+        return false;
+    }
     return true;
+}
+
+/* By the name that was dialled, or the address: whoever has the certificate of n1 is not n2. */
+static bool is_whom_we_dialled(struct quorum_stream *stream)
+{
+    X509 *cert = SSL_get1_peer_certificate(stream->ssl);
+    struct address_parts parts;
+    bool is_right =
+        cert && address_split(address_of(stream), &parts, NULL) == GAVEL_OK &&
+        (X509_check_ip_asc(cert, parts.host, 0) == 1 || X509_check_host(cert, parts.host, 0, 0, NULL) == 1);
+
+    X509_free(cert);
+    if (!is_right)
+        quorum_stream_fail(stream,
+                           "its certificate is not for this name or address; issue it with --host for "
+                           "each that clients use");
+    return is_right;
 }
 
 static void come_up(struct quorum_stream *stream)
 {
     struct client_event event = {.kind = CLIENT_CONNECTED, .now = clock_now()};
 
-    if (stream->ssl && !is_of_our_cluster(stream))
+    if (stream->ssl && (!is_of_our_cluster(stream) || !is_whom_we_dialled(stream)))
         return;
     stream->is_up = true;
     quorum_step(stream->quorum, &event);

@@ -29,7 +29,10 @@ static void say(const struct api *api, enum log_level level, const char *message
 static enum gavel_status read_tls(const struct daemon_config *config, SSL_CTX **ret_tls,
                                   struct gavel_error *error)
 {
-    struct tls_files files = {.ca = config->tls_ca, .cert = config->tls_cert, .key = config->tls_key};
+    struct tls_files files = {.ca = config->tls_ca,
+                              .cert = config->tls_cert,
+                              .key = config->tls_key,
+                              .revoked = config->tls_revoked};
 
     if (!config->has_api_tls) {
         *ret_tls = NULL;

@@ -53,9 +53,10 @@ struct daemon_config {
     char tls_ca[PATH_MAX];
     char tls_cert[PATH_MAX];
     char tls_key[PATH_MAX];
-    char secret[PATH_MAX];     /* of the seal; "" only on loopback */
-    char token[PATH_MAX];      /* a file with the token that the API asks for; "" none */
-    struct raft_settings raft; /* without verify and sign */
+    char tls_revoked[PATH_MAX]; /* "": no list */
+    char secret[PATH_MAX];      /* of the seal; "" only on loopback */
+    char token[PATH_MAX];       /* a file with the token that the API asks for; "" none */
+    struct raft_settings raft;  /* without verify and sign */
     bool auto_failover;
     uint32_t snapshot_entries; /* compact the log after so many: 10,000 */
     enum daemon_start start;

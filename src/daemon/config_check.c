@@ -295,6 +295,11 @@ static enum gavel_status check_security(struct config_draft *draft)
                             "%s is not on loopback, so the nodes need a secret that seals obituaries; give "
                             "secret: FILE, the same on all nodes (`gavel cert init` makes one)",
                             config->listen);
+    if (!config->has_tls && !config->secret[0])
+        config_warn(draft,
+                    "there is neither tls nor a secret: every user of this machine can speak as a node of "
+                    "cluster %s; `gavel cert secret` makes one, the same for all nodes",
+                    config->cluster);
     if (!is_api_loopback && !config->has_api_tls && !config->token[0])
         return config_wrong(draft, CONFIG_OF_API,
                             "%s is not on loopback, so the API needs TLS (tls: {…, api: true}) or a token "

@@ -52,6 +52,19 @@ static enum gavel_status check_certificate(struct config_draft *draft)
                             "%.200s is of the node \"%s\" (CN), and this is \"%s\"; issue one with `gavel "
                             "cert issue %s`",
                             config->tls_cert, identity.node, config->node, config->node);
+    if (identity.kind == TLS_KIND_CLIENT)
+        return config_wrong(
+            draft, CONFIG_OF_TLS_CERT,
+            "%.200s is a client's certificate, and nodes take none of those for a node's; issue "
+            "one with `gavel cert issue %s`",
+            config->tls_cert, config->node);
+    if (identity.kind != TLS_KIND_NODE)
+        return config_wrong(
+            draft, CONFIG_OF_TLS_CERT,
+            "%.200s does not say that it is a node's, as none of before 0.7.0 does: it lacks "
+            "the URI urn:gavel:%s:node:%s; issue it again with `gavel cert issue %s --force`. "
+            "Older nodes take the new one, too",
+            config->tls_cert, config->cluster, config->node, config->node);
     left = identity.expires_wall_s - clock_wall_ms() / 1000;
     wall_time_format(identity.expires_wall_s * 1000, day);
     if (left <= 0)
@@ -69,7 +82,7 @@ static enum gavel_status check_tls(struct config_draft *draft)
     static const enum config_id ids[] = {CONFIG_OF_TLS_CA, CONFIG_OF_TLS_CERT, CONFIG_OF_TLS_KEY};
     const struct daemon_config *config = &draft->config;
     const char *const paths[] = {config->tls_ca, config->tls_cert, config->tls_key};
-    const struct tls_files files = {config->tls_ca, config->tls_cert, config->tls_key};
+    const struct tls_files files = {config->tls_ca, config->tls_cert, config->tls_key, config->tls_revoked};
     struct gavel_error cause = {0};
     enum gavel_status status = GAVEL_OK;
     SSL_CTX *context = NULL;

@@ -96,12 +96,15 @@ struct consensus {
 
     /* for people */
     struct view draft;
-    raft_index config_index; /* of the members that were last told to the transport */
-    uint64_t generation;     /* that was last told */
-    bool is_member;          /* by the configuration in force */
-    raft_id last_leader;     /* the newest that was known */
-    raft_term released_term; /* an election of this term follows a release, not a death */
-    gavel_ns status_at;      /* when the next status goes to the peers */
+    raft_index config_index;      /* of the members that were last told to the transport */
+    uint64_t generation;          /* that was last told */
+    bool has_told_members;        /* to the transport: who may send … */
+    bool told_is_committed;       /* … and whether those were committed … */
+    raft_index told_config_index; /* … and of which configuration they were */
+    bool is_member;               /* by the configuration in force */
+    raft_id last_leader;          /* the newest that was known */
+    raft_term released_term;      /* an election of this term follows a release, not a death */
+    gavel_ns status_at;           /* when the next status goes to the peers */
     bool is_status_due;
     enum writer_state disk_state;
 
@@ -175,6 +178,7 @@ void consensus_refresh_members(struct consensus *c);
 extern const struct transport_events consensus_transport_events;
 void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello);
 void consensus_set_peers(struct consensus *c);
+void consensus_tell_members(struct consensus *c);     /* to the transport, if they are others */
 void consensus_members_in_force(struct consensus *c); /* others than before, or another generation */
 void consensus_publish_peers(struct consensus *c);    /* to the guard */
 void consensus_make_status(const struct consensus *c, struct peer_status *ret_status);

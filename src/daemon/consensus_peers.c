@@ -37,6 +37,7 @@ void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
         .node = config->id,
         .incarnation = c->raft.state.incarnation,
         .bootstrap = bootstrap_digest(&c->raft),
+        .config_index = c->raft.config_index,
     };
 
     (void)snprintf(hello.cluster_name, sizeof hello.cluster_name, "%s", config->cluster);
@@ -93,7 +94,38 @@ void consensus_set_peers(struct consensus *c)
     if (c->raft.leader != 0 && count < RAFT_MEMBERS_MAX && !is_among(peers, count, c->raft.leader))
         count = add_peer(c, c->raft.leader, peers, count);
     transport_set_peers(c->transport, peers, count);
+    consensus_tell_members(c);
     consensus_refresh_members(c);
+}
+
+/*
+ * Who may send to us: the members of the configuration in force, and of the newest that is committed, in case
+ * the one in force never is.
+ */
+void consensus_tell_members(struct consensus *c)
+{
+    bool is_committed = c->raft.config_index <= c->raft.commit;
+    struct raft_config committed = c->raft.config;
+    raft_index as_of = c->raft.config_index;
+    raft_id members[2 * RAFT_MEMBERS_MAX];
+    struct peer_hello hello;
+    size_t count = 0;
+
+    if (c->has_told_members && c->told_config_index == c->raft.config_index &&
+        c->told_is_committed == is_committed)
+        return;
+    if (!is_committed)
+        as_of = raft_committed_config(&c->raft, &committed);
+    for (size_t i = 0; i < c->raft.config.count; i++)
+        members[count++] = c->raft.config.members[i].id;
+    for (size_t i = 0; i < committed.count; i++)
+        members[count++] = committed.members[i].id;
+    transport_set_members(c->transport, members, count, as_of);
+    consensus_make_hello(c, &hello);
+    transport_set_self(c->transport, &hello);
+    c->has_told_members = true;
+    c->told_config_index = c->raft.config_index;
+    c->told_is_committed = is_committed;
 }
 
 void consensus_members_in_force(struct consensus *c)

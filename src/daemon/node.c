@@ -112,6 +112,8 @@ static enum gavel_status begin_transport(struct consensus *c, struct gavel_error
     if (status != GAVEL_OK)
         return status;
     settings.tls = c->certificates.context;
+    memcpy(settings.key, c->seal.key, sizeof settings.key);
+    settings.has_secret = c->config->secret[0] != '\0';
     consensus_make_hello(c, &settings.self);
     events.user = c;
     return transport_new(c->base, &settings, &events, &c->transport, error);

@@ -10,7 +10,10 @@
 enum gavel_status certificates_read(const struct daemon_config *config, struct certificates *ret_certificates,
                                     struct gavel_error *error)
 {
-    const struct tls_files files = {.ca = config->tls_ca, .cert = config->tls_cert, .key = config->tls_key};
+    const struct tls_files files = {.ca = config->tls_ca,
+                                    .cert = config->tls_cert,
+                                    .key = config->tls_key,
+                                    .revoked = config->tls_revoked};
     struct certificates found = {0};
     enum gavel_status status = GAVEL_OK;
 
@@ -26,6 +29,10 @@ enum gavel_status certificates_read(const struct daemon_config *config, struct c
             "the certificate %.200s is for node \"%s\" of cluster \"%s\", not for this one; issue it with "
             "`gavel cert issue %s`",
             files.cert, found.identity.node, found.identity.cluster, config->node);
+    if (config->has_tls && status == GAVEL_OK && found.identity.kind != TLS_KIND_NODE)
+        status = error_set(error, GAVEL_ERR_INVALID,
+                           "the certificate %.200s is not a node's; issue it with `gavel cert issue %s`",
+                           files.cert, config->node);
     if (status != GAVEL_OK) {
         SSL_CTX_free(found.context);
         return status;

@@ -118,7 +118,7 @@ void connection_refuse(struct connection *connection, const char *text, bool tel
     struct peer_frame frame = {.kind = PEER_REFUSAL};
 
     if (tells_self)
-        frame.hello = connection->transport->settings.self;
+        frame.hello = connection->own.node != 0 ? connection->own : connection->transport->settings.self;
     text_write(frame.text, sizeof frame.text, "%s", text);
     if (connection_write(connection, &frame))
         leave(connection);

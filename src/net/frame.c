@@ -97,6 +97,17 @@ static void take_first(struct connection *connection, const struct peer_frame *f
         frame_bad(connection, "it does not begin with a greeting");
 }
 
+/* It may greet, but not yet send. */
+static void take_proof(struct connection *connection, const struct peer_frame *frame)
+{
+    if (frame->kind == PEER_REFUSAL)
+        greet_refused(connection, frame);
+    else if (frame->kind == PEER_PROOF)
+        greet_proof(connection, frame->proof);
+    else
+        frame_bad(connection, "it sends before it has proven who it is");
+}
+
 /* Returns whether to go on. */
 static bool take(struct connection *connection, const uint8_t *bytes, size_t size)
 {
@@ -109,10 +120,13 @@ static bool take(struct connection *connection, const uint8_t *bytes, size_t siz
     }
     if (connection->phase == PHASE_HELLO)
         take_first(connection, &frame);
+    else if (connection->phase == PHASE_PROOF)
+        take_proof(connection, &frame);
     else
         take_frame(connection, &frame);
     peer_frame_done(&frame);
-    return connection->phase == PHASE_HELLO || connection->phase == PHASE_UP;
+    return connection->phase == PHASE_HELLO || connection->phase == PHASE_PROOF ||
+           connection->phase == PHASE_UP;
 }
 
 /* Bytes where a length should be: who might have sent them? */

@@ -8,8 +8,9 @@
 
 #include "net/internal.h"
 
-#include "net/seal.h"
+#include "net/prove.h"
 #include "net/tls.h"
+#include "os/entropy.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -77,20 +78,44 @@ static void check_own_id(struct check *check)
                b->name);
 }
 
+/* Whose certificate is this? Only a node of the cluster may be here. `who`: by what it was dialled, or calls
+ * itself. */
+static bool is_of_a_node(SSL *ssl, const char *cluster, const char *who, struct tls_identity *ret_identity,
+                         char text[TEXT])
+{
+    struct tls_identity identity;
+
+    if (!tls_identity_of(ssl, &identity))
+        text_write(text, TEXT, "the certificate of %s does not name a cluster (O) and a node (CN)", who);
+    else if (strcmp(identity.cluster, cluster) != 0)
+        text_write(text, TEXT, "the certificate of %s is for cluster \"%s\", not \"%s\"", who,
+                   identity.cluster, cluster);
+    else if (identity.is_revoked)
+        text_write(text, TEXT, "the certificate of %s is revoked", identity.node);
+    else if (identity.kind == TLS_KIND_CLIENT)
+        text_write(text, TEXT, "the certificate of %s is a client's; clients do not speak on this port",
+                   identity.node);
+    else if (identity.kind != TLS_KIND_NODE)
+        text_write(text, TEXT,
+                   "the certificate of %s does not say that it is a node's, as none of before 0.7.0 does; "
+                   "issue it again with \"gavel cert issue %s --force\"",
+                   identity.node, identity.node);
+    else {
+        *ret_identity = identity;
+        return true;
+    }
+    return false;
+}
+
 /* The certificate decides who it is; what it says of itself must agree. */
 static void check_certificate(struct check *check, SSL *ssl)
 {
     const struct peer_hello *a = check->self, *b = check->hello;
     struct tls_identity identity;
 
-    if (!ssl)
+    if (!ssl || !is_of_a_node(ssl, a->cluster_name, b->name, &identity, check->text))
         return;
-    if (!tls_identity_of(ssl, &identity))
-        REFUSE(check, "the certificate of %s does not name a cluster (O) and a node (CN)", b->name);
-    else if (strcmp(identity.cluster, a->cluster_name) != 0)
-        REFUSE(check, "the certificate of %s is for cluster \"%s\", not \"%s\"", b->name, identity.cluster,
-               a->cluster_name);
-    else if (strcmp(identity.node, b->name) != 0)
+    if (strcmp(identity.node, b->name) != 0)
         REFUSE(check, "the certificate of %s is for node \"%s\"", b->name, identity.node);
     else if (b->node != seal_id_of_name("node", b->name))
         REFUSE(check, "%s does not have the id of its name", b->name);
@@ -103,6 +128,23 @@ static void check_known(struct check *check, const struct transport *transport)
 
     if (link && strcmp(link->where.name, b->name) != 0)
         REFUSE(check, "%s has the id of %s", b->name, link->where.name);
+}
+
+/* transport_set_members() says who is. */
+static bool is_member(const struct transport *transport, const struct peer_hello *hello)
+{
+    if (link_find(transport, hello->node) || transport->settings.takes_strangers)
+        return true;
+    for (size_t i = 0; i < transport->member_count; i++)
+        if (transport->members[i] == hello->node)
+            return true;
+    return hello->has_nonce && hello->config_index > transport->members_as_of;
+}
+
+/* Nodes of before 0.7.0 prove nothing; their certificate must do. */
+static bool must_prove(const struct connection *connection, const struct peer_hello *hello)
+{
+    return hello->has_nonce || (!connection->ssl && connection->transport->settings.has_secret);
 }
 
 static bool is_welcome(struct connection *connection, const struct peer_hello *hello, char text[TEXT])
@@ -162,16 +204,21 @@ static void remember(struct link *link, const struct peer_hello *hello)
 
 /*
  * What a side says of itself when it is refused, or refuses us, may be acted on: a later generation ends a
- * node. So it counts only if its certificate says the same; without TLS there is nobody but this machine.
+ * node. So it counts only if it is a member, its certificate says the same, and the generation is sealed by
+ * the secret.
  */
 static const struct peer_hello *proven(const struct connection *connection, const struct peer_hello *hello)
 {
-    const struct peer_hello *self = &connection->transport->settings.self;
+    const struct transport *transport = connection->transport;
+    const struct peer_hello *self = &transport->settings.self;
     struct tls_identity identity;
+    char text[TEXT];
 
-    if (!hello || !connection->ssl)
+    if (!hello || !prove_generation_check(transport->settings.key, hello) || !is_member(transport, hello))
+        return NULL;
+    if (!connection->ssl)
         return hello;
-    return tls_identity_of(connection->ssl, &identity) && strcmp(identity.cluster, self->cluster_name) == 0 &&
+    return is_of_a_node(connection->ssl, self->cluster_name, hello->name, &identity, text) &&
                    strcmp(identity.cluster, hello->cluster_name) == 0 &&
                    strcmp(identity.node, hello->name) == 0 &&
                    hello->node == seal_id_of_name("node", hello->name)
@@ -203,13 +250,9 @@ static bool has_right_certificate(struct connection *connection, char text[TEXT]
 
     if (!connection->ssl)
         return true;
-    if (!tls_identity_of(connection->ssl, &identity))
-        text_write(text, TEXT, "the certificate at %s does not name a cluster (O) and a node (CN)",
-                   connection->place);
-    else if (strcmp(identity.cluster, transport->settings.self.cluster_name) != 0)
-        text_write(text, TEXT, "the certificate of %s is for cluster \"%s\", not \"%s\"", identity.node,
-                   identity.cluster, transport->settings.self.cluster_name);
-    else if (strcmp(identity.node, wanted) != 0)
+    if (!is_of_a_node(connection->ssl, transport->settings.self.cluster_name, wanted, &identity, text))
+        return false;
+    if (strcmp(identity.node, wanted) != 0)
         text_write(text, TEXT, "%s was dialled at %s, where %s answers; correct the address of %s", wanted,
                    connection->place, identity.node, wanted);
     else
@@ -217,16 +260,59 @@ static bool has_right_certificate(struct connection *connection, char text[TEXT]
     return false;
 }
 
+/* What we say of ourselves on this connection, with a nonce of its own. */
+static void prepare(struct connection *connection, raft_id to)
+{
+    struct peer_hello *own = &connection->own;
+
+    *own = connection->transport->settings.self;
+    own->to = to;
+    own->has_nonce = true;
+    for (size_t i = 0; i < PEER_NONCE_BYTES; i += sizeof(uint64_t)) {
+        uint64_t random = entropy_u64();
+
+        memcpy(own->nonce + i, &random, sizeof random);
+    }
+}
+
+/* Our answer to the nonce of the one who dialled. */
+static void prove(struct connection *connection, const struct peer_hello *hello)
+{
+    connection->own.has_proof = hello->has_nonce;
+    if (hello->has_nonce)
+        prove_make(connection->transport->settings.key, PROVE_ACCEPTED, &connection->own, hello->nonce,
+                   connection->own.proof);
+}
+
+static void write_unproven(const struct connection *connection, const struct peer_hello *hello,
+                           char text[TEXT])
+{
+    const struct peer_hello *self = &connection->transport->settings.self;
+
+    if (hello->has_nonce)
+        text_write(text, TEXT,
+                   "%s and %s do not have the same secret of cluster \"%s\"; set \"secret\" to the same file "
+                   "for all nodes",
+                   hello->name, self->name, self->cluster_name);
+    else
+        text_write(
+            text, TEXT,
+            "%s does not prove that it has the secret of cluster \"%s\", as no program of before 0.7.0 "
+            "can; upgrade it, or set tls",
+            hello->name, self->cluster_name);
+}
+
 void greet_begin(struct connection *connection)
 {
-    struct peer_frame frame = {.kind = PEER_HELLO, .hello = connection->transport->settings.self};
+    struct peer_frame frame = {.kind = PEER_HELLO};
     char text[TEXT];
 
     if (!has_right_certificate(connection, text)) {
         refuse_dialled(connection, text, NULL, false);
         return;
     }
-    frame.hello.to = connection->link->where.id;
+    prepare(connection, connection->link->where.id);
+    frame.hello = connection->own;
     if (!connection_write(connection, &frame))
         link_failed(connection->link, TRANSPORT_FAILED, "out of memory", NULL);
 }
@@ -260,14 +346,21 @@ static bool is_double(const struct connection *older, const struct connection *c
 }
 
 /* What only the one who was dialled can say. */
-static bool is_expected(struct connection *connection, const struct peer_hello *hello, char text[TEXT])
+static bool is_expected(const struct connection *connection, const struct peer_hello *hello, char text[TEXT])
 {
-    const struct peer_hello *self = &connection->transport->settings.self;
+    const struct transport *transport = connection->transport;
+    const struct peer_hello *self = &transport->settings.self;
     const struct connection *older = find_older(connection, hello->node);
 
     if (hello->to != self->node)
         text_write(text, TEXT, "%s looked for another node where %s is; correct the address in its \"peers\"",
                    hello->name, self->name);
+    else if (!is_member(transport, hello))
+        text_write(text, TEXT,
+                   "%s is no member of cluster \"%s\", as far as %s knows; if it shall be one: gavel member "
+                   "add %s %s",
+                   hello->name, self->cluster_name, self->name, hello->name,
+                   hello->address[0] ? hello->address : "ADDRESS");
     else if (is_double(older, connection, hello))
         text_write(text, TEXT,
                    "two nodes are called %s, and one is connected from %s already; give each its own name",
@@ -277,36 +370,20 @@ static bool is_expected(struct connection *connection, const struct peer_hello *
     return false;
 }
 
-void greet_hello(struct connection *connection, const struct peer_hello *hello)
+/* It is who it says, and may send from now on. */
+static void let_in(struct connection *connection, const struct peer_hello *hello)
 {
     struct transport *transport = connection->transport;
-    const struct peer_hello *self = &transport->settings.self;
-    struct peer_frame frame = {.kind = PEER_WELCOME, .hello = *self};
-    uint32_t version = hello->version_max < self->version_max ? hello->version_max : self->version_max;
-    struct connection *older;
-    char text[TEXT];
-    struct link *link;
+    struct connection *older = find_older(connection, hello->node);
+    struct link *link = link_find(transport, hello->node);
 
-    if (!is_welcome(connection, hello, text) || !is_expected(connection, hello, text) ||
-        !remembers(connection, hello, text)) {
-        refuse_accepted(connection, text, hello);
-        return;
-    }
-    frame.hello.version_min = frame.hello.version_max = version;
-    frame.hello.to = hello->node;
-    if (!connection_write(connection, &frame)) {
-        connection_close(connection);
-        return;
-    }
     connection->phase = PHASE_UP;
     connection->peer = hello->node;
     connection->process = hello->process;
     memcpy(connection->name, hello->name, sizeof connection->name);
     (void)event_del(&connection->deadline);
-    older = find_older(connection, hello->node);
     if (older)
         connection_close(older);
-    link = link_find(transport, hello->node);
     connection->link = link;
     if (link) {
         link->in = connection;
@@ -315,6 +392,76 @@ void greet_hello(struct connection *connection, const struct peer_hello *hello)
         link_dial_soon(link); /* it is alive */
     }
     tell(transport, TRANSPORT_GREETED, hello->node, connection->place, hello);
+}
+
+void greet_hello(struct connection *connection, const struct peer_hello *hello)
+{
+    const struct peer_hello *self = &connection->transport->settings.self;
+    struct peer_frame frame = {.kind = PEER_WELCOME};
+    char text[TEXT];
+
+    prepare(connection, hello->node);
+    connection->own.version_min = connection->own.version_max =
+        hello->version_max < self->version_max ? hello->version_max : self->version_max;
+    prove(connection, hello);
+    if (!is_welcome(connection, hello, text) || !is_expected(connection, hello, text) ||
+        !remembers(connection, hello, text)) {
+        connection->own.version_min = self->version_min;
+        connection->own.version_max = self->version_max;
+        refuse_accepted(connection, text, hello);
+        return;
+    }
+    if (must_prove(connection, hello) && !hello->has_nonce) {
+        write_unproven(connection, hello, text);
+        refuse_accepted(connection, text, hello);
+        return;
+    }
+    frame.hello = connection->own;
+    if (!connection_write(connection, &frame)) {
+        connection_close(connection);
+    } else if (must_prove(connection, hello)) {
+        connection->greeting = *hello;
+        connection->phase = PHASE_PROOF;
+    } else {
+        let_in(connection, hello);
+    }
+}
+
+/* Time has passed since its greeting: whoever else came meanwhile is looked at, too. */
+void greet_proof(struct connection *connection, const uint8_t proof[PEER_PROOF_BYTES])
+{
+    const struct peer_hello hello = connection->greeting;
+    char text[TEXT];
+
+    if (!prove_check(connection->transport->settings.key, PROVE_DIALLED, &hello, connection->own.nonce,
+                     proof)) {
+        write_unproven(connection, &hello, text);
+        refuse_accepted(connection, text, &hello);
+    } else if (!is_expected(connection, &hello, text) || !remembers(connection, &hello, text)) {
+        refuse_accepted(connection, text, &hello);
+    } else {
+        let_in(connection, &hello);
+    }
+}
+
+/* Whom we dialled has the secret, and we show that we have it. */
+static bool prove_both(struct connection *connection, const struct peer_hello *hello, char text[TEXT])
+{
+    const uint8_t *key = connection->transport->settings.key;
+    struct peer_frame frame = {.kind = PEER_PROOF};
+
+    if (!must_prove(connection, hello))
+        return true;
+    if (!hello->has_nonce || !hello->has_proof ||
+        !prove_check(key, PROVE_ACCEPTED, hello, connection->own.nonce, hello->proof)) {
+        write_unproven(connection, hello, text);
+        return false;
+    }
+    prove_make(key, PROVE_DIALLED, &connection->own, hello->nonce, frame.proof);
+    if (connection_write(connection, &frame))
+        return true;
+    text_write(text, TEXT, "out of memory");
+    return false;
 }
 
 void greet_welcome(struct connection *connection, const struct peer_hello *hello)
@@ -331,6 +478,8 @@ void greet_welcome(struct connection *connection, const struct peer_hello *hello
         refuse_dialled(connection, text, hello, true);
     } else if (hello->version_max < self->version_min || hello->version_max > self->version_max) {
         refuse_dialled(connection, "a version of the protocol that was not offered", hello, true);
+    } else if (!prove_both(connection, hello, text)) {
+        refuse_dialled(connection, text, hello, true);
     } else {
         connection->phase = PHASE_UP;
         connection->peer = hello->node;

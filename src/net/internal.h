@@ -46,6 +46,7 @@ struct incoming {
 enum phase {
     PHASE_TLS,     /* the handshake is under way */
     PHASE_HELLO,   /* waiting for HELLO, or for the answer to ours */
+    PHASE_PROOF,   /* accepted and answered; waiting for the proof that it has the secret */
     PHASE_UP,      /* greeted */
     PHASE_LEAVING, /* refused: what is written goes out, what comes in is thrown away */
     PHASE_DEAD,    /* waiting for the reaper */
@@ -70,6 +71,8 @@ struct connection {
     gavel_ns heard_at; /* its last frame */
     char name[PEER_NAME_MAX + 1];
     char place[ADDRESS_TEXT_MAX]; /* the other end */
+    struct peer_hello own;        /* what we have said of ourselves here, with our nonce */
+    struct peer_hello greeting;   /* PHASE_PROOF: what it has said of itself */
     struct event deadline;
     struct incoming snapshot;
     gavel_ns made_at;
@@ -131,6 +134,9 @@ struct transport {
     struct transport_settings settings;
     struct transport_events events;
     SSL_CTX *tls;
+    raft_id members[2 * RAFT_MEMBERS_MAX]; /* see transport_set_members() */
+    size_t member_count;
+    uint64_t members_as_of;
     uint64_t process; /* ours, by a random number */
     struct prng prng;
     int listener;
@@ -200,6 +206,7 @@ void frame_bad(struct connection *connection, const char *reason);
 void greet_begin(struct connection *connection);
 void greet_hello(struct connection *connection, const struct peer_hello *hello);
 void greet_welcome(struct connection *connection, const struct peer_hello *hello);
+void greet_proof(struct connection *connection, const uint8_t proof[PEER_PROOF_BYTES]);
 void greet_refused(struct connection *connection, const struct peer_frame *refusal);
 
 /* snapshot.c */

@@ -93,8 +93,10 @@ void link_drop_out(struct link *link)
 void link_free(struct link *link)
 {
     link_drop_out(link);
-    if (link->in)
+    if (link->in && link->transport->settings.takes_strangers)
         link->in->link = NULL;
+    else if (link->in)
+        connection_close(link->in); /* it comes again, and is looked at again */
     LIST_REMOVE(link, entry);
     free(link);
 }

@@ -9,11 +9,13 @@
 #include "net/tls.h"
 
 #include "base/error.h"
+#include "net/revoked.h"
 
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -166,6 +168,8 @@ enum gavel_status tls_context_make(const struct tls_files *files, enum tls_use u
         status = check_dates(SSL_CTX_get0_certificate(context), files->cert, error);
     if (status == GAVEL_OK && files->ca)
         status = check_signed(context, files, error);
+    if (status == GAVEL_OK && files->revoked && files->revoked[0])
+        status = revoked_load(files->revoked, context, error);
     if (status != GAVEL_OK) {
         SSL_CTX_free(context);
         return status;
@@ -196,6 +200,48 @@ static bool take_name(const X509 *cert, int nid, char ret_name[TLS_NAME_MAX])
     return is_good;
 }
 
+const char *tls_uri_write(enum tls_kind kind, const char *cluster, const char *name,
+                          char buffer[static TLS_URI_MAX])
+{
+    (void)snprintf(buffer, TLS_URI_MAX, "urn:gavel:%s:%s:%s", cluster,
+                   kind == TLS_KIND_NODE ? "node" : "client", name); /* names are much shorter */
+    return buffer;
+}
+
+static bool is_uri_of(const GENERAL_NAME *name, const char *text)
+{
+    const ASN1_IA5STRING *uri = name->d.uniformResourceIdentifier;
+
+    return (size_t)ASN1_STRING_length(uri) == strlen(text) &&
+           memcmp(ASN1_STRING_get0_data(uri), text, strlen(text)) == 0;
+}
+
+/* Exactly one URI of ours, and that of its own name; a certificate with two could be both. */
+static enum tls_kind take_kind(const X509 *cert, const struct tls_identity *identity)
+{
+    static const char ours[] = "urn:gavel:";
+    GENERAL_NAMES *names = X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL);
+    enum tls_kind kind = TLS_KIND_UNKNOWN;
+    char uri[TLS_URI_MAX];
+    int count = 0;
+
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+
+        if (name->type != GEN_URI ||
+            (size_t)ASN1_STRING_length(name->d.uniformResourceIdentifier) < strlen(ours) ||
+            memcmp(ASN1_STRING_get0_data(name->d.uniformResourceIdentifier), ours, strlen(ours)) != 0)
+            continue;
+        count++;
+        if (is_uri_of(name, tls_uri_write(TLS_KIND_NODE, identity->cluster, identity->node, uri)))
+            kind = TLS_KIND_NODE;
+        else if (is_uri_of(name, tls_uri_write(TLS_KIND_CLIENT, identity->cluster, identity->node, uri)))
+            kind = TLS_KIND_CLIENT;
+    }
+    GENERAL_NAMES_free(names);
+    return count == 1 ? kind : TLS_KIND_UNKNOWN;
+}
+
 static bool take_identity(const X509 *cert, struct tls_identity *ret_identity)
 {
     struct tls_identity identity = {0};
@@ -207,6 +253,7 @@ static bool take_identity(const X509 *cert, struct tls_identity *ret_identity)
     if (ASN1_TIME_to_tm(X509_get0_notAfter(cert), &tm) != 1)
         return false;
     identity.expires_wall_s = timegm(&tm);
+    identity.kind = take_kind(cert, &identity);
     *ret_identity = identity;
     return true;
 }
@@ -216,8 +263,24 @@ bool tls_identity_of(SSL *ssl, struct tls_identity *ret_identity)
     X509 *cert = SSL_get1_peer_certificate(ssl);
     bool is_known = cert && take_identity(cert, ret_identity);
 
+    if (is_known)
+        ret_identity->is_revoked = revoked_has(SSL_get_SSL_CTX(ssl), cert);
     X509_free(cert);
     return is_known;
+}
+
+bool tls_identity_of_cert(const X509 *cert, struct tls_identity *ret_identity)
+{
+    return take_identity(cert, ret_identity);
+}
+
+bool tls_is_revoked(const SSL_CTX *context, const SSL *ssl)
+{
+    X509 *cert = context && ssl ? SSL_get1_peer_certificate(ssl) : NULL;
+    bool is_revoked = cert && revoked_has(context, cert);
+
+    X509_free(cert);
+    return is_revoked;
 }
 
 enum gavel_status tls_identity_of_file(const char *path, struct tls_identity *ret_identity,

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * TLS 1.3 with certificates on both sides: who a node is, is what its
- * certificate says. Subject O is the cluster, CN the node.
+ * TLS 1.3 with certificates on both sides: who somebody is, is what its
+ * certificate says. Subject O is the cluster, CN the name; and a URI among the
+ * other names says whether it is a node's or a client's:
+ *
+ *     urn:gavel:CLUSTER:node:NAME        urn:gavel:CLUSTER:client:NAME
+ *
+ * Only nodes may speak on the port of the peers, and only nodes may answer
+ * clients. Certificates of before 0.7.0 have no such URI.
  */
 #ifndef NET_TLS_H
 #define NET_TLS_H
@@ -17,6 +23,7 @@ struct tls_files {
     const char *ca;   /* who may sign certificates of this cluster */
     const char *cert; /* ours, with those between it and the CA */
     const char *key;
+    const char *revoked; /* the list of certificates that are not taken any more; NULL or "": none */
 };
 
 /* One for dialling and accepting among nodes, one for the HTTP API (which asks clients for no certificate).
@@ -32,16 +39,34 @@ GAVEL_CHECKED enum gavel_status tls_context_make(const struct tls_files *files, 
 
 #define TLS_NAME_MAX 64
 
+enum tls_kind {
+    TLS_KIND_UNKNOWN, /* it has no URI of ours, or one that does not fit its subject, or several */
+    TLS_KIND_NODE,
+    TLS_KIND_CLIENT,
+};
+#define TLS_URI_MAX 256
+/* The URI that a certificate of this kind must have. Returns buffer. */
+const char *tls_uri_write(enum tls_kind kind, const char *cluster, const char *name,
+                          char buffer[static TLS_URI_MAX]);
+
 /* Who is at the other end, once the handshake is done. False if there is no certificate. */
 struct tls_identity {
     char cluster[TLS_NAME_MAX];
-    char node[TLS_NAME_MAX];
+    char node[TLS_NAME_MAX]; /* or the client's name */
+    enum tls_kind kind;
+    bool is_revoked;        /* by the list of its context; never of a file */
     int64_t expires_wall_s; /* seconds since 1970 */
 };
 bool tls_identity_of(SSL *ssl, struct tls_identity *ret_identity);
+/* The same of a certificate at hand; is_revoked is not known. */
+bool tls_identity_of_cert(const X509 *cert, struct tls_identity *ret_identity);
 /* The same of a file; for --check-config and warnings before the day. */
 GAVEL_CHECKED enum gavel_status tls_identity_of_file(const char *cert, struct tls_identity *ret_identity,
                                                      struct gavel_error *error);
+
+/* Whether the list of that context names the certificate of the other side of this connection; either may be
+ * NULL. */
+bool tls_is_revoked(const SSL_CTX *context, const SSL *ssl);
 
 /* What OpenSSL says of the last failure on this thread, or of the verification of this connection, in words;
  * clears its queue. */

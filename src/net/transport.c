@@ -3,6 +3,8 @@
 /* The transport as its caller sees it; the parts are in the files that internal.h names. */
 
 #include "net/internal.h"
+#include "net/prove.h"
+#include "net/tls.h"
 
 #include "base/error.h"
 #include "os/clock.h"
@@ -34,6 +36,7 @@ static void set_self(struct transport *transport, const struct peer_hello *self)
 
     *own = *self;
     own->process = transport->process;
+    prove_generation(transport->settings.key, own);
     if (own->version_max == 0) {
         own->version_min = PEER_VERSION_MIN;
         own->version_max = PEER_VERSION_MAX;
@@ -170,9 +173,35 @@ void transport_set_peers(struct transport *transport, const struct transport_add
     }
 }
 
+void transport_set_members(struct transport *transport, const raft_id *members, size_t count, uint64_t as_of)
+{
+    if (count > sizeof transport->members / sizeof transport->members[0])
+        count = sizeof transport->members / sizeof transport->members[0];
+    if (count > 0)
+        memcpy(transport->members, members, count * sizeof *members);
+    transport->member_count = count;
+    transport->members_as_of = as_of;
+}
+
 void transport_set_self(struct transport *transport, const struct peer_hello *self)
 {
     set_self(transport, self);
+}
+
+/* What the old list let in and the new one does not. */
+static void drop_revoked(struct transport *transport)
+{
+    struct connection *connection, *next;
+    struct link *link;
+
+    for (connection = LIST_FIRST(&transport->accepted); connection; connection = next) {
+        next = LIST_NEXT(connection, entry);
+        if (connection->phase != PHASE_LEAVING && tls_is_revoked(transport->tls, connection->ssl))
+            connection_refuse(connection, "the certificate was revoked", false);
+    }
+    for (link = LIST_FIRST(&transport->links); link; link = LIST_NEXT(link, entry))
+        if (link->out && tls_is_revoked(transport->tls, link->out->ssl))
+            link_lost(link, "its certificate was revoked");
 }
 
 void transport_set_tls(struct transport *transport, SSL_CTX *tls)
@@ -181,6 +210,8 @@ void transport_set_tls(struct transport *transport, SSL_CTX *tls)
         (void)SSL_CTX_up_ref(tls); /* fails only for NULL */
     SSL_CTX_free(transport->tls);
     transport->tls = tls;
+    if (tls)
+        drop_revoked(transport);
 }
 
 static bool is_up(const struct link *link) { return link->out && link->out->phase == PHASE_UP; }

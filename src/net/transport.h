@@ -21,6 +21,7 @@
 #define NET_TRANSPORT_H
 
 #include "base/time.h"
+#include "net/seal.h"
 #include "wire/peer.h"
 
 #include <event2/event.h>
@@ -68,6 +69,9 @@ struct transport_settings {
     int failures;             /* that open the breaker; 0: 5 */
     size_t waiting_max;       /* bytes that may wait for one peer; 0: 8 MiB */
     int accepted_max;         /* connections accepted at once; 0: 64 */
+    uint8_t key[SEAL_KEY_BYTES]; /* by which nodes prove themselves (prove.h) */
+    bool has_secret;             /* the key is of a secret, and not merely of the cluster's name */
+    bool takes_strangers;        /* for tests: whoever greets properly may send */
 };
 
 /*
@@ -89,10 +93,19 @@ uint16_t transport_port(const struct transport *transport);
  */
 void transport_set_peers(struct transport *transport, const struct transport_address *peers, size_t count);
 
-/* The incarnation or the generation has changed what HELLO says. */
+/*
+ * Who may send to us, besides those whom we dial: members of a configuration that is still to be committed,
+ * or of the one before it. `as_of` is the index of the newest configuration that is known to be committed: a
+ * node that is not listed is let in only if it proves by the secret that it knows a newer one. So whoever
+ * was away while the members changed is found by those that it has never heard of, and a node that is no
+ * member any more, or not yet, is refused.
+ */
+void transport_set_members(struct transport *transport, const raft_id *members, size_t count, uint64_t as_of);
+
+/* The incarnation, the generation or the configuration has changed what HELLO says. */
 void transport_set_self(struct transport *transport, const struct peer_hello *self);
 
-/* For new connections; those that are up stay. */
+/* For new connections; those that are up stay, unless the certificate of the other side is revoked now. */
 void transport_set_tls(struct transport *transport, SSL_CTX *tls);
 
 /* To message->to. Encodes or drops it; what it points to is not needed afterwards. A SNAPSHOT is copied and

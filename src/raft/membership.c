@@ -37,6 +37,11 @@ raft_index raft_find_config(const struct raft *r, raft_index index, struct raft_
     return r->snapshot.config_index;
 }
 
+raft_index raft_committed_config(const struct raft *raft, struct raft_config *ret_config)
+{
+    return raft_find_config(raft, raft->commit, ret_config);
+}
+
 /*
  * Whether the newest configuration, not committed yet, removes us. Until it is committed we may be the only
  * one who can lead, because others lack it, so we still stand for election (thesis, section 4.2.2).

@@ -462,6 +462,9 @@ gavel_ns raft_wake_at(const struct raft *raft);
 /* Has claimed, and its clock says that it still may act: now < raft_deadline(). */
 bool raft_is_working(const struct raft *raft, gavel_ns now);
 
+/* The newest configuration that is known to be committed; returns where in the log it stands, or stood. */
+raft_index raft_committed_config(const struct raft *raft, struct raft_config *ret_config);
+
 /* The work must begin to stop here and has stopped settings.stop_margin later; 0 if it is not claimed, NEVER
  * alone. */
 gavel_ns raft_deadline(const struct raft *raft);

@@ -9,8 +9,8 @@
  *
  * Each node dials every other and speaks on the connections it dialled; on
  * those it accepted it only answers HELLO and listens. The first frame of a
- * connection is HELLO, answered by WELCOME or REFUSAL; everything else
- * follows.
+ * connection is HELLO, answered by WELCOME or REFUSAL, and WELCOME by PROOF;
+ * everything else follows.
  *
  * Bytes in, a struct out, and back. Nothing here trusts a byte that it did not
  * write: what decodes has passed raft_message_check() too. New fields and new
@@ -40,6 +40,8 @@
 #define PEER_NAME_MAX 63     /* of a node or a cluster: letters, digits, '.', '-', '_' */
 #define PEER_ADDRESS_MAX 255 /* "host:port", "[v6]:port" */
 #define PEER_TEXT_MAX 255
+#define PEER_NONCE_BYTES 16
+#define PEER_PROOF_BYTES 32
 
 enum peer_frame_kind {
     PEER_HELLO,
@@ -50,6 +52,7 @@ enum peer_frame_kind {
     PEER_STATUS,  /* what a node thinks of itself, for the detector of split brain */
     PEER_ERRAND,  /* a client's frame, carried to the leader … */
     PEER_ANSWER,  /* … and the answer on its way back */
+    PEER_PROOF,   /* of the one who dialled, after WELCOME: it has the secret */
     PEER_UNKNOWN, /* of a newer program: skip it */
 };
 
@@ -70,6 +73,14 @@ struct peer_hello {
     /* A random number of this process, filled in by the transport: tells a node that comes again from another
      * one of the same name. */
     uint64_t process;
+    uint64_t config_index; /* of the configuration that is in force; 0: none yet */
+    /* Filled in by the transport (net/prove.c). */
+    bool has_nonce; /* false: a node of before 0.7.0 */
+    bool has_proof;
+    bool has_generation_seal;
+    uint8_t nonce[PEER_NONCE_BYTES];
+    uint8_t proof[PEER_PROOF_BYTES];
+    uint8_t generation_seal[PEER_PROOF_BYTES];
 };
 
 struct peer_status {
@@ -120,6 +131,7 @@ struct peer_frame {
         struct peer_chunk chunk;
         struct peer_status status;
         struct peer_errand errand; /* ERRAND, ANSWER */
+        uint8_t proof[PEER_PROOF_BYTES];
     };
     void *memory; /* what the pointers above point into; given back by peer_frame_done() */
 };

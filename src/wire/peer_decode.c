@@ -57,6 +57,17 @@ static bool take_text(const char *from, char *to, size_t size)
     return true;
 }
 
+/* False if there is something, and it is not of this length. */
+static bool take_bytes(const ProtobufCBinaryData *from, uint8_t *to, size_t size, bool *ret_is_there)
+{
+    if (from->len != 0 && from->len != size)
+        return false;
+    *ret_is_there = from->len != 0;
+    if (*ret_is_there)
+        memcpy(to, from->data, size);
+    return true;
+}
+
 static const char *take_hello(const Pb__Hello *from, struct peer_hello *to)
 {
     if (!peer_name_is_good(from->cluster_name) || !peer_name_is_good(from->name))
@@ -70,8 +81,14 @@ static const char *take_hello(const Pb__Hello *from, struct peer_hello *to)
         return "a greeting from nobody";
     if (from->version_min == 0 || from->version_min > from->version_max)
         return "a greeting without a version";
-    if (from->generation >= RAFT_NUMBER_MAX || from->incarnation >= RAFT_NUMBER_MAX)
+    if (from->generation >= RAFT_NUMBER_MAX || from->incarnation >= RAFT_NUMBER_MAX ||
+        from->config_index >= RAFT_NUMBER_MAX)
         return "a greeting with a number out of range";
+    if (!take_bytes(&from->nonce, to->nonce, sizeof to->nonce, &to->has_nonce) ||
+        !take_bytes(&from->proof, to->proof, sizeof to->proof, &to->has_proof) ||
+        !take_bytes(&from->generation_seal, to->generation_seal, sizeof to->generation_seal,
+                    &to->has_generation_seal))
+        return "a greeting with a proof of the wrong length";
     to->version_min = from->version_min;
     to->version_max = from->version_max;
     to->cluster = from->cluster;
@@ -81,6 +98,7 @@ static const char *take_hello(const Pb__Hello *from, struct peer_hello *to)
     to->incarnation = from->incarnation;
     to->bootstrap = from->bootstrap;
     to->process = from->process;
+    to->config_index = from->config_index;
     return NULL;
 }
 
@@ -386,6 +404,12 @@ static const char *take_frame(struct frame_arena *arena, const Pb__Frame *from, 
     case PB__FRAME__WHAT_ANSWER:
         to->kind = PEER_ANSWER;
         return take_errand(from->answer, &to->errand);
+    case PB__FRAME__WHAT_PROOF:
+        to->kind = PEER_PROOF;
+        if (from->proof->proof.len != PEER_PROOF_BYTES)
+            return "a proof of the wrong length";
+        memcpy(to->proof, from->proof->proof.data, PEER_PROOF_BYTES);
+        return NULL;
     default:
         return from->base.n_unknown_fields > 0 ? unknown : "a frame that says nothing";
     }

@@ -18,6 +18,7 @@
 struct packing {
     Pb__Frame frame;
     Pb__Hello hello;
+    Pb__Proof proof;
     Pb__Refusal refusal;
     Pb__Message message;
     union {
@@ -59,6 +60,13 @@ static void lay_hello(struct packing *p, const struct peer_hello *hello)
     p->hello.program = text_of(hello->program);
     p->hello.address = text_of(hello->address);
     p->hello.process = hello->process;
+    p->hello.config_index = hello->config_index;
+    if (hello->has_nonce)
+        p->hello.nonce = (ProtobufCBinaryData){PEER_NONCE_BYTES, bytes_of(hello->nonce)};
+    if (hello->has_proof)
+        p->hello.proof = (ProtobufCBinaryData){PEER_PROOF_BYTES, bytes_of(hello->proof)};
+    if (hello->has_generation_seal)
+        p->hello.generation_seal = (ProtobufCBinaryData){PEER_PROOF_BYTES, bytes_of(hello->generation_seal)};
 }
 
 static Pb__Certificate *lay_certificate(struct packing *p, const struct raft_certificate *certificate)
@@ -311,6 +319,12 @@ static enum gavel_status lay_frame(struct packing *p, const struct peer_frame *f
         p->frame.what_case = frame->kind == PEER_ERRAND ? PB__FRAME__WHAT_ERRAND : PB__FRAME__WHAT_ANSWER;
         p->frame.errand = &p->errand;
         lay_errand(p, &frame->errand);
+        return GAVEL_OK;
+    case PEER_PROOF:
+        p->frame.what_case = PB__FRAME__WHAT_PROOF;
+        p->frame.proof = &p->proof;
+        pb__proof__init(&p->proof);
+        p->proof.proof = (ProtobufCBinaryData){PEER_PROOF_BYTES, bytes_of(frame->proof)};
         return GAVEL_OK;
     case PEER_UNKNOWN:
         break;

@@ -44,6 +44,44 @@ test_it_says_who_it_is_for() {
         "$(openssl x509 -in "$folder/n1.crt" -noout -fingerprint -sha256 | sed 's/.*=//; s/://g' | tr A-F a-f)"
 }
 
+test_a_client_gets_what_a_client_needs() {
+    local text
+    expect 0 "$GAVEL" cert init prod --out "$folder"
+    expect 0 "$GAVEL" cert issue web --client --ca "$folder" --out "$folder"
+    has "$output" "gavel://HOST:PORT,HOST:PORT,HOST:PORT?ca=ca.crt&cert=web.crt&key=web.key"
+    if [[ $output == *secret* || $output == *gaveld* ]]; then fail "a client is told of the secret: $output"; fi
+    text=$(text_of "$folder/web.crt")
+    has "$text" "URI:urn:gavel:prod:client:web"
+    if [[ $text == *"Web Server"* || $text == *DNS:* || $text == *"IP Address"* ]]; then fail "a client can be a server"; fi
+    expect 2 openssl verify -x509_strict -purpose sslserver -CAfile "$folder/ca.crt" "$folder/web.crt"
+    expect 0 openssl verify -x509_strict -purpose sslclient -CAfile "$folder/ca.crt" "$folder/web.crt"
+    same "$("$GAVEL" cert show "$folder/web.crt" --json | "$JSON_GET" kind)" client
+    expect 0 "$GAVEL" cert issue n1 --ca "$folder" --out "$folder"
+    has "$(text_of "$folder/n1.crt")" "URI:urn:gavel:prod:node:n1"
+    same "$("$GAVEL" cert show "$folder/n1.crt" --json | "$JSON_GET" kind)" node
+    expect 2 "$GAVEL" cert issue app --client --host app.example.org --ca "$folder" --out "$folder"
+    has "$errors" "nobody calls a client"
+}
+
+test_a_certificate_is_revoked_once() {
+    expect 0 "$GAVEL" cert init prod --out "$folder"
+    expect 0 "$GAVEL" cert issue web --client --ca "$folder" --out "$folder"
+    expect 0 "$GAVEL" cert revoke "$folder/web.crt" --list "$folder/revoked"
+    has "$output" "the certificate of web is revoked"
+    expect 0 "$GAVEL" cert revoke "$folder/web.crt" --list "$folder/revoked"
+    has "$output" "on the list already"
+    same "$(wc -l <"$folder/revoked")" 1
+    has "$(cat "$folder/revoked")" "$("$GAVEL" cert show "$folder/web.crt" --json | "$JSON_GET" sha256)"
+}
+
+test_a_secret_alone() {
+    umask 0
+    expect 0 "$GAVEL" cert secret --out "$folder/s"
+    same "$(mode_of "$folder/s/cluster.secret")" 600
+    expect 1 "$GAVEL" cert secret --out "$folder/s"
+    has "$errors" "is there already"
+}
+
 test_keys_and_the_secret_are_for_their_owner_only() {
     umask 0
     expect 0 "$GAVEL" cert init prod --out "$folder/ca"

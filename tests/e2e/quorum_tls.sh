@@ -37,7 +37,7 @@ commonName = supplied
 [ext]
 keyUsage = critical, digitalSignature
 extendedKeyUsage = serverAuth, clientAuth
-subjectAltName = IP:127.0.0.1, DNS:$3
+subjectAltName = IP:127.0.0.1, DNS:$3, URI:urn:gavel:$2:node:$3
 END
     : >"$dir/index"
     openssl ca -batch -config "$dir/sign.cnf" -extensions ext -cert "$dir/ca.crt" -keyfile "$dir/ca.key" -in "$dir/$3.csr" \

@@ -149,9 +149,9 @@ _gavel() {
         esac
         ;;
     cert)
-        list="$common --out --days --ca --host --valid-for --force"
-        [[ $prev != cert ]] || list+=" init issue show"
-        if [[ $prev == show ]]; then
+        list="$common --out --days --ca --host --client --valid-for --list --force"
+        [[ $prev != cert ]] || list+=" init issue show revoke secret"
+        if [[ $prev == show || $prev == revoke ]]; then
             compopt -o default 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$cur")
             return

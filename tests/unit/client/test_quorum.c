@@ -487,7 +487,7 @@ static void test_tls_asks_both_sides_for_certificates(void **state)
 
     certs_init(&certs);
     node = certs_issue(&certs, &(struct issue){.node = "n1"}, &node_paths);
-    client = certs_issue(&certs, &(struct issue){.node = "app"}, &client_paths);
+    client = certs_issue(&certs, &(struct issue){.node = "app", .kind = "client"}, &client_paths);
     other = certs_issue(&certs, &(struct issue){.node = "stranger", .is_of_other_ca = true}, &other_paths);
     fake_node_on_tcp(&world->far, world->base, &node);
     secure_place(text, sizeof text, world->far.port, &client);
@@ -534,7 +534,7 @@ static void test_a_node_with_a_certificate_of_another_cluster_is_refused(void **
     char text[512];
 
     certs_init(&certs);
-    client = certs_issue(&certs, &(struct issue){.node = "app"}, &client_paths);
+    client = certs_issue(&certs, &(struct issue){.node = "app", .kind = "client"}, &client_paths);
     node = certs_issue(&certs, &(struct issue){.cluster = "production", .node = "n1"}, &node_paths);
     fake_node_on_tcp(&world->far, world->base, &node);
     secure_place(text, sizeof text, world->far.port, &client);
@@ -542,6 +542,41 @@ static void test_a_node_with_a_certificate_of_another_cluster_is_refused(void **
     UNTIL(world, strstr(quorum_trouble(world->quorum), "for cluster \"production\", ours for \"test\""));
     assert_int_equal(world->far.hellos, 0);
     certs_done(&certs);
+}
+
+/* Somebody at the address of a node, with this certificate, is refused for this reason and told nothing. */
+static void expect_no_node(struct world *world, const struct issue *issue, const char *reason)
+{
+    struct paths node_paths, client_paths;
+    struct certs certs;
+    struct tls_files node, client;
+    char text[512];
+
+    certs_init(&certs);
+    client = certs_issue(&certs, &(struct issue){.node = "app", .kind = "client"}, &client_paths);
+    node = certs_issue(&certs, issue, &node_paths);
+    fake_node_on_tcp(&world->far, world->base, &node);
+    secure_place(text, sizeof text, world->far.port, &client);
+    open_place(world, text, 2000);
+    UNTIL(world, strstr(quorum_trouble(world->quorum), reason));
+    assert_int_equal(world->far.hellos, 0);
+    certs_done(&certs);
+}
+
+static void test_another_client_is_no_node(void **state)
+{
+    expect_no_node(*state, &(struct issue){.node = "n1", .kind = "client"}, "is a client's, not a node's");
+}
+
+static void test_a_certificate_of_before_is_no_node(void **state)
+{
+    expect_no_node(*state, &(struct issue){.node = "n1", .kind = ""}, "gavel cert issue n1 --force");
+}
+
+static void test_a_node_elsewhere_is_not_the_one_that_was_dialled(void **state)
+{
+    expect_no_node(*state, &(struct issue){.node = "n1", .is_nowhere = true},
+                   "its certificate is not for this name or address");
 }
 
 static void test_a_node_with_a_certificate_of_another_ca_is_refused(void **state)
@@ -553,7 +588,7 @@ static void test_a_node_with_a_certificate_of_another_ca_is_refused(void **state
     char text[512];
 
     certs_init(&certs);
-    client = certs_issue(&certs, &(struct issue){.node = "app"}, &client_paths);
+    client = certs_issue(&certs, &(struct issue){.node = "app", .kind = "client"}, &client_paths);
     node = certs_issue(&certs, &(struct issue){.node = "n1", .is_of_other_ca = true}, &node_paths);
     fake_node_on_tcp(&world->far, world->base, NULL);
     /* As a stranger would: whose CA it is, it does not ask. */
@@ -658,6 +693,9 @@ int main(void)
         T(test_a_node_that_does_not_read_is_left),
         T(test_tls_asks_both_sides_for_certificates),
         T(test_a_node_with_a_certificate_of_another_ca_is_refused),
+        T(test_another_client_is_no_node),
+        T(test_a_certificate_of_before_is_no_node),
+        T(test_a_node_elsewhere_is_not_the_one_that_was_dialled),
         T(test_a_node_with_a_certificate_of_another_cluster_is_refused),
         cmocka_unit_test(test_places_are_read_as_people_write_them),
         cmocka_unit_test(test_places_that_are_wrong_are_refused_with_the_part_that_is),

@@ -427,6 +427,14 @@ static void test_what_the_list_says_of_this_node_must_be_true(void **state)
     assert_good(f, GOOD "listen: 127.0.0.1:7409\nadvertise: 127.0.0.1:7401\n" PEERS);
 }
 
+static bool has_warning(const struct fixture *f, const char *text)
+{
+    for (size_t i = 0; i < f->warnings.count; i++)
+        if (strstr(f->warnings.texts[i], text))
+            return true;
+    return false;
+}
+
 static void test_beyond_loopback_nobody_speaks_in_the_clear(void **state)
 {
     struct fixture *f = *state;
@@ -436,8 +444,9 @@ static void test_beyond_loopback_nobody_speaks_in_the_clear(void **state)
     assert_refused(f, GOOD "listen: 0.0.0.0\nadvertise: 192.0.2.1\n", 4, "nodes speak TLS only");
     write_file(f, "token", "a-token-of-some-length\n", 0600);
     assert_good(f, GOOD "api: 192.0.2.1:7500\ntoken: token\n");
-    assert_int_equal(f->warnings.count, 1);
-    assert_non_null(strstr(f->warnings.texts[0], "is not encrypted"));
+    assert_int_equal(f->warnings.count, 2);
+    assert_true(has_warning(f, "is not encrypted"));
+    assert_true(has_warning(f, "neither tls nor a secret: every user of this machine can speak as a node"));
 }
 
 static void test_clients_are_served_where_that_is_safe(void **state)
@@ -562,10 +571,9 @@ static void test_an_even_number_of_voters_is_worth_a_word(void **state)
     struct fixture *f = *state;
 
     assert_good(f, GOOD PEERS "  - {name: n4, address: 127.0.0.1:7404}\n");
-    assert_int_equal(f->warnings.count, 1);
-    assert_non_null(strstr(f->warnings.texts[0], "an odd number is better"));
+    assert_true(has_warning(f, "an odd number is better"));
     assert_good(f, GOOD PEERS);
-    assert_int_equal(f->warnings.count, 0);
+    assert_false(has_warning(f, "an odd number is better"));
 }
 
 static void test_a_peer_that_cannot_be_found_now_stops_nobody(void **state)
@@ -574,8 +582,7 @@ static void test_a_peer_that_cannot_be_found_now_stops_nobody(void **state)
 
     assert_good(f, GOOD PEERS "  - {name: n4, address: no-such-host.invalid:7404}\n"
                               "  - {name: n5, address: 127.0.0.1:7405}\n");
-    assert_int_equal(f->warnings.count, 1);
-    assert_non_null(strstr(f->warnings.texts[0], "the peer n4 cannot be found now"));
+    assert_true(has_warning(f, "the peer n4 cannot be found now"));
 }
 
 /* Garbage gives an error or a configuration, never anything worse. */

@@ -23,9 +23,22 @@ static void add_name(X509_NAME *name, const char *field, const char *value)
         X509_NAME_add_entry_by_txt(name, field, MBSTRING_UTF8, (const unsigned char *)value, -1, -1, 0), 1);
 }
 
+static void add_uri(X509 *cert, const char *cluster, const char *kind, const char *node, bool is_nowhere)
+{
+    char text[256];
+    X509_EXTENSION *extension;
+
+    (void)snprintf(text, sizeof text, "URI:urn:gavel:%s:%s:%s%s", cluster, kind, node,
+                   strcmp(kind, "node") == 0 && !is_nowhere ? ",DNS:localhost,IP:127.0.0.1,IP:::1" : "");
+    extension = X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, text);
+    assert_non_null(extension);
+    assert_int_equal(X509_add_ext(cert, extension, -1), 1);
+    X509_EXTENSION_free(extension);
+}
+
 /* Signed by `by`, or by itself if NULL. */
-static struct authority make(const char *cluster, const char *node, const struct authority *by, long from_s,
-                             long until_s)
+static struct authority make(const char *cluster, const char *node, const char *kind,
+                             const struct authority *by, long from_s, long until_s, bool is_nowhere)
 {
     static long serial;
     struct authority made = {.cert = X509_new(), .key = EVP_EC_gen("P-256")};
@@ -46,6 +59,8 @@ static struct authority make(const char *cluster, const char *node, const struct
 
         assert_int_equal(X509_add_ext(made.cert, extension, -1), 1);
         X509_EXTENSION_free(extension);
+    } else if (kind[0]) {
+        add_uri(made.cert, cluster, kind, node, is_nowhere);
     }
     assert_true(X509_sign(made.cert, by ? by->key : made.key, EVP_sha256()) > 0);
     return made;
@@ -72,8 +87,8 @@ void certs_init(struct certs *certs)
 
     strcpy(certs->folder, "/tmp/gavel-certs-XXXXXX");
     assert_non_null(mkdtemp(certs->folder));
-    certs->ca = make("test", "ca", NULL, -3600, 36000);
-    certs->other_ca = make("test", "another ca", NULL, -3600, 36000);
+    certs->ca = make("test", "ca", "", NULL, -3600, 36000, false);
+    certs->other_ca = make("test", "another ca", "", NULL, -3600, 36000, false);
     (void)snprintf(path, sizeof path, "%s/ca.crt", certs->folder);
     write_cert(path, certs->ca.cert);
 }
@@ -98,9 +113,9 @@ void certs_done(struct certs *certs)
 struct tls_files certs_issue(struct certs *certs, const struct issue *issue, struct paths *paths)
 {
     struct authority made =
-        make(issue->cluster ? issue->cluster : "test", issue->node,
+        make(issue->cluster ? issue->cluster : "test", issue->node, issue->kind ? issue->kind : "node",
              issue->is_of_other_ca ? &certs->other_ca : &certs->ca, issue->from_s != 0 ? issue->from_s : -60,
-             issue->until_s != 0 ? issue->until_s : 3600);
+             issue->until_s != 0 ? issue->until_s : 3600, issue->is_nowhere);
     FILE *file;
 
     (void)snprintf(paths->ca, sizeof paths->ca, "%s/ca.crt", certs->folder);

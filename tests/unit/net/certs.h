@@ -25,9 +25,11 @@ void certs_done(struct certs *certs);
 struct issue {
     const char *cluster; /* "test" if NULL */
     const char *node;
+    const char *kind; /* "node" if NULL; "" none, as before 0.7.0 */
     bool is_of_other_ca;
-    long from_s;  /* from now on, in seconds */
-    long until_s; /* 0: an hour */
+    bool is_nowhere; /* it names no host; of a node: else localhost and its addresses */
+    long from_s;     /* from now on, in seconds */
+    long until_s;    /* 0: an hour */
 };
 
 /* Writes NODE.crt and NODE.key; the paths are written to `files` with those of ca.crt, and borrow from

@@ -144,6 +144,120 @@ static void test_nodes_with_certificates_speak(void **state)
     WAIT_FOR(f->world, count_news(b, TRANSPORT_LOST) == 2);
 }
 
+/* A program with a certificate of the cluster that calls itself by the name of a member. */
+static void test_a_client_is_no_node(void **state)
+{
+    struct fixture *f = *state;
+
+    give_bad(f, 0, &(struct issue){.node = "a", .kind = "client"});
+    give_good(f, 1);
+    expect_refusal(f, "the certificate of a is a client's", "the certificate of a is a client's");
+}
+
+static void test_a_certificate_of_before_is_no_node(void **state)
+{
+    struct fixture *f = *state;
+
+    give_bad(f, 0, &(struct issue){.node = "a", .kind = ""});
+    give_good(f, 1);
+    expect_refusal(f, "issue it again with \"gavel cert issue a --force\"",
+                   "issue it again with \"gavel cert issue a --force\"");
+}
+
+/* One that says to be both is neither; nor is one that names another. */
+static void test_the_uri_must_be_that_of_its_name(void **state)
+{
+    struct fixture *f = *state;
+
+    give_bad(f, 0, &(struct issue){.node = "a", .kind = "client:a,URI:urn:gavel:test:node"});
+    give_good(f, 1);
+    expect_refusal(f, "does not say that it is a node's", "does not say that it is a node's");
+}
+
+static void write_list(const struct fixture *f, const char *text)
+{
+    char path[128];
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/revoked", f->certs.folder);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static enum gavel_status load_list(const struct fixture *f, size_t which, SSL_CTX **ret_context,
+                                   struct gavel_error *error)
+{
+    const struct paths *paths = &f->paths[which];
+    struct tls_files files = {.ca = paths->ca, .cert = paths->cert, .key = paths->key};
+    char path[128];
+
+    (void)snprintf(path, sizeof path, "%s/revoked", f->certs.folder);
+    files.revoked = path;
+    return tls_context_make(&files, TLS_PEER, ret_context, error);
+}
+
+static void write_digest(const struct paths *paths, char ret_text[2 * 32 + 2])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    FILE *file = fopen(paths->cert, "r");
+    X509 *cert = PEM_read_X509(file, NULL, NULL, NULL);
+
+    (void)fclose(file);
+    assert_int_equal(X509_digest(cert, EVP_sha256(), digest, &length), 1);
+    X509_free(cert);
+    for (unsigned i = 0; i < length; i++)
+        (void)sprintf(ret_text + 2 * i, "%02x", digest[i]);
+    strcat(ret_text, "\n");
+}
+
+static void test_a_revoked_certificate_ends_its_connections(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+    struct gavel_error error;
+    char line[2 * 32 + 2] = "";
+    SSL_CTX *context;
+
+    give_good(f, 0);
+    give_good(f, 1);
+    start_two(f);
+    world_connect(f->world);
+    WAIT_FOR(f->world, is_up(a, b) && is_up(b, a) && link_of(b, a).is_heard);
+    write_digest(&f->paths[0], line);
+    write_list(f, line);
+    assert_int_equal(load_list(f, 1, &context, &error), GAVEL_OK);
+    transport_set_tls(b->transport, context);
+    SSL_CTX_free(context);
+    WAIT_FOR(f->world, !is_up(a, b) && !is_up(b, a));
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, "the certificate of a is revoked"));
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "the certificate of a is revoked"));
+    assert_false(is_up(a, b));
+    /* And it is taken again when the list says so. */
+    write_list(f, "# nobody\n\n");
+    assert_int_equal(load_list(f, 1, &context, &error), GAVEL_OK);
+    transport_set_tls(b->transport, context);
+    SSL_CTX_free(context);
+    WAIT_FOR(f->world, is_up(a, b) && is_up(b, a));
+}
+
+static void test_a_list_that_cannot_be_read_is_no_empty_one(void **state)
+{
+    struct fixture *f = *state;
+    struct gavel_error error;
+    SSL_CTX *context = NULL;
+
+    give_good(f, 1);
+    assert_int_equal(load_list(f, 1, &context, &error), GAVEL_ERR_IO);
+    assert_non_null(strstr(error.message, "an empty file revokes none"));
+    write_list(f, "# text\nabc\n");
+    assert_int_equal(load_list(f, 1, &context, &error), GAVEL_ERR_INVALID);
+    assert_non_null(strstr(error.message, "line 2 of"));
+    assert_null(context);
+}
+
 static void test_a_certificate_of_another_cluster_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -349,6 +463,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_nodes_with_certificates_speak),
+        CASE(test_a_client_is_no_node),
+        CASE(test_a_certificate_of_before_is_no_node),
+        CASE(test_the_uri_must_be_that_of_its_name),
+        CASE(test_a_revoked_certificate_ends_its_connections),
+        CASE(test_a_list_that_cannot_be_read_is_no_empty_one),
         CASE(test_a_certificate_of_another_cluster_is_refused),
         CASE(test_a_certificate_of_another_node_is_refused),
         CASE(test_an_expired_certificate_is_refused),

@@ -40,6 +40,7 @@ static void start_two(struct world *world)
     world_start(b);
     world_connect(world);
     WAIT_FOR(world, is_up(a, b) && is_up(b, a));
+    WAIT_FOR(world, link_of(a, b).is_heard && link_of(b, a).is_heard); /* they have proven themselves, too */
 }
 
 static void test_two_nodes_greet_each_other(void **state)

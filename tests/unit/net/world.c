@@ -39,6 +39,7 @@ struct world *world_new(void)
         strcpy(side->name, names[i]);
         side->id = seal_id_of_name("node", names[i]);
         side->settings.listen = "127.0.0.1:0";
+        side->settings.takes_strangers = true;
         *self = (struct peer_hello){.cluster = seal_id_of_name("cluster", "test"),
                                     .generation = 1,
                                     .node = side->id,

@@ -141,9 +141,9 @@ static void make_status(struct sample *s)
 /* Those that are no plain message of Raft. */
 static void make_other(struct sample *s, size_t which)
 {
-    static const char *const names[] = {"hello",       "welcome",    "refusal",    "refusal-hello",
-                                        "chunk-first", "chunk-next", "chunk-none", "status",
-                                        "heartbeat",   "vote-plain", "errand",     "answer"};
+    static const char *const names[] = {
+        "hello",  "welcome",   "refusal",    "refusal-hello", "chunk-first", "chunk-next",   "chunk-none",
+        "status", "heartbeat", "vote-plain", "errand",        "answer",      "hello-proven", "proof"};
 
     (void)snprintf(s->name, sizeof s->name, "%s", names[which]);
     switch (which) {
@@ -181,6 +181,19 @@ static void make_other(struct sample *s, size_t which)
     case 9:
         make_message(s, &s->frame.message, RAFT_MSG_VOTE);
         s->frame.message.vote.certificate = (struct raft_certificate){0};
+        break;
+    case 12:
+        s->frame.kind = PEER_WELCOME;
+        make_hello(&s->frame.hello);
+        s->frame.hello.config_index = 12;
+        s->frame.hello.has_nonce = s->frame.hello.has_proof = s->frame.hello.has_generation_seal = true;
+        memset(s->frame.hello.nonce, 1, PEER_NONCE_BYTES);
+        memset(s->frame.hello.proof, 2, PEER_PROOF_BYTES);
+        memset(s->frame.hello.generation_seal, 3, PEER_PROOF_BYTES);
+        break;
+    case 13:
+        s->frame.kind = PEER_PROOF;
+        memset(s->frame.proof, 4, PEER_PROOF_BYTES);
         break;
     default:
         s->frame.kind = which == 10 ? PEER_ERRAND : PEER_ANSWER;

@@ -6,7 +6,7 @@
 
 #include "wire/peer.h"
 
-#define SAMPLE_COUNT (RAFT_MESSAGE_KIND_COUNT + 12)
+#define SAMPLE_COUNT (RAFT_MESSAGE_KIND_COUNT + 14)
 
 struct sample {
     char name[32];

@@ -118,6 +118,9 @@ static void assert_same_frame(const struct peer_frame *a, const struct peer_fram
         if (a->errand.size > 0)
             assert_memory_equal(a->errand.data, b->errand.data, a->errand.size);
         break;
+    case PEER_PROOF:
+        assert_memory_equal(a->proof, b->proof, sizeof a->proof);
+        break;
     case PEER_UNKNOWN:
         fail();
     }
