@@ -174,6 +174,9 @@ static json_t *node_json(const struct cluster_node *node)
     put_time(json, "last_contact_ms", node->contact_ms);
     json_put_bool(json, "stale", node->is_stale);
     json_put_bool(json, "disk_full", node->is_disk_full);
+    json_put_bool(json, "disk_hangs", node->disk_hangs_ms >= 0);
+    json_put_bool(json, "commits_hang", node->commits_hang);
+    put_time(json, "oldest_uncommitted_ms", node->uncommitted_ms);
     return json;
 }
 

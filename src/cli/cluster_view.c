@@ -57,6 +57,9 @@ static void read_status(struct cluster_node *node, const struct cluster_call *ca
     node->lease_ms = node->has_lease ? take_time(json, "lease_remaining_ms") : -1;
     node->is_stale = take_bool(json, "stale");
     node->is_disk_full = take_bool(json, "disk_full");
+    node->disk_hangs_ms = take_bool(json, "disk_hangs") ? take_time(json, "oldest_write_ms") : -1;
+    node->commits_hang = take_bool(json, "commits_hang");
+    node->uncommitted_ms = node->is_leader ? take_time(json, "oldest_uncommitted_ms") : -1;
     node->waits_for_operator = take_bool(json, "waits_for_operator");
     node->is_handing_over = take_bool(json, "handing_over");
     node->has_answered = true;
@@ -79,7 +82,8 @@ const struct cluster_node *cluster_view_leader(const struct cluster_view *view)
 
 bool cluster_node_is_well(const struct cluster_node *node)
 {
-    return node->has_answered && node->is_healthy && !node->is_stale && !node->is_disk_full;
+    return node->has_answered && node->is_healthy && !node->is_stale && !node->is_disk_full &&
+           node->disk_hangs_ms < 0;
 }
 
 const char *cluster_node_health(const struct cluster_node *node)
@@ -88,6 +92,8 @@ const char *cluster_node_health(const struct cluster_node *node)
         return "silent";
     if (node->is_disk_full)
         return "full";
+    if (node->disk_hangs_ms >= 0)
+        return "disk hangs";
     if (node->is_stale)
         return "stale";
     return node->is_healthy ? "ok" : "cut off";
@@ -129,8 +135,11 @@ static struct cluster_node *node_of_member(struct cluster_view *view, const char
             return &view->nodes[i];
     if (view->node_count == VIEW_NODES_MAX)
         return NULL;
-    view->nodes[view->node_count] = (struct cluster_node){
-        .lease_ms = -1, .contact_ms = -1, .reason = "where its API is, nobody has told"};
+    view->nodes[view->node_count] = (struct cluster_node){.lease_ms = -1,
+                                                          .contact_ms = -1,
+                                                          .disk_hangs_ms = -1,
+                                                          .uncommitted_ms = -1,
+                                                          .reason = "where its API is, nobody has told"};
     return &view->nodes[view->node_count++];
 }
 
@@ -169,7 +178,8 @@ static void read_calls(struct cluster_view *view)
 
         if (name && cluster_view_find(view, name))
             continue;
-        *node = (struct cluster_node){.lease_ms = -1, .contact_ms = -1};
+        *node = (struct cluster_node){
+            .lease_ms = -1, .contact_ms = -1, .disk_hangs_ms = -1, .uncommitted_ms = -1};
         (void)snprintf(node->url, sizeof(node->url), "%s", call->url);
         if (name)
             read_status(node, call);
@@ -247,6 +257,23 @@ static void judge_leader(struct cluster_view *view)
                 leader->name);
 }
 
+/* What stands still without an error; a follower only repeats what its leader says of commits. */
+static void judge_hangs(struct cluster_view *view, const struct cluster_node *node, const char *name)
+{
+    char text[DURATION_TEXT_MAX];
+
+    if (node->disk_hangs_ms >= 0)
+        trouble(view, TROUBLE_ALERT, "the disk of %s has not answered for %s: it does not lead until it does",
+                name, duration_rough(node->disk_hangs_ms, text));
+    if (node->commits_hang && node->is_leader && node->uncommitted_ms >= 0)
+        trouble(view, TROUBLE_ALERT,
+                "nothing has been committed for %s: writes wait until a majority of the voters write to "
+                "their disks",
+                duration_rough(node->uncommitted_ms, text));
+    else if (node->commits_hang && !node->is_leader && node == &view->nodes[view->believed])
+        trouble(view, TROUBLE_ALERT, "%s says that its leader commits nothing: writes wait", name);
+}
+
 static void judge_node(struct cluster_view *view, const struct cluster_node *node)
 {
     const char *name = *node->name ? node->name : node->address;
@@ -264,6 +291,7 @@ static void judge_node(struct cluster_view *view, const struct cluster_node *nod
                 name, (unsigned long long)node->generation, (unsigned long long)view->generation);
     if (node->is_disk_full)
         trouble(view, TROUBLE_ALERT, "the disk of %s is full: it does not lead until there is room", name);
+    judge_hangs(view, node, name);
     if (node->has_answered && node->is_leader && !node->has_lease)
         trouble(view, TROUBLE_NOTE, "%s has role leader in term %llu without a lease: it does no work", name,
                 (unsigned long long)node->term);

@@ -44,6 +44,9 @@ struct cluster_node {
     bool has_lease;
     bool is_stale;
     bool is_disk_full;
+    int64_t disk_hangs_ms;  /* for so long its disk has not answered; -1: it does */
+    bool commits_hang;      /* nothing is committed, as it knows or was told */
+    int64_t uncommitted_ms; /* of a leader: the age of its oldest entry that is not committed; -1 none */
     bool waits_for_operator;
     bool is_handing_over;
 

@@ -29,8 +29,8 @@ struct watcher {
 
 static enum style style_of(const struct cluster_event *event)
 {
-    static const char *const bad[] = {"split_brain", "disk_full", "lost_leadership", "leader_down",
-                                      "peer_refused"};
+    static const char *const bad[] = {"split_brain",     "disk_full",   "disk_hangs",  "commits_hang",
+                                      "lost_leadership", "leader_down", "peer_refused"};
 
     if (strcmp(event->name, "became_leader") == 0)
         return STYLE_GREEN;

@@ -70,6 +70,7 @@ static void add_own_words(json_t *peer, const struct view *view, const struct vi
     bool has_told = member->is_self || (member->status.node != 0 && view_is_healthy(view, member, now));
     bool is_leader = member->is_self ? view->is_leader : member->status.is_leader;
     bool is_working = member->is_self ? has_lease(view, now) : member->status.is_working;
+    bool disk_hangs = member->is_self ? view->is_disk_hung : member->status.disk_hangs_ms > 0;
     raft_term term = member->is_self ? view->term : member->status.term;
 
     /* A key that does not go in for want of memory makes the object smaller; the walker of the test sees it.
@@ -77,6 +78,7 @@ static void add_own_words(json_t *peer, const struct view *view, const struct vi
     (void)json_object_set_new(peer, "term", has_told ? json_u64(term) : json_null());
     (void)json_object_set_new(peer, "is_leader", has_told ? json_boolean(is_leader) : json_null());
     (void)json_object_set_new(peer, "has_lease", has_told ? json_boolean(is_working) : json_null());
+    (void)json_object_set_new(peer, "disk_hangs", has_told ? json_boolean(disk_hangs) : json_null());
 }
 
 static json_t *peer_json(const struct view *view, const struct view_member *member, gavel_ns now)
@@ -99,14 +101,15 @@ static json_t *peer_json(const struct view *view, const struct view_member *memb
 
 static json_t *counters_json(const struct view_counters *c)
 {
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "elections",
+    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:o}", "elections",
                      json_u64(c->elections), "elections_won", json_u64(c->elections_won), "candidacies",
                      json_u64(c->candidacies), "failovers", json_u64(c->failovers), "transfers",
                      json_u64(c->transfers), "transfers_failed", json_u64(c->transfers_failed),
                      "split_brains", json_u64(c->split_brains), "obituaries", json_u64(c->obituaries),
                      "refused_messages", json_u64(c->refused_messages), "dropped_votes",
                      json_u64(c->dropped_votes), "late_heartbeats", json_u64(c->late_heartbeats),
-                     "disk_writes", json_u64(c->disk_writes), "disk_fulls", json_u64(c->disk_fulls));
+                     "disk_writes", json_u64(c->disk_writes), "disk_fulls", json_u64(c->disk_fulls),
+                     "disk_hangs", json_u64(c->disk_hangs));
 }
 
 static const struct view *look(struct api_call *call, bool *ret_is_stale)
@@ -151,6 +154,14 @@ static json_t *status_rest(const struct api *api, const struct view *view, bool 
         (json_int_t)now, "counters", counters_json(&view->counters));
 }
 
+/* What stands still without an error. */
+static json_t *status_hangs(const struct view *view, gavel_ns now)
+{
+    return json_pack("{s:b,s:o,s:b,s:o}", "disk_hangs", (int)view->is_disk_hung, "oldest_write_ms",
+                     ms_since(view->write_since, now), "commits_hang", view_commits_hang_for(view, now) > 0,
+                     "oldest_uncommitted_ms", ms_since(view->uncommitted_since, now));
+}
+
 void api_get_status(struct api_call *call)
 {
     bool is_stale;
@@ -158,14 +169,17 @@ void api_get_status(struct api_call *call)
     json_t *peers = json_array();
     json_t *body = status_head(view, is_stale, call->now);
     json_t *rest = status_rest(call->api, view, is_stale, call->now);
+    json_t *hangs = status_hangs(view, call->now);
 
     for (size_t i = 0; i < view->member_count; i++)
         (void)json_array_append_new(peers, peer_json(view, &view->members[i], call->now));
-    if (!body || !rest || json_object_update(body, rest) || json_object_set_new(body, "peers", peers)) {
+    if (!body || !rest || !hangs || json_object_update(body, rest) || json_object_update(body, hangs) ||
+        json_object_set_new(body, "peers", peers)) {
         json_decref(body);
         body = NULL;
     }
     json_decref(rest);
+    json_decref(hangs);
     api_reply_json(call, 200, body);
 }
 
@@ -265,6 +279,7 @@ void api_get_ready(struct api_call *call)
     bool is_stale;
     const struct view *view = look(call, &is_stale);
     const struct view_member *leader = view_find(view, view->leader);
+    gavel_ns idle = view_commits_hang_for(view, call->now);
 
     if (is_stale || view->is_stopping)
         api_reply_error(call, 503, GAVEL_ERR_NO_LEADER, "%s %s", view->name,
@@ -273,6 +288,14 @@ void api_get_ready(struct api_call *call)
                         : view->waits_for_operator
                             ? "has no leader and waits for an operator (auto_failover is off)"
                             : "follows no leader at the moment");
+    else if (view->is_disk_hung)
+        api_reply_error(call, 503, GAVEL_ERR_TIMEOUT, "the disk of %s has not answered for %" PRId64 " ms",
+                        view->name, (int64_t)ms_from_ns(call->now - view->write_since));
+    else if (idle > 0)
+        api_reply_error(call, 503, GAVEL_ERR_TIMEOUT,
+                        "nothing has been committed for %" PRId64
+                        " ms: too few of the voters write to their disks",
+                        (int64_t)ms_from_ns(idle));
     else
         api_reply_json(call, 200,
                        json_pack("{s:b,s:s,s:s,s:s,s:o}", "ready", 1, "node", view->name, "role",

@@ -107,6 +107,10 @@ struct consensus {
     gavel_ns status_at;           /* when the next status goes to the peers */
     bool is_status_due;
     enum writer_state disk_state;
+    bool is_disk_hung;       /* and that was told … */
+    gavel_ns hung_at;        /* … since then */
+    bool is_commit_hung;     /* likewise, of what we as leader have to commit */
+    gavel_ns uncommitted_at; /* likewise */
 
     struct {
         raft_id peer;
@@ -140,6 +144,7 @@ struct consensus {
     gavel_ns stop_at;     /* at the latest */
     gavel_ns leave_until; /* so long the candidates at the API may take to be let go */
     bool is_over;
+    bool is_disk_left; /* the disk thread did not come back */
     int exit_code;
 };
 
@@ -169,6 +174,9 @@ void consensus_note(struct consensus *c, enum journal_event event, raft_id node,
     __attribute__((format(printf, 4, 5)));
 /* The same for an entry that has more to say; id and times are filled in. */
 void consensus_put(struct consensus *c, struct journal_entry *entry);
+
+/* consensus_hang.c */
+void consensus_check_hangs(struct consensus *c);
 
 /* consensus_view.c */
 void consensus_publish(struct consensus *c);

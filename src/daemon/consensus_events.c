@@ -53,6 +53,8 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
     c->disk_state = atomic_load(&c->writer.state);
     consensus_release_held(c);
     consensus_feed(c, (struct raft_event){.kind = RAFT_PERSISTED, .seq = atomic_load(&c->writer.durable)});
+    if (c->is_disk_hung || c->is_commit_hung)
+        consensus_check_hangs(c);
     if (c->disk_state == before)
         return;
     if (c->disk_state == WRITER_FAILED) {
@@ -245,6 +247,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     if (c->must_step_down && c->raft.role == RAFT_LEADER)
         consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     c->must_step_down = false; /* of a leadership that is over, it says nothing about the next */
+    consensus_check_hangs(c);
     consensus_reconcile(c);
     consensus_tell_members(c);
     consensus_compact(c);

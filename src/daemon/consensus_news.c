@@ -26,6 +26,8 @@ static enum log_level level_of(enum journal_event event)
     case JOURNAL_SPLIT_BRAIN:
         return LOG_ERROR;
     case JOURNAL_DISK_FULL:
+    case JOURNAL_DISK_HANGS:
+    case JOURNAL_COMMITS_HANG:
     case JOURNAL_PEER_REFUSED:
     case JOURNAL_TRANSFER_FAILED:
     case JOURNAL_MEMBER_CHANGE_FAILED:

@@ -150,9 +150,12 @@ void consensus_members_in_force(struct consensus *c)
     consensus_set_peers(c);
 }
 
+static uint64_t hang_ms(gavel_ns since, gavel_ns now) { return (uint64_t)ns_max(ms_from_ns(now - since), 1); }
+
 void consensus_make_status(const struct consensus *c, struct peer_status *ret_status)
 {
     const struct raft *raft = &c->raft;
+    gavel_ns now = clock_now();
 
     *ret_status = (struct peer_status){
         .node = c->config->id,
@@ -162,9 +165,12 @@ void consensus_make_status(const struct consensus *c, struct peer_status *ret_st
         .term = raft->state.term,
         .leader = raft->leader,
         .is_leader = raft->role == RAFT_LEADER,
-        .is_working = c->is_claimed && raft_is_working(raft, clock_now()),
+        .is_working = c->is_claimed && raft_is_working(raft, now),
         .lease_epoch = c->claim_epoch,
         .commit = raft->commit,
+        .disk_hangs_ms = c->is_disk_hung ? hang_ms(c->hung_at, now) : 0,
+        .commit_hangs_ms =
+            c->is_commit_hung && raft->role == RAFT_LEADER ? hang_ms(c->uncommitted_at, now) : 0,
     };
 }
 

@@ -34,6 +34,11 @@ static void take_scalars(struct consensus *c, struct view *v)
     v->is_handing_over = raft->transfer.phase != RAFT_TRANSFER_NONE;
     v->is_changing = raft->change != RAFT_CHANGE_NONE || raft->config.is_joint;
     v->is_disk_full = c->disk_state == WRITER_FULL;
+    v->write_since = backlog_is_empty(&raft->writes) ? 0 : v->at - backlog_age(&raft->writes, v->at);
+    v->uncommitted_since =
+        backlog_is_empty(&raft->uncommitted) ? 0 : v->at - backlog_age(&raft->uncommitted, v->at);
+    v->is_disk_hung = c->is_disk_hung;
+    v->is_commit_hung = c->is_commit_hung;
     v->waits_for_operator = !raft->settings.auto_failover && raft->leader == 0 && raft->commit > 0;
     v->is_stopping = c->is_stopping;
     v->counters.refused_messages = raft->refused_messages;

@@ -39,7 +39,11 @@
     X(SPLIT_BRAIN, "split_brain")             /* an alert; text: who and who */                              \
     X(ENTRIES_TRUNCATED, "entries_truncated") /* index */                                                    \
     X(DISK_FULL, "disk_full")                                                                                \
-    X(DISK_ROOM, "disk_room")                     /* there is room again */                                  \
+    X(DISK_ROOM, "disk_room")         /* there is room again */                                              \
+    X(DISK_HANGS, "disk_hangs")       /* an alert; no write has finished for a second */                     \
+    X(DISK_ANSWERS, "disk_answers")   /* it does again */                                                    \
+    X(COMMITS_HANG, "commits_hang")   /* an alert; a leader has committed nothing for a second */            \
+    X(COMMITS_GO_ON, "commits_go_on") /* it does again, or leads no more */                                  \
     X(CERTIFICATE_EXPIRES, "certificate_expires") /* an alert; text: whose and when */                       \
     X(OPERATOR, "operator")                       /* a manual intervention; text: what */
 #define JOURNAL_ENUM(name, text) JOURNAL_##name,

@@ -46,6 +46,8 @@ static void label(FILE *out, const char *key, const char *value)
 
 static double seconds(gavel_ns ns) { return (double)ns / (double)NS_PER_S; }
 
+static double age_since(gavel_ns then, gavel_ns now) { return then > 0 ? seconds(ns_max(now - then, 0)) : 0; }
+
 static void write_durations(FILE *out, const struct view_counters *c)
 {
     static const int bounds[] = VIEW_DURATION_BOUNDS;
@@ -86,6 +88,7 @@ static void write_elections(FILE *out, const struct view_counters *c)
             "Heartbeats that this node sent more than half an interval late.", c->late_heartbeats);
     counter(out, "disk_write_count_total", "Transactions written to disk.", c->disk_writes);
     counter(out, "disk_full_count_total", "Times that the disk was full.", c->disk_fulls);
+    counter(out, "disk_hang_count_total", "Times that no write finished for a second.", c->disk_hangs);
 }
 
 static void write_state(FILE *out, const struct view *view, gavel_ns now)
@@ -128,6 +131,16 @@ static void write_state(FILE *out, const struct view *view, gavel_ns now)
     gauge(out, "incarnation", "How often this node has started.", view->incarnation);
     gauge(out, "generation", "The generation of the cluster.", view->generation);
     gauge(out, "disk_is_full", "1 while there is no room to write.", view->is_disk_full);
+    gauge(out, "disk_hangs", "1 while a write is under way and none has finished for a second.",
+          view->is_disk_hung);
+    real(out, "disk_oldest_write_age_seconds",
+         "Age of the oldest write that has not finished; 0 if there is none.",
+         age_since(view->write_since, now));
+    gauge(out, "commits_hang", "1 while the leader has committed nothing for a second, though it should.",
+          view_commits_hang_for(view, now) > 0);
+    real(out, "oldest_uncommitted_age_seconds",
+         "Age of the oldest entry that is not committed; 0 if there is none, or this node does not lead.",
+         age_since(view->uncommitted_since, now));
     gauge(out, "waits_for_operator", "1 while there is no leader and auto_failover is off.",
           view->waits_for_operator);
     real(out, "start_time_seconds", "When the node process started, in seconds since 1970.",

@@ -246,7 +246,10 @@ static void end(struct consensus *c)
     clients_stop(c->clients);
     consensus_end_events(c);
     consensus_end_sessions(c);
-    writer_stop(&c->writer);
+    c->is_disk_left = !writer_stop(&c->writer);
+    if (c->is_disk_left)
+        logger_line(&c->logger, LOG_ERROR,
+                    "the disk does not answer; what was to be written is left, as after a crash", LOG_END);
     reload_done(&c->reload);
     transport_free(c->transport);
     if (c->base)
@@ -292,7 +295,8 @@ static int live(struct consensus *c, bool has_guard)
         exit_code = c->exit_code;
     }
     end(c);
-    disk_close(disk);
+    if (!c->is_disk_left)
+        disk_close(disk);
     return exit_code;
 }
 
@@ -317,6 +321,8 @@ static int live_with_children(struct consensus *c, struct node_desk *desk, bool 
     logger_stop(&c->logger);
     if (c->coordinator)
         coordinator_finish(c->coordinator);
+    if (c->is_disk_left)
+        _exit(exit_code); /* a thread is in the middle of a write, and nothing of it may be freed */
     return exit_code;
 }
 

@@ -60,6 +60,18 @@ void view_leader_read(struct view_box *box, struct view_leader *ret_leader)
     (void)pthread_mutex_unlock(&box->mutex);
 }
 
+gavel_ns view_commits_hang_for(const struct view *view, gavel_ns now)
+{
+    const struct view_member *leader = view_find(view, view->leader);
+
+    if (view->is_leader)
+        return view->is_commit_hung && view->uncommitted_since > 0 ? now - view->uncommitted_since : 0;
+    if (!leader || !leader->status.is_leader || leader->status.term != view->term ||
+        !view_is_healthy(view, leader, now))
+        return 0;
+    return ns_from_ms((gavel_ms)leader->status.commit_hangs_ms);
+}
+
 bool view_is_healthy(const struct view *view, const struct view_member *member, gavel_ns now)
 {
     return member->is_self || (member->heard_at > 0 && now - member->heard_at < 10 * view->heartbeat);

@@ -71,6 +71,7 @@ struct view_counters {
     uint64_t late_heartbeats; /* of ours, sent more than half an interval late */
     uint64_t disk_writes;
     uint64_t disk_fulls;
+    uint64_t disk_hangs;
     uint64_t duration_buckets[VIEW_DURATION_BUCKETS];
     gavel_ns duration_sum;
 };
@@ -108,7 +109,11 @@ struct view {
     bool is_handing_over;
     bool is_changing;
     bool is_disk_full;
-    bool waits_for_operator; /* no leader, and auto_failover is off */
+    bool is_disk_hung;          /* no write has finished for a second */
+    gavel_ns write_since;       /* the oldest write that has not finished began; 0 if there is none */
+    bool is_commit_hung;        /* of a leader: it has committed nothing for a second */
+    gavel_ns uncommitted_since; /* of a leader: the oldest entry that is not committed; 0 if there is none */
+    bool waits_for_operator;    /* no leader, and auto_failover is off */
     bool is_stopping;
     gavel_ns heartbeat; /* settings that readers need */
     gavel_ns election_max;
@@ -153,6 +158,10 @@ static inline bool view_leader_holds(const struct view_leader *leader, gavel_ns 
 
 /* Whether what this node says may be out of date: it leads without a lease, or follows nobody. */
 bool view_is_stale(const struct view *view, gavel_ns now);
+
+/* Whether the cluster commits nothing, for how long: as a leader knows, or as our leader has told. 0: it
+ * does, or nothing is to be committed. */
+gavel_ns view_commits_hang_for(const struct view *view, gavel_ns now);
 
 /* Whether a member answers: ourselves, or heard within ten heartbeats. */
 bool view_is_healthy(const struct view *view, const struct view_member *member, gavel_ns now);

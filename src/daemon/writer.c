@@ -9,10 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 /* How long a full disk is left alone before the next try. */
 #define FULL_PAUSE_MS 200
+/* How long the end of the node waits for a write; what a crash may lose, an end may leave. */
+#define END_LIMIT_S 3
 /* Changes in one transaction; more would make the first of them wait. */
 #define BATCH_MAX 64
 
@@ -235,16 +238,22 @@ enum gavel_status writer_start(struct writer *writer, struct disk *disk, bool is
     return GAVEL_OK;
 }
 
-void writer_stop(struct writer *writer)
+bool writer_stop(struct writer *writer)
 {
+    struct timespec limit;
+
     if (!writer->is_running)
-        return;
+        return true;
     atomic_store(&writer->is_ending, true);
     (void)!write(writer->letters.fd, &(uint64_t){1},
-                 sizeof(uint64_t));           /* wakes it; it rings for letters too */
-    (void)pthread_join(writer->thread, NULL); /* fails only for a thread that is none */
+                 sizeof(uint64_t));               /* wakes it; it rings for letters too */
+    (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* fails only for bad arguments */
+    limit.tv_sec += END_LIMIT_S;
+    if (pthread_clockjoin_np(writer->thread, NULL, CLOCK_MONOTONIC, &limit))
+        return false;
     free_letters(mailbox_take_all(&writer->letters));
     mailbox_done(&writer->letters);
     (void)close(writer->fd); /* an eventfd has nothing to lose */
     writer->is_running = false;
+    return true;
 }

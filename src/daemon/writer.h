@@ -44,7 +44,10 @@ GAVEL_CHECKED enum gavel_status writer_start(struct writer *writer, struct disk 
 GAVEL_CHECKED enum gavel_status writer_put(struct writer *writer, const struct raft *raft,
                                            const struct raft_persist *persist);
 
-/* Writes what is left, if it can be, and joins the thread. Safe on a zeroed struct. */
-void writer_stop(struct writer *writer);
+/*
+ * Writes what is left, if it can be, and joins the thread. Safe on a zeroed struct. False if the disk does
+ * not answer: the thread still has the disk, and both must be left alone until the process ends.
+ */
+GAVEL_CHECKED bool writer_stop(struct writer *writer);
 
 #endif

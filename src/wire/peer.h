@@ -83,6 +83,9 @@ struct peer_hello {
     uint8_t generation_seal[PEER_PROOF_BYTES];
 };
 
+/* A hundred years; far from where milliseconds as nanoseconds overflow. */
+#define PEER_HANGS_MS_MAX (UINT64_C(100) * 366 * 86400 * 1000)
+
 struct peer_status {
     raft_id node;
     uint64_t cluster;
@@ -94,7 +97,9 @@ struct peer_status {
     bool is_working; /* … and with a lease */
     uint64_t lease_epoch;
     raft_index commit;
-    uint64_t number; /* of this status, growing; others echo it … */
+    uint64_t disk_hangs_ms;   /* for so long its disk has not answered; 0: it does */
+    uint64_t commit_hangs_ms; /* of a leader: for so long nothing has been committed; 0: all is well */
+    uint64_t number;          /* of this status, growing; others echo it … */
     uint8_t echo_count;
     struct {
         raft_id node;

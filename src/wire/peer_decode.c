@@ -338,7 +338,8 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
         return "the status of nobody";
     if (from->generation >= RAFT_NUMBER_MAX || from->incarnation >= RAFT_NUMBER_MAX ||
         from->term >= RAFT_NUMBER_MAX || from->lease_epoch >= RAFT_NUMBER_MAX ||
-        from->commit >= RAFT_NUMBER_MAX || from->number >= RAFT_NUMBER_MAX)
+        from->commit >= RAFT_NUMBER_MAX || from->number >= RAFT_NUMBER_MAX ||
+        from->disk_hangs_ms > PEER_HANGS_MS_MAX || from->commit_hangs_ms > PEER_HANGS_MS_MAX)
         return "a status with a number out of range";
     if (from->n_echo_nodes != from->n_echo_numbers || from->n_echo_nodes > RAFT_MEMBERS_MAX)
         return "a status with echoes that do not go together";
@@ -353,6 +354,8 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
                                .lease_epoch = from->lease_epoch,
                                .commit = from->commit,
                                .number = from->number,
+                               .disk_hangs_ms = from->disk_hangs_ms,
+                               .commit_hangs_ms = from->commit_hangs_ms,
                                .echo_count = (uint8_t)from->n_echo_nodes};
     for (size_t i = 0; i < from->n_echo_nodes; i++) {
         to->echoes[i].node = from->echo_nodes[i];

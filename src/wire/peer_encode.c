@@ -258,6 +258,8 @@ static void lay_status(struct packing *p, const struct peer_status *status)
     p->status.lease_epoch = status->lease_epoch;
     p->status.commit = status->commit;
     p->status.number = status->number;
+    p->status.disk_hangs_ms = status->disk_hangs_ms;
+    p->status.commit_hangs_ms = status->commit_hangs_ms;
     for (unsigned i = 0; i < status->echo_count && i < RAFT_MEMBERS_MAX; i++) {
         p->echo_nodes[i] = status->echoes[i].node;
         p->echo_numbers[i] = status->echoes[i].number;

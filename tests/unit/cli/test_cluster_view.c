@@ -27,6 +27,9 @@ struct words {
     bool is_stale;
     bool is_full;
     bool waits;
+    int disk_hangs_ms;  /* 0: it does not */
+    int uncommitted_ms; /* of a leader; 0: null */
+    bool commits_hang;
 };
 
 static json_t *peers_of(const struct words *words)
@@ -66,6 +69,13 @@ static void says(struct cluster_view *view, struct words words)
         words.is_full, "waits_for_operator", words.waits, "api_address", cluster_url_host(call->url), "pid",
         1234, "peers", peers_of(&words));
     assert_non_null(call->body);
+    if (words.disk_hangs_ms > 0) /* a node of 0.6.0 has none of these */
+        assert_false(json_object_update_new(
+            call->body, json_pack("{s:b, s:i}", "disk_hangs", 1, "oldest_write_ms", words.disk_hangs_ms)));
+    if (words.commits_hang)
+        assert_false(json_object_update_new(
+            call->body, json_pack("{s:b, s:o}", "commits_hang", 1, "oldest_uncommitted_ms",
+                                  words.uncommitted_ms ? json_integer(words.uncommitted_ms) : json_null())));
 }
 
 static void is_silent(struct cluster_view *view, const char *url, const char *reason)
@@ -232,6 +242,52 @@ static void test_each_way_not_to_be_well_has_a_word(void **state)
     assert_true(has_trouble(view, "the disk of n2 is full"));
     assert_true(has_trouble(view, "n3 answers here, but n1 does not hear it"));
     assert_int_equal(view->healthy, 1);
+}
+
+static void test_a_disk_that_hangs_is_told(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says(view, (struct words){.node = "n1", .leader = "n1", .term = 4, .is_leader = true, .has_lease = true});
+    says(view, (struct words){.node = "n2", .leader = "n1", .term = 4, .disk_hangs_ms = 3400});
+    says(view, (struct words){.node = "n3", .leader = "n1", .term = 4});
+    cluster_view_make(view);
+    assert_string_equal(cluster_node_health(&view->nodes[1]), "disk hangs");
+    assert_true(has_trouble(view, "the disk of n2 has not answered for 3"));
+    assert_int_equal(view->trouble_count, 1);
+    assert_int_equal(view->troubles[0].kind, TROUBLE_ALERT);
+    assert_int_equal(view->healthy, 2);
+}
+
+static void test_commits_that_hang_are_told_once(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says(view, (struct words){.node = "n1",
+                              .leader = "n1",
+                              .term = 4,
+                              .is_leader = true,
+                              .has_lease = true,
+                              .commits_hang = true,
+                              .uncommitted_ms = 65000});
+    says(view, (struct words){.node = "n2", .leader = "n1", .term = 4, .commits_hang = true});
+    says(view, (struct words){.node = "n3", .leader = "n1", .term = 4, .commits_hang = true});
+    cluster_view_make(view);
+    assert_true(has_trouble(view, "nothing has been committed for "));
+    assert_int_equal(view->trouble_count, 1);
+    assert_int_equal(view->troubles[0].kind, TROUBLE_ALERT);
+}
+
+/* Its leader cannot be asked; what it has told the others can. */
+static void test_commits_that_hang_are_told_by_a_follower(void **state)
+{
+    struct cluster_view *view = *state;
+
+    is_silent(view, "http://10.0.0.1:7500", "no answer");
+    says(view, (struct words){.node = "n2", .leader = "n1", .term = 4, .commits_hang = true});
+    says(view, (struct words){.node = "n3", .leader = "n1", .term = 4, .commits_hang = true});
+    cluster_view_make(view);
+    assert_true(has_trouble(view, "says that its leader commits nothing"));
 }
 
 static void test_a_certificate_that_ends_soon_is_told(void **state)
@@ -409,6 +465,9 @@ int main(void)
         WITH_VIEWS(test_members_that_nobody_asked_are_listed),
         WITH_VIEWS(test_a_node_with_two_addresses_counts_once),
         WITH_VIEWS(test_each_way_not_to_be_well_has_a_word),
+        WITH_VIEWS(test_commits_that_hang_are_told_by_a_follower),
+        WITH_VIEWS(test_commits_that_hang_are_told_once),
+        WITH_VIEWS(test_a_disk_that_hangs_is_told),
         WITH_VIEWS(test_a_certificate_that_ends_soon_is_told),
         WITH_VIEWS(test_two_leases_in_one_look_may_be_a_hand_over),
         WITH_VIEWS(test_two_leases_that_go_on_are_split_brain),

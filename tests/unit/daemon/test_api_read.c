@@ -132,6 +132,71 @@ static void test_ready_says_whom_it_follows(void **state)
     json_decref(json);
 }
 
+/* Waits for the fake consensus thread to publish what was changed. */
+static void await_ready(struct api_desk *desk, int code)
+{
+    while (http_ask(desk, "/ready", NULL, "")->code != code)
+        continue;
+}
+
+static void test_ready_fails_while_the_disk_hangs(void **state)
+{
+    struct api_desk *desk = *state;
+    json_t *json;
+
+    (void)pthread_mutex_lock(&desk->mutex);
+    desk->view.is_disk_hung = true;
+    desk->view.write_since = clock_now() - 3 * NS_PER_S;
+    (void)pthread_mutex_unlock(&desk->mutex);
+    await_ready(desk, 503);
+    (void)http_expect_error(desk, "/ready", NULL, 503, GAVEL_ERR_TIMEOUT);
+    json = http_json(http_ask(desk, "/status", NULL, ""));
+    assert_true(json_is_true(json_object_get(json, "disk_hangs")));
+    assert_true(json_integer_value(json_object_get(json, "oldest_write_ms")) >= 3000);
+    assert_true(json_is_false(json_object_get(json, "commits_hang")));
+    json_decref(json);
+    assert_int_equal(http_ask(desk, "/health", NULL, "")->code, 200); /* it would not help to restart it */
+    (void)pthread_mutex_lock(&desk->mutex);
+    desk->view.is_disk_hung = false;
+    (void)pthread_mutex_unlock(&desk->mutex);
+    await_ready(desk, 200);
+}
+
+static void test_ready_fails_on_a_leader_that_commits_nothing(void **state)
+{
+    struct api_desk *desk = *state;
+    json_t *json;
+
+    (void)pthread_mutex_lock(&desk->mutex);
+    desk->view.is_commit_hung = true;
+    desk->view.uncommitted_since = clock_now() - 2 * NS_PER_S;
+    (void)pthread_mutex_unlock(&desk->mutex);
+    await_ready(desk, 503);
+    (void)http_expect_error(desk, "/ready", NULL, 503, GAVEL_ERR_TIMEOUT);
+    json = http_json(http_ask(desk, "/status", NULL, ""));
+    assert_true(json_is_true(json_object_get(json, "commits_hang")));
+    assert_true(json_integer_value(json_object_get(json, "oldest_uncommitted_ms")) >= 2000);
+    json_decref(json);
+}
+
+static void test_ready_fails_on_a_follower_whose_leader_says_so(void **state)
+{
+    struct api_desk *desk = *state;
+
+    api_desk_follow(desk);
+    assert_int_equal(http_ask(desk, "/ready", NULL, "")->code, 200);
+    (void)pthread_mutex_lock(&desk->mutex);
+    desk->view.members[1].status.term = desk->view.term;
+    desk->view.members[1].status.commit_hangs_ms = 1500;
+    (void)pthread_mutex_unlock(&desk->mutex);
+    await_ready(desk, 503);
+    (void)http_expect_error(desk, "/ready", NULL, 503, GAVEL_ERR_TIMEOUT);
+    (void)pthread_mutex_lock(&desk->mutex);
+    desk->view.members[1].status.term--; /* of another leadership: no news */
+    (void)pthread_mutex_unlock(&desk->mutex);
+    await_ready(desk, 200);
+}
+
 static void put_election(struct api_desk *desk, raft_term term, enum raft_result result)
 {
     struct journal_election record = {.started_wall_ms = 1000, .ended_wall_ms = 1007};
@@ -301,6 +366,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_health_fails_when_the_consensus_thread_is_silent, api_desk_setup,
                                         api_desk_teardown),
         cmocka_unit_test_setup_teardown(test_ready_says_whom_it_follows, api_desk_setup, api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_ready_fails_while_the_disk_hangs, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_ready_fails_on_a_leader_that_commits_nothing, api_desk_setup,
+                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_ready_fails_on_a_follower_whose_leader_says_so, api_desk_setup,
+                                        api_desk_teardown),
         cmocka_unit_test_setup_teardown(test_elections_come_newest_first_with_their_votes, api_desk_setup,
                                         api_desk_teardown),
         cmocka_unit_test_setup_teardown(test_a_limit_that_cannot_be_is_refused, api_desk_setup,

@@ -62,7 +62,7 @@ static int tear_down(void **state)
     static const char *const names[] = {"data.mdb", "lock.mdb", "lock"};
     char path[128];
 
-    writer_stop(&f->writer);
+    assert_true(writer_stop(&f->writer));
     disk_close(f->disk);
     raft_done(&f->raft);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -151,7 +151,7 @@ static void test_nothing_overtakes_what_did_not_fit(void **state)
     bool is_new;
 
     put(f, &persist);
-    writer_stop(&f->writer);
+    assert_true(writer_stop(&f->writer));
     assert_int_equal(atomic_load(&f->writer.durable), durable);
     disk_close(f->disk);
     f->disk = NULL;

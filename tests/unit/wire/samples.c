@@ -127,6 +127,8 @@ static void make_status(struct sample *s)
 {
     s->frame.kind = PEER_STATUS;
     s->frame.status = (struct peer_status){.node = 1,
+                                           .disk_hangs_ms = 1234,
+                                           .commit_hangs_ms = PEER_HANGS_MS_MAX,
                                            .cluster = 77,
                                            .generation = 1,
                                            .incarnation = 6,
