@@ -214,11 +214,14 @@ const struct command commands[] = {
      "code "
      "2 for split brain, 3 if nobody leads, 1 if a node is not well.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_CLUSTER, check_flags, command_check},
-    {"store", "ping [URL] | sql NAME | list", 2, "measure a store, print its SQL, list the kinds of stores",
+    {"store", "ping|sql|list|migrate|backup [ARGUMENT]", 2,
+     "measure a store, print its SQL, list the kinds of stores, migrate or back up one",
      "ping measures how long the store takes to read, claim, renew and release, on the group "
      "gavel-store-ping, and says for each preset whether its times fit: exit code 7 if those of the store's "
      "own preset, or of --preset, do not. sql mysql prints the SQL that makes the tables, for an "
-     "administrator. list shows the kinds of stores that this build has, with an example of each.",
+     "administrator. list shows the kinds of stores that this build has, with an example of each. "
+     "migrate changes a table that another program made so that gavel can share it. backup copies a store of "
+     "SQLite to a new file, while it is in use.",
      OPTIONS_PLACE | OPTIONS_CALLS, store_flags, command_store},
     {"elections", "", 0, "tell of the elections of a cluster: who stood, who voted for whom, why not",
      "Puts together what the nodes of a cluster remember of their elections, the newest first: the "
@@ -282,16 +285,16 @@ static bool wants_color(const struct config *config)
     return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
 }
 
-/* `gavel store ping URL` is short for --store URL. */
+/* `gavel store ping URL` and `migrate URL` are short for --store URL. */
 static enum gavel_status take_place(const struct args *args, struct setting_values *values,
                                     struct gavel_error *error)
 {
     if (!args->command || args->command->run != command_store || args->count != 2 ||
-        strcmp(args->items[0], "ping") != 0)
+        (strcmp(args->items[0], "ping") != 0 && strcmp(args->items[0], "migrate") != 0))
         return GAVEL_OK;
     if (values->items[setting_by_flag("store") - settings_table].source == SOURCE_FLAG)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "the store is given twice, by --store and behind ping: give it once");
+                         "the store is given twice, by --store and behind %s: give it once", args->items[0]);
     setting_values_note(values, setting_by_flag("store"), SOURCE_FLAG, args->items[1], 0);
     return GAVEL_OK;
 }

@@ -19,6 +19,12 @@ static int list(const struct cli *cli, const char *argument)
     return store_list(cli);
 }
 
+static int migrate(const struct cli *cli, const char *argument)
+{
+    (void)argument; /* main.c has taken it for --store */
+    return store_migrate_it(cli);
+}
+
 static const struct action {
     const char *name;
     const char *usage;
@@ -30,6 +36,8 @@ static const struct action {
     {"ping", " [URL]", 0, 1, {"count", "read-only", NULL}, ping},
     {"sql", " mysql", 1, 1, {"table", NULL}, store_sql},
     {"list", "", 0, 0, {NULL}, list},
+    {"migrate", " [URL]", 0, 1, {NULL}, migrate},
+    {"backup", " FILE", 1, 1, {NULL}, store_backup_to},
 };
 
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))
@@ -52,8 +60,8 @@ static int refuse_action(const struct cli *cli, const char *name)
     if (suggestion.best)
         return cli_fail(cli, GAVEL_ERR_INVALID, "there is no `gavel store %.60s`; did you mean \"%s\"?", name,
                         suggestion.best);
-    return cli_fail(cli, GAVEL_ERR_INVALID, "there is no `gavel store %.60s`; it can ping, sql and list",
-                    name);
+    return cli_fail(cli, GAVEL_ERR_INVALID,
+                    "there is no `gavel store %.60s`; it can ping, sql, list, migrate and backup", name);
 }
 
 /* A flag of another action would be ignored, and that is never what was meant. */
@@ -75,7 +83,7 @@ int command_store(const struct cli *cli, int argc, char **argv)
     const char *flag;
 
     if (argc == 0)
-        return cli_fail(cli, GAVEL_ERR_INVALID, "say what to do: ping, sql or list");
+        return cli_fail(cli, GAVEL_ERR_INVALID, "say what to do: ping, sql, list, migrate or backup");
     action = action_find(argv[0]);
     if (!action)
         return refuse_action(cli, argv[0]);

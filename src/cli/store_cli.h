@@ -9,5 +9,7 @@
 int store_ping(const struct cli *cli); /* the store of cli->config */
 int store_sql(const struct cli *cli, const char *scheme);
 int store_list(const struct cli *cli);
+int store_migrate_it(const struct cli *cli);
+int store_backup_to(const struct cli *cli, const char *path);
 
 #endif

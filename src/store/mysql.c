@@ -36,6 +36,7 @@ static void free_store(struct mysql_store *mysql)
     mysql_place_forget(&mysql->place);
     if (mysql_name_done(mysql))
         mysql_place_done(&mysql->place);
+    free(mysql->url);
     free(mysql);
 }
 
@@ -59,6 +60,8 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening mysql:%.100s", rest);
     mysql->pid = getpid();
     status = mysql_place_parse(rest, &mysql->place, error);
+    if (!status && asprintf(&mysql->url, "mysql:%s", rest) < 0)
+        status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening mysql:%.100s", rest);
     if (status) {
         free_store(mysql);
         return status;
@@ -143,6 +146,7 @@ const struct store_driver store_mysql = {
     .check_url = check_url,
     .open = open_store,
     .probe = probe_store,
+    .migrate = mysql_migrate,
     .own_address = own_address,
     .run = mysql_run,
     .wait = mysql_wait,

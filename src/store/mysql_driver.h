@@ -35,6 +35,18 @@
 /* What lies further ahead than it can by so many microseconds was written before the clock was set back. */
 #define MYSQL_AHEAD_US 1000000
 
+/* What is waited for an expiry that is no date, if it is not known how long the lease before it was. */
+#define MYSQL_LEASE_UNKNOWN_MS 60000
+
+/*
+ * What is left of the lease of a row, in SQL; 0000-00-00 and NULL are no date. Then the lease counts from
+ * when that was first seen.
+ */
+#define MYSQL_HAS_END "COALESCE(UNIX_TIMESTAMP(expires_at), 0) > 0"
+#define MYSQL_LEFT_US                                                                                        \
+    "TIMESTAMPDIFF(MICROSECOND, NOW(6), IF(" MYSQL_HAS_END                                                   \
+    ", expires_at, renewed + INTERVAL lease_ms * 1000 MICROSECOND))"
+
 /* What the environment said when the store was opened; owned, NULL: not set. */
 struct mysql_environment {
     char *user;
@@ -80,6 +92,7 @@ struct mysql_store {
     pid_t pid; /* who opened it */
     struct process_id self;
     struct mysql_place place;
+    char *url;       /* as it was given */
     char shown[100]; /* for messages: mysql://host:3306/database */
     struct mysql_link link;
     struct mysql_name *name;         /* a look-up of the host that is on its way; NULL: none */
@@ -188,6 +201,34 @@ void mysql_schema_create(struct mysql_text *text, enum mysql_table which, const 
 /* Adds those columns to `locks` that are not there. */
 void mysql_schema_alter(struct mysql_text *text, const char *table, bool is_mariadb,
                         const bool is_there[MYSQL_COLUMNS]);
+
+const char *mysql_schema_collation(bool is_mariadb);
+/* Parts of an ALTER TABLE: the shared columns as they are here, names of that width; < 0: not that one. */
+void mysql_schema_modify(struct mysql_text *text, const char *comma, bool is_mariadb,
+                         const int widths[MYSQL_COLUMNS_SHARED]);
+
+/* mysql_table.c: what is there. */
+struct mysql_survey {
+    bool has_table[MYSQL_TABLES];
+    bool is_unsafe[MYSQL_TABLES]; /* its engine has no transactions */
+    char engine[40];              /* of one such; "": all have */
+    bool has_column[MYSQL_COLUMNS];
+    bool is_key;     /* lock_key is in the primary key */
+    int key_columns; /* that are */
+    char expiry[40]; /* the type of expires_at */
+    /* Of the names: how many characters fit; 0: bytes, which are left alone. And whether they are compared
+     * as here. */
+    int widths[MYSQL_COLUMNS_SHARED];
+    bool is_exact[MYSQL_COLUMNS_SHARED];
+};
+GAVEL_CHECKED bool mysql_survey_take(struct mysql_store *mysql, gavel_ns until,
+                                     struct mysql_survey *ret_survey);
+/* Whether expires_at is of the type that it has here. */
+bool mysql_survey_has_expiry(const struct mysql_survey *survey);
+
+/* mysql_migrate.c: see store_migrate(). */
+GAVEL_CHECKED enum gavel_status mysql_migrate(struct store *store, char **ret_told,
+                                              struct gavel_error *error);
 
 /* mysql_table.c: makes the tables or adds what they lack; refuses those that cannot keep the promise. */
 GAVEL_CHECKED enum gavel_status mysql_table_prepare(struct mysql_store *mysql, gavel_ns until,

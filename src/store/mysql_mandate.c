@@ -202,8 +202,8 @@ static bool refuse_row(const struct mysql_store *mysql, const struct store_reque
     if (row->kind != ROW_NONE && strcmp(row->key, request->group) != 0)
         reply_fail(
             reply, GAVEL_ERR_STORE_UNSUPPORTED,
-            "table %s takes group \"%.40s\" for \"%.40s\"; give its lock_key a binary collation without "
-            "padding, as `gavel store sql mysql` prints",
+            "table %s takes group \"%.40s\" for \"%.40s\" by the collation of its lock_key; run `gavel store "
+            "migrate` on this store",
             mysql->place.table, request->group, row->key);
     else if (row->kind == ROW_TOO_NEW)
         reply_fail(reply, GAVEL_ERR_STORE_TOO_NEW,

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "store/mysql_driver.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct column {
@@ -58,7 +59,7 @@ bool mysql_schema_is_name(const char *table)
 
 const char *mysql_schema_column(int column) { return columns[column].name; }
 
-static const char *collation(bool is_mariadb)
+const char *mysql_schema_collation(bool is_mariadb)
 {
     return is_mariadb ? "utf8mb4_nopad_bin" : "utf8mb4_0900_bin";
 }
@@ -67,7 +68,7 @@ static void add_column(struct mysql_text *text, const struct column *column, boo
 {
     mysql_text_add(text, "`%s` %s ", column->name, column->type);
     if (column->is_text)
-        mysql_text_add(text, "CHARACTER SET utf8mb4 COLLATE %s ", collation(is_mariadb));
+        mysql_text_add(text, "CHARACTER SET utf8mb4 COLLATE %s ", mysql_schema_collation(is_mariadb));
     mysql_text_add(text, "%s", column->rest);
 }
 
@@ -100,7 +101,7 @@ void mysql_schema_create(struct mysql_text *text, enum mysql_table which, const 
         break;
     }
     mysql_text_add(text, ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE %s",
-                   collation(is_mariadb));
+                   mysql_schema_collation(is_mariadb));
 }
 
 void mysql_schema_alter(struct mysql_text *text, const char *table, bool is_mariadb,
@@ -118,6 +119,24 @@ void mysql_schema_alter(struct mysql_text *text, const char *table, bool is_mari
     }
 }
 
+void mysql_schema_modify(struct mysql_text *text, const char *comma, bool is_mariadb,
+                         const int widths[MYSQL_COLUMNS_SHARED])
+{
+    for (int i = 0; i < MYSQL_COLUMNS_SHARED; i++) {
+        struct column column = columns[i];
+        char type[32];
+
+        if (widths[i] < 0)
+            continue;
+        (void)snprintf(type, sizeof type, "VARCHAR(%d)", widths[i]);
+        if (column.is_text)
+            column.type = type;
+        mysql_text_add(text, "%s\n  MODIFY COLUMN ", comma);
+        add_column(text, &column, is_mariadb);
+        comma = ",";
+    }
+}
+
 /* A statement that only one of the two servers carries out; to the other it is a comment. */
 static void add_statement(struct mysql_text *text, struct mysql_text *statement, bool is_mariadb)
 {
@@ -125,6 +144,23 @@ static void add_statement(struct mysql_text *text, struct mysql_text *statement,
                    statement->data ? statement->data : "");
     text->is_short = text->is_short || statement->is_short;
     mysql_text_done(statement);
+}
+
+/* What a program that knows three columns made otherwise; on a table of ours it changes nothing. */
+static void add_modify(struct mysql_text *text, const char *table, bool is_mariadb)
+{
+    static const int widths[MYSQL_COLUMNS_SHARED] = {NAME_MAX_BYTES, NAME_MAX_BYTES, 0};
+    struct mysql_text statement = {0};
+
+    mysql_text_add(text,
+                   "-- If `%s` was made by another program, with another expires_at or collation; rows whose"
+                   " expiry is 0000-00-00 stay:\n",
+                   table);
+    mysql_text_add(&statement, "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'");
+    add_statement(text, &statement, is_mariadb);
+    mysql_text_add(&statement, "ALTER TABLE `%s`", table);
+    mysql_schema_modify(&statement, "", is_mariadb, widths);
+    add_statement(text, &statement, is_mariadb);
 }
 
 /* MySQL cannot be told to add only what is missing, so there an administrator has to choose. */
@@ -163,6 +199,7 @@ static void add_variant(struct mysql_text *text, const char *table, bool is_mari
         mysql_schema_create(&statement, (enum mysql_table)i, table, is_mariadb);
         add_statement(text, &statement, is_mariadb);
     }
+    add_modify(text, table, is_mariadb);
     add_alter(text, table, is_mariadb);
 }
 

@@ -18,6 +18,11 @@
  * first makes a record of it (ABSORB): a version of its own, and an epoch if the
  * owner is another. From then on it is a record like any other.
  *
+ * What such a program writes may be no date: `NOW() + 10` is a number, and where
+ * its last two digits are no second, a server that is not strict stores
+ * 0000-00-00. Nobody can tell when that ends, so it is waited for as long as
+ * the lease before it, from when it was first seen.
+ *
  * A claim takes the row of the epochs first and that of the mandate second,
  * always in this order, so that two cannot wait for each other.
  */
@@ -37,12 +42,12 @@
 /* A row that comes after a deleted one must not repeat its versions. */
 #define FIRST_VERSION "CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS UNSIGNED)"
 
-#define LEFT_US "TIMESTAMPDIFF(MICROSECOND, NOW(6), expires_at)"
 #define NO_NONCE "x'00000000000000000000000000000000'" /* whose mandate is not gavel's */
 #define IS_PROLONGED "nonce = " NO_NONCE " AND held = 1 AND " OWNER " <=> CAST(gavel_owner AS BINARY)"
 
 #define COLUMNS                                                                                              \
-    "lock_key, format, IF(held = 2, gavel_owner, owner_id), " LEFT_US ", held <> 2 AND NOT (" IS_OURS "),"   \
+    "lock_key, format, IF(held = 2, CAST(gavel_owner AS BINARY), " OWNER "), " MYSQL_LEFT_US                 \
+    ", held <> 2 AND NOT (" IS_OURS "),"                                                                     \
     " epoch, version, HEX(nonce), lease_ms, held,"                                                           \
     " CAST(UNIX_TIMESTAMP(since) * 1000 AS SIGNED), CAST(UNIX_TIMESTAMP(renewed) * 1000 AS SIGNED),"         \
     " address, process, successor, wish_epoch, wish_force, wish_successor"
@@ -143,7 +148,8 @@ static const struct mysql_script script_absorb = {
         "UPDATE {locks} SET epoch = IF(" IS_PROLONGED ", epoch, 1 + GREATEST(epoch, " KNOWN_EPOCH ")),"
         " since = IF(" IS_PROLONGED ", since, NOW(6)), version = IF(version = 0, " FIRST_VERSION
         ", version + 1),"
-        " lease_ms = LEAST(GREATEST(CEIL(" LEFT_US " / 1000), 1), {lease_max}), renewed = NOW(6),"
+        " lease_ms = IF(" MYSQL_HAS_END ", LEAST(GREATEST(CEIL(" MYSQL_LEFT_US " / 1000), 1), {lease_max}),"
+        " IF(lease_ms > 0, lease_ms, {lease_unknown})), renewed = NOW(6),"
         " nonce = " NO_NONCE ", held = 1, address = '', process = '', successor = '', wish_epoch = 0,"
         " wish_force = 0, wish_successor = '', gavel_owner = owner_id, gavel_expires_at = expires_at,"
         " expires_at = expires_at WHERE " KEY_IS " AND " IS_KNOWN " AND held <> 2 AND NOT (" IS_OURS ")"

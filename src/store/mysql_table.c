@@ -9,22 +9,13 @@
 #include "store/mysql_driver.h"
 
 #include <mysqld_error.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
-struct survey {
-    bool has_table[MYSQL_TABLES];
-    char unsafe[MYSQL_TABLE_MAX + 20]; /* one whose engine has no transactions; "": all have */
-    char engine[40];                   /* of that */
-    bool has_column[MYSQL_COLUMNS];
-    bool is_key;     /* lock_key is in the primary key */
-    int key_columns; /* that are */
-    char expiry[40];
-};
-
-static bool look_at_tables(struct mysql_store *mysql, gavel_ns until, struct survey *survey)
+static bool look_at_tables(struct mysql_store *mysql, gavel_ns until, struct mysql_survey *survey)
 {
     const char *table = mysql->place.table;
     MYSQL_RES *rows = NULL;
@@ -48,7 +39,7 @@ static bool look_at_tables(struct mysql_store *mysql, gavel_ns until, struct sur
                 continue;
             survey->has_table[i] = true;
             if (row[1] && !(row[2] && strcasecmp(row[2], "YES") == 0)) {
-                memcpy(survey->unsafe, name, sizeof name);
+                survey->is_unsafe[i] = true;
                 (void)snprintf(survey->engine, sizeof survey->engine, "%s", row[1]);
             }
         }
@@ -57,14 +48,15 @@ static bool look_at_tables(struct mysql_store *mysql, gavel_ns until, struct sur
     return true;
 }
 
-static bool look_at_columns(struct mysql_store *mysql, gavel_ns until, struct survey *survey)
+static bool look_at_columns(struct mysql_store *mysql, gavel_ns until, struct mysql_survey *survey)
 {
     MYSQL_RES *rows = NULL;
     MYSQL_ROW row;
     char sql[400];
 
     (void)snprintf(sql, sizeof sql,
-                   "SELECT COLUMN_NAME, COLUMN_KEY, COLUMN_TYPE FROM information_schema.COLUMNS"
+                   "SELECT COLUMN_NAME, COLUMN_KEY, COLUMN_TYPE, CHARACTER_MAXIMUM_LENGTH, COLLATION_NAME"
+                   " FROM information_schema.COLUMNS"
                    " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '%s'",
                    mysql->place.table);
     if (!mysql_link_do(mysql, sql, until, &rows))
@@ -77,6 +69,10 @@ static bool look_at_columns(struct mysql_store *mysql, gavel_ns until, struct su
             if (strcasecmp(row[0], mysql_schema_column(i)) != 0)
                 continue;
             survey->has_column[i] = true;
+            if (i < MYSQL_COLUMNS_SHARED && row[3] && row[4]) { /* bytes have no collation */
+                survey->widths[i] = (int)strtol(row[3], NULL, 10);
+                survey->is_exact[i] = strcasecmp(row[4], mysql_schema_collation(mysql->link.is_mariadb)) == 0;
+            }
             if (strcasecmp(row[0], "lock_key") == 0)
                 survey->is_key = is_key;
             else if (strcasecmp(row[0], "expires_at") == 0)
@@ -87,8 +83,39 @@ static bool look_at_columns(struct mysql_store *mysql, gavel_ns until, struct su
     return true;
 }
 
+bool mysql_survey_take(struct mysql_store *mysql, gavel_ns until, struct mysql_survey *ret_survey)
+{
+    *ret_survey = (struct mysql_survey){0};
+    return look_at_tables(mysql, until, ret_survey) && look_at_columns(mysql, until, ret_survey);
+}
+
+bool mysql_survey_has_expiry(const struct mysql_survey *survey)
+{
+    return strcasecmp(survey->expiry, "timestamp(6)") == 0;
+}
+
+/* What mends it, to be copied; a URL that would not fit is left for whoever reads it to fill in. */
+static enum gavel_status refuse(const struct mysql_store *mysql, struct gavel_error *error,
+                                const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+static enum gavel_status refuse(const struct mysql_store *mysql, struct gavel_error *error,
+                                const char *format, ...)
+{
+    char why[MYSQL_TABLE_MAX + 90];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(why, sizeof why, format, arguments); /* cut off if too long */
+    va_end(arguments);
+    if (strlen(why) + strlen(mysql->url) <= 255 - sizeof "; run `gavel store migrate ''`")
+        return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED, "%s; run `gavel store migrate '%s'`", why,
+                         mysql->url);
+    return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
+                     "%s; run `gavel store migrate URL`, with the URL of this store", why);
+}
+
 /* What we do not change by ourselves, because another program made it so. */
-static enum gavel_status check(const struct mysql_store *mysql, const struct survey *survey,
+static enum gavel_status check(const struct mysql_store *mysql, const struct mysql_survey *survey,
                                struct gavel_error *error)
 {
     const char *table = mysql->place.table;
@@ -100,23 +127,15 @@ static enum gavel_status check(const struct mysql_store *mysql, const struct sur
                 "the table %s in %s is not one of locks: it has no column %s; name another with table=",
                 table, mysql->shown, mysql_schema_column(i));
     if (!survey->is_key || survey->key_columns != 1)
-        return error_set(
-            error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "lock_key alone is not the primary key of table %s in %s: two could hold one group; run ALTER "
-            "TABLE `%s` %sADD PRIMARY KEY (lock_key)",
-            table, mysql->shown, table, survey->key_columns > 0 ? "DROP PRIMARY KEY, " : "");
-    if (strcasecmp(survey->expiry, "timestamp(6)") != 0)
-        return error_set(
-            error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "expires_at of table %s is %s; run ALTER TABLE `%s` MODIFY expires_at TIMESTAMP(6) NOT NULL "
-            "DEFAULT CURRENT_TIMESTAMP(6)",
-            table, survey->expiry, table);
-    if (survey->unsafe[0])
-        return error_set(
-            error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "table %s in %s is of the engine %s, which has no transactions; run ALTER TABLE `%s` "
-            "ENGINE=InnoDB",
-            survey->unsafe, mysql->shown, survey->engine, survey->unsafe);
+        return refuse(mysql, error,
+                      "lock_key alone is not the primary key of table %s: two could hold one group", table);
+    if (!mysql_survey_has_expiry(survey))
+        return refuse(mysql, error, "expires_at of table %s is %s and must be TIMESTAMP(6)", table,
+                      survey->expiry);
+    for (int i = 0; i < MYSQL_TABLES; i++)
+        if (survey->is_unsafe[i])
+            return refuse(mysql, error, "table %s%s is of the engine %s, which has no transactions", table,
+                          mysql_table_suffixes[i], survey->engine);
     return GAVEL_OK;
 }
 
@@ -139,12 +158,12 @@ static enum gavel_status carry_out(struct mysql_store *mysql, struct mysql_text 
 
 enum gavel_status mysql_table_prepare(struct mysql_store *mysql, gavel_ns until, struct gavel_error *error)
 {
-    struct survey survey = {0};
+    struct mysql_survey survey;
     struct mysql_text text = {0};
     enum gavel_status status = GAVEL_OK;
     bool is_whole = true;
 
-    if (!look_at_tables(mysql, until, &survey) || !look_at_columns(mysql, until, &survey))
+    if (!mysql_survey_take(mysql, until, &survey))
         return mysql_trouble_explain(mysql, error);
     if (survey.has_table[MYSQL_TABLE_LOCKS])
         status = check(mysql, &survey, error);

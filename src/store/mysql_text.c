@@ -19,8 +19,8 @@
 
 /* See is_expired() for the last part. */
 #define IF_EXPIRED                                                                                           \
-    "(held <> 1 OR expires_at <= NOW(6) OR expires_at > NOW(6) + INTERVAL lease_ms * 1000 + {ahead_us}"      \
-    " MICROSECOND)"
+    "(held <> 1 OR COALESCE(" MYSQL_LEFT_US ", 0) <= 0 OR " MYSQL_LEFT_US                                    \
+    " > CAST(lease_ms * 1000 + {ahead_us} AS SIGNED))"
 
 static bool make_room(struct mysql_text *text, size_t more)
 {
@@ -175,6 +175,7 @@ static bool add_number_word(struct mysql_text *text, const struct mysql_call *ca
         {"ahead_us", MYSQL_AHEAD_US},
         {"max", RULES_NUMBER_MAX},
         {"lease_max", STORE_DURATION_MAX_MS},
+        {"lease_unknown", MYSQL_LEASE_UNKNOWN_MS},
         {"groups_max", STORE_GROUPS_MAX},
         {"format", MYSQL_ROW_FORMAT},
     };

@@ -179,7 +179,7 @@ enum gavel_status mysql_trouble_explain(const struct mysql_store *mysql, struct 
     case ER_CANT_AGGREGATE_2COLLATIONS:
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "a column of table %s cannot hold the name: %.80s; make it as `gavel store sql mysql` prints",
+            "a column of table %s cannot hold the name: %.80s; run `gavel store migrate` on this store",
             mysql->place.table, trouble->text);
     default:
         break;

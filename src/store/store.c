@@ -155,6 +155,21 @@ enum gavel_status store_probe(struct store *store, struct gavel_error *error)
     return status == GAVEL_ERR_TIMEOUT ? GAVEL_ERR_STORE_UNAVAILABLE : status;
 }
 
+enum gavel_status store_migrate(struct store *store, char **ret_told, struct gavel_error *error)
+{
+    *ret_told = NULL;
+    return store->driver->migrate ? store->driver->migrate(store, ret_told, error) : GAVEL_OK;
+}
+
+enum gavel_status store_backup(struct store *store, const char *path, struct gavel_error *error)
+{
+    if (!store->driver->backup)
+        return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
+                         "a store of %s is not one file; back it up by the means of its server",
+                         store->driver->scheme);
+    return store->driver->backup(store, path, error);
+}
+
 bool store_own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])
 {
     return store->driver->own_address && store->driver->own_address(store, ret_address);

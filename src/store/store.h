@@ -53,6 +53,9 @@ struct store_driver {
     enum gavel_status (*open)(const char *rest, struct store **ret_store, struct gavel_error *error);
     /* Whether the server does what the driver relies on; NULL: nothing to look at. See store_probe(). */
     enum gavel_status (*probe)(struct store *store, struct gavel_error *error);
+    /* See store_migrate() and store_backup(); NULL: there is nothing to migrate, no backup of its own. */
+    enum gavel_status (*migrate)(struct store *store, char **ret_told, struct gavel_error *error);
+    enum gavel_status (*backup)(struct store *store, const char *path, struct gavel_error *error);
     /* See store_own_address(); NULL: the store is on this host, or tells of changes itself. */
     bool (*own_address)(struct store *store, char ret_address[STORE_ADDRESS_SIZE]);
     void (*run)(struct store *store, const struct store_request *requests, struct store_reply *replies,
@@ -93,6 +96,21 @@ GAVEL_CHECKED enum gavel_status store_open(const char *url, struct store **ret_s
  * who only look, and the guard of a dead process, need not.
  */
 GAVEL_CHECKED enum gavel_status store_probe(struct store *store, struct gavel_error *error);
+
+/*
+ * Changes what others have made so that gavel can keep mandates in it: what store_probe() refuses to do
+ * unasked. *ret_told is what was done, line by line, for people; the caller frees it. NULL: nothing was to be
+ * done.
+ */
+GAVEL_CHECKED enum gavel_status store_migrate(struct store *store, char **ret_told,
+                                              struct gavel_error *error);
+
+/*
+ * Writes a copy of the whole store, as of one moment, to a file that must not be there yet; candidates may go
+ * on meanwhile. ERR_STORE_UNSUPPORTED: a store that is backed up by the means of its server.
+ */
+GAVEL_CHECKED enum gavel_status store_backup(struct store *store, const char *path,
+                                             struct gavel_error *error);
 
 /*
  * The address of this host on its way to the server, in numbers: where other

@@ -170,7 +170,7 @@ test_what_cannot_be_opened_is_told_in_the_words_of_the_driver() {
 
 test_wrong_use_is_refused_with_a_way_on() {
     expect 2 "$GAVEL" store
-    has "$errors" "ping, sql or list"
+    has "$errors" "ping, sql, list, migrate or backup"
     expect 2 "$GAVEL" store pnig
     has "$errors" 'did you mean "ping"'
     expect 2 ping "$store" more

@@ -163,6 +163,49 @@ test_sql_adds_what_a_table_of_three_columns_lacks() {
     expect 0 ping "$store" --count 1
 }
 
+# The table exactly as programs of three columns make it: the printed SQL is enough, and so is the printed command.
+seed="create table locks(lock_key varchar(255) primary key, owner_id varchar(255) not null, expires_at timestamp not null)
+    character set latin1; set session sql_mode = ''; insert into locks values ('zero', 'other', 20261117031955 + 10),
+    ('job', 'other', now() + interval 1 hour)"
+
+test_the_printed_sql_is_enough_for_the_table_of_others() {
+    needs mysql
+    local i
+    server_make db seeded
+    sql seeded <<<"$seed"
+    store=$(server_url db seeded)
+    expect 4 ping "$store" --count 1
+    for i in 1 2; do "$GAVEL" store sql mysql | sql seeded; done
+    same "$("$GAVEL" leader --store "$store" --group job)" other
+    expect 0 ping "$store" --count 1
+    ((i == 2)) || fail "not twice"
+}
+
+test_the_command_that_a_refusal_prints_migrates_the_table_of_others() {
+    needs mysql
+    local command
+    server_make db migrated
+    sql migrated <<<"$seed"
+    store=$(server_url db migrated)
+    expect 4 "$GAVEL" run --store "$store" --group job -- true
+    has "$errors" "expires_at of table locks is timestamp and must be TIMESTAMP(6)"
+    command=$(grep -oE "gavel store migrate '[^']*'" <<<"$errors")
+    expect 0 bash -c "\"\$GAVEL\" ${command#gavel }"
+    has "$output" "ALTER TABLE \`locks\`"
+    expect 0 "$GAVEL" store migrate --store "$store" --json
+    same "$(json is_migrated)" false
+    same "$("$GAVEL" leader --store "$store" --group job)" other
+    sql migrated <<<"$plain_claim"
+    same "$("$GAVEL" leader --store "$store" --group free)" plain
+    expect 0 ping "$store" --count 1
+    expect 2 "$GAVEL" store migrate "$store" --store "$store"
+    has "$errors" "given twice"
+}
+
+plain_claim="insert into locks (lock_key, owner_id, expires_at) values ('free', 'plain', now() + interval 100 second)
+    on duplicate key update owner_id = if(expires_at < now(), values(owner_id), owner_id),
+    expires_at = if(expires_at < now(), values(expires_at), expires_at)"
+
 # Whoever waited for it would take the end of its lease for a hand-over.
 test_a_leader_that_is_no_candidate_of_gavel_cannot_be_asked_to_resign() {
     needs mysql

@@ -352,11 +352,10 @@ static void check_turns(struct turn *turns, size_t count)
     }
 }
 
-static void test_both_kinds_compete_and_never_two_hold_the_group(void **state)
+static void compete(struct mysql_bench *b)
 {
     enum { KINDS = 4 };
     static const char *const owners[KINDS] = {"gavel-1", "gavel-2", "plain-1", "plain-2"};
-    struct mysql_bench *b = *state;
     struct turn *turns = test_calloc(LINES_MAX, sizeof *turns);
     gavel_ns limit = clock_now() + LIMIT;
     struct store *store = mysql_bench_open(b, NULL, NULL);
@@ -367,7 +366,7 @@ static void test_both_kinds_compete_and_never_two_hold_the_group(void **state)
     size_t count;
     int log;
 
-    (void)snprintf(path, sizeof path, "%s/turns", b->server.folder);
+    (void)snprintf(path, sizeof path, "%s/turns-%s", b->server.folder, b->table);
     log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     assert_true(log >= 0);
     assert_int_equal(store_probe(store, NULL), GAVEL_OK);
@@ -392,6 +391,28 @@ static void test_both_kinds_compete_and_never_two_hold_the_group(void **state)
     test_free(turns);
 }
 
+static void test_both_kinds_compete_and_never_two_hold_the_group(void **state) { compete(*state); }
+
+/* As such programs make it: whole seconds, and an old character set. */
+static void test_they_compete_on_a_table_that_was_migrated(void **state)
+{
+    struct mysql_bench *b = *state;
+    struct gavel_error error = {0};
+    struct store *store;
+    char *told = NULL;
+
+    mysql_bench_sql(b,
+                    "CREATE TABLE %s (lock_key VARCHAR(255) PRIMARY KEY, owner_id VARCHAR(255) NOT NULL,"
+                    " expires_at TIMESTAMP NOT NULL) CHARACTER SET latin1",
+                    b->table);
+    store = mysql_bench_open(b, NULL, NULL);
+    assert_int_equal(store_migrate(store, &told, &error), GAVEL_OK);
+    assert_non_null(told);
+    free(told);
+    store_close(store);
+    compete(b);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, mysql_bench_next)
@@ -404,6 +425,7 @@ int main(void)
         TEST(test_a_finished_group_stays_finished),
         TEST(test_an_expiry_that_changes_by_itself_does_not_with_gavel),
         TEST(test_both_kinds_compete_and_never_two_hold_the_group),
+        TEST(test_they_compete_on_a_table_that_was_migrated),
     };
 
     return cmocka_run_group_tests_name("mysql shared with others", tests, mysql_bench_start,
