@@ -214,7 +214,7 @@ const struct command commands[] = {
      "code "
      "2 for split brain, 3 if nobody leads, 1 if a node is not well.",
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_CLUSTER, check_flags, command_check},
-    {"store", "ping|sql|list|migrate|backup [ARGUMENT]", 2,
+    {"store", "ACTION [ARGUMENT]", 2,
      "measure a store, print its SQL, list the kinds of stores, migrate or back up one",
      "ping measures how long the store takes to read, claim, renew and release, on the group "
      "gavel-store-ping, and says for each preset whether its times fit: exit code 7 if those of the store's "

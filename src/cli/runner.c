@@ -185,6 +185,7 @@ static enum gavel_status start(struct runner *runner, struct gavel_error *error)
         .begin = runner_begin_guard,
         .read = runner_read_mandate,
         .release = runner_release_for_the_dead,
+        .end = runner_end_guard,
         .user = runner,
     };
     enum gavel_status status = open_prefix(runner, error);

@@ -134,6 +134,15 @@ void runner_begin_guard(void *user)
         runner->store_for_the_dead = NULL;
 }
 
+/* Whoever closes a store last leaves all of it in its file. */
+void runner_end_guard(void *user)
+{
+    struct runner *runner = user;
+
+    store_close(runner->store_for_the_dead);
+    runner->store_for_the_dead = NULL;
+}
+
 bool runner_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline)
 {
     const struct runner *runner = user;

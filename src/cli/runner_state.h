@@ -94,6 +94,7 @@ void runner_finish_once(struct runner *runner); /* the command of `gavel once` s
 
 /* In the guard. */
 void runner_begin_guard(void *user);
+void runner_end_guard(void *user);
 bool runner_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
 void runner_release_for_the_dead(void *user);
 

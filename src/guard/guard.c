@@ -98,8 +98,13 @@ enum gavel_status guard_start(struct guard *guard, struct guard_spec *spec,
             .elector_fd = elector_fd,
         };
 
+        int code;
+
         (void)close(ends[0]); /* the elector's */
-        _exit(keeper_run(&start));
+        code = keeper_run(&start);
+        if (mandates->end)
+            mandates->end(mandates->user);
+        _exit(code);
     }
     if (guard->pid > 0)
         guard->pidfd = (int)syscall(SYS_pidfd_open, guard->pid, 0);

@@ -37,6 +37,8 @@ struct guard_mandates {
     bool (*read)(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
     /* The elector is dead and nothing is left of the tree. May take its time. */
     void (*release)(void *user);
+    /* Once, when the guard ends, whatever for: the time to close. NULL: nothing to do. */
+    void (*end)(void *user);
     void *user;
 };
 

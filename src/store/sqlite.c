@@ -69,7 +69,10 @@ static void sqlite_close(struct store *store)
     }
     for (int i = 0; i < SQLITE_STATEMENT_COUNT; i++)
         (void)sqlite3_finalize(sqlite->statements[i]); /* repeats an earlier error */
-    (void)sqlite3_close(sqlite->db);                   /* nothing is open on it any more */
+    sqlite->give_up_at = 0;                            /* nobody waits for whoever leaves */
+    if (sqlite->files[SQLITE_FILE_SHM].inode && !sqlite_check_files(sqlite, NULL))
+        sqlite_leave_whole(sqlite);
+    (void)sqlite3_close(sqlite->db); /* nothing is open on it any more; safe on NULL */
     for (int i = 0; i < SQLITE_FILE_COUNT; i++)
         free(sqlite->files[i].path);
     free(sqlite);
@@ -372,6 +375,7 @@ const struct store_driver store_sqlite = {
             .sees_processes = true,
         },
     .open = sqlite_open,
+    .backup = sqlite_backup,
     .run = sqlite_run,
     .wait = sqlite_wait,
     .close = sqlite_close,

@@ -6,6 +6,8 @@
  *   sqlite.c           batches, transactions, waiting
  *   sqlite_place.c     the file: its folder, its file system, whether it is still there
  *   sqlite_open.c      the database: whether it is ours, its tables
+ *   sqlite_whole.c     whether the file is all of it; the last one out takes the log in
+ *   sqlite_backup.c    a copy of it
  *   sqlite_mandate.c   READ, CLAIM, RENEW, RELEASE, ASK, REOPEN, GROUPS
  *   sqlite_registry.c  HEARTBEAT, LEAVE, CANDIDATES
  *   sqlite_lock.c      who holds the lock that others wait for
@@ -111,6 +113,20 @@ GAVEL_CHECKED enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, co
 
 /* sqlite_open.c: opens the main file, which exists. */
 GAVEL_CHECKED enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel_error *error);
+
+/*
+ * sqlite_whole.c. Before anything is read: ERR_STORE_DAMAGED if the log that belongs to the file is missing.
+ * Then the switch to WAL, which may have to be tried again and again; a code of SQLite. And in the end, with
+ * nothing open any more: closes the database, and leaves a whole file if nobody else has it open.
+ */
+GAVEL_CHECKED enum gavel_status sqlite_check_log(const struct sqlite_store *sqlite,
+                                                 struct gavel_error *error);
+GAVEL_CHECKED int sqlite_use_log(struct sqlite_store *sqlite, bool (*may_wait)(struct sqlite_store *sqlite));
+void sqlite_leave_whole(struct sqlite_store *sqlite);
+
+/* sqlite_backup.c: see store_backup(). */
+GAVEL_CHECKED enum gavel_status sqlite_backup(struct store *store, const char *path,
+                                              struct gavel_error *error);
 
 /*
  * Whether the files behind the path are still the ones that are open, and the

@@ -23,6 +23,11 @@
  * goes to the log whole. Keys without a row id, so that a row is found in one
  * tree and not in two.
  */
+#define MARKS                                                                                                \
+    "CREATE TABLE IF NOT EXISTS marks (name TEXT NOT NULL PRIMARY KEY, value INTEGER NOT NULL) WITHOUT "     \
+    "ROWID;"                                                                                                 \
+    "INSERT OR IGNORE INTO marks VALUES ('leaves_whole', 1);"
+
 static const char schema[] =
     "CREATE TABLE groups ("
     " name TEXT NOT NULL PRIMARY KEY, format INTEGER NOT NULL, epoch INTEGER NOT NULL, version INTEGER NOT "
@@ -39,7 +44,7 @@ static const char schema[] =
     " last_wall_ms INTEGER NOT NULL, priority INTEGER NOT NULL, eligible INTEGER NOT NULL, address TEXT NOT "
     "NULL,"
     " boot_id TEXT NOT NULL, pid INTEGER NOT NULL, pid_ns INTEGER NOT NULL, start_ticks INTEGER NOT NULL,"
-    " PRIMARY KEY (group_name, id)) WITHOUT ROWID;";
+    " PRIMARY KEY (group_name, id)) WITHOUT ROWID;" MARKS;
 
 /* Sleeps a little more each time, so that many who wait do not all come back at once. */
 static int is_busy(void *user, int tries)
@@ -125,26 +130,26 @@ static enum gavel_status check_owner_at_once(struct sqlite_store *sqlite, bool *
 
 /*
  * Switching to WAL needs the file for itself for a moment, and SQLite answers
- * busy without asking the busy handler where two wait for each other. Where
- * WAL is not possible it stays with what it has and calls that a success.
+ * busy without asking the busy handler where two wait for each other.
  */
-static int use_wal(struct sqlite_store *sqlite)
-{
-    sqlite3_stmt *statement;
-    bool is_wal;
-    int code;
+static bool may_wait(struct sqlite_store *sqlite) { return is_busy(sqlite, 0) != 0; }
 
-    do {
-        code = sqlite3_prepare_v2(sqlite->db, "PRAGMA journal_mode = WAL", -1, &statement, NULL);
-        if (code)
-            continue;
-        code = sqlite3_step(statement);
-        is_wal = code == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(statement, 0), "wal") == 0;
-        if (code == SQLITE_ROW)
-            code = is_wal ? SQLITE_OK : SQLITE_CANTOPEN;
-        (void)sqlite3_finalize(statement); /* repeats the code of the step */
-    } while ((code & 0xff) == SQLITE_BUSY && is_busy(sqlite, 0));
-    return code;
+/*
+ * A file of a gavel before 0.7 gets what tells that it is not one. Its lock is not waited for: the next one
+ * does it. In the file itself, not only in its log: that is what it is for.
+ */
+static void add_marks(struct sqlite_store *sqlite)
+{
+    gavel_ns give_up_at = sqlite->give_up_at;
+
+    if (sqlite3_exec(sqlite->db, "SELECT count(*) FROM marks", NULL, NULL, NULL) == SQLITE_OK)
+        return;
+    sqlite->give_up_at = 0; /* has passed */
+    if (sqlite3_exec(sqlite->db, "BEGIN IMMEDIATE; " MARKS " COMMIT", NULL, NULL, NULL) == SQLITE_OK)
+        (void)sqlite3_wal_checkpoint_v2(sqlite->db, "main", SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    else if (!sqlite3_get_autocommit(sqlite->db))
+        (void)sqlite3_exec(sqlite->db, "ROLLBACK", NULL, NULL, NULL); /* it only has to be over */
+    sqlite->give_up_at = give_up_at;
 }
 
 /* Many processes may do so at once: the first one with the write lock creates the tables, the others see
@@ -257,17 +262,21 @@ enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel
     if (sqlite3_db_readonly(sqlite->db, "main") == 1)
         return error_set(error, GAVEL_ERR_STORE_DENIED, "the store %s is not writable; %s", sqlite->shown,
                          sqlite_next_step(GAVEL_ERR_STORE_DENIED, 0));
-    status = check_owner_at_once(sqlite, &is_empty, error);
+    status = sqlite_check_log(sqlite, error);
+    if (!status)
+        status = check_owner_at_once(sqlite, &is_empty, error);
     if (status)
         return status;
     if (is_empty) /* no harm if another was faster: then it has no effect */
         (void)sqlite3_exec(sqlite->db, "PRAGMA page_size = 1024", NULL, NULL, NULL);
-    code = use_wal(sqlite);
-    if (code)
-        return sqlite_error(sqlite, code, "opening", error);
+    /* The tables before the log, so that no file that belongs to a log is without them. */
     status = is_empty ? create_schema(sqlite, error) : GAVEL_OK;
     if (status)
         return status;
+    code = sqlite_use_log(sqlite, may_wait);
+    if (code)
+        return sqlite_error(sqlite, code, "opening", error);
+    add_marks(sqlite);
     code = sqlite3_exec(sqlite->db,
                         "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = " TEXT_OF(LOG_PAGES), NULL,
                         NULL, NULL);

@@ -3,7 +3,8 @@
 /*
  * sql FILE STATEMENTS [hold]: runs them on a SQLite database and prints what
  * they give, a row each line. With `hold` it then says "done" and stays, with
- * the locks it has, until it is killed.
+ * the locks it has, until it is killed; like a process of gavel that has the
+ * store open, it then uses a log.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -29,6 +30,8 @@ int main(int argc, char **argv)
         return 1;
     }
     sqlite3_busy_timeout(db, 10000);
+    if (argc > 3 && sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL) != SQLITE_OK)
+        fprintf(stderr, "sql: no log: %s\n", sqlite3_errmsg(db));
     if (sqlite3_exec(db, argv[2], print_row, NULL, NULL) != SQLITE_OK) {
         fprintf(stderr, "sql: %s\n", sqlite3_errmsg(db));
         sqlite3_close(db);

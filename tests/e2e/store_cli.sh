@@ -27,7 +27,7 @@ test_ping_measures_each_operation_and_leaves_the_group_released() {
         is_at_most "$(json "operations.$op.p99_ms")" "$(json "operations.$op.max_ms")"
         is_at_most "$(json "operations.$op.p99_ms")" "$(json slowest_p99_ms)"
     done
-    same "$(json 'presets.#')" 4
+    same "$(json 'presets.#')" 5
     same "$(json presets.0.name)" local
     same "$(json presets.0.is_own)" true
     same "$(json presets.1.is_own)" false
@@ -272,6 +272,50 @@ test_the_table_of_outages_has_the_words_of_the_drivers() {
         done <<<"${words//…/$'\n'}"
     done <<<"$words"
     ((count >= 15)) || fail "only $count were compared"
+}
+
+# whole FILE: it is all of a store.
+whole() { [[ -e $1 && ! -e $1-wal && ! -e $1-shm && ! -e $1-switch ]] || fail "not whole: $(ls "$1"*)"; }
+epoch_of() { "$GAVEL" status --store "$1" --group job --json | "$JSON_GET" epoch; }
+
+test_what_gavel_run_leaves_is_a_whole_file() {
+    expect 0 "$GAVEL" once --store "$store" --key import -- true
+    whole "${store#sqlite:}"
+    run_as a "$GAVEL" run --store "$store" --group job -- sleep 1000
+    await leads_job
+    kill -TERM "${pid_of[a]}"
+    ended a 143
+    whole "${store#sqlite:}"
+    run_as b "$GAVEL" run --store "$store" --group job -- sleep 1000
+    await leads_job
+    kill -KILL "${pid_of[b]}" # the guard is the last one out
+    ended b 137
+    await whole_by_now "${store#sqlite:}"
+    cp "${store#sqlite:}" "$folder/copy.db"
+    same "$(epoch_of "$folder/copy.db")" 2
+    expect 0 "$GAVEL" once --store "$folder/copy.db" --key import -- touch "$folder/again"
+    [[ ! -e $folder/again ]] || fail "what was done once is done again on a copy"
+}
+leads_job() { "$GAVEL" leader --store "$store" --group job >/dev/null 2>&1; }
+whole_by_now() { (whole "$1") 2>/dev/null; }
+
+test_a_store_in_use_is_backed_up_and_its_file_alone_is_no_copy() {
+    run_as a "$GAVEL" run --store "$store" --group job -- sleep 1000
+    await leads_job
+    expect 0 "$GAVEL" store backup --store "$store" "$folder/backup.db"
+    cp "${store#sqlite:}" "$folder/copy.db"
+    expect 4 "$GAVEL" status --store "$folder/copy.db"
+    has "$errors" "its -wal, is missing, and epochs with it"
+    expect 4 timeout 30 "$GAVEL" run --store "$folder/copy.db" -- touch "$folder/started"
+    [[ ! -e $folder/started ]] || fail "the command was started"
+    whole "$folder/backup.db"
+    same "$(epoch_of "$folder/backup.db")" 1
+    expect 2 "$GAVEL" store backup --store "$store" "$folder/backup.db"
+    has "$errors" "name a new file"
+    expect 4 "$GAVEL" store backup --store "$folder/nowhere.db" "$folder/other.db"
+    has "$errors" "there is no store"
+    expect 4 "$GAVEL" store backup --store memory:x "$folder/other.db"
+    has "$errors" "by the means of its server"
 }
 
 # options_in FILE: those that the URL of a driver may have, by its source.
