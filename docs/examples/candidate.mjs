@@ -14,6 +14,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const TTL_MS = 2000;
+const ANSWER_MS = 600; // so long a node may take; a whole number, or AbortSignal.timeout() refuses it
 const TICK_MS = 10; // /proc/uptime counts in these, rounded down
 
 // No later than now: for sends. The last tick may be over already: for comparisons it is added.
@@ -61,7 +62,7 @@ class Candidate {
     // The code of the answer; 0 if there is none.
     async ask(node, call, body) {
         try {
-            const answer = await this.open(node, call, body, AbortSignal.timeout(TTL_MS / 3));
+            const answer = await this.open(node, call, body, AbortSignal.timeout(ANSWER_MS));
             await answer.text();
             return answer.status;
         } catch {

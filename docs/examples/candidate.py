@@ -18,6 +18,7 @@ import threading
 import time
 
 TTL_MS = 2000
+ANSWER_MS = 600  # so long a node may take
 
 
 def now_ms():
@@ -80,7 +81,7 @@ class Candidate:
     def _ask(self, node, call, body):
         """The code of the answer; 0 if there is none."""
         try:
-            answer = self._open(node, call, body, TTL_MS / 3000)
+            answer = self._open(node, call, body, ANSWER_MS / 1000)
             answer.read()
             return answer.status
         except (OSError, http.client.HTTPException):
