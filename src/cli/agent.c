@@ -6,14 +6,15 @@
  * program that has the library inside:
  *
  *   - The program learns that it must stop by asking or by listening, and the
- *     agent cannot know that it has. With --drain it is told (POST /stopped),
- *     and gives the mandate up only then, or when its deadline has come.
- *   - The agent's death is not the program's. With --drain it therefore frees
- *     nothing: the lease decides, and what the program was told last
- *     (remaining_ms) stays true.
+ *     agent cannot know that it has. So it is told (POST /stopped), and gives
+ *     the mandate up only then, or when its deadline has come.
+ *   - The agent's death is not the program's. It therefore frees nothing: the
+ *     lease decides, and what the program was told last stays true.
+ *   - The agent's life is not the program's. With --alive-within the program
+ *     says that it lives; while it does not the candidate is not eligible.
  *
- * Without --drain both free the group at once, and only the epoch keeps a
- * program that has not looked for a while from writing.
+ * With --no-drain a hand-over and the agent's death free the group at once, and
+ * only the epoch keeps a program that has not looked for a while from writing.
  */
 #include "cli/agent.h"
 
@@ -37,6 +38,7 @@
 #include <unistd.h>
 
 #define FLUSH_MS 200 /* in the end, for the last answers */
+#define ALIVE_WITHIN_MIN_MS 100
 
 static void on_elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
 {
@@ -214,6 +216,25 @@ static void on_beat(evutil_socket_t fd, short what, void *user)
     agent_streams_beat(user);
 }
 
+/* A program that is frozen or dead leads nothing. What it was told holds until the deadline, and so does the
+ * mandate. */
+static void on_look(evutil_socket_t fd, short what, void *user)
+{
+    struct agent *agent = user;
+    gavel_ns silent = clock_now() - agent->heard_at;
+
+    (void)fd;
+    (void)what;
+    if (agent->is_mute || agent->is_leaving || silent <= agent->alive_within)
+        return;
+    agent->is_mute = gavel_set_eligible(agent->candidate, false) == GAVEL_OK;
+    if (agent->is_mute)
+        log_line(&agent->cli->log, clock_wall_ms(), LOG_WARNING,
+                 "the program has not said for too long that it lives, and does not lead until it does",
+                 LOG_STR("group", agent->cli->config.group), LOG_STR("candidate", agent->id),
+                 LOG_I64("silent_ms", ms_from_ns(silent)), LOG_END);
+}
+
 static bool watch(struct agent *agent, int fd, event_callback_fn callback, const struct timeval *every)
 {
     short what = (short)((fd >= 0 ? EV_READ : 0) | EV_PERSIST);
@@ -243,7 +264,7 @@ static enum gavel_status join(struct agent *agent, struct gavel_error *error)
     join.candidate = agent->id;
     join.settings = &config->settings;
     join.priority = config->priority;
-    join.eligible = config->eligible;
+    join.eligible = config->eligible && !agent->is_mute;
     join.enabled = config->enabled;
     join.overrun = GAVEL_OVERRUN_REPORT; /* our end would not stop the work, which is somebody else's */
     join.subscriber.on_elected = on_elected;
@@ -280,6 +301,8 @@ static enum gavel_status prepare(struct agent *agent, struct gavel_error *error)
     const char *listen = cli_flag_text(agent->cli, "listen"),
                *token = cli_flag_text(agent->cli, "token-file");
     struct timeval beat = {.tv_sec = AGENT_BEAT_S};
+    gavel_ns pace = agent->alive_within / 8;
+    struct timeval look = {.tv_sec = pace / NS_PER_S, .tv_usec = pace % NS_PER_S / 1000};
     enum gavel_status status = token ? agent_token_read(token, agent->token, error) : GAVEL_OK;
 
     if (!status)
@@ -290,7 +313,8 @@ static enum gavel_status prepare(struct agent *agent, struct gavel_error *error)
     agent->closed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (!agent->base || agent->closed_fd < 0 || agent_http_open(agent) ||
         !watch(agent, agent->news.fd, on_news, NULL) || !watch(agent, agent->signal_fd, on_signal, NULL) ||
-        !watch(agent, agent->closed_fd, on_closed, NULL) || !watch(agent, -1, on_beat, &beat))
+        !watch(agent, agent->closed_fd, on_closed, NULL) || !watch(agent, -1, on_beat, &beat) ||
+        (agent->alive_within && !watch(agent, -1, on_look, &look)))
         return error_set(error, GAVEL_ERR_NO_MEMORY, "no room for the server's own parts");
     return GAVEL_OK;
 }
@@ -331,6 +355,28 @@ static void done(struct agent *agent)
     explicit_bzero(agent->token, sizeof(agent->token));
 }
 
+/* What the flags ask for. Not OK: the code to end with. */
+static int read_flags(const struct cli *cli, struct agent *agent)
+{
+    gavel_ms alive_within_ms = cli_flag_duration(cli, "alive-within", 0);
+    bool is_given = cli_flag_text(cli, "alive-within");
+
+    agent->waits_for_program = !cli_flag_is_set(cli, "no-drain");
+    if (!agent->waits_for_program && cli_flag_is_set(cli, "drain"))
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "--drain and --no-drain contradict each other; leave one out");
+    if (is_given && alive_within_ms < ALIVE_WITHIN_MIN_MS)
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "--alive-within: at least %d ms, or programs are taken for dead",
+                        ALIVE_WITHIN_MIN_MS);
+    if (is_given && !(cli->config.enabled && cli->config.eligible))
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "--alive-within is for a candidate that can be elected, and this one cannot");
+    agent->alive_within = ns_from_ms(alive_within_ms);
+    agent->is_mute = is_given; /* until its program has said something */
+    return 0;
+}
+
 int command_agent(const struct cli *cli, int argc, char **argv)
 {
     struct agent *agent = calloc(1, sizeof(*agent));
@@ -341,7 +387,11 @@ int command_agent(const struct cli *cli, int argc, char **argv)
     if (!agent)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
     agent->cli = cli;
-    agent->waits_for_program = cli_flag_is_set(cli, "drain");
+    code = read_flags(cli, agent);
+    if (code) {
+        free(agent);
+        return code;
+    }
     agent->closed_fd = agent->place.fd = -1;
     candidate_id_choose(&cli->config, agent->id);
     drain_init(&agent->drain);

@@ -70,7 +70,8 @@ struct agent_newborn {
 struct agent {
     const struct cli *cli;
     char id[NAME_MAX_BYTES + 1];     /* of the candidate */
-    bool waits_for_program;          /* --drain */
+    bool waits_for_program;          /* unless --no-drain */
+    gavel_ns alive_within;           /* 0: the program need not say that it lives */
     char token[AGENT_TOKEN_MAX + 1]; /* "": none is asked for */
     struct agent_place place;
 
@@ -90,6 +91,9 @@ struct agent {
     struct event_base *base;
     struct evhttp *http;
     struct evconnlistener *listener;
+    gavel_ns heard_at; /* when the program last said that it lives */
+    bool is_mute;      /* it has not said so in time, and is not to lead */
+
     struct event *events[8];
     size_t event_count;
     struct event *newborn_event;
@@ -149,7 +153,8 @@ char *agent_query(const struct agent_call *call, const char *key);
 
 /* agent_answers.c: what is so at this moment. */
 bool agent_leads(struct agent *agent);
-json_t *agent_status_json(struct agent *agent);
+/* `is_event`: to be read at any later time, so nothing in it counts from its arrival. */
+json_t *agent_status_json(struct agent *agent, bool is_event);
 void agent_get_sidecar(struct agent_call *call);
 void agent_get_leader(struct agent_call *call);
 void agent_get_status(struct agent_call *call);
@@ -158,6 +163,7 @@ void agent_get_health(struct agent_call *call);
 void agent_get_ready(struct agent_call *call);
 void agent_get_metrics(struct agent_call *call);
 void agent_post_resign(struct agent_call *call);
+void agent_post_alive(struct agent_call *call);
 void agent_post_stopped(struct agent_call *call);
 
 /* agent_stream.c */

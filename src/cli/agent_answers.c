@@ -31,21 +31,23 @@ bool agent_leads(struct agent *agent)
     return !agent->is_leaving && is_told(agent) && gavel_is_leader(agent->candidate);
 }
 
-static enum gavel_answer answer_now(struct agent *agent, uint64_t *ret_epoch, gavel_ns *ret_left)
+/* Until when, NEVER without an election; as seen at `now`, which is no later than the answer. */
+static enum gavel_answer answer_now(struct agent *agent, gavel_ns now, uint64_t *ret_epoch,
+                                    gavel_ns *ret_until)
 {
     enum gavel_answer answer;
     int64_t until = NEVER;
 
     *ret_epoch = 0;
-    *ret_left = 0;
+    *ret_until = now;
     if (agent->is_leaving || !is_told(agent))
         return GAVEL_NOT_LEADER;
     answer = gavel_answer(agent->candidate, &until);
     if (answer == GAVEL_NOT_LEADER)
         return answer;
     *ret_epoch = gavel_epoch(agent->candidate); /* after it: a later one or none, never an earlier one */
-    *ret_left = until == NEVER ? NEVER : until - clock_now();
-    if ((*ret_epoch == 0 && agent->cli->config.enabled) || *ret_left <= 0)
+    *ret_until = until;
+    if ((*ret_epoch == 0 && agent->cli->config.enabled) || until <= clock_now())
         return GAVEL_NOT_LEADER;
     return answer;
 }
@@ -57,33 +59,46 @@ static bool leader_now(struct agent *agent, struct gavel_leader_info *ret_leader
            (!ret_leader->is_self || agent_leads(agent));
 }
 
-/* What the program still has to stop, and how long it may take; null if nothing. */
-static json_t *stopping_json(struct agent *agent)
+/* An instant of CLOCK_BOOTTIME; and what is left until then, for an answer, which counts from its question.
+ */
+static void put_deadline(json_t *json, gavel_ns now, gavel_ns deadline, bool is_event)
 {
-    gavel_ns stop_at, deadline, left = 0;
+    bool is_there = deadline != NEVER;
+
+    json_put(json, "deadline_ns", is_there ? json_integer(deadline) : json_null());
+    if (!is_event)
+        json_put(json, "remaining_ms",
+                 is_there ? json_integer(ms_from_ns(ns_max(deadline - now, 0))) : json_null());
+}
+
+/* What the program still has to stop, and by when; null if nothing. */
+static json_t *stopping_json(struct agent *agent, gavel_ns now, bool is_event)
+{
+    gavel_ns stop_at, deadline;
     struct drain_view view;
     json_t *json;
 
     drain_look(&agent->drain, &view);
     if (!agent->waits_for_program || !view.is_stopping)
         return json_null();
-    if (agent->will && will_read_mandate(&agent->will->entries[0], view.first, &stop_at, &deadline))
-        left = ns_max(deadline - clock_now(), 0);
+    if (!agent->will || !will_read_mandate(&agent->will->entries[0], view.first, &stop_at, &deadline))
+        deadline = now;
     json = json_object();
     json_put_number(json, "epoch", (int64_t)view.newest);
-    json_put_number(json, "remaining_ms", ms_from_ns(left));
+    put_deadline(json, now, deadline, is_event);
     return json;
 }
 
-json_t *agent_status_json(struct agent *agent)
+json_t *agent_status_json(struct agent *agent, bool is_event)
 {
     static const char *const states[] = {
         [GAVEL_NOT_LEADER] = "not_leader", [GAVEL_LEADER] = "leader", [GAVEL_UNKNOWN_UNTIL] = "unknown"};
     struct gavel_leader_info leader = {0};
     bool has_leader = leader_now(agent, &leader);
+    gavel_ns now = clock_now();
     uint64_t epoch;
-    gavel_ns left;
-    enum gavel_answer answer = answer_now(agent, &epoch, &left);
+    gavel_ns until;
+    enum gavel_answer answer = answer_now(agent, now, &epoch, &until);
     bool leads = answer != GAVEL_NOT_LEADER;
     json_t *json = json_object();
 
@@ -92,15 +107,19 @@ json_t *agent_status_json(struct agent *agent)
     json_put_text(json, "state", states[answer]);
     json_put_bool(json, "is_leader", leads);
     json_put(json, "epoch", leads ? json_integer((json_int_t)epoch) : json_null());
-    json_put(json, "remaining_ms", leads && left != NEVER ? json_integer(ms_from_ns(left)) : json_null());
+    json_put_number(json, "at_ns", now);
+    put_deadline(json, now, leads ? until : NEVER, is_event);
     json_put_time(json, "since", leads && has_leader && leader.is_self ? leader.since_wall_ms : 0);
     json_put_text_or_null(json, "leader_id", has_leader && leader.is_self == leads ? leader.id : "");
     json_put_bool(json, "drain", agent->waits_for_program);
-    json_put(json, "stopping", stopping_json(agent));
+    json_put(json, "stopping", stopping_json(agent, now, is_event));
     return json;
 }
 
-void agent_get_status(struct agent_call *call) { agent_reply(call, 200, agent_status_json(call->agent)); }
+void agent_get_status(struct agent_call *call)
+{
+    agent_reply(call, 200, agent_status_json(call->agent, false));
+}
 
 /* As the leader-elector sidecar of Kubernetes does: always 200, and no name if there is none. */
 void agent_get_sidecar(struct agent_call *call)
@@ -232,7 +251,7 @@ void agent_get_ready(struct agent_call *call)
         agent_reply_error(call, 503, GAVEL_ERR_STATE, "it has not seen the group \"%s\" yet",
                           agent->cli->config.group);
     else
-        agent_reply(call, 200, agent_status_json(call->agent));
+        agent_reply(call, 200, agent_status_json(call->agent, false));
 }
 
 void agent_get_metrics(struct agent_call *call)
@@ -245,10 +264,13 @@ void agent_get_metrics(struct agent_call *call)
                                     .cut = call->agent->cut,
                                     .is_leaving = call->agent->is_leaving};
     size_t length = 0;
+    gavel_ns now = clock_now();
+    gavel_ns until;
     uint64_t epoch;
     char *text;
 
-    figures.answer = answer_now(call->agent, &epoch, &figures.left);
+    figures.answer = answer_now(call->agent, now, &epoch, &until);
+    figures.left = until == NEVER ? NEVER : ns_max(until - now, 0);
     figures.epoch = epoch;
     if (!call->agent->is_leaving) {
         gavel_metrics(call->agent->candidate, &figures.metrics);
@@ -305,14 +327,14 @@ static void resign(struct agent_call *call, const json_t *body)
     const json_t *named = json_object_get(body, "successor");
     const char *successor = json_string_value(named);
     uint64_t epoch;
-    gavel_ns left;
+    gavel_ns until;
     json_t *json;
 
     if (named && !json_is_null(named) && (!successor || strlen(successor) != json_string_length(named))) {
         agent_reply_error(call, 400, GAVEL_ERR_INVALID, "successor: write the id of a candidate as a string");
         return;
     }
-    (void)answer_now(agent, &epoch, &left); /* only the epoch, for the answer */
+    (void)answer_now(agent, clock_now(), &epoch, &until); /* only the epoch, for the answer */
     switch (agent->is_leaving ? GAVEL_ERR_STATE : gavel_resign(agent->candidate, successor)) {
     case GAVEL_OK:
         json = json_object();
@@ -355,7 +377,7 @@ static void stopped(struct agent_call *call, const json_t *body)
                           "epoch: write the number that the work was done with, as {\"epoch\": 7}");
     } else if (!agent->waits_for_program) {
         agent_reply_error(call, 409, GAVEL_ERR_STATE,
-                          "this agent runs without --drain: it waits for nobody before another may lead");
+                          "this agent runs with --no-drain: it waits for nobody before another may lead");
     } else if (drain_stopped(&agent->drain, (uint64_t)json_integer_value(epoch), agent_leads(agent),
                              &error)) {
         agent_reply_error(call, error.status == GAVEL_ERR_INVALID ? 400 : 409, error.status, "%s",
@@ -373,5 +395,25 @@ void agent_post_stopped(struct agent_call *call)
 
     if (body && knows_keys(call, body, "epoch"))
         stopped(call, body);
+    json_decref(body);
+}
+
+/* The program lives: whoever was not to lead for want of that may again. */
+void agent_post_alive(struct agent_call *call)
+{
+    struct agent *agent = call->agent;
+    json_t *body = body_of(call);
+
+    if (!body)
+        return;
+    if (json_object_size(body)) {
+        agent_reply_error(call, 400, GAVEL_ERR_INVALID,
+                          "leave the body empty: there is nothing to say besides");
+    } else {
+        agent->heard_at = clock_now();
+        if (agent->is_mute && !agent->is_leaving)
+            agent->is_mute = gavel_set_eligible(agent->candidate, true) != GAVEL_OK;
+        agent_reply(call, 200, agent_status_json(agent, false));
+    }
     json_decref(body);
 }

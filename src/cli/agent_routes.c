@@ -31,6 +31,7 @@ static const struct route {
     {EVHTTP_REQ_GET, "/metrics", true, agent_get_metrics},
     {EVHTTP_REQ_GET, "/health", false, agent_get_health},
     {EVHTTP_REQ_GET, "/ready", false, agent_get_ready},
+    {EVHTTP_REQ_POST, "/alive", true, agent_post_alive},
     {EVHTTP_REQ_POST, "/resign", true, agent_post_resign},
     {EVHTTP_REQ_POST, "/stopped", true, agent_post_stopped},
 };

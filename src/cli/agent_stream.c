@@ -4,7 +4,8 @@
  * GET /events: what happens, as server-sent events. Each stream begins with
  * `status`, what is so at this moment, so that a reader misses nothing between
  * asking and listening; then come the library's events by their own names, and
- * `alive` each time the mandate was renewed, with what is left of it.
+ * `alive` each time the mandate was renewed, with the instant of its deadline. A
+ * program that was frozen reads all that late, so nothing counts from arrival.
  *
  * A reader that comes back names the last event it has seen (Last-Event-ID)
  * and misses nothing that is still kept; if something is lost it is told so
@@ -72,7 +73,7 @@ static void push_event(struct agent_stream *stream, uint64_t id, const char *nam
 
 static void push_status(struct agent_stream *stream, const char *name)
 {
-    json_t *status = agent_status_json(stream->connection->agent);
+    json_t *status = agent_status_json(stream->connection->agent, true);
     char *json = json_dumps(status, JSON_COMPACT);
 
     push_event(stream, 0, name, json);

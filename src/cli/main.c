@@ -35,7 +35,11 @@ static const struct flag agent_flags[] = {
      "a file whose first line callers must show; without it only this machine can be listened on"},
     {"drain", FLAG_SWITCH, NULL,
      "give the mandate up only when the program has said that it has stopped (POST /stopped), or at the "
-     "deadline"},
+     "deadline: the default"},
+    {"no-drain", FLAG_SWITCH, NULL,
+     "wait for nobody: another leads at once, maybe beside the program; for health checks and fenced work"},
+    {"alive-within", FLAG_DURATION, "DURATION",
+     "lead only while the program says at least so often that it lives (POST /alive)"},
     {0},
 };
 
@@ -169,7 +173,7 @@ const struct command commands[] = {
      OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, elect_flags, command_elect},
     {"agent", "", 0, "take part on behalf of a program that only speaks HTTP",
      "Takes part in the election of a group, and tells a program on this machine by HTTP whether it leads: "
-     "GET /status, GET /leader, GET /events and more, see gavel-agent(1). With --drain no other candidate "
+     "GET /status, GET /leader, GET /events and more, see gavel-agent(1). No other candidate "
      "leads before the program has said that its work has stopped, or has had its time for that. SIGTERM, "
      "SIGINT or SIGHUP: it gives up what it leads, leaves the group and ends with exit code 0; a second "
      "signal ends it at once.",

@@ -89,10 +89,10 @@ test_nobody_leads_is_told_in_each_convention() {
     same "$(code_of a '/leader?candidate=a')" 503
 }
 
-# On one host the other one sees the death at once; without --drain nothing is waited for.
+# On one host the other one sees the death at once; with --no-drain nothing is waited for.
 test_the_other_leads_when_one_is_killed() {
     local before after
-    two_agents
+    two_agents --no-drain
     before=$(epoch_here a)
     stream b events
     await heard events 'event: status'
@@ -126,7 +126,7 @@ test_a_stream_goes_on_where_it_ended() {
 # The program says when it has stopped; only then does the other one lead.
 test_a_hand_over_waits_until_the_program_has_stopped() {
     local epoch
-    two_agents --drain --lease 20s
+    two_agents --lease 20s
     epoch=$(epoch_here a)
     stream a events
     await heard events 'event: status'
@@ -156,14 +156,60 @@ test_a_program_that_does_not_answer_has_until_the_deadline() {
     has "$(cat "$folder/a.err")" "had not said by the deadline"
 }
 
-# The program behind a dead agent still works: its lease decides, not the death.
-test_the_death_of_a_draining_agent_frees_nothing() {
+# The program behind a dead agent still works: its lease decides, not the death. That is so unless told otherwise.
+test_the_death_of_an_agent_frees_nothing() {
     local deadline
-    two_agents --drain --lease 3s --call-timeout 500ms
+    two_agents --lease 3s --call-timeout 500ms
     deadline=$(($(date +%s%3N) + $(ask a /status | "$JSON_GET" remaining_ms)))
     kill -KILL "${pid_of[a]}"
     await leads_here b
     (($(date +%s%3N) >= deadline)) || fail "b leads before the program of a had to stop"
+}
+
+# What a stream says is read whenever the program runs again: it names an instant, and nothing to count from its arrival.
+test_events_name_the_instant_of_the_deadline() {
+    local data now_ns
+    agent a
+    await listens a
+    await leads_here a
+    stream a events
+    await heard events 'event: alive'
+    data=$(grep -A 1 'event: alive' "$folder/events" | sed -n 's/^data: //p' | head -n 1)
+    same "$("$JSON_GET" remaining_ms <<<"$data")" ""
+    now_ns=$(awk '{ printf "%.0f", $1 * 1e9 }' /proc/uptime)
+    (($("$JSON_GET" at_ns <<<"$data") <= now_ns + 10000000)) || fail "at_ns is later than now: $data"
+    (($("$JSON_GET" deadline_ns <<<"$data") > $("$JSON_GET" at_ns <<<"$data"))) || fail "the deadline is over: $data"
+    (($("$JSON_GET" deadline_ns <<<"$data") < $("$JSON_GET" at_ns <<<"$data") + 5000000000)) || fail "the deadline is beyond the lease: $data"
+    data=$(ask a /status)
+    (($("$JSON_GET" remaining_ms <<<"$data") == ($("$JSON_GET" deadline_ns <<<"$data") - $("$JSON_GET" at_ns <<<"$data")) / 1000000)) || fail "$data"
+}
+
+# says_alive NAME: the program shows that it lives.
+says_alive() { post "$1" /alive '' >/dev/null; }
+
+# A program that is frozen, or dead, does not say that it lives: its agent does not lead for it.
+test_a_program_that_shows_no_life_does_not_lead() {
+    local deadline
+    agent a --alive-within 2s
+    await listens a
+    await has_candidates 1
+    same "$(ask a /status | "$JSON_GET" is_leader)" false # it has not heard of its program yet
+    await alive_and_leads a
+    agent b --alive-within 2s
+    await listens b
+    await both_live
+    deadline=$(ask a /status | "$JSON_GET" deadline_ns)
+    await alive_and_leads b # of a nothing is heard any more
+    (($(awk '{ printf "%.0f", ($1 + 0.01) * 1e9 }' /proc/uptime) >= deadline)) || fail "b leads before the program of a had to stop"
+    has "$(cat "$folder/a.err")" "has not said for"
+    await is_not_leader a
+    same "$(post a /alive '{"epoch":1}' | tail -c 3)" 400
+}
+alive_and_leads() { says_alive "$1" && leads_here "$1"; }
+both_live() {
+    says_alive a
+    says_alive b
+    listed b 2
 }
 
 test_sigterm_waits_for_the_program_and_then_ends() {
@@ -183,7 +229,7 @@ test_sigterm_waits_for_the_program_and_then_ends() {
 }
 
 test_sigterm_without_drain_ends_at_once() {
-    two_agents
+    two_agents --no-drain
     kill -TERM "${pid_of[a]}"
     ended a 0
     await leads_here b
@@ -262,11 +308,12 @@ test_bad_requests_get_clear_answers() {
 }
 
 test_stopped_without_drain_is_refused() {
-    agent a
+    expect 2 "$GAVEL" agent --store "$store" --drain --no-drain
+    agent a --no-drain
     await listens a
     await leads_here a
-    has "$(post a /stopped '{"epoch":1}')" "without --drain"
-    agent b
+    has "$(post a /stopped '{"epoch":1}')" "--no-drain"
+    agent b --no-drain
     await listens b
     await knows b a
     same "$(post b /resign '' | tail -c 3)" 409

@@ -109,7 +109,7 @@ _gavel() {
         [[ $command == run ]] || list="$common $place $who $settings $work --key --no-wait --forget"
         ;;
     elect) list="$common $place $who $settings --events" ;;
-    agent) list="$common $place $who $settings --listen --token-file --drain" ;;
+    agent) list="$common $place $who $settings --listen --token-file --drain --no-drain --alive-within" ;;
     leader) list="$common $place $cluster --wait" ;;
     status) list="$common $place $listing $cluster --all --watch" ;;
     groups) list="$common --store $cluster --prefix" ;;
