@@ -9,6 +9,7 @@
 #include "cli/help.h"
 #include "cli/setting_values.h"
 #include "cli/yaml_file.h"
+#include "os/signals.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -378,6 +379,7 @@ int main(int argc, char **argv)
     struct args args;
     int code;
 
+    signals_begin(0);
     if (argc > 1 && strcmp(argv[1], BEAT_WORD) == 0)
         return beat_main(argc, argv);
     fill_standard_descriptors();

@@ -7,6 +7,7 @@
 #include "daemon/guard_process.h"
 #include "daemon/node.h"
 #include "os/clock.h"
+#include "os/signals.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -100,16 +101,6 @@ static int run_mode(const struct flags *flags, const struct daemon_config *confi
     return flags->mode == FLAGS_FORCE ? force_new_cluster(config) : run(config, flags->has_no_guard);
 }
 
-/* "Read the certificates again" must not end a gaveld that has not read them yet; it is taken up later. */
-static void hold_hangup(void)
-{
-    sigset_t hangup;
-
-    (void)sigemptyset(&hangup); /* with a valid signal none of these fails */
-    (void)sigaddset(&hangup, SIGHUP);
-    (void)sigprocmask(SIG_BLOCK, &hangup, NULL);
-}
-
 int main(int argc, char **argv)
 {
     static struct config_warnings warnings; /* large, as the next */
@@ -118,7 +109,9 @@ int main(int argc, char **argv)
     struct gavel_error error = {0};
     int code;
 
-    hold_hangup();
+    /* "Read the certificates again" must not end a gaveld that has not read them yet; it is taken up later.
+     */
+    signals_begin(SIGHUP);
     fill_descriptors();
     if (flags_read(argc, argv, environ, &flags, &error))
         return fail(DAEMON_EXIT_USAGE, error.message);

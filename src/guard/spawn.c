@@ -33,9 +33,14 @@ static void die_with(pid_t guard)
         _exit(EXIT_NOT_EXECUTABLE);
 }
 
-/* Whatever whoever started gavel had ignored stays so; the guard itself handles nothing. */
+/*
+ * Whatever whoever started gavel had ignored stays so; the guard itself handles nothing. But what the command
+ * is asked to stop with must reach it: a shell ignores SIGINT for jobs in the background, nohup SIGHUP.
+ */
 static void reset_signals(const struct spawn *spawn)
 {
+    if (spawn->child->term_signal > 0)
+        (void)signal(spawn->child->term_signal, SIG_DFL); /* fails for SIGKILL, which nobody can ignore */
     if (!spawn->ignores_sigpipe)
         (void)signal(SIGPIPE, SIG_DFL); /* a valid signal, so it cannot fail */
     (void)pthread_sigmask(SIG_SETMASK, spawn->signal_mask, NULL);
