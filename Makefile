@@ -13,7 +13,7 @@ ARGS    ?=
 
 gavel := build/release/src/cli/gavel
 
-.PHONY: build help setup demo test lint sim soak chaos fuzz verify bench valgrind install debug release clean
+.PHONY: build help setup demo check test hostile lint sim soak chaos fuzz verify bench valgrind install debug release clean
 
 build: ## build gavel and libgavel (build/release)
 	@tools/setup build
@@ -34,6 +34,14 @@ demo: ## three `gavel run`, one command: handed over, killed in three ways, froz
 test: ## everything: lint, unit, trace, simulation, model, stores, library, end to end, chaos
 	@tools/setup build test servers verify
 	@tools/test $(ARGS)
+
+check: ## the quick half, for every change: unit, trace, a few seeds, layout and rules; three minutes
+	@tools/setup build test
+	@tools/test --quick
+
+hostile: ## the tests on a machine that is as unkind as can be: in the background, under load, twice at once; ARGS='unit e2e'
+	@tools/setup build test servers
+	@tools/test --hostile $(ARGS)
 
 lint: ## clang-format, clang-tidy, cppcheck, shellcheck and tools/tidy
 	@tools/setup build test

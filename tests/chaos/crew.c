@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DEATH_LIMIT_MS 10000
+#define DEATH_LIMIT_MS 60000
 
 static void die(const char *what)
 {

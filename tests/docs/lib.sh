@@ -19,13 +19,22 @@ if [ $# -gt 2 ]; then
 fi
 cd "$folder"
 
+fail()
+{
+    echo "failed: $*"
+    exit 1
+}
+
+# shellcheck source=../servers/ports.sh
+source "$root/tests/servers/ports.sh"
+
 # run_example FILE THEN: runs it with what it leaves in the background as jobs of one shell, which then does THEN.
 run_example()
 {
     local example=$root/docs/examples/$1
 
     [ ! -f "$folder/$1" ] || example=$folder/$1 # with other ports
-    timeout 60 bash -euo pipefail -c 'source "$1"; eval "$2"' example "$example" "$2" >out 2>err || {
+    timeout 180 bash -euo pipefail -c 'source "$1"; eval "$2"' example "$example" "$2" >out 2>err || {
         cat out err
         echo "failed: the example ended with an error"
         exit 1
@@ -37,14 +46,8 @@ take_ports()
 {
     local base port example script=
 
-    while :; do
-        base=$((20000 + (RANDOM % 1000) * 10)) # below those that the kernel gives to others
-        for port in 1 2 3 4 5 6 7 8 9; do
-            # A connection that is taken, and a port that is still listened on, are both seen by ss.
-            [ -z "$(ss -Hlntu "sport = :$((base + port))")" ] || continue 2
-        done
-        break
-    done
+    reserve_ports
+    base=$next_port
     for port in 1 2 3; do
         script+="s/\\b740$port\\b/$((base + port))/g; s/\\b750$port\\b/$((base + port + 3))/g; "
         script+="s/\\b760$port\\b/$((base + port + 6))/g; "

@@ -17,7 +17,7 @@ url_of() { sed -nE 's/.* msg=listens .* url=(http[^ ]*).*/\1/p' "$folder/$1.err"
 ask() {
     local name=$1 path=$2
     shift 2
-    curl -sS -m 10 "$@" "$(url_of "$name")$path"
+    curl -sS -m 30 "$@" "$(url_of "$name")$path"
 }
 
 code_of() { ask "$@" -o /dev/null -w '%{http_code}'; }
@@ -77,7 +77,7 @@ test_health_checks_tell_by_their_codes() {
     same "$(ask b '/leader?format=sidecar')" '{"name":"a"}'
     same "$(code_of a /health)" 200
     same "$(code_of b /ready)" 200
-    same "$(curl -sS -m 10 -I -o /dev/null -w '%{http_code}' "$(url_of a)/leader?candidate=a")" 200
+    same "$(curl -sS -m 30 -I -o /dev/null -w '%{http_code}' "$(url_of a)/leader?candidate=a")" 200
 }
 
 test_nobody_leads_is_told_in_each_convention() {
@@ -252,7 +252,7 @@ test_a_socket_serves_its_owner_only() {
 }
 
 socket_leads() {
-    [[ $(curl -sS -m 5 --unix-socket "$folder/a.sock" http://agent/status | "$JSON_GET" is_leader) == true ]]
+    [[ $(curl -sS -m 30 --unix-socket "$folder/a.sock" http://agent/status | "$JSON_GET" is_leader) == true ]]
 }
 
 test_only_this_machine_unless_there_is_a_token() {

@@ -167,13 +167,14 @@ test_disk_that_fills_up_while_leading() {
         skip "this machine does not let us mount a small file system"
     mkfifo "$folder/go"
     run_as a "${enter[@]}" bash -c '
+        exec 5<>"$1/go" # once: whoever opens it for each line may meet the writer of the last one, and its end
         mount -t tmpfs -o size=1m none "$1/disk"
-        setpriv --pdeathsig KILL "$GAVEL" elect --store "$1/disk/gavel.db" --id a --breaker-reset 1s &
-        read -r _ <"$1/go"
+        setpriv --pdeathsig KILL "$GAVEL" elect --store "$1/disk/gavel.db" --id a --breaker-reset 1s 5>&- &
+        read -r _ <&5
         dd if=/dev/zero of="$1/disk/filler" bs=4096 status=none 2>/dev/null
-        read -r _ <"$1/go"
+        read -r _ <&5
         rm "$1/disk/filler"
-        read -r _ <"$1/go"
+        read -r _ <&5
         kill -TERM $!
         wait $!' sh "$folder"
     await said a became_leader

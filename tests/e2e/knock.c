@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LIMIT_MS 30000
+#define LIMIT_MS 60000
 #define COUNT_MAX 20000
 
 static int64_t now_ms(void)

@@ -15,7 +15,7 @@ set -euo pipefail
 for variable in ${!GAVEL_@} NO_COLOR; do unset "$variable"; done
 export LC_ALL=C.UTF-8
 
-limit_s=20
+limit_s=60 # of a wait, not of a promise: no machine is so busy
 
 declare -A pid_of
 
@@ -59,6 +59,9 @@ run_as() {
     "$@" >"$folder/$name.out" 2>"$folder/$name.err" &
     pid_of[$name]=$!
 }
+
+# typescript OPTION…: script(1), which ends when it hears of SIGCHLD.
+typescript() { env --default-signal=CHLD script "$@"; }
 
 # elect NAME [OPTION…]: a candidate of that id. Its times are longer than the
 # defaults, so that a machine that is busy with other tests does not cost it

@@ -169,7 +169,7 @@ test_log_lines_are_logfmt_or_json() {
 on_terminal() {
     local line
     printf -v line '%q ' "$@"
-    TERM=xterm script -qec "$line" /dev/null </dev/null
+    TERM=xterm typescript -qec "$line" /dev/null </dev/null
 }
 
 # on_terminal_of COLUMNS COMMAND…: the same on one of that width.
@@ -177,7 +177,7 @@ on_terminal_of() {
     local columns=$1 line
     shift
     printf -v line '%q ' "$@"
-    TERM=xterm script -qec "stty cols $columns; $line" /dev/null </dev/null
+    TERM=xterm typescript -qec "stty cols $columns; $line" /dev/null </dev/null
 }
 
 test_colours_only_on_a_terminal() {

@@ -285,7 +285,7 @@ many_lines() { (($(wc -l <"$folder/$1.out") >= $2)); }
 # On a terminal of 80 columns it draws over itself, shows the cursor again, and no line is too long.
 test_a_terminal_is_drawn_anew() {
     three
-    run_as terminal script -qfec "stty cols 80 rows 24; exec '$GAVEL' status --watch=100ms" "$folder/typescript"
+    run_as terminal env --default-signal=CHLD script -qfec "stty cols 80 rows 24; exec '$GAVEL' status --watch=100ms" "$folder/typescript"
     await drawn 3
     kill -INT "$(pgrep -P "${pid_of[terminal]}")"
     await process_is_gone "${pid_of[terminal]}"

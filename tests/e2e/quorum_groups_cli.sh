@@ -193,7 +193,7 @@ test_a_transfer_moves_a_group_and_nothing_else() {
 agent_status() {
     local name=$1
     shift
-    curl -sS -m 5 --unix-socket "$folder/$name.sock" http://agent/status | "$JSON_GET" "$@"
+    curl -sS -m 30 --unix-socket "$folder/$name.sock" http://agent/status | "$JSON_GET" "$@"
 }
 agent_leads() { [[ $(agent_status "$1" is_leader) == true ]]; }
 has_standby() { "$GAVEL" candidates --group jobs | grep -q standby; }
@@ -223,7 +223,7 @@ test_agents_hand_over_on_a_quorum_when_their_programs_have_stopped() {
     run_as transfer "$GAVEL" transfer --group jobs --to b --timeout 10s
     await agent_stops a
     is_led_by jobs a || fail "it is led by another before the program has stopped"
-    curl -sS -m 5 --unix-socket "$folder/a.sock" http://agent/stopped -d "{\"epoch\":$epoch}" >/dev/null
+    curl -sS -m 30 --unix-socket "$folder/a.sock" http://agent/stopped -d "{\"epoch\":$epoch}" >/dev/null
     ended transfer 0
     await agent_leads b
     # An agent that is killed tells nothing of its program: the lease decides.

@@ -15,7 +15,7 @@ source "$SOURCE_ROOT/tests/servers/ports.sh"
 : "${GAVELD:?the daemon to test}" "${REFEREE:?the referee}" "${KNOCK:?the knocker}"
 for variable in ${!GAVELD_@}; do unset "$variable"; done
 
-limit_s=15
+limit_s=60
 declare -A port_of api_of
 
 # A port of the block that nobody listens on; in $port.
@@ -78,7 +78,7 @@ begin() {
 ask() {
     local name=$1 path=$2
     shift 2
-    curl -sS -m 5 "$@" "http://127.0.0.1:${api_of[$name]}$path"
+    curl -sS -m 30 "$@" "http://127.0.0.1:${api_of[$name]}$path"
 }
 
 # code_of NAME PATH [CURL OPTION…]: the HTTP code.

@@ -232,14 +232,15 @@ test_disk_that_fills_up_while_leading() {
     own_disk 1m
     mkfifo "$folder/go"
     run_as a "${enter[@]}" bash -c '
+        exec 5<>"$1/go" # once: whoever opens it for each line may meet the writer of the last one, and its end
         mount -t tmpfs -o size=1m none "$1/disk"
         setpriv --pdeathsig KILL "$GAVEL" run --store "$1/disk/gavel.db" --id a --lease 2s --heartbeat 300ms \
-            --call-timeout 300ms --grace 600ms --breaker-reset 300ms -- "$BEAT" "$1/beats" --ignore-term --sessions 1 &
-        read -r _ <"$1/go"
+            --call-timeout 300ms --grace 600ms --breaker-reset 300ms -- "$BEAT" "$1/beats" --ignore-term --sessions 1 5>&- &
+        read -r _ <&5
         dd if=/dev/zero of="$1/disk/filler" bs=4096 status=none 2>/dev/null
-        read -r _ <"$1/go"
+        read -r _ <&5
         rm "$1/disk/filler"
-        read -r _ <"$1/go"
+        read -r _ <&5
         kill -TERM $!
         wait $!' sh "$folder"
     await beats

@@ -97,11 +97,11 @@ test_a_store_that_is_too_slow_for_its_preset_is_told_by_the_exit_code() {
 
 test_a_signal_ends_it_in_order_with_what_was_measured() {
     local signal
-    expect 130 timeout --preserve-status --signal INT 1 "$GAVEL" store ping "$store" --count 100000 --json
+    expect 130 timeout --preserve-status --signal INT 1 env --default-signal=INT "$GAVEL" store ping "$store" --count 100000 --json
     same "$(json is_interrupted)" true
     same "$(state_of_group)" released
     for signal in TERM HUP; do
-        run_as ping "$GAVEL" store ping "$store" --count 100000
+        run_as ping env --default-signal=HUP "$GAVEL" store ping "$store" --count 100000
         await has_opened ping
         kill -$signal "${pid_of[ping]}"
         ended ping $((128 + $(kill -l $signal)))
@@ -147,7 +147,7 @@ test_a_group_that_somebody_leads_is_left_alone() {
 test_progress_is_shown_on_a_terminal_only() {
     local line
     printf -v line '%q ' "$GAVEL" store ping "$store" --count 3
-    has "$(TERM=xterm script -qec "$line" /dev/null </dev/null)" "measuring: "
+    has "$(TERM=xterm typescript -qec "$line" /dev/null </dev/null)" "measuring: "
     expect 0 ping "$store" --count 3
     has_not "$errors" "measuring"
     expect 0 ping "$store" --count 1 --color always

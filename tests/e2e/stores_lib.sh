@@ -14,7 +14,7 @@ source "$SOURCE_ROOT/tests/e2e/servers_lib.sh"
 # shellcheck source=run_lib.sh
 source "$SOURCE_ROOT/tests/e2e/run_lib.sh"
 
-limit_s=30 # a server that starts again on a busy machine takes its time
+limit_s=60 # a server that starts again on a busy machine takes its time
 
 # Starts the server, which ends with this shell.
 serve() {

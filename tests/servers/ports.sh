@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # For shell scripts what ports.h is for tests in C.
 
-# ports_are_free FIRST: nobody listens on any of twenty; somebody with another TMPDIR has other locks.
+# ports_are_free FIRST: nobody listens on any of twenty; whoever has no lock may be there, too.
 ports_are_free() {
     local port
     for ((port = $1; port < $1 + 20; port++)); do
@@ -10,18 +10,32 @@ ports_are_free() {
     done
 }
 
+# The ports are the machine's, so that their locks are, too: of all users, and whatever TMPDIR says.
+ports_folder=/tmp/gavel-test-ports
+
+# lock_ports NUMBER: the lock of that block, in $port_lock; fails if somebody else has it.
+lock_ports() {
+    local file=$ports_folder/$1
+    # Without O_CREAT where it is there: the kernel may forbid that for files of others.
+    [[ -e $file ]] || (umask 0 && : >>"$file") 2>/dev/null || return 1
+    { exec {port_lock}<"$file"; } 2>/dev/null || return 1
+    if flock -n "$port_lock"; then return; fi
+    exec {port_lock}<&-
+    return 1
+}
+
 # reserve_ports: twenty ports that no other test uses, as long as this shell or a child of it lives; the first is
 # in $next_port. Whoever has the lock of a block has its ports.
 reserve_ports() {
-    local block file first=$(($$ + RANDOM))
-    mkdir -p "${TMPDIR:-/tmp}/gavel-test-ports"
-    for ((block = 0; block < 600; block++)); do
-        file=${TMPDIR:-/tmp}/gavel-test-ports/$(((first + block) % 600))
-        exec {port_lock}>"$file"
+    local i block first=$(($$ + RANDOM))
+    (umask 0 && mkdir -p "$ports_folder")
+    for ((i = 0; i < 600; i++)); do
+        block=$(((first + i) % 600))
+        lock_ports "$block" || continue
         # shellcheck disable=SC2034 # for whoever sources this
-        next_port=$((20000 + ${file##*/} * 20))
-        if flock -n "$port_lock" && ports_are_free "$next_port"; then return; fi
-        exec {port_lock}>&-
+        next_port=$((20000 + block * 20))
+        if ports_are_free "$next_port"; then return; fi
+        exec {port_lock}<&-
     done
     fail "no free ports"
 }

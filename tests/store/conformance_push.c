@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#define LIMIT (10 * NS_PER_S)
+#define LIMIT (60 * NS_PER_S)
 
 /* Waits until the store tells of that group, and takes whatever else it tells on the way. */
 static bool is_told(struct store *store, const char *group, gavel_ns limit)

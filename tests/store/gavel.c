@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define AHEAD 3
-#define LIMIT (30 * NS_PER_S) /* for anything that a test waits for */
+#define LIMIT (60 * NS_PER_S) /* for anything that a test waits for */
 
 /* Those that were started and not handed out, the oldest first, and those in use. */
 struct pool {

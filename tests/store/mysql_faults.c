@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #define PATIENCE (300 * NS_PER_MS) /* of a call that is to fail */
-#define SLACK (3 * NS_PER_S)       /* of a machine that does other things */
-#define LIMIT (30 * NS_PER_S)
+#define SLACK (15 * NS_PER_S)      /* of a machine that does other things */
+#define LIMIT (60 * NS_PER_S)
 
 /* Calls until it ends otherwise than for want of the server. */
 static struct store_reply insist(struct store *store, struct store_request request, enum gavel_status status)

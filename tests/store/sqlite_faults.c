@@ -399,7 +399,8 @@ static void test_a_lock_that_does_not_come_in_time_is_a_timeout(void **state)
     claim.give_up_at = began + 50 * NS_PER_MS;
     (void)expect(store, claim, GAVEL_ERR_TIMEOUT);
     assert_true(clock_now() - began >= 50 * NS_PER_MS);
-    assert_true(clock_now() - began < 2 * NS_PER_S);
+    assert_true(clock_now() - began <
+                20 * NS_PER_S); /* a busy machine; without a limit it would wait for ever */
     assert_false(expect(store, ask_read("g"), GAVEL_OK).found); /* reading needs no lock */
     assert_int_equal(sqlite3_close(other), SQLITE_OK);
     claim.give_up_at = clock_now() + 5 * NS_PER_S;

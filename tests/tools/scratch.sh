@@ -23,10 +23,10 @@ fail()
     exit 1
 }
 
-# wait_for FILE PATTERN: until a whole line of it is there, at most twenty seconds.
+# wait_for FILE PATTERN: until a whole line of it is there, at most a minute.
 wait_for()
 {
-    local limit=$((SECONDS + 20))
+    local limit=$((SECONDS + 60))
 
     until grep -qsx -- "$2" "$1"; do
         [ $SECONDS -lt $limit ] || fail "no line \"$2\" in $1: $(cat "$1" 2>&1)"

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #define EXTRA 100
-#define LIMIT_MS 10000
+#define LIMIT_MS 60000
 
 struct producer {
     struct line_queue queue;

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define LIMIT_MS 20000
+#define LIMIT_MS 60000
 #define CHILDREN 2
 #define FLOOD_LINES 20000
 #define FLOOD_BYTES (4 << 20) /* more than all the buffers between a child and our reader hold */

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define LIMIT_S 20
+#define LIMIT_S 60
 
 static void member(struct view *view, size_t i, const char *name, int port)
 {

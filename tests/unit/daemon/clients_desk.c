@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#define LIMIT_MS 20000
+#define LIMIT_MS 60000
 
 static char *text(const char *words) { return (char *)(uintptr_t)(words ? words : ""); }
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define LIMIT_MS 20000
+#define LIMIT_MS 60000
 
 static void wait_metric(struct api_desk *desk, const char *name, long value)
 {

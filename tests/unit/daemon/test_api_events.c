@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#define LIMIT_MS 10000
+#define LIMIT_MS 60000
 
 /* Opens a stream, and has seen that it is open. */
 static int open_stream(struct api_desk *desk, const char *query, const char *header)

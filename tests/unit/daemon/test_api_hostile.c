@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#define LIMIT_MS 10000
+#define LIMIT_MS 60000
 
 /* What comes back for some bytes on a new connection, whose other half stays open. */
 static const char *say(struct api_desk *desk, const char *bytes, size_t length)

@@ -30,7 +30,7 @@
 #define CLUSTER 7
 #define GENERATION 3
 #define NODE 42
-#define LIMIT_MS 20000
+#define LIMIT_MS 60000
 
 enum part {
     PART_CRASH,      /* gets up, says so, is killed by itself; the fourth ends in order */
@@ -153,6 +153,7 @@ static _Noreturn void tick_until_told(const struct fixture *f)
 
     (void)alarm(60); /* should the guard not do what it is tested for */
     sigaction(SIGHUP, &action, NULL);
+    atomic_store(&f->page->alive_at, clock_now()); /* before it can be told: who never ticked does not hang */
     say(f, 'w', 0);
     while (!hung_up) {
         atomic_store(&f->page->alive_at, clock_now());
@@ -538,14 +539,14 @@ static void test_a_node_that_hangs_is_killed_and_started_again(void **state)
     struct fixture *f = *state;
     gavel_ns hung_at;
 
-    f->settings.hung = 300 * NS_PER_MS;
+    f->settings.hung = 2 * NS_PER_S; /* a busy machine is no hang */
     start(f, PART_HANGS);
     (void)hear(f, 'b');
     (void)hear(f, 'w');
     assert_int_equal(kill(f->guard, SIGHUP), 0);
     hung_at = hear(f, 'q').at;
     (void)await_obituary(f, 1);
-    assert_true(clock_now() - hung_at >= 250 * NS_PER_MS); /* the first look may find it hung already */
+    assert_true(clock_now() - hung_at >= 1600 * NS_PER_MS); /* the first look may find it hung already */
     (void)hear(f, 'b');
     assert_int_equal(await_end(f), 0);
     assert_non_null(strstr(f->log, "the node hangs; killing it"));

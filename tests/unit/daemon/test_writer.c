@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #define ENTRY_BYTES 32768
-#define LIMIT_MS 20000
+#define LIMIT_MS 60000
 
 struct fixture {
     char folder[64];

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define LIMIT (30 * NS_PER_S) /* of a test; the processes end by themselves then */
+#define LIMIT (60 * NS_PER_S) /* of a test; the processes end by themselves then */
 
 /* Shared by all processes of a test. */
 struct stage {

@@ -98,8 +98,8 @@ static void test_a_node_that_comes_back_is_connected_again(void **state)
     struct world *world = *state;
     struct side *a = world_side(world, 0), *b = world_side(world, 1);
     struct raft_message message = heartbeat(a, b, 5);
-    gavel_ns back_at;
 
+    a->settings.retry_max = 3600 * NS_PER_S; /* nobody is dialled again in this test, unless for a reason */
     start_two(world);
     world_stop(b);
     /* Of the connection that a dialled, and of the one that b dialled. */
@@ -116,10 +116,8 @@ static void test_a_node_that_comes_back_is_connected_again(void **state)
 
     world_start(b);
     world_connect(world);
-    back_at = clock_now();
-    WAIT_FOR(world, is_up(a, b) && is_up(b, a));
-    /* Not after the long back-off: who dials us is dialled back. */
-    assert_true(clock_now() - back_at < 400 * NS_PER_MS);
+    WAIT_FOR(world,
+             is_up(a, b) && is_up(b, a)); /* not after the long back-off: who dials us is dialled back */
     assert_int_equal(count_news(a, TRANSPORT_CLOSED), 1);
     assert_int_equal(link_of(a, b).connects, 2);
     assert_string_equal(link_of(a, b).trouble, "");
@@ -159,7 +157,6 @@ static void test_a_node_that_is_killed_is_noticed_at_once(void **state)
 {
     struct world *world = *state;
     struct side *a = world_side(world, 0), *b = world_side(world, 1);
-    gavel_ns killed_at;
     pid_t pid;
 
     world_start(a);
@@ -167,9 +164,8 @@ static void test_a_node_that_is_killed_is_noticed_at_once(void **state)
     world_peer(a, b, NULL);
     WAIT_FOR(world, is_up(a, b) && link_of(a, b).is_heard);
     assert_int_equal(kill(pid, SIGKILL), 0);
-    killed_at = clock_now();
-    WAIT_FOR(world, count_news(a, TRANSPORT_LOST) == 2);
-    assert_true(clock_now() - killed_at < 500 * NS_PER_MS);
+    WAIT_FOR(world,
+             count_news(a, TRANSPORT_LOST) == 2); /* by the end of the connections: nothing else tells */
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 

@@ -9,7 +9,7 @@
 #define SIDES_MAX 3
 #define NEWS_KEPT 256
 #define MESSAGES_KEPT 4096
-#define LIMIT_MS 5000
+#define LIMIT_MS 60000
 
 struct told {
     enum transport_news news;
