@@ -142,6 +142,7 @@ struct luck {
     bool is_late;
     bool is_doubled;
     bool is_echoed; /* a stranger sends the same */
+    bool is_raised; /* its sender says the same once more, with a term beyond all elections */
 };
 
 /* Of those there are few, and much hangs on each: they have worse luck than heartbeats. */
@@ -163,12 +164,14 @@ static struct luck draw_luck(struct quorum *quorum, enum raft_message_kind kind)
         .is_late = quorum_chance(quorum, s, p->delay_per_mille + more),
         .is_doubled = quorum_chance(quorum, s, p->duplicate_per_mille + more),
         .is_echoed = quorum_chance(quorum, s, 20),
+        .is_raised = quorum_chance(quorum, STREAM_FAULTS + FAULT_TERM_JUMP, 5),
     };
 
     luck.is_lost &= quorum_has(quorum, FAULT_LOSS);
     luck.is_late &= quorum_has(quorum, FAULT_DELAY);
     luck.is_doubled &= quorum_has(quorum, FAULT_DUPLICATE);
     luck.is_echoed &= quorum_has(quorum, FAULT_STRANGER);
+    luck.is_raised &= quorum_has(quorum, FAULT_TERM_JUMP);
     return luck;
 }
 
@@ -187,6 +190,25 @@ static void echo(struct quorum *quorum, const struct raft_message *body, gavel_n
         stranger->body.generation--;
     quorum->counts.faults++;
     net_deliver(quorum, stranger, at);
+}
+
+/* A member that has gone mad, or whose memory is damaged; nobody may follow it. */
+static void raise_term(struct quorum *quorum, const struct raft_message *body, gavel_ns at)
+{
+    struct message *mad = net_copy(quorum, body);
+    raft_term jump = RAFT_TERM_JUMP_MAX + 1 +
+                     (raft_term)quorum_between(quorum, STREAM_FAULTS + FAULT_TERM_JUMP, 0, INT64_C(1) << 60);
+
+    mad->is_false = true;
+    mad->body.term += jump;
+    if (body->kind == RAFT_MSG_VOTE || body->kind == RAFT_MSG_PRE_VOTE)
+        mad->body.vote.term += jump;
+    else if (body->kind == RAFT_MSG_VOTE_REPLY || body->kind == RAFT_MSG_PRE_VOTE_REPLY)
+        mad->body.vote_reply.term += jump;
+    else if (body->kind == RAFT_MSG_TIMEOUT_NOW)
+        mad->body.certificate.term += jump;
+    quorum->counts.faults++;
+    net_deliver(quorum, mad, at);
 }
 
 void net_send(struct quorum *quorum, struct message *message, unsigned from)
@@ -223,6 +245,8 @@ void net_send(struct quorum *quorum, struct message *message, unsigned from)
         net_deliver(quorum, net_copy(quorum, body), at + luck.again);
     } else if (luck.is_echoed) {
         echo(quorum, body, at + luck.delay);
+    } else if (luck.is_raised && quorum->nodes[to].raft.config.count > 0) {
+        raise_term(quorum, body, at + luck.delay); /* who joins knows no term yet, and takes any */
     }
     net_deliver(quorum, message, at);
 }

@@ -63,7 +63,8 @@
     X(STAGGER,     "stagger",     "nodes do not all start together")                                          \
     X(SETTINGS,    "settings",    "settings other than the defaults")                                         \
     X(MIXED,       "mixed",       "nodes differ in their settings, but for the drift bound")                  \
-    X(STRANGER,    "stranger",    "messages of another cluster, or of another generation of this one")
+    X(STRANGER,    "stranger",    "messages of another cluster, or of another generation of this one")        \
+    X(TERM_JUMP,   "term-jump",   "a member says a term that no number of elections can have led to")
 /* clang-format on */
 
 #define FAULT_ENUM(name, text, what) FAULT_##name,

@@ -40,6 +40,7 @@
     X(DURABLE,    "committed-durable", "what is committed is on the disks of a majority (PROTOCOL S3)")          \
     X(TRUNCATED,  "committed-kept",    "no node drops an entry committed in its term or before (S3)")               \
     X(REGRESS,    "no-regress",        "term, commit and incarnation never go back on disk (PROTOCOL)")        \
+    X(TERMS,      "terms-plausible",   "a term counts elections: none is further than these can have led (PROTOCOL)") \
     X(RESTORED,   "restored",          "after a restart a node knows, and keeps to, what its disk held")       \
     X(LEASES,     "leases-disjoint",   "[claim, work stopped] of two leaders never overlap (PROTOCOL S4)")       \
     X(LEASE,      "lease-from-sends",  "a lease is reckoned from send times of acknowledged rounds (PROTOCOL)") \

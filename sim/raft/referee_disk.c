@@ -46,6 +46,10 @@ static void note_state(struct raft_referee *referee, struct shadow *shadow, cons
         raft_referee_violate(referee, RAFT_INVARIANT_REGRESS,
                              "the disk of node %llu goes from term %llu to %llu", (ull)shadow->id,
                              (ull)disk->term, (ull)state->term);
+    if (state->term > RAFT_TERM_JUMP_MAX)
+        raft_referee_violate(referee, RAFT_INVARIANT_TERMS,
+                             "the disk of node %llu goes from term %llu to %llu", (ull)shadow->id,
+                             (ull)disk->term, (ull)state->term);
     if (state->commit < disk->commit)
         raft_referee_violate(referee, RAFT_INVARIANT_REGRESS,
                              "the disk of node %llu goes from commit %llu to %llu", (ull)shadow->id,

@@ -106,6 +106,7 @@ struct consensus {
     raft_term released_term;      /* an election of this term follows a release, not a death */
     gavel_ns status_at;           /* when the next status goes to the peers */
     bool is_status_due;
+    gavel_ns term_refused_at; /* told; 0 never */
     enum writer_state disk_state;
     bool is_disk_hung;       /* and that was told … */
     gavel_ns hung_at;        /* … since then */

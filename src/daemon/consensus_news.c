@@ -143,6 +143,24 @@ static void tell_role(struct consensus *c, const char *role)
                 LOG_U64("term", entry.term), LOG_I64("at_ns", entry.at), LOG_END);
 }
 
+#define TERM_REFUSED_PAUSE (10 * NS_PER_S)
+
+/* Whoever sends one sends many. */
+static void tell_term_refused(struct consensus *c, raft_id node, raft_term term)
+{
+    char name[BOOK_NAME_BYTES];
+    gavel_ns now = clock_now();
+
+    if (c->term_refused_at != 0 && now - c->term_refused_at < TERM_REFUSED_PAUSE)
+        return;
+    c->term_refused_at = now;
+    logger_line(&c->logger, LOG_ERROR,
+                "refused a term that no number of elections can have led to; the node that sends it is not "
+                "trustworthy or its data are damaged: stop it, remove the member and add it under a new name",
+                LOG_STR("node", book_name(&c->book, node, name)), LOG_U64("refused", term),
+                LOG_U64("term", c->raft.state.term), LOG_END);
+}
+
 static void tell_truncation(struct consensus *c, raft_index index)
 {
     struct journal_entry entry = {.event = JOURNAL_ENTRIES_TRUNCATED, .index = index};
@@ -201,6 +219,9 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
         break;
     case RAFT_NEWS_MESSAGE_REFUSED:
         logger_line(&c->logger, LOG_DEBUG, "message refused", LOG_STR("reason", text), LOG_END);
+        break;
+    case RAFT_NEWS_TERM_REFUSED:
+        tell_term_refused(c, node, action->tell.term);
         break;
     }
 }

@@ -81,7 +81,8 @@ GAVEL_CHECKED enum gavel_status disk_write(struct disk *disk, const struct disk_
 /*
  * Quorum lost for good: the state as it stands becomes a cluster of its own, one generation later, whose only
  * member is this node. Drops promise and vote, keeps the log, and goes on in a term that the lost nodes
- * cannot have reached, so that fencing tokens still grow. Only in a folder that is open and not yet begun.
+ * cannot have reached, so that fencing tokens still grow. Terms that ran out of numbers are lowered first
+ * (repair.c): what it writes loads. Only in a folder that is open and not yet begun.
  */
 #define DISK_FORCED_TERMS (UINT64_C(1) << 20)
 GAVEL_CHECKED enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_generation,

@@ -82,12 +82,13 @@ static void alone(const struct disk *disk, struct raft_config *ret_config)
  * anybody has no entry; its first configuration is replaced.
  *
  * The lost nodes may have led in terms that this one has never heard of, and whoever checks fencing tokens
- * has seen theirs. So the term leaves room for all that they can have had.
+ * has seen theirs. So the term leaves room for all that they can have had. Terms that cannot be true are
+ * lowered (repair.c); whoever has seen one of those as a fencing token must be told by hand.
  */
-static int write_alone(struct disk_txn *txn)
+static int write_alone(struct disk_txn *txn, const struct disk_terms *terms)
 {
     struct disk_contents *contents = &txn->contents;
-    struct raft_snapshot snapshot = contents->snapshot;
+    struct raft_snapshot snapshot;
     struct raft_config config;
     uint8_t head[RECORD_HEAD_BYTES_MAX];
     uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
@@ -96,7 +97,14 @@ static int write_alone(struct disk_txn *txn)
 
     alone(txn->disk, &config);
     contents->state.generation++;
-    contents->state.term += DISK_FORCED_TERMS;
+    contents->state.term = terms->last + DISK_FORCED_TERMS;
+    if (terms->is_lowered) {
+        int code = disk_lower_terms(txn, contents->state.term);
+
+        if (code != 0)
+            return code;
+    }
+    snapshot = contents->snapshot;
     contents->state.vote = 0;
     contents->state.promise = (struct raft_promise){0};
     if (has_elected) {
@@ -112,6 +120,7 @@ static int write_alone(struct disk_txn *txn)
 enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_generation,
                                          struct gavel_error *error)
 {
+    struct disk_terms terms = {0};
     struct disk_txn txn;
     enum gavel_status status;
     int code;
@@ -128,12 +137,17 @@ enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_genera
                          "the node of %.200s has never heard from a leader: there is no cluster to go on "
                          "with; use the folder of another node",
                          disk->folder);
-    status = disk_make_room(disk, DISK_NEEDS_LITTLE, RAFT_CONFIG_BYTES_MAX, 1, error);
+    if (disk->contents.state.generation >= RAFT_NUMBER_MAX - 1 || disk->contents.last >= RAFT_NUMBER_MAX - 1)
+        return disk_damaged(disk, error, "a number in it is too large to be true");
+    status = disk_survey_terms(disk, &terms, error);
+    if (status == GAVEL_OK)
+        status = disk_make_room(disk, DISK_NEEDS_LITTLE, RAFT_CONFIG_BYTES_MAX + terms.bytes,
+                                1 + terms.entries, error);
     if (status == GAVEL_OK)
         status = disk_txn_begin(&txn, disk, error);
     if (status != GAVEL_OK)
         return status;
-    code = write_alone(&txn);
+    code = write_alone(&txn, &terms);
     if (code != 0)
         return disk_txn_abort(&txn, code, "writing the new cluster", error);
     status = disk_txn_commit(&txn, error);

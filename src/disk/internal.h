@@ -104,6 +104,19 @@ int disk_put_entry(struct disk_txn *txn, raft_index index, const struct raft_ent
 int disk_put_snapshot(struct disk_txn *txn, const struct raft_snapshot *snapshot);
 int disk_delete_entries(struct disk_txn *txn, raft_index first, raft_index last);
 
+/* repair.c: terms that no number of elections leads to, from this one on. */
+#define DISK_TERM_LIMIT (RAFT_NUMBER_MAX / 4)
+struct disk_terms {
+    bool is_lowered; /* there are such terms */
+    raft_term last;  /* the last that is none of them */
+    size_t entries;  /* that have one … */
+    size_t bytes;    /* … and their bytes */
+};
+GAVEL_CHECKED enum gavel_status disk_survey_terms(struct disk *disk, struct disk_terms *ret_terms,
+                                                  struct gavel_error *error);
+/* All of them become this one. Returns LMDB's code. */
+int disk_lower_terms(struct disk_txn *txn, raft_term term);
+
 /* verify.c */
 /* Every checksum, and that the records agree with each other; fills in disk->contents. */
 GAVEL_CHECKED enum gavel_status disk_verify(struct disk *disk, struct gavel_error *error);

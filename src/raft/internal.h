@@ -46,6 +46,8 @@ void raft_settle_role(struct raft *r);
 
 /* term.c: meeting a higher term */
 void raft_meet_term(struct raft *r, raft_term term);
+/* Whether the term of a message can be one that elections have led to; tells if not. */
+bool raft_is_term_plausible(struct raft *r, const struct raft_message *m);
 
 /* timer.c: when to stand for election */
 unsigned raft_rank(const struct raft *r);

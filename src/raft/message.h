@@ -12,6 +12,9 @@
 /* No term, index or epoch comes near this, so that adding one never wraps. */
 #define RAFT_NUMBER_MAX (UINT64_C(1) << 62)
 
+/* A message whose term is further ahead of ours than this is refused (term.c). */
+#define RAFT_TERM_JUMP_MAX (UINT64_C(1) << 30)
+
 /* Entries in one append. */
 #define RAFT_APPEND_ENTRIES_MAX 65536
 

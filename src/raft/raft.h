@@ -219,7 +219,8 @@ enum raft_action_kind {
     X(HIGHER_TERM_SEEN, "higher_term_seen")   /* `term`, while promised or leading */                        \
     X(ENTRIES_TRUNCATED, "entries_truncated") /* from `index` on: never committed, now gone */               \
     X(OBITUARY_TAKEN, "obituary_taken")       /* of `node` */                                                \
-    X(MESSAGE_REFUSED, "message_refused")     /* from `node`; `text` says why */
+    X(MESSAGE_REFUSED, "message_refused")     /* from `node`; `text` says why */                             \
+    X(TERM_REFUSED, "term_refused")           /* `term`, of a message from `node`: see term.c */
 #define RAFT_NEWS_ENUM(name, text) RAFT_NEWS_##name,
 enum raft_news { RAFT_NEWS_MAP(RAFT_NEWS_ENUM) };
 #undef RAFT_NEWS_ENUM

@@ -59,6 +59,8 @@ static enum gavel_status receive(struct raft *r, const struct raft_message *m)
         raft_refuse(r, m->from, reason);
         return GAVEL_ERR_INVALID;
     }
+    if (!raft_is_term_plausible(r, m))
+        return GAVEL_ERR_INVALID;
     handlers[m->kind](r, m);
     return GAVEL_OK;
 }

@@ -356,6 +356,7 @@ static const struct {
     {"deliver", command_deliver, NULL},
     {"drop", command_drop, NULL},
     {"repeat", command_repeat, NULL},
+    {"raise", command_raise, NULL},
     {"delay", command_delay, NULL},
     {"obituary", command_obituary, NULL},
     {"show", show, NULL},

@@ -25,6 +25,7 @@ bool command_hold(struct quorum *quorum, char **words, size_t count);
 bool command_let(struct quorum *quorum, char **words, size_t count);
 bool command_deliver(struct quorum *quorum, char **words, size_t count);
 bool command_drop(struct quorum *quorum, char **words, size_t count);
+bool command_raise(struct quorum *quorum, char **words, size_t count);
 bool command_repeat(struct quorum *quorum, char **words, size_t count);
 bool command_delay(struct quorum *quorum, char **words, size_t count);
 bool command_obituary(struct quorum *quorum, char **words, size_t count);

@@ -157,6 +157,19 @@ bool command_repeat(struct quorum *quorum, char **words, size_t count)
     return decide_held(quorum, words, count, REPEATED);
 }
 
+/* What is held says a later term than its sender did. */
+bool command_raise(struct quorum *quorum, char **words, size_t count)
+{
+    raft_id from;
+    raft_id to;
+
+    if (count != 3 || !parse_arrow(quorum, words[1], &from, &to))
+        return false;
+    if (post_raise(quorum, from, to, strtoull(words[2], NULL, 10)) == 0)
+        fprintf(quorum->out, "            nothing is held\n");
+    return true;
+}
+
 /* a->b 20ms; a 20ms for all links of a */
 bool command_delay(struct quorum *quorum, char **words, size_t count)
 {

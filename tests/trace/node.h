@@ -159,6 +159,8 @@ struct letter *post_next(struct quorum *quorum);
 void post_deliver(struct quorum *quorum, struct letter *letter);
 enum fate { ARRIVES, LOST, REPEATED };
 /* What becomes, now, of the first `most` held letters of a link. Returns how many there were. */
+/* Adds to the terms of all that is held; how many there were. */
+size_t post_raise(struct quorum *quorum, raft_id from, raft_id to, raft_term by);
 size_t post_release(struct quorum *quorum, raft_id from, raft_id to, size_t most, enum fate fate);
 void post_sign(void *context, struct raft_certificate *certificate);
 bool post_verify(void *context, const struct raft_certificate *certificate);

@@ -175,6 +175,26 @@ size_t post_release(struct quorum *quorum, raft_id from, raft_id to, size_t most
     return done;
 }
 
+size_t post_raise(struct quorum *quorum, raft_id from, raft_id to, raft_term by)
+{
+    size_t raised = 0;
+
+    for (size_t i = 0; i < quorum->post.count; i++) {
+        struct letter *letter = &quorum->post.items[i];
+        struct raft_message *m = &letter->message;
+
+        if (!letter->is_held || letter->route != from || m->to != to)
+            continue;
+        m->term += by;
+        if (m->kind == RAFT_MSG_VOTE || m->kind == RAFT_MSG_PRE_VOTE)
+            m->vote.term += by;
+        else if (m->kind == RAFT_MSG_VOTE_REPLY || m->kind == RAFT_MSG_PRE_VOTE_REPLY)
+            m->vote_reply.term += by;
+        raised++;
+    }
+    return raised;
+}
+
 /* Not a mac that would keep anybody out; enough to tell a genuine certificate from a forged one here. */
 static uint64_t digest(const struct raft_certificate *certificate)
 {

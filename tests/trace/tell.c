@@ -288,6 +288,10 @@ void tell_news(const struct quorum *quorum, const struct node *node, const struc
     case RAFT_NEWS_MESSAGE_REFUSED:
         tell(quorum, node, "refuses a message from %c: %s", who, text);
         return;
+    case RAFT_NEWS_TERM_REFUSED:
+        tell(quorum, node, "refuses a message from %c: no elections can have led to term %llu", who,
+             U(action->tell.term));
+        return;
     case RAFT_NEWS_ELECTION_ENDED:
         if (action->tell.node != node->id)
             return; /* what a voter saw of it is in its record */

@@ -184,6 +184,78 @@ static void test_a_forced_cluster_elects_itself(void **state)
     }
 }
 
+/* Terms that run out of numbers, as an attacker left them; `last` is that of the state. */
+static void exhaust(struct folder *f, raft_term last)
+{
+    struct raft_entry entry = {
+        .term = RAFT_NUMBER_MAX - 1, .kind = RAFT_ENTRY_DATA, .data = (const uint8_t *)"evil", .size = 4};
+    struct disk_write writes[] = {{.persist = {.has_state = true}},
+                                  {.persist = {.first = 11, .last = 11}, .entries = &entry},
+                                  {.persist = {.first = 12, .last = 12}, .entries = &entry}};
+    struct raft_restore restore;
+
+    make_member(f, false);
+    restore = folder_begin(f);
+    writes[0].persist.state = state_of(&restore, last, 2);
+    writes[0].persist.state.commit = 12;
+    assert_int_equal(disk_write(f->disk, writes, 3, &f->error), GAVEL_OK);
+    disk_restore_done(&restore);
+    folder_close(f);
+}
+
+static void test_terms_that_ran_out_are_repaired(void **state)
+{
+    /* As an append leaves it; and as forcing a new cluster left it before 0.7.0, which does not load. */
+    const raft_term lasts[] = {RAFT_NUMBER_MAX - 1, RAFT_NUMBER_MAX - 1 + DISK_FORCED_TERMS};
+    struct folder *f = *state;
+
+    for (size_t i = 0; i < sizeof lasts / sizeof *lasts; i++) {
+        struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .size = 1, .data = (const uint8_t *)"x"};
+        struct raft_restore restore;
+        struct node *node;
+
+        remove_tree(f->path);
+        exhaust(f, lasts[i]);
+        force(f, 2);
+        restore = folder_reload(f);
+        assert_int_equal(restore.state.term, 2 + DISK_FORCED_TERMS);
+        assert_int_equal(restore.entry_count, 13);
+        assert_true(is_entry(&restore.entries[9], 10, 2, 30));
+        assert_int_equal(restore.entries[10].term, 2 + DISK_FORCED_TERMS);
+        assert_memory_equal(restore.entries[11].data, "evil", 4);
+        disk_restore_done(&restore);
+        node = node_begin(f);
+        node_lead(node);
+        feed(node, (struct raft_event){.kind = RAFT_PROPOSE, .propose = {.entries = &entry, .count = 1}});
+        assert_int_equal(node->raft.commit, raft_log_last(&node->raft.log));
+        node_end(node);
+    }
+}
+
+static void test_a_snapshot_of_a_term_that_ran_out_is_repaired(void **state)
+{
+    struct folder *f = *state;
+    struct disk_write write = {.persist = {.has_state = true, .has_snapshot = true}};
+    struct raft_restore restore;
+    struct node *node;
+
+    exhaust(f, RAFT_NUMBER_MAX - 1);
+    restore = folder_begin(f);
+    write.persist.state = restore.state;
+    write.snapshot = restore.snapshot;
+    write.snapshot.index = 12;
+    write.snapshot.term = RAFT_NUMBER_MAX - 1;
+    assert_int_equal(disk_write(f->disk, &write, 1, &f->error), GAVEL_OK);
+    disk_restore_done(&restore);
+    folder_close(f);
+    force(f, 2);
+    node = node_begin(f);
+    assert_int_equal(node->raft.state.term, DISK_FORCED_TERMS);
+    assert_int_equal(node->raft.snapshot.term, DISK_FORCED_TERMS);
+    node_lead(node);
+    node_end(node);
+}
+
 static void test_a_cluster_that_never_elected_can_be_forced(void **state)
 {
     struct folder *f = *state;
@@ -227,6 +299,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(test_a_forced_cluster_keeps_the_log_and_forgets_its_promises),
         CASE(test_a_forced_cluster_elects_itself),
+        CASE(test_terms_that_ran_out_are_repaired),
+        CASE(test_a_snapshot_of_a_term_that_ran_out_is_repaired),
         CASE(test_a_cluster_that_never_elected_can_be_forced),
         CASE(test_forcing_is_refused_where_there_is_nothing_to_force),
     };
