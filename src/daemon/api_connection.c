@@ -142,17 +142,19 @@ static void on_pages(evutil_socket_t fd, short what, void *user)
     }
 }
 
-/* The one that was not used for longest goes; the newcomer may be somebody who wants to know the leader. */
-static void make_room(struct api *api, const struct api_connection *newcomer)
+/* The one that was not used for longest goes; the newcomer may be somebody who wants to know the leader.
+ * False if all are in use. */
+static bool make_room(struct api *api, const struct api_connection *newcomer)
 {
     struct api_connection *connection;
 
     for (connection = TAILQ_FIRST(&api->connections); connection; connection = TAILQ_NEXT(connection, next)) {
         if (connection != newcomer && !connection->is_answering && !connection->stream) {
             cut(connection);
-            return;
+            return true;
         }
     }
+    return false;
 }
 
 /* Remembers which connection a descriptor stands for. */
@@ -210,8 +212,10 @@ static void welcome(struct api *api, struct bufferevent *bev)
         evhttp_connection_free(http);
         return;
     }
-    if (connection->fd >= api->fd_limit - API_SPARE_FDS)
-        make_room(api, connection);
+    /* Half of what is spare may be lent to one that only asks and goes; never what the node itself needs. */
+    if (connection->fd >= api->fd_limit - API_SPARE_FDS && !make_room(api, connection) &&
+        connection->fd >= api->fd_limit - API_SPARE_FDS / 2)
+        cut(connection);
 }
 
 static void on_newborns(evutil_socket_t fd, short what, void *user)
@@ -270,7 +274,7 @@ static void on_accept_failed(struct evconnlistener *listener, void *user)
     (void)user; /* evhttp's */
     (void)evconnlistener_disable(listener);
     (void)event_add(api->resume_event, &pause);
-    make_room(api, NULL);
+    (void)make_room(api, NULL); /* if nobody can go, it waits until somebody does */
 }
 
 static void on_resume(evutil_socket_t fd, short what, void *user)

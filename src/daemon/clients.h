@@ -22,6 +22,9 @@ void clients_reload(struct clients *clients);         /* the certificates; safe 
 void clients_stop(struct clients *clients);           /* waits for the thread, frees; safe on NULL */
 uint16_t clients_port(const struct clients *clients); /* 0: no TCP */
 
+/* The lowest descriptor that no client gets: all from there on are kept for the node itself, and for HTTP. */
+int clients_fd_limit(void);
+
 struct clients_counts {
     uint64_t connections; /* now */
     uint64_t accepted;

@@ -63,6 +63,8 @@ void clients_connection_close(struct clients_connection *connection)
 
     if (connection->phase == CLIENTS_DEAD)
         return;
+    if (connection->phase == CLIENTS_LEAVING)
+        clients->leaving--;
     connection->phase = CLIENTS_DEAD;
     clients_watches_done(connection);
     say_farewell(connection);
@@ -99,6 +101,8 @@ void clients_reap(evutil_socket_t fd, short what, void *user)
 
 static void leave(struct clients_connection *connection)
 {
+    if (connection->phase != CLIENTS_LEAVING)
+        connection->clients->leaving++;
     connection->phase = CLIENTS_LEAVING;
     connection->leave_at = clock_now() + CLIENTS_LEAVING_MS * NS_PER_MS;
     clients_watches_done(connection);

@@ -145,24 +145,31 @@ static void tune(int fd)
 }
 
 /* The API raises the limit to what the system allows; it may come after us. */
-static int fd_limit(void)
+int clients_fd_limit(void)
 {
     struct rlimit limit;
+    int most;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT32_MAX)
         return INT32_MAX;
-    return (int)limit.rlim_cur;
+    most = (int)limit.rlim_cur;
+    return most - (most / 2 < CLIENTS_SPARE_FDS ? most / 2 : CLIENTS_SPARE_FDS);
 }
 
-/* Who has come and not said who they are go first. */
+/*
+ * Who has come and not said who they are go first, the oldest of them, and at once: a descriptor must be free
+ * afterwards. Those that are leaving have been counted as gone when they were refused.
+ */
 static bool make_room(struct clients *clients)
 {
     struct clients_connection *connection;
 
     TAILQ_FOREACH(connection, &clients->connections, next)
     {
-        if (connection->phase != CLIENTS_UP) {
-            clients_connection_cut(connection, "there are no descriptors left");
+        if (connection->phase == CLIENTS_TLS || connection->phase == CLIENTS_HELLO) {
+            (void)atomic_fetch_add(&clients->counts.cut, 1);
+            clients_connection_close(connection);
+            clients_reap(-1, 0, clients);
             return true;
         }
     }
@@ -172,12 +179,16 @@ static bool make_room(struct clients *clients)
 static void take(struct clients_door *door, int fd, const struct sockaddr_storage *address)
 {
     struct clients *clients = door->clients;
-    bool is_full = fd >= fd_limit() - CLIENTS_SPARE_FDS;
+    bool is_full = fd >= clients_fd_limit();
     char place[ADDRESS_TEXT_MAX] = "this machine";
     struct clients_connection *connection;
 
     if (is_full)
         is_full = !make_room(clients);
+    if (is_full && clients->leaving >= CLIENTS_LEAVING_MAX) {
+        (void)close(fd); /* a refusal would take a descriptor of the reserve until it is read */
+        return;
+    }
     if (!door->is_unix) {
         address_write(address, place);
         tune(fd);

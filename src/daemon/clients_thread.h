@@ -30,12 +30,14 @@
 #include <sys/stat.h>
 
 #define CLIENTS_LEAVING_MS 500 /* for a refusal to be read */
+#define CLIENTS_LEAVING_MAX 16 /* refusals that wait to be read, where descriptors are short */
 #define CLIENTS_IDLE_MS 30000
 #define CLIENTS_TICK_MS 50
 #define CLIENTS_SWEEP_TICKS 10
 #define CLIENTS_PAUSE_MS 100 /* of the listeners, when no descriptor is left */
 #define CLIENTS_FLUSH_MS 100 /* for the last answers, when the node ends */
-/* Of the descriptors of the process: for the node's own, and for HTTP, which has a margin of its own. */
+/* Of the descriptors of the process: for the node's own, and for HTTP, which has a margin of its own. Half of
+ * them if there are fewer than twice as many. */
 #define CLIENTS_SPARE_FDS 256
 #define CLIENTS_OUTPUT_PAUSE (1u << 20) /* more than this waits to be read: nothing new is taken up */
 #define CLIENTS_OUTPUT_GO (256u * 1024) /* less again */
@@ -200,6 +202,7 @@ struct clients {
     struct event_base *base;
     pthread_t thread;
     bool has_thread;
+    size_t leaving; /* connections that are */
     int orders_fd;
     int bell_fd;
     _Atomic unsigned orders;

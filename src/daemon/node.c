@@ -17,7 +17,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+/* With fewer, what the node keeps for itself is a large part of them. */
+#define DESCRIPTORS_WANTED 1024
 
 /* The members of a new cluster, or none of a node that joins one. */
 static void first_config(const struct daemon_config *config, struct raft_config *ret_config)
@@ -162,6 +166,19 @@ static void say_hello(struct consensus *c, bool is_first, bool is_locked)
                     LOG_STR("name", c->config->node), LOG_STR("address", c->config->advertise), LOG_END);
 }
 
+/* The API has raised the limit as far as it may be. */
+static void check_descriptors(struct consensus *c)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= DESCRIPTORS_WANTED)
+        return;
+    logger_line(&c->logger, LOG_WARNING,
+                "few files may be open at once, so few clients can be connected; raise the limit with "
+                "LimitNOFILE=16384, or `ulimit -n 16384`",
+                LOG_U64("limit", limit.rlim_cur), LOG_I64("for_clients", clients_fd_limit()), LOG_END);
+}
+
 static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_guard,
                                struct gavel_error *error)
 {
@@ -223,6 +240,7 @@ static void run(struct consensus *c)
     bool is_first = c->config->realtime && realtime_take(REALTIME_FIRST);
 
     say_hello(c, is_first, is_locked);
+    check_descriptors(c);
     hold_signals(false);
     atomic_store(&c->page->alive_at, clock_now());
     atomic_store(&c->page->is_up, 1);

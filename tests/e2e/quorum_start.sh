@@ -106,6 +106,20 @@ test_a_guard_that_dies_takes_its_node_along() {
     judge_logs
 }
 
+test_too_few_descriptors_are_told_at_the_start() {
+    quorum n1
+    wrapper=(bash -c 'ulimit -n 400 && exec "$@"' sh)
+    start n1 --bootstrap
+    wrapper=()
+    await is n1 has_lease true
+    await logged n1 "few files may be open at once"
+    logged n1 "limit=400 for_clients=200" || fail "it does not say how many"
+    stop n1
+    start n1
+    await is n1 has_lease true
+    same "$(grep -c 'few files may be open at once' "$folder/n1.err")" 1
+}
+
 # It dies again and again: the guard goes on, and waits longer and longer.
 test_a_node_that_dies_again_and_again_is_started_again() {
     local before=0 now

@@ -243,6 +243,37 @@ static void test_descriptors_are_kept_for_the_node(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+/* Streams are not idle and do not go for others; then the others do not get in, and the node keeps its own.
+ */
+static void test_streams_do_not_take_the_descriptors_of_the_node(void **state)
+{
+    struct api_desk *desk = *state;
+    struct rlimit before = limit_descriptors(desk, 500);
+    int spare[API_SPARE_FDS / 4];
+    int fds[260];
+    size_t count = 0;
+
+    for (; count < sizeof fds / sizeof *fds; count++) {
+        char text[512] = "";
+        bool is_closed = false;
+
+        fds[count] = raw_open(desk);
+        raw_say(fds[count], "GET /events HTTP/1.1\r\nHost: h\r\n\r\n");
+        if (raw_hear(fds[count], text, sizeof text, "retry", LIMIT_MS, &is_closed) == 0 || is_closed)
+            break;
+    }
+    assert_in_range(count, 50, 240);
+    for (size_t i = 0; i < sizeof spare / sizeof *spare; i++) {
+        spare[i] = dup(STDERR_FILENO);
+        assert_true(spare[i] >= 0);
+    }
+    for (size_t i = 0; i < sizeof spare / sizeof *spare; i++)
+        (void)close(spare[i]);
+    for (size_t i = 0; i <= count; i++)
+        (void)close(fds[i]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 static gavel_ms cpu_ms(void)
 {
     struct rusage usage;
@@ -296,6 +327,7 @@ int main(void)
         TEST(test_a_request_that_trickles_in_is_cut_off),
         TEST(test_two_thousand_idle_connections_keep_nobody_out),
         TEST(test_descriptors_are_kept_for_the_node),
+        TEST(test_streams_do_not_take_the_descriptors_of_the_node),
         TEST(test_no_descriptor_left_means_waiting_not_spinning),
     };
 

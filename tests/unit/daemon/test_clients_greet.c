@@ -386,18 +386,37 @@ static void test_a_thousand_connections_are_served(void **state)
     free(talkers);
 }
 
+/* The lowest that is free. */
+static int free_descriptor(void)
+{
+    int fd = dup(STDERR_FILENO);
+
+    assert_true(fd >= 0);
+    (void)close(fd);
+    return fd;
+}
+
+/* So many more than are open now; what was before. */
+static struct rlimit leave_descriptors(int more)
+{
+    struct rlimit before, few;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = (rlim_t)(free_descriptor() + more);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    return before;
+}
+
 static void test_beyond_the_limit_of_descriptors_the_next_is_refused(void **state)
 {
     struct clients_desk *desk = *state;
-    struct rlimit before, few;
+    struct rlimit before;
     struct talker first, second;
 
     talk_unix(&first, desk);
     talk_hello(&first);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    few = before;
-    few.rlim_cur = 260;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    before = leave_descriptors(8);
     talk_unix(&second, desk);
     talk_refused(&second, "as many connections as it can");
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
@@ -407,6 +426,78 @@ static void test_beyond_the_limit_of_descriptors_the_next_is_refused(void **stat
     talk_expect_silence(&first);
     talk_end(&first);
     talk_end(&second);
+}
+
+#define CROWD 200
+
+/* As many as the node lets in; the last of them is the first that is refused. */
+static int let_in(struct clients_desk *desk, struct talker *talkers)
+{
+    for (int i = 0; i < CROWD; i++) {
+        Gavel__ClientFrame *frame;
+        bool is_refused;
+
+        talk_unix(&talkers[i], desk);
+        talk_say_hello(&talkers[i], CLIENT_VERSION_MIN, CLIENT_VERSION_MAX);
+        frame = talk_next(&talkers[i]);
+        assert_non_null(frame);
+        is_refused = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REFUSAL;
+        client_frame_free(frame);
+        if (is_refused)
+            return i + 1;
+    }
+    fail_msg("%d clients were let in", CROWD);
+    return 0;
+}
+
+/* Whoever was refused and has not left yet makes no room for the next: the reserve is for the node itself. */
+static void test_the_reserve_of_descriptors_is_not_given_away(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct talker *talkers = calloc(CROWD, sizeof *talkers);
+    struct rlimit before, limit;
+    int count, fd;
+
+    assert_non_null(talkers);
+    before = leave_descriptors(200); /* client and server are one process here: each connection takes two */
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    count = let_in(desk, talkers);
+    assert_in_range(count, 10, 100);
+    for (int i = 0; i < 40; i++, count++) { /* they stay, and are refused, or shut out without a word */
+        Gavel__ClientFrame *frame;
+
+        talk_unix(&talkers[count], desk);
+        frame = talk_next(&talkers[count]);
+        assert_true(!frame || frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REFUSAL);
+        client_frame_free(frame);
+    }
+    fd = free_descriptor();
+    assert_in_range(fd, 0, limit.rlim_cur - 20);
+    for (int i = 0; i < count; i++)
+        talk_end(&talkers[i]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    free(talkers);
+}
+
+/* Who has come and not said who they are goes at once, so that the next gets a place and not the reserve. */
+static void test_whoever_has_not_said_hello_makes_room(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct talker *talkers = calloc(CROWD, sizeof *talkers);
+    struct talker mute;
+    struct rlimit before;
+    int count;
+
+    assert_non_null(talkers);
+    before = leave_descriptors(200);
+    talk_unix(&mute, desk);
+    count = let_in(desk, talkers);
+    assert_null(talk_next(&mute)); /* its place was taken by one of them */
+    for (int i = 0; i < count; i++)
+        talk_end(&talkers[i]);
+    talk_end(&mute);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    free(talkers);
 }
 
 #define WITH(test) cmocka_unit_test_setup_teardown(test, clients_desk_setup, clients_desk_teardown)
@@ -436,6 +527,8 @@ int main(void)
         STOPPED(test_new_certificates_are_read_while_it_runs),
         WITH(test_a_thousand_connections_are_served),
         WITH(test_beyond_the_limit_of_descriptors_the_next_is_refused),
+        WITH(test_the_reserve_of_descriptors_is_not_given_away),
+        WITH(test_whoever_has_not_said_hello_makes_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
