@@ -18,7 +18,7 @@ extern "C" {
 #define GAVEL_EVENT_MAP(X)                                                                                    \
     X(BECAME_LEADER,       "became_leader")       /* epoch, took_ms: how long the election took */            \
     X(LOST_LEADERSHIP,     "lost_leadership")     /* epoch, reason, took_ms: how long it led */               \
-    X(LEADER_DOWN,         "leader_down")         /* lost, not given up; previous: who, epoch: its epoch */   \
+    X(LEADER_DOWN,         "leader_down")         /* lost, not given up; previous: who, epoch: its, how */    \
     X(LEADER_CHANGED,      "leader_changed")      /* previous, leader: "" if nobody leads now, epoch */       \
     X(ELECTION_CHECK,      "election_check")      /* leader as seen, epoch */                                 \
     X(PHASE_CHANGED,       "phase_changed")       /* previous_phase, phase, took_ms: in the previous one */   \
@@ -54,6 +54,18 @@ enum gavel_event_kind { GAVEL_EVENT_MAP(GAVEL_EVENT_ENUM) GAVEL_EVENT_COUNT };
 enum gavel_reason { GAVEL_REASON_MAP(GAVEL_REASON_ENUM) GAVEL_REASON_COUNT };
 #undef GAVEL_REASON_ENUM
 
+/* How a group lost its leader. */
+/* clang-format off */
+#define GAVEL_LOSS_MAP(X)                                                                                     \
+    X(NONE,   "none")   /* it did not: the leader gave up, or handed over */                                  \
+    X(KILLED, "killed") /* its process, or the guard of its work, was killed or has crashed */                \
+    X(LAPSED, "lapsed") /* it did not renew in time: frozen, cut off, or its machine is gone */
+/* clang-format on */
+
+#define GAVEL_LOSS_ENUM(name, text) GAVEL_LOSS_##name,
+enum gavel_loss { GAVEL_LOSS_MAP(GAVEL_LOSS_ENUM) GAVEL_LOSS_COUNT };
+#undef GAVEL_LOSS_ENUM
+
 /* The phases of a cold start, in order. A candidate that finds a leader goes from election to ready. */
 enum gavel_phase {
     GAVEL_PHASE_OBSERVING, /* looks on, claims nothing */
@@ -72,6 +84,7 @@ struct gavel_event {
     const char *leader;
     const char *previous;
     enum gavel_reason reason;
+    enum gavel_loss how; /* leader_down */
     enum gavel_phase phase;
     enum gavel_phase previous_phase;
     enum gavel_status status;
@@ -83,6 +96,7 @@ struct gavel_event {
 
 GAVEL_API const char *gavel_event_name(enum gavel_event_kind kind);
 GAVEL_API const char *gavel_reason_name(enum gavel_reason reason);
+GAVEL_API const char *gavel_loss_name(enum gavel_loss loss);
 GAVEL_API const char *gavel_phase_name(enum gavel_phase phase);
 
 #ifdef __cplusplus

@@ -56,7 +56,7 @@ struct gavel_settings {
     gavel_ms preparation_ms;       /* a new leader waits so long before its work starts */
     gavel_ms min_mandate_ms;       /* nobody may challenge a leader before */
     gavel_ms max_mandate_ms;       /* then the mandate is renewed as a new epoch; 0: no limit */
-    gavel_ms takeover_delay_ms;    /* wait so long before replacing a leader that was lost, however */
+    gavel_ms takeover_delay_ms;    /* wait so long before replacing a lost leader; never after a hand-over */
     gavel_ms start_jitter_min_ms;  /* wait at least so long before the first call to the store */
     gavel_ms start_jitter_max_ms;  /* and at most so long */
     gavel_ms call_timeout_ms;      /* a call to the store that takes longer has failed */

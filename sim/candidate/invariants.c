@@ -136,6 +136,24 @@ void referee_granted(struct world *world, const struct message *message, uint64_
             world->processes[previous_slot].label, (unsigned long long)epoch);
 }
 
+void referee_check_delay(struct world *world, const struct message *message)
+{
+    const struct sim_store *store = &world->store;
+    const struct gavel_settings *settings = &world->profile.settings[message->slot];
+    gavel_ns delay = ns_shrink(ns_from_ms(settings->takeover_delay_ms), settings->drift_ppm);
+    const struct grant *grant = grant_of(world, store->record.epoch);
+    bool is_same = grant && grant->slot == message->slot && grant->incarnation == message->incarnation;
+
+    if (!rates_keep_the_bound(world) || !store->is_found || store->record.held ||
+        store->record.loss == GAVEL_LOSS_NONE || is_same)
+        return;
+    if (world->now - store->lost_at < delay)
+        violate(world, INVARIANT_DELAY,
+                "%s replaces a leader that was lost (%s) %.3f s ago; the takeover delay is %.3f s",
+                world->processes[message->slot].label, gavel_loss_name(store->record.loss),
+                (double)(world->now - store->lost_at) / (double)NS_PER_S, (double)delay / (double)NS_PER_S);
+}
+
 /* Whether nobody of that id has lived since `from`; a heartbeat may have been under way for a moment. */
 static bool was_dead_before(const struct world *world, const char *id, gavel_ns from)
 {
@@ -326,9 +344,12 @@ static gavel_ns gap_allowed(const struct world *world)
     struct gavel_bounds bounds;
     unsigned survivors = 0;
     unsigned closed = 0;
+    gavel_ms free;
     gavel_ms gap;
 
     gavel_settings_bounds(worst, world->profile.slots, &bounds);
+    free = world->store.record.held || world->store.record.loss != GAVEL_LOSS_NONE ? bounds.gap_killed_ms
+                                                                                   : bounds.gap_resign_ms;
     for (unsigned i = 0; i < world->profile.candidates; i++) {
         if (!is_survivor(world, &world->processes[i]))
             continue;
@@ -339,7 +360,7 @@ static gavel_ns gap_allowed(const struct world *world)
     if (closed == 0)
         gap = bounds.gap_outage_ms;
     else
-        gap = is_free_for_all(world) && closed >= 2 ? bounds.gap_resign_ms : bounds.gap_loss_ms;
+        gap = is_free_for_all(world) && closed >= 2 ? free : bounds.gap_loss_ms;
     /* Those who have only just come wait for better ones that still look on. */
     if (worst->policy != GAVEL_POLICY_FIRST)
         gap += worst->observation_ms + worst->call_timeout_ms;

@@ -29,6 +29,7 @@
     X(L2,      "L2",      "without faults a leader is never replaced")                                        \
     X(COLD,    "cold",    "at a cold start the first by policy leads, whoever came first within the window")   \
     X(BREAKER, "breaker", "a breaker is closed by an answer about the mandate that was asked for after it opened") \
+    X(DELAY,   "delay",   "a leader that was lost is not replaced before the takeover delay is over")         \
     X(DONE,    "done",    "a group that is done has no mandate after, and who is told so knows it")           \
     X(ORDER,   "order",   "work starts after the mandate, once, and a release comes after it has stopped")    \
     X(STUCK,   "stuck",   "a candidate always knows when to be woken, and waking it helps")                   \
@@ -96,6 +97,9 @@ void referee_check_exclusive(struct world *world, const struct process *process)
  */
 void referee_granted(struct world *world, const struct message *message, uint64_t epoch,
                      unsigned previous_slot);
+
+/* A claim is about to be granted: whether it replaces a leader that was lost, and too early. */
+void referee_check_delay(struct world *world, const struct message *message);
 
 /*
  * cold.c: turns some runs into cold starts, with what they begin from; the

@@ -92,6 +92,7 @@ void process_start(struct world *world, struct process *process)
         .eligible = process->is_eligible,
         .settings = world->profile.settings[process->slot],
         .clock = world->profile.clock,
+        .is_guarded = world->profile.is_guarded,
         .seed = prng_next(&world->streams[STREAM_PROCESS]),
         .wall_ms = ms_from_ns(clock_local(&process->clock, world->now)),
     };
@@ -129,6 +130,11 @@ static void tell_death(struct world *world, const struct process *watcher)
 void process_die(struct world *world, struct process *process, const char *why)
 {
     TRACE(world, process, "%s", why);
+    if (world->profile.is_guarded && process->candidate.state != CANDIDATE_ENDED) {
+        gavel_ns delay = world_between(world, STREAM_GUARD, NS_PER_MS, 50 * NS_PER_MS);
+
+        world_push(world, world->now + delay, EVENT_WILL, process->slot)->nonce = process->candidate.nonce;
+    }
     process_done(process);
     process->died_at = world->now;
     process->work_runs = false;

@@ -75,8 +75,8 @@ static bool draw_free(struct prng *prng, struct gavel_settings *s)
 
 static void draw_settings(struct prng *prng, struct gavel_settings *ret_settings)
 {
-    static const char *const presets[] = {"local",    "local",    "local",        "local", "local",
-                                          "database", "database", "object-store", "frugal"};
+    static const char *const presets[] = {"local",    "local",       "local",        "local", "local",
+                                          "database", "coordinator", "object-store", "frugal"};
     const char *preset = presets[prng_below(prng, sizeof presets / sizeof *presets)];
     struct gavel_settings s;
     bool is_known = gavel_settings_preset(preset, &s) == GAVEL_OK;

@@ -80,10 +80,12 @@ static enum gavel_status claim(struct world *world, const struct message *messag
     if (request->must_be_expired && has_clock(world) && remaining_ms(world) > 0 &&
         !PLANTED(CLAIM_IGNORES_VERSION))
         return GAVEL_ERR_CONFLICT;
+    referee_check_delay(world, message);
     if (record->epoch < request->record.epoch && !PLANTED(EPOCH_RESTARTS))
         record->epoch = request->record.epoch;
     record->epoch++;
     record->held = true;
+    record->loss = GAVEL_LOSS_NONE;
     record->done = false; /* only with the planted bug it was not */
     record->nonce = request->record.nonce;
     record->process = request->record.process;
@@ -139,11 +141,32 @@ static enum gavel_status release(struct world *world, const struct message *mess
     record->held = false;
     memcpy(record->successor, message->request.record.successor, sizeof record->successor);
     record->done = message->request.record.done;
+    record->loss = message->request.record.loss;
+    world->store.lost_at = world->now;
     if (record->done)
         referee_closed(world, message, record->epoch);
     if (PLANTED(EPOCH_RESTARTS))
         record->epoch = 0;
     return GAVEL_OK;
+}
+
+void sim_store_release_for_the_dead(struct world *world, unsigned slot, struct nonce nonce)
+{
+    struct record *record = &world->store.record;
+
+    if (!world->store.is_found || !record->held || !nonce_equal(record->nonce, nonce))
+        return;
+    record->version++;
+    record->held = false;
+    record->successor[0] = '\0';
+    record->loss = GAVEL_LOSS_KILLED;
+    world->store.lost_at = world->now;
+    TRACE(world, NULL, "store: the guard of %s has released for it; epoch %llu, version %llu",
+          world->processes[slot].label, (unsigned long long)record->epoch,
+          (unsigned long long)record->version);
+    for (unsigned i = 0; i < world->profile.slots; i++)
+        if (world->processes[i].is_alive)
+            network_ring(world, &world->processes[slot], world->processes[i].address);
 }
 
 static enum gavel_status ask(struct world *world, const struct message *message)

@@ -22,6 +22,7 @@ struct sim_store {
     struct record record;
     unsigned holder_slot; /* who wrote the claim; for the referee */
     gavel_ns expires_at;  /* on the store's clock */
+    gavel_ns lost_at;     /* when it was released with a loss, in real time; for the referee */
     struct registration registrations[SLOTS_MAX];
     gavel_ns beaten_at[SLOTS_MAX]; /* on the store's clock */
     gavel_ns heard_at[SLOTS_MAX];  /* the same in real time; for the referee */
@@ -32,6 +33,10 @@ void sim_store_begin(struct world *world);
 
 /* Carries out the request of the message and fills in its reply. */
 void sim_store_apply(struct world *world, struct message *message);
+
+/* What the guard of a process that died does: releases by the nonce of its newest claim, and rings everybody.
+ */
+void sim_store_release_for_the_dead(struct world *world, unsigned slot, struct nonce nonce);
 
 /* The store's clock jumps. */
 void sim_store_step(struct world *world, gavel_ns by);

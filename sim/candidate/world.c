@@ -68,6 +68,21 @@ static void empty(struct world *world)
     world->hash = HASH_START;
 }
 
+/* Losses by a kill are where a takeover delay shows, so many of these runs have one. */
+static void draw_guard(struct world *world)
+{
+    struct profile *profile = &world->profile;
+    gavel_ms delay = world_between(world, STREAM_GUARD, 0, profile->worst.lease_ms);
+    bool has_delay = prng_chance(&world->streams[STREAM_GUARD], 500);
+
+    profile->is_guarded = prng_chance(&world->streams[STREAM_GUARD], 300);
+    if (!profile->is_guarded || !has_delay)
+        return;
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        profile->settings[i].takeover_delay_ms = delay;
+    profile->worst.takeover_delay_ms = delay;
+}
+
 void world_begin(struct world *world, uint64_t seed, unsigned candidates, gavel_ns duration, unsigned without)
 {
     struct prng root;
@@ -80,6 +95,7 @@ void world_begin(struct world *world, uint64_t seed, unsigned candidates, gavel_
     if (prng_chance(&world->streams[STREAM_FINISH], 200))
         world->profile.faults |= FAULT_BIT(FAULT_FINISH) & ~without;
     cold_draw(world);
+    draw_guard(world);
     sim_store_begin(world);
     cold_begin(world);
 }

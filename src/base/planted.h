@@ -42,7 +42,8 @@
     X(STAGGER_FROM_SIGHT,      "stagger-from-sight",      "at a cold start the ranks wait from when the free seat was first seen") \
     X(PREEMPT_FIRST_HEARD,     "preempt-first-heard",     "a leader hands over to the best candidate that it has heard of so far") \
     X(BREAKER_OLD_ANSWER,      "breaker-old-answer",      "a breaker is closed by an answer that was under way when it opened") \
-    X(BREAKER_RESET_ONLY,      "breaker-reset-only",      "an open breaker waits for its reset time although nobody leads")
+    X(BREAKER_RESET_ONLY,      "breaker-reset-only",      "an open breaker waits for its reset time although nobody leads") \
+    X(LOSS_AS_HANDOVER,        "loss-as-handover",        "a release on behalf of the dead is taken for a hand-over")
 
 #define PLANTED_RAFT_MAP(X)                                                                                   \
     X(VOTE_NOT_PERSISTED,        "vote-not-persisted", "a vote is given without being made durable") \

@@ -10,6 +10,8 @@
 
 #include "base/time.h"
 
+#include <gavel/event.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,6 +49,12 @@ struct record {
     int64_t renewed_wall_ms; /* likewise, of the last renewal */
     bool held;               /* false: released; epoch and holder tell of the last mandate */
     bool done; /* the work is finished for good: nobody may claim this group; never while held */
+    /*
+     * Of a record that is neither held nor done: how the mandate ended. NONE
+     * is the holder's own release; else somebody released for a holder that
+     * was lost, or it did so itself after its lease.
+     */
+    enum gavel_loss loss;
     struct process_id process;
     char holder[NAME_MAX_BYTES + 1];
     char address[ADDRESS_MAX_BYTES + 1]; /* doorbell of the holder, "" if it has none */

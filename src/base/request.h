@@ -65,7 +65,7 @@ struct store_request {
          * RENEW and RELEASE apply only if holder, nonce and epoch are those
          * of the record and it is held; epoch 0 stands for "whichever my
          * nonce got", for a claim whose answer was lost. RENEW also writes
-         * lease_ms; RELEASE also writes successor and done. A done release
+         * lease_ms; RELEASE also writes successor, done and loss. A done release
          * closes the group in the same write: it was the holder's to give up,
          * so at most one of all mandates is ever recorded as a success, and
          * its epoch stands beside. Whether a done release without an answer

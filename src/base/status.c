@@ -45,6 +45,14 @@ const char *gavel_reason_name(enum gavel_reason reason)
     return (size_t)reason < GAVEL_REASON_COUNT ? names[reason] : "unknown";
 }
 
+const char *gavel_loss_name(enum gavel_loss loss)
+{
+#define TEXT(name, text) [GAVEL_LOSS_##name] = (text),
+    static const char *const names[] = {GAVEL_LOSS_MAP(TEXT)};
+#undef TEXT
+    return (size_t)loss < GAVEL_LOSS_COUNT ? names[loss] : "unknown";
+}
+
 const char *gavel_phase_name(enum gavel_phase phase)
 {
     static const char *const names[] = {

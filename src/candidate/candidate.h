@@ -116,6 +116,9 @@ struct candidate_event {
         struct {
             const char *successor; /* "" for any */
         } resign;
+        struct {
+            enum gavel_loss loss; /* a mandate is not given up but lost: what did its work was killed */
+        } stop;
         bool eligible;
     };
 };
@@ -241,6 +244,7 @@ struct candidate {
     bool has_overrun;         /* and it was told */
     bool is_renewal_failing;  /* the last try did not succeed */
     enum gavel_reason reason; /* of STOPPING */
+    enum gavel_loss loss;     /* what its release says: NONE, unless the work was killed */
     char successor[NAME_MAX_BYTES + 1];
 
     /* somebody's wish that we hand over, as the record has it, void if of another epoch */

@@ -40,7 +40,7 @@ static void tell_done_by(struct candidate *c, const struct record *record)
 
 void finish_seen(struct candidate *c, const struct record *record)
 {
-    leader_gone(c, false);
+    leader_gone(c, GAVEL_LOSS_NONE);
     c->claim_at = NEVER;
     c->is_claim_open = false; /* nothing of ours can be applied any more */
     if (c->is_stopping && !c->is_finishing)

@@ -86,6 +86,6 @@ void registry_leave(struct candidate *c);
 
 /* leader.c: telling who leads */
 void leader_seen(struct candidate *c, const char *id, uint64_t epoch);
-void leader_gone(struct candidate *c, bool is_lost);
+void leader_gone(struct candidate *c, enum gavel_loss loss);
 
 #endif

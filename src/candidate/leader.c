@@ -27,14 +27,15 @@ void leader_seen(struct candidate *c, const char *id, uint64_t epoch)
 }
 
 /* Nobody leads: the leader was lost, or gave the gavel up as planned. */
-void leader_gone(struct candidate *c, bool is_lost)
+void leader_gone(struct candidate *c, enum gavel_loss loss)
 {
     struct gavel_event *event;
 
     if (c->is_leader_down || c->last_leader[0] == '\0')
         return;
-    event = emit(c, is_lost ? GAVEL_EVENT_LEADER_DOWN : GAVEL_EVENT_LEADER_CHANGED);
+    event = emit(c, loss != GAVEL_LOSS_NONE ? GAVEL_EVENT_LEADER_DOWN : GAVEL_EVENT_LEADER_CHANGED);
     event->previous = c->last_leader;
     event->epoch = c->last_epoch;
+    event->how = loss;
     c->is_leader_down = true;
 }

@@ -105,3 +105,21 @@ enum vacancy observation_vacancy(const struct observation *seen, const struct ga
     *ret_at = ns_max(*ret_at, seen->free_from);
     return now >= *ret_at ? vacancy : VACANCY_NONE;
 }
+
+enum gavel_loss observation_loss(const struct observation *seen, enum vacancy vacancy, struct nonce own_nonce)
+{
+    switch (vacancy) {
+    case VACANCY_DEAD:
+        return GAVEL_LOSS_KILLED;
+    case VACANCY_TIMED_OUT:
+        return GAVEL_LOSS_LAPSED;
+    case VACANCY_FREE:
+        /* To come back is not to replace anybody, so it is not put off. */
+        if (!seen->is_found || nonce_equal(seen->record.nonce, own_nonce) || PLANTED(LOSS_AS_HANDOVER))
+            return GAVEL_LOSS_NONE;
+        return seen->record.loss;
+    case VACANCY_NONE:
+        break;
+    }
+    return GAVEL_LOSS_NONE;
+}

@@ -126,7 +126,7 @@ static gavel_ns all_stand_at(const struct candidate *c, const struct peers_place
 static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, gavel_ns at)
 {
     const struct record *record = &c->seen.record;
-    bool is_lost = vacancy != VACANCY_FREE;
+    bool is_lost = observation_loss(&c->seen, vacancy, c->nonce) != GAVEL_LOSS_NONE;
     const struct peers_place place = {
         .policy = c->settings.policy,
         .id = c->id,
@@ -166,7 +166,7 @@ void standby_consider(struct candidate *c)
         c->election_at = NEVER;
     } else if (c->election_at == NEVER) {
         c->election_at = c->now;
-        leader_gone(c, vacancy != VACANCY_FREE);
+        leader_gone(c, observation_loss(&c->seen, vacancy, c->nonce));
     }
     if (!c->is_eligible || !c->is_registered || c->is_stopping)
         return;

@@ -166,6 +166,7 @@ static void handle(struct candidate *c, const struct candidate_event *event)
         set_eligible(c, event->eligible);
         break;
     case CANDIDATE_STOP:
+        c->loss = event->stop.loss;
         stop_for_good(c, GAVEL_OK);
         break;
     }

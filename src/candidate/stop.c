@@ -33,6 +33,7 @@ void stop_send_release(struct candidate *c)
     c->calls[SLOT_MANDATE].is_pending = false;
     memcpy(request.record.successor, c->successor, sizeof request.record.successor);
     request.record.done = c->is_finishing;
+    request.record.loss = c->reason == GAVEL_REASON_LAPSED ? GAVEL_LOSS_LAPSED : c->loss;
     (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
 }
 

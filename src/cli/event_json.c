@@ -14,7 +14,7 @@ enum field {
     FIELD_REASON = 2,
     FIELD_TOOK = 4,
     FIELD_EXPECTED = 8,
-    FIELD_FORMER = 16,  /* former_leader, and previous and leader_id like every change */
+    FIELD_FORMER = 16,  /* former_leader and how, and previous and leader_id like every change */
     FIELD_CHANGE = 32,  /* previous, new and leader_id */
     FIELD_LEADER = 64,  /* leader, null if none is seen */
     FIELD_PHASES = 128, /* previous_phase and phase */
@@ -48,11 +48,12 @@ void event_json_put_change(json_t *json, const char *previous, const char *leade
     json_put_text_or_null(json, "leader_id", leader);
 }
 
-void event_json_put_loss(json_t *json, const char *former)
+void event_json_put_loss(json_t *json, const char *former, enum gavel_loss how)
 {
     json_put_text_or_null(json, "former_leader", former);
     json_put_text_or_null(json, "previous", former);
     json_put(json, "leader_id", json_null());
+    json_put_text(json, "how", gavel_loss_name(how));
 }
 
 json_t *event_json(const struct gavel_event *event, gavel_ns now, int64_t now_wall_ms)
@@ -71,7 +72,7 @@ json_t *event_json(const struct gavel_event *event, gavel_ns now, int64_t now_wa
     if (which & FIELD_REASON)
         json_put_text(json, "reason", gavel_reason_name(event->reason));
     if (which & FIELD_FORMER)
-        event_json_put_loss(json, event->previous);
+        event_json_put_loss(json, event->previous, event->how);
     if (which & FIELD_CHANGE)
         event_json_put_change(json, event->previous, event->leader);
     if (which & FIELD_LEADER)

@@ -29,6 +29,6 @@ GAVEL_CHECKED enum gavel_status event_set_parse(const char *names, unsigned *ret
  * prints too: one name has one shape. "" stands for nobody and becomes null.
  */
 void event_json_put_change(json_t *json, const char *previous, const char *leader);
-void event_json_put_loss(json_t *json, const char *former);
+void event_json_put_loss(json_t *json, const char *former, enum gavel_loss how);
 
 #endif

@@ -74,6 +74,8 @@ json_t *group_seat_json(const json_t *group)
     json_put_text_or_null(json, "leader_address", is_held ? group_text(group, "address") : "");
     json_put(json, "epoch", json_is_integer(epoch) ? json_incref(epoch) : json_integer(0));
     json_put_text_or_null(json, "last_leader", last);
+    json_put_text_or_null(json, "how",
+                          seat_loss(state_of(group)) ? gavel_loss_name(seat_loss(state_of(group))) : "");
     json_put(json, "since", copy_of(group, "since"));
     json_put(json, "renewed", json_null()); /* a renewal leaves no trace in the table */
     json_put(json, "lease_ms", is_held ? copy_of(group, "ttl_ms") : json_null());
@@ -147,7 +149,7 @@ json_t *group_change_json(const char *kind, const json_t *change, int64_t now_wa
     if (is_elected)
         event_json_put_change(json, group_text(change, "former_leader"), who);
     else if (was_lost(change))
-        event_json_put_loss(json, who);
+        event_json_put_loss(json, who, seat_loss(state_of_ending(group_text(change, "reason"))));
     else
         event_json_put_change(json, who, "");
     if (is_vacant)

@@ -125,6 +125,8 @@ void runner_guard_died(struct runner *runner)
     health_done(&runner->health); /* mourning reaps it as well, and then its number is nobody's */
     while (!guard_mourn(&runner->guard, NEVER))
         ;
+    if (runner->gavel)
+        gavel_note_loss(runner->gavel, GAVEL_LOSS_KILLED);
     runner_end(runner, END_GUARD);
 }
 

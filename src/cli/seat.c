@@ -23,6 +23,7 @@ static const struct {
 } states[] = {
     [SEAT_EMPTY] = {"empty", "nobody has led it yet"},
     [SEAT_RELEASED] = {"released", "the last leader gave up, and nobody has followed"},
+    [SEAT_KILLED] = {"killed", "the last leader was killed, and nobody has followed"},
     [SEAT_HELD] = {"held", "it has a leader"},
     [SEAT_EXPIRED] = {"expired", "the last leader's lease has run out, and nobody has followed"},
     [SEAT_DEAD] = {"dead", "the last leader's process is dead, and nobody has followed"},
@@ -35,7 +36,14 @@ const char *seat_state_text(enum seat_state state) { return states[state].text; 
 
 bool seat_has_mandate(const struct seat *seat)
 {
-    return seat->state != SEAT_EMPTY && seat->state != SEAT_RELEASED && seat->state != SEAT_DONE;
+    return seat->state == SEAT_HELD || seat->state == SEAT_EXPIRED || seat->state == SEAT_DEAD;
+}
+
+enum gavel_loss seat_loss(enum seat_state state)
+{
+    if (state == SEAT_KILLED || state == SEAT_DEAD)
+        return GAVEL_LOSS_KILLED;
+    return state == SEAT_EXPIRED ? GAVEL_LOSS_LAPSED : GAVEL_LOSS_NONE;
 }
 
 /*
@@ -157,6 +165,10 @@ enum seat_state seat_judge(const struct onlooker *onlooker, const struct record 
         return SEAT_EMPTY;
     if (record->done)
         return SEAT_DONE;
+    if (!record->held && record->loss == GAVEL_LOSS_KILLED)
+        return SEAT_KILLED;
+    if (!record->held && record->loss != GAVEL_LOSS_NONE)
+        return SEAT_EXPIRED;
     if (!record->held)
         return SEAT_RELEASED;
     if (process_look(&record->process, &onlooker->self, NULL) == PROCESS_DEAD)
@@ -203,6 +215,7 @@ json_t *seat_json(const char *group, const struct seat *seat)
     json_put_text_or_null(json, "leader_address", is_held ? record->address : "");
     json_put_number(json, "epoch", (int64_t)record->epoch);
     json_put_text_or_null(json, "last_leader", record->holder);
+    json_put_text_or_null(json, "how", seat_loss(seat->state) ? gavel_loss_name(seat_loss(seat->state)) : "");
     json_put_time(json, "since", has_mandate ? record->since_wall_ms : 0);
     json_put_time(json, "renewed", has_mandate ? record->renewed_wall_ms : 0);
     json_put(json, "lease_ms", number_or_null(has_mandate && record->lease_ms, record->lease_ms));

@@ -17,6 +17,7 @@
 enum seat_state {
     SEAT_EMPTY,    /* nobody has ever led */
     SEAT_RELEASED, /* the last leader gave up */
+    SEAT_KILLED,   /* the last leader was killed, and its guard has released for it */
     SEAT_HELD,     /* somebody leads */
     SEAT_EXPIRED,  /* the lease has run out, nobody has taken over */
     SEAT_DEAD,     /* the process of the holder is dead, nobody has taken over */
@@ -61,8 +62,11 @@ const char *seat_no_list_reason(const struct store *store);
 enum seat_state seat_judge(const struct onlooker *onlooker, const struct record *record, bool found,
                            bool expired);
 
-/* "empty", "released", "held", "expired", "dead", "done". */
+/* "empty", "released", "killed", "held", "expired", "dead", "done". */
 const char *seat_state_name(enum seat_state state);
+
+/* How the leader was lost; NONE if somebody leads, gave up, or never led. */
+enum gavel_loss seat_loss(enum seat_state state);
 
 /* A sentence about a seat that is not held, for error messages. */
 const char *seat_state_text(enum seat_state state);

@@ -66,7 +66,7 @@ const struct setting settings_table[] = {
     {"max-mandate", 0, SETTING_DURATION, SETTINGS, AT(settings.max_mandate_ms), "GAVEL_MAX_MANDATE", "max_mandate",
      "DURATION", "after so long the mandate is renewed as a new epoch; 0: no limit"},
     {"takeover-delay", 0, SETTING_DURATION, SETTINGS, AT(settings.takeover_delay_ms), "GAVEL_TAKEOVER_DELAY",
-     "takeover_delay", "DURATION", "wait so long before replacing a leader that was lost"},
+     "takeover_delay", "DURATION", "wait so long before replacing a leader that was lost; a hand-over never waits"},
     {"start-jitter-min", 0, SETTING_DURATION, SETTINGS, AT(settings.start_jitter_min_ms), "GAVEL_START_JITTER_MIN",
      "start_jitter_min", "DURATION", "wait at least so long before the first call to the store"},
     {"start-jitter-max", 0, SETTING_DURATION, SETTINGS, AT(settings.start_jitter_max_ms), "GAVEL_START_JITTER_MAX",

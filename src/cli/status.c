@@ -21,6 +21,7 @@ static enum style state_style(enum seat_state state)
     case SEAT_HELD:
     case SEAT_DONE:
         return STYLE_GREEN;
+    case SEAT_KILLED:
     case SEAT_EXPIRED:
     case SEAT_DEAD:
         return STYLE_RED;

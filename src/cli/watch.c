@@ -30,7 +30,7 @@ static bool differs(const struct seat *a, const struct seat *b)
 /* What happened, by the names that `gavel elect` has for it. */
 static enum gavel_event_kind kind_of(const struct seat *before, const struct seat *seat)
 {
-    if (seat->state == SEAT_EXPIRED || seat->state == SEAT_DEAD)
+    if (seat_loss(seat->state) != GAVEL_LOSS_NONE)
         return GAVEL_EVENT_LEADER_DOWN;
     if (seat->state == SEAT_HELD && before->state == SEAT_HELD &&
         strcmp(seat->record.holder, before->record.holder) == 0)
@@ -55,7 +55,7 @@ static void print_json(const struct cli *cli, const struct seat *before, const s
         event_json_put_change(json, previous_of(before, seat),
                               seat->state == SEAT_HELD ? seat->record.holder : "");
     else if (before && kind_of(before, seat) == GAVEL_EVENT_LEADER_DOWN)
-        event_json_put_loss(json, previous_of(before, seat));
+        event_json_put_loss(json, previous_of(before, seat), seat_loss(seat->state));
     json_print_line(json);
 }
 
@@ -67,6 +67,8 @@ static const char *short_reason(enum seat_state state)
         return " gave up";
     case SEAT_EXPIRED:
         return " lost its lease";
+    case SEAT_KILLED:
+        return " was killed";
     case SEAT_DEAD:
         return " died";
     case SEAT_DONE:

@@ -184,6 +184,8 @@ enum gavel_status gavel_open_guarded(const struct gavel_options *options, struct
     return open_handle(options, will, ret_gavel, error);
 }
 
+void gavel_note_loss(struct gavel *gavel, enum gavel_loss loss) { atomic_store(&gavel->loss, loss); }
+
 enum gavel_status gavel_close(struct gavel *gavel)
 {
     if (!gavel)

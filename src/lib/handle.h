@@ -61,9 +61,10 @@ struct gavel {
     size_t waiters;
     bool is_driving; /* somebody runs the loop, namely: */
     pthread_t driver;
-    bool is_stopping; /* the loop's thread is to end */
-    bool is_closing;  /* nobody may join any more */
-    size_t leavers;   /* threads in gavel_leave(), which free what they wait for */
+    bool is_stopping;             /* the loop's thread is to end */
+    bool is_closing;              /* nobody may join any more */
+    _Atomic enum gavel_loss loss; /* what mandates are released as when we close; see gavel_note_loss() */
+    size_t leavers;               /* threads in gavel_leave(), which free what they wait for */
     struct command_queue commands;
     struct job_queue finished;
     struct gavel_candidate *first_member; /* in the order they joined */

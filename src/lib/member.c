@@ -257,6 +257,7 @@ void member_stop(struct gavel_candidate *member)
 {
     struct candidate_event event = {.kind = CANDIDATE_STOP};
 
+    event.stop.loss = atomic_load(&member->gavel->loss);
     member->is_leaving = true;
     if (member->is_single && !member->has_ended)
         single_stop(member);

@@ -110,4 +110,7 @@ GAVEL_CHECKED enum gavel_status will_execute(const struct will *will, struct sto
 GAVEL_CHECKED enum gavel_status gavel_open_guarded(const struct gavel_options *options, struct will *will,
                                                    struct gavel **ret_gavel, struct gavel_error *error);
 
+/* What did the work was killed: the mandates are not given up but lost, when the handle is closed. */
+void gavel_note_loss(struct gavel *gavel, enum gavel_loss loss);
+
 #endif

@@ -135,6 +135,7 @@ static void add(struct batch *batch, const struct will_entry *entry)
     copy_name(group, entry->group);
     *release = (struct store_request){.op = STORE_RELEASE, .group = group};
     release->record.nonce = entry->nonce;
+    release->record.loss = GAVEL_LOSS_KILLED;
     copy_name(release->record.holder, entry->holder);
     *list = (struct store_request){
         .op = STORE_CANDIDATES,

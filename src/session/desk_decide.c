@@ -42,6 +42,27 @@ static void decide_claim(struct desk *desk, gavel_ns now, Gavel__Claim *claim, s
                       claim->group);
 }
 
+/* ---- releases ---- */
+
+/*
+ * For a holder that was killed, by whoever ended its work and so knows the nonce. What goes into the log is
+ * what a node says of a dead process; it is bound to the epoch that was looked at.
+ */
+static void decide_release(const struct desk *desk, Gavel__Release *release)
+{
+    const struct table_group *group = table_group_find(desk->table, release->group);
+    bool is_killed = release->is_killed;
+
+    release->is_killed = false;
+    if (!is_killed || release->is_done || !group || !group->is_held || group->session ||
+        group->nonce_high != release->nonce_high || group->nonce_low != release->nonce_low ||
+        strcmp(group->holder, release->holder) != 0 ||
+        (release->epoch != 0 && release->epoch != group->epoch))
+        return; /* the table says what is wrong */
+    release->is_dead = true;
+    release->epoch = group->epoch;
+}
+
 /* ---- wishes ---- */
 
 /* Those that beat instead of having a session claim for themselves, if they are named. */
@@ -230,6 +251,11 @@ void desk_decide(struct desk *desk, gavel_ns now, const Gavel__Op *op, bool has_
         ret_op->body.claim = *op->claim;
         ret_op->op.claim = &ret_op->body.claim;
         decide_claim(desk, now, ret_op->op.claim, &verdict);
+        break;
+    case GAVEL__OP__WHAT_RELEASE:
+        ret_op->body.release = *op->release;
+        ret_op->op.release = &ret_op->body.release;
+        decide_release(desk, ret_op->op.release);
         break;
     case GAVEL__OP__WHAT_WISH:
         ret_op->body.wish = *op->wish;

@@ -66,6 +66,7 @@ void desk_request(struct desk *desk, const struct desk_moment *moment, struct de
 /* A copy of an operation that may be written to, without what it points to. */
 union desk_body {
     Gavel__Claim claim;
+    Gavel__Release release;
     Gavel__Wish wish;
     Gavel__Register registration;
     Gavel__Refused refused;

@@ -80,6 +80,7 @@ static void draft_release(const struct store_request *request, struct gavel_draf
     release->epoch = record->epoch;
     release->successor = lend(record->successor);
     release->is_done = record->done;
+    release->is_killed = !record->done && record->loss == GAVEL_LOSS_KILLED;
     draft->op.what_case = GAVEL__OP__WHAT_RELEASE;
     draft->op.release = release;
 }
@@ -187,6 +188,22 @@ static void take_process(const Gavel__Process *process, const struct process_id 
     *ret_process = process_within_sight(&told, self);
 }
 
+/* How the last mandate was lost, if it was. */
+static enum gavel_loss loss_of(const Gavel__Group *group)
+{
+    if (group->is_held || group->is_done)
+        return GAVEL_LOSS_NONE;
+    switch (group->last_ending) {
+    case GAVEL__ENDING__ENDING_DEAD:
+        return GAVEL_LOSS_KILLED;
+    case GAVEL__ENDING__ENDING_EXPIRED:
+    case GAVEL__ENDING__ENDING_LAPSED:
+        return GAVEL_LOSS_LAPSED;
+    default:
+        return GAVEL_LOSS_NONE;
+    }
+}
+
 /* False if there was never a mandate: only candidates, or notes. */
 static bool take_group(const Gavel__Group *group, const struct process_id *self, struct record *ret_record,
                        bool *ret_expired, gavel_ms *ret_remaining)
@@ -206,6 +223,7 @@ static bool take_group(const Gavel__Group *group, const struct process_id *self,
     record->renewed_wall_ms = group->renewed_wall_ms ? group->renewed_wall_ms : group->since_wall_ms;
     record->held = group->is_held;
     record->done = group->is_done;
+    record->loss = loss_of(group);
     take_process(group->process, self, &record->process);
     name_copy(record->holder, sizeof record->holder, group->holder);
     name_copy(record->address, sizeof record->address, group->address);

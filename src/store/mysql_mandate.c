@@ -55,7 +55,7 @@ static void parse_row(MYSQL_ROW from, const struct process_id *self, struct row 
     mysql_word_text(from, MYSQL_COLUMN_ADDRESS, record->address, sizeof record->address);
     mysql_word_text(from, MYSQL_COLUMN_SUCCESSOR, record->successor, sizeof record->successor);
     record->wish_epoch = mysql_word_u64(from, MYSQL_COLUMN_WISH_EPOCH);
-    record->wish_force = mysql_word_u64(from, MYSQL_COLUMN_WISH_FORCE) != 0;
+    rules_take_wish_column(record, mysql_word_i64(from, MYSQL_COLUMN_WISH_FORCE));
     mysql_word_text(from, MYSQL_COLUMN_WISH_SUCCESSOR, record->wish_successor, sizeof record->wish_successor);
 
     if (mysql_word_i64(from, MYSQL_COLUMN_FORMAT) > MYSQL_ROW_FORMAT)

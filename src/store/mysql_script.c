@@ -111,7 +111,8 @@ static const struct mysql_script script_renew = {
 static const struct mysql_script script_release = {
     {
         "UPDATE {locks} SET version = version + 1, held = {held_after}, successor = {successor},"
-        " expires_at = " LONG_PAST ", gavel_expires_at = " LONG_PAST " WHERE " IS_HOLDER,
+        " wish_force = {wish_after}, expires_at = " LONG_PAST ", gavel_expires_at = " LONG_PAST
+        " WHERE " IS_HOLDER,
         READ_BACK,
     },
     0,

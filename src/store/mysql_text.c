@@ -165,6 +165,7 @@ static bool add_number_word(struct mysql_text *text, const struct mysql_call *ca
         {"wish_epoch", record.wish_epoch},
         {"wish_force", record.wish_force},
         {"held_after", record.done ? 2 : 0},
+        {"wish_after", record.done ? 0 : (uint64_t)rules_wish_column(&record)},
         {"instance", registration.instance},
         {"replaces", call->replaces},
         {"beats", registration.beats},

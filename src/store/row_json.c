@@ -95,6 +95,8 @@ static bool add_more(json_t *object, const struct record *record, const struct r
             json_object_set_new(object, "wish",
                                 json_pack("{sI sb ss}", "epoch", (json_int_t)record->wish_epoch, "force",
                                           record->wish_force, "successor", record->wish_successor));
+    if (!record->held && record->loss != GAVEL_LOSS_NONE)
+        failed |= json_object_set_new(object, "loss", json_string(gavel_loss_name(record->loss)));
     if (record->process.pid > 0)
         failed |= json_object_set_new(object, "process", process_json(&record->process));
     if (number)
@@ -275,6 +277,24 @@ static bool read_wish(const json_t *object, struct record *record)
     return true;
 }
 
+/* How a mandate ended that was not given up; 0.6.0 writes nothing, and a later release perhaps another word.
+ */
+static bool read_loss(const json_t *object, struct record *record)
+{
+    const json_t *loss = json_object_get(object, "loss");
+    int number = 0;
+
+    if (!loss)
+        return true;
+    if (!json_is_string(loss) || record->held || record->done)
+        return false;
+    while (number < GAVEL_LOSS_COUNT &&
+           strcmp(json_string_value(loss), gavel_loss_name((enum gavel_loss)number)) != 0)
+        number++;
+    record->loss = rules_loss(number);
+    return true;
+}
+
 /* The epoch and the version, which the store may know better. */
 static bool read_numbers(const json_t *object, struct record *record, struct row_json_number *number)
 {
@@ -337,7 +357,7 @@ enum row_json_kind row_json_read_numbered(const char *text, size_t size, struct 
         !read_wall(object, "since", &record->since_wall_ms) ||
         !read_wall(object, "renewedAt", &record->renewed_wall_ms) ||
         !read_name(object, "successor", true, record->successor) || !read_wish(object, record) ||
-        !read_process(object, &record->process))
+        !read_loss(object, record) || !read_process(object, &record->process))
         kind = ROW_JSON_DAMAGED;
     json_decref(object);
     if (kind == ROW_JSON_GOOD) {

@@ -81,6 +81,7 @@ enum gavel_status rules_claim(struct mandate_row *row, const struct store_reques
     name_copy(record->holder, sizeof record->holder, request->record.holder);
     name_copy(record->address, sizeof record->address, request->record.address);
     record->successor[0] = '\0';
+    record->loss = GAVEL_LOSS_NONE;
     /* A wish was for the mandate before. */
     record->wish_epoch = 0;
     record->wish_force = false;
@@ -113,6 +114,7 @@ enum gavel_status rules_release(struct mandate_row *row, const struct store_requ
     record->version++;
     record->held = false; /* the epoch stays, so that it never restarts */
     record->done = request->record.done;
+    record->loss = record->done ? GAVEL_LOSS_NONE : request->record.loss;
     name_copy(record->successor, sizeof record->successor, request->record.successor);
     return GAVEL_OK;
 }
@@ -158,6 +160,30 @@ enum gavel_status rules_apply(struct mandate_row *row, const struct store_reques
     default:
         return GAVEL_OK; /* nothing to decide */
     }
+}
+
+/* No `wish_force` of a release that does not know of losses; a loss that is not known here is one all the
+ * same. */
+#define LOSS_MARK 16
+
+int rules_wish_column(const struct record *record)
+{
+    if (record->held)
+        return record->wish_force;
+    return record->loss == GAVEL_LOSS_NONE ? 0 : LOSS_MARK + (int)record->loss;
+}
+
+void rules_take_wish_column(struct record *record, int64_t column)
+{
+    bool is_lost = !record->held && !record->done && column > LOSS_MARK;
+
+    record->wish_force = record->held && column != 0;
+    record->loss = is_lost ? rules_loss(column - LOSS_MARK) : GAVEL_LOSS_NONE;
+}
+
+enum gavel_loss rules_loss(int64_t number)
+{
+    return number >= 0 && number < GAVEL_LOSS_COUNT ? (enum gavel_loss)number : GAVEL_LOSS_LAPSED;
 }
 
 void rules_explain(const struct store_request *request, enum gavel_status status, struct store_reply *reply)

@@ -53,6 +53,18 @@ GAVEL_CHECKED enum gavel_status rules_reopen(struct mandate_row *row, const stru
 GAVEL_CHECKED enum gavel_status rules_apply(struct mandate_row *row, const struct store_request *request,
                                             const struct rules_now *now);
 
+/*
+ * Tables have a column `wish_force`, which means nothing once a record is
+ * released: there it says how the mandate ended. So tables of 0.6.0 need no
+ * other column, and a gavel of 0.6.0 reads the rows as it always did. The
+ * record's held and done are read before.
+ */
+int rules_wish_column(const struct record *record);
+void rules_take_wish_column(struct record *record, int64_t column);
+
+/* A stored number as a loss; one that a later release has written is taken for LAPSED. */
+enum gavel_loss rules_loss(int64_t number);
+
 /* Fills in what a reply says of a row after the call ended with `status`. */
 void rules_reply(const struct mandate_row *row, const struct store_request *request,
                  const struct rules_now *now, enum gavel_status status, struct store_reply *reply);

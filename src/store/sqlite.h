@@ -59,7 +59,8 @@
       "UPDATE groups SET version = ?2, lease_ms = ?3, renewed_wall_ms = ?4, applied_at = ?5,"                 \
       " applied_boot_id = ?6 WHERE name = ?1")                                                                \
     X(RELEASE,                                                                                                \
-      "UPDATE groups SET version = ?2, format = ?3, held = ?4, successor = ?5 WHERE name = ?1")               \
+      "UPDATE groups SET version = ?2, format = ?3, held = ?4, successor = ?5, wish_force = ?6"               \
+      " WHERE name = ?1")                                                                                     \
     X(ASK,                                                                                                    \
       "UPDATE groups SET wish_epoch = ?2, wish_force = ?3, wish_successor = ?4 WHERE name = ?1")              \
     X(BEAT,                                                                                                   \

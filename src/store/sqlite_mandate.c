@@ -70,7 +70,7 @@ static enum row_kind parse_row(sqlite3_stmt *s, struct mandate_row *ret_row)
     sqlite_text(s, COLUMN_ADDRESS, record->address, sizeof record->address);
     sqlite_text(s, COLUMN_SUCCESSOR, record->successor, sizeof record->successor);
     record->wish_epoch = u64(s, COLUMN_WISH_EPOCH);
-    record->wish_force = sqlite3_column_int64(s, COLUMN_WISH_FORCE) != 0;
+    rules_take_wish_column(record, sqlite3_column_int64(s, COLUMN_WISH_FORCE));
     sqlite_text(s, COLUMN_WISH_SUCCESSOR, record->wish_successor, sizeof record->wish_successor);
     ret_row->applied_at = sqlite3_column_int64(s, COLUMN_APPLIED_AT);
     sqlite_text(s, COLUMN_APPLIED_BOOT_ID, ret_row->boot_id, sizeof ret_row->boot_id);
@@ -171,6 +171,7 @@ static int save_release(struct sqlite_store *sqlite, const char *group, const st
     (void)sqlite3_bind_int64(s, 3, row->record.done ? SQLITE_ROW_FORMAT_DONE : SQLITE_ROW_FORMAT);
     (void)sqlite3_bind_int64(s, 4, row->record.done ? HELD_DONE : HELD_NOT);
     (void)sqlite3_bind_text(s, 5, row->record.successor, -1, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(s, 6, rules_wish_column(&row->record));
     return sqlite_finish(s);
 }
 

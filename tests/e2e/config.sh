@@ -27,7 +27,7 @@ test_flag_beats_environment_beats_file_beats_preset() {
 
 test_what_is_not_set_comes_from_the_preset() {
     same "$(check --preset frugal --lease 100s | "$JSON_GET" settings.lease_ms settings.heartbeat_ms)" "100000	30000"
-    same "$(GAVEL_PRESET=database check | "$JSON_GET" settings.preset settings.takeover_delay_ms)" "database	1000"
+    same "$(GAVEL_PRESET=database check | "$JSON_GET" settings.preset settings.takeover_delay_ms)" "database	0"
 }
 
 # A value for each kind of setting that differs from every preset.

@@ -7,6 +7,8 @@ set -euo pipefail
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 # shellcheck source=run_lib.sh
 source "$SOURCE_ROOT/tests/e2e/run_lib.sh"
+# shellcheck source=loss_lib.sh
+source "$SOURCE_ROOT/tests/e2e/loss_lib.sh"
 
 # prepared: three nodes that will take clients; $store names them.
 prepared() {
@@ -109,6 +111,16 @@ test_a_command_is_never_in_two_places_when_its_elector_is_killed() {
     ended b 143
     await all_gone
     await nobody_leads
+}
+
+test_killing_the_elector_is_told_as_a_loss() {
+    serving
+    killing_the_elector_is_told_as_a_loss
+}
+
+test_a_handover_is_no_loss_and_waits_for_nothing() {
+    serving
+    a_handover_is_no_loss_and_waits_for_nothing
 }
 
 test_the_death_of_the_leading_node_changes_no_leader() {

@@ -13,6 +13,8 @@ set -euo pipefail
 source "$SOURCE_ROOT/tests/e2e/servers_lib.sh"
 # shellcheck source=run_lib.sh
 source "$SOURCE_ROOT/tests/e2e/run_lib.sh"
+# shellcheck source=loss_lib.sh
+source "$SOURCE_ROOT/tests/e2e/loss_lib.sh"
 
 limit_s=60 # a server that starts again on a busy machine takes its time
 
@@ -164,6 +166,11 @@ test_the_guard_gives_the_mandate_back_long_before_the_lease_is_over() {
     ((SECONDS - since <= 5)) || fail "it took $((SECONDS - since)) s"
     await logged a 'the elector died; the guard ended the work'
     judged_well
+}
+
+test_killing_the_elector_is_told_as_a_loss() {
+    fresh
+    killing_the_elector_is_told_as_a_loss
 }
 
 # From another pid namespace nobody sees the death of a process: only what the guard says counts.

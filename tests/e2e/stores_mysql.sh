@@ -14,6 +14,11 @@ as_user() {
     store=${store/gavel@/$1@}
 }
 
+test_a_cold_start_by_frugal_elects_the_lowest_id_in_any_order() {
+    fresh
+    a_cold_start_by_frugal_elects_the_lowest_id_in_any_order
+}
+
 test_a_wrong_password_is_told_as_such() {
     fresh
     export GAVEL_MYSQL_PASSWORD=notthisone

@@ -242,6 +242,40 @@ static void test_a_release_names_a_successor_until_the_next_claim(void **state)
     assert_string_equal(expect(f->a, ask_read("g"), GAVEL_OK).record.successor, "");
 }
 
+/* Whoever ends the work of a holder that was killed releases for it, by its nonce, and says so. */
+static void test_a_release_for_the_dead_is_told_from_one_that_was_given_up(void **state)
+{
+    const struct fixture *f = *state;
+    struct store_reply claimed = expect(f->a, ask_claim("g", "a", 1, 0), GAVEL_OK), seen;
+    struct store_request release = ask_release("g", "a", 1, 0),
+                         forced = ask_wish("g", claimed.record.epoch, "");
+
+    assert_int_equal(claimed.record.loss, GAVEL_LOSS_NONE);
+    forced.record.wish_force = true; /* the mark must not be taken for this, nor this for the mark */
+    (void)expect(f->a, forced, GAVEL_OK);
+    assert_true(expect(f->b, ask_read("g"), GAVEL_OK).record.wish_force);
+    release.record.loss = GAVEL_LOSS_KILLED;
+    release.record.nonce.low++;
+    (void)expect(f->b, release, GAVEL_ERR_NOT_HOLDER);
+    assert_true(expect(f->b, ask_read("g"), GAVEL_OK).record.held);
+    release.record.nonce.low--;
+    (void)expect(f->b, release, GAVEL_OK);
+    seen = expect(f->a, ask_read("g"), GAVEL_OK);
+    assert_false(seen.record.held);
+    assert_false(seen.record.done);
+    assert_int_equal(seen.record.loss, GAVEL_LOSS_KILLED);
+    assert_string_equal(seen.record.holder, "a");
+    assert_int_equal(seen.record.epoch, claimed.record.epoch);
+
+    claimed = expect(f->b, ask_claim("g", "b", 1, seen.record.version), GAVEL_OK);
+    assert_int_equal(claimed.record.loss, GAVEL_LOSS_NONE);
+    seen = expect(f->a, ask_read("g"), GAVEL_OK);
+    assert_false(seen.record.wish_force && seen.record.wish_epoch == seen.record.epoch);
+    assert_int_equal(seen.record.loss, GAVEL_LOSS_NONE);
+    (void)expect(f->b, ask_release("g", "b", 1, claimed.record.epoch), GAVEL_OK);
+    assert_int_equal(expect(f->a, ask_read("g"), GAVEL_OK).record.loss, GAVEL_LOSS_NONE);
+}
+
 static void test_a_lost_answer_to_a_claim_is_settled_by_its_nonce(void **state)
 {
     struct fixture *f = *state;
@@ -389,6 +423,7 @@ const struct conformance_test conformance_mandate_tests[] = {
     TEST(test_a_renewal_by_a_non_holder_is_refused, NEEDS_ELECTION),
     TEST(test_a_release_by_a_non_holder_is_refused, NEEDS_ELECTION),
     TEST(test_a_release_names_a_successor_until_the_next_claim, NEEDS_ELECTION),
+    TEST(test_a_release_for_the_dead_is_told_from_one_that_was_given_up, NEEDS_ELECTION),
     TEST(test_a_lost_answer_to_a_claim_is_settled_by_its_nonce, NEEDS_ELECTION),
     TEST(test_the_version_changes_with_every_write_but_not_with_a_wish, NEEDS_ELECTION),
     TEST(test_a_wish_reaches_the_holder_and_ends_with_its_epoch, NEEDS_ELECTION),

@@ -111,7 +111,8 @@ static void tell(struct stage *stage, struct actor *actor, const struct gavel_ev
             event->leader[0] ? event->leader : "nobody", (unsigned long long)event->epoch);
         return;
     case GAVEL_EVENT_LEADER_DOWN:
-        say(stage, actor, "%s: %s, epoch %llu", name, event->previous, (unsigned long long)event->epoch);
+        say(stage, actor, "%s: %s (%s), epoch %llu", name, event->previous, gavel_loss_name(event->how),
+            (unsigned long long)event->epoch);
         return;
     case GAVEL_EVENT_PHASE_CHANGED:
         say(stage, actor, "%s: %s -> %s after %lld ms", name, gavel_phase_name(event->previous_phase),
@@ -256,4 +257,19 @@ void actor_die(struct stage *stage, struct actor *actor, bool is_seen)
     for (size_t i = 0; is_seen && i < stage->count; i++)
         if (stage->actors[i]->is_watching && stage->actors[i]->watched_pid == actor->pid)
             stage->actors[i]->death_at = stage->now + ANSWER_DELAY;
+}
+
+void actor_kill(struct stage *stage, struct actor *actor)
+{
+    struct store_request request = {.op = STORE_RELEASE, .group = "g"};
+    struct store_reply reply = {0};
+
+    actor_die(stage, actor, true);
+    request.record.nonce = actor->candidate.nonce;
+    request.record.loss = GAVEL_LOSS_KILLED;
+    memcpy(request.record.holder, actor->candidate.id, sizeof request.record.holder);
+    run_request(stage, &request, &reply);
+    store_reply_done(&reply);
+    for (size_t i = 0; i < stage->count; i++)
+        ring(stage, stage->actors[i]->name);
 }

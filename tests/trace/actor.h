@@ -62,6 +62,9 @@ void actor_do_due(struct stage *stage, struct actor *actor);
 /* The process is gone; watchers are told unless nobody can see it. */
 void actor_die(struct stage *stage, struct actor *actor, bool is_seen);
 
+/* The same, and its guard ends the work, releases for it and rings the others. */
+void actor_kill(struct stage *stage, struct actor *actor);
+
 void say(struct stage *stage, const struct actor *actor, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

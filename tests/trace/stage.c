@@ -214,6 +214,8 @@ static bool command_set(struct stage *stage, struct actor *actor, char **words, 
         actor_die(stage, actor, true);
     else if (strcmp(words[0], "vanish") == 0)
         actor_die(stage, actor, false);
+    else if (strcmp(words[0], "kill") == 0)
+        actor_kill(stage, actor);
     else if (strcmp(words[0], "restart") == 0)
         start(stage, actor->name, actor->candidate.id, actor->candidate.priority, true);
     else if (strcmp(words[0], "twin") == 0 && count == 4)
