@@ -23,9 +23,9 @@ uint16_t api_port(const struct api *api);
 void api_reload(struct api *api);
 
 /*
- * The node will end: candidates that campaign here are told so, and as soon as one that leads has closed its
- * stream its session is closed, so that others lead at once; who does not is left to expire. Needs the
- * consensus thread to go on until api_has_left(). Any thread; safe on NULL.
+ * The node will end: candidates that campaign here are told so, and their streams end. Their sessions live
+ * on, for they go on at another node; only those that have resigned are still closed. Needs the consensus
+ * thread to go on until api_has_left(). Any thread; safe on NULL.
  */
 void api_leave(struct api *api);
 bool api_has_left(const struct api *api);

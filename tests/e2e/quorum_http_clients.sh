@@ -8,7 +8,7 @@
 set -euo pipefail
 # shellcheck source=quorum_lib.sh
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
-: "${PROXY:?the proxy}" "${PYTHON:?python3}"
+: "${PROXY:?the proxy}" "${PYTHON:=python3}" "${NODE_JS:=node}"
 limit_s=60
 declare -A proxy_of proxy_fd
 
