@@ -50,6 +50,7 @@ static void read_status(struct cluster_node *node, const struct cluster_call *ca
     node->incarnation = take_number(json, "incarnation");
     node->commit = take_number(json, "commit");
     node->applied = take_number(json, "applied");
+    take_text(json, "digest", node->digest, sizeof(node->digest));
     node->pid = (int64_t)take_number(json, "pid");
     node->guard_pid = (int64_t)take_number(json, "guard_pid");
     node->is_leader = take_bool(json, "is_leader");
@@ -316,6 +317,26 @@ static void judge_certificate(struct cluster_view *view, const struct cluster_no
                 node->name, duration_rough(left_ms > 0 ? left_ms : 0, text), node->name);
 }
 
+/* Whoever has applied the same entries has the same table; otherwise something committed is lost or changed.
+ */
+static void judge_tables(struct cluster_view *view)
+{
+    for (size_t i = 0; i < view->node_count; i++)
+        for (size_t k = 0; k < i; k++) {
+            const struct cluster_node *a = &view->nodes[k], *b = &view->nodes[i];
+
+            if (a->has_answered && b->has_answered && a->applied > 0 && a->applied == b->applied &&
+                a->generation == b->generation && *a->digest && *b->digest &&
+                strcmp(a->digest, b->digest) != 0)
+                trouble(
+                    view, TROUBLE_SPLIT_BRAIN,
+                    "the tables of %s and %s differ after entry %llu (%s and %s): one of them has lost or "
+                    "changed what was committed; keep both data directories, and replace the one that is "
+                    "wrong",
+                    a->name, b->name, (unsigned long long)a->applied, a->digest, b->digest);
+        }
+}
+
 /* Names of other clusters are a mistake of the list of URLs. */
 static void judge_names(struct cluster_view *view)
 {
@@ -361,6 +382,7 @@ void cluster_view_make(struct cluster_view *view)
         view->healthy += *view->nodes[i].kind && cluster_node_is_well(&view->nodes[i]);
     }
     judge_names(view);
+    judge_tables(view);
     qsort(view->troubles, view->trouble_count, sizeof(view->troubles[0]), by_kind);
 }
 

@@ -37,6 +37,7 @@ struct cluster_node {
     uint64_t incarnation;
     uint64_t commit;
     uint64_t applied;
+    char digest[20];  /* of the table, as of `applied` */
     int64_t lease_ms; /* what is left; -1 none or not told */
     int64_t pid;
     int64_t guard_pid;

@@ -185,10 +185,11 @@ void api_get_status(struct api_call *call)
 
 static json_t *member_json(const struct view *view, const struct view_member *member, gavel_ns now)
 {
-    return json_pack("{s:s,s:o,s:s,s:o,s:s,s:i,s:b}", "id", member->name, "node_id", json_hex(member->id),
-                     "address", member->address, "api_address", json_text(member->api), "role",
-                     role_of(member), "priority", (int)member->priority, "healthy",
-                     (int)view_is_healthy(view, member, now));
+    return json_pack(
+        "{s:s,s:o,s:s,s:o,s:s,s:i,s:b,s:o,s:b}", "id", member->name, "node_id", json_hex(member->id),
+        "address", member->address, "api_address", json_text(member->api), "role", role_of(member),
+        "priority", (int)member->priority, "healthy", (int)view_is_healthy(view, member, now), "directory",
+        member->directory ? json_hex(member->directory) : json_null(), "refused", (int)member->is_refused);
 }
 
 void api_get_members(struct api_call *call)

@@ -61,6 +61,7 @@ struct daemon_config {
     uint32_t snapshot_entries; /* compact the log after so many: 10,000 */
     enum daemon_start start;
     bool is_confirmed; /* --yes */
+    bool accepts_copy; /* --accept-copy: of the data directory */
     bool realtime;     /* SCHED_FIFO and mlockall where permitted: true */
     enum log_level log_level;
     enum log_format log_format;

@@ -164,6 +164,7 @@ static enum gavel_status choose_start(struct config_draft *draft, const struct c
         return config_wrong(draft, CONFIG_OF_BOOTSTRAP,
                             "--join is given, too; a node either begins a cluster or joins one");
     config->is_confirmed = input->is_confirmed;
+    config->accepts_copy = input->accepts_copy;
     config->start = draft->bootstraps ? START_BOOTSTRAP : START_AGAIN;
     if (input->joins)
         config->start = START_JOIN;

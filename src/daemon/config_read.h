@@ -33,6 +33,7 @@ struct config_input {
     bool joins;  /* --join */
     bool forces; /* --force-new-cluster */
     bool is_confirmed;
+    bool accepts_copy; /* --accept-copy */
 };
 
 /* What need not stop anybody, but should be known. */

@@ -74,13 +74,13 @@ static void apply(struct consensus *c, raft_index first, raft_index last)
         struct table_command command;
 
         ASSERT(entry);
-        if (entry->kind != RAFT_ENTRY_DATA)
-            continue;
-        if (consensus_apply_entry(c, index, entry) == GAVEL_ERR_NO_MEMORY) {
+        if (entry->kind == RAFT_ENTRY_DATA && consensus_apply_entry(c, index, entry) == GAVEL_ERR_NO_MEMORY) {
             out_of_memory(c, "the table");
             return;
         }
-        if (table_command_decode(entry->data, entry->size, &command) == GAVEL_OK &&
+        detector_applied(&c->detector, index, table_digest(c->table));
+        if (entry->kind == RAFT_ENTRY_DATA &&
+            table_command_decode(entry->data, entry->size, &command) == GAVEL_OK &&
             member_record_is_key(command.key, command.key_size))
             has_records = true;
     }
@@ -95,6 +95,7 @@ static void restore(struct consensus *c)
 
     table_box_lock(&c->desk->table);
     status = table_snapshot_decode(c->table, c->raft.snapshot.data, c->raft.snapshot.size);
+    detector_applied(&c->detector, c->raft.snapshot.index, table_digest(c->table));
     table_box_unlock(&c->desk->table);
     c->mourner.is_rescan_due = true;
     table_box_ring(&c->desk->table);

@@ -28,6 +28,8 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     consensus_feed(c, (struct raft_event){.kind = RAFT_TIMER});
 }
 
+static void begin_stopping(struct consensus *c);
+
 static void disk_failed(struct consensus *c)
 {
     logger_line(&c->logger, LOG_ERROR,
@@ -38,6 +40,28 @@ static void disk_failed(struct consensus *c)
     c->is_stopping = true; /* once nothing of the work is left */
     c->exit_code = NODE_EXIT_DISK;
     c->stop_at = clock_now() + STOP_LIMIT;
+}
+
+/*
+ * What we write from now on is gone with this process: the next one would have forgotten votes and entries
+ * that the others count on. While it runs it knows them, so a leader can still hand over in order.
+ */
+static void directory_lost(struct consensus *c)
+{
+    if (c->is_stopping)
+        return;
+    consensus_note(
+        c, JOURNAL_DIRECTORY_LOST, c->config->id,
+        "%.100s was deleted or replaced under this node: it ends. Put it back, or replace the member: "
+        "gavel member remove, gavel member add, --join",
+        c->config->data);
+    logger_line(
+        &c->logger, LOG_ERROR,
+        "the data directory was deleted or replaced; the node hands over, ends, and must not be started "
+        "with an empty one. Replace the member: gavel member remove, gavel member add, --join",
+        LOG_STR("data", c->config->data), LOG_STR("node", c->config->node), LOG_END);
+    c->exit_code = NODE_EXIT_LOST;
+    begin_stopping(c);
 }
 
 static void on_writer(evutil_socket_t fd, short what, void *user)
@@ -51,6 +75,9 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
     if (c->is_over)
         return;
     c->disk_state = atomic_load(&c->writer.state);
+    atomic_store(&c->page->written, atomic_load(&c->writer.written));
+    if (atomic_load(&c->writer.is_lost))
+        directory_lost(c);
     consensus_release_held(c);
     consensus_feed(c, (struct raft_event){.kind = RAFT_PERSISTED, .seq = atomic_load(&c->writer.durable)});
     if (c->is_disk_hung || c->is_commit_hung)
@@ -84,8 +111,6 @@ static void on_errands(evutil_socket_t fd, short what, void *user)
     (void)what;
     consensus_take_errands(user);
 }
-
-static void begin_stopping(struct consensus *c);
 
 /* Whoever kept the children is dead, and a keeper is forked before there are threads: by the next
  * incarnation. */

@@ -217,6 +217,12 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
         logger_line(&c->logger, LOG_INFO, "a higher term was seen", LOG_U64("seen", action->tell.term),
                     LOG_U64("term", c->raft.state.term), LOG_END);
         break;
+    case RAFT_NEWS_DIRECTORY_REFUSED:
+        consensus_note(c, JOURNAL_DIRECTORY_REFUSED, node,
+                       "%s; replace the member: gavel member remove, empty its directory, gavel member add, "
+                       "start it with --join",
+                       text);
+        break;
     case RAFT_NEWS_MESSAGE_REFUSED:
         logger_line(&c->logger, LOG_DEBUG, "message refused", LOG_STR("reason", text), LOG_END);
         break;

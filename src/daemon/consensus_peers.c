@@ -18,11 +18,13 @@
 static uint64_t bootstrap_digest(const struct raft *raft)
 {
     uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
+    struct raft_config config = raft->snapshot.config;
     size_t size;
 
-    if (raft->snapshot.index != 0 || raft->snapshot.config.count == 0)
+    if (raft->snapshot.index != 0 || config.count == 0)
         return 0;
-    size = raft_config_encode(&raft->snapshot.config, bytes);
+    config.binds = false; /* as 0.6.0 wrote it: nobody is bound in the beginning */
+    size = raft_config_encode(&config, bytes);
     return hash_bytes(HASH_BEGIN, bytes, size) | 1;
 }
 
@@ -38,6 +40,9 @@ void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
         .incarnation = c->raft.state.incarnation,
         .bootstrap = bootstrap_digest(&c->raft),
         .config_index = c->raft.config_index,
+        .directory = c->raft.state.directory,
+        .bound_at = raft_bound_at(&c->raft),
+        .began_at = c->raft.began_at,
     };
 
     (void)snprintf(hello.cluster_name, sizeof hello.cluster_name, "%s", config->cluster);
@@ -144,9 +149,9 @@ void consensus_members_in_force(struct consensus *c)
     if (c->generation != c->raft.state.generation) { /* a node that joined: now it belongs somewhere */
         c->generation = c->draft.generation = c->seal.generation = c->raft.state.generation;
         atomic_store(&c->page->generation, c->generation);
-        consensus_make_hello(c, &hello);
-        transport_set_self(c->transport, &hello);
     }
+    consensus_make_hello(c, &hello); /* it says by which configuration our directory is a member */
+    transport_set_self(c->transport, &hello);
     consensus_set_peers(c);
 }
 
@@ -171,6 +176,8 @@ void consensus_make_status(const struct consensus *c, struct peer_status *ret_st
         .disk_hangs_ms = c->is_disk_hung ? hang_ms(c->hung_at, now) : 0,
         .commit_hangs_ms =
             c->is_commit_hung && raft->role == RAFT_LEADER ? hang_ms(c->uncommitted_at, now) : 0,
+        .digest_index = raft->applied,
+        .digest = table_digest(c->table),
     };
 }
 
@@ -201,6 +208,7 @@ static void on_status(void *user, const struct peer_status *status)
     struct consensus *c = user;
     struct peer_status self;
     struct detector_alarm alarm;
+    raft_index alarm_index;
     char higher[BOOK_NAME_BYTES], lower[BOOK_NAME_BYTES];
 
     if (c->is_over || status->cluster != c->raft.state.cluster ||
@@ -210,6 +218,16 @@ static void on_status(void *user, const struct peer_status *status)
     alarm = detector_receive(&c->detector, &self, status);
     if (c->pending)
         consensus_look_at_pending(c);
+    if (detector_differs(&c->detector, status, &alarm_index)) {
+        c->draft.counters.split_brains++;
+        consensus_note(
+            c, JOURNAL_SPLIT_BRAIN, status->node,
+            "the tables of %s and %s differ after entry %" PRIu64
+            ": one of them has lost or changed what was committed; keep both data directories, and "
+            "see OPERATIONS, tables that differ",
+            c->config->node, book_name(&c->book, status->node, lower), alarm_index);
+        consensus_publish(c);
+    }
     if (alarm.finding == DETECTOR_NOTHING)
         return;
     c->draft.counters.split_brains++;
@@ -273,6 +291,72 @@ static bool is_news(struct consensus *c, raft_id peer)
     return true;
 }
 
+/* Whether the data directory that a node tells of may be that of the member. */
+static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven, char text[PEER_TEXT_MAX + 1])
+{
+    struct consensus *c = user;
+    struct raft_claimant claimant = {.id = hello->node,
+                                     .directory = hello->directory,
+                                     .incarnation = hello->incarnation,
+                                     .bound_at = hello->bound_at,
+                                     .began_at = hello->began_at};
+    enum raft_trust trust = hello->generation == c->raft.state.generation || hello->generation == 0 ||
+                                    c->raft.state.generation == 0
+                                ? raft_trust(&c->raft, &claimant)
+                                : RAFT_TRUSTED; /* of another generation: refused for that */
+
+    if (trust == RAFT_TRUSTED || trust == RAFT_OUTLIVED) /* that may be late, or not: the transport knows */
+        return true;
+    if (is_proven && (trust == RAFT_ROLLED_BACK || trust == RAFT_TWICE))
+        consensus_feed(c, (struct raft_event){.kind = RAFT_DISTRUST, .peer = hello->node});
+    if (trust == RAFT_NO_DIRECTORY)
+        (void)snprintf(
+            text, PEER_TEXT_MAX + 1,
+            "%s (%s) cannot tell which data directory it has; upgrade it to the version of the others",
+            hello->name, hello->program);
+    else
+        (void)snprintf(
+            text, PEER_TEXT_MAX + 1,
+            "%s: %s; put the right directory back, or replace the member: gavel member remove, an empty "
+            "directory, gavel member add, --join",
+            hello->name, raft_trust_text(trust));
+    return false;
+}
+
+static void on_distrust(void *user, raft_id peer)
+{
+    consensus_feed(user, (struct raft_event){.kind = RAFT_DISTRUST, .peer = peer});
+}
+
+/*
+ * A peer knows another data directory under our name, or has seen more of ours. If its configuration is not
+ * older than our own it is right, and this node must do nothing more: two of them, both emptied, would make
+ * another cluster of the name. A node that joins waits to be added.
+ */
+static void on_disowned(struct consensus *c, raft_id peer, const char *text, const struct peer_hello *hello)
+{
+    bool is_right = hello && hello->cluster == c->raft.state.cluster &&
+                    hello->generation == c->raft.state.generation && c->raft.config.count > 0 &&
+                    (hello->config_index > c->raft.config_index ||
+                     (hello->config_index == c->raft.config_index && raft_bound_at(&c->raft) == 0));
+
+    if (is_news(c, peer))
+        consensus_note(c, JOURNAL_PEER_REFUSED, peer, "%s", text);
+    if (!is_right)
+        return;
+    consensus_note(c, JOURNAL_DIRECTORY_REFUSED, c->config->id, "%s", text);
+    logger_line(
+        &c->logger, LOG_ERROR,
+        "the cluster refuses this data directory: it is not the one that this member had, or an older copy "
+        "of it. Put the right one back; if it is lost, replace the member: gavel member remove, an empty "
+        "directory, gavel member add, --join",
+        LOG_STR("data", c->config->data), LOG_STR("node", c->config->node),
+        LOG_STR("refused_by", hello->name), LOG_STR("reason", text), LOG_END);
+    if (c->raft.role == RAFT_LEADER)
+        consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
+    consensus_end(c, NODE_EXIT_LOST);
+}
+
 static void on_news(void *user, enum transport_news news, raft_id peer, const char *text,
                     const struct peer_hello *hello)
 {
@@ -301,6 +385,11 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
         consensus_feed(c, (struct raft_event){.kind = RAFT_LINK_LOST, .peer = peer});
         consensus_refresh_members(c);
         break;
+    case TRANSPORT_DISOWNED:
+        on_disowned(c, peer, text, hello);
+        if (c->is_over)
+            return;
+        break;
     case TRANSPORT_REFUSED:
         if (is_news(c, peer))
             consensus_note(c, JOURNAL_PEER_REFUSED, peer ? peer : hello ? hello->node : 0, "%s", text);
@@ -326,8 +415,12 @@ static void on_errand(void *user, raft_id peer, bool is_answer, const struct pee
     consensus_errand(user, peer, is_answer, errand);
 }
 
-const struct transport_events consensus_transport_events = {
-    .message = on_message, .status = on_status, .errand = on_errand, .news = on_news};
+const struct transport_events consensus_transport_events = {.message = on_message,
+                                                            .status = on_status,
+                                                            .errand = on_errand,
+                                                            .admit = on_admit,
+                                                            .distrust = on_distrust,
+                                                            .news = on_news};
 
 /* Connections that are up stay, but none can be made again with a certificate that has expired. */
 void consensus_check_certificate(struct consensus *c)

@@ -74,12 +74,21 @@ static void take_link(struct consensus *c, struct view_member *member)
         member->status = *status;
         member->incarnation = status->incarnation;
     }
+    if (member->is_refused)
+        (void)snprintf(
+            member->trouble, sizeof member->trouble,
+            "its data directory is older than what it has acknowledged: it does not count; replace the "
+            "member: gavel member remove, an empty directory, gavel member add, --join");
+    else if (detector_is_other(&c->detector, member->id))
+        (void)snprintf(member->trouble, sizeof member->trouble,
+                       "their tables differ: one of them has lost or changed what was committed");
     if (!transport_link_of(c->transport, member->id, &link))
         return;
     member->is_connected = link.is_up && link.is_heard;
     member->is_breaker_open = link.is_breaker_open;
     member->heard_at = link.heard_at;
-    (void)snprintf(member->trouble, sizeof member->trouble, "%s", link.trouble);
+    if (!member->trouble[0])
+        (void)snprintf(member->trouble, sizeof member->trouble, "%s", link.trouble);
 }
 
 void consensus_refresh_members(struct consensus *c)
@@ -98,6 +107,8 @@ void consensus_refresh_members(struct consensus *c)
             .is_voter = from->is_voter,
             .was_voter = from->was_voter,
             .is_witness = from->is_witness,
+            .is_refused = from->is_refused,
+            .directory = from->directory,
             .is_self = from->id == c->config->id,
         };
         (void)book_name(&c->book, from->id, member->name);

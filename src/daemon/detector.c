@@ -129,3 +129,30 @@ struct detector_alarm detector_receive(struct detector *detector, const struct p
     seat->is_told = alarm.finding != DETECTOR_NOTHING;
     return alarm;
 }
+
+void detector_applied(struct detector *detector, raft_index index, uint64_t digest)
+{
+    detector->digests[index % DETECTOR_DIGESTS] = (struct detector_digest){.index = index, .digest = digest};
+}
+
+bool detector_differs(struct detector *detector, const struct peer_status *status, raft_index *ret_index)
+{
+    const struct detector_digest *ours = &detector->digests[status->digest_index % DETECTOR_DIGESTS];
+    struct detector_seat *seat = find(detector, status->node);
+    bool was_other;
+
+    if (!seat || status->node == 0 || status->digest_index == 0 || ours->index != status->digest_index)
+        return false; /* not told, or not known here: it is ahead of us, or far behind */
+    was_other = seat->is_other;
+    seat->is_other = ours->digest != status->digest;
+    *ret_index = ours->index;
+    return seat->is_other && !was_other;
+}
+
+bool detector_is_other(const struct detector *detector, raft_id node)
+{
+    for (size_t i = 1; i < SEATS; i++)
+        if (detector->seats[i].node == node)
+            return detector->seats[i].is_other;
+    return false;
+}

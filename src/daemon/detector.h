@@ -29,11 +29,20 @@ struct detector_seat {
     struct peer_status status;
     uint64_t works_since; /* what we send from this number on, we say knowing of its work */
     bool is_told;         /* an alarm about this work was given */
+    bool is_other;        /* its table differs from ours, and that was told */
 };
+
+/* What the table was after an entry. */
+struct detector_digest {
+    raft_index index;
+    uint64_t digest;
+};
+#define DETECTOR_DIGESTS 1024
 
 struct detector {
     uint64_t number;                                  /* of our own newest status */
     struct detector_seat seats[RAFT_MEMBERS_MAX + 1]; /* the first is our own */
+    struct detector_digest digests[DETECTOR_DIGESTS]; /* of our own table, the newest of each index */
 };
 
 enum detector_finding {
@@ -56,6 +65,18 @@ void detector_send(struct detector *detector, struct peer_status *status);
 /* What a peer has said; `self` is what we would say at this moment. An alarm is told once for each work. */
 struct detector_alarm detector_receive(struct detector *detector, const struct peer_status *self,
                                        const struct peer_status *status);
+
+/* Our own table after this entry. */
+void detector_applied(struct detector *detector, raft_index index, uint64_t digest);
+
+/*
+ * Whether the table that this status tells of differs from what ours was after the same entry: something that
+ * was committed is lost or changed. True once for each peer, until they agree again.
+ */
+bool detector_differs(struct detector *detector, const struct peer_status *status, raft_index *ret_index);
+
+/* Whether that was so when it last told. */
+bool detector_is_other(const struct detector *detector, raft_id node);
 
 /* Forgets who is no member any more. */
 void detector_keep(struct detector *detector, const struct raft_config *members);

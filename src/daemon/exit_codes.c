@@ -14,6 +14,8 @@ const struct exit_code exit_codes[] = {
     {NODE_EXIT_BUSY, "the port or the data folder is taken by another process"},
     {NODE_EXIT_FENCED, "the cluster goes on without this node, as a later generation"},
     {NODE_EXIT_CONFIG, "the node cannot start with this configuration or this data folder"},
+    {NODE_EXIT_LOST,
+     "the data directory was deleted or replaced, or the cluster refuses it; replace the member"},
     {128, "and n: killed by signal n, and the guard gave up or was asked to end"},
 };
 

@@ -24,6 +24,8 @@ static const struct {
     {"--force-new-cluster", "--force-new-cluster",
      "quorum lost for good: make this node's data a new cluster of one, and end"},
     {"--yes", "--yes", "with --force-new-cluster: do not ask"},
+    {"--accept-copy", "--accept-copy",
+     "the data directory was copied to where it is, and nothing has run on the original since"},
     {"--no-guard", "--no-guard", "run the node alone, without obituaries and restarts: for a debugger"},
     {"--version", "--version", "print the version"},
     {"--help", "-h, --help", "print this"},
@@ -123,6 +125,8 @@ static bool take_other(const char *word, struct flags *flags)
         flags->input.joins = true;
     else if (strcmp(word, "--yes") == 0)
         flags->input.is_confirmed = true;
+    else if (strcmp(word, "--accept-copy") == 0)
+        flags->input.accepts_copy = true;
     else if (strcmp(word, "--no-guard") == 0)
         flags->has_no_guard = true;
     else

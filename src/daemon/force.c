@@ -60,6 +60,7 @@ static enum gavel_status force(const struct daemon_config *config, uint64_t *ret
                    config->node); /* names are shorter than that */
     options.identity.cluster = config->cluster_id;
     options.identity.node = config->id;
+    options.accepts_copy = true; /* what comes of it is a new directory in any case */
     if (access(config->data, F_OK) != 0) {
         error->status = GAVEL_ERR_NOT_FOUND;
         (void)snprintf(error->message, sizeof error->message, "there is no folder %.300s", config->data);

@@ -76,7 +76,8 @@ static int code_of(int status) { return WIFSIGNALED(status) ? 128 + WTERMSIG(sta
  * ran before, and finds the port taken for a moment, tries again. */
 static bool is_final(const struct process *p)
 {
-    static const int codes[] = {NODE_EXIT_DONE, NODE_EXIT_CONFIG, NODE_EXIT_DISK, NODE_EXIT_FENCED};
+    static const int codes[] = {NODE_EXIT_DONE, NODE_EXIT_CONFIG, NODE_EXIT_DISK, NODE_EXIT_FENCED,
+                                NODE_EXIT_LOST};
     int status = p->node_status;
 
     for (size_t i = 0; WIFEXITED(status) && i < sizeof codes / sizeof *codes; i++)

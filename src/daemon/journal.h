@@ -32,7 +32,9 @@
     X(MEMBER_CHANGE_FAILED, "member_change_failed")                                                          \
     X(PEER_UP, "peer_up")                                                                                    \
     X(PEER_DOWN, "peer_down")                                                                                \
-    X(PEER_REFUSED, "peer_refused") /* text: why */                                                          \
+    X(PEER_REFUSED, "peer_refused")           /* text: why */                                                \
+    X(DIRECTORY_REFUSED, "directory_refused") /* an alert; of a member: it has forgotten something */        \
+    X(DIRECTORY_LOST, "directory_lost")       /* an alert; our own was deleted or replaced under us */       \
     X(BREAKER_OPEN, "breaker_open")                                                                          \
     X(BREAKER_CLOSED, "breaker_closed")                                                                      \
     X(LEADER_DOWN, "leader_down")             /* an obituary of the leader came */                           \

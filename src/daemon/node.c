@@ -29,6 +29,7 @@ static void first_config(const struct daemon_config *config, struct raft_config 
     memset(ret_config, 0, sizeof *ret_config);
     if (config->start != START_BOOTSTRAP)
         return;
+    ret_config->binds = true; /* members will be bound to their data directories as they are met */
     for (size_t i = 0; i < config->peer_count; i++)
         ret_config->members[ret_config->count++] =
             (struct raft_member){.id = config->peers[i].id,
@@ -36,6 +37,38 @@ static void first_config(const struct daemon_config *config, struct raft_config 
                                  .is_voter = true,
                                  .is_witness = config->peers[i].is_witness};
     raft_config_sort(ret_config);
+}
+
+#define REPLACE                                                                                              \
+    "`gavel member remove %s`, `gavel member add %s ADDRESS`, and start it with --join on an empty "         \
+    "directory"
+
+/*
+ * A node of this guard has run already, so this one begins with the same directory or not at all: a bootstrap
+ * is done once, by whoever starts gaveld, and never by a guard.
+ */
+static enum gavel_status check_same(const struct daemon_config *config, const struct page *page,
+                                    const struct disk *disk, bool is_new, struct gavel_error *error)
+{
+    uint64_t directory = atomic_load(&page->directory);
+    uint64_t written = atomic_load(&page->written);
+    struct disk_mark mark = {0};
+
+    if (directory == 0)
+        return GAVEL_OK;
+    if (!is_new)
+        disk_mark_read(disk, &mark);
+    if (mark.directory == directory && mark.txn >= written)
+        return GAVEL_OK;
+    return error_set(
+        error, GAVEL_ERR_NOT_FOUND,
+        "the data directory %.150s was %s while gaveld ran: what this node has given its word for "
+        "is lost, so it must not vote again. Put the right one back, or replace the member: " REPLACE,
+        config->data,
+        mark.directory == 0           ? "emptied"
+        : mark.directory != directory ? "replaced by another"
+                                      : "put back to an older state",
+        config->node, config->node);
 }
 
 static enum gavel_status found(const struct daemon_config *config, struct disk *disk,
@@ -51,17 +84,17 @@ static enum gavel_status found(const struct daemon_config *config, struct disk *
         return error_set(
             error, GAVEL_ERR_INVALID,
             "the data folder %.200s is empty. The first start of a new cluster? Then use --bootstrap, "
-            "on all of its nodes. A new member? `gavel member add` and --join. A lost disk? Remove "
-            "the member and add it under a new name: it must not vote again",
-            config->data);
+            "on all of its nodes. A new member? `gavel member add` and --join. A lost disk? Replace the "
+            "member: " REPLACE,
+            config->data, config->node, config->node);
     first_config(config, &snapshot.config);
     if (config->start == START_BOOTSTRAP && raft_config_check(&snapshot.config, &reason) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_INVALID, "the peers cannot be a cluster: %s", reason);
     return disk_found(disk, &state, &snapshot, error);
 }
 
-static enum gavel_status open_disk(const struct daemon_config *config, struct disk **ret_disk,
-                                   struct gavel_error *error)
+static enum gavel_status open_disk(const struct daemon_config *config, const struct page *page,
+                                   struct disk **ret_disk, struct gavel_error *error)
 {
     struct disk_options options = {.folder = config->data, .bytes_max = config->data_bytes_max};
     bool is_new = false;
@@ -72,7 +105,10 @@ static enum gavel_status open_disk(const struct daemon_config *config, struct di
     (void)snprintf(options.identity.cluster_name, sizeof options.identity.cluster_name, "%s",
                    config->cluster);
     (void)snprintf(options.identity.node_name, sizeof options.identity.node_name, "%s", config->node);
+    options.accepts_copy = config->accepts_copy && atomic_load(&page->directory) == 0;
     status = disk_open(&options, ret_disk, &is_new, error);
+    if (status == GAVEL_OK)
+        status = check_same(config, page, *ret_disk, is_new, error);
     if (status == GAVEL_OK && is_new)
         status = found(config, *ret_disk, error);
     return status;
@@ -149,6 +185,7 @@ static void begin_page(struct consensus *c)
     atomic_store(&c->page->generation, c->raft.state.generation);
     atomic_store(&c->page->node, c->raft.state.id);
     atomic_store(&c->page->incarnation, c->raft.state.incarnation);
+    atomic_store(&c->page->directory, c->raft.state.directory);
 }
 
 static void say_hello(struct consensus *c, bool is_first, bool is_locked)
@@ -306,7 +343,11 @@ static int live(struct consensus *c, bool has_guard)
     struct disk *disk = NULL;
     int exit_code;
 
-    if (open_disk(c->config, &disk, &error) != GAVEL_OK || begin(c, disk, has_guard, &error) != GAVEL_OK) {
+    if (open_disk(c->config, c->page, &disk, &error) != GAVEL_OK) {
+        exit_code = fail(c, &error);
+        if (error.status == GAVEL_ERR_NOT_FOUND) /* of check_same() */
+            exit_code = NODE_EXIT_LOST;
+    } else if (begin(c, disk, has_guard, &error) != GAVEL_OK) {
         exit_code = fail(c, &error);
     } else {
         run(c);

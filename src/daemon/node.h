@@ -32,6 +32,7 @@ enum node_exit {
     NODE_EXIT_CONFIG = 78, /* EX_CONFIG: starting again would not help */
     NODE_EXIT_DISK = 74,   /* EX_IOERR: a write failed; what is on disk is not known any more */
     NODE_EXIT_FENCED = 77, /* the cluster goes on without this node: another generation, or removed */
+    NODE_EXIT_LOST = 79,   /* the data directory was deleted or replaced, or the cluster refuses it */
     NODE_EXIT_BUSY = 75,   /* EX_TEMPFAIL: the port or the folder is taken */
 };
 

@@ -26,8 +26,10 @@ struct page {
     _Atomic uint64_t generation;
     _Atomic uint64_t node;
     _Atomic uint64_t incarnation; /* of the node process that runs, or ran last; 0: none got that far */
-    _Atomic uint32_t is_up;       /* it has started well: a crash after that is worth a restart */
-    _Atomic gavel_ns alive_at;    /* the last tick of its consensus thread; 0: none yet */
+    _Atomic uint64_t directory; /* the data directory that a node of this guard has begun with; 0: none yet */
+    _Atomic uint64_t written;   /* the newest transaction in it that is known to be durable */
+    _Atomic uint32_t is_up;     /* it has started well: a crash after that is worth a restart */
+    _Atomic gavel_ns alive_at;  /* the last tick of its consensus thread; 0: none yet */
     _Atomic uint32_t peers_which; /* the copy that is whole */
     struct page_peers peers[2];
 

@@ -27,6 +27,8 @@ struct view_member {
     bool is_voter;
     bool was_voter; /* leaves with the change that is under way */
     bool is_witness;
+    bool is_refused;    /* its data directory has forgotten something */
+    uint64_t directory; /* that it is bound to; 0 none yet */
     bool is_self;
 
     /* of others */

@@ -3,6 +3,7 @@
 #include "daemon/writer.h"
 
 #include "daemon/realtime.h"
+#include "os/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,6 +17,8 @@
 #define FULL_PAUSE_MS 200
 /* How long the end of the node waits for a write; what a crash may lose, an end may leave. */
 #define END_LIMIT_S 3
+/* How often it looks whether data.mdb is still there. */
+#define LOOK_EVERY_MS 500
 /* Changes in one transaction; more would make the first of them wait. */
 #define BATCH_MAX 64
 
@@ -126,13 +129,16 @@ static enum gavel_status write_letters(struct writer *writer, const struct mail_
     struct disk_write *writes = calloc(count, sizeof *writes);
     struct gavel_error error = {.status = GAVEL_ERR_NO_MEMORY, .message = "out of memory"};
     enum gavel_status status = GAVEL_ERR_NO_MEMORY;
+    struct disk_mark mark;
 
     for (size_t i = 0; writes && i < count; i++, list = list->next)
         writes[i] = ((const struct letter *)list)->write;
     if (writes)
         status = disk_write(writer->disk, writes, count, &error);
     if (status == GAVEL_OK) {
+        disk_mark_read(writer->disk, &mark);
         atomic_fetch_add(&writer->writes, 1);
+        atomic_store(&writer->written, mark.txn);
         atomic_store(&writer->durable, writes[count - 1].persist.seq);
         atomic_store(&writer->state, WRITER_GOOD);
         ring(writer);
@@ -185,12 +191,25 @@ static void free_letters(struct mail_link *list)
     }
 }
 
+/* Somebody deleted or replaced it: whatever is written goes nowhere. */
+static void look(struct writer *writer, gavel_ns *look_at)
+{
+    gavel_ns now = clock_now();
+
+    if (now < *look_at)
+        return;
+    *look_at = now + LOOK_EVERY_MS * NS_PER_MS;
+    if (!disk_is_there(writer->disk) && !atomic_exchange(&writer->is_lost, true))
+        ring(writer);
+}
+
 static void *run(void *user)
 {
     struct writer *writer = user;
     struct pollfd poll_of = {.fd = writer->letters.fd, .events = POLLIN};
     struct mail_link *list = NULL; /* what is not durable yet, oldest first */
     enum gavel_status status = GAVEL_OK;
+    gavel_ns look_at = 0;
     bool is_ending;
 
     do {
@@ -208,7 +227,8 @@ static void *run(void *user)
         if (status == GAVEL_ERR_STORE_FULL)
             (void)poll(NULL, 0, FULL_PAUSE_MS); /* the room comes from elsewhere */
         else
-            (void)poll(&poll_of, 1, -1); /* a failure only makes it look sooner */
+            (void)poll(&poll_of, 1, LOOK_EVERY_MS); /* a failure only makes it look sooner */
+        look(writer, &look_at);
     } while (true);
     free_letters(list);
     return NULL;

@@ -33,6 +33,8 @@ struct writer {
     _Atomic uint64_t durable; /* the newest seq */
     _Atomic uint64_t writes;  /* transactions */
     _Atomic int state;        /* enum writer_state */
+    _Atomic uint64_t written; /* the newest transaction on disk (disk_mark) */
+    _Atomic bool is_lost;     /* data.mdb is not where it was any more */
     _Atomic bool is_ending;
     struct gavel_error error; /* whole once state says so */
 };

@@ -118,12 +118,19 @@ enum gavel_status disk_begin(struct disk *disk, struct raft_restore *ret_restore
     ASSERT(!disk->is_begun);
     if (disk->contents.state.incarnation >= RAFT_NUMBER_MAX - 1)
         return disk_damaged(disk, error, "its incarnation is too large to be true");
-    status = disk_make_room(disk, DISK_NEEDS_LITTLE, 0, 1, error);
+    status = disk_make_room(disk, DISK_NEEDS_LITTLE, 0, 2, error);
+    if (status == GAVEL_OK)
+        status = disk_place_read(disk, &disk->place, error);
     if (status == GAVEL_OK)
         status = disk_txn_begin(&txn, disk, error);
     if (status != GAVEL_OK)
         return status;
     txn.contents.state.incarnation++;
+    if (txn.contents.state.directory == 0) /* of 0.6.0 */
+        txn.contents.state.directory = disk_draw_directory();
+    code = disk_put_identity(&txn); /* also of 0.6.0, or a copy that was accepted */
+    if (code != 0)
+        return disk_txn_abort(&txn, code, "writing whose it is", error);
     status = disk_txn_commit(&txn, error);
     if (status != GAVEL_OK)
         return status;

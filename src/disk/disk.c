@@ -41,6 +41,8 @@ static enum gavel_status open_old(struct disk *disk, struct gavel_error *error)
         status = disk_environment_open(disk, path, error);
     if (status == GAVEL_OK)
         status = disk_verify(disk, error);
+    if (status == GAVEL_OK && !disk->accepts_copy)
+        status = disk_check_place(disk, error);
     return status;
 }
 
@@ -59,6 +61,7 @@ enum gavel_status disk_open(const struct disk_options *options, struct disk **re
     disk->lock_fd = -1;
     memcpy(disk->folder, options->folder, strlen(options->folder));
     disk->identity = options->identity;
+    disk->accepts_copy = options->accepts_copy;
     disk->seed = record_seed(&disk->identity);
     disk->bytes_max = options->bytes_max != 0 ? options->bytes_max : BYTES_MAX_DEFAULT;
     status = disk_folder_prepare(disk, &is_new, error);

@@ -22,7 +22,7 @@
  *   ERR_STORE_DAMAGED  a checksum is wrong, or the contents contradict themselves
  *   ERR_STORE_TOO_NEW  written by a newer gavel
  *   ERR_STATE          another process has the folder
- *   ERR_INVALID        the folder belongs to another node or cluster, or is not one of ours
+ *   ERR_INVALID        the folder belongs to another node or cluster, is not one of ours, or is a copy
  * The message names the folder, the reason and the way out.
  */
 #ifndef DISK_H
@@ -45,7 +45,9 @@ struct disk_identity {
 struct disk_options {
     const char *folder; /* is made, with its parents' permissions kept (0700), if it does not exist */
     struct disk_identity identity;
-    size_t bytes_max; /* the most that the data may take; 0: 1 GiB */
+    size_t bytes_max;  /* the most that the data may take; 0: 1 GiB */
+    bool accepts_copy; /* data.mdb may be a copy: an operator has said that the original is not used any more
+                        */
 };
 
 /* One change, deep enough that it can wait in a queue: raft_persist with what its indexes stand for. */
@@ -87,6 +89,16 @@ GAVEL_CHECKED enum gavel_status disk_write(struct disk *disk, const struct disk_
 #define DISK_FORCED_TERMS (UINT64_C(1) << 20)
 GAVEL_CHECKED enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_generation,
                                                        struct gavel_error *error);
+
+/* Which directory it is, and how far it has got: the newest transaction, which only grows. Of a new one 0. */
+struct disk_mark {
+    uint64_t directory;
+    uint64_t txn;
+};
+void disk_mark_read(const struct disk *disk, struct disk_mark *ret_mark);
+
+/* Whether data.mdb is still in the directory, under its name. False if it was deleted or replaced. */
+bool disk_is_there(const struct disk *disk);
 
 /* For people: how much there is. */
 struct disk_usage {

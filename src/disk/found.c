@@ -23,10 +23,13 @@ static enum gavel_status write_first(struct disk *disk, const struct raft_state 
     int code;
 
     if (status == GAVEL_OK)
+        status = disk_place_read(disk, &disk->place, error);
+    if (status == GAVEL_OK)
         status = disk_txn_begin(&txn, disk, error);
     if (status != GAVEL_OK)
         return status;
     txn.contents = (struct disk_contents){.state = *state, .last = snapshot->index};
+    txn.contents.state.directory = disk_draw_directory();
     txn.contents.state.cluster = disk->identity.cluster;
     txn.contents.state.id = disk->identity.node;
     code = disk_put_identity(&txn);
@@ -67,14 +70,17 @@ enum gavel_status disk_found(struct disk *disk, const struct raft_state *state,
     return status;
 }
 
-/* This node as the only member: it keeps its priority, but a witness alone could do nothing. */
-static void alone(const struct disk *disk, struct raft_config *ret_config)
+/* This node as the only member: it keeps its priority, but a witness alone could do nothing. What was begun
+ * anew twice, from two copies, must not meet: so it is a new directory, too. */
+static void alone(const struct disk *disk, uint64_t directory, struct raft_config *ret_config)
 {
     const struct raft_member *self = raft_config_find(&disk->config, disk->identity.node);
 
-    *ret_config = (struct raft_config){.count = 1};
-    ret_config->members[0] = (struct raft_member){
-        .id = disk->identity.node, .priority = self ? self->priority : 0, .is_voter = true};
+    *ret_config = (struct raft_config){.count = 1, .binds = true};
+    ret_config->members[0] = (struct raft_member){.id = disk->identity.node,
+                                                  .priority = self ? self->priority : 0,
+                                                  .is_voter = true,
+                                                  .directory = directory};
 }
 
 /*
@@ -95,7 +101,8 @@ static int write_alone(struct disk_txn *txn, const struct disk_terms *terms)
     struct raft_entry entry = {.kind = RAFT_ENTRY_CONFIG, .data = bytes};
     bool has_elected = contents->state.term > 0;
 
-    alone(txn->disk, &config);
+    contents->state.directory = disk_draw_directory();
+    alone(txn->disk, contents->state.directory, &config);
     contents->state.generation++;
     contents->state.term = terms->last + DISK_FORCED_TERMS;
     if (terms->is_lowered) {
@@ -142,12 +149,16 @@ enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_genera
     status = disk_survey_terms(disk, &terms, error);
     if (status == GAVEL_OK)
         status = disk_make_room(disk, DISK_NEEDS_LITTLE, RAFT_CONFIG_BYTES_MAX + terms.bytes,
-                                1 + terms.entries, error);
+                                2 + terms.entries, error);
+    if (status == GAVEL_OK)
+        status = disk_place_read(disk, &disk->place, error);
     if (status == GAVEL_OK)
         status = disk_txn_begin(&txn, disk, error);
     if (status != GAVEL_OK)
         return status;
     code = write_alone(&txn, &terms);
+    if (code == 0)
+        code = disk_put_identity(&txn); /* a copy may go on by this */
     if (code != 0)
         return disk_txn_abort(&txn, code, "writing the new cluster", error);
     status = disk_txn_commit(&txn, error);

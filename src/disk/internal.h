@@ -17,12 +17,15 @@ struct disk_contents {
     struct raft_state state;
     struct raft_snapshot snapshot;
     raft_index last; /* of the log; the snapshot's index if it is empty */
+    uint64_t txn;    /* the newest transaction: it only grows */
 };
 
 struct disk {
     char folder[PATH_MAX];
     struct disk_identity identity;
-    uint64_t seed; /* of the checksums */
+    uint64_t seed;             /* of the checksums */
+    struct record_place place; /* as the record has it; of format 1 nothing */
+    bool accepts_copy;
     size_t bytes_max;
     int lock_fd;
     MDB_env *env;     /* NULL as long as the folder is new */
@@ -78,6 +81,12 @@ GAVEL_CHECKED enum gavel_status disk_environment_open(struct disk *disk, const c
                                                       struct gavel_error *error);
 void disk_environment_close(struct disk *disk);
 
+/* place.c */
+GAVEL_CHECKED enum gavel_status disk_place_read(const struct disk *disk, struct record_place *ret_place,
+                                                struct gavel_error *error);
+/* That data.mdb is the file that was written, and not a copy of it. */
+GAVEL_CHECKED enum gavel_status disk_check_place(const struct disk *disk, struct gavel_error *error);
+
 /* room.c */
 enum disk_need {
     DISK_NEEDS_LITTLE, /* state, truncation, a snapshot: may use what is kept back for them */
@@ -100,6 +109,8 @@ GAVEL_CHECKED enum gavel_status disk_txn_abort(struct disk_txn *txn, int code, c
 /* These return LMDB's codes. */
 int disk_put(struct disk_txn *txn, struct record_key key, const uint8_t *body, size_t size);
 int disk_put_identity(struct disk_txn *txn);
+/* A number that no other directory has. */
+uint64_t disk_draw_directory(void);
 int disk_put_entry(struct disk_txn *txn, raft_index index, const struct raft_entry *entry);
 int disk_put_snapshot(struct disk_txn *txn, const struct raft_snapshot *snapshot);
 int disk_delete_entries(struct disk_txn *txn, raft_index first, raft_index last);

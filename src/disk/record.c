@@ -52,11 +52,23 @@ uint64_t record_get_u64(const uint8_t *bytes)
     return value;
 }
 
+static void put_names(uint8_t bytes[RECORD_IDENTITY_V1_BYTES], uint8_t version,
+                      const struct disk_identity *identity)
+{
+    memset(bytes, 0, RECORD_IDENTITY_V1_BYTES);
+    memcpy(bytes, magic, sizeof magic);
+    bytes[8] = version;
+    record_put_u64(bytes + 12, identity->cluster);
+    record_put_u64(bytes + 20, identity->node);
+    memcpy(bytes + 28, identity->cluster_name, strnlen(identity->cluster_name, DISK_NAME_MAX - 1));
+    memcpy(bytes + 28 + DISK_NAME_MAX, identity->node_name, strnlen(identity->node_name, DISK_NAME_MAX - 1));
+}
+
 uint64_t record_seed(const struct disk_identity *identity)
 {
-    uint8_t bytes[RECORD_IDENTITY_BYTES];
+    uint8_t bytes[RECORD_IDENTITY_V1_BYTES];
 
-    record_put_identity(bytes, identity);
+    put_names(bytes, 1, identity); /* of format 1 for ever: no checksum changes with the format */
     return checksum_add(0, bytes, sizeof bytes);
 }
 
@@ -65,22 +77,21 @@ uint64_t record_sum(uint64_t seed, const uint8_t *key, size_t key_size, const ui
     return checksum_add(checksum_add(seed, key, key_size), body, size);
 }
 
-/* magic (8) · version (4) · cluster · node · name of the cluster · name of the node (64 each, padded by 0) */
-void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity)
+/* magic (8) · version (4) · cluster · node · name of the cluster · name of the node (64 each, padded by 0) ·
+ * from format 2 on: inode · birth of data.mdb */
+void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity,
+                         const struct record_place *place)
 {
-    memset(bytes, 0, RECORD_IDENTITY_BYTES);
-    memcpy(bytes, magic, sizeof magic);
-    bytes[8] = RECORD_VERSION;
-    record_put_u64(bytes + 12, identity->cluster);
-    record_put_u64(bytes + 20, identity->node);
-    memcpy(bytes + 28, identity->cluster_name, strnlen(identity->cluster_name, DISK_NAME_MAX - 1));
-    memcpy(bytes + 28 + DISK_NAME_MAX, identity->node_name, strnlen(identity->node_name, DISK_NAME_MAX - 1));
+    put_names(bytes, RECORD_VERSION, identity);
+    record_put_u64(bytes + RECORD_IDENTITY_V1_BYTES, place->inode);
+    record_put_u64(bytes + RECORD_IDENTITY_V1_BYTES + 8, place->born_ns);
 }
 
 enum gavel_status record_get_identity(const uint8_t *bytes, size_t size, struct disk_identity *ret_identity,
-                                      uint32_t *ret_version)
+                                      struct record_place *ret_place, uint32_t *ret_version)
 {
     struct disk_identity identity = {0};
+    struct record_place place = {0};
     uint32_t version = 0;
 
     /* Of a newer format only magic and version are known to stand where they are. */
@@ -91,7 +102,7 @@ enum gavel_status record_get_identity(const uint8_t *bytes, size_t size, struct 
     *ret_version = version;
     if (version > RECORD_VERSION)
         return GAVEL_ERR_STORE_TOO_NEW;
-    if (version == 0 || size != RECORD_IDENTITY_BYTES)
+    if (version == 0 || size != (version == 1 ? RECORD_IDENTITY_V1_BYTES : RECORD_IDENTITY_BYTES))
         return GAVEL_ERR_INVALID;
     identity.cluster = record_get_u64(bytes + 12);
     identity.node = record_get_u64(bytes + 20);
@@ -99,7 +110,12 @@ enum gavel_status record_get_identity(const uint8_t *bytes, size_t size, struct 
     memcpy(identity.node_name, bytes + 28 + DISK_NAME_MAX, DISK_NAME_MAX);
     if (identity.cluster_name[DISK_NAME_MAX - 1] || identity.node_name[DISK_NAME_MAX - 1])
         return GAVEL_ERR_INVALID;
+    if (version > 1) {
+        place.inode = record_get_u64(bytes + RECORD_IDENTITY_V1_BYTES);
+        place.born_ns = record_get_u64(bytes + RECORD_IDENTITY_V1_BYTES + 8);
+    }
     *ret_identity = identity;
+    *ret_place = place;
     return GAVEL_OK;
 }
 
@@ -119,7 +135,7 @@ void record_put_state(uint8_t bytes[RECORD_STATE_BYTES], const struct raft_state
         state->promise.term,
         state->promise.lease_epoch,
         (uint64_t)state->promise.length,
-        0, /* room for one more */
+        state->directory, /* 0 in format 1 */
     };
 
     _Static_assert(sizeof numbers == RECORD_STATE_BYTES, "the header says how long");
@@ -130,7 +146,7 @@ void record_put_state(uint8_t bytes[RECORD_STATE_BYTES], const struct raft_state
 enum gavel_status record_get_state(const uint8_t *bytes, size_t size, struct raft_state *ret_state,
                                    uint64_t *ret_txn)
 {
-    if (size != RECORD_STATE_BYTES || record_get_u64(bytes + 104) != 0)
+    if (size != RECORD_STATE_BYTES)
         return GAVEL_ERR_INVALID;
     *ret_txn = record_get_u64(bytes);
     *ret_state = (struct raft_state){
@@ -141,6 +157,7 @@ enum gavel_status record_get_state(const uint8_t *bytes, size_t size, struct raf
         .term = record_get_u64(bytes + 40),
         .vote = record_get_u64(bytes + 48),
         .commit = record_get_u64(bytes + 56),
+        .directory = record_get_u64(bytes + 104),
         .promise =
             {
                 .leader = record_get_u64(bytes + 64),

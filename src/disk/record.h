@@ -19,11 +19,13 @@
 
 #include "disk/disk.h"
 
-#define RECORD_VERSION 1
+/* 2, of 0.7.0: the directory has a number, and 'a' says which file it was written to. */
+#define RECORD_VERSION 2
 
 #define RECORD_SUM_BYTES 8
 #define RECORD_KEY_BYTES_MAX 9
-#define RECORD_IDENTITY_BYTES (8 + 4 + 8 + 8 + 2 * DISK_NAME_MAX)
+#define RECORD_IDENTITY_V1_BYTES (8 + 4 + 8 + 8 + 2 * DISK_NAME_MAX)
+#define RECORD_IDENTITY_BYTES (RECORD_IDENTITY_V1_BYTES + 8 + 8)
 #define RECORD_STATE_BYTES (14 * 8)
 #define RECORD_HEAD_BYTES_MAX (4 * 8 + RAFT_CONFIG_BYTES_MAX)
 #define RECORD_ENTRY_BYTES 9 /* before the bytes of the entry itself */
@@ -33,6 +35,12 @@
  * row, which a file that is nearly full may not have, just when a snapshot is what it needs.
  */
 #define RECORD_PIECE_BYTES (4096 - 16 - RECORD_SUM_BYTES)
+
+/* Which file data.mdb is, as the file system has it: a copy is another one. */
+struct record_place {
+    uint64_t inode;   /* 0: not known, of format 1 */
+    uint64_t born_ns; /* 0: the file system does not tell */
+};
 
 struct record_key {
     size_t size;
@@ -54,11 +62,12 @@ uint64_t record_sum(uint64_t seed, const uint8_t *key, size_t key_size, const ui
 void record_put_u64(uint8_t *bytes, uint64_t value);
 uint64_t record_get_u64(const uint8_t *bytes);
 
-void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity);
-/* ERR_INVALID if it is no record of ours, ERR_STORE_TOO_NEW; *ret_identity untouched then. */
+void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity,
+                         const struct record_place *place);
+/* ERR_INVALID if it is no record of ours, ERR_STORE_TOO_NEW; *ret_identity and *ret_place untouched then. */
 GAVEL_CHECKED enum gavel_status record_get_identity(const uint8_t *bytes, size_t size,
                                                     struct disk_identity *ret_identity,
-                                                    uint32_t *ret_version);
+                                                    struct record_place *ret_place, uint32_t *ret_version);
 
 void record_put_state(uint8_t bytes[RECORD_STATE_BYTES], const struct raft_state *state, uint64_t txn);
 GAVEL_CHECKED enum gavel_status record_get_state(const uint8_t *bytes, size_t size,

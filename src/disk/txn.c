@@ -60,7 +60,8 @@ enum gavel_status disk_txn_commit(struct disk_txn *txn, struct gavel_error *erro
     uint8_t body[RECORD_STATE_BYTES];
     int code;
 
-    record_put_state(body, &txn->contents.state, mdb_txn_id(txn->txn));
+    txn->contents.txn = mdb_txn_id(txn->txn);
+    record_put_state(body, &txn->contents.state, txn->contents.txn);
     code = disk_put(txn, record_key_state(), body, sizeof body);
     if (code != 0)
         return disk_txn_abort(txn, code, "writing the state", error);
@@ -107,7 +108,7 @@ int disk_put_identity(struct disk_txn *txn)
 {
     uint8_t body[RECORD_IDENTITY_BYTES];
 
-    record_put_identity(body, &txn->disk->identity);
+    record_put_identity(body, &txn->disk->identity, &txn->disk->place);
     return disk_put(txn, record_key_identity(), body, sizeof body);
 }
 

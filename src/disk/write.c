@@ -64,11 +64,14 @@ static int write_one(struct disk_txn *txn, const struct disk_write *write)
     int code = 0;
 
     if (persist->has_state) {
+        uint64_t directory = contents->state.directory;
+
         /* A state of another node, or of an incarnation that is over, can only be our own mistake. */
         ASSERT(persist->state.cluster == contents->state.cluster);
         ASSERT(persist->state.id == contents->state.id);
         ASSERT(persist->state.incarnation == contents->state.incarnation);
         contents->state = persist->state;
+        contents->state.directory = directory; /* given once, when the directory was made */
     }
     if (persist->has_snapshot)
         code = write_snapshot(txn, write);

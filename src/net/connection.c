@@ -119,6 +119,7 @@ void connection_refuse(struct connection *connection, const char *text, bool tel
 
     if (tells_self)
         frame.hello = connection->own.node != 0 ? connection->own : connection->transport->settings.self;
+    frame.is_directory = connection->refuses_directory;
     text_write(frame.text, sizeof frame.text, "%s", text);
     if (connection_write(connection, &frame))
         leave(connection);

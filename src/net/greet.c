@@ -10,6 +10,7 @@
 
 #include "net/prove.h"
 #include "net/tls.h"
+#include "os/clock.h"
 #include "os/entropy.h"
 
 #include <inttypes.h>
@@ -163,40 +164,60 @@ static bool is_welcome(struct connection *connection, const struct peer_hello *h
     return text[0] == '\0';
 }
 
+/* What an operator does about it. */
+#define REPLACE "replace the member: gavel member remove, an empty directory, gavel member add, --join"
+
+/* Whether its data directory may be that of the member. Nothing follows from it but a refusal, as long as it
+ * has not proven who it is. */
+static bool is_admitted(struct connection *connection, const struct peer_hello *hello, bool is_proven,
+                        char text[TEXT])
+{
+    const struct transport_events *events = &connection->transport->events;
+
+    connection->refuses_directory = events->admit && !events->admit(events->user, hello, is_proven, text);
+    return !connection->refuses_directory;
+}
+
 /*
  * Every start of a node adds one to its incarnation. Whoever comes with an old one, in the same one as
  * another process, or without the generation that it had, comes with another disk than before: it may have
  * forgotten votes, and must not vote again.
  */
-static bool remembers(const struct connection *connection, const struct peer_hello *hello, char text[TEXT])
+static bool remembers(struct connection *connection, const struct peer_hello *hello, bool is_proven,
+                      char text[TEXT])
 {
     const struct link *link = link_find(connection->transport, hello->node);
 
-    if (!link || link->incarnation == 0)
-        return true;
+    if (!link || link->incarnation == 0 || hello->directory != link->directory)
+        return true; /* of another directory nothing is remembered; whether it may come is not for us */
     if (hello->incarnation < link->incarnation)
         text_write(text, TEXT,
                    "%s was in incarnation %" PRIu64 " before and is in %" PRIu64
-                   " now: it has lost its data, or an old copy was put back; remove the member and add it "
-                   "under a new name",
+                   " now: it has lost its data, or an old copy was put back; " REPLACE,
                    hello->name, link->incarnation, hello->incarnation);
     else if (hello->incarnation == link->incarnation && hello->process != link->process)
         text_write(text, TEXT,
-                   "%s is in incarnation %" PRIu64 " again, as another process: it has lost its data, or its "
-                   "folder was copied; remove the member and add it under a new name",
+                   "%s is in incarnation %" PRIu64
+                   " again, as another process: it has lost its data, or they were copied; " REPLACE,
                    hello->name, hello->incarnation);
     else if (hello->generation == 0 && link->generation != 0)
         text_write(text, TEXT,
-                   "%s joins with an empty folder, and was a member before: it has lost its data; remove the "
-                   "member and add it under a new name",
+                   "%s joins with an empty folder, and was a member before: it has lost its data; " REPLACE,
                    hello->name);
     else
         return true;
+    connection->refuses_directory = true;
+    /* Whom we dialled after that is no late word of a process that has ended: it is there now. */
+    if (is_proven && connection->is_dialled && connection->made_at > link->remembered_at &&
+        link->directory != 0 && connection->transport->events.distrust)
+        connection->transport->events.distrust(connection->transport->events.user, hello->node);
     return false;
 }
 
 static void remember(struct link *link, const struct peer_hello *hello)
 {
+    link->directory = hello->directory;
+    link->remembered_at = clock_now();
     link->incarnation = hello->incarnation;
     link->process = hello->process;
     link->generation = hello->generation;
@@ -405,7 +426,7 @@ void greet_hello(struct connection *connection, const struct peer_hello *hello)
         hello->version_max < self->version_max ? hello->version_max : self->version_max;
     prove(connection, hello);
     if (!is_welcome(connection, hello, text) || !is_expected(connection, hello, text) ||
-        !remembers(connection, hello, text)) {
+        !is_admitted(connection, hello, false, text) || !remembers(connection, hello, false, text)) {
         connection->own.version_min = self->version_min;
         connection->own.version_max = self->version_max;
         refuse_accepted(connection, text, hello);
@@ -437,11 +458,20 @@ void greet_proof(struct connection *connection, const uint8_t proof[PEER_PROOF_B
                      proof)) {
         write_unproven(connection, &hello, text);
         refuse_accepted(connection, text, &hello);
-    } else if (!is_expected(connection, &hello, text) || !remembers(connection, &hello, text)) {
+    } else if (!is_expected(connection, &hello, text) || !is_admitted(connection, &hello, true, text) ||
+               !remembers(connection, &hello, true, text)) {
         refuse_accepted(connection, text, &hello);
     } else {
         let_in(connection, &hello);
     }
+}
+
+/* Whom we dialled has the secret, or need not show that it has. */
+static bool has_proven(const struct connection *connection, const struct peer_hello *hello)
+{
+    return !must_prove(connection, hello) || (hello->has_nonce && hello->has_proof &&
+                                              prove_check(connection->transport->settings.key, PROVE_ACCEPTED,
+                                                          hello, connection->own.nonce, hello->proof));
 }
 
 /* Whom we dialled has the secret, and we show that we have it. */
@@ -452,8 +482,7 @@ static bool prove_both(struct connection *connection, const struct peer_hello *h
 
     if (!must_prove(connection, hello))
         return true;
-    if (!hello->has_nonce || !hello->has_proof ||
-        !prove_check(key, PROVE_ACCEPTED, hello, connection->own.nonce, hello->proof)) {
+    if (!has_proven(connection, hello)) {
         write_unproven(connection, hello, text);
         return false;
     }
@@ -468,9 +497,11 @@ void greet_welcome(struct connection *connection, const struct peer_hello *hello
 {
     struct link *link = connection->link;
     const struct peer_hello *self = &connection->transport->settings.self;
+    bool is_proven = has_proven(connection, hello);
     char text[TEXT];
 
-    if (!is_welcome(connection, hello, text) || !remembers(connection, hello, text)) {
+    if (!is_welcome(connection, hello, text) || !is_admitted(connection, hello, is_proven, text) ||
+        !remembers(connection, hello, is_proven, text)) {
         refuse_dialled(connection, text, hello, true);
     } else if (hello->node != link->where.id) {
         text_write(text, sizeof text, "%s was dialled at %s, where %s answers; correct the address of %s",
@@ -493,13 +524,14 @@ void greet_welcome(struct connection *connection, const struct peer_hello *hello
 void greet_refused(struct connection *connection, const struct peer_frame *refusal)
 {
     const struct peer_hello *hello = proven(connection, refusal->hello.node != 0 ? &refusal->hello : NULL);
+    enum transport_news news = refusal->is_directory ? TRANSPORT_DISOWNED : TRANSPORT_REFUSED;
     char text[TEXT];
 
     text_write(text, sizeof text, "refused us: %s", refusal->text);
     if (connection->is_dialled) {
-        link_failed(connection->link, TRANSPORT_REFUSED, text, hello);
+        link_failed(connection->link, news, text, hello);
         return;
     }
     connection_close(connection);
-    tell_accepted(connection, TRANSPORT_REFUSED, text, hello);
+    tell_accepted(connection, news, text, hello);
 }

@@ -76,11 +76,14 @@ struct connection {
     struct event deadline;
     struct incoming snapshot;
     gavel_ns made_at;
+    bool refuses_directory; /* the other side is refused for its data directory */
 };
 LIST_HEAD(connections, connection);
 
 struct link {
     uint64_t incarnation;                /* in which it last greeted us; 0: never … */
+    uint64_t directory;                  /* … with which data directory */
+    gavel_ns remembered_at;              /* … and when */
     uint64_t process;                    /* … as which process */
     uint64_t generation;                 /* … and of which generation */
     struct sockaddr_storage resolved_to; /* where it was last dialled; family 0: never */

@@ -40,12 +40,13 @@ enum transport_news {
     TRANSPORT_UP,   /* we can send to `peer` */
     TRANSPORT_LOST, /* the connection to `peer` that we dialled closed after it was up; or the one it dialled
                        to us */
-    TRANSPORT_REFUSED, /* one side refused the other; `text` says who, whom and why */
-    TRANSPORT_FAILED,  /* could not connect; told once until it changes */
-    TRANSPORT_OPENED,  /* the breaker of `peer` opened */
-    TRANSPORT_CLOSED,  /* … and closed */
-    TRANSPORT_GREETED, /* `hello` is what the peer told of itself */
-    TRANSPORT_BAD,     /* bytes that are no frame, from `text`; the connection was closed */
+    TRANSPORT_DISOWNED, /* the other side refused us for our data directory, as it will the next time */
+    TRANSPORT_REFUSED,  /* one side refused the other; `text` says who, whom and why */
+    TRANSPORT_FAILED,   /* could not connect; told once until it changes */
+    TRANSPORT_OPENED,   /* the breaker of `peer` opened */
+    TRANSPORT_CLOSED,   /* … and closed */
+    TRANSPORT_GREETED,  /* `hello` is what the peer told of itself */
+    TRANSPORT_BAD,      /* bytes that are no frame, from `text`; the connection was closed */
 };
 
 struct transport_events {
@@ -56,6 +57,11 @@ struct transport_events {
     /* peer may be 0, text "", hello NULL */
     void (*news)(void *user, enum transport_news news, raft_id peer, const char *text,
                  const struct peer_hello *hello);
+    /* NULL: everybody. Whether the data directory that it tells of may be the peer's; false with a reason.
+     * is_proven: it is a member, and not somebody who only says so. */
+    bool (*admit)(void *user, const struct peer_hello *hello, bool is_proven, char text[PEER_TEXT_MAX + 1]);
+    /* NULL: not wanted. The peer is there, with the directory that it had, in a state that it had before. */
+    void (*distrust)(void *user, raft_id peer);
     void *user;
 };
 

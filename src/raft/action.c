@@ -34,6 +34,9 @@ struct raft_message *raft_send(struct raft *r, enum raft_message_kind kind, raft
     m->cluster = r->state.cluster;
     m->generation = r->state.generation;
     m->incarnation = r->state.incarnation;
+    m->directory = r->state.directory;
+    m->bound_at = raft_bound_at(r);
+    m->began_at = r->began_at;
     m->term = r->state.term;
     return m;
 }

@@ -257,7 +257,8 @@ static const char *check_head(const struct raft_message *message)
         return "a message from nobody";
     if (message->from == message->to)
         return "a message to its sender";
-    if (!is_number(message->term) || !is_number(message->incarnation) || !is_number(message->generation))
+    if (!is_number(message->term) || !is_number(message->incarnation) || !is_number(message->generation) ||
+        !is_number(message->bound_at) || !is_number(message->began_at))
         return "a number is out of range";
     return NULL;
 }

@@ -40,6 +40,8 @@ static const char *check_form(const struct raft_config *config)
             return "members out of order";
         if (member->was_voter && !config->is_joint)
             return "an old voter in a configuration that is not joint";
+        if (!config->binds && (member->directory != 0 || member->is_refused))
+            return "a directory in a configuration that binds none";
     }
     return NULL;
 }
@@ -123,7 +125,7 @@ static bool add_member(struct raft_config *config, const struct raft_member *mem
 enum gavel_status raft_config_join(const struct raft_config *from, const struct raft_config *target,
                                    struct raft_config *ret_joint)
 {
-    struct raft_config joint = {.is_joint = true};
+    struct raft_config joint = {.is_joint = true, .binds = from->binds};
     const char *reason;
 
     ASSERT(!from->is_joint);
@@ -134,6 +136,8 @@ enum gavel_status raft_config_join(const struct raft_config *from, const struct 
         const struct raft_member *old = raft_config_find(from, member.id);
 
         member.was_voter = old && old->is_voter;
+        member.directory = old ? old->directory : 0;
+        member.is_refused = old && old->is_refused;
         /* Leaving the joint configuration could not tell it from a voter that goes. */
         if (member.was_voter && !member.is_voter)
             return GAVEL_ERR_INVALID;
@@ -160,7 +164,7 @@ enum gavel_status raft_config_join(const struct raft_config *from, const struct 
 
 void raft_config_leave(const struct raft_config *joint, struct raft_config *ret_plain)
 {
-    struct raft_config plain = {.is_joint = false};
+    struct raft_config plain = {.is_joint = false, .binds = joint->binds};
 
     ASSERT(joint->is_joint);
     for (size_t i = 0; i < joint->count; i++) {
@@ -185,12 +189,25 @@ enum gavel_status raft_config_add_learners(struct raft_config *config, const str
             continue;
         member.is_voter = false;
         member.was_voter = false;
+        member.directory = 0;
+        member.is_refused = false;
         if (!add_member(&more, &member))
             return GAVEL_ERR_INVALID;
     }
     raft_config_sort(&more);
     *config = more;
     return GAVEL_OK;
+}
+
+void raft_config_inherit(struct raft_config *config, const struct raft_config *from)
+{
+    config->binds = from->binds;
+    for (size_t i = 0; i < config->count; i++) {
+        const struct raft_member *old = raft_config_find(from, config->members[i].id);
+
+        config->members[i].directory = old ? old->directory : 0;
+        config->members[i].is_refused = old && old->is_refused;
+    }
 }
 
 void raft_config_sort(struct raft_config *config)
@@ -266,29 +283,51 @@ int64_t raft_config_reached(const struct raft_config *config,
 }
 
 /*
- *   joint or not (1 byte) · count (1) · for each member: id, little-endian (8) · priority (1) · flags (1)
+ *   joint (1), binds (2) (1 byte) · count (1) · for each member: id, little-endian (8) · priority (1) ·
+ *   flags (1) · if it binds: directory (8)
+ *
+ * Without directories it is what 0.6.0 wrote and reads.
  */
-enum { HEAD_BYTES = 2, MEMBER_BYTES = 10 };
-enum { FLAG_IS_VOTER = 1, FLAG_WAS_VOTER = 2, FLAG_IS_WITNESS = 4, FLAGS = 7 };
+enum { HEAD_BYTES = 2, MEMBER_BYTES = 10, DIRECTORY_BYTES = 8 };
+enum { HEAD_IS_JOINT = 1, HEAD_BINDS = 2, HEADS = 3 };
+enum { FLAG_IS_VOTER = 1, FLAG_WAS_VOTER = 2, FLAG_IS_WITNESS = 4, FLAG_IS_REFUSED = 8, FLAGS = 15 };
 
-_Static_assert(HEAD_BYTES + MEMBER_BYTES * RAFT_MEMBERS_MAX == RAFT_CONFIG_BYTES_MAX,
+_Static_assert(HEAD_BYTES + (MEMBER_BYTES + DIRECTORY_BYTES) * RAFT_MEMBERS_MAX == RAFT_CONFIG_BYTES_MAX,
                "the header says how long");
+
+static uint8_t *put_number(uint8_t *at, uint64_t number)
+{
+    for (unsigned byte = 0; byte < 8; byte++)
+        *at++ = (uint8_t)(number >> (8 * byte));
+    return at;
+}
+
+static uint64_t get_number(const uint8_t *at)
+{
+    uint64_t number = 0;
+
+    for (unsigned byte = 0; byte < 8; byte++)
+        number |= (uint64_t)at[byte] << (8 * byte);
+    return number;
+}
 
 size_t raft_config_encode(const struct raft_config *config, uint8_t bytes[RAFT_CONFIG_BYTES_MAX])
 {
     uint8_t *at = bytes + HEAD_BYTES;
 
     ASSERT(config->count <= RAFT_MEMBERS_MAX);
-    bytes[0] = config->is_joint;
+    bytes[0] = (uint8_t)((config->is_joint ? HEAD_IS_JOINT : 0) | (config->binds ? HEAD_BINDS : 0));
     bytes[1] = config->count;
-    for (size_t i = 0; i < config->count; i++, at += MEMBER_BYTES) {
+    for (size_t i = 0; i < config->count; i++) {
         const struct raft_member *member = &config->members[i];
 
-        for (unsigned byte = 0; byte < 8; byte++)
-            at[byte] = (uint8_t)(member->id >> (8 * byte));
-        at[8] = member->priority;
-        at[9] = (uint8_t)((member->is_voter ? FLAG_IS_VOTER : 0) | (member->was_voter ? FLAG_WAS_VOTER : 0) |
-                          (member->is_witness ? FLAG_IS_WITNESS : 0));
+        at = put_number(at, member->id);
+        *at++ = member->priority;
+        *at++ = (uint8_t)((member->is_voter ? FLAG_IS_VOTER : 0) | (member->was_voter ? FLAG_WAS_VOTER : 0) |
+                          (member->is_witness ? FLAG_IS_WITNESS : 0) |
+                          (member->is_refused ? FLAG_IS_REFUSED : 0));
+        if (config->binds)
+            at = put_number(at, member->directory);
     }
     return (size_t)(at - bytes);
 }
@@ -296,25 +335,29 @@ size_t raft_config_encode(const struct raft_config *config, uint8_t bytes[RAFT_C
 enum gavel_status raft_config_decode(const uint8_t *bytes, size_t size, struct raft_config *ret_config)
 {
     struct raft_config config = {0};
+    size_t member_bytes;
 
-    if (size < HEAD_BYTES || bytes[0] > 1 || bytes[1] > RAFT_MEMBERS_MAX)
+    if (size < HEAD_BYTES || bytes[0] > HEADS || bytes[1] > RAFT_MEMBERS_MAX)
         return GAVEL_ERR_INVALID;
-    config.is_joint = bytes[0];
+    config.is_joint = bytes[0] & HEAD_IS_JOINT;
+    config.binds = bytes[0] & HEAD_BINDS;
     config.count = bytes[1];
-    if (size != HEAD_BYTES + (size_t)config.count * MEMBER_BYTES)
+    member_bytes = MEMBER_BYTES + (config.binds ? DIRECTORY_BYTES : 0);
+    if (size != HEAD_BYTES + config.count * member_bytes)
         return GAVEL_ERR_INVALID;
     for (size_t i = 0; i < config.count; i++) {
-        const uint8_t *at = bytes + HEAD_BYTES + i * MEMBER_BYTES;
+        const uint8_t *at = bytes + HEAD_BYTES + i * member_bytes;
         struct raft_member *member = &config.members[i];
 
-        for (unsigned byte = 0; byte < 8; byte++)
-            member->id |= (raft_id)at[byte] << (8 * byte);
+        member->id = get_number(at);
         member->priority = at[8];
         if (at[9] & ~FLAGS)
             return GAVEL_ERR_INVALID;
         member->is_voter = at[9] & FLAG_IS_VOTER;
         member->was_voter = at[9] & FLAG_WAS_VOTER;
         member->is_witness = at[9] & FLAG_IS_WITNESS;
+        member->is_refused = at[9] & FLAG_IS_REFUSED;
+        member->directory = config.binds ? get_number(at + MEMBER_BYTES) : 0;
     }
     if (check_form(&config))
         return GAVEL_ERR_INVALID;

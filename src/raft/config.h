@@ -34,11 +34,16 @@ struct raft_member {
     bool is_voter;    /* in the configuration that is now, or of a joint one the new half */
     bool was_voter;   /* in the old half of a joint configuration; otherwise false */
     bool is_witness;  /* votes and keeps the log, but never leads for work */
+    bool is_refused;  /* its directory has forgotten something: nothing it says counts until it is replaced */
+    /* The random number of the data directory that this member is, for good (directory.c); 0: not known yet
+     */
+    uint64_t directory;
 };
 
 /* Members are in ascending order of id, each once. A member that is no voter at all is a learner. */
 struct raft_config {
     bool is_joint;
+    bool binds; /* members have directories: all nodes are of 0.7.0 or later */
     uint8_t count;
     struct raft_member members[RAFT_MEMBERS_MAX];
 };
@@ -72,6 +77,9 @@ void raft_config_leave(const struct raft_config *joint, struct raft_config *ret_
 GAVEL_CHECKED enum gavel_status raft_config_add_learners(struct raft_config *config,
                                                          const struct raft_config *target);
 
+/* Whatever directories `from` knows of its members are those of the same members in config. */
+void raft_config_inherit(struct raft_config *config, const struct raft_config *from);
+
 /* Puts members into order; for configurations that people write. */
 void raft_config_sort(struct raft_config *config);
 
@@ -91,7 +99,7 @@ int64_t raft_config_reached(const struct raft_config *config,
                             int64_t (*value)(const void *context, raft_id id), const void *context);
 
 /* As bytes, for log entries and snapshots; returns the length. */
-#define RAFT_CONFIG_BYTES_MAX (2 + RAFT_MEMBERS_MAX * 10)
+#define RAFT_CONFIG_BYTES_MAX (2 + RAFT_MEMBERS_MAX * 18)
 size_t raft_config_encode(const struct raft_config *config, uint8_t bytes[RAFT_CONFIG_BYTES_MAX]);
 
 /* ERR_INVALID for bytes that raft_config_encode() cannot have made; *ret_config untouched then. Looks at the

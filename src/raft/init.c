@@ -131,7 +131,7 @@ enum gavel_status raft_init(struct raft *r, const struct raft_settings *settings
     if (status == GAVEL_OK)
         status = take_entries(r, d, error);
     if (status == GAVEL_OK) {
-        r->log.durable = raft_log_last(&r->log);
+        r->log.durable = r->began_at = raft_log_last(&r->log);
         r->applied = d->snapshot.index;
         r->commit = d->state.commit > d->snapshot.index ? d->state.commit : d->snapshot.index;
         hold_promise(r);

@@ -34,6 +34,13 @@ bool raft_peer_is_witness(const struct raft *r, const struct raft_peer *peer);
 void raft_peers_rebuild(struct raft *r);
 bool raft_peer_takes_vote(struct raft *r, raft_id from);
 
+/* directory.c: which data directory is the member */
+bool raft_is_own(const struct raft *r, const struct raft_config *config);
+bool raft_hears(struct raft *r, const struct raft_message *m);
+enum gavel_status raft_distrust(struct raft *r, raft_id id, enum raft_trust why);
+void raft_note_acked(struct raft *r);
+void raft_bind_directories(struct raft *r);
+
 /* role.c: the only place that sets a role, a term or a leader */
 void raft_become_learner(struct raft *r);
 void raft_become_follower(struct raft *r, enum raft_stop why);
@@ -144,6 +151,7 @@ void raft_use_config_of_log(struct raft *r);
 raft_index raft_find_config(const struct raft *r, raft_index index, struct raft_config *ret_config);
 void raft_check_leaving(struct raft *r);
 bool raft_may_stand(const struct raft *r);
+enum gavel_status raft_append_config(struct raft *r, const struct raft_config *config);
 
 /* read.c */
 enum gavel_status raft_read(struct raft *r, uint64_t id, bool needs_round);

@@ -53,7 +53,7 @@ static bool is_leaving(const struct raft *r)
     if (raft_is_voter(r) || r->config_index <= r->commit || r->config_index <= r->log.base)
         return false;
     (void)raft_find_config(r, r->config_index - 1, &before);
-    return raft_config_votes(&before, r->state.id);
+    return raft_config_votes(&before, r->state.id) && raft_is_own(r, &before);
 }
 
 static void use_config(struct raft *r, const struct raft_config *config, raft_index index)
@@ -82,7 +82,7 @@ void raft_check_leaving(struct raft *r)
     raft_settle_role(r);
 }
 
-static enum gavel_status append_config(struct raft *r, const struct raft_config *config)
+enum gavel_status raft_append_config(struct raft *r, const struct raft_config *config)
 {
     uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
     struct raft_entry entry = {.term = r->state.term, .kind = RAFT_ENTRY_CONFIG, .data = bytes};
@@ -120,12 +120,21 @@ static bool is_level(const struct raft *r, raft_id id)
                                  peer->match + r->settings.batch_entries >= raft_log_last(&r->log));
 }
 
+/* A voter is one directory from its first vote on. */
+static bool is_bound(const struct raft *r, raft_id id)
+{
+    const struct raft_member *member = raft_config_find(&r->config, id);
+
+    return !r->config.binds || (member && member->directory != 0);
+}
+
 static bool are_level(const struct raft *r)
 {
     for (unsigned i = 0; i < r->change_target.count; i++) {
         const struct raft_member *member = &r->change_target.members[i];
 
-        if (is_new_voter(r, member) && (!is_level(r, member->id) || !is_answering(r, member->id)))
+        if (is_new_voter(r, member) &&
+            (!is_level(r, member->id) || !is_answering(r, member->id) || !is_bound(r, member->id)))
             return false;
     }
     return true;
@@ -167,15 +176,18 @@ static enum gavel_status check_change(const struct raft *r, const struct raft_co
     return GAVEL_OK;
 }
 
-enum gavel_status raft_change(struct raft *r, const struct raft_config *target)
+enum gavel_status raft_change(struct raft *r, const struct raft_config *wanted)
 {
-    enum gavel_status status = check_change(r, target);
+    enum gavel_status status = check_change(r, wanted);
     struct raft_config config = r->config;
+    struct raft_config bound = *wanted;
+    const struct raft_config *target = &bound;
 
     if (status != GAVEL_OK)
         return status;
+    raft_config_inherit(&bound, &r->config);
     if (raft_config_same_voters(&r->config, target) || PLANTED(NO_NOOP_GUARD)) {
-        status = append_config(r, target); /* learners, priorities, witnesses: no majority changes */
+        status = raft_append_config(r, target); /* learners, priorities, witnesses: no majority changes */
         if (status == GAVEL_OK)
             r->change = RAFT_CHANGE_NEW;
         return status;
@@ -187,7 +199,7 @@ enum gavel_status raft_change(struct raft *r, const struct raft_config *target)
         config = r->config;
         status = raft_config_add_learners(&config, target);
         if (status == GAVEL_OK)
-            status = append_config(r, &config);
+            status = raft_append_config(r, &config);
         if (status != GAVEL_OK)
             return status;
     }
@@ -211,8 +223,9 @@ static void join(struct raft *r)
 {
     struct raft_config joint;
 
+    raft_config_inherit(&r->change_target, &r->config); /* new voters were bound meanwhile */
     if (are_ready(r) && raft_config_join(&r->config, &r->change_target, &joint) == GAVEL_OK &&
-        append_config(r, &joint) == GAVEL_OK)
+        raft_append_config(r, &joint) == GAVEL_OK)
         r->change = RAFT_CHANGE_JOINT;
 }
 
@@ -229,7 +242,7 @@ void raft_change_goes_on(struct raft *r)
         return;
     if (r->config.is_joint) {
         raft_config_leave(&r->config, &plain);
-        if (append_config(r, &plain) == GAVEL_OK)
+        if (raft_append_config(r, &plain) == GAVEL_OK)
             r->change = RAFT_CHANGE_NEW;
         return;
     }
@@ -251,7 +264,10 @@ bool raft_may_stand(const struct raft *r)
     return raft_is_voter(r) || (r->is_leaving && !PLANTED(REMOVED_NEVER_STANDS));
 }
 
-bool raft_is_voter(const struct raft *r) { return raft_config_votes(&r->config, r->state.id); }
+bool raft_is_voter(const struct raft *r)
+{
+    return raft_config_votes(&r->config, r->state.id) && raft_is_own(r, &r->config);
+}
 
 bool raft_is_witness(const struct raft *r)
 {

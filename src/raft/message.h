@@ -127,6 +127,9 @@ struct raft_message {
     uint64_t cluster; /* messages of another cluster, or of another generation of it, are refused */
     uint64_t generation;
     uint64_t incarnation; /* of the sender */
+    uint64_t directory;   /* the number of its data directory; 0: a node of 0.6.0, which has none */
+    raft_index bound_at;  /* of the configuration, in its log, that has this directory; 0: none has */
+    raft_index began_at;  /* its log ended here when this incarnation began */
     raft_term term;       /* of the sender */
     union {
         struct raft_append append;

@@ -62,6 +62,8 @@ void raft_peers_rebuild(struct raft *r)
             continue;
         for (size_t k = 0; k < old_count && !is_known; k++) {
             is_known = old[k].id == id;
+            is_known = is_known && (r->config.members[i].directory == 0 || old[k].directory == 0 ||
+                                    r->config.members[i].directory == old[k].directory);
             if (is_known)
                 *peer = old[k];
         }

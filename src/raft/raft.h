@@ -95,7 +95,8 @@ struct raft_state {
     uint64_t
         incarnation; /* grows with each start; the caller adds one and makes it durable before raft_init() */
     raft_term term;
-    raft_id vote; /* in this term; 0 none */
+    raft_id vote;       /* in this term; 0 none */
+    uint64_t directory; /* a random number that the data directory was given when it was made; 0 none */
     struct raft_promise promise;
     raft_index commit; /* written along with other things; may lag, never leads what is durable */
 };
@@ -164,6 +165,7 @@ enum raft_event_kind {
     RAFT_STEP_DOWN, /* stop the work, release the lease, and let the others elect */
     RAFT_CAMPAIGN,  /* stand for election now (with pre-vote); ERR_STATE if leader or no voter */
     RAFT_LINK_LOST, /* the connection to `peer` closed: a hint */
+    RAFT_DISTRUST,  /* `peer` came with an older state than it had: nothing it says counts any more */
 };
 
 struct raft_event {
@@ -219,6 +221,7 @@ enum raft_action_kind {
     X(HIGHER_TERM_SEEN, "higher_term_seen")   /* `term`, while promised or leading */                        \
     X(ENTRIES_TRUNCATED, "entries_truncated") /* from `index` on: never committed, now gone */               \
     X(OBITUARY_TAKEN, "obituary_taken")       /* of `node` */                                                \
+    X(DIRECTORY_REFUSED, "directory_refused") /* of `node`: it has forgotten something; `text` says what */  \
     X(MESSAGE_REFUSED, "message_refused")     /* from `node`; `text` says why */                             \
     X(TERM_REFUSED, "term_refused")           /* `term`, of a message from `node`: see term.c */
 #define RAFT_NEWS_ENUM(name, text) RAFT_NEWS_##name,
@@ -313,6 +316,13 @@ struct raft_peer {
     uint32_t vote_tokens;
     gavel_ns vote_tokens_at;
 
+    /* of its data directory, in all roles (directory.c) */
+    uint64_t directory;   /* the first that spoke for it; 0: none yet */
+    uint64_t incarnation; /* the newest that spoke … */
+    raft_index began_at;  /* … and where its log ended when it began */
+    raft_index acked;     /* it has acknowledged this to us, and it is committed: its log never ends before */
+    bool is_refused;      /* it has forgotten something */
+
     /* of a leader */
     enum raft_progress progress;
     raft_index next;
@@ -375,7 +385,8 @@ struct raft {
     raft_index config_index;
     bool is_leaving; /* it removes us, and is not committed yet */
     raft_index commit;
-    raft_index applied; /* handed out by APPLY */
+    raft_index applied;  /* handed out by APPLY */
+    raft_index began_at; /* where the log ended when this incarnation began */
 
     /* the order of writes */
     uint64_t seq;              /* of the newest PERSIST */
@@ -478,6 +489,33 @@ bool raft_disk_hangs(const struct raft *raft, gavel_ns now);
 
 /* Leads, and has committed nothing for settings.disk_patience, although it should. */
 bool raft_commit_hangs(const struct raft *raft, gavel_ns now);
+
+/* What is to be thought of whoever says that it is member `id`, before anything it says counts. */
+#define RAFT_TRUST_MAP(X)                                                                                    \
+    X(TRUSTED, "trusted")                                                                                    \
+    X(OTHER_DIRECTORY, "it has another data directory than the member had")                                  \
+    X(NO_DIRECTORY, "it does not tell which data directory it has")                                          \
+    X(ROLLED_BACK, "its data directory is older than what it has acknowledged")                              \
+    X(TWICE, "two processes have the data directory, or a copy of it")                                       \
+    X(REFUSED, "its data directory was refused before")                                                      \
+    X(OUTLIVED, "it is of an incarnation that has ended")
+#define RAFT_TRUST_ENUM(name, text) RAFT_##name,
+enum raft_trust { RAFT_TRUST_MAP(RAFT_TRUST_ENUM) };
+#undef RAFT_TRUST_ENUM
+const char *raft_trust_text(enum raft_trust trust);
+
+/* Who says that it is member `id`. */
+struct raft_claimant {
+    raft_id id;
+    uint64_t directory;
+    uint64_t incarnation;
+    raft_index bound_at;
+    raft_index began_at;
+};
+enum raft_trust raft_trust(const struct raft *raft, const struct raft_claimant *claimant);
+
+/* Where our log has the configuration that this directory is a member by; 0 if it has none. */
+raft_index raft_bound_at(const struct raft *raft);
 
 /* Voter by the newest configuration; witness by it. */
 bool raft_is_voter(const struct raft *raft);

@@ -59,7 +59,7 @@ static enum gavel_status receive(struct raft *r, const struct raft_message *m)
         raft_refuse(r, m->from, reason);
         return GAVEL_ERR_INVALID;
     }
-    if (!raft_is_term_plausible(r, m))
+    if (!raft_hears(r, m) || !raft_is_term_plausible(r, m))
         return GAVEL_ERR_INVALID;
     handlers[m->kind](r, m);
     return GAVEL_OK;
@@ -158,6 +158,8 @@ static enum gavel_status dispatch(struct raft *r, const struct raft_event *event
     case RAFT_LINK_LOST:
         link_lost(r, event->peer);
         return GAVEL_OK;
+    case RAFT_DISTRUST:
+        return raft_distrust(r, event->peer, RAFT_ROLLED_BACK);
     }
     return GAVEL_ERR_INVALID;
 }
@@ -191,9 +193,11 @@ static void prefer(struct raft *r)
 static void lead_on(struct raft *r)
 {
     raft_advance_commit(r);
+    raft_note_acked(r);
     raft_leave_if_hung(r);
     raft_transfer_goes_on(r);
     raft_change_goes_on(r);
+    raft_bind_directories(r);
     if (r->role == RAFT_LEADER)
         take_care(r);
     if (r->role == RAFT_LEADER && r->now >= r->heartbeat_at) {

@@ -81,6 +81,10 @@ struct peer_hello {
     uint8_t nonce[PEER_NONCE_BYTES];
     uint8_t proof[PEER_PROOF_BYTES];
     uint8_t generation_seal[PEER_PROOF_BYTES];
+    /* Which data directory it has: what every message says, too (raft/message.h). */
+    uint64_t directory;
+    raft_index bound_at;
+    raft_index began_at;
 };
 
 /* A hundred years; far from where milliseconds as nanoseconds overflow. */
@@ -97,6 +101,8 @@ struct peer_status {
     bool is_working; /* … and with a lease */
     uint64_t lease_epoch;
     raft_index commit;
+    raft_index digest_index; /* what the table was after this entry; 0: not told */
+    uint64_t digest;
     uint64_t disk_hangs_ms;   /* for so long its disk has not answered; 0: it does */
     uint64_t commit_hangs_ms; /* of a leader: for so long nothing has been committed; 0: all is well */
     uint64_t number;          /* of this status, growing; others echo it … */
@@ -131,6 +137,7 @@ struct peer_frame {
         struct {
             struct peer_hello hello;      /* HELLO, WELCOME; REFUSAL: of who refuses, node 0 if not told */
             char text[PEER_TEXT_MAX + 1]; /* REFUSAL */
+            bool is_directory; /* REFUSAL: for the data directory, so it will be the same next time */
         };
         struct raft_message message;
         struct peer_chunk chunk;

@@ -82,6 +82,7 @@ static const char *take_hello(const Pb__Hello *from, struct peer_hello *to)
     if (from->version_min == 0 || from->version_min > from->version_max)
         return "a greeting without a version";
     if (from->generation >= RAFT_NUMBER_MAX || from->incarnation >= RAFT_NUMBER_MAX ||
+        from->bound_at >= RAFT_NUMBER_MAX || from->began_at >= RAFT_NUMBER_MAX ||
         from->config_index >= RAFT_NUMBER_MAX)
         return "a greeting with a number out of range";
     if (!take_bytes(&from->nonce, to->nonce, sizeof to->nonce, &to->has_nonce) ||
@@ -96,6 +97,9 @@ static const char *take_hello(const Pb__Hello *from, struct peer_hello *to)
     to->node = from->node;
     to->to = from->to;
     to->incarnation = from->incarnation;
+    to->directory = from->directory;
+    to->bound_at = from->bound_at;
+    to->began_at = from->began_at;
     to->bootstrap = from->bootstrap;
     to->process = from->process;
     to->config_index = from->config_index;
@@ -110,6 +114,7 @@ static const char *take_refusal(const Pb__Refusal *from, struct peer_frame *fram
     for (const char *c = from->text; *c != '\0' && length < PEER_TEXT_MAX; c++)
         frame->text[length++] = (char)(*c >= ' ' && *c <= '~' ? *c : '?');
     frame->text[length] = '\0';
+    frame->is_directory = from->is_directory != 0;
     if (!from->hello)
         return NULL;
     return take_hello(from->hello, &frame->hello);
@@ -274,6 +279,9 @@ static const char *take_head(const Pb__Message *from, struct raft_message *to)
     to->cluster = from->cluster;
     to->generation = from->generation;
     to->incarnation = from->incarnation;
+    to->directory = from->directory;
+    to->bound_at = from->bound_at;
+    to->began_at = from->began_at;
     to->term = from->term;
     return NULL;
 }
@@ -339,7 +347,8 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
     if (from->generation >= RAFT_NUMBER_MAX || from->incarnation >= RAFT_NUMBER_MAX ||
         from->term >= RAFT_NUMBER_MAX || from->lease_epoch >= RAFT_NUMBER_MAX ||
         from->commit >= RAFT_NUMBER_MAX || from->number >= RAFT_NUMBER_MAX ||
-        from->disk_hangs_ms > PEER_HANGS_MS_MAX || from->commit_hangs_ms > PEER_HANGS_MS_MAX)
+        from->digest_index >= RAFT_NUMBER_MAX || from->disk_hangs_ms > PEER_HANGS_MS_MAX ||
+        from->commit_hangs_ms > PEER_HANGS_MS_MAX)
         return "a status with a number out of range";
     if (from->n_echo_nodes != from->n_echo_numbers || from->n_echo_nodes > RAFT_MEMBERS_MAX)
         return "a status with echoes that do not go together";
@@ -353,6 +362,8 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
                                .is_working = from->is_working != 0,
                                .lease_epoch = from->lease_epoch,
                                .commit = from->commit,
+                               .digest_index = from->digest_index,
+                               .digest = from->digest,
                                .number = from->number,
                                .disk_hangs_ms = from->disk_hangs_ms,
                                .commit_hangs_ms = from->commit_hangs_ms,

@@ -60,6 +60,9 @@ static void lay_hello(struct packing *p, const struct peer_hello *hello)
     p->hello.program = text_of(hello->program);
     p->hello.address = text_of(hello->address);
     p->hello.process = hello->process;
+    p->hello.directory = hello->directory;
+    p->hello.bound_at = hello->bound_at;
+    p->hello.began_at = hello->began_at;
     p->hello.config_index = hello->config_index;
     if (hello->has_nonce)
         p->hello.nonce = (ProtobufCBinaryData){PEER_NONCE_BYTES, bytes_of(hello->nonce)};
@@ -196,6 +199,9 @@ static enum gavel_status lay_message(struct packing *p, const struct raft_messag
     p->message.cluster = message->cluster;
     p->message.generation = message->generation;
     p->message.incarnation = message->incarnation;
+    p->message.directory = message->directory;
+    p->message.bound_at = message->bound_at;
+    p->message.began_at = message->began_at;
     p->message.term = message->term;
     p->message.what_case = (Pb__Message__WhatCase)(PB__MESSAGE__WHAT_APPEND + (int)message->kind);
     /* All members of the oneof are one pointer. */
@@ -257,6 +263,8 @@ static void lay_status(struct packing *p, const struct peer_status *status)
     p->status.is_working = status->is_working;
     p->status.lease_epoch = status->lease_epoch;
     p->status.commit = status->commit;
+    p->status.digest_index = status->digest_index;
+    p->status.digest = status->digest;
     p->status.number = status->number;
     p->status.disk_hangs_ms = status->disk_hangs_ms;
     p->status.commit_hangs_ms = status->commit_hangs_ms;
@@ -282,6 +290,7 @@ static void lay_refusal(struct packing *p, const struct peer_frame *frame)
 {
     pb__refusal__init(&p->refusal);
     p->refusal.text = text_of(frame->text);
+    p->refusal.is_directory = frame->is_directory;
     if (frame->hello.node == 0)
         return;
     lay_hello(p, &frame->hello);

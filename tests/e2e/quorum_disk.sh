@@ -81,9 +81,9 @@ test_a_lost_folder_is_noticed_by_the_others_also_with_bootstrap() {
     kill_both "$gone"
     rm -r "${folder:?}/$gone"
     start "$gone" --bootstrap
-    await logged "$gone" "it has lost its data"
-    await logged "$leader" "it has lost its data"
-    same "$(status_of "$gone" commit)" 0
+    await logged "$leader" "another data directory"
+    ended "$gone" 79
+    logged "$gone" "the cluster refuses this data directory" || fail "it does not know why"
     # shellcheck disable=SC2046 # words
     await agree $(others "$gone")
     judge_logs

@@ -347,6 +347,9 @@ static const struct {
 } commands[] = {
     {"nodes", command_nodes, NULL},
     {"join", command_join, NULL},
+    {"lose", command_lose, NULL},
+    {"copy", command_copy, NULL},
+    {"restore", command_restore, NULL},
     {"given", command_given, NULL},
     {"cut", command_cut, NULL},
     {"heal", command_heal, NULL},

@@ -17,6 +17,11 @@ bool command_nodes(struct quorum *quorum, char **words, size_t count);
 bool command_join(struct quorum *quorum, char **words, size_t count);
 bool command_given(struct quorum *quorum, char **words, size_t count);
 
+/* directory.c: what can happen to the data of a node. */
+bool command_lose(struct quorum *quorum, char **words, size_t count);
+bool command_copy(struct quorum *quorum, char **words, size_t count);
+bool command_restore(struct quorum *quorum, char **words, size_t count);
+
 /* links.c: the commands about the network. */
 bool command_cut(struct quorum *quorum, char **words, size_t count);
 bool command_heal(struct quorum *quorum, char **words, size_t count);

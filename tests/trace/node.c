@@ -313,6 +313,8 @@ void node_free(struct node *node)
 {
     raft_done(&node->raft);
     disk_free(&node->disk);
+    if (node->copy.is_made)
+        disk_free(&node->copy);
     letters_free(&node->waiting);
     free(node->table);
 }

@@ -77,6 +77,7 @@ struct node {
     bool is_hung;
     struct raft raft;
     struct disk disk;
+    struct disk copy;       /* of the disk, as `copy` made it; is_made if there is one */
     struct letters waiting; /* for the disk */
 
     gavel_ns clock_from; /* real time since when the clock has had its rate */
@@ -114,6 +115,8 @@ struct quorum {
     uint64_t read_id;
     unsigned watched_kinds; /* messages whose every sending is told */
     bool watches_heartbeats;
+    bool has_directories;   /* of data, each with a number */
+    uint64_t directories;   /* numbers given so far */
     bool is_obituary_false; /* a guard has lied: two may work at once */
     gavel_ns load_every;    /* 0: no load */
     gavel_ns load_at;

@@ -51,6 +51,8 @@ static bool set(struct quorum *quorum, const char *key, const char *value)
         s->prefers_priority = strcmp(value, "yes") == 0;
     else if (strcmp(key, "auto_failover") == 0)
         s->auto_failover = strcmp(value, "yes") == 0;
+    else if (strcmp(key, "directories") == 0)
+        quorum->has_directories = strcmp(value, "yes") == 0;
     else if (strcmp(key, "seed") == 0)
         quorum->seed = strtoull(value, NULL, 10);
     else
@@ -96,6 +98,7 @@ static struct node *make(struct quorum *quorum, const char *word, const struct r
     node->stop_takes = NS_PER_MS;
     node->stopped_at = NEVER;
     disk_make(&node->disk, config, id);
+    node->disk.state.directory = quorum->has_directories ? ++quorum->directories : 0;
     return node;
 }
 
@@ -126,6 +129,7 @@ bool command_nodes(struct quorum *quorum, char **words, size_t count)
         fprintf(quorum->out, "refused: %s\n", error.message);
         return true;
     }
+    quorum->config.binds = quorum->has_directories;
     for (i = 0; i < quorum->config.count; i++) {
         const char name[] = {name_of(quorum->config.members[i].id), '\0'};
         struct node *node = make(quorum, name, &quorum->config);

@@ -231,6 +231,8 @@ void tell_config(FILE *out, const struct raft_config *config)
             fprintf(out, "(learner)");
         else if (member->is_witness)
             fprintf(out, "(witness)");
+        if (member->is_refused)
+            fprintf(out, "(refused)");
     }
 }
 
@@ -284,6 +286,9 @@ void tell_news(const struct quorum *quorum, const struct node *node, const struc
         return;
     case RAFT_NEWS_OBITUARY_TAKEN:
         tell(quorum, node, "takes the obituary of %c", who);
+        return;
+    case RAFT_NEWS_DIRECTORY_REFUSED:
+        tell(quorum, node, "REFUSES the directory of %c: %s", who, text);
         return;
     case RAFT_NEWS_MESSAGE_REFUSED:
         tell(quorum, node, "refuses a message from %c: %s", who, text);

@@ -153,13 +153,95 @@ static void test_the_folder_of_a_newer_gavel_is_refused(void **state)
     uint8_t identity[RECORD_IDENTITY_BYTES];
 
     folder_open(f);
-    record_put_identity(identity, &f->options.identity);
+    record_put_identity(identity, &f->options.identity, &(struct record_place){.inode = 1});
     identity[8] = RECORD_VERSION + 1;
     assert_int_equal(disk_txn_begin(&txn, f->disk, NULL), GAVEL_OK);
     assert_int_equal(disk_put(&txn, record_key_identity(), identity, sizeof identity), 0);
     assert_int_equal(disk_txn_commit(&txn, NULL), GAVEL_OK);
     assert_int_equal(folder_try_open(f), GAVEL_ERR_STORE_TOO_NEW);
     assert_non_null(strstr(f->error.message, "newer"));
+}
+
+/* cp, tar, rsync: the same bytes in another file. */
+static void put_a_copy_back(struct folder *f, bool is_in_place)
+{
+    char command[3 * PATH_MAX];
+
+    (void)snprintf(command, sizeof command, "cd '%s' && cp data.mdb copy && %s", f->path,
+                   is_in_place ? "cat copy >data.mdb && rm copy" : "mv copy data.mdb");
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c): a test of its own folder */
+}
+
+static void test_a_copy_of_the_data_is_refused_at_every_start(void **state)
+{
+    struct folder *f = *state;
+    struct disk_mark mark, again;
+    struct raft_restore restore;
+
+    folder_open(f);
+    restore = folder_begin(f);
+    disk_restore_done(&restore);
+    disk_mark_read(f->disk, &mark);
+    assert_true(mark.directory != 0);
+    folder_close(f);
+    put_a_copy_back(f, false);
+    for (int start = 0; start < 3; start++) {
+        assert_int_equal(folder_try_open(f), GAVEL_ERR_INVALID);
+        assert_non_null(strstr(f->error.message, "is a copy"));
+        assert_non_null(strstr(f->error.message, "gavel member remove"));
+    }
+    f->options.accepts_copy = true; /* an operator says that it was moved */
+    restore = folder_reload(f);
+    disk_restore_done(&restore);
+    f->options.accepts_copy = false;
+    assert_int_equal(folder_try_open(f), GAVEL_OK);
+    disk_mark_read(f->disk, &again);
+    assert_true(again.directory == mark.directory && again.txn > mark.txn);
+    folder_close(f);
+    put_a_copy_back(f, true); /* nothing on this machine can tell; the peers may */
+    assert_int_equal(folder_try_open(f), GAVEL_OK);
+}
+
+static void test_data_that_are_deleted_or_replaced_are_missed(void **state)
+{
+    struct folder *f = *state;
+    struct raft_restore restore;
+    char path[PATH_MAX + 16];
+
+    folder_open(f);
+    restore = folder_begin(f);
+    disk_restore_done(&restore);
+    assert_true(disk_is_there(f->disk));
+    put_a_copy_back(f, false);
+    assert_false(disk_is_there(f->disk));
+    (void)snprintf(path, sizeof path, "%s/data.mdb", f->path);
+    assert_int_equal(unlink(path), 0);
+    assert_false(disk_is_there(f->disk));
+}
+
+/* What 0.6.0 has written: no number, and nothing about the file. */
+static void test_the_folder_of_0_6_0_gets_its_number_when_it_begins(void **state)
+{
+    struct folder *f = *state;
+    struct disk_txn txn;
+    uint8_t identity[RECORD_IDENTITY_BYTES];
+    struct raft_restore restore;
+    uint64_t directory;
+
+    folder_open(f);
+    record_put_identity(identity, &f->options.identity, &(struct record_place){0});
+    identity[8] = 1;
+    assert_int_equal(disk_txn_begin(&txn, f->disk, NULL), GAVEL_OK);
+    txn.contents.state.directory = 0;
+    assert_int_equal(disk_put(&txn, record_key_identity(), identity, RECORD_IDENTITY_V1_BYTES), 0);
+    assert_int_equal(disk_txn_commit(&txn, NULL), GAVEL_OK);
+    restore = folder_reload(f);
+    directory = restore.state.directory;
+    assert_true(directory != 0);
+    disk_restore_done(&restore);
+    restore = folder_reload(f);
+    assert_true(restore.state.directory == directory);
+    disk_restore_done(&restore);
 }
 
 /* Each record that should not be there, or is missing, with checksums that are right. */
@@ -246,6 +328,9 @@ int main(void)
         CASE(test_a_crash_while_founding_leaves_a_new_folder),
         CASE(test_the_folder_of_another_node_is_refused),
         CASE(test_the_folder_of_a_newer_gavel_is_refused),
+        CASE(test_a_copy_of_the_data_is_refused_at_every_start),
+        CASE(test_data_that_are_deleted_or_replaced_are_missed),
+        CASE(test_the_folder_of_0_6_0_gets_its_number_when_it_begins),
         CASE(test_records_that_contradict_each_other_are_refused),
         CASE(test_a_folder_that_may_not_be_written_is_refused),
         CASE(test_options_that_cannot_be_are_refused),

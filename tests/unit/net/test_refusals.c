@@ -199,7 +199,7 @@ static void test_a_node_that_has_lost_its_memory_is_refused(void **state)
     c->settings.self.incarnation = 1;
     world_start(c);
     world_peer(c, a, NULL);
-    WAIT_FOR(world, find_news_about(c, TRANSPORT_REFUSED, "it has lost its data"));
+    WAIT_FOR(world, find_news_about(c, TRANSPORT_DISOWNED, "it has lost its data"));
     WAIT_FOR(world, find_news_about(a, TRANSPORT_REFUSED, "b was in incarnation 7 before and is in 1 now"));
 }
 
@@ -218,7 +218,7 @@ static void expect_lost_memory(struct world *world, uint64_t incarnation, uint64
     b->settings.self.generation = generation;
     world_start(b);
     WAIT_FOR(world, find_news_about(a, TRANSPORT_REFUSED, "it has lost its data"));
-    WAIT_FOR(world, find_news_about(b, TRANSPORT_REFUSED, "it has lost its data"));
+    WAIT_FOR(world, find_news_about(b, TRANSPORT_DISOWNED, "it has lost its data"));
     assert_false(is_up(a, b));
 }
 

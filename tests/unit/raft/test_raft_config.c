@@ -379,6 +379,8 @@ static void assert_round_trip(const struct raft_config *config)
         assert_int_equal(decoded.members[i].is_voter, config->members[i].is_voter);
         assert_int_equal(decoded.members[i].was_voter, config->members[i].was_voter);
         assert_int_equal(decoded.members[i].is_witness, config->members[i].is_witness);
+        assert_int_equal(decoded.members[i].is_refused, config->members[i].is_refused);
+        assert_true(decoded.members[i].directory == config->members[i].directory);
     }
     assert_int_equal(raft_config_encode(&decoded, again), size);
     assert_memory_equal(bytes, again, size);
@@ -396,12 +398,53 @@ static void test_every_configuration_comes_back_from_its_bytes(void **state)
         full.members[full.count++] =
             (struct raft_member){.id = UINT64_MAX - 100 + id, .priority = 255, VOTER, OLD, WITNESS};
     assert_round_trip(&full);
+    full.binds = true;
+    for (unsigned i = 0; i < full.count; i++) {
+        full.members[i].directory = UINT64_MAX - i;
+        full.members[i].is_refused = i % 2;
+    }
+    assert_round_trip(&full);
     prng_seed(&prng, 7);
     for (int round = 0; round < 1000; round++) {
         struct raft_config config = random_config(&prng);
 
         assert_round_trip(&config);
     }
+}
+
+/* A rolling upgrade: a node of 0.6.0 reads what it wrote itself, and nothing else. */
+static void test_without_directories_the_bytes_are_those_of_0_6_0(void **state)
+{
+    static const uint8_t old[] = {0, 1, 5, 0, 0, 0, 0, 0, 0, 0, 2, 1};
+    struct raft_config config = {.count = 1, .members = {{.id = 5, .priority = 2, VOTER}}};
+    uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
+
+    (void)state;
+    assert_int_equal(raft_config_encode(&config, bytes), sizeof old);
+    assert_memory_equal(bytes, old, sizeof old);
+    config.binds = true;
+    assert_int_equal(raft_config_encode(&config, bytes), sizeof old + 8);
+    assert_int_equal(bytes[0], 2);
+}
+
+static void test_a_change_of_members_keeps_their_directories(void **state)
+{
+    struct raft_config from = voters("123");
+    struct raft_config target = voters("134");
+    struct raft_config joint, plain;
+
+    (void)state;
+    from.binds = true;
+    for (unsigned i = 0; i < from.count; i++)
+        from.members[i].directory = 100 + from.members[i].id;
+    from.members[2].is_refused = true;
+    assert_int_equal(raft_config_join(&from, &target, &joint), GAVEL_OK);
+    raft_config_leave(&joint, &plain);
+    assert_true(joint.binds && plain.binds);
+    assert_int_equal(raft_config_find(&joint, 2)->directory, 102);
+    assert_int_equal(raft_config_find(&plain, 1)->directory, 101);
+    assert_true(raft_config_find(&plain, 3)->is_refused);
+    assert_int_equal(raft_config_find(&plain, 4)->directory, 0);
 }
 
 static void test_bytes_cut_short_or_too_long_are_refused(void **state)
@@ -463,6 +506,8 @@ int main(void)
         cmocka_unit_test(test_same_voters_looks_at_voters_only),
         cmocka_unit_test(test_sort_puts_members_into_order),
         cmocka_unit_test(test_every_configuration_comes_back_from_its_bytes),
+        cmocka_unit_test(test_without_directories_the_bytes_are_those_of_0_6_0),
+        cmocka_unit_test(test_a_change_of_members_keeps_their_directories),
         cmocka_unit_test(test_bytes_cut_short_or_too_long_are_refused),
         cmocka_unit_test(test_flipped_bits_are_refused_or_mean_what_they_say),
     };

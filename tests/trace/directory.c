@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The commands of a story about the data of a node: lost, copied, put back. The node is down meanwhile. */
+
+#include "trace/command.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t *copy_bytes(const uint8_t *bytes, size_t size)
+{
+    uint8_t *copy = size > 0 ? malloc(size) : NULL;
+
+    if (copy)
+        memcpy(copy, bytes, size);
+    return copy;
+}
+
+/* Only what is durable. */
+static void copy_disk(struct disk *to, const struct disk *from)
+{
+    if (to->is_made)
+        disk_free(to);
+    *to = (struct disk){.is_made = true,
+                        .takes = from->takes,
+                        .state = from->state,
+                        .snapshot = from->snapshot,
+                        .entry_count = from->entry_count};
+    to->snapshot.data = copy_bytes(from->snapshot.data, from->snapshot.size);
+    to->entries = calloc(from->entry_count + 1, sizeof *to->entries);
+    for (size_t i = 0; i < from->entry_count; i++) {
+        to->entries[i] = from->entries[i];
+        to->entries[i].data = copy_bytes(from->entries[i].data, from->entries[i].size);
+    }
+}
+
+/* lose c [joins]: its directory is gone; an empty one is made, with the first members or without any */
+bool command_lose(struct quorum *quorum, char **words, size_t count)
+{
+    struct node *node = count > 1 ? command_node(quorum, words[1]) : NULL;
+    bool joins = count == 3 && strcmp(words[2], "joins") == 0;
+
+    if (!node || node->is_alive || (count == 3 && !joins) || count > 3)
+        return false;
+    disk_free(&node->disk);
+    node->disk = (struct disk){0};
+    disk_make(&node->disk, joins ? NULL : &quorum->config, node->id);
+    node->disk.state.directory = quorum->has_directories ? ++quorum->directories : 0;
+    return true;
+}
+
+/* copy c: also of a node that runs */
+bool command_copy(struct quorum *quorum, char **words, size_t count)
+{
+    struct node *node = count == 2 ? command_node(quorum, words[1]) : NULL;
+
+    if (node)
+        copy_disk(&node->copy, &node->disk);
+    return node;
+}
+
+bool command_restore(struct quorum *quorum, char **words, size_t count)
+{
+    struct node *node = count == 2 ? command_node(quorum, words[1]) : NULL;
+
+    if (!node || node->is_alive || !node->copy.is_made)
+        return false;
+    copy_disk(&node->disk, &node->copy);
+    return true;
+}
