@@ -15,7 +15,9 @@ void runner_end(struct runner *runner, enum runner_end end)
 {
     if (runner->is_ending)
         return;
-    runner->was_running = runner->report.state != SUPERVISOR_EMPTY;
+    /* Also if it was started a moment ago, and the guard's report of that is still on its way. */
+    runner->was_running =
+        runner->report.state != SUPERVISOR_EMPTY || atomic_load(&runner->run_epoch) > runner->report.epoch;
     runner->is_ending = true;
     runner->end = end;
 }

@@ -14,9 +14,14 @@
 #define USUAL_PATH "/usr/local/bin:/usr/bin:/bin"
 #define HEAD_BYTES 256 /* the kernel reads as much of a script */
 
-enum finding { FOUND, MISSING, DENIED };
+enum finding {
+    FOUND,
+    MISSING,
+    HIDDEN, /* in a folder that we may not look into */
+    DENIED,
+};
 
-/* What is at that path; *ret_reason if it is DENIED. */
+/* What is at that path; *ret_reason if it is HIDDEN or DENIED. */
 static enum finding look_at(const char *path, const char **ret_reason)
 {
     struct stat stat_of;
@@ -25,7 +30,7 @@ static enum finding look_at(const char *path, const char **ret_reason)
         if (errno == ENOENT || errno == ENOTDIR)
             return MISSING;
         *ret_reason = strerror(errno);
-        return DENIED;
+        return errno == EACCES ? HIDDEN : DENIED;
     }
     if (S_ISDIR(stat_of.st_mode))
         *ret_reason = "it is a folder";
@@ -80,7 +85,10 @@ static enum gavel_status find_path(struct arena *arena, const char *name, const 
     }
 }
 
-/* Any other name is searched for; one that cannot be executed is told of only if there is no other. */
+/*
+ * Any other name is searched for; one that cannot be executed is told of only if there is no other. A folder
+ * that we may not look into has nothing for us, as shells see it: PATH may be that of somebody else.
+ */
 static enum gavel_status find_in(struct arena *arena, const char *name, const char *directory,
                                  const char *search, const char **ret_path, struct gavel_error *error)
 {

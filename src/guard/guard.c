@@ -63,11 +63,14 @@ static enum gavel_status await_first_report(struct guard *guard, struct gavel_er
 {
     struct pollfd fds[] = {{.fd = guard->socket, .events = POLLIN}, {.fd = guard->pidfd, .events = POLLIN}};
 
+    char report;
+
     while (poll(fds, 2, START_LIMIT_MS) < 0 && errno == EINTR)
         ;
-    if (fds[0].revents & POLLIN)
+    /* A guard that has died leaves something to read, too: the end. */
+    if (fds[0].revents & POLLIN && recv(guard->socket, &report, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
         return GAVEL_OK;
-    if (fds[1].revents && guard->desk->error.status != GAVEL_OK) {
+    if ((fds[0].revents || fds[1].revents) && guard->desk->error.status != GAVEL_OK) {
         if (error)
             *error = guard->desk->error;
         return guard->desk->error.status;

@@ -96,6 +96,38 @@ static void start_next(struct keeper *keeper)
     step(keeper, &event);
 }
 
+/* How things stand, if that has changed. */
+static void report(struct keeper *keeper)
+{
+    const struct supervisor *supervisor = &keeper->supervisor;
+    struct guard_report report = {
+        .epoch = supervisor->epoch,
+        .state = supervisor->state,
+        .cause = supervisor->cause,
+        .cause_slot = (uint32_t)supervisor->cause_slot,
+        .cause_status = supervisor->cause_status,
+        .last_status = keeper->last_status,
+        .restarts = supervisor->restart_total,
+        .late_by_ms = (int32_t)ms_from_ns(keeper->late_by + NS_PER_MS - 1),
+        .ended_slot = (uint32_t)keeper->ended_slot,
+        .ended_status = keeper->ended_status,
+        .demoted_status = keeper->demoted_status,
+        .spawn_error = keeper->spawn_error,
+    };
+    const struct guard_report *last = &keeper->reported;
+
+    if (report.epoch != last->epoch || report.state != last->state || report.cause != last->cause ||
+        report.restarts != last->restarts)
+        keeper->owes_report = true;
+    if (!keeper->owes_report || keeper->has_closed || keeper->is_orphaned)
+        return;
+    if (send(keeper->start.socket, &report, sizeof report, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+        errno == EAGAIN)
+        return;
+    keeper->owes_report = false;
+    keeper->reported = report;
+}
+
 /* Nothing is left: the epoch is dead for good, and whoever waits for that is told. */
 static void bury(struct keeper *keeper, uint64_t epoch)
 {
@@ -119,6 +151,7 @@ static void settle(struct keeper *keeper)
         keeper->stopped_epoch = supervisor->epoch;
     if (supervisor->epoch > atomic_load(&keeper->start.desk->dead_epoch) && keeper->instants.deadline > 0)
         keeper->late_by = ns_max(clock_now() - keeper->instants.deadline, 0);
+    report(keeper); /* first: who hears that it is dead ends, and wants to know how the command did */
     bury(keeper, keeper->stopped_epoch);
     if (keeper->next_epoch > keeper->stopped_epoch && !keeper->is_orphaned)
         start_next(keeper);
@@ -170,37 +203,6 @@ static void read_orders(struct keeper *keeper)
         else
             keeper->has_closed = true; /* the end of the elector is told by its pidfd, not by this */
     }
-}
-
-static void report(struct keeper *keeper)
-{
-    const struct supervisor *supervisor = &keeper->supervisor;
-    struct guard_report report = {
-        .epoch = supervisor->epoch,
-        .state = supervisor->state,
-        .cause = supervisor->cause,
-        .cause_slot = (uint32_t)supervisor->cause_slot,
-        .cause_status = supervisor->cause_status,
-        .last_status = keeper->last_status,
-        .restarts = supervisor->restart_total,
-        .late_by_ms = (int32_t)ms_from_ns(keeper->late_by + NS_PER_MS - 1),
-        .ended_slot = (uint32_t)keeper->ended_slot,
-        .ended_status = keeper->ended_status,
-        .demoted_status = keeper->demoted_status,
-        .spawn_error = keeper->spawn_error,
-    };
-    const struct guard_report *last = &keeper->reported;
-
-    if (report.epoch != last->epoch || report.state != last->state || report.cause != last->cause ||
-        report.restarts != last->restarts)
-        keeper->owes_report = true;
-    if (!keeper->owes_report || keeper->has_closed || keeper->is_orphaned)
-        return;
-    if (send(keeper->start.socket, &report, sizeof report, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
-        errno == EAGAIN)
-        return;
-    keeper->owes_report = false;
-    keeper->reported = report;
 }
 
 /* The elector is dead. Nobody renews any more, and nobody waits for the children to end well. */

@@ -39,6 +39,7 @@ struct fixture {
 static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof(*f));
+    char path[128];
 
     strcpy(f->folder, "/tmp/gavel-test-XXXXXX");
     if (!mkdtemp(f->folder))
@@ -46,13 +47,17 @@ static int set_up(void **state)
     snprintf(f->file, sizeof(f->file), "%s/gavel.yaml", f->folder);
     f->cli.command = &run_command;
     *state = f;
-    /* A folder in it that we may not look into is another answer than "not found". */
-    return setenv("PATH", "/usr/bin:/bin", 1);
+    /* The first is a folder that an ordinary user may not look into; it changes nothing. */
+    snprintf(path, sizeof(path), "%s/closed", f->folder);
+    if (mkdir(path, 0))
+        return -1;
+    snprintf(path, sizeof(path), "%s/closed:/usr/bin:/bin", f->folder);
+    return setenv("PATH", path, 1);
 }
 
 static int tear_down(void **state)
 {
-    static const char *const names[] = {"gavel.yaml", "tool", "bin/tool", "bin"};
+    static const char *const names[] = {"gavel.yaml", "tool", "bin/tool", "bin", "closed"};
     struct fixture *f = *state;
     char path[128];
 
