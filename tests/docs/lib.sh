@@ -10,7 +10,8 @@ set -euo pipefail
 root=$1
 gavel=$(realpath "$2")
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# Whoever outlives an example for a moment may still write there.
+trap 'for i in {1..250}; do if rm -rf "$folder" 2>/dev/null; then break; fi; sleep 0.02; done' EXIT
 
 export XDG_STATE_HOME=$folder/state PATH=${gavel%/*}:$PATH
 if [ $# -gt 2 ]; then

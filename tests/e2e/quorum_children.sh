@@ -44,6 +44,7 @@ test_where_a_child_keeps_crashing_another_node_leads() {
 test_a_child_that_ignores_sigterm_is_killed_in_time() {
     local former epoch target began
     crew "$BEAT" "$folder/beats" --ignore-term --children 3
+    await test -s "$folder/beats" # only then it ignores SIGTERM
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     target=$(others "$former" | head -n 1)

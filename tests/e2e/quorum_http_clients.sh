@@ -10,6 +10,8 @@ set -euo pipefail
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 : "${PROXY:?the proxy}" "${PYTHON:=python3}" "${NODE_JS:=node}"
 limit_s=60
+[[ -x $PYTHON ]] || PYTHON=python3 # whoever configured may have one that others cannot reach
+[[ -x ${NODE_JS:-} ]] || NODE_JS=node
 declare -A proxy_of proxy_fd
 
 # A cluster with a proxy in front of the API of each node.

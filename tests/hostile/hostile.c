@@ -76,8 +76,10 @@ static void become(const char *text)
     }
     if (setgroups(0, NULL) < 0 || setgid((gid_t)id) < 0 || setuid((uid_t)id) < 0)
         give_up("cannot become that user");
-    if (setenv("HOME", "/nonexistent", 1) < 0) /* as nobody has it */
-        give_up("HOME");
+    /* As nobody has them: not those of whoever became it. */
+    if (setenv("HOME", "/nonexistent", 1) < 0 ||
+        setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1) < 0)
+        give_up("the environment");
 }
 
 int main(int argc, char **argv)

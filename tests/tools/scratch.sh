@@ -13,7 +13,11 @@ finish()
     for pid in "${started[@]}"; do
         kill -9 "$pid" 2>/dev/null || true # it may have ended by itself
     done
-    rm -rf "$folder"
+    # Whoever outlives them for a moment may still write there.
+    for pid in {1..250}; do
+        if rm -rf "$folder" 2>/dev/null; then break; fi
+        sleep 0.02
+    done
 }
 trap finish EXIT
 
