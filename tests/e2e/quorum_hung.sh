@@ -7,11 +7,16 @@ set -euo pipefail
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 : "${HANG_DISK:?the library that makes disks hang}"
 
-# With disks that can be made to hang, one by one.
+limit_s=30
+
+# With disks that can be made to hang, one by one. While most of them do nobody can be elected, so a busy machine must
+# not cost the leader its lease: times are longer than in other tests.
 hangable() {
     local name
     quorum "$@"
     for name in "$@"; do
+        sed -i 's/^timing: .*/timing: {election_timeout_min_ms: 1500, election_timeout_max_ms: 2500, heartbeat_interval_ms: 250, lease_ms: 1500}/' \
+            "$folder/$name.yaml"
         # The sanitizer's library wants to be the first; ours allocates nothing.
         wrapper=(env "LD_PRELOAD=$HANG_DISK" "HANG_DISK_FILE=$folder/$name.hangs"
             "ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0")
@@ -32,10 +37,12 @@ let_answer() {
 }
 
 # lead NAME: it leads.
-lead() {
-    await_leader
-    [[ $leader == "$1" ]] || has "$(post "$leader" /transfer "{\"target_leader_id\":\"$1\",\"timeout_ms\":5000}")" '"success":true'
-    await_leader "$1"
+lead() { await leads_now "$1"; }
+leads_now() {
+    find_leader "${nodes[@]}" || return 1
+    [[ $leader == "$1" ]] && return
+    post "$leader" /transfer "{\"target_leader_id\":\"$1\",\"timeout_ms\":5000}" >"$folder/transfer.out" 2>&1
+    return 1
 }
 
 # write NAME: something is to be written, asked of that node; returns at once.
@@ -83,8 +90,8 @@ test_a_leader_whose_disk_hangs_hands_over() {
     await check_says "the disk of n1 "
     for name in n2 n3; do
         await is_ready "$name"
-        metric_is "$name" disk_hangs 0 || fail "$name tells of its own disk"
-        metric_is "$name" commits_hang 0 || fail "the cluster commits, and $name says that it does not"
+        await metric_is "$name" disk_hangs 0
+        await metric_is "$name" commits_hang 0
     done
     is n1 incarnation 1 || fail "it did not stay up"
     # Its disk answers again, and nobody has to do anything.
@@ -138,8 +145,8 @@ test_one_follower_whose_disk_hangs_costs_nothing() {
     await is n3 disk_hangs true
     await writes n1
     await writes n2
-    is_ready n1 || fail "one hung disk of three makes the leader unready"
-    is_ready n2 || fail "one hung disk of three makes the others unready"
+    await is_ready n1
+    await is_ready n2
     await is_unready n3
     await check_says "the disk of n3 "
     # Another hangs, and a majority is gone: one is back, and it goes on.
