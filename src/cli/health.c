@@ -4,11 +4,14 @@
 
 #include "base/assert.h"
 #include "config/duration.h"
+#include "config/run_environment.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -45,6 +48,21 @@ static void count_failure(struct health *health)
         health->is_good = false;
 }
 
+/* What every command gets; the caller frees the list, not what it names. NULL: out of memory. */
+static char **make_environment(void)
+{
+    size_t count = 0, kept = 0;
+    char **list;
+
+    while (environ[count])
+        count++;
+    list = calloc(count + 1, sizeof(*list));
+    for (size_t i = 0; list && i < count; i++)
+        if (run_environment_is_passed_on(environ[i]))
+            list[kept++] = environ[i];
+    return list;
+}
+
 /* Returns 0 or an errno. */
 static int spawn_check(const char *command, pid_t *ret_pid)
 {
@@ -52,14 +70,17 @@ static int spawn_check(const char *command, pid_t *ret_pid)
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none, standard;
-    int error;
+    char **variables = make_environment();
+    int error = variables ? posix_spawn_file_actions_init(&files) : ENOMEM;
 
-    error = posix_spawn_file_actions_init(&files);
-    if (error)
+    if (error) {
+        free(variables);
         return error;
+    }
     error = posix_spawnattr_init(&attributes);
     if (error) {
         posix_spawn_file_actions_destroy(&files);
+        free(variables);
         return error;
     }
     sigemptyset(&none);
@@ -76,9 +97,10 @@ static int spawn_check(const char *command, pid_t *ret_pid)
         error = posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
     if (!error) /* it does not write to its arguments, whatever its type says */
         error = posix_spawn(ret_pid, "/bin/sh", &files, &attributes, (char *const *)(uintptr_t)arguments,
-                            environ);
+                            variables);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
+    free(variables);
     return error;
 }
 

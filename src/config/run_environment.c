@@ -29,7 +29,7 @@ static bool is_named(const char *variable, const char *name)
     return strncmp(variable, name, length) == 0 && variable[length] == '=';
 }
 
-static bool is_passed_on(const char *variable)
+bool run_environment_is_passed_on(const char *variable)
 {
     for (size_t i = 0; i < sizeof(not_passed_on) / sizeof(not_passed_on[0]); i++)
         if (is_named(variable, not_passed_on[i]))
@@ -83,7 +83,7 @@ enum gavel_status run_environment_make(struct arena *arena, const struct run_env
     if (!list)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     for (char *const *from = parts->from; *from; from++)
-        if (is_passed_on(*from))
+        if (run_environment_is_passed_on(*from))
             list[count++] = *from;
     for (char *const *user = parts->user; user && *user; user++)
         put(list, *user);

@@ -29,6 +29,9 @@ GAVEL_CHECKED enum gavel_status run_environment_make(struct arena *arena, const 
                                                      char *const **ret_environment,
                                                      struct gavel_error *error);
 
+/* Whether a variable ("NAME=value") of gavel's own environment is for commands, too: passwords are not. */
+bool run_environment_is_passed_on(const char *variable);
+
 /* The value of a variable; NULL if it is not there. */
 const char *run_environment_value(char *const *environment, const char *name);
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "os/clock.h"
 #include "store/driver.h"
+#include "store/plain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,6 +120,14 @@ static enum gavel_status require_driver(const char *url, const struct store_driv
     return *ret_driver ? GAVEL_OK : refuse_scheme(url, error);
 }
 
+/* A failure in words that a server or a file may have had a part in. */
+static enum gavel_status tell(enum gavel_status status, struct gavel_error *error)
+{
+    if (status && error)
+        text_make_plain(error->message);
+    return status;
+}
+
 enum gavel_status store_check_url(const char *url, struct gavel_error *error)
 {
     const struct store_driver *driver;
@@ -137,7 +146,7 @@ enum gavel_status store_open(const char *url, struct store **ret_store, struct g
 
     if (status)
         return status;
-    status = driver->open(rest, &store, error);
+    status = tell(driver->open(rest, &store, error), error);
     if (status)
         return status;
     store->driver = driver;
@@ -147,7 +156,8 @@ enum gavel_status store_open(const char *url, struct store **ret_store, struct g
 
 enum gavel_status store_probe(struct store *store, struct gavel_error *error)
 {
-    enum gavel_status status = store->driver->probe ? store->driver->probe(store, error) : GAVEL_OK;
+    enum gavel_status status =
+        store->driver->probe ? tell(store->driver->probe(store, error), error) : GAVEL_OK;
 
     /* As of opening it: to whoever begins, one that does not answer is one that is not there. */
     if (status == GAVEL_ERR_TIMEOUT && error)
@@ -158,7 +168,7 @@ enum gavel_status store_probe(struct store *store, struct gavel_error *error)
 enum gavel_status store_migrate(struct store *store, char **ret_told, struct gavel_error *error)
 {
     *ret_told = NULL;
-    return store->driver->migrate ? store->driver->migrate(store, ret_told, error) : GAVEL_OK;
+    return store->driver->migrate ? tell(store->driver->migrate(store, ret_told, error), error) : GAVEL_OK;
 }
 
 enum gavel_status store_backup(struct store *store, const char *path, struct gavel_error *error)
@@ -167,7 +177,7 @@ enum gavel_status store_backup(struct store *store, const char *path, struct gav
         return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
                          "a store of %s is not one file; back it up by the means of its server",
                          store->driver->scheme);
-    return store->driver->backup(store, path, error);
+    return tell(store->driver->backup(store, path, error), error);
 }
 
 bool store_own_address(struct store *store, char ret_address[STORE_ADDRESS_SIZE])
@@ -201,6 +211,8 @@ void store_run(struct store *store, const struct store_request *requests, struct
         return;
     memset(replies, 0, count * sizeof *replies);
     store->driver->run(store, requests, replies, count);
+    for (size_t i = 0; i < count; i++)
+        reply_make_plain(&replies[i]);
 }
 
 enum gavel_status store_call(struct store *store, const struct store_request *request,

@@ -251,6 +251,14 @@ test_unhealthy_candidate_does_not_lead_and_a_leader_hands_over() {
     await leads a
 }
 
+test_a_health_check_gets_no_passwords_of_stores() {
+    export GAVEL_MYSQL_PASSWORD=s3cret-1 GAVEL_ETCD_PASSWORD=s3cret-2 ANOTHER=passed-on
+    run a --healthy "env >$folder/env.new; mv $folder/env.new $folder/env" --healthy-every 100ms -- sleep 1000
+    await test -e "$folder/env"
+    has_not "$(cat "$folder/env")" s3cret
+    has "$(cat "$folder/env")" ANOTHER=passed-on
+}
+
 test_health_check_that_hangs_is_unhealthy() {
     run a --healthy 'exec sleep 60' --healthy-every 100ms --healthy-timeout 200ms -- sh -c 'echo started'
     await logged a unhealthy

@@ -248,6 +248,39 @@ static void test_an_expiry_that_was_never_a_date_does_not_block_a_group(void **s
     store_close(store);
 }
 
+/* Anybody who may write to the table can put anything there. */
+static void test_names_of_others_do_not_reach_a_terminal_as_they_are(void **state)
+{
+    struct mysql_bench *b = *state;
+    struct store_request list = {.op = STORE_GROUPS};
+    struct store *store;
+    struct store_reply reply;
+
+    mysql_bench_sql(b, SEED, b->table, 255, 255, "TIMESTAMP(6)", "CHARACTER SET latin1");
+    mysql_bench_sql(
+        b,
+        "INSERT INTO %s VALUES ('g', CONCAT('p', CHAR(27), '[2J', CHAR(10)), NOW() + INTERVAL 100 SECOND),"
+        " (CONCAT('bad', CHAR(27)), 'plain', NOW() + INTERVAL 100 SECOND)",
+        b->table);
+    store = mysql_bench_open(b, NULL, NULL);
+    assert_int_equal(store_probe(store, NULL), GAVEL_OK);
+    (void)expect(store, ask_heartbeat("g", "one", 1, 1), GAVEL_OK);
+    mysql_bench_sql(b, "UPDATE %s_candidates SET id = CONCAT('c', CHAR(7)), address = CHAR(27)", b->table);
+    reply = expect(store, ask_read("g"), GAVEL_OK);
+    assert_string_equal(reply.record.holder, "p?[2J?");
+    list.give_up_at = clock_now() + 20 * NS_PER_S;
+    assert_int_equal(store_call(store, &list, &reply), GAVEL_OK);
+    assert_int_equal(reply.group_count, 1);
+    assert_string_equal(reply.groups[0].record.holder, "p?[2J?");
+    store_reply_done(&reply);
+    list = (struct store_request){.op = STORE_CANDIDATES, .group = "g", .candidate_timeout_ms = 60000};
+    list.give_up_at = clock_now() + 20 * NS_PER_S;
+    assert_int_equal(store_call(store, &list, &reply), GAVEL_OK);
+    assert_int_equal(reply.registration_count, 0);
+    store_reply_done(&reply);
+    store_close(store);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, mysql_bench_next)
@@ -257,6 +290,7 @@ int main(void)
         TEST(test_a_table_without_its_key_or_engine_is_migrated_too),
         TEST(test_a_zero_date_is_waited_for_as_long_as_the_lease_before_it),
         TEST(test_an_expiry_that_was_never_a_date_does_not_block_a_group),
+        TEST(test_names_of_others_do_not_reach_a_terminal_as_they_are),
     };
 
     return cmocka_run_group_tests_name("mysql seed", tests, mysql_bench_start, mysql_bench_stop);
