@@ -115,6 +115,7 @@ struct store_reply {
     struct group_row *groups;
     size_t group_count;
     char message[256]; /* of a failure: the thing, the reason, the next step; "" otherwise */
+    char note[256];    /* READ: what people should know of whoever holds it; mostly "" */
 };
 
 /* Frees what a reply owns and empties it. Safe on NULL and on an empty reply. */

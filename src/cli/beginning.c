@@ -2,12 +2,30 @@
 
 #include "cli/beginning.h"
 
+#include "cli/seat.h"
 #include "os/clock.h"
 #include "store/store.h"
+
+#include <string.h>
 
 const char *beginning_store(const struct config *config)
 {
     return config->enabled ? config->store : "memory:single-instance";
+}
+
+/* A group that another program leads is not taken from it: people should know why nothing happens. */
+static void warn_of_foreigners(const struct cli *cli, const char *id)
+{
+    struct onlooker onlooker = {0};
+    struct seat seat;
+
+    /* Whatever fails here is told by the candidate itself. */
+    if (!onlooker_open(cli, 0, &onlooker, NULL) && !seat_read(&onlooker, cli->config.group, &seat, NULL) &&
+        seat.note[0])
+        log_line(&cli->log, clock_wall_ms(), LOG_WARNING, "another program leads this group",
+                 LOG_STR("group", cli->config.group), LOG_STR("candidate", id), LOG_STR("reason", seat.note),
+                 LOG_END);
+    onlooker_close(&onlooker);
 }
 
 void beginning_log(const struct cli *cli, const char *id, const struct place *place)
@@ -32,4 +50,6 @@ void beginning_log(const struct cli *cli, const char *id, const struct place *pl
                  LOG_STR("store", place->shown), LOG_END);
     log_line(log, clock_wall_ms(), LOG_INFO, "takes part", group, candidate, LOG_STR("store", place->shown),
              LOG_STR("preset", config->preset), LOG_END);
+    if (strncmp(config->store, "s3:", strlen("s3:")) == 0)
+        warn_of_foreigners(cli, id);
 }

@@ -9,6 +9,7 @@
 #include "os/clock.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -188,6 +189,7 @@ enum gavel_status seat_read(const struct onlooker *onlooker, const char *group, 
         ret_seat->state = seat_judge(onlooker, &reply.record, reply.found, reply.expired);
         if (ret_seat->state != SEAT_EMPTY)
             ret_seat->record = reply.record;
+        (void)snprintf(ret_seat->note, sizeof(ret_seat->note), "%s", reply.note);
         if (store_capabilities(onlooker->store)->is_fixed) { /* the lease of an assignment means nothing */
             ret_seat->record.lease_ms = 0;
             ret_seat->remaining_ms = -1;
@@ -221,5 +223,7 @@ json_t *seat_json(const char *group, const struct seat *seat)
     json_put(json, "lease_ms", number_or_null(has_mandate && record->lease_ms, record->lease_ms));
     json_put(json, "remaining_ms", number_or_null(is_held && seat->remaining_ms >= 0, seat->remaining_ms));
     json_put(json, "pid", number_or_null(has_mandate && record->process.pid, record->process.pid));
+    if (seat->note[0])
+        json_put_text(json, "note", seat->note);
     return json;
 }

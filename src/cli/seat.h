@@ -28,6 +28,7 @@ struct seat {
     enum seat_state state;
     gavel_ms remaining_ms; /* of the lease; -1 if the store has no clock */
     struct record record;  /* zeroed for SEAT_EMPTY */
+    char note[256];        /* what the store says of whoever holds it; mostly "" */
 };
 
 /* An open store and who we are, to judge the processes of others. */

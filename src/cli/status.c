@@ -105,6 +105,8 @@ static int show_group(const struct cli *cli, const struct onlooker *onlooker)
             line(cli, "last leader", STYLE_PLAIN, "%s", seat.record.holder);
         if (seat.state != SEAT_EMPTY)
             print_mandate(cli, &seat);
+        if (seat.note[0])
+            line(cli, "note", STYLE_YELLOW, "%s", seat.note);
         if (reason)
             line(cli, "candidates", STYLE_PLAIN, "unknown: %s", reason);
         else

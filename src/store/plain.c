@@ -76,6 +76,7 @@ static void keep_groups(struct store_reply *reply)
 void reply_make_plain(struct store_reply *reply)
 {
     text_make_plain(reply->message);
+    text_make_plain(reply->note);
     record_make_plain(&reply->record);
     keep_registrations(reply);
     keep_groups(reply);

@@ -16,6 +16,7 @@
  *     s3_error.c       what a refusal means, in words
  *     s3_xml.c         the few elements of an answer that matter
  *     s3_cache.c       what was last seen of an object
+ *     s3_foreign.c     namespaces of s3db.js
  *     s3_edit.c        fetch, decide, put if nothing has changed, read back
  *     s3_mandate.c     what is decided about mandates
  *     s3_registry.c    what is decided about candidates
@@ -69,6 +70,7 @@ struct s3_entry {
     uint64_t hash;
     bool is_known;              /* false: never read, or not to be relied on */
     bool is_found;              /* false: there is no such object */
+    bool is_foreign;            /* a state of s3db.js, see s3_foreign.h */
     char etag[S3_ETAG_MAX + 1]; /* without quotes; "" if there is no object */
     struct nonce write;         /* of the last write */
     bool is_in_group;
@@ -276,6 +278,8 @@ enum s3_step {
     S3_STEP_GET,
     S3_STEP_PUT,
     S3_STEP_DELETE,
+    S3_STEP_WORKERS, /* the list of those of a namespace of s3db.js */
+    S3_STEP_STATE,   /* before the first heartbeat: whose namespace it is */
 };
 
 struct s3_edit {
@@ -288,8 +292,10 @@ struct s3_edit {
     struct s3_entry *entry;
     enum s3_step step;
     bool is_over;
-    bool is_fresh;    /* the entry was read in the course of this edit */
-    bool has_created; /* there was no object before */
+    bool is_fresh;          /* the entry was read in the course of this edit */
+    bool has_created;       /* there was no object before */
+    size_t workers;         /* of a namespace of s3db.js */
+    struct s3_entry *state; /* HEARTBEAT: of its group */
     bool has_new_credentials;
     int rounds;
     /* What was put, and what was said to that, while it is read back. */

@@ -18,6 +18,10 @@
  * nobody has written since. "As before" after anything else is a failure: the
  * write may still arrive, as it is conditional on what is there now.
  *
+ * A state of s3db.js is not all there is to know: its workers are listed, each
+ * time, before anything is decided (s3_foreign.h). And a heartbeat looks once
+ * whose namespace it is, and leaves none where it is not gavel's.
+ *
  * All PUTs of an edit carry the same number (`write`), so any of them is known
  * again when it is read back.
  */
@@ -25,6 +29,7 @@
 
 #include "os/entropy.h"
 #include "store/row_json.h"
+#include "store/s3_foreign.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -107,6 +112,45 @@ static bool decide(struct s3_edit *edit)
     return edit->is_fresh ? conclude(edit, status) : ask_get(edit);
 }
 
+static bool ask_workers(struct s3_edit *edit)
+{
+    char *prefix = s3_key_workers(&edit->s3->place, edit->request->group);
+    bool is_ready = prefix && s3_object_list(edit->s3, &edit->object, prefix, "", "");
+
+    edit->step = S3_STEP_WORKERS;
+    free(prefix);
+    return is_ready ? true : fail_short(edit);
+}
+
+static bool ask_state(struct s3_edit *edit)
+{
+    edit->step = S3_STEP_STATE;
+    return s3_object_get(edit->s3, &edit->object, edit->state->key, "") ? true : fail_short(edit);
+}
+
+/* Nobody of gavel is told of where s3db.js elects, and who was there before goes. */
+static bool beat(struct s3_edit *edit)
+{
+    if (!edit->state->is_found || !edit->state->is_foreign)
+        return decide(edit);
+    if (edit->entry->is_known && edit->entry->is_found && edit->entry->is_own)
+        return ask_delete(edit);
+    edit->is_over = true;
+    return false;
+}
+
+/* A heartbeat: whose namespace is it? What is read of a mandate later tells, too. */
+static bool start_beat(struct s3_edit *edit)
+{
+    char *key = s3_key_state(&edit->s3->place, edit->request->group);
+
+    edit->state = key ? s3_cache_get(&edit->s3->cache, key) : NULL;
+    free(key);
+    if (!edit->state)
+        return fail_short(edit);
+    return edit->state->is_known ? beat(edit) : ask_state(edit);
+}
+
 bool s3_edit_start(struct s3_edit *edit)
 {
     bool is_look = edit->request->op == STORE_READ || edit->request->op == STORE_LEAVE;
@@ -128,15 +172,17 @@ bool s3_edit_start(struct s3_edit *edit)
     /* A heartbeat that is the first may well be of an id that nobody has: it is put, and looked at if
      * refused.
      */
-    if (is_look || (!edit->entry->is_known && !edit->kind->is_worker))
+    if (is_look || (!edit->entry->is_known && !edit->kind->is_worker) ||
+        (!edit->kind->is_worker && edit->entry->is_foreign))
         return ask_get(edit);
-    return decide(edit);
+    return edit->request->op == STORE_HEARTBEAT ? start_beat(edit) : decide(edit);
 }
 
 void s3_entry_absent(struct s3_entry *entry)
 {
     entry->is_known = true;
     entry->is_found = false;
+    entry->is_foreign = false;
     entry->etag[0] = '\0';
     entry->write = (struct nonce){0};
     memset(&entry->row, 0, sizeof entry->row);
@@ -153,8 +199,19 @@ bool s3_entry_take(const struct s3_store *s3, struct s3_entry *entry, const stru
                   : row_json_read(text, call->answer_size, &taken.row, &taken.write);
 
     entry->is_known = false;
+    entry->is_foreign = false;
     s3_object_etag(object, taken.etag);
-    if (kind == ROW_JSON_TOO_NEW)
+    if (kind == ROW_JSON_DAMAGED && !is_worker && s3_foreign_state(text, call->answer_size, &taken.row)) {
+        kind = ROW_JSON_GOOD;
+        taken.is_foreign = true;
+        taken.row.record.version = s3_foreign_version(taken.etag, (struct s3_span){"", 0}, &(size_t){0});
+    }
+    if (kind == ROW_JSON_DAMAGED && is_worker && s3_foreign_is_worker(text, call->answer_size))
+        reply_fail(reply, GAVEL_ERR_ID_IN_USE,
+                   "%.100s in %.60s is a worker of s3db.js; give this candidate another id, or stop that "
+                   "worker and remove the object",
+                   entry->key, s3->place.where);
+    else if (kind == ROW_JSON_TOO_NEW)
         reply_fail(reply, GAVEL_ERR_STORE_TOO_NEW,
                    "%.100s in %.60s was written by a newer gavel; update this one", entry->key,
                    s3->place.where);
@@ -169,6 +226,7 @@ bool s3_entry_take(const struct s3_store *s3, struct s3_entry *entry, const stru
                    s3->place.where);
     else {
         entry->is_known = entry->is_found = true;
+        entry->is_foreign = taken.is_foreign;
         entry->write = taken.write;
         memcpy(entry->etag, taken.etag, sizeof entry->etag);
         entry->size = call->answer_size;
@@ -230,7 +288,34 @@ static bool take_get(struct s3_edit *edit, enum s3_outcome outcome)
     } else if (outcome != S3_UNCHANGED || !edit->entry->is_known) {
         return fail_as_answered(edit);
     }
+    if (!edit->kind->is_worker && edit->entry->is_found && edit->entry->is_foreign)
+        return ask_workers(edit);
     return take_look(edit);
+}
+
+static bool take_workers(struct s3_edit *edit, enum s3_outcome outcome)
+{
+    struct s3_entry *entry = edit->entry;
+    const struct http_call *call = edit->object.call;
+
+    if (outcome != S3_DONE)
+        return fail_as_answered(edit);
+    entry->row.record.version = s3_foreign_version(
+        entry->etag, (struct s3_span){call->answer ? call->answer : "", call->answer_size}, &edit->workers);
+    return take_look(edit);
+}
+
+static bool take_state(struct s3_edit *edit, enum s3_outcome outcome)
+{
+    struct store_reply ignored = {0};
+
+    if (outcome == S3_ABSENT)
+        s3_entry_absent(edit->state);
+    else if (outcome != S3_DONE)
+        return fail_as_answered(edit);
+    else if (!s3_entry_take(edit->s3, edit->state, &edit->object, false, &ignored))
+        return decide(edit); /* whoever asks for the mandate is told what is wrong with it */
+    return beat(edit);
 }
 
 static bool take_put(struct s3_edit *edit, enum s3_outcome outcome)
@@ -252,6 +337,7 @@ static bool take_put(struct s3_edit *edit, enum s3_outcome outcome)
     s3_object_etag(&edit->object, entry->etag);
     entry->is_known = entry->etag[0] != '\0'; /* else it is read before the next write */
     entry->is_found = true;
+    entry->is_foreign = false;
     entry->write = edit->write;
     entry->size = edit->object.call->body_size;
     entry->is_own = true;
@@ -267,6 +353,10 @@ static bool take_delete(struct s3_edit *edit, enum s3_outcome outcome)
     if (outcome != S3_DONE && outcome != S3_ABSENT)
         return fail_as_answered(edit);
     s3_entry_absent(edit->entry);
+    if (edit->request->op == STORE_HEARTBEAT) { /* in a namespace of s3db.js: there is nothing to note */
+        edit->is_over = true;
+        return false;
+    }
     return conclude(edit, GAVEL_OK);
 }
 
@@ -280,6 +370,10 @@ static bool repeat(struct s3_edit *edit)
         return ask_get(edit);
     if (edit->step == S3_STEP_DELETE)
         return ask_delete(edit);
+    if (edit->step == S3_STEP_WORKERS)
+        return ask_workers(edit);
+    if (edit->step == S3_STEP_STATE)
+        return ask_state(edit);
     body = edit->object.body;
     edit->object.body = NULL;
     return ask_put(edit, body);
@@ -299,6 +393,10 @@ bool s3_edit_go_on(struct s3_edit *edit)
         return take_put(edit, outcome);
     case S3_STEP_DELETE:
         return take_delete(edit, outcome);
+    case S3_STEP_WORKERS:
+        return take_workers(edit, outcome);
+    case S3_STEP_STATE:
+        return take_state(edit, outcome);
     }
     return false;
 }

@@ -10,6 +10,7 @@
 
 #include "os/clock.h"
 #include "store/row_json.h"
+#include "store/s3_foreign.h"
 
 #include <string.h>
 
@@ -20,6 +21,9 @@ static enum gavel_status decide(struct s3_edit *edit, char **ret_body)
     enum gavel_status status;
 
     request.must_be_expired = false;
+    /* What is not gavel's can be taken over, and nothing else. */
+    if (edit->entry->is_known && edit->entry->is_foreign && request.op != STORE_CLAIM)
+        return request.op == STORE_REOPEN ? GAVEL_ERR_CONFLICT : GAVEL_ERR_NOT_HOLDER;
     edit->row = edit->entry->is_known ? edit->entry->row : (struct mandate_row){0};
     status = rules_apply(&edit->row, &request, &now);
     if (status)
@@ -50,6 +54,8 @@ static void conclude(struct s3_edit *edit, enum gavel_status status)
         return;
     }
     rules_reply_untimed(&edit->entry->row, edit->request, status, reply);
+    if (edit->entry->is_foreign && !status)
+        s3_foreign_tell(&edit->entry->row, edit->workers, reply);
     reply->record.process = process_within_sight(&reply->record.process, &edit->s3->self);
 }
 

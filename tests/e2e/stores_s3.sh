@@ -33,5 +33,37 @@ test_a_bucket_that_is_missing_is_named() {
     refused 4 "no-such-bucket"
 }
 
+# at KEY [OPTION…]: an object of the namespace `job`, as s3db.js names it; by curl, which signs what it is given encoded.
+at() {
+    local key=${1//=/%3D}
+    shift
+    curl -sSf -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' --aws-sigv4 aws:amz:us-east-1:s3 --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" "$@" \
+        "http://127.0.0.1:${server_port[site]}/$name/p/plugin%3Dcoordinator/namespace%3Djob/$key"
+}
+put() { at "$1" -X PUT -H 'Content-Type: application/json' --data-binary @- || fail "$1 was not written"; }
+is_registered_there() { at "workers/worker=$1.json" >/dev/null 2>&1; }
+leads_job_with() { [[ $("$GAVEL" status --store "$store" --group job --json | "$JSON_GET" "$1") == "$2" ]]; }
+
+# By real times: a minute of silence. Nothing of gavel is registered where s3db.js would elect it.
+test_a_namespace_of_s3db_js_is_taken_over_with_its_epoch_when_it_is_silent() {
+    local now=$(($(date +%s) * 1000)) began=$SECONDS
+    fresh
+    limit_s=120
+    put state.json <<<"{\"leaderId\":\"pod-1\",\"leaderPod\":\"web\",\"epoch\":18,\"leaseStart\":$now,\"leaseEnd\":$((now + 15000)),\"electedBy\":\"gcs-1\",\"electedAt\":$now}"
+    put workers/worker=pod-1.json <<<"{\"workerId\":\"pod-1\",\"lastHeartbeat\":$now,\"startTime\":$now,\"namespace\":\"job\"}"
+    worker a "$store" --group job -- sleep 1000
+    await grep -qF 'another program leads this group' "$folder/a.err"
+    grep -qF 's3db.js leads here: pod-1, epoch 18, 1 workers' "$folder/a.err" || fail "$(cat "$folder/a.err")"
+    expect 0 "$GAVEL" status --store "$store" --group job
+    has "$output" "gavel takes over with epoch 19"
+    has "$output" "pod-1"
+    ! at workers/worker=a.json 2>/dev/null || fail "a candidate of gavel lies where s3db.js would elect it"
+    await leads_job_with epoch 19
+    ((SECONDS - began >= 55)) || fail "it was not silent for long"
+    leads_job_with leader_id a || fail "another leads"
+    has_not "$(at state.json)" leaseEnd
+    await is_registered_there a
+}
+
 serve radosgw
 run_tests "$@"
