@@ -28,6 +28,9 @@ test_flag_beats_environment_beats_file_beats_preset() {
 test_what_is_not_set_comes_from_the_preset() {
     same "$(check --preset frugal --lease 100s | "$JSON_GET" settings.lease_ms settings.heartbeat_ms)" "100000	30000"
     same "$(GAVEL_PRESET=database check | "$JSON_GET" settings.preset settings.takeover_delay_ms)" "database	0"
+    same "$(check --preset coordinator | "$JSON_GET" settings.election_interval_ms settings.takeover_delay_ms)" "5000	1000"
+    same "$(check --preset frugal | "$JSON_GET" settings.policy)" lexicographic
+    same "$(check --preset object-store | "$JSON_GET" settings.policy)" lexicographic
 }
 
 # A value for each kind of setting that differs from every preset.

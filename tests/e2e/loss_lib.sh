@@ -63,6 +63,7 @@ a_handover_is_no_loss_and_waits_for_nothing() {
 # With the preset `frugal`, and its cold start scaled unless told otherwise.
 a_cold_start_by_frugal_elects_the_lowest_id_in_any_order() {
     local ms=${COLD_OBSERVATION:-6000}
+    # shellcheck disable=SC2034 # await of lib.sh reads it
     limit_s=$((60 + ms * 5 / 1000))
     cold_starts "${COLD_STARTS:-5}" "$ms" --preset frugal --observation "${ms}ms" --preparation "$((ms / 3))ms" \
         --stagger "$((ms / 3))ms"

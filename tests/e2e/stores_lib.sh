@@ -102,6 +102,20 @@ test_a_server_that_is_stopped_and_started_again() {
     epochs_grow a
 }
 
+# Nobody leads when the server is back, so nobody waits for the reset time of a circuit breaker, however long it is.
+test_an_outage_longer_than_the_lease_does_not_wait_for_the_breaker() {
+    fresh
+    candidate a "$store" --breaker-reset 10m
+    await said a became_leader
+    server_kill site
+    told_of_outage a
+    await said a lost_leadership '"reason":"lapsed"'
+    server_restart site
+    await said a breaker_closed
+    await said_times a became_leader 2
+    epochs_grow a
+}
+
 test_a_server_that_is_frozen_for_longer_than_the_lease() {
     fresh
     candidate a "$store"
