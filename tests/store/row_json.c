@@ -52,6 +52,7 @@ static void assert_same(const struct mandate_row *a, const struct mandate_row *b
     assert_int_equal(x->renewed_wall_ms, y->renewed_wall_ms);
     assert_int_equal(x->held, y->held);
     assert_int_equal(x->done, y->done);
+    assert_int_equal(x->loss, y->loss);
     assert_string_equal(x->process.boot_id, y->process.boot_id);
     assert_int_equal(x->process.pid, y->process.pid);
     assert_int_equal(x->process.pid_ns, y->process.pid_ns);
@@ -178,7 +179,8 @@ static void test_what_no_gavel_writes_is_damage(void **state)
         {"\"nonce\":\"0", "\"nonce\":\"-"},
         {"\"write\":\"0", "\"write\":\"+"},
         {"\"held\":true", "\"held\":1"},
-        {"\"done\":false", "\"done\":true"}, /* never while held */
+        {"\"done\":false", "\"done\":true"},                      /* never while held */
+        {"\"done\":false", "\"done\":false,\"loss\":\"killed\""}, /* likewise */
         {"\"leaseMs\":100", "\"leaseMs\":0"},
         {"\"leaseMs\":100", "\"leaseMs\":-1"},
         {"\"leaseMs\":100", "\"leaseMs\":31622400001"},
@@ -216,6 +218,57 @@ static void test_members_that_are_not_known_are_ignored_and_formats_are_not(void
     assert_int_equal(read_with("\"format\":1", "\"format\":2"), ROW_JSON_TOO_NEW);
     assert_int_equal(read_with("\"format\":1,\"leaderId\":\"a\"", "\"format\":9223372036854775807"),
                      ROW_JSON_TOO_NEW); /* whatever else a newer one needs or not */
+}
+
+static enum gavel_loss loss_with(const char *loss)
+{
+    struct mandate_row row = full_row();
+    struct mandate_row back;
+    char changed[4096];
+    char *text, *at;
+
+    row.record.held = false;
+    row.record.loss = GAVEL_LOSS_KILLED;
+    text = row_json_write(&row, write_number);
+    assert_non_null(text);
+    at = strstr(text, "\"loss\":\"killed\"");
+    assert_non_null(at);
+    (void)snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - text), text, loss,
+                   at + strlen("\"loss\":\"killed\""));
+    free(text);
+    assert_int_equal(row_json_read(changed, strlen(changed), &back, NULL), ROW_JSON_GOOD);
+    return back.record.loss;
+}
+
+static void test_how_a_mandate_was_lost_is_kept_and_may_be_missing_or_news(void **state)
+{
+    (void)state;
+    assert_int_equal(loss_with("\"loss\":\"killed\""), GAVEL_LOSS_KILLED);
+    assert_int_equal(loss_with("\"loss\":\"lapsed\""), GAVEL_LOSS_LAPSED);
+    assert_int_equal(loss_with("\"gain\":\"killed\""), GAVEL_LOSS_NONE);   /* as 0.6.0 writes it */
+    assert_int_equal(loss_with("\"loss\":\"struck\""), GAVEL_LOSS_LAPSED); /* of a later release */
+}
+
+/* In tables it stands in the column of the wish, where 0.6.0 may have left 1 when it released. */
+static void test_the_column_of_the_wish_tells_of_a_loss_once_a_record_is_released(void **state)
+{
+    struct record held = {.held = true, .wish_force = true}, released = {.loss = GAVEL_LOSS_KILLED},
+                  done = {.done = true};
+
+    (void)state;
+    assert_int_equal(rules_wish_column(&held), 1);
+    rules_take_wish_column(&held, 1);
+    assert_true(held.wish_force);
+    assert_int_equal(held.loss, GAVEL_LOSS_NONE);
+    rules_take_wish_column(&released, rules_wish_column(&released));
+    assert_int_equal(released.loss, GAVEL_LOSS_KILLED);
+    assert_false(released.wish_force);
+    rules_take_wish_column(&released, 1);
+    assert_int_equal(released.loss, GAVEL_LOSS_NONE);
+    rules_take_wish_column(&released, 99);
+    assert_int_equal(released.loss, GAVEL_LOSS_LAPSED);
+    rules_take_wish_column(&done, 17);
+    assert_int_equal(done.loss, GAVEL_LOSS_NONE);
 }
 
 static void test_a_cut_off_record_is_damage_at_every_length(void **state)
@@ -384,6 +437,8 @@ int main(void)
         cmocka_unit_test(test_what_json_cannot_say_is_left_out),
         cmocka_unit_test(test_what_no_gavel_writes_is_damage),
         cmocka_unit_test(test_members_that_are_not_known_are_ignored_and_formats_are_not),
+        cmocka_unit_test(test_how_a_mandate_was_lost_is_kept_and_may_be_missing_or_news),
+        cmocka_unit_test(test_the_column_of_the_wish_tells_of_a_loss_once_a_record_is_released),
         cmocka_unit_test(test_a_cut_off_record_is_damage_at_every_length),
         cmocka_unit_test(test_a_huge_or_deep_text_is_damage),
         cmocka_unit_test(test_hostile_bytes_do_no_harm),

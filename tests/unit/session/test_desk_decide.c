@@ -71,6 +71,22 @@ static void test_a_released_group_is_claimed_at_its_version(void **state)
     assert_int_equal(f->desk.waiting_count, 0);
 }
 
+/* Whoever ended its work knows the nonce, and nobody else may say that a holder was killed. */
+static void test_a_release_for_a_killed_holder_goes_into_the_log_as_one_of_the_dead(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *stranger = op_release(f, "g", "one", 7), *killed = op_release(f, "g", "one", 1);
+
+    hold(f);
+    stranger->release->is_killed = killed->release->is_killed = true;
+    assert_int_equal(request(f, 0, 0, stranger)->status, GAVEL_ERR_NOT_HOLDER);
+    assert_true(group_of(f, "g")->is_held);
+    must(f, 0, 0, killed);
+    assert_false(group_of(f, "g")->is_held);
+    assert_int_equal(group_of(f, "g")->last_ending, GAVEL__ENDING__ENDING_DEAD);
+    assert_int_equal(f->desk.waiting_count, 0);
+}
+
 static void test_no_renewal_is_answered_while_a_claim_is_under_way(void **state)
 {
     struct fixture *f = *state;
@@ -323,6 +339,7 @@ int main(void)
         TEST(test_a_new_leader_counts_a_whole_lease_before_it_lets_claims_pass),
         TEST(test_a_claim_for_a_version_that_may_come_is_refused),
         TEST(test_a_released_group_is_claimed_at_its_version),
+        TEST(test_a_release_for_a_killed_holder_goes_into_the_log_as_one_of_the_dead),
         TEST(test_no_renewal_is_answered_while_a_claim_is_under_way),
         TEST(test_a_claim_that_fails_lets_renewals_pass_again),
         TEST(test_the_outcome_of_one_claim_does_not_hide_another),
