@@ -79,7 +79,7 @@ static void test_a_release_for_a_killed_holder_goes_into_the_log_as_one_of_the_d
 
     hold(f);
     stranger->release->is_killed = killed->release->is_killed = true;
-    assert_int_equal(request(f, 0, 0, stranger)->status, GAVEL_ERR_NOT_HOLDER);
+    assert_int_equal(request(f, 0, 0, stranger)->results[0]->status, GAVEL_ERR_NOT_HOLDER);
     assert_true(group_of(f, "g")->is_held);
     must(f, 0, 0, killed);
     assert_false(group_of(f, "g")->is_held);
