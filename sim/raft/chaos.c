@@ -2,6 +2,7 @@
 
 #include "sim/raft/chaos.h"
 
+#include "sim/raft/ghost.h"
 #include "sim/raft/members.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
@@ -184,6 +185,8 @@ void chaos_crash_for(struct quorum *quorum, struct node *node, const char *why, 
         TRACE(quorum, node, "its disk is damaged: it never comes back");
         quorum->counts.faults++;
         node->state = NODE_DAMAGED;
+        if (quorum_has(quorum, FAULT_LOST) && ghost_may_come(quorum, node))
+            ghost_begin(quorum, node);
         (void)quorum_push(quorum, quorum->now + 300 * NS_PER_MS, EVENT_REPLACE, 0);
         return;
     }

@@ -3,6 +3,7 @@
 #include "sim/raft/network.h"
 
 #include "base/assert.h"
+#include "sim/raft/ghost.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -260,6 +261,7 @@ void net_take(struct quorum *quorum, const struct event *event)
     char text[160];
 
     if (!node_is_up(node)) {
+        ghost_receive(quorum, node, &message->body);
         net_recycle(quorum, message);
         return;
     }

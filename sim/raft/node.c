@@ -3,6 +3,7 @@
 #include "sim/raft/node.h"
 
 #include "base/error.h"
+#include "sim/raft/ghost.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -49,6 +50,10 @@ void node_create(struct quorum *quorum, struct node *node, const struct raft_con
     node->disk.state = (struct raft_state){.cluster = quorum->key, .generation = 1, .id = node->id};
     if (first)
         node->disk.snapshot.config = *first;
+    if (quorum_has(quorum, FAULT_LOST)) { /* otherwise all are as nodes of 0.6.0 are, which have none */
+        node->disk.state.directory = node->id * 1000;
+        node->disk.snapshot.config.binds = first != NULL;
+    }
     if (node->slot >= quorum->used)
         quorum->used = node->slot + 1;
 }
@@ -66,6 +71,7 @@ static void drop_held(struct quorum *quorum, struct node *node)
 
 void node_done(struct node *node)
 {
+    ghost_end(node);
     if (node->state == NODE_UP)
         raft_done(&node->raft);
     table_done(&node->table);
@@ -77,6 +83,7 @@ void node_clear(struct quorum *quorum, struct node *node)
     unsigned slot = (unsigned)(node - quorum->nodes);
     struct disk disk;
 
+    ghost_end(node);
     if (node->state == NODE_UP)
         raft_done(&node->raft);
     table_done(&node->table);

@@ -18,6 +18,7 @@
 #include "table/table.h"
 
 struct quorum;
+struct ghost;
 struct event;
 struct message;
 
@@ -63,6 +64,7 @@ struct node {
     struct raft raft;   /* while it is up */
     struct table table; /* likewise */
     struct disk disk;
+    struct ghost *ghost; /* of a damaged node: what speaks in its name (ghost.h); NULL: nothing */
     struct clock clock;
     gavel_ns frozen_until; /* 0: it runs; NEVER: for good */
     bool loses_inbox;

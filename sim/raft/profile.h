@@ -64,7 +64,8 @@
     X(SETTINGS,    "settings",    "settings other than the defaults")                                         \
     X(MIXED,       "mixed",       "nodes differ in their settings, but for the drift bound")                  \
     X(STRANGER,    "stranger",    "messages of another cluster, or of another generation of this one")        \
-    X(TERM_JUMP,   "term-jump",   "a member says a term that no number of elections can have led to")
+    X(TERM_JUMP,   "term-jump",   "a member says a term that no number of elections can have led to")         \
+    X(LOST,        "lost",        "with flip: an empty data directory is founded under the name of the damaged node")
 /* clang-format on */
 
 #define FAULT_ENUM(name, text, what) FAULT_##name,

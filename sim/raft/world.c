@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "sim/assertion.h"
 #include "sim/raft/chaos.h"
+#include "sim/raft/ghost.h"
 #include "sim/raft/members.h"
 #include "sim/raft/trace.h"
 
@@ -235,6 +236,9 @@ static void take(struct quorum *quorum, const struct event *event)
         break;
     case EVENT_PROBE:
         probe(quorum);
+        break;
+    case EVENT_GHOST:
+        ghost_take(quorum, event);
         break;
     case EVENT_GUEST:
         quorum->watch.guest(quorum->watch.context, quorum, event);

@@ -43,6 +43,7 @@ enum event_kind {
     EVENT_REPLACE,  /* people replace damaged nodes */
     EVENT_HEAL,     /* the liveness phase begins */
     EVENT_PROBE,    /* the referee looks for a leader */
+    EVENT_GHOST,    /* the timer of what speaks for a lost directory; number is which */
     EVENT_GUEST,    /* of whatever runs on the nodes; nonce is its own business */
 };
 
@@ -125,6 +126,7 @@ struct quorum_watch {
     X(SURVIVALS,    "unsynced writes that survived")                                                          \
     X(HUNG_LEADERS, "leaders with a hung disk that handed over")                                              \
     X(DISK_FAILS,   "disks failed")                                                                           \
+    X(GHOSTS,       "lost directories that spoke")                                                            \
     X(REPLACED,     "damaged nodes replaced")                                                                 \
     X(WATCHDOGS,    "works ended by the watchdog")                                                            \
     X(READS,        "reads answered")                                                                         \

@@ -81,6 +81,7 @@
     X(REMOVED_NEVER_STANDS,     "removed-never-stands", "whom an uncommitted configuration removes gives up at once") \
     X(HUNG_LEADS,                "hung-leads", "a leader whose disk hangs goes on leading") \
     X(ANY_TERM,                  "any-term", "a term that no number of elections can have led to is adopted") \
+    X(DIRECTORY_UNCHECKED,      "directory-unchecked", "a voter is known by its name, whatever data directory it has") \
     X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads")
 
 #define PLANTED_SESSION_MAP(X)                                                                                \

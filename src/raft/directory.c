@@ -74,7 +74,7 @@ enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
     if (member->is_refused || peer->is_refused)
         return RAFT_REFUSED;
     bound = member->directory != 0 ? member->directory : peer->directory;
-    if (bound == 0)
+    if (bound == 0 || PLANTED(DIRECTORY_UNCHECKED))
         return RAFT_TRUSTED;
     if (c->directory == 0 && member->directory == 0)
         return RAFT_TRUSTED; /* an upgrade that was taken back before all had it */
