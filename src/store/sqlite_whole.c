@@ -197,9 +197,11 @@ static void keep_log(sqlite3 *db, int is_kept)
 
 int sqlite_use_log(struct sqlite_store *sqlite, bool (*may_wait)(struct sqlite_store *sqlite))
 {
-    struct turn turn = wants_log(sqlite) ? (struct turn){.fd = -1} : begin_turn(sqlite);
+    struct turn turn = {.fd = -1};
     int code;
 
+    if (!wants_log(sqlite))
+        turn = begin_turn(sqlite);
     /* Where a log is not possible it stays with what it has and calls that a success. */
     do
         code = set_mode(sqlite->db, "PRAGMA journal_mode = WAL", "wal");
