@@ -72,7 +72,8 @@ start()
             fd=${fd##*/}
             if ((fd > 2 && fd < 255)); then eval "exec $fd>&-"; fi
         done
-        exec "$@" </dev/null >>"$folder/$name.log" 2>&1
+        # Nor is a server the one to be tested with signals that somebody ignores: radosgw aborts.
+        exec env --default-signal "$@" </dev/null >>"$folder/$name.log" 2>&1
     ) &
     echo $! >"$folder/$name.pid"
     started+=("$name")
