@@ -60,14 +60,23 @@ static bool write_config(const struct crew *crew, int node)
     return fclose(file) == 0;
 }
 
+/* A node's certificate is for the address that clients know it by. */
+static bool issue(struct crew *crew, int node)
+{
+    char address[64];
+
+    net_address(node, address, sizeof address);
+    return run_gavel(
+        crew, (const char *const[]){"cert", "issue", crew->members[node].name, "--host", address, NULL});
+}
+
 void crew_write_files(struct crew *crew)
 {
     bool is_done = run_gavel(crew, (const char *const[]){"cert", "init", "chaos", NULL}) &&
-                   run_gavel(crew, (const char *const[]){"cert", "issue", "guest", NULL});
+                   run_gavel(crew, (const char *const[]){"cert", "issue", "guest", "--client", NULL});
 
     for (int i = 0; is_done && i < crew->count; i++)
-        is_done = run_gavel(crew, (const char *const[]){"cert", "issue", crew->members[i].name, NULL}) &&
-                  write_config(crew, i);
+        is_done = issue(crew, i) && write_config(crew, i);
     if (!is_done) {
         printf("Bail out! gavel cert failed; see gavel.err in %s\n", crew->folder);
         exit(1);
