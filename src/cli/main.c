@@ -252,7 +252,7 @@ const struct command commands[] = {
      "voter, "
      "demote NAME a voter a learner. One change at a time.",
      OPTIONS_CLUSTER, member_flags, command_member},
-    {"cert", "init|issue|show|revoke|secret [NAME]", 2, "make the certificates of a cluster",
+    {"cert", "ACTION [NAME]", 2, "make the certificates of a cluster",
      "init CLUSTER makes a CA and the secret of a cluster: ca.crt, ca.key and cluster.secret. issue NAME "
      "makes the certificate of a node and its key, NAME.crt and NAME.key; with --client that of a program "
      "that uses the cluster. show FILE prints what a certificate says. revoke FILE adds a certificate to the "
