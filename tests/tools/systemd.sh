@@ -19,7 +19,7 @@ command -v systemd-analyze >/dev/null || fail "systemd-analyze is missing; run t
 verify()
 {
     sed -e "s|^ExecStart=[^ ]*|ExecStart=$gavel|" -e "${1:-}" "$unit" >"$folder/gavel@.service"
-    SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$folder/gavel@.service" 2>&1
+    SYSTEMD_LOG_LEVEL=warning env --default-signal systemd-analyze verify --man=no "$folder/gavel@.service" 2>&1
 }
 
 said=$(verify) || fail "systemd-analyze does not take it: $said"
@@ -59,9 +59,9 @@ stop=$(sed -n "s/^ExecStop=-\/bin\/sh -c '\(.*\)'\$/\1/p" "$unit" | sed 's/\$\$/
 
 # A main process that takes its time, and one beside it that must not be told.
 mkfifo "$folder/go"
-bash -c 'trap "echo told; read -r <$1; exit 0" TERM; echo ready; while :; do sleep 0.05; done' sh "$folder/go" >"$folder/main.log" &
+env --default-signal bash -c 'trap "echo told; read -r <$1; exit 0" TERM; echo ready; while :; do sleep 0.05; done' sh "$folder/go" >"$folder/main.log" &
 main=$!
-bash -c 'trap "echo told" TERM; echo ready; while :; do sleep 0.05; done' >"$folder/other.log" &
+env --default-signal bash -c 'trap "echo told" TERM; echo ready; while :; do sleep 0.05; done' >"$folder/other.log" &
 started+=("$main" $!)
 wait_for "$folder/main.log" ready
 wait_for "$folder/other.log" ready

@@ -18,7 +18,7 @@ command -v systemd-analyze >/dev/null || fail "systemd-analyze is missing; run t
 verify()
 {
     sed -e "s|^ExecStart=[^ ]*|ExecStart=$gaveld|" -e "${1:-}" "$unit" >"$folder/gaveld.service"
-    SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$folder/gaveld.service" 2>&1
+    SYSTEMD_LOG_LEVEL=warning env --default-signal systemd-analyze verify --man=no "$folder/gaveld.service" 2>&1
 }
 
 said=$(verify) || fail "systemd-analyze does not take it: $said"
