@@ -66,7 +66,7 @@ static void heal_node(struct quorum *quorum, struct node *node)
 
 /*
  * All that is wrong with it is its disk: it hears and is heard, and may be the one that leads. Not where
- * guests run: it serves them, but its table stands still, and they would wait for changes for ever.
+ * guests run: its table stands still, and that gaveld then sends its clients elsewhere is not simulated.
  */
 static bool hang(struct quorum *quorum, struct node *node)
 {

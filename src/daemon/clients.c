@@ -81,6 +81,20 @@ static void on_bell(evutil_socket_t fd, short what, void *user)
     clients_pump(user);
 }
 
+/* Whoever greets again is told the same (clients_greet.c). */
+static void send_elsewhere(struct clients *clients)
+{
+    struct clients_connection *connection;
+    struct clients_connection *next;
+
+    for (connection = TAILQ_FIRST(&clients->connections); connection; connection = next) {
+        next = TAILQ_NEXT(connection, next);
+        if (connection->phase == CLIENTS_UP)
+            clients_connection_cut(connection, CLIENTS_BLIND);
+    }
+    clients_flush(clients);
+}
+
 static void on_tick(evutil_socket_t fd, short what, void *user)
 {
     struct clients *clients = user;
@@ -90,6 +104,8 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     mark_alive(clients);
     if (clients->is_hungry)
         clients_pump(clients);
+    if (atomic_load(&clients->desk->is_blind))
+        send_elsewhere(clients);
     if (++clients->ticks % CLIENTS_SWEEP_TICKS == 0)
         clients_sweep(clients, clock_now());
 }

@@ -110,5 +110,9 @@ void clients_greet(struct clients_connection *connection, const Gavel__ClientFra
         clients_connection_cut(connection, text);
         return;
     }
+    if (atomic_load(&connection->clients->desk->is_blind)) {
+        clients_connection_cut(connection, CLIENTS_BLIND);
+        return;
+    }
     welcome(connection, hello->version_max < CLIENT_VERSION_MAX ? hello->version_max : CLIENT_VERSION_MAX);
 }

@@ -51,6 +51,10 @@
 #define CLIENTS_SLICES_PER_TURN 16      /* then others have their turn */
 #define CLIENTS_LIMIT_MAX 256           /* entries of one look-up, while the table is locked */
 
+/* What clients are told while node_desk.is_blind. */
+#define CLIENTS_BLIND                                                                                        \
+    "the disk of this node does not answer, and what it says is out of date; ask another one"
+
 /* Not RB_GENERATE_STATIC: it counts on a macro that headers of Linux may take away. */
 #define CLIENTS_TREE(name, type, field, compare)                                                             \
     RB_GENERATE_INTERNAL(name, type, field, compare, __attribute__((unused)) static)

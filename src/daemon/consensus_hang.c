@@ -10,6 +10,10 @@
 
 #include "os/clock.h"
 
+/* A follower whose disk hangs gets few more entries, so its table stands still, and its clients wait in vain
+ * for changes. They go elsewhere then; not at once, for some have no other node. */
+#define BLIND_AFTER (5 * NS_PER_S)
+
 static double in_seconds(gavel_ns ns) { return (double)ns / (double)NS_PER_S; }
 
 /* A full disk is told as what it is. */
@@ -60,4 +64,6 @@ void consensus_check_hangs(struct consensus *c)
 
     check_disk(c, now);
     check_commits(c, now);
+    atomic_store(&c->desk->is_blind,
+                 c->is_disk_hung && c->raft.role != RAFT_LEADER && now - c->hung_at >= BLIND_AFTER);
 }

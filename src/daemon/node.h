@@ -45,6 +45,7 @@ struct node_desk {
     struct mailbox requests; /* of struct request */
     struct mailbox errands;  /* of struct errand (errand.h) */
     struct table_box table;
+    _Atomic bool is_blind; /* the table stands still, for this node's disk hangs: clients must go elsewhere */
     _Atomic gavel_ns
         clients_alive_at; /* when the clients thread last went round its loop; 0: there is none */
 };

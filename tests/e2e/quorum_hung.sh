@@ -15,6 +15,7 @@ hangable() {
     local name
     quorum "$@"
     for name in "$@"; do
+        configure "$name" "socket: $folder/$name.sock"
         sed -i 's/^timing: .*/timing: {election_timeout_min_ms: 1500, election_timeout_max_ms: 2500, heartbeat_interval_ms: 250, lease_ms: 1500}/' \
             "$folder/$name.yaml"
         # The sanitizer's library wants to be the first; ours allocates nothing.
@@ -159,6 +160,27 @@ test_one_follower_whose_disk_hangs_costs_nothing() {
     let_answer n1
     await agree
     judge_logs
+}
+
+# Its table stands still: whoever waits there for changes would wait in vain.
+test_a_node_whose_disk_hangs_sends_its_clients_elsewhere() {
+    hangable n1 n2 n3
+    lead n1
+    store=gavel://$folder/n1.sock elect a
+    await said a became_leader
+    await leads_at n3
+    hang n3
+    await writes n1
+    await is n3 disk_hangs true
+    await sends_away n3
+    leads_at n2 || fail "a node whose disk answers does not"
+    let_answer n3
+    await leads_at n3
+    judge_logs
+}
+leads_at() { [[ $("$GAVEL" leader --store "gavel://$folder/$1.sock" 2>/dev/null) == a ]]; }
+sends_away() {
+    ! "$GAVEL" leader --store "gavel://$folder/$1.sock" >"$folder/away.out" 2>&1 && grep -qF "the disk of this node does not answer" "$folder/away.out"
 }
 
 test_a_node_whose_disk_hangs_can_be_stopped() {

@@ -500,6 +500,27 @@ static void test_whoever_has_not_said_hello_makes_room(void **state)
     free(talkers);
 }
 
+/* Its table stands still: whoever waits there for changes would wait in vain. */
+static void test_a_node_whose_disk_hangs_sends_its_clients_elsewhere(void **state)
+{
+    struct clients_desk *desk = *state;
+    struct talker before, after;
+
+    talk_unix(&before, desk);
+    talk_hello(&before);
+    atomic_store(&desk->desk.is_blind, true);
+    talk_refused(&before, "the disk of this node does not answer");
+    talk_tcp(&after, desk);
+    talk_say_hello(&after, CLIENT_VERSION_MIN, CLIENT_VERSION_MAX);
+    talk_refused(&after, "ask another one");
+    talk_end(&after);
+    atomic_store(&desk->desk.is_blind, false);
+    talk_tcp(&after, desk);
+    talk_hello(&after);
+    talk_end(&before);
+    talk_end(&after);
+}
+
 #define WITH(test) cmocka_unit_test_setup_teardown(test, clients_desk_setup, clients_desk_teardown)
 #define STOPPED(test) cmocka_unit_test_setup_teardown(test, clients_desk_setup_stopped, clients_desk_teardown)
 
@@ -529,6 +550,7 @@ int main(void)
         WITH(test_beyond_the_limit_of_descriptors_the_next_is_refused),
         WITH(test_the_reserve_of_descriptors_is_not_given_away),
         WITH(test_whoever_has_not_said_hello_makes_room),
+        WITH(test_a_node_whose_disk_hangs_sends_its_clients_elsewhere),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
