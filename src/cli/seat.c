@@ -21,17 +21,24 @@
 static const struct {
     const char *name;
     const char *text;
+    const char *word; /* NULL: the name */
 } states[] = {
-    [SEAT_EMPTY] = {"empty", "nobody has led it yet"},
-    [SEAT_RELEASED] = {"released", "the last leader gave up, and nobody has followed"},
-    [SEAT_KILLED] = {"killed", "the last leader was killed, and nobody has followed"},
-    [SEAT_HELD] = {"held", "it has a leader"},
-    [SEAT_EXPIRED] = {"expired", "the last leader's lease has run out, and nobody has followed"},
-    [SEAT_DEAD] = {"dead", "the last leader's process is dead, and nobody has followed"},
-    [SEAT_DONE] = {"done", "the work is done for good, so nobody will lead it again"},
+    [SEAT_EMPTY] = {"empty", "nobody has led it yet", NULL},
+    [SEAT_RELEASED] = {"released", "the last leader gave up, and nobody has followed", NULL},
+    [SEAT_KILLED] = {"released", "the last leader was killed, and nobody has followed", "killed"},
+    [SEAT_LAPSED] = {"released", "the last leader did not renew in time, and nobody has followed", "lapsed"},
+    [SEAT_HELD] = {"held", "it has a leader", NULL},
+    [SEAT_EXPIRED] = {"expired", "the last leader's lease has run out, and nobody has followed", NULL},
+    [SEAT_DEAD] = {"dead", "the last leader's process is dead, and nobody has followed", NULL},
+    [SEAT_DONE] = {"done", "the work is done for good, so nobody will lead it again", NULL},
 };
 
 const char *seat_state_name(enum seat_state state) { return states[state].name; }
+
+const char *seat_state_word(enum seat_state state)
+{
+    return states[state].word ? states[state].word : states[state].name;
+}
 
 const char *seat_state_text(enum seat_state state) { return states[state].text; }
 
@@ -44,7 +51,7 @@ enum gavel_loss seat_loss(enum seat_state state)
 {
     if (state == SEAT_KILLED || state == SEAT_DEAD)
         return GAVEL_LOSS_KILLED;
-    return state == SEAT_EXPIRED ? GAVEL_LOSS_LAPSED : GAVEL_LOSS_NONE;
+    return state == SEAT_EXPIRED || state == SEAT_LAPSED ? GAVEL_LOSS_LAPSED : GAVEL_LOSS_NONE;
 }
 
 /*
@@ -169,7 +176,7 @@ enum seat_state seat_judge(const struct onlooker *onlooker, const struct record 
     if (!record->held && record->loss == GAVEL_LOSS_KILLED)
         return SEAT_KILLED;
     if (!record->held && record->loss != GAVEL_LOSS_NONE)
-        return SEAT_EXPIRED;
+        return SEAT_LAPSED;
     if (!record->held)
         return SEAT_RELEASED;
     if (process_look(&record->process, &onlooker->self, NULL) == PROCESS_DEAD)

@@ -17,7 +17,8 @@
 enum seat_state {
     SEAT_EMPTY,    /* nobody has ever led */
     SEAT_RELEASED, /* the last leader gave up */
-    SEAT_KILLED,   /* the last leader was killed, and its guard has released for it */
+    SEAT_KILLED,   /* the same for one that was killed, by its guard */
+    SEAT_LAPSED,   /* the same by one that had not renewed in time */
     SEAT_HELD,     /* somebody leads */
     SEAT_EXPIRED,  /* the lease has run out, nobody has taken over */
     SEAT_DEAD,     /* the process of the holder is dead, nobody has taken over */
@@ -63,8 +64,11 @@ const char *seat_no_list_reason(const struct store *store);
 enum seat_state seat_judge(const struct onlooker *onlooker, const struct record *record, bool found,
                            bool expired);
 
-/* "empty", "released", "killed", "held", "expired", "dead", "done". */
+/* "empty", "released" (however), "held", "expired", "dead", "done". */
 const char *seat_state_name(enum seat_state state);
+
+/* The same in a word for people, which tells "released", "killed" and "lapsed" apart. */
+const char *seat_state_word(enum seat_state state);
 
 /* How the leader was lost; NONE if somebody leads, gave up, or never led. */
 enum gavel_loss seat_loss(enum seat_state state);

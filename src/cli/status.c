@@ -22,6 +22,7 @@ static enum style state_style(enum seat_state state)
     case SEAT_DONE:
         return STYLE_GREEN;
     case SEAT_KILLED:
+    case SEAT_LAPSED:
     case SEAT_EXPIRED:
     case SEAT_DEAD:
         return STYLE_RED;
@@ -163,7 +164,7 @@ static void print_groups(const struct cli *cli, const struct onlooker *onlooker,
         table_cell(&table, STYLE_PLAIN, "%s", reply->groups[i].group);
         table_cell(&table, style, "%s", seat.state == SEAT_HELD ? seat.record.holder : "-");
         table_cell(&table, STYLE_PLAIN, "%" PRIu64, seat.record.epoch);
-        table_cell(&table, style, "%s", seat_state_name(seat.state));
+        table_cell(&table, style, "%s", seat_state_word(seat.state));
         table_cell(&table, STYLE_PLAIN, "%s",
                    ago(seat_has_mandate(&seat) ? seat.record.since_wall_ms : 0, now, text));
         table_cell(&table, STYLE_PLAIN, "%s",

@@ -65,6 +65,7 @@ static const char *short_reason(enum seat_state state)
     switch (state) {
     case SEAT_RELEASED:
         return " gave up";
+    case SEAT_LAPSED:
     case SEAT_EXPIRED:
         return " lost its lease";
     case SEAT_KILLED:

@@ -33,7 +33,7 @@ told_as_killed() {
     has "$output" "was killed"
     has_not "$output" "gave up"
     expect 0 "$GAVEL" status --store "$store" --json
-    same "$("$JSON_GET" state how last_leader <<<"$output")" "killed"$'\t'killed$'\t'a
+    same "$("$JSON_GET" state how last_leader <<<"$output")" "released"$'\t'killed$'\t'a
     ! said b became_leader || fail "the takeover delay was not kept"
 }
 
