@@ -314,6 +314,7 @@ static const struct {
     [FAULT_FORCE] = {order_force, 2},
     [FAULT_STEP_DOWN] = {order_step_down, 4},
     [FAULT_CAMPAIGN] = {order_campaign, 2},
+    [FAULT_DISTANT] = {order_distant, 2},
     [FAULT_MEMBERS] = {order_members, 1},
 };
 

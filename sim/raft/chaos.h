@@ -49,6 +49,7 @@ void order_insist(struct quorum *quorum, uint64_t times);
 void order_force(struct quorum *quorum);
 void order_step_down(struct quorum *quorum);
 void order_campaign(struct quorum *quorum);
+void order_distant(struct quorum *quorum);
 void order_stand(struct quorum *quorum, struct node *node);
 
 /* heal.c: the liveness phase begins. */

@@ -167,7 +167,7 @@ void client_take(struct quorum *quorum, const struct event *event)
     struct node *node = has_waited ? &quorum->nodes[event->slot] : pick(quorum);
 
     /* Before the end nothing new is begun, so that the logs can become the same. */
-    if (quorum->now + 300 * NS_PER_MS >= quorum->quiet_at)
+    if (quorum->now + quorum->rest >= quorum->quiet_at)
         return;
     if (event->kind == EVENT_PROPOSE) {
         if (!has_waited)

@@ -109,12 +109,14 @@ static uint8_t *copy_bytes(const uint8_t *data, size_t size)
 }
 
 /* How long the next batch takes. */
-static gavel_ns draw_latency(struct quorum *quorum, const struct disk *disk)
+static gavel_ns draw_latency(struct quorum *quorum, const struct node *node)
 {
+    const struct disk *disk = &node->disk;
     gavel_ns latency =
         quorum_between(quorum, STREAM_DISK, quorum->profile.write_min, quorum->profile.write_max);
     gavel_ns slow = quorum_length(quorum, STREAM_DISK, 2 * NS_PER_MS, 3 * NS_PER_S);
 
+    latency += quorum->profile.disk[node->slot];
     return quorum->now < disk->slow_until ? slow : latency;
 }
 
@@ -122,11 +124,13 @@ static void begin_batch(struct quorum *quorum, struct node *node)
 {
     struct disk *disk = &node->disk;
     bool is_single = quorum_chance(quorum, STREAM_DISK, 500);
-    gavel_ns latency = draw_latency(quorum, disk);
+    gavel_ns latency = draw_latency(quorum, node);
     gavel_ns done_at = ns_max(quorum->now, disk->frozen_until) + latency;
 
     if (disk->batch_count > 0 || disk->queue_count == 0)
         return;
+    if (quorum->profile.disk[node->slot] > 0)
+        is_single = false; /* or what waits would grow without end */
     disk->batch_count = is_single ? 1 : disk->queue_count;
     quorum_push(quorum, done_at, EVENT_SYNC, node->slot)->number = ++disk->batch;
 }
@@ -274,7 +278,7 @@ void disk_heal(struct quorum *quorum, struct node *node)
     disk->frozen_until = 0;
     disk->fails = false;
     if (disk->batch_count > 0) /* what was slow is done soon */
-        quorum_push(quorum, quorum->now + draw_latency(quorum, disk), EVENT_SYNC, node->slot)->number =
+        quorum_push(quorum, quorum->now + draw_latency(quorum, node), EVENT_SYNC, node->slot)->number =
             ++disk->batch;
 }
 

@@ -9,6 +9,7 @@
  */
 #include "sim/raft/chaos.h"
 #include "sim/raft/members.h"
+#include "sim/raft/shape.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -19,6 +20,9 @@
  * disk was so slow before that the core could not tell sooner. */
 #define HANDS_OVER_WITHIN (4500 * NS_PER_MS)
 
+/* After a while, when there may be a leader again, somebody wants a far node to lead. */
+#define DISTANT_WITHIN (2 * NS_PER_S)
+
 /* Only so many nodes as are needed, or a few more. */
 static unsigned choose(struct quorum *quorum)
 {
@@ -27,8 +31,9 @@ static unsigned choose(struct quorum *quorum)
 
     if (!members_decide(quorum, slots) || !members_can_elect(quorum, slots))
         return 0;
-    if (quorum->profile.mood == MOOD_CALM || quorum->profile.longest != NEVER)
-        return slots; /* nothing was broken, or not for long */
+    if (quorum->profile.mood == MOOD_CALM || quorum->profile.longest != NEVER ||
+        quorum->profile.faults & FAULT_BIT(FAULT_DISTANT))
+        return slots; /* nothing was broken, or not for long; or too few are near enough */
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
         unsigned bit = 1U << (first + i) % SLOTS_MAX;
         bool goes = quorum_chance(quorum, STREAM_HEAL, 600);
@@ -135,16 +140,44 @@ static gavel_ns last_arrival(const struct quorum *quorum)
     return last;
 }
 
+/*
+ * How long messages and writes take among those that can be counted on: all healed nodes, or, if those that
+ * are near can decide alone, only they.
+ */
+static void measure(struct quorum *quorum, struct raft_referee_healed *healed)
+{
+    unsigned near = shape_near(quorum, quorum->healed);
+
+    if (!members_decide(quorum, near) || !members_can_elect(quorum, near))
+        near = quorum->healed;
+    healed->delay = shape_delay(quorum, near);
+    healed->far_delay = shape_delay(quorum, quorum->healed);
+    healed->write = 2 * shape_write(quorum, quorum->healed); /* the one under way, then its own */
+    for (unsigned i = 0; i < SLOTS_MAX; i++)
+        if (quorum->healed & ~near & 1U << i)
+            healed->far |= UINT64_C(1) << quorum->nodes[i].id;
+}
+
+/* The network is whole no more; who hears whom is told by id. */
+static void reshape(struct quorum *quorum, struct raft_referee_healed *healed, uint64_t heard[SLOTS_MAX])
+{
+    unsigned slots[SLOTS_MAX];
+
+    shape_cut(quorum, slots);
+    for (size_t k = 0; k < healed->count; k++)
+        heard[k] = (uint64_t)slots[healed->ids[k] - 1] << 1; /* id = slot + 1 */
+    healed->heard = heard;
+}
+
 void heal_take(struct quorum *quorum)
 {
     unsigned slots = choose(quorum);
     const struct profile *p = &quorum->profile;
     struct raft_referee_healed healed = {
-        .delay = p->link_max + p->jitter + p->timer_late,
-        .write = 2 * p->write_max, /* the one under way, then its own */
         .settings = &p->worst,
     };
     raft_id ids[SLOTS_MAX];
+    uint64_t heard[SLOTS_MAX];
     bool has_hung = false;
 
     if (slots == 0) { /* nothing can be asked of what is left */
@@ -154,6 +187,7 @@ void heal_take(struct quorum *quorum)
     }
     quorum->healed = slots;
     describe(quorum);
+    measure(quorum, &healed);
     for (unsigned i = 0; i < quorum->used; i++) {
         struct node *node = &quorum->nodes[i];
 
@@ -168,11 +202,20 @@ void heal_take(struct quorum *quorum)
         }
     }
     healed.ids = ids;
+    if (p->faults & FAULT_BIT(FAULT_PARTIAL) && !has_hung && !quorum->watch.healed &&
+        quorum_below(quorum, STREAM_HEAL, 4) > 0)
+        reshape(quorum, &healed, heard);
     healed.start_within = ns_max(START_WITHIN, last_arrival(quorum) - quorum->now);
     if (has_hung)
         healed.start_within += ns_stretch(HANDS_OVER_WITHIN, p->worst.drift_ppm);
+    if (healed.far != 0) {
+        (void)quorum_push(quorum, quorum->now + healed.start_within + DISTANT_WITHIN / 2, EVENT_DISTANT, 0);
+        healed.start_within += DISTANT_WITHIN;
+    }
     raft_referee_healed(quorum->referee, quorum->now, &healed);
+    quorum->rest = 300 * NS_PER_MS + 4 * (healed.write - 2 * p->write_max);
     quorum->quiet_at = ns_max(p->end_at, raft_referee_peace_by(quorum->referee) + 50 * NS_PER_MS);
+    quorum->quiet_at += quorum->rest - 300 * NS_PER_MS;
     if (quorum->watch.healed) {
         quorum->quiet_at = NEVER;
         quorum->watch.healed(quorum->watch.context, quorum);

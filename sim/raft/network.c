@@ -10,16 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gavel_ns draw_base(struct quorum *quorum)
+static gavel_ns draw_base(struct quorum *quorum, unsigned from, unsigned to)
 {
-    return quorum_between(quorum, STREAM_NETWORK, quorum->profile.link_min, quorum->profile.link_max);
+    const struct profile *p = &quorum->profile;
+
+    return quorum_between(quorum, STREAM_NETWORK, p->link_min, p->link_max) + p->distance[from] +
+           p->distance[to];
 }
 
 void net_begin(struct quorum *quorum)
 {
     for (unsigned from = 0; from < SLOTS_MAX; from++)
         for (unsigned to = 0; to < SLOTS_MAX; to++)
-            quorum->network.links[from][to] = (struct link){.base = draw_base(quorum)};
+            quorum->network.links[from][to] = (struct link){.base = draw_base(quorum, from, to)};
 }
 
 void net_done(struct network *network)
@@ -297,5 +300,5 @@ void net_cut(struct quorum *quorum, unsigned from, unsigned to, gavel_ns until, 
 
 void net_mend(struct quorum *quorum, unsigned from, unsigned to)
 {
-    quorum->network.links[from][to] = (struct link){.base = draw_base(quorum)};
+    quorum->network.links[from][to] = (struct link){.base = draw_base(quorum, from, to)};
 }

@@ -144,3 +144,21 @@ void order_stand(struct quorum *quorum, struct node *node)
 }
 
 void order_campaign(struct quorum *quorum) { order_stand(quorum, anybody(quorum, FAULT_CAMPAIGN)); }
+
+/* Somebody wants a node to lead that is too far away for it. */
+void order_distant(struct quorum *quorum)
+{
+    struct node *target = anybody(quorum, FAULT_DISTANT);
+    struct node *leader = leader_for(quorum);
+    struct raft_event event = {.kind = RAFT_TRANSFER};
+
+    for (unsigned i = 0; i < quorum->used && quorum->profile.distance[target->slot] == 0; i++)
+        target = &quorum->nodes[(target->slot + 1) % quorum->used];
+    if (quorum->profile.distance[target->slot] == 0 || quorum->profile.mood == MOOD_CALM || !leader ||
+        leader == target || !can_be_asked(quorum, leader))
+        return;
+    TRACE(quorum, leader, "is told to hand over to %s, which is far away", target->label);
+    event.transfer.target = target->id;
+    event.transfer.timeout = 2 * NS_PER_S;
+    (void)node_step(quorum, leader, &event); /* a refusal is an answer, too */
+}

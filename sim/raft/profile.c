@@ -96,6 +96,11 @@ static uint64_t draw_faults(struct prng *prng, enum mood mood)
         case FAULT_FLOOD:
             per_mille = 300;
             break;
+        case FAULT_DISTANT: /* they need longer runs */
+        case FAULT_DISKS:
+            per_mille = 150;
+
+            break;
         default:
             break;
         }
@@ -151,6 +156,37 @@ static void draw_times(struct profile *p, struct prng *prng)
     if (!(p->faults & FAULT_BIT(FAULT_COMPACT)))
         p->compact_after = 200;
     p->releases_first = prng_chance(prng, 500);
+}
+
+/* Mostly a minority is far away, or has slow disks; now and then anybody. */
+static void draw_distances(struct profile *p, struct prng *prng)
+{
+    bool are_any = prng_chance(prng, 200);
+    bool are_all = prng_chance(prng, 400);
+    unsigned left = (p->nodes - 1) / 2;
+
+    for (unsigned i = 0; i < SLOTS_MAX; i++) {
+        gavel_ns distance = 25 * NS_PER_MS << prng_below(prng, 3);
+        bool is_distant = prng_chance(prng, i < p->nodes ? 500 : 250);
+        bool is_slow = prng_chance(prng, 500);
+        gavel_ns disk = (gavel_ns)(prng_chance(prng, 500) ? 50 : 250) * NS_PER_MS;
+
+        distance += prng_between(prng, 0, distance);
+        disk += prng_between(prng, 0, 3 * disk);
+        if (p->faults & FAULT_BIT(FAULT_DISTANT) && is_distant && (are_any || i >= p->nodes || left > 0)) {
+            p->distance[i] = distance;
+            left -= left > 0;
+        }
+        if (p->faults & FAULT_BIT(FAULT_DISKS) && (is_slow || are_all))
+            p->disk[i] = disk;
+    }
+    for (unsigned i = 0; i < SLOTS_MAX && p->faults & (FAULT_BIT(FAULT_DISTANT) | FAULT_BIT(FAULT_DISKS));
+         i++) {
+        /* or what clients ask for would pile up */
+        p->settings[i].batch_bytes = 65536;
+        p->settings[i].batch_entries = 256;
+        p->settings[i].inflight_max = 8;
+    }
 }
 
 /* What a promise is worth to a leader with these settings. */
@@ -224,7 +260,7 @@ static void draw_all_settings(struct profile *p, struct prng *prng)
     if (p->faults & FAULT_BIT(FAULT_SETTINGS))
         p->settings[0] = s;
     s.prefers_after = prng_between(prng, 0, 2 * NS_PER_S);
-    if (prefers) {
+    if (prefers || (p->faults & FAULT_BIT(FAULT_PARTIAL) && p->faults & FAULT_BIT(FAULT_PRIORITY))) {
         p->settings[0].prefers_priority = true;
         p->settings[0].prefers_after = s.prefers_after;
     }
@@ -264,10 +300,13 @@ void quorum_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, g
     p->nodes = nodes ? nodes : drawn;
     p->mood = mood < 10 ? MOOD_CALM : mood < 35 ? MOOD_MILD : mood < 80 ? MOOD_WILD : MOOD_STORM;
     p->faults = draw_faults(prng, p->mood) & ~without;
+    if (p->faults & FAULT_BIT(FAULT_DISTANT))
+        p->faults &= ~FAULT_BIT(FAULT_DISKS); /* both at once is more than a bound can be stated for */
     draw_all_settings(p, prng);
     draw_times(p, prng);
     fit_links(p);
     draw_members(p, prng);
+    draw_distances(p, prng);
     p->longest = NEVER;
     p->heal_at = duration / 2;
     p->end_at = duration;

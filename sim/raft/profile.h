@@ -26,7 +26,7 @@
     X(FAR,         "far",         "links are slow: up to 10 ms and more each way")                            \
     X(PARTITION,   "partition",   "the nodes fall apart into two halves")                                     \
     X(ONE_WAY,     "one-way",     "a node is heard but does not hear, or the other way round")                \
-    X(PARTIAL,     "partial",     "some pairs of nodes cannot talk")                                          \
+    X(PARTIAL,     "partial",     "some pairs of nodes cannot talk; in the end a star, a chain, a ring for good") \
     X(BRIDGE,      "bridge",      "two halves that only one node connects")                                   \
     X(DEAF,        "deaf",        "messages of one kind do not pass a link")                                  \
     X(RATE,        "rate",        "clocks run at different rates, within the bound")                          \
@@ -65,7 +65,9 @@
     X(MIXED,       "mixed",       "nodes differ in their settings, but for the drift bound")                  \
     X(STRANGER,    "stranger",    "messages of another cluster, or of another generation of this one")        \
     X(TERM_JUMP,   "term-jump",   "a member says a term that no number of elections can have led to")         \
-    X(LOST,        "lost",        "with flip: an empty data directory is founded under the name of the damaged node")
+    X(LOST,        "lost",        "with flip: an empty data directory is founded under the name of the damaged node") \
+    X(DISTANT,     "distant",     "some nodes are far from all others: round trips of 50 to 500 ms")          \
+    X(DISKS,       "disks",       "writes take 50 to 1000 ms, on some nodes or on all of them")
 /* clang-format on */
 
 #define FAULT_ENUM(name, text, what) FAULT_##name,
@@ -98,6 +100,8 @@ struct profile {
     gavel_ns timer_late;
     gavel_ns write_min;
     gavel_ns write_max;
+    gavel_ns distance[SLOTS_MAX]; /* of a node from all others, one way, on top of the link's own delay */
+    gavel_ns disk[SLOTS_MAX];     /* its writes take so long, on top of that */
     gavel_ns propose_every;
     gavel_ns read_every;
     gavel_ns act_every;

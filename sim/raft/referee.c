@@ -168,6 +168,7 @@ void raft_referee_before(struct raft_referee *referee, gavel_ns at, raft_id id,
         .round = raft->round,
         .lead_round = raft->lead_round,
         .dropped_votes = raft->dropped_votes,
+        .is_writing = raft->state_seq > raft->durable_seq,
         .failures = raft->failures,
     };
 }

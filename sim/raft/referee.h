@@ -63,6 +63,7 @@
     X(LEADER,     "leader-in-bound",   "a healed majority has a working leader within the bound (PROTOCOL L1)")  \
     X(CONVERGE,   "converged",         "healed nodes end with the same log, and proposals commit (PROTOCOL L1)") \
     X(PEACE,      "terms-settle",      "once healed, terms stop growing (PROTOCOL L1)")                          \
+    X(REACH,      "lease-possible",    "no change of members, and no choice of a successor, makes a lease impossible (PROTOCOL)") \
     X(STUCK,      "stuck",             "a node always knows when to be woken, and waking it helps")            \
     X(GUEST,      "guest",             "what runs on the nodes keeps its own promises (sim/session)")          \
     X(ASSERT,     "assert",            "no assertion fails")
@@ -194,6 +195,10 @@ struct raft_referee_healed {
     gavel_ns delay;
     gavel_ns write;
     const struct raft_settings *settings;
+    /* NULL, or for each of them who of all ids hears it, as a bit set: a partial partition, for good */
+    const uint64_t *heard;
+    uint64_t far;       /* bit set of those ids that are too far away to be counted on … */
+    gavel_ns far_delay; /* … one way */
 };
 void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct raft_referee_healed *healed);
 

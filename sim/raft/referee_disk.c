@@ -217,11 +217,21 @@ static void check_contents(struct raft_referee *referee, const struct shadow *sh
     }
 }
 
-/* Pre-votes decide nothing, so the terms in them need not last; nor in a wish to take over. */
+/* "I have heard you, and my disk still writes": no promise, nothing of the log. */
+static bool is_empty_reply(const struct raft_message *message)
+{
+    const struct raft_append_reply *reply = &message->append_reply;
+
+    return message->kind == RAFT_MSG_APPEND_REPLY && !reply->is_success && reply->round == 0 &&
+           reply->prev_index == 0 && reply->conflict_index == 0;
+}
+
+/* Pre-votes decide nothing, so the terms in them need not last; nor in a wish to take over, nor in an empty
+ * answer to a leader of that term. */
 static bool depends_on_term(const struct raft_message *message)
 {
-    return message->kind != RAFT_MSG_PRE_VOTE && message->kind != RAFT_MSG_PRE_VOTE_REPLY &&
-           message->kind != RAFT_MSG_TAKE_OVER;
+    return !is_empty_reply(message) && message->kind != RAFT_MSG_PRE_VOTE &&
+           message->kind != RAFT_MSG_PRE_VOTE_REPLY && message->kind != RAFT_MSG_TAKE_OVER;
 }
 
 void raft_referee_sent(struct raft_referee *referee, gavel_ns at, raft_id id,

@@ -18,6 +18,10 @@
  *   + hand     a witness, or a leader that removes itself, hands over: a transfer, once more if it fails
  *   + claim    a pre-vote, a vote, the no-op on disk at a majority, a round: 4 T; entries and a snapshot that
  * the others lack: 4 T more
+ *   + far      each node that is too far away to hold a lease may be elected first: the time after which it
+ * gives up, and an election
+ *
+ * In a partial partition the same is asked, unless the election is constrained: see referee_reach.c.
  */
 
 #include "sim/raft/referee_shadow.h"
@@ -26,6 +30,9 @@
 
 /* How long after the instant by which somebody must lead the run goes on to see that it stays so. */
 #define PEACE NS_PER_S
+/* Long enough to see that a leader does not hand over to the same node in vain again and again. */
+#define PEACE_OF_PREFERENCE (8 * NS_PER_S)
+#define HAND_OVERS_MAX 4
 
 /* A cold start may elect two in a row before the first of them is known everywhere. */
 static gavel_ns settling_time(const struct raft_settings *settings)
@@ -62,8 +69,9 @@ void referee_check_calm(struct raft_referee *referee, const struct shadow *shado
  * with room to spare, and timeouts must spread wider than it takes to ask (Raft paper, section 5.6: broadcast
  * time << election timeout). Where that is not so, nothing is asked of the liveness phase.
  */
-static bool is_viable(const struct raft_settings *settings, gavel_ns turn)
+static bool is_viable(const struct raft_settings *settings, gavel_ns delay, gavel_ns write)
 {
+    gavel_ns turn = 2 * delay + ns_min(write, 4 * NS_PER_MS); /* slow disks need not fit into a timeout */
     gavel_ns lease = ns_shrink(settings->promise, 2 * settings->drift_ppm) - settings->stop_margin;
 
     return lease >= settings->heartbeat + 2 * turn &&
@@ -76,20 +84,34 @@ void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct
     gavel_ns turn = 2 * healed->delay + healed->write;
     gavel_ns timeout = settings->election_min + 4 * (settings->election_max - settings->election_min);
     gavel_ns bound = healed->start_within;
+    gavel_ns far_turn = 2 * healed->far_delay + healed->write;
 
     bound += ns_stretch(settings->promise, settings->drift_ppm) + settings->stop_margin;
     bound += TRIES * (timeout + 2 * turn);
     bound += 2 * (settings->transfer_timeout + turn);
     bound += 8 * turn;
+    for (uint64_t far = healed->far; far != 0; far &= far - 1)
+        bound += RAFT_CLAIM_PATIENCE(settings) + timeout + 6 * far_turn;
     bound = ns_stretch(bound, settings->drift_ppm);
     referee->now = at;
-    referee->is_healed = is_viable(settings, turn);
+    referee->is_healed = is_viable(settings, healed->delay, healed->write);
     referee->settings = *settings;
-    for (size_t i = 0; i < healed->count; i++)
-        referee->is_in_healed[shadow_of(referee, healed->ids[i])->id] = true;
+    referee->has_shape = healed->heard != NULL;
+    referee->idle_from = NEVER;
+    referee->hand_over =
+        ns_stretch(settings->transfer_timeout + settings->election_max + 6 * turn + settings->stop_margin,
+                   settings->drift_ppm);
+    for (size_t i = 0; i < healed->count; i++) {
+        raft_id id = shadow_of(referee, healed->ids[i])->id;
+
+        referee->is_in_healed[id] = true;
+        referee->is_far[id] = healed->far >> id & 1;
+        referee->heard[id] = healed->heard ? healed->heard[i] : 0;
+    }
     referee->bound = bound;
     referee->leader_by = at + bound;
-    referee->peace_by = referee->leader_by + PEACE;
+    referee->peace_by =
+        referee->leader_by + (settings->prefers_priority && healed->heard ? PEACE_OF_PREFERENCE : PEACE);
     referee->commit_at_heal = referee->commit;
 }
 
@@ -97,6 +119,10 @@ void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct
  */
 void referee_work_stops(struct raft_referee *referee, const struct shadow *shadow, enum raft_stop reason)
 {
+    if (referee->is_healed && reason == RAFT_STOP_TRANSFER && referee->now >= referee->leader_by &&
+        ++referee->hand_overs[shadow->id] > HAND_OVERS_MAX)
+        raft_referee_violate(referee, RAFT_INVARIANT_PEACE, "node %llu hands over again and again, in vain",
+                             (ull)shadow->id);
     if (!referee->is_healed || reason != RAFT_STOP_REMOVED || !referee->is_in_healed[shadow->id])
         return;
     referee->leader_by = ns_max(referee->leader_by, referee->now + referee->bound);
@@ -152,11 +178,22 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
     const struct shadow *shadow;
 
     referee->now = at;
-    if (!referee->is_healed || at < referee->leader_by)
+    if (!referee->is_healed)
         return;
     shadow = worker(referee);
+    if (shadow)
+        referee->idle_from = NEVER;
+    else if (referee->idle_from == NEVER)
+        referee->idle_from = at;
+    if (referee_is_constrained(referee)) {
+        referee->constrained_at = at;
+        referee->peace_leader = 0;
+    }
+    if (at < referee->leader_by ||
+        (referee->constrained_at > 0 && at < referee->constrained_at + referee->bound))
+        return;
     if (!shadow) {
-        if (referee->peace_leader != 0 && is_handing_over(referee))
+        if (referee->settings.prefers_priority && at - referee->idle_from <= referee->hand_over)
             return;
         raft_referee_violate(
             referee, RAFT_INVARIANT_LEADER,
@@ -164,7 +201,8 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
             (long long)ms_from_ns(at - referee->leader_by));
         return;
     }
-    if (referee->peace_leader == 0 || is_preferred(referee, shadow)) {
+    if (referee->peace_leader == 0 || is_preferred(referee, shadow) ||
+        (referee->has_shape && referee->settings.prefers_priority)) {
         referee->peace_leader = shadow->id;
         referee->peace_term = highest_term(referee);
     }
@@ -172,7 +210,9 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
         raft_referee_violate(referee, RAFT_INVARIANT_PEACE,
                              "node %llu works instead of node %llu, although all is healed", (ull)shadow->id,
                              (ull)referee->peace_leader);
-    if (highest_term(referee) > referee->peace_term && !is_handing_over(referee))
+    if (highest_term(referee) > referee->peace_term && !is_handing_over(referee) &&
+        !(referee->has_shape &&
+          referee->settings.prefers_priority)) /* to one that cannot win, it costs terms */
         raft_referee_violate(referee, RAFT_INVARIANT_PEACE,
                              "terms go on growing although all is healed: %llu after %llu",
                              (ull)highest_term(referee), (ull)referee->peace_term);
@@ -181,7 +221,8 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
 /* Members must have all that the leader has, and know that it is committed. */
 static void check_converged(struct raft_referee *referee, const struct raft *leader, const struct raft *raft)
 {
-    if (!raft_config_find(&leader->config, raft->state.id))
+    if (!raft_config_find(&leader->config, raft->state.id) || referee->is_far[raft->state.id] ||
+        !referee_are_linked(referee, leader->state.id, raft->state.id))
         return;
     if (raft_log_last(&raft->log) != raft_log_last(&leader->log) ||
         raft_log_last_term(&raft->log) != raft_log_last_term(&leader->log) ||
@@ -201,7 +242,8 @@ void raft_referee_over(struct raft_referee *referee, gavel_ns at)
     const struct raft *leader;
 
     referee->now = at;
-    if (!referee->is_healed || at < referee->peace_by)
+    if (!referee->is_healed || at < referee->peace_by ||
+        (referee->constrained_at > 0 && at < referee->constrained_at + referee->bound))
         return;
     shadow = worker(referee);
     leader = shadow ? shadow->raft : NULL;

@@ -55,6 +55,7 @@ struct view {
     uint64_t round;
     uint64_t lead_round;
     uint64_t dropped_votes;
+    bool is_writing; /* term, vote or promise are on their way to disk */
     unsigned failures;
     bool is_failed;
     bool has_begun_transfer;
@@ -212,6 +213,13 @@ struct raft_referee {
     raft_index commit_at_heal;
     raft_id peace_leader; /* 0 before leader_by */
     raft_term peace_term;
+    bool has_shape; /* a partial partition lasts … */
+    uint64_t heard[RAFT_REFEREE_IDS];
+    bool is_far[RAFT_REFEREE_IDS];
+    gavel_ns constrained_at;               /* … in which nobody could be elected then */
+    gavel_ns idle_from;                    /* nobody works since then; NEVER */
+    gavel_ns hand_over;                    /* as long may a hand-over take */
+    unsigned hand_overs[RAFT_REFEREE_IDS]; /* for priority, since leader_by */
 };
 
 static inline struct shadow *shadow_of(struct raft_referee *referee, raft_id id)
@@ -272,6 +280,11 @@ void referee_config_started(struct raft_referee *referee, struct shadow *shadow,
                             const struct raft_restore *restore);
 void referee_check_config(struct raft_referee *referee, struct shadow *shadow,
                           const struct raft_persist *persist);
+
+/* referee_reach.c: whether two hear each other; and whether nobody can be elected, by who hears whom and by
+ * the logs. */
+bool referee_are_linked(const struct raft_referee *referee, raft_id a, raft_id b);
+bool referee_is_constrained(const struct raft_referee *referee);
 
 /* referee_heal.c */
 void referee_check_calm(struct raft_referee *referee, const struct shadow *shadow);

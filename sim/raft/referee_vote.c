@@ -179,7 +179,9 @@ static bool is_refusal_true(const struct raft_referee *referee, const struct sha
         return message->vote.term < before->term || (is_pre_vote && message->vote.term == before->term);
     case RAFT_LOG:
         return !is_log_current(before, &message->vote) && !is_forced(before, &message->vote, message->from);
-    case RAFT_VOTED:
+    case RAFT_VOTED: /* to a pre-vote: the vote is on its way to disk, and no other could be given now */
+        if (is_pre_vote)
+            return before->vote != 0 && before->is_writing && before->role != RAFT_LEADER;
         return message->vote.term == before->term && before->vote != 0 && before->vote != message->from;
     case RAFT_LEASE:
         return is_lease_reason(referee, shadow, event);

@@ -6,6 +6,7 @@
  * after any of its actions, and after any message that had waited.
  */
 #include "sim/raft/chaos.h"
+#include "sim/raft/shape.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -110,6 +111,8 @@ enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raf
 {
     struct raft_actions *actions = &quorum->actions;
     raft_index config_index = node->raft.config_index;
+    bool may_choose =
+        node->raft.work == RAFT_WORK_RUNNING && event->kind == RAFT_TRANSFER && event->transfer.target == 0;
     uint64_t life = node->life;
     enum gavel_status status;
 
@@ -127,6 +130,10 @@ enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raf
         quorum_see(quorum, SIGHT_ROLLBACKS);
     if (node->raft.config_index > config_index && node->raft.role == RAFT_LEADER)
         chaos_ambush_change(quorum, node);
+    if (node->raft.config_index > config_index && node->raft.role == RAFT_LEADER)
+        shape_check_config(quorum, node);
+    if (may_choose && status == GAVEL_OK)
+        shape_check_target(quorum, node);
     for (size_t i = 0; i < actions->count; i++) {
         quorum_see_action(quorum, node, &actions->items[i]);
         chaos_ambush(quorum, node, &actions->items[i]);

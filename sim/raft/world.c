@@ -143,6 +143,7 @@ static void empty(struct quorum *quorum)
     quorum->replaced = 0;
     quorum->healed = 0;
     quorum->quiet_at = NEVER;
+    quorum->rest = 0;
     memset(&quorum->resource, 0, sizeof quorum->resource);
     memset(&quorum->counts, 0, sizeof quorum->counts);
     quorum->broken = RAFT_INVARIANT_NONE;
@@ -233,6 +234,9 @@ static void take(struct quorum *quorum, const struct event *event)
         break;
     case EVENT_HEAL:
         heal_take(quorum);
+        break;
+    case EVENT_DISTANT:
+        order_distant(quorum);
         break;
     case EVENT_PROBE:
         probe(quorum);

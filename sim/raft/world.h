@@ -42,6 +42,7 @@ enum event_kind {
     EVENT_FAULT,    /* something goes wrong; number is its kind */
     EVENT_REPLACE,  /* people replace damaged nodes */
     EVENT_HEAL,     /* the liveness phase begins */
+    EVENT_DISTANT,  /* in which somebody wants a node to lead that is too far away for it */
     EVENT_PROBE,    /* the referee looks for a leader */
     EVENT_GHOST,    /* the timer of what speaks for a lost directory; number is which */
     EVENT_GUEST,    /* of whatever runs on the nodes; nonce is its own business */
@@ -171,7 +172,8 @@ struct quorum {
     struct quorum_target targets[TARGETS_KEPT]; /* a ring */
     unsigned target_count;
     unsigned replaced; /* bit set of damaged slots for which a new node was found */
-    gavel_ns quiet_at; /* clients rest before this; NEVER in the safety phase */
+    gavel_ns quiet_at; /* the end; clients rest before this; NEVER in the safety phase */
+    gavel_ns rest;     /* for so long, so that all that was asked for can be done */
     unsigned healed;   /* bit set of slots; 0 in the safety phase */
     struct raft_referee *referee;
     enum raft_invariant broken;

@@ -17,12 +17,14 @@ static const struct {
 
 const char *hall_fault_name(unsigned fault)
 {
-    return fault < FAULT_COUNT ? quorum_fault_name((enum fault)fault) : faults[fault - FAULT_COUNT].name;
+    return fault < HALL_FAULTS_FROM ? quorum_fault_name((enum fault)fault)
+                                    : faults[fault - HALL_FAULTS_FROM].name;
 }
 
 const char *hall_fault_what(unsigned fault)
 {
-    return fault < FAULT_COUNT ? quorum_fault_what((enum fault)fault) : faults[fault - FAULT_COUNT].what;
+    return fault < HALL_FAULTS_FROM ? quorum_fault_what((enum fault)fault)
+                                    : faults[fault - HALL_FAULTS_FROM].what;
 }
 
 bool hall_faults_parse(const char *list, uint64_t *ret_faults)
@@ -34,7 +36,7 @@ bool hall_faults_parse(const char *list, uint64_t *ret_faults)
 #define NOT_HERE                                                                                             \
     (FAULT_BIT(FAULT_BEYOND) | FAULT_BIT(FAULT_FORGED) | FAULT_BIT(FAULT_MEMBERS) | FAULT_BIT(FAULT_FLIP) |  \
      FAULT_BIT(FAULT_WITNESS) | FAULT_BIT(FAULT_STRANGER) | FAULT_BIT(FAULT_FLOOD) | FAULT_BIT(FAULT_DEAF) | \
-     FAULT_BIT(FAULT_MIXED))
+     FAULT_BIT(FAULT_MIXED) | FAULT_BIT(FAULT_DISTANT) | FAULT_BIT(FAULT_DISKS))
 
 /* What sessions must survive without anybody noticing. */
 #define QUIET                                                                                                \

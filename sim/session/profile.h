@@ -39,9 +39,10 @@
 enum hall_fault { HALL_FAULT_MAP(HALL_FAULT_ENUM) HALL_FAULT_COUNT };
 #undef HALL_FAULT_ENUM
 
-/* In the same set as those of the quorum, behind them. */
-#define HALL_FAULTS_ALL (FAULT_COUNT + HALL_FAULT_COUNT)
-#define HALL_FAULT_BIT(fault) FAULT_BIT(FAULT_COUNT + (fault))
+/* In the same set as those of the quorum, behind them; the last ones of the quorum do not happen here. */
+#define HALL_FAULTS_FROM FAULT_DISTANT
+#define HALL_FAULTS_ALL (HALL_FAULTS_FROM + HALL_FAULT_COUNT)
+#define HALL_FAULT_BIT(fault) FAULT_BIT(HALL_FAULTS_FROM + (fault))
 
 enum hall_role { ROLE_NONE, ROLE_CAMPAIGN, ROLE_LEASE };
 

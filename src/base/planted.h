@@ -82,7 +82,16 @@
     X(HUNG_LEADS,                "hung-leads", "a leader whose disk hangs goes on leading") \
     X(ANY_TERM,                  "any-term", "a term that no number of elections can have led to is adopted") \
     X(DIRECTORY_UNCHECKED,      "directory-unchecked", "a voter is known by its name, whatever data directory it has") \
-    X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads")
+    X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads") \
+    X(IDLE_LEADER_STAYS,         "idle-leader-stays", "a leader that cannot hold a lease goes on leading without work") \
+    X(CLAIMS_BRIEFLY,            "claims-briefly", "a leader claims with a lease that the next round cannot renew") \
+    X(FAR_SUCCESSOR,             "far-successor", "a leader hands over to one that is too far away to hold a lease") \
+    X(FAR_VOTER,                 "far-voter", "a voter is added with which nobody can hold a lease") \
+    X(PREFERS_FOR_EVER,          "prefers-for-ever", "a leader hands over for priority again and again in vain") \
+    X(STANDS_WHILE_WRITING,      "stands-while-writing", "a node stands, or stands again, while its own state is on its way to disk") \
+    X(NEW_TERM_EACH_TIME,        "new-term-each-time", "a candidate that nobody has refused begins a new term at each timeout") \
+    X(PRE_VOTE_WHILE_VOTING,     "pre-vote-while-voting", "a voter whose vote is on its way to disk grants a pre-vote") \
+    X(SILENT_WHILE_WRITING,      "silent-while-writing", "a follower says nothing to its leader while its disk writes its promise")
 
 #define PLANTED_SESSION_MAP(X)                                                                                \
     X(KEPT_FROM_ANSWER,       "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive") \

@@ -136,6 +136,8 @@ void raft_receive_append(struct raft *r, const struct raft_message *m)
         return;
     }
     raft_follow(r, m);
+    if (raft_is_writing_state(r) && !PLANTED(SILENT_WHILE_WRITING))
+        (void)raft_reply_append(r, m, 0, 0, RAFT_AFTER_NOTHING); /* empty: that we have heard it */
     round = raft_promise_make(r, m->from, m->incarnation, a->lease_epoch) ? a->round : 0;
     if (round) {
         r->successor_count = a->successor_count;

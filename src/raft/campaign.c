@@ -11,6 +11,11 @@
 
 #include "raft/internal.h"
 
+/* Times that a candidate asks again in one term: with the default timeouts for two seconds, and for longer
+ * when that was not enough. */
+#define ASK_AGAIN_MAX 8u
+#define ASK_LONGER_MAX 3 /* doublings */
+
 /* Asks every voter, old and new, for what our role needs. */
 void raft_ask_votes(struct raft *r)
 {
@@ -42,6 +47,8 @@ enum gavel_status raft_stand(struct raft *r, bool is_direct)
         return GAVEL_ERR_STATE;
     if (raft_disk_hangs(r, r->now))
         return GAVEL_ERR_STATE; /* our own vote would never be durable */
+    if (raft_put_off_standing(r, is_direct))
+        return GAVEL_ERR_VOTE_DENIED;
     if (!raft_gate_self(r, &wait)) {
         r->election_at = r->now + ns_max(wait, NS_PER_MS) + raft_rank(r) * NS_PER_MS;
         return GAVEL_ERR_VOTE_DENIED;
@@ -203,11 +210,38 @@ void raft_receive_vote_reply(struct raft *r, const struct raft_message *m)
         raft_count_votes(r);
 }
 
+static bool is_refused(const struct raft *r)
+{
+    for (size_t i = 0; i < r->peer_count; i++)
+        if (r->peers[i].has_answered && !r->peers[i].is_granted)
+            return true;
+    return false;
+}
+
+/*
+ * Granted its pre-votes, and no answer to its requests but yes: they were lost, or voters with slow disks are
+ * still writing. A new term would only be one more write for them.
+ */
+static bool ask_again(struct raft *r)
+{
+    unsigned longer = r->failures < ASK_LONGER_MAX ? r->failures : ASK_LONGER_MAX;
+
+    if (r->role != RAFT_CANDIDATE || is_refused(r) || r->asked_again >= ASK_AGAIN_MAX << longer ||
+        PLANTED(NEW_TERM_EACH_TIME))
+        return false;
+    r->asked_again++;
+    raft_retry_timer(r);
+    raft_ask_votes(r);
+    return true;
+}
+
 /* The timer has run out: thesis, section 3.4; a candidate without a majority begins again with pre-votes. */
 void raft_election_due(struct raft *r)
 {
     bool is_direct = r->stands_directly || r->is_eager;
 
+    if (raft_put_off_standing(r, is_direct) || ask_again(r))
+        return;
     if (r->role == RAFT_CANDIDATE) {
         raft_record_end(r, RAFT_TIMED_OUT);
         r->failures++;

@@ -62,6 +62,12 @@ gavel_ns raft_rank_step(const struct raft *r);
 void raft_restart_timer(struct raft *r);
 void raft_retry_timer(struct raft *r);
 
+/* writing.c: what is known of the disk */
+gavel_ns raft_write_takes(const struct raft *r);
+bool raft_is_writing_state(const struct raft *r);
+bool raft_put_off_standing(struct raft *r, bool is_direct);
+void raft_state_is_durable(struct raft *r);
+
 /* promise.c: the follower's side of a lease, and the gate */
 bool raft_promise_make(struct raft *r, raft_id leader, uint64_t incarnation, uint64_t lease_epoch);
 void raft_promise_clear(struct raft *r);
@@ -126,6 +132,16 @@ void raft_try_claim(struct raft *r);
 void raft_stop_work(struct raft *r, enum raft_stop why);
 void raft_next_lease_epoch(struct raft *r);
 gavel_ns raft_contact_until(const struct raft *r);
+gavel_ns raft_lease_length(const struct raft *r, gavel_ns promise);
+
+/* near.c: who could hold a lease, and a leader that cannot */
+void raft_note_round_trip(struct raft *r, struct raft_peer *peer, uint64_t round);
+gavel_ns raft_round_trip_max(const struct raft *r, gavel_ns promise);
+bool raft_is_near(const struct raft *r, const struct raft_peer *peer);
+bool raft_makes_lease(const void *context, raft_id id);
+gavel_ns raft_claim_by(const struct raft *r);
+void raft_hope(struct raft *r);
+bool raft_is_lasting(const struct raft *r);
 
 /* stepdown.c: leaving in order */
 void raft_step_down(struct raft *r, enum raft_stop why);
@@ -143,10 +159,13 @@ void raft_receive_timeout_now(struct raft *r, const struct raft_message *m);
 void raft_receive_take_over(struct raft *r, const struct raft_message *m);
 enum gavel_status raft_take_over(struct raft *r);
 void raft_order_successors(struct raft *r);
+void raft_preferred(struct raft *r, raft_id target);
+void raft_wait_to_prefer(struct raft *r);
 
 /* membership.c */
 enum gavel_status raft_change(struct raft *r, const struct raft_config *target);
 void raft_change_goes_on(struct raft *r);
+gavel_ns raft_change_give_up_at(const struct raft *r);
 void raft_use_config_of_log(struct raft *r);
 raft_index raft_find_config(const struct raft *r, raft_index index, struct raft_config *ret_config);
 void raft_check_leaving(struct raft *r);

@@ -24,6 +24,17 @@
 
 #define PPM 1000000
 
+/* What a promise of another clock is worth at least on ours. */
+static gavel_ns shrink(const struct raft *r, gavel_ns promise)
+{
+    return promise * (PPM - r->settings.drift_ppm) / (PPM + r->settings.drift_ppm);
+}
+
+gavel_ns raft_lease_length(const struct raft *r, gavel_ns promise)
+{
+    return shrink(r, promise) - r->settings.stop_margin;
+}
+
 static int64_t bound_until(const void *context, raft_id id)
 {
     const struct raft *r = context;
@@ -36,7 +47,7 @@ static int64_t bound_until(const void *context, raft_id id)
         return 0;
     promise = peer->acked_promise;
     if (!PLANTED(LEASE_WITHOUT_DRIFT))
-        promise = promise * (PPM - r->settings.drift_ppm) / (PPM + r->settings.drift_ppm);
+        promise = shrink(r, promise);
     return (int64_t)(peer->acked_round - r->round_ahead) + promise;
 }
 
@@ -54,6 +65,8 @@ void raft_update_lease(struct raft *r)
     if (until != NEVER)
         until = ns_max(0, until - (PLANTED(LEASE_WITHOUT_DRIFT) ? 0 : r->settings.stop_margin));
     r->lease_until = until;
+    if (raft_is_lasting(r))
+        r->leased_until = until;
 }
 
 static int64_t heard_at(const void *context, raft_id id)
@@ -61,7 +74,7 @@ static int64_t heard_at(const void *context, raft_id id)
     const struct raft *r = context;
     const struct raft_peer *peer = raft_peer_at(r, id);
 
-    return id == r->state.id ? r->now : peer ? peer->heard_at : 0;
+    return id == r->state.id ? r->now : peer ? ns_max(peer->heard_at, peer->writing_at) : 0;
 }
 
 /* A leader without work, which is not held to its lease, gives up when no majority has answered for so long.
@@ -76,18 +89,25 @@ void raft_check_lease(struct raft *r)
     if (r->role != RAFT_LEADER)
         return;
     raft_update_lease(r);
+    raft_hope(r);
     if (PLANTED(WINDOWED_CHECK_QUORUM) &&
         r->now < r->led_from + (r->now - r->led_from) / r->settings.election_max * r->settings.election_max +
                      r->settings.heartbeat * 2)
         return;
-    if (r->work == RAFT_WORK_RUNNING ? r->now >= r->lease_until : r->now >= raft_contact_until(r))
+    if (r->work == RAFT_WORK_RUNNING) {
+        if (r->now >= r->lease_until)
+            raft_become_follower(r, RAFT_STOP_LAPSED);
+    } else if (r->now >= raft_contact_until(r)) {
         raft_become_follower(r, RAFT_STOP_LAPSED);
+    } else if (r->now >= raft_claim_by(r)) {
+        raft_step_down(r, RAFT_STOP_IDLE);
+    }
 }
 
 /*
  * Work may begin: our vote and a majority's are durable (we lead), an entry of this term is committed, and a
- * round that began after the election has made a lease. Not for a caretaker, not while handing over, and not
- * after a forced transfer, which may not commit any more.
+ * round that began after the election has made a lease, one that the next round can renew. Not for a
+ * caretaker, not while handing over, and not after a forced transfer, which may not commit any more.
  */
 void raft_try_claim(struct raft *r)
 {
@@ -99,6 +119,8 @@ void raft_try_claim(struct raft *r)
     if ((raft_is_caretaker(r) && !PLANTED(WITNESS_CLAIMS)) || r->is_commit_frozen)
         return;
     if ((r->commit < r->noop_index && !PLANTED(CLAIM_WITHOUT_NOOP)) || r->now >= r->lease_until)
+        return;
+    if (!raft_is_lasting(r) && !PLANTED(CLAIMS_BRIEFLY))
         return;
     r->work = RAFT_WORK_RUNNING;
     action = raft_act(r, RAFT_CLAIM);

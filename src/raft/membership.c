@@ -149,6 +149,13 @@ static bool are_ready(const struct raft *r)
     return are_level(r) && raft_config_decides(&r->change_target, is_answering, r);
 }
 
+/* And one in which nobody could hold a lease could neither work nor, without work, be changed by most means.
+ */
+static bool can_lease(const struct raft *r)
+{
+    return raft_config_decides(&r->change_target, raft_makes_lease, r) || PLANTED(FAR_VOTER);
+}
+
 static bool needs_learners(const struct raft *r, const struct raft_config *target)
 {
     for (unsigned i = 0; i < target->count; i++)
@@ -206,6 +213,7 @@ enum gavel_status raft_change(struct raft *r, const struct raft_config *wanted)
     r->change = RAFT_CHANGE_LEARN;
     r->change_target = *target;
     r->change_give_up_at = r->now + r->settings.catch_up_timeout;
+    r->change_far_from = NEVER;
     raft_change_goes_on(r);
     return GAVEL_OK;
 }
@@ -213,10 +221,21 @@ enum gavel_status raft_change(struct raft *r, const struct raft_config *wanted)
 /* What was learnt stays: a learner is harmless, and the next try has it already. */
 static void give_up(struct raft *r)
 {
+    const char *why = "too few of the new voters answer fast enough for a lease";
+
     r->change = RAFT_CHANGE_NONE;
-    raft_tell(r, RAFT_NEWS_CHANGE_FAILED, 0)->tell.text =
-        are_level(r) ? "no majority of the new voters answers"
-                     : "a new voter did not become level in time; it stays a learner";
+    if (!are_level(r))
+        why = "a new voter did not become level in time; it stays a learner";
+    else if (!raft_config_decides(&r->change_target, is_answering, r))
+        why = "no majority of the new voters answers";
+    raft_tell(r, RAFT_NEWS_CHANGE_FAILED, 0)->tell.text = why;
+}
+
+gavel_ns raft_change_give_up_at(const struct raft *r)
+{
+    if (r->change_far_from == NEVER)
+        return r->change_give_up_at;
+    return ns_min(r->change_give_up_at, r->change_far_from + RAFT_CLAIM_PATIENCE(&r->settings));
 }
 
 static void join(struct raft *r)
@@ -224,7 +243,11 @@ static void join(struct raft *r)
     struct raft_config joint;
 
     raft_config_inherit(&r->change_target, &r->config); /* new voters were bound meanwhile */
-    if (are_ready(r) && raft_config_join(&r->config, &r->change_target, &joint) == GAVEL_OK &&
+    if (!are_ready(r) || can_lease(r))
+        r->change_far_from = NEVER;
+    else if (r->change_far_from == NEVER)
+        r->change_far_from = r->now;
+    if (are_ready(r) && can_lease(r) && raft_config_join(&r->config, &r->change_target, &joint) == GAVEL_OK &&
         raft_append_config(r, &joint) == GAVEL_OK)
         r->change = RAFT_CHANGE_JOINT;
 }
@@ -236,7 +259,7 @@ void raft_change_goes_on(struct raft *r)
 
     if (r->role != RAFT_LEADER)
         return;
-    if (r->change == RAFT_CHANGE_LEARN && r->now >= r->change_give_up_at)
+    if (r->change == RAFT_CHANGE_LEARN && r->now >= raft_change_give_up_at(r))
         give_up(r);
     if (r->config_index > r->commit || r->commit < r->noop_index)
         return;

@@ -71,6 +71,9 @@ struct raft_settings {
     void *context;
 };
 
+/* A leader whom a majority answers, and who has no lease for so long all the same, steps down. */
+#define RAFT_CLAIM_PATIENCE(settings) (2 * (settings)->election_max)
+
 /* The defaults above, without verify and sign. */
 void raft_settings_default(struct raft_settings *ret_settings);
 
@@ -144,7 +147,8 @@ enum raft_work {
     X(REMOVED, "removed from the members")                                                                   \
     X(COMMAND, "asked to step down")                                                                         \
     X(DISK, "the disk failed")                                                                               \
-    X(HANGS, "the disk does not answer")
+    X(HANGS, "the disk does not answer")                                                                     \
+    X(IDLE, "it cannot hold a lease")
 #define RAFT_STOP_ENUM(name, text) RAFT_STOP_##name,
 enum raft_stop { RAFT_STOP_MAP(RAFT_STOP_ENUM) };
 #undef RAFT_STOP_ENUM
@@ -331,9 +335,12 @@ struct raft_peer {
     raft_index inflight[RAFT_INFLIGHT_MAX]; /* … by the last entry of each, oldest first */
     bool is_probing;                        /* a probe is under way; the next heartbeat repeats it */
     gavel_ns heard_at;                      /* the last promise of this term */
+    gavel_ns writing_at;                    /* or that it would promise, once its disk has it */
     gavel_ns installed_at;                  /* when the snapshot was sent */
     uint64_t acked_round; /* the newest round whose promise came back, of this lease epoch */
     gavel_ns acked_promise;
+    gavel_ns answered_at; /* when the first promise of this lease epoch came */
+    gavel_ns round_trip;  /* of rounds, lately; 0 not known yet */
 
     /* of a candidate */
     bool has_answered;
@@ -402,6 +409,7 @@ struct raft {
     gavel_ns heard_at;    /* the last append of that leader */
     gavel_ns election_at; /* when to stand for election; NEVER */
     bool stands_directly; /* without pre-vote: the seat is known to be vacant, and we are first in line */
+    bool is_put_off;      /* it was time to stand, but our own state is not durable yet */
     gavel_ns promise_until;
     raft_term seen_term; /* higher than ours, met while it could not be adopted */
     uint8_t successor_count;
@@ -415,6 +423,7 @@ struct raft {
     uint64_t round;        /* of pre-votes */
     uint64_t own_vote_seq; /* our own vote counts once this is durable */
     unsigned failures;     /* elections lost in a row, for the back-off */
+    unsigned asked_again;  /* in this term, since nobody answered */
     bool is_eager;         /* TAKE_OVER: stand as soon as the promise allows, without pre-vote */
     gavel_ns eager_until;
 
@@ -430,13 +439,19 @@ struct raft {
     raft_term led_term; /* the last one in which we led */
     gavel_ns heartbeat_at;
     gavel_ns lease_until;
+    gavel_ns leased_until; /* the end of the last lease of this term that we really had */
+    gavel_ns hopeful_at;   /* when it last looked as if we could have one */
     enum raft_work work;
     enum raft_stop stop_reason;
     bool steps_down; /* once the work has stopped */
     struct raft_transfer transfer;
+    raft_id preferred;          /* whom we handed over to for its priority, in vain … */
+    unsigned preferred_in_vain; /* … so often in a row */
+    gavel_ns prefers_from;      /* not before this again */
     enum raft_change_phase change;
     struct raft_config change_target;
     gavel_ns change_give_up_at;
+    gavel_ns change_far_from; /* since when only the distance of new voters is in the way; NEVER */
     struct raft_pending_read reads[RAFT_READS_MAX];
     size_t read_count;
 

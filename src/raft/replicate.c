@@ -167,6 +167,9 @@ static void accept_promise(struct raft *r, struct raft_peer *peer, const struct 
     peer->heard_at = r->now;
     if (reply->lease_epoch != r->lease_epoch || reply->round <= peer->acked_round)
         return;
+    if (peer->acked_round == 0)
+        peer->answered_at = r->now;
+    raft_note_round_trip(r, peer, reply->round);
     peer->acked_round = PLANTED(LEASE_FROM_ACK) ? (uint64_t)r->now : reply->round;
     peer->acked_promise = reply->promise;
 }
@@ -223,6 +226,13 @@ static void accept_refusal(struct raft *r, struct raft_peer *peer, const struct 
     peer->next = next;
 }
 
+/* In our own term: it has heard us, and its disk is not done yet with what it has to write before it
+ * promises. */
+static bool is_empty(const struct raft_append_reply *reply)
+{
+    return !reply->is_success && reply->round == 0 && reply->prev_index == 0 && reply->conflict_index == 0;
+}
+
 void raft_receive_append_reply(struct raft *r, const struct raft_message *m)
 {
     const struct raft_append_reply *reply = &m->append_reply;
@@ -238,6 +248,10 @@ void raft_receive_append_reply(struct raft *r, const struct raft_message *m)
     if (reply->round > r->lead_round || reply->match > raft_log_last(&r->log) ||
         reply->prev_index > raft_log_last(&r->log)) {
         raft_refuse(r, m->from, "it answers what was never sent");
+        return;
+    }
+    if (is_empty(reply)) {
+        peer->writing_at = r->now;
         return;
     }
     accept_promise(r, peer, reply);

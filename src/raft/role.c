@@ -54,6 +54,8 @@ void raft_set_leader(struct raft *r, raft_id leader, uint64_t incarnation)
         r->certificate.kind = RAFT_CERT_NONE; /* it spoke of a predecessor */
     if (r->transfer.phase == RAFT_TRANSFER_HANDED && leader != r->state.id) {
         r->transfer.phase = RAFT_TRANSFER_NONE;
+        if (leader == r->preferred)
+            r->preferred_in_vain = 0;
         if (leader == r->transfer.target)
             raft_tell(r, RAFT_NEWS_TRANSFER_DONE, leader);
         else
@@ -165,6 +167,7 @@ void raft_become_candidate(struct raft *r)
     raft_promise_clear(r);
     raft_mark_state(r);
     r->own_vote_seq = r->seq + 1; /* the write that this step ends with */
+    r->asked_again = 0;
     raft_record_begin(r, r->state.term, r->state.id, false);
     raft_retry_timer(r);
 }
@@ -187,10 +190,11 @@ void raft_become_leader(struct raft *r)
     r->led_term = r->state.term;
     r->lease_epoch = 1;
     r->is_lease_given_up = r->is_commit_frozen = r->steps_down = false;
-    r->lease_until = 0;
+    r->lease_until = r->leased_until = r->hopeful_at = 0;
     r->round_ahead = 0;
     r->transfer.phase = RAFT_TRANSFER_NONE;
     r->change = RAFT_CHANGE_NONE;
+    raft_wait_to_prefer(r);
     for (size_t i = 0; i < r->peer_count; i++) {
         struct raft_peer *peer = &r->peers[i];
 
@@ -202,6 +206,8 @@ void raft_become_leader(struct raft *r)
         peer->heard_at = r->now;
         peer->acked_round = 0;
         peer->acked_promise = 0;
+        peer->round_trip = 0;
+        peer->writing_at = 0;
     }
     raft_set_leader(r, r->state.id, r->state.incarnation);
     r->noop_index = raft_log_last(&r->log) + 1;

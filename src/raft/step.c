@@ -67,12 +67,16 @@ static enum gavel_status receive(struct raft *r, const struct raft_message *m)
 
 static enum gavel_status persisted(struct raft *r, uint64_t seq)
 {
+    bool was_writing = raft_is_writing_state(r);
+
     if (seq > r->seq)
         return GAVEL_ERR_INVALID;
     if (seq > r->durable_seq)
         r->durable_seq = seq;
     raft_log_persisted(&r->log, seq);
     backlog_end(&r->writes, r->durable_seq, r->now);
+    if (was_writing && !raft_is_writing_state(r))
+        raft_state_is_durable(r);
     raft_count_votes(r); /* our own is among them now */
     return GAVEL_OK;
 }
@@ -180,14 +184,15 @@ static void prefer(struct raft *r)
     const struct raft_peer *peer;
 
     if (!r->settings.prefers_priority || r->work != RAFT_WORK_RUNNING || !self || r->successor_count == 0 ||
-        r->now - r->led_from < r->settings.prefers_after)
+        r->now < r->prefers_from)
         return;
     first = raft_config_find(&r->config, r->successors[0]);
     peer = raft_peer_at(r, r->successors[0]);
-    if (!first || first->is_witness || first->priority <= self->priority || peer->match < r->commit)
+    if (!first || first->is_witness || first->priority <= self->priority || peer->match < r->commit ||
+        (!raft_makes_lease(r, peer->id) && !PLANTED(FAR_SUCCESSOR)))
         return;
-    r->led_from = r->now; /* should it fail: not again for a while */
-    (void)raft_begin_transfer(r, first->id, false, 0);
+    if (raft_begin_transfer(r, first->id, false, 0) == GAVEL_OK)
+        raft_preferred(r, first->id);
 }
 
 static void lead_on(struct raft *r)
@@ -281,10 +286,11 @@ gavel_ns raft_wake_at(const struct raft *r)
     if (r->role != RAFT_LEADER)
         return r->election_at;
     at = ns_min(r->heartbeat_at, r->work == RAFT_WORK_RUNNING ? r->lease_until : raft_contact_until(r));
+    at = ns_min(at, raft_claim_by(r));
     if (r->transfer.phase != RAFT_TRANSFER_NONE && !r->steps_down)
         at = ns_min(at, r->transfer.give_up_at);
     if (r->change == RAFT_CHANGE_LEARN)
-        at = ns_min(at, r->change_give_up_at);
+        at = ns_min(at, raft_change_give_up_at(r));
     return ns_min(at, raft_hangs_at(r));
 }
 

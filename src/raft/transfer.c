@@ -26,8 +26,8 @@ static bool is_heard(const struct raft *r, const struct raft_peer *peer)
     return r->now - peer->heard_at < r->settings.election_min;
 }
 
-/* Who should lead after us: those that answer before those that do not, witnesses last, then priority, then
- * the log. */
+/* Who should lead after us: those that answer before those that do not, witnesses last, those that could hold
+ * a lease first (near.c), then priority, then the log. */
 static int compare_successors(const struct raft *r, const struct raft_peer *a, const struct raft_peer *b)
 {
     const struct raft_member *ma = raft_config_find(&r->config, a->id);
@@ -37,6 +37,8 @@ static int compare_successors(const struct raft *r, const struct raft_peer *a, c
         return is_heard(r, a) ? -1 : 1;
     if (ma->is_witness != mb->is_witness)
         return ma->is_witness ? 1 : -1;
+    if (raft_is_near(r, a) != raft_is_near(r, b) && !PLANTED(FAR_SUCCESSOR))
+        return raft_is_near(r, a) ? -1 : 1;
     if (ma->priority != mb->priority)
         return ma->priority > mb->priority ? -1 : 1;
     if (a->match != b->match)
@@ -66,17 +68,48 @@ void raft_order_successors(struct raft *r)
         r->successors[i] = ordered[i]->id;
 }
 
-/* The first of the list that may lead for work. */
+/*
+ * The first of the list that may lead for work. Not one that is too far away to hold a lease, unless we
+ * cannot work ourselves: then it may be we who are far from everybody.
+ */
 static raft_id best_target(struct raft *r)
 {
     raft_order_successors(r);
     for (unsigned i = 0; i < r->successor_count; i++) {
         const struct raft_peer *peer = raft_peer_at(r, r->successors[i]);
 
-        if (!raft_peer_is_witness(r, peer))
+        if (!raft_peer_is_witness(r, peer) &&
+            (r->work != RAFT_WORK_RUNNING || raft_makes_lease(r, peer->id) || PLANTED(FAR_SUCCESSOR)))
             return peer->id;
     }
     return 0;
+}
+
+#define PREFERS_BACK_OFF_MAX 6 /* doublings */
+
+/* Each time that a preferred node could not take over the next try is twice as far away: every one costs
+ * work. */
+void raft_wait_to_prefer(struct raft *r)
+{
+    unsigned times =
+        r->preferred_in_vain < PREFERS_BACK_OFF_MAX ? r->preferred_in_vain : PREFERS_BACK_OFF_MAX;
+
+    if (PLANTED(PREFERS_FOR_EVER))
+        times = 0;
+    r->prefers_from = r->now + r->settings.prefers_after;
+    if (times > 0)
+        r->prefers_from = r->now + (ns_max(r->settings.prefers_after, r->settings.election_max) << times);
+}
+
+/* A transfer to it has begun; in vain until it is known to lead. Remembered over terms: the leader that tries
+ * is mostly elected again. */
+void raft_preferred(struct raft *r, raft_id target)
+{
+    if (r->preferred != target)
+        r->preferred_in_vain = 0;
+    r->preferred = target;
+    r->preferred_in_vain++;
+    raft_wait_to_prefer(r);
 }
 
 enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_forced, gavel_ns timeout)
@@ -103,7 +136,8 @@ enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_fo
         .phase = RAFT_TRANSFER_CATCH_UP,
         .target = target,
         .is_forced = is_forced,
-        .give_up_at = r->now + (timeout > 0 ? timeout : r->settings.transfer_timeout),
+        .give_up_at =
+            r->now + (timeout > 0 ? timeout : r->settings.transfer_timeout + 3 * raft_write_takes(r)),
     };
     raft_transfer_goes_on(r);
     return GAVEL_OK;
@@ -122,7 +156,8 @@ static void hand_over(struct raft *r)
     raft_make_release(r, r->transfer.is_forced ? r->transfer.target : 0, &certificate);
     r->transfer.phase = RAFT_TRANSFER_HANDED;
     /* Nobody works now, so this is no time to be patient: a target that lives stands at once. */
-    r->transfer.give_up_at = ns_min(r->transfer.give_up_at, r->now + r->settings.election_max);
+    r->transfer.give_up_at =
+        ns_min(r->transfer.give_up_at, r->now + r->settings.election_max + 3 * raft_write_takes(r));
     raft_send(r, RAFT_MSG_TIMEOUT_NOW, r->transfer.target, RAFT_AFTER_STATE)->certificate = certificate;
 }
 
@@ -140,7 +175,9 @@ static void give_up(struct raft *r)
         return;
     }
     r->is_commit_frozen = false;
-    if (has_stopped && r->work == RAFT_WORK_NONE)
+    if (has_stopped && raft_is_caretaker(r))
+        raft_step_down(r, RAFT_STOP_TRANSFER); /* the others find out who of them can */
+    else if (has_stopped && r->work == RAFT_WORK_NONE)
         raft_next_lease_epoch(r);
 }
 

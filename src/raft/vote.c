@@ -62,6 +62,14 @@ static void reply(struct raft *r, const struct raft_message *m, enum raft_reason
         };
 }
 
+/* Our vote of this term is on its way to disk: we could not give another one now, and whom we gave it to may
+ * win. */
+static bool is_voting(const struct raft *r)
+{
+    return r->role != RAFT_LEADER && r->state.vote != 0 && raft_is_writing_state(r) &&
+           !PLANTED(PRE_VOTE_WHILE_VOTING);
+}
+
 void raft_receive_pre_vote(struct raft *r, const struct raft_message *m)
 {
     const struct raft_certificate *c = &m->vote.certificate;
@@ -78,6 +86,8 @@ void raft_receive_pre_vote(struct raft *r, const struct raft_message *m)
         reason = RAFT_TERM;
     else if (!raft_gate(r, m->from, m->incarnation, m->vote.last_term, c, &wait))
         reason = RAFT_LEASE;
+    else if (is_voting(r))
+        reason = RAFT_VOTED;
     else if (r->role == RAFT_LEADER && !r->is_lease_given_up) {
         reason = RAFT_LEASE; /* elected and about to claim: no need for another election */
         wait = r->settings.election_min;

@@ -172,8 +172,18 @@ void tell_message(FILE *out, const struct raft_message *message)
     tell_what(out, message, to);
 }
 
+/* An empty answer to a leader of the same term: it was heard, and its follower still writes. */
+static bool is_writing(const struct quorum *quorum, const struct raft_message *message)
+{
+    return message->kind == RAFT_MSG_APPEND_REPLY && !message->append_reply.is_success &&
+           message->append_reply.conflict_index == 0 && message->to <= NODES_MAX &&
+           quorum->nodes[message->to].raft.state.term == message->term;
+}
+
 static bool is_silent(const struct quorum *quorum, const struct raft_message *message)
 {
+    if (is_writing(quorum, message))
+        return true;
     if (quorum->watched_kinds & (1u << message->kind))
         return message->kind == RAFT_MSG_APPEND && message->append.entry_count == 0 &&
                !quorum->watches_heartbeats;
