@@ -340,6 +340,22 @@ test_two_leases_at_once_are_split_brain() {
     has "$errors" "b2 in generation 2, term 3"
 }
 
+# The same entries applied, and different data: somebody has lost or changed what was committed.
+test_tables_that_differ_are_not_well() {
+    fake a1
+    fake b2
+    fake_status a1 4 true true
+    fake_status b2 4 false false
+    sed -i 's/"leader_id":"b2"/"leader_id":"a1"/; s/"applied":1,/"applied":1,"digest":"00000000000000b2",/' "$folder/b2/GET-status"
+    sed -i 's/"applied":1,/"applied":1,"digest":"00000000000000a1",/' "$folder/a1/GET-status"
+    export GAVEL_CLUSTER=${url_of[a1]},${url_of[b2]}
+    expect 2 "$GAVEL" check
+    has "$errors" "ERR_SPLIT_BRAIN"
+    has "$errors" "the tables of a1 and b2 differ after entry 1"
+    sed -i 's/00000000000000b2/00000000000000a1/' "$folder/b2/GET-status"
+    expect 0 "$GAVEL" check
+}
+
 test_a_redirect_is_followed_with_the_token() {
     fake a1
     fake b2

@@ -141,6 +141,37 @@ static void test_more_nodes_than_seats_are_not_heard(void **state)
     assert_non_null(detector_status_of(&d, 11));
 }
 
+static void test_tables_that_differ_after_one_entry_are_told_once(void **state)
+{
+    struct peer_status status = status_of(A, 1, false);
+    raft_index index = 0;
+    struct detector d;
+
+    (void)state;
+    detector_init(&d);
+    for (raft_index i = 1; i <= 2000; i++)
+        detector_applied(&d, i, i * 10);
+    (void)hear(&d, status, false);
+    assert_false(detector_differs(&d, &status, &index)); /* of 0.6.0: it does not tell */
+    status.digest_index = 1999;
+    status.digest = 19990;
+    assert_false(detector_differs(&d, &status, &index));
+    status.digest = 1;
+    assert_true(detector_differs(&d, &status, &index));
+    assert_int_equal(index, 1999);
+    assert_true(detector_is_other(&d, A));
+    assert_false(detector_differs(&d, &status, &index)); /* told */
+    status.digest_index = 3000; /* ahead of us, and long ago: nothing to compare with */
+    assert_false(detector_differs(&d, &status, &index));
+    status.digest_index = 5;
+    assert_false(detector_differs(&d, &status, &index));
+    assert_true(detector_is_other(&d, A));
+    status.digest_index = 2000;
+    status.digest = 20000;
+    assert_false(detector_differs(&d, &status, &index));
+    assert_false(detector_is_other(&d, A));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +181,7 @@ int main(void)
         cmocka_unit_test(test_we_give_way_to_a_higher_term),
         cmocka_unit_test(test_a_lower_term_that_has_read_of_our_work_gives_way),
         cmocka_unit_test(test_more_nodes_than_seats_are_not_heard),
+        cmocka_unit_test(test_tables_that_differ_after_one_entry_are_told_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
