@@ -146,6 +146,24 @@ static enum gavel_status name_node(struct local_cluster *cluster, size_t positio
     return status;
 }
 
+/* By which the nodes know each other: other users of the machine are kept out. */
+static enum gavel_status write_secret(const struct local_cluster *cluster, struct gavel_error *error)
+{
+    char path[LOCAL_FOLDER_MAX + 16], text[65];
+    bool is_written;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/secret", cluster->folder);
+    for (size_t i = 0; i < 4; i++)
+        (void)snprintf(text + 16 * i, 17, "%016llx", (unsigned long long)entropy_u64());
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    is_written = fd >= 0 && write(fd, text, 64) == 64;
+    if (fd >= 0)
+        is_written = close(fd) == 0 && is_written;
+    return is_written ? GAVEL_OK
+                      : error_set(error, GAVEL_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+}
+
 static enum gavel_status write_config(const struct local_cluster *cluster, const struct local_node *node,
                                       const struct local_options *options, struct gavel_error *error)
 {
@@ -156,6 +174,7 @@ static enum gavel_status write_config(const struct local_cluster *cluster, const
     fprintf(file,
             "cluster: %s\nnode: %s\nlisten: 127.0.0.1:%u\napi: 127.0.0.1:%u\ndata: %s\nbootstrap: true\n",
             cluster->name, node->name, node->port, node->api_port, node->folder);
+    fprintf(file, "secret: %s/secret\n", cluster->folder);
     fprintf(file, "log_level: %s\npeers:\n", options->log_level ? options->log_level : "info");
     for (size_t i = 0; i < cluster->count; i++)
         fprintf(file, "  - {name: %s, address: \"127.0.0.1:%u\", api: \"127.0.0.1:%u\"}\n",
@@ -296,6 +315,8 @@ enum gavel_status local_cluster_start(size_t count, const struct local_options *
         status = make_folder(cluster, options->base, error);
     for (; !status && cluster->count < count; cluster->count++)
         status = name_node(cluster, cluster->count, options->serves_clients, error);
+    if (!status)
+        status = write_secret(cluster, error);
     for (size_t i = 0; !status && i < count; i++)
         status = write_config(cluster, &cluster->nodes[i], options, error);
     for (size_t i = 0; !status && i < count; i++)
