@@ -186,6 +186,36 @@ void errand_mourn(struct station *station)
 
 /* ---- visits ---- */
 
+/* Somebody who has learnt the id of a program's session closes it, if he can. */
+static void steal(struct station *station)
+{
+    struct hall *hall = station->hall;
+    const struct program *program =
+        &hall->programs[hall_below(hall, HALL_STREAM_VISIT, hall->profile.programs)];
+    Gavel__CloseSession close;
+    Gavel__Op op;
+    Gavel__Op *ops[] = {&op};
+    Gavel__Request request;
+    Gavel__ClientFrame frame;
+
+    if (!program->client || client_session(program->client) == 0)
+        return;
+    gavel__close_session__init(&close);
+    gavel__op__init(&op);
+    gavel__request__init(&request);
+    gavel__client_frame__init(&frame);
+    close.session = client_session(program->client);
+    op.what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
+    op.close_session = &close;
+    request.n_ops = 1;
+    request.ops = ops;
+    request.has_principal = true;
+    request.principal = THIEF;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    frame.request = &request;
+    courier_take(&station->courier, station_clock(station), VISIT_BIT | THIEF, &frame);
+}
+
 /* A note that nobody else writes, without a session: through the API of this node. */
 void errand_visit(struct station *station)
 {
@@ -200,6 +230,10 @@ void errand_visit(struct station *station)
     char key[32];
     int length;
 
+    if (hall_chance(hall, HALL_STREAM_VISIT, 100)) {
+        steal(station);
+        return;
+    }
     gavel__put_note__init(&put);
     gavel__op__init(&op);
     gavel__request__init(&request);
@@ -227,6 +261,8 @@ void errand_visited(struct station *station, uint64_t visit, const Gavel__Client
     enum gavel_status status;
 
     ASSERT(frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY);
+    if (visit == THIEF)
+        return;
     status = (enum gavel_status)frame->reply->status;
     if (status == GAVEL_OK)
         status = (enum gavel_status)frame->reply->results[0]->status;

@@ -219,8 +219,26 @@ static void answer_locally(struct station *station, struct wire *wire, const Gav
     desk_answer_done(&answer);
 }
 
-static void take_up(struct station *station, struct wire *wire, const Gavel__ClientFrame *frame)
+/* As a node does: whose it is, whatever the program says (daemon/clients_principal.c). */
+static void stamp(const struct wire *wire, Gavel__ClientFrame *frame)
 {
+    uint64_t principal = wire->program + 1;
+
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE) {
+        frame->keep_alive->has_principal = true;
+        frame->keep_alive->principal = principal;
+    } else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST) {
+        frame->request->has_principal = true;
+        frame->request->principal = principal;
+        for (size_t i = 0; i < frame->request->n_ops; i++)
+            if (frame->request->ops[i]->what_case == GAVEL__OP__WHAT_OPEN_SESSION)
+                frame->request->ops[i]->open_session->principal = principal;
+    }
+}
+
+static void take_up(struct station *station, struct wire *wire, Gavel__ClientFrame *frame)
+{
+    stamp(wire, frame);
     switch (frame->what_case) {
     case GAVEL__CLIENT_FRAME__WHAT_HELLO:
         welcome(station, wire);

@@ -290,6 +290,7 @@ enum put_off station_put_off(struct hall *hall, const struct event *event, bool 
 
 /* Instead of a wire: whoever came without a session. */
 #define VISIT_BIT (UINT64_C(1) << 62)
+#define THIEF (UINT64_C(1) << 61) /* a visit of somebody who uses the session of another */
 
 /* errand.c: errands between nodes, deaths, visits */
 bool errand_send(struct station *from, uint64_t to, bool is_answer, uint64_t number, uint64_t incarnation,

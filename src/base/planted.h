@@ -110,6 +110,7 @@
     X(GRANTS_INELIGIBLE,      "grants-ineligible", "a mandate is granted to who does not want it")            \
     X(QUEUE_BY_ID,            "queue-by-id", "the queue of a group is by id, not by who came first")          \
     X(LEAVER_FIRST,           "leaver-first", "who resigns and stays is granted the mandate again at once")   \
+    X(ANYBODYS_SESSION,       "anybodys-session", "who knows the id of a session may use it, whoever opened it") \
     X(OLD_NOTE,               "old-note", "a note is taken from a former leader")                             \
     X(NOTE_OVER_NEWER,        "note-over-newer", "a note is written over a newer one than was read")          \
     X(WATCH_TOO_LATE,         "watch-too-late", "on the next connection a watch goes on one revision too late") \

@@ -7,7 +7,7 @@
  *
  * | op         | asks with                           | a good reply has         |
  * |------------|-------------------------------------|--------------------------|
- * | READ       | group                               | found, record, expired   |
+ * | READ       | group; record: the caller's nonce   | found, record, expired   |
  * | CLAIM      | expected_version, record            | record with its epoch    |
  * | RENEW      | record: holder, nonce, epoch, …     | record                   |
  * | RELEASE    | record: holder, nonce, epoch, …     | record                   |

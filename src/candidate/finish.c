@@ -116,6 +116,7 @@ void finish_look(struct candidate *c)
 {
     struct store_request request = call_request(c, STORE_READ);
 
+    request.record.nonce = c->nonce; /* as in standby_look() */
     c->settle_at = NEVER;
     (void)call_send(c, SLOT_MANDATE, &request, true, &c->settle_at); /* urgent calls are never held back */
 }

@@ -10,6 +10,7 @@ void standby_look(struct candidate *c)
 {
     struct store_request request = call_request(c, STORE_READ);
 
+    request.record.nonce = c->nonce; /* a store that hides nonces shows us our own */
     if (call_send(c, SLOT_MANDATE, &request, false, &c->look_at))
         c->look_at = c->now + jittered(c, c->settings.election_interval_ms);
 }

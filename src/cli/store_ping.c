@@ -334,7 +334,7 @@ static enum gavel_status begin(struct ping *ping)
 /* Whether the group is seen not to be ours: a claim that was refused has changed nothing. */
 static bool is_others(struct ping *ping)
 {
-    struct store_request request = {.op = STORE_READ, .group = PING_GROUP};
+    struct store_request request = {.op = STORE_READ, .group = PING_GROUP, .record.nonce = ping->nonce};
     struct store_reply reply = {0};
     bool is_known = call(ping, &request, TIDY_MS, &reply) == GAVEL_OK;
     bool is_ours = reply.record.held && nonce_equal(reply.record.nonce, ping->nonce);

@@ -252,6 +252,11 @@ static enum gavel_status make_client(struct quorum *quorum, uint32_t ttl_ms, con
     do
         settings.session = entropy_u64();
     while (settings.session == 0);
+    for (size_t i = 0; i < CLIENT_SECRET_BYTES; i += sizeof(uint64_t)) {
+        uint64_t random = entropy_u64();
+
+        memcpy(settings.secret + i, &random, sizeof random);
+    }
     if (process)
         settings.process = *process;
     status = client_new(&settings, clock_now(), &quorum->client);

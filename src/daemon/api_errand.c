@@ -10,6 +10,7 @@
  */
 #include "daemon/api_thread.h"
 
+#include "net/seal.h"
 #include "os/clock.h"
 
 #include <stdlib.h>
@@ -95,10 +96,19 @@ static bool post(struct api_errand *errand, const Gavel__ClientFrame *frame, uin
     return true;
 }
 
+/* Whose sessions these are, for the leader (clients_principal.c): of whoever asks by HTTP, where the id of a
+ * session, told to nobody but who opened it, is itself the secret. */
+static uint64_t principal_of_http(void) { return seal_id_of_name("principal by door", "http"); }
+
 bool api_errand_request(struct api_errand *errand, Gavel__Request *request)
 {
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
 
+    request->has_principal = true;
+    request->principal = principal_of_http();
+    for (size_t i = 0; i < request->n_ops; i++)
+        if (request->ops[i]->what_case == GAVEL__OP__WHAT_OPEN_SESSION)
+            request->ops[i]->open_session->principal = request->principal;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = request;
     return post(errand, &frame, &request->tag);
@@ -120,6 +130,8 @@ bool api_errand_keep_alive(struct api_errand *errand, uint64_t session)
 
     keep_alive.n_sessions = 1;
     keep_alive.sessions = &session;
+    keep_alive.has_principal = true;
+    keep_alive.principal = principal_of_http();
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &keep_alive;
     return post(errand, &frame, &keep_alive.tag);

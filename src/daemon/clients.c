@@ -43,6 +43,18 @@ static void on_orders(evutil_socket_t fd, short what, void *user)
         clients->is_stopping = true;
 }
 
+/* What the old list let in and the new one does not. */
+static void drop_revoked(struct clients *clients)
+{
+    struct clients_connection *connection, *next;
+
+    for (connection = TAILQ_FIRST(&clients->connections); connection; connection = next) {
+        next = TAILQ_NEXT(connection, next);
+        if (connection->phase <= CLIENTS_UP && tls_is_revoked(clients->certificates.context, connection->ssl))
+            clients_connection_cut(connection, "the certificate is revoked");
+    }
+}
+
 /* Connections that are open keep the certificate they began with. */
 static void on_reloaded(evutil_socket_t fd, short what, void *user)
 {
@@ -55,6 +67,7 @@ static void on_reloaded(evutil_socket_t fd, short what, void *user)
     if (clients->reload.status == GAVEL_OK) {
         SSL_CTX_free(clients->certificates.context);
         clients->certificates = certificates;
+        drop_revoked(clients);
     } else {
         log_line(&clients->desk->log, clock_wall_ms(), LOG_ERROR, "clients keep the old certificate",
                  LOG_STR("reason", clients->reload.error.message), LOG_END);

@@ -95,6 +95,7 @@ static void answer_ask(struct clients_connection *connection, Gavel__Ask *ask)
 
 void clients_take(struct clients_connection *connection, Gavel__ClientFrame *frame)
 {
+    clients_principal_stamp(connection, frame);
     switch (frame->what_case) {
     case GAVEL__CLIENT_FRAME__WHAT_REQUEST:
     case GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE:

@@ -25,6 +25,8 @@ void clients_greet_tls(struct clients_connection *connection)
         (void)snprintf(text, sizeof text, "the certificate is for cluster \"%s\", and this is \"%s\"",
                        identity.cluster, cluster);
         clients_connection_cut(connection, text);
+    } else if (identity.is_revoked) {
+        clients_connection_cut(connection, "the certificate is revoked");
     }
 }
 
@@ -114,5 +116,6 @@ void clients_greet(struct clients_connection *connection, const Gavel__ClientFra
         clients_connection_cut(connection, CLIENTS_BLIND);
         return;
     }
+    clients_principal_find(connection, hello);
     welcome(connection, hello->version_max < CLIENT_VERSION_MAX ? hello->version_max : CLIENT_VERSION_MAX);
 }

@@ -168,18 +168,29 @@ static void stop_the_full(struct clients *clients, size_t which)
     }
 }
 
+/* The id of a session is for those who have it already. */
+static Gavel__Change *hide(const struct clients_connection *connection, Gavel__Change *change,
+                           Gavel__Change *buffer)
+{
+    if (!change || change->session == 0 || clients_principal_knows(connection, change->session))
+        return change;
+    *buffer = *change;
+    buffer->session = 0;
+    return buffer;
+}
+
 static void write_changes(struct clients *clients, struct clients_watch *watch)
 {
     struct clients_connection *connection = watch->connection;
     bool is_cut_short = connection->full_of == clients->slice.number;
-    Gavel__Change *changes[CLIENTS_SLICE_CHANGES];
+    Gavel__Change *changes[CLIENTS_SLICE_CHANGES], hidden[CLIENTS_SLICE_CHANGES];
     Gavel__Changes message;
     Gavel__ClientFrame frame;
 
     gavel__changes__init(&message);
     gavel__client_frame__init(&frame);
     for (size_t i = 0; i < watch->picked_count; i++) {
-        changes[i] = clients_slice_change(&clients->slice, watch->picked[i]);
+        changes[i] = hide(connection, clients_slice_change(&clients->slice, watch->picked[i]), &hidden[i]);
         if (!changes[i]) {
             clients_connection_doom(connection, "out of memory");
             return;

@@ -49,6 +49,7 @@
 #define CLIENTS_SLICE_CHANGES 256       /* copied from the history while the table is locked */
 #define CLIENTS_SLICE_BYTES (1u << 20)  /* likewise */
 #define CLIENTS_SLICES_PER_TURN 16      /* then others have their turn */
+#define CLIENTS_SESSIONS_KNOWN 64       /* ids of sessions that a connection has said */
 #define CLIENTS_LIMIT_MAX 256           /* entries of one look-up, while the table is locked */
 
 /* What clients are told while node_desk.is_blind. */
@@ -127,6 +128,9 @@ struct clients_connection {
     SSL *ssl;     /* NULL: plain; the stream owns it */
     bool is_unix; /* else TCP */
     char place[64];
+    uint64_t principal;                        /* whose it is, by clients_principal.c; 0: not known */
+    uint64_t sessions[CLIENTS_SESSIONS_KNOWN]; /* that it has said itself, a ring: it may be told of them */
+    size_t session_count;
     gavel_ns made_at;
     gavel_ns heard_at;    /* the last whole frame */
     gavel_ns leave_at;    /* LEAVING */
@@ -301,6 +305,14 @@ void clients_sweep(struct clients *clients, gavel_ns now); /* who is too slow, o
 void clients_greet(struct clients_connection *connection, const Gavel__ClientFrame *frame);
 void clients_greet_tls(struct clients_connection *connection); /* the handshake is done: may it go on? */
 const char *clients_explain(const uint8_t bytes[CLIENT_LENGTH_BYTES]);
+
+/* clients_principal.c: whose a connection is, and what it may be shown. */
+void clients_principal_find(struct clients_connection *connection, const Gavel__ClientHello *hello);
+/* Writes into the frame whose it is, whatever the client has written there. */
+void clients_principal_stamp(struct clients_connection *connection, Gavel__ClientFrame *frame);
+bool clients_principal_knows(const struct clients_connection *connection, uint64_t session);
+/* Whether this node knows that the session is another's. */
+bool clients_principal_is_foreign(struct clients_connection *connection, uint64_t session);
 
 /* clients_answer.c: takes the frame. */
 void clients_take(struct clients_connection *connection, Gavel__ClientFrame *frame);

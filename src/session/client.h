@@ -32,6 +32,7 @@
 #include "wire/client.pb-c.h"
 
 #define CLIENT_ADDRESSES_MAX 16
+#define CLIENT_SECRET_BYTES 16
 
 struct client_settings {
     uint32_t ttl_ms;          /* 0: no session; else 2000 is a good choice */
@@ -44,6 +45,8 @@ struct client_settings {
     size_t address_count;
     size_t near_count; /* the first so many are tried before the others: unix sockets */
     uint64_t session;  /* the id for it: random, not 0 */
+    uint8_t
+        secret[CLIENT_SECRET_BYTES]; /* random: who does not know it may not use the session; zeroes: none */
     uint64_t seed;
     const char *name;             /* of the program; copied */
     const char *program;          /* "libgavel 0.5.0" */

@@ -178,6 +178,7 @@ void client_ask_pump(struct client *client)
         if (ask->first_at == 0)
             ask->first_at = client->now;
         ask->frame->ask->tag = client_number(client);
+        ask->frame->ask->session = client->session.id; /* so that we are shown to ourselves */
         client_send(client, ask->frame);
     }
 }

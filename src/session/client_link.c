@@ -107,6 +107,14 @@ bool client_is_fruitless(const struct client *client, gavel_ns first_at)
     return client->now - first_at >= 2 * client_patience(client);
 }
 
+static bool has_secret(const struct client *client)
+{
+    for (size_t i = 0; i < CLIENT_SECRET_BYTES; i++)
+        if (client->settings.secret[i] != 0)
+            return true;
+    return false;
+}
+
 void client_link_connected(struct client *client)
 {
     struct client_letter *letter;
@@ -125,6 +133,8 @@ void client_link_connected(struct client *client)
     letter->hello.version_min = CLIENT_VERSION_MIN;
     letter->hello.version_max = CLIENT_VERSION_MAX;
     letter->hello.program = client->program;
+    if (has_secret(client))
+        letter->hello.secret = (ProtobufCBinaryData){CLIENT_SECRET_BYTES, client->settings.secret};
     letter->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_HELLO;
     letter->frame.hello = &letter->hello;
     client_send(client, &letter->frame);

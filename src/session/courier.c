@@ -43,6 +43,7 @@ static void errand_free(struct courier_errand *errand)
     free(errand->bytes);
     free(errand->parts);
     free(errand->sessions);
+    free(errand->principals);
     free(errand);
 }
 
@@ -228,6 +229,8 @@ static void send_gathered(struct courier *courier, gavel_ns now)
     gavel__keep_alive__init(&keep_alive);
     keep_alive.n_sessions = errand->session_count;
     keep_alive.sessions = errand->sessions;
+    keep_alive.n_principals = errand->tells_no_principals ? 0 : errand->session_count;
+    keep_alive.principals = errand->principals;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
     frame.keep_alive = &keep_alive;
     status = seal(errand, &frame, &reason);

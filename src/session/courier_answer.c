@@ -169,7 +169,7 @@ static bool make_room(void **array, size_t *capacity, size_t wanted, size_t size
 enum gavel_status courier_merge(struct courier_errand *errand, uint64_t client,
                                 const Gavel__KeepAlive *keep_alive)
 {
-    void *parts = errand->parts, *sessions = errand->sessions;
+    void *parts = errand->parts, *sessions = errand->sessions, *principals = errand->principals;
     size_t count = keep_alive->n_sessions;
     bool has_room = make_room(&parts, &errand->part_capacity, errand->part_count + 1, sizeof *errand->parts);
 
@@ -178,6 +178,10 @@ enum gavel_status courier_merge(struct courier_errand *errand, uint64_t client,
         has_room = make_room(&sessions, &errand->session_capacity, errand->session_count + count,
                              sizeof *errand->sessions);
     errand->sessions = sessions;
+    if (has_room)
+        has_room = make_room(&principals, &errand->principal_capacity, errand->session_count + count,
+                             sizeof *errand->principals);
+    errand->principals = principals;
     if (!has_room)
         return GAVEL_ERR_NO_MEMORY;
     errand->parts[errand->part_count++] = (struct courier_part){
@@ -185,6 +189,9 @@ enum gavel_status courier_merge(struct courier_errand *errand, uint64_t client,
     if (count > 0)
         memcpy(errand->sessions + errand->session_count, keep_alive->sessions,
                count * sizeof *errand->sessions);
+    for (size_t i = 0; i < count; i++)
+        errand->principals[errand->session_count + i] = keep_alive->principal;
+    errand->tells_no_principals = errand->tells_no_principals || !keep_alive->has_principal;
     errand->session_count += count;
     return GAVEL_OK;
 }

@@ -38,6 +38,9 @@ struct courier_errand {
     size_t part_count;
     size_t part_capacity;
     uint64_t *sessions;
+    uint64_t *principals; /* side by side with them */
+    size_t principal_capacity;
+    bool tells_no_principals; /* of one of them it is not known: only in tests and simulations */
     size_t session_count;
     size_t session_capacity;
 };

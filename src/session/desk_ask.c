@@ -26,10 +26,27 @@ static int64_t remaining_ms(gavel_ns until, gavel_ns now)
     return until > now ? ms_from_ns(until - now + NS_PER_MS - 1) : 0; /* rounded up: never over too early */
 }
 
+/* "gavel", as a number: no nonce that is drawn begins like this. */
+#define STAND_IN UINT64_C(0x0000006761766c65)
+
+/* Others tell mandates apart by their epochs, and sessions by when they were opened. */
+static void hide(const struct table_group *group, struct desk_known known, Gavel__Group *shown)
+{
+    bool is_known = known.nonce_high == group->nonce_high && known.nonce_low == group->nonce_low;
+
+    if (group->session && group->session->id != known.session)
+        shown->session = group->session->create_revision;
+    if (is_known || (group->nonce_high == 0 && group->nonce_low == 0))
+        return;
+    shown->nonce_high = STAND_IN;
+    shown->nonce_low = group->epoch;
+}
+
 void desk_show_group(const struct desk *desk, const struct table_group *group, gavel_ns now,
-                     Gavel__Group *ret_group)
+                     struct desk_known known, Gavel__Group *ret_group)
 {
     table_group_show(group, ret_group);
+    hide(group, known, ret_group);
     ret_group->renewed_wall_ms =
         group->seen.renewed_wall_ms != 0 ? group->seen.renewed_wall_ms : group->since_wall_ms;
     if (!group->is_held) {
@@ -84,7 +101,8 @@ static bool answer_group(const struct desk *desk, const struct table *table, gav
     if (!make_groups(answer, 1))
         return false;
     answer->n_groups = 1;
-    desk_show_group(desk, group, now, answer->groups[0]);
+    desk_show_group(desk, group, now, (struct desk_known){ask->session, ask->nonce_high, ask->nonce_low},
+                    answer->groups[0]);
     return true;
 }
 
@@ -108,7 +126,8 @@ static void add_silent(Gavel__Answer *answer, const struct table_candidate *cand
 
 /* Those that count move to the front of the array; returns how many they are. */
 static size_t choose(const struct desk *desk, const struct table_group *group, gavel_ns now,
-                     int64_t timeout_ms, Gavel__Candidate *shown, Gavel__Answer *answer)
+                     int64_t timeout_ms, uint64_t known_session, Gavel__Candidate *shown,
+                     Gavel__Answer *answer)
 {
     const struct table_candidate *candidate;
     size_t at = 0;
@@ -131,6 +150,8 @@ static size_t choose(const struct desk *desk, const struct table_group *group, g
         if (chosen != from)
             shown[chosen] = shown[from];
         shown[chosen].age_ms = age_ms;
+        if (candidate->session && candidate->session->id != known_session)
+            shown[chosen].session = candidate->session->create_revision; /* see hide() */
         shown[chosen++].beats = candidate->seen.beats;
     }
     return chosen;
@@ -152,7 +173,7 @@ static bool answer_candidates(const struct desk *desk, const struct table *table
     if (!answer->silent || table_candidates_show(group, &shown, &count) != GAVEL_OK)
         return false;
     list = calloc(count, sizeof *list);
-    count = list ? choose(desk, group, now, ask->timeout_ms, shown, answer) : 0;
+    count = list ? choose(desk, group, now, ask->timeout_ms, ask->session, shown, answer) : 0;
     if (count == 0) {
         free(shown);
         free(list);
@@ -202,7 +223,8 @@ static bool answer_groups(const struct desk *desk, const struct table *table, ga
             answer->has_more = true;
             break;
         }
-        desk_show_group(desk, group, now, answer->groups[answer->n_groups++]);
+        desk_show_group(desk, group, now, (struct desk_known){.session = ask->session},
+                        answer->groups[answer->n_groups++]);
     }
     return true;
 }

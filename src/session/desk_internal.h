@@ -143,8 +143,18 @@ char *desk_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)
 
 void desk_ask(struct desk *desk, gavel_ns now, struct desk_ticket ticket, const Gavel__Ask *ask);
 /* table_group_show() and what only the leader knows. `desk` NULL: it is not known. */
+/* Whether a session (NULL: none) is for whoever asks; a node of before 0.7.0 does not tell who that is. */
+bool desk_may_use(const struct table_session *session, bool has_principal, uint64_t principal);
+/* What whoever asks has said itself; zeroes: nothing. */
+struct desk_known {
+    uint64_t session;
+    uint64_t nonce_high;
+    uint64_t nonce_low;
+};
+/* Nobody is shown the id of a session, nor a nonce that it does not know already: whoever has one can end
+ * what it stands for. */
 void desk_show_group(const struct desk *desk, const struct table_group *group, gavel_ns now,
-                     Gavel__Group *ret_group);
+                     struct desk_known known, Gavel__Group *ret_group);
 
 /* ---- keeper.c ---- */
 

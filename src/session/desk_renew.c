@@ -333,6 +333,9 @@ void desk_keep_alive(struct desk *desk, gavel_ns now, struct desk_ticket ticket,
     for (size_t i = 0; i < keep_alive->n_sessions; i++) {
         struct table_session *session = table_session_find(desk->table, keep_alive->sessions[i]);
 
+        if (session && !desk_may_use(session, keep_alive->n_principals == keep_alive->n_sessions,
+                                     i < keep_alive->n_principals ? keep_alive->principals[i] : 0))
+            session = NULL;
         if (session && (!desk_is_closing_session(desk, session) || PLANTED(KEPT_WHILE_ENDING))) {
             session->seen.heard_at = now;
             continue;

@@ -26,6 +26,21 @@ char *desk_sentence(const char *format, ...)
     return sentence;
 }
 
+/* The nonce that whoever asks for this has said. */
+static struct desk_known known_of(const Gavel__Op *op)
+{
+    switch (op->what_case) {
+    case GAVEL__OP__WHAT_CLAIM:
+        return (struct desk_known){0, op->claim->nonce_high, op->claim->nonce_low};
+    case GAVEL__OP__WHAT_RENEW:
+        return (struct desk_known){0, op->renew->nonce_high, op->renew->nonce_low};
+    case GAVEL__OP__WHAT_RELEASE:
+        return (struct desk_known){0, op->release->nonce_high, op->release->nonce_low};
+    default:
+        return (struct desk_known){0};
+    }
+}
+
 /* Whether the group is shown with the result. */
 static bool shows_group(const Gavel__Op *op)
 {
@@ -171,7 +186,7 @@ static void fill(struct desk *desk, gavel_ns now, const Gavel__Op *op, const str
     result->version = outcome->version;
     result->epoch = outcome->epoch;
     if (group && shows_group(op)) {
-        desk_show_group(desk, group, now, &slot->group);
+        desk_show_group(desk, group, now, known_of(op), &slot->group);
         result->group = &slot->group;
     }
     if (verdict && verdict->status) {

@@ -56,6 +56,49 @@ static enum gavel_status check(const Gavel__Request *request, struct gavel_error
     return GAVEL_OK;
 }
 
+/* ---- whose it is ---- */
+
+static const char not_yours[] = "the session is not open for who asks: another client has opened it";
+
+bool desk_may_use(const struct table_session *session, bool has_principal, uint64_t principal)
+{
+    return !session || session->principal == 0 || !has_principal || session->principal == principal ||
+           PLANTED(ANYBODYS_SESSION);
+}
+
+/*
+ * The end of a session that the table does not have is never proposed: its opening may be on its way, of
+ * somebody else, and whose it is, is known only once it is applied.
+ */
+static bool closes_unknown(const struct desk *desk, const Gavel__Request *request, size_t which)
+{
+    const Gavel__Op *op = request->ops[which];
+
+    return request->has_principal && op->what_case == GAVEL__OP__WHAT_CLOSE_SESSION &&
+           !table_session_find(desk->table, op->close_session->session) && !PLANTED(ANYBODYS_SESSION);
+}
+
+/* The session of the request, and those that it opens (again) or closes. */
+static bool is_permitted(const struct desk *desk, const Gavel__Request *request)
+{
+    if (!desk_may_use(table_session_find(desk->table, request->session), request->has_principal,
+                      request->principal))
+        return false;
+    for (size_t i = 0; i < request->n_ops; i++) {
+        const Gavel__Op *op = request->ops[i];
+        uint64_t id = op->what_case == GAVEL__OP__WHAT_OPEN_SESSION    ? op->open_session->session
+                      : op->what_case == GAVEL__OP__WHAT_CLOSE_SESSION ? op->close_session->session
+                                                                       : 0;
+
+        if (request->n_ops > 1 && closes_unknown(desk, request, i))
+            return false;
+        if (id != 0 &&
+            !desk_may_use(table_session_find(desk->table, id), request->has_principal, request->principal))
+            return false;
+    }
+    return true;
+}
+
 /* ---- answered without the log ---- */
 
 static bool is_all_volatile(const struct desk *desk, const Gavel__Request *request)
@@ -238,8 +281,16 @@ void desk_request(struct desk *desk, const struct desk_moment *moment, struct de
         refuse(desk, ticket, request, status, error.message);
         return;
     }
+    if (!is_permitted(desk, request)) {
+        refuse(desk, ticket, request, GAVEL_ERR_SESSION_GONE, not_yours);
+        return;
+    }
     if (request->session != 0 && is_settled(desk, moment, ticket, request))
         return;
+    if (request->n_ops == 1 && closes_unknown(desk, request, 0)) {
+        answer_now(desk, moment, ticket, request, NULL);
+        return;
+    }
     if (is_all_volatile(desk, request)) {
         for (size_t i = 0; i < request->n_ops; i++)
             desk_renew(desk, moment, request->ops[i]);

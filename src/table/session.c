@@ -116,6 +116,7 @@ enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open
     if (!session)
         return GAVEL_ERR_NO_MEMORY;
     session->ttl_ms = open->ttl_ms;
+    session->principal = open->principal;
     process_set(&session->process, open->process);
     session->create_revision = step->revision;
     session->since_wall_ms = step->wall_ms;

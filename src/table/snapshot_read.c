@@ -39,6 +39,7 @@ static enum gavel_status read_session(struct table *table, const Gavel__Session 
     session->create_revision = shown->create_revision;
     session->since_wall_ms = shown->since_wall_ms;
     session->last_id = shown->last_id;
+    session->principal = shown->principal;
     session->results = calloc(shown->n_results > 0 ? shown->n_results : 1, sizeof *session->results);
     if (!session->results)
         return GAVEL_ERR_NO_MEMORY;

@@ -77,6 +77,7 @@ static void show_session(const struct table_session *session, struct scratch *sc
     shown->create_revision = session->create_revision;
     shown->since_wall_ms = session->since_wall_ms;
     shown->last_id = session->last_id;
+    shown->principal = session->principal;
     for (size_t i = 0; i < session->result_count; i++) {
         const struct table_result *result = &session->results[i];
 

@@ -175,6 +175,8 @@ struct table_session {
     uint64_t id;
     uint32_t ttl_ms;
     char *name;
+    uint64_t principal; /* who may use it; 0: anybody who knows its id. Not in the digest: nodes of before
+                           0.7.0 do not have it */
     struct table_process process;
     Gavel__Process shown;
     uint64_t create_revision;

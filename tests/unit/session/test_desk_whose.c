@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A session is for who opened it. Each case is somebody else, who knows its id, and tries to use it; and what
+ * is shown to everybody: neither ids of sessions nor nonces.
+ */
+#include "desk_fixture.h"
+
+#define HOLDER 111
+#define OTHER 222
+#define SESSION 0x5e551011
+
+/* A request by this principal; the reply. */
+static const Gavel__Reply *request_by(struct fixture *f, uint64_t principal, uint64_t session, uint64_t id,
+                                      Gavel__Op *op)
+{
+    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
+    Gavel__Request request = GAVEL__REQUEST__INIT;
+
+    if (op->what_case == GAVEL__OP__WHAT_OPEN_SESSION)
+        op->open_session->principal = principal; /* as its node does */
+    request.tag = ++f->tags;
+    request.session = session;
+    request.id = id;
+    request.n_ops = 1;
+    request.ops = &op;
+    request.has_principal = true;
+    request.principal = principal;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    frame.request = &request;
+    desk_take(&f->desk, f->now, f->is_working, 1, (struct desk_ticket){0}, &frame);
+    flush(f);
+    commit(f);
+    return last_reply(f);
+}
+
+/* Whether the session counts as kept. */
+static bool keeps(struct fixture *f, uint64_t principal, bool is_told)
+{
+    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
+    Gavel__KeepAlive keep = GAVEL__KEEP_ALIVE__INIT;
+    uint64_t session = SESSION;
+
+    keep.n_sessions = 1;
+    keep.sessions = &session;
+    keep.n_principals = is_told;
+    keep.principals = &principal;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
+    frame.keep_alive = &keep;
+    desk_take(&f->desk, f->now, f->is_working, 1, (struct desk_ticket){0}, &frame);
+    return f->replies[f->reply_count - 1]->kept->n_gone == 0;
+}
+
+static void lead(struct fixture *f)
+{
+    assert_int_equal(request_by(f, HOLDER, SESSION, 1, op_open(f, SESSION, 2000))->status, GAVEL_OK);
+    assert_int_equal(request_by(f, HOLDER, SESSION, 2, op_campaign(f, "g", "one"))->status, GAVEL_OK);
+    assert_true(group_of(f, "g")->is_held);
+}
+
+static void expect_refused(struct fixture *f, const Gavel__Reply *reply)
+{
+    assert_int_equal(reply->status, GAVEL_ERR_SESSION_GONE);
+    assert_non_null(strstr(reply->message, "another client has opened it"));
+    assert_non_null(table_session_find(&f->table, SESSION));
+    assert_true(group_of(f, "g")->is_held);
+}
+
+static void test_nobody_else_closes_a_session(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    expect_refused(f, request_by(f, OTHER, 0, 0, op_close(f, SESSION)));
+    expect_refused(f, request_by(f, OTHER, SESSION, 3, op_close(f, SESSION)));
+    expect_refused(f, request_by(f, 0, 0, 0, op_close(f, SESSION))); /* a connection of nobody */
+    assert_int_equal(request_by(f, HOLDER, SESSION, 4, op_close(f, SESSION))->status, GAVEL_OK);
+    assert_null(table_session_find(&f->table, SESSION));
+}
+
+static void test_nobody_else_gives_up_its_mandate(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    expect_refused(f, request_by(f, OTHER, SESSION, 3, op_withdraw(f, "g")));
+    assert_int_equal(request_by(f, HOLDER, SESSION, 4, op_withdraw(f, "g"))->status, GAVEL_OK);
+    assert_false(group_of(f, "g")->is_held);
+}
+
+static void test_nobody_else_campaigns_with_it(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    expect_refused(f, request_by(f, OTHER, SESSION, 3, op_campaign(f, "h", "two")));
+    assert_null(table_group_find(&f->table, "h"));
+}
+
+static void test_nobody_else_keeps_it_alive(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    run_until(f, f->now + MS(1500));
+    assert_false(keeps(f, OTHER, true));
+    expect_refused(f,
+                   request_by(f, OTHER, SESSION, 1, op_open(f, SESSION, 2000))); /* nor by opening it again */
+    expect_refused(f, request_by(f, OTHER, SESSION, 2, op_campaign(f, "g", "one"))); /* nor by repeating */
+    run_until(f, f->now + MS(700));
+    commit(f);
+    assert_null(table_session_find(&f->table, SESSION));
+}
+
+/* Its client comes through another node, or another leader answers: the table knows whose it is. */
+static void test_the_holder_goes_on_under_another_leader(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    fixture_change_leader(f);
+    assert_true(keeps(f, HOLDER, true));
+    assert_false(keeps(f, OTHER, true));
+    expect_refused(f, request_by(f, OTHER, SESSION, 3, op_withdraw(f, "g")));
+    assert_int_equal(request_by(f, HOLDER, SESSION, 3, op_open(f, SESSION, 2000))->status, GAVEL_OK);
+}
+
+static void test_a_snapshot_knows_whose_it_is(void **state)
+{
+    struct fixture *f = *state;
+    struct table copy = {0};
+    uint8_t *bytes;
+    size_t size;
+
+    lead(f);
+    assert_int_equal(table_snapshot_encode(&f->table, &bytes, &size), GAVEL_OK);
+    assert_int_equal(table_snapshot_decode(&copy, bytes, size), GAVEL_OK);
+    assert_int_equal(table_session_find(&copy, SESSION)->principal, HOLDER);
+    free(bytes);
+    table_done(&copy);
+}
+
+/* During an upgrade: a node of before 0.7.0 does not tell who asks, and a session of before has no owner. */
+static void test_what_older_nodes_ask_is_done(void **state)
+{
+    struct fixture *f = *state;
+
+    lead(f);
+    assert_true(keeps(f, 0, false));
+    must(f, SESSION, 3, op_campaign(f, "h", "one"));
+    must(f, 7, 1, op_open(f, 7, 2000));
+    assert_int_equal(request_by(f, OTHER, 7, 2, op_close(f, 7))->status, GAVEL_OK);
+}
+
+/* ---- what is shown ---- */
+
+static const Gavel__Group *look(struct fixture *f, Gavel__Ask__Kind kind, uint64_t nonce)
+{
+    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
+    Gavel__Ask ask;
+
+    gavel__ask__init(&ask);
+    ask.kind = kind;
+    ask.group = (char *)(uintptr_t) "g";
+    ask.nonce_low = nonce;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
+    frame.ask = &ask;
+    desk_take(&f->desk, f->now, f->is_working, 1, (struct desk_ticket){0}, &frame);
+    assert_int_equal(f->replies[f->reply_count - 1]->answer->n_groups, 1);
+    return f->replies[f->reply_count - 1]->answer->groups[0];
+}
+
+static void test_the_id_of_a_session_is_shown_to_nobody(void **state)
+{
+    struct fixture *f = *state;
+    const Gavel__Group *group;
+
+    lead(f);
+    group = look(f, GAVEL__ASK__KIND__CANDIDATES, 0);
+    assert_int_not_equal(group->session, SESSION);
+    assert_int_not_equal(group->session, 0);
+    assert_int_equal(group->n_candidates, 1);
+    assert_int_not_equal(group->candidates[0]->session, SESSION);
+    assert_int_equal(group->candidates[0]->session, group->session); /* and yet they can be told apart */
+    group = look(f, GAVEL__ASK__KIND__GROUPS, 0);
+    assert_int_not_equal(group->session, SESSION);
+}
+
+static void test_a_nonce_is_shown_to_who_knows_it(void **state)
+{
+    struct fixture *f = *state;
+    const uint64_t nonce = 0x1234567;
+    const Gavel__OpResult *result = must(f, 0, 0, op_claim(f, "g", "one", nonce, 0));
+    const Gavel__Group *group;
+    uint64_t stand_in;
+
+    assert_int_equal(result->group->nonce_low, nonce); /* it has just said it */
+    group = look(f, GAVEL__ASK__KIND__GROUP, 0);
+    stand_in = group->nonce_low;
+    assert_int_not_equal(stand_in, nonce);
+    assert_int_not_equal(group->nonce_high, 0);
+    assert_int_equal(look(f, GAVEL__ASK__KIND__GROUP, 99)->nonce_low, stand_in);
+    assert_int_equal(look(f, GAVEL__ASK__KIND__GROUPS, nonce)->nonce_low, stand_in);
+    group = look(f, GAVEL__ASK__KIND__GROUP, nonce);
+    assert_int_equal(group->nonce_low, nonce);
+    assert_int_equal(group->nonce_high, 0);
+    /* A refused claim is told who holds it, and not by what. */
+    result = request(f, 0, 0, op_claim(f, "g", "two", 99, 0))->results[0];
+    assert_int_equal(result->group->nonce_low, stand_in);
+    /* The stand-in releases nothing. */
+    result = request(f, 0, 0, op_release(f, "g", "one", stand_in))->results[0];
+    assert_int_equal(result->status, GAVEL_ERR_NOT_HOLDER);
+    assert_true(group_of(f, "g")->is_held);
+}
+
+int main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+    const struct CMUnitTest tests[] = {
+        CASE(test_nobody_else_closes_a_session),
+        CASE(test_nobody_else_gives_up_its_mandate),
+        CASE(test_nobody_else_campaigns_with_it),
+        CASE(test_nobody_else_keeps_it_alive),
+        CASE(test_the_holder_goes_on_under_another_leader),
+        CASE(test_a_snapshot_knows_whose_it_is),
+        CASE(test_what_older_nodes_ask_is_done),
+        CASE(test_the_id_of_a_session_is_shown_to_nobody),
+        CASE(test_a_nonce_is_shown_to_who_knows_it),
+    };
+
+    return cmocka_run_group_tests_name("desk whose", tests, NULL, NULL);
+}
