@@ -97,6 +97,8 @@ void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct
     referee->is_healed = is_viable(settings, healed->delay, healed->write);
     referee->settings = *settings;
     referee->has_shape = healed->heard != NULL;
+    referee->prefers_in_vain =
+        settings->prefers_priority && (healed->heard || healed->write > 20 * NS_PER_MS || healed->far != 0);
     referee->idle_from = NEVER;
     referee->hand_over =
         ns_stretch(settings->transfer_timeout + settings->election_max + 6 * turn + settings->stop_margin,
@@ -201,8 +203,7 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
             (long long)ms_from_ns(at - referee->leader_by));
         return;
     }
-    if (referee->peace_leader == 0 || is_preferred(referee, shadow) ||
-        (referee->has_shape && referee->settings.prefers_priority)) {
+    if (referee->peace_leader == 0 || is_preferred(referee, shadow) || referee->prefers_in_vain) {
         referee->peace_leader = shadow->id;
         referee->peace_term = highest_term(referee);
     }

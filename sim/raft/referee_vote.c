@@ -229,7 +229,9 @@ static void check_answer(struct raft_referee *referee, struct shadow *shadow, co
         raft_referee_violate(referee, RAFT_INVARIANT_WORKING, "node %llu grants a %s while its own work runs",
                              (ull)shadow->id, raft_message_name(asked->kind));
     if (kind == RAFT_MSG_VOTE_REPLY &&
-        (shadow->raft->state.vote != asked->from || shadow->raft->state.term != asked->vote.term))
+        (shadow->raft->state.vote != asked->from || shadow->raft->state.term != asked->vote.term) &&
+        /* asked again, it says so again, and may stand itself in the same step */
+        (shadow->before.vote != asked->from || shadow->before.term != asked->vote.term))
         raft_referee_violate(referee, RAFT_INVARIANT_VOTE_ONCE,
                              "node %llu grants node %llu a vote that it has not given", (ull)shadow->id,
                              (ull)asked->from);

@@ -78,6 +78,7 @@ struct consensus {
     struct book book;
     struct member_record records[RAFT_MEMBERS_MAX]; /* what the table says of members */
     size_t record_count;
+    gavel_ns promotes_from; /* not before this is a learner made a voter: the last try failed */
     struct detector detector;
     struct coordinator *coordinator; /* NULL: no children */
     bool must_step_down;             /* the children gave up, or cannot be fenced */

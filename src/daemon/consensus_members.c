@@ -26,12 +26,16 @@
 /* A learner that lacks no more than this is as good as level: the rest comes while it is made a voter. */
 #define LEVEL_ENTRIES 100
 
+/*
+ * Also without work: a leader that cannot hold a lease with the members as they are can take a change back,
+ * and Raft lets nobody be added with whom it could not.
+ */
 static bool may_change(const struct consensus *c)
 {
     const struct raft *raft = &c->raft;
 
-    return raft->role == RAFT_LEADER && c->is_claimed && raft->change == RAFT_CHANGE_NONE &&
-           !raft->config.is_joint && raft->config_index <= raft->commit &&
+    return raft->role == RAFT_LEADER && raft->commit >= raft->noop_index &&
+           raft->change == RAFT_CHANGE_NONE && !raft->config.is_joint && raft->config_index <= raft->commit &&
            raft->transfer.phase == RAFT_TRANSFER_NONE && !raft->steps_down && !c->is_stopping;
 }
 
@@ -81,7 +85,7 @@ static bool next_step(const struct consensus *c, const struct member_record *rec
             .id = record->id, .priority = record->priority, .is_witness = record->is_witness};
         return true;
     }
-    if (record->is_voter && !member->is_voter && is_level(c, record->id)) {
+    if (record->is_voter && !member->is_voter && is_level(c, record->id) && c->raft.now >= c->promotes_from) {
         member->is_voter = true;
         member->is_witness = record->is_witness;
         return true;

@@ -17,6 +17,8 @@
 
 /* For a change of members that nobody gave a time for. */
 #define MEMBERS_TIMEOUT (30 * NS_PER_S)
+/* A learner that could not be made a voter is tried again so much later. */
+#define PROMOTE_AGAIN (10 * NS_PER_S)
 #define TIMEOUT_MAX_MS (3600u * 1000)
 
 void consensus_answer(struct consensus *c, struct request *request, enum gavel_status status,
@@ -267,6 +269,8 @@ void consensus_transfer_told(struct consensus *c, bool is_done, raft_id target, 
 
 void consensus_change_failed(struct consensus *c, const char *why)
 {
+    c->promotes_from =
+        clock_now() + PROMOTE_AGAIN; /* what failed for its distance will fail again for a while */
     for (struct pending *p = c->pending; p; p = p->next)
         if (p->request && p->request->kind >= REQUEST_MEMBER_ADD)
             consensus_answer(c, settle_with(p), GAVEL_ERR_STATE, "the change of members was given up: %s",
