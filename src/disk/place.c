@@ -42,7 +42,7 @@ enum gavel_status disk_place_read(const struct disk *disk, struct record_place *
 enum gavel_status disk_check_place(const struct disk *disk, struct gavel_error *error)
 {
     const struct record_place *wrote = &disk->place;
-    struct record_place here;
+    struct record_place here = {0};
     enum gavel_status status = disk_place_read(disk, &here, error);
 
     if (status != GAVEL_OK || wrote->inode == 0)
