@@ -43,14 +43,17 @@ struct process_id call_process(const struct candidate *c)
     return c->is_guarded ? nobody : c->process;
 }
 
-/* Whether somebody leads, as far as we know: then a store in trouble is left alone for longer. */
-static bool is_led(const struct candidate *c)
+/*
+ * Whether somebody leads, as far as we know: then a store in trouble is left
+ * alone for longer, but not beyond *ret_until, when that lease is over.
+ */
+static bool is_led(const struct candidate *c, gavel_ns *ret_until)
 {
-    gavel_ns at;
-
-    return holds_mandate(c) ||
-           (c->seen.is_known && observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now,
-                                                    &at) == VACANCY_NONE);
+    *ret_until = NEVER;
+    if (holds_mandate(c))
+        return true;
+    return c->seen.is_known && observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now,
+                                                   ret_until) == VACANCY_NONE;
 }
 
 /* Whether the breaker lets a call go out now; if not, *ret_retry_at is when to ask again. */
@@ -58,15 +61,18 @@ static bool is_allowed(struct candidate *c, enum candidate_slot slot, gavel_ns *
 {
     gavel_ns later = c->now + ns_from_ms(c->settings.call_timeout_ms);
     bool is_closed = c->breaker.state == BREAKER_CLOSED;
+    gavel_ns until, retry_at;
+    bool led = is_led(c, &until);
 
-    if (is_closed || (slot == SLOT_MANDATE && breaker_allows(&c->breaker, &c->settings, is_led(c), c->now)))
+    if (is_closed || (slot == SLOT_MANDATE && breaker_allows(&c->breaker, &c->settings, led, c->now)))
         return true;
     /* While half open another call is being tried: look again when it must have ended. The other slots are
      * told when the breaker closes. */
     *ret_retry_at = later;
     if (c->breaker.state == BREAKER_OPEN) {
-        gavel_ns retry_at = breaker_retry_at(&c->breaker, &c->settings, is_led(c));
-
+        retry_at = breaker_retry_at(&c->breaker, &c->settings, led);
+        if (led) /* nobody will, then */
+            retry_at = ns_min(retry_at, ns_max(until, breaker_retry_at(&c->breaker, &c->settings, false)));
         *ret_retry_at = slot == SLOT_MANDATE ? retry_at : ns_max(retry_at, later);
     }
     return false;
