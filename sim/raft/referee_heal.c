@@ -211,9 +211,7 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
         raft_referee_violate(referee, RAFT_INVARIANT_PEACE,
                              "node %llu works instead of node %llu, although all is healed", (ull)shadow->id,
                              (ull)referee->peace_leader);
-    if (highest_term(referee) > referee->peace_term && !is_handing_over(referee) &&
-        !(referee->has_shape &&
-          referee->settings.prefers_priority)) /* to one that cannot win, it costs terms */
+    if (highest_term(referee) > referee->peace_term && !is_handing_over(referee) && !referee->prefers_in_vain)
         raft_referee_violate(referee, RAFT_INVARIANT_PEACE,
                              "terms go on growing although all is healed: %llu after %llu",
                              (ull)highest_term(referee), (ull)referee->peace_term);
