@@ -273,7 +273,7 @@ test_killed_elector_kills_the_command_at_once() {
     await printed a listening
     kill -KILL "${pid_of[a]}"
     ended a 137
-    await state_is killed
+    await state_is released
     printed a 'got TERM' && fail "it had time"
     true
 }
@@ -284,7 +284,7 @@ test_orphan_grace_asks_first() {
     kill -KILL "${pid_of[a]}"
     ended a 137
     await printed a 'got TERM'
-    await state_is killed
+    await state_is released
 }
 
 test_orphan_grace_does_not_wait_for_who_ignores_it() {
@@ -292,7 +292,7 @@ test_orphan_grace_does_not_wait_for_who_ignores_it() {
     await beats
     kill -KILL "${pid_of[a]}"
     ended a 137
-    await state_is killed
+    await state_is released
     all_gone || fail "it was released before all were dead"
 }
 

@@ -157,7 +157,7 @@ test_guard_that_is_killed() {
     ended a 1
     all_gone || fail "something is left"
     logged a 'the guard died' || fail "it does not say why"
-    state_is killed || fail "the mandate was not released"
+    state_is released || fail "the mandate was not released"
 }
 
 test_store_gone_for_longer_than_the_lease() {
@@ -267,7 +267,7 @@ test_guard_without_descriptors_ends_the_tree_of_a_dead_elector() {
     no_more_descriptors "$(guard_of a)"
     kill -KILL "${pid_of[a]}"
     ended a 137
-    await state_is killed
+    await state_is released
     all_gone || fail "it was released before all were dead"
 }
 
