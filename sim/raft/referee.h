@@ -66,6 +66,7 @@
     X(REACH,      "lease-possible",    "no change of members, and no choice of a successor, makes a lease impossible (PROTOCOL)") \
     X(STUCK,      "stuck",             "a node always knows when to be woken, and waking it helps")            \
     X(GUEST,      "guest",             "what runs on the nodes keeps its own promises (sim/session)")          \
+    X(HEARD,      "honest-heard",      "no directory that has kept everything is refused (PROTOCOL L1)")        \
     X(ASSERT,     "assert",            "no assertion fails")
 /* clang-format on */
 

@@ -13,7 +13,7 @@ const char *quorum_sight_name(enum sight sight)
     return names[sight];
 }
 
-static void see_news(struct quorum *quorum, const struct node *node, enum raft_news news)
+static void see_news(struct quorum *quorum, const struct node *node, enum raft_news news, raft_id about)
 {
     switch (news) {
     case RAFT_NEWS_ROLE_CHANGED:
@@ -43,6 +43,11 @@ static void see_news(struct quorum *quorum, const struct node *node, enum raft_n
     case RAFT_NEWS_OBITUARY_TAKEN:
         quorum_see(quorum, SIGHT_OBITUARIES);
         break;
+    case RAFT_NEWS_DIRECTORY_REFUSED:
+        quorum_violate(quorum, RAFT_INVARIANT_HEARD,
+                       "%s refuses the directory of node %llu, which has kept everything", node->label,
+                       (unsigned long long)about);
+        break;
     case RAFT_NEWS_MESSAGE_REFUSED:
         quorum_see(quorum, SIGHT_REFUSALS);
         break;
@@ -69,7 +74,7 @@ void quorum_see_action(struct quorum *quorum, const struct node *node, const str
             quorum_see(quorum, SIGHT_HUNG_LEADERS);
         break;
     case RAFT_TELL:
-        see_news(quorum, node, action->tell.news);
+        see_news(quorum, node, action->tell.news, action->tell.node);
         break;
     default:
         break;

@@ -298,6 +298,7 @@ static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven,
     struct raft_claimant claimant = {.id = hello->node,
                                      .directory = hello->directory,
                                      .incarnation = hello->incarnation,
+                                     .term = RAFT_NUMBER_MAX,
                                      .bound_at = hello->bound_at,
                                      .began_at = hello->began_at};
     enum raft_trust trust = hello->generation == c->raft.state.generation || hello->generation == 0 ||

@@ -56,8 +56,10 @@ static bool is_rolled_back(const struct raft *r, const struct raft_peer *peer, c
 {
     if (c->incarnation <= peer->incarnation)
         return false;
-    /* What a follower has acknowledged in our own term nobody else has truncated: only we could. */
-    return c->began_at < peer->acked || (r->role == RAFT_LEADER && c->began_at < peer->match);
+    /* What a follower has acknowledged in our own term only the leader of a later one can have truncated, and
+     * then the follower is in that term. */
+    return c->began_at < peer->acked ||
+           (r->role == RAFT_LEADER && c->term <= r->state.term && c->began_at < peer->match);
 }
 
 enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
@@ -89,10 +91,19 @@ enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
     return c->incarnation < peer->incarnation ? RAFT_OUTLIVED : RAFT_TRUSTED;
 }
 
+static void uncount(struct raft_peer *peer)
+{
+    peer->match = 0;
+    peer->progress = RAFT_PROBE;
+    peer->inflight_count = 0;
+}
+
 static void note(struct raft_peer *peer, const struct raft_claimant *c)
 {
     if (c->directory == 0)
         return;
+    if (c->incarnation > peer->incarnation && c->began_at < peer->match)
+        uncount(peer); /* truncated in a later term, or forgotten: it has less than it said */
     if (peer->directory != c->directory) { /* the first, or a replaced one */
         peer->acked = 0;
         peer->incarnation = 0;
@@ -117,11 +128,9 @@ enum gavel_status raft_distrust(struct raft *r, raft_id id, enum raft_trust why)
     if (peer->is_refused)
         return GAVEL_OK;
     peer->is_refused = true;
-    peer->match = 0;
     peer->acked_round = 0;
     peer->is_granted = false;
-    peer->progress = RAFT_PROBE;
-    peer->inflight_count = 0;
+    uncount(peer);
     raft_tell(r, RAFT_NEWS_DIRECTORY_REFUSED, id)->tell.text = raft_trust_text(why);
     return GAVEL_OK;
 }
@@ -132,6 +141,7 @@ bool raft_hears(struct raft *r, const struct raft_message *m)
     struct raft_claimant claimant = {.id = m->from,
                                      .directory = m->directory,
                                      .incarnation = m->incarnation,
+                                     .term = m->term,
                                      .bound_at = is_counted(m->kind) ? 0 : m->bound_at,
                                      .began_at = m->began_at};
     enum raft_trust trust;

@@ -524,6 +524,7 @@ struct raft_claimant {
     raft_id id;
     uint64_t directory;
     uint64_t incarnation;
+    raft_term term; /* its own; RAFT_NUMBER_MAX: not told */
     raft_index bound_at;
     raft_index began_at;
 };
