@@ -25,7 +25,9 @@ void clients_greet_tls(struct clients_connection *connection)
         (void)snprintf(text, sizeof text, "the certificate is for cluster \"%s\", and this is \"%s\"",
                        identity.cluster, cluster);
         clients_connection_cut(connection, text);
-    } else if (identity.is_revoked) {
+    } else if (identity.is_revoked ||
+               tls_is_revoked(connection->clients->certificates.context, connection->ssl)) {
+        /* by the list of when the handshake began, or of now */
         clients_connection_cut(connection, "the certificate is revoked");
     }
 }

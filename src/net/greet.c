@@ -81,17 +81,20 @@ static void check_own_id(struct check *check)
 
 /* Whose certificate is this? Only a node of the cluster may be here. `who`: by what it was dialled, or calls
  * itself. */
-static bool is_of_a_node(SSL *ssl, const char *cluster, const char *who, struct tls_identity *ret_identity,
-                         char text[TEXT])
+static bool is_of_a_node(const struct connection *connection, const char *who,
+                         struct tls_identity *ret_identity, char text[TEXT])
 {
+    const struct transport *transport = connection->transport;
+    const char *cluster = transport->settings.self.cluster_name;
     struct tls_identity identity;
 
-    if (!tls_identity_of(ssl, &identity))
+    if (!tls_identity_of(connection->ssl, &identity))
         text_write(text, TEXT, "the certificate of %s does not name a cluster (O) and a node (CN)", who);
     else if (strcmp(identity.cluster, cluster) != 0)
         text_write(text, TEXT, "the certificate of %s is for cluster \"%s\", not \"%s\"", who,
                    identity.cluster, cluster);
-    else if (identity.is_revoked)
+    else if (identity.is_revoked ||
+             tls_is_revoked(transport->tls, connection->ssl)) /* by a newer list, too */
         text_write(text, TEXT, "the certificate of %s is revoked", identity.node);
     else if (identity.kind == TLS_KIND_CLIENT)
         text_write(text, TEXT, "the certificate of %s is a client's; clients do not speak on this port",
@@ -109,12 +112,12 @@ static bool is_of_a_node(SSL *ssl, const char *cluster, const char *who, struct 
 }
 
 /* The certificate decides who it is; what it says of itself must agree. */
-static void check_certificate(struct check *check, SSL *ssl)
+static void check_certificate(struct check *check, const struct connection *connection)
 {
-    const struct peer_hello *a = check->self, *b = check->hello;
+    const struct peer_hello *b = check->hello;
     struct tls_identity identity;
 
-    if (!ssl || !is_of_a_node(ssl, a->cluster_name, b->name, &identity, check->text))
+    if (!connection->ssl || !is_of_a_node(connection, b->name, &identity, check->text))
         return;
     if (strcmp(identity.node, b->name) != 0)
         REFUSE(check, "the certificate of %s is for node \"%s\"", b->name, identity.node);
@@ -142,10 +145,12 @@ static bool is_member(const struct transport *transport, const struct peer_hello
     return hello->has_nonce && hello->config_index > transport->members_as_of;
 }
 
-/* Nodes of before 0.7.0 prove nothing; their certificate must do. */
+/* Nodes of before 0.7.0 prove nothing; their certificate must do. They tell no directory, so that they are
+ * let in only as long as the member that they call themselves is not bound to one (raft_trust()). */
 static bool must_prove(const struct connection *connection, const struct peer_hello *hello)
 {
-    return hello->has_nonce || (!connection->ssl && connection->transport->settings.has_secret);
+    return hello->has_nonce || hello->directory != 0 ||
+           (!connection->ssl && connection->transport->settings.has_secret);
 }
 
 static bool is_welcome(struct connection *connection, const struct peer_hello *hello, char text[TEXT])
@@ -157,7 +162,7 @@ static bool is_welcome(struct connection *connection, const struct peer_hello *h
     for (size_t i = 0; i < sizeof checks / sizeof checks[0] && check.text[0] == '\0'; i++)
         checks[i](&check);
     if (check.text[0] == '\0')
-        check_certificate(&check, connection->ssl);
+        check_certificate(&check, connection);
     if (check.text[0] == '\0')
         check_known(&check, transport);
     memcpy(text, check.text, sizeof check.text);
@@ -231,7 +236,6 @@ static void remember(struct link *link, const struct peer_hello *hello)
 static const struct peer_hello *proven(const struct connection *connection, const struct peer_hello *hello)
 {
     const struct transport *transport = connection->transport;
-    const struct peer_hello *self = &transport->settings.self;
     struct tls_identity identity;
     char text[TEXT];
 
@@ -239,7 +243,7 @@ static const struct peer_hello *proven(const struct connection *connection, cons
         return NULL;
     if (!connection->ssl)
         return hello;
-    return is_of_a_node(connection->ssl, self->cluster_name, hello->name, &identity, text) &&
+    return is_of_a_node(connection, hello->name, &identity, text) &&
                    strcmp(identity.cluster, hello->cluster_name) == 0 &&
                    strcmp(identity.node, hello->name) == 0 &&
                    hello->node == seal_id_of_name("node", hello->name)
@@ -265,13 +269,12 @@ static void refuse_dialled(struct connection *connection, const char *text, cons
 /* Before we tell who we are: is it whom we dialled? */
 static bool has_right_certificate(struct connection *connection, char text[TEXT])
 {
-    const struct transport *transport = connection->transport;
     const char *wanted = connection->link->where.name;
     struct tls_identity identity;
 
     if (!connection->ssl)
         return true;
-    if (!is_of_a_node(connection->ssl, transport->settings.self.cluster_name, wanted, &identity, text))
+    if (!is_of_a_node(connection, wanted, &identity, text))
         return false;
     if (strcmp(identity.node, wanted) != 0)
         text_write(text, TEXT, "%s was dialled at %s, where %s answers; correct the address of %s", wanted,
@@ -500,6 +503,10 @@ void greet_welcome(struct connection *connection, const struct peer_hello *hello
     bool is_proven = has_proven(connection, hello);
     char text[TEXT];
 
+    connection->own.has_proof = is_proven && hello->has_nonce; /* for a refusal that counts */
+    if (connection->own.has_proof)
+        prove_make(connection->transport->settings.key, PROVE_DIALLED, &connection->own, hello->nonce,
+                   connection->own.proof);
     if (!is_welcome(connection, hello, text) || !is_admitted(connection, hello, is_proven, text) ||
         !remembers(connection, hello, is_proven, text)) {
         refuse_dialled(connection, text, hello, true);
@@ -520,11 +527,25 @@ void greet_welcome(struct connection *connection, const struct peer_hello *hello
     }
 }
 
+/*
+ * A node ends if the cluster refuses its data directory, so whoever says that answers our nonce. The seal of
+ * its generation is not enough: everybody who greets is told that.
+ */
+static bool is_answer(const struct connection *connection, const struct peer_hello *hello)
+{
+    return connection->own.has_nonce && hello->has_nonce && hello->has_proof &&
+           prove_check(connection->transport->settings.key,
+                       connection->is_dialled ? PROVE_ACCEPTED : PROVE_DIALLED, hello, connection->own.nonce,
+                       hello->proof);
+}
+
 /* The other side does not want us. */
 void greet_refused(struct connection *connection, const struct peer_frame *refusal)
 {
     const struct peer_hello *hello = proven(connection, refusal->hello.node != 0 ? &refusal->hello : NULL);
-    enum transport_news news = refusal->is_directory ? TRANSPORT_DISOWNED : TRANSPORT_REFUSED;
+    enum transport_news news = refusal->is_directory && hello && is_answer(connection, hello)
+                                   ? TRANSPORT_DISOWNED
+                                   : TRANSPORT_REFUSED;
     char text[TEXT];
 
     text_write(text, sizeof text, "refused us: %s", refusal->text);

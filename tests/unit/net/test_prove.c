@@ -240,6 +240,21 @@ static void test_who_proves_nothing_is_refused_without_tls(void **state)
     expect_refused(&attacker, "b does not prove that it has the secret");
 }
 
+/* Nodes of before 0.7.0 need not prove anything where their certificate must do, and they tell no directory:
+ * who tells one can prove itself, and is not let off by leaving the nonce out. */
+static void test_who_tells_a_directory_must_prove(void **state)
+{
+    struct world *world = *state;
+    struct attacker attacker;
+
+    world_side(world, 0)->settings.has_secret = false; /* as with TLS, nothing is asked of the old */
+    begin(&attacker, world);
+    attacker.hello.has_nonce = false;
+    attacker.hello.directory = 5;
+    send_hello(&attacker);
+    expect_refused(&attacker, "b does not prove that it has the secret");
+}
+
 /* Nobody is put out of his place by somebody who cannot prove anything. */
 static void test_a_member_keeps_its_connection_whoever_greets(void **state)
 {
@@ -361,6 +376,66 @@ static void test_a_sealed_generation_is_believed(void **state)
     assert_int_equal(find_news(a, TRANSPORT_REFUSED)->hello.generation, 2);
 }
 
+static bool is_refused_or_disowned(const struct side *side, const char *text)
+{
+    return find_news_about(side, TRANSPORT_REFUSED, text) || find_news(side, TRANSPORT_DISOWNED);
+}
+
+/* Whoever is told that the cluster refuses its data directory ends. The seal of a generation is no proof of
+ * that: it is told to everybody who greets. */
+static void test_a_directory_is_refused_only_by_who_has_the_secret(void **state)
+{
+    struct world *world = *state;
+    struct side *a = world_side(world, 0);
+    struct attacker attacker;
+    struct peer_frame refusal = {.kind = PEER_REFUSAL, .is_directory = true};
+
+    begin(&attacker, world);
+    prove_generation(a->settings.key, &attacker.hello); /* as b says it to anybody */
+    attacker.hello.config_index = 1000;
+    refusal.hello = attacker.hello;
+    (void)snprintf(refusal.text, sizeof refusal.text, "b knows another directory of a");
+    send_frame(&attacker, &refusal); /* instead of a greeting … */
+    WAIT_FOR(world, is_refused_or_disowned(a, "another directory of a"));
+    assert_null(find_news(a, TRANSPORT_DISOWNED));
+    (void)close(attacker.fd);
+    attack(&attacker, world);
+    send_hello(&attacker);
+    (void)snprintf(refusal.text, sizeof refusal.text, "once more");
+    refusal.hello.has_proof = true;
+    memcpy(refusal.hello.proof, receive(&attacker).hello.proof, sizeof refusal.hello.proof);
+    send_frame(&attacker, &refusal); /* … and instead of a proof, with what a itself has said */
+    WAIT_FOR(world, is_refused_or_disowned(a, "once more"));
+    assert_null(find_news(a, TRANSPORT_DISOWNED));
+    (void)close(attacker.fd);
+}
+
+static void test_who_was_dialled_refuses_a_directory(void **state)
+{
+    struct world *world = *state;
+    struct side *a = world_side(world, 0), *b = world_side(world, 1);
+
+    b->admits_nobody = true;
+    world_start(a);
+    world_start(b);
+    world_peer(a, b, NULL);
+    world_peer(b, a, "127.0.0.1:1"); /* a member, though it cannot be dialled */
+    WAIT_FOR(world, find_news_about(a, TRANSPORT_DISOWNED, "another directory is a"));
+}
+
+static void test_who_dials_refuses_a_directory(void **state)
+{
+    struct world *world = *state;
+    struct side *a = world_side(world, 0), *b = world_side(world, 1);
+
+    b->admits_nobody = true;
+    world_start(a);
+    world_start(b);
+    world_peer(a, b, "127.0.0.1:1");
+    world_peer(b, a, NULL);
+    WAIT_FOR(world, find_news_about(a, TRANSPORT_DISOWNED, "another directory is a"));
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -372,6 +447,7 @@ int main(void)
         CASE(test_an_answer_cannot_be_sent_back),
         CASE(test_a_proof_is_good_for_one_connection),
         CASE(test_who_proves_nothing_is_refused_without_tls),
+        CASE(test_who_tells_a_directory_must_prove),
         CASE(test_a_member_keeps_its_connection_whoever_greets),
         CASE(test_who_is_no_member_is_refused),
         CASE(test_who_proves_a_newer_configuration_is_let_in),
@@ -379,6 +455,9 @@ int main(void)
         CASE(test_a_member_that_is_removed_loses_its_connection),
         CASE(test_a_generation_that_nobody_sealed_is_not_believed),
         CASE(test_a_sealed_generation_is_believed),
+        CASE(test_a_directory_is_refused_only_by_who_has_the_secret),
+        CASE(test_who_was_dialled_refuses_a_directory),
+        CASE(test_who_dials_refuses_a_directory),
     };
 
     return cmocka_run_group_tests_name("prove", tests, NULL, NULL);

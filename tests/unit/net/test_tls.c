@@ -7,13 +7,17 @@
 
 #include "net/seal.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <openssl/pem.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -243,6 +247,65 @@ static void test_a_revoked_certificate_ends_its_connections(void **state)
     WAIT_FOR(f->world, is_up(a, b) && is_up(b, a));
 }
 
+/* Turns the loop until OpenSSL has what it wants. */
+static bool is_done(struct fixture *f, SSL *ssl, int result)
+{
+    int error = SSL_get_error(ssl, result);
+
+    if (result > 0)
+        return true;
+    if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE)
+        fail_msg("OpenSSL says %d", error);
+    world_turn(f->world, "OpenSSL goes on", __FILE__, __LINE__);
+    return false;
+}
+
+/* A handshake that began before the list was read is judged by the list. */
+static void test_a_revoked_certificate_does_not_come_in_by_a_slow_handshake(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct peer_frame frame = {.kind = PEER_HELLO};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char line[2 * 32 + 2] = "";
+    struct gavel_error error;
+    SSL_CTX *context;
+    uint8_t *bytes;
+    size_t size;
+    SSL *ssl;
+
+    give_good(f, 0);
+    give_good(f, 1);
+    world_start(b);
+    address.sin_port = htons(b->port);
+    assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    world_run_for(f->world, 100); /* it is accepted, with the context of now */
+    write_digest(&f->paths[0], line);
+    write_list(f, line);
+    assert_int_equal(load_list(f, 1, &context, &error), GAVEL_OK);
+    transport_set_tls(b->transport, context);
+    SSL_CTX_free(context);
+    ssl = SSL_new(a->settings.tls);
+    assert_int_equal(SSL_set_fd(ssl, fd), 1);
+    world_limit_begin(f->world);
+    while (!is_done(f, ssl, SSL_connect(ssl)))
+        ;
+    frame.hello = a->settings.self;
+    frame.hello.version_min = frame.hello.version_max = PEER_VERSION_MAX;
+    frame.hello.to = b->id;
+    assert_int_equal(peer_frame_encode(&frame, &bytes, &size), GAVEL_OK);
+    while (!is_done(f, ssl, SSL_write(ssl, bytes, (int)size)))
+        ;
+    free(bytes);
+    WAIT_FOR(f->world, find_news(b, TRANSPORT_GREETED) ||
+                           find_news_about(b, TRANSPORT_REFUSED, "the certificate of a is revoked"));
+    assert_null(find_news(b, TRANSPORT_GREETED));
+    SSL_free(ssl);
+    (void)close(fd);
+}
+
 static void test_a_list_that_cannot_be_read_is_no_empty_one(void **state)
 {
     struct fixture *f = *state;
@@ -467,6 +530,7 @@ int main(void)
         CASE(test_a_certificate_of_before_is_no_node),
         CASE(test_the_uri_must_be_that_of_its_name),
         CASE(test_a_revoked_certificate_ends_its_connections),
+        CASE(test_a_revoked_certificate_does_not_come_in_by_a_slow_handshake),
         CASE(test_a_list_that_cannot_be_read_is_no_empty_one),
         CASE(test_a_certificate_of_another_cluster_is_refused),
         CASE(test_a_certificate_of_another_node_is_refused),

@@ -115,10 +115,23 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
         told->hello = *hello;
 }
 
+static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven, char text[PEER_TEXT_MAX + 1])
+{
+    const struct side *side = user;
+
+    (void)is_proven;
+    (void)snprintf(text, PEER_TEXT_MAX + 1, "another directory is %s", hello->name);
+    return !side->admits_nobody;
+}
+
 void world_start(struct side *side)
 {
-    const struct transport_events events = {
-        .message = on_message, .status = on_status, .errand = on_errand, .news = on_news, .user = side};
+    const struct transport_events events = {.message = on_message,
+                                            .status = on_status,
+                                            .errand = on_errand,
+                                            .news = on_news,
+                                            .admit = on_admit,
+                                            .user = side};
     struct gavel_error error;
     char listen[64];
 

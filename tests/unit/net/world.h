@@ -42,6 +42,7 @@ struct side {
     struct raft_install snapshot; /* the newest */
     uint64_t snapshot_sum;        /* of its bytes */
     void (*on_message)(struct side *side, const struct raft_message *message);
+    bool admits_nobody; /* whoever greets has another directory than it should */
 };
 
 struct world {
