@@ -46,6 +46,16 @@ void raft_peer_begin(const struct raft *r, struct raft_peer *peer, raft_id id)
     };
 }
 
+/* The one that was a member under this id until now, not one that was added after it had been removed: we
+ * may have got both changes at once. */
+static bool is_still(const struct raft_peer *peer, const struct raft_member *member)
+{
+    uint64_t known = peer->bound != 0 ? peer->bound : peer->directory;
+
+    return peer->id == member->id &&
+           (known == 0 || member->directory == known || (member->directory == 0 && peer->bound == 0));
+}
+
 void raft_peers_rebuild(struct raft *r)
 {
     struct raft_peer old[RAFT_MEMBERS_MAX];
@@ -54,21 +64,20 @@ void raft_peers_rebuild(struct raft *r)
     memcpy(old, r->peers, old_count * sizeof *old);
     r->peer_count = 0;
     for (unsigned i = 0; i < r->config.count; i++) {
-        raft_id id = r->config.members[i].id;
+        const struct raft_member *member = &r->config.members[i];
         struct raft_peer *peer = &r->peers[r->peer_count];
         bool is_known = false;
 
-        if (id == r->state.id)
+        if (member->id == r->state.id)
             continue;
         for (size_t k = 0; k < old_count && !is_known; k++) {
-            is_known = old[k].id == id;
-            is_known = is_known && (r->config.members[i].directory == 0 || old[k].directory == 0 ||
-                                    r->config.members[i].directory == old[k].directory);
+            is_known = is_still(&old[k], member);
             if (is_known)
                 *peer = old[k];
         }
         if (!is_known)
-            raft_peer_begin(r, peer, id);
+            raft_peer_begin(r, peer, member->id);
+        peer->bound = member->directory;
         r->peer_count++;
     }
 }

@@ -321,6 +321,7 @@ struct raft_peer {
     gavel_ns vote_tokens_at;
 
     /* of its data directory, in all roles (directory.c) */
+    uint64_t bound;       /* by the configuration; 0: none yet */
     uint64_t directory;   /* the first that spoke for it; 0: none yet */
     uint64_t incarnation; /* the newest that spoke … */
     raft_index began_at;  /* … and where its log ended when it began */
