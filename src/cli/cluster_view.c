@@ -50,6 +50,9 @@ static void read_status(struct cluster_node *node, const struct cluster_call *ca
     node->incarnation = take_number(json, "incarnation");
     node->commit = take_number(json, "commit");
     node->applied = take_number(json, "applied");
+    node->has_log_end = json_is_integer(json_object_get(json, "last_term"));
+    node->last = take_number(json, "last");
+    node->last_term = take_number(json, "last_term");
     take_text(json, "digest", node->digest, sizeof(node->digest));
     node->pid = (int64_t)take_number(json, "pid");
     node->guard_pid = (int64_t)take_number(json, "guard_pid");
@@ -242,6 +245,7 @@ static void trouble(struct cluster_view *view, enum trouble_kind kind, const cha
 static void judge_leader(struct cluster_view *view)
 {
     const struct cluster_node *leader = cluster_view_leader(view), *believed = &view->nodes[view->believed];
+    struct cluster_constraint constraint;
 
     if (!leader && believed->waits_for_operator)
         trouble(view, TROUBLE_NO_LEADER,
@@ -250,6 +254,12 @@ static void judge_leader(struct cluster_view *view)
         trouble(view, TROUBLE_NO_LEADER,
                 "%s belongs to no cluster yet: say `gavel member add %s ADDRESS` to one that runs",
                 believed->name, believed->name);
+    else if (!leader && cluster_view_constrained(view, &constraint))
+        trouble(
+            view, TROUBLE_NO_LEADER,
+            "nobody can be elected, a constrained election: only %s reaches a majority of the voters, but "
+            "with an older log than %s, which must not vote for it; mend a link between two of those",
+            constraint.hubs, constraint.holders);
     else if (!leader)
         trouble(view, TROUBLE_NO_LEADER,
                 "nobody leads: writes are refused until a majority of the voters can reach one another");

@@ -37,8 +37,11 @@ struct cluster_node {
     uint64_t incarnation;
     uint64_t commit;
     uint64_t applied;
-    char digest[20];  /* of the table, as of `applied` */
-    int64_t lease_ms; /* what is left; -1 none or not told */
+    bool has_log_end;   /* it tells where its log ends … */
+    uint64_t last;      /* … the number of its last entry … */
+    uint64_t last_term; /* … and the term of that */
+    char digest[20];    /* of the table, as of `applied` */
+    int64_t lease_ms;   /* what is left; -1 none or not told */
     int64_t pid;
     int64_t guard_pid;
     bool is_leader;
@@ -114,6 +117,19 @@ bool cluster_view_split(const struct cluster_view *view, const struct cluster_vi
 
 /* Whether a second look is needed to tell. */
 bool cluster_view_is_suspect(const struct cluster_view *view);
+
+/* Lists of names, with "…" where there is no room for more. */
+struct cluster_constraint {
+    char hubs[100];    /* who reaches a majority, and cannot be elected */
+    char holders[100]; /* who has newer logs than those, and must not vote for them */
+};
+
+/*
+ * Whether the election is constrained: somebody reaches a majority of the
+ * voters, and nobody can be elected all the same, because of the logs. Of use
+ * while nobody leads. What is not known counts as possible.
+ */
+bool cluster_view_constrained(const struct cluster_view *view, struct cluster_constraint *ret_constraint);
 
 /*
  * Asks the nodes of the client, and then the members that they tell of and

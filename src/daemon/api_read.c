@@ -143,15 +143,16 @@ static json_t *status_head(const struct view *view, bool is_stale, gavel_ns now)
 static json_t *status_rest(const struct api *api, const struct view *view, bool is_stale, gavel_ns now)
 {
     return json_pack(
-        "{s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:i,s:i,s:o,s:I,s:s,s:b,s:b,s:b,s:b,s:o,s:I,s:o}", "commit",
-        json_u64(view->commit), "applied", json_u64(view->applied), "last", json_u64(view->last), "snapshot",
-        json_u64(view->snapshot), "revision", json_u64(view->revision), "digest", json_hex(view->digest),
-        "stale", (int)is_stale, "pid", (int)view->pid, "guard_pid", (int)view->guard_pid, "started_at",
-        json_wall(view->started_wall_ms), "uptime_ms", (json_int_t)ms_from_ns(clock_now() - view->started_at),
-        "version", GAVEL_VERSION, "disk_full", (int)view->is_disk_full, "waits_for_operator",
-        (int)view->waits_for_operator, "handing_over", (int)view->is_handing_over, "changing_members",
-        (int)view->is_changing, "api_address", json_text(api->desk->config->api_advertise), "now_ns",
-        (json_int_t)now, "counters", counters_json(&view->counters));
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:i,s:i,s:o,s:I,s:s,s:b,s:b,s:b,s:b,s:o,s:I,s:o}", "commit",
+        json_u64(view->commit), "applied", json_u64(view->applied), "last", json_u64(view->last), "last_term",
+        json_u64(view->last_term), "snapshot", json_u64(view->snapshot), "revision", json_u64(view->revision),
+        "digest", json_hex(view->digest), "stale", (int)is_stale, "pid", (int)view->pid, "guard_pid",
+        (int)view->guard_pid, "started_at", json_wall(view->started_wall_ms), "uptime_ms",
+        (json_int_t)ms_from_ns(clock_now() - view->started_at), "version", GAVEL_VERSION, "disk_full",
+        (int)view->is_disk_full, "waits_for_operator", (int)view->waits_for_operator, "handing_over",
+        (int)view->is_handing_over, "changing_members", (int)view->is_changing, "api_address",
+        json_text(api->desk->config->api_advertise), "now_ns", (json_int_t)now, "counters",
+        counters_json(&view->counters));
 }
 
 /* What stands still without an error. */

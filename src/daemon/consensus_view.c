@@ -26,6 +26,7 @@ static void take_scalars(struct consensus *c, struct view *v)
     v->claim_term = c->claim_term;
     v->is_caretaker = raft_is_caretaker(raft);
     v->last = raft_log_last(&raft->log);
+    v->last_term = raft_log_last_term(&raft->log);
     v->commit = raft->commit;
     v->applied = raft->applied;
     v->snapshot = raft->log.base;

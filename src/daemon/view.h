@@ -103,6 +103,7 @@ struct view {
     raft_term claim_term;
     bool is_caretaker;
     raft_index last;
+    raft_term last_term; /* of that entry */
     raft_index commit;
     raft_index applied;
     raft_index snapshot;

@@ -78,6 +78,12 @@ static void says(struct cluster_view *view, struct words words)
                                   words.uncommitted_ms ? json_integer(words.uncommitted_ms) : json_null())));
 }
 
+static void ends_log(struct cluster_view *view, int last, int last_term)
+{
+    assert_false(json_object_update_new(view->calls[view->call_count - 1].body,
+                                        json_pack("{s:i, s:i}", "last", last, "last_term", last_term)));
+}
+
 static void is_silent(struct cluster_view *view, const char *url, const char *reason)
 {
     struct cluster_call *call = &view->calls[view->call_count++];
@@ -190,6 +196,94 @@ static void test_without_a_leader_that_is_the_worst_of_it(void **state)
     assert_int_equal(cluster_exit_code(view), 3);
     assert_int_equal(view->members, 3);
     assert_int_equal(view->healthy, 0);
+}
+
+/* A star of five: n3 hears all, the others hear n3 only. `last` and `last_term` are of the others' logs. */
+static void says_star(struct cluster_view *view, int count, int last, int last_term)
+{
+    static const char *const silent[] = {"n2n4n5", "n1n4n5", "", "n1n2n5", "n1n2n4"};
+
+    for (int i = 0; i < count; i++) {
+        char name[3] = {'n', (char)('1' + i), '\0'};
+
+        says(view,
+             (struct words){
+                 .node = name, .peers = "n1n2n3n4n5", .silent = silent[i], .term = 9, .is_stale = true});
+        ends_log(view, i == 2 ? 20 : last, i == 2 ? 4 : last_term);
+    }
+}
+
+static void test_a_constrained_election_has_its_name(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says_star(view, 5, 21, 4);
+    cluster_view_make(view);
+    assert_int_equal(view->troubles[0].kind, TROUBLE_NO_LEADER);
+    assert_string_equal(view->troubles[0].text,
+                        "nobody can be elected, a constrained election: only n3 reaches a majority of the "
+                        "voters, but with an older log than n1, n2, n4, n5, which must not vote for it; mend "
+                        "a link between two of those");
+    assert_int_equal(cluster_exit_code(view), 3);
+}
+
+static void test_the_term_of_the_last_entry_decides_first(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says_star(view, 5, 12, 5);
+    cluster_view_make(view);
+    assert_true(has_trouble(view, "constrained"));
+}
+
+static void test_a_hub_with_a_log_as_new_is_not_constrained(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says_star(view, 5, 20, 4);
+    cluster_view_make(view);
+    assert_false(has_trouble(view, "constrained"));
+    assert_true(has_trouble(view, "nobody leads"));
+}
+
+static void test_a_silent_node_may_be_the_way_out(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says_star(view, 4, 21, 4); /* n5 does not answer, but n3 hears it: with n3 and itself it has two */
+    is_silent(view, "http://10.0.0.5:7500", "no answer within 2 s");
+    cluster_view_make(view);
+    assert_true(has_trouble(view, "than n1, n2, n4, which"));
+
+    cluster_view_done(view);
+    says_star(view, 3, 21, 4); /* n4 and n5 may hear each other, and vote for n3 besides */
+    is_silent(view, "http://10.0.0.4:7500", "no answer within 2 s");
+    is_silent(view, "http://10.0.0.5:7500", "no answer within 2 s");
+    cluster_view_make(view);
+    assert_false(has_trouble(view, "constrained"));
+}
+
+static void test_nodes_that_reach_no_majority_are_not_constrained(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says(view, (struct words){.node = "n1", .silent = "n2n3", .term = 9, .is_stale = true});
+    ends_log(view, 20, 4);
+    says(view, (struct words){.node = "n2", .silent = "n1n3", .term = 9, .is_stale = true});
+    ends_log(view, 21, 4);
+    cluster_view_make(view);
+    assert_false(has_trouble(view, "constrained"));
+}
+
+static void test_old_nodes_do_not_tell_where_their_logs_end(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says_star(view, 5, 21, 4);
+    for (size_t i = 0; i < view->call_count; i++)
+        (void)json_object_del(view->calls[i].body, "last_term");
+    cluster_view_make(view);
+    assert_false(has_trouble(view, "constrained"));
 }
 
 static void test_fail_over_that_waits_for_somebody_says_what_to_do(void **state)
@@ -461,6 +555,12 @@ int main(void)
         WITH_VIEWS(test_a_higher_generation_is_believed),
         WITH_VIEWS(test_a_leader_that_is_silent_is_hearsay),
         WITH_VIEWS(test_without_a_leader_that_is_the_worst_of_it),
+        WITH_VIEWS(test_a_constrained_election_has_its_name),
+        WITH_VIEWS(test_the_term_of_the_last_entry_decides_first),
+        WITH_VIEWS(test_a_hub_with_a_log_as_new_is_not_constrained),
+        WITH_VIEWS(test_a_silent_node_may_be_the_way_out),
+        WITH_VIEWS(test_nodes_that_reach_no_majority_are_not_constrained),
+        WITH_VIEWS(test_old_nodes_do_not_tell_where_their_logs_end),
         WITH_VIEWS(test_fail_over_that_waits_for_somebody_says_what_to_do),
         WITH_VIEWS(test_members_that_nobody_asked_are_listed),
         WITH_VIEWS(test_a_node_with_two_addresses_counts_once),

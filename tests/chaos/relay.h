@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The APIs of all nodes on the loopback of the test, whatever becomes of their links: for `gavel check`,
+ * which wants to ask all of them at once. */
+#ifndef CHAOS_RELAY_H
+#define CHAOS_RELAY_H
+
+#include "crew.h"
+
+/* Runs `gavel check` on all nodes of the crew. Its exit code, or -1; what it printed goes to the buffer. */
+int relay_check(const struct crew *crew, char *buffer, size_t size);
+
+#endif
