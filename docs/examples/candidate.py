@@ -47,10 +47,12 @@ class Candidate:
         threading.Thread(target=self._follow, daemon=True).start()
         threading.Thread(target=self._keep_alive, daemon=True).start()
 
-    def leads(self, now):
-        """The epoch with which it leads at this instant of now_ms(); 0 if it does not."""
+    def leads(self):
+        """The epoch with which it leads, 0 if it does not, and the instant of now_ms() at which that was so."""
         session = self.session
-        return session.epoch if session and now < session.deadline else 0
+        epoch = session.epoch if session else 0
+        now = now_ms()  # after the epoch was read: another thread may have just been told of a newer one
+        return epoch if session and now < session.deadline else 0, now
 
     def is_asked_to_hand_over(self):
         session = self.session
@@ -164,8 +166,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     signal.signal(signal.SIGINT, lambda *_: stop.set())
     while not stop.wait(0.02):
-        now = now_ms()
-        epoch = candidate.leads(now)
+        epoch, now = candidate.leads()
         if epoch and candidate.is_asked_to_hand_over():
             candidate.resign(stay=True)  # between two steps: the work has stopped
         elif epoch:

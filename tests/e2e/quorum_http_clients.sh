@@ -65,7 +65,7 @@ newest() { steps | tail -n 1 | cut -d ' ' -f 3; }
 
 # No step of an older epoch after one of a newer, and each epoch has one candidate.
 judge_steps() {
-    are_apart || fail "two worked at once"
+    are_apart || fail "two worked at once: $(cat "$folder/judged")"
     cat "$folder/judged" >&2
 }
 are_apart() {

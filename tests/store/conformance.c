@@ -36,6 +36,14 @@ static struct store_request ask_as(enum store_op op, const char *group, const ch
 
 struct store_request ask_read(const char *group) { return ask(STORE_READ, group); }
 
+struct store_request ask_read_own(const char *group, const char *holder, uint64_t attempt)
+{
+    struct store_request request = ask_read(group);
+
+    request.record.nonce = test_nonce(holder, attempt);
+    return request;
+}
+
 struct store_request ask_claim(const char *group, const char *id, uint64_t n, uint64_t expected_version)
 {
     struct store_request request = ask_as(STORE_CLAIM, group, id, n);

@@ -73,6 +73,8 @@ int conformance_run(const struct conformance_driver *driver);
 
 /* Requests with a generous deadline. The holder's nonce is made from its id and `n`. */
 struct store_request ask_read(const char *group);
+/* By a candidate that says its nonce: a store that hides nonces shows only this one. */
+struct store_request ask_read_own(const char *group, const char *holder, uint64_t attempt);
 struct store_request ask_claim(const char *group, const char *id, uint64_t n, uint64_t expected_version);
 struct store_request ask_renew(const char *group, const char *id, uint64_t n, uint64_t epoch);
 struct store_request ask_release(const char *group, const char *id, uint64_t n, uint64_t epoch);

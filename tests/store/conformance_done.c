@@ -34,7 +34,7 @@ static void test_a_done_release_is_seen_by_all_with_who_and_which_epoch(void **s
     epoch = reply.record.epoch;
     reply = expect(f->a, ask_finish("g", "one", 1, epoch), GAVEL_OK);
     assert_true(reply.record.done);
-    reply = expect(f->b, ask_read("g"), GAVEL_OK);
+    reply = expect(f->b, ask_read_own("g", "one", 1), GAVEL_OK);
     assert_true(reply.found);
     assert_true(reply.record.done);
     assert_false(reply.record.held);
@@ -110,7 +110,7 @@ static void test_a_lost_answer_to_a_done_release_is_settled_by_its_nonce(void **
     (void)expect(f->a, ask_finish("g", "one", 1, 0),
                  GAVEL_OK); /* whichever epoch my nonce got; the answer is lost */
     (void)expect(f->a, ask_finish("g", "one", 1, 0), GAVEL_ERR_NOT_HOLDER);
-    reply = expect(f->a, ask_read("g"), GAVEL_OK);
+    reply = expect(f->a, ask_read_own("g", "one", 1), GAVEL_OK);
     assert_true(reply.record.done);
     assert_true(nonce_equal(reply.record.nonce, test_nonce("one", 1)));
     /* A plain release that arrives late does not open it again. */

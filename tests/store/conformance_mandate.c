@@ -27,7 +27,7 @@ static void test_a_claim_is_seen_by_all(void **state)
 
     (void)strcpy(claim.record.address, "127.0.0.1:4242");
     won = expect(f->a, claim, GAVEL_OK);
-    seen = expect(f->b, ask_read("g"), GAVEL_OK);
+    seen = expect(f->b, ask_read_own("g", "one", 7), GAVEL_OK);
     assert_true(won.record.epoch > 0);
     assert_true(won.record.version > 0);
     assert_true(seen.found);
