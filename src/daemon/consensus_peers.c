@@ -311,10 +311,11 @@ static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven,
     if (is_proven && (trust == RAFT_ROLLED_BACK || trust == RAFT_TWICE))
         consensus_feed(c, (struct raft_event){.kind = RAFT_DISTRUST, .peer = hello->node});
     if (trust == RAFT_NO_DIRECTORY)
-        (void)snprintf(
-            text, PEER_TEXT_MAX + 1,
-            "%s (%s) cannot tell which data directory it has; upgrade it to the version of the others",
-            hello->name, hello->program);
+        (void)snprintf(text, PEER_TEXT_MAX + 1,
+                       "%s (%s) cannot tell which data directory it has, and this cluster needs to know; "
+                       "upgrade it, and if "
+                       "it was bootstrapped by that version empty its directory first",
+                       hello->name, hello->program);
     else
         (void)snprintf(
             text, PEER_TEXT_MAX + 1,

@@ -45,8 +45,8 @@ enum gavel_status raft_stand(struct raft *r, bool is_direct)
 
     if (r->role == RAFT_LEADER || !raft_may_stand(r) || r->state.term + 1 >= RAFT_NUMBER_MAX)
         return GAVEL_ERR_STATE;
-    if (raft_disk_hangs(r, r->now))
-        return GAVEL_ERR_STATE; /* our own vote would never be durable */
+    if (raft_disk_hangs(r, r->now) || raft_is_blank(r, raft_log_last(&r->log)))
+        return GAVEL_ERR_STATE; /* our own vote would never be durable; or we have lost, or never had, all */
     if (raft_put_off_standing(r, is_direct))
         return GAVEL_ERR_VOTE_DENIED;
     if (!raft_gate_self(r, &wait)) {
@@ -148,6 +148,8 @@ static void ask_in_time(struct raft *r)
 
 void raft_count_votes(struct raft *r)
 {
+    if (raft_is_blank(r, raft_log_last(&r->log)))
+        return; /* heard since we stood */
     if (r->role == RAFT_PRE_CANDIDATE) {
         if (has_majority(r)) {
             raft_become_candidate(r);

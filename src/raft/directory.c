@@ -19,6 +19,11 @@
  *      more, and the leader writes that into the configuration, too: it is
  *      refused for good, until the member is replaced.
  *
+ *   4. Members are bound after something is committed. So whoever has heard from
+ *      one that is bound, and has no entry itself, knows that an empty log cannot
+ *      win: it neither stands nor votes for one. It may be a founder that comes
+ *      late, and be asked by an emptied directory before it knows any better.
+ *
  * What a replaced member says comes with the index of the configuration that
  * it is bound by. Whoever is behind that cannot know better, so requests are
  * heard, as Raft hears candidates and leaders that it does not know. What is
@@ -51,6 +56,9 @@ raft_index raft_bound_at(const struct raft *r)
     return self && self->directory != 0 && raft_is_own(r, &r->config) ? r->config_index : 0;
 }
 
+/* Rule 4. */
+bool raft_is_blank(const struct raft *r, raft_index last) { return last == 0 && r->has_begun; }
+
 /* Rule 3: by the same directory, in a later incarnation than we have heard from. */
 static bool is_rolled_back(const struct raft *r, const struct raft_peer *peer, const struct raft_claimant *c)
 {
@@ -76,12 +84,14 @@ enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
     if (member->is_refused || peer->is_refused)
         return RAFT_REFUSED;
     bound = member->directory != 0 ? member->directory : peer->directory;
-    if (bound == 0 || PLANTED(DIRECTORY_UNCHECKED))
+    if (PLANTED(DIRECTORY_UNCHECKED))
         return RAFT_TRUSTED;
-    if (c->directory == 0 && member->directory == 0)
-        return RAFT_TRUSTED; /* an upgrade that was taken back before all had it */
+    if (c->directory == 0) /* without `binds`: 0.6.0, or an upgrade that was taken back before all had it */
+        return r->config.binds ? RAFT_NO_DIRECTORY : RAFT_TRUSTED;
+    if (bound == 0)
+        return RAFT_TRUSTED;
     if (c->directory != bound)
-        return c->directory == 0 ? RAFT_NO_DIRECTORY : RAFT_OTHER_DIRECTORY;
+        return RAFT_OTHER_DIRECTORY;
     if (peer->directory != bound)
         return RAFT_TRUSTED; /* the first that we hear of it */
     if (is_rolled_back(r, peer, c))
@@ -152,6 +162,7 @@ bool raft_hears(struct raft *r, const struct raft_message *m)
     trust = raft_trust(r, &claimant);
     if (trust == RAFT_TRUSTED) {
         note(peer, &claimant);
+        r->has_begun = r->has_begun || m->bound_at > 0;
         return true;
     }
     if (trust == RAFT_ROLLED_BACK || trust == RAFT_TWICE)

@@ -395,6 +395,7 @@ struct raft {
     raft_index commit;
     raft_index applied;  /* handed out by APPLY */
     raft_index began_at; /* where the log ended when this incarnation began */
+    bool has_begun;      /* a member that is bound to its directory has spoken: something is committed */
 
     /* the order of writes */
     uint64_t seq;              /* of the newest PERSIST */

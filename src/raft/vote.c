@@ -18,6 +18,8 @@ bool raft_log_is_current(const struct raft *r, const struct raft_vote *vote)
         return true;
     if (PLANTED(WITNESS_TRUNCATES) && raft_is_witness(r) && vote->last_index >= r->commit)
         return true;
+    if (raft_is_blank(r, vote->last_index))
+        return false;
     return vote->last_term > own || (vote->last_term == own && vote->last_index >= raft_log_last(&r->log));
 }
 

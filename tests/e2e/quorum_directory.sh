@@ -18,6 +18,9 @@ bound() {
     done
 }
 
+# known_of NODE COUNT: so many members are bound.
+known_of() { [[ $(ask "$1" /members | grep -oE '"directory": ?"[0-9a-f]+"' | wc -l) == "$2" ]]; }
+
 founded() {
     quorum "$@"
     begin "$@"
@@ -107,6 +110,29 @@ test_two_emptied_nodes_make_no_cluster_of_their_own() {
     ended n2 79
     ended n3 79
     no_leader_among n1 || fail "n1 leads alone"
+}
+
+# A founder that was never started holds nobody up: the others are bound as soon as the leader has met them.
+test_a_directory_is_bound_though_a_founder_was_never_started() {
+    local lost kept
+    quorum n1 n2 n3
+    for kept in n1 n2; do start "$kept" --bootstrap; done
+    await agree n1 n2
+    lost=n2
+    kept=n1
+    note "$kept" where here
+    await known_of "$kept" 2
+    kill_both "$lost"
+    empty "$lost"
+    start "$lost" --bootstrap
+    ended "$lost" 79
+    logged "$kept" "$lost: it has another data directory than the member had" || fail "$kept did not refuse it"
+    # The one that comes at last finds the member that is left, and not the lost one.
+    start n3 --bootstrap
+    await agree n1 n3
+    noted n3 where here || fail "the note is gone"
+    start "$lost" --bootstrap
+    ended "$lost" 79
 }
 
 test_a_hot_copy_is_refused_at_every_start() {

@@ -487,12 +487,30 @@ static void test_a_node_that_joins_learns_the_generation_from_its_leader(void **
                      GAVEL_ERR_INVALID);
 }
 
+/* A cluster that binds from its founding on has nobody of 0.6.0 in it, met or not; an upgraded one may. */
+static void test_a_founder_without_a_directory_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_claimant old = {.id = 2, .incarnation = 1};
+    struct raft_claimant new = {.id = 2, .directory = 22, .incarnation = 1};
+
+    f->restore.state.directory = 11;
+    begin(f);
+    assert_int_equal(raft_trust(&f->raft, &old), RAFT_TRUSTED);
+    raft_done(&f->raft);
+    f->restore.snapshot.config.binds = true;
+    begin(f);
+    assert_int_equal(raft_trust(&f->raft, &old), RAFT_NO_DIRECTORY);
+    assert_int_equal(raft_trust(&f->raft, &new), RAFT_TRUSTED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table_has_the_edges_of_the_picture),
+        TEST(test_a_founder_without_a_directory_is_refused),
         TEST(test_alone_it_leads_once_its_own_vote_is_durable),
         TEST(test_requests_that_do_not_fit_are_refused),
         TEST(test_what_the_disk_cannot_have_held_is_refused),
