@@ -51,16 +51,28 @@ static bool is_listed(const char *list, const char *digest)
     return is_found;
 }
 
+/* An editor may have left the last line without its end; what is added would become part of it. */
+static bool lacks_end(const char *list)
+{
+    FILE *file = fopen(list, "re");
+    bool is_lacking = file && fseek(file, -1, SEEK_END) == 0 && fgetc(file) != '\n';
+
+    if (file)
+        (void)fclose(file); /* it was only read */
+    return is_lacking;
+}
+
 /* One line, written at once, so that a node that reads it meanwhile finds all of it or nothing. */
 static enum gavel_status add_line(const char *list, const X509 *certificate, const char *digest,
                                   struct gavel_error *error)
 {
     char name[CERT_NAME_MAX + 1], day[25], line[512];
+    const char *end = lacks_end(list) ? "\n" : "";
     FILE *file = fopen(list, "ae");
     bool is_written;
 
     wall_time_format(clock_wall_ms(), day);
-    (void)snprintf(line, sizeof line, "%s  %s, revoked %s\n", digest,
+    (void)snprintf(line, sizeof line, "%s%s  %s, revoked %s\n", end, digest,
                    cert_subject(certificate, NID_commonName, name), day);
     is_written = file && setvbuf(file, NULL, _IOFBF, 2 * sizeof line) == 0 && fputs(line, file) >= 0 &&
                  fflush(file) == 0;

@@ -74,6 +74,16 @@ test_a_certificate_is_revoked_once() {
     has "$(cat "$folder/revoked")" "$("$GAVEL" cert show "$folder/web.crt" --json | "$JSON_GET" sha256)"
 }
 
+# A list that an editor left without the end of its last line: what is added must not become part of that line.
+test_a_revocation_has_a_line_of_its_own() {
+    expect 0 "$GAVEL" cert init prod --out "$folder"
+    expect 0 "$GAVEL" cert issue web --client --ca "$folder" --out "$folder"
+    printf '# of the first of May' >"$folder/revoked"
+    expect 0 "$GAVEL" cert revoke "$folder/web.crt" --list "$folder/revoked"
+    same "$(tail -n 1 "$folder/revoked" | cut -d ' ' -f 1)" "$("$GAVEL" cert show "$folder/web.crt" --json | "$JSON_GET" sha256)"
+    same "$(wc -l <"$folder/revoked")" 2
+}
+
 test_a_secret_alone() {
     umask 0
     expect 0 "$GAVEL" cert secret --out "$folder/s"
