@@ -56,7 +56,8 @@ test_command_has_the_signals_that_somebody_meant() {
     run_as a env --default-signal --ignore-signal=HUP,INT,QUIT,CHLD --block-signal=TERM,INT,CHLD \
         "$GAVEL" run --store "$store" --id a -- grep -E '^Sig(Blk|Ign)' /proc/self/status
     ended a 0
-    same "$(awk '{ print $1 $2 }' "$folder/a.out")" $'SigBlk:0000000000000000\nSigIgn:0000000000000007'
+    # Signals 32 and 33 are the C library's own, and env(1) leaves them as it got them.
+    same "$(awk '{ print $2 }' "$folder/a.out" | while read -r mask; do printf '%x ' $((0x$mask & 0x7fffffff)); done)" '0 7 '
 }
 
 # A job in the background has SIGINT ignored; a command that is to be stopped by it is stopped all the same.
