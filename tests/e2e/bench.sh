@@ -4,8 +4,12 @@
 source "$(dirname "$0")/lib.sh"
 
 test_quick_bench_prints_every_section() {
-    local part
-    expect 0 "$GAVEL" bench --quick --trials 3 --out "$folder/out"
+    local part code=0
+    "$GAVEL" bench --quick --trials 3 --out "$folder/out" >"$folder/bench.stdout" 2>"$folder/bench.stderr" </dev/null || code=$?
+    output=$(cat "$folder/bench.stdout")
+    errors=$(cat "$folder/bench.stderr")
+    # On a busy machine a leader may lose its lease just when it is asked to hand over: that is measured, too.
+    [[ $code == 0 || ($code == 1 && $output == *"a transfer failed"*) ]] || fail "exit code $code: $errors"
     for part in "calls: " "store: " "handover: " "failover: " "run: " "groups: " "simulator: " \
         "gavel_is_leader(), leader" "gavel_is_leader(), standby" claim renew read \
         "gavel_resign() to on_elected" "SIGKILL to on_elected" "floor: SIGKILL to flock(2) held" \
