@@ -177,7 +177,9 @@ static bool is_refusal_true(const struct raft_referee *referee, const struct sha
     switch (reply->reason) {
     case RAFT_TERM:
         return message->vote.term < before->term || (is_pre_vote && message->vote.term == before->term);
-    case RAFT_LOG:
+    case RAFT_LOG: /* or it is empty, though something is committed (src/raft/directory.c, rule 4) */
+        if (message->vote.last_index == 0 && referee->commit > 0)
+            return true;
         return !is_log_current(before, &message->vote) && !is_forced(before, &message->vote, message->from);
     case RAFT_VOTED: /* to a pre-vote: the vote is on its way to disk, and no other could be given now */
         if (is_pre_vote)
