@@ -372,6 +372,7 @@ enum gavel_status consensus_member_request(struct consensus *c, struct pending *
     }
     if (request->kind == REQUEST_MEMBER_REMOVE)
         return remove_member(c, pending, member);
+    c->promotes_from = 0; /* an operator asks: no waiting after the last try */
     return set_voter(c, pending, member, request->kind == REQUEST_MEMBER_PROMOTE);
 }
 

@@ -133,6 +133,22 @@ static enum gavel_status begin_forced_here(struct consensus *c, struct pending *
     return GAVEL_ERR_STATE;
 }
 
+/* A target that would be elected and could not work; an operator who insists has --force. */
+static bool refuse_far(struct consensus *c, struct request *request, raft_id target)
+{
+    gavel_ns round_trip, longest;
+
+    if (request->is_forced || !raft_is_far(&c->raft, target, &round_trip, &longest))
+        return false;
+    consensus_answer(
+        c, request, GAVEL_ERR_LEADER_TRANSFER_FAILED,
+        "%s could not hold a lease: it answers after %" PRId64 " ms, and with a lease of %" PRId64
+        " ms nobody can work who is answered after more than %" PRId64
+        " ms; lengthen lease_ms, or see `gavel transfer --force`",
+        request->target, ms_from_ns(round_trip), ms_from_ns(c->config->raft.promise), ms_from_ns(longest));
+    return true;
+}
+
 static enum gavel_status begin_transfer(struct consensus *c, struct pending *pending)
 {
     struct request *request = pending->request;
@@ -157,6 +173,8 @@ static enum gavel_status begin_transfer(struct consensus *c, struct pending *pen
         consensus_answer(c, request, GAVEL_OK, "%s leads already", request->target);
         return GAVEL_ERR_DONE;
     }
+    if (target && refuse_far(c, request, target->id))
+        return GAVEL_ERR_LEADER_TRANSFER_FAILED;
     status = consensus_ask(
         c, (struct raft_event){.kind = RAFT_TRANSFER,
                                .transfer = {.target = target ? target->id : 0,
@@ -320,11 +338,12 @@ static void settle_member(struct consensus *c, struct pending *pending)
     const struct request *request = pending->request;
 
     if (consensus_member_is_done(c, pending)) {
-        const char *what = request->kind == REQUEST_MEMBER_PROMOTE  ? "is a voter now"
-                           : request->kind == REQUEST_MEMBER_REMOVE ? "is no member any more; stop its gaveld"
-                           : request->kind == REQUEST_MEMBER_ADD && !request->is_learner
-                               ? "is a learner now and becomes a voter once it has caught up"
-                               : "is a learner now";
+        const char *what =
+            request->kind == REQUEST_MEMBER_PROMOTE  ? "is a voter now"
+            : request->kind == REQUEST_MEMBER_REMOVE ? "is no member any more; stop its gaveld"
+            : request->kind == REQUEST_MEMBER_ADD && !request->is_learner
+                ? "is a learner now and becomes a voter once it has caught up and answers in time for a lease"
+                : "is a learner now";
 
         if (pending->is_already)
             what = request->kind == REQUEST_MEMBER_PROMOTE ? "is a voter already" : "is a learner already";

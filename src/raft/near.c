@@ -54,6 +54,19 @@ bool raft_is_near(const struct raft *r, const struct raft_peer *peer)
     return peer->round_trip <= raft_round_trip_max(r, promise);
 }
 
+/* Without work of our own it may be we who are far from everybody. */
+bool raft_is_far(const struct raft *r, raft_id id, gavel_ns *ret_round_trip, gavel_ns *ret_longest)
+{
+    const struct raft_peer *peer = raft_peer_at(r, id);
+
+    if (r->role != RAFT_LEADER || r->work != RAFT_WORK_RUNNING || !peer || raft_is_near(r, peer))
+        return false;
+    *ret_round_trip = peer->round_trip;
+    *ret_longest =
+        raft_round_trip_max(r, peer->acked_promise > 0 ? peer->acked_promise : r->settings.promise);
+    return true;
+}
+
 /* For majorities of members that are known to be near. */
 bool raft_makes_lease(const void *context, raft_id id)
 {

@@ -491,6 +491,12 @@ gavel_ns raft_wake_at(const struct raft *raft);
 /* Has claimed, and its clock says that it still may act: now < raft_deadline(). */
 bool raft_is_working(const struct raft *raft, gavel_ns now);
 
+/*
+ * Of a leader that works: whether a voter is too far from it to hold a lease in its place. Only if that is
+ * known: the round trip was measured, and is longer than the longest that is near.
+ */
+bool raft_is_far(const struct raft *raft, raft_id id, gavel_ns *ret_round_trip, gavel_ns *ret_longest);
+
 /* The newest configuration that is known to be committed; returns where in the log it stands, or stood. */
 raft_index raft_committed_config(const struct raft *raft, struct raft_config *ret_config);
 
