@@ -23,11 +23,12 @@ const nowMs = () => sentMs() + TICK_MS;
 
 class Candidate {
     constructor(group, name, nodes) {
-        this.path = `/groups/${group}/`;
+        this.path = `/groups/${encodeURIComponent(group)}/`;
         this.name = name;
         this.nodes = nodes;
         this.session = null; // { id, validMs, deadline, epoch, wish }
         this.resigned = 0; // the newest epoch that was given up
+        this.told = ""; // the last refusal
         this.follow();
         this.keepAlive();
     }
@@ -103,6 +104,7 @@ class Candidate {
                 const stream = await this.open(this.nodes[0], session ? "events" : "campaign", body, quiet.signal);
                 if (stream.status === 200) await this.read(stream.body, alarm);
                 else if (stream.status === 410 && session) this.end(session);
+                else this.tell(await stream.text());
             } catch {
                 // broken, or silent
             }
@@ -111,6 +113,12 @@ class Candidate {
             this.nodes = [...this.nodes.slice(1), this.nodes[0]];
             await sleep(100);
         }
+    }
+
+    // For people: its id is taken, its token is missing. Once, since it is tried again at once.
+    tell(refusal) {
+        if (refusal !== this.told) console.error(refusal.trim());
+        this.told = refusal;
     }
 
     async read(chunks, alarm) {
@@ -149,6 +157,10 @@ function work(candidate, epoch, now) {
 }
 
 const [group, name, ...nodes] = process.argv.slice(2);
+if (!nodes.length) {
+    console.error("usage: candidate.mjs GROUP ID HOST:PORT [HOST:PORT …]");
+    process.exit(2);
+}
 const candidate = new Candidate(group, name, nodes);
 let stops = false;
 process.on("SIGTERM", () => (stops = true));

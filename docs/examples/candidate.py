@@ -16,6 +16,7 @@ import signal
 import sys
 import threading
 import time
+import urllib.parse
 
 TTL_MS = 2000
 ANSWER_MS = 600  # so long a node may take
@@ -38,12 +39,13 @@ class Session:
 
 class Candidate:
     def __init__(self, group, name, nodes):
-        self.path = f"/groups/{group}/"
+        self.path = f"/groups/{urllib.parse.quote(group, safe='')}/"
         self.name = name
         self.nodes = nodes
         self.session = None
+        self.told = ""  # the last refusal
         self.resigned = 0  # the newest epoch that was given up
-        self.lock = threading.Lock()  # of the two above
+        self.lock = threading.Lock()  # of session and resigned
         threading.Thread(target=self._follow, daemon=True).start()
         threading.Thread(target=self._keep_alive, daemon=True).start()
 
@@ -121,10 +123,18 @@ class Candidate:
                     self._read(stream)
                 elif stream.status == 410:
                     self.session = None
+                else:
+                    self._tell(stream.read().decode())
             except (OSError, http.client.HTTPException, ValueError):
                 pass
             self.nodes = self.nodes[1:] + self.nodes[:1]
             time.sleep(0.1)
+
+    def _tell(self, refusal):
+        """For people: its id is taken, its token is missing. Once, since it is tried again at once."""
+        if refusal != self.told:
+            print(refusal.strip(), file=sys.stderr, flush=True)
+        self.told = refusal
 
     def _read(self, stream):
         event = ""
@@ -161,6 +171,8 @@ def work(candidate, epoch, now):
 
 
 def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
     candidate = Candidate(sys.argv[1], sys.argv[2], sys.argv[3:])
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
