@@ -18,7 +18,7 @@ library=$(dirname "$(find "$prefix" -name libgavel.a)")
 
 for file in bin/gavel bin/gaveld include/gavel/gavel.h include/gavel/event.h include/gavel/settings.h include/gavel/status.h \
     share/man/man1/gavel.1 share/man/man8/gaveld.8 share/man/man5/gaveld.yaml.5 share/bash-completion/completions/gavel share/zsh/site-functions/_gavel \
-    lib/systemd/system/gavel@.service lib/systemd/system/gaveld.service share/doc/gavel/HTTP.md share/doc/gavel/OPERATIONS.md; do
+    lib/systemd/system/gavel@.service lib/systemd/system/gaveld.service share/doc/gavel/HTTP.md share/doc/gavel/OPERATIONS.md share/doc/gavel/STORES.md; do
     [ -s "$prefix/$file" ] || fail "$file was not installed"
 done
 for file in libgavel.a libgavel.so pkgconfig/gavel.pc; do
