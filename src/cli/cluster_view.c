@@ -296,7 +296,8 @@ static void judge_node(struct cluster_view *view, const struct cluster_node *nod
     else if (view->members && !*node->kind)
         trouble(view, TROUBLE_NOTE,
                 "%s is no member of the cluster: `gavel member add %s ADDRESS` makes it one", name, name);
-    if (node->has_answered && node->generation != view->generation)
+    /* One of generation 0 has joined nothing yet. */
+    if (node->has_answered && node->generation != 0 && node->generation != view->generation)
         trouble(view, TROUBLE_ALERT,
                 "%s is of generation %llu, the cluster of %llu: empty its data folder and let it join again",
                 name, (unsigned long long)node->generation, (unsigned long long)view->generation);

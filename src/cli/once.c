@@ -29,6 +29,8 @@ static enum gavel_status name_group(const struct cli *cli, char *buffer, size_t 
     if (!key)
         return error_set(error, GAVEL_ERR_INVALID,
                          "nothing says what is to be done once; name it, such as --key nightly-2026-11-15");
+    if (!*key)
+        return error_set(error, GAVEL_ERR_INVALID, "the key is empty; give it 1 to %zu bytes", longest);
     status = name_check("key", key, error);
     if (status)
         return status;

@@ -192,8 +192,9 @@ static int resign(const struct cli *cli, const struct onlooker *onlooker)
     if (seat_read(onlooker, cli->config.group, &handover.before, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     if (handover.before.state != SEAT_HELD)
-        return cli_fail(cli, GAVEL_ERR_NO_LEADER, "the group \"%s\" has no leader that could resign: %s",
-                        cli->config.group, seat_state_text(handover.before.state));
+        return cli_fail(cli, GAVEL_ERR_NO_LEADER,
+                        "the group \"%s\" of %s has no leader that could resign: %s", cli->config.group,
+                        cli->config.store, seat_state_text(handover.before.state));
     if (desired && strcmp(desired, handover.before.record.holder) == 0) {
         handover.after = handover.before;
         if (cli->config.json)

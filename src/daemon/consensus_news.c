@@ -24,7 +24,9 @@ static enum log_level level_of(enum journal_event event)
 {
     switch (event) {
     case JOURNAL_SPLIT_BRAIN:
+    case JOURNAL_DIRECTORY_LOST:
         return LOG_ERROR;
+    case JOURNAL_DIRECTORY_REFUSED:
     case JOURNAL_DISK_FULL:
     case JOURNAL_DISK_HANGS:
     case JOURNAL_COMMITS_HANG:
@@ -156,7 +158,8 @@ static void tell_term_refused(struct consensus *c, raft_id node, raft_term term)
     c->term_refused_at = now;
     logger_line(&c->logger, LOG_ERROR,
                 "refused a term that no number of elections can have led to; the node that sends it is not "
-                "trustworthy or its data are damaged: stop it, remove the member and add it under a new name",
+                "trustworthy or its data are damaged: stop it, remove the member and let it join with an "
+                "empty folder",
                 LOG_STR("node", book_name(&c->book, node, name)), LOG_U64("refused", term),
                 LOG_U64("term", c->raft.state.term), LOG_END);
 }

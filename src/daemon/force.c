@@ -97,8 +97,7 @@ int force_new_cluster(const struct daemon_config *config)
     (void)printf("%s is a cluster of one now, in generation %" PRIu64 "; its only member is %s.\n"
                  "Next:\n"
                  "  1. start it:            gaveld --config %s\n"
-                 "  2. on each other node:  move its data folder away, give it a new name and start\n"
-                 "                          it with --join\n"
+                 "  2. on each other node:  move its data folder away and start it with --join\n"
                  "  3. add each of them:    gavel member add NAME ADDRESS\n",
                  config->cluster, generation, config->node, config->file[0] ? config->file : "FILE");
     return 0;

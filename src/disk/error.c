@@ -59,7 +59,7 @@ enum gavel_status disk_damaged(const struct disk *disk, struct gavel_error *erro
         error, GAVEL_ERR_STORE_DAMAGED,
         "the data folder %.120s is damaged: %s; a node that has forgotten something must not vote, so do not "
         "repair it and bring no old copy back: keep the folder aside, remove this node from the members, and "
-        "let it join with an empty folder under a new name",
+        "let it join with an empty folder",
         disk->folder, reason);
 }
 

@@ -47,7 +47,7 @@ enum gavel_status seal_key_read(const char *path, uint8_t ret_key[SEAL_KEY_BYTES
     if (size < SECRET_BYTES_MIN)
         return error_set(error, GAVEL_ERR_INVALID,
                          "the secret %s has %zu bytes and needs at least %d; write one with \"gavel cert "
-                         "init\" and copy it to all nodes",
+                         "secret\" and copy it to all nodes",
                          path, size, SECRET_BYTES_MIN);
     (void)SHA256(secret, size, ret_key); /* returns where it wrote */
     OPENSSL_cleanse(secret, sizeof secret);

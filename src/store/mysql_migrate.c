@@ -10,6 +10,7 @@
 #include "os/clock.h"
 #include "store/mysql_driver.h"
 
+#include <mysqld_error.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,9 @@ static enum gavel_status carry_out(struct mysql_store *mysql, const struct mysql
     else if (!mysql_link_do(mysql, text.data, until, NULL)) {
         mysql->link.trouble.is_making = true;
         status = mysql_trouble_explain(mysql, error);
+        if (mysql->link.trouble.code == ER_DUP_ENTRY)
+            status = error_set(error, status, "table %s has several rows with one lock_key: %.90s; leave one",
+                               mysql->place.table, mysql->link.trouble.text);
     }
     mysql_text_done(&text);
     mysql_link_drop(mysql); /* the next connection begins with settings of its own */

@@ -136,7 +136,8 @@ static enum gavel_status explain_connection(const struct mysql_store *mysql, str
     if (trouble->code == CR_UNKNOWN_HOST)
         return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE, "the host of %s has no address: %.80s",
                          mysql->shown, trouble->text);
-    return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE, "%s cannot be reached: %.100s", mysql->shown,
+    return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
+                     "%s cannot be reached: %.100s; look whether the server runs, and where", mysql->shown,
                      trouble->text);
 }
 
