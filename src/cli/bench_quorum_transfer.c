@@ -14,12 +14,14 @@
 #include <string.h>
 
 #define PAUSE_NS (50 * NS_PER_MS)
+#define ATTEMPTS 5 /* of one trial: who has lost its lease, on a busy machine, has nothing to hand over */
 
 enum { CLAIM, ANSWER, GAP, FOUND, DISK, SERIES };
 
 struct contest {
     struct samples series[SERIES];
     size_t failed;
+    size_t repeated;
 };
 
 static bool says_success(const struct http_answer *answer)
@@ -68,35 +70,58 @@ static enum gavel_status transfer(struct contest *contest, struct quorum *quorum
         status = quorum_expect(quorum, "became_leader", sent_at, until, ret_claim);
     if (!status && ret_claim->node != target)
         status = GAVEL_ERR_LEADER_TRANSFER_FAILED;
-    samples_add(&contest->series[CLAIM], status ? QUORUM_LIMIT_NS : ret_claim->at - sent_at);
-    samples_add(&contest->series[ANSWER], status ? QUORUM_LIMIT_NS : answered_at - sent_at);
+    if (status)
+        return status;
+    samples_add(&contest->series[CLAIM], ret_claim->at - sent_at);
+    samples_add(&contest->series[ANSWER], answered_at - sent_at);
     gavel_ns stopped_at = quorum_first(quorum, "lost_leadership", NULL, sent_at);
-    if (!status && stopped_at != NEVER)
+    if (stopped_at != NEVER)
         samples_add(&contest->series[GAP], ret_claim->at - stopped_at);
-    return status;
+    return GAVEL_OK;
 }
 
-static enum gavel_status trial(struct contest *contest, struct quorum *quorum)
+enum step { NOBODY_LEADS, ASKED, HANDED_OVER };
+
+static enum gavel_status attempt(struct contest *contest, struct quorum *quorum, enum step *ret_step)
 {
     struct quorum_status said[QUORUM_NODES];
     struct quorum_event claim = {0};
     size_t leader;
     enum gavel_status status = quorum_await_steady(quorum, 0, &leader, said);
 
+    *ret_step = status ? NOBODY_LEADS : ASKED;
     if (status)
         return status;
     size_t target = (leader + 1) % QUORUM_NODES;
     quorum_pause(quorum, PAUSE_NS);
     quorum_forget(quorum);
     status = transfer(contest, quorum, leader, target, &claim);
-    if (!status)
+    if (!status) {
+        *ret_step = HANDED_OVER;
         status = find_leader(contest, quorum, (target + 1) % QUORUM_NODES, &claim);
-    if (status == GAVEL_ERR_STOPPED)
-        return status;
-    if (status)
+    }
+    if (status && status != GAVEL_ERR_STOPPED)
         report_note(&quorum->bench->report, "a transfer failed: HTTP %d, %.400s", quorum->answer.code,
                     quorum->answer.body);
+    return status;
+}
+
+static enum gavel_status trial(struct contest *contest, struct quorum *quorum)
+{
+    enum step step;
+    enum gavel_status status = attempt(contest, quorum, &step);
+
+    for (int i = 1; i < ATTEMPTS && status == GAVEL_ERR_LEADER_TRANSFER_FAILED; i++) {
+        contest->repeated++;
+        status = attempt(contest, quorum, &step);
+    }
+    if (status && (step == NOBODY_LEADS || status == GAVEL_ERR_STOPPED))
+        return status;
     contest->failed += status != GAVEL_OK;
+    if (step == ASKED) {
+        samples_add(&contest->series[CLAIM], QUORUM_LIMIT_NS);
+        samples_add(&contest->series[ANSWER], QUORUM_LIMIT_NS);
+    }
     bench_sync(quorum->crew, &contest->series[DISK]);
     return GAVEL_OK;
 }
@@ -117,6 +142,9 @@ static enum gavel_status run(struct quorum *quorum)
                    NS_PER_MS, "ms", (struct aim){.max = 100});
     report_samples(report, "floor: write 4 KiB, fdatasync", &contest.series[DISK], NS_PER_MS, "ms", none);
     quorum_note(quorum, contest.failed);
+    if (contest.repeated)
+        report_note(report, "%zu transfers that failed were asked for again; only the others have a time",
+                    contest.repeated);
     if (!status && contest.failed)
         status = GAVEL_ERR_LEADER_TRANSFER_FAILED;
     for (size_t i = 0; i < SERIES; i++)

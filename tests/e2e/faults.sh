@@ -224,7 +224,7 @@ test_store_that_somebody_has_locked_and_is_frozen() {
     run_as lock "$SQL" "$store" "BEGIN IMMEDIATE" hold
     await test -s "$folder/lock.out"
     kill -STOP "${pid_of[lock]}"
-    expect 0 timeout 4 "$GAVEL" status --store "$store"
+    expect 0 timeout "$limit_s" "$GAVEL" status --store "$store"
     expect 6 timeout "$limit_s" "$GAVEL" resign --store "$store"
     has "$errors" "process ${pid_of[lock]} (sql, stopped) holds its lock; continue or end it"
 }

@@ -130,7 +130,7 @@ expect() {
     "$@" >"$folder/expect.stdout" 2>"$folder/expect.stderr" </dev/null || code=$?
     output=$(cat "$folder/expect.stdout")
     errors=$(cat "$folder/expect.stderr")
-    [[ $code == "$wanted" ]] || fail "exit code $code, not $wanted, of: $* $errors"
+    [[ $code == "$wanted" ]] || fail "exit code $code, not $wanted, of: $* $errors $output"
 }
 
 # has TEXT PART: fails unless the part is in it.

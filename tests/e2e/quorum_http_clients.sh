@@ -43,14 +43,15 @@ proxy() {
 }
 has_lines() { (($(wc -l <"$1") >= $2)); }
 
-# candidate NAME NODE…: py-… or js-…, with the proxies of these nodes; its steps are in NAME.out.
+# candidate NAME NODE…: py-… or js-…, with the proxies of these nodes; its steps are in NAME.out. Neither language undoes
+# by itself what was blocked for whoever started it.
 candidate() {
     local name=$1 node program=("$PYTHON" "$SOURCE_ROOT/docs/examples/candidate.py")
     local -a addresses=()
     shift
     [[ $name == py-* ]] || program=("$NODE_JS" "$SOURCE_ROOT/docs/examples/candidate.mjs")
     for node in "$@"; do addresses+=("127.0.0.1:${proxy_of[$node]}"); done
-    "${program[@]}" g "$name" "${addresses[@]}" >>"$folder/$name.out" 2>>"$folder/$name.err" 9>&- &
+    env --default-signal "${program[@]}" g "$name" "${addresses[@]}" >>"$folder/$name.out" 2>>"$folder/$name.err" 9>&- &
     pid_of[$name]=$!
 }
 
@@ -63,15 +64,19 @@ another_works() { steps | tail -n 1 | awk -v name="$1" -v since="$2" '{ found = 
 somebody_works() { another_works nobody "$1"; }
 newest() { steps | tail -n 1 | cut -d ' ' -f 3; }
 
-# No step of an older epoch after one of a newer, and each epoch has one candidate.
+# No step of an older epoch after one of a newer, and each epoch has one candidate. The clock of Node.js says up to a tick
+# of 10 ms too much: what could have been before is taken to have been.
 judge_steps() {
     are_apart || fail "two worked at once: $(cat "$folder/judged")"
     cat "$folder/judged" >&2
 }
 are_apart() {
     steps | awk '
-        $2 < newest { print "# " $3 " worked with epoch " $2 " at " $1 ", after " newest " had begun"; bad++ }
-        $2 > newest { newest = $2; changes++ }
+        $2 < newest && $1 - ($3 ~ /^js-/ ? 10 : 0) > began {
+            print "# " $3 " worked with epoch " $2 " at " $1 ", after " newest " had begun at " began
+            bad++
+        }
+        $2 > newest { newest = $2; began = $1; changes++ }
         $2 in owner && owner[$2] != $3 { print "# epoch " $2 " is of " owner[$2] " and of " $3; bad++ }
         { owner[$2] = $3 }
         END { print "# " NR " steps, " changes " mandates"; exit bad > 0 || NR == 0 }' >"$folder/judged" 2>&1

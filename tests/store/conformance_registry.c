@@ -86,7 +86,7 @@ static void test_a_silent_candidate_is_no_longer_listed(void **state)
     const struct timespec pause = {.tv_nsec = NS_PER_MS};
     struct fixture *f = *state;
     struct store_request list = ask_candidates("g");
-    gavel_ns limit = clock_now() + 10 * NS_PER_S;
+    gavel_ns limit = clock_now() + 60 * NS_PER_S;
 
     (void)expect(f->a, ask_heartbeat("g", "one", 1, 1), GAVEL_OK);
     list.candidate_timeout_ms = 10;
@@ -125,7 +125,7 @@ static void test_those_long_silent_are_forgotten(void **state)
         beat.registration.beats++;
         (void)expect(f->a, beat, GAVEL_OK);
         count = listed(f->a, ask_candidates("g"), NULL, NULL);
-        assert_true(clock_now() - began < 10 * NS_PER_S);
+        assert_true(clock_now() - began < 60 * NS_PER_S);
     } while (!has_clock && count > 1);
     assert_int_equal(count, 1);
 }
@@ -148,7 +148,7 @@ static void test_an_id_is_taken_over_from_a_silent_instance(void **state)
     const struct timespec pause = {.tv_nsec = NS_PER_MS};
     struct fixture *f = *state;
     struct store_request beat = ask_heartbeat("g", "one", 2, 1);
-    gavel_ns limit = clock_now() + 10 * NS_PER_S;
+    gavel_ns limit = clock_now() + 60 * NS_PER_S;
     struct store_reply reply;
 
     (void)expect(f->a, ask_heartbeat("g", "one", 1, 1), GAVEL_OK);

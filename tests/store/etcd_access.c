@@ -104,7 +104,7 @@ static void test_nobody_there_is_told_soon(void **state)
 
     (void)state;
     assert_refused("etcd://127.0.0.1:1,localhost:1/p", GAVEL_ERR_STORE_UNAVAILABLE, "cannot be reached");
-    assert_true(clock_now() - began < 20 * NS_PER_S); /* a busy machine */
+    assert_true(clock_now() - began < 60 * NS_PER_S); /* a busy machine */
 }
 
 /* A port that takes connections and never says a word. */
@@ -123,7 +123,7 @@ static void test_a_port_that_says_nothing_is_given_up_on(void **state)
     assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
     (void)snprintf(url, sizeof url, "etcd://127.0.0.1:%d/p", ntohs(address.sin_port));
     assert_refused(url, GAVEL_ERR_STORE_UNAVAILABLE, "did not answer in time");
-    assert_true(clock_now() - began < 10 * NS_PER_S);
+    assert_true(clock_now() - began < 60 * NS_PER_S);
     assert_int_equal(close(fd), 0);
 }
 

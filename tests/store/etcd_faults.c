@@ -17,7 +17,7 @@
 #include <time.h>
 
 #define LIMIT (60 * NS_PER_S) /* for anything that a test waits for */
-#define SLACK (15 * NS_PER_S) /* beyond a deadline, for a machine that has much else to do */
+#define SLACK (30 * NS_PER_S) /* beyond a deadline, for a machine that has much else to do */
 
 static struct test_server cluster;
 static unsigned prefixes;
@@ -235,11 +235,11 @@ static void test_a_silent_endpoint_costs_its_share_and_only_once(void **state)
     request = within(ask_read("g"), 8000);
     assert_int_equal(try_in_time(store, &request, &record), GAVEL_OK); /* by the other endpoint */
     began = clock_now();
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 20; i++) {
         request = within(ask_renew("g", "one", 1, record.epoch), 8000);
         assert_int_equal(try_in_time(store, &request, &record), GAVEL_OK);
     }
-    assert_true(clock_now() - began < 15 * NS_PER_S); /* five shares would be 20 s: none is waited for */
+    assert_true(clock_now() - began < LIMIT); /* twenty shares would be 80 s: none is waited for */
     store_close(store);
 }
 

@@ -124,7 +124,7 @@ static void test_a_quorum_that_is_not_there_is_not_waited_for_for_long(void **st
     (void)state;
     assert_int_equal(store_open("gavel:///nowhere/n1.sock", &store, &error), GAVEL_ERR_STORE_UNAVAILABLE);
     assert_null(store);
-    assert_true(clock_now() - began < 10 * NS_PER_S);
+    assert_true(clock_now() - began < LIMIT);
     assert_non_null(strstr(error.message, "/nowhere/n1.sock"));
     assert_non_null(strstr(error.message, "start gaveld"));
 }
@@ -169,7 +169,7 @@ static void test_without_a_majority_a_call_says_what_is_missing_in_time(void **s
     claim.give_up_at = began + 300 * NS_PER_MS;
     assert_int_equal(store_call(b->b, &claim, &reply), GAVEL_ERR_TIMEOUT);
     assert_true(clock_now() - began >= 300 * NS_PER_MS);
-    assert_true(clock_now() - began < 10 * NS_PER_S);
+    assert_true(clock_now() - began < LIMIT);
     store_reply_done(&reply);
 }
 

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define LIMIT (60 * NS_PER_S) /* for anything that a test waits for */
+#define SLACK (30 * NS_PER_S) /* a loaded machine, not a hang */
 
 struct bench {
     struct test_server *server;
@@ -78,7 +79,7 @@ static struct store_reply call_for(struct store *store, struct store_request req
 
     request.give_up_at = began + patience;
     store_run(store, &request, &reply, 1);
-    assert_true(clock_now() - began < patience + 5 * NS_PER_S); /* a loaded machine, not a hang */
+    assert_true(clock_now() - began < patience + SLACK);
     store_reply_done(&reply);
     return reply;
 }
@@ -339,7 +340,7 @@ static void test_a_batch_on_a_frozen_server_ends_with_its_deadline(void **state)
     for (size_t i = 0; i < COUNT; i++)
         requests[i].give_up_at = began + 300 * NS_PER_MS;
     store_run(b->a, requests, replies, COUNT);
-    assert_true(clock_now() - began < 300 * NS_PER_MS + 5 * NS_PER_S);
+    assert_true(clock_now() - began < 300 * NS_PER_MS + SLACK);
     for (size_t i = 0; i < COUNT; i++) {
         assert_int_equal(replies[i].status, GAVEL_ERR_TIMEOUT);
         assert_true(replies[i].message[0]);

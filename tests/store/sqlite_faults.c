@@ -523,19 +523,20 @@ static void test_opening_does_not_wait_for_the_lock(void **state)
     struct store *store = open_store(s->file);
 
     for (int i = 0; i < 2; i++) { /* with a log of its whole length, and with a new one */
-        sqlite3 *other;
-        gavel_ns began;
-        struct store *second;
-
+        gavel_ns took;
+        int tries = 0;
         if (i == 1)
             store_close(store); /* the last one removes the log */
-        other = lock_file(s->file);
-        began = clock_now();
-        second = open_store(s->file);
-        assert_false(expect(second, ask_read("g"), GAVEL_OK).found);
-        assert_true(clock_now() - began < 3 * NS_PER_S); /* five would be the patience of opening */
-        assert_int_equal(sqlite3_close(other), SQLITE_OK);
-        store_close(second);
+        do {                    /* who waits does so each time; a busy machine does not */
+            sqlite3 *other = lock_file(s->file);
+            gavel_ns began = clock_now();
+            struct store *second = open_store(s->file);
+            assert_false(expect(second, ask_read("g"), GAVEL_OK).found);
+            took = clock_now() - began;
+            assert_int_equal(sqlite3_close(other), SQLITE_OK);
+            store_close(second);
+            assert_true(++tries < 10);
+        } while (took >= 5 * NS_PER_S); /* which is the patience of opening */
     }
 }
 
@@ -758,8 +759,8 @@ static void test_waiting_sees_the_change_of_another_connection(void **state)
     pthread_t thread;
 
     assert_int_equal(pthread_create(&thread, NULL, release_soon, a), 0);
-    store_wait(b, "g", version, began + 20 * NS_PER_S);
-    assert_true(clock_now() - began < 10 * NS_PER_S);
+    store_wait(b, "g", version, began + 120 * NS_PER_S);
+    assert_true(clock_now() - began < 60 * NS_PER_S);
     assert_false(expect(b, ask_read("g"), GAVEL_OK).record.held);
     assert_int_equal(pthread_join(thread, NULL), 0);
     store_close(a);

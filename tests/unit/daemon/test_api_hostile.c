@@ -183,7 +183,8 @@ static void test_a_request_that_trickles_in_is_cut_off(void **state)
         (void)raw_hear(fd, text, sizeof text, NULL, 500, &is_closed);
     }
     assert_true(is_closed);
-    assert_in_range(ms_from_ns(clock_now() - began), API_REQUEST_S * 1000 - 500, API_REQUEST_S * 1000 + 4000);
+    assert_in_range(ms_from_ns(clock_now() - began), API_REQUEST_S * 1000 - 500,
+                    API_REQUEST_S * 1000 + LIMIT_MS);
     assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
     (void)close(fd);
 }
@@ -199,7 +200,7 @@ static void test_two_thousand_idle_connections_keep_nobody_out(void **state)
     began = clock_now();
     for (int i = 0; i < 20; i++)
         assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
-    assert_true(clock_now() - began < 10 * NS_PER_S);
+    assert_true(clock_now() - began < ns_from_ms(LIMIT_MS));
     assert_non_null(strstr(http_ask(desk, "/metrics", NULL, "")->body, "\ngavel_http_connections 200"));
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         (void)close(fds[i]);
