@@ -181,7 +181,8 @@ void chaos_crash_for(struct quorum *quorum, struct node *node, const char *why, 
         return;
     hint(quorum, node);
     node_die(quorum, node, true, why);
-    if (is_flipped && quorum_has(quorum, FAULT_FLIP) && members_can_spare(quorum, node)) {
+    if (is_flipped && (quorum_has(quorum, FAULT_FLIP) || quorum_has(quorum, FAULT_LOST)) &&
+        members_can_spare(quorum, node)) {
         TRACE(quorum, node, "its disk is damaged: it never comes back");
         quorum->counts.faults++;
         node->state = NODE_DAMAGED;

@@ -3,6 +3,7 @@
 #include "sim/raft/disk.h"
 
 #include "base/assert.h"
+#include "sim/raft/ghost.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -225,6 +226,7 @@ static void commit(struct quorum *quorum, struct node *node, struct disk_write *
     disk->entry_count += count;
     disk->synced = persist->seq;
     write->persist.first = 0; /* its entries are the disk's now */
+    ghost_copy(quorum, node, 64);
 }
 
 /* Makes the oldest writes durable and takes them off the queue. */
@@ -301,6 +303,21 @@ void disk_crash(struct quorum *quorum, struct node *node)
     disk->fails = false;
     disk->frozen_until = 0;
     disk->synced = 0;
+}
+
+void disk_copy(struct disk *to, const struct disk *from)
+{
+    disk_clear(to);
+    to->state = from->state;
+    to->snapshot = from->snapshot;
+    to->snapshot_bytes = copy_bytes(from->snapshot_bytes, from->snapshot.size);
+    to->snapshot.data = to->snapshot_bytes;
+    to->entries = grow(to->entries, &to->entry_capacity, from->entry_count, sizeof *to->entries);
+    for (size_t i = 0; i < from->entry_count; i++) {
+        to->entries[i] = from->entries[i];
+        to->entries[i].data = copy_bytes(from->entries[i].data, from->entries[i].size);
+    }
+    to->entry_count = from->entry_count;
 }
 
 void disk_config(const struct disk *disk, struct raft_config *ret_config, raft_index *ret_index)

@@ -63,6 +63,9 @@ void disk_heal(struct quorum *quorum, struct node *node);
 /* The node is gone: what of the queue survives? */
 void disk_crash(struct quorum *quorum, struct node *node);
 
+/* What is on it for good, as it is now: `to` is emptied first, and has nothing on its way. */
+void disk_copy(struct disk *to, const struct disk *from);
+
 /* The newest configuration in what is on the disk; its index if wanted. */
 void disk_config(const struct disk *disk, struct raft_config *ret_config, raft_index *ret_index);
 

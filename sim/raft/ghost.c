@@ -11,9 +11,118 @@
 
 /* Its disk is as fast as its memory: what it forgets it has forgotten before it began. */
 struct ghost {
+    enum ghost_kind { GHOST_EMPTY, GHOST_OTHER, GHOST_OLD } kind;
+    uint64_t incarnation;
     struct raft raft;
     struct raft_actions actions;
 };
+
+static unsigned draw(struct quorum *quorum, unsigned bound)
+{
+    return quorum_below(quorum, STREAM_FAULTS + FAULT_LOST, bound);
+}
+
+void ghost_copy(struct quorum *quorum, struct node *node, unsigned rarity)
+{
+    if (quorum_has(quorum, FAULT_LOST) && node->disk.state.incarnation > 0 && draw(quorum, rarity) == 0)
+        disk_copy(&node->copy, &node->disk);
+}
+
+static raft_index end_of(const struct disk *disk) { return disk->snapshot.index + disk->entry_count; }
+
+static const struct node *node_of(const struct quorum *quorum, raft_id id)
+{
+    return id > 0 && id <= quorum->used ? &quorum->nodes[id - 1] : NULL;
+}
+
+bool ghost_is_old(const struct quorum *quorum, raft_id id)
+{
+    const struct node *node = node_of(quorum, id);
+
+    return node && node->ghost && node->ghost->kind == GHOST_OLD;
+}
+
+static const struct raft_peer *peer_of(const struct raft *raft, raft_id id)
+{
+    for (size_t i = 0; i < raft->peer_count; i++)
+        if (raft->peers[i].id == id)
+            return &raft->peers[i];
+    return NULL;
+}
+
+/* A late word of the original may look the same; it is taken for one of the copy. */
+static bool is_of_copy(const struct quorum *quorum, const struct raft_message *message)
+{
+    const struct node *sender = node_of(quorum, message->from);
+
+    return ghost_is_old(quorum, message->from) && message->began_at == end_of(&sender->copy) &&
+           message->incarnation > sender->copy.state.incarnation;
+}
+
+/* Rule 4 of "Directories" in PROTOCOL, from what the node has in its memory and its log. */
+bool ghost_is_hidden(const struct quorum *quorum, const struct node *node, const struct raft_message *message)
+{
+    const struct raft_peer *peer = peer_of(&node->raft, message->from);
+    const struct raft_member *member = raft_config_find(&node->raft.config, message->from);
+
+    if (!is_of_copy(quorum, message))
+        return false;
+    if (!peer || !member || message->kind == RAFT_MSG_CERTIFICATE)
+        return true;
+    if (peer->is_refused || member->is_refused)
+        return false;
+    if (peer->directory != message->directory)
+        return true;
+    if (message->incarnation > peer->incarnation)
+        return message->began_at >= peer->acked &&
+               (node->raft.role != RAFT_LEADER || message->term > node->raft.state.term ||
+                message->began_at >= peer->match);
+    return message->incarnation == peer->incarnation && message->began_at == peer->began_at;
+}
+
+/* Everything that a leader writes down in between has been written down. */
+static bool could_write(const struct raft *r)
+{
+    return r->role == RAFT_LEADER && !r->config.is_joint && r->config_index <= r->commit &&
+           r->commit >= r->noop_index && r->transfer.phase == RAFT_TRANSFER_NONE && !r->steps_down &&
+           !r->is_commit_frozen && r->change == RAFT_CHANGE_NONE && raft_is_voter(r);
+}
+
+void ghost_judge(struct quorum *quorum, const struct node *node, const struct raft_message *message)
+{
+    const struct raft_peer *peer;
+    const struct raft_member *member;
+
+    if (!node_is_up(node) || !is_of_copy(quorum, message))
+        return;
+    peer = peer_of(&node->raft, message->from);
+    member = raft_config_find(&node->raft.config, message->from);
+    if (!peer || !member || member->is_refused || peer->directory != member->directory)
+        return;
+    if (!peer->is_refused && peer->incarnation == message->incarnation)
+        quorum_violate(quorum, RAFT_INVARIANT_DISOWNED,
+                       "%s hears node %llu, whose log ended at %llu and which had acknowledged %llu",
+                       node->label, (unsigned long long)message->from, (unsigned long long)peer->began_at,
+                       (unsigned long long)peer->acked);
+    if (peer->is_refused && could_write(&node->raft))
+        quorum_violate(quorum, RAFT_INVARIANT_DISOWNED,
+                       "%s leads and does not write down that node %llu is refused", node->label,
+                       (unsigned long long)message->from);
+}
+
+/* Who knows that its directory is not the member's leads nobody, and elects nobody. */
+static void judge_own(struct quorum *quorum, const struct node *node, const struct raft_message *message)
+{
+    const struct raft *raft = &node->ghost->raft;
+    const struct raft_member *self = raft_config_find(&raft->config, node->id);
+    bool is_vote = message->kind == RAFT_MSG_VOTE || message->kind == RAFT_MSG_PRE_VOTE ||
+                   message->kind == RAFT_MSG_APPEND;
+
+    if (is_vote && self &&
+        (self->is_refused || (self->directory && self->directory != raft->state.directory)))
+        quorum_violate(quorum, RAFT_INVARIANT_DISOWNED,
+                       "%s stands with another directory than its configuration says", node->label);
+}
 
 bool ghost_may_come(const struct quorum *quorum, const struct node *node)
 {
@@ -45,6 +154,8 @@ static void feed(struct quorum *quorum, struct node *node, struct raft_event eve
         const struct raft_action *action = &ghost->actions.items[i];
 
         if (action->kind == RAFT_SEND)
+            judge_own(quorum, node, &action->send.message);
+        if (action->kind == RAFT_SEND)
             net_send(quorum, net_copy(quorum, &action->send.message), node->slot);
         else if (action->kind == RAFT_PERSIST)
             seq = action->persist.seq;
@@ -66,35 +177,90 @@ static void arm(struct quorum *quorum, struct node *node)
             ++node->timer;
 }
 
-void ghost_begin(struct quorum *quorum, struct node *node)
+/* A directory that was never the member's: empty, or with the log of another node. */
+static void make_other(struct quorum *quorum, const struct node *node, const struct disk *log,
+                       struct raft_restore *ret_restore)
+{
+    unsigned later = draw(quorum, 4);
+    bool joins = draw(quorum, 4) == 0;
+
+    ret_restore->state =
+        (struct raft_state){.cluster = node->disk.state.cluster,
+                            .generation = node->disk.state.generation,
+                            .id = node->id,
+                            .directory = node->disk.state.directory + 1,
+                            .incarnation = later == 0 ? 1 : node->disk.state.incarnation + later - 1};
+    if (log) {
+        ret_restore->state.term = log->state.term;
+        ret_restore->snapshot = log->snapshot;
+        ret_restore->entries = log->entries;
+        ret_restore->entry_count = log->entry_count;
+        return;
+    }
+    if (!joins)
+        ret_restore->snapshot.config = quorum->profile.first;
+    ret_restore->snapshot.config.binds = !joins;
+}
+
+/* The log of somebody that knows the directory of the member; NULL: nobody was found. */
+static const struct disk *find_log(struct quorum *quorum, const struct node *node)
+{
+    const struct node *other = &quorum->nodes[draw(quorum, quorum->used)];
+
+    return other != node && (other->state == NODE_UP || other->state == NODE_DOWN) ? &other->disk : NULL;
+}
+
+static void begin(struct quorum *quorum, struct node *node, const struct raft_restore *restore)
 {
     struct raft_settings settings = quorum->profile.settings[node->slot];
-    struct raft_restore restore = {.state = node->disk.state, .seed = node->disk.state.directory};
-    unsigned incarnation = quorum_below(quorum, STREAM_FAULTS + FAULT_LOST, 4);
-    bool joins = quorum_below(quorum, STREAM_FAULTS + FAULT_LOST, 4) == 0;
     struct gavel_error error;
 
     settings.context = quorum;
-    restore.state = (struct raft_state){
-        .cluster = node->disk.state.cluster,
-        .generation = node->disk.state.generation,
-        .id = node->id,
-        .directory = node->disk.state.directory + 1,
-        .incarnation = incarnation == 0 ? 1 : node->disk.state.incarnation + incarnation - 1};
-    if (!joins)
-        restore.snapshot.config = quorum->profile.first;
-    restore.snapshot.config.binds = !joins;
-    node->ghost = calloc(1, sizeof *node->ghost);
-    ASSERT(node->ghost);
-    if (raft_init(&node->ghost->raft, &settings, &restore, quorum->now, &error) != GAVEL_OK) {
+    node->ghost->incarnation = restore->state.incarnation;
+    if (raft_init(&node->ghost->raft, &settings, restore, quorum->now, &error) != GAVEL_OK) {
         free(node->ghost);
         node->ghost = NULL;
         return;
     }
-    TRACE(quorum, node, "its directory is lost; an empty one speaks for it, incarnation %llu",
-          (unsigned long long)restore.state.incarnation);
-    quorum_see(quorum, SIGHT_GHOSTS);
     arm(quorum, node);
+}
+
+/* From the copy, as it is, and however often. */
+static void begin_old(struct quorum *quorum, struct node *node, uint64_t incarnation)
+{
+    struct raft_restore restore = {.state = node->copy.state,
+                                   .snapshot = node->copy.snapshot,
+                                   .entries = node->copy.entries,
+                                   .entry_count = node->copy.entry_count,
+                                   .seed = incarnation};
+
+    restore.state.incarnation = incarnation;
+    TRACE(quorum, node, "an older copy of its directory speaks for it, incarnation %llu, log to %llu",
+          (unsigned long long)incarnation, (unsigned long long)end_of(&node->copy));
+    quorum_see(quorum, SIGHT_OLD_GHOSTS);
+    begin(quorum, node, &restore);
+}
+
+void ghost_begin(struct quorum *quorum, struct node *node)
+{
+    struct raft_restore restore = {.seed = node->disk.state.directory};
+    unsigned drawn = draw(quorum, 4);
+    enum ghost_kind kind = drawn > 2 ? GHOST_OLD : (enum ghost_kind)drawn;
+    const struct disk *log = kind == GHOST_OTHER ? find_log(quorum, node) : NULL;
+
+    node->ghost = calloc(1, sizeof *node->ghost);
+    ASSERT(node->ghost);
+    node->ghost->kind = kind;
+    if (kind == GHOST_OLD && node->copy.state.directory == node->disk.state.directory) {
+        begin_old(quorum, node, node->copy.state.incarnation + 1);
+        return;
+    }
+    node->ghost->kind = log ? GHOST_OTHER : GHOST_EMPTY;
+    make_other(quorum, node, log, &restore);
+    TRACE(quorum, node, "its directory is lost; %s speaks for it, incarnation %llu",
+          log ? "another" : "an empty one", (unsigned long long)restore.state.incarnation);
+    quorum_see(quorum, log ? SIGHT_STRANGE_GHOSTS : SIGHT_GHOSTS);
+    begin(quorum, node, &restore);
 }
 
 void ghost_end(struct node *node)
@@ -120,6 +286,11 @@ void ghost_take(struct quorum *quorum, const struct event *event)
 
     if (!node->ghost || quorum->healed != 0 || event->number != node->timer)
         return;
+    if (node->ghost->kind == GHOST_OLD && draw(quorum, 32) == 0) {
+        raft_done(&node->ghost->raft);
+        begin_old(quorum, node, node->ghost->incarnation + 1);
+        return;
+    }
     feed(quorum, node, (struct raft_event){.kind = RAFT_TIMER});
     arm(quorum, node);
 }

@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A ghost: the data directory of a node is lost, and an empty one is founded
- * under its name. A real core speaks for the node that is gone, with another
- * directory, and everybody else must act as if it were not there. The referee
- * does not know it; what it judges is what the others make of its words.
+ * A ghost: the data directory of a node is lost, and another is put in its
+ * place: an empty one that is founded, one with the log of another node, or an
+ * older copy of itself, made while the node ran or while it was down. A real
+ * core speaks with it for the node that is gone, and everybody else must act as
+ * if it were not there. The referee does not know it; what it judges is what
+ * the others make of its words.
+ *
+ * An older copy has the same number as the original. Whoever has not seen more
+ * of that cannot tell (docs/PROTOCOL.md, Directories; gaveld has means of its
+ * own), so its words reach only those who can, and these must refuse it.
  */
 #ifndef SIM_RAFT_GHOST_H
 #define SIM_RAFT_GHOST_H
+
+#include "raft/message.h"
 
 #include <stdbool.h>
 
 struct quorum;
 struct node;
 struct event;
-struct raft_message;
 
 /* Whether every other disk knows which directory the node had. Before that nobody could tell the two apart.
  */
@@ -23,6 +30,20 @@ bool ghost_may_come(const struct quorum *quorum, const struct node *node);
 /* The node is damaged for good; its ghost begins. */
 void ghost_begin(struct quorum *quorum, struct node *node);
 void ghost_end(struct node *node);
+
+/* Now and then, once in `rarity`: what its disk has is copied, to be put back one day. */
+void ghost_copy(struct quorum *quorum, struct node *node, unsigned rarity);
+
+/* Whether an older copy of the directory of this node speaks, or has spoken. */
+bool ghost_is_old(const struct quorum *quorum, raft_id id);
+
+/* Whether the message comes from an older copy, and the node has no means to know that. */
+bool ghost_is_hidden(const struct quorum *quorum, const struct node *node,
+                     const struct raft_message *message);
+
+/* The node has got this: if it comes from an older copy that has been refused, and a leader has written that
+ * down. */
+void ghost_judge(struct quorum *quorum, const struct node *node, const struct raft_message *message);
 
 /* A message for the node that is gone. */
 void ghost_receive(struct quorum *quorum, struct node *node, const struct raft_message *message);

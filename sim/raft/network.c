@@ -284,7 +284,11 @@ void net_take(struct quorum *quorum, const struct event *event)
                        quorum_label(quorum, message->body.from), reason);
     TRACE_DETAIL(quorum, node, "gets %s from %s", quorum_describe(&message->body, text, sizeof text),
                  quorum_label(quorum, message->body.from));
-    (void)node_step(quorum, node, &received); /* a refused message is not our concern; the referee looks */
+    if (!ghost_is_hidden(quorum, node, &message->body)) {
+        (void)node_step(quorum, node,
+                        &received); /* a refused message is not our concern; the referee looks */
+        ghost_judge(quorum, node, &message->body);
+    }
     net_recycle(quorum, message);
 }
 

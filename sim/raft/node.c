@@ -76,21 +76,25 @@ void node_done(struct node *node)
         raft_done(&node->raft);
     table_done(&node->table);
     disk_done(&node->disk);
+    disk_done(&node->copy);
 }
 
 void node_clear(struct quorum *quorum, struct node *node)
 {
     unsigned slot = (unsigned)(node - quorum->nodes);
-    struct disk disk;
+    struct disk disk, copy;
 
     ghost_end(node);
     if (node->state == NODE_UP)
         raft_done(&node->raft);
     table_done(&node->table);
     disk_clear(&node->disk);
+    disk_clear(&node->copy);
     disk = node->disk;
+    copy = node->copy;
     memset(node, 0, sizeof *node);
     node->disk = disk;
+    node->copy = copy;
     node->slot = slot;
     node->id = slot + 1;
     (void)snprintf(node->label, sizeof node->label, "%c", (char)('a' + slot));
@@ -141,6 +145,7 @@ void node_start(struct quorum *quorum, struct node *node)
     if (is_reboot && node->disk.state.incarnation > 0)
         draw_offset(quorum, node);
     settings.context = quorum;
+    ghost_copy(quorum, node, 4);
     node->disk.state.incarnation++; /* durable before anything else happens */
     restore = (struct raft_restore){
         .state = node->disk.state,

@@ -64,6 +64,7 @@ struct node {
     struct raft raft;   /* while it is up */
     struct table table; /* likewise */
     struct disk disk;
+    struct disk copy;    /* an older state of the disk, hot or cold; its incarnation is 0 if there is none */
     struct ghost *ghost; /* of a damaged node: what speaks in its name (ghost.h); NULL: nothing */
     struct clock clock;
     gavel_ns frozen_until; /* 0: it runs; NEVER: for good */

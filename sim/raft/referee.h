@@ -67,6 +67,7 @@
     X(STUCK,      "stuck",             "a node always knows when to be woken, and waking it helps")            \
     X(GUEST,      "guest",             "what runs on the nodes keeps its own promises (sim/session)")          \
     X(HEARD,      "honest-heard",      "no directory that has kept everything is refused (PROTOCOL L1)")        \
+    X(DISOWNED,   "disowned",          "a directory that has forgotten, or is another, is refused and told so, and does not stand (PROTOCOL)") \
     X(ASSERT,     "assert",            "no assertion fails")
 /* clang-format on */
 

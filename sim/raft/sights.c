@@ -2,6 +2,7 @@
 
 /* What the runs show, counted: of each kind enough must have happened for a clean run to mean something. */
 
+#include "sim/raft/ghost.h"
 #include "sim/raft/world.h"
 
 const char *quorum_sight_name(enum sight sight)
@@ -44,6 +45,9 @@ static void see_news(struct quorum *quorum, const struct node *node, enum raft_n
         quorum_see(quorum, SIGHT_OBITUARIES);
         break;
     case RAFT_NEWS_DIRECTORY_REFUSED:
+        quorum_see(quorum, SIGHT_FORGETFUL);
+        if (ghost_is_old(quorum, about))
+            break;
         quorum_violate(quorum, RAFT_INVARIANT_HEARD,
                        "%s refuses the directory of node %llu, which has kept everything", node->label,
                        (unsigned long long)about);

@@ -128,6 +128,9 @@ struct quorum_watch {
     X(HUNG_LEADERS, "leaders with a hung disk that handed over")                                              \
     X(DISK_FAILS,   "disks failed")                                                                           \
     X(GHOSTS,       "lost directories that spoke")                                                            \
+    X(OLD_GHOSTS,   "older copies of directories that spoke")                                                 \
+    X(STRANGE_GHOSTS, "other directories that spoke")                                                         \
+    X(FORGETFUL,    "directories refused for what they had forgotten")                                        \
     X(REPLACED,     "damaged nodes replaced")                                                                 \
     X(WATCHDOGS,    "works ended by the watchdog")                                                            \
     X(READS,        "reads answered")                                                                         \

@@ -82,6 +82,9 @@
     X(HUNG_LEADS,                "hung-leads", "a leader whose disk hangs goes on leading") \
     X(ANY_TERM,                  "any-term", "a term that no number of elections can have led to is adopted") \
     X(DIRECTORY_UNCHECKED,      "directory-unchecked", "a voter is known by its name, whatever data directory it has") \
+    X(ROLLED_BACK_HEARD,        "rolled-back-heard", "a voter whose log ends before what it has acknowledged is heard") \
+    X(REFUSAL_NOT_WRITTEN,      "refusal-not-written", "that a directory is refused stays in the memory of the leader") \
+    X(DISOWNED_STANDS,          "disowned-stands", "who finds another directory under its own name stands and votes") \
     X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads") \
     X(IDLE_LEADER_STAYS,         "idle-leader-stays", "a leader that cannot hold a lease goes on leading without work") \
     X(CLAIMS_BRIEFLY,            "claims-briefly", "a leader claims with a lease that the next round cannot renew") \

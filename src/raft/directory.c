@@ -44,7 +44,7 @@ bool raft_is_own(const struct raft *r, const struct raft_config *config)
 {
     const struct raft_member *self = raft_config_find(config, r->state.id);
 
-    if (!self)
+    if (!self || PLANTED(DISOWNED_STANDS))
         return true;
     return !self->is_refused && (self->directory == 0 || self->directory == r->state.directory);
 }
@@ -62,7 +62,7 @@ bool raft_is_blank(const struct raft *r, raft_index last) { return last == 0 && 
 /* Rule 3: by the same directory, in a later incarnation than we have heard from. */
 static bool is_rolled_back(const struct raft *r, const struct raft_peer *peer, const struct raft_claimant *c)
 {
-    if (c->incarnation <= peer->incarnation)
+    if (c->incarnation <= peer->incarnation || PLANTED(ROLLED_BACK_HEARD))
         return false;
     /* What a follower has acknowledged in our own term only the leader of a later one can have truncated, and
      * then the follower is in that term. */
@@ -78,12 +78,11 @@ enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
 
     if (!member || !peer)
         return RAFT_TRUSTED; /* a stranger: nothing is known that it could contradict */
-    if (c->bound_at > r->config_index && c->directory != 0 &&
-        (member->is_refused || peer->is_refused || c->directory != member->directory))
+    bound = member->directory != 0 ? member->directory : peer->directory;
+    if (c->bound_at > r->config_index && c->directory != 0 && c->directory != bound)
         return RAFT_TRUSTED; /* replaced, by a configuration that we do not have yet */
     if (member->is_refused || peer->is_refused)
         return RAFT_REFUSED;
-    bound = member->directory != 0 ? member->directory : peer->directory;
     if (PLANTED(DIRECTORY_UNCHECKED))
         return RAFT_TRUSTED;
     if (c->directory == 0) /* without `binds`: 0.6.0, or an upgrade that was taken back before all had it */
@@ -195,7 +194,7 @@ static bool learn(const struct raft *r, struct raft_config *config)
 
         if (member->directory == 0)
             member->directory = member->id == r->state.id ? r->state.directory : peer ? peer->directory : 0;
-        if (peer && peer->is_refused && member->directory != 0)
+        if (peer && peer->is_refused && member->directory != 0 && !PLANTED(REFUSAL_NOT_WRITTEN))
             member->is_refused = true;
         knows_all = knows_all && member->directory != 0;
     }

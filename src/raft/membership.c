@@ -44,13 +44,15 @@ raft_index raft_committed_config(const struct raft *raft, struct raft_config *re
 
 /*
  * Whether the newest configuration, not committed yet, removes us. Until it is committed we may be the only
- * one who can lead, because others lack it, so we still stand for election (thesis, section 4.2.2).
+ * one who can lead, because others lack it, so we still stand for election (thesis, section 4.2.2). Not if it
+ * says that another directory is the member, or that ours has forgotten something.
  */
 static bool is_leaving(const struct raft *r)
 {
     struct raft_config before;
 
-    if (raft_is_voter(r) || r->config_index <= r->commit || r->config_index <= r->log.base)
+    if (raft_is_voter(r) || !raft_is_own(r, &r->config) || r->config_index <= r->commit ||
+        r->config_index <= r->log.base)
         return false;
     (void)raft_find_config(r, r->config_index - 1, &before);
     return raft_config_votes(&before, r->state.id) && raft_is_own(r, &before);
