@@ -125,6 +125,8 @@ void referee_work_stops(struct raft_referee *referee, const struct shadow *shado
         ++referee->hand_overs[shadow->id] > HAND_OVERS_MAX)
         raft_referee_violate(referee, RAFT_INVARIANT_PEACE, "node %llu hands over again and again, in vain",
                              (ull)shadow->id);
+    if (reason == RAFT_STOP_TRANSFER)
+        referee->handed_over_at = referee->now;
     if (!referee->is_healed || reason != RAFT_STOP_REMOVED || !referee->is_in_healed[shadow->id])
         return;
     referee->leader_by = ns_max(referee->leader_by, referee->now + referee->bound);
@@ -175,6 +177,14 @@ static bool is_handing_over(const struct raft_referee *referee)
            (raft->role != RAFT_LEADER || raft->transfer.phase != RAFT_TRANSFER_NONE);
 }
 
+/* A hand-over for priority to one that cannot take over costs terms, and maybe the leader its place; nothing
+ * else excuses that. */
+static bool is_in_vain(const struct raft_referee *referee, gavel_ns at)
+{
+    return referee->prefers_in_vain && referee->handed_over_at > 0 &&
+           at < referee->handed_over_at + referee->bound;
+}
+
 void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
 {
     const struct shadow *shadow;
@@ -203,7 +213,7 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
             (long long)ms_from_ns(at - referee->leader_by));
         return;
     }
-    if (referee->peace_leader == 0 || is_preferred(referee, shadow) || referee->prefers_in_vain) {
+    if (referee->peace_leader == 0 || is_preferred(referee, shadow) || is_in_vain(referee, at)) {
         referee->peace_leader = shadow->id;
         referee->peace_term = highest_term(referee);
     }
@@ -211,7 +221,7 @@ void raft_referee_probe(struct raft_referee *referee, gavel_ns at)
         raft_referee_violate(referee, RAFT_INVARIANT_PEACE,
                              "node %llu works instead of node %llu, although all is healed", (ull)shadow->id,
                              (ull)referee->peace_leader);
-    if (highest_term(referee) > referee->peace_term && !is_handing_over(referee) && !referee->prefers_in_vain)
+    if (highest_term(referee) > referee->peace_term && !is_handing_over(referee) && !is_in_vain(referee, at))
         raft_referee_violate(referee, RAFT_INVARIANT_PEACE,
                              "terms go on growing although all is healed: %llu after %llu",
                              (ull)highest_term(referee), (ull)referee->peace_term);

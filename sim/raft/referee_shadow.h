@@ -213,8 +213,9 @@ struct raft_referee {
     raft_index commit_at_heal;
     raft_id peace_leader; /* 0 before leader_by */
     raft_term peace_term;
-    bool prefers_in_vain; /* a preferred node may be unable to take over, and each try costs terms */
-    bool has_shape;       /* a partial partition lasts … */
+    bool prefers_in_vain;    /* a preferred node may be unable to take over, and each try costs terms */
+    gavel_ns handed_over_at; /* work last stopped for a transfer; 0 never */
+    bool has_shape;          /* a partial partition lasts … */
     uint64_t heard[RAFT_REFEREE_IDS];
     bool is_far[RAFT_REFEREE_IDS];
     gavel_ns constrained_at;               /* … in which nobody could be elected then */

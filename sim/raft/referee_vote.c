@@ -237,6 +237,11 @@ static void check_answer(struct raft_referee *referee, struct shadow *shadow, co
         raft_referee_violate(referee, RAFT_INVARIANT_VOTE_ONCE,
                              "node %llu grants node %llu a vote that it has not given", (ull)shadow->id,
                              (ull)asked->from);
+    if (kind == RAFT_MSG_VOTE_REPLY &&
+        reply->term != asked->vote.term) /* it would count in another election */
+        raft_referee_violate(referee, RAFT_INVARIANT_VOTE_ONCE,
+                             "node %llu grants node %llu a vote of term %llu, asked for one of term %llu",
+                             (ull)shadow->id, (ull)asked->from, (ull)reply->term, (ull)asked->vote.term);
     if (!is_log_current(&shadow->before, &asked->vote) &&
         !is_forced(&shadow->before, &asked->vote, asked->from))
         raft_referee_violate(referee, RAFT_INVARIANT_GRANT,
