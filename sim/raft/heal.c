@@ -176,7 +176,7 @@ void heal_take(struct quorum *quorum)
     struct raft_referee_healed healed = {
         .settings = &p->worst,
     };
-    raft_id ids[SLOTS_MAX];
+    raft_id ids[SLOTS_MAX] = {0};
     uint64_t heard[SLOTS_MAX];
     bool has_hung = false;
 

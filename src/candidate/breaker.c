@@ -48,7 +48,9 @@ bool breaker_failed(struct breaker *breaker, const struct gavel_settings *settin
 
 gavel_ns breaker_retry_at(const struct breaker *breaker, const struct gavel_settings *settings, bool is_led)
 {
-    if (is_led || PLANTED(BREAKER_STAYS_OPEN) || PLANTED(BREAKER_RESET_ONLY))
+    if (PLANTED(BREAKER_STAYS_OPEN))
+        return breaker->retry_at;
+    if (is_led || PLANTED(BREAKER_RESET_ONLY))
         return breaker->retry_at;
     return ns_min(breaker->retry_at, breaker->failed_at + ns_from_ms(settings->election_interval_ms));
 }
