@@ -75,6 +75,7 @@ enum fault { FAULT_MAP(FAULT_ENUM) FAULT_COUNT };
 #undef FAULT_ENUM
 
 #define FAULT_BIT(fault) (UINT64_C(1) << (fault))
+_Static_assert(FAULT_COUNT <= 64, "each fault has a bit of a set");
 
 enum mood { MOOD_CALM, MOOD_MILD, MOOD_WILD, MOOD_STORM };
 

@@ -38,6 +38,10 @@ bool hall_faults_parse(const char *list, uint64_t *ret_faults)
      FAULT_BIT(FAULT_WITNESS) | FAULT_BIT(FAULT_STRANGER) | FAULT_BIT(FAULT_FLOOD) | FAULT_BIT(FAULT_DEAF) | \
      FAULT_BIT(FAULT_MIXED) | FAULT_BIT(FAULT_DISTANT) | FAULT_BIT(FAULT_DISKS))
 
+_Static_assert(HALL_FAULTS_ALL <= 64, "the faults of the quorum and of the hall fit into one set");
+_Static_assert(FAULT_COUNT < 64 && ((FAULT_BIT(FAULT_COUNT) - FAULT_BIT(HALL_FAULTS_FROM)) & ~NOT_HERE) == 0,
+               "faults of the quorum whose bits those of the hall have do not happen here");
+
 /* What sessions must survive without anybody noticing. */
 #define QUIET                                                                                                \
     (FAULT_BIT(FAULT_RATE) | FAULT_BIT(FAULT_CRASH) | FAULT_BIT(FAULT_TRANSFER) |                            \

@@ -15,7 +15,8 @@
  * | ASK        | record: wish_*                      | record                   |
  * | HEARTBEAT  | registration                        | –                        |
  * | LEAVE      | registration: id, instance          | –                        |
- * | CANDIDATES | candidate_timeout_ms                | registrations            |
+ * | CANDIDATES | candidate_timeout_ms; registration: | registrations            |
+ * |            | instance of the caller              |                          |
  * | GROUPS     | –                                   | groups                   |
  */
 #ifndef BASE_REQUEST_H

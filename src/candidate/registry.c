@@ -93,6 +93,7 @@ void registry_list(struct candidate *c)
     /* A leader needs the list only to ring and to hand over. */
     gavel_ms every_ms = holds_mandate(c) ? c->settings.candidate_timeout_ms : c->settings.heartbeat_ms;
 
+    request.registration.instance = c->instance; /* a store that hides instances shows us our own */
     if (call_send(c, SLOT_LIST, &request, false, &c->list_at))
         c->list_at = c->now + jittered(c, every_ms);
 }

@@ -117,17 +117,23 @@ static int64_t age_of(const struct desk *desk, const struct table_candidate *can
         now - (candidate->session ? desk_heard_at(desk, candidate->session) : desk_beat_at(desk, candidate)));
 }
 
-static void add_silent(Gavel__Answer *answer, const struct table_candidate *candidate, int64_t age_ms,
-                       int64_t timeout_ms)
+/* Whoever knows the instance of another could leave in its name. */
+static uint64_t instance_shown(const struct table_candidate *candidate, const Gavel__Ask *ask)
 {
-    if (age_ms / SILENT_TIMES <= timeout_ms && answer->n_silent < SILENT_MAX)
-        answer->silent[answer->n_silent++] = candidate->instance;
+    return candidate->session || candidate->instance == ask->instance ? candidate->instance
+                                                                      : candidate->joined_revision;
+}
+
+static void add_silent(Gavel__Answer *answer, const struct table_candidate *candidate, int64_t age_ms,
+                       const Gavel__Ask *ask)
+{
+    if (age_ms / SILENT_TIMES <= ask->timeout_ms && answer->n_silent < SILENT_MAX)
+        answer->silent[answer->n_silent++] = instance_shown(candidate, ask);
 }
 
 /* Those that count move to the front of the array; returns how many they are. */
 static size_t choose(const struct desk *desk, const struct table_group *group, gavel_ns now,
-                     int64_t timeout_ms, uint64_t known_session, Gavel__Candidate *shown,
-                     Gavel__Answer *answer)
+                     const Gavel__Ask *ask, Gavel__Candidate *shown, Gavel__Answer *answer)
 {
     const struct table_candidate *candidate;
     size_t at = 0;
@@ -139,8 +145,8 @@ static size_t choose(const struct desk *desk, const struct table_group *group, g
         size_t from = at++;
 
         /* Who has a session is there as long as the session is. */
-        if (!candidate->session && timeout_ms > 0 && age_ms > timeout_ms) {
-            add_silent(answer, candidate, age_ms, timeout_ms);
+        if (!candidate->session && ask->timeout_ms > 0 && age_ms > ask->timeout_ms) {
+            add_silent(answer, candidate, age_ms, ask);
             continue;
         }
         if (chosen == CANDIDATES_MAX) {
@@ -150,7 +156,8 @@ static size_t choose(const struct desk *desk, const struct table_group *group, g
         if (chosen != from)
             shown[chosen] = shown[from];
         shown[chosen].age_ms = age_ms;
-        if (candidate->session && candidate->session->id != known_session)
+        shown[chosen].instance = instance_shown(candidate, ask);
+        if (candidate->session && candidate->session->id != ask->session)
             shown[chosen].session = candidate->session->create_revision; /* see hide() */
         shown[chosen++].beats = candidate->seen.beats;
     }
@@ -173,7 +180,7 @@ static bool answer_candidates(const struct desk *desk, const struct table *table
     if (!answer->silent || table_candidates_show(group, &shown, &count) != GAVEL_OK)
         return false;
     list = calloc(count, sizeof *list);
-    count = list ? choose(desk, group, now, ask->timeout_ms, ask->session, shown, answer) : 0;
+    count = list ? choose(desk, group, now, ask, shown, answer) : 0;
     if (count == 0) {
         free(shown);
         free(list);

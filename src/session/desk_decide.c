@@ -155,23 +155,41 @@ static void decide_wish(struct desk *desk, gavel_ns now, Gavel__Wish *wish, stru
 
 /* ---- registrations ---- */
 
+/*
+ * Whether this one may have the place of another that beats. Clients say who is dead: they see the processes
+ * of their machine. That is believed until the dead one beats: then it has its place back, and nobody is
+ * believed any more who says the same of it.
+ */
+static bool may_replace(const struct desk *desk, gavel_ns now, const Gavel__Register *registration,
+                        struct table_candidate *other)
+{
+    bool is_named =
+        registration->replaces_instance != 0 && (registration->replaces_instance == other->instance ||
+                                                 registration->replaces_instance == other->joined_revision);
+
+    if (other->seen.displaced != 0 && other->seen.displaced == registration->instance)
+        return true;
+    if (ms_from_ns(now - desk_beat_at(desk, other)) > registration->timeout_ms)
+        return true;
+    if (is_named && !other->seen.was_displaced)
+        other->seen.is_called_dead = true;
+    return is_named && !other->seen.was_displaced;
+}
+
 static void decide_register(struct desk *desk, gavel_ns now, Gavel__Register *registration,
                             struct desk_verdict *verdict)
 {
     const struct table_group *group = table_group_find(desk->table, registration->group);
-    const struct table_candidate *other = group ? table_candidate_find(group, registration->id) : NULL;
+    struct table_candidate *other = group ? table_candidate_find(group, registration->id) : NULL;
 
-    if (!other)
+    if (!other || (!other->session && other->instance == registration->instance))
         return;
-    if (!other->session &&
-        (other->instance == registration->instance || other->instance == registration->replaces_instance))
-        return;
-    if (!other->session && ms_from_ns(now - desk_beat_at(desk, other)) > registration->timeout_ms) {
+    if (!other->session && may_replace(desk, now, registration, other)) {
         registration->replaces_instance = other->instance;
         return;
     }
     verdict->status = GAVEL_ERR_ID_IN_USE;
-    verdict->other_instance = other->instance;
+    verdict->other_instance = other->joined_revision; /* as lists have it */
     verdict->other_beats = other->seen.beats;
     verdict->message =
         desk_sentence("the id \"%.60s\" is used by another live candidate of group \"%.60s\" (process %d); "

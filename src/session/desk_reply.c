@@ -170,7 +170,7 @@ static void tell_other(const struct table_group *group, const Gavel__Op *op, Gav
 
     if (!other)
         return;
-    result->other_instance = other->instance;
+    result->other_instance = other->joined_revision; /* as lists have it */
     result->other_beats = other->seen.beats;
 }
 

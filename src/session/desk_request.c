@@ -78,6 +78,17 @@ static bool closes_unknown(const struct desk *desk, const Gavel__Request *reques
            !table_session_find(desk->table, op->close_session->session) && !PLANTED(ANYBODYS_SESSION);
 }
 
+/* Whoever asks has opened it just now, and the log does not have it yet: its end is not over, it is to come.
+ */
+static bool closes_coming(struct desk *desk, const Gavel__Request *request)
+{
+    const struct desk_waiting *waiting = desk_find_request(desk, request->ops[0]->close_session->session, 1);
+    const Gavel__Op *op = waiting && waiting->command->n_ops == 1 ? waiting->command->ops[0] : NULL;
+
+    return op && op->what_case == GAVEL__OP__WHAT_OPEN_SESSION &&
+           op->open_session->principal == request->principal;
+}
+
 /* The session of the request, and those that it opens (again) or closes. */
 static bool is_permitted(const struct desk *desk, const Gavel__Request *request)
 {
@@ -287,6 +298,11 @@ void desk_request(struct desk *desk, const struct desk_moment *moment, struct de
     }
     if (request->session != 0 && is_settled(desk, moment, ticket, request))
         return;
+    if (request->n_ops == 1 && closes_unknown(desk, request, 0) && closes_coming(desk, request)) {
+        refuse(desk, ticket, request, GAVEL_ERR_STORE_UNAVAILABLE,
+               "the session is not open yet; ask again in a moment");
+        return;
+    }
     if (request->n_ops == 1 && closes_unknown(desk, request, 0)) {
         answer_now(desk, moment, ticket, request, NULL);
         return;

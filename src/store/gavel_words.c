@@ -171,6 +171,7 @@ void gavel_draft_ask(const struct store_request *request, const char *after, Gav
     ret_ask->kind = request->op == STORE_CANDIDATES ? GAVEL__ASK__KIND__CANDIDATES : GAVEL__ASK__KIND__GROUP;
     ret_ask->group = lend(request->group);
     ret_ask->timeout_ms = request->candidate_timeout_ms;
+    ret_ask->instance = request->registration.instance;
     if (request->op == STORE_READ) {
         ret_ask->nonce_high = request->record.nonce.high;
         ret_ask->nonce_low = request->record.nonce.low;

@@ -13,6 +13,9 @@ static void take_place(struct step *step, struct table_candidate *old, struct ta
 {
     struct table_group *group = old->group;
 
+    candidate->seen.is_called_dead = old->seen.is_called_dead;
+    candidate->seen.displaced = old->seen.displaced;
+    candidate->seen.was_displaced = old->seen.was_displaced;
     candidate->joined_revision = old->joined_revision;
     candidate->since_wall_ms = old->since_wall_ms;
     candidate->group = group;
@@ -58,6 +61,8 @@ enum gavel_status candidate_register(struct step *step, const Gavel__Register *r
     if (old && old->instance == registration->instance) {
         take_place(step, old, candidate);
     } else if (old) {
+        candidate->seen.was_displaced = old->seen.displaced == registration->instance;
+        candidate->seen.displaced = old->seen.is_called_dead ? old->instance : 0;
         candidate_remove(step, old, GAVEL__ENDING__ENDING_EXPIRED);
         candidate_enter(step, group, candidate);
     } else {

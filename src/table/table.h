@@ -166,6 +166,9 @@ struct table_candidate {
         gavel_ns beat_at; /* on this node's clock, while it led; 0 never */
         uint64_t beats;
         int64_t beat_wall_ms;
+        bool is_called_dead; /* by a client that wants its place */
+        uint64_t displaced;  /* the instance that was called dead and had this place before; 0 none */
+        bool was_displaced;  /* and beat all the same: it has its place again */
     } seen;
 };
 TAILQ_HEAD(table_candidates, table_candidate);

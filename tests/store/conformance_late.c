@@ -77,6 +77,7 @@ static void test_a_batch_keeps_the_order_of_what_it_does_to_a_group(void **state
     enum { COUNT = sizeof requests / sizeof *requests, READ = 7, BEFORE = 8, LEFT = 10, AFTER = 12 };
     struct store_reply replies[COUNT];
 
+    requests[AFTER].registration.instance = 2;
     store_run(f->a, requests, replies, COUNT);
     for (int i = 0; i < COUNT; i++) {
         if (replies[i].status != wanted[i])

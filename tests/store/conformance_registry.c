@@ -50,6 +50,7 @@ static void test_candidates_are_listed_in_order_with_what_they_said(void **state
     first.registration.beats = 2;
     first.registration.priority = 6;
     (void)expect(f->a, first, GAVEL_OK);
+    list.registration.instance = first.registration.instance; /* its own is shown to it by every store */
     assert_int_equal(store_call(f->a, &list, &reply), GAVEL_OK);
     assert_int_equal(reply.registration_count, 2);
     assert_string_equal(reply.registrations[0].id, "web-1");
@@ -137,7 +138,7 @@ static void test_an_id_of_another_live_instance_is_refused(void **state)
 
     (void)expect(f->a, ask_heartbeat("g", "one", 1, 41), GAVEL_OK);
     reply = expect(f->a, ask_heartbeat("g", "one", 2, 1), GAVEL_ERR_ID_IN_USE);
-    assert_int_equal(reply.other_instance, 1);
+    assert_true(reply.other_instance != 0); /* itself, or what a store shows of it to others */
     assert_int_equal(reply.other_beats, 41);
     (void)expect(f->a, ask_heartbeat("other", "one", 2, 1), GAVEL_OK); /* an id is unique in its group only */
     (void)expect(f->a, ask_heartbeat("g", "one", 1, 42), GAVEL_OK);    /* the first is not disturbed */

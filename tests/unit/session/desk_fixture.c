@@ -184,6 +184,17 @@ Gavel__Op *op_register(struct fixture *f, const char *group, const char *id, uin
     return &any->op;
 }
 
+Gavel__Op *op_leave(struct fixture *f, const char *group, const char *id, uint64_t instance)
+{
+    struct any_op *any = next_op(f, GAVEL__OP__WHAT_LEAVE);
+
+    gavel__leave__init(&any->leave);
+    any->leave.group = text(group);
+    any->leave.id = text(id);
+    any->leave.instance = instance;
+    return &any->op;
+}
+
 Gavel__Op *op_put(struct fixture *f, const char *group, const char *key, const char *value)
 {
     struct any_op *any = next_op(f, GAVEL__OP__WHAT_PUT_NOTE);

@@ -82,6 +82,7 @@ Gavel__Op *op_claim(struct fixture *f, const char *group, const char *holder, ui
 Gavel__Op *op_renew(struct fixture *f, const char *group, const char *holder, uint64_t nonce);
 Gavel__Op *op_release(struct fixture *f, const char *group, const char *holder, uint64_t nonce);
 Gavel__Op *op_wish(struct fixture *f, const char *group, const char *successor);
+Gavel__Op *op_leave(struct fixture *f, const char *group, const char *id, uint64_t instance);
 Gavel__Op *op_register(struct fixture *f, const char *group, const char *id, uint64_t instance,
                        uint64_t beats);
 Gavel__Op *op_put(struct fixture *f, const char *group, const char *key, const char *value);

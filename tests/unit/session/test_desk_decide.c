@@ -190,7 +190,8 @@ static void test_an_id_of_another_that_is_heard_is_in_use(void **state)
         reply, GAVEL_ERR_ID_IN_USE,
         "the id \"one\" is used by another live candidate of group \"g\" (process 0); choose another "
         "id or stop that process");
-    assert_int_equal(reply->results[0]->other_instance, 1);
+    assert_int_equal(reply->results[0]->other_instance,
+                     table_candidate_find(group_of(f, "g"), "one")->joined_revision);
     assert_int_equal(reply->results[0]->other_beats, 41);
     run_until(f, f->now + MS(1));
     must(f, 0, 0, other); /* silent for longer than the time-out */

@@ -10,9 +10,8 @@
 #define OTHER 222
 #define SESSION 0x5e551011
 
-/* A request by this principal; the reply. */
-static const Gavel__Reply *request_by(struct fixture *f, uint64_t principal, uint64_t session, uint64_t id,
-                                      Gavel__Op *op)
+/* A request by this principal, on its way. */
+static void send_by(struct fixture *f, uint64_t principal, uint64_t session, uint64_t id, Gavel__Op *op)
 {
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
     Gavel__Request request = GAVEL__REQUEST__INIT;
@@ -29,6 +28,13 @@ static const Gavel__Reply *request_by(struct fixture *f, uint64_t principal, uin
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
     desk_take(&f->desk, f->now, f->is_working, 1, (struct desk_ticket){0}, &frame);
+}
+
+/* And done; the reply. */
+static const Gavel__Reply *request_by(struct fixture *f, uint64_t principal, uint64_t session, uint64_t id,
+                                      Gavel__Op *op)
+{
+    send_by(f, principal, session, id, op);
     flush(f);
     commit(f);
     return last_reply(f);
@@ -152,6 +158,23 @@ static void test_what_older_nodes_ask_is_done(void **state)
     assert_int_equal(request_by(f, OTHER, 7, 2, op_close(f, 7))->status, GAVEL_OK);
 }
 
+/* A campaign by HTTP whose client has gone before its session was open. */
+static void test_an_end_that_overtakes_its_opening_is_asked_for_again(void **state)
+{
+    struct fixture *f = *state;
+
+    send_by(f, HOLDER, SESSION, 1, op_open(f, SESSION, 2000));
+    send_by(f, HOLDER, 0, 0, op_close(f, SESSION));
+    assert_int_equal(last_reply(f)->status, GAVEL_ERR_STORE_UNAVAILABLE);
+    send_by(f, OTHER, 0, 0, op_close(f, SESSION)); /* who learns nothing by it */
+    assert_int_equal(last_reply(f)->status, GAVEL_OK);
+    flush(f);
+    commit(f);
+    assert_non_null(table_session_find(&f->table, SESSION));
+    assert_int_equal(request_by(f, HOLDER, 0, 0, op_close(f, SESSION))->status, GAVEL_OK);
+    assert_null(table_session_find(&f->table, SESSION));
+}
+
 /* ---- what is shown ---- */
 
 static const Gavel__Group *look(struct fixture *f, Gavel__Ask__Kind kind, uint64_t nonce)
@@ -213,6 +236,74 @@ static void test_a_nonce_is_shown_to_who_knows_it(void **state)
     assert_true(group_of(f, "g")->is_held);
 }
 
+/* ---- candidates that beat ---- */
+
+static const Gavel__Candidate *listed(struct fixture *f, uint64_t instance)
+{
+    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
+    Gavel__Ask ask;
+
+    gavel__ask__init(&ask);
+    ask.kind = GAVEL__ASK__KIND__CANDIDATES;
+    ask.group = (char *)(uintptr_t) "g";
+    ask.instance = instance;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
+    frame.ask = &ask;
+    desk_take(&f->desk, f->now, f->is_working, 1, (struct desk_ticket){0}, &frame);
+    assert_int_equal(f->replies[f->reply_count - 1]->answer->groups[0]->n_candidates, 1);
+    return f->replies[f->reply_count - 1]->answer->groups[0]->candidates[0];
+}
+
+static Gavel__Op *op_replace(struct fixture *f, uint64_t instance, uint64_t replaces)
+{
+    Gavel__Op *op = op_register(f, "g", "one", instance, 1);
+
+    op->register_candidate->replaces_instance = replaces;
+    return op;
+}
+
+static void test_an_instance_is_shown_to_who_knows_it(void **state)
+{
+    struct fixture *f = *state;
+    const uint64_t instance = 0x1234567;
+    uint64_t shown;
+
+    must(f, 0, 0, op_register(f, "g", "one", instance, 1));
+    shown = listed(f, 0)->instance;
+    assert_int_not_equal(shown, instance);
+    assert_int_not_equal(shown, 0);
+    assert_int_equal(listed(f, 99)->instance, shown);
+    assert_int_equal(listed(f, instance)->instance, instance);
+    /* What is shown neither leaves nor beats. */
+    must(f, 0, 0, op_leave(f, "g", "one", shown));
+    assert_int_equal(listed(f, 0)->instance, shown);
+    assert_int_equal(request(f, 0, 0, op_register(f, "g", "one", shown, 2))->results[0]->status,
+                     GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(request(f, 0, 0, op_register(f, "g", "one", 99, 2))->results[0]->other_instance, shown);
+    /* But it names who has died. */
+    must(f, 0, 0, op_replace(f, 99, shown));
+    assert_int_equal(listed(f, 99)->instance, 99);
+}
+
+static void test_who_is_called_dead_and_beats_has_its_place_again(void **state)
+{
+    struct fixture *f = *state;
+
+    must(f, 0, 0, op_register(f, "g", "one", 1111, 1));
+    must(f, 0, 0, op_replace(f, 2222, listed(f, 0)->instance));
+    must(f, 0, 0, op_register(f, "g", "one", 2222, 2));
+    must(f, 0, 0, op_register(f, "g", "one", 1111, 2));
+    assert_int_equal(listed(f, 1111)->instance, 1111);
+    /* Nobody is believed any more who says so. */
+    assert_int_equal(request(f, 0, 0, op_register(f, "g", "one", 2222, 3))->results[0]->status,
+                     GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(request(f, 0, 0, op_replace(f, 2222, listed(f, 0)->instance))->results[0]->status,
+                     GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(request(f, 0, 0, op_replace(f, 3333, listed(f, 0)->instance))->results[0]->status,
+                     GAVEL_ERR_ID_IN_USE);
+    must(f, 0, 0, op_register(f, "g", "one", 1111, 3));
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -224,8 +315,11 @@ int main(void)
         CASE(test_the_holder_goes_on_under_another_leader),
         CASE(test_a_snapshot_knows_whose_it_is),
         CASE(test_what_older_nodes_ask_is_done),
+        CASE(test_an_end_that_overtakes_its_opening_is_asked_for_again),
         CASE(test_the_id_of_a_session_is_shown_to_nobody),
         CASE(test_a_nonce_is_shown_to_who_knows_it),
+        CASE(test_an_instance_is_shown_to_who_knows_it),
+        CASE(test_who_is_called_dead_and_beats_has_its_place_again),
     };
 
     return cmocka_run_group_tests_name("desk whose", tests, NULL, NULL);
