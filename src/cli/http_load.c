@@ -138,17 +138,17 @@ static void ask(struct load *load, gavel_ns at)
         end_line(load, line);
 }
 
-/* How long the answer is whose head has come; 0: the head is not there yet; SIZE_MAX: not one that counts. */
+/* How long the answer is whose head has come; 0: the head is not there yet; SIZE_MAX: it is none. */
 static size_t answer_length(struct line *line)
 {
-    static const char ok[] = "HTTP/1.1 200", field[] = "\r\nContent-Length:";
+    static const char version[] = "HTTP/1.1 ", field[] = "\r\nContent-Length:";
 
     line->answer[line->have] = '\0';
     const char *end = strstr(line->answer, "\r\n\r\n");
     if (!end)
         return line->have == LOAD_ANSWER_MAX - 1 ? SIZE_MAX : 0;
     const char *length = strcasestr(line->answer, field);
-    if (strncmp(line->answer, ok, strlen(ok)) != 0 || !length || length > end)
+    if (strncmp(line->answer, version, strlen(version)) != 0 || !length || length > end)
         return SIZE_MAX;
     size_t body = strtoul(length + strlen(field), NULL, 10);
     size_t head = (size_t)(end - line->answer) + 4;
@@ -188,6 +188,14 @@ static bool is_good(const struct load *load, struct line *line)
     return !is_first || !load->plan->judge || load->plan->judge(line->answer, line->have);
 }
 
+/* A node that has no leader just now says so by 503; the next answer on this connection may be another. */
+static bool is_refusal(const struct load *load, const struct line *line)
+{
+    static const char ok[] = "HTTP/1.1 200";
+
+    return load->plan->kind == LOAD_HTTP && strncmp(line->answer, ok, strlen(ok)) != 0;
+}
+
 static void hear(struct load *load, unsigned number)
 {
     struct line *line = &load->lines[number];
@@ -204,11 +212,16 @@ static void hear(struct load *load, unsigned number)
     if (!line->want)
         line->want = whole_length(load, line);
     if (line->want == SIZE_MAX || (line->want && line->have > line->want)) {
-        end_line(load, line); /* another status, or more than was asked for */
+        end_line(load, line); /* no answer, or more than was asked for */
         return;
     }
     if (!line->want || line->have < line->want)
         return;
+    if (is_refusal(load, line)) {
+        result->failures++;
+        load->idle[load->idle_count++] = number;
+        return;
+    }
     if (!is_good(load, line)) {
         end_line(load, line);
         return;
@@ -259,7 +272,8 @@ static void run_fixed(struct load *load, gavel_ns began)
         await(load, sent < total && load->idle_count ? due : give_up_at);
     }
     load->result->elapsed = clock_now() - began;
-    load->result->unanswered = total - ns_min((gavel_ns)load->result->answers, (gavel_ns)total);
+    uint64_t over = load->result->answers + load->result->failures;
+    load->result->unanswered = total > over ? total - over : 0;
 }
 
 enum gavel_status load_run(const struct load_plan *plan, struct load_result *result)

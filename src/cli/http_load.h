@@ -66,8 +66,9 @@ void load_result_free(struct load_result *result);
 void load_plan_get(struct load_plan *plan, const char *path);
 
 /*
- * Asks until the time is over; one thread. Failures are counted and end their
- * connection; ERR_IO if it could not even connect, or if no connection is left.
+ * Asks until the time is over; one thread. Failures are counted; what is no
+ * whole answer ends its connection. ERR_IO if it could not even connect, or if
+ * no connection is left.
  */
 GAVEL_CHECKED enum gavel_status load_run(const struct load_plan *plan, struct load_result *result);
 
