@@ -130,6 +130,8 @@ static void check_claim(struct raft_referee *referee, struct shadow *shadow, con
         why = "nothing of its term is committed";
     else if (raft->lease_until <= event->now)
         why = "it has no lease";
+    else if (raft->lease_until - event->now <= raft->settings.heartbeat)
+        why = "its lease ends before the next round could renew it";
     else if (shadow->is_working)
         why = "its work runs already";
     if (why)
