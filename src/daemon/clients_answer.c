@@ -93,12 +93,39 @@ static void answer_ask(struct clients_connection *connection, Gavel__Ask *ask)
     free(bytes);
 }
 
+/* Whoever asks for a session of another client is told here that it has none: the keep-alives of all clients
+ * travel together, and the answer is read by session. */
+static bool refuse_keep_alive(struct clients_connection *connection, const Gavel__KeepAlive *keep_alive)
+{
+    Gavel__ClientFrame frame;
+    Gavel__Kept kept;
+    bool is_foreign = false;
+
+    for (size_t i = 0; i < keep_alive->n_sessions && !is_foreign; i++)
+        is_foreign = clients_principal_is_foreign(connection, keep_alive->sessions[i]);
+    if (!is_foreign)
+        return false;
+    gavel__client_frame__init(&frame);
+    gavel__kept__init(&kept);
+    kept.tag = keep_alive->tag;
+    kept.n_gone = keep_alive->n_sessions;
+    kept.gone = keep_alive->sessions;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
+    frame.kept = &kept;
+    clients_write(connection, &frame);
+    return true;
+}
+
 void clients_take(struct clients_connection *connection, Gavel__ClientFrame *frame)
 {
     clients_principal_stamp(connection, frame);
     switch (frame->what_case) {
-    case GAVEL__CLIENT_FRAME__WHAT_REQUEST:
     case GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE:
+        if (refuse_keep_alive(connection, frame->keep_alive))
+            break;
+        send_errand(connection, frame);
+        return;
+    case GAVEL__CLIENT_FRAME__WHAT_REQUEST:
         send_errand(connection, frame);
         return;
     case GAVEL__CLIENT_FRAME__WHAT_ASK:

@@ -322,6 +322,24 @@ bool desk_extends(const Gavel__Op *op)
 
 /* ---- keep-alives ---- */
 
+static bool may_keep(const Gavel__KeepAlive *keep_alive, size_t which, const struct table_session *session)
+{
+    return desk_may_use(session, keep_alive->n_principals == keep_alive->n_sessions,
+                        which < keep_alive->n_principals ? keep_alive->principals[which] : 0);
+}
+
+/*
+ * A node merges the keep-alives of its clients, and reads the answer by session. So what one client asks of
+ * another's session must not be answered as the end of it if the other asks in the same frame.
+ */
+static bool is_kept_by_another(const Gavel__KeepAlive *keep_alive, const struct table_session *session)
+{
+    for (size_t i = 0; i < keep_alive->n_sessions; i++)
+        if (keep_alive->sessions[i] == session->id && may_keep(keep_alive, i, session))
+            return true;
+    return false;
+}
+
 void desk_keep_alive(struct desk *desk, gavel_ns now, struct desk_ticket ticket,
                      const Gavel__KeepAlive *keep_alive)
 {
@@ -333,9 +351,11 @@ void desk_keep_alive(struct desk *desk, gavel_ns now, struct desk_ticket ticket,
     for (size_t i = 0; i < keep_alive->n_sessions; i++) {
         struct table_session *session = table_session_find(desk->table, keep_alive->sessions[i]);
 
-        if (session && !desk_may_use(session, keep_alive->n_principals == keep_alive->n_sessions,
-                                     i < keep_alive->n_principals ? keep_alive->principals[i] : 0))
+        if (session && !may_keep(keep_alive, i, session)) {
+            if (is_kept_by_another(keep_alive, session))
+                continue;
             session = NULL;
+        }
         if (session && (!desk_is_closing_session(desk, session) || PLANTED(KEPT_WHILE_ENDING))) {
             session->seen.heard_at = now;
             continue;
