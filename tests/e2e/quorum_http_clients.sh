@@ -193,7 +193,7 @@ test_the_judge_finds_a_careless_client() {
     kill -CONT "${pid_of[py-a]}"
     since=$(now_ms)
     await works py-a "$since"
-    ! are_apart || fail "the judge has not seen two at once"
+    ! are_apart || fail "the judge has not seen two at once: $(cat "$folder/judged" && cut -d ' ' -f 2,3 "$folder"/*-?.out | uniq -c)"
 }
 
 fault_proxy() {
