@@ -33,6 +33,9 @@ struct conformance_driver {
     void (*thaw)(const char *url);
     /* Every call goes to a server and takes some milliseconds: what only counts is done less often. */
     bool is_server;
+    /* It may count a lease anew after it said that it is over: the next leader of a cluster knows only that
+     * it was held. */
+    bool may_count_anew;
 };
 
 /* What a test needs of a driver. */
@@ -88,6 +91,10 @@ struct store_reply expect(struct store *store, struct store_request request, enu
 
 /* Reads until the lease of a group has run out, up to a limit. */
 void await_expiry(struct store *store, const char *group);
+
+/* Claims what has expired, in the name of who says so; must_be_expired is set. */
+struct store_reply claim_expired(const struct fixture *fixture, struct store *store,
+                                 struct store_request claim);
 
 /* Epochs and versions of a group grow, by whatever step the store counts in: `number` is beyond `before`. */
 uint64_t higher(uint64_t number, uint64_t before);

@@ -104,10 +104,7 @@ static void test_the_epoch_grows_over_expiry(void **state)
     claim.record.lease_ms = 20;
     reply = expect(f->b, claim, GAVEL_OK);
     epoch = reply.record.epoch;
-    await_expiry(f->a, "g");
-    claim = ask_claim("g", "two", 2, reply.record.version);
-    claim.must_be_expired = true;
-    reply = expect(f->a, claim, GAVEL_OK);
+    reply = claim_expired(f, f->a, ask_claim("g", "two", 2, reply.record.version));
     epoch = higher(reply.record.epoch, epoch);
     assert_int_equal(expect(f->b, ask_read("g"), GAVEL_OK).record.epoch, epoch);
 }
@@ -170,9 +167,7 @@ static void test_an_expired_lease_is_claimed_and_its_holder_refused(void **state
     held = expect(f->a, claim, GAVEL_OK).record;
     await_expiry(f->b, "g");
     assert_true(clock_now() - sent_at >= ns_from_ms(30)); /* not a moment too early */
-    claim = ask_claim("g", "two", 2, held.version);
-    claim.must_be_expired = true;
-    (void)higher(expect(f->b, claim, GAVEL_OK).record.epoch, held.epoch);
+    (void)higher(claim_expired(f, f->b, ask_claim("g", "two", 2, held.version)).record.epoch, held.epoch);
     (void)expect(f->a, ask_renew("g", "one", 1, held.epoch), GAVEL_ERR_NOT_HOLDER);
 }
 
