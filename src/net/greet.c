@@ -134,6 +134,22 @@ static void check_known(struct check *check, const struct transport *transport)
         REFUSE(check, "%s has the id of %s", b->name, link->where.name);
 }
 
+/* Says that it knows a later configuration than we do, and offers to prove itself. */
+static bool is_ahead(const struct transport *transport, const struct peer_hello *hello)
+{
+    return hello->has_nonce && hello->config_index > transport->members_as_of;
+}
+
+/*
+ * Whether a proof means anything. The key of a cluster without a secret is made from its name, and everybody
+ * has it: then a certificate says who somebody is, and only the list says whether that one is a member.
+ * Without TLS, too, every user of the machine is a peer, as the node says when it starts.
+ */
+static bool can_vouch_for_itself(const struct transport *transport)
+{
+    return transport->settings.has_secret || !transport->tls;
+}
+
 /* transport_set_members() says who is. */
 static bool is_member(const struct transport *transport, const struct peer_hello *hello)
 {
@@ -142,7 +158,7 @@ static bool is_member(const struct transport *transport, const struct peer_hello
     for (size_t i = 0; i < transport->member_count; i++)
         if (transport->members[i] == hello->node)
             return true;
-    return hello->has_nonce && hello->config_index > transport->members_as_of;
+    return can_vouch_for_itself(transport) && is_ahead(transport, hello);
 }
 
 /* Nodes of before 0.7.0 prove nothing; their certificate must do. They tell no directory, so that they are
@@ -379,6 +395,12 @@ static bool is_expected(const struct connection *connection, const struct peer_h
     if (hello->to != self->node)
         text_write(text, TEXT, "%s looked for another node where %s is; correct the address in its \"peers\"",
                    hello->name, self->name);
+    else if (!is_member(transport, hello) && is_ahead(transport, hello))
+        text_write(
+            text, TEXT,
+            "%s is no member of cluster \"%s\", as far as %s knows, and cannot prove that it was added "
+            "since: give all nodes the same \"secret\" (gavel cert secret), or replace %s",
+            hello->name, self->cluster_name, self->name, self->name);
     else if (!is_member(transport, hello))
         text_write(text, TEXT,
                    "%s is no member of cluster \"%s\", as far as %s knows; if it shall be one: gavel member "

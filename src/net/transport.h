@@ -104,7 +104,8 @@ void transport_set_peers(struct transport *transport, const struct transport_add
  * or of the one before it. `as_of` is the index of the newest configuration that is known to be committed: a
  * node that is not listed is let in only if it proves by the secret that it knows a newer one. So whoever
  * was away while the members changed is found by those that it has never heard of, and a node that is no
- * member any more, or not yet, is refused.
+ * member any more, or not yet, is refused. With TLS and without a secret nobody can prove that, and only
+ * those that are listed are let in.
  */
 void transport_set_members(struct transport *transport, const raft_id *members, size_t count, uint64_t as_of);
 

@@ -7,8 +7,11 @@
  *     peer_attack PORT CLUSTER NAME TO ATTACK [CA CERT KEY]
  *
  * ATTACK: hello (only greets), generation (a greeting of generation 1000), term (an append of the last term
- * there is), write (an append with an entry). Prints what the node says, and ends with 0 if it was refused.
+ * there is), write (an append with an entry), newer (says that it knows a later configuration, proves itself
+ * by the key that everybody can make from the cluster's name, then writes). Prints what the node says, and
+ * ends with 0 if it was refused.
  */
+#include "net/prove.h"
 #include "net/seal.h"
 #include "wire/peer.h"
 
@@ -86,8 +89,19 @@ static bool take(struct line *line, uint8_t *bytes, size_t size)
     return true;
 }
 
+/* With the key of a cluster that has no secret. */
+static void prove_by_name(struct line *line, const struct peer_hello *own, const struct peer_hello *other)
+{
+    struct peer_frame frame = {.kind = PEER_PROOF};
+    uint8_t key[SEAL_KEY_BYTES];
+
+    seal_key_of_name(own->cluster_name, key);
+    prove_make(key, PROVE_DIALLED, own, other->nonce, frame.proof);
+    say(line, &frame);
+}
+
 /* Until the node has refused us, closed the line, or said nothing for long. */
-static int listen_to(struct line *line)
+static int listen_to(struct line *line, const struct peer_hello *own, const struct peer_frame *message)
 {
     static uint8_t bytes[PEER_FRAME_MAX];
     uint8_t length[PEER_LENGTH_BYTES];
@@ -104,6 +118,10 @@ static int listen_to(struct line *line)
             printf("refused: %s\n", frame.text);
         else if (frame.kind == PEER_WELCOME)
             printf("welcome\n");
+        if (frame.kind == PEER_WELCOME && own->has_nonce) {
+            prove_by_name(line, own, &frame.hello);
+            say(line, message);
+        }
         peer_frame_done(&frame);
         if (frame.kind == PEER_REFUSAL)
             return 0;
@@ -135,6 +153,10 @@ int main(int argc, char **argv)
     (void)snprintf(hello.hello.cluster_name, sizeof hello.hello.cluster_name, "%s", argv[2]);
     (void)snprintf(hello.hello.name, sizeof hello.hello.name, "%s", argv[3]);
     (void)snprintf(hello.hello.program, sizeof hello.hello.program, "attack");
+    if (strcmp(argv[5], "newer") == 0) {
+        hello.hello.has_nonce = true;
+        hello.hello.config_index = RAFT_NUMBER_MAX - 1;
+    }
     say(&line, &hello);
     message.message =
         (struct raft_message){.kind = RAFT_MSG_APPEND,
@@ -144,13 +166,13 @@ int main(int argc, char **argv)
                               .generation = 1,
                               .incarnation = 1000000,
                               .term = strcmp(argv[5], "term") == 0 ? RAFT_NUMBER_MAX - 1 : 1000};
-    if (strcmp(argv[5], "write") == 0) {
+    if (strcmp(argv[5], "write") == 0 || strcmp(argv[5], "newer") == 0) {
         message.message.append.entries = &entry;
         message.message.append.entry_count = 1;
     }
     if (strcmp(argv[5], "term") == 0 || strcmp(argv[5], "write") == 0)
         say(&line, &message);
-    code = listen_to(&line);
+    code = listen_to(&line, &hello.hello, &message);
     SSL_free(line.ssl);
     (void)close(line.fd); /* whoever attacks does not wait */
     return code;

@@ -7,17 +7,19 @@ set -euo pipefail
 # shellcheck source=quorum_lib.sh
 source "$SOURCE_ROOT/tests/e2e/quorum_lib.sh"
 
-# three_with_tls: nodes that run and agree, and the certificate of a program, app.
+# three_with_tls [bare]: nodes that run and agree, and the certificate of a program, app. bare: without a secret, as only
+# loopback can be.
 three_with_tls() {
-    local name
+    local name secret=()
     quorum n1 n2 n3
     ca=$folder/ca
     expect 0 "$GAVEL" cert init test --out "$ca"
     : >"$folder/revoked"
+    if [[ ${1:-} != bare ]]; then secret=("secret: $ca/cluster.secret"); fi
     for name in n1 n2 n3; do
         expect 0 "$GAVEL" cert issue "$name" --ca "$ca" --out "$ca"
         configure "$name" "tls: {ca: $ca/ca.crt, cert: $ca/$name.crt, key: $ca/$name.key, api: false, revoked: $folder/revoked}" \
-            "secret: $ca/cluster.secret"
+            "${secret[@]}"
     done
     expect 0 "$GAVEL" cert issue app --client --ca "$ca" --out "$ca"
     begin n1 n2 n3
@@ -80,6 +82,18 @@ test_a_node_that_was_not_added_is_refused() {
     expect 0 "$GAVEL" cert issue n4 --ca "$ca" --out "$ca"
     attack "$leader" n4 write n4
     has "$output" "gavel member add n4"
+    unharmed
+}
+
+# The same where there is no secret: then anybody can prove anything, and only the list of members counts.
+test_without_a_secret_nobody_is_a_member_by_its_own_word() {
+    local name
+    three_with_tls bare
+    expect 0 "$GAVEL" cert issue n4 --ca "$ca" --out "$ca"
+    for name in n1 n2 n3; do
+        attack "$name" n4 newer n4
+        has "$output" "n4 is no member"
+    done
     unharmed
 }
 

@@ -446,6 +446,27 @@ static void test_a_member_of_a_later_generation_is_told_of(void **state)
     assert_int_equal(find_news(b, TRANSPORT_REFUSED)->hello.generation, 9);
 }
 
+/* Everybody has the key of a cluster without a secret, so what is proven by it makes nobody a member. */
+static void test_without_a_secret_a_newer_configuration_is_not_believed(void **state)
+{
+    struct fixture *f = *state;
+    struct side *a = world_side(f->world, 0), *b = world_side(f->world, 1);
+
+    give_good(f, 0);
+    give_good(f, 1);
+    a->settings.takes_strangers = false;
+    b->settings.self.config_index = 18;
+    start_two(f);
+    transport_set_members(a->transport, &a->id, 1, 17);
+    world_peer(b, a, NULL);
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "b is no member of cluster \"test\""));
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "\"secret\""));
+    assert_null(find_news(a, TRANSPORT_GREETED));
+    /* Once it is one, it comes in. */
+    world_peer(a, b, NULL);
+    WAIT_FOR(f->world, is_up(b, a) && link_of(a, b).is_heard);
+}
+
 static void test_new_certificates_count_for_new_connections(void **state)
 {
     struct fixture *f = *state;
@@ -541,6 +562,7 @@ int main(void)
         CASE(test_an_id_that_is_not_of_the_name_is_refused),
         CASE(test_who_has_no_certificate_of_ours_says_nothing_of_generations),
         CASE(test_a_member_of_a_later_generation_is_told_of),
+        CASE(test_without_a_secret_a_newer_configuration_is_not_believed),
         CASE(test_new_certificates_count_for_new_connections),
         CASE(test_files_that_cannot_be_used_are_named_with_the_reason),
         CASE(test_a_certificate_says_who_it_is_for_and_until_when),
