@@ -146,16 +146,17 @@ static void describe(int status, char *how, size_t size)
         (void)snprintf(how, size, "killed by signal %d%s", WTERMSIG(status), core);
 }
 
-/* Says how the node died, for people. */
+/* Says how the node ended, for people: one that was asked to and did is no casualty. */
 static void log_death(struct process *p)
 {
     const struct page *page = p->settings.page;
     int status = p->node_status;
-    bool is_asked_for = p->is_asked || (WIFEXITED(status) && WEXITSTATUS(status) == NODE_EXIT_DONE);
+    bool is_done = WIFEXITED(status) && WEXITSTATUS(status) == NODE_EXIT_DONE;
+    bool is_asked_for = p->is_asked || is_done;
     char how[64];
 
     describe(status, how, sizeof how);
-    LOG(p, is_asked_for ? LOG_INFO : LOG_WARNING, "node died",
+    LOG(p, is_asked_for ? LOG_INFO : LOG_WARNING, is_done ? "node stopped" : "node died",
         LOG_U64("incarnation", atomic_load(&page->incarnation)), LOG_I64("at_ns", p->died_at),
         LOG_STR("how", how), LOG_I64("lived_ms", ms_from_ns(p->died_at - p->started_at)),
         LOG_I64("cleared_us", (clock_now() - p->died_at) / NS_PER_US), LOG_END);

@@ -211,7 +211,7 @@ void referee_log_line(struct referee *r, const char *name, const char *place, co
     if (!field(line, "msg", msg, sizeof msg))
         return;
     is_lease = strcmp(msg, "lease") == 0;
-    if (strcmp(msg, "node died") == 0) {
+    if (strcmp(msg, "node died") == 0 || strcmp(msg, "node stopped") == 0) {
         if (number(line, "at_ns", &at))
             log_died(r, node, at, keep(r, place, line));
         else

@@ -18,7 +18,7 @@
  *     msg=leads term= lease_epoch= at_ns= [until_ns=]
  *     msg=lease term= lease_epoch= at_ns= until_ns=
  *     msg="work stopped" term= lease_epoch= at_ns=
- *     msg="node died" at_ns=
+ *     msg="node died" at_ns=                or "node stopped", after an orderly end
  * Deeds:
  *     msg=killed node= at_ns=           guard and node are dead, by the test's own eyes
  *     msg=struck node= at_ns=           SIGKILL was sent to the node: it does nothing any more

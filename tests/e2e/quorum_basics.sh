@@ -45,6 +45,8 @@ test_sigterm_on_the_leader_hands_over_first() {
     former=$leader
     term=$(status_of "$former" term)
     stop "$former"
+    logged "$former" 'msg="node stopped"' || fail "its guard did not say that it was stopped"
+    if logged "$former" 'msg="node died"'; then fail "its guard says that it died"; fi
     # shellcheck disable=SC2046 # words
     find_leader $(others "$former") || fail "nobody led when the former leader had ended"
     same "$(status_of "$leader" term)" $((term + 1))
