@@ -97,6 +97,9 @@ static enum gavel_status take_setting(struct cursor *cursor, const struct settin
     } else if (attached) {
         value = attached;
     }
+    if (!*value && setting_needs_words(setting))
+        return error_set(cursor->error, GAVEL_ERR_INVALID, "%s is empty; give it a value, or leave it out",
+                         name);
     setting_values_note(cursor->values, setting, SOURCE_FLAG, value, 0);
     return GAVEL_OK;
 }
@@ -108,6 +111,9 @@ static enum gavel_status check_flag(const struct cursor *cursor, const struct fl
 
     if ((flag->kind == FLAG_DURATION || flag->kind == FLAG_PACE) && duration_parse(value, &ms, &cause))
         return error_set(cursor->error, GAVEL_ERR_INVALID, "--%s: %s", flag->name, cause.message);
+    if ((flag->kind == FLAG_TEXT && !*value) || (flag->kind == FLAG_LIST && !value[strspn(value, ", ")]))
+        return error_set(cursor->error, GAVEL_ERR_INVALID, "--%s is empty; give it a value, or leave it out",
+                         flag->name);
     if (flag->kind == FLAG_NUMBER &&
         (!*value || strlen(value) > 9 || strspn(value, "0123456789") != strlen(value)))
         return error_set(cursor->error, GAVEL_ERR_INVALID,

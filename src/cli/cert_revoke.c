@@ -92,6 +92,15 @@ int cert_revoke(const struct cli *cli, const char *path)
 
     if (cert_read(path, &certificate, &error))
         return cli_fail(cli, error.status, "%s", error.message);
+    if (X509_check_ca(certificate) == 1) {
+        X509_free(certificate);
+        return cli_fail(
+            cli, GAVEL_ERR_INVALID,
+            "%s is a CA, and nobody asks the list about one; to give up a CA make another with "
+            "`gavel cert init`, issue every certificate again, and take the old one out of tls.ca of "
+            "the nodes and ca of the clients",
+            path);
+    }
     write_digest(certificate, digest);
     cert_subject(certificate, NID_commonName, name);
     is_new = !is_listed(list, digest);

@@ -25,12 +25,13 @@ struct cli;
 
 /* An option that only one command has. */
 enum flag_kind {
-    FLAG_SWITCH,   /* --all */
-    FLAG_TEXT,     /* --to NAME */
-    FLAG_DURATION, /* --timeout 5s */
-    FLAG_NUMBER,   /* --count 3; from 0 up */
-    FLAG_LIST,     /* --host A --host B: given as often as one likes; "A,B" */
-    FLAG_PACE,     /* --watch, --watch 2s: a duration that may be left out; "" then */
+    FLAG_SWITCH,    /* --all */
+    FLAG_TEXT,      /* --to NAME; never empty */
+    FLAG_BEGINNING, /* --prefix TEXT; an empty one is the beginning of everything */
+    FLAG_DURATION,  /* --timeout 5s */
+    FLAG_NUMBER,    /* --count 3; from 0 up */
+    FLAG_LIST,      /* --host A --host B: given as often as one likes; "A,B" */
+    FLAG_PACE,      /* --watch, --watch 2s: a duration that may be left out; "" then */
 };
 
 struct flag {

@@ -53,5 +53,6 @@ int group_leader(const struct cli *cli);
 int group_candidates(const struct cli *cli);
 int group_watch(const struct cli *cli);
 int group_transfer(const struct cli *cli, const char *to);
+int group_resign(const struct cli *cli, const char *to); /* NULL: to whoever is next */
 
 #endif

@@ -92,7 +92,7 @@ static const struct flag elections_flags[] = {
 };
 
 static const struct flag groups_flags[] = {
-    {"prefix", FLAG_TEXT, "TEXT", "only those whose names begin so"},
+    {"prefix", FLAG_BEGINNING, "TEXT", "only those whose names begin so"},
     {0},
 };
 
@@ -102,7 +102,7 @@ static const struct flag note_flags[] = {
      "one"},
     {"if-revision", FLAG_TEXT, "NUMBER", "of put and delete: only if the note has this revision"},
     {"create", FLAG_SWITCH, NULL, "of put: only if there is no such note"},
-    {"prefix", FLAG_TEXT, "TEXT", "of list and watch: only keys that begin so"},
+    {"prefix", FLAG_BEGINNING, "TEXT", "of list and watch: only keys that begin so"},
     {"after", FLAG_TEXT, "REVISION", "of watch: also what has changed since then (default: from now on)"},
     {"count", FLAG_NUMBER, "NUMBER", "of watch: end after so many lines, at least 1"},
     {"timeout", FLAG_DURATION, "DURATION",
@@ -210,8 +210,10 @@ const struct command commands[] = {
      OPTIONS_CLUSTER, note_flags, command_note},
     {"resign", "", 0, "ask the leader to hand over",
      "Asks the present leader of a group to hand the gavel over, waits until it has, and says who leads "
-     "then. A leader hands over only after its minimum mandate, unless --force is given.",
-     OPTIONS_STORE | OPTIONS_LISTING, resign_flags, command_resign},
+     "then. A leader hands over only after its minimum mandate, unless --force is given. With --cluster it "
+     "is the "
+     "group of a cluster that --group names.",
+     OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP, resign_flags, command_resign},
     {"check", "", 0, "say whether the settings add up, or whether a cluster is well",
      "Prints the timing budget of the settings, the longest time without a leader and the longest "
      "overlap of two. Nothing is started and the store is not touched. Exit code 7 if the times do not "

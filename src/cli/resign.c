@@ -7,6 +7,7 @@
  * epoch is another), and the leader's doorbell makes it look at once.
  */
 #include "cli/cli.h"
+#include "cli/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/ring.h"
 #include "cli/seat.h"
@@ -226,6 +227,8 @@ int command_resign(const struct cli *cli, int argc, char **argv)
     (void)argv;
     if (desired && name_check("candidate id", desired, &error))
         return cli_fail(cli, error.status, "--to: %s", error.message);
+    if (cli->config.cluster)
+        return group_resign(cli, desired);
     if (onlooker_open(cli, 0, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     if (store_capabilities(onlooker.store)->is_fixed)

@@ -210,3 +210,9 @@ bool setting_takes_value(const struct setting *setting)
 {
     return setting->kind != SETTING_SWITCH && setting->kind != SETTING_BOOL;
 }
+
+bool setting_needs_words(const struct setting *setting)
+{
+    return setting->kind == SETTING_TEXT &&
+           (strcmp(setting->argument, "FILE") == 0 || strcmp(setting->argument, "URLS") == 0);
+}

@@ -74,4 +74,8 @@ const struct setting *setting_meant(const char *word);
 /* Whether the value of this setting has to be given. */
 bool setting_takes_value(const struct setting *setting);
 
+/* Whether an empty value can only be a mistake: an empty --doorbell or --healthy means none, an empty --ca
+ * that somebody's variable is not set. */
+bool setting_needs_words(const struct setting *setting);
+
 #endif

@@ -156,6 +156,7 @@ static enum gavel_status make_loop(struct gavel_store *gavel, struct gavel_error
 {
     const struct quorum_events events = {.state = reads_state, .user = gavel};
     struct quorum_place place = gavel->place;
+    enum gavel_status status;
 
     place.ttl_ms = 0; /* what only looks has no session */
     gavel->base = event_base_new();
@@ -163,8 +164,12 @@ static enum gavel_status make_loop(struct gavel_store *gavel, struct gavel_error
         gavel->wake = event_new(gavel->base, gavel->wake_fd, EV_READ | EV_PERSIST, woken, gavel);
     if (!gavel->wake || event_add(gavel->wake, NULL) < 0)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening %s", gavel->where);
-    return quorum_new(gavel->base, &place, 0, program_invocation_short_name, NULL, &events, &gavel->reads,
-                      error);
+    status = quorum_new(gavel->base, &place, 0, program_invocation_short_name, NULL, &events, &gavel->reads,
+                        error);
+    /* The only files are the certificates: without them the store cannot be used. */
+    if (status == GAVEL_ERR_IO)
+        error->status = status = GAVEL_ERR_STORE_DENIED;
+    return status;
 }
 
 /* With all signals blocked, so that the program's handlers run on the program's own threads. */

@@ -63,6 +63,15 @@ test_a_client_gets_what_a_client_needs() {
     has "$errors" "nobody calls a client"
 }
 
+# Nobody looks a CA up in the list, so that nothing would come of it.
+test_a_ca_is_not_revoked() {
+    expect 0 "$GAVEL" cert init prod --out "$folder"
+    expect 2 "$GAVEL" cert revoke "$folder/ca.crt" --list "$folder/revoked"
+    has "$errors" "is a CA"
+    has "$errors" "gavel cert init"
+    [[ ! -e $folder/revoked ]] || fail "it is on the list: $(cat "$folder/revoked")"
+}
+
 test_a_certificate_is_revoked_once() {
     expect 0 "$GAVEL" cert init prod --out "$folder"
     expect 0 "$GAVEL" cert issue web --client --ca "$folder" --out "$folder"
@@ -128,6 +137,27 @@ test_it_is_valid_for_as_long_as_was_said() {
     expect 1 openssl x509 -in "$folder/n1.crt" -noout -checkend 3700
     expect 0 "$GAVEL" cert issue n2 --ca "$folder" --out "$folder" --valid-for 100d
     same "$(openssl x509 -in "$folder/n2.crt" -noout -enddate)" "$(openssl x509 -in "$folder/ca.crt" -noout -enddate)"
+}
+
+# A variable that is not set must not make a certificate that nobody can use, nor one that is good for less than was meant.
+test_an_option_without_a_value_is_refused() {
+    local option
+    expect 0 "$GAVEL" cert init prod --out "$folder"
+    for option in '--host=' '--host=,' '--host= ' '--out=' '--ca='; do
+        expect 2 "$GAVEL" cert issue n1 --ca "$folder" --out "$folder" "$option"
+        has "$errors" "is empty"
+    done
+    expect 2 "$GAVEL" cert issue n1 --ca "$folder" --out "$folder" --host 10.0.0.1 --host ''
+    has "$errors" "--host is empty"
+    [[ ! -e $folder/n1.crt ]] || fail "a certificate was issued all the same"
+    expect 2 "$GAVEL" cert revoke "$folder/ca.crt" --list ''
+    has "$errors" "--list is empty"
+    for option in --ca --token-file --cluster --config; do
+        expect 2 "$GAVEL" status --cluster 127.0.0.1:1 "$option" ''
+        has "$errors" "$option is empty"
+    done
+    expect 2 "$GAVEL" resign --store "$store" --to ''
+    has "$errors" "--to is empty"
 }
 
 test_mistakes_are_told() {

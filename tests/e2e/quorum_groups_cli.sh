@@ -233,7 +233,29 @@ test_agents_hand_over_on_a_quorum_when_their_programs_have_stopped() {
     (($(date +%s%3N) >= deadline)) || fail "a leads before the program of b had to stop"
 }
 
+# The same variable as for every other command.
+test_resign_is_for_groups_of_a_cluster_too() {
+    three
+    expect 3 "$GAVEL" resign --group jobs --timeout 300ms
+    campaign n1 jobs a
+    campaign n2 jobs b
+    await is_led_by jobs a
+    expect 1 "$GAVEL" resign --group jobs --to c
+    has "$errors" 'no candidate "c"'
+    # Nobody hands over: the wish is taken back.
+    expect 6 "$GAVEL" resign --group jobs --timeout 300ms
+    is_led_by jobs a || fail "a leads no more"
+    hand_over_when_asked jobs a 2 >/dev/null &
+    expect 0 "$GAVEL" resign --group jobs --timeout 20s --json
+    same "$("$JSON_GET" group previous leader_id <<<"$output")" $'jobs\ta\tb'
+    same "$("$JSON_GET" epoch <<<"$output")" "$(epoch_of_group jobs)"
+    wait $!
+    expect 0 "$GAVEL" resign --group jobs --to b
+    has "$output" "leads \"jobs\" already"
+}
+
 test_wrong_words_are_told_apart() {
+    local file
     export GAVEL_CLUSTER=127.0.0.1:1
     expect 2 "$GAVEL" note
     expect 2 "$GAVEL" note fetch jobs k
@@ -261,6 +283,16 @@ test_wrong_words_are_told_apart() {
     expect 2 "$GAVEL" transfer --group jobs --to b
     has "$errors" "gavel resign --group jobs --to b"
     expect 4 "$GAVEL" leader --store gavel://127.0.0.1:1
+    for file in ca cert key; do # one of three that is not there
+        expect 0 "$GAVEL" cert init test --out "$folder/ca" --force
+        expect 0 "$GAVEL" cert issue app --client --ca "$folder/ca" --out "$folder/ca" --force
+        mv "$folder/ca/app.crt" "$folder/ca/cert"
+        mv "$folder/ca/app.key" "$folder/ca/key"
+        mv "$folder/ca/ca.crt" "$folder/ca/ca"
+        rm "$folder/ca/$file"
+        expect 4 "$GAVEL" leader --store "gavel://127.0.0.1:1?ca=$folder/ca/ca&cert=$folder/ca/cert&key=$folder/ca/key"
+        has "$errors" "$folder/ca/$file"
+    done
     expect 6 "$GAVEL" leader --store gavel://127.0.0.1:1 --wait 100ms # waited for in vain
     expect 2 "$GAVEL" note get jobs k
     has "$errors" "--cluster"
