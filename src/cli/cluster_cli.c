@@ -18,6 +18,7 @@ enum gavel_status cluster_open(const struct cli *cli, struct cluster_client *ret
 {
     struct cluster_options options = {.urls = cli->config.cluster,
                                       .ca = cli->config.cluster_ca,
+                                      .revoked = cli->config.cluster_revoked,
                                       .token_file = cli->config.token_file,
                                       .timeout_ms = cli->config.cluster_timeout_ms};
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "config/duration.h"
+#include "net/revoked.h"
 #include "os/clock.h"
 
 #include <ctype.h>
@@ -181,7 +182,10 @@ enum gavel_status cluster_client_init(const struct cluster_options *options,
     ret_client->multi = curl_multi_init();
     if (options->ca && *options->ca)
         ret_client->ca = strdup(options->ca);
-    if (!ret_client->multi || (options->ca && *options->ca && !ret_client->ca))
+    if (options->revoked && *options->revoked)
+        ret_client->revoked = strdup(options->revoked);
+    if (!ret_client->multi || (options->ca && *options->ca && !ret_client->ca) ||
+        (options->revoked && *options->revoked && !ret_client->revoked))
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     return GAVEL_OK;
 }
@@ -192,7 +196,31 @@ void cluster_client_done(struct cluster_client *client)
         (void)curl_multi_cleanup(client->multi); /* nothing is under way */
     curl_slist_free_all(client->headers);
     free(client->ca);
+    free(client->revoked);
     *client = (struct cluster_client){0};
+}
+
+/* After OpenSSL's own verdict: the certificate of the node itself, the first of its chain. */
+static int judge(int is_good, X509_STORE_CTX *chain)
+{
+    const SSL *ssl = X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx());
+    const X509 *cert = X509_STORE_CTX_get_current_cert(chain);
+
+    if (!is_good || X509_STORE_CTX_get_error_depth(chain) != 0 || !ssl || !cert ||
+        !revoked_has(SSL_get_SSL_CTX(ssl), cert))
+        return is_good;
+    X509_STORE_CTX_set_error(chain, X509_V_ERR_CERT_REVOKED);
+    return 0;
+}
+
+/* libcurl hands out its context before it connects. A list that cannot be read is no empty one. */
+static CURLcode look_into_list(CURL *handle, void *context, void *path)
+{
+    (void)handle;
+    if (revoked_load(path, context, &(struct gavel_error){0}) != GAVEL_OK)
+        return CURLE_SSL_CRL_BADFILE;
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, judge);
+    return CURLE_OK;
 }
 
 CURL *cluster_handle(const struct cluster_client *client, const char *url, const char *path)
@@ -212,6 +240,10 @@ CURL *cluster_handle(const struct cluster_client *client, const char *url, const
     (void)curl_easy_setopt(handle, CURLOPT_CERTINFO, 1L);
     if (client->ca)
         (void)curl_easy_setopt(handle, CURLOPT_CAINFO, client->ca);
+    if (client->revoked) {
+        (void)curl_easy_setopt(handle, CURLOPT_SSL_CTX_FUNCTION, look_into_list);
+        (void)curl_easy_setopt(handle, CURLOPT_SSL_CTX_DATA, client->revoked);
+    }
     return handle;
 }
 
@@ -268,7 +300,16 @@ enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *deta
                            ? "is this the address of its API, or the one for nodes?"
                            : "if its API has TLS, write https:// and --ca");
         return GAVEL_ERR_STORE_UNAVAILABLE;
+    case CURLE_SSL_CRL_BADFILE:
+        (void)snprintf(ret_reason, size,
+                       "the list of --revoked cannot be read, or a line of it is no SHA-256");
+        return GAVEL_ERR_INVALID;
     case CURLE_PEER_FAILED_VERIFICATION:
+        if (curl_easy_getinfo(handle, CURLINFO_SSL_VERIFYRESULT, &number) == CURLE_OK &&
+            number == X509_V_ERR_CERT_REVOKED) {
+            (void)snprintf(ret_reason, size, "its certificate was revoked, says the list of --revoked");
+            return GAVEL_ERR_DENIED;
+        }
         (void)snprintf(ret_reason, size, "its certificate is not trusted (%.120s); name the CA with --ca",
                        detail);
         return GAVEL_ERR_DENIED;

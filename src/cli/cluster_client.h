@@ -32,6 +32,7 @@
 struct cluster_options {
     const char *urls;       /* "host:port,https://host": at least one */
     const char *ca;         /* NULL: those of the system */
+    const char *revoked;    /* a list of certificates that are not taken (net/revoked.h); NULL: none */
     const char *token_file; /* NULL: none */
     gavel_ms timeout_ms;    /* of reads */
 };
@@ -40,6 +41,7 @@ struct cluster_client {
     char urls[CLUSTER_URLS_MAX][CLUSTER_URL_MAX]; /* "http://host:port", without a slash at the end */
     size_t url_count;
     char *ca;
+    char *revoked;
     struct curl_slist *headers;
     gavel_ms timeout_ms;
     CURLM *multi;

@@ -49,6 +49,7 @@ struct config {
     const char *candidate; /* id; NULL: the library's choice */
     const char *cluster;   /* URLs of the nodes of a quorum; NULL: a store is meant */
     const char *cluster_ca;
+    const char *cluster_revoked;
     const char *token_file;
     gavel_ms cluster_timeout_ms;
     const char *preset;   /* the one that settings began with */

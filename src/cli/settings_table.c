@@ -29,6 +29,8 @@ const struct setting settings_table[] = {
      "answers"},
     {"ca", 0, SETTING_TEXT, CLUSTER, AT(cluster_ca), "GAVEL_CA", "ca", "FILE",
      "the certificate that signed those of the nodes; without a scheme in the URLs it means https"},
+    {"revoked", 0, SETTING_TEXT, CLUSTER, AT(cluster_revoked), "GAVEL_REVOKED", "revoked", "FILE",
+     "a list of certificates that are not taken any more, as the nodes have it"},
     {"token-file", 0, SETTING_TEXT, CLUSTER, AT(token_file), "GAVEL_TOKEN_FILE", "token_file", "FILE",
      "a file with the token that the nodes ask for"},
     {"cluster-timeout", 0, SETTING_DURATION, CLUSTER, AT(cluster_timeout_ms), "GAVEL_CLUSTER_TIMEOUT",

@@ -148,10 +148,13 @@ static void tell_state(struct quorum *quorum)
 {
     enum client_state state = client_state(quorum->client);
     const char *trouble = client_trouble(quorum->client);
+    bool is_refused = client_is_refused(quorum->client);
 
     if (!quorum->events.state ||
-        (quorum->has_told_state && state == quorum->told_state && strcmp(trouble, quorum->told_trouble) == 0))
+        (quorum->has_told_state && state == quorum->told_state && is_refused == quorum->told_refused &&
+         strcmp(trouble, quorum->told_trouble) == 0))
         return;
+    quorum->told_refused = is_refused;
     quorum->has_told_state = true;
     quorum->told_state = state;
     (void)snprintf(quorum->told_trouble, sizeof quorum->told_trouble, "%s", trouble);
@@ -269,7 +272,8 @@ static enum gavel_status make_client(struct quorum *quorum, uint32_t ttl_ms, con
 static enum gavel_status set_up(struct quorum *quorum, struct gavel_error *error)
 {
     const struct quorum_place *place = &quorum->place;
-    const struct tls_files files = {.ca = place->ca, .cert = place->cert, .key = place->key};
+    const struct tls_files files = {
+        .ca = place->ca, .cert = place->cert, .key = place->key, .revoked = place->revoked};
     enum gavel_status status = GAVEL_OK;
 
     if (place->ca[0] != '\0')
@@ -432,3 +436,5 @@ uint64_t quorum_session(const struct quorum *quorum) { return client_session(quo
 gavel_ns quorum_deadline(const struct quorum *quorum) { return client_deadline(quorum->client); }
 
 const char *quorum_trouble(const struct quorum *quorum) { return client_trouble(quorum->client); }
+
+bool quorum_is_refused(const struct quorum *quorum) { return client_is_refused(quorum->client); }

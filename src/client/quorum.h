@@ -20,7 +20,8 @@
  *     h1:7600,h2:7600,h3:7600?ca=FILE&cert=FILE&key=FILE     TCP; with ca, cert and key TLS
  *     /run/gavel/n1.sock,127.0.0.1:7600                      a path is a unix socket
  *
- * Plain TCP only to loopback. Further options after '?': ttl_ms.
+ * Plain TCP only to loopback. Further options after '?': ttl_ms, and with TLS revoked=FILE, the list of
+ * certificates that are not taken any more, of nodes too; it is read anew for every connection.
  */
 struct quorum_place {
     char addresses[CLIENT_ADDRESSES_MAX][256];
@@ -28,7 +29,8 @@ struct quorum_place {
     char ca[256];
     char cert[256];
     char key[256];
-    uint32_t ttl_ms; /* 0: not said */
+    char revoked[256]; /* "": none */
+    uint32_t ttl_ms;   /* 0: not said */
 };
 
 /* What follows "gavel://". ERR_INVALID with the part that is wrong. */
@@ -82,5 +84,6 @@ void quorum_unwatch(struct quorum *quorum, uint64_t watch);
 uint64_t quorum_session(const struct quorum *quorum);
 gavel_ns quorum_deadline(const struct quorum *quorum);
 const char *quorum_trouble(const struct quorum *quorum);
+bool quorum_is_refused(const struct quorum *quorum); /* by all nodes; events.state tells when that changes */
 
 #endif

@@ -90,6 +90,7 @@ struct quorum {
     enum client_state told_state;
     char told_trouble[QUORUM_REASON_BYTES];
     bool has_told_state;
+    bool told_refused;
 };
 
 /* quorum.c: an event from the loop; carries out what comes of it, and calls back. */

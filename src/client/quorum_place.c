@@ -66,6 +66,9 @@ enum gavel_status quorum_place_check(const struct quorum_place *place, struct ga
                          place->count, CLIENT_ADDRESSES_MAX);
     if ((place->cert[0] != '\0') != has_tls || (place->key[0] != '\0') != has_tls)
         return error_set(error, GAVEL_ERR_INVALID, "TLS needs ca, cert and key; give all three, or none");
+    if (place->revoked[0] != '\0' && !has_tls)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "revoked is a list of certificates, and without ca, cert and key there are none");
     if (place->ttl_ms != 0 && (place->ttl_ms < TABLE_TTL_MIN_MS || place->ttl_ms > TABLE_TTL_MAX_MS))
         return error_set(error, GAVEL_ERR_INVALID, "ttl_ms is %u; it must be from %d to %d", place->ttl_ms,
                          TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS);
@@ -175,6 +178,7 @@ static enum gavel_status take_option(struct quorum_place *place, const char *tex
         {"ca", place->ca, sizeof place->ca, place->ca[0] != '\0'},
         {"cert", place->cert, sizeof place->cert, place->cert[0] != '\0'},
         {"key", place->key, sizeof place->key, place->key[0] != '\0'},
+        {"revoked", place->revoked, sizeof place->revoked, place->revoked[0] != '\0'},
         {"ttl_ms", ttl, sizeof ttl, place->ttl_ms != 0},
     };
 
@@ -192,7 +196,7 @@ static enum gavel_status take_option(struct quorum_place *place, const char *tex
         return options[i].buffer == ttl ? take_ttl(place, ttl, error) : GAVEL_OK;
     }
     return error_set(error, GAVEL_ERR_INVALID,
-                     "there is no option \"%.*s\"; there are ca, cert, key and ttl_ms",
+                     "there is no option \"%.*s\"; there are ca, cert, key, revoked and ttl_ms",
                      (int)(name < 60 ? name : 60), text);
 }
 

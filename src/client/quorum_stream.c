@@ -8,6 +8,7 @@
 
 #include "client/quorum_internal.h"
 
+#include "net/revoked.h"
 #include "net/tls.h"
 #include "net/transport.h"
 #include "os/clock.h"
@@ -70,6 +71,12 @@ static bool is_of_our_cluster(struct quorum_stream *stream)
             "its certificate is for cluster \"%.32s\", ours for \"%.32s\"; give addresses or a "
             "certificate of one cluster",
             identity.cluster, own);
+        return false;
+    }
+    if (identity.is_revoked) {
+        quorum_stream_fail(stream,
+                           "its certificate was revoked, says the list %.60s; issue node %.40s another one",
+                           stream->quorum->place.revoked, identity.node);
         return false;
     }
     if (identity.kind != TLS_KIND_NODE) {
@@ -160,6 +167,15 @@ static void tune(int fd, int family)
     (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
+/* One that cannot be read any more stays as it was: nobody is let in because a file is gone. */
+static void read_list_again(struct quorum *quorum)
+{
+    enum gavel_status status =
+        quorum->place.revoked[0] != '\0' ? revoked_load(quorum->place.revoked, quorum->tls, NULL) : GAVEL_OK;
+
+    (void)status;
+}
+
 /* The descriptor is the stream's as soon as there is a bufferevent. */
 static bool open_bytes(struct quorum_stream *stream, bool is_secure)
 {
@@ -169,6 +185,7 @@ static bool open_bytes(struct quorum_stream *stream, bool is_secure)
         stream->bytes = bufferevent_socket_new(quorum->base, stream->fd, BEV_OPT_CLOSE_ON_FREE);
         return stream->bytes != NULL;
     }
+    read_list_again(quorum);
     stream->ssl = SSL_new(quorum->tls);
     if (!stream->ssl)
         return false;

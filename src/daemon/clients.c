@@ -51,7 +51,7 @@ static void drop_revoked(struct clients *clients)
     for (connection = TAILQ_FIRST(&clients->connections); connection; connection = next) {
         next = TAILQ_NEXT(connection, next);
         if (connection->phase <= CLIENTS_UP && tls_is_revoked(clients->certificates.context, connection->ssl))
-            clients_connection_cut(connection, "the certificate is revoked");
+            clients_connection_cut(connection, CLIENTS_REVOKED);
     }
 }
 

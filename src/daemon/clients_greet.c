@@ -28,7 +28,7 @@ void clients_greet_tls(struct clients_connection *connection)
     } else if (identity.is_revoked ||
                tls_is_revoked(connection->clients->certificates.context, connection->ssl)) {
         /* by the list of when the handshake began, or of now */
-        clients_connection_cut(connection, "the certificate is revoked");
+        clients_connection_cut(connection, CLIENTS_REVOKED);
     }
 }
 

@@ -52,6 +52,10 @@
 #define CLIENTS_SESSIONS_KNOWN 64       /* ids of sessions that a connection has said */
 #define CLIENTS_LIMIT_MAX 256           /* entries of one look-up, while the table is locked */
 
+/* Whoever reads this has to do something about it. */
+#define CLIENTS_REVOKED                                                                                      \
+    "the certificate is revoked; have another issued (gavel cert issue --client), and start again with it"
+
 /* What clients are told while node_desk.is_blind. */
 #define CLIENTS_BLIND                                                                                        \
     "the disk of this node does not answer, and what it says is out of date; ask another one"

@@ -44,6 +44,7 @@ struct pending {
 };
 #define PENDING_MAX 64
 #define REFUSALS_KEPT RAFT_MEMBERS_MAX
+#define WISHES_KEPT 8
 
 struct consensus {
     const struct daemon_config *config;
@@ -118,6 +119,12 @@ struct consensus {
         raft_id peer;
         gavel_ns at;
     } refusals[REFUSALS_KEPT]; /* that were told */
+
+    struct {
+        char text[PEER_NAME_MAX + 32]; /* "" none */
+        gavel_ns at;                   /* of the newest try */
+        unsigned times;                /* refused since it was told */
+    } wishes[WISHES_KEPT];             /* that were refused, and may be asked for again at once */
 
     struct pending *pending;
     size_t pending_count;

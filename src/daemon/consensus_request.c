@@ -20,6 +20,8 @@
 /* A learner that could not be made a voter is tried again so much later. */
 #define PROMOTE_AGAIN (10 * NS_PER_S)
 #define TIMEOUT_MAX_MS (3600u * 1000)
+/* Tries that follow each other more quickly than this are of one wish. */
+#define SAME_WISH (2 * NS_PER_S)
 
 void consensus_answer(struct consensus *c, struct request *request, enum gavel_status status,
                       const char *format, ...)
@@ -208,8 +210,51 @@ static enum gavel_status begin_step_down(struct consensus *c, struct pending *pe
     return consensus_ask(c, (struct raft_event){.kind = RAFT_STEP_DOWN}); /* OK: we lead */
 }
 
+static size_t find_wish(const struct consensus *c, const char *text)
+{
+    size_t oldest = 0;
+
+    for (size_t i = 0; i < WISHES_KEPT; i++) {
+        if (strcmp(c->wishes[i].text, text) == 0)
+            return i;
+        if (c->wishes[i].at < c->wishes[oldest].at)
+            oldest = i;
+    }
+    return oldest;
+}
+
+/*
+ * Whoever finds no leader asks again, twenty times a second, until there is one: that is one wish of one
+ * person, and told once. What was refused and is asked for again within SAME_WISH is the same.
+ */
+static bool is_told(struct consensus *c, const char *text)
+{
+    size_t i = find_wish(c, text);
+
+    return strcmp(c->wishes[i].text, text) == 0 && clock_now() - c->wishes[i].at < SAME_WISH;
+}
+
+static void remember_wish(struct consensus *c, const char *text, bool was_told, bool is_refused)
+{
+    size_t i = find_wish(c, text);
+
+    if (is_refused) {
+        c->wishes[i].times = was_told ? c->wishes[i].times + 1 : 1;
+        c->wishes[i].at = clock_now();
+        (void)snprintf(c->wishes[i].text, sizeof c->wishes[i].text, "%s", text);
+        return;
+    }
+    if (was_told) /* that it was taken in the end is news */
+        consensus_note(c, JOURNAL_OPERATOR, c->config->id, "%s, taken after it was refused %u times", text,
+                       c->wishes[i].times);
+    if (strcmp(c->wishes[i].text, text) == 0)
+        c->wishes[i].text[0] = '\0';
+}
+
 static void take(struct consensus *c, struct request *request)
 {
+    char wish[sizeof c->wishes[0].text];
+    bool was_told;
     struct pending *pending;
     gavel_ns timeout = request->kind == REQUEST_TRANSFER || request->kind == REQUEST_STEP_DOWN
                            ? c->config->raft.transfer_timeout
@@ -230,8 +275,11 @@ static void take(struct consensus *c, struct request *request)
     }
     *pending =
         (struct pending){.request = request, .give_up_at = clock_now() + timeout, .term = c->raft.state.term};
-    consensus_note(c, JOURNAL_OPERATOR, c->config->id, "%s%s%s%s", kind_name(request->kind),
-                   request->target[0] ? " " : "", request->target, request->is_forced ? ", forced" : "");
+    (void)snprintf(wish, sizeof wish, "%s%s%s%s", kind_name(request->kind), request->target[0] ? " " : "",
+                   request->target, request->is_forced ? ", forced" : "");
+    was_told = is_told(c, wish);
+    if (!was_told)
+        consensus_note(c, JOURNAL_OPERATOR, c->config->id, "%s", wish);
     if (request->kind == REQUEST_TRANSFER)
         status = begin_transfer(c, pending);
     else if (request->kind == REQUEST_STEP_DOWN)
@@ -239,6 +287,7 @@ static void take(struct consensus *c, struct request *request)
     else
         status =
             refuse_unless_leader(c, request) ? GAVEL_ERR_NOT_LEADER : consensus_member_request(c, pending);
+    remember_wish(c, wish, was_told, status != GAVEL_OK);
     if (status != GAVEL_OK) {
         free(pending); /* answered */
         return;

@@ -119,7 +119,7 @@ static enum gavel_status read_lines(FILE *file, const char *path, struct list *l
 
 enum gavel_status revoked_load(const char *path, SSL_CTX *context, struct gavel_error *error)
 {
-    struct list *list = calloc(1, sizeof *list);
+    struct list *list = calloc(1, sizeof *list), *old = NULL;
     FILE *file = list ? fopen(path, "re") : NULL;
     enum gavel_status status;
 
@@ -136,10 +136,11 @@ enum gavel_status revoked_load(const char *path, SSL_CTX *context, struct gavel_
     if (file)
         (void)fclose(file);               /* it was only read */
     (void)pthread_once(&once, make_slot); /* fails only for what is no pthread_once_t */
+    if (slot >= 0)
+        old = SSL_CTX_get_ex_data(context, slot);
     if (status == GAVEL_OK && (slot < 0 || SSL_CTX_set_ex_data(context, slot, list) != 1))
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-    if (status != GAVEL_OK)
-        list_free(list);
+    list_free(status == GAVEL_OK ? old : list);
     return status;
 }
 

@@ -14,8 +14,8 @@
 #include <openssl/ssl.h>
 #include <stdbool.h>
 
-/* ERR_IO, ERR_INVALID with the file, the line and the next step: a list that cannot be read is no empty one.
- */
+/* ERR_IO, ERR_INVALID with the file, the line and the next step: a list that cannot be read is no empty one,
+ * and leaves the context with the one that it had. */
 GAVEL_CHECKED enum gavel_status revoked_load(const char *path, SSL_CTX *context, struct gavel_error *error);
 
 bool revoked_has(const SSL_CTX *context, const X509 *cert);

@@ -206,3 +206,8 @@ uint64_t client_session(const struct client *client) { return client->session.id
 gavel_ns client_deadline(const struct client *client) { return client->session.deadline; }
 
 const char *client_trouble(const struct client *client) { return client->trouble; }
+
+bool client_is_refused(const struct client *client)
+{
+    return client->link.refusals >= client->settings.address_count;
+}

@@ -151,5 +151,8 @@ enum client_state client_state(const struct client *client);
 uint64_t client_session(const struct client *client);
 gavel_ns client_deadline(const struct client *client);   /* 0: there is no open session */
 const char *client_trouble(const struct client *client); /* why it is not up, for people; "" */
+/* Every node that there is has refused us, one after the other; the trouble is what the last of them said. It
+ * goes on trying. */
+bool client_is_refused(const struct client *client);
 
 #endif

@@ -122,6 +122,7 @@ struct client {
         size_t at;           /* in it */
         unsigned failures;   /* in a row */
         bool is_dialling;    /* CONNECT was given out, and WELCOME has not come */
+        size_t refusals;     /* in a row, by words of a node */
         bool has_answered;   /* something of use came over this connection */
         gavel_ns retry_at;   /* while there is none */
         gavel_ns welcome_by; /* while is_dialling */

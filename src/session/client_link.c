@@ -190,6 +190,7 @@ void client_link_lost(struct client *client, bool is_ours, const char *format, .
     va_start(arguments, format);
     write_trouble(client, format, arguments);
     va_end(arguments);
+    client->link.refusals = 0;
     if (is_ours)
         (void)client_act(client, CLIENT_DO_DISCONNECT);
     plan_next(client);
@@ -243,7 +244,17 @@ static void welcome(struct client *client, const Gavel__ClientWelcome *welcome)
         client->link.drift_ppm = (int)drift_ppm;
     client->link.is_dialling = false;
     client->link.up_at = client->now;
+    client->link.refusals = 0;
     client_session_welcome(client);
+}
+
+/* It does not want us. The next may; if none does, whoever waits for an answer is told soon. */
+static void refused(struct client *client, const char *text)
+{
+    size_t refusals = client->link.refusals;
+
+    client_link_lost(client, true, "refused by the node: %.200s", text);
+    client->link.refusals = refusals + 1;
 }
 
 static void greet(struct client *client, const Gavel__ClientFrame *frame)
@@ -251,7 +262,7 @@ static void greet(struct client *client, const Gavel__ClientFrame *frame)
     if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_WELCOME)
         welcome(client, frame->welcome);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REFUSAL)
-        client_link_lost(client, true, "refused by the node: %.200s", frame->refusal->text);
+        refused(client, frame->refusal->text);
     else
         client_hostile(client, "it does not begin with a greeting");
 }
@@ -282,7 +293,7 @@ void client_link_take(struct client *client, const Gavel__ClientFrame *frame)
         client_watch_ended(client, frame->watch_ended);
         break;
     case GAVEL__CLIENT_FRAME__WHAT_REFUSAL:
-        client_link_lost(client, true, "refused by the node: %.200s", frame->refusal->text);
+        refused(client, frame->refusal->text);
         break;
     case GAVEL__CLIENT_FRAME__WHAT_WELCOME:
         client_hostile(client, "a second greeting");

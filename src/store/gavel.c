@@ -81,9 +81,11 @@ static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_erro
     gavel_ns until = clock_now() + OPEN_PATIENCE;
 
     pthread_mutex_lock(&gavel->lock);
-    while (!gavel->is_up && gavel_wait_until(gavel, until))
+    while (!gavel->is_up && !gavel->is_refused && gavel_wait_until(gavel, until))
         continue;
-    if (!gavel->is_up)
+    if (!gavel->is_up && gavel->is_refused)
+        status = error_set(error, GAVEL_ERR_STORE_DENIED, "%s: %s", gavel->where, gavel->reads_trouble);
+    else if (!gavel->is_up)
         status = error_set(
             error, GAVEL_ERR_STORE_UNAVAILABLE,
             "no node of %s answers: %s; start gaveld there with `clients:` or `socket:` in its file, "

@@ -102,6 +102,7 @@ struct gavel_store {
     struct gavel_watched_list dirty;
     struct gavel_watched_list changes;
     bool is_up;
+    bool is_refused; /* by all nodes, when it wanted to read */
     bool is_closing;
     char reads_trouble[200];
     char writes_trouble[200];
@@ -124,6 +125,8 @@ void gavel_run(struct store *store, const struct store_request *requests, struct
 void gavel_parcel_send(struct gavel_parcel *parcel);
 /* It is answered, or never will be; the lock is held. */
 void gavel_parcel_done(struct gavel_parcel *parcel);
+/* All nodes refuse us: nobody waits for a time-out that would not say why. The lock is held. */
+void gavel_refuse_waiting(struct gavel_store *gavel, bool is_write);
 
 /* ---- gavel_words.c: requests as operations and questions, answers as replies ---- */
 

@@ -118,6 +118,38 @@ static void fail_all(struct gavel_parcel *parcel, uint32_t status, const char *m
     }
 }
 
+static void fail_refused(struct gavel_parcel *parcel)
+{
+    const struct gavel_store *gavel = parcel->store;
+
+    for (size_t i = 0; i < parcel->count; i++)
+        reply_fail(&parcel->visit->replies[parcel->indexes[i]], GAVEL_ERR_STORE_DENIED, "%.60s: %.180s",
+                   gavel->where, parcel->is_write ? gavel->writes_trouble : gavel->reads_trouble);
+}
+
+/* What was sent may still be carried out, as after a time-out. */
+void gavel_refuse_waiting(struct gavel_store *gavel, bool is_write)
+{
+    struct gavel_parcel *parcel, *next;
+
+    TAILQ_FOREACH(parcel, &gavel->sent, in_store)
+    {
+        if (parcel->is_write != is_write || !parcel->visit)
+            continue;
+        fail_refused(parcel);
+        LIST_REMOVE(parcel, in_visit);
+        parcel->visit = NULL;
+    }
+    for (parcel = TAILQ_FIRST(&gavel->queue); parcel; parcel = next) {
+        next = TAILQ_NEXT(parcel, in_store);
+        if (parcel->is_write != is_write)
+            continue;
+        fail_refused(parcel);
+        gavel_parcel_done(parcel);
+    }
+    pthread_cond_broadcast(&gavel->changed);
+}
+
 static void take_results(void *user, enum gavel_status status, const char *message,
                          const Gavel__OpResult *const *results, size_t count)
 {
@@ -197,8 +229,13 @@ static void send_submit(struct gavel_parcel *parcel)
 
 void gavel_parcel_send(struct gavel_parcel *parcel)
 {
+    const struct quorum *quorum = parcel->is_write ? parcel->store->writes : parcel->store->reads;
+
     ASSERT(parcel->visit != NULL); /* one that is given up leaves the queue */
-    if (parcel->is_write)
+    if (quorum && quorum_is_refused(quorum)) {
+        fail_refused(parcel);
+        gavel_parcel_done(parcel);
+    } else if (parcel->is_write)
         send_submit(parcel);
     else
         send_ask(parcel);

@@ -55,7 +55,10 @@ static void reads_state(void *user, enum client_state state, const char *trouble
 
     pthread_mutex_lock(&gavel->lock);
     gavel->is_up = state == CLIENT_UP;
+    gavel->is_refused = quorum_is_refused(gavel->reads);
     name_copy(gavel->reads_trouble, sizeof gavel->reads_trouble, trouble);
+    if (gavel->is_refused)
+        gavel_refuse_waiting(gavel, false);
     pthread_cond_broadcast(&gavel->changed);
     pthread_mutex_unlock(&gavel->lock);
 }
@@ -67,6 +70,8 @@ static void writes_state(void *user, enum client_state state, const char *troubl
     (void)state;
     pthread_mutex_lock(&gavel->lock);
     name_copy(gavel->writes_trouble, sizeof gavel->writes_trouble, trouble);
+    if (quorum_is_refused(gavel->writes))
+        gavel_refuse_waiting(gavel, true);
     pthread_mutex_unlock(&gavel->lock);
 }
 

@@ -197,6 +197,14 @@ test_a_node_is_asked_over_tls() {
     kill -HUP "${pid_of[n1]}"
     warned() { "$GAVEL" status --cluster "localhost:${api_of[n1]}" --ca "$folder/ca/ca.crt" | grep -q "the certificate of n1 ends in 4.9 d"; }
     await warned
+    # A list that names it, one that does not, and none.
+    : >"$folder/revoked"
+    expect 0 "$GAVEL" leader --cluster "127.0.0.1:${api_of[n1]}" --ca "$folder/ca/ca.crt" --revoked "$folder/revoked"
+    expect 0 "$GAVEL" cert revoke "$folder/ca/n1.crt" --list "$folder/revoked"
+    expect 1 "$GAVEL" leader --cluster "127.0.0.1:${api_of[n1]}" --ca "$folder/ca/ca.crt" --revoked "$folder/revoked"
+    has "$errors" "its certificate was revoked"
+    expect 2 "$GAVEL" leader --cluster "127.0.0.1:${api_of[n1]}" --ca "$folder/ca/ca.crt" --revoked "$folder/none"
+    has "$errors" "--revoked"
     expect 1 "$GAVEL" status --cluster "https://127.0.0.1:${api_of[n1]}"
     has "$errors" "its certificate is not trusted"
     has "$errors" "name the CA with --ca"

@@ -468,4 +468,17 @@ test_demo_that_is_killed_takes_its_nodes_along() {
     expect 2 "$GAVEL" cluster
 }
 
+# Nobody leads, and gavel asks again twenty times a second: one wish, told once, and at most once in two seconds if the tries are far apart.
+test_a_wish_that_is_asked_for_again_and_again_is_told_once() {
+    local before told
+    three
+    for name in $(others n1); do kill_both "$name"; done
+    await is n1 has_lease false
+    before=$SECONDS
+    expect 3 "$GAVEL" member add n4 127.0.0.1:1 --cluster "127.0.0.1:${api_of[n1]}" --timeout 3s
+    told=$(grep -c 'msg=operator .*text="add member n4' "$folder/n1.err")
+    ((told >= 1)) || fail "nothing is told"
+    ((told <= 1 + (SECONDS - before + 1) / 2)) || fail "told $told times in $((SECONDS - before)) s"
+}
+
 run_tests "$@"

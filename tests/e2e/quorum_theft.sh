@@ -239,6 +239,35 @@ test_a_client_that_is_revoked_loses_its_connection_and_gets_no_other() {
     expect 0 "$GAVEL" candidates --group job --store "$store?ca=$ca/ca.crt&cert=$ca/other.crt&key=$ca/other.key"
 }
 
+# A candidate that runs says why it is out, and what to do, and not that the store is slow.
+test_a_candidate_that_is_revoked_says_so() {
+    local name url
+    with_tls
+    url="$store?ca=$ca/ca.crt&cert=$ca/one.crt&key=$ca/one.key"
+    run_as worker "$GAVEL" run --store "$url" --group night --id worker --lease 5s --call-timeout 2s --candidate-timeout 8s -- sleep 1000
+    await grep -q "runs the command" "$folder/worker.err"
+    expect 0 "$GAVEL" cert revoke "$ca/one.crt" --list "$folder/revoked"
+    for name in n1 n2 n3; do kill -HUP "${pid_of[$name]}"; done
+    await grep -q "ERR_STORE_DENIED.*the certificate is revoked; have another issued" "$folder/worker.err"
+    await grep -q "leads no more" "$folder/worker.err"
+}
+
+# A stolen key of a node is of no use against clients that have the list.
+test_a_client_with_the_list_takes_no_revoked_node() {
+    local name url
+    with_tls
+    url="$store?ca=$ca/ca.crt&cert=$ca/one.crt&key=$ca/one.key"
+    cp "$folder/revoked" "$folder/mine"
+    expect 0 "$GAVEL" candidates --group job --store "$url&revoked=$folder/mine"
+    for name in n1 n2 n3; do expect 0 "$GAVEL" cert revoke "$ca/$name.crt" --list "$folder/mine"; done
+    expect 4 "$GAVEL" candidates --group job --store "$url&revoked=$folder/mine"
+    has "$errors" "its certificate was revoked"
+    expect 0 "$GAVEL" candidates --group job --store "$url"
+    expect 4 "$GAVEL" candidates --group job --store "$url&revoked=$folder/none"
+    has "$errors" "an empty file revokes none"
+    expect 2 "$GAVEL" candidates --group job --store "$store?revoked=$folder/mine"
+}
+
 # https PATH [CURL OPTION…]: the code of the answer of n1.
 https() {
     local path=$1

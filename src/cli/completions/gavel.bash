@@ -9,7 +9,7 @@ _gavel_ask() {
         case ${COMP_WORDS[i]} in
         --store | -s | --config | -c | -f) store+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         --group | -g) group=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
-        --cluster | --ca | --token-file) quorum+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
+        --cluster | --ca | --revoked | --token-file) quorum+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         esac
     done
     case $1 in
@@ -25,7 +25,7 @@ _gavel_values() {
         candidates_updated mandate_renewed contention_detected breaker_open breaker_closed heartbeat overrun stopped"
     local list=
     case $1 in
-    --store | -s | --config | -c | -f | --out | --ca | --token-file | --listen)
+    --store | -s | --config | -c | -f | --out | --ca | --revoked | --token-file | --listen)
         compopt -o default 2>/dev/null
         mapfile -t COMPREPLY < <(compgen -f -- "$2")
         return
@@ -75,7 +75,7 @@ _gavel() {
         member cert cluster demo bench help version"
     local common="--config --json --color --log-format --log-level --help"
     local place="--store --group"
-    local cluster="--cluster --ca --token-file --cluster-timeout"
+    local cluster="--cluster --ca --revoked --token-file --cluster-timeout"
     local listing="--preset --candidate-timeout"
     local who="--id --eligible --no-eligible --election --no-election --priority --doorbell"
     local settings="--preset --heartbeat --heartbeat-jitter --lease --candidate-timeout --election-interval
@@ -122,7 +122,7 @@ _gavel() {
         esac
         ;;
     watch) list="$common $place $cluster --count --timeout" ;;
-    resign) list="$common $place $listing --to --force --timeout" ;;
+    resign) list="$common $place $listing $cluster --to --force --timeout" ;;
     check) list="$common $place $who $settings $cluster --candidates --prices" ;;
     store)
         list="$common --store --preset --call-timeout --count --read-only --table"
