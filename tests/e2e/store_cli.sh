@@ -318,6 +318,28 @@ test_a_store_in_use_is_backed_up_and_its_file_alone_is_no_copy() {
     has "$errors" "by the means of its server"
 }
 
+# Whatever is written meanwhile: each copy is the store of some instant between the beginning and the end of its making.
+test_a_backup_while_leaders_write_is_the_store_of_one_instant() {
+    local number before after copied
+    for number in a b; do
+        run_as "$number" "$GAVEL" run --store "$store" --group job --id "$number" --lease 30s --candidate-timeout 40s --min-mandate 0 -- sleep 1000
+    done
+    await leads_job
+    hand_over_and_over &
+    pid_of[over]=$!
+    for number in {1..5}; do
+        before=$(epoch_of "$store")
+        expect 0 "$GAVEL" store backup --store "$store" "$folder/backup$number.db"
+        after=$(epoch_of "$store")
+        whole "$folder/backup$number.db"
+        copied=$(epoch_of "$folder/backup$number.db")
+        ((before <= copied && copied <= after)) || fail "epoch $copied in a copy that was made between $before and $after"
+    done
+    await has_moved_on "$after"
+}
+hand_over_and_over() { while :; do "$GAVEL" resign --store "$store" --group job --timeout 30s >/dev/null 2>&1 || true; done; }
+has_moved_on() { (($(epoch_of "$store") > $1)); }
+
 # options_in FILE: those that the URL of a driver may have, by its source.
 options_in() {
     tr '\n' ' ' <"$SOURCE_ROOT/src/store/$1" | grep -oE '\*const options\[\] = \{[^}]*\}' | grep -oE '"[a-z_]+"' | tr -d '"'
