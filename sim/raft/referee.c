@@ -267,4 +267,5 @@ void raft_referee_after(struct raft_referee *referee, gavel_ns at, raft_id id, c
         shadow->config_index = raft->config_index;
     }
     referee_check_calm(referee, shadow);
+    referee_check_idle(referee, shadow);
 }

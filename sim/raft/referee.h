@@ -64,6 +64,7 @@
     X(CONVERGE,   "converged",         "healed nodes end with the same log, and proposals commit (PROTOCOL L1)") \
     X(PEACE,      "terms-settle",      "once healed, terms stop growing (PROTOCOL L1)")                          \
     X(REACH,      "lease-possible",    "no change of members, and no choice of a successor, makes a lease impossible (PROTOCOL)") \
+    X(BACK_OFF,   "idle-back-off",     "where nobody can hold a lease, leaders stay longer each time (PROTOCOL)")   \
     X(STUCK,      "stuck",             "a node always knows when to be woken, and waking it helps")            \
     X(GUEST,      "guest",             "what runs on the nodes keeps its own promises (sim/session)")          \
     X(HEARD,      "honest-heard",      "no directory that has kept everything is refused (PROTOCOL L1)")        \

@@ -64,6 +64,20 @@ void referee_check_calm(struct raft_referee *referee, const struct shadow *shado
                              (ull)shadow->raft->state.term, (ull)referee->calm_term);
 }
 
+/* A turn without work has ended. After several in a row it was not as short as the first ones. */
+void referee_check_idle(struct raft_referee *referee, struct shadow *shadow)
+{
+    const struct raft *raft = shadow->raft;
+    gavel_ns led = raft->now - raft->led_from;
+
+    if (raft->idle_turns > shadow->idle_turns && raft->idle_turns > RAFT_IDLE_TURNS + 1 &&
+        led < 2 * RAFT_CLAIM_PATIENCE(&raft->settings))
+        raft_referee_violate(referee, RAFT_INVARIANT_BACK_OFF,
+                             "node %llu could not work in %u turns in a row, and gave up after %lld ms again",
+                             (ull)shadow->id, raft->idle_turns, (long long)ms_from_ns(led));
+    shadow->idle_turns = raft->idle_turns;
+}
+
 /*
  * No settings make a quorum live on any network: a lease must last from one round to the answers of the next
  * with room to spare, and timeouts must spread wider than it takes to ask (Raft paper, section 5.6: broadcast

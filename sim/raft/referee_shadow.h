@@ -134,8 +134,9 @@ struct shadow {
     unsigned read_count;
     struct token acked_of; /* what they count for */
     uint64_t last_round;
-    bool is_working;    /* from CLAIM until the work has ended */
-    struct token claim; /* the newest */
+    unsigned idle_turns; /* as of the last step */
+    bool is_working;     /* from CLAIM until the work has ended */
+    struct token claim;  /* the newest */
     gavel_ns claimed_at;
     struct token released; /* the highest that it gave up */
     bool is_frozen;        /* a FORCE certificate went out: nothing above is committed in that term */
@@ -290,6 +291,7 @@ bool referee_is_constrained(const struct raft_referee *referee);
 
 /* referee_heal.c */
 void referee_check_calm(struct raft_referee *referee, const struct shadow *shadow);
+void referee_check_idle(struct raft_referee *referee, struct shadow *shadow);
 void referee_work_stops(struct raft_referee *referee, const struct shadow *shadow, enum raft_stop reason);
 void referee_calm_claimed(struct raft_referee *referee, const struct shadow *shadow);
 

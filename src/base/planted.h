@@ -86,6 +86,7 @@
     X(REFUSAL_NOT_WRITTEN,      "refusal-not-written", "that a directory is refused stays in the memory of the leader") \
     X(DISOWNED_STANDS,          "disowned-stands", "who finds another directory under its own name stands and votes") \
     X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads") \
+    X(IDLE_WITHOUT_BACK_OFF,     "idle-without-back-off", "where nobody can hold a lease, elections go on as fast as ever") \
     X(IDLE_LEADER_STAYS,         "idle-leader-stays", "a leader that cannot hold a lease goes on leading without work") \
     X(CLAIMS_BRIEFLY,            "claims-briefly", "a leader claims with a lease that the next round cannot renew") \
     X(FAR_SUCCESSOR,             "far-successor", "a leader hands over to one that is too far away to hold a lease") \

@@ -290,6 +290,7 @@ static const struct {
     {"disk_answers", "the disk of %t: %w"},
     {"commits_hang", "%t: %w"},
     {"commits_go_on", "%t: %w"},
+    {"nobody_near", "%t %w"},
     {"certificate_expires", "%t tells of a certificate: %w"},
     {"operator", "%t was told by somebody: %w"},
     {"missed", "%t does not remember everything: %w"},

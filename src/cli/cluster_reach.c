@@ -10,6 +10,9 @@
  * does not answer here neither the log is known nor whom it hears: it is
  * taken to vote for everybody who hears it, and for able to win if it may
  * reach a majority. So what is told is certain, as far as the nodes tell the truth.
+ *
+ * And distance: nodes that are elected, one after the other, and cannot work,
+ * since no majority answers them in time for a lease. They say so themselves.
  */
 #include "cli/cluster_view.h"
 
@@ -122,4 +125,51 @@ bool cluster_view_constrained(const struct cluster_view *view, struct cluster_co
                 break;
             }
     return hub_count > 0;
+}
+
+/* The voters' round trips as one node measured them when it last led. */
+static void add_trips(const struct cluster_node *node, char *buffer, size_t size)
+{
+    const json_t *peers = json_object_get(node->status, "peers"), *peer;
+    size_t position;
+
+    json_array_foreach(peers, position, peer)
+    {
+        const char *id = json_string_value(json_object_get(peer, "id"));
+        const json_t *trip = json_object_get(peer, "round_trip_ms");
+        char text[2 * VIEW_NAME_MAX + 40], other[2 * VIEW_NAME_MAX + 8];
+
+        if (!id || !json_is_integer(trip))
+            continue;
+        (void)snprintf(other, sizeof(other), "%.63s–%.63s ", id, node->name);
+        if (strstr(buffer, other))
+            continue; /* the other one has measured it as well */
+        (void)snprintf(text, sizeof(text), "%.63s–%.63s %lld ms", node->name, id,
+                       (long long)json_integer_value(trip));
+        add_name(buffer, size, text);
+    }
+}
+
+bool cluster_view_too_far(const struct cluster_view *view, char *buffer, size_t size, int64_t *ret_limit_ms)
+{
+    const struct cluster_node *leader = cluster_view_leader(view);
+    bool is_too_far = false;
+
+    if (leader && !leader->has_answered)
+        return false; /* it may work for all we know */
+    *buffer = '\0';
+    for (size_t i = 0; i < view->node_count; i++)
+        if (view->nodes[i].has_answered && view->nodes[i].has_lease)
+            return false;
+    for (size_t i = 0; i < view->node_count; i++) {
+        const struct cluster_node *node = &view->nodes[i];
+
+        if (!node->has_answered || node->generation != view->generation || !node->is_too_far)
+            continue;
+        add_trips(node, buffer, size);
+        *ret_limit_ms =
+            is_too_far && *ret_limit_ms >= node->lease_trip_ms ? *ret_limit_ms : node->lease_trip_ms;
+        is_too_far = true;
+    }
+    return is_too_far;
 }

@@ -64,6 +64,8 @@ static void read_status(struct cluster_node *node, const struct cluster_call *ca
     node->disk_hangs_ms = take_bool(json, "disk_hangs") ? take_time(json, "oldest_write_ms") : -1;
     node->commits_hang = take_bool(json, "commits_hang");
     node->uncommitted_ms = node->is_leader ? take_time(json, "oldest_uncommitted_ms") : -1;
+    node->is_too_far = take_bool(json, "too_far");
+    node->lease_trip_ms = take_time(json, "lease_round_trip_ms");
     node->waits_for_operator = take_bool(json, "waits_for_operator");
     node->is_handing_over = take_bool(json, "handing_over");
     node->has_answered = true;
@@ -246,8 +248,16 @@ static void judge_leader(struct cluster_view *view)
 {
     const struct cluster_node *leader = cluster_view_leader(view), *believed = &view->nodes[view->believed];
     struct cluster_constraint constraint;
+    char trips[150];
+    int64_t limit_ms;
 
-    if (!leader && believed->waits_for_operator)
+    if (cluster_view_too_far(view, trips, sizeof(trips), &limit_ms))
+        trouble(view, TROUBLE_NO_LEADER,
+                "nobody can work: no node reaches a majority of the voters within %lld ms, which a lease "
+                "needs; round trips %s; raise promise, election_min and election_max on all nodes, or move "
+                "nodes closer",
+                (long long)limit_ms, trips);
+    else if (!leader && believed->waits_for_operator)
         trouble(view, TROUBLE_NO_LEADER,
                 "nobody leads, and auto_failover is off: choose a node with `gavel transfer NODE --force`");
     else if (!leader && !view->members)

@@ -51,6 +51,8 @@ struct cluster_node {
     int64_t disk_hangs_ms;  /* for so long its disk has not answered; -1: it does */
     bool commits_hang;      /* nothing is committed, as it knows or was told */
     int64_t uncommitted_ms; /* of a leader: the age of its oldest entry that is not committed; -1 none */
+    bool is_too_far;        /* it led again and again, and no majority answered in time for a lease */
+    int64_t lease_trip_ms;  /* the longest round trip that a lease bears, by its settings; -1 not told */
     bool waits_for_operator;
     bool is_handing_over;
 
@@ -130,6 +132,13 @@ struct cluster_constraint {
  * while nobody leads. What is not known counts as possible.
  */
 bool cluster_view_constrained(const struct cluster_view *view, struct cluster_constraint *ret_constraint);
+
+/*
+ * Whether nobody works because no node reaches a majority within what a lease
+ * bears. Writes the round trips that were measured, such as "n1–n2 95 ms, n1–n3
+ * 102 ms", and the longest that would do.
+ */
+bool cluster_view_too_far(const struct cluster_view *view, char *buffer, size_t size, int64_t *ret_limit_ms);
 
 /*
  * Asks the nodes of the client, and then the members that they tell of and

@@ -86,13 +86,15 @@ static json_t *peer_json(const struct view *view, const struct view_member *memb
     uint64_t incarnation = member->is_self ? view->incarnation : member->incarnation;
     raft_index match = member->is_self ? view->last : member->match;
     json_t *peer = json_pack(
-        "{s:s,s:s,s:o,s:s,s:i,s:b,s:b,s:b,s:o,s:o,s:o,s:s,s:o}", "id", member->name, "address",
+        "{s:s,s:s,s:o,s:s,s:i,s:b,s:b,s:b,s:o,s:o,s:o,s:o,s:s,s:o}", "id", member->name, "address",
         member->address, "api_address", json_text(member->api), "role", role_of(member), "priority",
         (int)member->priority, "self", (int)member->is_self, "healthy",
         (int)view_is_healthy(view, member, now), "connected", (int)(member->is_self || member->is_connected),
         "last_contact_ms", member->is_self ? json_null() : ms_since(member->heard_at, now), "match",
-        view->is_leader ? json_u64(match) : json_null(), "incarnation", json_u64(incarnation), "breaker",
-        member->is_breaker_open ? "open" : "closed", "trouble", json_text(member->trouble));
+        view->is_leader ? json_u64(match) : json_null(), "round_trip_ms",
+        member->round_trip > 0 ? json_integer(ms_from_ns(member->round_trip)) : json_null(), "incarnation",
+        json_u64(incarnation), "breaker", member->is_breaker_open ? "open" : "closed", "trouble",
+        json_text(member->trouble));
 
     if (peer)
         add_own_words(peer, view, member, now);
@@ -158,9 +160,11 @@ static json_t *status_rest(const struct api *api, const struct view *view, bool 
 /* What stands still without an error. */
 static json_t *status_hangs(const struct view *view, gavel_ns now)
 {
-    return json_pack("{s:b,s:o,s:b,s:o}", "disk_hangs", (int)view->is_disk_hung, "oldest_write_ms",
+    return json_pack("{s:b,s:o,s:b,s:o,s:b,s:I}", "disk_hangs", (int)view->is_disk_hung, "oldest_write_ms",
                      ms_since(view->write_since, now), "commits_hang", view_commits_hang_for(view, now) > 0,
-                     "oldest_uncommitted_ms", ms_since(view->uncommitted_since, now));
+                     "oldest_uncommitted_ms", ms_since(view->uncommitted_since, now), "too_far",
+                     (int)view->is_in_vain, "lease_round_trip_ms",
+                     (json_int_t)ms_from_ns(view->round_trip_limit));
 }
 
 void api_get_status(struct api_call *call)

@@ -30,6 +30,7 @@ static enum log_level level_of(enum journal_event event)
     case JOURNAL_DISK_FULL:
     case JOURNAL_DISK_HANGS:
     case JOURNAL_COMMITS_HANG:
+    case JOURNAL_NOBODY_NEAR:
     case JOURNAL_PEER_REFUSED:
     case JOURNAL_TRANSFER_FAILED:
     case JOURNAL_MEMBER_CHANGE_FAILED:
@@ -172,6 +173,27 @@ static void tell_truncation(struct consensus *c, raft_index index)
     logger_line(&c->logger, LOG_WARNING, "entries_truncated", LOG_U64("index", index), LOG_END);
 }
 
+/* What would do, with some room: links are slower at times. */
+static gavel_ns promise_for(const struct raft_settings *settings, gavel_ns round_trip)
+{
+    return round_trip + round_trip / 2 + settings->heartbeat + settings->stop_margin;
+}
+
+static void tell_nobody_near(struct consensus *c)
+{
+    const struct raft_settings *settings = &c->raft.settings;
+    gavel_ns round_trip = raft_majority_round_trip(&c->raft);
+    long long promise =
+        (long long)ms_from_ns(promise_for(settings, round_trip == NEVER ? settings->promise : round_trip));
+
+    c->is_status_due = true;
+    consensus_note(c, JOURNAL_NOBODY_NEAR, c->config->id,
+                   "led %u times and could not work: a majority answers within %lld ms, a lease needs %lld "
+                   "ms; on all nodes raise promise and election_min to %lld ms, election_max to %lld ms",
+                   RAFT_IDLE_TURNS + 1, round_trip == NEVER ? -1 : (long long)ms_from_ns(round_trip),
+                   (long long)ms_from_ns(raft_round_trip_limit(&c->raft)), promise, 2 * promise);
+}
+
 void consensus_tell(struct consensus *c, const struct raft_action *action)
 {
     raft_id node = action->tell.node;
@@ -225,6 +247,9 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
                        "%s; replace the member: gavel member remove, empty its directory, gavel member add, "
                        "start it with --join",
                        text);
+        break;
+    case RAFT_NEWS_NOBODY_NEAR:
+        tell_nobody_near(c);
         break;
     case RAFT_NEWS_MESSAGE_REFUSED:
         logger_line(&c->logger, LOG_DEBUG, "message refused", LOG_STR("reason", text), LOG_END);

@@ -40,6 +40,8 @@ static void take_scalars(struct consensus *c, struct view *v)
         backlog_is_empty(&raft->uncommitted) ? 0 : v->at - backlog_age(&raft->uncommitted, v->at);
     v->is_disk_hung = c->is_disk_hung;
     v->is_commit_hung = c->is_commit_hung;
+    v->is_in_vain = raft_is_in_vain(raft);
+    v->round_trip_limit = raft_round_trip_limit(raft);
     v->waits_for_operator = !raft->settings.auto_failover && raft->leader == 0 && raft->commit > 0;
     v->is_stopping = c->is_stopping;
     v->counters.refused_messages = raft->refused_messages;
@@ -69,8 +71,10 @@ static void take_link(struct consensus *c, struct view_member *member)
     struct transport_link link;
 
     for (size_t i = 0; i < c->raft.peer_count; i++)
-        if (c->raft.peers[i].id == member->id)
+        if (c->raft.peers[i].id == member->id) {
             member->match = c->raft.role == RAFT_LEADER ? c->raft.peers[i].match : 0;
+            member->round_trip = c->raft.peers[i].round_trip;
+        }
     if (status) {
         member->status = *status;
         member->incarnation = status->incarnation;

@@ -46,6 +46,7 @@
     X(DISK_ANSWERS, "disk_answers")   /* it does again */                                                    \
     X(COMMITS_HANG, "commits_hang")   /* an alert; a leader has committed nothing for a second */            \
     X(COMMITS_GO_ON, "commits_go_on") /* it does again, or leads no more */                                  \
+    X(NOBODY_NEAR, "nobody_near")     /* an alert; led again and again without a lease; text: how far */     \
     X(CERTIFICATE_EXPIRES, "certificate_expires") /* an alert; text: whose and when */                       \
     X(OPERATOR, "operator")                       /* a manual intervention; text: what */
 #define JOURNAL_ENUM(name, text) JOURNAL_##name,

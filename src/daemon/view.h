@@ -36,6 +36,7 @@ struct view_member {
     bool is_breaker_open;
     gavel_ns heard_at;    /* the last frame from it; 0 never */
     raft_index match;     /* what it is known to have; of a leader only */
+    gavel_ns round_trip;  /* of rounds, when this node last led; 0 unknown */
     uint64_t incarnation; /* as it last said; 0 unknown */
     char trouble[PEER_TEXT_MAX + 1];
     struct peer_status status; /* as it last said; node 0 if never */
@@ -116,7 +117,9 @@ struct view {
     gavel_ns write_since;       /* the oldest write that has not finished began; 0 if there is none */
     bool is_commit_hung;        /* of a leader: it has committed nothing for a second */
     gavel_ns uncommitted_since; /* of a leader: the oldest entry that is not committed; 0 if there is none */
-    bool waits_for_operator;    /* no leader, and auto_failover is off */
+    bool is_in_vain; /* it led several times in a row and never had a lease: too far from a majority */
+    gavel_ns round_trip_limit; /* longer ones make no lease */
+    bool waits_for_operator;   /* no leader, and auto_failover is off */
     bool is_stopping;
     gavel_ns heartbeat; /* settings that readers need */
     gavel_ns election_max;

@@ -23,6 +23,7 @@ void raft_follow(struct raft *r, const struct raft_message *m)
     raft_set_leader(r, m->from, m->incarnation);
     r->failures = 0;
     r->heard_at = r->now;
+    raft_note_followed(r);
 }
 
 struct raft_append_reply *raft_reply_append(struct raft *r, const struct raft_message *m, uint64_t round,

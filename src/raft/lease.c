@@ -100,6 +100,7 @@ void raft_check_lease(struct raft *r)
     } else if (r->now >= raft_contact_until(r)) {
         raft_become_follower(r, RAFT_STOP_LAPSED);
     } else if (r->now >= raft_claim_by(r)) {
+        raft_note_idle_turn(r);
         raft_step_down(r, RAFT_STOP_IDLE);
     }
 }
@@ -123,6 +124,7 @@ void raft_try_claim(struct raft *r)
     if (!raft_is_lasting(r) && !PLANTED(CLAIMS_BRIEFLY))
         return;
     r->work = RAFT_WORK_RUNNING;
+    r->idle_turns = 0;
     action = raft_act(r, RAFT_CLAIM);
     action->claim.term = r->state.term;
     action->claim.lease_epoch = r->lease_epoch;

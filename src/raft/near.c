@@ -14,7 +14,11 @@
  *
  *  1. a leader that a majority answers, and that has no lease for CLAIM_PATIENCE
  *     all the same, steps down with a release, and another has its turn; nor does
- *     it begin work with a lease that the next round cannot renew;
+ *     it begin work with a lease that the next round cannot renew. Where nobody
+ *     is near that would go on for ever, with a term for each turn: after more
+ *     than RAFT_IDLE_TURNS in a row a node stays longer each time, up to
+ *     RAFT_CLAIM_PATIENCE_MAX. A voter that did not answer in the last such turn
+ *     is a new hope: with it the first patience counts again;
  *  2. successors, and with them targets of transfers, are ordered by round trip:
  *     who could hold a lease comes before who could not;
  *  3. a voter is added only if a majority of the new voters answers in time.
@@ -45,6 +49,8 @@ gavel_ns raft_round_trip_max(const struct raft *r, gavel_ns promise)
 {
     return raft_lease_length(r, promise) - r->settings.heartbeat;
 }
+
+gavel_ns raft_round_trip_limit(const struct raft *r) { return raft_round_trip_max(r, r->settings.promise); }
 
 /* False only if it is known to be too far away: of one that has not answered yet nothing is known. */
 bool raft_is_near(const struct raft *r, const struct raft_peer *peer)
@@ -98,6 +104,63 @@ static int64_t answered_at(const void *context, raft_id id)
     return peer && peer->acked_round > 0 ? -peer->answered_at : -NEVER;
 }
 
+/* An answer from a voter that was silent in the last turn without work: somebody may be near to that one. */
+static bool is_new_hope(const struct raft *r)
+{
+    for (size_t i = 0; i < r->peer_count; i++)
+        if (r->peers[i].acked_round > 0 && !r->peers[i].was_idle && raft_peer_votes(r, &r->peers[i]))
+            return true;
+    return false;
+}
+
+static gavel_ns claim_patience(const struct raft *r)
+{
+    gavel_ns patience = RAFT_CLAIM_PATIENCE(&r->settings);
+
+    if (r->idle_turns <= RAFT_IDLE_TURNS || is_new_hope(r) || PLANTED(IDLE_WITHOUT_BACK_OFF))
+        return patience;
+    for (unsigned i = RAFT_IDLE_TURNS; i < r->idle_turns && patience < RAFT_CLAIM_PATIENCE_MAX(&r->settings);
+         i++)
+        patience *= 2;
+    return patience;
+}
+
+/* It leads without a lease, although it is answered, and steps down for it. */
+void raft_note_idle_turn(struct raft *r)
+{
+    if (is_new_hope(r))
+        r->idle_turns = 0;
+    r->idle_turns++;
+    for (size_t i = 0; i < r->peer_count; i++)
+        r->peers[i].was_idle = r->peers[i].acked_round > 0;
+    if (r->idle_turns == RAFT_IDLE_TURNS + 1)
+        (void)raft_tell(r, RAFT_NEWS_NOBODY_NEAR, r->state.id);
+}
+
+/* A leader that cannot work is gone by then; whom we have followed for longer works. */
+void raft_note_followed(struct raft *r)
+{
+    if (r->idle_turns > 0 && r->now - r->followed_from > 2 * RAFT_CLAIM_PATIENCE_MAX(&r->settings))
+        r->idle_turns = 0;
+}
+
+/* Negated, because the longest is wanted of those that a majority answers within. */
+static int64_t answers_within(const void *context, raft_id id)
+{
+    const struct raft_peer *peer = raft_peer_at(context, id);
+
+    if (id == ((const struct raft *)context)->state.id)
+        return 0;
+    return peer && peer->round_trip > 0 ? -peer->round_trip : -NEVER;
+}
+
+gavel_ns raft_majority_round_trip(const struct raft *r)
+{
+    return -raft_config_reached(&r->config, answers_within, r);
+}
+
+bool raft_is_in_vain(const struct raft *r) { return r->idle_turns > RAFT_IDLE_TURNS; }
+
 /*
  * When a leader that is still without work steps down; NEVER if nothing says that another could do better.
  * The time runs from when a majority has answered in this lease epoch: before that a slow disk may be the
@@ -117,7 +180,7 @@ gavel_ns raft_claim_by(const struct raft *r)
     if (since == NEVER || r->leased_until == NEVER)
         return NEVER;
     since = ns_max(since, ns_max(r->leased_until, r->hopeful_at));
-    return since + RAFT_CLAIM_PATIENCE(&r->settings);
+    return since + claim_patience(r);
 }
 
 /* A new leader waits for a node that is near and still writes its first promise, though others have answered.

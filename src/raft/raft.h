@@ -73,6 +73,10 @@ struct raft_settings {
 
 /* A leader whom a majority answers, and who has no lease for so long all the same, steps down. */
 #define RAFT_CLAIM_PATIENCE(settings) (2 * (settings)->election_max)
+/* After more such turns than this in a row, without work in between, it waits twice as long each time … */
+#define RAFT_IDLE_TURNS 2u
+/* … up to this: 4.8 s. */
+#define RAFT_CLAIM_PATIENCE_MAX(settings) (8 * RAFT_CLAIM_PATIENCE(settings))
 
 /* The defaults above, without verify and sign. */
 void raft_settings_default(struct raft_settings *ret_settings);
@@ -226,6 +230,7 @@ enum raft_action_kind {
     X(ENTRIES_TRUNCATED, "entries_truncated") /* from `index` on: never committed, now gone */               \
     X(OBITUARY_TAKEN, "obituary_taken")       /* of `node` */                                                \
     X(DIRECTORY_REFUSED, "directory_refused") /* of `node`: it has forgotten something; `text` says what */  \
+    X(NOBODY_NEAR, "nobody_near")             /* led again and again, and could never hold a lease */        \
     X(MESSAGE_REFUSED, "message_refused")     /* from `node`; `text` says why */                             \
     X(TERM_REFUSED, "term_refused")           /* `term`, of a message from `node`: see term.c */
 #define RAFT_NEWS_ENUM(name, text) RAFT_NEWS_##name,
@@ -342,6 +347,7 @@ struct raft_peer {
     gavel_ns acked_promise;
     gavel_ns answered_at; /* when the first promise of this lease epoch came */
     gavel_ns round_trip;  /* of rounds, lately; 0 not known yet */
+    bool was_idle;        /* it answered in our last turn that we could not work in */
 
     /* of a candidate */
     bool has_answered;
@@ -408,10 +414,11 @@ struct raft {
     enum raft_role role;
     raft_id leader; /* whom we follow, or ourselves; 0 unknown */
     uint64_t leader_incarnation;
-    gavel_ns heard_at;    /* the last append of that leader */
-    gavel_ns election_at; /* when to stand for election; NEVER */
-    bool stands_directly; /* without pre-vote: the seat is known to be vacant, and we are first in line */
-    bool is_put_off;      /* it was time to stand, but our own state is not durable yet */
+    gavel_ns heard_at;      /* the last append of that leader */
+    gavel_ns followed_from; /* the first one of its term */
+    gavel_ns election_at;   /* when to stand for election; NEVER */
+    bool stands_directly;   /* without pre-vote: the seat is known to be vacant, and we are first in line */
+    bool is_put_off;        /* it was time to stand, but our own state is not durable yet */
     gavel_ns promise_until;
     raft_term seen_term; /* higher than ours, met while it could not be adopted */
     uint8_t successor_count;
@@ -443,6 +450,7 @@ struct raft {
     gavel_ns lease_until;
     gavel_ns leased_until; /* the end of the last lease of this term that we really had */
     gavel_ns hopeful_at;   /* when it last looked as if we could have one */
+    unsigned idle_turns;   /* that we led in a row without ever having one */
     enum raft_work work;
     enum raft_stop stop_reason;
     bool steps_down; /* once the work has stopped */
@@ -496,6 +504,15 @@ bool raft_is_working(const struct raft *raft, gavel_ns now);
  * known: the round trip was measured, and is longer than the longest that is near.
  */
 bool raft_is_far(const struct raft *raft, raft_id id, gavel_ns *ret_round_trip, gavel_ns *ret_longest);
+
+/* Has led several times in a row and could not work, since no majority of the voters answers in time. */
+bool raft_is_in_vain(const struct raft *raft);
+
+/* The longest round trip with which this node can hold a lease, by its own settings. */
+gavel_ns raft_round_trip_limit(const struct raft *raft);
+
+/* Within so long a majority of the voters answered this node when it last led; NEVER if it is not known. */
+gavel_ns raft_majority_round_trip(const struct raft *raft);
 
 /* The newest configuration that is known to be committed; returns where in the log it stands, or stood. */
 raft_index raft_committed_config(const struct raft *raft, struct raft_config *ret_config);

@@ -300,6 +300,9 @@ void tell_news(const struct quorum *quorum, const struct node *node, const struc
     case RAFT_NEWS_DIRECTORY_REFUSED:
         tell(quorum, node, "REFUSES the directory of %c: %s", who, text);
         return;
+    case RAFT_NEWS_NOBODY_NEAR:
+        tell(quorum, node, "could not work again: no majority answers in time for a lease");
+        return;
     case RAFT_NEWS_MESSAGE_REFUSED:
         tell(quorum, node, "refuses a message from %c: %s", who, text);
         return;

@@ -384,6 +384,60 @@ static void test_commits_that_hang_are_told_by_a_follower(void **state)
     assert_true(has_trouble(view, "says that its leader commits nothing"));
 }
 
+/* What a node that led in vain has measured of another. */
+static void is_too_far(struct cluster_view *view, const char *other, int round_trip_ms)
+{
+    json_t *body = view->calls[view->call_count - 1].body, *peer;
+    size_t position;
+
+    assert_false(
+        json_object_update_new(body, json_pack("{s:b, s:i}", "too_far", 1, "lease_round_trip_ms", 89)));
+    json_array_foreach(json_object_get(body, "peers"), position, peer)
+    {
+        if (strcmp(json_string_value(json_object_get(peer, "id")), other) == 0)
+            assert_false(json_object_set_new(peer, "round_trip_ms", json_integer(round_trip_ms)));
+    }
+}
+
+static void test_distances_that_make_work_impossible_are_named(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says(view, (struct words){.node = "n1", .leader = "n1", .term = 40, .is_leader = true});
+    is_too_far(view, "n2", 95);
+    is_too_far(view, "n3", 110);
+    says(view, (struct words){.node = "n2", .leader = "n1", .term = 40});
+    is_too_far(view, "n1", 95);
+    is_too_far(view, "n3", 101);
+    says(view, (struct words){.node = "n3", .leader = "n1", .term = 40});
+    cluster_view_make(view);
+    assert_true(has_trouble(view, "nobody can work: no node reaches a majority of the voters within 89 ms"));
+    assert_true(has_trouble(view, "round trips n1–n2 95 ms, n1–n3 110 ms, n2–n3 101 ms; raise promise"));
+    assert_int_equal(view->troubles[0].kind, TROUBLE_NO_LEADER);
+}
+
+/* They said so of the past, or the one that works has not been asked. */
+static void test_distances_do_not_matter_where_somebody_works(void **state)
+{
+    struct cluster_view *view = *state;
+
+    says_well(view);
+    is_too_far(view, "n1", 95);
+    cluster_view_make(view);
+    assert_int_equal(view->trouble_count, 0);
+}
+
+static void test_distances_do_not_matter_while_the_leader_is_silent(void **state)
+{
+    struct cluster_view *view = *state;
+
+    is_silent(view, "http://10.0.0.1:7500", "no answer");
+    says(view, (struct words){.node = "n2", .leader = "n1", .term = 4});
+    is_too_far(view, "n3", 95);
+    cluster_view_make(view);
+    assert_false(has_trouble(view, "nobody can work"));
+}
+
 static void test_a_certificate_that_ends_soon_is_told(void **state)
 {
     struct cluster_view *view = *state;
@@ -568,6 +622,9 @@ int main(void)
         WITH_VIEWS(test_commits_that_hang_are_told_by_a_follower),
         WITH_VIEWS(test_commits_that_hang_are_told_once),
         WITH_VIEWS(test_a_disk_that_hangs_is_told),
+        WITH_VIEWS(test_distances_that_make_work_impossible_are_named),
+        WITH_VIEWS(test_distances_do_not_matter_where_somebody_works),
+        WITH_VIEWS(test_distances_do_not_matter_while_the_leader_is_silent),
         WITH_VIEWS(test_a_certificate_that_ends_soon_is_told),
         WITH_VIEWS(test_two_leases_in_one_look_may_be_a_hand_over),
         WITH_VIEWS(test_two_leases_that_go_on_are_split_brain),
