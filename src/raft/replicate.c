@@ -86,10 +86,15 @@ static void send_flowing(struct raft *r, struct raft_peer *peer, bool also_empty
 static void send_to(struct raft *r, struct raft_peer *peer, bool also_empty)
 {
     if (peer->next <= r->log.base) { /* what it needs is in the snapshot only */
-        if (peer->progress != RAFT_INSTALL || r->now - peer->installed_at > 2 * r->settings.election_max)
-            raft_send_snapshot(r, peer);
-        else if (also_empty)
+        bool is_due =
+            peer->progress != RAFT_INSTALL || r->now - peer->installed_at > 2 * r->settings.election_max;
+
+        /* Also with a snapshot, and before it: the answer to that waits for the disk, the promise need not.
+         */
+        if (also_empty)
             send_bare(r, peer);
+        if (is_due)
+            raft_send_snapshot(r, peer);
         return;
     }
     if (peer->progress == RAFT_INSTALL)
