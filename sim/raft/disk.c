@@ -167,6 +167,7 @@ void disk_write(struct quorum *quorum, struct node *node, const struct raft_pers
         write->snapshot_bytes = copy_bytes(node->raft.snapshot.data, node->raft.snapshot.size);
         write->snapshot.data = write->snapshot_bytes;
     }
+    ghost_writes(node, persist->seq);
     begin_batch(quorum, node);
 }
 
@@ -204,8 +205,12 @@ static void commit(struct quorum *quorum, struct node *node, struct disk_write *
 
     raft_referee_synced(quorum->referee, quorum->now, node->id, persist, write->entries,
                         persist->has_snapshot ? &write->snapshot : NULL);
-    if (persist->has_state)
+    if (persist->has_state) {
         disk->state = persist->state;
+    } else if (persist->has_met) {
+        disk->state.met_count = persist->state.met_count;
+        memcpy(disk->state.met, persist->state.met, sizeof disk->state.met);
+    }
     if (persist->has_snapshot)
         put_snapshot(disk, write);
     if (persist->truncate > 0) {
@@ -226,6 +231,7 @@ static void commit(struct quorum *quorum, struct node *node, struct disk_write *
     disk->entry_count += count;
     disk->synced = persist->seq;
     write->persist.first = 0; /* its entries are the disk's now */
+    ghost_wrote(node, persist->seq);
     ghost_copy(quorum, node, 64);
 }
 

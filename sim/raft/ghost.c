@@ -50,20 +50,69 @@ static const struct raft_peer *peer_of(const struct raft *raft, raft_id id)
     return NULL;
 }
 
-/* A late word of the original may look the same; it is taken for one of the copy. */
+/* No original has such a start. */
+#define START_OF_COPY (UINT64_C(1) << 62)
+
 static bool is_of_copy(const struct quorum *quorum, const struct raft_message *message)
 {
-    const struct node *sender = node_of(quorum, message->from);
-
-    return ghost_is_old(quorum, message->from) && message->began_at == end_of(&sender->copy) &&
-           message->incarnation > sender->copy.state.incarnation;
+    return ghost_is_old(quorum, message->from) && message->start >= START_OF_COPY;
 }
 
-/* Rule 4 of "Directories" in PROTOCOL, from what the node has in its memory and its log. */
+/* Of a member that is bound, and only what is more than it knew: to forget is what it must not. */
+void ghost_note(struct quorum *quorum, struct node *node)
+{
+    if (!quorum_has(quorum, FAULT_LOST) || !node_is_up(node))
+        return;
+    for (size_t i = 0; i < node->raft.peer_count; i++) {
+        const struct raft_peer *peer = &node->raft.peers[i];
+        struct ghost_known *known = &node->known[peer->id - 1];
+        struct raft_met *now = &known->now;
+        bool is_other = now->directory != peer->directory;
+        bool is_later = peer->incarnation > now->incarnation;
+
+        if (peer->bound == 0 || peer->directory != peer->bound ||
+            (!is_other && !is_later && peer->acked <= now->acked))
+            continue;
+        if (is_other)
+            *known = (struct ghost_known){0};
+        if (is_other || is_later) {
+            now->incarnation = peer->incarnation;
+            now->start = peer->start;
+        }
+        now->directory = peer->directory;
+        now->acked = peer->acked > now->acked ? peer->acked : now->acked;
+        known->seq = 0;
+    }
+}
+
+void ghost_writes(struct node *node, uint64_t seq)
+{
+    for (size_t i = 0; i < RAFT_MEMBERS_MAX; i++)
+        if (node->known[i].seq == 0)
+            node->known[i].seq = seq;
+}
+
+void ghost_wrote(struct node *node, uint64_t seq)
+{
+    for (size_t i = 0; i < RAFT_MEMBERS_MAX; i++)
+        if (node->known[i].seq != 0 && node->known[i].seq <= seq)
+            node->known[i].sure = node->known[i].now;
+}
+
+void ghost_recalls(struct node *node)
+{
+    for (size_t i = 0; i < RAFT_MEMBERS_MAX; i++) {
+        node->known[i].now = node->known[i].sure;
+        node->known[i].seq = 0;
+    }
+}
+
+/* Rule 4 of "Directories" in PROTOCOL, from what the node has known and what it has in its log. */
 bool ghost_is_hidden(const struct quorum *quorum, const struct node *node, const struct raft_message *message)
 {
     const struct raft_peer *peer = peer_of(&node->raft, message->from);
     const struct raft_member *member = raft_config_find(&node->raft.config, message->from);
+    const struct raft_met *known;
 
     if (!is_of_copy(quorum, message))
         return false;
@@ -71,13 +120,12 @@ bool ghost_is_hidden(const struct quorum *quorum, const struct node *node, const
         return true;
     if (peer->is_refused || member->is_refused)
         return false;
-    if (peer->directory != message->directory)
+    known = &node->known[message->from - 1].now;
+    if (known->directory != message->directory || peer->bound != message->directory)
         return true;
-    if (message->incarnation > peer->incarnation)
-        return message->began_at >= peer->acked &&
-               (node->raft.role != RAFT_LEADER || message->term > node->raft.state.term ||
-                message->began_at >= peer->match);
-    return message->incarnation == peer->incarnation && message->began_at == peer->began_at;
+    return message->incarnation > known->incarnation && message->began_at >= known->acked &&
+           (node->raft.role != RAFT_LEADER || message->term > node->raft.state.term ||
+            message->began_at >= peer->match);
 }
 
 /* Everything that a leader writes down in between has been written down. */
@@ -99,11 +147,14 @@ void ghost_judge(struct quorum *quorum, const struct node *node, const struct ra
     member = raft_config_find(&node->raft.config, message->from);
     if (!peer || !member || member->is_refused || peer->directory != member->directory)
         return;
-    if (!peer->is_refused && peer->incarnation == message->incarnation)
+    if (!peer->is_refused && peer->start == message->start)
         quorum_violate(quorum, RAFT_INVARIANT_DISOWNED,
-                       "%s hears node %llu, whose log ended at %llu and which had acknowledged %llu",
-                       node->label, (unsigned long long)message->from, (unsigned long long)peer->began_at,
-                       (unsigned long long)peer->acked);
+                       "%s hears an older copy of node %llu, incarnation %llu, log to %llu; it has met "
+                       "incarnation %llu, which had acknowledged %llu",
+                       node->label, (unsigned long long)message->from,
+                       (unsigned long long)message->incarnation, (unsigned long long)message->began_at,
+                       (unsigned long long)node->known[message->from - 1].now.incarnation,
+                       (unsigned long long)node->known[message->from - 1].now.acked);
     if (peer->is_refused && could_write(&node->raft))
         quorum_violate(quorum, RAFT_INVARIANT_DISOWNED,
                        "%s leads and does not write down that node %llu is refused", node->label,
@@ -235,6 +286,7 @@ static void begin_old(struct quorum *quorum, struct node *node, uint64_t incarna
                                    .seed = incarnation};
 
     restore.state.incarnation = incarnation;
+    restore.state.start = START_OF_COPY | incarnation;
     TRACE(quorum, node, "an older copy of its directory speaks for it, incarnation %llu, log to %llu",
           (unsigned long long)incarnation, (unsigned long long)end_of(&node->copy));
     quorum_see(quorum, SIGHT_OLD_GHOSTS);
@@ -244,7 +296,7 @@ static void begin_old(struct quorum *quorum, struct node *node, uint64_t incarna
 void ghost_begin(struct quorum *quorum, struct node *node)
 {
     struct raft_restore restore = {.seed = node->disk.state.directory};
-    unsigned drawn = draw(quorum, 4);
+    unsigned drawn = draw(quorum, 6);
     enum ghost_kind kind = drawn > 2 ? GHOST_OLD : (enum ghost_kind)drawn;
     const struct disk *log = kind == GHOST_OTHER ? find_log(quorum, node) : NULL;
 

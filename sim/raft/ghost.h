@@ -10,7 +10,9 @@
  *
  * An older copy has the same number as the original. Whoever has not seen more
  * of that cannot tell (docs/PROTOCOL.md, Directories; gaveld has means of its
- * own), so its words reach only those who can, and these must refuse it.
+ * own), so its words reach only those who can, and these must refuse it. What a
+ * node has seen it knows as long as it runs, and after a restart what it had
+ * seen before a write that is on its disk.
  */
 #ifndef SIM_RAFT_GHOST_H
 #define SIM_RAFT_GHOST_H
@@ -40,6 +42,12 @@ bool ghost_is_old(const struct quorum *quorum, raft_id id);
 /* Whether the message comes from an older copy, and the node has no means to know that. */
 bool ghost_is_hidden(const struct quorum *quorum, const struct node *node,
                      const struct raft_message *message);
+
+/* What the node knows of the others, after a step; that it writes; that it is on its disk; that it begins. */
+void ghost_note(struct quorum *quorum, struct node *node);
+void ghost_writes(struct node *node, uint64_t seq);
+void ghost_wrote(struct node *node, uint64_t seq);
+void ghost_recalls(struct node *node);
 
 /* The node has got this: if it comes from an older copy that has been refused, and a leader has written that
  * down. */

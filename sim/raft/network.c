@@ -288,6 +288,7 @@ void net_take(struct quorum *quorum, const struct event *event)
         (void)node_step(quorum, node,
                         &received); /* a refused message is not our concern; the referee looks */
         ghost_judge(quorum, node, &message->body);
+        ghost_note(quorum, node);
     }
     net_recycle(quorum, message);
 }

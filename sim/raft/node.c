@@ -147,6 +147,8 @@ void node_start(struct quorum *quorum, struct node *node)
     settings.context = quorum;
     ghost_copy(quorum, node, 4);
     node->disk.state.incarnation++; /* durable before anything else happens */
+    node->disk.state.start = node->id << 32 | node->disk.state.incarnation;
+    ghost_recalls(node);
     restore = (struct raft_restore){
         .state = node->disk.state,
         .snapshot = node->disk.snapshot,

@@ -43,6 +43,14 @@ struct node_read {
 #define PROPOSALS_MAX 1024
 #define READS_MAX 320
 
+/* What a node has known of the directory of another, and must not forget once it has written anything since.
+ */
+struct ghost_known {
+    struct raft_met now;  /* at last */
+    struct raft_met sure; /* and what of it was on the disk when a later write was durable */
+    uint64_t seq;         /* of that write; 0: there was none yet */
+};
+
 /* Whether a node does what leaders do, and until when. */
 struct node_work {
     uint64_t number;
@@ -64,7 +72,8 @@ struct node {
     struct raft raft;   /* while it is up */
     struct table table; /* likewise */
     struct disk disk;
-    struct disk copy;    /* an older state of the disk, hot or cold; its incarnation is 0 if there is none */
+    struct disk copy; /* an older state of the disk, hot or cold; its incarnation is 0 if there is none */
+    struct ghost_known known[RAFT_MEMBERS_MAX]; /* of the directories of others, by their slots */
     struct ghost *ghost; /* of a damaged node: what speaks in its name (ghost.h); NULL: nothing */
     struct clock clock;
     gavel_ns frozen_until; /* 0: it runs; NEVER: for good */

@@ -43,6 +43,7 @@ void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
         .directory = c->raft.state.directory,
         .bound_at = raft_bound_at(&c->raft),
         .began_at = c->raft.began_at,
+        .process = c->raft.state.start,
     };
 
     (void)snprintf(hello.cluster_name, sizeof hello.cluster_name, "%s", config->cluster);
@@ -300,7 +301,9 @@ static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven,
                                      .incarnation = hello->incarnation,
                                      .term = RAFT_NUMBER_MAX,
                                      .bound_at = hello->bound_at,
-                                     .began_at = hello->began_at};
+                                     .began_at = hello->began_at,
+                                     .start = hello->process,
+                                     .is_live = is_proven};
     enum raft_trust trust = hello->generation == c->raft.state.generation || hello->generation == 0 ||
                                     c->raft.state.generation == 0
                                 ? raft_trust(&c->raft, &claimant)

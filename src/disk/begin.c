@@ -91,6 +91,7 @@ static enum gavel_status load(const struct disk *disk, MDB_txn *txn, struct raft
 
     *restore =
         (struct raft_restore){.state = contents->state, .snapshot = contents->snapshot, .entry_count = count};
+    restore->state.start = disk_draw_directory(); /* a number that no other start has */
     restore->snapshot.data = snapshot;
     if (!snapshot)
         return disk_error(disk, ENOMEM, "reading the snapshot", error);

@@ -100,20 +100,24 @@ static int write_alone(struct disk_txn *txn, const struct disk_terms *terms)
     uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
     struct raft_entry entry = {.kind = RAFT_ENTRY_CONFIG, .data = bytes};
     bool has_elected = contents->state.term > 0;
+    int code;
 
     contents->state.directory = disk_draw_directory();
     alone(txn->disk, contents->state.directory, &config);
     contents->state.generation++;
     contents->state.term = terms->last + DISK_FORCED_TERMS;
     if (terms->is_lowered) {
-        int code = disk_lower_terms(txn, contents->state.term);
-
+        code = disk_lower_terms(txn, contents->state.term);
         if (code != 0)
             return code;
     }
     snapshot = contents->snapshot;
     contents->state.vote = 0;
     contents->state.promise = (struct raft_promise){0};
+    contents->state.met_count = 0;
+    code = disk_put_met(txn);
+    if (code != 0)
+        return code;
     if (has_elected) {
         entry.term = contents->state.term;
         entry.size = (uint32_t)raft_config_encode(&config, bytes);

@@ -109,6 +109,7 @@ GAVEL_CHECKED enum gavel_status disk_txn_abort(struct disk_txn *txn, int code, c
 /* These return LMDB's codes. */
 int disk_put(struct disk_txn *txn, struct record_key key, const uint8_t *body, size_t size);
 int disk_put_identity(struct disk_txn *txn);
+int disk_put_met(struct disk_txn *txn);
 /* A number that no other directory has. */
 uint64_t disk_draw_directory(void);
 int disk_put_entry(struct disk_txn *txn, raft_index index, const struct raft_entry *entry);

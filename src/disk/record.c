@@ -35,6 +35,8 @@ struct record_key record_key_entry(raft_index index)
     return key;
 }
 
+struct record_key record_key_met(void) { return (struct record_key){.size = 1, .bytes = {'y'}}; }
+
 struct record_key record_key_state(void) { return (struct record_key){.size = 1, .bytes = {'z'}}; }
 
 void record_put_u64(uint8_t *bytes, uint64_t value)
@@ -167,6 +169,36 @@ enum gavel_status record_get_state(const uint8_t *bytes, size_t size, struct raf
                 .length = (gavel_ns)record_get_u64(bytes + 96),
             },
     };
+    return GAVEL_OK;
+}
+
+size_t record_put_met(uint8_t bytes[RECORD_MET_BYTES_MAX], const struct raft_state *state)
+{
+    for (size_t i = 0; i < state->met_count; i++) {
+        const struct raft_met *met = &state->met[i];
+        const uint64_t numbers[] = {met->id,       met->directory, met->incarnation, met->start,
+                                    met->began_at, met->acked,     met->is_refused};
+
+        _Static_assert(sizeof numbers == RECORD_MET_BYTES, "the header says how long");
+        for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
+            record_put_u64(bytes + i * RECORD_MET_BYTES + 8 * k, numbers[k]);
+    }
+    return (size_t)state->met_count * RECORD_MET_BYTES;
+}
+
+enum gavel_status record_get_met(const uint8_t *bytes, size_t size, struct raft_state *ret_state)
+{
+    if (size > RECORD_MET_BYTES_MAX || size % RECORD_MET_BYTES != 0)
+        return GAVEL_ERR_INVALID;
+    ret_state->met_count = (uint8_t)(size / RECORD_MET_BYTES);
+    for (size_t i = 0; i < ret_state->met_count; i++, bytes += RECORD_MET_BYTES)
+        ret_state->met[i] = (struct raft_met){.id = record_get_u64(bytes),
+                                              .directory = record_get_u64(bytes + 8),
+                                              .incarnation = record_get_u64(bytes + 16),
+                                              .start = record_get_u64(bytes + 24),
+                                              .began_at = record_get_u64(bytes + 32),
+                                              .acked = record_get_u64(bytes + 40),
+                                              .is_refused = record_get_u64(bytes + 48) != 0};
     return GAVEL_OK;
 }
 

@@ -8,6 +8,7 @@
  *   'b'             the snapshot: where it stands, the configuration, its size
  *   'c' number      a piece of its bytes (number: 4 bytes, big-endian, from 0)
  *   'e' index       an entry of the log (index: 8 bytes, big-endian)
+ *   'y'             what is known of the data directories of the others; may be missing
  *   'z'             the state, and the transaction that wrote it
  *
  * 'z' comes last so that it lies on the same page as the newest entries, and
@@ -28,6 +29,8 @@
 #define RECORD_IDENTITY_BYTES (RECORD_IDENTITY_V1_BYTES + 8 + 8)
 #define RECORD_STATE_BYTES (14 * 8)
 #define RECORD_HEAD_BYTES_MAX (4 * 8 + RAFT_CONFIG_BYTES_MAX)
+#define RECORD_MET_BYTES (7 * 8) /* of each member that was met */
+#define RECORD_MET_BYTES_MAX (RAFT_MEMBERS_MAX * RECORD_MET_BYTES)
 #define RECORD_ENTRY_BYTES 9 /* before the bytes of the entry itself */
 
 /*
@@ -51,6 +54,7 @@ struct record_key record_key_identity(void);
 struct record_key record_key_head(void);
 struct record_key record_key_piece(uint32_t number);
 struct record_key record_key_entry(raft_index index);
+struct record_key record_key_met(void);
 struct record_key record_key_state(void);
 
 /* What the checksums of a folder begin with, so that a page of another node's file is found too. */
@@ -72,6 +76,11 @@ GAVEL_CHECKED enum gavel_status record_get_identity(const uint8_t *bytes, size_t
 void record_put_state(uint8_t bytes[RECORD_STATE_BYTES], const struct raft_state *state, uint64_t txn);
 GAVEL_CHECKED enum gavel_status record_get_state(const uint8_t *bytes, size_t size,
                                                  struct raft_state *ret_state, uint64_t *ret_txn);
+
+/* Of the state what it knows of the others; returns the length. */
+size_t record_put_met(uint8_t bytes[RECORD_MET_BYTES_MAX], const struct raft_state *state);
+GAVEL_CHECKED enum gavel_status record_get_met(const uint8_t *bytes, size_t size,
+                                               struct raft_state *ret_state);
 
 /* Of a snapshot all but its bytes; returns the length. */
 size_t record_put_head(uint8_t bytes[RECORD_HEAD_BYTES_MAX], const struct raft_snapshot *snapshot);

@@ -112,6 +112,15 @@ int disk_put_identity(struct disk_txn *txn)
     return disk_put(txn, record_key_identity(), body, sizeof body);
 }
 
+/* What the state knows of the others. */
+int disk_put_met(struct disk_txn *txn)
+{
+    uint8_t body[RECORD_MET_BYTES_MAX];
+    size_t size = record_put_met(body, &txn->contents.state);
+
+    return disk_put(txn, record_key_met(), body, size);
+}
+
 int disk_put_entry(struct disk_txn *txn, raft_index index, const struct raft_entry *entry)
 {
     struct record_key key = record_key_entry(index);

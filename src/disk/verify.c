@@ -4,7 +4,7 @@
  * Everything in the database is read once when it is opened: every checksum,
  * and that the records are exactly those that must be there, in their order.
  *
- *   a   b   c0 c1 …   e(snapshot + 1) … e(last)   z
+ *   a   b   c0 c1 …   e(snapshot + 1) … e(last)   y, if anybody was met   z
  *
  * The transaction number in 'z' must be the one that LMDB calls the last.
  * Otherwise the page that names it was changed, and this is an older state.
@@ -154,7 +154,17 @@ static enum gavel_status check_entries(struct walk *w)
 static enum gavel_status check_state(struct walk *w)
 {
     const struct raft_state *state = &w->contents.state;
+    struct raft_state met = {0};
     uint64_t txn;
+
+    if (is_at(w, record_key_met())) {
+        enum gavel_status status = record_get_met(w->body, w->size, &met) == GAVEL_OK
+                                       ? next(w, MDB_NEXT)
+                                       : disk_damaged(w->disk, w->error, "the members met cannot be read");
+
+        if (status != GAVEL_OK)
+            return status;
+    }
 
     if (!is_at(w, record_key_state()))
         return disk_damaged(w->disk, w->error, "after entry %" PRIu64 " something is missing or too much",
@@ -162,6 +172,8 @@ static enum gavel_status check_state(struct walk *w)
     if (record_get_state(w->body, w->size, &w->contents.state, &txn) != GAVEL_OK ||
         state->cluster != w->disk->identity.cluster || state->id != w->disk->identity.node)
         return disk_damaged(w->disk, w->error, "the state cannot be read");
+    w->contents.state.met_count = met.met_count;
+    memcpy(w->contents.state.met, met.met, sizeof met.met);
     if (txn != mdb_txn_id(w->txn))
         return disk_damaged(w->disk, w->error, "the newest transaction is lost: %zu is there, of %" PRIu64,
                             mdb_txn_id(w->txn), txn);

@@ -10,6 +10,8 @@
 #include "base/assert.h"
 #include "base/error.h"
 
+#include <string.h>
+
 static raft_index entry_count(const struct raft_persist *persist)
 {
     return persist->first == 0 ? 0 : persist->last - persist->first + 1;
@@ -29,6 +31,10 @@ static enum gavel_status make_room(struct disk *disk, const struct disk_write *w
         for (raft_index j = 0; j < entries; j++)
             bytes += writes[i].entries[j].size;
         records += entries;
+        if (writes[i].persist.has_met) {
+            bytes += RECORD_MET_BYTES_MAX;
+            records++;
+        }
         if (entries > 0)
             need = DISK_NEEDS_APPEND;
         if (writes[i].persist.has_snapshot) {
@@ -73,7 +79,12 @@ static int write_one(struct disk_txn *txn, const struct disk_write *write)
         contents->state = persist->state;
         contents->state.directory = directory; /* given once, when the directory was made */
     }
-    if (persist->has_snapshot)
+    if (persist->has_met) {
+        contents->state.met_count = persist->state.met_count;
+        memcpy(contents->state.met, persist->state.met, sizeof contents->state.met);
+        code = disk_put_met(txn);
+    }
+    if (code == 0 && persist->has_snapshot)
         code = write_snapshot(txn, write);
     if (code == 0 && persist->truncate > 0) {
         ASSERT(persist->truncate > contents->snapshot.index);

@@ -78,7 +78,7 @@ enum gavel_status transport_new(struct event_base *base, const struct transport_
     LIST_INIT(&transport->accepted);
     LIST_INIT(&transport->dead);
     prng_seed(&transport->prng, entropy_u64());
-    transport->process = entropy_u64();
+    transport->process = settings->self.process ? settings->self.process : entropy_u64();
     set_defaults(&transport->settings);
     set_self(transport, &settings->self);
     (void)evtimer_assign(&transport->reaper, base, connection_reap, transport); /* fails only for signals */

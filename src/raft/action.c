@@ -37,6 +37,7 @@ struct raft_message *raft_send(struct raft *r, enum raft_message_kind kind, raft
     m->directory = r->state.directory;
     m->bound_at = raft_bound_at(r);
     m->began_at = r->began_at;
+    m->start = r->state.start;
     m->term = r->state.term;
     return m;
 }
@@ -69,7 +70,8 @@ void raft_mark_truncate(struct raft *r, raft_index index)
 
 static bool is_dirty(const struct raft_persist *dirty)
 {
-    return dirty->has_state || dirty->has_snapshot || dirty->truncate != 0 || dirty->first != 0;
+    return dirty->has_state || dirty->has_met || dirty->has_snapshot || dirty->truncate != 0 ||
+           dirty->first != 0;
 }
 
 static uint64_t after_what(const struct raft *r, uint64_t after)
@@ -81,6 +83,7 @@ static uint64_t after_what(const struct raft *r, uint64_t after)
 
 void raft_flush(struct raft *r)
 {
+    r->dirty.has_met = raft_met_is_due(r, is_dirty(&r->dirty));
     if (is_dirty(&r->dirty)) {
         r->seq++;
         if (r->dirty.has_state)

@@ -17,8 +17,9 @@
  *   3. A directory whose log, when its node began, ended before what it has
  *      acknowledged is an older copy of itself. Whoever notices hears it no
  *      more, and the leader writes that into the configuration, too: it is
- *      refused for good, until the member is replaced.
- *
+ *      refused for good, until the member is replaced. So is one that comes in
+ *      an incarnation which another process had already. What is known of the
+ *      others is therefore kept on disk (met.c).
  *   4. Members are bound after something is committed. So whoever has heard from
  *      one that is bound, and has no entry itself, knows that an empty log cannot
  *      win: it neither stands nor votes for one. It may be a founder that comes
@@ -95,8 +96,10 @@ enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
         return RAFT_TRUSTED; /* the first that we hear of it */
     if (is_rolled_back(r, peer, c))
         return RAFT_ROLLED_BACK;
-    if (c->incarnation == peer->incarnation && c->began_at != peer->began_at)
+    if (c->incarnation == peer->incarnation && (c->began_at != peer->began_at || c->start != peer->start))
         return RAFT_TWICE;
+    if (c->incarnation < peer->incarnation && c->is_live && peer->is_recalled)
+        return RAFT_ROLLED_BACK;
     return c->incarnation < peer->incarnation ? RAFT_OUTLIVED : RAFT_TRUSTED;
 }
 
@@ -119,7 +122,9 @@ static void note(struct raft_peer *peer, const struct raft_claimant *c)
     }
     peer->directory = c->directory;
     peer->incarnation = c->incarnation;
+    peer->start = c->start;
     peer->began_at = c->began_at;
+    peer->is_recalled = false;
 }
 
 static bool is_counted(enum raft_message_kind kind)
@@ -152,7 +157,8 @@ bool raft_hears(struct raft *r, const struct raft_message *m)
                                      .incarnation = m->incarnation,
                                      .term = m->term,
                                      .bound_at = is_counted(m->kind) ? 0 : m->bound_at,
-                                     .began_at = m->began_at};
+                                     .began_at = m->began_at,
+                                     .start = m->start};
     enum raft_trust trust;
     struct raft_peer *peer = raft_peer_find(r, m->from);
 

@@ -137,6 +137,7 @@ enum gavel_status raft_init(struct raft *r, const struct raft_settings *settings
         hold_promise(r);
         raft_peer_begin(r, &r->strangers, 0);
         raft_use_config_of_log(r);
+        raft_recall_met(r);
         raft_restart_timer(r);
     } else {
         raft_done(r);

@@ -42,6 +42,10 @@ enum gavel_status raft_distrust(struct raft *r, raft_id id, enum raft_trust why)
 void raft_note_acked(struct raft *r);
 void raft_bind_directories(struct raft *r);
 
+/* met.c: what is known of the directories of the others, kept on disk */
+bool raft_met_is_due(struct raft *r, bool is_writing);
+void raft_recall_met(struct raft *r);
+
 /* role.c: the only place that sets a role, a term or a leader */
 void raft_become_learner(struct raft *r);
 void raft_become_follower(struct raft *r, enum raft_stop why);

@@ -130,6 +130,7 @@ struct raft_message {
     uint64_t directory;   /* the number of its data directory; 0: a node of 0.6.0, which has none */
     raft_index bound_at;  /* of the configuration, in its log, that has this directory; 0: none has */
     raft_index began_at;  /* its log ended here when this incarnation began */
+    uint64_t start;       /* a random number of this start: another one in the same incarnation is a copy */
     raft_term term;       /* of the sender */
     union {
         struct raft_append append;

@@ -94,6 +94,18 @@ struct raft_promise {
     gavel_ns length;
 };
 
+/* What was last known of another member's data directory (directory.c, met.c): whoever was restarted must
+ * not take an older copy for the member that it was. */
+struct raft_met {
+    raft_id id;
+    uint64_t directory;
+    uint64_t incarnation;
+    uint64_t start;
+    raft_index began_at;
+    raft_index acked;
+    bool is_refused;
+};
+
 /* What must survive a crash, besides log and snapshot. */
 struct raft_state {
     uint64_t cluster;
@@ -104,8 +116,11 @@ struct raft_state {
     raft_term term;
     raft_id vote;       /* in this term; 0 none */
     uint64_t directory; /* a random number that the data directory was given when it was made; 0 none */
+    uint64_t start;     /* a random number of this start, drawn with the incarnation and not kept; 0 none */
     struct raft_promise promise;
     raft_index commit; /* written along with other things; may lag, never leads what is durable */
+    uint8_t met_count; /* written by raft_persist.has_met; may lag */
+    struct raft_met met[RAFT_MEMBERS_MAX];
 };
 
 struct raft_snapshot {
@@ -262,7 +277,8 @@ struct raft_election {
 
 struct raft_persist {
     uint64_t seq;
-    bool has_state; /* state changed */
+    bool has_state; /* term, vote, promise or generation changed: write all of state */
+    bool has_met;   /* write state.met, too */
     struct raft_state state;
     bool has_snapshot;   /* replaces the old one; entries up to its index may go */
     bool restarts_log;   /* and all entries go, also later ones: the log begins after the snapshot */
@@ -329,9 +345,11 @@ struct raft_peer {
     uint64_t bound;       /* by the configuration; 0: none yet */
     uint64_t directory;   /* the first that spoke for it; 0: none yet */
     uint64_t incarnation; /* the newest that spoke … */
+    uint64_t start;       /* … as which process … */
     raft_index began_at;  /* … and where its log ended when it began */
     raft_index acked;     /* it has acknowledged this to us, and it is committed: its log never ends before */
     bool is_refused;      /* it has forgotten something */
+    bool is_recalled;     /* all this is from our disk: it has not spoken since we began */
 
     /* of a leader */
     enum raft_progress progress;
@@ -402,6 +420,7 @@ struct raft {
     raft_index applied;  /* handed out by APPLY */
     raft_index began_at; /* where the log ended when this incarnation began */
     bool has_begun;      /* a member that is bound to its directory has spoken: something is committed */
+    gavel_ns met_from;   /* since when we know more of the others than was written; NEVER: no more */
 
     /* the order of writes */
     uint64_t seq;              /* of the newest PERSIST */
@@ -552,6 +571,8 @@ struct raft_claimant {
     raft_term term; /* its own; RAFT_NUMBER_MAX: not told */
     raft_index bound_at;
     raft_index began_at;
+    uint64_t start;
+    bool is_live; /* it has answered us since we began: it is no late word of a process that has ended */
 };
 enum raft_trust raft_trust(const struct raft *raft, const struct raft_claimant *claimant);
 

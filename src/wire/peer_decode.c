@@ -282,6 +282,7 @@ static const char *take_head(const Pb__Message *from, struct raft_message *to)
     to->directory = from->directory;
     to->bound_at = from->bound_at;
     to->began_at = from->began_at;
+    to->start = from->start;
     to->term = from->term;
     return NULL;
 }

@@ -202,6 +202,7 @@ static enum gavel_status lay_message(struct packing *p, const struct raft_messag
     p->message.directory = message->directory;
     p->message.bound_at = message->bound_at;
     p->message.began_at = message->began_at;
+    p->message.start = message->start;
     p->message.term = message->term;
     p->message.what_case = (Pb__Message__WhatCase)(PB__MESSAGE__WHAT_APPEND + (int)message->kind);
     /* All members of the oneof are one pointer. */

@@ -203,6 +203,75 @@ test_a_cold_copy_is_refused_at_every_start() {
     await agree $(others "$old")
 }
 
+# restart_others NAME: everybody but NAME has started again, and remembers only what is on disk.
+restart_others() {
+    local name
+    # shellcheck disable=SC2046 # words
+    for name in $(others "$1"); do kill_both "$name"; done
+    # shellcheck disable=SC2046 # words
+    for name in $(others "$1"); do start "$name"; done
+    # shellcheck disable=SC2046 # words
+    await agree $(others "$1")
+}
+
+test_a_cold_copy_in_place_is_refused_though_all_others_have_restarted() {
+    local old
+    founded n1 n2 n3
+    old=$(follower)
+    kill_both "$old"
+    cp -r "$folder/$old" "$folder/cold"
+    start "$old"
+    await agree
+    note "$leader" after x
+    await agree
+    kill_both "$old"
+    restart_others "$old"
+    overwrite "$old" "$folder/cold"
+    start "$old"
+    ended "$old" 79
+    restart_others "$old"
+    start "$old"
+    ended "$old" 79
+    noted "$leader" after x || fail "the note is gone"
+}
+
+test_a_copy_in_place_of_an_incarnation_long_ago_is_refused_though_all_others_have_restarted() {
+    local old i
+    founded n1 n2 n3
+    old=$(follower)
+    kill_both "$old"
+    cp -r "$folder/$old" "$folder/cold"
+    for i in 1 2 3; do
+        start "$old"
+        await agree
+        note "$leader" "after$i" x
+        await agree
+        kill_both "$old"
+        # shellcheck disable=SC2046 # words
+        await agree $(others "$old")
+    done
+    restart_others "$old"
+    overwrite "$old" "$folder/cold"
+    for i in 1 2 3 4; do
+        start "$old"
+        ended "$old" 79
+    done
+}
+
+test_a_hot_copy_in_place_is_refused_though_all_others_have_restarted() {
+    local old i
+    founded n1 n2 n3
+    old=$(follower)
+    cp -r "$folder/$old" "$folder/hot"
+    for i in 1 2 3 4 5; do note "$leader" "after$i" x; done
+    await agree
+    kill_both "$old"
+    restart_others "$old"
+    overwrite "$old" "$folder/hot"
+    start "$old"
+    ended "$old" 79
+}
+
 test_swapped_directories_are_refused() {
     founded n1 n2 n3
     kill_both n2

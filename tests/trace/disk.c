@@ -124,8 +124,12 @@ bool disk_sync(struct disk *disk)
     size_t count = count_of(persist);
     bool is_whole = true;
 
-    if (persist->has_state)
+    if (persist->has_state) {
         disk->state = persist->state;
+    } else if (persist->has_met) {
+        disk->state.met_count = persist->state.met_count;
+        memcpy(disk->state.met, persist->state.met, sizeof disk->state.met);
+    }
     if (persist->has_snapshot)
         take_snapshot(disk, write);
     if (persist->truncate > 0)

@@ -57,6 +57,7 @@ void node_start(struct quorum *quorum, struct node *node)
     struct gavel_error error;
 
     disk->state.incarnation++; /* durable before anything else */
+    disk->state.start = ++quorum->starts;
     disk->synced = 0;
     restore = (struct raft_restore){
         .state = disk->state,

@@ -117,6 +117,7 @@ struct quorum {
     bool watches_heartbeats;
     bool has_directories;   /* of data, each with a number */
     uint64_t directories;   /* numbers given so far */
+    uint64_t starts;        /* likewise */
     bool is_obituary_false; /* a guard has lied: two may work at once */
     gavel_ns load_every;    /* 0: no load */
     gavel_ns load_at;

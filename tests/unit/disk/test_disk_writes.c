@@ -85,6 +85,41 @@ static void test_everything_of_the_state_comes_back(void **state)
     disk_restore_done(&restore);
 }
 
+static void test_what_is_known_of_others_comes_back(void **state)
+{
+    static const struct raft_met known[] = {
+        {.id = 2, .directory = 77, .incarnation = 5, .start = 99, .began_at = 3, .acked = 12},
+        {.id = 3, .directory = 78, .incarnation = 1, .start = 98, .is_refused = true},
+    };
+    struct folder *f = *state;
+    struct raft_restore restore = folder_begin(f);
+    struct disk_write write = {.persist = {.has_met = true}};
+    uint64_t start = restore.state.start;
+
+    assert_int_equal(restore.state.met_count, 0);
+    assert_int_not_equal(start, 0);
+    write.persist.state = state_of(&restore, 9, 3);
+    write.persist.state.met_count = 2;
+    memcpy(write.persist.state.met, known, sizeof known);
+    put(f, &write, 1);
+    disk_restore_done(&restore);
+    folder_close(f);
+    restore = folder_reload(f);
+    assert_int_equal(restore.state.term, 0); /* nothing else was to be written */
+    assert_int_equal(restore.state.met_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(restore.state.met[i].id, known[i].id);
+        assert_int_equal(restore.state.met[i].directory, known[i].directory);
+        assert_int_equal(restore.state.met[i].incarnation, known[i].incarnation);
+        assert_int_equal(restore.state.met[i].start, known[i].start);
+        assert_int_equal(restore.state.met[i].began_at, known[i].began_at);
+        assert_int_equal(restore.state.met[i].acked, known[i].acked);
+        assert_int_equal(restore.state.met[i].is_refused, known[i].is_refused);
+    }
+    assert_int_not_equal(restore.state.start, start); /* another one each time */
+    disk_restore_done(&restore);
+}
+
 static void test_the_incarnation_grows_with_each_beginning(void **state)
 {
     struct folder *f = *state;
@@ -376,6 +411,7 @@ int main(void)
         CASE(test_a_new_folder_is_private_and_says_that_it_is_new),
         CASE(test_folders_above_are_made_too),
         CASE(test_everything_of_the_state_comes_back),
+        CASE(test_what_is_known_of_others_comes_back),
         CASE(test_the_incarnation_grows_with_each_beginning),
         CASE(test_entries_of_all_sizes_come_back),
         CASE(test_what_is_cut_off_stays_away),
