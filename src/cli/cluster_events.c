@@ -280,6 +280,7 @@ static const struct {
     {"peer_refused", "%t and %n refuse each other: %w"},
     {"breaker_open", "%t gives %n a rest: %w"},
     {"directory_refused", "%t: the data directory of %n is refused: %w"},
+    {"directory_awaited", "%t waits for %n: %w"},
     {"directory_lost", "%t: %w"},
     {"breaker_closed", "%t talks with %n again"},
     {"split_brain", "%t sees what cannot be: %w"},

@@ -112,6 +112,7 @@ struct consensus {
     enum writer_state disk_state;
     bool is_disk_hung;       /* and that was told … */
     gavel_ns hung_at;        /* … since then */
+    bool is_awaited_told;    /* that members have not told their data directories */
     bool is_commit_hung;     /* likewise, of what we as leader have to commit */
     gavel_ns uncommitted_at; /* likewise */
 
@@ -186,6 +187,13 @@ void consensus_put(struct consensus *c, struct journal_entry *entry);
 
 /* consensus_hang.c */
 void consensus_check_hangs(struct consensus *c);
+
+/* consensus_bind.c: told, as leader, of members that keep a cluster of 0.6.0 from being bound */
+#define CONSENSUS_AWAITED_TEXT                                                                               \
+    "it has not told its data directory since the upgrade from 0.6.0, so no member is bound to one yet and " \
+    "a lost one is not noticed: start it with 0.7.0, or gavel member remove it; after 10 minutes of "        \
+    "silence the others are bound without it"
+void consensus_check_bindings(struct consensus *c);
 
 /* consensus_view.c */
 void consensus_publish(struct consensus *c);

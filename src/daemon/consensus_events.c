@@ -273,6 +273,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
         consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     c->must_step_down = false; /* of a leadership that is over, it says nothing about the next */
     consensus_check_hangs(c);
+    consensus_check_bindings(c);
     consensus_reconcile(c);
     consensus_tell_members(c);
     consensus_compact(c);

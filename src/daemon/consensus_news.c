@@ -27,6 +27,7 @@ static enum log_level level_of(enum journal_event event)
     case JOURNAL_DIRECTORY_LOST:
         return LOG_ERROR;
     case JOURNAL_DIRECTORY_REFUSED:
+    case JOURNAL_DIRECTORY_AWAITED:
     case JOURNAL_DISK_FULL:
     case JOURNAL_DISK_HANGS:
     case JOURNAL_COMMITS_HANG:

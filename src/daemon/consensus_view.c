@@ -84,6 +84,8 @@ static void take_link(struct consensus *c, struct view_member *member)
             member->trouble, sizeof member->trouble,
             "its data directory is older than what it has acknowledged: it does not count; replace the "
             "member: gavel member remove, an empty directory, gavel member add, --join");
+    else if (raft_awaits_directory(&c->raft, member->id))
+        (void)snprintf(member->trouble, sizeof member->trouble, "%s", CONSENSUS_AWAITED_TEXT);
     else if (detector_is_other(&c->detector, member->id))
         (void)snprintf(member->trouble, sizeof member->trouble,
                        "their tables differ: one of them has lost or changed what was committed");

@@ -33,6 +33,8 @@
 
 #include "raft/internal.h"
 
+#define BIND_PATIENCE (600 * NS_PER_S)
+
 const char *raft_trust_text(enum raft_trust trust)
 {
 #define TEXT(name, text) [RAFT_##name] = (text),
@@ -189,6 +191,21 @@ void raft_note_acked(struct raft *r)
     }
 }
 
+bool raft_awaits_directory(const struct raft *r, raft_id id)
+{
+    const struct raft_member *member = raft_config_find(&r->config, id);
+    const struct raft_peer *peer = raft_peer_at(r, id);
+
+    return r->role == RAFT_LEADER && !r->config.binds && member && peer && member->directory == 0 &&
+           peer->directory == 0;
+}
+
+/* Whoever runs 0.6.0 answers; whoever has been silent for so long is dead, and holds nobody up. */
+static bool is_silent(const struct raft *r, const struct raft_peer *peer)
+{
+    return peer && r->now - ns_max(peer->heard_at, r->led_from) >= BIND_PATIENCE;
+}
+
 /* Fills in what we know of the directories; false if a member of a cluster that binds none yet is unknown. */
 static bool learn(const struct raft *r, struct raft_config *config)
 {
@@ -202,7 +219,7 @@ static bool learn(const struct raft *r, struct raft_config *config)
             member->directory = member->id == r->state.id ? r->state.directory : peer ? peer->directory : 0;
         if (peer && peer->is_refused && member->directory != 0 && !PLANTED(REFUSAL_NOT_WRITTEN))
             member->is_refused = true;
-        knows_all = knows_all && member->directory != 0;
+        knows_all = knows_all && (member->directory != 0 || is_silent(r, peer));
     }
     return config->binds || knows_all;
 }
@@ -218,7 +235,8 @@ static bool is_same(const struct raft_config *a, const struct raft_config *b)
 
 /*
  * Rules 1 and 3, written down by the leader. A node of 0.6.0 cannot read a configuration with directories, so
- * the first one waits until every member has told its own.
+ * the first one waits until every member has told its own, but for those that have been silent for long. Such
+ * a one is bound when it comes back with 0.7.0, and told to be upgraded if it comes with 0.6.0.
  */
 void raft_bind_directories(struct raft *r)
 {

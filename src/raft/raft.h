@@ -579,6 +579,9 @@ enum raft_trust raft_trust(const struct raft *raft, const struct raft_claimant *
 /* Where our log has the configuration that this directory is a member by; 0 if it has none. */
 raft_index raft_bound_at(const struct raft *raft);
 
+/* Of a leader whose cluster, of 0.6.0, binds nobody yet: whether that member has not told its directory. */
+bool raft_awaits_directory(const struct raft *raft, raft_id id);
+
 /* Voter by the newest configuration; witness by it. */
 bool raft_is_voter(const struct raft *raft);
 bool raft_is_witness(const struct raft *raft);

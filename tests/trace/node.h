@@ -116,6 +116,7 @@ struct quorum {
     unsigned watched_kinds; /* messages whose every sending is told */
     bool watches_heartbeats;
     bool has_directories;   /* of data, each with a number */
+    bool binds;             /* members to them from the beginning */
     uint64_t directories;   /* numbers given so far */
     uint64_t starts;        /* likewise */
     bool is_obituary_false; /* a guard has lied: two may work at once */

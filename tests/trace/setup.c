@@ -52,6 +52,9 @@ static bool set(struct quorum *quorum, const char *key, const char *value)
     else if (strcmp(key, "auto_failover") == 0)
         s->auto_failover = strcmp(value, "yes") == 0;
     else if (strcmp(key, "directories") == 0)
+        quorum->has_directories = quorum->binds = strcmp(value, "yes") == 0;
+    else if (strcmp(key, "upgraded") ==
+             0) /* from 0.6.0: with directories that the members are not bound to */
         quorum->has_directories = strcmp(value, "yes") == 0;
     else if (strcmp(key, "seed") == 0)
         quorum->seed = strtoull(value, NULL, 10);
@@ -129,7 +132,7 @@ bool command_nodes(struct quorum *quorum, char **words, size_t count)
         fprintf(quorum->out, "refused: %s\n", error.message);
         return true;
     }
-    quorum->config.binds = quorum->has_directories;
+    quorum->config.binds = quorum->binds;
     for (i = 0; i < quorum->config.count; i++) {
         const char name[] = {name_of(quorum->config.members[i].id), '\0'};
         struct node *node = make(quorum, name, &quorum->config);
