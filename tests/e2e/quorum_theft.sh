@@ -150,8 +150,8 @@ everything() {
             ask "$name" "$path"
         done
         for path in work job; do
-            timeout 3 curl -sN "http://127.0.0.1:${api_of[$name]}/groups/$path/watch?after=1" || true
-            timeout 3 curl -sN "http://127.0.0.1:${api_of[$name]}/groups/$path/watch" || true
+            curl -sN --max-time 3 "http://127.0.0.1:${api_of[$name]}/groups/$path/watch?after=1" || true
+            curl -sN --max-time 3 "http://127.0.0.1:${api_of[$name]}/groups/$path/watch" || true
         done
     done
     for path in work job; do
