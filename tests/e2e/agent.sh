@@ -190,12 +190,12 @@ says_alive() { post "$1" /alive '' >/dev/null; }
 # A program that is frozen, or dead, does not say that it lives: its agent does not lead for it.
 test_a_program_that_shows_no_life_does_not_lead() {
     local deadline
-    agent a --alive-within 2s
+    agent a --alive-within 10s
     await listens a
     await has_candidates 1
     same "$(ask a /status | "$JSON_GET" is_leader)" false # it has not heard of its program yet
     await alive_and_leads a
-    agent b --alive-within 2s
+    agent b --alive-within 10s
     await listens b
     await both_live
     deadline=$(ask a /status | "$JSON_GET" deadline_ns)
