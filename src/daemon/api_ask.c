@@ -20,6 +20,7 @@ struct question {
     struct api_errand errand;
     struct api_later later;
     api_show_cb show;
+    gavel_ns asked_at;
 };
 
 static void show(struct api_call *call, const Gavel__Answer *answer, api_show_cb callback)
@@ -35,6 +36,7 @@ static void answered(void *user, const Gavel__ClientFrame *frame)
     struct question *question = user;
     struct api_call call = api_later_end(&question->later);
 
+    call.asked_at = question->asked_at;
     if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ANSWER)
         show(&call, frame->answer, question->show);
     else
@@ -59,6 +61,7 @@ static void ask_leader(struct api_call *call, Gavel__Ask *ask, api_show_cb callb
         return;
     }
     question->show = callback;
+    question->asked_at = clock_now();
     api_errand_init(&question->errand, call->api, answered, question);
     if (!api_errand_ask(&question->errand, ask)) {
         free(question);
@@ -68,14 +71,13 @@ static void ask_leader(struct api_call *call, Gavel__Ask *ask, api_show_cb callb
     api_later_begin(call, &question->later, gone, question);
 }
 
-void api_mark_stale(struct api_call *call)
+bool api_is_stale(struct api_call *call)
 {
     struct view_leader leader;
 
     view_leader_read(&call->api->desk->view, &leader);
     call->now = clock_now(); /* after the copy: it may be old */
-    if (!view_leader_holds(&leader, call->now))
-        api_reply_stale(call);
+    return !view_leader_holds(&leader, call->now);
 }
 
 /* What the table answers, as bytes; NULL: no memory, or *ret_status. */
@@ -111,7 +113,8 @@ void api_ask(struct api_call *call, Gavel__Ask *ask, bool is_fresh, api_show_cb 
         return;
     }
     ask->is_local = true;
-    api_mark_stale(call);
+    if (api_is_stale(call))
+        api_reply_stale(call);
     bytes = pack_answer(&call->api->desk->table, ask, &size, &status);
     answer = bytes ? gavel__answer__unpack(NULL, size, bytes) : NULL;
     free(bytes);

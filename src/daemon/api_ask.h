@@ -18,8 +18,8 @@ void api_ask(struct api_call *call, Gavel__Ask *ask, bool is_fresh, api_show_cb 
 /* "expired", "resigned" …: how a mandate or a session ended. */
 const char *api_ending_name(Gavel__Ending ending);
 
-/* Marks the answer if this node follows nobody at the moment. */
-void api_mark_stale(struct api_call *call);
+/* Whether this node follows nobody at the moment; then the answer is to be marked. */
+bool api_is_stale(struct api_call *call);
 
 /* The page that a listing asks for. */
 struct api_page {

@@ -8,6 +8,12 @@
  *     GET /groups/G/leader?candidate=ID     200 if ID leads, else 503: a health check
  *     GET /groups/G/leader?format=sidecar   {"name":"ID"}, "" if nobody leads; also /groups/G/leader/name
  *
+ * The leader of the quorum alone knows until when a mandate holds. The last two
+ * decide whether somebody works, so it is asked for them; where it cannot be,
+ * nobody is said to lead. It is also asked about a group that is led by lease,
+ * for the table has a mandate that ran out until somebody claims it; that of a
+ * session is gone as soon as the session is.
+ *
  * Ids of sessions are never shown: whoever knows one can end it.
  */
 #include "daemon/api_ask.h"
@@ -65,21 +71,22 @@ static const char *mandate_name(const Gavel__Group *group) { return group->sessi
 
 static json_t *group_json(const Gavel__Group *group)
 {
-    bool is_held = group->is_held;
+    bool is_lapsed = group->is_held && group->is_expired;
+    bool is_held = group->is_held && !is_lapsed;
     bool has_former = group->previous_holder[0] || (!is_held && group->holder[0]);
+    Gavel__Ending ending = is_lapsed ? GAVEL__ENDING__ENDING_LAPSED : group->last_ending;
 
-    return json_pack("{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:s,s:I,s:b,s:o,s:o,s:o,s:o}", "group",
-                     json_words(group->name), "leader", json_text(is_held ? group->holder : ""), "address",
-                     json_text(is_held ? group->address : ""), "epoch", json_u64(group->epoch), "since",
-                     is_held ? json_wall(group->since_wall_ms) : json_null(), "mandate",
-                     is_held ? json_string(mandate_name(group)) : json_null(), "ttl_ms",
-                     is_held ? json_integer(group->lease_ms) : json_null(), "done", (int)group->is_done,
-                     "policy", policy_name(group->policy), "min_mandate_ms",
-                     (json_int_t)group->min_mandate_ms, "preempt", (int)group->preempts, "wish",
-                     wish_json(group), "former_leader",
-                     json_text(is_held ? group->previous_holder : group->holder), "former_ending",
-                     has_former ? json_string(api_ending_name(group->last_ending)) : json_null(), "version",
-                     json_u64(group->version));
+    return json_pack(
+        "{s:o,s:o,s:o,s:o,s:o,s:o,s:o,s:b,s:s,s:I,s:b,s:o,s:o,s:o,s:o}", "group", json_words(group->name),
+        "leader", json_text(is_held ? group->holder : ""), "address",
+        json_text(is_held ? group->address : ""), "epoch", json_u64(group->epoch), "since",
+        is_held ? json_wall(group->since_wall_ms) : json_null(), "mandate",
+        is_held ? json_string(mandate_name(group)) : json_null(), "ttl_ms",
+        is_held ? json_integer(group->lease_ms) : json_null(), "done", (int)group->is_done, "policy",
+        policy_name(group->policy), "min_mandate_ms", (json_int_t)group->min_mandate_ms, "preempt",
+        (int)group->preempts, "wish", wish_json(group), "former_leader",
+        json_text(is_held ? group->previous_holder : group->holder), "former_ending",
+        has_former ? json_string(api_ending_name(ending)) : json_null(), "version", json_u64(group->version));
 }
 
 static void show_groups(struct api_call *call, const Gavel__Answer *answer)
@@ -151,8 +158,9 @@ static void show_group(struct api_call *call, const Gavel__Answer *answer)
         (void)json_array_append_new(candidates, candidate_json(group->candidates[i]));
     if (!json || json_object_set_new(json, "candidates", candidates) ||
         json_object_set_new(json, "remaining_ms",
-                            group->is_held && group->remaining_ms >= 0 ? json_integer(group->remaining_ms)
-                                                                       : json_null()) ||
+                            group->is_held && !group->is_expired && group->remaining_ms >= 0
+                                ? json_integer(group->remaining_ms)
+                                : json_null()) ||
         json_object_set_new(json, "revision", json_u64(answer->revision))) {
         json_decref(json);
         json = NULL;
@@ -170,6 +178,20 @@ static bool read_fresh(struct api_call *call, bool *ret_is_fresh)
     return is_good;
 }
 
+/* Whether the table of this node has it as led by lease. */
+static bool is_leased(struct api_call *call)
+{
+    struct table_box *box = &call->api->desk->table;
+    const struct table_group *group;
+    bool is_leased;
+
+    table_box_lock(box);
+    group = table_group_find(&box->table, call->names.group);
+    is_leased = group && group->is_held && !group->session;
+    table_box_unlock(box);
+    return is_leased;
+}
+
 void api_get_group(struct api_call *call)
 {
     Gavel__Ask ask;
@@ -180,6 +202,8 @@ void api_get_group(struct api_call *call)
         return;
     ask.kind = GAVEL__ASK__KIND__CANDIDATES;
     ask.group = call->names.group;
+    if (!is_fresh && is_leased(call))
+        is_fresh = !api_is_stale(call); /* without a leader there is nobody to ask */
     api_ask(call, &ask, is_fresh, show_group);
 }
 
@@ -242,6 +266,13 @@ static void reply_leader(struct api_call *call, const struct leader *leader)
                                  "revision", json_u64(leader->revision)));
 }
 
+/* Whether the mandate holds, as far as the leader of the quorum knew when it was asked; it answered later. */
+static bool holds(const struct api_call *call, const Gavel__Group *group)
+{
+    return group->is_held && !group->is_expired &&
+           (group->remaining_ms < 0 || clock_now() < call->asked_at + ns_from_ms(group->remaining_ms));
+}
+
 static void show_leader(struct api_call *call, const Gavel__Answer *answer)
 {
     struct leader leader = {.has_group = answer->n_groups > 0, .revision = answer->revision};
@@ -249,7 +280,7 @@ static void show_leader(struct api_call *call, const Gavel__Answer *answer)
     if (leader.has_group) {
         const Gavel__Group *group = answer->groups[0];
 
-        leader.is_held = group->is_held && !group->is_expired;
+        leader.is_held = holds(call, group);
         leader.epoch = group->epoch;
         leader.since_wall_ms = group->since_wall_ms;
         (void)snprintf(leader.name, sizeof leader.name, "%s", group->holder);
@@ -278,21 +309,38 @@ static void look(struct api_call *call, struct leader *ret_leader)
     table_box_unlock(box);
 }
 
+static void reply_unknown(struct api_call *call)
+{
+    static const struct leader nobody;
+
+    if (call->wants == WANTS_SIDECAR)
+        reply_leader(call, &nobody);
+    else
+        api_reply_error(call, 503, GAVEL_ERR_NO_LEADER,
+                        "this node follows no leader of the quorum at the moment, so it cannot tell whether "
+                        "\"%s\" leads \"%s\"",
+                        call->names.key, call->names.group);
+}
+
 static void get_leader(struct api_call *call, bool is_fresh)
 {
     Gavel__Ask ask;
     struct leader leader = {0};
+    bool is_stale = !is_fresh && api_is_stale(call);
 
     gavel__ask__init(&ask);
-    if (is_fresh) {
+    if (is_stale)
+        api_reply_stale(call);
+    if (is_stale && call->wants != WANTS_JSON) {
+        reply_unknown(call);
+    } else if (is_fresh || call->wants != WANTS_JSON || (!is_stale && is_leased(call))) {
         ask.kind = GAVEL__ASK__KIND__GROUP;
         ask.group = call->names.group;
         api_ask(call, &ask, true, show_leader);
-        return;
+    } else {
+        look(call, &leader);
+        reply_leader(call, &leader);
     }
-    api_mark_stale(call);
-    look(call, &leader);
-    reply_leader(call, &leader);
 }
 
 /* False: the call has been answered. */

@@ -210,7 +210,8 @@ struct api_call {
     struct api_connection *connection; /* NULL if it is not known */
     size_t route;
     gavel_ns now;
-    unsigned wants; /* of the handler */
+    gavel_ns asked_at; /* when the leader of the quorum was asked; 0: it was not */
+    unsigned wants;    /* of the handler */
     struct api_names names;
 };
 

@@ -210,6 +210,29 @@ test_gavel_run_leads_on_whatever_is_done_with_what_is_shown() {
 leads_job() { [[ $("$GAVEL" leader --store "$store" --group job) == worker ]] && has_one; }
 has_one() { [[ $("$GAVEL" candidates --store "$store" --group job --json | "$JSON_GET" candidates.#) == 1 ]]; }
 
+# A candidate that is frozen, or was cut off, once it leads: when its lease is over no node says that it leads, though
+# nobody else has come to lead. (A node that comes to lead the quorum meanwhile counts a whole lease.)
+test_a_leader_whose_lease_is_over_is_nowhere_said_to_lead() {
+    local name
+    serving
+    attack 0 "${clients_of[n1]}" holder job 10000
+    await leads_at n3 holder
+    for name in n1 n2 n3; do
+        await leads_nobody "$name"
+        same "$(code_of "$name" '/groups/job/leader?candidate=holder')" 503
+        same "$(tells "$name" '/groups/job/leader/name' name)" ""
+        same "$(code_of "$name" /groups/job/leader)" 503
+        same "$(tells "$name" /groups/job leader former_leader former_ending)" $'null\tholder\tlapsed'
+    done
+    expect 3 "$GAVEL" leader --group job
+    expect 0 "$GAVEL" status --group job --json
+    same "$("$JSON_GET" leader_id how <<<"$output")" $'null\tlapsed'
+    expect 0 "$GAVEL" status --store "$store" --group job --json
+    same "$("$JSON_GET" leader_id how <<<"$output")" $'null\tlapsed'
+}
+leads_at() { [[ $(code_of "$1" "/groups/job/leader?candidate=$2") == 200 ]]; }
+leads_nobody() { [[ $(tells "$1" /groups/job leader) == null ]]; }
+
 # turned_away PORT NAME: whether a client with that certificate is told so.
 turned_away() {
     # shellcheck disable=SC2046

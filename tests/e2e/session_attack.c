@@ -13,7 +13,10 @@
  * nothing, and does the same with what the node shows of that group reader NUMBER…                  reads all
  * there is to read, and looks for these numbers
  *
- * The last three print what they did and what came of it, and end with 1 if any of it was granted or found.
+ *     holder GROUP LEASE_MS           claims that group as "holder", for so long, and is never heard of again
+ *
+ * The thief, the finder and the reader print what they did and what came of it, and end with 1 if any of it
+ * was granted or found.
  */
 #include "wire/client.h"
 
@@ -429,6 +432,20 @@ static int be_victim(struct line *line, uint64_t session, uint64_t nonce, uint64
     }
 }
 
+/* As a candidate that is frozen, or was cut off, once it leads. */
+static int be_holder(struct line *line, const char *group, const char *lease_ms)
+{
+    struct errand errand;
+    Gavel__Claim *claim = MAKE(&errand, GAVEL__OP__WHAT_CLAIM, claim, claim, gavel__claim__init);
+
+    claim->group = text(group);
+    claim->holder = text("holder");
+    claim->nonce_high = claim->nonce_low = 1;
+    claim->lease_ms = atoi(lease_ms);
+    must(line, 0, 0, &errand, "claim");
+    return 0;
+}
+
 /* ---- those who are after it ---- */
 
 /* Whether it was granted. */
@@ -642,6 +659,8 @@ int main(int argc, char **argv)
         return be_thief(&line, numbers[0]);
     if (strcmp(argv[at + 1], "finder") == 0)
         return be_finder(&line, argv[at + 2]);
+    if (strcmp(argv[at + 1], "holder") == 0 && count == 2)
+        return be_holder(&line, argv[at + 2], argv[at + 3]);
     line.wanted = numbers;
     line.wanted_count = count;
     return be_reader(&line);

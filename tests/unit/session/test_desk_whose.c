@@ -119,6 +119,29 @@ static void test_nobody_else_keeps_it_alive(void **state)
 }
 
 /* Its client comes through another node, or another leader answers: the table knows whose it is. */
+/* A node merges what its clients ask, and reads the answer by session. */
+static void test_another_client_in_the_same_frame_does_not_end_it(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
+    Gavel__KeepAlive keep = GAVEL__KEEP_ALIVE__INIT;
+    uint64_t sessions[] = {SESSION, SESSION, SESSION};
+    uint64_t principals[] = {OTHER, HOLDER, OTHER};
+
+    lead(f);
+    keep.n_sessions = keep.n_principals = 3;
+    keep.sessions = sessions;
+    keep.principals = principals;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
+    frame.keep_alive = &keep;
+    desk_take(&f->desk, f->now, f->is_working, 1, (struct desk_ticket){0}, &frame);
+    assert_int_equal(f->replies[f->reply_count - 1]->kept->n_gone, 0);
+    principals[1] = OTHER; /* nobody of them is its owner */
+    desk_take(&f->desk, f->now, f->is_working, 1, (struct desk_ticket){0}, &frame);
+    assert_int_equal(f->replies[f->reply_count - 1]->kept->n_gone, 3);
+    assert_true(keeps(f, HOLDER, true));
+}
+
 static void test_the_holder_goes_on_under_another_leader(void **state)
 {
     struct fixture *f = *state;
@@ -312,6 +335,7 @@ int main(void)
         CASE(test_nobody_else_gives_up_its_mandate),
         CASE(test_nobody_else_campaigns_with_it),
         CASE(test_nobody_else_keeps_it_alive),
+        CASE(test_another_client_in_the_same_frame_does_not_end_it),
         CASE(test_the_holder_goes_on_under_another_leader),
         CASE(test_a_snapshot_knows_whose_it_is),
         CASE(test_what_older_nodes_ask_is_done),
