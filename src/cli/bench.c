@@ -25,8 +25,9 @@
 
 const struct flag bench_flags[] = {
     {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that all runs, not how fast"},
-    {"only", FLAG_TEXT, "NAME",
-     "one section: calls, store, handover, failover, run, groups, simulator, quorum-kill, sessions-kill, "
+    {"only", FLAG_TEXT, "NAMES",
+     "sections, with commas between them: calls, store, handover, failover, run, groups, simulator, "
+     "quorum-kill, sessions-kill, "
      "stores-kill, …; or all of quorum, sessions or stores"},
     {"trials", FLAG_NUMBER, "N", "hand-overs, fail-overs and cold starts to measure (100)"},
     {"servers", FLAG_TEXT, "FILE", "the servers whose stores are measured: see gavel-bench(1)"},
@@ -170,23 +171,44 @@ static enum gavel_status run_section(struct bench *bench, size_t i)
     return status;
 }
 
-/* By its name; "quorum", "sessions" and "stores" are every section that begins so. */
-static bool is_chosen(const char *name, size_t section)
+/* By one name; "quorum", "sessions" and "stores" are every section that begins so. */
+static bool is_named(const char *name, size_t length, size_t section)
 {
-    size_t length = strlen(name);
-    const char *whole = sections[section].name;
+    static const char *const wholes[] = {"quorum", "sessions", "stores"};
+    const char *full = sections[section].name;
 
-    return strncmp(whole, name, length) == 0 &&
-           (whole[length] == '\0' || strcmp(name, "quorum") == 0 || strcmp(name, "sessions") == 0 ||
-            strcmp(name, "stores") == 0);
+    if (strncmp(full, name, length) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++)
+        if (strlen(wholes[i]) == length && strncmp(wholes[i], name, length) == 0)
+            return true;
+    return full[length] == '\0';
 }
 
-static bool is_section(const char *name)
+/* By a list of names with commas between them. */
+static bool is_chosen(const char *names, size_t section)
 {
-    for (size_t i = 0; i < SECTION_COUNT; i++)
-        if (is_chosen(name, i))
+    for (size_t length; *names; names += length + (names[length] == ',')) {
+        length = strcspn(names, ",");
+        if (length && is_named(names, length, section))
             return true;
+    }
     return false;
+}
+
+/* The first of these names that is no section; NULL if all are. */
+static const char *unknown_section(const char *names)
+{
+    do {
+        size_t length = strcspn(names, ","), i = 0;
+
+        while (i < SECTION_COUNT && !(length && is_named(names, length, i)))
+            i++;
+        if (i == SECTION_COUNT)
+            return names;
+        names += length;
+    } while (*names++ == ',');
+    return NULL;
 }
 
 static bool print_json(const struct bench *bench)
@@ -224,13 +246,14 @@ int command_bench(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
-    if (only && !is_section(only))
-        return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "there is no section \"%s\"; --only takes calls, store, handover, failover, run, "
-                        "groups, simulator, quorum, or one of quorum-kill, -kill-all, -freeze, -transfer, "
-                        "-cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, "
-                        "-groups, -lookups; stores, or one of stores-kill, -freeze, -load",
-                        only);
+    if (only && unknown_section(only))
+        return cli_fail(
+            cli, GAVEL_ERR_INVALID,
+            "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, "
+            "groups, simulator, quorum, or one of quorum-kill, -kill-all, -freeze, -transfer, "
+            "-cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, "
+            "-groups, -lookups; stores, or one of stores-kill, -freeze, -load; with commas between several",
+            (int)strcspn(unknown_section(only), ","), unknown_section(only));
     if (trials < 1 || trials > TRIALS_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);
     bench.trials = (size_t)trials;

@@ -60,8 +60,14 @@ test_a_signal_ends_every_section_soon() {
     ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
 }
 
+test_several_sections_can_be_chosen() {
+    expect 0 "$GAVEL" bench --quick --only handover,calls --trials 1 --json
+    same "$("$JSON_GET" sections.# sections.0.name sections.1.name <<<"$output")" "2	calls	handover"
+}
+
 test_bench_refuses_what_it_does_not_know() {
-    expect 2 "$GAVEL" bench --only nonsense
+    expect 2 "$GAVEL" bench --only calls,
+    expect 2 "$GAVEL" bench --only calls,nonsense
     has "$errors" "there is no section \"nonsense\""
     expect 2 "$GAVEL" bench --trials 0
     has "$errors" "--trials must be from 1"
