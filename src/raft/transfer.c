@@ -226,6 +226,7 @@ void raft_receive_timeout_now(struct raft *r, const struct raft_message *m)
 /* At a follower: an operator wants us to lead, whatever the leader thinks of it, or if it thinks at all. */
 enum gavel_status raft_take_over(struct raft *r)
 {
+    enum gavel_status status;
     gavel_ns wait;
 
     if (r->role == RAFT_LEADER || !raft_is_voter(r) || raft_is_witness(r))
@@ -234,8 +235,11 @@ enum gavel_status raft_take_over(struct raft *r)
         raft_send(r, RAFT_MSG_TAKE_OVER, r->leader, RAFT_AFTER_NOTHING);
     r->is_eager = true;
     r->eager_until = r->now + 2 * r->settings.election_max + r->settings.promise;
-    if (raft_gate_self(r, &wait))
-        return raft_stand(r, true);
+    if (raft_gate_self(r, &wait)) {
+        status = raft_stand(r, true);
+        return status == GAVEL_ERR_VOTE_DENIED ? GAVEL_OK
+                                               : status; /* put off: it is eager, and stands when it may */
+    }
     r->election_at = ns_min(r->election_at, r->now + wait); /* a leader that hangs renews no promise */
     return GAVEL_OK;
 }
