@@ -309,6 +309,8 @@ static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven,
                                 ? raft_trust(&c->raft, &claimant)
                                 : RAFT_TRUSTED; /* of another generation: refused for that */
 
+    if (trust == RAFT_TRUSTED && is_proven && hello->generation == c->raft.state.generation)
+        consensus_feed(c, (struct raft_event){.kind = RAFT_MET, .met = &claimant});
     if (trust == RAFT_TRUSTED || trust == RAFT_OUTLIVED) /* that may be late, or not: the transport knows */
         return true;
     if (is_proven && (trust == RAFT_ROLLED_BACK || trust == RAFT_TWICE))

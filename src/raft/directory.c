@@ -179,6 +179,18 @@ bool raft_hears(struct raft *r, const struct raft_message *m)
     return false;
 }
 
+/*
+ * Followers say nothing to each other between elections. Without this only the leader would know that a
+ * member has begun again, and whoever leads next would take an older copy of its directory for the member.
+ */
+void raft_meet(struct raft *r, const struct raft_claimant *met)
+{
+    struct raft_peer *peer = raft_peer_find(r, met->id);
+
+    if (peer && peer->bound != 0 && peer->bound == met->directory && raft_trust(r, met) == RAFT_TRUSTED)
+        note(peer, met);
+}
+
 /* Of a leader: what a peer has acknowledged, as far as it is committed, it can never lack again. */
 void raft_note_acked(struct raft *r)
 {

@@ -189,7 +189,10 @@ enum raft_event_kind {
     RAFT_CAMPAIGN,  /* stand for election now (with pre-vote); ERR_STATE if leader or no voter */
     RAFT_LINK_LOST, /* the connection to `peer` closed: a hint */
     RAFT_DISTRUST,  /* `peer` came with an older state than it had: nothing it says counts any more */
+    RAFT_MET,       /* `met` has greeted, and proved that it lives: which directory and which start that is */
 };
+
+struct raft_claimant;
 
 struct raft_event {
     enum raft_event_kind kind;
@@ -217,6 +220,7 @@ struct raft_event {
             size_t size;
         } compact;
         raft_id peer;
+        const struct raft_claimant *met;
     };
 };
 

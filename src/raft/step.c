@@ -164,6 +164,9 @@ static enum gavel_status dispatch(struct raft *r, const struct raft_event *event
         return GAVEL_OK;
     case RAFT_DISTRUST:
         return raft_distrust(r, event->peer, RAFT_ROLLED_BACK);
+    case RAFT_MET:
+        raft_meet(r, event->met);
+        return GAVEL_OK;
     }
     return GAVEL_ERR_INVALID;
 }

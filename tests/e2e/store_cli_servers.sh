@@ -301,7 +301,7 @@ test_check_says_what_each_server_is_asked_for() {
     expect 0 "$GAVEL" check --store s3://b/p
     has "$output" "US dollars a month"
     has "$output" "Prices change"
-    for command in 1 1,2 1,2,x 1,2,-3 1,2,3,4 nan,1,1 ''; do
+    for command in 1 1,2 1,2,x 1,2,-3 1,2,3,4 nan,1,1; do
         expect 2 "$GAVEL" check --store s3://b/p --prices "$command"
         has "$errors" "PUT,GET,LIST"
     done

@@ -504,6 +504,29 @@ static void test_a_founder_without_a_directory_is_refused(void **state)
     assert_int_equal(raft_trust(&f->raft, &new), RAFT_TRUSTED);
 }
 
+/* Followers hear no message of each other, but they greet: that is how all know that a member has begun
+ * again. */
+static void test_who_greets_in_a_later_incarnation_is_met(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_claimant older = {.id = 2, .directory = 22, .incarnation = 2, .start = 5, .is_live = true};
+    struct raft_claimant later = {.id = 2, .directory = 22, .incarnation = 4, .start = 7, .is_live = true};
+    struct raft_claimant other = {.id = 2, .directory = 23, .incarnation = 9, .start = 8, .is_live = true};
+
+    f->restore.state.directory = 11;
+    f->restore.snapshot.config.binds = true;
+    for (unsigned i = 0; i < f->restore.snapshot.config.count; i++)
+        f->restore.snapshot.config.members[i].directory = 11 * f->restore.snapshot.config.members[i].id;
+    begin(f);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_MET, .met = &older}), GAVEL_OK);
+    assert_int_equal(raft_trust(&f->raft, &older), RAFT_TRUSTED);
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_MET, .met = &other}), GAVEL_OK);
+    assert_int_equal(raft_trust(&f->raft, &older), RAFT_TRUSTED); /* of another directory nothing is taken */
+    assert_int_equal(feed(f, (struct raft_event){.kind = RAFT_MET, .met = &later}), GAVEL_OK);
+    assert_int_equal(raft_trust(&f->raft, &older), RAFT_OUTLIVED);
+    assert_int_equal(raft_trust(&f->raft, &later), RAFT_TRUSTED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -511,6 +534,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table_has_the_edges_of_the_picture),
         TEST(test_a_founder_without_a_directory_is_refused),
+        TEST(test_who_greets_in_a_later_incarnation_is_met),
         TEST(test_alone_it_leads_once_its_own_vote_is_durable),
         TEST(test_requests_that_do_not_fit_are_refused),
         TEST(test_what_the_disk_cannot_have_held_is_refused),
