@@ -3,7 +3,7 @@
 /*
  * Data directories that are lost, as a model for Spin: elections and commits
  * of Raft with three nodes, one of which forgets everything and comes back
- * empty under its name (src/raft/directory.c). No committed entry may be lost.
+ * empty under its name (src/core/raft/directory.c). No committed entry may be lost.
  *
  * The first entry of every log is the configuration that binds each member to
  * the directory that it began with, so whoever has an entry knows. A directory

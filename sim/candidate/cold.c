@@ -6,7 +6,7 @@
  * the first to lead, not the order. The store may be empty, or have the record
  * of a leader that died with everybody else when the power went.
  */
-#include "sim/candidate/invariants.h"
+#include "sim/candidate/referee.h"
 
 #include "sim/candidate/network.h"
 #include "sim/candidate/world.h"

@@ -3,12 +3,12 @@
 #include "sim/candidate/command.h"
 
 #include "base/assert.h"
-#include "sim/args.h"
 #include "sim/candidate/report.h"
 #include "sim/candidate/run.h"
 #include "sim/candidate/seeds.h"
 #include "sim/candidate/world.h"
-#include "sim/planted.h"
+#include "sim/common/args.h"
+#include "sim/common/planted.h"
 
 #include <getopt.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
  * mandate is recorded, by the process that had it and when nobody works; no
  * mandate comes after; and whoever is told how it ended is told the truth.
  */
-#include "sim/candidate/invariants.h"
+#include "sim/candidate/referee.h"
 
 #include "sim/candidate/network.h"
 #include "sim/candidate/trace.h"

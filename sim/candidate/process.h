@@ -10,8 +10,8 @@
 #ifndef SIM_CANDIDATE_PROCESS_H
 #define SIM_CANDIDATE_PROCESS_H
 
-#include "candidate/candidate.h"
-#include "sim/clock.h"
+#include "core/candidate/candidate.h"
+#include "sim/common/clock.h"
 
 #include <stdbool.h>
 

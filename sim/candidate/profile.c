@@ -3,7 +3,7 @@
 #include "sim/candidate/profile.h"
 
 #include "base/assert.h"
-#include "sim/args.h"
+#include "sim/common/args.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 #include "sim/candidate/report.h"
 
 #include "sim/candidate/profile.h"
-#include "sim/planted.h"
-#include "sim/sim_version.h"
+#include "sim/common/planted.h"
+#include "sim/common/sim_version.h"
 
 #include <inttypes.h>
 #include <stdio.h>

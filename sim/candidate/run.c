@@ -2,11 +2,11 @@
 
 #include "sim/candidate/run.h"
 
-#include "sim/assertion.h"
 #include "sim/candidate/faults.h"
 #include "sim/candidate/network.h"
 #include "sim/candidate/work.h"
 #include "sim/candidate/world.h"
+#include "sim/common/assertion.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef SIM_CANDIDATE_RUN_H
 #define SIM_CANDIDATE_RUN_H
 
-#include "sim/candidate/invariants.h"
+#include "sim/candidate/referee.h"
 #include "sim/candidate/trace.h"
 
 #include <stdint.h>

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "sim/candidate/report.h"
 #include "sim/candidate/world.h"
-#include "sim/pool.h"
+#include "sim/common/pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>

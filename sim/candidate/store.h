@@ -10,7 +10,7 @@
 
 #include "base/record.h"
 #include "sim/candidate/profile.h"
-#include "sim/clock.h"
+#include "sim/common/clock.h"
 
 struct message;
 struct world;

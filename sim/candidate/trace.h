@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the runs of candidates tell; see sim/story.h. */
+/* What the runs of candidates tell; see sim/common/story.h. */
 #ifndef SIM_CANDIDATE_TRACE_H
 #define SIM_CANDIDATE_TRACE_H
 
-#include "sim/story.h"
+#include "sim/common/story.h"
 
 struct world;
 struct process;

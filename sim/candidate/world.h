@@ -13,13 +13,13 @@
 #define SIM_CANDIDATE_WORLD_H
 
 #include "base/prng.h"
-#include "candidate/candidate.h"
-#include "sim/candidate/invariants.h"
+#include "core/candidate/candidate.h"
 #include "sim/candidate/process.h"
 #include "sim/candidate/profile.h"
+#include "sim/candidate/referee.h"
 #include "sim/candidate/store.h"
-#include "sim/clock.h"
-#include "sim/heap.h"
+#include "sim/common/clock.h"
+#include "sim/common/heap.h"
 
 #include <setjmp.h>
 #include <stdbool.h>

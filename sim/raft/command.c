@@ -2,11 +2,11 @@
 
 #include "sim/raft/command.h"
 
-#include "sim/args.h"
-#include "sim/planted.h"
-#include "sim/pool.h"
-#include "sim/raft/bench_step.h"
-#include "sim/raft/failover.h"
+#include "sim/common/args.h"
+#include "sim/common/planted.h"
+#include "sim/common/pool.h"
+#include "sim/raft/measure/bench_step.h"
+#include "sim/raft/measure/failover.h"
 #include "sim/raft/report.h"
 #include "sim/raft/run.h"
 #include "sim/raft/seeds.h"

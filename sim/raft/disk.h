@@ -8,7 +8,7 @@
 #ifndef SIM_RAFT_DISK_H
 #define SIM_RAFT_DISK_H
 
-#include "raft/raft.h"
+#include "core/raft/raft.h"
 
 struct quorum;
 struct node;

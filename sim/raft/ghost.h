@@ -17,7 +17,7 @@
 #ifndef SIM_RAFT_GHOST_H
 #define SIM_RAFT_GHOST_H
 
-#include "raft/message.h"
+#include "core/raft/message.h"
 
 #include <stdbool.h>
 

@@ -8,7 +8,7 @@
 #ifndef SIM_RAFT_MEMBERS_H
 #define SIM_RAFT_MEMBERS_H
 
-#include "raft/config.h"
+#include "core/raft/config.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -12,10 +12,10 @@
 #ifndef SIM_RAFT_NODE_H
 #define SIM_RAFT_NODE_H
 
-#include "raft/raft.h"
-#include "sim/clock.h"
+#include "core/raft/raft.h"
+#include "core/table/table.h"
+#include "sim/common/clock.h"
 #include "sim/raft/disk.h"
-#include "table/table.h"
 
 struct quorum;
 struct ghost;

@@ -3,7 +3,7 @@
 #include "sim/raft/profile.h"
 
 #include "base/assert.h"
-#include "sim/args.h"
+#include "sim/common/args.h"
 #include "sim/raft/node.h"
 
 #include <string.h>

@@ -11,7 +11,7 @@
 #define SIM_RAFT_PROFILE_H
 
 #include "base/prng.h"
-#include "raft/raft.h"
+#include "core/raft/raft.h"
 
 #define NODES_MAX 9
 /* Nodes that join later, or replace a damaged one, have ids of their own: id = slot + 1. */

@@ -2,8 +2,8 @@
 
 #include "sim/raft/report.h"
 
-#include "sim/planted.h"
-#include "sim/sim_version.h"
+#include "sim/common/planted.h"
+#include "sim/common/sim_version.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "sim/raft/seeds.h"
 
-#include "sim/pool.h"
+#include "sim/common/pool.h"
 #include "sim/raft/report.h"
 
 #include <assert.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the runs of the quorum tell; see sim/story.h. */
+/* What the runs of the quorum tell; see sim/common/story.h. */
 #ifndef SIM_RAFT_TRACE_H
 #define SIM_RAFT_TRACE_H
 
-#include "raft/raft.h"
-#include "sim/story.h"
+#include "core/raft/raft.h"
+#include "sim/common/story.h"
 
 struct quorum;
 struct node;

@@ -3,7 +3,7 @@
 #include "sim/raft/world.h"
 
 #include "base/assert.h"
-#include "sim/assertion.h"
+#include "sim/common/assertion.h"
 #include "sim/raft/chaos.h"
 #include "sim/raft/ghost.h"
 #include "sim/raft/members.h"

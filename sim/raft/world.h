@@ -9,11 +9,11 @@
 #ifndef SIM_RAFT_WORLD_H
 #define SIM_RAFT_WORLD_H
 
-#include "sim/heap.h"
+#include "sim/common/heap.h"
 #include "sim/raft/network.h"
 #include "sim/raft/node.h"
 #include "sim/raft/profile.h"
-#include "sim/raft/referee.h"
+#include "sim/raft/referee/referee.h"
 
 #include <setjmp.h>
 

@@ -2,9 +2,9 @@
 
 #include "sim/session/command.h"
 
-#include "sim/args.h"
-#include "sim/planted.h"
-#include "sim/pool.h"
+#include "sim/common/args.h"
+#include "sim/common/planted.h"
+#include "sim/common/pool.h"
 #include "sim/session/report.h"
 #include "sim/session/seeds.h"
 

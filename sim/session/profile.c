@@ -2,7 +2,7 @@
 
 #include "sim/session/profile.h"
 
-#include "sim/args.h"
+#include "sim/common/args.h"
 
 #include <string.h>
 

@@ -9,8 +9,8 @@
 #ifndef SIM_SESSION_PROFILE_H
 #define SIM_SESSION_PROFILE_H
 
+#include "core/table/table.h"
 #include "sim/raft/profile.h"
-#include "table/table.h"
 
 #define PROGRAMS_MAX 8
 #define HALL_GROUPS_MAX 4

@@ -2,7 +2,7 @@
 
 #include "sim/session/seeds.h"
 
-#include "sim/pool.h"
+#include "sim/common/pool.h"
 #include "sim/session/report.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
  * from the words of table.proto and table.h. Whether an operation was refused
  * it hears from the table, and where the rule is simple it has its own opinion.
  */
-#include "sim/session/judge_shadow.h"
+#include "sim/session/referee_shadow.h"
 #include "sim/session/world.h"
 
 #include <stdlib.h>

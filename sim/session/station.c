@@ -2,7 +2,7 @@
 
 /*
  * The station of a node: its courier and its desk with their hands, wired as
- * src/daemon/consensus_sessions.c wires them. After every step of the node
+ * src/daemon/node/consensus_sessions.c wires them. After every step of the node
  * station_settle() brings everything to rest.
  *
  * A node may die while its station proposes something. What the station has in

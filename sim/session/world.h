@@ -15,14 +15,14 @@
 #ifndef SIM_SESSION_WORLD_H
 #define SIM_SESSION_WORLD_H
 
-#include "session/client.h"
-#include "session/courier.h"
-#include "session/desk.h"
+#include "core/session/client.h"
+#include "core/session/courier.h"
+#include "core/session/desk.h"
+#include "core/table/history.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
-#include "sim/session/judge.h"
 #include "sim/session/profile.h"
-#include "table/history.h"
+#include "sim/session/referee.h"
 
 enum hall_event {
     HALL_ERRAND,  /* arrives at a node; packet */

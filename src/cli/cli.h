@@ -12,8 +12,8 @@
 #define CLI_H
 
 #include "base/log.h"
-#include "cli/config.h"
 #include "cli/exit_code.h"
+#include "cli/settings/config.h"
 
 #include <gavel/settings.h>
 #include <gavel/status.h>
@@ -67,7 +67,7 @@ struct command {
     const char *help;         /* a few lines for its own --help */
     unsigned options;         /* bit set of enum option_group, besides OPTIONS_COMMON */
     const struct flag *flags; /* its own, ending with a NULL name; NULL for none */
-    int (*run)(const struct cli *cli, int argc, char **argv);
+    int (*run)(const struct cli *cli, int argc, char **argv); /* NULL: a program of its own, gavel-NAME */
 };
 
 /* The commands in the order --help lists them, ending with a NULL name. */
@@ -129,13 +129,7 @@ int command_stepdown(const struct cli *cli, int argc, char **argv);
 int command_member(const struct cli *cli, int argc, char **argv);
 int command_cert(const struct cli *cli, int argc, char **argv);
 int command_cluster(const struct cli *cli, int argc, char **argv);
-int command_demo(const struct cli *cli, int argc, char **argv);
-int command_bench(const struct cli *cli, int argc, char **argv);
 int command_help(const struct cli *cli, int argc, char **argv);
 int command_version(const struct cli *cli, int argc, char **argv);
-
-/* The own flags of the commands that other files define; demo.c and bench.c have theirs here. */
-extern const struct flag demo_flags[];
-extern const struct flag bench_flags[];
 
 #endif

@@ -2,10 +2,12 @@
 
 #include "cli/help.h"
 
+#include "cli/program.h"
+
 #include "base/error.h"
-#include "cli/args.h"
 #include "cli/output.h"
-#include "cli/settings_table.h"
+#include "cli/settings/args.h"
+#include "cli/settings/settings_table.h"
 #include "store/store.h"
 
 #include <gavel/gavel.h>
@@ -174,6 +176,7 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
 int command_help(const struct cli *cli, int argc, char **argv)
 {
     struct gavel_error error = {0};
+    static char option[] = "--help";
     const struct command *command;
 
     if (argc == 0) {
@@ -186,6 +189,9 @@ int command_help(const struct cli *cli, int argc, char **argv)
 
         return cli_fail(cli, status, "%s", error.message);
     }
+    if (!command->run)
+        return program_start(cli, command,
+                             (char *[]){(char *)(uintptr_t)cli->program, argv[0], option, NULL});
     help_command(cli, command, stdout);
     return cli_finish(cli, CLI_EXIT_OK);
 }

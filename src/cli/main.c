@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The table of subcommands, and the way from the command line to one of them. */
-#include "base/error.h"
-#include "cli/args.h"
-#include "cli/beat.h"
+/* The program `gavel`: the table of its subcommands. */
 #include "cli/cli.h"
-#include "cli/environment.h"
-#include "cli/help.h"
-#include "cli/setting_values.h"
-#include "cli/yaml_file.h"
-#include "os/signals.h"
-
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "cli/program.h"
 
 static const struct flag once_flags[] = {
     {"key", FLAG_TEXT, "KEY", "what is to be done once, such as nightly-2026-11-15"},
@@ -271,132 +258,15 @@ const struct command commands[] = {
      "Runs three gavel run on a SQLite store: hands over, kills the elector, the guard and the command of "
      "leaders, freezes one, prints whose command ran when, and says whether two ever ran at once. Fails if "
      "they did.",
-     0, demo_flags, command_demo},
+     0, NULL, NULL},
     {"bench", "", 0, "measure how fast gavel is on this machine",
      "Measures the calls of the library, the store, hand-over and fail-over between real processes, with "
      "the library, with gavel run and with three gaveld.",
-     0, bench_flags, command_bench},
+     0, NULL, NULL},
     {"help", "[COMMAND]", 1, "say how a command is used",
      "Says how the program or one of its commands is used.", 0, NULL, command_help},
     {"version", "", 0, "print the version", "Prints the version.", 0, NULL, command_version},
     {0},
 };
 
-/* NO_COLOR is not more than a default: whoever asks for colours by a flag gets them. */
-static bool wants_color(const struct config *config)
-{
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-    if (config->color != COLOR_AUTO)
-        return config->color == COLOR_ALWAYS;
-    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
-}
-
-/* `gavel store ping URL` and `migrate URL` are short for --store URL. */
-static enum gavel_status take_place(const struct args *args, struct setting_values *values,
-                                    struct gavel_error *error)
-{
-    if (!args->command || args->command->run != command_store || args->count != 2 ||
-        (strcmp(args->items[0], "ping") != 0 && strcmp(args->items[0], "migrate") != 0))
-        return GAVEL_OK;
-    if (values->items[setting_by_flag("store") - settings_table].source == SOURCE_FLAG)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "the store is given twice, by --store and behind %s: give it once", args->items[0]);
-    setting_values_note(values, setting_by_flag("store"), SOURCE_FLAG, args->items[1], 0);
-    return GAVEL_OK;
-}
-
-/* Puts flags, environment and file together into cli->config. */
-static enum gavel_status configure(struct cli *cli, struct setting_values *values, struct gavel_error *error)
-{
-    unsigned groups = (cli->command ? cli->command->options : 0) | OPTIONS_COMMON;
-    enum gavel_status status = GAVEL_OK;
-    const char *file;
-
-    setting_values_from_environment(values, groups);
-    file = setting_values_text(values, "config");
-    if (file)
-        status = yaml_file_load(file, values, error);
-    if (!status)
-        status = setting_values_resolve(values, groups, &cli->config, error);
-    if (status)
-        return status;
-    cli->color = wants_color(&cli->config);
-    cli->log =
-        (struct log){.fd = STDERR_FILENO, .level = cli->config.log_level, .format = cli->config.log_format};
-    if (cli->command && cli->command->options) /* the others have nothing that a variable could set */
-        environment_warn(&cli->log, environ);
-    return GAVEL_OK;
-}
-
-static int run(struct cli *cli, const struct args *args, struct setting_values *values)
-{
-    struct gavel_error error = {0};
-
-    cli->config.json = setting_values_text(values, "json") != NULL; /* so that a failure below is JSON, too */
-    if (args->wants_help) {
-        cli->color = wants_color(&cli->config);
-        if (cli->command)
-            help_command(cli, cli->command, stdout);
-        else
-            help_program(cli, stdout);
-        return cli_finish(cli, CLI_EXIT_OK);
-    }
-    if (args->wants_version)
-        return command_version(cli, 0, NULL);
-    if (!cli->command) {
-        help_program(cli, stderr);
-        return CLI_EXIT_USAGE;
-    }
-    if (take_place(args, values, &error) || configure(cli, values, &error)) {
-        int code = cli_fail(cli, error.status, "%s", error.message);
-
-        return code == CLI_EXIT_FAILURE && error.status == GAVEL_ERR_IO ? CLI_EXIT_USAGE : code;
-    }
-    return cli->command->run(cli, args->count, args->items);
-}
-
-/*
- * A program that was started with stdin, stdout or stderr closed would get
- * their numbers for its sockets and files, and print into them. /dev/null for
- * reading takes their places, so that printing fails as it should.
- */
-static void fill_standard_descriptors(void)
-{
-    int fd;
-
-    do
-        fd = open("/dev/null", O_RDONLY);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
-}
-
-int main(int argc, char **argv)
-{
-    struct cli cli = {.program = argc > 0 ? argv[0] : "gavel"};
-    struct setting_values values = {0};
-    struct gavel_error error = {0};
-    enum gavel_status status;
-    struct args args;
-    int code;
-
-    signals_begin(0);
-    if (argc > 1 && strcmp(argv[1], BEAT_WORD) == 0)
-        return beat_main(argc, argv);
-    fill_standard_descriptors();
-    cli.ignored_sigpipe = signal(SIGPIPE, SIG_IGN) ==
-                          SIG_IGN; /* a reader that goes away is an error of write(2), not our death */
-    status = args_parse(argc, argv, &values, &args, &error);
-    cli.command = args.command;
-    if (status) {
-        cli.config.json = setting_values_text(&values, "json") != NULL;
-        code = cli_fail(&cli, status, "%s", error.message);
-    } else {
-        memcpy(cli.flag_texts, args.flag_texts, sizeof(cli.flag_texts));
-        code = run(&cli, &args, &values);
-    }
-    setting_values_done(&values);
-    args_done(&args);
-    return code;
-}
+int main(int argc, char **argv) { return program_main(argc, argv); }

@@ -2,7 +2,7 @@
 
 /*
  * A connection to a gaveld quorum: sockets and TLS around the pure client of
- * session/client.h, on an event base of the caller's. Nothing blocks; callbacks
+ * core/session/client.h, on an event base of the caller's. Nothing blocks; callbacks
  * come from the loop, never from within a call; they may call anything but
  * quorum_free(). One thread; many quorums may share one base. A node that goes
  * away while it is written to raises SIGPIPE: the caller ignores or blocks it.
@@ -10,7 +10,7 @@
 #ifndef CLIENT_QUORUM_H
 #define CLIENT_QUORUM_H
 
-#include "session/client.h"
+#include "core/session/client.h"
 
 #include <event2/event.h>
 

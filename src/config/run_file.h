@@ -10,7 +10,7 @@
 #define CONFIG_RUN_FILE_H
 
 #include "config/arena.h"
-#include "supervisor/supervisor.h"
+#include "core/supervisor/supervisor.h"
 
 #include <gavel/settings.h>
 

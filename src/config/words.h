@@ -8,7 +8,7 @@
 #ifndef CONFIG_WORDS_H
 #define CONFIG_WORDS_H
 
-#include "supervisor/supervisor.h"
+#include "core/supervisor/supervisor.h"
 
 #include <gavel/status.h>
 

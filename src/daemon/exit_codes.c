@@ -2,8 +2,8 @@
 
 #include "daemon/exit_codes.h"
 
-#include "daemon/guard_process.h"
-#include "daemon/node.h"
+#include "daemon/guard/guard.h"
+#include "daemon/node/node.h"
 
 const struct exit_code exit_codes[] = {
     {NODE_EXIT_DONE, "ended as asked (SIGTERM, SIGINT), after handing over"},

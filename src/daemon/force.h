@@ -4,7 +4,7 @@
 #ifndef DAEMON_FORCE_H
 #define DAEMON_FORCE_H
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 /* Explains, asks on the terminal unless it was confirmed, does it and says what comes next. Returns the exit
  * code. */

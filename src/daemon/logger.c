@@ -2,8 +2,8 @@
 
 #include "daemon/logger.h"
 
-#include "daemon/lock.h"
 #include "daemon/realtime.h"
+#include "daemon/shared/lock.h"
 #include "os/clock.h"
 
 #include <poll.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* gaveld: from the command line to the guard and the node. exit_codes.c says how it ends. */
+#include "daemon/config/flags.h"
 #include "daemon/exit_codes.h"
-#include "daemon/flags.h"
 #include "daemon/force.h"
-#include "daemon/guard_process.h"
-#include "daemon/node.h"
+#include "daemon/guard/guard.h"
+#include "daemon/node/node.h"
 #include "os/clock.h"
 #include "os/signals.h"
 

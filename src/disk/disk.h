@@ -28,7 +28,7 @@
 #ifndef DISK_H
 #define DISK_H
 
-#include "raft/raft.h"
+#include "core/raft/raft.h"
 
 #define DISK_NAME_MAX 64
 

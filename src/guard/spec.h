@@ -9,8 +9,8 @@
 #ifndef GUARD_SPEC_H
 #define GUARD_SPEC_H
 
+#include "core/supervisor/supervisor.h"
 #include "guard/tree.h"
-#include "supervisor/supervisor.h"
 
 #include <signal.h>
 #include <sys/types.h>

@@ -5,7 +5,7 @@
 
 #include "base/record.h"
 #include "lib/handle.h"
-#include "lib/loop.h"
+#include "lib/loop/loop.h"
 #include "lib/member.h"
 #include "lib/view.h"
 #include "os/clock.h"

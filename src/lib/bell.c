@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "lib/address.h"
 #include "lib/handle.h"
-#include "lib/loop.h"
+#include "lib/loop/loop.h"
 #include "lib/member.h"
 #include "os/clock.h"
 #include "wire/doorbell.h"

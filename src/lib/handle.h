@@ -24,17 +24,17 @@
 #define LIB_HANDLE_H
 
 #include "base/time.h"
-#include "candidate/candidate.h"
+#include "core/candidate/candidate.h"
 #include "lib/bell.h"
-#include "lib/command.h"
-#include "lib/own_guard.h"
+#include "lib/guard/own_guard.h"
+#include "lib/guard/watchdog.h"
+#include "lib/guard/will.h"
+#include "lib/loop/command.h"
+#include "lib/loop/timers.h"
+#include "lib/loop/worker.h"
 #include "lib/publish.h"
 #include "lib/source.h"
-#include "lib/timers.h"
 #include "lib/watch.h"
-#include "lib/watchdog.h"
-#include "lib/will.h"
-#include "lib/worker.h"
 #include "store/store.h"
 
 #include <gavel/gavel.h>

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "lib/handle.h"
-#include "lib/loop.h"
+#include "lib/loop/loop.h"
 #include "lib/member.h"
 #include "os/clock.h"
 #include "os/entropy.h"

@@ -2,8 +2,8 @@
 
 #include "lib/member.h"
 
-#include "lib/grid.h"
 #include "lib/handle.h"
+#include "lib/loop/grid.h"
 #include "lib/push.h"
 #include "lib/single.h"
 #include "os/clock.h"

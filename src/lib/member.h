@@ -12,16 +12,16 @@
 #ifndef LIB_MEMBER_H
 #define LIB_MEMBER_H
 
-#include "candidate/candidate.h"
-#include "lib/command.h"
+#include "core/candidate/candidate.h"
 #include "lib/deliver.h"
+#include "lib/guard/watchdog.h"
+#include "lib/guard/will.h"
+#include "lib/loop/command.h"
+#include "lib/loop/precedence.h"
+#include "lib/loop/timers.h"
+#include "lib/loop/worker.h"
 #include "lib/metrics.h"
-#include "lib/precedence.h"
 #include "lib/publish.h"
-#include "lib/timers.h"
-#include "lib/watchdog.h"
-#include "lib/will.h"
-#include "lib/worker.h"
 
 #include <gavel/gavel.h>
 

@@ -10,7 +10,7 @@
 
 #include "base/histogram.h"
 #include "base/request.h"
-#include "candidate/candidate.h"
+#include "core/candidate/candidate.h"
 
 #include <gavel/gavel.h>
 

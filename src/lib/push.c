@@ -3,7 +3,7 @@
 #include "lib/push.h"
 
 #include "lib/handle.h"
-#include "lib/loop.h"
+#include "lib/loop/loop.h"
 #include "lib/member.h"
 
 /* So many groups in one pass; the descriptor stays readable for the rest, and timers come in between. */

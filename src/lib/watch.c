@@ -3,7 +3,7 @@
 #include "lib/watch.h"
 
 #include "lib/handle.h"
-#include "lib/loop.h"
+#include "lib/loop/loop.h"
 #include "lib/member.h"
 #include "os/process.h"
 

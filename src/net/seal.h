@@ -9,7 +9,7 @@
 #ifndef NET_SEAL_H
 #define NET_SEAL_H
 
-#include "raft/message.h"
+#include "core/raft/message.h"
 
 #define SEAL_KEY_BYTES 32
 

@@ -9,7 +9,7 @@
 #include "wire/client_survey.h"
 
 #include "base/utf8.h"
-#include "table/table.h"
+#include "core/table/table.h"
 #include "wire/client.h"
 
 #include <stdbool.h>

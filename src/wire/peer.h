@@ -21,7 +21,7 @@
 #ifndef WIRE_PEER_H
 #define WIRE_PEER_H
 
-#include "raft/message.h"
+#include "core/raft/message.h"
 
 /* The versions of the protocol that this program speaks; both sides use the highest that they share. */
 #define PEER_VERSION_MIN 1
@@ -81,7 +81,7 @@ struct peer_hello {
     uint8_t nonce[PEER_NONCE_BYTES];
     uint8_t proof[PEER_PROOF_BYTES];
     uint8_t generation_seal[PEER_PROOF_BYTES];
-    /* Which data directory it has: what every message says, too (raft/message.h). */
+    /* Which data directory it has: what every message says, too (core/raft/message.h). */
     uint64_t directory;
     raft_index bound_at;
     raft_index began_at;

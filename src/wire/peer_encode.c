@@ -189,7 +189,7 @@ static void lay_install(struct packing *p, const struct raft_install *install)
 
 /* Field numbers of the oneof follow the kinds of Raft. */
 _Static_assert((int)PB__MESSAGE__WHAT_APPEND + (int)RAFT_MSG_TAKE_OVER == (int)PB__MESSAGE__WHAT_TAKE_OVER,
-               "peer.proto and raft/message.h name different kinds");
+               "peer.proto and core/raft/message.h name different kinds");
 
 static enum gavel_status lay_message(struct packing *p, const struct raft_message *message)
 {

@@ -55,10 +55,10 @@ for code in $(grep -oE '^\*[0-9]+\*' gaveld.8 | tr -d '*'); do
 done
 
 # Events and errors.
-events=$(sed -nE 's/^ +X\([A-Z_]+, "([a-z_]+)"\).*/\1/p' "$root/src/daemon/journal.h" | sort)
+events=$(sed -nE 's/^ +X\([A-Z_]+, "([a-z_]+)"\).*/\1/p' "$root/src/daemon/shared/journal.h" | sort)
 told=$(sed -n '/^### \/events/,/^## /p' "$root/docs/HTTP.md" | grep '^| `' | cut -d'|' -f2 | grep -oE '[a-z_]+' | sort)
 (($(wc -w <<<"$events") >= 20)) || fail "only these events were found: $events"
-[ "$events" = "$told" ] || fail "docs/HTTP.md has other events than src/daemon/journal.h: $(diff <(echo "$told") <(echo "$events"))"
+[ "$events" = "$told" ] || fail "docs/HTTP.md has other events than src/daemon/shared/journal.h: $(diff <(echo "$told") <(echo "$events"))"
 errors=0
 while IFS='|' read -r _ code name _; do
     grep -qE "X\(${name//[ \`]/}, +${code// /}," "$root/include/gavel/status.h" || fail "docs/HTTP.md has another code for $name than <gavel/status.h>"

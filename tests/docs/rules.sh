@@ -16,7 +16,7 @@ promtool check rules "$rules" >"$folder/said" || fail "promtool does not take th
 
 count=0
 while read -r metric; do
-    grep -qE "\"$metric\"|\"${metric#gavel_}\"|$metric " "$root"/src/daemon/metrics*.c ||
+    grep -qE "\"$metric\"|\"${metric#gavel_}\"|$metric " "$root"/src/daemon/api/metrics*.c ||
         fail "the rules use $metric, which a node does not have"
     count=$((count + 1))
 done < <(grep -oE 'gavel_[a-z_]+' "$rules" | sort -u)

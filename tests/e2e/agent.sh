@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # gavel agent: an election for a program that only speaks HTTP.
-source "$(dirname "$0")/lib.sh"
+source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 # agent NAME [OPTION…]: an agent of that id, on any port. As in elect(), times are longer than the defaults.
 agent() {

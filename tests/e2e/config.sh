@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Settings: where they come from, which one counts, and what is said about a wrong one.
-source "$(dirname "$0")/lib.sh"
+source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 check() { "$GAVEL" check --store "$store" --json "$@"; }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The man pages and the shell completions tell of exactly what the program has.
-source "$(dirname "$0")/lib.sh"
+source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 : "${SOURCE_ROOT:?}"
 man=$SOURCE_ROOT/docs/man

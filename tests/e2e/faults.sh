@@ -5,7 +5,7 @@
 # Steps of the wall clock are not tried here, since a test must not set the
 # clock of the machine; the simulator steps clocks, and no decision reads the
 # wall clock.
-source "$(dirname "$0")/lib.sh"
+source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 # refused MESSAGE: every command that uses the store ends with exit code 4 and that message.
 refused() {

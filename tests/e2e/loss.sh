@@ -4,9 +4,9 @@
 #
 #     COLD_STARTS=100 COLD_OBSERVATION=15000 … \
 #         tests/e2e/loss.sh test_a_cold_start_by_frugal_elects_the_lowest_id_in_any_order
-source "$(dirname "$0")/lib.sh"
-source "$(dirname "$0")/run_lib.sh"
-source "$(dirname "$0")/loss_lib.sh"
+source "$SOURCE_ROOT/tests/e2e/lib.sh"
+source "$SOURCE_ROOT/tests/e2e/run/run_lib.sh"
+source "$SOURCE_ROOT/tests/e2e/loss_lib.sh"
 
 test_killing_the_elector_is_told_as_a_loss() { killing_the_elector_is_told_as_a_loss; }
 test_killing_the_guard_is_told_as_a_loss() { killing_the_guard_is_told_as_a_loss; }

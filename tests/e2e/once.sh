@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # gavel once: a success is recorded at most once for a key, whatever dies in the middle.
-source "$(dirname "$0")/lib.sh"
+source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 times=(--lease 5s --call-timeout 2s --candidate-timeout 8s)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What is printed: JSON that can be read, help on everything, colours on terminals only.
-source "$(dirname "$0")/lib.sh"
+source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 escape=$'\033'
 commands=$("$GAVEL" --help | sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p')

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # SIGTERM in each state: out in order, released and no longer registered.
-source "$(dirname "$0")/lib.sh"
+source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
 # term NAME: SIGTERM, then exit code 0, the last event `stopped`, and gone from the store.
 term() {

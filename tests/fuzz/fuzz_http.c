@@ -12,7 +12,7 @@
 
 #include "../unit/daemon/api_quorum.h"
 #include "base/assert.h"
-#include "daemon/api_thread.h"
+#include "daemon/api/internal.h"
 #include "os/clock.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
 
 #include "base/assert.h"
 #include "store/row_json.h"
-#include "store/s3.h"
+#include "store/s3/s3.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "target.h"
 
 #include "base/assert.h"
-#include "table/history.h"
+#include "core/table/history.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  *
  *     fuzz_seeds_table tests/fuzz/corpus
  */
-#include "table/table.h"
+#include "core/table/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * descriptors are open. A test of something else sets that itself.
  *
  * What gavel and gaveld do with a world that is not calm is tested where they
- * run as programs of their own (tests/e2e/signals.sh, tests/e2e/quorum_signals.sh).
+ * run as programs of their own (tests/e2e/signals.sh, tests/e2e/cluster/signals.sh).
  */
 #include <fcntl.h>
 #include <signal.h>

@@ -2,8 +2,8 @@
 
 /* The heap of instants against a plain scan, and wake-ups of many groups. */
 #include "base/prng.h"
-#include "lib/grid.h"
-#include "lib/timers.h"
+#include "lib/loop/grid.h"
+#include "lib/loop/timers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
  */
 #include "harness.h"
 
-#include "lib/will.h"
+#include "lib/guard/will.h"
 #include "os/clock.h"
 #include "store/store.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The driver `memory` through the suite, and what is its own. */
-#include "conformance.h"
+#include "store/conformance/conformance.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 
 /* Whatever stands in a store, nothing that drives a terminal comes out of it. */
 #include "store/plain.h"
-#include "conformance.h"
 #include "scratch.h"
+#include "store/conformance/conformance.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 
 #include "scratch.h"
 
-#include "conformance.h"
+#include "store/conformance/conformance.h"
 
 #include <ftw.h>
 #include <sqlite3.h>

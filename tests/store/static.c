@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The driver `static` through what of the suite applies, and its own promises. */
-#include "conformance.h"
+#include "store/conformance/conformance.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -14,14 +14,15 @@ spdx='/* SPDX-License-Identifier: Apache-2.0 */'
 fresh()
 {
     rm -rf "$tree"
-    mkdir -p "$tree/src/base" "$tree/src/candidate" "$tree/docs" "$tree/tools" "$tree/build/src/base" "$tree/build/src/candidate"
+    mkdir -p "$tree/src/base" "$tree/src/core/candidate" "$tree/docs" "$tree/tools" "$tree/build/src/base" "$tree/build/src/core/candidate"
     echo "# base" >"$tree/src/base/README.md"
-    echo "# candidate" >"$tree/src/candidate/README.md"
+    echo "# core" >"$tree/src/core/README.md"
+    echo "# candidate" >"$tree/src/core/candidate/README.md"
     printf '%s\n#ifndef BASE_A_H\n#define BASE_A_H\nvoid base_a(void);\nvoid log_write(void);\n#endif\n' "$spdx" >"$tree/src/base/a.h"
     printf '%s\n#include "base/a.h"\nvoid base_a(void)\n{\n}\nvoid log_write(void)\n{\n}\n' "$spdx" >"$tree/src/base/a.c"
-    printf '%s\n#include "base/a.h"\nvoid c(void);\nvoid c(void)\n{\n    base_a();\n}\n' "$spdx" >"$tree/src/candidate/c.c"
+    printf '%s\n#include "base/a.h"\nvoid c(void);\nvoid c(void)\n{\n    base_a();\n}\n' "$spdx" >"$tree/src/core/candidate/c.c"
     printf '%s\n#ifndef P_H\n#define P_H\n"a planted mistake of ours"\n#endif\n' "$spdx" >"$tree/src/base/planted.h"
-    printf '# SPDX-License-Identifier: Apache-2.0\nstatic_library()\n' >"$tree/src/candidate/meson.build"
+    printf '# SPDX-License-Identifier: Apache-2.0\nstatic_library()\n' >"$tree/src/core/candidate/meson.build"
     printf '# SPDX-License-Identifier: Apache-2.0\ntest:\n' >"$tree/Makefile"
     printf '%s\n\nint main(void) { return 0; }\n' "$spdx" >"$tree/docs/example.c"
     printf 'Say `make test`. [See](docs/b.md)\n<!-- example: docs/example.c -->\n```c\nint main(void) { return 0; }\n```\n' >"$tree/README.md"
@@ -32,11 +33,11 @@ fresh()
 
 compile()
 {
-    for part in base/a candidate/c; do
+    for part in base/a core/candidate/c; do
         gcc -I "$tree/src" -I "$tree/include" -c "$tree/src/$part.c" -o "$tree/build/src/$part.o"
         name=${part%/*}
-        rm -f "$tree/build/src/$name/lib$name.a"
-        ar rc "$tree/build/src/$name/lib$name.a" "$tree/build/src/$part.o"
+        rm -f "$tree/build/src/$name/lib${name##*/}.a"
+        ar rc "$tree/build/src/$name/lib${name##*/}.a" "$tree/build/src/$part.o"
     done
 }
 
@@ -77,12 +78,15 @@ echo 'see /ro''ot/notes' >>"$tree/docs/b.md" && expect docs/b.md:2 "path of one 
 printf '\tint x;\n' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "a tab"
 printf 'int x; \n' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "space at the end"
 sed -i '/#define BASE_A_H/d' "$tree/src/base/a.h" && expect src/base/a.h:1 "no include guard"
+rm "$tree/src/core/candidate/README.md" && expect src/core/candidate/README.md "is missing"
+mkdir "$tree/src/core/attic" && expect src/core/attic/ "in no table"
+mkdir "$tree/docs/many" && touch "$tree/docs/many/"{1..41} && expect docs/many "has 41 files"
 rm "$tree/src/base/README.md" && expect src/base/README.md "is missing"
 mkdir "$tree/src/attic" && expect src/attic/ "in no table"
-mkdir "$tree/src/store" && touch "$tree/src/store/s.h" && sed -i '2i #include "store/s.h"' "$tree/src/candidate/c.c" && expect src/candidate/c.c:2 "candidate may not use store"
-mkdir -p "$tree/include/gavel" && touch "$tree/include/gavel/gavel.h" && sed -i '2i #include <gavel/gavel.h>' "$tree/src/candidate/c.c" && expect src/candidate/c.c:2 "may not use libgavel"
-sed -i 's/    base_a();/    extern long time(long *); time(0);/' "$tree/src/candidate/c.c" && expect src/candidate "pure code may not call time"
-sed -i 's/    base_a();/    log_write();/' "$tree/src/candidate/c.c" && expect src/candidate "pure code may not call log_write"
+mkdir "$tree/src/store" && touch "$tree/src/store/s.h" && sed -i '2i #include "store/s.h"' "$tree/src/core/candidate/c.c" && expect src/core/candidate/c.c:2 "candidate may not use store"
+mkdir -p "$tree/include/gavel" && touch "$tree/include/gavel/gavel.h" && sed -i '2i #include <gavel/gavel.h>' "$tree/src/core/candidate/c.c" && expect src/core/candidate/c.c:2 "may not use libgavel"
+sed -i 's/    base_a();/    extern long time(long *); time(0);/' "$tree/src/core/candidate/c.c" && expect src/core/candidate "pure code may not call time"
+sed -i 's/    base_a();/    log_write();/' "$tree/src/core/candidate/c.c" && expect src/core/candidate "pure code may not call log_write"
 mkdir -p "$tree/build/src/cli" && echo 'int planted_bug; int main(void) { return 0; }' | gcc -x c - -o "$tree/build/src/cli/gavel" && expect cli/gavel "symbol planted_bug"
 mkdir -p "$tree/build/src/cli" && echo 'const char *s = "a planted mistake of ours"; int main(void) { return 0; }' | gcc -x c - -o "$tree/build/src/cli/gavel" && expect cli/gavel "a planted mistake of ours"
 echo '[gone](docs/c.md)' >>"$tree/README.md" && expect README.md:6 "does not exist"

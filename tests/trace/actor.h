@@ -4,8 +4,8 @@
 #ifndef TRACE_ACTOR_H
 #define TRACE_ACTOR_H
 
-#include "candidate/candidate.h"
-#include "store/shelf.h"
+#include "core/candidate/candidate.h"
+#include "store/local/shelf.h"
 
 #include <stdio.h>
 

@@ -17,7 +17,7 @@
 #ifndef TRACE_NODE_H
 #define TRACE_NODE_H
 
-#include "raft/raft.h"
+#include "core/raft/raft.h"
 
 #include <stdio.h>
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "candidate/candidate.h"
+#include "core/candidate/candidate.h"
 
 struct fixture {
     struct candidate candidate;

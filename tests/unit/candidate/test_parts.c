@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "candidate/breaker.h"
-#include "candidate/contention.h"
-#include "candidate/fence.h"
-#include "candidate/observation.h"
-#include "candidate/peers.h"
+#include "core/candidate/breaker.h"
+#include "core/candidate/contention.h"
+#include "core/candidate/fence.h"
+#include "core/candidate/observation.h"
+#include "core/candidate/peers.h"
 
 #define AT(ms) ns_from_ms(ms)
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-#include "candidate/candidate.h"
+#include "core/candidate/candidate.h"
 
 struct fixture {
     struct candidate candidate;

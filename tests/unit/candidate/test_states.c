@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "candidate/candidate.h"
+#include "core/candidate/candidate.h"
 
 static void test_table_has_the_edges_of_the_diagram(void **state)
 {

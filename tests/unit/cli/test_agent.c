@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The parts of an agent that need no server: when a program has stopped, and which news are kept. */
-#include "cli/agent_drain.h"
-#include "cli/agent_metrics.h"
-#include "cli/agent_news.h"
+#include "cli/agent/drain.h"
+#include "cli/agent/metrics.h"
+#include "cli/agent/news.h"
 #include "os/clock.h"
 
 #include <setjmp.h>

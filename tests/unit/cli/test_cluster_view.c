@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* One picture out of what several nodes say: who is believed, who leads, what is wrong. */
-#include "cli/cluster_cli.h"
+#include "cli/cluster/cluster_cli.h"
 #include "cli/output.h"
 
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Variables that are mistyped are recognised; those of other programs are left alone. */
-#include "cli/environment.h"
+#include "cli/settings/environment.h"
 
-#include "cli/settings_table.h"
+#include "cli/settings/settings_table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* A group of a quorum, made out of what a node says of it: the same words as for a group of a store. */
-#include "cli/group_view.h"
+#include "cli/cluster/group_view.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

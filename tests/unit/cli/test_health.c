@@ -4,7 +4,7 @@
  * The health of a candidate. Time is passed in; the checks are real
  * processes, so a test waits for them to end, with a limit.
  */
-#include "cli/health.h"
+#include "cli/run/health.h"
 
 #include <fcntl.h>
 #include <poll.h>

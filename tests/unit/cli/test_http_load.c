@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The makers of load and of single questions, against small servers in a thread. */
-#include "cli/http_ask.h"
-#include "cli/http_load.h"
+#include "bench/http/http_ask.h"
+#include "bench/http/http_load.h"
 #include "os/clock.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The queue between the library's thread and stdout: in order, bounded, and never in the way of leaving. */
-#include "cli/line_queue.h"
+#include "cli/run/line_queue.h"
 
 #include <poll.h>
 #include <setjmp.h>

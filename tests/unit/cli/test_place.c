@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Where a store lies, and whether it is there already. */
-#include "cli/place.h"
+#include "cli/settings/place.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Output of several children line by line: what arrives, and who waits for whom. */
-#include "cli/prefix.h"
+#include "cli/run/prefix.h"
 
 #include "os/clock.h"
 

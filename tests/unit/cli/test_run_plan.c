@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What gavel run plans before it takes part: programs, environments, users, graces, and every refusal. */
-#include "cli/run_plan.h"
+#include "cli/run/run_plan.h"
 
-#include "cli/yaml_file.h"
+#include "cli/settings/yaml_file.h"
 #include "config/run_environment.h"
 #include "config/run_grace.h"
 

@@ -4,7 +4,7 @@
  * The table of settings against struct gavel_settings: a field without a row
  * could not be set from outside, and two rows for one field would fight.
  */
-#include "cli/setting_values.h"
+#include "cli/settings/setting_values.h"
 #include "config/words.h"
 
 #include <setjmp.h>

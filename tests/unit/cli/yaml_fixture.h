@@ -4,7 +4,7 @@
 #ifndef TEST_YAML_FIXTURE_H
 #define TEST_YAML_FIXTURE_H
 
-#include "cli/yaml_file.h"
+#include "cli/settings/yaml_file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

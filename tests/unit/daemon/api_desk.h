@@ -11,8 +11,8 @@
 #define TESTS_API_DESK_H
 
 #include "api_quorum.h"
-#include "daemon/api.h"
-#include "daemon/api_thread.h"
+#include "daemon/api/api.h"
+#include "daemon/api/internal.h"
 
 #include <jansson.h>
 

@@ -8,9 +8,9 @@
 #ifndef TESTS_API_QUORUM_H
 #define TESTS_API_QUORUM_H
 
-#include "daemon/errand.h"
-#include "daemon/node.h"
-#include "session/desk.h"
+#include "core/session/desk.h"
+#include "daemon/node/node.h"
+#include "daemon/shared/errand.h"
 
 struct api_quorum {
     struct node_desk *node;

@@ -8,7 +8,7 @@
 #ifndef TESTS_DAEMON_CLIENTS_DESK_H
 #define TESTS_DAEMON_CLIENTS_DESK_H
 
-#include "daemon/clients_thread.h"
+#include "daemon/clients/internal.h"
 
 #include <openssl/ssl.h>
 

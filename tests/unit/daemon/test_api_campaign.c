@@ -3,7 +3,7 @@
 /* Candidates over HTTP: a session that its client keeps alive, and streams that tell of it. */
 #include "api_listener.h"
 
-#include "daemon/api_campaign.h"
+#include "daemon/api/campaign.h"
 
 #include "os/clock.h"
 

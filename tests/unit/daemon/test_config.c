@@ -2,8 +2,8 @@
 
 /* The configuration of gaveld: what is read from where, and that every mistake is told with its place. */
 #include "config/whole_file.h"
-#include "daemon/config_read.h"
-#include "daemon/config_settings.h"
+#include "daemon/config/read.h"
+#include "daemon/config/settings.h"
 #include "net/seal.h"
 
 #include <setjmp.h>

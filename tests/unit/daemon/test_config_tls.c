@@ -2,7 +2,7 @@
 
 /* Certificates in the configuration of gaveld: what the other nodes would refuse is refused here, by name. */
 #include "../net/certs.h"
-#include "daemon/config_read.h"
+#include "daemon/config/read.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

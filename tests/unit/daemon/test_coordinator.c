@@ -2,7 +2,7 @@
 
 /* The coordinator's children, with real processes: they run under a mandate in the page, and never without.
  */
-#include "daemon/coordinator.h"
+#include "daemon/commands/coordinator.h"
 #include "os/clock.h"
 
 #include <fcntl.h>

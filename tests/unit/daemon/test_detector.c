@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The detector of split brain: alarms where work overlapped, silence where it only looked so. */
-#include "daemon/detector.h"
+#include "daemon/node/detector.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The command line of gaveld, and that --help has everything that can be set. */
-#include "daemon/config_settings.h"
+#include "daemon/config/flags.h"
+#include "daemon/config/settings.h"
 #include "daemon/exit_codes.h"
-#include "daemon/flags.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,8 +6,8 @@
  * then dies in one way or another. The guard runs in a process of its own,
  * the test is its service manager and its peer.
  */
-#include "daemon/guard_process.h"
-#include "daemon/node.h"
+#include "daemon/guard/guard.h"
+#include "daemon/node/node.h"
 #include "os/clock.h"
 #include "wire/peer.h"
 

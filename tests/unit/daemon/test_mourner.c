@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Processes that the table names are watched, and their death is told with all that must end. */
-#include "daemon/mourner.h"
+#include "daemon/node/mourner.h"
 
 #include "os/process.h"
 

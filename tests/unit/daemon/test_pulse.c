@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* When a node hangs, and when it only looks like it. Time is passed in; the process is real. */
-#include "daemon/pulse.h"
+#include "daemon/guard/pulse.h"
 
 #include <setjmp.h>
 #include <signal.h>

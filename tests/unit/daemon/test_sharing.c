@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* What threads and processes of a node share: letters, the view, the journal, the page, records. */
-#include "daemon/journal.h"
-#include "daemon/mailbox.h"
-#include "daemon/member_record.h"
-#include "daemon/page.h"
-#include "daemon/view.h"
+#include "daemon/node/member_record.h"
+#include "daemon/shared/journal.h"
+#include "daemon/shared/mailbox.h"
+#include "daemon/shared/page.h"
+#include "daemon/shared/view.h"
 #include "net/seal.h"
 
 #include <poll.h>

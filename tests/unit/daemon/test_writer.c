@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The disk thread on a real, small disk: order, a disk that is full, and what becomes of it. */
-#include "daemon/writer.h"
+#include "daemon/node/writer.h"
 
 #include <poll.h>
 #include <setjmp.h>

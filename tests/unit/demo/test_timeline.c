@@ -4,7 +4,7 @@
  * The judge of the demo on made-up records. The demo is worth nothing if its
  * verdict cannot be "guilty", so most of these plant a crime and want it found.
  */
-#include "cli/timeline.h"
+#include "bench/props/timeline.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  * than the newest it has seen, also between processes, and nothing that does
  * not fit is lost in silence.
  */
-#include "cli/witness.h"
+#include "bench/props/witness.h"
 #include "os/clock.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 
 /* Members, majorities of one half and of two, the steps of a change, and the bytes. */
 #include "base/prng.h"
-#include "raft/config.h"
+#include "core/raft/config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

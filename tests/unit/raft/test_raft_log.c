@@ -3,7 +3,7 @@
 /* The log in memory: what is in it, where terms begin and end, and how much of it is durable. */
 #include "allocator.h"
 #include "base/prng.h"
-#include "raft/log.h"
+#include "core/raft/log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Messages: the sound ones pass, and each thing that can be wrong with one is found and named. */
-#include "raft/message.h"
+#include "core/raft/message.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

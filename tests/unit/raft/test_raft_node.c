@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "raft/raft.h"
+#include "core/raft/raft.h"
 
 struct fixture {
     struct raft raft;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Settings of the quorum: the defaults, single values, and the sums. */
-#include "raft/raft.h"
+#include "core/raft/raft.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,7 +10,7 @@
  */
 
 #include "allocator.h"
-#include "raft/raft.h"
+#include "core/raft/raft.h"
 
 #include <gavel/status.h>
 

@@ -5,8 +5,8 @@
 #define UNIT_COURIER_FIXTURE_H
 
 #include "base/prng.h"
-#include "session/courier.h"
-#include "table/table.h"
+#include "core/session/courier.h"
+#include "core/table/table.h"
 #include "wire/client.h"
 
 #include <setjmp.h>

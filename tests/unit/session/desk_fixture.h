@@ -5,7 +5,7 @@
 #ifndef UNIT_DESK_FIXTURE_H
 #define UNIT_DESK_FIXTURE_H
 
-#include "session/desk.h"
+#include "core/session/desk.h"
 #include "wire/client.h"
 
 #include <setjmp.h>

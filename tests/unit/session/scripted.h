@@ -5,7 +5,7 @@
 #ifndef TESTS_SESSION_SCRIPTED_H
 #define TESTS_SESSION_SCRIPTED_H
 
-#include "session/client.h"
+#include "core/session/client.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

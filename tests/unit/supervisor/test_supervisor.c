@@ -4,7 +4,7 @@
  * The supervisor, driven as the guard drives it, with a tree of its own that
  * remembers what lives. Time is passed in, so a minute takes no time.
  */
-#include "supervisor/supervisor.h"
+#include "core/supervisor/supervisor.h"
 
 #include "base/prng.h"
 

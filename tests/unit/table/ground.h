@@ -8,7 +8,7 @@
 #ifndef UNIT_TABLE_GROUND_H
 #define UNIT_TABLE_GROUND_H
 
-#include "table/history.h"
+#include "core/table/history.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,8 +8,8 @@
  */
 #include "allocator.h"
 #include "base/prng.h"
+#include "core/table/internal.h"
 #include "ground.h"
-#include "table/internal.h"
 
 enum { SESSIONS = 5, GROUPS = 4 };
 

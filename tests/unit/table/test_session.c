@@ -3,7 +3,7 @@
 /* Sessions: opening, requests that are applied once, and what ends with a session. */
 #include "ground.h"
 
-#include "table/internal.h"
+#include "core/table/internal.h"
 
 static void test_session_is_open_until_it_is_closed(void **state)
 {

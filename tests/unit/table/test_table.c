@@ -3,8 +3,8 @@
 /* The table: commands, order, revisions, the digest, snapshots, and bytes that mean harm. */
 #include "allocator.h"
 #include "base/prng.h"
-#include "table/internal.h"
-#include "table/table.h"
+#include "core/table/internal.h"
+#include "core/table/table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

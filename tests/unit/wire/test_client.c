@@ -4,7 +4,7 @@
 #include "client_samples.h"
 
 #include "allocator.h"
-#include "table/table.h"
+#include "core/table/table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * `gavel bench`: a table of sections. Each gets a crew of its own, with a new
+ * folder and a new store, so that none measures the traces of another.
+ */
+#include "bench/bench.h"
+
+#include "base/assert.h"
+#include "base/prng.h"
+#include "bench/plot.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TRIALS 100
+#define TRIALS_QUICK 10
+#define TRIALS_MAX 2000
+
+const struct flag bench_flags[] = {
+    {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that all runs, not how fast"},
+    {"only", FLAG_TEXT, "NAMES",
+     "sections, with commas between them: calls, store, handover, failover, run, groups, simulator, "
+     "quorum-kill, sessions-kill, "
+     "stores-kill, …; or all of quorum, sessions or stores"},
+    {"trials", FLAG_NUMBER, "N", "hand-overs, fail-overs and cold starts to measure (100)"},
+    {"servers", FLAG_TEXT, "FILE", "the servers whose stores are measured: see gavel-bench(1)"},
+    {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (by gnuplot) into this folder"},
+    {NULL, FLAG_SWITCH, NULL, NULL},
+};
+
+static const struct {
+    const char *name;
+    const char *title;
+    bench_run run;
+} sections[] = {
+    {"calls", "asking the library whether we lead", bench_calls},
+    {"store", "calls to the SQLite store, beside what the disk and SQLite alone need", bench_store},
+    {"handover", "a leader resigns, another process leads", bench_handover},
+    {"failover", "SIGKILL of the leading process until another leads, with 3 standbys, beside flock(2)",
+     bench_failover},
+    {"run", "gavel run with 3 standbys: until the next command's first beat, beside flock(1)", bench_runs},
+    {"groups", "one process that leads many groups", bench_groups},
+    {"simulator", "runs of the simulator", bench_simulator},
+    {"quorum-kill", "gaveld: SIGKILL of the leader's node process until another node has claimed",
+     bench_quorum_kill},
+    {"quorum-kill-all", "gaveld: SIGKILL of the leader's guard and node at once", bench_quorum_kill_all},
+    {"quorum-freeze", "gaveld: SIGSTOP of the leader's node process, and what it says when it goes on",
+     bench_quorum_freeze},
+    {"quorum-transfer", "gaveld: the leader hands over to a node that was named", bench_quorum_transfer},
+    {"quorum-cold", "gaveld: three nodes are started until one has claimed", bench_quorum_cold},
+    {"quorum-lookups", "gaveld: GET /leader under load, beside a bare TCP echo", bench_quorum_lookups},
+    {"quorum-idle", "gaveld: what three nodes cost that have nothing to do", bench_quorum_idle},
+    {"sessions-kill", "elections on a quorum: SIGKILL of the leading process, with 2 standbys",
+     bench_sessions_kill},
+    {"sessions-resign", "elections on a quorum: the leading process resigns", bench_sessions_resign},
+    {"sessions-freeze", "elections on a quorum: SIGSTOP of a leading client on another machine",
+     bench_sessions_freeze},
+    {"sessions-node", "elections on a quorum: SIGKILL of the node process of the quorum's leader",
+     bench_sessions_node},
+    {"sessions-groups", "elections on a quorum: many groups, held by 100 sessions", bench_sessions_groups},
+    {"sessions-lookups", "elections on a quorum: who leads a group, by HTTP and by the client protocol",
+     bench_sessions_lookups},
+    {"stores-kill", "stores on servers: SIGKILL of the leading elector, with 2 standbys, beside recipes",
+     bench_stores_kill},
+    {"stores-freeze", "stores on servers: SIGSTOP of who leads, with 2 standbys, beside recipes",
+     bench_stores_freeze},
+    {"stores-load", "stores on servers: requests when nothing happens", bench_stores_load},
+};
+#define SECTION_COUNT (sizeof(sections) / sizeof(sections[0]))
+
+void bench_result(const struct post *post, uint64_t series, int64_t value)
+{
+    post_mark(post, MARK_RESULT, series, clock_now(), value);
+}
+
+enum gavel_status bench_await(struct crew *crew, uint32_t member, gavel_ns until)
+{
+    gavel_ns ignored;
+    enum gavel_status status;
+
+    do
+        status = crew_await(crew, member, ns_min(until, clock_now() + BENCH_LOOK_NS));
+    while (status == GAVEL_ERR_TIMEOUT && clock_now() < until && !crew_is_interrupted());
+    if (!crew_is_interrupted())
+        return status;
+    (void)crew_kill(crew, member, &ignored, &ignored); /* it may have ended by itself */
+    return GAVEL_ERR_STOPPED;
+}
+
+enum gavel_status bench_collect(struct crew *crew, post_run run, void *user, gavel_ns limit,
+                                struct samples *series, size_t series_count)
+{
+    size_t count;
+    const struct mark *marks;
+    enum gavel_status status = crew_start(crew, 0, "bench", run, user, NULL);
+
+    if (!status)
+        status = bench_await(crew, 0, clock_now() + limit);
+    if (status)
+        return status;
+    marks = witness_marks(crew->witness, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (mark_kind(&marks[i]) != MARK_RESULT)
+            continue;
+        ASSERT(marks[i].epoch < series_count);
+        samples_add(&series[marks[i].epoch], marks[i].value);
+    }
+    return witness_lost(crew->witness) ? GAVEL_ERR_NO_MEMORY : GAVEL_OK;
+}
+
+void bench_pause(const struct crew *crew, gavel_ns longest)
+{
+    struct prng prng;
+
+    prng_seed(&prng, entropy_u64());
+    gavel_ns until = clock_now() + prng_between(&prng, 0, longest);
+    while (clock_now() < until && !crew_is_interrupted())
+        witness_wait(crew->witness, witness_finished(crew->witness), until);
+}
+
+void bench_sync(const struct crew *crew, struct samples *samples)
+{
+    char path[CREW_FOLDER_MAX + 16], block[4096] = {0};
+
+    (void)snprintf(path, sizeof(path), "%s/block", crew->folder);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return; /* a floor without samples shows as such */
+    gavel_ns began = clock_now();
+    if (pwrite(fd, block, sizeof(block), 0) == (ssize_t)sizeof(block) && fdatasync(fd) == 0)
+        samples_add(samples, clock_now() - began);
+    (void)close(fd); /* nothing of it is kept */
+}
+
+/* How this program was built decides what its figures mean. */
+static const char *build_text(void)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return "a build with sanitizers: every figure is far too high";
+#elif !defined(__OPTIMIZE__)
+    return "a build without optimisation: figures of the library are too high";
+#else
+    return "an optimised build";
+#endif
+}
+
+static enum gavel_status run_section(struct bench *bench, size_t i)
+{
+    struct crew crew;
+    struct gavel_error error = {0};
+
+    report_section(&bench->report, sections[i].name, sections[i].title);
+    enum gavel_status status = crew_open(&crew, &error);
+    if (status) {
+        report_note(&bench->report, "not measured: %s", error.message);
+    } else {
+        status = sections[i].run(bench, &crew);
+        if (status)
+            report_note(&bench->report, "not measured to the end: %s",
+                        status == GAVEL_ERR_STOPPED ? "ended by a signal" : gavel_status_text(status));
+        crew_close(&crew);
+    }
+    report_section_end(&bench->report);
+    return status;
+}
+
+/* By one name; "quorum", "sessions" and "stores" are every section that begins so. */
+static bool is_named(const char *name, size_t length, size_t section)
+{
+    static const char *const wholes[] = {"quorum", "sessions", "stores"};
+    const char *full = sections[section].name;
+
+    if (strncmp(full, name, length) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++)
+        if (strlen(wholes[i]) == length && strncmp(wholes[i], name, length) == 0)
+            return true;
+    return full[length] == '\0';
+}
+
+/* By a list of names with commas between them. */
+static bool is_chosen(const char *names, size_t section)
+{
+    for (size_t length; *names; names += length + (names[length] == ',')) {
+        length = strcspn(names, ",");
+        if (length && is_named(names, length, section))
+            return true;
+    }
+    return false;
+}
+
+/* The first of these names that is no section; NULL if all are. */
+static const char *unknown_section(const char *names)
+{
+    do {
+        size_t length = strcspn(names, ","), i = 0;
+
+        while (i < SECTION_COUNT && !(length && is_named(names, length, i)))
+            i++;
+        if (i == SECTION_COUNT)
+            return names;
+        names += length;
+    } while (*names++ == ',');
+    return NULL;
+}
+
+static bool print_json(const struct bench *bench)
+{
+    json_t *root = json_pack("{s:s, s:b, s:I, s:O, s:I}", "build", build_text(), "quick", bench->is_quick,
+                             "trials", (json_int_t)bench->trials, "sections", bench->report.sections,
+                             "missed", (json_int_t)bench->report.missed);
+
+    if (!root)
+        return false;
+    bool is_written =
+        json_dumpf(root, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9)) == 0 && putchar('\n') != EOF;
+    json_decref(root);
+    return is_written;
+}
+
+static size_t run_sections(struct bench *bench, const char *only)
+{
+    size_t failed = 0;
+
+    for (size_t i = 0; i < SECTION_COUNT && !crew_is_interrupted(); i++)
+        if (!only || is_chosen(only, i))
+            failed += run_section(bench, i) != GAVEL_OK;
+    return failed;
+}
+
+int command_bench(const struct cli *cli, int argc, char **argv)
+{
+    struct bench bench = {.cli = cli,
+                          .is_quick = cli_flag_is_set(cli, "quick"),
+                          .out = cli_flag_text(cli, "out"),
+                          .servers = cli_flag_text(cli, "servers")};
+    const char *only = cli_flag_text(cli, "only");
+    int64_t trials = cli_flag_number(cli, "trials", bench.is_quick ? TRIALS_QUICK : TRIALS);
+
+    (void)argc;
+    (void)argv;
+    if (only && unknown_section(only))
+        return cli_fail(
+            cli, GAVEL_ERR_INVALID,
+            "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, "
+            "groups, simulator, quorum, or one of quorum-kill, -kill-all, -freeze, -transfer, "
+            "-cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, "
+            "-groups, -lookups; stores, or one of stores-kill, -freeze, -load; with commas between several",
+            (int)strcspn(unknown_section(only), ","), unknown_section(only));
+    if (trials < 1 || trials > TRIALS_MAX)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);
+    bench.trials = (size_t)trials;
+    if (bench.out && mkdir(bench.out, 0777) < 0 && errno != EEXIST)
+        return cli_fail(cli, GAVEL_ERR_IO, "cannot make the folder %s: %s; name another with --out",
+                        bench.out, strerror(errno));
+    if (report_init(&bench.report, cli, bench.out))
+        return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
+
+    if (!cli->config.json)
+        (void)printf("gavel %s, %s\n", GAVEL_VERSION, build_text());
+    size_t failed = run_sections(&bench, only);
+    if (bench.out)
+        bench_plot(bench.out);
+    if (cli->config.json)
+        failed += !print_json(&bench);
+    else if (bench.report.missed)
+        (void)printf("\n%zu aims missed\n", bench.report.missed);
+    report_done(&bench.report);
+    return cli_finish(cli, failed || crew_is_interrupted() ? CLI_EXIT_FAILURE : CLI_EXIT_OK);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Three nodes, and their answers. */
+#include "bench/cluster/cluster.h"
+
+#include "base/error.h"
+#include "base/prng.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <linux/magic.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define ASK_LIMIT_NS (2 * NS_PER_S)
+#define LOOK_AGAIN_NS (10 * NS_PER_MS)
+#define TAIL_BYTES 4096
+
+enum gavel_status trial_quorum_open(struct quorum *quorum, struct gavel_error *error)
+{
+    const struct local_options options = {
+        .base = quorum->crew->folder, .cluster = "bench", .serves_clients = quorum->serves_clients};
+
+    quorum->cluster = (struct local_cluster){0};
+    enum gavel_status status = local_cluster_start(QUORUM_NODES, &options, &quorum->cluster, error);
+    if (status)
+        return status;
+    for (size_t i = 0; i < QUORUM_NODES; i++) {
+        http_line_init(&quorum->lines[i], local_cluster_node(&quorum->cluster, i)->api_port);
+        quorum->streams[i] = (struct quorum_stream){.fd = -1};
+    }
+    quorum_forget(quorum);
+    return GAVEL_OK;
+}
+
+void trial_quorum_close(struct quorum *quorum)
+{
+    for (size_t i = 0; i < QUORUM_NODES; i++) {
+        http_line_close(&quorum->lines[i]);
+        if (quorum->streams[i].fd >= 0)
+            (void)close(quorum->streams[i].fd); /* nothing of it is kept */
+        quorum->streams[i].fd = -1;
+    }
+    local_cluster_stop(&quorum->cluster);
+}
+
+/* What the nodes said last, for who looks into a failure. */
+static void print_logs(const struct quorum *quorum)
+{
+    for (size_t i = 0; i < quorum->cluster.count; i++) {
+        const struct local_node *node = local_cluster_node(&quorum->cluster, i);
+        char tail[TAIL_BYTES + 1];
+        FILE *file = fopen(node->log, "re");
+        if (!file)
+            continue;
+        (void)fseek(file, -TAIL_BYTES, SEEK_END); /* fails on a shorter file, which is then read whole */
+        size_t length = fread(tail, 1, TAIL_BYTES, file);
+        tail[length] = '\0';
+        (void)fprintf(stderr, "gavel bench: the end of the log of %s:\n%s", node->name, tail);
+        (void)fclose(file); /* only read from */
+    }
+}
+
+static enum gavel_status with_cluster(struct bench *bench, struct crew *crew, quorum_run run, void *user,
+                                      bool serves_clients)
+{
+    char program[PATH_MAX];
+    struct gavel_error error = {0};
+    struct quorum *quorum = calloc(1, sizeof(*quorum));
+    enum gavel_status status = quorum ? local_cluster_program(program, &error) : GAVEL_ERR_NO_MEMORY;
+
+    if (status == GAVEL_ERR_NOT_FOUND) {
+        report_note(&bench->report, "left out: %s", error.message);
+        free(quorum);
+        return GAVEL_OK;
+    }
+    if (!status) {
+        quorum->bench = bench;
+        quorum->crew = crew;
+        quorum->user = user;
+        quorum->serves_clients = serves_clients;
+        if (getloadavg(&quorum->load, 1) != 1)
+            quorum->load = -1;
+        status = trial_quorum_open(quorum, &error);
+    }
+    if (status) {
+        report_note(&bench->report, "%s", error.message);
+    } else {
+        status = run(quorum);
+        if (status && status != GAVEL_ERR_STOPPED)
+            print_logs(quorum);
+        trial_quorum_close(quorum);
+    }
+    free(quorum);
+    return status;
+}
+
+enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, quorum_run run)
+{
+    return with_cluster(bench, crew, run, NULL, false);
+}
+
+enum gavel_status quorum_with_clients(struct bench *bench, struct crew *crew, quorum_run run, void *user)
+{
+    return with_cluster(bench, crew, run, user, true);
+}
+
+static bool take_text(const json_t *root, const char *key, char *buffer, size_t size)
+{
+    const json_t *value = json_object_get(root, key);
+    const char *text = json_is_null(value) ? "" : json_string_value(value);
+
+    if (!text || strlen(text) >= size)
+        return false;
+    memcpy(buffer, text, strlen(text) + 1);
+    return true;
+}
+
+static uint64_t take_number(const json_t *root, const char *key)
+{
+    return (uint64_t)json_integer_value(json_object_get(root, key)); /* 0 if there is none */
+}
+
+static size_t count_connected(const json_t *peers)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < json_array_size(peers); i++) {
+        const json_t *peer = json_array_get(peers, i);
+        count +=
+            json_is_true(json_object_get(peer, "connected")) && !json_is_true(json_object_get(peer, "self"));
+    }
+    return count;
+}
+
+enum gavel_status quorum_read_status(const struct http_answer *answer, struct quorum_status *ret_status)
+{
+    struct quorum_status status = {0};
+    json_t *root = answer->code == 200 ? json_loads(answer->body, 0, NULL) : NULL;
+
+    bool is_good = root && take_text(root, "leader_id", status.leader, sizeof(status.leader)) &&
+                   json_is_boolean(json_object_get(root, "has_lease")) &&
+                   json_is_integer(json_object_get(root, "pid"));
+    if (is_good) {
+        status.is_leader = json_is_true(json_object_get(root, "is_leader"));
+        status.has_lease = json_is_true(json_object_get(root, "has_lease"));
+        status.term = take_number(root, "term");
+        status.pid = (pid_t)take_number(root, "pid");
+        status.guard_pid = (pid_t)take_number(root, "guard_pid");
+        status.uptime_ms = (int64_t)take_number(root, "uptime_ms");
+        status.commit = take_number(root, "commit");
+        status.applied = take_number(root, "applied");
+        status.snapshot = take_number(root, "snapshot");
+        status.late_heartbeats = take_number(json_object_get(root, "counters"), "late_heartbeats");
+        status.connected = count_connected(json_object_get(root, "peers"));
+        *ret_status = status;
+    }
+    json_decref(root);
+    return is_good ? GAVEL_OK : GAVEL_ERR_IO;
+}
+
+enum gavel_status quorum_read_leader(const struct http_answer *answer, char ret_name[static QUORUM_NAME_MAX])
+{
+    if (answer->code == 503) {
+        ret_name[0] = '\0';
+        return GAVEL_OK;
+    }
+    json_t *root = answer->code == 200 ? json_loads(answer->body, 0, NULL) : NULL;
+    bool is_good = root && take_text(root, "leader_id", ret_name, QUORUM_NAME_MAX);
+    json_decref(root);
+    return is_good ? GAVEL_OK : GAVEL_ERR_IO;
+}
+
+enum gavel_status quorum_ask_status(struct quorum *quorum, size_t node, gavel_ns until,
+                                    struct quorum_status *ret_status)
+{
+    enum gavel_status status = http_line_get(&quorum->lines[node], "/status", until, &quorum->answer);
+
+    return status ? status : quorum_read_status(&quorum->answer, ret_status);
+}
+
+enum gavel_status quorum_ask_leader(struct quorum *quorum, size_t node, gavel_ns until,
+                                    char ret_name[static QUORUM_NAME_MAX])
+{
+    enum gavel_status status = http_line_get(&quorum->lines[node], "/leader", until, &quorum->answer);
+
+    return status ? status : quorum_read_leader(&quorum->answer, ret_name);
+}
+
+size_t quorum_find(const struct quorum *quorum, const char *name)
+{
+    size_t i = 0;
+
+    while (i < QUORUM_NODES && strcmp(local_cluster_node(&quorum->cluster, i)->name, name) != 0)
+        i++;
+    return i;
+}
+
+/* The leader if all agree on it and nothing is under way; QUORUM_NODES otherwise. */
+static size_t look(struct quorum *quorum, gavel_ns settled, struct quorum_status *statuses)
+{
+    size_t leader = QUORUM_NODES, leaders = 0;
+
+    for (size_t i = 0; i < QUORUM_NODES; i++) {
+        if (quorum_ask_status(quorum, i, clock_now() + ASK_LIMIT_NS, &statuses[i]))
+            return QUORUM_NODES;
+        if (statuses[i].has_lease)
+            leader = i, leaders++;
+    }
+    if (leaders != 1)
+        return QUORUM_NODES;
+    for (size_t i = 0; i < QUORUM_NODES; i++)
+        if (quorum_find(quorum, statuses[i].leader) != leader || statuses[i].term != statuses[leader].term ||
+            statuses[i].applied < statuses[leader].commit || statuses[i].connected < QUORUM_NODES - 1 ||
+            ns_from_ms(statuses[i].uptime_ms) < settled)
+            return QUORUM_NODES;
+    return leader;
+}
+
+enum gavel_status quorum_await_steady(struct quorum *quorum, gavel_ns settled, size_t *ret_leader,
+                                      struct quorum_status ret_statuses[static QUORUM_NODES])
+{
+    gavel_ns until = clock_now() + QUORUM_LIMIT_NS + settled;
+
+    while (clock_now() < until) {
+        if (crew_is_interrupted())
+            return GAVEL_ERR_STOPPED;
+        size_t leader = look(quorum, settled, ret_statuses);
+        if (leader < QUORUM_NODES) {
+            *ret_leader = leader;
+            return GAVEL_OK;
+        }
+        quorum_listen(quorum, clock_now() + LOOK_AGAIN_NS);
+    }
+    return GAVEL_ERR_TIMEOUT;
+}
+
+void quorum_pause(struct quorum *quorum, gavel_ns longest)
+{
+    struct prng prng;
+
+    prng_seed(&prng, entropy_u64());
+    gavel_ns until = clock_now() + prng_between(&prng, 0, longest);
+    while (clock_now() < until && !crew_is_interrupted())
+        quorum_listen(quorum, until);
+}
+
+enum gavel_status quorum_await_death(pid_t pid, gavel_ns until)
+{
+    struct pollfd death = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+    gavel_ns left = ns_max(until - clock_now(), 0);
+
+    if (death.fd < 0)
+        return errno == ESRCH ? GAVEL_OK : GAVEL_ERR_IO;
+    int ready = poll(&death, 1, (int)(left / NS_PER_MS));
+    (void)close(death.fd);
+    return ready == 1 ? GAVEL_OK : GAVEL_ERR_TIMEOUT;
+}
+
+void quorum_note(struct quorum *quorum, size_t failed)
+{
+    static const struct {
+        long type;
+        const char *name;
+    } kinds[] = {{EXT4_SUPER_MAGIC, "ext4"},
+                 {XFS_SUPER_MAGIC, "xfs"},
+                 {BTRFS_SUPER_MAGIC, "btrfs"},
+                 {TMPFS_MAGIC, "tmpfs"},
+                 {OVERLAYFS_SUPER_MAGIC, "overlay"}};
+    struct statfs place;
+    const char *name = "another file system";
+
+    if (statfs(quorum->crew->folder, &place) == 0)
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+            if ((long)place.f_type == kinds[i].type)
+                name = kinds[i].name;
+    report_note(&quorum->bench->report, "%d nodes on loopback without TLS, default settings, data on %s%s",
+                QUORUM_NODES, name,
+                strcmp(name, "tmpfs") == 0 ? ", which is memory: set TMPDIR to a folder on disk" : "");
+    if (quorum->load >= 0)
+        report_note(&quorum->bench->report, "load average before it began: %.2f, with %ld CPUs", quorum->load,
+                    sysconf(_SC_NPROCESSORS_ONLN));
+    if (failed)
+        report_note(&quorum->bench->report, "%zu trials were not over within %lld s and count as that",
+                    failed, (long long)(QUORUM_LIMIT_NS / NS_PER_S));
+}

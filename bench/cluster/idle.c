@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What three nodes cost that have nothing to do: the CPU time of node process
+ * and guard together over a while, and their memory after it. RSS counts
+ * pages that both share twice, and those of libraries in full; PSS counts
+ * each page by its share.
+ */
+#include "bench/cluster/cluster.h"
+
+#include "os/clock.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WINDOW_NS (20 * NS_PER_S)
+#define WINDOW_QUICK_NS (2 * NS_PER_S)
+#define SETTLED_NS (2 * NS_PER_S)
+#define KIB_PER_MIB 1024.0
+
+/* utime and stime of /proc/<pid>/stat, of all threads; 0 if it is gone. */
+static gavel_ns cpu_time(pid_t pid)
+{
+    char path[64], text[1024];
+    unsigned long long user, system;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    size_t length = fread(text, 1, sizeof(text) - 1, file);
+    (void)fclose(file); /* only read from */
+    text[length] = '\0';
+    const char *rest = strrchr(text, ')'); /* the name before it may hold anything */
+    if (!rest ||
+        sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &user, &system) != 2)
+        return 0;
+    return (gavel_ns)(user + system) * NS_PER_S / sysconf(_SC_CLK_TCK);
+}
+
+/* A line "Name:   123 kB" of a file in /proc/<pid>; 0 if there is none. */
+static int64_t kib_of(pid_t pid, const char *name, const char *field)
+{
+    char path[64], line[256];
+    int64_t kib = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    while (!kib && fgets(line, sizeof(line), file))
+        if (strncmp(line, field, strlen(field)) == 0)
+            (void)sscanf(line + strlen(field), ": %" SCNd64, &kib); /* stays 0 if it is none */
+    (void)fclose(file);                                             /* only read from */
+    return kib;
+}
+
+struct quorum_cost quorum_cost_of(const struct quorum_status *said)
+{
+    return (struct quorum_cost){
+        .cpu = cpu_time(said->pid) + cpu_time(said->guard_pid),
+        .rss_kib = kib_of(said->pid, "status", "VmRSS") + kib_of(said->guard_pid, "status", "VmRSS"),
+        .node_rss_kib = kib_of(said->pid, "status", "VmRSS"),
+        .pss_kib = kib_of(said->pid, "smaps_rollup", "Pss") + kib_of(said->guard_pid, "smaps_rollup", "Pss"),
+    };
+}
+
+static void tell(struct report *report, const char *who, const struct quorum_cost *before,
+                 const struct quorum_cost *after, gavel_ns passed)
+{
+    char name[64];
+
+    (void)snprintf(name, sizeof(name), "CPU of %s", who);
+    report_value(report, name, (double)(after->cpu - before->cpu) * 100 / (double)passed, "% of a core",
+                 (struct aim){.p50 = 1});
+    (void)snprintf(name, sizeof(name), "RSS of %s, node and guard", who);
+    report_value(report, name, (double)after->rss_kib / KIB_PER_MIB, "MiB", (struct aim){.p50 = 15});
+    (void)snprintf(name, sizeof(name), "RSS of %s, node process alone", who);
+    report_value(report, name, (double)after->node_rss_kib / KIB_PER_MIB, "MiB", (struct aim){0});
+    (void)snprintf(name, sizeof(name), "PSS of %s, node and guard", who);
+    report_value(report, name, (double)after->pss_kib / KIB_PER_MIB, "MiB", (struct aim){0});
+}
+
+static enum gavel_status run(struct quorum *quorum)
+{
+    gavel_ns window = quorum->bench->is_quick ? WINDOW_QUICK_NS : WINDOW_NS;
+    struct quorum_status said[QUORUM_NODES], later[QUORUM_NODES];
+    struct quorum_cost before[QUORUM_NODES], after;
+    size_t leader, ignored;
+    enum gavel_status status = quorum_await_steady(quorum, SETTLED_NS, &leader, said);
+
+    if (status)
+        return status;
+    for (size_t i = 0; i < QUORUM_NODES; i++)
+        before[i] = quorum_cost_of(&said[i]);
+    gavel_ns began = clock_now();
+    /* Nothing is asked meanwhile, and no stream is heard. */
+    while (clock_now() < began + window && !crew_is_interrupted())
+        witness_wait(quorum->crew->witness, witness_finished(quorum->crew->witness), began + window);
+    gavel_ns passed = clock_now() - began;
+    if (crew_is_interrupted())
+        return GAVEL_ERR_STOPPED;
+    for (size_t i = 0; i < QUORUM_NODES; i++) {
+        char who[32] = "the leader";
+        if (i != leader)
+            (void)snprintf(who, sizeof(who), "the follower %s",
+                           local_cluster_node(&quorum->cluster, i)->name);
+        after = quorum_cost_of(&said[i]);
+        tell(&quorum->bench->report, who, &before[i], &after, passed);
+    }
+    status = quorum_await_steady(quorum, 0, &ignored, later);
+    if (!status)
+        report_note(&quorum->bench->report, "over %.1f s; %" PRIu64 " elections meanwhile",
+                    (double)passed / NS_PER_S, later[ignored].term - said[leader].term);
+    quorum_note(quorum, 0);
+    return status;
+}
+
+enum gavel_status bench_quorum_idle(struct bench *bench, struct crew *crew)
+{
+    return quorum_with_cluster(bench, crew, run);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What measurements of look-ups share: a process that makes the load, another
+ * that serves a bare TCP echo, and what came of them.
+ *
+ * The load is made on one CPU and with less claim to it than others have
+ * (nice(2)), as a client on another machine would have none; the echo serves
+ * without that, as a node does.
+ */
+#ifndef BENCH_HTTP_LOAD_H
+#define BENCH_HTTP_LOAD_H
+
+#include "bench/cluster/cluster.h"
+#include "bench/http/http_load.h"
+
+#define LOAD_NICE 5
+
+struct load_tally {
+    struct samples latency;
+    uint64_t answers;
+    uint64_t failures;
+    gavel_ns elapsed;
+};
+
+struct load_rig {
+    struct quorum *quorum;
+    struct load_result *result;
+    struct load_plan plan; /* of the next load */
+    int listener;
+    uint16_t echo_port;
+};
+
+/* Starts the echo. ERR_NO_MEMORY, ERR_IO; to be closed all the same. */
+GAVEL_CHECKED enum gavel_status load_rig_open(struct load_rig *rig, struct quorum *quorum);
+void load_rig_close(struct load_rig *rig);
+
+/* Makes the planned load and adds what came of it. */
+GAVEL_CHECKED enum gavel_status load_rig_run(struct load_rig *rig, struct load_tally *tally);
+
+double load_per_second(const struct load_tally *tally);
+
+/* Two rows: how many answers, and how long they took. */
+void load_tell(struct load_rig *rig, const char *what, const char *how, struct load_tally *tally);
+
+#endif

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Starting, steering and ending the processes of a crew. */
+#include "bench/props/crew.h"
+
+#include "base/error.h"
+#include "os/clock.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LEAVE_LIMIT_NS (5 * NS_PER_S)
+
+/* Signals have no other place to leave a word. */
+static volatile sig_atomic_t is_interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    is_interrupted = 1;
+}
+
+bool crew_is_interrupted(void) { return is_interrupted; }
+
+enum gavel_status crew_open(struct crew *crew, struct gavel_error *error)
+{
+    const char *base = getenv("TMPDIR");
+    struct sigaction action = {.sa_handler = interrupt};
+    enum gavel_status status;
+
+    *crew = (struct crew){0};
+    if (!base || !*base)
+        base = P_tmpdir;
+    int length = snprintf(crew->folder, sizeof(crew->folder), "%s/gavel-XXXXXX", base);
+    if (length < 0 || (size_t)length >= sizeof(crew->folder))
+        return error_set(error, GAVEL_ERR_INVALID, "the path in TMPDIR is too long: set a shorter one");
+    status = witness_new(&crew->witness, &crew->witness_fd);
+    if (status)
+        return error_set(error, status, "no memory for the records of the processes");
+    if (!mkdtemp(crew->folder)) {
+        witness_free(crew->witness);
+        (void)close(crew->witness_fd); /* nothing is in it */
+        return error_set(error, GAVEL_ERR_IO, "cannot make a folder in %s: %s; set TMPDIR to another place",
+                         base, strerror(errno));
+    }
+    (void)snprintf(crew->store, sizeof(crew->store), "sqlite:%s/gavel.db", crew->folder);
+    (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these signals */
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)signal(SIGPIPE, SIG_IGN); /* a member that is gone does not end us */
+    return GAVEL_OK;
+}
+
+/* The folder holds plain files only, and all of them are ours. */
+static void remove_folder(const char *path)
+{
+    DIR *folder = opendir(path);
+
+    if (folder) {
+        for (struct dirent *entry; (entry = readdir(folder));)
+            if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+                (void)unlinkat(dirfd(folder), entry->d_name,
+                               0); /* what stays shows in rmdir, and harms nobody */
+        (void)closedir(folder);
+    }
+    (void)rmdir(path);
+}
+
+static void forget(struct member *member)
+{
+    if (member->pidfd >= 0)
+        (void)close(member->pidfd);
+    if (member->control >= 0)
+        (void)close(member->control);
+    member->pid = 0;
+    member->pidfd = member->control = -1;
+}
+
+static void ask_to_leave(struct crew *crew, uint32_t number)
+{
+    const struct member *member = &crew->members[number];
+
+    if (member->is_program && member->pid)
+        (void)kill(member->pid, SIGTERM); /* not reaped yet, so it is ours */
+    else
+        crew_tell(crew, number, CREW_QUIT);
+}
+
+void crew_close(struct crew *crew)
+{
+    gavel_ns until = clock_now() + LEAVE_LIMIT_NS;
+    gavel_ns ignored;
+
+    for (uint32_t i = 0; i < CREW_MAX; i++)
+        if (crew->members[i].pid) {
+            (void)crew_thaw(crew, i); /* only one that runs can leave in order */
+            ask_to_leave(crew, i);
+        }
+    for (uint32_t i = 0; i < CREW_MAX; i++) {
+        if (!crew->members[i].pid)
+            continue;
+        if (crew_await(crew, i, until) && crew->members[i].pid)
+            (void)crew_kill(crew, i, &ignored, &ignored); /* nothing is left to be done about it */
+    }
+    if (crew->folder[0])
+        remove_folder(crew->folder);
+    witness_free(crew->witness);
+    if (crew->witness)
+        (void)close(crew->witness_fd); /* memory only */
+    *crew = (struct crew){0};
+}
+
+static _Noreturn void live(struct crew *crew, uint32_t number, const char *name, int control, pid_t driver,
+                           const sigset_t *mask, post_run run, void *user)
+{
+    struct post post = {.crew = crew, .witness = crew->witness, .member = number, .control = control};
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the pipe's end does the same for whoever is not frozen */
+    if (getppid() != driver)
+        _exit(1); /* it died before the line above */
+    (void)snprintf(post.name, sizeof(post.name), "%s", name);
+    (void)signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole group; the driver sends us home */
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    for (uint32_t i = 0; i < CREW_MAX; i++) {
+        /* A pipe that a sibling also holds open would never end. */
+        if (crew->members[i].pid) {
+            (void)close(crew->members[i].control);
+            (void)close(crew->members[i].pidfd);
+        }
+    }
+    _exit(run(&post, user)); /* without exit(): what stdio holds is the driver's to print */
+}
+
+enum gavel_status crew_start(struct crew *crew, uint32_t number, const char *name, post_run run, void *user,
+                             struct gavel_error *error)
+{
+    struct member *member = &crew->members[number];
+    pid_t driver = getpid();
+    sigset_t stop, mask;
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return error_set(error, GAVEL_ERR_IO, "cannot make a pipe: %s", strerror(errno));
+    /* Our handler is not the child's: what is sent to it before it has its own must wait. */
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGTERM);
+    (void)sigprocmask(SIG_BLOCK, &stop, &mask);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)close(ends[1]);
+        live(crew, number, name, ends[0], driver, &mask, run, user);
+    }
+    (void)sigprocmask(SIG_SETMASK, &mask, NULL);
+    if (pid < 0) {
+        (void)close(ends[0]);
+        (void)close(ends[1]);
+        return error_set(error, GAVEL_ERR_IO, "cannot start a process: %s", strerror(errno));
+    }
+    (void)close(ends[0]);
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0) {
+        enum gavel_status status =
+            error_set(error, GAVEL_ERR_IO, "cannot watch a process: %s", strerror(errno));
+        (void)close(ends[1]); /* it leaves by itself */
+        (void)waitpid(pid, NULL, 0);
+        return status;
+    }
+    *member = (struct member){.pid = pid, .pidfd = pidfd, .control = ends[1]};
+    return GAVEL_OK;
+}
+
+void crew_log(const struct crew *crew, uint32_t member, char ret_path[CREW_FOLDER_MAX + 32])
+{
+    (void)snprintf(ret_path, CREW_FOLDER_MAX + 32, "%s/%u.log", crew->folder, (unsigned)member);
+}
+
+void crew_clear_environment(void)
+{
+    static const char prefix[] = "GAVEL_";
+    char name[256];
+
+    for (char **entry = environ; *entry;) {
+        size_t length = strcspn(*entry, "=");
+        if (strncmp(*entry, prefix, strlen(prefix)) == 0 && length < sizeof(name)) {
+            memcpy(name, *entry, length);
+            name[length] = '\0';
+            (void)unsetenv(name); /* moves the others up */
+        } else {
+            entry++;
+        }
+    }
+    (void)unsetenv("NOTIFY_SOCKET");
+    (void)unsetenv("WATCHDOG_USEC");
+}
+
+/* A post_run() that becomes a program; user is its argv. */
+static int execute(const struct post *post, void *user)
+{
+    char path[CREW_FOLDER_MAX + 32];
+    char *const *argv = user;
+
+    crew_log(post->crew, post->member, path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+        return 1;
+    crew_clear_environment();
+    (void)fcntl(post->crew->witness_fd, F_SETFD, 0); /* open, so it cannot fail */
+    (void)execvp(argv[0], argv);
+    (void)dprintf(STDERR_FILENO, "cannot execute %s: %s\n", argv[0], strerror(errno));
+    return 127;
+}
+
+enum gavel_status crew_start_program(struct crew *crew, uint32_t member, const char *name, char *const *argv,
+                                     struct gavel_error *error)
+{
+    /* Only handed through to execute(), which takes it back as what it is. */
+    enum gavel_status status = crew_start(crew, member, name, execute, (void *)(uintptr_t)argv, error);
+
+    if (!status)
+        crew->members[member].is_program = true;
+    return status;
+}
+
+void crew_tell(struct crew *crew, uint32_t member, char letter)
+{
+    if (!crew->members[member].pid)
+        return;
+    /* A member that is gone shows in its pidfd. */
+    ssize_t written = write(crew->members[member].control, &letter, 1);
+    (void)written;
+}
+
+enum gavel_status crew_kill(struct crew *crew, uint32_t number, gavel_ns *ret_sent_at, gavel_ns *ret_dead_at)
+{
+    struct member *member = &crew->members[number];
+    struct pollfd death = {.fd = member->pidfd, .events = POLLIN};
+
+    if (!member->pid)
+        return GAVEL_ERR_STATE;
+    gavel_ns sent_at = clock_now();
+    if (kill(member->pid, SIGKILL) < 0)
+        return GAVEL_ERR_IO;
+    while (poll(&death, 1, -1) < 0 && errno == EINTR)
+        ;
+    gavel_ns dead_at = clock_now();
+    (void)waitpid(member->pid, NULL, 0); /* it is dead: this collects it */
+    forget(member);
+    *ret_sent_at = sent_at;
+    *ret_dead_at = dead_at;
+    return GAVEL_OK;
+}
+
+enum gavel_status crew_freeze(struct crew *crew, uint32_t number, gavel_ns *ret_frozen_at)
+{
+    siginfo_t info;
+    pid_t pid = crew->members[number].pid;
+
+    if (!pid)
+        return GAVEL_ERR_STATE;
+    if (kill(pid, SIGSTOP) < 0)
+        return GAVEL_ERR_IO;
+    while (waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT) < 0)
+        if (errno != EINTR)
+            return GAVEL_ERR_IO;
+    if (info.si_code != CLD_STOPPED)
+        return GAVEL_ERR_STATE; /* it ended instead */
+    *ret_frozen_at = clock_now();
+    return GAVEL_OK;
+}
+
+enum gavel_status crew_thaw(struct crew *crew, uint32_t number)
+{
+    pid_t pid = crew->members[number].pid;
+
+    if (!pid)
+        return GAVEL_ERR_STATE;
+    return kill(pid, SIGCONT) < 0 ? GAVEL_ERR_IO : GAVEL_OK;
+}
+
+enum gavel_status crew_await(struct crew *crew, uint32_t number, gavel_ns until)
+{
+    struct member *member = &crew->members[number];
+    struct pollfd death = {.fd = member->pidfd, .events = POLLIN};
+    int wait_status;
+
+    if (!member->pid)
+        return GAVEL_ERR_STATE;
+    for (;;) {
+        gavel_ns left = until - clock_now();
+        int ready = poll(&death, 1, left > 0 ? (int)(left / NS_PER_MS + 1) : 0);
+        if (ready > 0)
+            break;
+        if (ready == 0)
+            return GAVEL_ERR_TIMEOUT;
+    }
+    if (waitpid(member->pid, &wait_status, 0) < 0)
+        return GAVEL_ERR_IO;
+    forget(member);
+    return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 ? GAVEL_OK : GAVEL_ERR_IO;
+}
+
+enum gavel_status crew_dismiss(struct crew *crew, uint32_t number, gavel_ns until)
+{
+    ask_to_leave(crew, number);
+    return crew_await(crew, number, until);
+}
+
+static bool fits(const struct mark *mark, const struct mark_query *query)
+{
+    return mark_kind(mark) == query->kind && (query->member == ANY_MEMBER || query->member == mark->member) &&
+           mark->member >= query->member_at_least && mark->epoch >= query->epoch_at_least;
+}
+
+enum gavel_status crew_expect(const struct crew *crew, const struct mark_query *query, gavel_ns until,
+                              struct mark *ret_mark)
+{
+    for (;;) {
+        /* Counted before looking, so that a mark that comes in between ends the wait at once. */
+        uint32_t seen = witness_finished(crew->witness);
+        size_t count;
+        const struct mark *marks = witness_marks(crew->witness, &count);
+
+        for (size_t i = query->from; i < count; i++) {
+            if (fits(&marks[i], query)) {
+                *ret_mark = marks[i];
+                return GAVEL_OK;
+            }
+            if (mark_kind(&marks[i]) == MARK_FAILED)
+                return GAVEL_ERR_IO;
+        }
+        if (is_interrupted)
+            return GAVEL_ERR_STOPPED;
+        if (clock_now() >= until)
+            return GAVEL_ERR_TIMEOUT;
+        witness_wait(crew->witness, seen, until);
+    }
+}
+
+bool crew_is_dead(pid_t pid)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd death = {.fd = pidfd, .events = POLLIN};
+
+    if (pidfd < 0)
+        return errno == ESRCH;
+    bool dead = poll(&death, 1, 0) == 1;
+    (void)close(pidfd);
+    return dead;
+}
+
+size_t crew_mark_count(const struct crew *crew)
+{
+    size_t count;
+
+    (void)witness_marks(crew->witness, &count);
+    return count;
+}
+
+char post_listen(const struct post *post, gavel_ns until)
+{
+    struct pollfd control = {.fd = post->control, .events = POLLIN};
+    gavel_ns left = ns_max(until - clock_now(), 0);
+    struct timespec timeout = {.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S};
+    char letter;
+
+    if (ppoll(&control, 1, &timeout, NULL) <= 0)
+        return 0;
+    if (read(post->control, &letter, 1) != 1)
+        return CREW_QUIT;
+    return letter;
+}
+
+void post_mark(const struct post *post, enum mark_kind kind, uint64_t epoch, gavel_ns at, int64_t value)
+{
+    witness_mark(
+        post->witness,
+        &(struct mark){.kind = kind, .member = post->member, .epoch = epoch, .at = at, .value = value});
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * `gavel run` as members of a crew, each with a command that beats (beat.h):
+ * starting them, finding out that they stand by, and killing their parts.
+ *
+ *   driver ─┬─ gavel run (elector) ── guard ── beat    leads
+ *           ├─ gavel run (elector) ── guard            stands by
+ *           └─ …
+ */
+#ifndef BENCH_PROPS_RUNS_H
+#define BENCH_PROPS_RUNS_H
+
+#include "bench/props/crew.h"
+
+#include <limits.h>
+
+#define RUNS_GROUP "demo"
+
+struct runs {
+    struct crew *crew;
+    char gavel[PATH_MAX];
+    char beat[PATH_MAX]; /* the one that beats */
+};
+
+/* Borrows the crew. ERR_IO if this program cannot tell where it is. */
+GAVEL_CHECKED enum gavel_status runs_init(struct runs *runs, struct crew *crew, struct gavel_error *error);
+
+/* Beats so often; 0: once. */
+GAVEL_CHECKED enum gavel_status runs_start(const struct runs *runs, uint32_t member, const char *name,
+                                           gavel_ns every, struct gavel_error *error);
+
+/* Puts together the command that beats as this member; `text` holds its words. */
+#define RUNS_BEAT_WORDS 4
+struct beat_words {
+    char witness[16];
+    char member[16];
+    char every[24];
+};
+void runs_beat_words(const struct runs *runs, uint32_t member, gavel_ns every, struct beat_words *text,
+                     char *ret_argv[RUNS_BEAT_WORDS]);
+
+/* Waits until the member has said that another leads with that epoch or a later one. As crew_expect(). */
+GAVEL_CHECKED enum gavel_status runs_await_standby(const struct runs *runs, uint32_t member, uint64_t epoch,
+                                                   gavel_ns until);
+
+enum run_part { PART_ELECTOR, PART_GUARD, PART_COMMAND };
+
+/* "elector", "guard", "command". */
+const char *run_part_name(enum run_part part);
+
+/*
+ * Sends SIGKILL to a part of the one that leads; *ret_sent_at is right before
+ * that. ERR_STATE if it has ended already.
+ */
+GAVEL_CHECKED enum gavel_status runs_kill(const struct runs *runs, const struct mark *leader,
+                                          enum run_part part, gavel_ns *ret_sent_at);
+
+/* Waits for the end of a member of which a part was killed, however it ends. */
+GAVEL_CHECKED enum gavel_status runs_bury(const struct runs *runs, uint32_t member, gavel_ns until);
+
+/* Starts `gavel resign` as a member; *ret_sent_at is right before that. Bury it. */
+GAVEL_CHECKED enum gavel_status runs_resign(const struct runs *runs, uint32_t member, gavel_ns *ret_sent_at);
+
+/* Prints the end of what the members below `count` have said, for who looks into a failure. */
+void runs_print_logs(const struct runs *runs, uint32_t count, FILE *file);
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Many groups on one quorum, held by one process with 100 connections, each
+ * with a session of its own; a new quorum for each number of groups:
+ *
+ *   acquire    all campaigns are sent at once, until the last group is led
+ *   keep       nothing happens but keep-alives: CPU and memory of the nodes
+ *   writes     a write after the other on each connection, until the nodes
+ *              have taken a snapshot of their tables: it must not make
+ *              heartbeats late, nor bring on an election
+ *   fail over  another process holds further groups with one session, and
+ *              the first stands by; SIGKILL of that one, until the last of
+ *              these groups has its next leader
+ */
+#include "bench/sessions/sessions.h"
+
+#include "os/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+
+#define CONNECTIONS 100
+#define FAILING 1000
+#define WINDOW_NS (60 * NS_PER_S)
+#define SHORT_WINDOW_NS (10 * NS_PER_S)
+#define QUICK_WINDOW_NS NS_PER_S
+#define SETTLE_NS (2 * NS_PER_S)
+#define ACQUIRE_LIMIT_NS (60 * NS_PER_S)
+#define WRITE_LIMIT_NS (20 * NS_PER_S)
+#define QUICK_WRITE_LIMIT_NS NS_PER_S
+#define KIB_PER_MIB 1024.0
+
+enum { KEEPER, HOLDER };
+
+static const size_t sizes[] = {100, 1000, 10000, 50000};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+#define MAIN_SIZE 10000 /* the one that is held to aims */
+#define QUICK_SIZES 2
+#define TRIALS 5
+#define TRIALS_QUICK 1
+
+struct growth {
+    size_t groups;
+    gavel_ns acquire;
+    double cpu;              /* of all nodes, in per cent of a core */
+    double rss_mib;          /* of the node that has most, with its guard */
+    struct samples failover; /* until the last has its next leader */
+    struct samples half;     /* until half of them have */
+    uint64_t writes;
+    gavel_ns writing;
+    gavel_ns slowest_write;
+    bool has_snapshot;
+    uint64_t late; /* heartbeats */
+    uint64_t elections;
+    uint64_t gaps; /* in watches */
+};
+
+/* What is being measured now. */
+struct scene {
+    struct quorum *quorum;
+    struct growth *growth;
+    struct fleet_plan keeper;
+    struct fleet_plan holder;
+    struct quorum_status before[QUORUM_NODES];
+    size_t leader;
+};
+
+static void wait_until(const struct crew *crew, gavel_ns until)
+{
+    while (clock_now() < until && !crew_is_interrupted())
+        witness_wait(crew->witness, witness_finished(crew->witness), until);
+}
+
+static enum gavel_status acquire(struct scene *scene)
+{
+    struct crew *crew = scene->quorum->crew;
+    struct mark mark = {0};
+    enum gavel_status status = sessions_start(crew, KEEPER, "keeper", &scene->keeper);
+    gavel_ns began = clock_now();
+
+    if (!status)
+        status = sessions_tell(crew, KEEPER, FLEET_CAMPAIGN, FLEET_HOLDS, ACQUIRE_LIMIT_NS, &mark);
+    if (!status)
+        scene->growth->acquire = mark.at - began;
+    return status;
+}
+
+static enum gavel_status keep(struct scene *scene)
+{
+    struct crew *crew = scene->quorum->crew;
+    bool is_quick = scene->quorum->bench->is_quick;
+    gavel_ns window = is_quick                             ? QUICK_WINDOW_NS
+                      : scene->growth->groups == MAIN_SIZE ? WINDOW_NS
+                                                           : SHORT_WINDOW_NS;
+    struct quorum_cost before[QUORUM_NODES];
+
+    wait_until(crew, clock_now() + (is_quick ? 0 : SETTLE_NS));
+    for (size_t i = 0; i < QUORUM_NODES; i++)
+        before[i] = quorum_cost_of(&scene->before[i]);
+    gavel_ns began = clock_now(), cpu = 0;
+    wait_until(crew, began + window);
+    gavel_ns passed = clock_now() - began;
+    if (crew_is_interrupted())
+        return GAVEL_ERR_STOPPED;
+    for (size_t i = 0; i < QUORUM_NODES; i++) {
+        struct quorum_cost after = quorum_cost_of(&scene->before[i]);
+        double rss_mib = (double)after.rss_kib / KIB_PER_MIB;
+        cpu += after.cpu - before[i].cpu;
+        if (rss_mib > scene->growth->rss_mib)
+            scene->growth->rss_mib = rss_mib;
+    }
+    scene->growth->cpu = (double)cpu * 100 / (double)passed;
+    return GAVEL_OK;
+}
+
+/* Whether every node's log begins later than before: it has a snapshot. */
+static enum gavel_status look_for_snapshot(struct scene *scene, bool *ret_has)
+{
+    struct quorum_status said;
+    bool has = true;
+
+    for (size_t i = 0; i < QUORUM_NODES; i++) {
+        enum gavel_status status = quorum_ask_status(scene->quorum, i, clock_now() + QUORUM_LIMIT_NS, &said);
+        if (status)
+            return status;
+        has = has && said.snapshot > scene->before[i].snapshot;
+    }
+    *ret_has = has;
+    return GAVEL_OK;
+}
+
+static enum gavel_status write_on(struct scene *scene)
+{
+    struct crew *crew = scene->quorum->crew;
+    struct growth *growth = scene->growth;
+    struct fleet_board *board = scene->keeper.board;
+    gavel_ns began = clock_now();
+    gavel_ns until = began + (scene->quorum->bench->is_quick ? QUICK_WRITE_LIMIT_NS : WRITE_LIMIT_NS);
+    enum gavel_status status = GAVEL_OK;
+
+    crew_tell(crew, KEEPER, FLEET_WRITE);
+    while (!status && !growth->has_snapshot && clock_now() < until) {
+        wait_until(crew, ns_min(until, clock_now() + 4 * BENCH_LOOK_NS));
+        status = crew_is_interrupted() ? GAVEL_ERR_STOPPED : look_for_snapshot(scene, &growth->has_snapshot);
+    }
+    growth->writing = clock_now() - began;
+    growth->writes = atomic_load(&board->writes);
+    growth->slowest_write = atomic_load(&board->slowest);
+    crew_tell(crew, KEEPER, FLEET_REST);
+    return status;
+}
+
+static enum gavel_status fail_over(struct scene *scene)
+{
+    struct crew *crew = scene->quorum->crew;
+    /* All may be over before we hear of the death: news count from here on. */
+    struct mark_query half = {
+        .kind = MARK_RESULT, .member = KEEPER, .epoch_at_least = FLEET_HALF, .from = crew_mark_count(crew)};
+    struct mark_query all = {
+        .kind = MARK_RESULT, .member = KEEPER, .epoch_at_least = FLEET_FOLLOWED, .from = half.from};
+    gavel_ns sent_at = 0, ignored;
+    struct mark mark = {0};
+    enum gavel_status status = sessions_start(crew, HOLDER, "holder", &scene->holder);
+
+    if (!status)
+        status = sessions_tell(crew, HOLDER, FLEET_CAMPAIGN, FLEET_HOLDS, ACQUIRE_LIMIT_NS, &mark);
+    if (!status)
+        status = sessions_tell(crew, KEEPER, FLEET_STAND_BY, FLEET_STANDS, ACQUIRE_LIMIT_NS, &mark);
+    if (!status)
+        status = crew_kill(crew, HOLDER, &sent_at, &ignored);
+    if (!status)
+        status = crew_expect(crew, &all, clock_now() + QUORUM_LIMIT_NS, &mark);
+    if (status)
+        return status;
+    samples_add(&scene->growth->failover, mark.at - sent_at);
+    status = crew_expect(crew, &half, clock_now(), &mark);
+    if (!status)
+        samples_add(&scene->growth->half, mark.at - sent_at);
+    return status ? status : sessions_tell(crew, KEEPER, FLEET_LEAVE, FLEET_LEFT, ACQUIRE_LIMIT_NS, &mark);
+}
+
+/* Heartbeats that were late and elections, since everything was steady. */
+static enum gavel_status look_at_calm(struct scene *scene)
+{
+    struct quorum_status after[QUORUM_NODES];
+    size_t ignored;
+    enum gavel_status status = quorum_await_steady(scene->quorum, 0, &ignored, after);
+
+    for (size_t i = 0; i < QUORUM_NODES && !status; i++)
+        scene->growth->late += after[i].late_heartbeats - scene->before[i].late_heartbeats;
+    if (!status)
+        scene->growth->elections = after[ignored].term - scene->before[scene->leader].term;
+    return status;
+}
+
+static enum gavel_status measure(struct scene *scene)
+{
+    struct quorum *quorum = scene->quorum;
+    enum gavel_status status = quorum_await_steady(quorum, 0, &scene->leader, scene->before);
+
+    sessions_place(quorum, false, scene->keeper.places[0]);
+    sessions_place(quorum, false, scene->holder.places[0]);
+    if (!status)
+        status = acquire(scene);
+    if (!status)
+        status = keep(scene);
+    for (size_t i = 0; i < (quorum->bench->is_quick ? TRIALS_QUICK : TRIALS) && !status; i++)
+        status = fail_over(scene);
+    if (!status)
+        status = write_on(scene);
+    if (!status)
+        status = look_at_calm(scene);
+    scene->growth->gaps = atomic_load(&scene->keeper.board->gaps);
+    if (!status && atomic_load(&scene->keeper.board->lost))
+        status = GAVEL_ERR_STATE; /* a mandate that nobody asked for was lost: no matter of speed */
+    sessions_end(quorum->crew, KEEPER);
+    sessions_end(quorum->crew, HOLDER);
+    if (scene->growth->groups == MAIN_SIZE || quorum->bench->is_quick)
+        quorum_note(quorum, 0);
+    return status;
+}
+
+static enum gavel_status run(struct quorum *quorum)
+{
+    struct growth *growth = quorum->user;
+    struct fleet_board *board = fleet_board_new();
+    struct scene scene = {.quorum = quorum,
+                          .growth = growth,
+                          .keeper = {.place_count = 1,
+                                     .connections = CONNECTIONS,
+                                     .ttl_ms = SESSIONS_TTL_MS,
+                                     .tells_process = true,
+                                     .own = {.prefix = "kept", .count = growth->groups},
+                                     .others = {.prefix = "more", .count = FAILING},
+                                     .board = board},
+                          .holder = {.place_count = 1,
+                                     .connections = 1,
+                                     .ttl_ms = SESSIONS_TTL_MS,
+                                     .tells_process = true,
+                                     .own = {.prefix = "more", .count = FAILING}}};
+    enum gavel_status status = board ? measure(&scene) : GAVEL_ERR_NO_MEMORY;
+
+    fleet_board_free(board);
+    return status;
+}
+
+static void tell(struct report *report, struct growth *growth)
+{
+    bool is_main = growth->groups == MAIN_SIZE;
+    const struct aim none = {0};
+    char name[96];
+
+    if (!growth->acquire)
+        return; /* there is no gaveld, or it came to nothing */
+#define NAME(text) ((void)snprintf(name, sizeof(name), "%zu groups: " text, growth->groups), name)
+    report_value(report, NAME("until all are led"), (double)growth->acquire / NS_PER_MS, "ms", none);
+    report_value(report, NAME("CPU of three nodes, at rest"), growth->cpu, "% of a core",
+                 (struct aim){.p50 = is_main ? 5 : 0});
+    report_value(report, NAME("RSS of a node and its guard, at most"), growth->rss_mib, "MiB", none);
+    report_samples(report, NAME("SIGKILL of who leads 1000, to the last's next leader"), &growth->failover,
+                   NS_PER_MS, "ms", (struct aim){.max = is_main ? 100 : 0});
+    report_samples(report, NAME("the same, to half of them"), &growth->half, NS_PER_MS, "ms", none);
+    report_value(report, NAME("writes, one op each"),
+                 growth->writing ? (double)growth->writes * NS_PER_S / (double)growth->writing : 0, "per s",
+                 none);
+    report_value(report,
+                 growth->has_snapshot ? NAME("slowest write, with a snapshot") : NAME("slowest write"),
+                 (double)growth->slowest_write / NS_PER_MS, "ms", none);
+    report_value(report, NAME("late heartbeats"), (double)growth->late, "of all nodes",
+                 (struct aim){.is_none = true});
+    report_value(report, NAME("elections of the quorum"), (double)growth->elections, "terms",
+                 (struct aim){.is_none = true});
+#undef NAME
+    if (growth->gaps)
+        report_note(report, "%zu groups: %" PRIu64 " times a watch could not keep up with the changes",
+                    growth->groups, growth->gaps);
+}
+
+/* For the plot of growth, which is no curve of shares. */
+static void write_growth(struct report *report, struct growth *growths, size_t count)
+{
+    char path[PATH_MAX];
+
+    if (!report->out || snprintf(path, sizeof(path), "%s/growth-sessions.csv", report->out) >= PATH_MAX)
+        return;
+    FILE *file = fopen(path, "we");
+    if (!file) {
+        report_note(report, "cannot write %s: %s", path, strerror(errno));
+        return;
+    }
+    (void)fprintf(file, "groups,acquire_ms,cpu_percent,rss_mib,failover_ms\n");
+    for (size_t i = 0; i < count; i++)
+        if (growths[i].acquire)
+            (void)fprintf(file, "%zu,%.3f,%.3f,%.3f,%.3f\n", growths[i].groups,
+                          (double)growths[i].acquire / NS_PER_MS, growths[i].cpu, growths[i].rss_mib,
+                          (double)samples_percentile(&growths[i].failover, 50) / NS_PER_MS);
+    if (fclose(file) != 0)
+        report_note(report, "cannot write %s: %s", path, strerror(errno));
+}
+
+enum gavel_status bench_sessions_groups(struct bench *bench, struct crew *crew)
+{
+    struct growth growths[SIZES] = {0};
+    size_t count = bench->is_quick ? QUICK_SIZES : SIZES;
+    enum gavel_status status = GAVEL_OK;
+
+    for (size_t i = 0; i < count && !status; i++) {
+        growths[i].groups = sizes[i];
+        status = quorum_with_clients(bench, crew, run, &growths[i]);
+        tell(&bench->report, &growths[i]);
+    }
+    write_growth(&bench->report, growths, count);
+    report_note(&bench->report,
+                "%d connections of one process by unix sockets, a session of %d ms each; at rest for %" PRId64
+                " s with %d groups, for %" PRId64 " s with others",
+                CONNECTIONS, SESSIONS_TTL_MS, WINDOW_NS / NS_PER_S, MAIN_SIZE,
+                (bench->is_quick ? QUICK_WINDOW_NS : SHORT_WINDOW_NS) / NS_PER_S);
+    for (size_t i = 0; i < count; i++) {
+        samples_done(&growths[i].failover);
+        samples_done(&growths[i].half);
+    }
+    return status;
+}

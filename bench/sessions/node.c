@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * SIGKILL of the node process of the quorum's leader, under clients that hold
+ * many groups: no group may change its leader, and campaigns must be answered
+ * again soon. One prober is connected to each node and campaigns again and
+ * again, one at a time; measured is from the signal to the answer of the first
+ * campaign that was sent after it. The prober of the node that died has to
+ * connect to another one first.
+ *
+ *     prober   ── sent ─ answered ── sent ─────────── answered ── sent ─ answered ──
+ *     signal                           ▲                                 ▲
+ *                                      └──────────── measured ───────────┘
+ */
+#include "bench/sessions/sessions.h"
+
+#include "os/clock.h"
+
+#include <signal.h>
+
+#define GROUPS 1000
+#define HOLDERS 10
+#define PACE_NS (2 * NS_PER_MS)
+#define SETTLED_NS NS_PER_S
+#define PAUSE_NS (50 * NS_PER_MS)
+
+/* One trial for so many of the quicker ones: each waits until the node is back. */
+#define FEWER 3
+
+enum { HOLDER, PROBER };
+enum { SURVIVOR, RECONNECTED, SERIES };
+
+struct contest {
+    struct quorum *quorum;
+    struct fleet_board *holders;
+    struct fleet_board *probers;
+    struct samples series[SERIES];
+};
+
+static enum gavel_status await_answers(const struct contest *contest, gavel_ns until)
+{
+    const struct crew *crew = contest->quorum->crew;
+
+    for (size_t i = 0; i < QUORUM_NODES; i++)
+        while (!atomic_load(&contest->probers->answered_at[i])) {
+            uint32_t seen = witness_finished(crew->witness);
+            if (crew_is_interrupted())
+                return GAVEL_ERR_STOPPED;
+            if (clock_now() >= until)
+                return GAVEL_ERR_TIMEOUT;
+            if (!atomic_load(&contest->probers->answered_at[i]))
+                witness_wait(crew->witness, seen, ns_min(until, clock_now() + BENCH_LOOK_NS));
+        }
+    return GAVEL_OK;
+}
+
+/*
+ * Probers begin where they belong; one that had to move stays where it is until the node that it is at dies.
+ * So who has to connect again is known only of a fleet that was started for the trial.
+ */
+static enum gavel_status start_probers(struct contest *contest, struct fleet_plan *plan)
+{
+    struct mark ignored;
+    enum gavel_status status = sessions_start(contest->quorum->crew, PROBER, "prober", plan);
+
+    if (!status)
+        status = sessions_tell(contest->quorum->crew, PROBER, FLEET_CAMPAIGN, FLEET_HOLDS, QUORUM_LIMIT_NS,
+                               &ignored);
+    if (!status)
+        crew_tell(contest->quorum->crew, PROBER, FLEET_WRITE);
+    return status;
+}
+
+static enum gavel_status trial(struct contest *contest, struct fleet_plan *plan)
+{
+    struct quorum *quorum = contest->quorum;
+    struct fleet_board *board = contest->probers;
+    struct quorum_status said[QUORUM_NODES];
+    size_t victim;
+    enum gavel_status status = quorum_await_steady(quorum, SETTLED_NS, &victim, said);
+
+    if (!status)
+        status = start_probers(contest, plan);
+    if (status)
+        return status;
+    for (size_t i = 0; i < QUORUM_NODES; i++)
+        atomic_store(&board->answered_at[i], 0);
+    quorum_pause(quorum, PAUSE_NS);
+    gavel_ns sent_at = clock_now();
+    atomic_store(&board->since, sent_at);
+    if (kill(said[victim].pid, SIGKILL) < 0)
+        return GAVEL_ERR_IO;
+    status = await_answers(contest, sent_at + QUORUM_LIMIT_NS);
+    atomic_store(&board->since, NEVER);
+    for (size_t i = 0; i < QUORUM_NODES && status != GAVEL_ERR_STOPPED; i++) {
+        gavel_ns at = atomic_load(&board->answered_at[i]);
+        samples_add(&contest->series[i == victim ? RECONNECTED : SURVIVOR],
+                    at ? at - sent_at : QUORUM_LIMIT_NS);
+    }
+    sessions_end(quorum->crew, PROBER);
+    return status;
+}
+
+static enum gavel_status verify(const struct contest *contest)
+{
+    struct report *report = &contest->quorum->bench->report;
+    struct mark verified;
+    enum gavel_status status = sessions_tell(contest->quorum->crew, HOLDER, FLEET_VERIFY, FLEET_VERIFIED,
+                                             QUORUM_LIMIT_NS, &verified);
+    uint64_t lost = atomic_load(&contest->holders->lost);
+
+    if (status)
+        return status;
+    report_value(report, "groups that changed their leader", (double)verified.value, "groups",
+                 (struct aim){.is_none = true});
+    report_value(report, "mandates or sessions lost meanwhile", (double)lost, "told to holders",
+                 (struct aim){.is_none = true});
+    /* That is no matter of speed. */
+    return verified.value || lost ? GAVEL_ERR_STATE : GAVEL_OK;
+}
+
+static enum gavel_status measure(struct contest *contest)
+{
+    struct quorum *quorum = contest->quorum;
+    const struct bench *bench = quorum->bench;
+    size_t trials = bench->is_quick ? bench->trials : (bench->trials + FEWER - 1) / FEWER, ignored;
+    struct fleet_plan holders = {.place_count = 1,
+                                 .connections = HOLDERS,
+                                 .ttl_ms = SESSIONS_TTL_MS,
+                                 .tells_process = true,
+                                 .own = {.prefix = "held", .count = GROUPS},
+                                 .board = contest->holders};
+    struct fleet_plan probers = {.place_count = QUORUM_NODES,
+                                 .connections = QUORUM_NODES,
+                                 .ttl_ms = SESSIONS_TTL_MS,
+                                 .tells_process = true,
+                                 .own = {.prefix = "probe", .count = QUORUM_NODES},
+                                 .pace = PACE_NS,
+                                 .board = contest->probers};
+    struct quorum_status said[QUORUM_NODES];
+    struct mark mark;
+    enum gavel_status status = quorum_await_steady(quorum, 0, &ignored, said);
+
+    sessions_place(quorum, false, holders.places[0]);
+    for (size_t i = 0; i < QUORUM_NODES; i++)
+        sessions_place_near(quorum, i, probers.places[i]);
+    if (!status)
+        status = sessions_start(quorum->crew, HOLDER, "holder", &holders);
+    if (!status)
+        status = sessions_tell(quorum->crew, HOLDER, FLEET_CAMPAIGN, FLEET_HOLDS, QUORUM_LIMIT_NS, &mark);
+    for (size_t i = 0; i < trials && !status; i++)
+        status = trial(contest, &probers);
+    if (!status)
+        status = quorum_await_steady(quorum, 0, &ignored, said);
+    report_samples(&quorum->bench->report, "SIGKILL to an answered campaign, by a surviving node",
+                   &contest->series[SURVIVOR], NS_PER_MS, "ms", (struct aim){.p99 = 100});
+    report_samples(&quorum->bench->report, "SIGKILL to an answered campaign, after connecting anew",
+                   &contest->series[RECONNECTED], NS_PER_MS, "ms", (struct aim){.p99 = 100});
+    if (!status)
+        status = verify(contest);
+    report_note(&quorum->bench->report, "%d groups were held by %d sessions meanwhile", GROUPS, HOLDERS);
+    quorum_note(quorum, 0);
+    return status;
+}
+
+static enum gavel_status run(struct quorum *quorum)
+{
+    struct contest contest = {.quorum = quorum, .holders = fleet_board_new(), .probers = fleet_board_new()};
+    enum gavel_status status = GAVEL_ERR_NO_MEMORY;
+
+    if (contest.holders && contest.probers)
+        status = measure(&contest);
+    sessions_end(quorum->crew, HOLDER);
+    sessions_end(quorum->crew, PROBER);
+    for (size_t i = 0; i < SERIES; i++)
+        samples_done(&contest.series[i]);
+    fleet_board_free(contest.holders);
+    fleet_board_free(contest.probers);
+    return status;
+}
+
+enum gavel_status bench_sessions_node(struct bench *bench, struct crew *crew)
+{
+    return quorum_with_clients(bench, crew, run, NULL);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Where the nodes are, and how fleets are led. */
+#include "bench/sessions/sessions.h"
+
+#include "os/clock.h"
+
+#include <string.h>
+
+static size_t add(char *place, size_t used, const struct local_node *node, bool is_tcp)
+{
+    const char *comma = used ? "," : "";
+
+    /* A place has room for all nodes of a cluster: paths of sockets are short. */
+    return used +
+           (size_t)(is_tcp ? snprintf(place + used, FLEET_PLACE_BYTES - used, "%s127.0.0.1:%u", comma,
+                                      (unsigned)node->client_port)
+                           : snprintf(place + used, FLEET_PLACE_BYTES - used, "%s%s", comma, node->socket));
+}
+
+void sessions_place(const struct quorum *quorum, bool is_tcp, char place[static FLEET_PLACE_BYTES])
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < QUORUM_NODES; i++)
+        used = add(place, used, local_cluster_node(&quorum->cluster, i), is_tcp);
+}
+
+void sessions_place_near(const struct quorum *quorum, size_t node, char place[static FLEET_PLACE_BYTES])
+{
+    size_t used = add(place, 0, local_cluster_node(&quorum->cluster, node), false);
+
+    for (size_t i = 0; i < QUORUM_NODES; i++)
+        if (i != node)
+            used = add(place, used, local_cluster_node(&quorum->cluster, i), true);
+}
+
+enum gavel_status sessions_start(struct crew *crew, uint32_t member, const char *name,
+                                 struct fleet_plan *plan)
+{
+    struct mark_query query = {.kind = MARK_JOINED, .member = member, .from = crew_mark_count(crew)};
+    struct mark ignored;
+    enum gavel_status status = crew_start(crew, member, name, fleet_run, plan, NULL);
+
+    return status ? status : crew_expect(crew, &query, clock_now() + QUORUM_LIMIT_NS, &ignored);
+}
+
+enum gavel_status sessions_tell(struct crew *crew, uint32_t member, char letter, enum fleet_news news,
+                                gavel_ns limit, struct mark *ret_mark)
+{
+    struct mark_query query = {
+        .kind = MARK_RESULT, .member = member, .epoch_at_least = news, .from = crew_mark_count(crew)};
+
+    crew_tell(crew, member, letter);
+    return crew_expect(crew, &query, clock_now() + limit, ret_mark);
+}
+
+void sessions_end(struct crew *crew, uint32_t member)
+{
+    gavel_ns ignored;
+
+    (void)crew_kill(crew, member, &ignored, &ignored); /* it may have ended by itself */
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * One election with three candidates, each a process: the one that leads is
+ * killed, frozen, or gives up, until the next one knows that it leads.
+ *
+ *   kill    on this machine, by unix socket: a node sees the death by pidfd
+ *   freeze  by TCP, and no process is told: the session has to run out
+ *   resign  the leader hands over
+ *
+ * Each with candidates that use libgavel over gavel://, as any program would,
+ * and with candidates that campaign by sessions of the client protocol, as
+ * those over HTTP do.
+ */
+#include "bench/sessions/sessions.h"
+
+#include "bench/props/elector.h"
+#include "os/clock.h"
+
+#define MEMBERS 3
+#define TRIAL_LIMIT_NS (20 * NS_PER_S)
+#define PAUSE_NS (50 * NS_PER_MS)
+#define MANY_AFTER_FREEZE 20
+#define FEW_AFTER_FREEZE 10
+#define SHORT_TTL_MS 500
+
+enum fault { FAULT_KILL, FAULT_FREEZE, FAULT_RESIGN };
+
+struct contest {
+    struct crew *crew;
+    enum fault fault;
+    post_run run;
+    void *user;
+    struct mark leader;
+    struct samples latency;
+    struct samples disk;
+};
+
+static enum gavel_status start(const struct contest *contest, uint32_t member)
+{
+    char name[32];
+
+    (void)snprintf(name, sizeof(name), "member-%u", (unsigned)member);
+    return crew_start(contest->crew, member, name, contest->run, contest->user, NULL);
+}
+
+/* Everybody but the leader knows it. One that has just been started is looked for from `from` on. */
+static enum gavel_status await_standbys(const struct contest *contest, size_t from)
+{
+    enum gavel_status status = GAVEL_OK;
+
+    for (uint32_t i = 0; i < MEMBERS && !status; i++) {
+        struct mark_query query = {
+            .kind = MARK_KNOWS, .member = i, .epoch_at_least = contest->leader.epoch, .from = from};
+        struct mark ignored;
+        if (i != contest->leader.member)
+            status = crew_expect(contest->crew, &query, clock_now() + TRIAL_LIMIT_NS, &ignored);
+    }
+    return status;
+}
+
+/* *ret_sent_at is right before the signal, or when the leader was about to give up. */
+static enum gavel_status inflict(struct contest *contest, gavel_ns *ret_sent_at)
+{
+    struct mark_query query = {
+        .kind = MARK_RESIGN, .member = contest->leader.member, .from = crew_mark_count(contest->crew)};
+    uint32_t victim = contest->leader.member;
+    struct mark resigned;
+    gavel_ns ignored;
+
+    if (contest->fault == FAULT_KILL)
+        return crew_kill(contest->crew, victim, ret_sent_at, &ignored);
+    if (contest->fault == FAULT_FREEZE)
+        return crew_freeze(contest->crew, victim, ret_sent_at);
+    crew_tell(contest->crew, victim, CREW_RESIGN);
+    enum gavel_status status = crew_expect(contest->crew, &query, clock_now() + TRIAL_LIMIT_NS, &resigned);
+    if (!status)
+        *ret_sent_at = resigned.at;
+    return status;
+}
+
+static enum gavel_status trial(struct contest *contest)
+{
+    struct crew *crew = contest->crew;
+    size_t from = crew_mark_count(crew);
+    struct mark_query query = {.kind = MARK_ELECTED,
+                               .member = ANY_MEMBER,
+                               .epoch_at_least = contest->leader.epoch + 1,
+                               .from = from};
+    uint32_t victim = contest->leader.member;
+    gavel_ns sent_at;
+
+    bench_pause(crew, PAUSE_NS);
+    enum gavel_status status = inflict(contest, &sent_at);
+    if (!status)
+        status = crew_expect(crew, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
+    if (status)
+        return status;
+    /* If nobody came forward the same one may lead again; that is no hand-over. */
+    if (contest->leader.member != victim)
+        samples_add(&contest->latency, contest->leader.at - sent_at);
+    bench_sync(crew, &contest->disk);
+    if (contest->fault == FAULT_FREEZE)
+        sessions_end(crew, victim);
+    if (contest->fault != FAULT_RESIGN)
+        status = start(contest, victim);
+    return status ? status : await_standbys(contest, from);
+}
+
+static enum gavel_status run_contest(struct contest *contest, size_t trials)
+{
+    size_t from = crew_mark_count(contest->crew);
+    struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = from};
+    enum gavel_status status = GAVEL_OK;
+
+    for (uint32_t i = 0; i < MEMBERS && !status; i++)
+        status = start(contest, i);
+    if (!status)
+        status = crew_expect(contest->crew, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
+    if (!status)
+        status = await_standbys(contest, from);
+    for (size_t i = 0; i < 2 * trials && contest->latency.count < trials && !status; i++)
+        status = trial(contest);
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        sessions_end(contest->crew, i);
+    return status;
+}
+
+static struct fleet_plan candidate_plan(const struct quorum *quorum, bool is_tcp, uint32_t ttl_ms,
+                                        const char *group)
+{
+    struct fleet_plan plan = {.place_count = 1,
+                              .connections = 1,
+                              .ttl_ms = ttl_ms,
+                              .tells_process = !is_tcp,
+                              .is_candidate = true,
+                              .own = {.count = 1}};
+
+    sessions_place(quorum, is_tcp, plan.places[0]);
+    (void)snprintf(plan.own.prefix, sizeof(plan.own.prefix), "%s", group);
+    return plan;
+}
+
+static void store_url(const struct quorum *quorum, char url[static FLEET_PLACE_BYTES + 8])
+{
+    char place[FLEET_PLACE_BYTES];
+
+    sessions_place(quorum, false, place);
+    (void)snprintf(url, FLEET_PLACE_BYTES + 8, "gavel://%s", place);
+}
+
+/* The same fault for candidates of both kinds. */
+static enum gavel_status run_both(struct quorum *quorum, enum fault fault, const char *what, struct aim aim)
+{
+    struct report *report = &quorum->bench->report;
+    struct fleet_plan plan = candidate_plan(quorum, false, SESSIONS_TTL_MS, "one");
+    char url[FLEET_PLACE_BYTES + 8], name[96];
+    struct contest ours = {.crew = quorum->crew, .fault = fault, .run = elector_run, .user = url};
+    struct contest session = {.crew = quorum->crew, .fault = fault, .run = fleet_run, .user = &plan};
+    struct quorum_status said[QUORUM_NODES];
+    size_t leader;
+    enum gavel_status status = quorum_await_steady(quorum, 0, &leader, said);
+
+    if (status)
+        return status;
+    store_url(quorum, url);
+    status = run_contest(&ours, quorum->bench->trials);
+    if (!status)
+        status = run_contest(&session, quorum->bench->trials);
+    (void)snprintf(name, sizeof(name), "%s to on_elected, libgavel", what);
+    report_samples(report, name, &ours.latency, NS_PER_MS, "ms", aim);
+    (void)snprintf(name, sizeof(name), "%s to the next leader, sessions", what);
+    report_samples(report, name, &session.latency, NS_PER_MS, "ms", aim);
+    for (size_t i = 0; i < session.disk.count; i++)
+        samples_add(&ours.disk, session.disk.values[i]);
+    report_samples(report, "floor: write 4 KiB, fdatasync", &ours.disk, NS_PER_MS, "ms", (struct aim){0});
+    quorum_note(quorum, 0);
+    samples_done(&ours.latency);
+    samples_done(&ours.disk);
+    samples_done(&session.latency);
+    samples_done(&session.disk);
+    return status;
+}
+
+static enum gavel_status run_kill(struct quorum *quorum)
+{
+    return run_both(quorum, FAULT_KILL, "SIGKILL", (struct aim){.p50 = 5, .p99 = 50});
+}
+
+static enum gavel_status run_resign(struct quorum *quorum)
+{
+    return run_both(quorum, FAULT_RESIGN, "resigning", (struct aim){.p50 = 5});
+}
+
+static enum gavel_status freeze(struct quorum *quorum, uint32_t ttl_ms, const char *group, size_t trials)
+{
+    struct fleet_plan plan = candidate_plan(quorum, true, ttl_ms, group);
+    struct contest contest = {.crew = quorum->crew, .fault = FAULT_FREEZE, .run = fleet_run, .user = &plan};
+    enum gavel_status status = run_contest(&contest, trials);
+    char name[96];
+
+    (void)snprintf(name, sizeof(name), "SIGSTOP to the next leader, time to live %u ms", (unsigned)ttl_ms);
+    report_samples(&quorum->bench->report, name, &contest.latency, NS_PER_MS, "ms",
+                   (struct aim){.max = ttl_ms + 200});
+    samples_done(&contest.latency);
+    samples_done(&contest.disk);
+    return status;
+}
+
+static enum gavel_status run_freeze(struct quorum *quorum)
+{
+    const struct bench *bench = quorum->bench;
+    struct quorum_status said[QUORUM_NODES];
+    size_t leader, most = bench->trials < MANY_AFTER_FREEZE ? bench->trials : MANY_AFTER_FREEZE;
+    enum gavel_status status = quorum_await_steady(quorum, 0, &leader, said);
+
+    if (!status)
+        status = freeze(quorum, SHORT_TTL_MS, "short", most);
+    if (!status && !bench->is_quick)
+        status = freeze(quorum, SESSIONS_TTL_MS, "long", most < FEW_AFTER_FREEZE ? most : FEW_AFTER_FREEZE);
+    report_note(&quorum->bench->report,
+                "clients by TCP that tell of no process; their last keep-alive was up to a third of the time "
+                "to live before the signal");
+    quorum_note(quorum, 0);
+    return status;
+}
+
+enum gavel_status bench_sessions_kill(struct bench *bench, struct crew *crew)
+{
+    return quorum_with_clients(bench, crew, run_kill, NULL);
+}
+
+enum gavel_status bench_sessions_resign(struct bench *bench, struct crew *crew)
+{
+    return quorum_with_clients(bench, crew, run_resign, NULL);
+}
+
+enum gavel_status bench_sessions_freeze(struct bench *bench, struct crew *crew)
+{
+    return quorum_with_clients(bench, crew, run_freeze, NULL);
+}

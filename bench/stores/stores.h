@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What the measurements of stores on servers share: each store has a crew of
+ * its own with a few `gavel run`, and all take turns, trial by trial, so that
+ * a machine that is slow for a while is slow for all.
+ */
+#ifndef BENCH_STORES_STORES_H
+#define BENCH_STORES_STORES_H
+
+#include "bench/bench.h"
+#include "bench/props/runs.h"
+#include "bench/stores/servers.h"
+
+/* Those of servers, and SQLite beside them. */
+#define FIELDS_MAX (SERVERS_MAX + 1)
+
+/* One store and those who compete on it. */
+struct field {
+    char name[SERVER_NAME_MAX];
+    const struct server_store *server; /* NULL: SQLite in the crew's folder */
+    struct crew crew;
+    struct runs runs;
+    struct mark leader;
+    struct samples latency;
+    bool is_open;
+    enum gavel_status status; /* why it takes no further part; GAVEL_OK: it does */
+};
+
+/* A crew on that store. What fails is the field's status, and noted; to be closed all the same. */
+void field_open(struct field *field, struct bench *bench, const struct server_store *server);
+void field_close(struct field *field);
+
+/* Starts `gavel run` as the members below `count`, waits for a leader, and until all others know it. */
+GAVEL_CHECKED enum gavel_status field_assemble(struct field *field, uint32_t count);
+GAVEL_CHECKED enum gavel_status field_start(struct field *field, uint32_t member);
+GAVEL_CHECKED enum gavel_status field_await_leader(struct field *field);
+GAVEL_CHECKED enum gavel_status field_await_standbys(struct field *field, uint32_t count);
+
+/* Says what went wrong on a field that goes no further, with the end of the logs. */
+void field_fail(struct field *field, struct bench *bench, enum gavel_status status);
+
+/*
+ * Reads the list of servers. ERR_NOT_FOUND, noted, if there is none: then the
+ * section is left out. ERR_INVALID and ERR_IO are noted, too.
+ */
+GAVEL_CHECKED enum gavel_status stores_list(struct bench *bench, struct servers *ret_servers);
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Many seeds, shared out to several processes. A process that dies is a
+ * failure of the seed it worked on, not of the whole.
+ */
+#ifndef SIM_COMMON_POOL_H
+#define SIM_COMMON_POOL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define POOL_JOBS_MAX 64
+#define POOL_FAILURES_KEPT 20
+#define POOL_COUNTS 40
+
+/* What the seeds of one kind of world are. `memory` is of one process and used for many runs. */
+struct pool_work {
+    void *(*begin)(void);
+    /* True: the seed failed. Adds what it found to counts. */
+    bool (*run)(void *memory, const void *options, uint64_t seed, uint64_t counts[POOL_COUNTS]);
+    void (*end)(void *memory);
+    const void *options;
+    /* One line while the seeds run, about every second; NULL: none is wanted. */
+    void (*progress)(const struct pool_work *work, uint64_t done, uint64_t failed,
+                     const uint64_t counts[POOL_COUNTS], double seconds);
+};
+
+struct pool_result {
+    uint64_t done;
+    uint64_t failed;
+    uint64_t failures[POOL_FAILURES_KEPT]; /* seeds; 0 where a process died instead */
+    uint64_t counts[POOL_COUNTS];
+    double seconds;
+    bool is_interrupted;
+};
+
+/* An endless count: until somebody presses Ctrl-C. */
+#define POOL_ENDLESS UINT64_MAX
+
+/* Runs the seeds from `first` on. With a progress line SIGINT and SIGTERM end the whole after the seeds under
+ * way. */
+void pool_run(const struct pool_work *work, uint64_t first, uint64_t count, unsigned jobs,
+              struct pool_result *ret_result);
+
+/* Of the machine, to say how long something took. */
+double pool_seconds_now(void);
+
+#endif

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a heartbeat costs the core: the time of one raft_step() in each of its three places. */
+#ifndef SIM_RAFT_MEASURE_BENCH_STEP_H
+#define SIM_RAFT_MEASURE_BENCH_STEP_H
+
+/* Prints a table; 1 if there is nothing to measure because nobody leads, otherwise 0. */
+int bench_step(void);
+
+#endif

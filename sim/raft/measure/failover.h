@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * How long a quorum is without a working leader after a fault, in simulated
+ * time: default settings, 3 and 5 nodes, messages that take up to 10 ms, load,
+ * and one fault per trial at a random instant.
+ */
+#ifndef SIM_RAFT_MEASURE_FAILOVER_H
+#define SIM_RAFT_MEASURE_FAILOVER_H
+
+#include <stdint.h>
+
+#define FAILOVER_TRIALS_DEFAULT 1000
+#define FAILOVER_TRIALS_MAX 1000000
+
+/* So many trials of each kind of fault and size of quorum. Prints a table; 1 if too few end within a second,
+ * or if an invariant breaks, otherwise 0. */
+int failover_measure(uint64_t trials, uint64_t first_seed, unsigned jobs);
+
+#endif

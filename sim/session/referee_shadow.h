@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the files of the judge share: its shadow of the table, and what it knows of programs. */
+#ifndef SIM_SESSION_REFEREE_SHADOW_H
+#define SIM_SESSION_REFEREE_SHADOW_H
+
+#include "sim/session/referee.h"
+
+#define SHADOW_ID 16
+#define SHADOW_CANDIDATES 16
+#define SHADOW_NOTES 32
+#define SHADOW_PIDS 4096
+
+struct shadow_session {
+    uint64_t id;
+    bool is_open;
+    int32_t pid;
+    uint64_t last_id;
+    gavel_ns until; /* its client counts on it, in real time */
+    bool is_given_up;
+};
+
+struct shadow_candidate {
+    char id[SHADOW_ID];
+    uint64_t session;
+    int32_t priority;
+    bool is_eligible;
+    uint64_t joined;
+};
+
+struct shadow_note {
+    char key[SHADOW_ID];
+    uint64_t revision;
+};
+
+struct shadow_group {
+    bool exists;
+    struct shadow_candidate candidates[SHADOW_CANDIDATES];
+    size_t candidate_count;
+    bool is_held;
+    bool has_died;    /* whoever led last */
+    uint64_t session; /* 0: a lease */
+    char holder[SHADOW_ID];
+    int32_t pid;
+    uint64_t nonce;
+    uint64_t epoch;
+    uint64_t version;
+    int64_t lease_ms;
+    gavel_ns lease_until; /* its holder counts on it, in real time */
+    char successor[SHADOW_ID];
+    uint64_t wish_epoch;
+    char wish_successor[SHADOW_ID];
+    gavel_ns wished_at;
+    uint32_t wish_timeout_ms;
+    Gavel__Policy policy;
+    struct shadow_note notes[SHADOW_NOTES];
+    size_t note_count;
+    uint64_t ordinal; /* of the mandate */
+    uint64_t counter;
+};
+
+/* A mandate that was granted, in order. */
+struct shadow_grant {
+    unsigned group;
+    uint64_t epoch;
+    uint64_t ordinal;
+};
+
+/* A change that the log has made. */
+struct shadow_change {
+    gavel_ns at;
+    uint64_t revision;
+    uint32_t part;
+    unsigned group;
+    Gavel__Change__Kind kind;
+    uint64_t epoch;
+};
+
+/* A value that is written once. */
+struct shadow_value {
+    uint64_t value; /* 0: free */
+    unsigned times;
+};
+
+struct shadow_work {
+    bool is_on;
+    uint64_t epoch;
+    gavel_ns until;
+};
+
+struct shadow_watch {
+    bool is_on;
+    size_t at; /* in changes */
+};
+
+struct judge {
+    judge_cb violate;
+    void *context;
+    bool is_quiet;
+    bool is_over;
+    gavel_ns now;
+    uint64_t index;
+    uint64_t revision;
+    struct shadow_session *sessions;
+    size_t session_count, session_capacity;
+    struct shadow_group groups[HALL_GROUPS_MAX];
+    struct shadow_grant *grants;
+    size_t grant_count, grant_capacity;
+    struct shadow_change *changes;
+    size_t change_count, change_capacity;
+    struct shadow_value *values; /* by hash */
+    size_t value_count, value_capacity;
+    bool is_dead[SHADOW_PIDS];
+    unsigned program_of[SHADOW_PIDS];
+    struct shadow_work works[HALL_GROUPS_MAX][PROGRAMS_MAX];
+    gavel_ns worked_until[HALL_GROUPS_MAX];
+    uint64_t written[HALL_GROUPS_MAX];         /* the highest epoch that the resource took */
+    uint64_t written_ordinal[HALL_GROUPS_MAX]; /* and whose that was */
+    struct shadow_watch watches[PROGRAMS_MAX][HALL_GROUPS_MAX];
+    struct {
+        uint64_t asked, done, refused;
+    } counter[HALL_GROUPS_MAX];
+    struct judge_counts counts;
+};
+
+/* Once in a run; nothing is judged after it. */
+void judge_violate(struct judge *judge, enum hall_invariant invariant, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void *judge_grow(void *items, size_t count, size_t *capacity, size_t size);
+struct shadow_session *shadow_session_find(struct judge *judge, uint64_t id);
+struct shadow_value *shadow_value_find(struct judge *judge, uint64_t value);
+/* The name of the program of a process, as a letter. */
+char judge_letter(const struct judge *judge, int32_t pid);
+
+/* shadow.c: one operation, and whether the table is what it should be afterwards. */
+void shadow_apply(struct judge *judge, struct shadow_session *session, const Gavel__Op *op,
+                  const struct table_result *result);
+void shadow_compare(struct judge *judge, const struct table *table);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a group asks of its store while nothing happens, as `gavel check` tells
+ * it: calls in a minute, and what they come to on the server, in its own units.
+ */
+#ifndef CLI_CHECK_CHECK_LOAD_H
+#define CLI_CHECK_CHECK_LOAD_H
+
+#include "cli/check/check_cost.h"
+#include "cli/cli.h"
+#include "store/store.h"
+
+#include <jansson.h>
+
+/* Of one leader and candidates - 1 standbys, with the settings of cli->config, which are checked ones. */
+void check_load_print(const struct cli *cli, const struct store_capabilities *store, int64_t candidates,
+                      const struct load_prices *prices);
+json_t *check_load_json(const struct cli *cli, const struct store_capabilities *store, int64_t candidates,
+                        const struct load_prices *prices);
+
+#endif

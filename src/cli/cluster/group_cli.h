@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the commands that look at a group of a quorum have in common. */
+#ifndef CLI_CLUSTER_GROUP_CLI_H
+#define CLI_CLUSTER_GROUP_CLI_H
+
+#include "cli/cluster/send.h"
+
+/*
+ * The group with its candidates, from the leader of the quorum; if there is
+ * none, as one of the nodes has it, and stderr says so. One that no node knows
+ * of is one that nobody has led. The caller gets the object.
+ */
+GAVEL_CHECKED enum gavel_status group_fetch(const struct cli *cli, struct cluster_client *client,
+                                            const char *name, json_t **ret_group, struct gavel_error *error);
+
+/* A number as large as a revision, from the command line. ERR_INVALID names the flag. */
+GAVEL_CHECKED enum gavel_status group_number(const struct cli *cli, const char *flag, uint64_t *ret_number,
+                                             struct gavel_error *error);
+
+#endif

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* gavel status: the mandate of one group, or a line for each group of the store. */
+#include "cli/cli.h"
+#include "cli/cluster/cluster_cli.h"
+#include "cli/cluster/groups.h"
+#include "cli/group/seat.h"
+#include "cli/json_out.h"
+#include "cli/output.h"
+#include "config/duration.h"
+#include "os/clock.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum style state_style(enum seat_state state)
+{
+    switch (state) {
+    case SEAT_HELD:
+    case SEAT_DONE:
+        return STYLE_GREEN;
+    case SEAT_KILLED:
+    case SEAT_LAPSED:
+    case SEAT_EXPIRED:
+    case SEAT_DEAD:
+        return STYLE_RED;
+    default:
+        return STYLE_YELLOW;
+    }
+}
+
+static void line(const struct cli *cli, const char *name, enum style style, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void line(const struct cli *cli, const char *name, enum style style, const char *format, ...)
+{
+    va_list list;
+
+    printf("%s%-12s%s%s", style_begin(cli, STYLE_DIM), name, style_end(cli, STYLE_DIM),
+           style_begin(cli, style));
+    va_start(list, format);
+    vprintf(format, list);
+    va_end(list);
+    printf("%s\n", style_end(cli, style));
+}
+
+static void print_mandate(const struct cli *cli, const struct seat *seat)
+{
+    const struct record *record = &seat->record;
+    char text[AGO_TEXT_MAX], lease[DURATION_TEXT_MAX], left[DURATION_TEXT_MAX];
+    int64_t now = clock_wall_ms();
+
+    line(cli, "epoch", STYLE_PLAIN, "%" PRIu64, record->epoch);
+    if (!seat_has_mandate(seat)) /* the rest tells of somebody who has left */
+        return;
+    if (record->lease_ms == 0) {
+        line(cli, "lease", STYLE_PLAIN, "none: the leader is assigned");
+        return;
+    }
+    line(cli, "since", STYLE_PLAIN, "%s", ago(record->since_wall_ms, now, text));
+    line(cli, "renewed", STYLE_PLAIN, "%s", ago(record->renewed_wall_ms, now, text));
+    if (seat->state == SEAT_HELD && seat->remaining_ms >= 0)
+        line(cli, "lease", STYLE_PLAIN, "%s, %s left", duration_exact(record->lease_ms, lease),
+             duration_rough(seat->remaining_ms, left));
+    else
+        line(cli, "lease", STYLE_PLAIN, "%s", duration_exact(record->lease_ms, lease));
+    if (record->process.pid)
+        line(cli, "process", STYLE_PLAIN, "%d", (int)record->process.pid);
+    if (record->held && record->wish_epoch == record->epoch && record->epoch)
+        line(cli, "asked", STYLE_YELLOW, "to hand over%s%s", record->wish_successor[0] ? " to " : "",
+             record->wish_successor);
+}
+
+static int show_group(const struct cli *cli, const struct onlooker *onlooker)
+{
+    struct store_request request = {.op = STORE_CANDIDATES,
+                                    .group = cli->config.group,
+                                    .candidate_timeout_ms = cli->config.settings.candidate_timeout_ms};
+    struct store_reply reply = {0};
+    struct gavel_error error = {0};
+    const char *reason = seat_no_list_reason(onlooker->store);
+    struct seat seat;
+
+    if (seat_read(onlooker, cli->config.group, &seat, &error) ||
+        onlooker_call(onlooker, &request, &reply, &error)) {
+        store_reply_done(&reply);
+        return cli_fail(cli, error.status, "%s", error.message);
+    }
+    if (cli->config.json) {
+        json_t *json = seat_json(cli->config.group, &seat);
+
+        json_put(json, "candidates",
+                 reason ? json_null() : json_integer((json_int_t)reply.registration_count));
+        json_put_text(json, "store", cli->config.store);
+        json_print_line(json);
+    } else {
+        line(cli, "group", STYLE_BOLD, "%s", cli->config.group);
+        line(cli, "store", STYLE_PLAIN, "%s", cli->config.store);
+        if (seat.state == SEAT_HELD)
+            line(cli, "leader", STYLE_GREEN, "%s", seat.record.holder);
+        else
+            line(cli, "leader", state_style(seat.state), "none: %s", seat_state_text(seat.state));
+        if (seat.state != SEAT_HELD && seat.state != SEAT_EMPTY)
+            line(cli, "last leader", STYLE_PLAIN, "%s", seat.record.holder);
+        if (seat.state != SEAT_EMPTY)
+            print_mandate(cli, &seat);
+        if (seat.note[0])
+            line(cli, "note", STYLE_YELLOW, "%s", seat.note);
+        if (reason)
+            line(cli, "candidates", STYLE_PLAIN, "unknown: %s", reason);
+        else
+            line(cli, "candidates", STYLE_PLAIN, "%zu active", reply.registration_count);
+    }
+    store_reply_done(&reply);
+    return cli_finish(cli, CLI_EXIT_OK);
+}
+
+static struct seat seat_of_row(const struct onlooker *onlooker, const struct group_row *row)
+{
+    return (struct seat){.state = seat_judge(onlooker, &row->record, true, row->expired),
+                         .remaining_ms = row->remaining_ms,
+                         .record = row->record};
+}
+
+/* Drops those that are not asked for. */
+static void keep_prefix(struct store_reply *reply, const char *prefix)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < reply->group_count; i++)
+        if (strncmp(reply->groups[i].group, prefix, strlen(prefix)) == 0)
+            reply->groups[kept++] = reply->groups[i];
+    reply->group_count = kept;
+}
+
+static void print_groups_json(const struct onlooker *onlooker, const struct store_reply *reply)
+{
+    json_t *root = json_object(), *list = json_array();
+
+    for (size_t i = 0; i < reply->group_count; i++) {
+        struct seat seat = seat_of_row(onlooker, &reply->groups[i]);
+
+        json_array_append_new(list, seat_json(reply->groups[i].group, &seat));
+    }
+    json_put(root, "groups", list);
+    json_print_line(root);
+}
+
+static void print_groups(const struct cli *cli, const struct onlooker *onlooker,
+                         const struct store_reply *reply)
+{
+    static const char *const headings[] = {"GROUP", "LEADER", "EPOCH", "STATE", "SINCE", "RENEWED", NULL};
+    int64_t now = clock_wall_ms();
+    char text[AGO_TEXT_MAX];
+    struct table table;
+
+    table_init(&table, headings);
+    for (size_t i = 0; i < reply->group_count; i++) {
+        struct seat seat = seat_of_row(onlooker, &reply->groups[i]);
+        enum style style = state_style(seat.state);
+
+        table_cell(&table, STYLE_PLAIN, "%s", reply->groups[i].group);
+        table_cell(&table, style, "%s", seat.state == SEAT_HELD ? seat.record.holder : "-");
+        table_cell(&table, STYLE_PLAIN, "%" PRIu64, seat.record.epoch);
+        table_cell(&table, style, "%s", seat_state_word(seat.state));
+        table_cell(&table, STYLE_PLAIN, "%s",
+                   ago(seat_has_mandate(&seat) ? seat.record.since_wall_ms : 0, now, text));
+        table_cell(&table, STYLE_PLAIN, "%s",
+                   ago(seat_has_mandate(&seat) ? seat.record.renewed_wall_ms : 0, now, text));
+    }
+    table_print(&table, cli, stdout);
+    table_done(&table);
+}
+
+static int show_all(const struct cli *cli, const struct onlooker *onlooker, const char *prefix)
+{
+    struct store_request request = {.op = STORE_GROUPS, .group = cli->config.group};
+    struct store_reply reply = {0};
+    struct gavel_error error = {0};
+
+    if (onlooker_call(onlooker, &request, &reply, &error)) {
+        store_reply_done(&reply);
+        return cli_fail(cli, error.status, "%s", error.message);
+    }
+    keep_prefix(&reply, prefix);
+    if (cli->config.json)
+        print_groups_json(onlooker, &reply);
+    else if (reply.group_count == 0 && *prefix)
+        printf("The store %s has no groups that begin with \"%s\".\n", cli->config.store, prefix);
+    else if (reply.group_count == 0)
+        printf("The store %s has no groups.\n", cli->config.store);
+    else
+        print_groups(cli, onlooker, &reply);
+    store_reply_done(&reply);
+    return cli_finish(cli, CLI_EXIT_OK);
+}
+
+int groups_of_store(const struct cli *cli, const char *prefix)
+{
+    struct onlooker onlooker = {0};
+    struct gavel_error error = {0};
+    int code;
+
+    if (onlooker_open(cli, 0, &onlooker, &error))
+        return cli_fail(cli, error.status, "%s", error.message);
+    code = show_all(cli, &onlooker, prefix);
+    onlooker_close(&onlooker);
+    return code;
+}
+
+int command_status(const struct cli *cli, int argc, char **argv)
+{
+    struct onlooker onlooker = {0};
+    struct gavel_error error = {0};
+    int code;
+
+    (void)argc;
+    (void)argv;
+    if (cli->config.cluster)
+        return cli->config.has_group ? group_status(cli) : cluster_status(cli);
+    if (cli_flag_is_set(cli, "all"))
+        return groups_of_store(cli, "");
+    if (onlooker_open(cli, 0, &onlooker, &error))
+        return cli_fail(cli, error.status, "%s", error.message);
+    code = show_group(cli, &onlooker);
+    onlooker_close(&onlooker);
+    return code;
+}

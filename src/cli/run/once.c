@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * gavel once: a command that succeeds at most once for a key, whoever runs it.
+ *
+ * A key is a group of its own. Who leads it runs the command; a success closes
+ * the group for good, in the same write that gives the mandate up. So there
+ * may be several attempts, one after the other and never two at a time, and
+ * the record of one success.
+ */
+#include "base/error.h"
+#include "cli/group/seat.h"
+#include "cli/run/run_plan.h"
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define GROUP_PREFIX "once:"
+
+/* The group of the key, in *buffer, which has room for any. */
+static enum gavel_status name_group(const struct cli *cli, char *buffer, size_t size,
+                                    struct gavel_error *error)
+{
+    const char *key = cli_flag_text(cli, "key");
+    size_t longest = NAME_MAX_BYTES - strlen(GROUP_PREFIX);
+    enum gavel_status status;
+
+    if (!key)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "nothing says what is to be done once; name it, such as --key nightly-2026-11-15");
+    if (!*key)
+        return error_set(error, GAVEL_ERR_INVALID, "the key is empty; give it 1 to %zu bytes", longest);
+    status = name_check("key", key, error);
+    if (status)
+        return status;
+    if (strlen(key) > longest)
+        return error_set(error, GAVEL_ERR_INVALID, "the key is longer than %zu bytes; choose a shorter one",
+                         longest);
+    (void)snprintf(buffer, size, GROUP_PREFIX "%s", key);
+    return GAVEL_OK;
+}
+
+/* Whether this configuration lets a success be recorded. */
+static enum gavel_status check_store(const struct config *config, struct gavel_error *error)
+{
+    const struct store_capabilities *capabilities = store_capabilities_of(config->store);
+
+    if (!config->enabled)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "election is switched off, so nobody could know what is done already; switch it on "
+                         "(enabled: true)");
+    if (capabilities && (capabilities->is_fixed || !capabilities->is_shared))
+        return error_set(
+            error, GAVEL_ERR_STORE_UNSUPPORTED,
+            "the store %.200s keeps nothing, so nobody could know what is done already; use another "
+            "store",
+            config->store);
+    return GAVEL_OK;
+}
+
+/*
+ * Whether the key is done, so that nothing has to be started. Only a short
+ * cut: whatever goes wrong here shows again, and is told, when taking part.
+ */
+static bool is_done(const struct cli *cli)
+{
+    struct onlooker onlooker = {0};
+    struct seat seat;
+    bool is_done = false;
+
+    if (onlooker_open(cli, 0, &onlooker, NULL))
+        return false;
+    if (!seat_read(&onlooker, cli->config.group, &seat, NULL))
+        is_done = seat.state == SEAT_DONE;
+    if (is_done)
+        log_line(&cli->log, clock_wall_ms(), LOG_INFO, "already done", LOG_STR("group", cli->config.group),
+                 LOG_STR("by", seat.record.holder), LOG_U64("epoch", seat.record.epoch), LOG_END);
+    onlooker_close(&onlooker);
+    return is_done;
+}
+
+static enum gavel_status reopen(const struct onlooker *onlooker, const char *group, struct gavel_error *error)
+{
+    struct store_request request = {.op = STORE_REOPEN, .group = group};
+    struct store_reply reply = {0};
+    struct seat seat;
+    enum gavel_status status = seat_read(onlooker, group, &seat, error);
+
+    if (status)
+        return status;
+    if (seat.state != SEAT_DONE)
+        return error_set(error, GAVEL_ERR_NOT_FOUND, "\"%.100s\" is not done, so there is nothing to forget",
+                         group + strlen(GROUP_PREFIX));
+    request.expected_version = seat.record.version;
+    status = onlooker_call(onlooker, &request, &reply, error);
+    store_reply_done(&reply);
+    return status;
+}
+
+static int forget(const struct cli *cli)
+{
+    struct onlooker onlooker = {0};
+    struct gavel_error error = {0};
+    enum gavel_status status = onlooker_open(cli, 0, &onlooker, &error);
+
+    if (!status)
+        status = reopen(&onlooker, cli->config.group, &error);
+    onlooker_close(&onlooker);
+    if (status)
+        return cli_fail(cli, status, "%s", error.message);
+    log_line(&cli->log, clock_wall_ms(), LOG_INFO, "may be done again", LOG_STR("group", cli->config.group),
+             LOG_END);
+    return CLI_EXIT_OK;
+}
+
+static int run(const struct cli *cli, int argc, char **argv)
+{
+    struct gavel_error error = {0};
+    struct run_plan plan;
+    int code;
+
+    if (argc == 0)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "there is no command to run; name one after --");
+    if (run_plan_make(cli, argc, argv, &plan, &error))
+        return run_plan_fail(cli, &error);
+    plan.is_once = true;
+    plan.waits = !cli_flag_is_set(cli, "no-wait");
+    code = is_done(cli) ? CLI_EXIT_OK : runner_run(cli, &plan);
+    run_plan_done(&plan);
+    return code;
+}
+
+int command_once(const struct cli *cli, int argc, char **argv)
+{
+    struct gavel_error error = {0};
+    char group[NAME_MAX_BYTES + 1];
+    struct cli own = *cli;
+
+    if (name_group(cli, group, sizeof group, &error) || check_store(&cli->config, &error))
+        return cli_fail(cli, error.status, "%s", error.message);
+    own.config.group = group;
+    /* One command is run once; that a file has children, or restarts what ended, is for `gavel run`. */
+    own.config.children = NULL;
+    own.config.run.on_exit = ON_EXIT_STOP;
+    if (!cli_flag_is_set(cli, "forget"))
+        return run(&own, argc, argv);
+    if (argc > 0)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--forget runs nothing; leave the command away");
+    return forget(&own);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/settings/place.h"
+
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SQLITE_SCHEME "sqlite:"
+
+const char *place_file(const char *url)
+{
+    const struct store_capabilities *capabilities = store_capabilities_of(url);
+
+    if (!capabilities || strcmp(capabilities->name, "sqlite") != 0)
+        return NULL;
+    return strncmp(url, SQLITE_SCHEME, strlen(SQLITE_SCHEME)) == 0 ? url + strlen(SQLITE_SCHEME) : url;
+}
+
+static bool is_missing(const char *path) { return access(path, F_OK) && errno == ENOENT; }
+
+static bool folder_is_there(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    char folder[PATH_MAX];
+
+    if (!slash || slash == file || (size_t)(slash - file) >= sizeof(folder))
+        return true;
+    memcpy(folder, file, (size_t)(slash - file));
+    folder[slash - file] = '\0';
+    return !is_missing(folder);
+}
+
+void place_look(const char *url, struct place *ret_place)
+{
+    const char *file = place_file(url);
+    char folder[PATH_MAX] = "";
+
+    *ret_place = (struct place){.has_folder = true};
+    if (!file || !*file) {
+        (void)snprintf(ret_place->shown, sizeof(ret_place->shown), "%s", url);
+        return;
+    }
+    ret_place->is_new = is_missing(file);
+    ret_place->has_folder = folder_is_there(file);
+    if (*file != '/' && !getcwd(folder, sizeof(folder)))
+        folder[0] = '\0'; /* then the path is told as it was given */
+    while (folder[0] && strncmp(file, "./", 2) == 0)
+        file += 2;
+    (void)snprintf(ret_place->shown, sizeof(ret_place->shown), SQLITE_SCHEME "%s%s%s", folder,
+                   folder[0] ? "/" : "", file);
+}
+
+bool place_is_bare_word(const char *url) { return *url && !strpbrk(url, "/.:"); }
+
+bool place_has_password(const char *url)
+{
+    const char *host = strstr(url, "://");
+    const char *at = NULL;
+
+    if (!host || strcspn(url, ":/") != (size_t)(host - url)) /* a path */
+        return false;
+    host += strlen("://");
+    for (const char *c = host; *c && !strchr("/?#", *c); c++)
+        if (*c == '@')
+            at = c;
+    return at && memchr(host, ':', (size_t)(at - host)) != NULL;
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "cli/settings/settings_table.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define COMMON OPTIONS_COMMON
+#define STORE OPTIONS_STORE
+#define PLACE OPTIONS_PLACE
+#define LISTING (OPTIONS_LISTING | OPTIONS_SETTINGS)
+#define SETTINGS OPTIONS_SETTINGS
+#define CALLS OPTIONS_CALLS
+#define CANDIDATE OPTIONS_CANDIDATE
+#define WORK OPTIONS_WORK
+#define RUN OPTIONS_RUN
+#define CLUSTER OPTIONS_CLUSTER
+#define GROUP OPTIONS_GROUP
+#define AT(field) offsetof(struct config, field)
+
+/* clang-format off */
+const struct setting settings_table[] = {
+    {"store", 's', SETTING_TEXT, STORE | PLACE, AT(store), "GAVEL_STORE", "store", "URL",
+     "where mandates are kept; a SQLite file of this user if not given"},
+    {"group", 'g', SETTING_TEXT, STORE | GROUP, AT(group), "GAVEL_GROUP", "group", "NAME",
+     "the election to look at or to take part in (default: default)"},
+    {"cluster", 0, SETTING_TEXT, CLUSTER, AT(cluster), "GAVEL_CLUSTER", "cluster", "URLS",
+     "the nodes of a gaveld cluster, by the addresses of their API, separated by commas; one is enough while it "
+     "answers"},
+    {"ca", 0, SETTING_TEXT, CLUSTER, AT(cluster_ca), "GAVEL_CA", "ca", "FILE",
+     "the certificate that signed those of the nodes; without a scheme in the URLs it means https"},
+    {"revoked", 0, SETTING_TEXT, CLUSTER, AT(cluster_revoked), "GAVEL_REVOKED", "revoked", "FILE",
+     "a list of certificates that are not taken any more, as the nodes have it"},
+    {"token-file", 0, SETTING_TEXT, CLUSTER, AT(token_file), "GAVEL_TOKEN_FILE", "token_file", "FILE",
+     "a file with the token that the nodes ask for"},
+    {"cluster-timeout", 0, SETTING_DURATION, CLUSTER, AT(cluster_timeout_ms), "GAVEL_CLUSTER_TIMEOUT",
+     "cluster_timeout", "DURATION", "how long a node may take to answer (default: 2s)"},
+    {"id", 'i', SETTING_TEXT, CANDIDATE, AT(candidate), "GAVEL_CANDIDATE", "candidate", "NAME",
+     "the candidate's id, unique in the group (default: host name and process id)"},
+    {"eligible", 0, SETTING_BOOL, CANDIDATE, AT(eligible), "GAVEL_ELIGIBLE", "eligible", NULL,
+     "may lead (default); --no-eligible observes and never claims"},
+    {"election", 0, SETTING_BOOL, CANDIDATE, AT(enabled), "GAVEL_ENABLED", "enabled", NULL,
+     "take part in an election (default); --no-election leads at once, alone: single-instance mode"},
+    {"priority", 0, SETTING_INT, CANDIDATE, AT(priority), "GAVEL_PRIORITY", "priority", "NUMBER",
+     "for the policy `priority`; the highest number leads (default: 0)"},
+    {"doorbell", 0, SETTING_TEXT, CANDIDATE, AT(doorbell), "GAVEL_DOORBELL", "doorbell", "ADDRESS",
+     "address or address:port to listen on for hints (default: the one that reaches the server of the store, else "
+     "127.0.0.1); empty for none"},
+    {"preset", 'p', SETTING_TEXT, LISTING | CALLS, AT(preset), "GAVEL_PRESET", "preset", "NAME",
+     "settings to begin with: local, database, coordinator, object-store or frugal (default: what fits the store)"},
+
+    {"heartbeat", 0, SETTING_DURATION, SETTINGS, AT(settings.heartbeat_ms), "GAVEL_HEARTBEAT", "heartbeat",
+     "DURATION", "how often a candidate registers and a leader renews"},
+    {"heartbeat-jitter", 0, SETTING_DURATION, SETTINGS, AT(settings.heartbeat_jitter_ms), "GAVEL_HEARTBEAT_JITTER",
+     "heartbeat_jitter", "DURATION", "added at random, so that candidates do not beat in step"},
+    {"lease", 0, SETTING_DURATION, SETTINGS, AT(settings.lease_ms), "GAVEL_LEASE", "lease", "DURATION",
+     "how long a mandate lasts unless it is renewed"},
+    {"candidate-timeout", 0, SETTING_DURATION, LISTING, AT(settings.candidate_timeout_ms),
+     "GAVEL_CANDIDATE_TIMEOUT", "candidate_timeout", "DURATION", "who is silent for longer is no longer listed as active"},
+    {"election-interval", 0, SETTING_DURATION, SETTINGS, AT(settings.election_interval_ms),
+     "GAVEL_ELECTION_INTERVAL", "election_interval", "DURATION", "how often a standby looks at the group"},
+    {"observation", 0, SETTING_DURATION, SETTINGS, AT(settings.observation_ms), "GAVEL_OBSERVATION", "observation",
+     "DURATION", "look on for so long before taking part"},
+    {"preparation", 0, SETTING_DURATION, SETTINGS, AT(settings.preparation_ms), "GAVEL_PREPARATION", "preparation",
+     "DURATION", "a new leader waits so long before its work starts"},
+    {"min-mandate", 0, SETTING_DURATION, SETTINGS, AT(settings.min_mandate_ms), "GAVEL_MIN_MANDATE", "min_mandate",
+     "DURATION", "for so long nobody may challenge a new leader"},
+    {"max-mandate", 0, SETTING_DURATION, SETTINGS, AT(settings.max_mandate_ms), "GAVEL_MAX_MANDATE", "max_mandate",
+     "DURATION", "after so long the mandate is renewed as a new epoch; 0: no limit"},
+    {"takeover-delay", 0, SETTING_DURATION, SETTINGS, AT(settings.takeover_delay_ms), "GAVEL_TAKEOVER_DELAY",
+     "takeover_delay", "DURATION", "wait so long before replacing a leader that was lost; a hand-over never waits"},
+    {"start-jitter-min", 0, SETTING_DURATION, SETTINGS, AT(settings.start_jitter_min_ms), "GAVEL_START_JITTER_MIN",
+     "start_jitter_min", "DURATION", "wait at least so long before the first call to the store"},
+    {"start-jitter-max", 0, SETTING_DURATION, SETTINGS, AT(settings.start_jitter_max_ms), "GAVEL_START_JITTER_MAX",
+     "start_jitter_max", "DURATION", "wait at most so long before the first call to the store"},
+    {"call-timeout", 0, SETTING_DURATION, SETTINGS | CALLS, AT(settings.call_timeout_ms), "GAVEL_CALL_TIMEOUT",
+     "call_timeout", "DURATION", "a call to the store that takes longer has failed"},
+    {"stop-grace", 0, SETTING_DURATION, SETTINGS, AT(settings.stop_grace_ms), "GAVEL_STOP_GRACE", "stop_grace",
+     "DURATION", "how long the work may take to stop"},
+    {"stop-margin", 0, SETTING_DURATION, SETTINGS, AT(settings.stop_margin_ms), "GAVEL_STOP_MARGIN", "stop_margin",
+     "DURATION", "kept free before the deadline for late timers"},
+    {"stagger", 0, SETTING_DURATION, SETTINGS, AT(settings.stagger_ms), "GAVEL_STAGGER", "stagger", "DURATION",
+     "the candidate of rank k of the policy waits k of these"},
+    {"epoch-grace", 0, SETTING_DURATION, SETTINGS, AT(settings.epoch_grace_ms), "GAVEL_EPOCH_GRACE", "epoch_grace",
+     "DURATION", "the previous epoch stays valid for so long"},
+    {"breaker-reset", 0, SETTING_DURATION, SETTINGS, AT(settings.breaker_reset_ms), "GAVEL_BREAKER_RESET",
+     "breaker_reset", "DURATION", "after so long an open circuit breaker tries again"},
+    {"breaker-threshold", 0, SETTING_INT, SETTINGS, AT(settings.breaker_threshold), "GAVEL_BREAKER_THRESHOLD",
+     "breaker_threshold", "NUMBER", "failures in a row that open the circuit breaker"},
+    {"breaker-attempts", 0, SETTING_INT, SETTINGS, AT(settings.breaker_attempts), "GAVEL_BREAKER_ATTEMPTS",
+     "breaker_attempts", "NUMBER", "calls it lets through while half open"},
+    {"contention-threshold", 0, SETTING_REAL, SETTINGS, AT(settings.contention_threshold),
+     "GAVEL_CONTENTION_THRESHOLD", "contention_threshold", "NUMBER",
+     "a heartbeat so many times later than expected is contention"},
+    {"contention-every", 0, SETTING_DURATION, SETTINGS, AT(settings.contention_every_ms), "GAVEL_CONTENTION_EVERY",
+     "contention_every", "DURATION", "at most one contention event in so long"},
+    {"drift-ppm", 0, SETTING_INT, SETTINGS, AT(settings.drift_ppm), "GAVEL_DRIFT_PPM", "drift_ppm", "NUMBER",
+     "bound on the difference of clock rates, in millionths"},
+    {"policy", 0, SETTING_POLICY, SETTINGS, AT(settings.policy), "GAVEL_POLICY", "policy", "NAME",
+     "who should claim a vacant group: first, lexicographic or priority"},
+    {"preempt", 0, SETTING_BOOL, SETTINGS, AT(settings.preempt), "GAVEL_PREEMPT", "preempt", NULL,
+     "hand over to a better candidate, after the minimum mandate"},
+    {"trust-store-clock", 0, SETTING_BOOL, SETTINGS, AT(settings.trust_store_clock), "GAVEL_TRUST_STORE_CLOCK",
+     "trust_store_clock", NULL, "take over as soon as the store's clock says expired"},
+
+    {"on-exit", 0, SETTING_ON_EXIT, RUN, AT(run.on_exit), "GAVEL_ON_EXIT", "on_exit", "WHAT",
+     "when the command ends: stop with its exit code, resign so that another may lead, or restart it (default: "
+     "stop; for children of a file: restart)"},
+    {"term-signal", 0, SETTING_SIGNAL, WORK, AT(run.term_signal), "GAVEL_TERM_SIGNAL", "term_signal", "NAME",
+     "the signal that asks the command to stop (default: TERM)"},
+    {"orphan-grace", 0, SETTING_DURATION, WORK, AT(run.orphan_grace_ms), "GAVEL_ORPHAN_GRACE", "orphan_grace",
+     "DURATION", "when gavel itself was killed: how long the command has from that signal to SIGKILL (default: 0, "
+     "SIGKILL at once)"},
+    {"restart-limit", 0, SETTING_INT, RUN, AT(run.restart_limit), "GAVEL_RESTART_LIMIT", "restart_limit", "NUMBER",
+     "so many restarts in the restart window, and one more resigns (default: 3)"},
+    {"restart-window", 0, SETTING_DURATION, RUN, AT(run.restart_window_ms), "GAVEL_RESTART_WINDOW",
+     "restart_window", "DURATION", "in which restarts are counted (default: 5s)"},
+    {"cool-down", 0, SETTING_DURATION, RUN, AT(run.cool_down_ms), "GAVEL_COOL_DOWN", "cool_down", "DURATION",
+     "after too many restarts, do not claim for so long (default: 10s)"},
+    {"healthy", 0, SETTING_TEXT, WORK, AT(run.healthy), "GAVEL_HEALTHY", "healthy", "COMMAND",
+     "for sh -c; only while it ends with 0 may this candidate lead"},
+    {"healthy-every", 0, SETTING_DURATION, WORK, AT(run.healthy_every_ms), "GAVEL_HEALTHY_EVERY", "healthy_every",
+     "DURATION", "how often it is asked (default: 5s)"},
+    {"healthy-timeout", 0, SETTING_DURATION, WORK, AT(run.healthy_timeout_ms), "GAVEL_HEALTHY_TIMEOUT",
+     "healthy_timeout", "DURATION", "an answer that takes longer is a failure (default: 2s)"},
+    {"healthy-failures", 0, SETTING_INT, WORK, AT(run.healthy_failures), "GAVEL_HEALTHY_FAILURES",
+     "healthy_failures", "NUMBER", "so many failures in a row make it unhealthy (default: 2)"},
+    {"on-elected", 0, SETTING_TEXT, WORK, AT(run.on_elected), "GAVEL_ON_ELECTED", "on_elected", "COMMAND",
+     "for sh -c; run before the command starts, which it does only if this ends with 0"},
+    {"on-demoted", 0, SETTING_TEXT, WORK, AT(run.on_demoted), "GAVEL_ON_DEMOTED", "on_demoted", "COMMAND",
+     "for sh -c; run after the command has stopped, if there is time left"},
+    {"hook-timeout", 0, SETTING_DURATION, WORK, AT(run.hook_timeout_ms), "GAVEL_HOOK_TIMEOUT", "hook_timeout",
+     "DURATION", "how long each of these two may take, within the mandate (default: 10s)"},
+    {"prefix", 0, SETTING_BOOL, RUN, AT(run.prefix), "GAVEL_PREFIX", "prefix", NULL,
+     "put the name of the child before each line of its output"},
+    {"contain", 0, SETTING_CONTAIN, WORK, AT(run.contain), "GAVEL_CONTAIN", "contain", "HOW",
+     "keep the processes together by cgroup, by walk over them, or auto: by cgroup where one is delegated "
+     "(default: auto)"},
+
+    {"config", 'c', SETTING_TEXT, COMMON, AT(file), "GAVEL_CONFIG", NULL, "FILE",
+     "a YAML file with any of these settings, see gavel.yaml(5); -f is the same"},
+    {"json", 0, SETTING_SWITCH, COMMON, AT(json), NULL, NULL, NULL, "print JSON"},
+    {"color", 0, SETTING_COLOR, COMMON, AT(color), "GAVEL_COLOR", NULL, "WHEN",
+     "auto, always or never; NO_COLOR is honoured (default: auto)"},
+    {"log-format", 0, SETTING_LOG_FORMAT, COMMON, AT(log_format), "GAVEL_LOG_FORMAT", "log_format", "FORMAT",
+     "of log lines on stderr: logfmt or json (default: logfmt)"},
+    {"log-level", 0, SETTING_LOG_LEVEL, COMMON, AT(log_level), "GAVEL_LOG_LEVEL", "log_level", "LEVEL",
+     "debug, info, warning or error (default: info)"},
+};
+/* clang-format on */
+
+const size_t settings_count = sizeof(settings_table) / sizeof(settings_table[0]);
+
+_Static_assert(sizeof(settings_table) / sizeof(settings_table[0]) <= SETTINGS_MAX,
+               "SETTINGS_MAX is too small");
+
+const struct other_name other_names[] = {
+    {"grace", 0, "GAVEL_GRACE", "grace", "stop-grace", OPTIONS_WORK},
+    {NULL, 'f', NULL, NULL, "config", 0},
+    {0},
+};
+
+_Static_assert(sizeof(other_names) / sizeof(other_names[0]) <= OTHER_NAMES_MAX,
+               "OTHER_NAMES_MAX is too small");
+
+const struct setting *setting_by_flag(const char *flag)
+{
+    for (size_t i = 0; i < settings_count; i++)
+        if (strcmp(settings_table[i].flag, flag) == 0)
+            return &settings_table[i];
+    for (const struct other_name *other = other_names; other->of; other++)
+        if (other->flag && strcmp(other->flag, flag) == 0)
+            return setting_by_flag(other->of);
+    return NULL;
+}
+
+const struct setting *setting_by_letter(char letter)
+{
+    for (size_t i = 0; i < settings_count; i++)
+        if (settings_table[i].letter == letter && letter)
+            return &settings_table[i];
+    for (const struct other_name *other = other_names; other->of; other++)
+        if (other->letter == letter && letter)
+            return setting_by_flag(other->of);
+    return NULL;
+}
+
+const struct setting *setting_by_key(const char *key)
+{
+    for (size_t i = 0; i < settings_count; i++)
+        if (settings_table[i].key && strcmp(settings_table[i].key, key) == 0)
+            return &settings_table[i];
+    for (const struct other_name *other = other_names; other->of; other++)
+        if (other->key && strcmp(other->key, key) == 0)
+            return setting_by_flag(other->of);
+    return NULL;
+}
+
+const struct setting *setting_meant(const char *word)
+{
+    char flag[64];
+    size_t length = strlen(word);
+
+    if (length >= sizeof(flag))
+        return NULL;
+    for (size_t i = 0; i <= length; i++)
+        flag[i] = (char)(word[i] == '_' ? '-' : tolower((unsigned char)word[i]));
+    return setting_by_flag(flag);
+}
+
+bool setting_takes_value(const struct setting *setting)
+{
+    return setting->kind != SETTING_SWITCH && setting->kind != SETTING_BOOL;
+}
+
+bool setting_needs_words(const struct setting *setting)
+{
+    return setting->kind == SETTING_TEXT &&
+           (strcmp(setting->argument, "FILE") == 0 || strcmp(setting->argument, "URLS") == 0);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* gavel store: which of its actions is meant, and whether it is used as it should be. */
+#include "cli/store/store_cli.h"
+
+#include "config/suggest.h"
+
+#include <string.h>
+
+static int ping(const struct cli *cli, const char *argument)
+{
+    (void)argument; /* main.c has taken it for --store */
+    return store_ping(cli);
+}
+
+static int list(const struct cli *cli, const char *argument)
+{
+    (void)argument;
+    return store_list(cli);
+}
+
+static int migrate(const struct cli *cli, const char *argument)
+{
+    (void)argument; /* main.c has taken it for --store */
+    return store_migrate_it(cli);
+}
+
+static const struct action {
+    const char *name;
+    const char *usage;
+    int least; /* arguments */
+    int most;
+    const char *flags[3]; /* of the command's own, that only it has; ending with NULL */
+    int (*run)(const struct cli *cli, const char *argument);
+} actions[] = {
+    {"ping", " [URL]", 0, 1, {"count", "read-only", NULL}, ping},
+    {"sql", " mysql", 1, 1, {"table", NULL}, store_sql},
+    {"list", "", 0, 0, {NULL}, list},
+    {"migrate", " [URL]", 0, 1, {NULL}, migrate},
+    {"backup", " FILE", 1, 1, {NULL}, store_backup_to},
+};
+
+#define ACTIONS (sizeof(actions) / sizeof(actions[0]))
+
+static const struct action *action_find(const char *name)
+{
+    for (size_t i = 0; i < ACTIONS; i++)
+        if (strcmp(actions[i].name, name) == 0)
+            return &actions[i];
+    return NULL;
+}
+
+static int refuse_action(const struct cli *cli, const char *name)
+{
+    struct suggestion suggestion;
+
+    suggestion_init(&suggestion, name);
+    for (size_t i = 0; i < ACTIONS; i++)
+        suggestion_offer(&suggestion, actions[i].name);
+    if (suggestion.best)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "there is no `gavel store %.60s`; did you mean \"%s\"?", name,
+                        suggestion.best);
+    return cli_fail(cli, GAVEL_ERR_INVALID,
+                    "there is no `gavel store %.60s`; it can ping, sql, list, migrate and backup", name);
+}
+
+/* A flag of another action would be ignored, and that is never what was meant. */
+static const char *foreign_flag(const struct cli *cli, const struct action *action,
+                                const struct action **ret_owner)
+{
+    for (size_t i = 0; i < ACTIONS; i++)
+        for (size_t k = 0; &actions[i] != action && actions[i].flags[k]; k++)
+            if (cli_flag_is_set(cli, actions[i].flags[k])) {
+                *ret_owner = &actions[i];
+                return actions[i].flags[k];
+            }
+    return NULL;
+}
+
+int command_store(const struct cli *cli, int argc, char **argv)
+{
+    const struct action *action, *owner;
+    const char *flag;
+
+    if (argc == 0)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "say what to do: ping, sql, list, migrate or backup");
+    action = action_find(argv[0]);
+    if (!action)
+        return refuse_action(cli, argv[0]);
+    if (argc - 1 < action->least || argc - 1 > action->most)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "it is used so: gavel store %s%s", action->name,
+                        action->usage);
+    flag = foreign_flag(cli, action, &owner);
+    if (flag)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--%s is only for `gavel store %s`", flag, owner->name);
+    return action->run(cli, argv[1]); /* argv ends with NULL */
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The candidate: who should lead, when to claim, when to stop.
+ *
+ * A state machine without I/O, clock or randomness of its own. One event goes
+ * in, with the time in it; actions come out, to be carried out in order.
+ *
+ *            start jitter          observation          another leads
+ *   [IDLE] ───────────► [OBSERVING] ───────► [STANDBY] ◄──────────────┐
+ *                                              │  vacant / expired     │ lost, resigned, term over
+ *                                    takeover delay + rank stagger     │
+ *                                              ▼                       │
+ *                                          [CLAIMING] ── won ──► [PREPARING] ──► [LEADING] ──► [STOPPING]
+ *
+ * Work that is done for good (FINISH) ends in STOPPING too, with a release
+ * that closes the group; see finish.c. Who then sees the group goes to [ENDED].
+ *
+ * A candidate that leaves goes to [ENDED] from IDLE, OBSERVING or STANDBY. A
+ * mandate that is not wanted any more when it is won, or that ends while
+ * preparing, goes straight to STOPPING to be released, and so does a claim
+ * whose outcome is not known when the candidate leaves.
+ *
+ * The rules that safety rests on (docs/PROTOCOL.md):
+ *
+ *  - A deadline counts from the instant the successful claim or renewal was
+ *    SENT. By then the work has stopped.
+ *  - A standby claims an unreleased record only after it has itself seen that
+ *    version unchanged for the holder's whole lease, counted from when it
+ *    RECEIVED the first sight of it; or the holder's death is proven; or the
+ *    store has a clock that may be trusted and says expired. The claim is a
+ *    compare-and-set on that version.
+ *  - A write without a clear answer is settled by its nonce, never retried blindly.
+ *  - The mandate is released only after the work has stopped.
+ *
+ * Ownership: the struct belongs to the caller. Strings in the configuration
+ * are copied. Pointers in actions are borrowed from the candidate and live
+ * until the next step.
+ */
+#ifndef CORE_CANDIDATE_CANDIDATE_H
+#define CORE_CANDIDATE_CANDIDATE_H
+
+#include "base/prng.h"
+#include "base/record.h"
+#include "base/request.h"
+#include "core/candidate/breaker.h"
+#include "core/candidate/contention.h"
+#include "core/candidate/fence.h"
+#include "core/candidate/observation.h"
+#include "core/candidate/peers.h"
+
+#include <gavel/event.h>
+#include <gavel/settings.h>
+
+enum candidate_state {
+    CANDIDATE_IDLE,
+    CANDIDATE_OBSERVING,
+    CANDIDATE_STANDBY,
+    CANDIDATE_CLAIMING,
+    CANDIDATE_PREPARING,
+    CANDIDATE_LEADING,
+    CANDIDATE_STOPPING,
+    CANDIDATE_ENDED,
+};
+#define CANDIDATE_STATE_COUNT (CANDIDATE_ENDED + 1)
+
+struct candidate_config {
+    const char *group;
+    const char *id;
+    const char *address; /* doorbell, "" or NULL for none */
+    int32_t priority;
+    bool eligible;
+    struct gavel_settings settings; /* must have passed gavel_settings_check() */
+    enum store_clock clock;
+    struct process_id process;
+    /*
+     * The work is done by processes of a guard and may outlive ours. Records
+     * then name no process, so that nobody takes our death for the end of the
+     * work; the registration still does.
+     */
+    bool is_guarded;
+    uint64_t seed; /* random; also makes instance and nonces, so no two candidates may share it */
+    int64_t wall_ms;
+};
+
+enum candidate_event_kind {
+    CANDIDATE_START,
+    CANDIDATE_TICK,         /* candidate_wake_at() has come; earlier is harmless */
+    CANDIDATE_REPLY,        /* the answer to a call */
+    CANDIDATE_DOORBELL,     /* somebody says: look now */
+    CANDIDATE_HOLDER_DIED,  /* the process of the watched holder is proven dead */
+    CANDIDATE_WORK_STOPPED, /* after WORK_STOP: nothing of the work is left */
+    CANDIDATE_RESIGN,       /* give the gavel up, if leader */
+    CANDIDATE_FINISH,       /* the work is done: close the group for good and end */
+    CANDIDATE_ENSURE,       /* see candidate_event.ensure */
+    CANDIDATE_SET_ELIGIBLE,
+    CANDIDATE_STOP, /* release, leave, end */
+};
+
+struct candidate_event {
+    enum candidate_event_kind kind;
+    gavel_ns now;
+    union {
+        struct {
+            uint64_t call; /* of the action that asked */
+            const struct store_reply *reply;
+        } reply;
+        struct {
+            struct nonce nonce; /* of the WATCH action */
+        } holder_died;
+        struct {
+            uint64_t epoch;      /* of the leader that the caller wants replaced; 0: it saw none */
+            bool force;          /* replace a leader that is alive, even before the minimum mandate */
+            const char *desired; /* candidate that should lead, "" for any */
+        } ensure;
+        struct {
+            const char *successor; /* "" for any */
+        } resign;
+        struct {
+            enum gavel_loss loss; /* a mandate is not given up but lost: what did its work was killed */
+        } stop;
+        bool eligible;
+    };
+};
+
+enum candidate_action_kind {
+    CANDIDATE_CALL,       /* send a request to the store; answer with REPLY, or not at all */
+    CANDIDATE_EMIT,       /* tell subscribers */
+    CANDIDATE_MANDATE,    /* from now on is_leader() is true until mandate.stop_at; 0: false */
+    CANDIDATE_WORK_START, /* on_elected */
+    CANDIDATE_WORK_STOP,  /* on_demoted; must end in WORK_STOPPED before work_stop.deadline */
+    CANDIDATE_RING,       /* doorbell to every address of candidate_peers() */
+    CANDIDATE_RING_ONE,   /* doorbell to one address */
+    CANDIDATE_WATCH,      /* report HOLDER_DIED when this process is proven dead; replaces an earlier watch */
+    CANDIDATE_UNWATCH,
+};
+
+struct candidate_action {
+    enum candidate_action_kind kind;
+    union {
+        struct {
+            uint64_t id;
+            struct store_request request;
+        } call;
+        struct gavel_event event;
+        struct {
+            uint64_t epoch;
+            gavel_ns stop_at;  /* is_leader() turns false */
+            gavel_ns deadline; /* the work has stopped */
+        } mandate;
+        struct {
+            uint64_t epoch;
+        } work_start;
+        struct {
+            uint64_t epoch;
+            enum gavel_reason reason;
+            gavel_ns deadline;
+        } work_stop;
+        const char *address; /* RING_ONE */
+        struct {
+            struct nonce nonce;
+            struct process_id process;
+        } watch;
+    };
+};
+
+/* More than any step can give; candidate_step() asserts it. */
+#define CANDIDATE_ACTIONS_MAX 24
+
+struct candidate_actions {
+    size_t count;
+    struct candidate_action items[CANDIDATE_ACTIONS_MAX];
+};
+
+/* One call of each kind may be under way at a time. */
+enum candidate_slot {
+    SLOT_MANDATE, /* READ, CLAIM, RENEW, RELEASE, ASK */
+    SLOT_BEAT,    /* HEARTBEAT, LEAVE */
+    SLOT_LIST,    /* CANDIDATES */
+    SLOT_COUNT,
+};
+
+struct candidate_call {
+    bool is_pending;
+    enum store_op op;
+    uint64_t id;
+    gavel_ns sent_at;
+    gavel_ns give_up_at;
+};
+
+struct candidate {
+    /* who we are */
+    char group[NAME_MAX_BYTES + 1];
+    char id[NAME_MAX_BYTES + 1];
+    char address[ADDRESS_MAX_BYTES + 1];
+    struct gavel_settings settings;
+    enum store_clock clock;
+    struct process_id process;
+    bool is_guarded;
+    int32_t priority;
+    bool is_eligible;
+    uint64_t instance;
+    int64_t since_wall_ms;
+    struct prng prng;
+
+    /* where we are */
+    enum candidate_state state;
+    gavel_ns entered_at;  /* this state */
+    gavel_ns standing_at; /* when the observation ended; from then on it may claim */
+    enum gavel_phase phase;
+    gavel_ns phase_at;
+    bool is_stopping;              /* STOP was asked for */
+    bool is_leaving;               /* LEAVE was sent */
+    bool is_finishing;             /* FINISH was asked for, so the release closes the group */
+    enum gavel_status stop_status; /* why we end */
+    char stop_message[384];        /* the same in words; "": trouble tells */
+    char trouble[256];             /* the store's words on its last failure */
+
+    /* what we know of the group */
+    struct observation seen;
+    char last_leader[NAME_MAX_BYTES + 1]; /* as last told in leader_changed; "" none yet */
+    char previous_leader[NAME_MAX_BYTES + 1];
+    uint64_t last_epoch;
+    bool has_followed;   /* somebody has led since we came, or we have: the record has changed */
+    bool is_leader_down; /* and it was told */
+    bool is_watching;
+    bool is_hurried; /* the next look was asked for by a hint or a death: nothing else goes with it */
+    struct nonce watched;
+    struct peers peers;
+    struct fence fence;
+
+    /* the mandate: ours in PREPARING, LEADING and STOPPING */
+    struct nonce nonce;       /* of our newest claim */
+    bool is_claim_open;       /* whether it was applied is not known */
+    uint64_t epoch;           /* of our mandate */
+    uint64_t version;         /* of our record as last written */
+    gavel_ns mandate_at;      /* when the claim of this epoch was sent */
+    gavel_ns listed_at;       /* the first listing of candidates since then; NEVER before it */
+    gavel_ns renewed_at;      /* send time of the last claim or renewal that succeeded */
+    gavel_ns stop_at;         /* the work must begin to stop */
+    gavel_ns deadline;        /* the work has stopped */
+    gavel_ns led_from;        /* when the work started, over all epochs of this stretch */
+    bool is_work_running;     /* between WORK_START and WORK_STOPPED */
+    bool has_overrun;         /* and it was told */
+    bool is_renewal_failing;  /* the last try did not succeed */
+    enum gavel_reason reason; /* of STOPPING */
+    enum gavel_loss loss;     /* what its release says: NONE, unless the work was killed */
+    char successor[NAME_MAX_BYTES + 1];
+
+    /* somebody's wish that we hand over, as the record has it, void if of another epoch */
+    uint64_t wish_epoch;
+    bool wish_force;
+    char wish_successor[NAME_MAX_BYTES + 1];
+
+    /* our own wish, to be written when the slot is free */
+    char ring_address[ADDRESS_MAX_BYTES + 1]; /* of the last RING_ONE */
+    bool has_ask;
+    bool ask_force;
+    char ask_successor[NAME_MAX_BYTES + 1];
+
+    /* calls */
+    uint64_t next_call;
+    struct candidate_call calls[SLOT_COUNT];
+    struct breaker breaker;
+    struct contention contention;
+
+    /* timers; NEVER if not set */
+    gavel_ns look_at;         /* next read (standby) or renewal (leader); start (idle) */
+    gavel_ns beat_at;         /* next heartbeat */
+    gavel_ns list_at;         /* next listing of candidates */
+    gavel_ns claim_at;        /* when to look whether to claim */
+    gavel_ns hold_back_until; /* after a resignation or a lost claim */
+    gavel_ns election_at;     /* when the vacancy was noticed */
+    gavel_ns doorbell_at;     /* the last one obeyed */
+    gavel_ns nudged_at;       /* the last time a hint made an open breaker try */
+    gavel_ns settle_at;       /* when to look what became of the release that closes the group */
+    gavel_ns settle_until;    /* no longer than this; 0: it was not sent yet */
+
+    /* registration */
+    bool is_registered;
+    bool has_listed; /* the candidates, since the observation ended */
+    bool has_rung;   /* told the leader that we are here */
+    uint64_t beats;
+    uint64_t rival_instance; /* somebody with our id; 0 none */
+    uint64_t rival_beats;
+    int rival_growths; /* how often its beats grew since we met it */
+    gavel_ns rival_since;
+
+    struct candidate_actions *actions; /* only during a step */
+    gavel_ns now;
+};
+
+/* Copies the configuration. ERR_INVALID for a name that name_check() refuses, or what gavel_settings_check()
+ * says. */
+GAVEL_CHECKED enum gavel_status candidate_init(struct candidate *candidate,
+                                               const struct candidate_config *config,
+                                               struct gavel_error *error);
+
+/* Frees what the candidate owns. Safe on NULL and on a zeroed struct. */
+void candidate_done(struct candidate *candidate);
+
+/* Feeds one event; ret_actions is what the caller must do, in order. Time never runs backwards. */
+void candidate_step(struct candidate *candidate, const struct candidate_event *event,
+                    struct candidate_actions *ret_actions);
+
+/* When the next TICK is due; NEVER if nothing is. */
+gavel_ns candidate_wake_at(const struct candidate *candidate);
+
+/* Leads, and its clock says that it still may. */
+bool candidate_is_leader(const struct candidate *candidate, gavel_ns now);
+
+enum candidate_answer {
+    CANDIDATE_NOT_LEADER,
+    CANDIDATE_LEADER,
+    CANDIDATE_UNKNOWN_UNTIL, /* renewals fail; the mandate still holds until then */
+};
+
+/* The three answers; *ret_until is when a leader's mandate ends unless renewed, else untouched. */
+enum candidate_answer candidate_answer(const struct candidate *candidate, gavel_ns now, gavel_ns *ret_until);
+
+/* The epoch of the leader as last seen, ourselves included; 0 if there is none. */
+uint64_t candidate_leader_epoch(const struct candidate *candidate);
+
+const char *candidate_state_name(enum candidate_state state);
+
+/* Whether the state table has this edge; for the test that compares it with the diagram. */
+bool candidate_may_move(enum candidate_state from, enum candidate_state to);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Work that is done for good. The release of the mandate then also closes the
+ * group: one write, which the store applies only while the record still has
+ * our nonce and epoch. So at most one mandate is ever recorded as the one that
+ * did the work, whoever else believes to have done it.
+ *
+ *   work stops ──► RELEASE, done ──► answered: recorded
+ *                       ▲  │ no clear answer
+ *                       │  ▼
+ *        still ours ── READ back by nonce ──► done, ours: recorded
+ *                          │                  done, another's: ERR_DONE
+ *                          └────────────────► somebody else's: ERR_NOT_HOLDER
+ *
+ * It is tried while the mandate lasts and a lease beyond: as long as nobody
+ * has claimed the group it is still ours to close. After that we end and say
+ * that it is not known.
+ */
+
+#include "core/candidate/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void set_outcome(struct candidate *c, enum gavel_status status, const char *why)
+{
+    c->stop_status = status;
+    (void)snprintf(c->stop_message, sizeof c->stop_message, "%s", why); /* cut off if too long */
+}
+
+static void tell_done_by(struct candidate *c, const struct record *record)
+{
+    c->seen.record = *record; /* what the last event tells */
+    c->stop_status = GAVEL_ERR_DONE;
+    (void)snprintf(c->stop_message, sizeof c->stop_message,
+                   "the work of group \"%.60s\" was done for good by \"%.60s\" with epoch %llu", c->group,
+                   record->holder, (unsigned long long)record->epoch);
+}
+
+void finish_seen(struct candidate *c, const struct record *record)
+{
+    leader_gone(c, GAVEL_LOSS_NONE);
+    c->claim_at = NEVER;
+    c->is_claim_open = false; /* nothing of ours can be applied any more */
+    if (c->is_stopping && !c->is_finishing)
+        return;
+    tell_done_by(c, record);
+    c->is_stopping = true;
+}
+
+/* Whether a release is still to come that can close the group, or may turn out to be needed. */
+static bool may_hold(const struct candidate *c)
+{
+    if (c->state == CANDIDATE_STOPPING)
+        return c->is_work_running;
+    return holds_mandate(c) || c->state == CANDIDATE_CLAIMING || c->is_claim_open;
+}
+
+void finish_begin(struct candidate *c)
+{
+    if (c->is_finishing || (c->is_stopping && !may_hold(c) && c->stop_status != GAVEL_OK))
+        return;
+    c->is_finishing = may_hold(c);
+    c->is_stopping = true;
+    /* Until it is recorded; a claim under way may also turn out to be lost. */
+    set_outcome(
+        c, GAVEL_ERR_NOT_HOLDER,
+        "the mandate was lost before it could be recorded that the work is done; it may be done again");
+    if (holds_mandate(c) || (c->state == CANDIDATE_STANDBY && c->is_claim_open))
+        stop_begin(c, GAVEL_REASON_FINISHED, "");
+}
+
+/* However it came out, nothing of ours is held or under way that we would want to know of. */
+static void end(struct candidate *c, bool is_recorded)
+{
+    c->is_claim_open = false;
+    if (is_recorded)
+        set_outcome(c, GAVEL_OK, "");
+    stop_end(c, is_recorded);
+}
+
+/* No trying again will help. */
+static bool is_final(enum gavel_status status)
+{
+    return status == GAVEL_ERR_STORE_UNSUPPORTED || status == GAVEL_ERR_STORE_TOO_NEW ||
+           status == GAVEL_ERR_INVALID;
+}
+
+/* It is not known yet: look again in a moment, or give up. */
+static void settle_later(struct candidate *c, enum gavel_status status)
+{
+    if (!is_final(status) && c->now < c->settle_until) {
+        c->settle_at = c->now + retry_delay(c);
+        return;
+    }
+    c->stop_status = status;
+    (void)snprintf(
+        c->stop_message, sizeof c->stop_message,
+        "it is not known whether it was recorded that the work is done, so it may be done again: %s",
+        c->trouble[0] != '\0' ? c->trouble : gavel_status_text(status));
+    end(c, false);
+}
+
+void finish_release_done(struct candidate *c, enum gavel_status status)
+{
+    if (c->settle_until == 0)
+        c->settle_until = ns_max(c->now, c->deadline) + ns_from_ms(c->settings.lease_ms);
+    if (status == GAVEL_OK || (PLANTED(FINISH_BLINDLY) && status != GAVEL_ERR_NOT_HOLDER))
+        end(c, true);
+    else
+        settle_later(c, status);
+}
+
+void finish_look(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_READ);
+
+    request.record.nonce = c->nonce; /* as in standby_look() */
+    c->settle_at = NEVER;
+    (void)call_send(c, SLOT_MANDATE, &request, true, &c->settle_at); /* urgent calls are never held back */
+}
+
+void finish_read_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply)
+{
+    const struct record *record;
+
+    if (status != GAVEL_OK) {
+        settle_later(c, status);
+        return;
+    }
+    record = &reply->record;
+    if (PLANTED(FINISH_ANY_MANDATE) && reply->found && record->held) {
+        c->nonce = record->nonce;
+        c->is_claim_open = true;
+        memcpy(c->id, record->holder, sizeof c->id);
+    }
+    if (!reply->found || !nonce_equal(record->nonce, c->nonce)) {
+        if (reply->found && record->done)
+            tell_done_by(c, record);
+        end(c, false);
+    } else if (record->done) {
+        end(c, true);
+    } else if (record->held && c->now < c->settle_until) {
+        stop_send_release(c);
+    } else if (record->held) {
+        settle_later(c, GAVEL_ERR_TIMEOUT);
+    } else {
+        end(c, false); /* released, but not as done */
+    }
+}

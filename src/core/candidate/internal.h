@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the files of the candidate share with each other and with nobody else. */
+#ifndef CORE_CANDIDATE_INTERNAL_H
+#define CORE_CANDIDATE_INTERNAL_H
+
+#include "base/assert.h"
+#include "base/planted.h"
+#include "core/candidate/candidate.h"
+
+/* state.c: the only places that set a state or a phase */
+void become_observing(struct candidate *c);
+void become_standby(struct candidate *c);
+void become_claiming(struct candidate *c);
+void become_preparing(struct candidate *c);
+void become_leading(struct candidate *c);
+void become_stopping(struct candidate *c);
+void become_ended(struct candidate *c);
+void enter_phase(struct candidate *c, enum gavel_phase phase);
+bool holds_mandate(const struct candidate *c); /* PREPARING or LEADING */
+
+/* action.c: what a step gives out */
+struct candidate_action *act(struct candidate *c, enum candidate_action_kind kind);
+/* The event lives until the next step; the caller fills in what applies. */
+struct gavel_event *emit(struct candidate *c, enum gavel_event_kind kind);
+
+/* call.c: requests out, replies and time-outs in */
+/* False if the breaker holds it back; then *ret_retry_at is when to try again. Urgent calls are never held
+ * back. */
+bool call_send(struct candidate *c, enum candidate_slot slot, const struct store_request *request,
+               bool is_urgent, gavel_ns *ret_retry_at);
+struct store_request call_request(const struct candidate *c, enum store_op op);
+struct process_id call_process(const struct candidate *c); /* whose death ends our work, for the record */
+void call_reply(struct candidate *c, uint64_t id, const struct store_reply *reply);
+void call_timeouts(struct candidate *c);
+gavel_ns retry_delay(struct candidate *c);
+gavel_ns jittered(struct candidate *c, gavel_ms ms);
+
+/* standby.c: looking and claiming */
+void standby_look(struct candidate *c);
+void standby_consider(struct candidate *c);
+void standby_ask(struct candidate *c);
+void standby_read_done(struct candidate *c, const struct candidate_call *call,
+                       const struct store_reply *reply);
+void standby_claim_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
+                        const struct store_reply *reply);
+
+/* lead.c: holding a mandate */
+void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record);
+void lead_start(struct candidate *c);
+void lead_renew(struct candidate *c);
+struct store_request lead_request(const struct candidate *c, enum store_op op);
+void lead_renew_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
+                     const struct store_reply *reply);
+void lead_reclaim_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
+                       const struct store_reply *reply);
+void lead_consider_handover(struct candidate *c);
+void lead_check_time(struct candidate *c);
+
+/* stop.c: giving a mandate up */
+void stop_begin(struct candidate *c, enum gavel_reason reason, const char *successor);
+void stop_work_done(struct candidate *c);
+/* Releases what it may hold, leaves, and ends with this status. */
+void stop_for_good(struct candidate *c, enum gavel_status status);
+void stop_release_done(struct candidate *c, enum gavel_status status);
+void stop_send_release(struct candidate *c);
+/* Nothing is held any more; ring the others if they should look at once. */
+void stop_end(struct candidate *c, bool is_released);
+
+/* finish.c: work that is done for good */
+void finish_begin(struct candidate *c);
+void finish_release_done(struct candidate *c, enum gavel_status status);
+void finish_look(struct candidate *c);
+void finish_read_done(struct candidate *c, enum gavel_status status, const struct store_reply *reply);
+/* Somebody has closed the group: we end. */
+void finish_seen(struct candidate *c, const struct record *record);
+
+/* registry.c: heartbeats and the list of candidates */
+void registry_beat(struct candidate *c);
+void registry_beat_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
+                        const struct store_reply *reply);
+void registry_list(struct candidate *c);
+void registry_list_done(struct candidate *c, const struct candidate_call *call,
+                        const struct store_reply *reply);
+void registry_leave(struct candidate *c);
+
+/* leader.c: telling who leads */
+void leader_seen(struct candidate *c, const char *id, uint64_t epoch);
+void leader_gone(struct candidate *c, enum gavel_loss loss);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Holding a mandate: winning it, renewing it, renewing it as a new epoch
+ * before its maximum, and noticing that it is better handed over.
+ */
+
+#include "core/candidate/internal.h"
+
+#include <string.h>
+
+/* The instant by which a mandate whose claim or renewal was SENT at `sent_at` has stopped all work. */
+static gavel_ns deadline_of(const struct candidate *c, gavel_ns sent_at)
+{
+    gavel_ns lease = ns_from_ms(c->settings.lease_ms);
+
+    if (PLANTED(NO_DRIFT))
+        return sent_at + lease;
+    return sent_at + ns_shrink(lease, c->settings.drift_ppm) - ns_from_ms(c->settings.stop_margin_ms);
+}
+
+/* When a mandate of limited length must have been renewed as a new epoch. */
+static gavel_ns term_ends_at(const struct candidate *c)
+{
+    return c->settings.max_mandate_ms > 0 ? c->mandate_at + ns_from_ms(c->settings.max_mandate_ms) : NEVER;
+}
+
+/* When to claim the new epoch: early enough for a try, its time-out and another try. */
+static gavel_ns new_epoch_due_at(const struct candidate *c)
+{
+    gavel_ns max = ns_from_ms(c->settings.max_mandate_ms);
+    gavel_ns lead = ns_min(max / 2, ns_from_ms(2 * c->settings.call_timeout_ms + c->settings.stop_grace_ms +
+                                               c->settings.heartbeat_ms + c->settings.heartbeat_jitter_ms));
+
+    return max > 0 ? c->mandate_at + max - lead : NEVER;
+}
+
+static void extend(struct candidate *c, gavel_ns sent_at)
+{
+    gavel_ns grace = ns_from_ms(c->settings.stop_grace_ms);
+
+    c->renewed_at = PLANTED(DEADLINE_FROM_ANSWER) ? c->now : sent_at;
+    c->deadline = ns_min(deadline_of(c, c->renewed_at), term_ends_at(c));
+    c->stop_at = c->deadline - grace;
+    c->is_renewal_failing = false;
+    /* A doorbell may have asked for a look while the call was under way. */
+    c->look_at = ns_min(c->look_at, sent_at + jittered(c, c->settings.heartbeat_ms));
+    if (!c->is_claim_open) /* the heartbeat after that may be too late for the new epoch */
+        c->look_at = ns_min(c->look_at, new_epoch_due_at(c));
+}
+
+static void publish(struct candidate *c)
+{
+    struct candidate_action *action = act(c, CANDIDATE_MANDATE);
+
+    action->mandate.epoch = c->epoch;
+    action->mandate.stop_at = c->stop_at;
+    action->mandate.deadline = c->deadline;
+}
+
+/* A claim was answered: the mandate is ours, counted from when the claim was sent. */
+void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record)
+{
+    c->is_claim_open = false;
+    c->has_followed = true;
+    c->epoch = record->epoch;
+    c->version = record->version;
+    c->mandate_at = sent_at;
+    c->listed_at = NEVER;
+    c->wish_epoch = 0;
+    c->look_at = NEVER;
+    fence_note(&c->fence, c->epoch, c->now);
+    extend(c, sent_at);
+    if (c->is_stopping || !c->is_eligible) {
+        stop_begin(c, c->is_stopping ? GAVEL_REASON_STOPPED : GAVEL_REASON_INELIGIBLE, "");
+        return;
+    }
+    if (c->is_watching)
+        act(c, CANDIDATE_UNWATCH);
+    c->is_watching = false;
+    become_preparing(c);
+    lead_start(c);
+}
+
+/* Starts the work when its preparation is over. */
+void lead_start(struct candidate *c)
+{
+    struct gavel_event *event;
+
+    if (c->state != CANDIDATE_PREPARING || c->now >= c->stop_at ||
+        c->now < c->entered_at + ns_from_ms(c->settings.preparation_ms))
+        return;
+    become_leading(c);
+    publish(c);
+    act(c, CANDIDATE_WORK_START)->work_start.epoch = c->epoch;
+    event = emit(c, GAVEL_EVENT_BECAME_LEADER);
+    event->epoch = c->epoch;
+    event->leader = c->id;
+    event->took_ms = c->election_at == NEVER ? 0 : ms_from_ns(c->now - c->election_at);
+    c->election_at = NEVER;
+    leader_seen(c, c->id, c->epoch);
+    enter_phase(c, GAVEL_PHASE_READY);
+    act(c, CANDIDATE_RING); /* so that the others know at once whom they have */
+    c->list_at = c->now;    /* whom to ring at the end: those that came lately are not known yet */
+    lead_consider_handover(c);
+}
+
+struct store_request lead_request(const struct candidate *c, enum store_op op)
+{
+    struct store_request request = call_request(c, op);
+
+    request.expected_version = c->version;
+    request.record.nonce = c->nonce;
+    request.record.lease_ms = c->settings.lease_ms;
+    request.record.process = call_process(c);
+    /* While a claim of ours is open, any epoch that our nonce got is ours. */
+    request.record.epoch = c->is_claim_open ? 0 : c->epoch;
+    request.record.renewed_wall_ms = PLANTED(WALL_CLOCK) ? ms_from_ns(c->now) : 0;
+    memcpy(request.record.holder, c->id, sizeof request.record.holder);
+    memcpy(request.record.address, c->address, sizeof request.record.address);
+    return request;
+}
+
+void lead_renew(struct candidate *c)
+{
+    /* Also while preparing: that may take most of a short mandate. */
+    bool is_reclaim = c->now >= new_epoch_due_at(c) && !c->is_claim_open && c->version != 0;
+    struct store_request request = lead_request(c, is_reclaim ? STORE_CLAIM : STORE_RENEW);
+
+    if (!call_send(c, SLOT_MANDATE, &request, true, &c->look_at))
+        return;
+    c->look_at = NEVER; /* the answer says when next */
+    if (is_reclaim)
+        c->is_claim_open = true;
+}
+
+/* Our mandate goes on as a new epoch. */
+static void take_new_epoch(struct candidate *c, gavel_ns sent_at, uint64_t epoch)
+{
+    struct gavel_event *event;
+
+    c->epoch = epoch;
+    c->mandate_at = sent_at;
+    extend(c, sent_at);
+    fence_note(&c->fence, epoch, c->now);
+    if (c->state != CANDIDATE_LEADING)
+        return; /* nobody was told of the epoch before */
+    event = emit(c, GAVEL_EVENT_MANDATE_RENEWED);
+    event->epoch = epoch;
+    event->leader = c->id;
+    leader_seen(c, c->id, epoch);
+}
+
+static void renewal_failed(struct candidate *c)
+{
+    c->is_renewal_failing = true;
+    c->look_at = c->now + retry_delay(c);
+}
+
+/* The answer to the claim of a new epoch on our own record. */
+void lead_reclaim_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
+                       const struct store_reply *reply)
+{
+    if (!holds_mandate(c))
+        return;
+    if (status == GAVEL_OK) {
+        c->is_claim_open = false;
+        c->version = reply->record.version;
+        take_new_epoch(c, call->sent_at, reply->record.epoch);
+        if (c->state == CANDIDATE_LEADING)
+            publish(c);
+    } else if (status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_DONE) {
+        c->is_claim_open = false;
+        c->version = 0; /* ours was old, or somebody else holds it: a renewal tells */
+        c->look_at = c->now;
+    } else {
+        renewal_failed(c);
+    }
+}
+
+void lead_renew_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
+                     const struct store_reply *reply)
+{
+    struct gavel_event *event;
+
+    if (!holds_mandate(c))
+        return;
+    /*
+     * Somebody else holds it; or the store is not the one it was (deleted,
+     * replaced), and others may be electing a leader in its successor already.
+     */
+    if (status == GAVEL_ERR_NOT_HOLDER || status == GAVEL_ERR_STORE_DAMAGED) {
+        stop_begin(c, GAVEL_REASON_SUPERSEDED, "");
+        return;
+    }
+    if (status != GAVEL_OK) {
+        renewal_failed(c);
+        return;
+    }
+    c->version = reply->record.version;
+    if (reply->record.epoch > c->epoch)
+        take_new_epoch(c, call->sent_at, reply->record.epoch);
+    else
+        extend(c, call->sent_at);
+    /* A claim still under way comes too late: the renewal changed the version, or came after it for certain.
+     */
+    c->is_claim_open = false;
+    if (c->state == CANDIDATE_LEADING)
+        publish(c);
+    event = emit(c, GAVEL_EVENT_HEARTBEAT);
+    event->epoch = c->epoch;
+    event->took_ms = ms_from_ns(c->now - call->sent_at);
+    /* A wish that was told to us directly stands until the record has one. */
+    if (reply->record.wish_epoch == c->epoch) {
+        c->wish_epoch = reply->record.wish_epoch;
+        c->wish_force = reply->record.wish_force;
+        memcpy(c->wish_successor, reply->record.wish_successor, sizeof c->wish_successor);
+    }
+    lead_consider_handover(c);
+}
+
+/* Whether the candidate that somebody wishes for could lead; if it is not known yet, the list is asked for
+ * anew. */
+static bool is_fit(struct candidate *c, const char *successor)
+{
+    const struct peer *peer;
+
+    if (successor[0] == '\0')
+        return true;
+    peer = peers_find(&c->peers, successor);
+    if (!peer)
+        c->list_at = ns_min(c->list_at, c->now + retry_delay(c));
+    return peer && peer->is_eligible;
+}
+
+void lead_consider_handover(struct candidate *c)
+{
+    bool is_challengeable = c->now >= c->mandate_at + ns_from_ms(c->settings.min_mandate_ms);
+    const struct peer *better;
+
+    if (c->state != CANDIDATE_LEADING)
+        return;
+    if (c->wish_epoch == c->epoch && (c->wish_force || is_challengeable) &&
+        strcmp(c->wish_successor, c->id) != 0 && is_fit(c, c->wish_successor)) {
+        stop_begin(c, c->wish_successor[0] ? GAVEL_REASON_HANDED_OVER : GAVEL_REASON_RESIGNED,
+                   c->wish_successor);
+        return;
+    }
+    if (!(c->settings.preempt || PLANTED(FLAPPING)) || !is_challengeable)
+        return;
+    /*
+     * One that has died stands in the list for a while: hand over only to one
+     * that beats. And to the best one: to another that was merely heard of
+     * first would be two hand-overs.
+     */
+    better = peers_better(&c->peers, c->settings.policy, c->id, c->priority,
+                          PLANTED(HANDOVER_TO_THE_DEAD) ? INT64_MIN : c->listed_at);
+    if (better)
+        stop_begin(c, GAVEL_REASON_HANDED_OVER, better->id);
+    else if (peers_better(&c->peers, c->settings.policy, c->id, c->priority, INT64_MIN))
+        c->list_at = ns_min(c->list_at, c->now + jittered(c, c->settings.heartbeat_ms));
+}
+
+void lead_check_time(struct candidate *c)
+{
+    if (holds_mandate(c) && c->now >= c->stop_at)
+        stop_begin(c, c->deadline == term_ends_at(c) ? GAVEL_REASON_TERM_OVER : GAVEL_REASON_LAPSED, "");
+    if (c->state == CANDIDATE_STOPPING && c->is_work_running && !c->has_overrun && c->now >= c->deadline) {
+        c->has_overrun = true;
+        emit(c, GAVEL_EVENT_OVERRUN)->epoch = c->epoch;
+    }
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Heartbeats that register this candidate, and the list of all of them.
+ *
+ * Two live processes with one id show by their heartbeats: the store refuses
+ * ours because another instance has the id, and that instance's count of
+ * beats goes on growing. One that is silent for the candidate time-out is
+ * taken to be gone and replaced.
+ */
+
+#include "core/candidate/internal.h"
+
+#include <string.h>
+
+/* One heartbeat of a process that has died may still arrive late; a second one shows that it lives. */
+#define RIVAL_GROWTHS 2
+
+void registry_beat(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_HEARTBEAT);
+    struct registration *r = &request.registration;
+    bool is_looking_on = c->state == CANDIDATE_OBSERVING && c->settings.observation_ms > 0;
+    bool is_rival_silent =
+        c->rival_instance != 0 && c->now - c->rival_since > ns_from_ms(c->settings.candidate_timeout_ms);
+
+    r->instance = c->instance;
+    r->beats = c->beats + 1;
+    r->priority = c->priority;
+    /* Nobody should wait for one that only looks on, or hand over to it. */
+    r->eligible = c->is_eligible && !is_looking_on;
+    r->process = c->process;
+    r->since_wall_ms = c->since_wall_ms;
+    memcpy(r->id, c->id, sizeof r->id);
+    memcpy(r->address, c->address, sizeof r->address);
+    request.replaces_instance = is_rival_silent ? c->rival_instance : 0;
+    if (!call_send(c, SLOT_BEAT, &request, false, &c->beat_at))
+        return;
+    c->beats++;
+    c->beat_at = c->now + jittered(c, c->settings.heartbeat_ms);
+}
+
+/* Another instance has our id. Whether it lives shows when its beats grow. */
+static void meet_rival(struct candidate *c, const struct store_reply *reply)
+{
+    if (c->rival_instance != reply->other_instance) {
+        c->rival_instance = reply->other_instance;
+        c->rival_beats = reply->other_beats;
+        c->rival_growths = 0;
+        c->rival_since = c->now;
+    } else if (reply->other_beats > c->rival_beats && ++c->rival_growths < RIVAL_GROWTHS) {
+        c->rival_beats = reply->other_beats;
+        c->rival_since = c->now;
+    } else if (reply->other_beats > c->rival_beats) {
+        memcpy(c->trouble, reply->message, sizeof c->trouble);
+        stop_for_good(c, GAVEL_ERR_ID_IN_USE);
+    }
+    c->is_registered = false;
+    c->beat_at = ns_min(c->beat_at, c->now + ns_from_ms(c->settings.heartbeat_ms));
+}
+
+static void beat_succeeded(struct candidate *c, const struct candidate_call *call)
+{
+    struct gavel_event *event;
+    gavel_ns took;
+
+    c->is_registered = true;
+    c->rival_instance = 0;
+    if (!holds_mandate(c)) /* a leader's heartbeat is its renewal */
+        emit(c, GAVEL_EVENT_HEARTBEAT)->took_ms = ms_from_ns(c->now - call->sent_at);
+    if (contention_beat(&c->contention, &c->settings, c->now, &took)) {
+        event = emit(c, GAVEL_EVENT_CONTENTION_DETECTED);
+        event->took_ms = ms_from_ns(took);
+        event->expected_ms = c->settings.heartbeat_ms + c->settings.heartbeat_jitter_ms;
+    }
+    standby_consider(c);
+}
+
+void registry_beat_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
+                        const struct store_reply *reply)
+{
+    if (call->op == STORE_LEAVE)
+        become_ended(c); /* also if nobody answered: the registration then times out */
+    else if (status == GAVEL_OK)
+        beat_succeeded(c, call);
+    else if (status == GAVEL_ERR_ID_IN_USE)
+        meet_rival(c, reply);
+}
+
+void registry_list(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_CANDIDATES);
+    /* A leader needs the list only to ring and to hand over. */
+    gavel_ms every_ms = holds_mandate(c) ? c->settings.candidate_timeout_ms : c->settings.heartbeat_ms;
+
+    request.registration.instance = c->instance; /* a store that hides instances shows us our own */
+    if (call_send(c, SLOT_LIST, &request, false, &c->list_at))
+        c->list_at = c->now + jittered(c, every_ms);
+}
+
+void registry_list_done(struct candidate *c, const struct candidate_call *call,
+                        const struct store_reply *reply)
+{
+    if (c->state != CANDIDATE_OBSERVING && call->sent_at >= c->standing_at)
+        c->has_listed = true;
+    if (holds_mandate(c) && c->listed_at == NEVER)
+        c->listed_at = c->now;
+    if (peers_update(&c->peers, reply->registrations, reply->registration_count,
+                     c->settings.candidate_timeout_ms, c->now))
+        emit(c, GAVEL_EVENT_CANDIDATES_UPDATED)->candidates = peers_active(&c->peers);
+    standby_consider(c);
+    lead_consider_handover(c);
+}
+
+void registry_leave(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_LEAVE);
+    gavel_ns retry_at;
+
+    if (c->beats == 0) {
+        become_ended(c);
+        return;
+    }
+    c->is_leaving = true;
+    c->claim_at = NEVER; /* nothing is claimed any more, so nobody is woken for it */
+    c->calls[SLOT_BEAT].is_pending = false;
+    request.registration.instance = c->instance;
+    memcpy(request.registration.id, c->id, sizeof request.registration.id);
+    (void)call_send(c, SLOT_BEAT, &request, true, &retry_at); /* urgent calls are never held back */
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Looking at the group, and claiming it when its seat is free. */
+
+#include "core/candidate/internal.h"
+
+#include <string.h>
+
+void standby_look(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_READ);
+
+    request.record.nonce = c->nonce; /* a store that hides nonces shows us our own */
+    if (call_send(c, SLOT_MANDATE, &request, false, &c->look_at))
+        c->look_at = c->now + jittered(c, c->settings.election_interval_ms);
+}
+
+/* Asks the leader to hand over. It is told by its next renewal, or at once by the doorbell. */
+void standby_ask(struct candidate *c)
+{
+    struct store_request request = call_request(c, STORE_ASK);
+    gavel_ns retry_at;
+
+    c->has_ask = false;
+    request.record.wish_epoch = c->seen.record.epoch;
+    request.record.wish_force = c->ask_force;
+    memcpy(request.record.wish_successor, c->ask_successor, sizeof request.record.wish_successor);
+    (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
+}
+
+static void watch_holder(struct candidate *c)
+{
+    struct candidate_action *action;
+
+    if (!c->seen.is_found || !c->seen.record.held || c->seen.record.process.pid == 0 ||
+        nonce_equal(c->seen.record.nonce, c->nonce)) {
+        if (c->is_watching)
+            act(c, CANDIDATE_UNWATCH);
+        c->is_watching = false;
+        return;
+    }
+    if (c->is_watching && nonce_equal(c->watched, c->seen.record.nonce))
+        return;
+    c->is_watching = true;
+    c->watched = c->seen.record.nonce;
+    action = act(c, CANDIDATE_WATCH);
+    action->watch.nonce = c->watched;
+    action->watch.process = c->seen.record.process;
+}
+
+/* Tells the leader once that we are here, so that it can ring us when it goes. */
+static void ring_leader(struct candidate *c)
+{
+    if (c->has_rung || !c->is_registered || c->seen.record.address[0] == '\0')
+        return;
+    c->has_rung = true;
+    memcpy(c->ring_address, c->seen.record.address, sizeof c->ring_address);
+    act(c, CANDIDATE_RING_ONE)->address = c->ring_address;
+}
+
+static void claim(struct candidate *c, enum vacancy vacancy)
+{
+    struct store_request request = call_request(c, STORE_CLAIM);
+
+    /* While an earlier claim may still arrive, its nonce is kept: whichever is applied is then known as ours.
+     */
+    if (!c->is_claim_open)
+        c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
+    request.expected_version = c->seen.is_found ? c->seen.record.version : 0;
+    request.must_be_expired = vacancy == VACANCY_TIMED_OUT && !PLANTED(WALL_CLOCK);
+    request.record.epoch = c->fence.newest;
+    request.record.nonce = c->nonce;
+    request.record.lease_ms = c->settings.lease_ms;
+    request.record.process = call_process(c);
+    request.record.renewed_wall_ms = PLANTED(WALL_CLOCK) ? ms_from_ns(c->now) : 0;
+    memcpy(request.record.holder, c->id, sizeof request.record.holder);
+    memcpy(request.record.address, c->address, sizeof request.record.address);
+    if (!call_send(c, SLOT_MANDATE, &request, false, &c->claim_at))
+        return;
+    c->is_claim_open = true;
+    become_claiming(c);
+}
+
+/*
+ * A cold start: nobody has led since we came, and we look on before we take
+ * part so that the policy can choose among all who come.
+ *
+ *   first:   ├──── observation ────┤ lists; better ones that still observe are waited for
+ *   better:            ├──── observation ────┤ claims
+ *   third:          ├──── observation ────┤
+ *
+ * So whoever comes while the first one observes takes part in the choice, in
+ * whatever order they come. A policy delays and never blocks: one that comes
+ * again and again is waited for no longer than one that came in time.
+ */
+static bool is_cold_start(const struct candidate *c)
+{
+    return c->settings.observation_ms > 0 && c->settings.policy != GAVEL_POLICY_FIRST && !c->has_followed;
+}
+
+/* How long another may look on, by our clock. */
+static gavel_ns observed_ns(const struct candidate *c)
+{
+    return ns_stretch(ns_from_ms(c->settings.observation_ms), c->settings.drift_ppm);
+}
+
+/* From when on a seat that is free at `at` may be claimed by us and by all whom the policy puts before us. */
+static gavel_ns all_stand_at(const struct candidate *c, const struct peers_place *place, enum vacancy vacancy,
+                             gavel_ns at)
+{
+    gavel_ns call_timeout = ns_from_ms(c->settings.call_timeout_ms);
+    gavel_ns lease = ns_stretch(ns_from_ms(c->seen.record.lease_ms), c->settings.drift_ppm);
+
+    /* Each waits for a whole lease since its own first look, unless all go by one clock. */
+    if (vacancy == VACANCY_TIMED_OUT && c->clock != STORE_CLOCK_STEADY)
+        at = ns_max(at, ns_min(peers_joined_at(&c->peers, place) + lease, at + observed_ns(c)));
+    if (!is_cold_start(c) || PLANTED(STAGGER_FROM_SIGHT))
+        return at;
+    at = ns_max(at, c->standing_at);
+    if (!c->has_listed && !PLANTED(LIST_FROM_BEFORE))
+        at = ns_max(at, c->standing_at + call_timeout); /* the answer brings us here again */
+    return ns_max(at,
+                  ns_min(peers_stand_at(&c->peers, place), c->standing_at + call_timeout + observed_ns(c)));
+}
+
+/* When the policy lets us claim a seat that is or will be free at `at`. */
+static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, gavel_ns at)
+{
+    const struct record *record = &c->seen.record;
+    bool is_lost = observation_loss(&c->seen, vacancy, c->nonce) != GAVEL_LOSS_NONE;
+    const struct peers_place place = {
+        .policy = c->settings.policy,
+        .id = c->id,
+        .priority = c->priority,
+        .first_choice = is_lost ? "" : record->successor,
+        .excluded = is_cold_start(c) ? "" : record->holder, /* or it has come back since */
+        .observation = is_cold_start(c) ? observed_ns(c) : 0,
+    };
+    size_t rank = peers_rank(&c->peers, &place);
+
+    if (at == NEVER || (PLANTED(PREFERRED_BLOCKS) && rank > 0))
+        return NEVER;
+    at = all_stand_at(c, &place, vacancy, at);
+    at += (gavel_ns)rank * ns_from_ms(c->settings.stagger_ms);
+    if (is_lost)
+        at += ns_from_ms(c->settings.takeover_delay_ms);
+    else if (strcmp(record->successor, c->id) == 0)
+        return at; /* asked for by name: no reason to hold back */
+    return ns_max(at, c->hold_back_until);
+}
+
+void standby_consider(struct candidate *c)
+{
+    gavel_ns at;
+    enum vacancy vacancy;
+
+    if (c->state != CANDIDATE_STANDBY)
+        return;
+    vacancy = observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now, &at);
+    c->claim_at = NEVER;
+    if (vacancy == VACANCY_TIMED_OUT && c->seen.read_at < at) {
+        /* It may be us who cannot reach the store: nobody is down before the store has said so once more. */
+        c->look_at = ns_min(c->look_at, c->now);
+        return;
+    }
+    if (vacancy == VACANCY_NONE) {
+        c->election_at = NEVER;
+    } else if (c->election_at == NEVER) {
+        c->election_at = c->now;
+        leader_gone(c, observation_loss(&c->seen, vacancy, c->nonce));
+    }
+    if (!c->is_eligible || !c->is_registered || c->is_stopping)
+        return;
+    /* A lease that still runs is "lost" for this sum: if it ends, it ends by being lost. */
+    c->claim_at = turn_comes_at(c, vacancy == VACANCY_NONE ? VACANCY_TIMED_OUT : vacancy, at);
+    if (vacancy == VACANCY_NONE) /* then look first; the claim comes later than that */
+        c->claim_at = ns_min(c->claim_at, at);
+    else if (c->now >= c->claim_at && !c->calls[SLOT_MANDATE].is_pending)
+        claim(c, vacancy);
+}
+
+void standby_read_done(struct candidate *c, const struct candidate_call *call,
+                       const struct store_reply *reply)
+{
+    const struct record *record = &c->seen.record;
+    bool is_first = !c->seen.is_known;
+    struct gavel_event *event;
+    gavel_ns at;
+
+    if (observation_update(&c->seen, reply, call->sent_at, c->now, c->settings.drift_ppm) && !is_first)
+        c->has_followed = true; /* whoever wrote it was alive; what stood there at first may be long dead */
+    if (c->seen.is_found)
+        fence_note(&c->fence, record->epoch, c->now);
+    watch_holder(c);
+    if (record->done && !PLANTED(CLAIM_IGNORES_DONE)) {
+        finish_seen(c, record);
+        return;
+    }
+    event = emit(c, GAVEL_EVENT_ELECTION_CHECK);
+    if (observation_vacancy(&c->seen, &c->settings, c->clock, c->id, c->nonce, c->now, &at) == VACANCY_NONE) {
+        leader_seen(c, record->holder, record->epoch);
+        c->hold_back_until = INT64_MIN; /* another has it: that is what we held back for */
+        ring_leader(c);
+        event->leader = record->holder;
+        event->epoch = record->epoch;
+    }
+    standby_consider(c);
+}
+
+/* What came before our claim was a release, on behalf of a dead leader: nobody has the seat yet. */
+static bool is_vacated(const struct candidate *c, enum gavel_status status, const struct store_reply *reply)
+{
+    const struct record *record;
+
+    if (status != GAVEL_ERR_CONFLICT) /* without an answer there is no record to look at */
+        return false;
+    record = &reply->record;
+    return record->version != 0 && !record->held && !record->done &&
+           record->version != c->seen.record.version;
+}
+
+void standby_claim_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
+                        const struct store_reply *reply)
+{
+    if (PLANTED(BLIND_RETRY) && status != GAVEL_OK && status != GAVEL_ERR_CONFLICT) {
+        struct record record = {.epoch = c->seen.record.epoch + 1, .version = c->seen.record.version + 1};
+
+        lead_won(c, call->sent_at, &record);
+        return;
+    }
+    if (status == GAVEL_OK) {
+        lead_won(c, call->sent_at, &reply->record);
+        return;
+    }
+    if (status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_DONE)
+        c->is_claim_open =
+            false; /* what is still under way expects a version that is gone, or loses likewise */
+    if (c->is_stopping && c->is_claim_open) {
+        stop_begin(c, GAVEL_REASON_STOPPED,
+                   ""); /* it may have been applied: release whatever our nonce got */
+        return;
+    }
+    /* Another was faster, or nobody knows: read back. Not at once again, should the store go on refusing. */
+    if (!is_vacated(c, status, reply))
+        c->hold_back_until = ns_max(c->hold_back_until, c->now + retry_delay(c));
+    become_standby(c);
+    if (status == GAVEL_ERR_DONE)
+        finish_seen(c, &reply->record);
+}

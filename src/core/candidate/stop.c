@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Giving a mandate up, in this order: nobody is told yes any more, the work
+ * stops, the mandate is released, the others are rung. A release before the
+ * work has stopped would let two leaders overlap.
+ */
+
+#include "core/candidate/internal.h"
+
+#include <string.h>
+
+void stop_end(struct candidate *c, bool is_released)
+{
+    bool was_voluntary = c->reason == GAVEL_REASON_RESIGNED || c->reason == GAVEL_REASON_HANDED_OVER ||
+                         c->reason == GAVEL_REASON_TERM_OVER;
+
+    if (is_released)
+        act(c, CANDIDATE_RING);
+    /* Let another have it, even one that missed the doorbell: it looks at least once in this time. */
+    if (was_voluntary && (c->successor[0] != '\0' || peers_others(&c->peers, c->id) > 0))
+        c->hold_back_until =
+            c->now + 2 * ns_from_ms(c->settings.election_interval_ms + c->settings.heartbeat_jitter_ms);
+    become_standby(c);
+}
+
+void stop_send_release(struct candidate *c)
+{
+    struct store_request request = lead_request(c, STORE_RELEASE);
+    gavel_ns retry_at;
+
+    /* A renewal still under way is of no interest: it cannot be applied after the release. */
+    c->calls[SLOT_MANDATE].is_pending = false;
+    memcpy(request.record.successor, c->successor, sizeof request.record.successor);
+    request.record.done = c->is_finishing;
+    request.record.loss = c->reason == GAVEL_REASON_LAPSED ? GAVEL_LOSS_LAPSED : c->loss;
+    (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
+}
+
+/* The work is told to stop; the mandate is kept until it has. */
+static void stop_work(struct candidate *c)
+{
+    struct candidate_action *action = act(c, CANDIDATE_MANDATE);
+    struct gavel_event *event;
+
+    action->mandate.epoch = 0;
+    action->mandate.stop_at = 0;
+    action->mandate.deadline = c->deadline;
+    event = emit(c, GAVEL_EVENT_LOST_LEADERSHIP);
+    event->epoch = c->epoch;
+    event->reason = c->reason;
+    event->took_ms = ms_from_ns(c->now - c->led_from);
+    action = act(c, CANDIDATE_WORK_STOP);
+    action->work_stop.epoch = c->epoch;
+    action->work_stop.reason = c->reason;
+    action->work_stop.deadline = c->deadline;
+}
+
+void stop_begin(struct candidate *c, enum gavel_reason reason, const char *successor)
+{
+    bool has_work = c->is_work_running;
+
+    c->reason = reason;
+    memmove(c->successor, successor, strlen(successor) + 1);
+    become_stopping(c);
+    if (reason == GAVEL_REASON_SUPERSEDED)
+        c->deadline = ns_min(c->deadline, c->now + ns_from_ms(c->settings.stop_grace_ms));
+    if (has_work)
+        stop_work(c);
+    if (PLANTED(RECLAIM_WHILE_STOPPING) && has_work) {
+        c->is_work_running = false;
+        stop_end(c, false);
+    } else if (!has_work && reason == GAVEL_REASON_SUPERSEDED) {
+        stop_end(c, false);
+    } else if (!has_work || PLANTED(RELEASE_BEFORE_STOP)) {
+        stop_send_release(c);
+    }
+}
+
+void stop_for_good(struct candidate *c, enum gavel_status status)
+{
+    if (c->is_stopping)
+        return;
+    c->is_stopping = true;
+    c->stop_status = status;
+    /* A claim whose outcome is not known may have been applied. */
+    if (holds_mandate(c) || (c->state == CANDIDATE_STANDBY && c->is_claim_open))
+        stop_begin(c, GAVEL_REASON_STOPPED, "");
+}
+
+void stop_work_done(struct candidate *c)
+{
+    if (c->state != CANDIDATE_STOPPING || !c->is_work_running)
+        return;
+    c->is_work_running = false;
+    if (PLANTED(RELEASE_BEFORE_STOP) && !c->calls[SLOT_MANDATE].is_pending)
+        stop_end(c, true);
+    else if (c->reason == GAVEL_REASON_SUPERSEDED && !c->is_finishing)
+        stop_end(c, false);
+    else if (!PLANTED(RELEASE_BEFORE_STOP))
+        stop_send_release(c);
+}
+
+/* Released, or not known: then the record still has our nonce and we may claim it afresh, and others after
+ * the lease. */
+void stop_release_done(struct candidate *c, enum gavel_status status)
+{
+    if (c->is_work_running) /* only with the planted bug */
+        return;
+    if (c->is_finishing) {
+        finish_release_done(c, status);
+        return;
+    }
+    /*
+     * Whatever came of it, the next claim gets a nonce of its own: this
+     * release may still be under way, and with the old nonce it would end the
+     * new mandate while its work runs.
+     */
+    if (!PLANTED(LATE_RELEASE) || status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER)
+        c->is_claim_open = false;
+    stop_end(c, status == GAVEL_OK);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What is committed: on disk at a majority, and of this term, or before such
+ * an entry (thesis, section 3.6.2; figure 8 shows what happens otherwise). We
+ * count ourselves only as far as our own disk has got, so that sending entries
+ * may overtake writing them (thesis, section 10.2.1).
+ */
+
+#include "core/raft/internal.h"
+
+static int64_t matched(const void *context, raft_id id)
+{
+    const struct raft *r = context;
+    const struct raft_peer *peer = raft_peer_at(r, id);
+
+    if (id == r->state.id)
+        return (int64_t)(PLANTED(COUNTS_OWN_UNSYNCED) ? raft_log_last(&r->log) : r->log.durable);
+    return peer ? (int64_t)peer->match : 0;
+}
+
+void raft_advance_commit(struct raft *r)
+{
+    int64_t reached;
+
+    if (r->role != RAFT_LEADER || r->is_commit_frozen)
+        return;
+    reached = raft_config_reached(&r->config, matched, r);
+    if (reached <= (int64_t)r->commit)
+        return;
+    if (raft_log_term(&r->log, (raft_index)reached) != r->state.term && !PLANTED(COMMITS_OLD_TERM))
+        return;
+    r->commit = (raft_index)reached;
+    backlog_end(&r->uncommitted, r->commit, r->now);
+    if (r->commit == raft_log_last(&r->log))
+        raft_send_commit(r); /* nothing follows that would tell them */
+}
+
+void raft_apply_committed(struct raft *r)
+{
+    struct raft_action *action;
+
+    ASSERT(r->commit <= raft_log_last(&r->log));
+    if (r->applied >= r->commit)
+        return;
+    action = raft_act(r, RAFT_APPLY);
+    action->apply.first = r->applied + 1;
+    action->apply.last = r->commit;
+    r->applied = r->commit;
+}

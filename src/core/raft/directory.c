@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Which data directory is the member.
+ *
+ * Raft rests on voters that forget nothing. A name is not enough to know a
+ * voter by: a directory may vanish and be made anew under the same name, or an
+ * older copy of it may be put back. So each directory has a random number, and
+ *
+ *   1. the configuration binds each member to the number of one directory. The
+ *      leader learns it from the first that speaks for a member which is not
+ *      bound yet, and writes it into the log, where it stays until the member
+ *      is removed. From then on another directory is nobody: what it says is
+ *      refused, whoever leads and however often it comes back.
+ *   2. Who finds another directory under its own name in the configuration
+ *      takes itself for no voter.
+ *   3. A directory whose log, when its node began, ended before what it has
+ *      acknowledged is an older copy of itself. Whoever notices hears it no
+ *      more, and the leader writes that into the configuration, too: it is
+ *      refused for good, until the member is replaced. So is one that comes in
+ *      an incarnation which another process had already. What is known of the
+ *      others is therefore kept on disk (met.c).
+ *   4. Members are bound after something is committed. So whoever has heard from
+ *      one that is bound, and has no entry itself, knows that an empty log cannot
+ *      win: it neither stands nor votes for one. It may be a founder that comes
+ *      late, and be asked by an emptied directory before it knows any better.
+ *
+ * What a replaced member says comes with the index of the configuration that
+ * it is bound by. Whoever is behind that cannot know better, so requests are
+ * heard, as Raft hears candidates and leaders that it does not know. What is
+ * counted (votes, acknowledgements) is counted by our own configuration only.
+ */
+
+#include "core/raft/internal.h"
+
+#define BIND_PATIENCE (600 * NS_PER_S)
+
+const char *raft_trust_text(enum raft_trust trust)
+{
+#define TEXT(name, text) [RAFT_##name] = (text),
+    static const char *const texts[] = {RAFT_TRUST_MAP(TEXT)};
+#undef TEXT
+    return (size_t)trust < sizeof texts / sizeof *texts ? texts[trust] : "unknown";
+}
+
+bool raft_is_own(const struct raft *r, const struct raft_config *config)
+{
+    const struct raft_member *self = raft_config_find(config, r->state.id);
+
+    if (!self || PLANTED(DISOWNED_STANDS))
+        return true;
+    return !self->is_refused && (self->directory == 0 || self->directory == r->state.directory);
+}
+
+raft_index raft_bound_at(const struct raft *r)
+{
+    const struct raft_member *self = raft_config_find(&r->config, r->state.id);
+
+    return self && self->directory != 0 && raft_is_own(r, &r->config) ? r->config_index : 0;
+}
+
+/* Rule 4. */
+bool raft_is_blank(const struct raft *r, raft_index last) { return last == 0 && r->has_begun; }
+
+/* Rule 3: by the same directory, in a later incarnation than we have heard from. */
+static bool is_rolled_back(const struct raft *r, const struct raft_peer *peer, const struct raft_claimant *c)
+{
+    if (c->incarnation <= peer->incarnation || PLANTED(ROLLED_BACK_HEARD))
+        return false;
+    /* What a follower has acknowledged in our own term only the leader of a later one can have truncated, and
+     * then the follower is in that term. */
+    return c->began_at < peer->acked ||
+           (r->role == RAFT_LEADER && c->term <= r->state.term && c->began_at < peer->match);
+}
+
+enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
+{
+    const struct raft_member *member = raft_config_find(&r->config, c->id);
+    const struct raft_peer *peer = raft_peer_at(r, c->id);
+    uint64_t bound;
+
+    if (!member || !peer)
+        return RAFT_TRUSTED; /* a stranger: nothing is known that it could contradict */
+    bound = member->directory != 0 ? member->directory : peer->directory;
+    if (c->bound_at > r->config_index && c->directory != 0 && c->directory != bound)
+        return RAFT_TRUSTED; /* replaced, by a configuration that we do not have yet */
+    if (member->is_refused || peer->is_refused)
+        return RAFT_REFUSED;
+    if (PLANTED(DIRECTORY_UNCHECKED))
+        return RAFT_TRUSTED;
+    if (c->directory == 0) /* without `binds`: 0.6.0, or an upgrade that was taken back before all had it */
+        return r->config.binds ? RAFT_NO_DIRECTORY : RAFT_TRUSTED;
+    if (bound == 0)
+        return RAFT_TRUSTED;
+    if (c->directory != bound)
+        return RAFT_OTHER_DIRECTORY;
+    if (peer->directory != bound)
+        return RAFT_TRUSTED; /* the first that we hear of it */
+    if (is_rolled_back(r, peer, c))
+        return RAFT_ROLLED_BACK;
+    if (c->incarnation == peer->incarnation && (c->began_at != peer->began_at || c->start != peer->start))
+        return RAFT_TWICE;
+    if (c->incarnation < peer->incarnation && c->is_live && peer->is_recalled)
+        return RAFT_ROLLED_BACK;
+    return c->incarnation < peer->incarnation ? RAFT_OUTLIVED : RAFT_TRUSTED;
+}
+
+static void uncount(struct raft_peer *peer)
+{
+    peer->match = 0;
+    peer->progress = RAFT_PROBE;
+    peer->inflight_count = 0;
+}
+
+static void note(struct raft_peer *peer, const struct raft_claimant *c)
+{
+    if (c->directory == 0)
+        return;
+    if (c->incarnation > peer->incarnation && c->began_at < peer->match)
+        uncount(peer); /* truncated in a later term, or forgotten: it has less than it said */
+    if (peer->directory != c->directory) { /* the first, or a replaced one */
+        peer->acked = 0;
+        peer->incarnation = 0;
+    }
+    peer->directory = c->directory;
+    peer->incarnation = c->incarnation;
+    peer->start = c->start;
+    peer->began_at = c->began_at;
+    peer->is_recalled = false;
+}
+
+static bool is_counted(enum raft_message_kind kind)
+{
+    return kind == RAFT_MSG_APPEND_REPLY || kind == RAFT_MSG_VOTE_REPLY || kind == RAFT_MSG_PRE_VOTE_REPLY;
+}
+
+/* Nothing that it has said counts, and nothing that it will say. */
+enum gavel_status raft_distrust(struct raft *r, raft_id id, enum raft_trust why)
+{
+    struct raft_peer *peer = raft_peer_find(r, id);
+
+    if (!peer)
+        return GAVEL_ERR_NOT_FOUND;
+    if (peer->is_refused)
+        return GAVEL_OK;
+    peer->is_refused = true;
+    peer->acked_round = 0;
+    peer->is_granted = false;
+    uncount(peer);
+    raft_tell(r, RAFT_NEWS_DIRECTORY_REFUSED, id)->tell.text = raft_trust_text(why);
+    return GAVEL_OK;
+}
+
+/* Whether what it says is to be looked at. */
+bool raft_hears(struct raft *r, const struct raft_message *m)
+{
+    struct raft_claimant claimant = {.id = m->from,
+                                     .directory = m->directory,
+                                     .incarnation = m->incarnation,
+                                     .term = m->term,
+                                     .bound_at = is_counted(m->kind) ? 0 : m->bound_at,
+                                     .began_at = m->began_at,
+                                     .start = m->start};
+    enum raft_trust trust;
+    struct raft_peer *peer = raft_peer_find(r, m->from);
+
+    if (!peer || m->kind == RAFT_MSG_CERTIFICATE)
+        return true; /* a certificate is proven by its mac */
+    trust = raft_trust(r, &claimant);
+    if (trust == RAFT_TRUSTED) {
+        note(peer, &claimant);
+        r->has_begun = r->has_begun || m->bound_at > 0;
+        return true;
+    }
+    if (trust == RAFT_ROLLED_BACK || trust == RAFT_TWICE)
+        (void)raft_distrust(r, m->from, trust); /* it is a peer */
+    if (trust != RAFT_OUTLIVED)                 /* that one is only late */
+        raft_refuse(r, m->from, raft_trust_text(trust));
+    return false;
+}
+
+/*
+ * Followers say nothing to each other between elections. Without this only the leader would know that a
+ * member has begun again, and whoever leads next would take an older copy of its directory for the member.
+ */
+void raft_meet(struct raft *r, const struct raft_claimant *met)
+{
+    struct raft_peer *peer = raft_peer_find(r, met->id);
+
+    if (peer && peer->bound != 0 && peer->bound == met->directory && raft_trust(r, met) == RAFT_TRUSTED)
+        note(peer, met);
+}
+
+/* Of a leader: what a peer has acknowledged, as far as it is committed, it can never lack again. */
+void raft_note_acked(struct raft *r)
+{
+    for (size_t i = 0; i < r->peer_count; i++) {
+        struct raft_peer *peer = &r->peers[i];
+        raft_index acked = peer->match < r->commit ? peer->match : r->commit;
+
+        if (acked > peer->acked)
+            peer->acked = acked;
+    }
+}
+
+bool raft_awaits_directory(const struct raft *r, raft_id id)
+{
+    const struct raft_member *member = raft_config_find(&r->config, id);
+    const struct raft_peer *peer = raft_peer_at(r, id);
+
+    return r->role == RAFT_LEADER && !r->config.binds && member && peer && member->directory == 0 &&
+           peer->directory == 0;
+}
+
+/* Whoever runs 0.6.0 answers; whoever has been silent for so long is dead, and holds nobody up. */
+static bool is_silent(const struct raft *r, const struct raft_peer *peer)
+{
+    return peer && r->now - ns_max(peer->heard_at, r->led_from) >= BIND_PATIENCE;
+}
+
+/* Fills in what we know of the directories; false if a member of a cluster that binds none yet is unknown. */
+static bool learn(const struct raft *r, struct raft_config *config)
+{
+    bool knows_all = true;
+
+    for (unsigned i = 0; i < config->count; i++) {
+        struct raft_member *member = &config->members[i];
+        const struct raft_peer *peer = raft_peer_at(r, member->id);
+
+        if (member->directory == 0)
+            member->directory = member->id == r->state.id ? r->state.directory : peer ? peer->directory : 0;
+        if (peer && peer->is_refused && member->directory != 0 && !PLANTED(REFUSAL_NOT_WRITTEN))
+            member->is_refused = true;
+        knows_all = knows_all && (member->directory != 0 || is_silent(r, peer));
+    }
+    return config->binds || knows_all;
+}
+
+static bool is_same(const struct raft_config *a, const struct raft_config *b)
+{
+    for (unsigned i = 0; i < a->count; i++)
+        if (a->members[i].directory != b->members[i].directory ||
+            a->members[i].is_refused != b->members[i].is_refused)
+            return false;
+    return true;
+}
+
+/*
+ * Rules 1 and 3, written down by the leader. A node of 0.6.0 cannot read a configuration with directories, so
+ * the first one waits until every member has told its own, but for those that have been silent for long. Such
+ * a one is bound when it comes back with 0.7.0, and told to be upgraded if it comes with 0.6.0.
+ */
+void raft_bind_directories(struct raft *r)
+{
+    struct raft_config config = r->config;
+
+    if (r->role != RAFT_LEADER || config.is_joint || r->config_index > r->commit ||
+        r->commit < r->noop_index || r->transfer.phase != RAFT_TRANSFER_NONE || r->steps_down ||
+        r->is_commit_frozen || (r->change != RAFT_CHANGE_NONE && r->change != RAFT_CHANGE_LEARN) ||
+        !raft_is_voter(r) || !learn(r, &config) || is_same(&config, &r->config))
+        return;
+    config.binds = true;
+    (void)raft_append_config(r, &config); /* no memory for now: tried again with the next step */
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The lease: the leader's side of the promises.
+ *
+ * A voter that accepted the append of a round, which began at s on our clock,
+ * helps nobody else for `promise` of its own clock, from some instant after s.
+ * If its clock runs fast and ours slow, by the drift bound, that is on our
+ * clock at least promise * (1 - drift) / (1 + drift). So up to
+ *
+ *     s + promise * (1 - drift) / (1 + drift)
+ *
+ * it is bound; up to the instant that a majority reaches, ourselves included,
+ * nobody can be elected; and stop_margin earlier our work begins to stop.
+ *
+ * This differs from the thesis, section 6.4.1, which counts the election
+ * timeout from the acknowledged heartbeat and leaves drift to a constant.
+ *
+ * It is looked at in every step, before anything else: a leader that wakes
+ * from a pause stops before it acts.
+ */
+
+#include "core/raft/internal.h"
+
+#define PPM 1000000
+
+/* What a promise of another clock is worth at least on ours. */
+static gavel_ns shrink(const struct raft *r, gavel_ns promise)
+{
+    return promise * (PPM - r->settings.drift_ppm) / (PPM + r->settings.drift_ppm);
+}
+
+gavel_ns raft_lease_length(const struct raft *r, gavel_ns promise)
+{
+    return shrink(r, promise) - r->settings.stop_margin;
+}
+
+static int64_t bound_until(const void *context, raft_id id)
+{
+    const struct raft *r = context;
+    const struct raft_peer *peer = raft_peer_at(r, id);
+    gavel_ns promise;
+
+    if (id == r->state.id)
+        return NEVER;
+    if (!peer || peer->acked_round == 0)
+        return 0;
+    promise = peer->acked_promise;
+    if (!PLANTED(LEASE_WITHOUT_DRIFT))
+        promise = shrink(r, promise);
+    return (int64_t)(peer->acked_round - r->round_ahead) + promise;
+}
+
+void raft_update_lease(struct raft *r)
+{
+    gavel_ns until;
+
+    if (r->role != RAFT_LEADER)
+        return;
+    if (r->is_lease_given_up) {
+        r->lease_until = 0;
+        return;
+    }
+    until = raft_config_reached(&r->config, bound_until, r);
+    if (until != NEVER)
+        until = ns_max(0, until - (PLANTED(LEASE_WITHOUT_DRIFT) ? 0 : r->settings.stop_margin));
+    r->lease_until = until;
+    if (raft_is_lasting(r))
+        r->leased_until = until;
+}
+
+static int64_t heard_at(const void *context, raft_id id)
+{
+    const struct raft *r = context;
+    const struct raft_peer *peer = raft_peer_at(r, id);
+
+    return id == r->state.id ? r->now : peer ? ns_max(peer->heard_at, peer->writing_at) : 0;
+}
+
+/* A leader without work, which is not held to its lease, gives up when no majority has answered for so long.
+ */
+gavel_ns raft_contact_until(const struct raft *r)
+{
+    return raft_config_reached(&r->config, heard_at, r) + r->settings.election_max;
+}
+
+void raft_check_lease(struct raft *r)
+{
+    if (r->role != RAFT_LEADER)
+        return;
+    raft_update_lease(r);
+    raft_hope(r);
+    if (PLANTED(WINDOWED_CHECK_QUORUM) &&
+        r->now < r->led_from + (r->now - r->led_from) / r->settings.election_max * r->settings.election_max +
+                     r->settings.heartbeat * 2)
+        return;
+    if (r->work == RAFT_WORK_RUNNING) {
+        if (r->now >= r->lease_until)
+            raft_become_follower(r, RAFT_STOP_LAPSED);
+    } else if (r->now >= raft_contact_until(r)) {
+        raft_become_follower(r, RAFT_STOP_LAPSED);
+    } else if (r->now >= raft_claim_by(r)) {
+        raft_note_idle_turn(r);
+        raft_step_down(r, RAFT_STOP_IDLE);
+    }
+}
+
+/*
+ * Work may begin: our vote and a majority's are durable (we lead), an entry of this term is committed, and a
+ * round that began after the election has made a lease, one that the next round can renew. Not for a
+ * caretaker, not while handing over, and not after a forced transfer, which may not commit any more.
+ */
+void raft_try_claim(struct raft *r)
+{
+    struct raft_action *action;
+
+    if (r->role != RAFT_LEADER || r->work != RAFT_WORK_NONE || r->transfer.phase != RAFT_TRANSFER_NONE ||
+        r->steps_down)
+        return;
+    if ((raft_is_caretaker(r) && !PLANTED(WITNESS_CLAIMS)) || r->is_commit_frozen)
+        return;
+    if ((r->commit < r->noop_index && !PLANTED(CLAIM_WITHOUT_NOOP)) || r->now >= r->lease_until)
+        return;
+    if (!raft_is_lasting(r) && !PLANTED(CLAIMS_BRIEFLY))
+        return;
+    r->work = RAFT_WORK_RUNNING;
+    r->idle_turns = 0;
+    action = raft_act(r, RAFT_CLAIM);
+    action->claim.term = r->state.term;
+    action->claim.lease_epoch = r->lease_epoch;
+}
+
+void raft_stop_work(struct raft *r, enum raft_stop why)
+{
+    ASSERT(r->work == RAFT_WORK_RUNNING);
+    r->work = RAFT_WORK_STOPPING;
+    r->stop_reason = why;
+    raft_act(r, RAFT_STOP_WORK)->stop.reason = why;
+}
+
+/* Whatever was promised to an earlier epoch counts no more: a release of it may be about. */
+void raft_next_lease_epoch(struct raft *r)
+{
+    r->is_lease_given_up = false;
+    if (PLANTED(OLD_LEASE_EPOCH))
+        return;
+    r->lease_epoch++;
+    for (size_t i = 0; i < r->peer_count; i++) {
+        r->peers[i].acked_round = 0;
+        r->peers[i].acked_promise = 0;
+    }
+    r->lease_until = 0;
+    raft_new_round(r);
+    raft_send_appends(r, true);
+}
+
+bool raft_is_working(const struct raft *r, gavel_ns now)
+{
+    return r->work == RAFT_WORK_RUNNING && now < r->lease_until;
+}
+
+gavel_ns raft_deadline(const struct raft *r) { return r->work == RAFT_WORK_RUNNING ? r->lease_until : 0; }

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The leader's side of the log (thesis, section 3.5).
+ *
+ * A peer is PROBEd, one append at a time, until it is known where its log
+ * agrees with ours; then entries flow (REPLICATE), several appends at once, a
+ * bounded number under way; if what it needs is gone, it gets the snapshot
+ * (INSTALL). Every heartbeat is an append whose previous entry is the last one
+ * sent, so that a lost append shows with the next heartbeat.
+ *
+ * Each append names the round it belongs to: our clock when the round began.
+ * The reply brings it back, and with it the promise (lease.c).
+ */
+
+#include "core/raft/internal.h"
+
+/* So that one step never gives out more than its caller can hold. */
+#define APPENDS_PER_STEP 4
+
+void raft_new_round(struct raft *r)
+{
+    uint64_t round = (uint64_t)r->now;
+
+    r->lead_round = round > r->lead_round ? round : r->lead_round + 1;
+    if (r->lead_round - round > r->round_ahead)
+        r->round_ahead = r->lead_round - round; /* several in one instant; the lease must not gain by it */
+    r->heartbeat_at = r->now + r->settings.heartbeat;
+    raft_order_successors(r);
+}
+
+/* How many entries from `first` on go into one append: at least one, if there is one. */
+static uint32_t batch(const struct raft *r, raft_index first)
+{
+    uint32_t count = 0;
+    uint64_t bytes = 0;
+
+    while (count < r->settings.batch_entries && first + count <= raft_log_last(&r->log)) {
+        bytes += raft_log_at(&r->log, first + count)->size;
+        if (count > 0 && bytes > r->settings.batch_bytes)
+            break;
+        count++;
+    }
+    return count;
+}
+
+static void send_append(struct raft *r, const struct raft_peer *peer, raft_index prev, uint32_t count)
+{
+    struct raft_append *a = &raft_send(r, RAFT_MSG_APPEND, peer->id, RAFT_AFTER_STATE)->append;
+
+    a->prev_index = prev;
+    a->prev_term = raft_log_term(&r->log, prev);
+    a->commit = r->commit;
+    a->lease_epoch = r->lease_epoch;
+    a->round = r->lead_round;
+    a->entries = count > 0 ? raft_log_at(&r->log, prev + 1) : NULL;
+    a->entry_count = count;
+    a->successor_count = r->successor_count;
+    for (unsigned i = 0; i < r->successor_count; i++)
+        a->successors[i] = r->successors[i];
+}
+
+/* A heartbeat for one whose log is not known, or not worth speaking of: it agrees with everything at index 0.
+ */
+static void send_bare(struct raft *r, const struct raft_peer *peer) { send_append(r, peer, 0, 0); }
+
+static void send_flowing(struct raft *r, struct raft_peer *peer, bool also_empty)
+{
+    unsigned limit =
+        r->settings.inflight_max < RAFT_INFLIGHT_MAX ? r->settings.inflight_max : RAFT_INFLIGHT_MAX;
+
+    for (int sent = 0; sent < APPENDS_PER_STEP && peer->inflight_count < limit; sent++) {
+        uint32_t count = batch(r, peer->next);
+
+        if (count == 0)
+            break;
+        send_append(r, peer, peer->next - 1, count);
+        peer->next += count;
+        peer->inflight[peer->inflight_count++] = peer->next - 1;
+        also_empty = false;
+    }
+    if (also_empty)
+        send_append(r, peer, peer->next - 1, 0);
+}
+
+static void send_to(struct raft *r, struct raft_peer *peer, bool also_empty)
+{
+    if (peer->next <= r->log.base) { /* what it needs is in the snapshot only */
+        bool is_due =
+            peer->progress != RAFT_INSTALL || r->now - peer->installed_at > 2 * r->settings.election_max;
+
+        /* Also with a snapshot, and before it: the answer to that waits for the disk, the promise need not.
+         */
+        if (also_empty)
+            send_bare(r, peer);
+        if (is_due)
+            raft_send_snapshot(r, peer);
+        return;
+    }
+    if (peer->progress == RAFT_INSTALL)
+        peer->progress = RAFT_PROBE;
+    if (peer->progress == RAFT_REPLICATE) {
+        send_flowing(r, peer, also_empty);
+        return;
+    }
+    if (peer->is_probing && !also_empty)
+        return;
+    send_append(r, peer, peer->next - 1, batch(r, peer->next));
+    peer->is_probing = true;
+}
+
+/* What each peer lacks; also_empty: something to everybody, as heartbeats do. */
+void raft_send_appends(struct raft *r, bool also_empty)
+{
+    for (size_t i = 0; i < r->peer_count; i++)
+        send_to(r, &r->peers[i], also_empty);
+}
+
+/* Those that are level learn what was committed; the others have more to read. */
+void raft_send_commit(struct raft *r)
+{
+    for (size_t i = 0; i < r->peer_count; i++)
+        if (r->peers[i].progress == RAFT_REPLICATE)
+            send_to(r, &r->peers[i], true);
+}
+
+enum gavel_status raft_append_own(struct raft *r, const struct raft_entry *entry)
+{
+    enum gavel_status status = raft_log_append(&r->log, entry);
+
+    if (status == GAVEL_OK)
+        raft_mark_append(r, raft_log_last(&r->log));
+    return status;
+}
+
+/* All of them or none: whoever is told that it failed counts on it that nothing will come of it. */
+enum gavel_status raft_propose(struct raft *r, const struct raft_entry *entries, uint32_t count)
+{
+    const struct raft_persist dirty = r->dirty;
+    const raft_index first = raft_log_last(&r->log) + 1;
+
+    if (r->role != RAFT_LEADER)
+        return GAVEL_ERR_NO_LEADER;
+    if (r->transfer.phase != RAFT_TRANSFER_NONE || r->steps_down || raft_is_caretaker(r))
+        return GAVEL_ERR_STATE;
+    for (uint32_t i = 0; i < count; i++)
+        if (entries[i].kind != RAFT_ENTRY_DATA || entries[i].size > RAFT_ENTRY_BYTES_MAX ||
+            (entries[i].size > 0 && !entries[i].data))
+            return GAVEL_ERR_INVALID;
+    if (raft_log_last(&r->log) + count >= RAFT_NUMBER_MAX)
+        return GAVEL_ERR_INVALID;
+    for (uint32_t i = 0; i < count; i++) {
+        struct raft_entry entry = entries[i];
+        enum gavel_status status;
+
+        entry.term = r->state.term;
+        status = raft_append_own(r, &entry);
+        if (status != GAVEL_OK) {
+            raft_log_truncate(&r->log, first);
+            r->dirty = dirty; /* nobody has heard of them yet, nor has the disk */
+            return status;
+        }
+    }
+    raft_send_appends(r, false);
+    return GAVEL_OK;
+}
+
+static void accept_promise(struct raft *r, struct raft_peer *peer, const struct raft_append_reply *reply)
+{
+    if (reply->round == 0)
+        return; /* it takes us for dead: of no use for a lease */
+    peer->heard_at = r->now;
+    if (reply->lease_epoch != r->lease_epoch || reply->round <= peer->acked_round)
+        return;
+    if (peer->acked_round == 0)
+        peer->answered_at = r->now;
+    raft_note_round_trip(r, peer, reply->round);
+    peer->acked_round = PLANTED(LEASE_FROM_ACK) ? (uint64_t)r->now : reply->round;
+    peer->acked_promise = reply->promise;
+}
+
+static void accept_match(struct raft *r, struct raft_peer *peer, raft_index match)
+{
+    unsigned answered = 0;
+    bool is_news = match > peer->match;
+
+    if (is_news)
+        peer->match = match;
+    if (peer->progress == RAFT_INSTALL && peer->match < r->log.base) {
+        if (is_news)
+            peer->progress =
+                RAFT_PROBE; /* it has the snapshot, but there is a newer one already: that one next */
+        return;             /* else a heartbeat's answer; the snapshot is still under way */
+    }
+    while (answered < peer->inflight_count && peer->inflight[answered] <= peer->match)
+        answered++;
+    peer->inflight_count = (uint8_t)(peer->inflight_count - answered);
+    for (unsigned i = 0; i < peer->inflight_count; i++)
+        peer->inflight[i] = peer->inflight[i + answered];
+    if (peer->progress != RAFT_REPLICATE) {
+        peer->progress = RAFT_REPLICATE;
+        peer->is_probing = false;
+        peer->next = peer->match + 1;
+    } else if (peer->next <= peer->match) {
+        peer->next = peer->match + 1;
+    }
+}
+
+/* Goes back to where the two logs may agree; stale refusals, overtaken by later answers, change nothing. */
+static void accept_refusal(struct raft *r, struct raft_peer *peer, const struct raft_append_reply *reply)
+{
+    raft_index next = reply->conflict_index;
+    raft_index ours;
+
+    if (peer->progress == RAFT_INSTALL || reply->prev_index <= peer->match)
+        return;
+    if (peer->progress == RAFT_PROBE && reply->prev_index != peer->next - 1)
+        return;
+    if (reply->conflict_term != 0) {
+        ours = raft_log_last_of_term(&r->log, reply->conflict_term);
+        if (ours != 0 && ours < reply->prev_index)
+            next = ours + 1;
+    }
+    if (next > reply->prev_index)
+        next = reply->prev_index;
+    if (next <= peer->match)
+        next = peer->match + 1;
+    peer->progress = RAFT_PROBE;
+    peer->is_probing = false;
+    peer->inflight_count = 0;
+    peer->next = next;
+}
+
+/* In our own term: it has heard us, and its disk is not done yet with what it has to write before it
+ * promises. */
+static bool is_empty(const struct raft_append_reply *reply)
+{
+    return !reply->is_success && reply->round == 0 && reply->prev_index == 0 && reply->conflict_index == 0;
+}
+
+void raft_receive_append_reply(struct raft *r, const struct raft_message *m)
+{
+    const struct raft_append_reply *reply = &m->append_reply;
+    struct raft_peer *peer;
+
+    if (m->term > r->state.term || reply->seen_term > r->state.term) {
+        raft_meet_term(r, m->term > reply->seen_term ? m->term : reply->seen_term);
+        return;
+    }
+    peer = raft_peer_find(r, m->from);
+    if (r->role != RAFT_LEADER || m->term < r->state.term || !peer)
+        return;
+    if (reply->round > r->lead_round || reply->match > raft_log_last(&r->log) ||
+        reply->prev_index > raft_log_last(&r->log)) {
+        raft_refuse(r, m->from, "it answers what was never sent");
+        return;
+    }
+    if (is_empty(reply)) {
+        peer->writing_at = r->now;
+        return;
+    }
+    accept_promise(r, peer, reply);
+    if (reply->is_success)
+        accept_match(r, peer, reply->match);
+    else
+        accept_refusal(r, peer, reply);
+    raft_advance_commit(r);
+    if (r->role == RAFT_LEADER)
+        send_to(r, peer, false);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The session: opened once, kept alive over any number of connections, and
+ * opened anew under another id only when the quorum has said that it is gone.
+ *
+ *     now ─── opening sent ──── kept ──── keep-alive sent ──── answered
+ *                                              │
+ *                                              └── + ttl * (1 - drift) / (1 + drift) = deadline
+ *
+ * Silence proves nothing. A session whose deadline has passed may live on: a
+ * new leader of the quorum gives every session a whole time to live. So the
+ * client goes on asking, and only the caller's work has to stop.
+ */
+
+#include "core/session/client_internal.h"
+
+#include "base/planted.h"
+
+#include <string.h>
+
+#define PPM 1000000
+
+/* The time to live on our clock, if ours is the slowest that is allowed and the quorum's is the fastest. */
+static gavel_ns sure_time(const struct client *client)
+{
+    int64_t drift = PLANTED(SESSION_WITHOUT_DRIFT) ? 0 : client->link.drift_ppm;
+
+    /* In microseconds: a day of them times a million fits. */
+    return (gavel_ns)client->settings.ttl_ms * 1000 * (PPM - drift) / (PPM + drift) * NS_PER_US;
+}
+
+static gavel_ns pace(const struct client *client) { return ns_from_ms(client->settings.ttl_ms) / 3; }
+
+static bool has_session(const struct client *client) { return client->settings.ttl_ms > 0; }
+
+static void move_deadline(struct client *client, gavel_ns sent_at)
+{
+    gavel_ns deadline = sent_at + sure_time(client);
+
+    if (deadline <= client->session.deadline)
+        return;
+    client->session.deadline = deadline;
+    client_act(client, CLIENT_DO_DEADLINE)->at = deadline;
+}
+
+void client_session_welcome(struct client *client)
+{
+    client->session.open = (struct client_try){0};
+    client->session.keep = (struct client_try){0};
+    client->session.keep_due = client->now;
+    if (has_session(client) && !client->session.is_open)
+        client_become(client, CLIENT_OPENING);
+    else
+        client_become(client, CLIENT_UP);
+}
+
+void client_session_unlinked(struct client *client)
+{
+    client->session.open = (struct client_try){0};
+    client->session.keep = (struct client_try){0};
+}
+
+static void send_open(struct client *client)
+{
+    const struct table_process *process = &client->settings.process;
+    struct client_letter *letter = client_letter_new(client);
+
+    if (!letter) {
+        client_link_lost(client, true, "out of memory");
+        return;
+    }
+    if (client->session.open_request == 0)
+        client->session.open_request = ++client->session.last_request;
+    if (client->session.opened_from == 0)
+        client->session.opened_from = client->now;
+    client_try_sent(client, &client->session.open, client_number(client));
+    gavel__open_session__init(&letter->open);
+    letter->open.session = client->session.id;
+    letter->open.ttl_ms = client->settings.ttl_ms;
+    letter->open.name = client->name;
+    if (process->pid != 0) {
+        gavel__process__init(&letter->process);
+        letter->process.boot_id = client->settings.process.boot_id;
+        letter->process.pid = process->pid;
+        letter->process.pid_ns = process->pid_ns;
+        letter->process.start_ticks = process->start_ticks;
+        letter->open.process = &letter->process;
+    }
+    gavel__op__init(&letter->op);
+    letter->op.what_case = GAVEL__OP__WHAT_OPEN_SESSION;
+    letter->op.open_session = &letter->open;
+    letter->only = &letter->op;
+    gavel__request__init(&letter->request);
+    letter->request.tag = client->session.open.tag;
+    letter->request.session = client->session.id;
+    letter->request.id = client->session.open_request;
+    letter->request.timeout_ms = (uint32_t)ms_from_ns(client->settings.silence);
+    letter->request.n_ops = 1;
+    letter->request.ops = &letter->only;
+    letter->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    letter->frame.request = &letter->request;
+    client_send(client, &letter->frame);
+}
+
+static void send_keep_alive(struct client *client)
+{
+    struct client_letter *letter = client_letter_new(client);
+
+    if (!letter) {
+        client_link_lost(client, true, "out of memory");
+        return;
+    }
+    client_try_sent(client, &client->session.keep, client_number(client));
+    letter->session = client->session.id;
+    gavel__keep_alive__init(&letter->keep_alive);
+    letter->keep_alive.tag = client->session.keep.tag;
+    letter->keep_alive.n_sessions = 1;
+    letter->keep_alive.sessions = &letter->session;
+    letter->frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
+    letter->frame.keep_alive = &letter->keep_alive;
+    client_send(client, &letter->frame);
+}
+
+static void become_open(struct client *client)
+{
+    client->session.is_open = true;
+    client->link.has_answered = true;
+    client_become(client, CLIENT_UP);
+    /*
+     * An opening that was repeated may have been carried out the first time,
+     * and the answer may come from memory: what is sure counts from then.
+     */
+    move_deadline(client, client->session.opened_from);
+    client->session.keep_due = client->session.opened_from + pace(client);
+}
+
+/* For good reasons, such as a table that is full. They may pass, too, but not within milliseconds. */
+static void opening_refused(struct client *client, enum gavel_status status, const char *message)
+{
+    client->session.open.tag = 0;
+    client->session.open.retry_at = client->now + client->settings.retry_max;
+    client->session.open_request = 0;
+    client->session.opened_from = 0; /* now it is known that there is none */
+    client_trouble_write(client, "the quorum opens no session: %.200s (%s)",
+                         message[0] ? message : gavel_status_text(status), gavel_status_name(status));
+}
+
+bool client_session_opened(struct client *client, const Gavel__Reply *reply)
+{
+    struct client_try *open = &client->session.open;
+
+    if (open->tag == 0 || reply->tag != open->tag)
+        return false;
+    if (client_is_passing(reply->status)) {
+        gavel_ns first_at = open->first_at;
+
+        client_try_refused(client, open);
+        client_trouble_write(client, "the quorum opens no session yet: %.200s",
+                             reply->message[0] ? reply->message : gavel_status_text(reply->status));
+        if (client_is_fruitless(client, first_at))
+            client_link_lost(client, true, "the node finds no leader of the quorum: %.200s", reply->message);
+    } else if (reply->status != GAVEL_OK) {
+        opening_refused(client, reply->status, reply->message);
+    } else if (reply->n_results != 1) {
+        client_hostile(client, "the number of results is not that of the operations");
+    } else if (reply->results[0]->status != GAVEL_OK) {
+        opening_refused(client, reply->results[0]->status, reply->results[0]->message);
+    } else {
+        *open = (struct client_try){0};
+        become_open(client);
+    }
+    return true;
+}
+
+/* With it goes what was asked in its name: nothing of it may happen in the name of the next. */
+void client_session_lost(struct client *client)
+{
+    uint64_t old = client->session.id;
+
+    if (client->session.is_closing) {
+        client_finish(client);
+        return;
+    }
+    do
+        client->session.id = prng_next(&client->prng);
+    while (client->session.id == 0 || client->session.id == old);
+    client->session.is_open = false;
+    client->session.deadline = 0;
+    client->session.last_request = 0;
+    client->session.open = (struct client_try){0};
+    client->session.open_request = 0;
+    client->session.opened_from = 0;
+    client->session.keep = (struct client_try){0};
+    (void)client_act(client, CLIENT_DO_SESSION_LOST);
+    client_act(client, CLIENT_DO_DEADLINE)->at = 0;
+    client_request_end_all(client, GAVEL_ERR_SESSION_GONE,
+                           "the session has ended before an answer came; whether it was done is not known");
+    client_watch_session(client);
+    client_become(client, CLIENT_OPENING);
+}
+
+void client_session_kept(struct client *client, const Gavel__Kept *kept)
+{
+    struct client_try *keep = &client->session.keep;
+    gavel_ns sent_at = keep->sent_at;
+
+    if (keep->tag == 0 || kept->tag != keep->tag) {
+        if (!client_was_given(client, kept->tag))
+            client_hostile(client, "it answers what was not asked");
+        return;
+    }
+    if (kept->status != GAVEL_OK) {
+        client_try_refused(client, keep);
+        return;
+    }
+    *keep = (struct client_try){0};
+    client->link.has_answered = true;
+    for (size_t i = 0; i < kept->n_gone; i++) {
+        if (kept->gone[i] != client->session.id)
+            continue;
+        client_session_lost(client);
+        return;
+    }
+    client->session.keep_due = sent_at + pace(client);
+    move_deadline(client, PLANTED(KEPT_FROM_ANSWER) ? client->now : sent_at);
+}
+
+void client_session_doubt(struct client *client) { client->session.keep_due = client->now; }
+
+void client_session_close(struct client *client)
+{
+    bool was_asked_for = client->session.opened_from != 0;
+    gavel_ns until =
+        client->session.is_open ? client->session.deadline : client->session.opened_from + sure_time(client);
+
+    if (client->session.is_closing || client->state == CLIENT_CLOSED)
+        return;
+    client->session.is_closing = true;
+    if (!has_session(client) || !was_asked_for || !client_request_close(client)) {
+        client_finish(client);
+        return;
+    }
+    if (client_is_welcome(client))
+        until = ns_max(until, client->now + client->settings.silence);
+    client->session.close_by = until;
+    if (client->now >= until)
+        client_finish(client);
+}
+
+void client_finish(struct client *client)
+{
+    const char *why = "the client was closed before an answer came; whether it was done is not known";
+
+    client_link_close(client);
+    client->session.is_open = false;
+    client->session.is_closing = true;
+    client_request_end_all(client, GAVEL_ERR_STOPPED, why);
+    client_ask_end_all(client, GAVEL_ERR_STOPPED, "the client was closed before an answer came");
+    client_watch_free_all(client);
+    if (client->session.deadline != 0) {
+        client->session.deadline = 0;
+        client_act(client, CLIENT_DO_DEADLINE)->at = 0;
+    }
+    (void)client_act(client, CLIENT_DO_CLOSED);
+    client_become(client, CLIENT_CLOSED);
+}
+
+void client_session_timer(struct client *client)
+{
+    struct client_try *open = &client->session.open;
+    struct client_try *keep = &client->session.keep;
+
+    if (client->session.is_closing && client->now >= client->session.close_by) {
+        client_finish(client);
+        return;
+    }
+    /* From the first: a node that only refuses keeps nothing alive. */
+    if (keep->first_at != 0 && client->now >= keep->first_at + client->settings.silence)
+        client_link_lost(client, true, "a keep-alive had no answer within %lld ms",
+                         (long long)ms_from_ns(client->settings.silence));
+    else if (open->tag != 0 && client->now >= open->sent_at + client_patience(client))
+        client_link_lost(client, true, "the opening of a session had no answer within %lld ms",
+                         (long long)ms_from_ns(client_patience(client)));
+}
+
+void client_session_pump(struct client *client)
+{
+    if (!has_session(client) || !client_is_welcome(client) || client->session.is_closing)
+        return;
+    if (!client->session.is_open) {
+        if (client_try_is_due(client, &client->session.open))
+            send_open(client);
+    } else if (client->now >= client->session.keep_due && client_try_is_due(client, &client->session.keep)) {
+        send_keep_alive(client);
+    }
+}
+
+gavel_ns client_session_wake(const struct client *client)
+{
+    const struct client_try *open = &client->session.open;
+    const struct client_try *keep = &client->session.keep;
+    gavel_ns at = client->session.is_closing ? client->session.close_by : NEVER;
+
+    if (!has_session(client) || !client_is_welcome(client))
+        return at;
+    if (keep->first_at != 0)
+        at = ns_min(at, keep->first_at + client->settings.silence);
+    if (open->tag != 0)
+        at = ns_min(at, open->sent_at + client_patience(client));
+    if (client->session.is_closing)
+        return at;
+    if (!client->session.is_open && open->tag == 0)
+        at = ns_min(at, open->retry_at);
+    if (client->session.is_open && keep->tag == 0)
+        at = ns_min(at, ns_max(keep->retry_at, client->session.keep_due));
+    return at;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Carries out commands: who asks, whether it was done before, and then one
+ * operation after the other.
+ */
+
+#include "base/assert.h"
+#include "base/planted.h"
+#include "core/table/step.h"
+
+#include <stdlib.h>
+
+enum gavel_status step_refuse(struct step *step, enum gavel_status status, const char *why)
+{
+    step->why = why;
+    return status;
+}
+
+gavel_ns step_now(const struct step *step) { return step->table->clock ? *step->table->clock : 0; }
+
+Gavel__Change step_change(Gavel__Change__Kind kind, const struct table_group *group)
+{
+    Gavel__Change change;
+
+    gavel__change__init(&change);
+    change.kind = kind;
+    if (group)
+        change.group = group->name;
+    return change;
+}
+
+void step_meet(const struct step *step, const struct table_process *process)
+{
+    if (process->pid > 0 && step->table->met)
+        step->table->met(step->table->met_user, process);
+}
+
+void step_tell(struct step *step, Gavel__Change *change)
+{
+    change->revision = step->revision;
+    change->part = step->part++;
+    if (step->table->history)
+        history_push(step->table->history, change);
+}
+
+const char *table_op_group(const Gavel__Op *op)
+{
+    switch (op->what_case) {
+    case GAVEL__OP__WHAT_CAMPAIGN:
+        return op->campaign->group;
+    case GAVEL__OP__WHAT_WITHDRAW:
+        return op->withdraw->group;
+    case GAVEL__OP__WHAT_CLAIM:
+        return op->claim->group;
+    case GAVEL__OP__WHAT_RENEW:
+        return op->renew->group;
+    case GAVEL__OP__WHAT_RELEASE:
+        return op->release->group;
+    case GAVEL__OP__WHAT_WISH:
+        return op->wish->group;
+    case GAVEL__OP__WHAT_REOPEN:
+        return op->reopen->group;
+    case GAVEL__OP__WHAT_REGISTER_CANDIDATE:
+        return op->register_candidate->group;
+    case GAVEL__OP__WHAT_LEAVE:
+        return op->leave->group;
+    case GAVEL__OP__WHAT_LAPSE:
+        return op->lapse->group;
+    case GAVEL__OP__WHAT_PUT_NOTE:
+        return op->put_note->group;
+    case GAVEL__OP__WHAT_DELETE_NOTE:
+        return op->delete_note->group;
+    case GAVEL__OP__WHAT_REFUSED:
+        return op->refused->group;
+    default:
+        return "";
+    }
+}
+
+static enum gavel_status carry_out(struct step *step, const Gavel__Op *op)
+{
+    switch (op->what_case) {
+    case GAVEL__OP__WHAT_OPEN_SESSION:
+        return session_open(step, op->open_session);
+    case GAVEL__OP__WHAT_CLOSE_SESSION:
+        return session_close(step, op->close_session);
+    case GAVEL__OP__WHAT_CAMPAIGN:
+        return candidate_campaign(step, op->campaign);
+    case GAVEL__OP__WHAT_WITHDRAW:
+        return candidate_withdraw(step, op->withdraw);
+    case GAVEL__OP__WHAT_CLAIM:
+        return mandate_claim(step, op->claim);
+    case GAVEL__OP__WHAT_RENEW:
+        return mandate_renew(step, op->renew);
+    case GAVEL__OP__WHAT_RELEASE:
+        return mandate_release(step, op->release);
+    case GAVEL__OP__WHAT_WISH:
+        return mandate_wish(step, op->wish);
+    case GAVEL__OP__WHAT_REOPEN:
+        return mandate_reopen(step, op->reopen);
+    case GAVEL__OP__WHAT_REGISTER_CANDIDATE:
+        return candidate_register(step, op->register_candidate);
+    case GAVEL__OP__WHAT_LEAVE:
+        return candidate_leave(step, op->leave);
+    case GAVEL__OP__WHAT_LAPSE:
+        return mandate_lapse(step, op->lapse);
+    case GAVEL__OP__WHAT_PUT_NOTE:
+        return note_put(step, op->put_note);
+    case GAVEL__OP__WHAT_DELETE_NOTE:
+        return note_delete(step, op->delete_note);
+    case GAVEL__OP__WHAT_REFUSED:
+        return step_refuse(step, (enum gavel_status)op->refused->status, "");
+    default:
+        return step_refuse(step, GAVEL_ERR_INVALID, "the operation is not known");
+    }
+}
+
+/* One operation by itself. ERR_NO_MEMORY: it has changed nothing. */
+static enum gavel_status apply_op(struct table *table, struct table_session **session,
+                                  const Gavel__Command *command, const Gavel__Op *op,
+                                  struct table_result *ret_result)
+{
+    struct step step = {
+        .table = table,
+        .session = *session,
+        .wall_ms = command->wall_ms,
+        .generation = command->generation,
+        .revision = table->revision + 1,
+        .group = table_op_group(op),
+        .why = "",
+    };
+    enum gavel_status status = table_op_check(op, false, NULL);
+    const struct table_group *group;
+
+    if (status == GAVEL_OK)
+        status = carry_out(&step, op);
+    else
+        step.why = "a name, a size or a duration is not valid";
+    if (status == GAVEL_ERR_NO_MEMORY)
+        return status;
+    *session = step.session;
+    if (step.has_changed)
+        table->revision = step.revision;
+    group = step.group[0] ? table_group_find(table, step.group) : NULL;
+    *ret_result = (struct table_result){
+        .status = status,
+        .revision = table->revision,
+        .version = group ? group->version : 0,
+        .epoch = group ? group->epoch : 0,
+        .why = step.why,
+    };
+    return GAVEL_OK;
+}
+
+/* What came of the newest request of a session, once more. */
+static enum gavel_status repeat(const struct table_session *session, struct table_result **ret_results,
+                                size_t *ret_count)
+{
+    struct table_result *copy = calloc(session->result_count, sizeof *copy);
+
+    if (!copy)
+        return GAVEL_ERR_NO_MEMORY;
+    memcpy(copy, session->results, session->result_count * sizeof *copy);
+    *ret_results = copy;
+    *ret_count = session->result_count;
+    return GAVEL_OK;
+}
+
+/* An opening that comes again after other requests: the session is open, and nothing is recorded. */
+static enum gavel_status confirm(const struct table *table, struct table_result **ret_results,
+                                 size_t *ret_count)
+{
+    struct table_result *result = calloc(1, sizeof *result);
+
+    if (!result)
+        return GAVEL_ERR_NO_MEMORY;
+    *result = (struct table_result){.status = GAVEL_OK, .revision = table->revision, .why = ""};
+    *ret_results = result;
+    *ret_count = 1;
+    return GAVEL_OK;
+}
+
+/* Whether the command only opens the session that it is of. */
+static bool is_opening(const Gavel__Command *command)
+{
+    return command->n_ops == 1 && command->ops[0]->what_case == GAVEL__OP__WHAT_OPEN_SESSION &&
+           command->ops[0]->open_session->session == command->session;
+}
+
+/* What a majority that was lost had counted among itself is never counted again. */
+static void begin_generation(struct table *table, uint64_t generation)
+{
+    uint64_t above =
+        generation > 1 && generation <= TABLE_GENERATION_MAX ? (generation - 1) << TABLE_GENERATION_BITS : 0;
+
+    if (table->revision < above)
+        table->revision = above;
+}
+
+/* Carries out all operations. */
+static enum gavel_status apply_all(struct table *table, const Gavel__Command *command,
+                                   struct table_session *session, struct table_result **ret_results)
+{
+    struct table_result *results = calloc(command->n_ops, sizeof *results);
+    struct table_result *kept = calloc(command->n_ops, sizeof *kept);
+    enum gavel_status status = results && kept ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
+
+    if (status == GAVEL_OK)
+        begin_generation(table, command->generation);
+    for (size_t i = 0; i < command->n_ops && status == GAVEL_OK; i++)
+        status = apply_op(table, &session, command, command->ops[i], &results[i]);
+    if (status != GAVEL_OK) {
+        free(results);
+        free(kept);
+        return status;
+    }
+    if (command->session != 0 && !session && is_opening(command) && results[0].status == GAVEL_OK)
+        session = table_session_find(table, command->session);
+    if (session) {
+        memcpy(kept, results, command->n_ops * sizeof *kept);
+        session_keep_results(table, session, command->id, kept, command->n_ops);
+    } else {
+        free(kept);
+    }
+    *ret_results = results;
+    return GAVEL_OK;
+}
+
+/* Who asks, and whether it was done before. */
+static enum gavel_status apply_command(struct table *table, const Gavel__Command *command,
+                                       struct table_result **ret_results, size_t *ret_count)
+{
+    struct table_session *session =
+        command->session != 0 ? table_session_find(table, command->session) : NULL;
+    enum gavel_status status;
+
+    if (command->n_ops == 0 || command->n_ops > TABLE_OPS_MAX ||
+        (command->session != 0) != (command->id != 0))
+        return GAVEL_ERR_INVALID;
+    if (command->session != 0 && !session && !is_opening(command))
+        return GAVEL_ERR_SESSION_GONE;
+    if (session && command->id == session->last_id && !PLANTED(APPLIED_AGAIN))
+        return repeat(session, ret_results, ret_count);
+    if (session && command->id < session->last_id && is_opening(command))
+        return confirm(table, ret_results, ret_count);
+    if (session && command->id < session->last_id)
+        return GAVEL_ERR_STATE;
+    if (session && !session_has_room(table, session, command->n_ops))
+        return GAVEL_ERR_STORE_FULL;
+    status = apply_all(table, command, session, ret_results);
+    if (status == GAVEL_OK)
+        *ret_count = command->n_ops;
+    return status;
+}
+
+enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uint8_t *bytes, size_t size,
+                                  struct table_result **ret_results, size_t *ret_count)
+{
+    struct table_command command;
+    enum gavel_status status = table_command_decode(bytes, size, &command);
+    struct table_result *results = NULL;
+    size_t count = 0;
+
+    ASSERT(index > table->index);
+    if (status == GAVEL_OK && command.kind == TABLE_OPS) {
+        ProtobufCMessage *message = NULL;
+
+        status = message_unpack(&gavel__command__descriptor, command.value, command.value_size, &message);
+        if (status == GAVEL_OK) {
+            status = apply_command(table, (const Gavel__Command *)(const void *)message, &results, &count);
+            protobuf_c_message_free_unpacked(message, NULL);
+        }
+    } else if (status == GAVEL_OK) {
+        status = table_apply_plain(table, &command);
+    }
+    if (status == GAVEL_ERR_NO_MEMORY)
+        return status;
+    table->index = index;
+    *ret_results = results;
+    *ret_count = count;
+    return status;
+}
+
+enum gavel_status table_apply(struct table *table, uint64_t index, const uint8_t *bytes, size_t size)
+{
+    struct table_result *results = NULL;
+    size_t count;
+    enum gavel_status status = table_apply_ops(table, index, bytes, size, &results, &count);
+
+    free(results);
+    return status;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Who is granted the mandate of a vacant group.
+ *
+ *     named or wished for ──► it, if it is eligible
+ *                             (a candidate without a session: the group is left to its claim)
+ *     else by policy among those with a session
+ *     else who has just given it up and stays
+ *
+ * A store's candidates claim for themselves, so they are never granted
+ * anything here.
+ */
+
+#include "base/assert.h"
+#include "base/planted.h"
+#include "core/table/step.h"
+
+static bool may_lead(const struct table_candidate *candidate)
+{
+    return candidate->session && (candidate->is_eligible || PLANTED(GRANTS_INELIGIBLE));
+}
+
+/* Whether `a` comes before `b` by the policy of their group. */
+static bool is_before(const struct table_candidate *a, const struct table_candidate *b)
+{
+    switch (a->group->policy) {
+    case GAVEL__POLICY__POLICY_LEXICOGRAPHIC:
+        return strcmp(a->id, b->id) < 0;
+    case GAVEL__POLICY__POLICY_PRIORITY:
+        if (a->priority != b->priority)
+            return a->priority > b->priority;
+        return a->joined_revision < b->joined_revision;
+    default:
+        if (PLANTED(QUEUE_BY_ID))
+            return strcmp(a->id, b->id) < 0;
+        return a->joined_revision < b->joined_revision;
+    }
+}
+
+/* The best that may lead, other than this one; NULL if there is none. */
+static struct table_candidate *best_but(const struct table_group *group, const struct table_candidate *but)
+{
+    struct table_candidate *best = NULL;
+    struct table_candidate *candidate;
+
+    TAILQ_FOREACH(candidate, &group->candidates, in_group)
+    {
+        if (candidate != but && may_lead(candidate) && (!best || is_before(candidate, best)))
+            best = candidate;
+    }
+    return best;
+}
+
+static struct table_candidate *leader_of(const struct table_group *group)
+{
+    return group->is_held && group->session ? candidate_of_session(group, group->session) : NULL;
+}
+
+struct table_candidate *table_group_next_in_line(const struct table_group *group)
+{
+    const struct table_candidate *leader = leader_of(group);
+    const char *named = group->wish_epoch != 0 ? group->wish_successor : group->successor;
+    struct table_candidate *next = named[0] ? table_candidate_find(group, named) : NULL;
+
+    if (next && next != leader && may_lead(next))
+        return next;
+    return best_but(group, leader);
+}
+
+struct table_candidate *table_group_better(const struct table_group *group)
+{
+    const struct table_candidate *leader = leader_of(group);
+    struct table_candidate *best;
+
+    /* In a queue whoever leads is its head. */
+    if (!leader || !group->preempts || group->policy == GAVEL__POLICY__POLICY_FIRST ||
+        group->policy == GAVEL__POLICY__POLICY_UNSET)
+        return NULL;
+    best = best_but(group, leader);
+    return best && is_before(best, leader) ? best : NULL;
+}
+
+bool election_has_waiting(const struct table_group *group)
+{
+    const struct table_candidate *candidate;
+
+    TAILQ_FOREACH(candidate, &group->candidates, in_group)
+    {
+        if (may_lead(candidate) && !candidate_leads(candidate))
+            return true;
+    }
+    return false;
+}
+
+void election_drop_wish(struct table_group *group)
+{
+    group->wish_epoch = 0;
+    group->wish_is_forced = false;
+    group->wish_timeout_ms = 0;
+    text_set(&group->wish_successor, text_new(""));
+    group->seen.wished_at = 0;
+}
+
+void election_end(struct step *step, struct table_group *group, Gavel__Ending ending, char *successor)
+{
+    Gavel__Change change = step_change(GAVEL__CHANGE__KIND__VACANT, group);
+
+    ASSERT(group->is_held);
+    change.epoch = group->epoch;
+    change.holder = group->holder;
+    change.why = ending;
+    change.session = group->session ? group->session->id : 0;
+    change.successor = successor;
+    step_tell(step, &change);
+    group->is_held = false;
+    group->session = NULL;
+    group->last_ending = ending;
+    group->version = step->revision;
+    group->seen.renewed_at = step_now(step);
+    group->seen.closing_term = 0;
+    election_drop_wish(group);
+    text_set(&group->successor, successor);
+}
+
+void election_begin(struct step *step, struct table_group *group, char *holder, char *address)
+{
+    Gavel__Change change = step_change(GAVEL__CHANGE__KIND__ELECTED, group);
+
+    ASSERT(step->revision > group->epoch);
+    text_set(&group->previous_holder, group->holder);
+    group->holder = holder;
+    text_set(&group->address, address);
+    text_set(&group->successor, text_new(""));
+    election_drop_wish(group);
+    group->is_held = true;
+    if (!PLANTED(EPOCH_AGAIN) || group->last_ending != GAVEL__ENDING__ENDING_RESIGNED || group->epoch == 0)
+        group->epoch = step->revision;
+    group->version = step->revision;
+    group->since_wall_ms = step->wall_ms;
+    group->seen.granted_at = group->seen.renewed_at = step_now(step);
+    group->seen.renewed_wall_ms = step->wall_ms;
+    group->seen.closing_term = 0;
+    change.epoch = group->epoch;
+    change.holder = group->holder;
+    change.address = group->address;
+    change.previous_holder = group->previous_holder;
+    change.session = group->session ? group->session->id : 0;
+    step_tell(step, &change);
+}
+
+void election_grant(struct step *step, struct table_group *group, const struct table_candidate *leaver)
+{
+    struct table_candidate *chosen = NULL;
+
+    if (group->is_held || group->is_done)
+        return;
+    if (group->successor[0]) {
+        chosen = table_candidate_find(group, group->successor);
+        if (chosen && !chosen->session)
+            return; /* it claims for itself */
+    }
+    if (!chosen || !may_lead(chosen) || chosen == leaver)
+        chosen = best_but(group, leaver);
+    if (!chosen || (PLANTED(LEAVER_FIRST) && leaver && may_lead(leaver)))
+        chosen =
+            PLANTED(LEAVER_FIRST) && leaver ? table_candidate_find(group, leaver->id) : best_but(group, NULL);
+    if (!chosen)
+        return;
+    group->session = chosen->session;
+    group->nonce_high = group->nonce_low = 0;
+    group->lease_ms = chosen->session->ttl_ms;
+    group->process = chosen->session->process;
+    election_begin(step, group, text_share(chosen->id), text_share(chosen->address));
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Groups in order of their names. A group comes with the first that is said of
+ * it and goes when nothing is left; but one that ever had a mandate stays, so
+ * that its epochs never restart.
+ */
+
+#include "core/table/step.h"
+
+#include <stdlib.h>
+
+enum { GROUP_WEIGHT = 192 };
+
+static int compare(const struct table_group *a, const struct table_group *b)
+{
+    return strcmp(a->name, b->name);
+}
+
+RB_GENERATE_INTERNAL(table_groups, table_group, by_name, compare, __attribute__((unused)) static)
+
+struct table_group *table_group_find(const struct table *table, const char *name)
+{
+    struct table_group *group = RB_ROOT(&table->groups);
+
+    while (group) {
+        int order = strcmp(name, group->name);
+
+        if (order == 0)
+            return group;
+        group = order < 0 ? RB_LEFT(group, by_name) : RB_RIGHT(group, by_name);
+    }
+    return NULL;
+}
+
+struct table_group *table_group_from(const struct table *table, const char *name)
+{
+    struct table_group *group = RB_ROOT(&table->groups);
+    struct table_group *best = NULL;
+
+    while (group) {
+        if (strcmp(name, group->name) <= 0) {
+            best = group;
+            group = RB_LEFT(group, by_name);
+        } else {
+            group = RB_RIGHT(group, by_name);
+        }
+    }
+    return best;
+}
+
+struct table_group *table_group_next(struct table_group *group) { return RB_NEXT(table_groups, NULL, group); }
+
+struct table_group *group_new(const char *name)
+{
+    struct table_group *group = calloc(1, sizeof *group);
+
+    if (!group)
+        return NULL;
+    TAILQ_INIT(&group->candidates);
+    group->name = text_new(name);
+    group->holder = text_new("");
+    group->address = text_new("");
+    group->successor = text_new("");
+    group->previous_holder = text_new("");
+    group->wish_successor = text_new("");
+    if (!group->name) {
+        group_free(group);
+        return NULL;
+    }
+    return group;
+}
+
+void group_free(struct table_group *group)
+{
+    struct table_candidate *candidate;
+
+    if (!group)
+        return;
+    while ((candidate = TAILQ_FIRST(&group->candidates))) {
+        TAILQ_REMOVE(&group->candidates, candidate, in_group);
+        candidate_free(candidate);
+    }
+    text_drop(group->name);
+    text_drop(group->holder);
+    text_drop(group->address);
+    text_drop(group->successor);
+    text_drop(group->previous_holder);
+    text_drop(group->wish_successor);
+    free(group);
+}
+
+bool group_insert(struct table *table, struct table_group *group)
+{
+    if (RB_INSERT(table_groups, &table->groups, group))
+        return false;
+    table->group_count++;
+    return true;
+}
+
+enum gavel_status group_create(struct step *step, const char *name, struct table_group **ret_group)
+{
+    struct table_group *group;
+
+    if (step->table->group_count >= TABLE_GROUPS_MAX)
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "there are as many groups as the quorum takes");
+    if (!table_has_room(step->table, GROUP_WEIGHT + strlen(name)))
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the quorum is full");
+    group = group_new(name);
+    if (!group)
+        return GAVEL_ERR_NO_MEMORY;
+    group->create_revision = step->revision;
+    (void)group_insert(step->table, group); /* nobody asks for a group that is there */
+    *ret_group = group;
+    return GAVEL_OK;
+}
+
+void group_changed(struct table *table, struct table_group *group)
+{
+    uint64_t hash = hash_string(HASH_BEGIN, group->name);
+    size_t weight = GROUP_WEIGHT + strlen(group->name) + strlen(group->holder) + strlen(group->address) +
+                    strlen(group->successor) + strlen(group->previous_holder) + strlen(group->wish_successor);
+    const uint64_t numbers[] = {
+        group->create_revision,
+        group->version,
+        group->epoch,
+        group->is_held,
+        group->is_done,
+        group->session ? group->session->id : 0,
+        group->nonce_high,
+        group->nonce_low,
+        (uint64_t)group->lease_ms,
+        (uint64_t)group->since_wall_ms,
+        (uint64_t)group->last_ending,
+        group->wish_epoch,
+        group->wish_is_forced,
+        group->wish_timeout_ms,
+        (uint64_t)group->policy,
+        group->min_mandate_ms,
+        group->preempts,
+    };
+
+    process_ready(&group->process, &group->shown);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        hash = hash_number(hash, numbers[i]);
+    hash = hash_string(hash, group->holder);
+    hash = hash_string(hash, group->address);
+    hash = hash_string(hash, group->successor);
+    hash = hash_string(hash, group->previous_holder);
+    hash = hash_string(hash, group->wish_successor);
+    hash = hash_process(hash, &group->process);
+    table_account(table, &group->hash, &group->weight, hash_mix(hash), weight);
+}
+
+/* What may come due by time: a drain, a preemption, the end of a lease, a successor that does not come. */
+static bool needs_attention(const struct table_group *group)
+{
+    if (group->wish_epoch != 0)
+        return true;
+    if (group->is_held && group->session)
+        return table_group_better(group) != NULL;
+    return !group->is_done && election_has_waiting(group);
+}
+
+void group_attend(struct table *table, struct table_group *group)
+{
+    bool needs = needs_attention(group);
+
+    if (!table->attention.tqh_last)
+        TAILQ_INIT(&table->attention);
+    if (needs && !group->has_attention)
+        TAILQ_INSERT_TAIL(&table->attention, group, in_attention);
+    else if (!needs && group->has_attention)
+        TAILQ_REMOVE(&table->attention, group, in_attention);
+    group->has_attention = needs;
+}
+
+static void group_remove(struct table *table, struct table_group *group)
+{
+    if (group->has_attention)
+        TAILQ_REMOVE(&table->attention, group, in_attention);
+    RB_REMOVE(table_groups, &table->groups, group);
+    table->group_count--;
+    table_account(table, &group->hash, &group->weight, 0, 0);
+    group_free(group);
+}
+
+void group_settle(struct step *step, struct table_group *group, const struct table_candidate *leaver)
+{
+    election_grant(step, group, leaver);
+    step->has_changed = true;
+    if (group->epoch == 0 && !group->is_done && group->candidate_count == 0 && group->note_count == 0) {
+        Gavel__Change gone = step_change(GAVEL__CHANGE__KIND__GROUP_GONE, group);
+
+        step_tell(step, &gone);
+        group_remove(step->table, group);
+        return;
+    }
+    group_attend(step->table, group);
+    group_changed(step->table, group);
+}
+
+void groups_done(struct table *table)
+{
+    while (!RB_EMPTY(&table->groups))
+        group_remove(table, RB_ROOT(&table->groups));
+}

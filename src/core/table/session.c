@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Sessions: clients that are alive. A session that ends takes all its
+ * candidates and mandates with it, in one revision; each change is a part of
+ * it, in the order in which it had joined the groups.
+ */
+
+#include "core/table/step.h"
+
+#include <stdlib.h>
+
+enum { SESSION_WEIGHT = 128, RESULT_WEIGHT = 40 };
+
+static int compare(const struct table_session *a, const struct table_session *b)
+{
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+RB_GENERATE_INTERNAL(table_sessions, table_session, by_id, compare, __attribute__((unused)) static)
+
+struct table_session *table_session_find(const struct table *table, uint64_t id)
+{
+    struct table_session *session = RB_ROOT(&table->sessions);
+
+    while (session && session->id != id)
+        session = id < session->id ? RB_LEFT(session, by_id) : RB_RIGHT(session, by_id);
+    return session;
+}
+
+struct table_session *table_session_first(const struct table *table)
+{
+    struct table_session *session = RB_ROOT(&table->sessions);
+
+    while (session && RB_LEFT(session, by_id))
+        session = RB_LEFT(session, by_id);
+    return session;
+}
+
+struct table_session *table_session_next(struct table_session *session)
+{
+    return RB_NEXT(table_sessions, NULL, session);
+}
+
+void session_changed(struct table *table, struct table_session *session)
+{
+    uint64_t hash = hash_number(HASH_BEGIN, session->id);
+    size_t weight = SESSION_WEIGHT + strlen(session->name) + session->result_count * RESULT_WEIGHT;
+
+    process_ready(&session->process, &session->shown);
+    hash = hash_number(hash, session->ttl_ms);
+    hash = hash_number(hash, session->create_revision);
+    hash = hash_number(hash, (uint64_t)session->since_wall_ms);
+    hash = hash_number(hash, session->last_id);
+    hash = hash_string(hash, session->name);
+    hash = hash_process(hash, &session->process);
+    for (size_t i = 0; i < session->result_count; i++) {
+        hash = hash_number(hash, (uint64_t)session->results[i].status);
+        hash = hash_number(hash, session->results[i].revision);
+        hash = hash_number(hash, session->results[i].version);
+        hash = hash_number(hash, session->results[i].epoch);
+    }
+    table_account(table, &session->hash, &session->weight, hash_mix(hash), weight);
+}
+
+struct table_session *session_add(struct table *table, uint64_t id, const char *name)
+{
+    struct table_session *session = calloc(1, sizeof *session);
+
+    if (!session)
+        return NULL;
+    session->id = id;
+    session->name = text_new(name);
+    TAILQ_INIT(&session->candidates);
+    if (!session->name || RB_INSERT(table_sessions, &table->sessions, session)) {
+        session_free(session);
+        return NULL;
+    }
+    table->session_count++;
+    return session;
+}
+
+void session_free(struct table_session *session)
+{
+    text_drop(session->name);
+    free(session->results);
+    free(session);
+}
+
+static void session_remove(struct table *table, struct table_session *session)
+{
+    RB_REMOVE(table_sessions, &table->sessions, session);
+    table->session_count--;
+    table_account(table, &session->hash, &session->weight, 0, 0);
+    session_free(session);
+}
+
+void sessions_done(struct table *table)
+{
+    while (!RB_EMPTY(&table->sessions))
+        session_remove(table, RB_ROOT(&table->sessions));
+}
+
+enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open)
+{
+    struct table *table = step->table;
+    struct table_session *session = table_session_find(table, open->session);
+
+    if (session)
+        return GAVEL_OK;
+    if (table->session_count >= TABLE_SESSIONS_MAX)
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "there are as many sessions as the quorum takes");
+    if (!table_has_room(table, SESSION_WEIGHT + strlen(open->name) + RESULT_WEIGHT))
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the quorum is full");
+    session = session_add(table, open->session, open->name);
+    if (!session)
+        return GAVEL_ERR_NO_MEMORY;
+    session->ttl_ms = open->ttl_ms;
+    session->principal = open->principal;
+    process_set(&session->process, open->process);
+    session->create_revision = step->revision;
+    session->since_wall_ms = step->wall_ms;
+    session->seen.heard_at = step_now(step);
+    step_meet(step, &session->process);
+    session_changed(table, session);
+    step->has_changed = true;
+    return GAVEL_OK;
+}
+
+enum gavel_status session_close(struct step *step, const Gavel__CloseSession *close)
+{
+    struct table_session *session = table_session_find(step->table, close->session);
+    struct table_candidate *candidate;
+    Gavel__Change change = step_change(GAVEL__CHANGE__KIND__SESSION_ENDED, NULL);
+
+    if (!session)
+        return GAVEL_OK;
+    while ((candidate = TAILQ_FIRST(&session->candidates))) {
+        struct table_group *group = candidate->group;
+
+        if (candidate_leads(candidate))
+            election_end(step, group, close->ending, text_share(group->wish_successor));
+        candidate_remove(step, candidate, close->ending);
+        group_settle(step, group, NULL);
+    }
+    change.session = session->id;
+    change.why = close->ending;
+    step_tell(step, &change);
+    if (step->session == session)
+        step->session = NULL;
+    session_remove(step->table, session);
+    step->has_changed = true;
+    return GAVEL_OK;
+}
+
+bool session_has_room(const struct table *table, const struct table_session *session, size_t count)
+{
+    return count <= session->result_count ||
+           table_has_room(table, (count - session->result_count) * RESULT_WEIGHT);
+}
+
+void session_keep_results(struct table *table, struct table_session *session, uint64_t id,
+                          struct table_result *results, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        results[i].why = "";
+    free(session->results);
+    session->results = results;
+    session->result_count = count;
+    session->last_id = id;
+    session_changed(table, session);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The HTTP API of a node, on a thread and an event base of its own, so that no
+ * load on it delays a heartbeat. api_routes.c has the table of calls.
+ */
+#ifndef DAEMON_API_API_H
+#define DAEMON_API_API_H
+
+#include "daemon/node/node.h"
+
+struct api;
+
+/* Binds and starts the thread. ERR_INVALID, ERR_IO: the port is taken and the like, with the next step. */
+GAVEL_CHECKED enum gavel_status api_start(struct node_desk *desk, struct api **ret_api,
+                                          struct gavel_error *error);
+
+/* The port it listens on. */
+uint16_t api_port(const struct api *api);
+
+/* Reads certificates and token again. Any thread; what is wrong with them is logged, and the old ones stay.
+ */
+void api_reload(struct api *api);
+
+/*
+ * The node will end: candidates that campaign here are told so, and their streams end. Their sessions live
+ * on, for they go on at another node; only those that have resigned are still closed. Needs the consensus
+ * thread to go on until api_has_left(). Any thread; safe on NULL.
+ */
+void api_leave(struct api *api);
+bool api_has_left(const struct api *api);
+
+/* Ends the streams, answers what is under way, joins the thread. Safe on NULL. */
+void api_stop(struct api *api);
+
+#endif

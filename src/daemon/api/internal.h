@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What the files of the API thread share. Everything here belongs to that
+ * thread alone, but for `orders`, which others set.
+ *
+ *     listener ──► connection ──► api_dispatch() ──► a handler of the table
+ *                                                     │         │
+ *                             view, journal ◄─────────┘         └──► request to the consensus thread,
+ *                                                                    comes back to `replies`
+ */
+#ifndef DAEMON_API_INTERNAL_H
+#define DAEMON_API_INTERNAL_H
+
+#include "base/record.h"
+#include "daemon/api/api.h"
+#include "daemon/api/token.h"
+#include "daemon/shared/errand.h"
+#include "daemon/shared/request.h"
+
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+#include <openssl/ssl.h>
+#include <stdatomic.h>
+#include <sys/queue.h>
+
+#define API_BODY_MAX (64u * 1024)
+#define API_HEADERS_MAX (8u * 1024)
+#define API_URI_MAX (4u * 1024)
+#define API_IDLE_S 30        /* a connection on which nothing happens */
+#define API_REQUEST_S 10     /* from the first byte of a request to its last */
+#define API_SPARE_FDS 128    /* kept free for what the node itself must open */
+#define API_PAUSE_MS 100     /* of the listener, when no descriptor is left */
+#define API_STREAMS_MAX 1000 /* of events, changes and campaigns */
+#define API_STREAM_BYTES_MAX                                                                                 \
+    (256u * 1024)          /* that wait for the reader of one; the rest waits in the journal */
+#define API_HEARTBEAT_S 15 /* a comment, so that both ends notice when the other is gone */
+#define API_CAMPAIGN_BYTES_MAX                                                                               \
+    (16u * 1024)             /* that wait for a candidate; one that reads so little has to go */
+#define API_ERRANDS_MAX 4096 /* questions that are with the courier */
+#define API_PAGE_MAX 1000    /* of one listing */
+#define API_PENDING_MAX 64   /* requests that are with the consensus thread */
+#define API_SILENCE_MS 3000  /* of the consensus thread, before /health says so */
+#define API_STOP_MS 2000     /* what is under way may take so long when the node ends */
+#define API_FLUSH_MS 100     /* and writing the last answers so long */
+
+/* What another thread wants of this one. */
+enum api_order { API_ORDER_RELOAD = 1, API_ORDER_STOP = 2, API_ORDER_LEAVE = 4 };
+
+/* What a stream tells, beyond what all have. Both may be called from the loop at any time. */
+struct api_stream;
+struct api_stream_kind {
+    void (*pump)(struct api_stream *stream);     /* there may be something new, or room for it */
+    void (*gone)(struct api_stream *stream);     /* it has ended; frees it */
+    void (*farewell)(struct api_stream *stream); /* this node ends; NULL: nothing is said */
+};
+
+/* A stream of server-sent events; the first member of whatever it is. */
+struct api_stream {
+    LIST_ENTRY(api_stream) next;
+    struct evhttp_request *http;
+    struct api_connection *connection;
+    const struct api_stream_kind *kind;
+};
+
+struct api_later;
+
+struct api_connection {
+    TAILQ_ENTRY(api_connection) next; /* the longest unused first */
+    struct api *api;
+    struct evhttp_connection *http;
+    struct bufferevent *bev;
+    int fd;
+    gavel_ns opened_at;
+    gavel_ns reading_since; /* the first byte of a request that is not complete yet; 0 none */
+    uint64_t requests;
+    bool is_answering; /* a request is with a handler, or its answer is not out yet */
+    bool is_writing;   /* bytes are going out that no handler wrote: a page of evhttp's own */
+    LIST_ENTRY(api_connection) next_page; /* while is_writing */
+    struct api_stream *stream;
+    struct api_pending *pending;
+    struct api_later *later;
+};
+TAILQ_HEAD(api_connections, api_connection);
+LIST_HEAD(api_pages, api_connection);
+
+/* A request that is with the consensus thread; the HTTP side may be gone when it comes back. */
+struct api_pending {
+    struct request request; /* first */
+    struct api_connection *connection;
+    struct evhttp_request *http; /* NULL: the client is gone */
+    size_t route;
+};
+
+/* What the path of a call names, decoded. */
+struct api_names {
+    char group[NAME_MAX_BYTES + 1];
+    char key[TABLE_NOTE_KEY_BYTES_MAX + 1];
+};
+
+/* A call that is answered later; the client may go first. */
+struct api_later {
+    LIST_ENTRY(api_later) next;
+    struct api_connection *connection;
+    struct evhttp_request *http; /* NULL: it is answered, or the client is gone */
+    size_t route;
+    unsigned wants;
+    struct api_names names;
+    void *user;
+    void (*gone)(void *user); /* nobody waits any more, and nothing may be answered */
+};
+
+/* A question that is with the courier, or none (number 0). It lives in whatever waits for it. */
+struct api_errand {
+    RB_ENTRY(api_errand) by_number;
+    struct api *api;
+    uint64_t number;
+    gavel_ns sent_at;
+    void *user;
+    void (*answered)(void *user, const Gavel__ClientFrame *frame);
+};
+
+LIST_HEAD(api_streams, api_stream);
+LIST_HEAD(api_laters, api_later);
+LIST_HEAD(api_campaigns, api_campaign);
+LIST_HEAD(api_transfers, api_transfer);
+RB_HEAD(api_errands, api_errand);
+
+struct api_newborn {
+    struct api_newborn *next;
+    struct bufferevent *bev; /* with a reference of ours */
+};
+
+#define API_ROUTES_MAX 32
+#define API_CODES_MAX 20
+
+struct api_counts {
+    uint64_t by_code[API_ROUTES_MAX + 1][API_CODES_MAX]; /* the last: a path that is none of ours */
+    uint64_t connections;                                /* accepted */
+    uint64_t cut;                                        /* closed by us: too slow, or to make room */
+};
+
+struct api {
+    struct node_desk *desk;
+    struct event_base *base;
+    struct evhttp *http;
+    struct evconnlistener *listener;
+    uint16_t port;
+    SSL_CTX *tls; /* NULL: plain */
+    struct api_token token;
+    bool is_open; /* it listens beyond loopback */
+    pthread_t thread;
+    bool has_thread;
+    int orders_fd;
+    _Atomic unsigned orders;
+    bool is_stopping;
+    gavel_ns stop_at;
+
+    struct event *orders_event;
+    struct event *newborn_event;
+    struct event *resume_event; /* of the listener */
+    struct event *sweep_event;
+    struct event *replies_event;
+    struct event *bell_event;
+    struct event *heartbeat_event;
+    struct event *pages_event;
+    struct event *errands_event;
+    struct event *table_event;
+
+    struct api_newborn *newborns; /* the oldest first */
+    struct api_newborn **newborns_end;
+    struct api_connections connections;
+    struct api_pages pages;
+    size_t connection_count;
+    struct api_connection **by_fd; /* the connection of a descriptor, or NULL */
+    size_t by_fd_size;
+    int fd_limit;
+
+    struct mailbox replies;
+    size_t pending_count;
+
+    int bell_fd;
+    struct api_streams streams;
+    size_t stream_count;
+
+    struct mailbox answers; /* of errands */
+    struct api_errands errands;
+    size_t errand_count;
+    uint64_t errand_numbers;
+    struct api_laters laters;
+    int table_fd; /* rings when the table has changed */
+    struct api_campaigns campaigns;
+    _Atomic unsigned campaign_count; /* read by others */
+    bool is_leaving;                 /* no further campaigns: the node will end */
+    struct api_transfers transfers;
+    struct table_cursor counted; /* up to here the changes are in `elected` */
+    uint64_t elected;
+
+    char date[32]; /* of the header, made once a second */
+    time_t date_at;
+    struct api_counts counts;
+    struct view view; /* the copy that a handler works with; large, so not on the stack */
+};
+
+/* One HTTP request on its way through a handler. */
+struct api_call {
+    struct api *api;
+    struct evhttp_request *http;
+    struct api_connection *connection; /* NULL if it is not known */
+    size_t route;
+    gavel_ns now;
+    gavel_ns asked_at; /* when the leader of the quorum was asked; 0: it was not */
+    unsigned wants;    /* of the handler */
+    struct api_names names;
+};
+
+/*
+ * api.c: everything but the thread, for whoever drives the loop itself (api->base), as fuzzing does. Takes
+ * the listening socket over, also when it fails.
+ */
+GAVEL_CHECKED enum gavel_status api_new(struct node_desk *desk, int listening, struct api **ret_api,
+                                        struct gavel_error *error);
+void api_free(struct api *api); /* safe on NULL */
+
+/* api_bind.c: whether a listening socket can be reached from other machines. */
+bool api_is_open(int fd);
+/* api_bind.c: a listening socket for config->api_listen; the port it got. */
+GAVEL_CHECKED enum gavel_status api_bind(const struct daemon_config *config, int *ret_fd, uint16_t *ret_port,
+                                         struct gavel_error *error);
+
+/* api_connection.c */
+GAVEL_CHECKED enum gavel_status api_connections_init(struct api *api, int fd);
+void api_connections_begin(struct api *api); /* on the thread */
+void api_connections_done(struct api *api);
+/* NULL if it is gone. */
+struct api_connection *api_connection_of(struct api *api, struct evhttp_request *http);
+void api_connection_used(struct api_connection *connection); /* a request is complete */
+
+/* api_routes.c */
+void api_dispatch(struct evhttp_request *http, void *user);
+/* The table, for the test that compares it with the OpenAPI document, and for metrics. */
+struct api_route {
+    enum evhttp_cmd_type method;
+    const char *path;
+    const char *operation; /* operationId of the document */
+    bool needs_token;
+    void (*handle)(struct api_call *call);
+};
+size_t api_route_count(void);
+const struct api_route *api_route_at(size_t which);
+const char *api_method_name(enum evhttp_cmd_type method);
+
+/* api_path.c: paths with names in them, "/groups/{group}/notes/{key}". */
+bool api_path_fits(const char *pattern, const char *path);
+/* Of a path that fits. False: the call has been answered. */
+bool api_path_read(struct api_call *call, const char *pattern, const char *path);
+/* What follows the ?; evhttp_clear_headers() it, also after false: then the call has been answered. */
+bool api_query_read(struct api_call *call, struct evkeyvalq *ret_pairs);
+/* False: the call has been answered. The number stays if there is no such key. */
+bool api_query_number(struct api_call *call, const struct evkeyvalq *pairs, const char *key, int64_t least,
+                      int64_t most, int64_t *ret_number);
+bool api_query_flag(struct api_call *call, const struct evkeyvalq *pairs, const char *key, bool *ret_flag);
+/* A text of so many bytes at most, "" if there is none. Borrows from the pairs. */
+bool api_query_text(struct api_call *call, const struct evkeyvalq *pairs, const char *key, size_t most,
+                    const char **ret_text);
+
+/* api_reply.c: each ends the call. */
+void api_reply(struct api_call *call, int code, const char *type, const char *body, size_t length);
+void api_reply_error(struct api_call *call, int code, enum gavel_status status, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void api_reply_stale(struct api_call *call); /* only adds the header */
+/* Any bytes, as they are. */
+void api_reply_bytes(struct api_call *call, const uint8_t *bytes, size_t length);
+/* The error that an errand came back with; message may be "". */
+void api_reply_failure(struct api_call *call, enum gavel_status status, const char *message);
+int api_http_code(enum gavel_status status);
+const char *api_code_reason(int code);
+size_t api_code_count(void);
+int api_code_at(size_t which);
+void api_count(struct api *api, size_t route, int code);
+
+/* The handlers. */
+void api_get_leader(struct api_call *call);
+void api_get_status(struct api_call *call);
+void api_get_members(struct api_call *call);
+void api_get_elections(struct api_call *call);
+void api_get_health(struct api_call *call);
+void api_get_ready(struct api_call *call);
+void api_get_metrics(struct api_call *call);
+void api_get_openapi(struct api_call *call);
+void api_get_events(struct api_call *call);
+void api_post_transfer(struct api_call *call);
+void api_post_stepdown(struct api_call *call);
+void api_post_members(struct api_call *call);
+void api_get_groups(struct api_call *call);
+void api_get_group(struct api_call *call);
+void api_get_group_leader(struct api_call *call);
+void api_get_group_leader_name(struct api_call *call);
+void api_get_group_watch(struct api_call *call);
+void api_get_watch(struct api_call *call);
+void api_get_notes(struct api_call *call);
+void api_get_note(struct api_call *call);
+void api_put_note(struct api_call *call);
+void api_delete_note(struct api_call *call);
+void api_post_campaign(struct api_call *call);
+void api_post_keepalive(struct api_call *call);
+void api_post_resign(struct api_call *call);
+void api_post_own_events(struct api_call *call);
+void api_post_group_transfer(struct api_call *call);
+
+/* api_admin.c: letters that came back. */
+void api_answer_replies(struct api *api);
+void api_pending_gone(struct api_pending *pending); /* the client went away */
+
+/* api_stream.c: what all streams of server-sent events have in common. */
+/* False, and the call has been answered: there are too many, or the node is ending. */
+bool api_stream_may_open(struct api_call *call);
+void api_stream_open(struct api_call *call, struct api_stream *stream, const struct api_stream_kind *kind);
+void api_stream_push(struct api_stream *stream, const char *text, size_t length);
+/* Bytes that the reader has not taken yet. */
+size_t api_stream_waiting(const struct api_stream *stream);
+/* In order: what was pushed still comes. The stream is gone then. */
+void api_stream_end(struct api_stream *stream);
+void api_stream_cut(struct api_stream *stream);  /* at once; likewise */
+void api_stream_gone(struct api_stream *stream); /* the connection goes */
+void api_streams_pump(struct api *api);
+void api_streams_heartbeat(struct api *api);
+void api_streams_end(struct api *api);
+
+/* api_errand.c */
+void api_later_begin(struct api_call *call, struct api_later *later, void (*gone)(void *user), void *user);
+/* The call, to be answered now. */
+struct api_call api_later_end(struct api_later *later);
+void api_later_gone(struct api_later *later); /* the connection goes */
+void api_errand_init(struct api_errand *errand, struct api *api,
+                     void (*answered)(void *user, const Gavel__ClientFrame *frame), void *user);
+/* False: there is no room; nothing was sent, and nothing will be answered. One at a time. */
+bool api_errand_request(struct api_errand *errand, Gavel__Request *request);
+bool api_errand_ask(struct api_errand *errand, Gavel__Ask *ask);
+bool api_errand_keep_alive(struct api_errand *errand, uint64_t session);
+void api_errand_drop(struct api_errand *errand); /* its answer is for nobody; safe if there is none */
+void api_reply_busy(struct api_call *call);      /* there was no room */
+/* What came of operation `which` of a request: OK and its result, or a status and a sentence ("" none). */
+enum gavel_status api_errand_outcome(const Gavel__ClientFrame *frame, size_t which,
+                                     const Gavel__OpResult **ret_result, const char **ret_message);
+void api_errands_answer(struct api *api);
+void api_errands_end(struct api *api); /* whoever waits is told that this node is ending */
+void api_errands_done(struct api *api);
+
+/* api_campaign.c */
+struct api_word;
+/* By its client, through this node. */
+void api_campaign_kept(struct api *api, uint64_t session, const struct api_word *word);
+void api_campaigns_leave(struct api *api);
+void api_campaigns_done(struct api *api);
+bool api_stream_is_campaign(const struct api_stream *stream);
+
+/* api_group_transfer.c */
+void api_transfers_look(struct api *api);
+
+/* api_groups.c */
+void api_groups_count(struct api *api); /* the changes since the last time, for metrics */
+struct metrics_api;
+void api_groups_measure(struct api *api, struct metrics_api *ret_measure);
+
+#endif

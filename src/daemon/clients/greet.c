@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Who may come in. Over TLS the handshake has checked that the certificate is
+ * of the CA; it must be of this cluster, too, whoever its bearer is. Then both
+ * sides need a version of the protocol in common. Whoever is refused is told
+ * why, in words.
+ */
+#include "daemon/clients/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void clients_greet_tls(struct clients_connection *connection)
+{
+    const char *cluster = connection->clients->desk->config->cluster;
+    struct tls_identity identity;
+    char text[256];
+
+    if (!tls_identity_of(connection->ssl, &identity)) {
+        clients_connection_cut(
+            connection, "the certificate does not say whose it is: it needs O = cluster and CN = name, "
+                        "as `gavel cert issue` writes them");
+    } else if (strcmp(identity.cluster, cluster) != 0) {
+        (void)snprintf(text, sizeof text, "the certificate is for cluster \"%s\", and this is \"%s\"",
+                       identity.cluster, cluster);
+        clients_connection_cut(connection, text);
+    } else if (identity.is_revoked ||
+               tls_is_revoked(connection->clients->certificates.context, connection->ssl)) {
+        /* by the list of when the handshake began, or of now */
+        clients_connection_cut(connection, CLIENTS_REVOKED);
+    }
+}
+
+/* Bytes where a length should be: who might have sent them? */
+const char *clients_explain(const uint8_t bytes[CLIENT_LENGTH_BYTES])
+{
+    if ((bytes[0] == 0x16 || bytes[0] == 0x15) && bytes[1] == 3)
+        return "one side speaks TLS and the other does not; on this socket clients speak without";
+    if (memcmp(bytes, "GET ", 4) == 0 || memcmp(bytes, "POST", 4) == 0 || memcmp(bytes, "HTTP", 4) == 0)
+        return "this is HTTP; the port of the API is another";
+    return client_frame_length(bytes) == 0 ? "a frame of no length"
+                                           : "a frame that is too long, or bytes that are none";
+}
+
+static uint64_t revision_now(struct clients *clients)
+{
+    uint64_t revision;
+
+    table_box_lock(&clients->desk->table);
+    revision = clients->desk->table.table.revision;
+    table_box_unlock(&clients->desk->table);
+    return revision;
+}
+
+/* Where this node's clients find it; nobody else's address is known here. */
+static void find_address(const struct clients *clients, char *buffer, size_t size)
+{
+    const struct daemon_config *config = clients->desk->config;
+    const char *listen = config->clients_listen;
+    const char *colon = strrchr(listen, ':');
+
+    if (config->clients_advertise[0])
+        (void)snprintf(buffer, size, "%s", config->clients_advertise);
+    else if (colon) /* the port may have been 0: any */
+        (void)snprintf(buffer, size, "%.*s:%u", (int)(colon - listen), listen, clients->port);
+    else
+        buffer[0] = '\0';
+}
+
+static void welcome(struct clients_connection *connection, uint32_t version)
+{
+    struct clients *clients = connection->clients;
+    const struct daemon_config *config = clients->desk->config;
+    Gavel__ClientWelcome welcome;
+    Gavel__ClientFrame frame;
+    char address[PEER_ADDRESS_MAX + 8];
+    char *addresses[] = {address};
+
+    gavel__client_welcome__init(&welcome);
+    gavel__client_frame__init(&frame);
+    find_address(clients, address, sizeof address);
+    welcome.version = version;
+    welcome.cluster = clients_text(config->cluster);
+    welcome.node = clients_text(config->node);
+    welcome.program = clients_text("gaveld " GAVEL_VERSION);
+    welcome.revision = revision_now(clients);
+    welcome.n_addresses = address[0] ? 1 : 0;
+    welcome.addresses = addresses;
+    welcome.drift_ppm = (uint32_t)config->raft.drift_ppm;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WELCOME;
+    frame.welcome = &welcome;
+    connection->phase = CLIENTS_UP;
+    clients_write(connection, &frame);
+}
+
+void clients_greet(struct clients_connection *connection, const Gavel__ClientFrame *frame)
+{
+    const Gavel__ClientHello *hello = frame->hello;
+    char text[256];
+
+    if (frame->what_case != GAVEL__CLIENT_FRAME__WHAT_HELLO) {
+        clients_connection_cut(connection, "it does not begin with a hello");
+        return;
+    }
+    if (hello->version_max < hello->version_min || hello->version_max < CLIENT_VERSION_MIN ||
+        hello->version_min > CLIENT_VERSION_MAX) {
+        (void)snprintf(
+            text, sizeof text,
+            "this node speaks versions %d to %d of the client protocol, the client versions %u to %u; "
+            "upgrade the %s",
+            CLIENT_VERSION_MIN, CLIENT_VERSION_MAX, hello->version_min, hello->version_max,
+            hello->version_min > CLIENT_VERSION_MAX ? "node" : "client");
+        clients_connection_cut(connection, text);
+        return;
+    }
+    if (atomic_load(&connection->clients->desk->is_blind)) {
+        clients_connection_cut(connection, CLIENTS_BLIND);
+        return;
+    }
+    clients_principal_find(connection, hello);
+    welcome(connection, hello->version_max < CLIENT_VERSION_MAX ? hello->version_max : CLIENT_VERSION_MAX);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/config/settings.h"
+
+#include "daemon/config/draft.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define AT(field) offsetof(struct config_draft, field)
+
+/* clang-format off */
+const struct config_setting config_settings[CONFIG_SETTINGS_COUNT] = {
+    [CONFIG_OF_CLUSTER] = {"", "cluster", "cluster", CONFIG_NAME, AT(config.cluster), "NAME",
+        "the name of the cluster, the same on all nodes"},
+    [CONFIG_OF_NODE] = {"", "node", "node", CONFIG_NAME, AT(config.node), "NAME",
+        "the name of this node, which no other has"},
+    [CONFIG_OF_LISTEN] = {"", "listen", "listen", CONFIG_ADDRESS, AT(config.listen), "HOST:PORT",
+        "where other nodes reach it (default: its address in peers, or 127.0.0.1:7400)"},
+    [CONFIG_OF_ADVERTISE] = {"", "advertise", "advertise", CONFIG_ADDRESS, AT(config.advertise), "HOST:PORT",
+        "the address that the others use, if it is not the one it listens on"},
+    [CONFIG_OF_API] = {"", "api", "api", CONFIG_API_ADDRESS, AT(config.api_listen), "HOST:PORT",
+        "where the HTTP API listens (default: its api in peers, or 127.0.0.1:7500)"},
+    [CONFIG_OF_API_ADVERTISE] = {"", "api_advertise", "api_advertise", CONFIG_API_ADDRESS,
+        AT(config.api_advertise), "HOST:PORT", "the address of the API that others are told"},
+    [CONFIG_OF_CLIENTS] = {"", "clients", "clients", CONFIG_CLIENTS_ADDRESS, AT(config.clients_listen), "HOST:PORT",
+        "where programs take part in elections, gavel://HOST:PORT (default: nowhere)"},
+    [CONFIG_OF_CLIENTS_ADVERTISE] = {"", "clients_advertise", "clients_advertise", CONFIG_CLIENTS_ADDRESS,
+        AT(config.clients_advertise), "HOST:PORT", "the address that clients are told, if it is another one"},
+    [CONFIG_OF_SOCKET] = {"", "socket", "socket", CONFIG_PATH, AT(config.socket), "PATH",
+        "the same for programs on this machine, gavel:///PATH (default: none)"},
+    [CONFIG_OF_DATA] = {"", "data", "data", CONFIG_PATH, AT(config.data), "FOLDER",
+        "what the node must not forget; a folder of its own"},
+    [CONFIG_OF_DATA_MAX] = {"", "data_max", "data_max", CONFIG_BYTES, AT(config.data_bytes_max), "BYTES",
+        "the most that the data may take (default: 1GiB)"},
+    [CONFIG_OF_TLS_CA] = {"tls", "ca", "tls_ca", CONFIG_PATH, AT(config.tls_ca), "FILE",
+        "the certificate of the authority that signs those of the nodes"},
+    [CONFIG_OF_TLS_CERT] = {"tls", "cert", "tls_cert", CONFIG_PATH, AT(config.tls_cert), "FILE",
+        "the certificate of this node"},
+    [CONFIG_OF_TLS_KEY] = {"tls", "key", "tls_key", CONFIG_PATH, AT(config.tls_key), "FILE",
+        "the key of that certificate"},
+    [CONFIG_OF_TLS_API] = {"tls", "api", "tls_api", CONFIG_BOOL, AT(config.has_api_tls), NULL,
+        "the API speaks HTTPS, too (default: yes, with certificates)"},
+    [CONFIG_OF_TLS_REVOKED] = {"tls", "revoked", "tls_revoked", CONFIG_PATH, AT(config.tls_revoked), "FILE",
+        "certificates that are not taken any more, one SHA-256 per line; read again on SIGHUP"},
+    [CONFIG_OF_SECRET] = {"", "secret", "secret", CONFIG_PATH, AT(config.secret), "FILE",
+        "the secret that all nodes share; it proves them to each other and seals obituaries"},
+    [CONFIG_OF_TOKEN] = {"", "token", "token", CONFIG_PATH, AT(config.token), "FILE",
+        "holds the token that the API asks for"},
+    [CONFIG_OF_ELECTION_MIN] = {"timing", "election_timeout_min_ms", "election_timeout_min_ms", CONFIG_TIME,
+        AT(config.raft.election_min), "MS", "a follower waits so long for its leader (default: 150)"},
+    [CONFIG_OF_ELECTION_MAX] = {"timing", "election_timeout_max_ms", "election_timeout_max_ms", CONFIG_TIME,
+        AT(config.raft.election_max), "MS", "and at most so long (default: 300)"},
+    [CONFIG_OF_HEARTBEAT] = {"timing", "heartbeat_interval_ms", "heartbeat_interval_ms", CONFIG_TIME,
+        AT(config.raft.heartbeat), "MS", "how often a leader is heard (default: 50)"},
+    [CONFIG_OF_LEASE] = {"timing", "lease_ms", "lease_ms", CONFIG_TIME, AT(config.raft.promise), "MS",
+        "so long a follower that heard the leader helps no other (default: 150)"},
+    [CONFIG_OF_TRANSFER_TIMEOUT] = {"timing", "transfer_timeout_ms", "transfer_timeout_ms", CONFIG_TIME,
+        AT(config.raft.transfer_timeout), "MS", "a hand-over that takes longer is given up (default: 30000)"},
+    [CONFIG_OF_PRIORITY] = {"", "priority", "priority", CONFIG_PRIORITY, AT(priority), "NUMBER",
+        "0 to 255: the higher, the sooner it stands for election; as in peers"},
+    [CONFIG_OF_WITNESS] = {"", "witness", "witness", CONFIG_BOOL, AT(is_witness), NULL,
+        "it votes, but never leads; as in peers"},
+    [CONFIG_OF_AUTO_FAILOVER] = {"", "auto_failover", "auto_failover", CONFIG_BOOL, AT(config.auto_failover), NULL,
+        "stand for election by itself when the leader is gone (default: yes)"},
+    [CONFIG_OF_SNAPSHOT_ENTRIES] = {"", "snapshot_entries", "snapshot_entries", CONFIG_COUNT,
+        AT(config.snapshot_entries), "NUMBER", "compact the log after so many entries (default: 10000)"},
+    [CONFIG_OF_REALTIME] = {"", "realtime", "realtime", CONFIG_BOOL, AT(config.realtime), NULL,
+        "run before other programs, where permitted (default: yes)"},
+    [CONFIG_OF_LOG_LEVEL] = {"", "log_level", "log_level", CONFIG_LEVEL, AT(config.log_level), "LEVEL",
+        "debug, info, warning or error (default: info)"},
+    [CONFIG_OF_LOG_FORMAT] = {"", "log_format", "log_format", CONFIG_FORMAT, AT(config.log_format), "FORMAT",
+        "logfmt or json (default: logfmt)"},
+    [CONFIG_OF_BOOTSTRAP] = {"", "bootstrap", "bootstrap", CONFIG_BOOL, AT(bootstraps), NULL,
+        "an empty folder begins a cluster of the peers in the file"},
+    [CONFIG_OF_STOP_GRACE] = {"coordinator", "stop_grace", "stop_grace", CONFIG_GRACE, AT(config.stop_grace_ms),
+        "MS", "the children of the coordinator stop in this time (default: 500)"},
+};
+/* clang-format on */
+
+const struct config_setting *config_setting_by_key(const char *section, const char *key)
+{
+    for (size_t i = 0; i < CONFIG_SETTINGS_COUNT; i++)
+        if (strcmp(config_settings[i].section, section) == 0 && strcmp(config_settings[i].key, key) == 0)
+            return &config_settings[i];
+    return NULL;
+}
+
+static bool is_same_name(const char *a, const char *b)
+{
+    for (; *a && *b; a++, b++) {
+        bool is_dash = (*a == '-' || *a == '_') && (*b == '-' || *b == '_');
+
+        if (!is_dash && strncasecmp(a, b, 1) != 0)
+            return false;
+    }
+    return *a == *b;
+}
+
+const struct config_setting *config_setting_by_name(const char *name)
+{
+    for (size_t i = 0; i < CONFIG_SETTINGS_COUNT; i++)
+        if (is_same_name(config_settings[i].name, name))
+            return &config_settings[i];
+    return NULL;
+}
+
+const char *config_setting_flag(const struct config_setting *setting, char buffer[CONFIG_FLAG_MAX])
+{
+    (void)snprintf(buffer, CONFIG_FLAG_MAX, "--%s", setting->name); /* the longest fits */
+    for (char *at = buffer; *at; at++)
+        if (*at == '_')
+            *at = '-';
+    return buffer;
+}

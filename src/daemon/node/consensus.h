@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The consensus thread, from the inside. Whatever happens (a message, a timer,
+ * a durable write, a request) becomes an event of raft_step(); what comes out
+ * is carried out at once. Nothing here blocks: the disk, the log and the API
+ * have threads of their own.
+ */
+#ifndef DAEMON_NODE_CONSENSUS_H
+#define DAEMON_NODE_CONSENSUS_H
+
+#include "core/session/courier.h"
+#include "core/session/desk.h"
+#include "daemon/api/api.h"
+#include "daemon/clients/clients.h"
+#include "daemon/commands/coordinator.h"
+#include "daemon/logger.h"
+#include "daemon/node/book.h"
+#include "daemon/node/detector.h"
+#include "daemon/node/mourner.h"
+#include "daemon/node/reload.h"
+#include "daemon/node/writer.h"
+#include "daemon/shared/errand.h"
+#include "daemon/shared/request.h"
+#include "net/seal.h"
+
+/* A message that must not leave before a write is durable. Such have no pointers (raft.h). */
+struct held_message {
+    uint64_t after;
+    struct raft_message message;
+};
+
+/* A request that was taken on and is not answered yet. */
+struct pending {
+    struct pending *next;
+    struct request *request; /* NULL: answered */
+    gavel_ns give_up_at;
+    raft_term term;   /* when it began */
+    bool has_begun;   /* a member is to be removed: the change is under way */
+    raft_index index; /* of the entry that has to be applied first; 0 none */
+    bool is_already;  /* PROMOTE, DEMOTE: it was one before */
+    gavel_ns ask_at;  /* TRANSFER by force, at its target: when to ask whoever leads again */
+    raft_id elected;  /* TRANSFER: this one was, and is about to work */
+};
+#define PENDING_MAX 64
+#define REFUSALS_KEPT RAFT_MEMBERS_MAX
+#define WISHES_KEPT 8
+
+struct consensus {
+    const struct daemon_config *config;
+    struct node_desk *desk;
+    struct page *page;
+    struct api *api;
+    struct clients *clients; /* NULL: none are served but by HTTP */
+    struct logger logger;
+
+    struct event_base *base;
+    struct event *timer_event;
+    struct event *tick_event;
+    struct event *writer_event;
+    struct event *request_event;
+    struct event *errand_event;
+    struct event *coordinator_event;
+    struct event *reload_event;
+    struct event *signal_events[3];
+    int timer_fd;
+    gavel_ns armed_at;
+
+    struct raft raft;
+    struct raft_actions actions;
+    struct table *table; /* the one in desk->table: changed here, under its lock */
+    struct seal seal;
+    struct writer writer;
+    struct transport *transport;
+    struct certificates certificates;
+    struct reload reload;
+    bool is_expiry_told;
+    bool is_expired_told;
+    struct book book;
+    struct member_record records[RAFT_MEMBERS_MAX]; /* what the table says of members */
+    size_t record_count;
+    gavel_ns promotes_from; /* not before this is a learner made a voter: the last try failed */
+    struct detector detector;
+    struct coordinator *coordinator; /* NULL: no children */
+    bool must_step_down;             /* the children gave up, or cannot be fenced */
+
+    struct held_message *held;
+    size_t held_count;
+    size_t held_capacity;
+
+    /* work */
+    bool is_claimed;
+    raft_term claim_term;
+    uint64_t claim_epoch; /* lease epoch */
+    uint64_t work_epoch;  /* the same as one number, for the children */
+    gavel_ns deadline;    /* as it was last told */
+    bool has_stopped;     /* WORK_STOPPED is due */
+
+    /* for people */
+    struct view draft;
+    raft_index config_index;      /* of the members that were last told to the transport */
+    uint64_t generation;          /* that was last told */
+    bool has_told_members;        /* to the transport: who may send … */
+    bool told_is_committed;       /* … and whether those were committed … */
+    raft_index told_config_index; /* … and of which configuration they were */
+    bool is_member;               /* by the configuration in force */
+    raft_id last_leader;          /* the newest that was known */
+    raft_term released_term;      /* an election of this term follows a release, not a death */
+    gavel_ns status_at;           /* when the next status goes to the peers */
+    bool is_status_due;
+    gavel_ns term_refused_at; /* told; 0 never */
+    enum writer_state disk_state;
+    bool is_disk_hung;       /* and that was told … */
+    gavel_ns hung_at;        /* … since then */
+    bool is_awaited_told;    /* that members have not told their data directories */
+    bool is_commit_hung;     /* likewise, of what we as leader have to commit */
+    gavel_ns uncommitted_at; /* likewise */
+
+    struct {
+        raft_id peer;
+        gavel_ns at;
+    } refusals[REFUSALS_KEPT]; /* that were told */
+
+    struct {
+        char text[PEER_NAME_MAX + 32]; /* "" none */
+        gavel_ns at;                   /* of the newest try */
+        unsigned times;                /* refused since it was told */
+    } wishes[WISHES_KEPT];             /* that were refused, and may be asked for again at once */
+
+    struct pending *pending;
+    size_t pending_count;
+    bool is_looking; /* at the pending ones */
+
+    /* what clients ask */
+    struct courier courier;
+    struct desk leader_desk;
+    struct mourner mourner;
+    struct mailbox *client_boxes[4];
+    struct errand_stock letters;
+    STAILQ_HEAD(, own_answer) own_answers;
+    struct event *sessions_event;
+    gavel_ns sessions_armed_at;
+    gavel_ns applying_at;
+    bool is_settling;
+    struct table_process *met; /* by the entry that is being applied */
+    size_t met_count;
+    size_t met_capacity;
+
+    uint8_t *snapshot; /* made at snapshot_index, to be used when the log has grown beyond it */
+    size_t snapshot_size;
+    raft_index snapshot_index;
+
+    bool is_stopping;     /* asked to end */
+    gavel_ns stop_at;     /* at the latest */
+    gavel_ns leave_until; /* so long the candidates at the API may take to be let go */
+    bool is_over;
+    bool is_disk_left; /* the disk thread did not come back */
+    int exit_code;
+};
+
+/* consensus.c */
+void consensus_feed(struct consensus *c, struct raft_event event);
+enum gavel_status consensus_ask(struct consensus *c, struct raft_event event); /* the same, with its status */
+void consensus_end(struct consensus *c, int exit_code);
+
+/* consensus_events.c */
+GAVEL_CHECKED enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error *error);
+void consensus_end_events(struct consensus *c); /* safe however far it came */
+
+/* consensus_act.c */
+void consensus_carry_out(struct consensus *c);
+void consensus_release_held(struct consensus *c);
+void consensus_compact(struct consensus *c);
+
+/* consensus_work.c: between CLAIM and WORK_STOPPED */
+void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_epoch);
+void consensus_stop_work(struct consensus *c, enum raft_stop reason);
+void consensus_extend_work(struct consensus *c);
+void consensus_work_stopped(struct consensus *c);
+
+/* consensus_news.c */
+void consensus_tell(struct consensus *c, const struct raft_action *action);
+void consensus_note(struct consensus *c, enum journal_event event, raft_id node, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* The same for an entry that has more to say; id and times are filled in. */
+void consensus_put(struct consensus *c, struct journal_entry *entry);
+
+/* consensus_hang.c */
+void consensus_check_hangs(struct consensus *c);
+
+/* consensus_bind.c: told, as leader, of members that keep a cluster of 0.6.0 from being bound */
+#define CONSENSUS_AWAITED_TEXT                                                                               \
+    "it has not told its data directory since the upgrade from 0.6.0, so no member is bound to one yet and " \
+    "a lost one is not noticed: start it with 0.7.0, or gavel member remove it; after 10 minutes of "        \
+    "silence the others are bound without it"
+void consensus_check_bindings(struct consensus *c);
+
+/* consensus_view.c */
+void consensus_publish(struct consensus *c);
+void consensus_refresh_members(struct consensus *c);
+
+/* consensus_peers.c */
+extern const struct transport_events consensus_transport_events;
+void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello);
+void consensus_set_peers(struct consensus *c);
+void consensus_tell_members(struct consensus *c);     /* to the transport, if they are others */
+void consensus_members_in_force(struct consensus *c); /* others than before, or another generation */
+void consensus_publish_peers(struct consensus *c);    /* to the guard */
+void consensus_make_status(const struct consensus *c, struct peer_status *ret_status);
+void consensus_send_status(struct consensus *c);
+void consensus_check_certificate(struct consensus *c);
+
+/* consensus_request.c */
+void consensus_take_requests(struct consensus *c);
+void consensus_look_at_pending(struct consensus *c);
+void consensus_transfer_told(struct consensus *c, bool is_done, raft_id target, const char *why);
+void consensus_change_failed(struct consensus *c, const char *why);
+void consensus_answer_all(struct consensus *c, enum gavel_status status, const char *message);
+/* Answers and forgets; the message is a sentence. */
+void consensus_answer(struct consensus *c, struct request *request, enum gavel_status status,
+                      const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* consensus_sessions.c */
+GAVEL_CHECKED enum gavel_status consensus_begin_sessions(struct consensus *c, struct gavel_error *error);
+void consensus_end_sessions(struct consensus *c); /* safe however far it came */
+void consensus_take_errands(struct consensus *c);
+void consensus_errand(struct consensus *c, raft_id peer, bool is_answer, const struct peer_errand *errand);
+GAVEL_CHECKED enum gavel_status consensus_apply_entry(struct consensus *c, raft_index index,
+                                                      const struct raft_entry *entry);
+void consensus_tick_sessions(struct consensus *c);
+void consensus_settle_sessions(struct consensus *c);
+
+/* consensus_members.c */
+void consensus_read_records(struct consensus *c); /* the table may have others now */
+void consensus_read_hints(struct consensus *c);   /* at the start, from entries that are not applied yet */
+void consensus_reconcile(struct consensus *c);
+enum gavel_status consensus_member_request(struct consensus *c, struct pending *pending);
+bool consensus_member_is_done(struct consensus *c, struct pending *pending);
+
+#endif

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What wakes the consensus thread, besides its peers: time, the disk, requests, children, signals. */
+#include "daemon/node/consensus.h"
+
+#include "base/error.h"
+#include "os/clock.h"
+
+#include <event2/event.h>
+#include <signal.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#define TICK_MS 100
+#define STATUS_EVERY (250 * NS_PER_MS)
+/* A leader that is asked to end hands over first, but nobody waits for that for ever. */
+#define STOP_LIMIT (5 * NS_PER_S)
+#define LEAVE_LIMIT (500 * NS_PER_MS) /* of the sessions that the API closes */
+
+static void on_timer(evutil_socket_t fd, short what, void *user)
+{
+    struct consensus *c = user;
+    uint64_t count;
+
+    (void)what;
+    (void)!read(fd, &count, sizeof count); /* how often does not matter */
+    c->armed_at = 0;
+    consensus_feed(c, (struct raft_event){.kind = RAFT_TIMER});
+}
+
+static void begin_stopping(struct consensus *c);
+
+static void disk_failed(struct consensus *c)
+{
+    logger_line(&c->logger, LOG_ERROR,
+                "the disk failed; the node ends, and must not be started again before the "
+                "disk is known to be good",
+                LOG_STR("reason", c->writer.error.message), LOG_END);
+    consensus_feed(c, (struct raft_event){.kind = RAFT_DISK_FAILED});
+    c->is_stopping = true; /* once nothing of the work is left */
+    c->exit_code = NODE_EXIT_DISK;
+    c->stop_at = clock_now() + STOP_LIMIT;
+}
+
+/*
+ * What we write from now on is gone with this process: the next one would have forgotten votes and entries
+ * that the others count on. While it runs it knows them, so a leader can still hand over in order.
+ */
+static void directory_lost(struct consensus *c)
+{
+    if (c->is_stopping)
+        return;
+    consensus_note(
+        c, JOURNAL_DIRECTORY_LOST, c->config->id,
+        "%.100s was deleted or replaced under this node: it ends. Put it back, or replace the member: "
+        "gavel member remove, gavel member add, --join",
+        c->config->data);
+    logger_line(
+        &c->logger, LOG_ERROR,
+        "the data directory was deleted or replaced; the node hands over, ends, and must not be started "
+        "with an empty one. Replace the member: gavel member remove, gavel member add, --join",
+        LOG_STR("data", c->config->data), LOG_STR("node", c->config->node), LOG_END);
+    c->exit_code = NODE_EXIT_LOST;
+    begin_stopping(c);
+}
+
+static void on_writer(evutil_socket_t fd, short what, void *user)
+{
+    struct consensus *c = user;
+    enum writer_state before = c->disk_state;
+    uint64_t count;
+
+    (void)what;
+    (void)!read(fd, &count, sizeof count); /* how often does not matter */
+    if (c->is_over)
+        return;
+    c->disk_state = atomic_load(&c->writer.state);
+    atomic_store(&c->page->written, atomic_load(&c->writer.written));
+    if (atomic_load(&c->writer.is_lost))
+        directory_lost(c);
+    consensus_release_held(c);
+    consensus_feed(c, (struct raft_event){.kind = RAFT_PERSISTED, .seq = atomic_load(&c->writer.durable)});
+    if (c->is_disk_hung || c->is_commit_hung)
+        consensus_check_hangs(c);
+    if (c->disk_state == before)
+        return;
+    if (c->disk_state == WRITER_FAILED) {
+        disk_failed(c);
+    } else if (c->disk_state == WRITER_FULL) {
+        c->draft.counters.disk_fulls++;
+        consensus_note(c, JOURNAL_DISK_FULL, c->config->id,
+                       "there is no room in %.150s: this node cannot lead; make room, or raise data_max",
+                       c->config->data);
+        if (c->raft.role == RAFT_LEADER)
+            consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
+    } else {
+        consensus_note(c, JOURNAL_DISK_ROOM, c->config->id, "there is room again");
+    }
+}
+
+static void on_requests(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd;
+    (void)what;
+    consensus_take_requests(user);
+}
+
+static void on_errands(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd;
+    (void)what;
+    consensus_take_errands(user);
+}
+
+/* Whoever kept the children is dead, and a keeper is forked before there are threads: by the next
+ * incarnation. */
+static void start_anew(struct consensus *c)
+{
+    if (c->is_stopping)
+        return;
+    c->exit_code = 1;
+    begin_stopping(c);
+}
+
+static void tell_children(struct consensus *c, const struct coordinator_event *event)
+{
+    static const char *const said[] = {
+        [COORDINATOR_RUNS] = "children run",
+        [COORDINATOR_RESTARTED] = "a child was started again",
+        [COORDINATOR_STOPPED] = "children stopped",
+        [COORDINATOR_GAVE_UP] = "the children gave up",
+        [COORDINATOR_LOST] = "the keeper of the children died; the node starts anew",
+    };
+    bool is_good = event->news <= COORDINATOR_STOPPED && event->late_by_ms == 0;
+
+    logger_line(&c->logger, is_good ? LOG_INFO : LOG_ERROR, said[event->news], LOG_U64("epoch", event->epoch),
+                LOG_STR("child", event->child), LOG_STR("text", event->text),
+                LOG_I64("late_by_ms", event->late_by_ms), LOG_END);
+}
+
+static void on_coordinator(evutil_socket_t fd, short what, void *user)
+{
+    struct consensus *c = user;
+    struct coordinator_event event;
+
+    (void)fd;
+    (void)what;
+    while (coordinator_look(c->coordinator, &event)) {
+        tell_children(c, &event);
+        if (event.news == COORDINATOR_GAVE_UP)
+            c->must_step_down = c->is_claimed && event.epoch == c->work_epoch;
+        else if (event.news == COORDINATOR_LOST)
+            start_anew(c);
+    }
+    if (c->raft.work == RAFT_WORK_STOPPING && coordinator_has_stopped(c->coordinator, c->work_epoch)) {
+        consensus_work_stopped(c);
+        consensus_feed(c, (struct raft_event){.kind = RAFT_WORK_STOPPED});
+    }
+}
+
+/* Ends when there is nothing left to hand over, to stop or to wait for. */
+static void go_on_stopping(struct consensus *c)
+{
+    bool leads = c->raft.role == RAFT_LEADER && !c->raft.is_failed;
+
+    if (leads && c->raft.transfer.phase == RAFT_TRANSFER_NONE && !c->raft.steps_down)
+        consensus_feed(
+            c, (struct raft_event){.kind = RAFT_STEP_DOWN}); /* nobody took it: then the others elect */
+    if (c->is_over)
+        return;
+    leads = c->raft.role == RAFT_LEADER && !c->raft.is_failed;
+    if (c->raft.work != RAFT_WORK_NONE && clock_now() < c->stop_at)
+        return;
+    if (leads && c->raft.peer_count > 0 && clock_now() < c->stop_at)
+        return;
+    if (!api_has_left(c->api) && clock_now() < c->leave_until)
+        return;
+    consensus_end(c, c->exit_code);
+}
+
+/* A leader hands over first. */
+static void begin_stopping(struct consensus *c)
+{
+    c->is_stopping = true;
+    c->stop_at =
+        clock_now() + ns_min(c->config->raft.transfer_timeout, STOP_LIMIT + c->config->raft.stop_margin);
+    c->leave_until = clock_now() + LEAVE_LIMIT;
+    api_leave(c->api);
+    consensus_note(c, JOURNAL_STOPPING, c->config->id, "%s",
+                   c->raft.role == RAFT_LEADER ? "hands over first" : "");
+    if (c->raft.role == RAFT_LEADER &&
+        consensus_ask(c, (struct raft_event){.kind = RAFT_TRANSFER,
+                                             .transfer = {.timeout = c->stop_at - clock_now()}}) != GAVEL_OK)
+        consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN}); /* nobody to hand over to */
+    go_on_stopping(c);
+}
+
+static void reload(struct consensus *c)
+{
+    if (!reload_begin(&c->reload))
+        logger_line(&c->logger, LOG_ERROR, "out of memory; the certificates are not read again", LOG_END);
+    api_reload(c->api);
+    clients_reload(c->clients);
+}
+
+static void stop(struct consensus *c)
+{
+    bool was_asked = c->is_stopping && c->exit_code != 1;
+
+    if (c->exit_code == 1)
+        c->exit_code = NODE_EXIT_DONE; /* it was to be started again; now it is not */
+    if (was_asked)
+        consensus_end(c, c->exit_code); /* twice */
+    else if (!c->is_stopping)
+        begin_stopping(c);
+}
+
+static void on_reloaded(evutil_socket_t fd, short what, void *user)
+{
+    struct consensus *c = user;
+    struct certificates found;
+
+    (void)fd;
+    (void)what;
+    reload_take(&c->reload, &found);
+    if (c->reload.status == GAVEL_OK) {
+        SSL_CTX_free(c->certificates.context);
+        c->certificates = found;
+        c->is_expiry_told = c->is_expired_told = false;
+        if (found.context)
+            transport_set_tls(c->transport, found.context);
+        logger_line(&c->logger, LOG_INFO, "certificates were read again", LOG_END);
+    } else {
+        logger_line(&c->logger, LOG_ERROR, "the new certificates are not used; the old ones stay",
+                    LOG_STR("reason", c->reload.error.message), LOG_END);
+    }
+    if (c->reload.is_again) {
+        c->reload.is_again = false;
+        reload(c);
+    }
+}
+
+static void on_signal(evutil_socket_t signal_number, short what, void *user)
+{
+    struct consensus *c = user;
+
+    (void)what;
+    if (signal_number == SIGHUP)
+        reload(c);
+    else
+        stop(c);
+}
+
+static void on_tick(evutil_socket_t fd, short what, void *user)
+{
+    struct consensus *c = user;
+    gavel_ns now = clock_now();
+
+    (void)fd;
+    (void)what;
+    atomic_store(&c->page->alive_at, now); /* the guard feels it (pulse.h) */
+    if (c->is_stopping)
+        go_on_stopping(c);
+    if (c->is_over)
+        return;
+    if (now >= c->status_at) {
+        c->status_at = now + STATUS_EVERY;
+        consensus_send_status(c);
+        consensus_publish_peers(c);
+        consensus_check_certificate(c);
+    }
+    if (c->must_step_down && c->raft.role == RAFT_LEADER)
+        consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
+    c->must_step_down = false; /* of a leadership that is over, it says nothing about the next */
+    consensus_check_hangs(c);
+    consensus_check_bindings(c);
+    consensus_reconcile(c);
+    consensus_tell_members(c);
+    consensus_compact(c);
+    consensus_refresh_members(c);
+    mourner_tick(&c->mourner);
+    consensus_tick_sessions(c);
+    consensus_publish(c);
+    if (c->pending)
+        consensus_look_at_pending(c);
+}
+
+static struct event *watch(struct consensus *c, int fd, event_callback_fn callback)
+{
+    struct event *event = event_new(c->base, fd, EV_READ | EV_PERSIST, callback, c);
+
+    if (event && event_add(event, NULL)) {
+        event_free(event);
+        return NULL;
+    }
+    return event;
+}
+
+enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error *error)
+{
+    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    const struct timeval tick = {.tv_usec = TICK_MS * 1000};
+    bool is_good = true;
+
+    c->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    c->timer_event = c->timer_fd < 0 ? NULL : watch(c, c->timer_fd, on_timer);
+    c->writer_event = watch(c, c->writer.fd, on_writer);
+    c->request_event = watch(c, c->desk->requests.fd, on_requests);
+    c->errand_event = watch(c, c->desk->errands.fd, on_errands);
+    c->reload_event = watch(c, c->reload.done.fd, on_reloaded);
+    c->tick_event = event_new(c->base, -1, EV_PERSIST, on_tick, c);
+    is_good = c->timer_event && c->writer_event && c->request_event && c->errand_event && c->reload_event &&
+              c->tick_event && event_add(c->tick_event, &tick) == 0;
+    if (c->coordinator) {
+        c->coordinator_event = watch(c, c->coordinator->fd, on_coordinator);
+        is_good = is_good && c->coordinator_event;
+    }
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        c->signal_events[i] = evsignal_new(c->base, signals[i], on_signal, c);
+        is_good = is_good && c->signal_events[i] && event_add(c->signal_events[i], NULL) == 0;
+    }
+    return is_good ? GAVEL_OK : error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory or descriptors");
+}
+
+static void free_event(struct event **event)
+{
+    if (*event)
+        event_free(*event);
+    *event = NULL;
+}
+
+void consensus_end_events(struct consensus *c)
+{
+    free_event(&c->timer_event);
+    free_event(&c->tick_event);
+    free_event(&c->writer_event);
+    free_event(&c->request_event);
+    free_event(&c->errand_event);
+    free_event(&c->coordinator_event);
+    free_event(&c->reload_event);
+    for (size_t i = 0; i < sizeof c->signal_events / sizeof *c->signal_events; i++)
+        free_event(&c->signal_events[i]);
+    if (c->timer_fd >= 0)
+        (void)close(c->timer_fd); /* a timer has nothing to lose */
+    c->timer_fd = -1;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What stands still without an error, told after a second: a disk that does
+ * not answer, and a leader whose entries are not committed. Raft decides when
+ * that is so (raft/hang.c) and hands over by itself; this is for people, and
+ * for the peers, which cannot see it from where they are.
+ */
+#include "daemon/node/consensus.h"
+
+#include "os/clock.h"
+
+/* A follower whose disk hangs gets few more entries, so its table stands still, and its clients wait in vain
+ * for changes. They go elsewhere then; not at once, for some have no other node. */
+#define BLIND_AFTER (5 * NS_PER_S)
+
+static double in_seconds(gavel_ns ns) { return (double)ns / (double)NS_PER_S; }
+
+/* A full disk is told as what it is. */
+static void check_disk(struct consensus *c, gavel_ns now)
+{
+    bool hangs = raft_disk_hangs(&c->raft, now) && c->disk_state == WRITER_GOOD;
+
+    if (hangs == c->is_disk_hung)
+        return;
+    c->is_disk_hung = hangs;
+    c->is_status_due = true;
+    if (hangs) {
+        c->hung_at = now - backlog_age(&c->raft.writes, now);
+        c->draft.counters.disk_hangs++;
+        consensus_note(c, JOURNAL_DISK_HANGS, c->config->id,
+                       "a write to %.150s has been under way for %.1f s: this node cannot lead",
+                       c->config->data, in_seconds(now - c->hung_at));
+    } else if (c->disk_state == WRITER_GOOD) {
+        consensus_note(c, JOURNAL_DISK_ANSWERS, c->config->id, "the disk answers again, after %.1f s",
+                       in_seconds(now - c->hung_at));
+    }
+}
+
+static void check_commits(struct consensus *c, gavel_ns now)
+{
+    bool hangs = raft_commit_hangs(&c->raft, now);
+
+    if (hangs == c->is_commit_hung)
+        return;
+    c->is_commit_hung = hangs;
+    c->is_status_due = true;
+    if (hangs) {
+        c->uncommitted_at = now - backlog_age(&c->raft.uncommitted, now);
+        consensus_note(c, JOURNAL_COMMITS_HANG, c->config->id,
+                       "nothing has been committed for %.1f s: too few of the voters write to their disks",
+                       in_seconds(now - c->uncommitted_at));
+    } else {
+        consensus_note(c, JOURNAL_COMMITS_GO_ON, c->config->id, "%s, after %.1f s",
+                       c->raft.role == RAFT_LEADER ? "entries are committed again"
+                                                   : "this node does not lead any more",
+                       in_seconds(now - c->uncommitted_at));
+    }
+}
+
+void consensus_check_hangs(struct consensus *c)
+{
+    gavel_ns now = clock_now();
+
+    check_disk(c, now);
+    check_commits(c, now);
+    atomic_store(&c->desk->is_blind,
+                 c->is_disk_hung && c->raft.role != RAFT_LEADER && now - c->hung_at >= BLIND_AFTER);
+}

@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The other nodes: what they send, what becomes of connections, and what we say of ourselves. */
+#include "daemon/node/consensus.h"
+
+#include "base/hash.h"
+#include "os/clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The same peer is told to be refused at most so often. */
+#define REFUSAL_PAUSE (10 * NS_PER_S)
+#define EXPIRES_SOON_S (30 * 24 * 3600)
+
+/* The members that a cluster began with, as a number: nodes that began with different ones must not meet. */
+static uint64_t bootstrap_digest(const struct raft *raft)
+{
+    uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
+    struct raft_config config = raft->snapshot.config;
+    size_t size;
+
+    if (raft->snapshot.index != 0 || config.count == 0)
+        return 0;
+    config.binds = false; /* as 0.6.0 wrote it: nobody is bound in the beginning */
+    size = raft_config_encode(&config, bytes);
+    return hash_bytes(HASH_BEGIN, bytes, size) | 1;
+}
+
+void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
+{
+    const struct daemon_config *config = c->config;
+    struct peer_hello hello = {
+        .version_min = PEER_VERSION_MIN,
+        .version_max = PEER_VERSION_MAX,
+        .cluster = config->cluster_id,
+        .generation = c->raft.state.generation,
+        .node = config->id,
+        .incarnation = c->raft.state.incarnation,
+        .bootstrap = bootstrap_digest(&c->raft),
+        .config_index = c->raft.config_index,
+        .directory = c->raft.state.directory,
+        .bound_at = raft_bound_at(&c->raft),
+        .began_at = c->raft.began_at,
+        .process = c->raft.state.start,
+    };
+
+    (void)snprintf(hello.cluster_name, sizeof hello.cluster_name, "%s", config->cluster);
+    (void)snprintf(hello.name, sizeof hello.name, "%s", config->node);
+    (void)snprintf(hello.address, sizeof hello.address, "%s", config->advertise);
+    (void)snprintf(hello.api, sizeof hello.api, "%s", config->api_advertise);
+    (void)snprintf(hello.program, sizeof hello.program, "gaveld " GAVEL_VERSION);
+    *ret_hello = hello;
+}
+
+/* For the guard, which must not look anything up when the node is dead: addresses as they were last dialled.
+ */
+void consensus_publish_peers(struct consensus *c)
+{
+    struct page_peers list = {0};
+
+    for (size_t i = 0; i < c->raft.config.count; i++)
+        if (transport_address_of(c->transport, c->raft.config.members[i].id, &list.addresses[list.count]))
+            list.count++;
+    page_set_peers(c->page, &list);
+}
+
+static size_t add_peer(const struct consensus *c, raft_id id, struct transport_address *peers, size_t count)
+{
+    const struct book_entry *entry = book_find(&c->book, id);
+
+    if (id == c->config->id || !entry || !entry->address[0])
+        return count;
+    peers[count].id = id;
+    (void)snprintf(peers[count].name, sizeof peers[count].name, "%s", entry->name);
+    (void)snprintf(peers[count].address, sizeof peers[count].address, "%s", entry->address);
+    return count + 1;
+}
+
+static bool is_among(const struct transport_address *peers, size_t count, raft_id id)
+{
+    for (size_t i = 0; i < count; i++)
+        if (peers[i].id == id)
+            return true;
+    return false;
+}
+
+/* The members; or, while we do not know them yet, those of the file: a node that joins waits to be told. */
+void consensus_set_peers(struct consensus *c)
+{
+    struct transport_address peers[RAFT_MEMBERS_MAX];
+    size_t count = 0;
+
+    for (size_t i = 0; i < c->raft.config.count; i++)
+        count = add_peer(c, c->raft.config.members[i].id, peers, count);
+    for (size_t i = 0; c->raft.config.count == 0 && i < c->config->peer_count; i++)
+        count = add_peer(c, c->config->peers[i].id, peers, count);
+    /* Whoever leads us can only hear our answers if we dial it, member of what we know or not. */
+    if (c->raft.leader != 0 && count < RAFT_MEMBERS_MAX && !is_among(peers, count, c->raft.leader))
+        count = add_peer(c, c->raft.leader, peers, count);
+    transport_set_peers(c->transport, peers, count);
+    consensus_tell_members(c);
+    consensus_refresh_members(c);
+}
+
+/*
+ * Who may send to us: the members of the configuration in force, and of the newest that is committed, in case
+ * the one in force never is.
+ */
+void consensus_tell_members(struct consensus *c)
+{
+    bool is_committed = c->raft.config_index <= c->raft.commit;
+    struct raft_config committed = c->raft.config;
+    raft_index as_of = c->raft.config_index;
+    raft_id members[2 * RAFT_MEMBERS_MAX];
+    struct peer_hello hello;
+    size_t count = 0;
+
+    if (c->has_told_members && c->told_config_index == c->raft.config_index &&
+        c->told_is_committed == is_committed)
+        return;
+    if (!is_committed)
+        as_of = raft_committed_config(&c->raft, &committed);
+    for (size_t i = 0; i < c->raft.config.count; i++)
+        members[count++] = c->raft.config.members[i].id;
+    for (size_t i = 0; i < committed.count; i++)
+        members[count++] = committed.members[i].id;
+    transport_set_members(c->transport, members, count, as_of);
+    consensus_make_hello(c, &hello);
+    transport_set_self(c->transport, &hello);
+    c->has_told_members = true;
+    c->told_config_index = c->raft.config_index;
+    c->told_is_committed = is_committed;
+}
+
+void consensus_members_in_force(struct consensus *c)
+{
+    struct peer_hello hello;
+    bool is_member = raft_config_find(&c->raft.config, c->config->id);
+
+    if (c->is_member && !is_member)
+        logger_line(&c->logger, LOG_WARNING,
+                    "this node is no member any more; stop it, or add it again with `gavel member add`",
+                    LOG_END);
+    c->is_member = is_member;
+    c->config_index = c->raft.config_index;
+    if (c->raft.config.count > 0) /* otherwise we do not know yet who matters */
+        detector_keep(&c->detector, &c->raft.config);
+    if (c->generation != c->raft.state.generation) { /* a node that joined: now it belongs somewhere */
+        c->generation = c->draft.generation = c->seal.generation = c->raft.state.generation;
+        atomic_store(&c->page->generation, c->generation);
+    }
+    consensus_make_hello(c, &hello); /* it says by which configuration our directory is a member */
+    transport_set_self(c->transport, &hello);
+    consensus_set_peers(c);
+}
+
+static uint64_t hang_ms(gavel_ns since, gavel_ns now) { return (uint64_t)ns_max(ms_from_ns(now - since), 1); }
+
+void consensus_make_status(const struct consensus *c, struct peer_status *ret_status)
+{
+    const struct raft *raft = &c->raft;
+    gavel_ns now = clock_now();
+
+    *ret_status = (struct peer_status){
+        .node = c->config->id,
+        .cluster = raft->state.cluster,
+        .generation = raft->state.generation,
+        .incarnation = raft->state.incarnation,
+        .term = raft->state.term,
+        .leader = raft->leader,
+        .is_leader = raft->role == RAFT_LEADER,
+        .is_working = c->is_claimed && raft_is_working(raft, now),
+        .lease_epoch = c->claim_epoch,
+        .commit = raft->commit,
+        .disk_hangs_ms = c->is_disk_hung ? hang_ms(c->hung_at, now) : 0,
+        .commit_hangs_ms =
+            c->is_commit_hung && raft->role == RAFT_LEADER ? hang_ms(c->uncommitted_at, now) : 0,
+        .digest_index = raft->applied,
+        .digest = table_digest(c->table),
+    };
+}
+
+void consensus_send_status(struct consensus *c)
+{
+    struct peer_status status;
+
+    c->is_status_due = false;
+    consensus_make_status(c, &status);
+    detector_send(&c->detector, &status);
+    transport_send_status(c->transport, &status);
+}
+
+static void on_message(void *user, const struct raft_message *message)
+{
+    struct consensus *c = user;
+
+    if (message->kind == RAFT_MSG_VOTE && (message->vote.certificate.kind == RAFT_CERT_RELEASE ||
+                                           message->vote.certificate.kind == RAFT_CERT_FORCE))
+        c->released_term = message->vote.term;
+    else if (message->kind == RAFT_MSG_TIMEOUT_NOW)
+        c->released_term = message->term + 1;
+    consensus_feed(c, (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
+}
+
+static void on_status(void *user, const struct peer_status *status)
+{
+    struct consensus *c = user;
+    struct peer_status self;
+    struct detector_alarm alarm;
+    raft_index alarm_index;
+    char higher[BOOK_NAME_BYTES], lower[BOOK_NAME_BYTES];
+
+    if (c->is_over || status->cluster != c->raft.state.cluster ||
+        status->generation != c->raft.state.generation)
+        return;
+    consensus_make_status(c, &self);
+    alarm = detector_receive(&c->detector, &self, status);
+    if (c->pending)
+        consensus_look_at_pending(c);
+    if (detector_differs(&c->detector, status, &alarm_index)) {
+        c->draft.counters.split_brains++;
+        consensus_note(
+            c, JOURNAL_SPLIT_BRAIN, status->node,
+            "the tables of %s and %s differ after entry %" PRIu64
+            ": one of them has lost or changed what was committed; keep both data directories, and "
+            "see OPERATIONS, tables that differ",
+            c->config->node, book_name(&c->book, status->node, lower), alarm_index);
+        consensus_publish(c);
+    }
+    if (alarm.finding == DETECTOR_NOTHING)
+        return;
+    c->draft.counters.split_brains++;
+    consensus_note(c, JOURNAL_SPLIT_BRAIN, alarm.lower.node,
+                   "%s: %s (term %" PRIu64 ") and %s (term %" PRIu64 "); the latter has to step down",
+                   alarm.finding == DETECTOR_ONE_TERM ? "two nodes lead in one term"
+                                                      : "two nodes work as leader",
+                   book_name(&c->book, alarm.higher.node, higher), alarm.higher.term,
+                   book_name(&c->book, alarm.lower.node, lower), alarm.lower.term);
+    if (alarm.lower.node == c->config->id)
+        consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
+    else
+        consensus_publish(c);
+}
+
+/* The cluster was begun anew without us (--force-new-cluster): whatever we lead must end, for good. */
+static void on_later_generation(struct consensus *c, const struct peer_hello *hello)
+{
+    c->draft.counters.split_brains++;
+    consensus_note(c, JOURNAL_SPLIT_BRAIN, hello->node,
+                   "the cluster goes on as generation %" PRIu64
+                   " without this node, which is of generation %" PRIu64,
+                   hello->generation, c->raft.state.generation);
+    logger_line(
+        &c->logger, LOG_ERROR,
+        "this node belongs to a generation of the cluster that was given up; move its data folder away "
+        "and start it with --join after `gavel member add`",
+        LOG_STR("data", c->config->data), LOG_U64("generation", c->raft.state.generation),
+        LOG_U64("newer", hello->generation), LOG_STR("of", hello->name), LOG_END);
+    if (c->raft.role == RAFT_LEADER)
+        consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
+    consensus_end(c, NODE_EXIT_FENCED);
+}
+
+/*
+ * Strangers come and go, and any of them may turn out to lead us: one that joined while we were away. So all
+ * are noted, and those that do not matter are forgotten when there is no room.
+ */
+static void on_greeted(struct consensus *c, const struct peer_hello *hello)
+{
+    if (c->book.count == BOOK_MAX && !book_find(&c->book, hello->node))
+        book_keep(&c->book, c->config, &c->raft.config, c->raft.leader, c->records, c->record_count);
+    if (book_take_hello(&c->book, hello))
+        consensus_set_peers(c);
+}
+
+/* A refusal is tried again and again, and need not be told each time. */
+static bool is_news(struct consensus *c, raft_id peer)
+{
+    gavel_ns now = clock_now();
+    size_t oldest = 0;
+
+    for (size_t i = 0; i < REFUSALS_KEPT; i++) {
+        if (c->refusals[i].at > 0 && c->refusals[i].peer == peer && now - c->refusals[i].at < REFUSAL_PAUSE)
+            return false;
+        if (c->refusals[i].at < c->refusals[oldest].at)
+            oldest = i;
+    }
+    c->refusals[oldest].peer = peer;
+    c->refusals[oldest].at = now;
+    return true;
+}
+
+/* Whether the data directory that a node tells of may be that of the member. */
+static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven, char text[PEER_TEXT_MAX + 1])
+{
+    struct consensus *c = user;
+    struct raft_claimant claimant = {.id = hello->node,
+                                     .directory = hello->directory,
+                                     .incarnation = hello->incarnation,
+                                     .term = RAFT_NUMBER_MAX,
+                                     .bound_at = hello->bound_at,
+                                     .began_at = hello->began_at,
+                                     .start = hello->process,
+                                     .is_live = is_proven};
+    enum raft_trust trust = hello->generation == c->raft.state.generation || hello->generation == 0 ||
+                                    c->raft.state.generation == 0
+                                ? raft_trust(&c->raft, &claimant)
+                                : RAFT_TRUSTED; /* of another generation: refused for that */
+
+    if (trust == RAFT_TRUSTED && is_proven && hello->generation == c->raft.state.generation)
+        consensus_feed(c, (struct raft_event){.kind = RAFT_MET, .met = &claimant});
+    if (trust == RAFT_TRUSTED || trust == RAFT_OUTLIVED) /* that may be late, or not: the transport knows */
+        return true;
+    if (is_proven && (trust == RAFT_ROLLED_BACK || trust == RAFT_TWICE))
+        consensus_feed(c, (struct raft_event){.kind = RAFT_DISTRUST, .peer = hello->node});
+    if (trust == RAFT_NO_DIRECTORY)
+        (void)snprintf(text, PEER_TEXT_MAX + 1,
+                       "%s (%s) cannot tell which data directory it has, and this cluster needs to know; "
+                       "upgrade it, and if "
+                       "it was bootstrapped by that version empty its directory first",
+                       hello->name, hello->program);
+    else
+        (void)snprintf(
+            text, PEER_TEXT_MAX + 1,
+            "%s: %s; put the right directory back, or replace the member: gavel member remove, an empty "
+            "directory, gavel member add, --join",
+            hello->name, raft_trust_text(trust));
+    return false;
+}
+
+static void on_distrust(void *user, raft_id peer)
+{
+    consensus_feed(user, (struct raft_event){.kind = RAFT_DISTRUST, .peer = peer});
+}
+
+/*
+ * A peer knows another data directory under our name, or has seen more of ours. If its configuration is not
+ * older than our own it is right, and this node must do nothing more: two of them, both emptied, would make
+ * another cluster of the name. A node that joins waits to be added.
+ */
+static void on_disowned(struct consensus *c, raft_id peer, const char *text, const struct peer_hello *hello)
+{
+    bool is_right = hello && hello->cluster == c->raft.state.cluster &&
+                    hello->generation == c->raft.state.generation && c->raft.config.count > 0 &&
+                    (hello->config_index > c->raft.config_index ||
+                     (hello->config_index == c->raft.config_index && raft_bound_at(&c->raft) == 0));
+
+    if (is_news(c, peer))
+        consensus_note(c, JOURNAL_PEER_REFUSED, peer, "%s", text);
+    if (!is_right)
+        return;
+    consensus_note(c, JOURNAL_DIRECTORY_REFUSED, c->config->id, "%s", text);
+    logger_line(
+        &c->logger, LOG_ERROR,
+        "the cluster refuses this data directory: it is not the one that this member had, or an older copy "
+        "of it. Put the right one back; if it is lost, replace the member: gavel member remove, an empty "
+        "directory, gavel member add, --join",
+        LOG_STR("data", c->config->data), LOG_STR("node", c->config->node),
+        LOG_STR("refused_by", hello->name), LOG_STR("reason", text), LOG_END);
+    if (c->raft.role == RAFT_LEADER)
+        consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
+    consensus_end(c, NODE_EXIT_LOST);
+}
+
+static void on_news(void *user, enum transport_news news, raft_id peer, const char *text,
+                    const struct peer_hello *hello)
+{
+    struct consensus *c = user;
+
+    if (c->is_over)
+        return;
+    if (hello && hello->cluster == c->raft.state.cluster && hello->generation > c->raft.state.generation &&
+        c->raft.config.count > 0) {
+        on_later_generation(c, hello);
+        return;
+    }
+    switch (news) {
+    case TRANSPORT_GREETED:
+        if (hello)
+            on_greeted(c, hello);
+        break;
+    case TRANSPORT_UP:
+        consensus_note(c, JOURNAL_PEER_UP, peer, "%s", text);
+        consensus_publish_peers(c);
+        consensus_refresh_members(c);
+        consensus_send_status(c);
+        break;
+    case TRANSPORT_LOST:
+        consensus_note(c, JOURNAL_PEER_DOWN, peer, "%s", text);
+        consensus_feed(c, (struct raft_event){.kind = RAFT_LINK_LOST, .peer = peer});
+        consensus_refresh_members(c);
+        break;
+    case TRANSPORT_DISOWNED:
+        on_disowned(c, peer, text, hello);
+        if (c->is_over)
+            return;
+        break;
+    case TRANSPORT_REFUSED:
+        if (is_news(c, peer))
+            consensus_note(c, JOURNAL_PEER_REFUSED, peer ? peer : hello ? hello->node : 0, "%s", text);
+        break;
+    case TRANSPORT_OPENED:
+        consensus_note(c, JOURNAL_BREAKER_OPEN, peer, "%s", text);
+        break;
+    case TRANSPORT_CLOSED:
+        consensus_note(c, JOURNAL_BREAKER_CLOSED, peer, "%s", text);
+        break;
+    case TRANSPORT_FAILED:
+    case TRANSPORT_BAD:
+        logger_line(&c->logger, LOG_WARNING,
+                    news == TRANSPORT_BAD ? "bytes that are no frame" : "cannot reach a peer",
+                    LOG_STR("text", text), LOG_END);
+        break;
+    }
+    consensus_publish(c);
+}
+
+static void on_errand(void *user, raft_id peer, bool is_answer, const struct peer_errand *errand)
+{
+    consensus_errand(user, peer, is_answer, errand);
+}
+
+const struct transport_events consensus_transport_events = {.message = on_message,
+                                                            .status = on_status,
+                                                            .errand = on_errand,
+                                                            .admit = on_admit,
+                                                            .distrust = on_distrust,
+                                                            .news = on_news};
+
+/* Connections that are up stay, but none can be made again with a certificate that has expired. */
+void consensus_check_certificate(struct consensus *c)
+{
+    int64_t left_s;
+
+    if (!c->config->has_tls)
+        return;
+    left_s = c->certificates.identity.expires_wall_s - clock_wall_ms() / 1000;
+    if (left_s <= 0 && !c->is_expired_told) {
+        c->is_expired_told = c->is_expiry_told = true;
+        consensus_note(c, JOURNAL_CERTIFICATE_EXPIRES, c->config->id,
+                       "%.150s has expired: no new connection can be made; issue another and send SIGHUP",
+                       c->config->tls_cert);
+    } else if (left_s < EXPIRES_SOON_S && !c->is_expiry_told) {
+        c->is_expiry_told = true;
+        consensus_note(c, JOURNAL_CERTIFICATE_EXPIRES, c->config->id,
+                       "%.150s expires in %.1f days; issue another and send SIGHUP", c->config->tls_cert,
+                       (double)left_s / (24.0 * 3600));
+    }
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Publishing what the consensus thread knows. Scalars after every step; the members when they change and a
+ * few times a second, for their health. */
+#include "daemon/node/consensus.h"
+
+#include "os/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void take_scalars(struct consensus *c, struct view *v)
+{
+    const struct raft *raft = &c->raft;
+
+    v->at = clock_now();
+    v->role = raft->role;
+    v->term = raft->state.term;
+    v->vote = raft->state.vote;
+    v->leader = raft->leader;
+    v->heard_at = raft->heard_at;
+    v->is_leader = raft->role == RAFT_LEADER;
+    v->is_claimed = c->is_claimed && raft->work == RAFT_WORK_RUNNING;
+    v->deadline = raft_deadline(raft);
+    v->lease_epoch = c->claim_epoch;
+    v->claim_term = c->claim_term;
+    v->is_caretaker = raft_is_caretaker(raft);
+    v->last = raft_log_last(&raft->log);
+    v->last_term = raft_log_last_term(&raft->log);
+    v->commit = raft->commit;
+    v->applied = raft->applied;
+    v->snapshot = raft->log.base;
+    v->revision = c->table->revision;
+    v->digest = table_digest(c->table);
+    v->is_handing_over = raft->transfer.phase != RAFT_TRANSFER_NONE;
+    v->is_changing = raft->change != RAFT_CHANGE_NONE || raft->config.is_joint;
+    v->is_disk_full = c->disk_state == WRITER_FULL;
+    v->write_since = backlog_is_empty(&raft->writes) ? 0 : v->at - backlog_age(&raft->writes, v->at);
+    v->uncommitted_since =
+        backlog_is_empty(&raft->uncommitted) ? 0 : v->at - backlog_age(&raft->uncommitted, v->at);
+    v->is_disk_hung = c->is_disk_hung;
+    v->is_commit_hung = c->is_commit_hung;
+    v->is_in_vain = raft_is_in_vain(raft);
+    v->round_trip_limit = raft_round_trip_limit(raft);
+    v->waits_for_operator = !raft->settings.auto_failover && raft->leader == 0 && raft->commit > 0;
+    v->is_stopping = c->is_stopping;
+    v->counters.refused_messages = raft->refused_messages;
+    v->counters.dropped_votes = raft->dropped_votes;
+    v->counters.disk_writes = atomic_load(&c->writer.writes);
+    v->counters.client_requests = c->leader_desk.counts.requests;
+    v->counters.client_repeated = c->leader_desk.counts.repeated;
+    v->counters.client_refused = c->leader_desk.counts.refused;
+    v->counters.keep_alives = c->leader_desk.counts.keep_alives;
+    v->counters.sessions_expired = c->leader_desk.counts.expired;
+    v->counters.mandates_lapsed = c->leader_desk.counts.lapsed;
+    v->counters.desk_stalls = c->leader_desk.counts.stalls;
+    v->counters.errands = c->courier.counts.taken;
+    v->counters.errands_again = c->courier.counts.again;
+    v->counters.errands_timed_out = c->courier.counts.timed_out;
+}
+
+void consensus_publish(struct consensus *c)
+{
+    take_scalars(c, &c->draft);
+    view_publish(&c->desk->view, &c->draft);
+}
+
+static void take_link(struct consensus *c, struct view_member *member)
+{
+    const struct peer_status *status = detector_status_of(&c->detector, member->id);
+    struct transport_link link;
+
+    for (size_t i = 0; i < c->raft.peer_count; i++)
+        if (c->raft.peers[i].id == member->id) {
+            member->match = c->raft.role == RAFT_LEADER ? c->raft.peers[i].match : 0;
+            member->round_trip = c->raft.peers[i].round_trip;
+        }
+    if (status) {
+        member->status = *status;
+        member->incarnation = status->incarnation;
+    }
+    if (member->is_refused)
+        (void)snprintf(
+            member->trouble, sizeof member->trouble,
+            "its data directory is older than what it has acknowledged: it does not count; replace the "
+            "member: gavel member remove, an empty directory, gavel member add, --join");
+    else if (raft_awaits_directory(&c->raft, member->id))
+        (void)snprintf(member->trouble, sizeof member->trouble, "%s", CONSENSUS_AWAITED_TEXT);
+    else if (detector_is_other(&c->detector, member->id))
+        (void)snprintf(member->trouble, sizeof member->trouble,
+                       "their tables differ: one of them has lost or changed what was committed");
+    if (!transport_link_of(c->transport, member->id, &link))
+        return;
+    member->is_connected = link.is_up && link.is_heard;
+    member->is_breaker_open = link.is_breaker_open;
+    member->heard_at = link.heard_at;
+    if (!member->trouble[0])
+        (void)snprintf(member->trouble, sizeof member->trouble, "%s", link.trouble);
+}
+
+void consensus_refresh_members(struct consensus *c)
+{
+    const struct raft_config *config = &c->raft.config;
+
+    c->draft.member_count = config->count;
+    for (size_t i = 0; i < config->count; i++) {
+        const struct raft_member *from = &config->members[i];
+        const struct book_entry *entry = book_find(&c->book, from->id);
+        struct view_member *member = &c->draft.members[i];
+
+        *member = (struct view_member){
+            .id = from->id,
+            .priority = from->priority,
+            .is_voter = from->is_voter,
+            .was_voter = from->was_voter,
+            .is_witness = from->is_witness,
+            .is_refused = from->is_refused,
+            .directory = from->directory,
+            .is_self = from->id == c->config->id,
+        };
+        (void)book_name(&c->book, from->id, member->name);
+        if (entry) {
+            (void)snprintf(member->address, sizeof member->address, "%s", entry->address);
+            (void)snprintf(member->api, sizeof member->api, "%s", entry->api);
+        }
+        if (member->is_self)
+            member->incarnation = c->raft.state.incarnation;
+        else
+            take_link(c, member);
+    }
+}

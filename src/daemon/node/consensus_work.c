@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The work of a leader: being the one that the API names, and the children of
+ * `coordinator:`. It begins with CLAIM, goes on until raft_deadline() unless
+ * that moves, and has stopped when nothing of it is left.
+ */
+#include "daemon/node/consensus.h"
+
+#include "os/clock.h"
+
+/* Alone, a lease never ends; far away, and still a number to calculate with. */
+#define FAR_AWAY (NEVER / 2)
+
+/* The children's deadline: they begin to stop when Raft says so and have the stop margin to be gone. */
+static void publish_mandate(struct consensus *c)
+{
+    gavel_ns stop_at = ns_min(raft_deadline(&c->raft), FAR_AWAY);
+
+    if (c->page && c->is_claimed)
+        page_set_mandate(c->page, c->work_epoch, stop_at, stop_at + c->config->raft.stop_margin);
+}
+
+void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_epoch)
+{
+    gavel_ns now = clock_now();
+    struct journal_entry entry = {.event = JOURNAL_BECAME_LEADER, .term = term, .lease_epoch = lease_epoch};
+
+    c->is_claimed = true;
+    c->claim_term = term;
+    c->claim_epoch = lease_epoch;
+    c->deadline = raft_deadline(&c->raft);
+    c->leader_desk.generation = c->raft.state.generation;
+    desk_open(&c->leader_desk, term, now);
+    logger_line(&c->logger, LOG_INFO, "leads", LOG_U64("term", term), LOG_U64("lease_epoch", lease_epoch),
+                LOG_I64("at_ns", now), LOG_I64("until_ns", c->deadline), LOG_END);
+    entry.at = now;
+    (void)book_name(&c->book, c->config->id, entry.node);
+    consensus_publish(c); /* before anybody hears of it */
+    consensus_put(c, &entry);
+    c->is_status_due = true;
+    if (!c->coordinator)
+        return;
+    if (!page_epoch(term, lease_epoch, &c->work_epoch)) {
+        logger_line(&c->logger, LOG_ERROR, "too many hand-overs failed in one term; the node steps down",
+                    LOG_U64("lease_epoch", lease_epoch), LOG_END);
+        c->work_epoch = 0;
+        c->must_step_down = true;
+        return; /* the children do not run: the tick steps down */
+    }
+    publish_mandate(c);
+    coordinator_run(c->coordinator, c->work_epoch);
+}
+
+void consensus_extend_work(struct consensus *c)
+{
+    gavel_ns deadline;
+
+    if (!c->is_claimed)
+        return;
+    deadline = raft_deadline(&c->raft);
+    if (deadline == c->deadline)
+        return;
+    c->deadline = deadline;
+    publish_mandate(c);
+    logger_line(&c->logger, LOG_DEBUG, "lease", LOG_I64("until_ns", deadline), LOG_U64("term", c->claim_term),
+                LOG_U64("lease_epoch", c->claim_epoch), LOG_I64("at_ns", clock_now()), LOG_END);
+}
+
+void consensus_stop_work(struct consensus *c, enum raft_stop reason)
+{
+    c->is_claimed = false;
+    desk_close(&c->leader_desk);
+    c->must_step_down = false; /* it does */
+    c->draft.is_claimed = false;
+    consensus_publish(c); /* the API stops first */
+    c->is_status_due = true;
+    if (!c->coordinator || c->work_epoch == 0)
+        c->has_stopped = true;
+    else
+        coordinator_stop(c->coordinator, c->work_epoch, reason == RAFT_STOP_REPLACED);
+}
+
+/* Nothing of it is left; Raft hears of it next. */
+void consensus_work_stopped(struct consensus *c)
+{
+    gavel_ns now = clock_now();
+    const char *reason = raft_stop_name(c->raft.stop_reason);
+    struct journal_entry entry = {
+        .event = JOURNAL_LOST_LEADERSHIP, .term = c->claim_term, .lease_epoch = c->claim_epoch, .at = now};
+
+    logger_line(&c->logger, LOG_INFO, "work stopped", LOG_U64("term", c->claim_term),
+                LOG_U64("lease_epoch", c->claim_epoch), LOG_I64("at_ns", now), LOG_STR("reason", reason),
+                LOG_END);
+    (void)book_name(&c->book, c->config->id, entry.node);
+    (void)snprintf(entry.text, sizeof entry.text, "%s", reason);
+    consensus_put(c, &entry);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What a member shall be, as an operator said it; kept in the table under a
+ * key of its own, so that every node knows names and addresses, and whoever
+ * leads can make it so (consensus_members.c). Of members that no operator ever
+ * named, those the cluster began with, the leader writes down what it knows.
+ *
+ * As JSON, so that a newer gavel may add to it.
+ */
+#ifndef DAEMON_NODE_MEMBER_RECORD_H
+#define DAEMON_NODE_MEMBER_RECORD_H
+
+#include "core/table/table.h"
+#include "wire/peer.h"
+
+#define MEMBER_RECORD_BYTES_MAX 2048
+
+struct member_record {
+    raft_id id;
+    char name[PEER_NAME_MAX + 1];
+    char address[PEER_ADDRESS_MAX + 1];
+    char api[PEER_ADDRESS_MAX + 1];
+    uint8_t priority;
+    bool is_witness;
+    bool is_voter;       /* shall be one, as soon as it is level */
+    uint64_t generation; /* of the cluster, when it was written: what was wished before --force-new-cluster is
+                            over */
+    bool is_learned;     /* the leader wrote it: the addresses are what the node said of itself */
+};
+
+/* The command that puts or deletes the record, as bytes that are handed over to the caller. ERR_NO_MEMORY. */
+GAVEL_CHECKED enum gavel_status member_record_put(const struct member_record *record, uint8_t **ret_bytes,
+                                                  size_t *ret_size);
+GAVEL_CHECKED enum gavel_status member_record_delete(const char *name, uint8_t **ret_bytes, size_t *ret_size);
+
+/* The record of that name; false if there is none, or it cannot be read. */
+bool member_record_find(const struct table *table, const char *name, struct member_record *ret_record);
+
+/* The record that this command puts; false if it is another command. */
+bool member_record_of_command(const uint8_t *bytes, size_t size, struct member_record *ret_record);
+
+/* All records; returns how many were written, at most RAFT_MEMBERS_MAX. */
+size_t member_records(const struct table *table, struct member_record ret_records[RAFT_MEMBERS_MAX]);
+
+/* Whether a key of the table is one of ours: after a change of it the book of addresses is read anew. */
+bool member_record_is_key(const uint8_t *key, size_t size);
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The life of a node process: what the disk holds, threads and sockets, the
+ * loop, and the end. The calling thread becomes the consensus thread.
+ */
+#include "daemon/node/consensus.h"
+#include "daemon/realtime.h"
+
+#include "base/error.h"
+#include "os/clock.h"
+#include "os/entropy.h"
+
+#include <event2/event.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* With fewer, what the node keeps for itself is a large part of them. */
+#define DESCRIPTORS_WANTED 1024
+
+/* The members of a new cluster, or none of a node that joins one. */
+static void first_config(const struct daemon_config *config, struct raft_config *ret_config)
+{
+    memset(ret_config, 0, sizeof *ret_config);
+    if (config->start != START_BOOTSTRAP)
+        return;
+    ret_config->binds = true; /* members will be bound to their data directories as they are met */
+    for (size_t i = 0; i < config->peer_count; i++)
+        ret_config->members[ret_config->count++] =
+            (struct raft_member){.id = config->peers[i].id,
+                                 .priority = config->peers[i].priority,
+                                 .is_voter = true,
+                                 .is_witness = config->peers[i].is_witness};
+    raft_config_sort(ret_config);
+}
+
+#define REPLACE                                                                                              \
+    "`gavel member remove %s`, `gavel member add %s ADDRESS`, and start it with --join on an empty "         \
+    "directory"
+
+/*
+ * A node of this guard has run already, so this one begins with the same directory or not at all: a bootstrap
+ * is done once, by whoever starts gaveld, and never by a guard.
+ */
+static enum gavel_status check_same(const struct daemon_config *config, const struct page *page,
+                                    const struct disk *disk, bool is_new, struct gavel_error *error)
+{
+    uint64_t directory = atomic_load(&page->directory);
+    uint64_t written = atomic_load(&page->written);
+    struct disk_mark mark = {0};
+
+    if (directory == 0)
+        return GAVEL_OK;
+    if (!is_new)
+        disk_mark_read(disk, &mark);
+    if (mark.directory == directory && mark.txn >= written)
+        return GAVEL_OK;
+    return error_set(
+        error, GAVEL_ERR_NOT_FOUND,
+        "the data directory %.150s was %s while gaveld ran: what this node has given its word for "
+        "is lost, so it must not vote again. Put the right one back, or replace the member: " REPLACE,
+        config->data,
+        mark.directory == 0           ? "emptied"
+        : mark.directory != directory ? "replaced by another"
+                                      : "put back to an older state",
+        config->node, config->node);
+}
+
+static enum gavel_status found(const struct daemon_config *config, struct disk *disk,
+                               struct gavel_error *error)
+{
+    struct raft_state state = {.cluster = config->cluster_id,
+                               .generation = config->start == START_BOOTSTRAP, /* a leader tells who joins */
+                               .id = config->id};
+    struct raft_snapshot snapshot = {0};
+    const char *reason = "";
+
+    if (config->start != START_BOOTSTRAP && config->start != START_JOIN)
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "the data folder %.200s is empty. The first start of a new cluster? Then use --bootstrap, "
+            "on all of its nodes. A new member? `gavel member add` and --join. A lost disk? Replace the "
+            "member: " REPLACE,
+            config->data, config->node, config->node);
+    first_config(config, &snapshot.config);
+    if (config->start == START_BOOTSTRAP && raft_config_check(&snapshot.config, &reason) != GAVEL_OK)
+        return error_set(error, GAVEL_ERR_INVALID, "the peers cannot be a cluster: %s", reason);
+    return disk_found(disk, &state, &snapshot, error);
+}
+
+static enum gavel_status open_disk(const struct daemon_config *config, const struct page *page,
+                                   struct disk **ret_disk, struct gavel_error *error)
+{
+    struct disk_options options = {.folder = config->data, .bytes_max = config->data_bytes_max};
+    bool is_new = false;
+    enum gavel_status status;
+
+    options.identity.cluster = config->cluster_id;
+    options.identity.node = config->id;
+    (void)snprintf(options.identity.cluster_name, sizeof options.identity.cluster_name, "%s",
+                   config->cluster);
+    (void)snprintf(options.identity.node_name, sizeof options.identity.node_name, "%s", config->node);
+    options.accepts_copy = config->accepts_copy && atomic_load(&page->directory) == 0;
+    status = disk_open(&options, ret_disk, &is_new, error);
+    if (status == GAVEL_OK)
+        status = check_same(config, page, *ret_disk, is_new, error);
+    if (status == GAVEL_OK && is_new)
+        status = found(config, *ret_disk, error);
+    return status;
+}
+
+static enum gavel_status begin_raft(struct consensus *c, struct disk *disk, struct gavel_error *error)
+{
+    struct raft_restore restore = {0};
+    struct raft_settings settings = c->config->raft;
+    enum gavel_status status = disk_begin(disk, &restore, error);
+
+    if (status != GAVEL_OK)
+        return status;
+    c->seal.cluster = restore.state.cluster;
+    c->seal.generation = restore.state.generation;
+    if (c->config->secret[0])
+        status = seal_key_read(c->config->secret, c->seal.key, error);
+    else
+        seal_key_of_name(c->config->cluster, c->seal.key);
+    settings.verify = seal_verify;
+    settings.sign = seal_sign;
+    settings.context = &c->seal;
+    settings.auto_failover = c->config->auto_failover;
+    restore.seed = entropy_u64();
+    if (status == GAVEL_OK)
+        status = raft_init(&c->raft, &settings, &restore, clock_now(), error);
+    if (status == GAVEL_OK && restore.snapshot.size > 0 &&
+        table_snapshot_decode(c->table, restore.snapshot.data, restore.snapshot.size) != GAVEL_OK)
+        status = error_set(error, GAVEL_ERR_STORE_DAMAGED, "the snapshot in %.200s cannot be read",
+                           c->config->data);
+    disk_restore_done(&restore);
+    return status;
+}
+
+static enum gavel_status begin_transport(struct consensus *c, struct gavel_error *error)
+{
+    struct transport_settings settings = {.listen = c->config->listen};
+    struct transport_events events = consensus_transport_events;
+    enum gavel_status status = certificates_read(c->config, &c->certificates, error);
+
+    if (status != GAVEL_OK)
+        return status;
+    settings.tls = c->certificates.context;
+    memcpy(settings.key, c->seal.key, sizeof settings.key);
+    settings.has_secret = c->config->secret[0] != '\0';
+    consensus_make_hello(c, &settings.self);
+    events.user = c;
+    return transport_new(c->base, &settings, &events, &c->transport, error);
+}
+
+/* What never changes while it runs. */
+static void begin_view(struct consensus *c, bool has_guard)
+{
+    struct view *v = &c->draft;
+
+    (void)snprintf(v->cluster_name, sizeof v->cluster_name, "%s", c->config->cluster);
+    (void)snprintf(v->name, sizeof v->name, "%s", c->config->node);
+    v->cluster = c->raft.state.cluster;
+    v->generation = c->raft.state.generation;
+    v->id = c->config->id;
+    v->incarnation = c->raft.state.incarnation;
+    v->pid = getpid();
+    v->guard_pid = has_guard ? getppid() : 0;
+    v->started_wall_ms = clock_wall_ms();
+    v->started_at = clock_now();
+    v->heartbeat = c->config->raft.heartbeat;
+    v->election_max = c->config->raft.election_max;
+}
+
+/* The guard must know who dies before anybody can hear from us. */
+static void begin_page(struct consensus *c)
+{
+    atomic_store(&c->page->cluster, c->raft.state.cluster);
+    atomic_store(&c->page->generation, c->raft.state.generation);
+    atomic_store(&c->page->node, c->raft.state.id);
+    atomic_store(&c->page->incarnation, c->raft.state.incarnation);
+    atomic_store(&c->page->directory, c->raft.state.directory);
+}
+
+static void say_hello(struct consensus *c, bool is_first, bool is_locked)
+{
+    consensus_note(c, JOURNAL_STARTED, c->config->id, "incarnation %" PRIu64, c->raft.state.incarnation);
+    logger_line(&c->logger, LOG_INFO, "gaveld runs", LOG_STR("version", GAVEL_VERSION),
+                LOG_STR("cluster", c->config->cluster), LOG_STR("node", c->config->node),
+                LOG_U64("generation", c->raft.state.generation),
+                LOG_U64("incarnation", c->raft.state.incarnation), LOG_STR("peers", c->config->listen),
+                LOG_STR("api", c->config->api_listen), LOG_STR("clients", c->config->clients_listen),
+                LOG_STR("socket", c->config->socket), LOG_BOOL("tls", c->config->has_tls),
+                LOG_BOOL("realtime", is_first), LOG_BOOL("memory_locked", is_locked), LOG_END);
+    if (c->raft.config.count == 0)
+        logger_line(&c->logger, LOG_INFO, "waits to be added: `gavel member add NAME ADDRESS` at the cluster",
+                    LOG_STR("name", c->config->node), LOG_STR("address", c->config->advertise), LOG_END);
+}
+
+/* The API has raised the limit as far as it may be. */
+static void check_descriptors(struct consensus *c)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= DESCRIPTORS_WANTED)
+        return;
+    logger_line(&c->logger, LOG_WARNING,
+                "few files may be open at once, so few clients can be connected; raise the limit with "
+                "LimitNOFILE=16384, or `ulimit -n 16384`",
+                LOG_U64("limit", limit.rlim_cur), LOG_I64("for_clients", clients_fd_limit()), LOG_END);
+}
+
+static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_guard,
+                               struct gavel_error *error)
+{
+    enum gavel_status status = begin_raft(c, disk, error);
+
+    if (status != GAVEL_OK)
+        return status;
+    begin_page(c);
+    if (table_keep_history(c->table) != GAVEL_OK)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
+    book_init(&c->book, c->config);
+    c->record_count = member_records(c->table, c->records);
+    (void)book_take_records(&c->book, c->records, c->record_count);
+    consensus_read_hints(c);
+    detector_init(&c->detector);
+    begin_view(c, has_guard);
+    status = journal_new(c->raft.state.incarnation, &c->desk->journal);
+    if (status != GAVEL_OK)
+        return error_set(error, status, "out of memory");
+    status = writer_start(&c->writer, disk, c->config->realtime);
+    if (status != GAVEL_OK)
+        return error_set(error, status, "cannot start the disk thread: %s", gavel_status_text(status));
+    c->base = event_base_new();
+    if (!c->base)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "cannot start the loop of events");
+    if (reload_init(&c->reload, c->config) != GAVEL_OK)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory or descriptors");
+    status = begin_transport(c, error);
+    if (status == GAVEL_OK)
+        status = consensus_begin_sessions(c, error);
+    if (status == GAVEL_OK)
+        status = consensus_begin_events(c, error);
+    if (status != GAVEL_OK)
+        return status;
+    c->config_index = c->raft.config_index;
+    c->generation = c->raft.state.generation;
+    c->is_member = raft_config_find(&c->raft.config, c->config->id);
+    consensus_set_peers(c);
+    consensus_publish(c);
+    status = clients_start(c->desk, &c->clients, error);
+    return status == GAVEL_OK ? api_start(c->desk, &c->api, error) : status;
+}
+
+/* Signals that come while it starts wait until there is somebody to take them. */
+static void hold_signals(bool is_held)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set); /* with valid signals none of these fails */
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)pthread_sigmask(is_held ? SIG_SETMASK : SIG_UNBLOCK, &set, NULL);
+}
+
+static void run(struct consensus *c)
+{
+    bool is_locked = c->config->realtime && realtime_lock_memory();
+    bool is_first = c->config->realtime && realtime_take(REALTIME_FIRST);
+
+    say_hello(c, is_first, is_locked);
+    check_descriptors(c);
+    hold_signals(false);
+    atomic_store(&c->page->alive_at, clock_now());
+    atomic_store(&c->page->is_up, 1);
+    consensus_feed(c, (struct raft_event){.kind = RAFT_TIMER});
+    if (!c->is_over)
+        (void)event_base_dispatch(c->base); /* ends by consensus_end() */
+}
+
+/* Backwards; safe however far it came. */
+static void end(struct consensus *c)
+{
+    struct mail_link *letter;
+
+    if (c->transport)
+        transport_flush(c->transport); /* our last words first: the others may be waiting for them */
+    consensus_answer_all(c, GAVEL_ERR_STOPPED, "this node is stopping; ask another");
+    while ((letter = mailbox_take(&c->desk->requests)))
+        consensus_answer(c, (struct request *)letter, GAVEL_ERR_STOPPED,
+                         "this node is stopping; ask another");
+    api_stop(c->api);
+    clients_stop(c->clients);
+    consensus_end_events(c);
+    consensus_end_sessions(c);
+    c->is_disk_left = !writer_stop(&c->writer);
+    if (c->is_disk_left)
+        logger_line(&c->logger, LOG_ERROR,
+                    "the disk does not answer; what was to be written is left, as after a crash", LOG_END);
+    reload_done(&c->reload);
+    transport_free(c->transport);
+    if (c->base)
+        event_base_free(c->base);
+    SSL_CTX_free(c->certificates.context);
+    raft_done(&c->raft);
+    free(c->held);
+    free(c->snapshot);
+}
+
+/* A failure that another start would meet again is final; one that may pass is not. */
+static int exit_code_of(enum gavel_status status)
+{
+    switch (status) {
+    case GAVEL_ERR_STATE:
+        return NODE_EXIT_BUSY;
+    case GAVEL_ERR_IO:
+    case GAVEL_ERR_STORE_FULL:
+        return NODE_EXIT_BUSY;
+    case GAVEL_ERR_NO_MEMORY:
+        return 1;
+    default:
+        return NODE_EXIT_CONFIG;
+    }
+}
+
+static int fail(struct consensus *c, const struct gavel_error *error)
+{
+    logger_line(&c->logger, LOG_ERROR, "cannot start", LOG_STR("reason", error->message), LOG_END);
+    return exit_code_of(error->status);
+}
+
+static int live(struct consensus *c, bool has_guard)
+{
+    struct gavel_error error = {0};
+    struct disk *disk = NULL;
+    int exit_code;
+
+    if (open_disk(c->config, c->page, &disk, &error) != GAVEL_OK) {
+        exit_code = fail(c, &error);
+        if (error.status == GAVEL_ERR_NOT_FOUND) /* of check_same() */
+            exit_code = NODE_EXIT_LOST;
+    } else if (begin(c, disk, has_guard, &error) != GAVEL_OK) {
+        exit_code = fail(c, &error);
+    } else {
+        run(c);
+        exit_code = c->exit_code;
+    }
+    end(c);
+    if (!c->is_disk_left)
+        disk_close(disk);
+    return exit_code;
+}
+
+/* The children's keeper is forked first, while there is only one thread. */
+static int live_with_children(struct consensus *c, struct node_desk *desk, bool has_guard)
+{
+    static struct coordinator coordinator; /* must not move, and is too large for a stack */
+    struct gavel_error error = {0};
+    int exit_code;
+
+    if (c->config->has_coordinator) {
+        if (coordinator_start(&coordinator, c->config, c->page, &error) != GAVEL_OK) {
+            log_line(&desk->log, clock_wall_ms(), LOG_ERROR, "cannot start", LOG_STR("reason", error.message),
+                     LOG_END);
+            return exit_code_of(error.status);
+        }
+        c->coordinator = &coordinator;
+    }
+    if (logger_start(&c->logger, &desk->log, c->config->realtime) != GAVEL_OK)
+        return 1;
+    exit_code = live(c, has_guard);
+    logger_stop(&c->logger);
+    if (c->coordinator)
+        coordinator_finish(c->coordinator);
+    if (c->is_disk_left)
+        _exit(exit_code); /* a thread is in the middle of a write, and nothing of it may be freed */
+    return exit_code;
+}
+
+int node_run(const struct daemon_config *config, struct page *page)
+{
+    struct consensus *c = calloc(1, sizeof *c);
+    struct node_desk *desk = calloc(1, sizeof *desk);
+    struct page *own_page = NULL;
+    int exit_code = 1;
+
+    hold_signals(true);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (c && desk && (page || page_new(&own_page) == GAVEL_OK) && view_box_init(&desk->view) == GAVEL_OK &&
+        mailbox_init(&desk->requests) == GAVEL_OK && mailbox_init(&desk->errands) == GAVEL_OK &&
+        table_box_init(&desk->table) == GAVEL_OK) {
+        desk->config = config;
+        desk->log =
+            (struct log){.fd = STDERR_FILENO, .level = config->log_level, .format = config->log_format};
+        c->config = config;
+        c->desk = desk;
+        c->table = &desk->table.table;
+        c->page = page ? page : own_page;
+        c->timer_fd = -1;
+        exit_code = live_with_children(c, desk, page != NULL);
+        table_box_done(&desk->table);
+        mailbox_done(&desk->errands);
+        mailbox_done(&desk->requests);
+        view_box_done(&desk->view);
+        journal_free(desk->journal);
+    }
+    page_free(own_page);
+    free(desk);
+    free(c);
+    return exit_code;
+}

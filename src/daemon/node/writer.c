@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/node/writer.h"
+
+#include "daemon/realtime.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* How long a full disk is left alone before the next try. */
+#define FULL_PAUSE_MS 200
+/* How long the end of the node waits for a write; what a crash may lose, an end may leave. */
+#define END_LIMIT_S 3
+/* How often it looks whether data.mdb is still there. */
+#define LOOK_EVERY_MS 500
+/* Changes in one transaction; more would make the first of them wait. */
+#define BATCH_MAX 64
+
+struct letter {
+    struct mail_link link; /* first */
+    struct disk_write write;
+};
+
+static void letter_free(struct letter *letter)
+{
+    if (!letter)
+        return;
+    for (size_t i = 0; letter->write.entries && i <= letter->write.persist.last - letter->write.persist.first;
+         i++)
+        free((void *)(uintptr_t)letter->write.entries[i].data);
+    free(letter->write.entries);
+    free((void *)(uintptr_t)letter->write.snapshot.data);
+    free(letter);
+}
+
+static const uint8_t *copy_of(const uint8_t *data, size_t size)
+{
+    uint8_t *copy = malloc(size > 0 ? size : 1);
+
+    if (copy && size > 0)
+        memcpy(copy, data, size);
+    return copy;
+}
+
+static bool copy_entries(struct letter *letter, const struct raft *raft, const struct raft_persist *persist)
+{
+    size_t count;
+
+    if (persist->first == 0)
+        return true;
+    count = persist->last - persist->first + 1;
+    letter->write.entries = calloc(count, sizeof *letter->write.entries);
+    if (!letter->write.entries)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        const struct raft_entry *from = raft_log_at(&raft->log, persist->first + i);
+        struct raft_entry *entry = &letter->write.entries[i];
+
+        entry->term = from->term;
+        entry->kind = from->kind;
+        entry->size = from->size;
+        entry->data = copy_of(from->data, from->size);
+        if (!entry->data)
+            return false;
+    }
+    return true;
+}
+
+enum gavel_status writer_put(struct writer *writer, const struct raft *raft,
+                             const struct raft_persist *persist)
+{
+    struct letter *letter = calloc(1, sizeof *letter);
+
+    if (!letter)
+        return GAVEL_ERR_NO_MEMORY;
+    letter->write.persist = *persist;
+    if (persist->has_snapshot) {
+        letter->write.snapshot = raft->snapshot;
+        letter->write.snapshot.data = copy_of(raft->snapshot.data, raft->snapshot.size);
+    }
+    if ((persist->has_snapshot && !letter->write.snapshot.data) || !copy_entries(letter, raft, persist)) {
+        letter_free(letter);
+        return GAVEL_ERR_NO_MEMORY;
+    }
+    mailbox_put(&writer->letters, &letter->link);
+    return GAVEL_OK;
+}
+
+static void ring(const struct writer *writer)
+{
+    (void)!write(writer->fd, &(uint64_t){1}, sizeof(uint64_t)); /* full means that it rings already */
+}
+
+static void set_state(struct writer *writer, enum writer_state state)
+{
+    if (atomic_exchange(&writer->state, state) != (int)state)
+        ring(writer);
+}
+
+/* Those up to the first that brings a snapshot; 0 if none does. */
+static size_t count_to_snapshot(const struct mail_link *list)
+{
+    size_t count = 1;
+
+    for (; list; list = list->next, count++)
+        if (((const struct letter *)list)->write.persist.has_snapshot)
+            return count;
+    return 0;
+}
+
+static size_t count_letters(const struct mail_link *list, size_t most)
+{
+    size_t count = 0;
+
+    for (; list && count < most; list = list->next)
+        count++;
+    return count;
+}
+
+/* The first `count` as one transaction. */
+static enum gavel_status write_letters(struct writer *writer, const struct mail_link *list, size_t count)
+{
+    struct disk_write *writes = calloc(count, sizeof *writes);
+    struct gavel_error error = {.status = GAVEL_ERR_NO_MEMORY, .message = "out of memory"};
+    enum gavel_status status = GAVEL_ERR_NO_MEMORY;
+    struct disk_mark mark;
+
+    for (size_t i = 0; writes && i < count; i++, list = list->next)
+        writes[i] = ((const struct letter *)list)->write;
+    if (writes)
+        status = disk_write(writer->disk, writes, count, &error);
+    if (status == GAVEL_OK) {
+        disk_mark_read(writer->disk, &mark);
+        atomic_fetch_add(&writer->writes, 1);
+        atomic_store(&writer->written, mark.txn);
+        atomic_store(&writer->durable, writes[count - 1].persist.seq);
+        atomic_store(&writer->state, WRITER_GOOD);
+        ring(writer);
+    } else if (status != GAVEL_ERR_STORE_FULL) {
+        writer->error = error;
+        set_state(writer, WRITER_FAILED);
+    }
+    free(writes);
+    return status;
+}
+
+/*
+ * Writes the oldest of the list and takes them off. On a full disk, a snapshot further back may make the
+ * room: then everything up to it goes at once. ERR_STORE_FULL: nothing was written, nothing may overtake it.
+ */
+static enum gavel_status write_some(struct writer *writer, struct mail_link **list)
+{
+    size_t count = count_letters(*list, BATCH_MAX);
+    size_t to_snapshot;
+    enum gavel_status status = write_letters(writer, *list, count);
+
+    if (status == GAVEL_ERR_STORE_FULL && count > 1) { /* all at once need more room than one by one */
+        count = 1;
+        status = write_letters(writer, *list, count);
+    }
+    if (status == GAVEL_ERR_STORE_FULL) {
+        set_state(writer, WRITER_FULL);
+        to_snapshot = count_to_snapshot(*list);
+        if (to_snapshot > count) {
+            count = to_snapshot;
+            status = write_letters(writer, *list, count);
+        }
+    }
+    for (; status == GAVEL_OK && count > 0; count--) {
+        struct mail_link *next = (*list)->next;
+
+        letter_free((struct letter *)*list);
+        *list = next;
+    }
+    return status;
+}
+
+static void free_letters(struct mail_link *list)
+{
+    while (list) {
+        struct mail_link *next = list->next;
+
+        letter_free((struct letter *)list);
+        list = next;
+    }
+}
+
+/* Somebody deleted or replaced it: whatever is written goes nowhere. */
+static void look(struct writer *writer, gavel_ns *look_at)
+{
+    gavel_ns now = clock_now();
+
+    if (now < *look_at)
+        return;
+    *look_at = now + LOOK_EVERY_MS * NS_PER_MS;
+    if (!disk_is_there(writer->disk) && !atomic_exchange(&writer->is_lost, true))
+        ring(writer);
+}
+
+static void *run(void *user)
+{
+    struct writer *writer = user;
+    struct pollfd poll_of = {.fd = writer->letters.fd, .events = POLLIN};
+    struct mail_link *list = NULL; /* what is not durable yet, oldest first */
+    enum gavel_status status = GAVEL_OK;
+    gavel_ns look_at = 0;
+    bool is_ending;
+
+    do {
+        struct mail_link **end = &list;
+
+        is_ending = atomic_load(&writer->is_ending); /* what was put before that is taken now */
+        while (*end)
+            end = &(*end)->next;
+        *end = mailbox_take_all(&writer->letters);
+        do
+            status = list ? write_some(writer, &list) : GAVEL_OK;
+        while (list && status == GAVEL_OK);
+        if (is_ending || (status != GAVEL_OK && status != GAVEL_ERR_STORE_FULL))
+            break; /* what is left rests on what could not be written */
+        if (status == GAVEL_ERR_STORE_FULL)
+            (void)poll(NULL, 0, FULL_PAUSE_MS); /* the room comes from elsewhere */
+        else
+            (void)poll(&poll_of, 1, LOOK_EVERY_MS); /* a failure only makes it look sooner */
+        look(writer, &look_at);
+    } while (true);
+    free_letters(list);
+    return NULL;
+}
+
+enum gavel_status writer_start(struct writer *writer, struct disk *disk, bool is_realtime)
+{
+    enum gavel_status status;
+
+    memset(writer, 0, sizeof *writer);
+    writer->disk = disk;
+    writer->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (writer->fd < 0)
+        return GAVEL_ERR_IO;
+    status = mailbox_init(&writer->letters);
+    if (status != GAVEL_OK) {
+        (void)close(writer->fd); /* nothing to lose in an eventfd */
+        return status;
+    }
+    if (realtime_thread(&writer->thread, "gaveld-disk", run, writer,
+                        is_realtime ? REALTIME_FIRST : REALTIME_NO)) {
+        mailbox_done(&writer->letters);
+        (void)close(writer->fd); /* likewise */
+        return GAVEL_ERR_NO_MEMORY;
+    }
+    writer->is_running = true;
+    return GAVEL_OK;
+}
+
+bool writer_stop(struct writer *writer)
+{
+    struct timespec limit;
+
+    if (!writer->is_running)
+        return true;
+    atomic_store(&writer->is_ending, true);
+    (void)!write(writer->letters.fd, &(uint64_t){1},
+                 sizeof(uint64_t));               /* wakes it; it rings for letters too */
+    (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* fails only for bad arguments */
+    limit.tv_sec += END_LIMIT_S;
+    if (pthread_clockjoin_np(writer->thread, NULL, CLOCK_MONOTONIC, &limit))
+        return false;
+    free_letters(mailbox_take_all(&writer->letters));
+    mailbox_done(&writer->letters);
+    (void)close(writer->fd); /* an eventfd has nothing to lose */
+    writer->is_running = false;
+    return true;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The disk thread: takes what Raft wants durable, in order, and writes all
+ * that has gathered meanwhile as one transaction (group commit). The consensus
+ * thread never waits for it; `fd` becomes readable when something is durable
+ * or has failed.
+ *
+ * A full disk is waited out: the write is tried again until there is room, and
+ * nothing overtakes it. Any other failure is final.
+ */
+#ifndef DAEMON_NODE_WRITER_H
+#define DAEMON_NODE_WRITER_H
+
+#include "base/time.h"
+#include "daemon/shared/mailbox.h"
+#include "disk/disk.h"
+
+#include <stdatomic.h>
+
+enum writer_state {
+    WRITER_GOOD,
+    WRITER_FULL,   /* there is no room; it tries again */
+    WRITER_FAILED, /* for good; `error` says why */
+};
+
+struct writer {
+    struct disk *disk; /* the thread's alone while it runs */
+    struct mailbox letters;
+    int fd; /* an eventfd for the consensus thread */
+    pthread_t thread;
+    bool is_running;
+    _Atomic uint64_t durable; /* the newest seq */
+    _Atomic uint64_t writes;  /* transactions */
+    _Atomic int state;        /* enum writer_state */
+    _Atomic uint64_t written; /* the newest transaction on disk (disk_mark) */
+    _Atomic bool is_lost;     /* data.mdb is not where it was any more */
+    _Atomic bool is_ending;
+    struct gavel_error error; /* whole once state says so */
+};
+
+/* Starts the thread; the disk is borrowed until writer_stop(). ERR_IO, ERR_NO_MEMORY. */
+GAVEL_CHECKED enum gavel_status writer_start(struct writer *writer, struct disk *disk, bool is_realtime);
+
+/* Copies what has to be written, and returns. ERR_NO_MEMORY: then the node must stop. */
+GAVEL_CHECKED enum gavel_status writer_put(struct writer *writer, const struct raft *raft,
+                                           const struct raft_persist *persist);
+
+/*
+ * Writes what is left, if it can be, and joins the thread. Safe on a zeroed struct. False if the disk does
+ * not answer: the thread still has the disk, and both must be left alone until the process ends.
+ */
+GAVEL_CHECKED bool writer_stop(struct writer *writer);
+
+#endif

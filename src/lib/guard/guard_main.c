@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * gavel-guard: waits for the death of the program that started it, then
+ * releases what it led; own_guard.h has the picture. People have no use for it.
+ *
+ * It ends without a release when the program says that its handle was closed.
+ * When the line is cut without a word the program has executed another one, or
+ * closed what is not its own: the mandates then run out, since nobody can
+ * renew them, and the guard goes with the last of them.
+ */
+#include "lib/guard/own_guard.h"
+#include "lib/guard/will.h"
+#include "os/clock.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* After the last deadline others may lead on their own account; a store that comes back later needs no help.
+ */
+#define PATIENCE (60 * NS_PER_S)
+#define LEASE_MAX (INT64_C(31) * 24 * 3600 * NS_PER_S)
+
+static enum gavel_status say(enum guard_word word, const char *text)
+{
+    struct guard_message message = {.word = word};
+
+    (void)snprintf(message.text, sizeof message.text, "%s", text); /* cut off if too long */
+    return send(GUARD_FD_LINE, &message, sizeof message, MSG_NOSIGNAL) < 0 ? GAVEL_ERR_IO : GAVEL_OK;
+}
+
+/* The end of the last mandate that the program knows of. */
+static gavel_ns last_deadline(const struct will *will)
+{
+    uint32_t count = atomic_load(&will->count);
+    gavel_ns last = 0;
+
+    for (uint32_t i = 0; i < count && i < WILL_ENTRIES_MAX; i++)
+        last = ns_max(last, atomic_load(&will->entries[i].deadline));
+    return last;
+}
+
+/* Whether the program says goodbye; *ret_is_cut if it can say nothing any more. */
+static bool hears_goodbye(bool *ret_is_cut)
+{
+    struct guard_message message;
+    ssize_t got = recv(GUARD_FD_LINE, &message, sizeof message, MSG_DONTWAIT);
+
+    *ret_is_cut = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+    return got > 0 && message.word == GUARD_BYE;
+}
+
+/* True if the program is dead, false if the guard is not needed any more. */
+static bool watch(const struct will *will)
+{
+    struct pollfd fds[] = {{.fd = GUARD_FD_PROGRAM, .events = POLLIN},
+                           {.fd = GUARD_FD_LINE, .events = POLLIN}};
+    bool is_cut = false;
+
+    for (;;) {
+        gavel_ns left = last_deadline(will) - clock_now();
+        int timeout_ms = is_cut ? (int)ns_min(left / NS_PER_MS + 1, 60000) : -1;
+
+        if (is_cut && left <= 0)
+            return false;
+        if (poll(fds, is_cut ? 1 : 2, timeout_ms) < 0)
+            continue; /* signals are blocked: only memory can be short, for a moment */
+        /* Goodbye comes first: a program that has said it may end right after. */
+        if (!is_cut && fds[1].revents && hears_goodbye(&is_cut))
+            return false;
+        if (fds[0].revents & POLLIN)
+            return true;
+        if (fds[0].revents & POLLNVAL)
+            return false; /* not started by the library */
+    }
+}
+
+static int serve(const struct will *will)
+{
+    struct gavel_error error = {0};
+    struct store *store = NULL;
+    gavel_ns until;
+    int code = 0;
+
+    if (store_open(will->store, &store, &error) != GAVEL_OK) {
+        (void)say(GUARD_FAILED, error.message); /* if nobody listens there is nobody to tell */
+        return 1;
+    }
+    (void)say(GUARD_READY, ""); /* if nobody listens, that is no proof of anything */
+    if (watch(will)) {
+        /* What the program wrote may be anything; a lease is shorter than that. */
+        until = ns_min(ns_max(last_deadline(will), clock_now()), clock_now() + LEASE_MAX) + PATIENCE;
+        code = will_execute(will, store, until, NULL, NULL) == GAVEL_OK ? 0 : 1;
+    }
+    store_close(store);
+    return code;
+}
+
+int main(void)
+{
+    const struct will *will;
+    sigset_t all;
+    int code;
+
+    sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL); /* cannot fail with these */
+    if (will_map_file(GUARD_FD_WILL, &will) != GAVEL_OK) {
+        if (say(GUARD_FAILED, "the library is of another release than the guard; install both of the same") !=
+            GAVEL_OK)
+            (void)fprintf(stderr, "gavel-guard is started by libgavel, see gavel_options.guard; "
+                                  "by hand it does nothing\n");
+        return 2;
+    }
+    code = serve(will);
+    will_free(will);
+    return code;
+}

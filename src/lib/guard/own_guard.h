@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The guard of a program that uses the library: a process that waits for the
+ * program's death and then executes its will, so that the others need not
+ * wait for the lease where they cannot see the death themselves.
+ *
+ *   program ── will (memory) ──► gavel-guard ── pidfd readable: all its threads are dead
+ *      │                              │
+ *      └── line: "ready", "bye" ──────┘──► RELEASE, doorbell
+ *
+ * It is another program, gavel-guard, because a process with threads cannot
+ * fork and go on safely in the child. It has the three descriptors below and
+ * no others, a session of its own, and all signals blocked. It is no child of
+ * the program: wait(2) and SIGCHLD never tell of it.
+ */
+#ifndef LIB_GUARD_OWN_GUARD_H
+#define LIB_GUARD_OWN_GUARD_H
+
+#include "base/time.h"
+#include "lib/source.h"
+
+#include <gavel/gavel.h>
+
+#include <stdint.h>
+
+/* What the guard finds at which descriptor. */
+#define GUARD_FD_WILL 3
+#define GUARD_FD_PROGRAM 4 /* a pidfd of it */
+#define GUARD_FD_LINE 5    /* a socket that keeps messages apart */
+#define GUARD_FD_COUNT 3
+
+enum guard_word {
+    GUARD_READY = 1, /* from the guard: it watches */
+    GUARD_FAILED,    /* from the guard: it cannot, see text or number; it ends */
+    GUARD_BYE,       /* to the guard: the handle was closed in order, nothing is left to do */
+};
+
+struct guard_message {
+    uint32_t word;
+    int32_t number; /* errno, where the program could not be executed; else 0 */
+    char text[512];
+};
+
+/* Part of a handle. Zeroed: no guard. Loop only, once opened. */
+struct own_guard {
+    bool is_wanted;
+    char *program;
+    int will_fd;
+    int pid_fd;          /* of ourselves */
+    struct source line;  /* to the guard; fd -1 while there is none */
+    gavel_ns started_at; /* the last one */
+    gavel_ns start_at;   /* the next one; NEVER while one runs */
+};
+
+/* Makes the will, in memory that can be handed to a guard. Before the store is opened. */
+GAVEL_CHECKED enum gavel_status own_guard_prepare(struct gavel *gavel, const char *program,
+                                                  struct gavel_error *error);
+
+/*
+ * Starts the guard and waits until it watches. Without effect if none is
+ * wanted, or if the store is none that others share: then there is nothing to
+ * release. ERR_IO, ERR_NO_MEMORY or what the store said to the guard.
+ */
+GAVEL_CHECKED enum gavel_status own_guard_start(struct gavel *gavel, struct gavel_error *error);
+
+/* Starts another one if the last has died, at most once in a while; returns when to call next. */
+gavel_ns own_guard_tend(struct gavel *gavel, gavel_ns now);
+
+/* Tells the guard that all is done. Safe on a half-built handle. */
+void own_guard_close(struct gavel *gavel);
+
+/*
+ * Starts the program with these descriptors as its only ones, from
+ * GUARD_FD_WILL on; it tells by the line if that fails later. 0, or an errno.
+ */
+int own_guard_spawn(const char *program, const int fds[static GUARD_FD_COUNT]);
+
+#endif

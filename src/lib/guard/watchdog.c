@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/guard/watchdog.h"
+
+#include "lib/loop/thread.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+static void set_timer(struct watchdog *watchdog, gavel_ns at)
+{
+    const struct itimerspec spec = clock_alarm(at);
+
+    watchdog->wake_at = at;
+    /* It cannot fail with a valid descriptor and instant. */
+    (void)timerfd_settime(watchdog->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+/* The only message that this library ever writes: nobody would be left to read an event. */
+static void say_why(const struct watchdog_entry *entry, gavel_ns now)
+{
+    struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+    char message[512];
+    int length = snprintf(
+        message, sizeof message,
+        "gavel: group \"%s\": the work of epoch %" PRIu64 " had not stopped by its deadline (%" PRId64
+        " ms ago); aborting, so that another process may lead safely. Make on_demoted return "
+        "sooner, or raise stop_grace_ms.\n",
+        entry->group, entry->epoch, (int64_t)ms_from_ns(now - entry->deadline));
+
+    if (length > (int)sizeof message - 1)
+        length = (int)sizeof message - 1;
+    /* A full pipe or a terminal that is held must not keep us: then without a word. */
+    if (poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) != 0 &&
+        write(STDERR_FILENO, message, (size_t)length) < 0)
+        return;
+}
+
+/*
+ * No code of the program runs from here on: a SIGABRT handler of its own
+ * could take any time, while its other threads go on working. Should anything
+ * here hang all the same, the killer is set already.
+ */
+static _Noreturn void die(const struct watchdog_entry *entry, gavel_ns now)
+{
+    say_why(entry, now);
+    (void)signal(SIGABRT, SIG_DFL); /* cannot fail for this signal */
+    abort();
+}
+
+/* Tells of an overrun, without the mutex meanwhile. */
+static void report(struct watchdog *watchdog, struct watchdog_entry *entry)
+{
+    uint64_t epoch = entry->epoch;
+
+    entry->is_reported = true;
+    watchdog->reporting = entry; /* it is not freed as long as this stands */
+    pthread_mutex_unlock(&watchdog->mutex);
+    entry->report(entry, epoch);
+    pthread_mutex_lock(&watchdog->mutex);
+    watchdog->reporting = NULL;
+    pthread_cond_broadcast(&watchdog->reported);
+}
+
+/* The first entry that has to be reported now, or NULL; then *ret_earliest is the next deadline. */
+static struct watchdog_entry *survey(struct watchdog *watchdog, gavel_ns *ret_earliest)
+{
+    gavel_ns now = clock_now();
+    gavel_ns earliest = NEVER;
+
+    for (struct watchdog_entry *entry = watchdog->armed; entry; entry = entry->next) {
+        if (entry->deadline <= now && !entry->report)
+            die(entry, now);
+        if (entry->is_reported)
+            continue;
+        if (entry->deadline <= now)
+            return entry;
+        earliest = ns_min(earliest, entry->deadline);
+    }
+    *ret_earliest = earliest;
+    return NULL;
+}
+
+/* Does what is due and sleeps until the earliest deadline. Mutex held. */
+static void look(struct watchdog *watchdog)
+{
+    struct watchdog_entry *entry;
+    gavel_ns earliest;
+
+    while ((entry = survey(watchdog, &earliest)))
+        report(watchdog, entry);
+    set_timer(watchdog, earliest);
+}
+
+static void *run(void *argument)
+{
+    struct watchdog *watchdog = argument;
+    bool is_stopping = false;
+
+    while (!is_stopping) {
+        uint64_t expirations;
+
+        if (read(watchdog->timer_fd, &expirations, sizeof expirations) < 0 && errno != EINTR)
+            abort(); /* without a timer nobody would keep the deadlines */
+        pthread_mutex_lock(&watchdog->mutex);
+        is_stopping = watchdog->is_stopping;
+        if (!is_stopping)
+            look(watchdog);
+        pthread_mutex_unlock(&watchdog->mutex);
+    }
+    return NULL;
+}
+
+static void tear_down(struct watchdog *watchdog)
+{
+    killer_close(&watchdog->killer);
+    pthread_cond_destroy(&watchdog->reported);
+    pthread_mutex_destroy(&watchdog->mutex);
+    (void)close(watchdog->timer_fd); /* nothing was written to it */
+}
+
+enum gavel_status watchdog_start(struct watchdog *watchdog)
+{
+    enum gavel_status status;
+
+    *watchdog = (struct watchdog){.wake_at = NEVER};
+    watchdog->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    if (watchdog->timer_fd < 0)
+        return GAVEL_ERR_IO;
+    pthread_mutex_init(&watchdog->mutex, NULL);
+    pthread_cond_init(&watchdog->reported, NULL);
+    status = killer_open(&watchdog->killer);
+    if (status == GAVEL_OK)
+        status = thread_start(&watchdog->thread, "gavel-deadline", run, watchdog);
+    if (status != GAVEL_OK) {
+        tear_down(watchdog);
+        return status;
+    }
+    watchdog->has_thread = true;
+    return GAVEL_OK;
+}
+
+void watchdog_stop(struct watchdog *watchdog)
+{
+    if (!watchdog->has_thread)
+        return;
+    pthread_mutex_lock(&watchdog->mutex);
+    watchdog->is_stopping = true;
+    set_timer(watchdog, 1);
+    pthread_mutex_unlock(&watchdog->mutex);
+    pthread_join(watchdog->thread, NULL);
+    watchdog->has_thread = false;
+    tear_down(watchdog);
+}
+
+enum gavel_status watchdog_reserve(struct watchdog *watchdog, size_t count)
+{
+    enum gavel_status status;
+
+    pthread_mutex_lock(&watchdog->mutex);
+    status = killer_reserve(&watchdog->killer, count);
+    pthread_mutex_unlock(&watchdog->mutex);
+    return status;
+}
+
+void watchdog_arm(struct watchdog *watchdog, struct watchdog_entry *entry, uint64_t epoch, gavel_ns deadline,
+                  gavel_ns kill_at)
+{
+    pthread_mutex_lock(&watchdog->mutex);
+    /* First, so that nothing that happens here can come before it. */
+    if (!entry->report)
+        killer_set(&watchdog->killer, &entry->kill, kill_at);
+    if (entry->deadline == NEVER) {
+        entry->previous = NULL;
+        entry->next = watchdog->armed;
+        if (entry->next)
+            entry->next->previous = entry;
+        watchdog->armed = entry;
+        entry->is_reported = false;
+    } else if (deadline > entry->deadline) {
+        entry->is_reported = false; /* another deadline, which may be missed as well */
+    }
+    entry->epoch = epoch;
+    entry->deadline = deadline;
+    if (deadline < watchdog->wake_at)
+        set_timer(watchdog, deadline);
+    pthread_mutex_unlock(&watchdog->mutex);
+}
+
+/* Mutex held. */
+static void wait_for_report(struct watchdog *watchdog, const struct watchdog_entry *entry)
+{
+    while (watchdog->reporting == entry)
+        pthread_cond_wait(&watchdog->reported, &watchdog->mutex);
+}
+
+void watchdog_disarm(struct watchdog *watchdog, struct watchdog_entry *entry)
+{
+    gavel_ns now = clock_now();
+
+    pthread_mutex_lock(&watchdog->mutex);
+    if (entry->deadline != NEVER) {
+        if (entry->deadline <= now && !entry->report)
+            die(entry, now);
+        wait_for_report(watchdog, entry);
+        if (entry->previous)
+            entry->previous->next = entry->next;
+        else
+            watchdog->armed = entry->next;
+        if (entry->next)
+            entry->next->previous = entry->previous;
+        entry->deadline = NEVER;
+        if (!entry->report)
+            killer_set(&watchdog->killer, &entry->kill, NEVER);
+    }
+    pthread_mutex_unlock(&watchdog->mutex);
+}
+
+bool watchdog_take_report(struct watchdog *watchdog, struct watchdog_entry *entry)
+{
+    bool is_first;
+
+    pthread_mutex_lock(&watchdog->mutex);
+    is_first = !entry->is_reported;
+    entry->is_reported = true;
+    pthread_mutex_unlock(&watchdog->mutex);
+    return is_first;
+}
+
+void watchdog_wait_for_report(struct watchdog *watchdog, const struct watchdog_entry *entry)
+{
+    pthread_mutex_lock(&watchdog->mutex);
+    wait_for_report(watchdog, entry);
+    pthread_mutex_unlock(&watchdog->mutex);
+}
+
+bool watchdog_is_reporter(const struct watchdog *watchdog)
+{
+    return watchdog->has_thread && pthread_equal(watchdog->thread, pthread_self());
+}

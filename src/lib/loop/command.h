@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What callers ask of the loop. A command is put in a queue and carried out
+ * between two steps, never inside one, wherever it came from: that is why a
+ * callback may ask for anything.
+ */
+#ifndef LIB_LOOP_COMMAND_H
+#define LIB_LOOP_COMMAND_H
+
+#include "base/record.h"
+
+#include <gavel/gavel.h>
+
+struct subscription;
+
+enum command_kind {
+    COMMAND_START,
+    COMMAND_STOP,
+    COMMAND_RESIGN,
+    COMMAND_FINISH,
+    COMMAND_ENSURE,
+    COMMAND_SET_ELIGIBLE,
+    COMMAND_SUBSCRIBE,
+    COMMAND_UNSUBSCRIBE,
+};
+
+struct command {
+    struct command *next;
+    enum command_kind kind;
+    struct gavel_candidate *candidate;
+    bool is_allocated; /* the loop frees it; otherwise it lives with its sender, who waits for is_done */
+    bool is_done;      /* under the handle's mutex */
+    enum gavel_status status;
+    bool flag;                         /* ENSURE: force; SET_ELIGIBLE: eligible */
+    uint64_t id;                       /* UNSUBSCRIBE */
+    uint64_t epoch;                    /* ENSURE: of the leader that the caller saw; 0 if it saw none */
+    struct subscription *subscription; /* SUBSCRIBE; handed over */
+    char name[NAME_MAX_BYTES + 1];     /* RESIGN: successor; ENSURE: desired */
+};
+
+struct command_queue {
+    struct command *first;
+    struct command *last;
+    size_t count;
+};
+
+/* A command on the heap, or NULL. */
+struct command *command_new(enum command_kind kind, struct gavel_candidate *candidate);
+
+/* Puts a command in the queue and wakes the loop. */
+void command_post(struct gavel *gavel, struct command *command);
+
+/* The same with the handle's mutex held. */
+void command_post_locked(struct gavel *gavel, struct command *command);
+
+/* Answers what is still asked of a candidate that has gone with ERR_STOPPED. The mutex is held. */
+void command_drop(struct gavel *gavel, const struct gavel_candidate *candidate);
+
+/* Takes back a subscription that the loop has not seen yet; false if there is none of that id. */
+bool command_withdraw(struct gavel *gavel, const struct gavel_candidate *candidate, uint64_t id);
+
+/* Carries out the commands that are queued now; those that they bring about wait for the next pass. Loop
+ * only. */
+void command_run_queued(struct gavel *gavel);
+
+#endif

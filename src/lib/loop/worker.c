@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/loop/worker.h"
+
+#include "lib/handle.h"
+#include "lib/loop/loop.h"
+#include "lib/loop/thread.h"
+#include "lib/member.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* Large enough for every group of a busy process, small enough that one batch stays short. */
+#define BATCH_MAX 512
+
+/* How long the thread may take to come back from the store after its last time-out. */
+#define STOP_GRACE NS_PER_S
+
+struct batch {
+    struct store_request requests[BATCH_MAX];
+    struct store_reply replies[BATCH_MAX];
+};
+
+void job_queue_add(struct job_queue *queue, struct job *job)
+{
+    job->next = NULL;
+    if (queue->last)
+        queue->last->next = job;
+    else
+        queue->first = job;
+    queue->last = job;
+}
+
+void job_free(struct job *job)
+{
+    if (!job)
+        return;
+    store_reply_done(&job->reply);
+    free(job);
+}
+
+/* Takes the oldest jobs out of the queue, as many as fit in a batch. Mutex held. */
+static struct job *take(struct worker *worker)
+{
+    struct job *first = worker->queue.first;
+    struct job *last = first;
+
+    for (size_t n = 1; last && last->next && n < BATCH_MAX; n++)
+        last = last->next;
+    if (!last)
+        return NULL;
+    worker->queue.first = last->next;
+    if (!worker->queue.first)
+        worker->queue.last = NULL;
+    last->next = NULL;
+    return first;
+}
+
+/* Carries out one batch. A request whose time is over already is answered without troubling the store. */
+static void carry_out(struct store *store, struct batch *batch, struct job *jobs)
+{
+    gavel_ns now = clock_now();
+    size_t count = 0;
+
+    for (const struct job *job = jobs; job; job = job->next)
+        if (now <= job->request.give_up_at)
+            batch->requests[count++] = job->request;
+    if (count > 0)
+        store_run(store, batch->requests, batch->replies, count);
+    count = 0;
+    for (struct job *job = jobs; job; job = job->next) {
+        if (now <= job->request.give_up_at) {
+            job->reply = batch->replies[count++];
+            continue;
+        }
+        job->reply = (struct store_reply){.status = GAVEL_ERR_TIMEOUT};
+        (void)snprintf(
+            job->reply.message, sizeof job->reply.message,
+            "the %s of group \"%.100s\" waited too long for its turn; the store is slow or the machine "
+            "overloaded",
+            store_op_name(job->request.op), job->group);
+    }
+}
+
+static void free_jobs(struct job *jobs)
+{
+    while (jobs) {
+        struct job *next = jobs->next;
+
+        job_free(jobs);
+        jobs = next;
+    }
+}
+
+/* One batch after the other, until it is told to stop. Mutex held. */
+static void serve(struct gavel *gavel)
+{
+    struct worker *worker = &gavel->worker;
+
+    while (!worker->is_stopping) {
+        struct job *jobs = take(worker);
+
+        if (!jobs) {
+            pthread_cond_wait(&worker->wanted, &gavel->mutex);
+            continue;
+        }
+        worker->running = jobs;
+        pthread_mutex_unlock(&gavel->mutex);
+        carry_out(gavel->store, worker->batch, jobs);
+        pthread_mutex_lock(&gavel->mutex);
+        worker->running = NULL;
+        while (jobs) {
+            struct job *next = jobs->next;
+
+            job_queue_add(&gavel->finished, jobs);
+            jobs = next;
+        }
+        if (!worker->is_stopping)
+            loop_wake(gavel);
+    }
+}
+
+static void free_handle(struct gavel *gavel);
+
+static void *run(void *argument)
+{
+    struct gavel *gavel = argument;
+    struct worker *worker = &gavel->worker;
+    bool is_left_behind;
+
+    pthread_mutex_lock(&gavel->mutex);
+    serve(gavel);
+    is_left_behind = worker->is_left_behind;
+    worker->has_ended = true;
+    pthread_cond_broadcast(&worker->ended);
+    pthread_mutex_unlock(&gavel->mutex);
+    if (is_left_behind)
+        free_handle(gavel);
+    return NULL;
+}
+
+enum gavel_status worker_start(struct gavel *gavel)
+{
+    struct worker *worker = &gavel->worker;
+    pthread_condattr_t attributes;
+    enum gavel_status status;
+
+    worker->batch = calloc(1, sizeof *worker->batch);
+    if (!worker->batch)
+        return GAVEL_ERR_NO_MEMORY;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&worker->wanted, NULL);
+    pthread_cond_init(&worker->ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+    status = thread_start(&worker->thread, "gavel-store", run, gavel);
+    worker->has_thread = status == GAVEL_OK;
+    return status;
+}
+
+/*
+ * Until when a store that works must have answered: every call under way has
+ * a time-out, and a moment more for a loaded machine. Mutex held.
+ */
+static struct timespec patience(const struct worker *worker)
+{
+    gavel_ns now = clock_now();
+    gavel_ns until = now;
+    struct timespec t;
+
+    for (const struct job *job = worker->running; job; job = job->next)
+        until = ns_max(until, job->request.give_up_at);
+    until = until - now + STOP_GRACE;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with a valid clock and pointer */
+    t.tv_sec += (until + t.tv_nsec) / NS_PER_S;
+    t.tv_nsec = (until + t.tv_nsec) % NS_PER_S;
+    return t;
+}
+
+void worker_stop(struct gavel *gavel)
+{
+    struct worker *worker = &gavel->worker;
+    struct timespec until;
+
+    if (!worker->has_thread)
+        return;
+    pthread_mutex_lock(&gavel->mutex);
+    worker->is_stopping = true;
+    pthread_cond_signal(&worker->wanted);
+    until = patience(worker);
+    while (!worker->has_ended)
+        if (pthread_cond_timedwait(&worker->ended, &gavel->mutex, &until) == ETIMEDOUT)
+            break;
+    pthread_mutex_unlock(&gavel->mutex);
+}
+
+static void free_handle(struct gavel *gavel)
+{
+    struct worker *worker = &gavel->worker;
+
+    free_jobs(worker->queue.first);
+    free_jobs(gavel->finished.first);
+    if (worker->batch) {
+        pthread_cond_destroy(&worker->wanted);
+        pthread_cond_destroy(&worker->ended);
+        free(worker->batch);
+    }
+    store_close(gavel->store);
+    pthread_cond_destroy(&gavel->changed);
+    pthread_mutex_destroy(&gavel->mutex);
+    free(gavel);
+}
+
+void worker_free_handle(struct gavel *gavel)
+{
+    struct worker *worker = &gavel->worker;
+    pthread_t thread = worker->thread;
+
+    if (worker->has_thread) {
+        pthread_mutex_lock(&gavel->mutex);
+        worker->is_left_behind = !worker->has_ended;
+        if (worker->is_left_behind) {
+            (void)pthread_detach(thread); /* ours and not joined, so it cannot fail */
+            pthread_mutex_unlock(&gavel->mutex);
+            return;
+        }
+        pthread_mutex_unlock(&gavel->mutex);
+        pthread_join(thread, NULL);
+    }
+    free_handle(gavel);
+}
+
+void worker_submit(struct gavel_candidate *candidate, uint64_t call, const struct store_request *request)
+{
+    struct gavel *gavel = candidate->gavel;
+    struct job *job = calloc(1, sizeof *job);
+
+    if (!job)
+        return;
+    job->candidate = candidate;
+    job->call = call;
+    job->queued_at = clock_now();
+    job->request = *request;
+    (void)snprintf(job->group, sizeof job->group, "%s", request->group); /* checked names fit */
+    job->request.group = job->group;
+    pthread_mutex_lock(&gavel->mutex);
+    job_queue_add(&gavel->worker.queue, job);
+    pthread_mutex_unlock(&gavel->mutex);
+}
+
+void worker_flush(struct gavel *gavel)
+{
+    if (!gavel->worker.has_thread)
+        return;
+    pthread_mutex_lock(&gavel->mutex);
+    if (gavel->worker.queue.first && !gavel->worker.running)
+        pthread_cond_signal(&gavel->worker.wanted);
+    pthread_mutex_unlock(&gavel->mutex);
+}
+
+static void forget_in(struct job *jobs, const struct gavel_candidate *candidate)
+{
+    for (struct job *job = jobs; job; job = job->next)
+        if (job->candidate == candidate)
+            job->candidate = NULL;
+}
+
+void worker_forget(struct gavel_candidate *candidate)
+{
+    struct gavel *gavel = candidate->gavel;
+
+    pthread_mutex_lock(&gavel->mutex);
+    forget_in(gavel->worker.queue.first, candidate);
+    forget_in(gavel->worker.running, candidate);
+    forget_in(gavel->finished.first, candidate);
+    pthread_mutex_unlock(&gavel->mutex);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The worker: a thread that makes the calls to the store, which may block. It
+ * takes everything that is queued as one batch, so that a thousand groups
+ * that beat at about the same time cost one transaction.
+ */
+#ifndef LIB_LOOP_WORKER_H
+#define LIB_LOOP_WORKER_H
+
+#include "base/request.h"
+#include "lib/loop/command.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* One call of one candidate. */
+struct job {
+    struct job *next;
+    struct gavel_candidate *candidate; /* NULL: it has left, nobody wants the answer */
+    uint64_t call;
+    gavel_ns queued_at;
+    struct store_request request; /* request.group points to the copy below */
+    struct store_reply reply;     /* once finished; owned */
+    char group[NAME_MAX_BYTES + 1];
+};
+
+struct job_queue {
+    struct job *first;
+    struct job *last;
+};
+
+void job_queue_add(struct job_queue *queue, struct job *job);
+void job_free(struct job *job); /* with its reply; safe on NULL */
+
+struct batch;
+
+/* Guarded by the handle's mutex. */
+struct worker {
+    pthread_t thread;
+    bool has_thread;
+    struct batch *batch; /* of the thread alone */
+    pthread_cond_t wanted;
+    struct job_queue queue;
+    struct job *running; /* the batch that is being carried out */
+    bool is_stopping;
+    bool has_ended;      /* the thread touches nothing any more */
+    bool is_left_behind; /* it hangs in the store, and frees the handle's struct should it come back */
+    pthread_cond_t ended;
+};
+
+GAVEL_CHECKED enum gavel_status worker_start(struct gavel *gavel);
+
+/*
+ * Ends the thread after the batch under way, and waits for that as long as a
+ * store that works can take. Safe if it was never started.
+ */
+void worker_stop(struct gavel *gavel);
+
+/*
+ * Frees the struct of a handle with its store, its mutex and its jobs, after
+ * everything else of it. If the thread still hangs in the store it needs them
+ * when it comes back, so it frees them then; if it never does they are lost.
+ */
+void worker_free_handle(struct gavel *gavel);
+
+/*
+ * Queues a call, with the request copied; it goes out with the next flush. If there is no memory the call is
+ * dropped: to the candidate that is a call without an answer, which it must
+ * cope with anyway.
+ */
+void worker_submit(struct gavel_candidate *candidate, uint64_t call, const struct store_request *request);
+
+/*
+ * Lets the thread have what is queued: at the end of a pass of the loop, so
+ * that one pass makes one batch, and before a callback that may take long.
+ */
+void worker_flush(struct gavel *gavel);
+
+/* Nobody wants the answers of this candidate's calls any more. Loop only. */
+void worker_forget(struct gavel_candidate *candidate);
+
+#endif

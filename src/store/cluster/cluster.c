@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The store `gavel://h1:7600,h2:7600,h3:7600`: opening and closing it; gavel.h
+ * has the picture.
+ *
+ * Opening waits until one node has answered, for a short while. Whether the
+ * quorum has a leader shows only when it is asked: candidates cope with that.
+ */
+#include "store/cluster/cluster.h"
+
+#include "base/error.h"
+#include "os/clock.h"
+#include "os/process.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/* For one node to answer. A second try of each of three addresses is within it. */
+#define OPEN_PATIENCE (2 * NS_PER_S)
+
+static void free_store(struct gavel_store *gavel)
+{
+    gavel_watch_free_all(gavel);
+    if (gavel->wake_fd >= 0)
+        (void)close(gavel->wake_fd); /* it holds no data */
+    if (gavel->push_fd >= 0)
+        (void)close(gavel->push_fd);             /* likewise */
+    (void)pthread_cond_destroy(&gavel->changed); /* nobody is left to use them */
+    (void)pthread_mutex_destroy(&gavel->lock);
+    free(gavel);
+}
+
+static struct gavel_store *new_store(void)
+{
+    struct gavel_store *gavel = calloc(1, sizeof *gavel);
+    pthread_condattr_t attributes;
+
+    if (!gavel)
+        return NULL;
+    gavel->pid = getpid();
+    TAILQ_INIT(&gavel->queue);
+    TAILQ_INIT(&gavel->sent);
+    TAILQ_INIT(&gavel->dirty);
+    TAILQ_INIT(&gavel->changes);
+    RB_INIT(&gavel->watched);
+    /* These cannot fail on Linux with these arguments. */
+    (void)pthread_mutex_init(&gavel->lock, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&gavel->changed, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    gavel->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    gavel->push_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return gavel;
+}
+
+/* What stands between "gavel:" and the nodes, and then they. */
+static enum gavel_status parse(const char *rest, struct quorum_place *ret_place, struct gavel_error *error)
+{
+    if (strncmp(rest, "//", 2) != 0)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "after \"gavel:\" come two slashes and the nodes of a quorum, such as "
+                         "gavel://h1:7600,h2:7600,h3:7600 or gavel:///run/gavel/n1.sock");
+    return quorum_place_parse(rest + 2, ret_place, error);
+}
+
+static enum gavel_status check_url(const char *rest, struct gavel_error *error)
+{
+    struct quorum_place place;
+
+    return parse(rest, &place, error);
+}
+
+static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_error *error)
+{
+    enum gavel_status status = GAVEL_OK;
+    gavel_ns until = clock_now() + OPEN_PATIENCE;
+
+    pthread_mutex_lock(&gavel->lock);
+    while (!gavel->is_up && !gavel->is_refused && gavel_wait_until(gavel, until))
+        continue;
+    if (!gavel->is_up && gavel->is_refused)
+        status = error_set(error, GAVEL_ERR_STORE_DENIED, "%s: %s", gavel->where, gavel->reads_trouble);
+    else if (!gavel->is_up)
+        status = error_set(
+            error, GAVEL_ERR_STORE_UNAVAILABLE,
+            "no node of %s answers: %s; start gaveld there with `clients:` or `socket:` in its file, "
+            "or name other nodes",
+            gavel->where, gavel->reads_trouble[0] ? gavel->reads_trouble : "no connection yet");
+    pthread_mutex_unlock(&gavel->lock);
+    return status;
+}
+
+static enum gavel_status open_store(const char *rest, struct store **ret_store, struct gavel_error *error)
+{
+    struct gavel_store *gavel = new_store();
+    size_t length = strcspn(rest, "?");
+    enum gavel_status status;
+
+    if (!gavel)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening gavel:%.100s", rest);
+    (void)snprintf(gavel->where, sizeof gavel->where, "gavel:%.*s", (int)(length < 112 ? length : 112), rest);
+    status = parse(rest, &gavel->place, error);
+    if (!status && (gavel->wake_fd < 0 || gavel->push_fd < 0))
+        status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
+                           "no descriptors are left for %s; look at the limit on open files", gavel->where);
+    if (!status && process_self(&gavel->self))
+        gavel->self = (struct process_id){0}; /* not told: the time to live decides */
+    if (!status)
+        status = gavel_thread_start(gavel, error);
+    if (status) {
+        free_store(gavel);
+        return status;
+    }
+    status = await_node(gavel, error);
+    if (status) {
+        gavel_thread_stop(gavel);
+        free_store(gavel);
+        return status;
+    }
+    *ret_store = &gavel->store;
+    return GAVEL_OK;
+}
+
+static void close_store(struct store *store)
+{
+    struct gavel_store *gavel = (struct gavel_store *)store;
+
+    if (gavel->pid != getpid())
+        return; /* in a forked child: the thread is not here, and what it holds is the parent's */
+    gavel_thread_stop(gavel);
+    free_store(gavel);
+}
+
+const struct store_driver store_gavel = {
+    .scheme = "gavel",
+    .summary = "gavel://HOST:PORT,…  a gaveld quorum; gavel:///PATH for a socket of this host",
+    .capabilities =
+        {
+            .name = "gavel",
+            .preset = "local",
+            .clock = STORE_CLOCK_STEADY,
+            .is_shared = true,
+            .sees_processes = true,
+            .has_push = true,
+            .renews_silently = true,
+        },
+    .check_url = check_url,
+    .open = open_store,
+    .run = gavel_run,
+    .wait = gavel_wait,
+    .close = close_store,
+    .push_fd = gavel_push_fd,
+    .watch = gavel_watch,
+    .changed = gavel_changed,
+};

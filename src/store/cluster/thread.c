@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The thread that has the connections. It sleeps in the event loop; callers
+ * put parcels in the queue and wake it. No signal is delivered to it, and a
+ * connection that breaks does not raise SIGPIPE in the program.
+ */
+#include "store/cluster/cluster.h"
+
+#include "base/error.h"
+#include "os/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Deep enough for a TLS handshake, and little enough for a guard that locks its memory. */
+#define STACK_BYTES (512u * 1024)
+
+#define TTL_MS 2000
+
+/* For the end of the session; after that it expires by itself. */
+#define CLOSE_PATIENCE_MS 500
+
+bool gavel_wait_until(struct gavel_store *gavel, gavel_ns until)
+{
+    gavel_ns left = until - clock_now();
+    struct timespec limit;
+
+    if (left <= 0)
+        return false;
+    /* Condition variables do not know CLOCK_BOOTTIME; an hour at a time also keeps NEVER from overflowing. */
+    (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* cannot fail with a valid clock and pointer */
+    left = ns_min(left, 3600 * NS_PER_S) + limit.tv_nsec;
+    limit.tv_sec += (time_t)(left / NS_PER_S);
+    limit.tv_nsec = (long)(left % NS_PER_S);
+    (void)pthread_cond_timedwait(&gavel->changed, &gavel->lock, &limit); /* callers look at what is true */
+    return true;
+}
+
+void gavel_thread_wake(struct gavel_store *gavel)
+{
+    const uint64_t one = 1;
+
+    if (write(gavel->wake_fd, &one, sizeof one) < 0)
+        return; /* the counter is full, so it is awake */
+}
+
+static void reads_state(void *user, enum client_state state, const char *trouble)
+{
+    struct gavel_store *gavel = user;
+
+    pthread_mutex_lock(&gavel->lock);
+    gavel->is_up = state == CLIENT_UP;
+    gavel->is_refused = quorum_is_refused(gavel->reads);
+    name_copy(gavel->reads_trouble, sizeof gavel->reads_trouble, trouble);
+    if (gavel->is_refused)
+        gavel_refuse_waiting(gavel, false);
+    pthread_cond_broadcast(&gavel->changed);
+    pthread_mutex_unlock(&gavel->lock);
+}
+
+static void writes_state(void *user, enum client_state state, const char *trouble)
+{
+    struct gavel_store *gavel = user;
+
+    (void)state;
+    pthread_mutex_lock(&gavel->lock);
+    name_copy(gavel->writes_trouble, sizeof gavel->writes_trouble, trouble);
+    if (quorum_is_refused(gavel->writes))
+        gavel_refuse_waiting(gavel, true);
+    pthread_mutex_unlock(&gavel->lock);
+}
+
+static void writes_closed(void *user)
+{
+    struct gavel_store *gavel = user;
+
+    (void)event_base_loopbreak(gavel->base); /* it runs, so it cannot fail */
+}
+
+/* The session, with the first write. */
+static void open_writes(struct gavel_store *gavel)
+{
+    const struct quorum_events events = {.state = writes_state, .closed = writes_closed, .user = gavel};
+    const struct process_id *self = &gavel->self;
+    struct table_process process = {
+        .pid = self->pid, .pid_ns = self->pid_ns, .start_ticks = self->start_ticks};
+    struct gavel_error error = {0};
+
+    memcpy(process.boot_id, self->boot_id, sizeof process.boot_id);
+    if (quorum_new(gavel->base, &gavel->place, TTL_MS, program_invocation_short_name,
+                   self->pid ? &process : NULL, &events, &gavel->writes, &error) != GAVEL_OK)
+        name_copy(gavel->writes_trouble, sizeof gavel->writes_trouble, error.message);
+}
+
+static void begin_to_close(struct gavel_store *gavel)
+{
+    const struct timeval limit = {.tv_usec = CLOSE_PATIENCE_MS * 1000};
+
+    if (!gavel->writes) {
+        (void)event_base_loopbreak(gavel->base); /* it runs, so it cannot fail */
+        return;
+    }
+    quorum_close(gavel->writes);
+    if (event_base_loopexit(gavel->base, &limit) < 0)
+        (void)event_base_loopbreak(gavel->base); /* no memory for a limit: no waiting */
+}
+
+static void woken(evutil_socket_t fd, short events, void *user)
+{
+    struct gavel_store *gavel = user;
+    struct gavel_parcel *parcel;
+    uint64_t count;
+
+    (void)events;
+    if (read(fd, &count, sizeof count) < 0)
+        return; /* nothing to read: it was not for us */
+    pthread_mutex_lock(&gavel->lock);
+    gavel_watch_tend(gavel);
+    while ((parcel = TAILQ_FIRST(&gavel->queue))) {
+        if (parcel->is_write && !gavel->writes)
+            open_writes(gavel);
+        TAILQ_REMOVE(&gavel->queue, parcel, in_store);
+        parcel->is_queued = false;
+        TAILQ_INSERT_TAIL(&gavel->sent, parcel, in_store);
+        gavel_parcel_send(parcel);
+    }
+    if (gavel->is_closing)
+        begin_to_close(gavel);
+    pthread_mutex_unlock(&gavel->lock);
+}
+
+static void *run(void *argument)
+{
+    struct gavel_store *gavel = argument;
+
+    (void)event_base_dispatch(gavel->base); /* until it is told to end; should it fail, calls time out */
+    return NULL;
+}
+
+static void free_loop(struct gavel_store *gavel)
+{
+    struct gavel_parcel *parcel;
+
+    quorum_free(gavel->reads);
+    quorum_free(gavel->writes);
+    gavel->reads = gavel->writes = NULL;
+    while ((parcel = TAILQ_FIRST(&gavel->sent)) || (parcel = TAILQ_FIRST(&gavel->queue)))
+        gavel_parcel_done(parcel);
+    if (gavel->wake)
+        event_free(gavel->wake);
+    if (gavel->base)
+        event_base_free(gavel->base);
+}
+
+static enum gavel_status make_loop(struct gavel_store *gavel, struct gavel_error *error)
+{
+    const struct quorum_events events = {.state = reads_state, .user = gavel};
+    struct quorum_place place = gavel->place;
+    enum gavel_status status;
+
+    place.ttl_ms = 0; /* what only looks has no session */
+    gavel->base = event_base_new();
+    if (gavel->base)
+        gavel->wake = event_new(gavel->base, gavel->wake_fd, EV_READ | EV_PERSIST, woken, gavel);
+    if (!gavel->wake || event_add(gavel->wake, NULL) < 0)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening %s", gavel->where);
+    status = quorum_new(gavel->base, &place, 0, program_invocation_short_name, NULL, &events, &gavel->reads,
+                        error);
+    /* The only files are the certificates: without them the store cannot be used. */
+    if (status == GAVEL_ERR_IO)
+        error->status = status = GAVEL_ERR_STORE_DENIED;
+    return status;
+}
+
+/* With all signals blocked, so that the program's handlers run on the program's own threads. */
+static int start(struct gavel_store *gavel)
+{
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    int problem;
+
+    (void)pthread_attr_init(&attributes); /* these cannot fail on Linux with these arguments */
+    (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    problem = pthread_create(&gavel->thread, &attributes, run, gavel);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
+    if (problem == 0)
+        (void)pthread_setname_np(gavel->thread, "gavel-quorum"); /* only for people who look */
+    return problem;
+}
+
+enum gavel_status gavel_thread_start(struct gavel_store *gavel, struct gavel_error *error)
+{
+    enum gavel_status status = make_loop(gavel, error);
+    int problem = status == GAVEL_OK ? start(gavel) : 0;
+
+    if (problem != 0)
+        status = error_set(error, GAVEL_ERR_NO_MEMORY, "cannot start a thread for %s: %s", gavel->where,
+                           strerror(problem));
+    if (status != GAVEL_OK)
+        free_loop(gavel);
+    return status;
+}
+
+void gavel_thread_stop(struct gavel_store *gavel)
+{
+    pthread_mutex_lock(&gavel->lock);
+    gavel->is_closing = true;
+    pthread_mutex_unlock(&gavel->lock);
+    gavel_thread_wake(gavel);
+    (void)pthread_join(gavel->thread, NULL); /* ours, and not joined before */
+    free_loop(gavel);
+}

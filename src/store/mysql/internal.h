@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The driver `mysql`: a table of MariaDB or MySQL as a store.
+ *
+ *     caller ── run() ──► calls ── waves of statements, one round trip each ──► server
+ *                           ▲                                                      │
+ *                           └──────────── one answer per call ◄────────────────────┘
+ *
+ * Every request becomes a call, and every call a script: the statements that
+ * carry it out, the last of which reads the row back. A wave is the scripts of
+ * all calls that may go now, sent in one piece; most calls are answered by
+ * their first one. mysql_run.c has the waves, mysql_script.c and
+ * mysql_registry.c the scripts, mysql_mandate.c what their answers mean, mysql_text.c
+ * fills in the values, mysql_link.c has the connection and its deadlines.
+ *
+ * Three tables (mysql_schema.c): `locks` may be shared with programs that know
+ * only lock_key, owner_id and expires_at. `locks_epochs` outlives the rows that
+ * such programs delete, so that epochs never restart. `locks_candidates` has
+ * the registrations.
+ */
+#ifndef STORE_MYSQL_INTERNAL_H
+#define STORE_MYSQL_INTERNAL_H
+
+#include "store/driver.h"
+#include "store/mysql/schema.h"
+#include "store/rules.h"
+#include "store/url.h"
+
+#include <mysql.h>
+#include <sys/types.h>
+
+#define MYSQL_ROW_FORMAT 1 /* of what this gavel writes */
+
+/* What lies further ahead than it can by so many microseconds was written before the clock was set back. */
+#define MYSQL_AHEAD_US 1000000
+
+/* What is waited for an expiry that is no date, if it is not known how long the lease before it was. */
+#define MYSQL_LEASE_UNKNOWN_MS 60000
+
+/*
+ * What is left of the lease of a row, in SQL; 0000-00-00 and NULL are no date. Then the lease counts from
+ * when that was first seen.
+ */
+#define MYSQL_HAS_END "COALESCE(UNIX_TIMESTAMP(expires_at), 0) > 0"
+#define MYSQL_LEFT_US                                                                                        \
+    "TIMESTAMPDIFF(MICROSECOND, NOW(6), IF(" MYSQL_HAS_END                                                   \
+    ", expires_at, renewed + INTERVAL lease_ms * 1000 MICROSECOND))"
+
+/* What the environment said when the store was opened; owned, NULL: not set. */
+struct mysql_environment {
+    char *user;
+    char *password;
+    char *options;
+};
+
+/* Where the server is and who we are there; mysql_place.c. */
+struct mysql_place {
+    struct url url;   /* owned: what the others point into */
+    const char *host; /* NULL: by the socket */
+    uint16_t port;
+    const char *socket; /* NULL: by TCP */
+    const char *database;
+    const char *table;
+    const char *options; /* a file like my.cnf; NULL: none */
+    bool has_tls;
+    const char *ca; /* files; NULL: none */
+    const char *cert;
+    const char *key;
+    struct mysql_environment environment;
+};
+
+/* What went wrong with a statement or a connection. */
+struct mysql_trouble {
+    unsigned code;  /* of the server or of the library; 0: nothing */
+    char text[200]; /* in its words */
+    bool is_making; /* it was met while making tables or columns */
+};
+
+/* The connection. */
+struct mysql_link {
+    MYSQL *mysql; /* NULL: there is none */
+    struct mysql_trouble trouble;
+    bool is_mariadb;
+    bool is_late; /* the last wait ended by its deadline */
+};
+
+struct mysql_name;
+
+struct mysql_store {
+    struct store store;
+    pid_t pid; /* who opened it */
+    struct process_id self;
+    struct mysql_place place;
+    char *url;       /* as it was given */
+    char shown[100]; /* for messages: mysql://host:3306/database */
+    struct mysql_link link;
+    struct mysql_name *name;         /* a look-up of the host that is on its way; NULL: none */
+    char pruned[NAME_MAX_BYTES + 1]; /* the group whose old registrations were removed last */
+    gavel_ns pruned_at;
+};
+
+/* What a call is about to do. */
+enum mysql_stage {
+    MYSQL_STAGE_FIRST,    /* what was asked */
+    MYSQL_STAGE_ABSORB,   /* a program of three columns has written: make a record of it, read it again */
+    MYSQL_STAGE_READ,     /* the answer was lost: look what became of it */
+    MYSQL_STAGE_REGISTER, /* a heartbeat that found no registration of its own */
+};
+
+struct mysql_call {
+    const struct store_request *request;
+    struct store_reply *reply;
+    enum mysql_stage stage;
+    bool is_answered;
+    bool is_applied;   /* its write has changed a row */
+    bool is_lost;      /* it was sent before, and no answer came */
+    int tries;         /* scripts that ended in an error of the kind that passes */
+    int absorbs;       /* how often a foreign row was met */
+    bool prunes;       /* HEARTBEAT: removes old registrations on the way */
+    uint64_t replaces; /* HEARTBEAT: the instance that it may replace */
+};
+
+/* What the statements of a call do, and which of them is the write that counts. */
+struct mysql_script {
+    const char *statements[7]; /* ending with NULL; words in braces are filled in */
+    int write;                 /* -1: none */
+};
+
+/* What came back for one script. */
+struct mysql_answer {
+    uint64_t changed; /* rows, by the write */
+    MYSQL_RES *rows;  /* of the last statement; NULL: it gave none */
+};
+
+/* SQL in the making. */
+struct mysql_text {
+    char *data; /* NULL until something is added, and when out of memory */
+    size_t length;
+    size_t capacity;
+    bool is_short; /* out of memory */
+};
+
+/* mysql_place.c: reads the URL and the environment; an option file is read anew for each connection. */
+struct mysql_identity {
+    char user[128]; /* "": as the library finds it */
+    char password[256];
+};
+GAVEL_CHECKED enum gavel_status mysql_place_parse(const char *rest, struct mysql_place *ret_place,
+                                                  struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status mysql_place_identity(const struct mysql_place *place,
+                                                     struct mysql_identity *ret_identity,
+                                                     struct gavel_error *error);
+/* Only what is secret in it: when the URL is still used by another. */
+void mysql_place_forget(struct mysql_place *place);
+void mysql_place_done(struct mysql_place *place);
+
+/* mysql_name.c: whether the host has an address, by `until`. */
+GAVEL_CHECKED enum gavel_status mysql_name_find(struct mysql_store *mysql, gavel_ns until,
+                                                struct gavel_error *error);
+/* False: a thread still uses the name of the host, and will not be stopped; leave it. */
+bool mysql_name_done(struct mysql_store *mysql);
+
+/* mysql_text.c */
+void mysql_text_add(struct mysql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mysql_text_fill(struct mysql_text *text, const struct mysql_store *mysql, const struct mysql_call *call,
+                     const char *statement);
+void mysql_text_done(struct mysql_text *text);
+
+/* mysql_link.c. All end by `until`; then, and after any loss, the connection is gone. */
+GAVEL_CHECKED enum gavel_status mysql_link_open(struct mysql_store *mysql, gavel_ns until,
+                                                struct gavel_error *error);
+/* Whether it is there, as far as can be told without asking. */
+bool mysql_link_is_up(struct mysql_store *mysql);
+/* Sends statements, then takes their results one by one; false: link.trouble says why. */
+bool mysql_link_send(struct mysql_store *mysql, const char *sql, size_t length, gavel_ns until);
+bool mysql_link_take(struct mysql_store *mysql, bool is_first, gavel_ns until, uint64_t *ret_changed,
+                     MYSQL_RES **ret_rows);
+/* Both, for statements whose results do not matter, but for the rows of the last. */
+bool mysql_link_do(struct mysql_store *mysql, const char *sql, gavel_ns until, MYSQL_RES **ret_rows);
+/* Without a word to the server, and without waiting. */
+void mysql_link_drop(struct mysql_store *mysql);
+/* With a word; of a connection that works. */
+void mysql_link_close(struct mysql_store *mysql);
+
+/* mysql_session.c: makes a new connection independent of the server's settings. */
+GAVEL_CHECKED enum gavel_status mysql_session_begin(struct mysql_store *mysql, gavel_ns until,
+                                                    struct gavel_error *error);
+
+/*
+ * mysql_schema.c: the columns of `locks`. The first MYSQL_COLUMNS_SHARED are those that other programs know;
+ * the others have defaults.
+ */
+#define MYSQL_COLUMNS_SHARED 3
+#define MYSQL_COLUMNS 20
+enum mysql_table { MYSQL_TABLE_LOCKS, MYSQL_TABLE_EPOCHS, MYSQL_TABLE_CANDIDATES, MYSQL_TABLES };
+extern const char *const mysql_table_suffixes[MYSQL_TABLES]; /* "", "_epochs", "_candidates" */
+bool mysql_schema_is_name(const char *table);                /* the name of a table, before any suffix */
+const char *mysql_schema_column(int column);                 /* its name */
+void mysql_schema_create(struct mysql_text *text, enum mysql_table which, const char *table, bool is_mariadb);
+/* Adds those columns to `locks` that are not there. */
+void mysql_schema_alter(struct mysql_text *text, const char *table, bool is_mariadb,
+                        const bool is_there[MYSQL_COLUMNS]);
+
+const char *mysql_schema_collation(bool is_mariadb);
+/* Parts of an ALTER TABLE: the shared columns as they are here, names of that width; < 0: not that one. */
+void mysql_schema_modify(struct mysql_text *text, const char *comma, bool is_mariadb,
+                         const int widths[MYSQL_COLUMNS_SHARED]);
+
+/* mysql_table.c: what is there. */
+struct mysql_survey {
+    bool has_table[MYSQL_TABLES];
+    bool is_unsafe[MYSQL_TABLES]; /* its engine has no transactions */
+    char engine[40];              /* of one such; "": all have */
+    bool has_column[MYSQL_COLUMNS];
+    bool is_key;     /* lock_key is in the primary key */
+    int key_columns; /* that are */
+    char expiry[40]; /* the type of expires_at */
+    /* Of the names: how many characters fit; 0: bytes, which are left alone. And whether they are compared
+     * as here. */
+    int widths[MYSQL_COLUMNS_SHARED];
+    bool is_exact[MYSQL_COLUMNS_SHARED];
+};
+GAVEL_CHECKED bool mysql_survey_take(struct mysql_store *mysql, gavel_ns until,
+                                     struct mysql_survey *ret_survey);
+/* Whether expires_at is of the type that it has here. */
+bool mysql_survey_has_expiry(const struct mysql_survey *survey);
+
+/* mysql_migrate.c: see store_migrate(). */
+GAVEL_CHECKED enum gavel_status mysql_migrate(struct store *store, char **ret_told,
+                                              struct gavel_error *error);
+
+/* mysql_table.c: makes the tables or adds what they lack; refuses those that cannot keep the promise. */
+GAVEL_CHECKED enum gavel_status mysql_table_prepare(struct mysql_store *mysql, gavel_ns until,
+                                                    struct gavel_error *error);
+
+/* mysql_rights.c: whether we may do to the tables what a candidate does; they must be there. */
+GAVEL_CHECKED enum gavel_status mysql_rights_try(struct mysql_store *mysql, gavel_ns until,
+                                                 struct gavel_error *error);
+
+/* mysql_trouble.c: what an error means, in words and as a status, which it also returns. */
+enum gavel_status mysql_trouble_explain(const struct mysql_store *mysql, struct gavel_error *error);
+/* Nothing was changed, and trying again may help at once. */
+bool mysql_trouble_passes(unsigned code);
+/* The connection is gone, or must be taken for gone. */
+bool mysql_trouble_is_loss(unsigned code);
+bool mysql_trouble_is_denial(unsigned code); /* reading may be allowed all the same */
+bool mysql_trouble_is_missing_table(unsigned code);
+bool mysql_trouble_is_missing_column(unsigned code);
+
+/* mysql_script.c: the statements for mandates. All but a listing end with a look at the row, which gives
+ * these. */
+enum mysql_column {
+    MYSQL_COLUMN_KEY,
+    MYSQL_COLUMN_FORMAT,
+    MYSQL_COLUMN_HOLDER,
+    MYSQL_COLUMN_LEFT_US,
+    MYSQL_COLUMN_IS_FOREIGN,
+    MYSQL_COLUMN_EPOCH,
+    MYSQL_COLUMN_VERSION,
+    MYSQL_COLUMN_NONCE,
+    MYSQL_COLUMN_LEASE_MS,
+    MYSQL_COLUMN_HELD,
+    MYSQL_COLUMN_SINCE,
+    MYSQL_COLUMN_RENEWED,
+    MYSQL_COLUMN_ADDRESS,
+    MYSQL_COLUMN_PROCESS,
+    MYSQL_COLUMN_SUCCESSOR,
+    MYSQL_COLUMN_WISH_EPOCH,
+    MYSQL_COLUMN_WISH_FORCE,
+    MYSQL_COLUMN_WISH_SUCCESSOR,
+};
+const struct mysql_script *mysql_mandate_script(const struct mysql_call *call);
+
+/* mysql_mandate.c, mysql_registry.c: what an answer means; and the statements for registrations. */
+void mysql_mandate_conclude(struct mysql_store *mysql, struct mysql_call *call,
+                            const struct mysql_answer *answer);
+const struct mysql_script *mysql_registry_script(const struct mysql_call *call);
+void mysql_registry_conclude(struct mysql_store *mysql, struct mysql_call *call,
+                             const struct mysql_answer *answer);
+
+/* mysql_run.c */
+void mysql_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
+               size_t count);
+void mysql_wait(struct store *store, const char *group, uint64_t version, gavel_ns until);
+
+/* mysql_words.c: columns of a result. NULL reads as 0 and "". */
+uint64_t mysql_word_u64(MYSQL_ROW row, int column);
+int64_t mysql_word_i64(MYSQL_ROW row, int column);
+void mysql_word_text(MYSQL_ROW row, int column, char *to, size_t size);
+void mysql_word_process(MYSQL_ROW row, int column, const struct process_id *self,
+                        struct process_id *ret_process);
+
+#endif

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The store `s3://bucket/prefix`: an object store that keeps the promise of a
+ * conditional PUT. What is shared by the files of the driver.
+ *
+ *     <prefix>/plugin=coordinator/namespace=<group>/state.json            the mandate
+ *                                                  /workers/worker=<id>.json   a candidate
+ *                                                  /metadata.json         what this is, for people
+ *
+ *     s3.c             opening, closing, the probe
+ *     s3_place.c       URL, environment: where it is
+ *     s3_credentials.c who we are
+ *     s3_sign.c        keys, URLs and headers in the one form that can be signed
+ *     s3_object.c      one request for an object or a list, and what became of it
+ *     s3_error.c       what a refusal means, in words
+ *     s3_xml.c         the few elements of an answer that matter
+ *     s3_cache.c       what was last seen of an object
+ *     s3_foreign.c     namespaces of s3db.js
+ *     s3_edit.c        fetch, decide, put if nothing has changed, read back
+ *     s3_mandate.c     what is decided about mandates
+ *     s3_registry.c    what is decided about candidates
+ *     s3_list.c        lists of candidates and of groups
+ *     s3_chores.c      what is worth doing and may be left undone
+ *     s3_run.c         a batch: who goes side by side, who waits for whom
+ *
+ * Every write is conditional on the ETag that was read, and carries a number
+ * of its own (`write`), so that two writes never have the same ETag and a
+ * write whose answer was lost is known again when it is read back. Nothing
+ * depends on a clock: not ours, not the server's.
+ */
+#ifndef STORE_S3_S3_H
+#define STORE_S3_S3_H
+
+#include "store/driver.h"
+#include "store/http.h"
+#include "store/rules.h"
+#include "store/sightings.h"
+
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#define S3_KEY_MAX 1024   /* bytes, of all servers */
+#define S3_ETAG_MAX 159   /* as http.h keeps them */
+#define S3_PAGE_SIZE 1000 /* of a list; the most that servers give */
+
+/* Whether the ETag of If-Match stands in quotes: the standard says so, radosgw wants it without. */
+enum s3_quoting {
+    S3_QUOTED,
+    S3_BARE,
+};
+
+struct s3_credentials {
+    char key[129];
+    char secret[257];
+    char token[4097]; /* "": none */
+};
+
+/* Where credentials come from, so that they can be read again. */
+struct s3_credentials_source {
+    bool is_environment;
+    char *file;    /* owned */
+    char *profile; /* owned */
+};
+
+/* What was last seen of an object. */
+struct s3_entry {
+    struct s3_entry *next; /* in its slot */
+    char *key;
+    uint64_t hash;
+    bool is_known;              /* false: never read, or not to be relied on */
+    bool is_found;              /* false: there is no such object */
+    bool is_foreign;            /* a state of s3db.js, see s3_foreign.h */
+    char etag[S3_ETAG_MAX + 1]; /* without quotes; "" if there is no object */
+    struct nonce write;         /* of the last write */
+    bool is_in_group;
+    LIST_ENTRY(s3_entry) in_group;
+    LIST_HEAD(, s3_entry) workers; /* of what stands for a group: those of its candidates */
+    gavel_ns pruned_at;            /* likewise */
+    size_t size;                   /* of a registration, in bytes; 0: not known */
+    int unread;                    /* lists in which it had changed and was not read */
+    bool is_own;                   /* it was written here */
+    gavel_ns looked_at;            /* when it was last listed */
+    union {
+        struct mandate_row row;     /* of a state */
+        struct registration worker; /* of a candidate */
+    };
+};
+
+struct s3_cache {
+    struct s3_entry **slots;
+    size_t capacity; /* a power of two; 0: nothing yet */
+    size_t count;
+};
+
+/* Where the bucket is. */
+struct s3_place {
+    char *where;  /* "s3://bucket/prefix", for messages */
+    char *root;   /* "https://host/bucket" or "https://bucket.host", no slash at the end */
+    char *prefix; /* of all keys: "prefix/plugin=coordinator/" */
+    char *region;
+    char *ca_file; /* NULL: those of the system */
+};
+
+struct s3_store {
+    struct store store;
+    pid_t pid;
+    struct process_id self;
+    struct s3_place place;
+    struct s3_credentials_source source;
+    struct s3_credentials credentials;
+    gavel_ns credentials_at; /* when they were read again; 0: not yet */
+    unsigned generation;     /* of the credentials */
+    struct http *http;
+    enum s3_quoting quoting;
+    bool is_quoting_known;
+    size_t page_size;
+    struct s3_cache cache;
+    struct sightings sightings;
+    gavel_ns forgot_at; /* when sightings of long ago were dropped */
+};
+
+/* ---- s3_place.c, s3_credentials.c ---- */
+
+struct url;
+
+/* Safe on a zeroed struct. */
+void s3_place_done(struct s3_place *place);
+void s3_credentials_source_done(struct s3_credentials_source *source);
+
+/* From the URL and the environment. ERR_INVALID says what is wrong. The caller frees it, also after a
+ * failure. */
+GAVEL_CHECKED enum gavel_status s3_place_find(const struct url *url, struct s3_place *ret_place,
+                                              struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status s3_credentials_find(const struct url *url,
+                                                    struct s3_credentials_source *ret_source,
+                                                    struct gavel_error *error);
+
+/* Reads them, anew each time. ERR_STORE_DENIED: there are none. */
+GAVEL_CHECKED enum gavel_status s3_credentials_read(const struct s3_credentials_source *source,
+                                                    struct s3_credentials *ret_credentials,
+                                                    struct gavel_error *error);
+
+/*
+ * After a call with credentials of that generation was refused: whether there are others now, which the next
+ * call uses. A file is read at most once a second.
+ */
+bool s3_credentials_renew(struct s3_store *s3, unsigned used);
+
+/* ---- s3_sign.c ---- */
+
+/* One parameter of a query. */
+struct s3_parameter {
+    const char *name;
+    const char *value;
+};
+
+/* A text that grows; is_short: out of memory, and nothing more is added. */
+struct s3_text {
+    char *bytes;
+    size_t length;
+    size_t capacity;
+    bool is_short;
+};
+
+void s3_text_add(struct s3_text *text, const char *bytes, size_t length);
+/* Percent-encoded but for A-Z a-z 0-9 - . _ ~ and what stands in `keep`. */
+void s3_text_add_encoded(struct s3_text *text, const char *bytes, const char *keep);
+
+/* The keys of objects; NULL when out of memory. The caller frees them. */
+char *s3_key_state(const struct s3_place *place, const char *group);
+char *s3_key_metadata(const struct s3_place *place, const char *group);
+char *s3_key_worker(const struct s3_place *place, const char *group, const char *id);
+char *s3_key_workers(const struct s3_place *place, const char *group); /* what those of all begin with */
+char *s3_key_groups(const struct s3_place *place);                     /* likewise, of all groups */
+
+/* The name that stands in a key between `before` and `after`; false if there is none. */
+bool s3_name_in_key(const char *key, const char *before, const char *after,
+                    char ret_name[NAME_MAX_BYTES + 1]);
+
+/* The URL of a key ("" for the bucket itself), with the parameters in order. NULL when out of memory. */
+char *s3_url(const struct s3_place *place, const char *key, const struct s3_parameter *parameters,
+             size_t count);
+
+/* As 64 digits. */
+void s3_body_hash(const void *body, size_t size, char ret_hex[65]);
+
+/* ---- s3_xml.c ---- */
+
+/* A piece of a text. */
+struct s3_span {
+    const char *at;
+    size_t length;
+};
+
+/* The content of the first element of that name in `in`, and what follows it; false if there is none. */
+bool s3_xml_find(struct s3_span in, const char *name, struct s3_span *ret_content, struct s3_span *ret_rest);
+
+/* Such an element without elements in it, as text; false if there is none or it is too long. */
+bool s3_xml_text(struct s3_span in, const char *name, char *ret_text, size_t size);
+
+/* ---- s3_object.c ---- */
+
+/* What became of a request. */
+enum s3_outcome {
+    S3_DONE,
+    S3_UNCHANGED, /* GET: what is there has that ETag */
+    S3_ABSENT,
+    S3_REFUSED, /* PUT: the condition did not hold; or does not any more, as it was carried out twice */
+    S3_UNKNOWN, /* nobody knows whether it was carried out */
+    S3_DENIED,  /* the credentials are not (or no longer) good */
+    S3_FAILED,  /* it was certainly not */
+};
+
+/* One request, to be sent by `call`: the place, its deadline and what it tells belong to whoever sends it. */
+struct s3_object {
+    struct http_call *call;
+    char *url; /* owned, as the body, the headers and the answer are */
+    char *body;
+    unsigned generation; /* of the credentials */
+};
+
+/*
+ * Each makes ready what http_run() sends; false when out of memory. What was there before is freed.
+ * An ETag is given without quotes. GET: "" or the one that is not wanted again. PUT: the one that must be
+ * there, "": nothing may be there; the body is taken over, also after a failure.
+ */
+bool s3_object_get(struct s3_store *s3, struct s3_object *object, const char *key, const char *etag);
+bool s3_object_put(struct s3_store *s3, struct s3_object *object, const char *key, char *body,
+                   const char *etag, enum s3_quoting quoting);
+bool s3_object_delete(struct s3_store *s3, struct s3_object *object, const char *key);
+bool s3_object_list(struct s3_store *s3, struct s3_object *object, const char *prefix, const char *delimiter,
+                    const char *token);
+void s3_object_done(struct s3_object *object); /* safe on one without a call */
+
+enum s3_outcome s3_object_outcome(const struct s3_object *object);
+
+/* The ETag of the answer without quotes; "" if there is none. */
+void s3_object_etag(const struct s3_object *object, char ret_etag[S3_ETAG_MAX + 1]);
+/* The same of any. */
+void s3_etag_bare(const char *etag, char ret_etag[S3_ETAG_MAX + 1]);
+
+/* ---- s3_error.c ---- */
+
+/* What a request that was not answered well means: the status, and a message of at most 255 bytes. */
+enum gavel_status s3_explain(const struct s3_store *s3, const struct s3_object *object, char *ret_message,
+                             size_t size);
+
+/* ---- s3_cache.c ---- */
+
+void s3_cache_done(struct s3_cache *cache);
+/* The entry of a key; one that is not known if it is new; NULL when out of memory. */
+struct s3_entry *s3_cache_get(struct s3_cache *cache, const char *key);
+void s3_cache_drop(struct s3_cache *cache, struct s3_entry *entry);
+/* Empties it if it has become too large; between batches, as entries must last for one. */
+void s3_cache_trim(struct s3_cache *cache);
+
+/* ---- s3_edit.c ---- */
+
+struct s3_edit;
+
+/* What is done with an object: about mandates or about candidates. */
+struct s3_kind {
+    bool is_worker;
+    /*
+     * Decides on what is there: OK, and *ret_body is to be written (the caller frees it) and stands for
+     * edit->row or edit->worker. Else the edit is over with that status; but if the entry is not fresh, it
+     * is read and this asked again.
+     */
+    enum gavel_status (*decide)(struct s3_edit *edit, char **ret_body);
+    /* Whether what is there is what we wrote, though a later write may lie over it. */
+    bool (*is_ours)(const struct s3_edit *edit);
+    /* The edit is over with that status, and the entry is what is there now: makes the reply. */
+    void (*conclude)(struct s3_edit *edit, enum gavel_status status);
+};
+
+enum s3_step {
+    S3_STEP_GET,
+    S3_STEP_PUT,
+    S3_STEP_DELETE,
+    S3_STEP_WORKERS, /* the list of those of a namespace of s3db.js */
+    S3_STEP_STATE,   /* before the first heartbeat: whose namespace it is */
+};
+
+struct s3_edit {
+    struct s3_object object;
+    struct s3_store *s3;
+    const struct s3_kind *kind;
+    const struct store_request *request;
+    struct store_reply *reply;
+    char *key; /* owned */
+    struct s3_entry *entry;
+    enum s3_step step;
+    bool is_over;
+    bool is_fresh;          /* the entry was read in the course of this edit */
+    bool has_created;       /* there was no object before */
+    size_t workers;         /* of a namespace of s3db.js */
+    struct s3_entry *state; /* HEARTBEAT: of its group */
+    bool has_new_credentials;
+    int rounds;
+    /* What was put, and what was said to that, while it is read back. */
+    bool has_put;
+    bool has_turned; /* the other quoting was tried */
+    enum s3_quoting quoting;
+    enum s3_outcome put_outcome;
+    struct nonce write;
+    char base[S3_ETAG_MAX + 1]; /* it was conditional on this; "": on there being nothing */
+    enum gavel_status trouble_status;
+    char trouble[256];
+    struct mandate_row row; /* what it stands for */
+    struct registration worker;
+};
+
+/* Begins: true if a request is ready, false if it is over already. The caller has set s3, kind, request,
+ * reply and key; all else is zero. */
+bool s3_edit_start(struct s3_edit *edit);
+/* Takes in an answer; true: another request is ready. */
+bool s3_edit_go_on(struct s3_edit *edit);
+/* To be called in the end: what is not over by then has failed. */
+void s3_edit_done(struct s3_edit *edit);
+
+/* Takes in what a GET brought. False: it cannot be used, and the reply says why. */
+bool s3_entry_take(const struct s3_store *s3, struct s3_entry *entry, const struct s3_object *object,
+                   bool is_worker, struct store_reply *reply);
+void s3_entry_absent(struct s3_entry *entry);
+
+extern const struct s3_kind s3_kind_mandate;
+extern const struct s3_kind s3_kind_worker;
+
+/* ---- s3_registry.c ---- */
+
+/* Notes that the entry is that of a candidate of the group. */
+void s3_registry_note(struct s3_store *s3, struct s3_entry *entry, const char *group);
+
+/*
+ * Whether an object whose ETag has changed is the registration that we know, with another beat and nothing
+ * else new; it is then noted as that, and need not be read.
+ */
+bool s3_registry_is_beat(struct s3_entry *entry, const char *etag, size_t size);
+
+/* ---- s3_chores.c ---- */
+
+/* Something to be done when there is time, or never. */
+struct s3_chore {
+    char *key;  /* owned */
+    char *body; /* owned; NULL: the object is removed */
+    char group[NAME_MAX_BYTES + 1];
+    struct s3_entry *entry; /* of what is removed */
+};
+
+struct s3_chores {
+    struct s3_store *s3;
+    struct s3_chore *chores;
+    size_t count;
+    size_t capacity;
+    size_t next;
+};
+
+/* After a heartbeat: the registrations of its group that have been silent for long are to be removed. */
+void s3_chores_prune(struct s3_chores *chores, const struct store_request *request);
+/* After the first claim on a group: what lies there is to be described, for people. */
+void s3_chores_describe(struct s3_chores *chores, const char *group);
+
+/* Side by side, until that instant; what is not done by then is left. Once. */
+void s3_chores_run(struct s3_chores *chores, gavel_ns until);
+void s3_chores_done(struct s3_chores *chores);
+
+/* ---- s3_list.c ---- */
+
+struct s3_item {
+    char *key;                  /* of a state or of a registration */
+    char etag[S3_ETAG_MAX + 1]; /* "": not told */
+    size_t size;                /* likewise 0 */
+    struct s3_entry *entry;     /* once it is looked at; NULL if it cannot be used */
+    bool is_read;
+};
+
+/* A list of candidates or of groups that is being made. The object's call is set by the caller. */
+struct s3_listing {
+    struct s3_object object;
+    struct s3_store *s3;
+    const struct store_request *request;
+    struct store_reply *reply;
+    char *prefix; /* owned */
+    char token[1025];
+    struct s3_item *items;
+    size_t count;
+    size_t capacity;
+    bool has_new_credentials;
+    bool is_over; /* all pages are there, or it has failed */
+};
+
+/* As of an edit: the first page, and those that follow. */
+bool s3_listing_start(struct s3_listing *listing);
+bool s3_listing_go_on(struct s3_listing *listing);
+/* Reads what is not known of all those lists, and makes their replies. */
+void s3_listings_finish(struct s3_store *s3, struct s3_listing *const *listings, size_t count);
+void s3_listing_done(struct s3_listing *listing); /* safe on NULL; frees it */
+
+/* ---- s3_run.c ---- */
+
+void s3_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
+            size_t count);
+
+#endif

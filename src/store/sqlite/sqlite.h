@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The parts of the sqlite driver:
+ *
+ *   sqlite.c           batches, transactions, waiting
+ *   sqlite_place.c     the file: its folder, its file system, whether it is still there
+ *   sqlite_open.c      the database: whether it is ours, its tables
+ *   sqlite_whole.c     whether the file is all of it; the last one out takes the log in
+ *   sqlite_backup.c    a copy of it
+ *   sqlite_mandate.c   READ, CLAIM, RENEW, RELEASE, ASK, REOPEN, GROUPS
+ *   sqlite_registry.c  HEARTBEAT, LEAVE, CANDIDATES
+ *   sqlite_lock.c      who holds the lock that others wait for
+ *   sqlite_error.c     what SQLite's errors mean to gavel
+ *   filesystem.c       where the file must not lie
+ */
+#ifndef STORE_SQLITE_SQLITE_H
+#define STORE_SQLITE_SQLITE_H
+
+#include "store/rules.h"
+#include "store/store.h"
+
+#include <sqlite3.h>
+#include <sys/types.h>
+
+#define SQLITE_SCHEMA_VERSION 1 /* of the tables; PRAGMA user_version */
+/*
+ * Of a row: a gavel leaves the rows of formats that it does not know alone,
+ * group by group, while it goes on with all others of the file. A group that
+ * is done has a row of format 2, so that a gavel of before, which knows
+ * nothing of that, refuses it (ERR_STORE_TOO_NEW) instead of claiming it. All
+ * other rows stay as they were, and both can share the file.
+ */
+#define SQLITE_ROW_FORMAT 1
+#define SQLITE_ROW_FORMAT_DONE 2
+
+/* clang-format off */
+#define SQLITE_STATEMENT_MAP(X)                                                                               \
+    X(BEGIN_READ,   "BEGIN")                                                                                  \
+    X(BEGIN_WRITE,  "BEGIN IMMEDIATE")                                                                        \
+    X(COMMIT,       "COMMIT")                                                                                 \
+    X(ROLLBACK,     "ROLLBACK")                                                                               \
+    X(DATA_VERSION, "PRAGMA data_version")                                                                    \
+    X(MANDATE,                                                                                                \
+      "SELECT name, format, epoch, version, nonce_high, nonce_low, lease_ms, since_wall_ms, renewed_wall_ms," \
+      " held, boot_id, pid, pid_ns, start_ticks, holder, address, successor, wish_epoch, wish_force,"         \
+      " wish_successor, applied_at, applied_boot_id FROM groups WHERE name = ?1")                             \
+    X(GROUPS,                                                                                                 \
+      "SELECT name, format, epoch, version, nonce_high, nonce_low, lease_ms, since_wall_ms, renewed_wall_ms," \
+      " held, boot_id, pid, pid_ns, start_ticks, holder, address, successor, wish_epoch, wish_force,"         \
+      " wish_successor, applied_at, applied_boot_id FROM groups ORDER BY name LIMIT ?1")                      \
+    X(CLAIM,                                                                                                  \
+      "INSERT OR REPLACE INTO groups (name, format, epoch, version, nonce_high, nonce_low, lease_ms,"         \
+      " since_wall_ms, renewed_wall_ms, held, boot_id, pid, pid_ns, start_ticks, holder, address, successor," \
+      " wish_epoch, wish_force, wish_successor, applied_at, applied_boot_id)"                                 \
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,"   \
+      " ?21, ?22)")                                                                                           \
+    X(RENEW,                                                                                                  \
+      "UPDATE groups SET version = ?2, lease_ms = ?3, renewed_wall_ms = ?4, applied_at = ?5,"                 \
+      " applied_boot_id = ?6 WHERE name = ?1")                                                                \
+    X(RELEASE,                                                                                                \
+      "UPDATE groups SET version = ?2, format = ?3, held = ?4, successor = ?5, wish_force = ?6"               \
+      " WHERE name = ?1")                                                                                     \
+    X(ASK,                                                                                                    \
+      "UPDATE groups SET wish_epoch = ?2, wish_force = ?3, wish_successor = ?4 WHERE name = ?1")              \
+    X(BEAT,                                                                                                   \
+      "UPDATE candidates SET beats = ?4, beat_at = ?5, last_wall_ms = ?6, priority = ?7, eligible = ?8,"      \
+      " address = ?9 WHERE group_name = ?1 AND id = ?2 AND instance = ?3 AND format = ?10")                   \
+    X(REGISTRATION,                                                                                           \
+      "SELECT id, format, instance, beats, beat_at, since_wall_ms, last_wall_ms, priority, eligible, address,"\
+      " boot_id, pid, pid_ns, start_ticks FROM candidates WHERE group_name = ?1 AND id = ?2")                 \
+    X(CANDIDATES,                                                                                             \
+      "SELECT id, format, instance, beats, beat_at, since_wall_ms, last_wall_ms, priority, eligible, address,"\
+      " boot_id, pid, pid_ns, start_ticks FROM candidates WHERE group_name = ?1 ORDER BY id")                 \
+    X(REGISTER,                                                                                               \
+      "INSERT OR REPLACE INTO candidates (group_name, id, format, instance, beats, beat_at, since_wall_ms,"   \
+      " last_wall_ms, priority, eligible, address, boot_id, pid, pid_ns, start_ticks)"                        \
+      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)")                           \
+    X(LEAVE,        "DELETE FROM candidates WHERE group_name = ?1 AND id = ?2 AND instance = ?3")             \
+    X(PRUNE,        "DELETE FROM candidates WHERE group_name = ?1 AND (beat_at < ?2 OR beat_at > ?3)")
+/* clang-format on */
+
+#define SQLITE_STATEMENT_ENUM(name, text) SQLITE_STATEMENT_##name,
+enum sqlite_statement { SQLITE_STATEMENT_MAP(SQLITE_STATEMENT_ENUM) SQLITE_STATEMENT_COUNT };
+#undef SQLITE_STATEMENT_ENUM
+
+/* The files of a database, and which ones they were when it was opened. */
+enum sqlite_file { SQLITE_FILE_MAIN, SQLITE_FILE_WAL, SQLITE_FILE_SHM, SQLITE_FILE_COUNT };
+
+struct sqlite_file_identity {
+    char *path;
+    dev_t device;
+    ino_t inode;
+};
+
+struct sqlite_store {
+    struct store store;
+    sqlite3 *db;
+    sqlite3_stmt *statements[SQLITE_STATEMENT_COUNT];
+    struct process_id self;
+    pid_t opened_by;     /* a connection must not be used after a fork */
+    gavel_ns give_up_at; /* of the busy handler */
+    bool syncs_fully;    /* what PRAGMA synchronous is set to */
+    struct sqlite_file_identity files[SQLITE_FILE_COUNT];
+    struct sqlite_store *next_left; /* see sqlite_close() */
+    char shown[112];                /* the path for messages, its end if it is long */
+};
+
+/* sqlite_place.c: fills in a zeroed store up to and including its statements; on failure the caller closes
+ * it.
+ */
+GAVEL_CHECKED enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, const char *path,
+                                                 struct gavel_error *error);
+
+/* sqlite_open.c: opens the main file, which exists. */
+GAVEL_CHECKED enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel_error *error);
+
+/*
+ * sqlite_whole.c. Before anything is read: ERR_STORE_DAMAGED if the log that belongs to the file is missing.
+ * Then the switch to WAL, which may have to be tried again and again; a code of SQLite. And in the end, with
+ * nothing open any more: closes the database, and leaves a whole file if nobody else has it open.
+ */
+GAVEL_CHECKED enum gavel_status sqlite_check_log(const struct sqlite_store *sqlite,
+                                                 struct gavel_error *error);
+GAVEL_CHECKED int sqlite_use_log(struct sqlite_store *sqlite, bool (*may_wait)(struct sqlite_store *sqlite));
+void sqlite_leave_whole(struct sqlite_store *sqlite);
+
+/* sqlite_backup.c: see store_backup(). */
+GAVEL_CHECKED enum gavel_status sqlite_backup(struct store *store, const char *path,
+                                              struct gavel_error *error);
+
+/*
+ * Whether the files behind the path are still the ones that are open, and the
+ * only ones. If not, new processes use others than we do, and what we read
+ * and write means nothing to them: ERR_STORE_DAMAGED if they are others or
+ * gone, ERR_STORE_UNSUPPORTED if there is a second name; ERR_STORE_DENIED or
+ * ERR_STORE_UNAVAILABLE if that cannot be told.
+ */
+GAVEL_CHECKED enum gavel_status sqlite_check_files(const struct sqlite_store *sqlite,
+                                                   struct gavel_error *error);
+
+/*
+ * sqlite_mandate.c and sqlite_registry.c: one request inside a transaction.
+ * Return SQLITE_OK when the reply is filled in, be it with a refusal; any
+ * other code means that the transaction must be rolled back.
+ */
+GAVEL_CHECKED int sqlite_run_mandate(struct sqlite_store *sqlite, const struct store_request *request,
+                                     struct store_reply *reply);
+GAVEL_CHECKED int sqlite_run_registry(struct sqlite_store *sqlite, const struct store_request *request,
+                                      struct store_reply *reply);
+
+/* The version of a group's record, 0 if there is none; untouched if it cannot be read. */
+GAVEL_CHECKED int sqlite_read_version(struct sqlite_store *sqlite, const char *group, uint64_t *ret_version);
+
+/* Drops from a listing who is proven dead. Looks at /proc, so it is done after the transaction. */
+void sqlite_drop_dead(struct sqlite_store *sqlite, struct store_reply *reply);
+
+/* sqlite_lock.c: half a sentence for a message, about who holds the write lock and what to do about it. */
+#define SQLITE_HOLDER_TEXT_MAX 128
+void sqlite_tell_holder(const struct sqlite_store *sqlite, char *text, size_t size);
+
+/* sqlite_error.c; `doing` stands before "the store …" in the message. */
+enum gavel_status sqlite_status(int code, int system_errno);
+const char *sqlite_next_step(enum gavel_status status, int system_errno);
+GAVEL_CHECKED enum gavel_status sqlite_error(const struct sqlite_store *sqlite, int code, const char *doing,
+                                             struct gavel_error *error);
+void sqlite_reply_fail(const struct sqlite_store *sqlite, int code, const struct store_request *request,
+                       struct store_reply *reply);
+
+/* A text column, "" for NULL, cut off if it does not fit. */
+void sqlite_text(sqlite3_stmt *statement, int column, char *to, size_t size);
+
+/* The four columns of a process identity that start at `column`. */
+void sqlite_process(sqlite3_stmt *statement, int column, struct process_id *ret_process);
+
+/* Runs a statement that gives no rows and makes it ready for the next time. */
+int sqlite_finish(sqlite3_stmt *statement);
+
+#endif

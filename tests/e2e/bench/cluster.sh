@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The measurements of the quorum run and say what they measured, with real nodes. How fast it was is not judged here.
+source "$SOURCE_ROOT/tests/e2e/lib.sh"
+
+test_quick_bench_prints_every_section_of_the_quorum() {
+    local part
+    expect 0 env TMPDIR="$folder" "$GAVEL" bench --quick --only quorum --trials 2 --out "$folder/out"
+    for part in "quorum-kill: " "quorum-kill-all: " "quorum-freeze: " "quorum-transfer: " "quorum-cold: " \
+        "quorum-lookups: " "quorum-idle: " \
+        "SIGKILL of the node process to the next claim" "of which: to the obituary at a peer" \
+        "SIGKILL of guard and node to the next claim" "SIGSTOP of the node process to the next claim" \
+        "the claim to GET /leader naming it, on survivors" "SIGCONT to the first answers of the old leader" \
+        "POST /transfer to the claim" "POST /transfer to its answer" \
+        "three new nodes to the first claim" "three nodes started again to the first claim" \
+        "GET /leader, 1 connection: answers" "GET /leader, 16 connections: latency" "floor: TCP echo" \
+        "GET /leader on the leader, 20000/s: late heartbeats" "GET /leader on a follower, 20000/s: elections" \
+        "CPU of the leader" "RSS of the follower" "default settings, data on"; do
+        has "$output" "$part"
+    done
+    has_not "$output" "not measured"
+    has_not "$output" "left out"
+    same "$(head -n 1 "$folder/out/quorum-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" "ms,share"
+    same "$(wc -l <"$folder/out/quorum-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" 3
+    if command -v gnuplot >/dev/null; then has "$(head -c 200 "$folder/out/quorum-kill.svg")" "<svg"; fi
+    ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
+}
+
+test_a_woken_leader_is_judged_by_its_answers() {
+    expect 0 "$GAVEL" bench --only quorum-freeze --trials 2 --json
+    same "$("$JSON_GET" trials sections.# sections.0.name sections.0.rows.0.n <<<"$output")" "2	1	quorum-freeze	2"
+    has "$output" '"name":"answers by which a woken leader leads","unit":"answers","n":1,"value":0.0,"aim":0.0,"met":true'
+    local p50
+    p50=$("$JSON_GET" sections.0.rows.0.p50 <<<"$output")
+    awk -v p="$p50" 'BEGIN { exit !(p > 0) }' || fail "a fail-over took $p50 ms"
+}
+
+# A program without gaveld beside it, in no build folder and nowhere in PATH.
+test_without_gaveld_the_bench_says_so() {
+    mkdir "$folder/alone"
+    cp "$GAVEL" "$folder/alone/gavel"
+    expect 0 env PATH="$folder/alone" "$folder/alone/gavel" bench --only quorum-kill --trials 1
+    has "$output" "left out"
+}
+
+has_children() { [[ -n $(cat "/proc/$1/task/$1/children") ]]; }
+
+test_a_signal_ends_every_section_and_every_node_soon() {
+    local section child children
+    for section in quorum-kill quorum-freeze quorum-cold quorum-lookups quorum-idle; do
+        run_as "$section" env TMPDIR="$folder" "$GAVEL" bench --only "$section"
+        await has_children "${pid_of[$section]}"
+        children=$(cat "/proc/${pid_of[$section]}/task/${pid_of[$section]}/children")
+        kill -TERM "${pid_of[$section]}"
+        ended "$section" 1
+        has "$(cat "$folder/$section.out")" "not measured to the end: ended by a signal"
+        for child in $children; do
+            process_is_gone "$child" || fail "the process $child of $section was left behind"
+        done
+    done
+    ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
+}
+
+run_tests "$@"

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The measurements of elections on a quorum run and say what they measured, with real nodes and candidates. How fast it was is
+# not judged here.
+source "$SOURCE_ROOT/tests/e2e/lib.sh"
+
+test_quick_bench_prints_every_section_of_sessions() {
+    local part file
+    expect 0 env TMPDIR="$folder" "$GAVEL" bench --quick --only sessions --trials 2 --out "$folder/out"
+    for part in "sessions-kill: " "sessions-resign: " "sessions-freeze: " "sessions-node: " "sessions-groups: " \
+        "sessions-lookups: " \
+        "SIGKILL to on_elected, libgavel" "SIGKILL to the next leader, sessions" \
+        "resigning to on_elected, libgavel" "resigning to the next leader, sessions" \
+        "SIGSTOP to the next leader, time to live 500 ms" \
+        "SIGKILL to an answered campaign, by a surviving node" "SIGKILL to an answered campaign, after connecting anew" \
+        "groups that changed their leader" \
+        "100 groups: until all are led" "1000 groups: CPU of three nodes, at rest" "1000 groups: RSS of a node" \
+        "1000 groups: SIGKILL of who leads 1000" "1000 groups: late heartbeats" \
+        "GET /groups/{g}/leader, 1 connection: answers" "client protocol, 16 connections: latency"; do
+        has "$output" "$part"
+    done
+    has_not "$output" "not measured"
+    has_not "$output" "left out"
+    has_not "$output" "not answered well"
+    file=$folder/out/sessions-kill-SIGKILL-to-on-elected-libgavel.csv
+    same "$(head -n 1 "$file")" "ms,share"
+    same "$(wc -l <"$file")" 3
+    same "$(head -n 1 "$folder/out/growth-sessions.csv")" "groups,acquire_ms,cpu_percent,rss_mib,failover_ms"
+    same "$(cut -d, -f1 "$folder/out/growth-sessions.csv" | tail -n +2 | tr '\n' ' ')" "100 1000 "
+    if command -v gnuplot >/dev/null; then
+        for file in sessions-kill sessions-node sessions-groups sessions-lookups; do
+            has "$(head -c 200 "$folder/out/$file.svg")" "<svg"
+        done
+    fi
+    ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
+}
+
+test_no_group_changes_its_leader_when_that_of_the_quorum_dies() {
+    expect 0 "$GAVEL" bench --quick --only sessions-node --trials 3 --json
+    same "$("$JSON_GET" sections.# sections.0.name sections.0.rows.0.n sections.0.rows.1.n <<<"$output")" "1	sessions-node	6	3"
+    has "$output" '"name":"groups that changed their leader","unit":"groups","n":1,"value":0.0,"aim":0.0,"met":true'
+}
+
+has_children() { [[ -n $(cat "/proc/$1/task/$1/children") ]]; }
+
+test_a_signal_ends_a_section_its_fleets_and_its_nodes_soon() {
+    local section child children
+    for section in sessions-kill sessions-groups; do
+        run_as "$section" env TMPDIR="$folder" "$GAVEL" bench --only "$section"
+        await has_children "${pid_of[$section]}"
+        children=$(cat "/proc/${pid_of[$section]}/task/${pid_of[$section]}/children")
+        kill -TERM "${pid_of[$section]}"
+        ended "$section" 1
+        has "$(cat "$folder/$section.out")" "not measured to the end: ended by a signal"
+        for child in $children; do
+            process_is_gone "$child" || fail "the process $child of $section was left behind"
+        done
+    done
+    ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
+}
+
+run_tests "$@"

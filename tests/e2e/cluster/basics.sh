@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# gaveld as an operator runs it: started, killed, stopped in order, restarted
+# one after the other, left without a majority.
+set -euo pipefail
+# shellcheck source=lib.sh
+source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
+
+test_three_nodes_elect_one_leader() {
+    local name leading=0
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    for name in "${nodes[@]}"; do
+        if is "$name" has_lease true; then leading=$((leading + 1)); fi
+        same "$(ask "$name" /leader | "$JSON_GET" leader_id leader_address)" "$leader"$'\t'"127.0.0.1:${api_of[$leader]}"
+        same "$(code_of "$name" /ready)" 200
+        same "$(code_of "$name" /health)" 200
+    done
+    same "$leading" 1
+    judge_logs
+}
+
+test_a_killed_leader_is_replaced_and_comes_back() {
+    local former before
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    former=$leader
+    before=$(status_of "$former" incarnation)
+    kill -KILL "$(node_pid "$former")"
+    # shellcheck disable=SC2046 # words
+    await_leader $(others "$former")
+    await agree
+    (($(status_of "$former" incarnation) > before)) || fail "its guard has not started it as a new incarnation"
+    logged "$former" 'msg="node died"' || fail "its guard did not say that it died"
+    judge_logs
+}
+
+test_sigterm_on_the_leader_hands_over_first() {
+    local former term
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    former=$leader
+    term=$(status_of "$former" term)
+    stop "$former"
+    logged "$former" 'msg="node stopped"' || fail "its guard did not say that it was stopped"
+    if logged "$former" 'msg="node died"'; then fail "its guard says that it died"; fi
+    # shellcheck disable=SC2046 # words
+    find_leader $(others "$former") || fail "nobody led when the former leader had ended"
+    same "$(status_of "$leader" term)" $((term + 1))
+    judge_logs
+}
+
+test_a_rolling_restart_loses_nothing() {
+    local name revision commit
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    for name in "${nodes[@]}"; do
+        revision=$(status_of "$leader" revision)
+        commit=$(status_of "$leader" commit)
+        stop "$name"
+        start "$name"
+        await agree
+        (($(status_of "$name" commit) >= commit)) || fail "$name has forgotten what was committed"
+        (($(status_of "$name" revision) >= revision)) || fail "$name has forgotten the table"
+        same "$(ask "$name" /members | "$JSON_GET" members.#)" 3
+    done
+    judge_logs
+}
+
+test_all_of_them_killed_at_once_come_back() {
+    local name commit term
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    commit=$(status_of "$leader" commit)
+    term=$(status_of "$leader" term)
+    for name in "${nodes[@]}"; do kill_both "$name"; done
+    for name in "${nodes[@]}"; do start "$name"; done
+    await agree
+    (($(status_of "$leader" commit) > commit)) || fail "something that was committed is lost"
+    (($(status_of "$leader" term) > term)) || fail "a term came twice"
+    judge_logs
+}
+
+# Reads are answered, and say that they may be old; what wants a leader is refused.
+test_without_a_majority_it_can_be_read() {
+    local left answer
+    quorum n1 n2 n3
+    begin n1 n2 n3
+    await agree
+    left=$leader
+    # shellcheck disable=SC2046 # words
+    for name in $(others "$left"); do kill_both "$name"; done
+    await is "$left" has_lease false
+    await is "$left" stale true
+    same "$(code_of "$left" /status)" 200
+    same "$(code_of "$left" /members)" 200
+    same "$(ask "$left" /members | "$JSON_GET" members.# stale)" $'3\ttrue'
+    same "$(code_of "$left" /elections)" 200
+    same "$(code_of "$left" /metrics)" 200
+    same "$(code_of "$left" /health)" 200
+    same "$(code_of "$left" /ready)" 503
+    same "$(ask "$left" /leader -w '\n%{http_code}' | tail -n 1)" 503
+    same "$(ask "$left" /leader | "$JSON_GET" error.code error.name)" $'4002\tERR_NO_LEADER'
+    for call in '/transfer {}' '/stepdown {}' '/members {"action":"remove","id":"n1"}'; do
+        answer=$(post "$left" "${call%% *}" "${call#* }")
+        same "${answer##*$'\n'}" 503
+        has "$answer" ERR_NO_LEADER
+    done
+    # shellcheck disable=SC2046 # words
+    for name in $(others "$left"); do start "$name"; done
+    await agree
+    judge_logs
+}
+
+test_without_auto_failover_it_waits_for_the_operator() {
+    local name former
+    quorum n1 n2 n3
+    for name in "${nodes[@]}"; do configure "$name" "auto_failover: false"; done
+    begin n1 n2 n3
+    if ! find_leader n1 n2 n3; then
+        # Also the first leader is for the operator to say.
+        name=n2
+        await forced n2
+    fi
+    await agree
+    former=$leader
+    kill_both "$former"
+    # shellcheck disable=SC2046 # words
+    set -- $(others "$former")
+    await is "$1" waits_for_operator true
+    await is "$2" waits_for_operator true
+    is "$1" has_lease false || fail "$1 leads, and nobody said so"
+    is "$2" has_lease false || fail "$2 leads, and nobody said so"
+    await forced "$1"
+    await is "$1" has_lease true
+    judge_logs
+}
+
+# forced NAME: the operator makes it the leader.
+forced() { [[ $(post "$1" /transfer "{\"target_leader_id\":\"$1\",\"force\":true,\"timeout_ms\":3000}") == *'"success":true'* ]]; }
+
+# The clock's value never matters: one of them believes that the machine has run for a day longer.
+test_a_clock_that_is_a_day_ahead_does_not_matter() {
+    quorum n1 n2 n3
+    unshare --time --boottime 86400 true 2>/dev/null || skip "no time namespace can be made here"
+    echo "msg=clock node=n2 offset_ns=86400000000000" >>"$folder/deeds"
+    start n1 --bootstrap
+    start n3 --bootstrap
+    wrapper=(unshare --time --boottime 86400)
+    start n2 --bootstrap
+    wrapper=()
+    await agree
+    if [[ $leader != n2 ]]; then
+        has "$(post "$leader" /transfer '{"target_leader_id":"n2","timeout_ms":5000}')" '"success":true'
+        await_leader n2
+    fi
+    await agree
+    (($(status_of n2 now_ns) > $(status_of n1 now_ns) + 86000000000000)) || fail "its clock is not ahead"
+    has "$(post n2 /transfer '{"target_leader_id":"n1","timeout_ms":5000}')" '"success":true'
+    await_leader n1
+    await agree
+    judge_logs
+}
+
+run_tests "$@"

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The driver `gavel` through the suite, against real quorums of three, and
+ * what is its own. Every test has a quorum of its own; the next ones elect
+ * their leader meanwhile.
+ */
+#include "nodes.h"
+#include "store/conformance/conformance.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define AHEAD 3
+#define LIMIT (60 * NS_PER_S) /* for anything that a test waits for */
+
+/* Those that were started and not handed out, the oldest first, and those in use. */
+struct pool {
+    struct test_quorum ready[AHEAD];
+    size_t count;
+    struct test_quorum used[AHEAD];
+};
+
+/* The suite asks for URLs and knows of nothing else. */
+static struct pool pool;
+
+/* Until a node lets us in; whether there is a leader is for the calls to wait for. */
+static void await_open(const char *url)
+{
+    gavel_ns limit = clock_now() + LIMIT;
+    struct gavel_error error = {0};
+    struct store *store;
+
+    while (store_open(url, &store, &error)) {
+        if (error.status != GAVEL_ERR_STORE_UNAVAILABLE || clock_now() >= limit)
+            fail_msg("%s", error.message);
+    }
+    store_close(store);
+}
+
+static struct test_quorum *take_quorum(void)
+{
+    struct test_quorum *quorum = pool.used;
+
+    while (quorum->folder[0] != '\0')
+        assert_true(++quorum < pool.used + AHEAD);
+    while (pool.count < AHEAD)
+        test_quorum_start(&pool.ready[pool.count++]);
+    *quorum = pool.ready[0];
+    memmove(pool.ready, pool.ready + 1, --pool.count * sizeof *pool.ready);
+    await_open(quorum->url);
+    return quorum;
+}
+
+static void make_url(char *url, size_t size) { (void)snprintf(url, size, "%s", take_quorum()->url); }
+
+static void remove_url(const char *url)
+{
+    for (size_t i = 0; i < AHEAD; i++)
+        if (strcmp(pool.used[i].url, url) == 0)
+            test_quorum_stop(&pool.used[i]);
+}
+
+struct bench {
+    struct test_quorum *quorum;
+    struct store *a;
+    struct store *b;
+};
+
+static int set_up(void **state)
+{
+    struct bench *bench = calloc(1, sizeof *bench);
+
+    assert_non_null(bench);
+    bench->quorum = take_quorum();
+    assert_int_equal(store_open(bench->quorum->url, &bench->a, NULL), GAVEL_OK);
+    assert_int_equal(store_open(bench->quorum->url, &bench->b, NULL), GAVEL_OK);
+    *state = bench;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct bench *bench = *state;
+
+    store_close(bench->a);
+    store_close(bench->b);
+    test_quorum_stop(bench->quorum);
+    free(bench);
+    return 0;
+}
+
+static void test_a_url_that_names_no_quorum_is_refused(void **state)
+{
+    static const char *const bad[] = {"gavel:",
+                                      "gavel:h1:7600",
+                                      "gavel://",
+                                      "gavel://h1",
+                                      "gavel://h1:7600?nonsense=1",
+                                      "gavel://192.0.2.1:7600"};
+    struct store *store = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct gavel_error error = {0};
+
+        assert_int_equal(store_open(bad[i], &store, &error), GAVEL_ERR_INVALID);
+        assert_true(error.message[0]);
+        assert_null(store);
+    }
+}
+
+static void test_a_quorum_that_is_not_there_is_not_waited_for_for_long(void **state)
+{
+    struct gavel_error error = {0};
+    struct store *store = NULL;
+    gavel_ns began = clock_now();
+
+    (void)state;
+    assert_int_equal(store_open("gavel:///nowhere/n1.sock", &store, &error), GAVEL_ERR_STORE_UNAVAILABLE);
+    assert_null(store);
+    assert_true(clock_now() - began < LIMIT);
+    assert_non_null(strstr(error.message, "/nowhere/n1.sock"));
+    assert_non_null(strstr(error.message, "start gaveld"));
+}
+
+static void test_the_death_of_a_node_ends_no_mandate(void **state)
+{
+    struct bench *b = *state;
+    uint64_t epoch = expect(b->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record.epoch;
+    struct store_request renew = ask_renew("g", "one", 1, epoch);
+    struct store_reply reply;
+
+    test_quorum_kill(b->quorum, 0); /* the one that we are connected to */
+    renew.give_up_at = clock_now() + LIMIT;
+    assert_int_equal(store_call(b->a, &renew, &reply), GAVEL_OK);
+    assert_int_equal(reply.record.epoch, epoch);
+    store_reply_done(&reply);
+    assert_string_equal(expect(b->b, ask_read("g"), GAVEL_OK).record.holder, "one");
+}
+
+static void test_without_a_majority_a_call_says_what_is_missing_in_time(void **state)
+{
+    struct bench *b = *state;
+    struct store_request read = ask_read("g");
+    struct store_request claim = ask_claim("g", "one", 1, 0);
+    struct store_reply reply;
+    gavel_ns began;
+
+    (void)expect(b->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
+    test_quorum_kill(b->quorum, 1);
+    test_quorum_kill(b->quorum, 2);
+    began = clock_now();
+    /* Who led may do so until its lease is over; from then on nobody answers. */
+    do {
+        assert_true(clock_now() - began < LIMIT);
+        read.give_up_at = clock_now() + 300 * NS_PER_MS;
+        store_run(b->a, &read, &reply, 1);
+        store_reply_done(&reply);
+    } while (reply.status == GAVEL_OK);
+    assert_int_equal(reply.status, GAVEL_ERR_TIMEOUT);
+    assert_non_null(strstr(reply.message, "majority"));
+    began = clock_now();
+    claim.give_up_at = began + 300 * NS_PER_MS;
+    assert_int_equal(store_call(b->b, &claim, &reply), GAVEL_ERR_TIMEOUT);
+    assert_true(clock_now() - began >= 300 * NS_PER_MS);
+    assert_true(clock_now() - began < LIMIT);
+    store_reply_done(&reply);
+}
+
+/* Claims in a child of its own, which then dies by SIGKILL. */
+static void claim_and_die(const char *url, const char *group)
+{
+    int ready[2];
+    char byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(ready), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct store *store;
+        struct store_reply reply;
+        struct store_request claim = ask_claim(group, "one", 1, 0);
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* end with the test, also with one that fails */
+        if (store_open(url, &store, NULL) || store_call(store, &claim, &reply) ||
+            write(ready[1], "y", 1) != 1)
+            _exit(1);
+        for (;;)
+            (void)pause();
+    }
+    (void)close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    (void)close(ready[0]);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void test_a_dead_process_frees_its_mandate_long_before_the_lease_is_over(void **state)
+{
+    struct bench *b = *state;
+    gavel_ns limit = clock_now() + LIMIT;
+    struct store_reply seen;
+
+    claim_and_die(b->quorum->url, "g");
+    seen = expect(b->a, ask_read("g"), GAVEL_OK);
+    while (seen.record.held) {
+        assert_true(clock_now() < limit); /* the lease is a minute */
+        store_wait(b->a, "g", seen.record.version, clock_now() + NS_PER_S);
+        seen = expect(b->a, ask_read("g"), GAVEL_OK);
+    }
+    assert_true(seen.expired);
+    assert_true(expect(b->a, ask_claim("g", "two", 2, seen.record.version), GAVEL_OK).record.epoch >
+                seen.record.epoch);
+}
+
+static void test_a_forked_child_is_told_to_open_a_store_of_its_own(void **state)
+{
+    struct bench *b = *state;
+    int status;
+    pid_t pid;
+
+    (void)expect(b->a, ask_read("g"), GAVEL_OK);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        struct store_request read = ask_read("g");
+        struct store_reply reply;
+
+        if (store_call(b->a, &read, &reply) != GAVEL_ERR_STATE || !strstr(reply.message, "in the child"))
+            _exit(1);
+        store_close(b->a);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    (void)expect(b->a, ask_read("g"), GAVEL_OK); /* the parent is not disturbed */
+}
+
+static int end_pool(void **state)
+{
+    (void)state;
+    while (pool.count > 0)
+        test_quorum_stop(&pool.ready[--pool.count]);
+    return 0;
+}
+
+int main(void)
+{
+    static const struct conformance_driver driver = {
+        .name = "gavel", .make_url = make_url, .remove_url = remove_url, .may_count_anew = true};
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_url_that_names_no_quorum_is_refused),
+        cmocka_unit_test(test_a_quorum_that_is_not_there_is_not_waited_for_for_long),
+        TEST(test_the_death_of_a_node_ends_no_mandate),
+        TEST(test_without_a_majority_a_call_says_what_is_missing_in_time),
+        TEST(test_a_dead_process_frees_its_mandate_long_before_the_lease_is_over),
+        TEST(test_a_forked_child_is_told_to_open_a_store_of_its_own),
+    };
+    int failed = conformance_run(&driver);
+
+    return failed + cmocka_run_group_tests_name("gavel only", tests, NULL, end_pool);
+}

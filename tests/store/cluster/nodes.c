@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "nodes.h"
+
+#include "servers/ports.h"
+#include "store/conformance/conformance.h"
+#include "store/scratch.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Ports of a block: of the nodes, for clients, and of the API, which nobody asks. */
+enum { PORTS_PEERS = 0, PORTS_CLIENTS = 5, PORTS_API = 10 };
+
+static void write_file(const struct test_quorum *quorum, int first, int node)
+{
+    char path[120];
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "%s/n%d.yaml", quorum->folder, node);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fprintf(file, "cluster: test\nnode: n%d\ndata: %s/n%d\nrealtime: false\n", node, quorum->folder,
+                  node);
+    (void)fprintf(file, "listen: 127.0.0.1:%d\napi: 127.0.0.1:%d\n", first + PORTS_PEERS + node,
+                  first + PORTS_API + node);
+    (void)fprintf(file, "clients: 127.0.0.1:%d\nsocket: %s/n%d.sock\n", first + PORTS_CLIENTS + node,
+                  quorum->folder, node);
+    (void)fprintf(file, "peers:\n");
+    for (int i = 0; i < TEST_NODES; i++)
+        (void)fprintf(file, "  - {name: n%d, address: \"127.0.0.1:%d\", api: \"127.0.0.1:%d\"}\n", i,
+                      first + PORTS_PEERS + i, first + PORTS_API + i);
+    assert_int_equal(fclose(file), 0);
+}
+
+static pid_t start_node(const struct test_quorum *quorum, int node)
+{
+    const char *program = getenv("GAVELD");
+    char config[120];
+    char log[120];
+    pid_t pid;
+
+    if (!program)
+        fail_msg("GAVELD must name the program gaveld");
+    (void)snprintf(config, sizeof config, "%s/n%d.yaml", quorum->folder, node);
+    (void)snprintf(log, sizeof log, "%s/n%d.log", quorum->folder, node);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* end with the test, also with one that fails */
+        if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
+            _exit(126);
+        (void)execl(program, program, "--config", config, "--bootstrap", (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+void test_quorum_start(struct test_quorum *quorum)
+{
+    struct scratch scratch;
+    int first;
+
+    scratch_make(&scratch);
+    *quorum = (struct test_quorum){0};
+    if (strlen(scratch.folder) + sizeof "/n0.sock" > sizeof quorum->folder)
+        fail_msg("%s is too long for a socket in it; set TMPDIR to a shorter one", scratch.folder);
+    (void)strcpy(quorum->folder, scratch.folder);
+    first = test_ports_claim(&quorum->lock_fd);
+    for (int node = 0; node < TEST_NODES; node++)
+        write_file(quorum, first, node);
+    for (int node = 0; node < TEST_NODES; node++)
+        quorum->pids[node] = start_node(quorum, node);
+    (void)snprintf(quorum->url, sizeof quorum->url, "gavel://%s/n0.sock,127.0.0.1:%d,127.0.0.1:%d",
+                   quorum->folder, first + PORTS_CLIENTS + 1, first + PORTS_CLIENTS + 2);
+}
+
+void test_quorum_kill(struct test_quorum *quorum, int node)
+{
+    if (quorum->pids[node] == 0)
+        return;
+    (void)kill(quorum->pids[node], SIGKILL); /* a child of ours that is not reaped */
+    (void)waitpid(quorum->pids[node], NULL, 0);
+    quorum->pids[node] = 0;
+}
+
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *walk)
+{
+    (void)info;
+    (void)kind;
+    (void)walk;
+    return remove(path);
+}
+
+/* A node dies a moment after its guard, and may write until then. */
+static void remove_folder(const char *folder)
+{
+    const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
+    gavel_ns limit = clock_now() + 10 * NS_PER_S;
+
+    while (nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0) {
+        assert_true(clock_now() < limit);
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+void test_quorum_stop(struct test_quorum *quorum)
+{
+    for (int node = 0; node < TEST_NODES; node++)
+        test_quorum_kill(quorum, node);
+    if (quorum->folder[0] != '\0') {
+        remove_folder(quorum->folder);
+        (void)close(quorum->lock_fd);
+    }
+    *quorum = (struct test_quorum){0};
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Real quorums for the tests: three gaveld on loopback, in a folder of their own. */
+#ifndef TESTS_STORE_CLUSTER_NODES_H
+#define TESTS_STORE_CLUSTER_NODES_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#define TEST_NODES 3
+
+struct test_quorum {
+    char folder[100];
+    char url[400];          /* gavel://…, a socket of this host and TCP */
+    pid_t pids[TEST_NODES]; /* of the guards; 0: ended */
+    int lock_fd;            /* of its ports; -1: none */
+};
+
+/* Starts one and does not wait for it; the test fails if that is not possible. GAVELD names the program. */
+void test_quorum_start(struct test_quorum *quorum);
+
+/* Kills a node with its guard, and waits until the guard is gone. */
+void test_quorum_kill(struct test_quorum *quorum, int node);
+
+/* Kills all that runs, and removes the folder. Safe on a zeroed struct. */
+void test_quorum_stop(struct test_quorum *quorum);
+
+#endif
