@@ -83,7 +83,7 @@ test_servers_end_with_a_bench_that_is_killed() {
     await has_begun
     server=$(cat "$folder"/gavel-bench-*/etcd/etcd-0.pid)
     bench=$(tr ' ' '\n' <"/proc/${pid_of[bench]}/task/${pid_of[bench]}/children" | while read -r pid; do
-        if [[ $(readlink "/proc/$pid/exe") == "$GAVEL" ]]; then echo "$pid"; fi
+        if [[ $(readlink "/proc/$pid/exe") == */gavel-bench ]]; then echo "$pid"; fi
     done)
     [[ -n $bench ]] || fail "there is no gavel bench"
     kill -KILL "${pid_of[bench]}"
