@@ -53,7 +53,7 @@ sim: ## simulate SEEDS=2000, or one SEED=42 (ARGS=--trace tells its story), KIND
 	@tools/build release sim/gavel-sim
 	@build/release/sim/gavel-sim $(KIND) $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(if $(PLANTED),--planted $(PLANTED)) $(ARGS)
 
-soak: ## simulate the quorum, one seed after the other, until Ctrl-C; ARGS='--from 100000'
+soak: ## simulate the cluster, one seed after the other, until Ctrl-C; ARGS='--from 100000'
 	@tools/setup build
 	@tools/build release sim/gavel-sim
 	@build/release/sim/gavel-sim raft --soak --jobs $$(nproc) $(ARGS)
@@ -68,7 +68,7 @@ fuzz: ## feed random bytes to what reads from the network, FUZZ_SECONDS=60 for e
 	@tools/setup build fuzz
 	@tests/fuzz/run $(ARGS)
 
-verify: ## check the model of the quorum and its mutants with Spin; ARGS=--deep, ARGS='--story NAME'
+verify: ## check the model of the cluster and its mutants with Spin; ARGS=--deep, ARGS='--story NAME'
 	@tools/setup build verify
 	@verify/run $(ARGS)
 

@@ -27,8 +27,8 @@ const struct flag bench_flags[] = {
     {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that all runs, not how fast"},
     {"only", FLAG_TEXT, "NAMES",
      "sections, with commas between them: calls, store, handover, failover, run, groups, simulator, "
-     "quorum-kill, sessions-kill, "
-     "stores-kill, …; or all of quorum, sessions or stores"},
+     "cluster-kill, sessions-kill, "
+     "stores-kill, …; or all of cluster, sessions or stores"},
     {"trials", FLAG_NUMBER, "N", "hand-overs, fail-overs and cold starts to measure (100)"},
     {"servers", FLAG_TEXT, "FILE", "the servers whose stores are measured: see gavel-bench(1)"},
     {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (by gnuplot) into this folder"},
@@ -48,24 +48,24 @@ static const struct {
     {"run", "gavel run with 3 standbys: until the next command's first beat, beside flock(1)", bench_runs},
     {"groups", "one process that leads many groups", bench_groups},
     {"simulator", "runs of the simulator", bench_simulator},
-    {"quorum-kill", "gaveld: SIGKILL of the leader's node process until another node has claimed",
-     bench_quorum_kill},
-    {"quorum-kill-all", "gaveld: SIGKILL of the leader's guard and node at once", bench_quorum_kill_all},
-    {"quorum-freeze", "gaveld: SIGSTOP of the leader's node process, and what it says when it goes on",
-     bench_quorum_freeze},
-    {"quorum-transfer", "gaveld: the leader hands over to a node that was named", bench_quorum_transfer},
-    {"quorum-cold", "gaveld: three nodes are started until one has claimed", bench_quorum_cold},
-    {"quorum-lookups", "gaveld: GET /leader under load, beside a bare TCP echo", bench_quorum_lookups},
-    {"quorum-idle", "gaveld: what three nodes cost that have nothing to do", bench_quorum_idle},
-    {"sessions-kill", "elections on a quorum: SIGKILL of the leading process, with 2 standbys",
+    {"cluster-kill", "gaveld: SIGKILL of the leader's node process until another node has claimed",
+     bench_cluster_kill},
+    {"cluster-kill-all", "gaveld: SIGKILL of the leader's guard and node at once", bench_cluster_kill_all},
+    {"cluster-freeze", "gaveld: SIGSTOP of the leader's node process, and what it says when it goes on",
+     bench_cluster_freeze},
+    {"cluster-transfer", "gaveld: the leader hands over to a node that was named", bench_cluster_transfer},
+    {"cluster-cold", "gaveld: three nodes are started until one has claimed", bench_cluster_cold},
+    {"cluster-lookups", "gaveld: GET /leader under load, beside a bare TCP echo", bench_cluster_lookups},
+    {"cluster-idle", "gaveld: what three nodes cost that have nothing to do", bench_cluster_idle},
+    {"sessions-kill", "elections on a cluster: SIGKILL of the leading process, with 2 standbys",
      bench_sessions_kill},
-    {"sessions-resign", "elections on a quorum: the leading process resigns", bench_sessions_resign},
-    {"sessions-freeze", "elections on a quorum: SIGSTOP of a leading client on another machine",
+    {"sessions-resign", "elections on a cluster: the leading process resigns", bench_sessions_resign},
+    {"sessions-freeze", "elections on a cluster: SIGSTOP of a leading client on another machine",
      bench_sessions_freeze},
-    {"sessions-node", "elections on a quorum: SIGKILL of the node process of the quorum's leader",
+    {"sessions-node", "elections on a cluster: SIGKILL of the node process of the cluster's leader",
      bench_sessions_node},
-    {"sessions-groups", "elections on a quorum: many groups, held by 100 sessions", bench_sessions_groups},
-    {"sessions-lookups", "elections on a quorum: who leads a group, by HTTP and by the client protocol",
+    {"sessions-groups", "elections on a cluster: many groups, held by 100 sessions", bench_sessions_groups},
+    {"sessions-lookups", "elections on a cluster: who leads a group, by HTTP and by the client protocol",
      bench_sessions_lookups},
     {"stores-kill", "stores on servers: SIGKILL of the leading elector, with 2 standbys, beside recipes",
      bench_stores_kill},
@@ -171,12 +171,20 @@ static enum gavel_status run_section(struct bench *bench, size_t i)
     return status;
 }
 
-/* By one name; "quorum", "sessions" and "stores" are every section that begins so. */
+/* By one name; "cluster", "sessions" and "stores" are every section that begins so. Clusters were called
+ * quorums. */
 static bool is_named(const char *name, size_t length, size_t section)
 {
-    static const char *const wholes[] = {"quorum", "sessions", "stores"};
+    static const char *const wholes[] = {"cluster", "sessions", "stores"};
+    static const char former[] = "quorum", present[] = "cluster";
     const char *full = sections[section].name;
 
+    if (strncmp(name, former, strlen(former)) == 0 && strncmp(full, present, strlen(present)) == 0) {
+        name += strlen(former);
+        full += strlen(present);
+        length -= strlen(former);
+        return length == 0 || (strncmp(full, name, length) == 0 && full[length] == '\0');
+    }
     if (strncmp(full, name, length) != 0)
         return false;
     for (size_t i = 0; i < sizeof wholes / sizeof wholes[0]; i++)
@@ -250,7 +258,7 @@ int command_bench(const struct cli *cli, int argc, char **argv)
         return cli_fail(
             cli, GAVEL_ERR_INVALID,
             "there is no section \"%.*s\"; --only takes calls, store, handover, failover, run, "
-            "groups, simulator, quorum, or one of quorum-kill, -kill-all, -freeze, -transfer, "
+            "groups, simulator, cluster, or one of cluster-kill, -kill-all, -freeze, -transfer, "
             "-cold, -lookups, -idle; sessions, or one of sessions-kill, -resign, -freeze, -node, "
             "-groups, -lookups; stores, or one of stores-kill, -freeze, -load; with commas between several",
             (int)strcspn(unknown_section(only), ","), unknown_section(only));

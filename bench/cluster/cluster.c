@@ -22,39 +22,39 @@
 #define LOOK_AGAIN_NS (10 * NS_PER_MS)
 #define TAIL_BYTES 4096
 
-enum gavel_status trial_quorum_open(struct quorum *quorum, struct gavel_error *error)
+enum gavel_status trial_cluster_open(struct cluster *cluster, struct gavel_error *error)
 {
     const struct local_options options = {
-        .base = quorum->crew->folder, .cluster = "bench", .serves_clients = quorum->serves_clients};
+        .base = cluster->crew->folder, .cluster = "bench", .serves_clients = cluster->serves_clients};
 
-    quorum->cluster = (struct local_cluster){0};
-    enum gavel_status status = local_cluster_start(QUORUM_NODES, &options, &quorum->cluster, error);
+    cluster->cluster = (struct local_cluster){0};
+    enum gavel_status status = local_cluster_start(CLUSTER_NODES, &options, &cluster->cluster, error);
     if (status)
         return status;
-    for (size_t i = 0; i < QUORUM_NODES; i++) {
-        http_line_init(&quorum->lines[i], local_cluster_node(&quorum->cluster, i)->api_port);
-        quorum->streams[i] = (struct quorum_stream){.fd = -1};
+    for (size_t i = 0; i < CLUSTER_NODES; i++) {
+        http_line_init(&cluster->lines[i], local_cluster_node(&cluster->cluster, i)->api_port);
+        cluster->streams[i] = (struct bench_cluster_stream){.fd = -1};
     }
-    quorum_forget(quorum);
+    bench_cluster_forget(cluster);
     return GAVEL_OK;
 }
 
-void trial_quorum_close(struct quorum *quorum)
+void trial_cluster_close(struct cluster *cluster)
 {
-    for (size_t i = 0; i < QUORUM_NODES; i++) {
-        http_line_close(&quorum->lines[i]);
-        if (quorum->streams[i].fd >= 0)
-            (void)close(quorum->streams[i].fd); /* nothing of it is kept */
-        quorum->streams[i].fd = -1;
+    for (size_t i = 0; i < CLUSTER_NODES; i++) {
+        http_line_close(&cluster->lines[i]);
+        if (cluster->streams[i].fd >= 0)
+            (void)close(cluster->streams[i].fd); /* nothing of it is kept */
+        cluster->streams[i].fd = -1;
     }
-    local_cluster_stop(&quorum->cluster);
+    local_cluster_stop(&cluster->cluster);
 }
 
 /* What the nodes said last, for who looks into a failure. */
-static void print_logs(const struct quorum *quorum)
+static void print_logs(const struct cluster *cluster)
 {
-    for (size_t i = 0; i < quorum->cluster.count; i++) {
-        const struct local_node *node = local_cluster_node(&quorum->cluster, i);
+    for (size_t i = 0; i < cluster->cluster.count; i++) {
+        const struct local_node *node = local_cluster_node(&cluster->cluster, i);
         char tail[TAIL_BYTES + 1];
         FILE *file = fopen(node->log, "re");
         if (!file)
@@ -67,46 +67,47 @@ static void print_logs(const struct quorum *quorum)
     }
 }
 
-static enum gavel_status with_cluster(struct bench *bench, struct crew *crew, quorum_run run, void *user,
-                                      bool serves_clients)
+static enum gavel_status with_cluster(struct bench *bench, struct crew *crew, bench_cluster_run run,
+                                      void *user, bool serves_clients)
 {
     char program[PATH_MAX];
     struct gavel_error error = {0};
-    struct quorum *quorum = calloc(1, sizeof(*quorum));
-    enum gavel_status status = quorum ? local_cluster_program(program, &error) : GAVEL_ERR_NO_MEMORY;
+    struct cluster *cluster = calloc(1, sizeof(*cluster));
+    enum gavel_status status = cluster ? local_cluster_program(program, &error) : GAVEL_ERR_NO_MEMORY;
 
     if (status == GAVEL_ERR_NOT_FOUND) {
         report_note(&bench->report, "left out: %s", error.message);
-        free(quorum);
+        free(cluster);
         return GAVEL_OK;
     }
     if (!status) {
-        quorum->bench = bench;
-        quorum->crew = crew;
-        quorum->user = user;
-        quorum->serves_clients = serves_clients;
-        if (getloadavg(&quorum->load, 1) != 1)
-            quorum->load = -1;
-        status = trial_quorum_open(quorum, &error);
+        cluster->bench = bench;
+        cluster->crew = crew;
+        cluster->user = user;
+        cluster->serves_clients = serves_clients;
+        if (getloadavg(&cluster->load, 1) != 1)
+            cluster->load = -1;
+        status = trial_cluster_open(cluster, &error);
     }
     if (status) {
         report_note(&bench->report, "%s", error.message);
     } else {
-        status = run(quorum);
+        status = run(cluster);
         if (status && status != GAVEL_ERR_STOPPED)
-            print_logs(quorum);
-        trial_quorum_close(quorum);
+            print_logs(cluster);
+        trial_cluster_close(cluster);
     }
-    free(quorum);
+    free(cluster);
     return status;
 }
 
-enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, quorum_run run)
+enum gavel_status bench_with_cluster(struct bench *bench, struct crew *crew, bench_cluster_run run)
 {
     return with_cluster(bench, crew, run, NULL, false);
 }
 
-enum gavel_status quorum_with_clients(struct bench *bench, struct crew *crew, quorum_run run, void *user)
+enum gavel_status bench_with_clients(struct bench *bench, struct crew *crew, bench_cluster_run run,
+                                     void *user)
 {
     return with_cluster(bench, crew, run, user, true);
 }
@@ -139,9 +140,10 @@ static size_t count_connected(const json_t *peers)
     return count;
 }
 
-enum gavel_status quorum_read_status(const struct http_answer *answer, struct quorum_status *ret_status)
+enum gavel_status bench_cluster_read_status(const struct http_answer *answer,
+                                            struct bench_cluster_status *ret_status)
 {
-    struct quorum_status status = {0};
+    struct bench_cluster_status status = {0};
     json_t *root = answer->code == 200 ? json_loads(answer->body, 0, NULL) : NULL;
 
     bool is_good = root && take_text(root, "leader_id", status.leader, sizeof(status.leader)) &&
@@ -165,93 +167,94 @@ enum gavel_status quorum_read_status(const struct http_answer *answer, struct qu
     return is_good ? GAVEL_OK : GAVEL_ERR_IO;
 }
 
-enum gavel_status quorum_read_leader(const struct http_answer *answer, char ret_name[static QUORUM_NAME_MAX])
+enum gavel_status bench_cluster_read_leader(const struct http_answer *answer,
+                                            char ret_name[static CLUSTER_NAME_MAX])
 {
     if (answer->code == 503) {
         ret_name[0] = '\0';
         return GAVEL_OK;
     }
     json_t *root = answer->code == 200 ? json_loads(answer->body, 0, NULL) : NULL;
-    bool is_good = root && take_text(root, "leader_id", ret_name, QUORUM_NAME_MAX);
+    bool is_good = root && take_text(root, "leader_id", ret_name, CLUSTER_NAME_MAX);
     json_decref(root);
     return is_good ? GAVEL_OK : GAVEL_ERR_IO;
 }
 
-enum gavel_status quorum_ask_status(struct quorum *quorum, size_t node, gavel_ns until,
-                                    struct quorum_status *ret_status)
+enum gavel_status bench_cluster_ask_status(struct cluster *cluster, size_t node, gavel_ns until,
+                                           struct bench_cluster_status *ret_status)
 {
-    enum gavel_status status = http_line_get(&quorum->lines[node], "/status", until, &quorum->answer);
+    enum gavel_status status = http_line_get(&cluster->lines[node], "/status", until, &cluster->answer);
 
-    return status ? status : quorum_read_status(&quorum->answer, ret_status);
+    return status ? status : bench_cluster_read_status(&cluster->answer, ret_status);
 }
 
-enum gavel_status quorum_ask_leader(struct quorum *quorum, size_t node, gavel_ns until,
-                                    char ret_name[static QUORUM_NAME_MAX])
+enum gavel_status bench_cluster_ask_leader(struct cluster *cluster, size_t node, gavel_ns until,
+                                           char ret_name[static CLUSTER_NAME_MAX])
 {
-    enum gavel_status status = http_line_get(&quorum->lines[node], "/leader", until, &quorum->answer);
+    enum gavel_status status = http_line_get(&cluster->lines[node], "/leader", until, &cluster->answer);
 
-    return status ? status : quorum_read_leader(&quorum->answer, ret_name);
+    return status ? status : bench_cluster_read_leader(&cluster->answer, ret_name);
 }
 
-size_t quorum_find(const struct quorum *quorum, const char *name)
+size_t bench_cluster_find(const struct cluster *cluster, const char *name)
 {
     size_t i = 0;
 
-    while (i < QUORUM_NODES && strcmp(local_cluster_node(&quorum->cluster, i)->name, name) != 0)
+    while (i < CLUSTER_NODES && strcmp(local_cluster_node(&cluster->cluster, i)->name, name) != 0)
         i++;
     return i;
 }
 
-/* The leader if all agree on it and nothing is under way; QUORUM_NODES otherwise. */
-static size_t look(struct quorum *quorum, gavel_ns settled, struct quorum_status *statuses)
+/* The leader if all agree on it and nothing is under way; CLUSTER_NODES otherwise. */
+static size_t look(struct cluster *cluster, gavel_ns settled, struct bench_cluster_status *statuses)
 {
-    size_t leader = QUORUM_NODES, leaders = 0;
+    size_t leader = CLUSTER_NODES, leaders = 0;
 
-    for (size_t i = 0; i < QUORUM_NODES; i++) {
-        if (quorum_ask_status(quorum, i, clock_now() + ASK_LIMIT_NS, &statuses[i]))
-            return QUORUM_NODES;
+    for (size_t i = 0; i < CLUSTER_NODES; i++) {
+        if (bench_cluster_ask_status(cluster, i, clock_now() + ASK_LIMIT_NS, &statuses[i]))
+            return CLUSTER_NODES;
         if (statuses[i].has_lease)
             leader = i, leaders++;
     }
     if (leaders != 1)
-        return QUORUM_NODES;
-    for (size_t i = 0; i < QUORUM_NODES; i++)
-        if (quorum_find(quorum, statuses[i].leader) != leader || statuses[i].term != statuses[leader].term ||
-            statuses[i].applied < statuses[leader].commit || statuses[i].connected < QUORUM_NODES - 1 ||
-            ns_from_ms(statuses[i].uptime_ms) < settled)
-            return QUORUM_NODES;
+        return CLUSTER_NODES;
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
+        if (bench_cluster_find(cluster, statuses[i].leader) != leader ||
+            statuses[i].term != statuses[leader].term || statuses[i].applied < statuses[leader].commit ||
+            statuses[i].connected < CLUSTER_NODES - 1 || ns_from_ms(statuses[i].uptime_ms) < settled)
+            return CLUSTER_NODES;
     return leader;
 }
 
-enum gavel_status quorum_await_steady(struct quorum *quorum, gavel_ns settled, size_t *ret_leader,
-                                      struct quorum_status ret_statuses[static QUORUM_NODES])
+enum gavel_status bench_cluster_await_steady(struct cluster *cluster, gavel_ns settled, size_t *ret_leader,
+                                             struct bench_cluster_status ret_statuses[static CLUSTER_NODES])
 {
-    gavel_ns until = clock_now() + QUORUM_LIMIT_NS + settled;
+    gavel_ns until = clock_now() + CLUSTER_LIMIT_NS + settled;
 
     while (clock_now() < until) {
         if (crew_is_interrupted())
             return GAVEL_ERR_STOPPED;
-        size_t leader = look(quorum, settled, ret_statuses);
-        if (leader < QUORUM_NODES) {
+        size_t leader = look(cluster, settled, ret_statuses);
+        if (leader < CLUSTER_NODES) {
             *ret_leader = leader;
             return GAVEL_OK;
         }
-        quorum_listen(quorum, clock_now() + LOOK_AGAIN_NS);
+        bench_cluster_listen(cluster, clock_now() + LOOK_AGAIN_NS);
     }
     return GAVEL_ERR_TIMEOUT;
 }
 
-void quorum_pause(struct quorum *quorum, gavel_ns longest)
+void bench_cluster_pause(struct cluster *cluster, gavel_ns longest)
 {
     struct prng prng;
 
     prng_seed(&prng, entropy_u64());
     gavel_ns until = clock_now() + prng_between(&prng, 0, longest);
     while (clock_now() < until && !crew_is_interrupted())
-        quorum_listen(quorum, until);
+        bench_cluster_listen(cluster, until);
 }
 
-enum gavel_status quorum_await_death(pid_t pid, gavel_ns until)
+enum gavel_status bench_cluster_await_death(pid_t pid, gavel_ns until)
 {
     struct pollfd death = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
     gavel_ns left = ns_max(until - clock_now(), 0);
@@ -263,7 +266,7 @@ enum gavel_status quorum_await_death(pid_t pid, gavel_ns until)
     return ready == 1 ? GAVEL_OK : GAVEL_ERR_TIMEOUT;
 }
 
-void quorum_note(struct quorum *quorum, size_t failed)
+void bench_cluster_note(struct cluster *cluster, size_t failed)
 {
     static const struct {
         long type;
@@ -276,17 +279,17 @@ void quorum_note(struct quorum *quorum, size_t failed)
     struct statfs place;
     const char *name = "another file system";
 
-    if (statfs(quorum->crew->folder, &place) == 0)
+    if (statfs(cluster->crew->folder, &place) == 0)
         for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
             if ((long)place.f_type == kinds[i].type)
                 name = kinds[i].name;
-    report_note(&quorum->bench->report, "%d nodes on loopback without TLS, default settings, data on %s%s",
-                QUORUM_NODES, name,
+    report_note(&cluster->bench->report, "%d nodes on loopback without TLS, default settings, data on %s%s",
+                CLUSTER_NODES, name,
                 strcmp(name, "tmpfs") == 0 ? ", which is memory: set TMPDIR to a folder on disk" : "");
-    if (quorum->load >= 0)
-        report_note(&quorum->bench->report, "load average before it began: %.2f, with %ld CPUs", quorum->load,
-                    sysconf(_SC_NPROCESSORS_ONLN));
+    if (cluster->load >= 0)
+        report_note(&cluster->bench->report, "load average before it began: %.2f, with %ld CPUs",
+                    cluster->load, sysconf(_SC_NPROCESSORS_ONLN));
     if (failed)
-        report_note(&quorum->bench->report, "%zu trials were not over within %lld s and count as that",
-                    failed, (long long)(QUORUM_LIMIT_NS / NS_PER_S));
+        report_note(&cluster->bench->report, "%zu trials were not over within %lld s and count as that",
+                    failed, (long long)(CLUSTER_LIMIT_NS / NS_PER_S));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the measurements of the quorum share: three real nodes on loopback
+ * What the measurements of the cluster share: three real nodes on loopback
  * with default settings, and what they say of themselves. Instants are those
  * that the nodes put into their events, on the same CLOCK_BOOTTIME as ours,
  * so the time in which we hear of them is in no figure.
@@ -13,24 +13,24 @@
 #include "bench/http/http_ask.h"
 #include "cli/cluster/local.h"
 
-#define QUORUM_NODES 3
-#define QUORUM_NAME_MAX 64
-#define QUORUM_EVENTS_MAX 512
+#define CLUSTER_NODES 3
+#define CLUSTER_NAME_MAX 64
+#define CLUSTER_EVENTS_MAX 512
 
 /* How long anything may take that a trial waits for. One that takes longer has failed, and counts as this. */
-#define QUORUM_LIMIT_NS (15 * NS_PER_S)
+#define CLUSTER_LIMIT_NS (15 * NS_PER_S)
 
-struct quorum_event {
+struct bench_cluster_event {
     size_t node; /* who tells */
     gavel_ns at;
     uint64_t term;
     char name[32];
-    char whom[QUORUM_NAME_MAX];
+    char whom[CLUSTER_NAME_MAX];
     char text[64];
 };
 
 /* A connection to /events of one node. */
-struct quorum_stream {
+struct bench_cluster_stream {
     int fd; /* -1: not connected */
     gavel_ns tried_at;
     char last_id[32]; /* of what has been heard; "" nothing */
@@ -38,27 +38,27 @@ struct quorum_stream {
     char buffer[16u * 1024];
 };
 
-struct quorum {
+struct cluster {
     struct bench *bench;
     struct crew *crew;
     void *user;          /* of whoever runs */
     bool serves_clients; /* nodes take clients besides peers and HTTP */
     double load;         /* average of the machine before we began; below 0 if not known */
     struct local_cluster cluster;
-    struct http_line lines[QUORUM_NODES];
-    struct quorum_stream streams[QUORUM_NODES];
-    size_t event_count; /* since quorum_forget() */
-    struct quorum_event events[QUORUM_EVENTS_MAX];
+    struct http_line lines[CLUSTER_NODES];
+    struct bench_cluster_stream streams[CLUSTER_NODES];
+    size_t event_count; /* since bench_cluster_forget() */
+    struct bench_cluster_event events[CLUSTER_EVENTS_MAX];
     struct http_answer answer;   /* the last one */
     struct http_answer woken[2]; /* the same of two lines at once */
 };
 
 /* What a node says of itself. */
-struct quorum_status {
+struct bench_cluster_status {
     bool is_leader;
     bool has_lease;
     uint64_t term;
-    char leader[QUORUM_NAME_MAX]; /* "" none */
+    char leader[CLUSTER_NAME_MAX]; /* "" none */
     pid_t pid;
     pid_t guard_pid;
     int64_t uptime_ms;
@@ -70,44 +70,45 @@ struct quorum_status {
 };
 
 /* What a node costs: both its processes. */
-struct quorum_cost {
+struct bench_cluster_cost {
     gavel_ns cpu;
     int64_t rss_kib;
     int64_t node_rss_kib; /* of the node process alone */
     int64_t pss_kib;
 };
 
-struct quorum_cost quorum_cost_of(const struct quorum_status *said);
+struct bench_cluster_cost bench_cluster_cost_of(const struct bench_cluster_status *said);
 
-typedef enum gavel_status (*quorum_run)(struct quorum *quorum);
+typedef enum gavel_status (*bench_cluster_run)(struct cluster *cluster);
 
 /*
  * Starts a cluster, runs, and ends the cluster. Where there is no gaveld the
  * section says so and is left out. If `run` fails, what the nodes said last
  * goes to stderr.
  */
-enum gavel_status quorum_with_cluster(struct bench *bench, struct crew *crew, quorum_run run);
+enum gavel_status bench_with_cluster(struct bench *bench, struct crew *crew, bench_cluster_run run);
 
-/* The same with nodes that clients can connect to; `user` is quorum->user. */
-enum gavel_status quorum_with_clients(struct bench *bench, struct crew *crew, quorum_run run, void *user);
+/* The same with nodes that clients can connect to; `user` is cluster->user. */
+enum gavel_status bench_with_clients(struct bench *bench, struct crew *crew, bench_cluster_run run,
+                                     void *user);
 
 /* The parts of that, for who starts many. After a failure nothing is left. */
-GAVEL_CHECKED enum gavel_status trial_quorum_open(struct quorum *quorum, struct gavel_error *error);
-void trial_quorum_close(struct quorum *quorum);
+GAVEL_CHECKED enum gavel_status trial_cluster_open(struct cluster *cluster, struct gavel_error *error);
+void trial_cluster_close(struct cluster *cluster);
 
 /* ERR_TIMEOUT, ERR_IO: it does not answer, or what it says makes no sense. */
-GAVEL_CHECKED enum gavel_status quorum_ask_status(struct quorum *quorum, size_t node, gavel_ns until,
-                                                  struct quorum_status *ret_status);
+GAVEL_CHECKED enum gavel_status bench_cluster_ask_status(struct cluster *cluster, size_t node, gavel_ns until,
+                                                         struct bench_cluster_status *ret_status);
 
 /* The name of the leader by GET /leader, "" if it knows of none. */
-GAVEL_CHECKED enum gavel_status quorum_ask_leader(struct quorum *quorum, size_t node, gavel_ns until,
-                                                  char ret_name[static QUORUM_NAME_MAX]);
+GAVEL_CHECKED enum gavel_status bench_cluster_ask_leader(struct cluster *cluster, size_t node, gavel_ns until,
+                                                         char ret_name[static CLUSTER_NAME_MAX]);
 
 /* The same of an answer that has come. ERR_IO: it makes no sense. */
-GAVEL_CHECKED enum gavel_status quorum_read_status(const struct http_answer *answer,
-                                                   struct quorum_status *ret_status);
-GAVEL_CHECKED enum gavel_status quorum_read_leader(const struct http_answer *answer,
-                                                   char ret_name[static QUORUM_NAME_MAX]);
+GAVEL_CHECKED enum gavel_status bench_cluster_read_status(const struct http_answer *answer,
+                                                          struct bench_cluster_status *ret_status);
+GAVEL_CHECKED enum gavel_status bench_cluster_read_leader(const struct http_answer *answer,
+                                                          char ret_name[static CLUSTER_NAME_MAX]);
 
 /*
  * Waits until one leads with a lease, all follow it in one term, know what it
@@ -115,35 +116,37 @@ GAVEL_CHECKED enum gavel_status quorum_read_leader(const struct http_answer *ans
  * run for `settled`: from then on none withholds its vote because it has just
  * been started. ERR_TIMEOUT, ERR_STOPPED.
  */
-GAVEL_CHECKED enum gavel_status quorum_await_steady(struct quorum *quorum, gavel_ns settled,
-                                                    size_t *ret_leader,
-                                                    struct quorum_status ret_statuses[static QUORUM_NODES]);
+GAVEL_CHECKED enum gavel_status bench_cluster_await_steady(
+    struct cluster *cluster, gavel_ns settled, size_t *ret_leader,
+    struct bench_cluster_status ret_statuses[static CLUSTER_NODES]);
 
 /* Reads what has come on the streams, and waits for it until then at most. */
-void quorum_listen(struct quorum *quorum, gavel_ns until);
+void bench_cluster_listen(struct cluster *cluster, gavel_ns until);
 
 /* Forgets the events so far. */
-void quorum_forget(struct quorum *quorum);
+void bench_cluster_forget(struct cluster *cluster);
 
 /* Waits for the first event of that name at or after an instant. ERR_TIMEOUT, ERR_STOPPED. */
-GAVEL_CHECKED enum gavel_status quorum_expect(struct quorum *quorum, const char *name, gavel_ns since,
-                                              gavel_ns until, struct quorum_event *ret_event);
+GAVEL_CHECKED enum gavel_status bench_cluster_expect(struct cluster *cluster, const char *name,
+                                                     gavel_ns since, gavel_ns until,
+                                                     struct bench_cluster_event *ret_event);
 
 /* The earliest of that name that has been heard, at or after an instant; of any text if it is NULL. NEVER:
  * none. */
-gavel_ns quorum_first(const struct quorum *quorum, const char *name, const char *text, gavel_ns since);
+gavel_ns bench_cluster_first(const struct cluster *cluster, const char *name, const char *text,
+                             gavel_ns since);
 
-/* The node of that name, or QUORUM_NODES. */
-size_t quorum_find(const struct quorum *quorum, const char *name);
+/* The node of that name, or CLUSTER_NODES. */
+size_t bench_cluster_find(const struct cluster *cluster, const char *name);
 
 /* Lets a random part of `longest` pass while events are heard. */
-void quorum_pause(struct quorum *quorum, gavel_ns longest);
+void bench_cluster_pause(struct cluster *cluster, gavel_ns longest);
 
 /* Waits for the death of a process that is not our child. ERR_TIMEOUT. */
-GAVEL_CHECKED enum gavel_status quorum_await_death(pid_t pid, gavel_ns until);
+GAVEL_CHECKED enum gavel_status bench_cluster_await_death(pid_t pid, gavel_ns until);
 
 /* Says on which kind of file system the data lies, what else the machine did, and how many trials have
  * failed. */
-void quorum_note(struct quorum *quorum, size_t failed);
+void bench_cluster_note(struct cluster *cluster, size_t failed);
 
 #endif

@@ -19,76 +19,77 @@ struct contest {
 };
 
 /* Ends guards and nodes without a word. */
-static enum gavel_status kill_all(struct quorum *quorum)
+static enum gavel_status kill_all(struct cluster *cluster)
 {
-    struct quorum_status said[QUORUM_NODES];
-    gavel_ns until = clock_now() + QUORUM_LIMIT_NS;
+    struct bench_cluster_status said[CLUSTER_NODES];
+    gavel_ns until = clock_now() + CLUSTER_LIMIT_NS;
     enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < QUORUM_NODES && !status; i++)
-        status = quorum_ask_status(quorum, i, until, &said[i]);
-    for (size_t i = 0; i < QUORUM_NODES && !status; i++)
-        status = local_cluster_signal(&quorum->cluster, i, SIGKILL);
-    for (size_t i = 0; i < QUORUM_NODES && !status; i++) {
-        status = local_cluster_await_end(&quorum->cluster, i, until, NULL);
+    for (size_t i = 0; i < CLUSTER_NODES && !status; i++)
+        status = bench_cluster_ask_status(cluster, i, until, &said[i]);
+    for (size_t i = 0; i < CLUSTER_NODES && !status; i++)
+        status = local_cluster_signal(&cluster->cluster, i, SIGKILL);
+    for (size_t i = 0; i < CLUSTER_NODES && !status; i++) {
+        status = local_cluster_await_end(&cluster->cluster, i, until, NULL);
         if (!status)
-            status = quorum_await_death(said[i].pid, until);
+            status = bench_cluster_await_death(said[i].pid, until);
     }
     return status;
 }
 
-static enum gavel_status await_claim(struct contest *contest, struct quorum *quorum, size_t series,
+static enum gavel_status await_claim(struct contest *contest, struct cluster *cluster, size_t series,
                                      gavel_ns began)
 {
-    struct quorum_event claim;
-    enum gavel_status status = quorum_expect(quorum, "became_leader", began, began + QUORUM_LIMIT_NS, &claim);
+    struct bench_cluster_event claim;
+    enum gavel_status status =
+        bench_cluster_expect(cluster, "became_leader", began, began + CLUSTER_LIMIT_NS, &claim);
 
     if (status == GAVEL_ERR_STOPPED)
         return status;
-    samples_add(&contest->series[series], status ? QUORUM_LIMIT_NS : claim.at - began);
+    samples_add(&contest->series[series], status ? CLUSTER_LIMIT_NS : claim.at - began);
     contest->failed += status != GAVEL_OK;
     return GAVEL_OK;
 }
 
-static enum gavel_status start_again(struct contest *contest, struct quorum *quorum)
+static enum gavel_status start_again(struct contest *contest, struct cluster *cluster)
 {
-    struct quorum_status said[QUORUM_NODES];
+    struct bench_cluster_status said[CLUSTER_NODES];
     size_t leader;
-    enum gavel_status status = quorum_await_steady(quorum, 0, &leader, said);
+    enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
 
     if (!status)
-        status = kill_all(quorum);
-    quorum_forget(quorum);
+        status = kill_all(cluster);
+    bench_cluster_forget(cluster);
     gavel_ns began = clock_now();
-    for (size_t i = 0; i < QUORUM_NODES && !status; i++)
-        status = local_cluster_start_node(&quorum->cluster, i, NULL);
-    return status ? status : await_claim(contest, quorum, AGAIN, began);
+    for (size_t i = 0; i < CLUSTER_NODES && !status; i++)
+        status = local_cluster_start_node(&cluster->cluster, i, NULL);
+    return status ? status : await_claim(contest, cluster, AGAIN, began);
 }
 
-/* The cluster that quorum_with_cluster() has started only shows that it can be; each trial has its own. */
-static enum gavel_status run(struct quorum *quorum)
+/* The cluster that bench_with_cluster() has started only shows that it can be; each trial has its own. */
+static enum gavel_status run(struct cluster *cluster)
 {
-    struct report *report = &quorum->bench->report;
+    struct report *report = &cluster->bench->report;
     const struct aim aim = {.max = 1000};
     struct contest contest = {0};
     struct gavel_error error = {0};
     enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < quorum->bench->trials && !status; i++) {
-        trial_quorum_close(quorum);
+    for (size_t i = 0; i < cluster->bench->trials && !status; i++) {
+        trial_cluster_close(cluster);
         gavel_ns began = clock_now();
-        status = trial_quorum_open(quorum, &error);
+        status = trial_cluster_open(cluster, &error);
         if (!status)
-            status = await_claim(&contest, quorum, NEW, began);
+            status = await_claim(&contest, cluster, NEW, began);
         else
             report_note(report, "%s", error.message);
         if (!status)
-            status = start_again(&contest, quorum);
+            status = start_again(&contest, cluster);
     }
     report_samples(report, "three new nodes to the first claim", &contest.series[NEW], NS_PER_MS, "ms", aim);
     report_samples(report, "three nodes started again to the first claim", &contest.series[AGAIN], NS_PER_MS,
                    "ms", aim);
-    quorum_note(quorum, contest.failed);
+    bench_cluster_note(cluster, contest.failed);
     if (!status && contest.failed)
         status = GAVEL_ERR_TIMEOUT;
     for (size_t i = 0; i < SERIES; i++)
@@ -96,7 +97,7 @@ static enum gavel_status run(struct quorum *quorum)
     return status;
 }
 
-enum gavel_status bench_quorum_cold(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_cold(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_cluster(bench, crew, run);
+    return bench_with_cluster(bench, crew, run);
 }

@@ -23,7 +23,7 @@
 
 #define DIAL_AGAIN_NS (10 * NS_PER_MS)
 
-static void hang_up(struct quorum_stream *stream)
+static void hang_up(struct bench_cluster_stream *stream)
 {
     if (stream->fd >= 0)
         (void)close(stream->fd); /* only read from */
@@ -31,7 +31,7 @@ static void hang_up(struct quorum_stream *stream)
     stream->have = 0;
 }
 
-static void dial(struct quorum_stream *stream, uint16_t port)
+static void dial(struct bench_cluster_stream *stream, uint16_t port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
     char request[128];
@@ -56,11 +56,11 @@ static void copy(char *to, size_t size, const json_t *value)
 }
 
 /* The data of one event, in one line. */
-static void take_event(struct quorum *quorum, size_t node, const char *text)
+static void take_event(struct cluster *cluster, size_t node, const char *text)
 {
-    struct quorum_stream *stream = &quorum->streams[node];
+    struct bench_cluster_stream *stream = &cluster->streams[node];
     json_t *root = json_loads(text, 0, NULL);
-    struct quorum_event event = {.node = node};
+    struct bench_cluster_event event = {.node = node};
 
     if (!root)
         return; /* cut off with its node */
@@ -71,25 +71,25 @@ static void take_event(struct quorum *quorum, size_t node, const char *text)
     copy(event.text, sizeof(event.text), json_object_get(root, "text"));
     copy(stream->last_id, sizeof(stream->last_id), json_object_get(root, "id"));
     json_decref(root);
-    if (quorum->event_count == QUORUM_EVENTS_MAX) {
+    if (cluster->event_count == CLUSTER_EVENTS_MAX) {
         /* The older half is of no use to a trial that has told so much. */
-        quorum->event_count /= 2;
-        memmove(quorum->events, quorum->events + quorum->event_count,
-                quorum->event_count * sizeof(quorum->events[0]));
+        cluster->event_count /= 2;
+        memmove(cluster->events, cluster->events + cluster->event_count,
+                cluster->event_count * sizeof(cluster->events[0]));
     }
-    quorum->events[quorum->event_count++] = event;
+    cluster->events[cluster->event_count++] = event;
 }
 
-static void take_lines(struct quorum *quorum, size_t node)
+static void take_lines(struct cluster *cluster, size_t node)
 {
     static const char field[] = "data:";
-    struct quorum_stream *stream = &quorum->streams[node];
+    struct bench_cluster_stream *stream = &cluster->streams[node];
     char *begin = stream->buffer, *end;
 
     while ((end = memchr(begin, '\n', stream->have - (size_t)(begin - stream->buffer)))) {
         *end = '\0';
         if (strncmp(begin, field, strlen(field)) == 0)
-            take_event(quorum, node, begin + strlen(field));
+            take_event(cluster, node, begin + strlen(field));
         begin = end + 1;
     }
     stream->have -= (size_t)(begin - stream->buffer);
@@ -98,67 +98,68 @@ static void take_lines(struct quorum *quorum, size_t node)
         hang_up(stream); /* no event is so long */
 }
 
-static void hear(struct quorum *quorum, size_t node)
+static void hear(struct cluster *cluster, size_t node)
 {
-    struct quorum_stream *stream = &quorum->streams[node];
+    struct bench_cluster_stream *stream = &cluster->streams[node];
     ssize_t got =
         recv(stream->fd, stream->buffer + stream->have, sizeof(stream->buffer) - stream->have, MSG_DONTWAIT);
 
     if (got > 0) {
         stream->have += (size_t)got;
-        take_lines(quorum, node);
+        take_lines(cluster, node);
     } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
         hang_up(stream);
     }
 }
 
-void quorum_listen(struct quorum *quorum, gavel_ns until)
+void bench_cluster_listen(struct cluster *cluster, gavel_ns until)
 {
-    struct pollfd news[QUORUM_NODES];
+    struct pollfd news[CLUSTER_NODES];
     gavel_ns now = clock_now(), wake_at = ns_min(until, now + BENCH_LOOK_NS);
 
-    for (size_t i = 0; i < QUORUM_NODES; i++) {
-        struct quorum_stream *stream = &quorum->streams[i];
+    for (size_t i = 0; i < CLUSTER_NODES; i++) {
+        struct bench_cluster_stream *stream = &cluster->streams[i];
         if (stream->fd < 0 && now - stream->tried_at >= DIAL_AGAIN_NS)
-            dial(stream, local_cluster_node(&quorum->cluster, i)->api_port);
+            dial(stream, local_cluster_node(&cluster->cluster, i)->api_port);
         if (stream->fd < 0)
             wake_at = ns_min(wake_at, stream->tried_at + DIAL_AGAIN_NS);
         news[i] = (struct pollfd){.fd = stream->fd, .events = POLLIN}; /* poll(2) ignores -1 */
     }
     gavel_ns left = ns_max(wake_at - clock_now(), 0);
     struct timespec timeout = {.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S};
-    if (ppoll(news, QUORUM_NODES, &timeout, NULL) <= 0)
+    if (ppoll(news, CLUSTER_NODES, &timeout, NULL) <= 0)
         return;
-    for (size_t i = 0; i < QUORUM_NODES; i++)
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
         if (news[i].revents)
-            hear(quorum, i);
+            hear(cluster, i);
 }
 
-void quorum_forget(struct quorum *quorum) { quorum->event_count = 0; }
+void bench_cluster_forget(struct cluster *cluster) { cluster->event_count = 0; }
 
-enum gavel_status quorum_expect(struct quorum *quorum, const char *name, gavel_ns since, gavel_ns until,
-                                struct quorum_event *ret_event)
+enum gavel_status bench_cluster_expect(struct cluster *cluster, const char *name, gavel_ns since,
+                                       gavel_ns until, struct bench_cluster_event *ret_event)
 {
     for (;;) {
-        for (size_t i = 0; i < quorum->event_count; i++)
-            if (quorum->events[i].at >= since && strcmp(quorum->events[i].name, name) == 0) {
-                *ret_event = quorum->events[i];
+        for (size_t i = 0; i < cluster->event_count; i++)
+            if (cluster->events[i].at >= since && strcmp(cluster->events[i].name, name) == 0) {
+                *ret_event = cluster->events[i];
                 return GAVEL_OK;
             }
         if (crew_is_interrupted())
             return GAVEL_ERR_STOPPED;
         if (clock_now() >= until)
             return GAVEL_ERR_TIMEOUT;
-        quorum_listen(quorum, until);
+        bench_cluster_listen(cluster, until);
     }
 }
 
-gavel_ns quorum_first(const struct quorum *quorum, const char *name, const char *text, gavel_ns since)
+gavel_ns bench_cluster_first(const struct cluster *cluster, const char *name, const char *text,
+                             gavel_ns since)
 {
     gavel_ns first = NEVER;
 
-    for (size_t i = 0; i < quorum->event_count; i++) {
-        const struct quorum_event *event = &quorum->events[i];
+    for (size_t i = 0; i < cluster->event_count; i++) {
+        const struct bench_cluster_event *event = &cluster->events[i];
         if (event->at >= since && strcmp(event->name, name) == 0 && (!text || strcmp(event->text, text) == 0))
             first = ns_min(first, event->at);
     }

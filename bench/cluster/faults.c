@@ -34,12 +34,12 @@ struct contest {
 };
 
 /* The nodes' own word on the way to the claim; not all of them happen with every fault. */
-static void note_stages(struct contest *contest, const struct quorum *quorum, gavel_ns sent_at)
+static void note_stages(struct contest *contest, const struct cluster *cluster, gavel_ns sent_at)
 {
-    gavel_ns obituary = quorum_first(quorum, "leader_down", NULL, sent_at);
-    gavel_ns election = ns_min(quorum_first(quorum, "role_changed", "pre-candidate", sent_at),
-                               quorum_first(quorum, "role_changed", "candidate", sent_at));
-    gavel_ns elected = quorum_first(quorum, "role_changed", "leader", sent_at);
+    gavel_ns obituary = bench_cluster_first(cluster, "leader_down", NULL, sent_at);
+    gavel_ns election = ns_min(bench_cluster_first(cluster, "role_changed", "pre-candidate", sent_at),
+                               bench_cluster_first(cluster, "role_changed", "candidate", sent_at));
+    gavel_ns elected = bench_cluster_first(cluster, "role_changed", "leader", sent_at);
 
     if (obituary != NEVER)
         samples_add(&contest->series[OBITUARY], obituary - sent_at);
@@ -50,41 +50,41 @@ static void note_stages(struct contest *contest, const struct quorum *quorum, ga
 }
 
 /* Asks the nodes that were not hurt until both name the new leader. */
-static enum gavel_status find_leader(struct contest *contest, struct quorum *quorum, size_t victim,
-                                     const struct quorum_event *claim)
+static enum gavel_status find_leader(struct contest *contest, struct cluster *cluster, size_t victim,
+                                     const struct bench_cluster_event *claim)
 {
-    gavel_ns until = clock_now() + QUORUM_LIMIT_NS;
-    char name[QUORUM_NAME_MAX];
+    gavel_ns until = clock_now() + CLUSTER_LIMIT_NS;
+    char name[CLUSTER_NAME_MAX];
 
-    for (size_t i = 0; i < QUORUM_NODES; i++) {
+    for (size_t i = 0; i < CLUSTER_NODES; i++) {
         if (i == victim)
             continue;
         do {
             if (crew_is_interrupted())
                 return GAVEL_ERR_STOPPED;
-            enum gavel_status status = quorum_ask_leader(quorum, i, until, name);
+            enum gavel_status status = bench_cluster_ask_leader(cluster, i, until, name);
             if (status)
                 return status;
-        } while (quorum_find(quorum, name) != claim->node);
+        } while (bench_cluster_find(cluster, name) != claim->node);
         samples_add(&contest->series[FOUND], clock_now() - claim->at);
     }
     return GAVEL_OK;
 }
 
 /* What the woken one answers, counted. Both must be of the same node. */
-static enum gavel_status hear_woken(struct contest *contest, const struct quorum *quorum, size_t victim,
+static enum gavel_status hear_woken(struct contest *contest, const struct cluster *cluster, size_t victim,
                                     const struct http_answer *leader, const struct http_answer *status,
                                     size_t *ret_leader)
 {
-    char name[QUORUM_NAME_MAX];
-    struct quorum_status said;
-    enum gavel_status result = quorum_read_leader(leader, name);
+    char name[CLUSTER_NAME_MAX];
+    struct bench_cluster_status said;
+    enum gavel_status result = bench_cluster_read_leader(leader, name);
 
     if (!result)
-        result = quorum_read_status(status, &said);
+        result = bench_cluster_read_status(status, &said);
     if (result)
         return result;
-    *ret_leader = quorum_find(quorum, name);
+    *ret_leader = bench_cluster_find(cluster, name);
     contest->answers += 2;
     contest->wrong += (*ret_leader == victim) + said.has_lease;
     return GAVEL_OK;
@@ -94,13 +94,13 @@ static enum gavel_status hear_woken(struct contest *contest, const struct quorum
  * Lets the frozen one go on. The first two questions lie with it already, so
  * that it answers them before it has heard anything from the others.
  */
-static enum gavel_status wake(struct contest *contest, struct quorum *quorum, size_t victim, pid_t pid,
+static enum gavel_status wake(struct contest *contest, struct cluster *cluster, size_t victim, pid_t pid,
                               size_t new_leader)
 {
-    struct http_answer *answers = quorum->woken;
-    uint16_t port = local_cluster_node(&quorum->cluster, victim)->api_port;
-    gavel_ns until = clock_now() + QUORUM_LIMIT_NS, woken_at = 0;
-    size_t leader = QUORUM_NODES, rounds = 0;
+    struct http_answer *answers = cluster->woken;
+    uint16_t port = local_cluster_node(&cluster->cluster, victim)->api_port;
+    gavel_ns until = clock_now() + CLUSTER_LIMIT_NS, woken_at = 0;
+    size_t leader = CLUSTER_NODES, rounds = 0;
     struct http_line lines[2];
     enum gavel_status status = GAVEL_OK;
 
@@ -111,7 +111,7 @@ static enum gavel_status wake(struct contest *contest, struct quorum *quorum, si
         if (!status)
             status = http_line_ask(&lines[1], "GET", "/status", NULL);
         if (!rounds && !status) {
-            quorum_pause(quorum, 2 * PAUSE_NS);
+            bench_cluster_pause(cluster, 2 * PAUSE_NS);
             woken_at = clock_now();
             if (kill(pid, SIGCONT) < 0)
                 status = GAVEL_ERR_IO;
@@ -119,7 +119,7 @@ static enum gavel_status wake(struct contest *contest, struct quorum *quorum, si
         for (size_t i = 0; i < 2 && !status; i++)
             status = http_line_hear(&lines[i], until, &answers[i]);
         if (!status)
-            status = hear_woken(contest, quorum, victim, &answers[0], &answers[1], &leader);
+            status = hear_woken(contest, cluster, victim, &answers[0], &answers[1], &leader);
         if (!status && !rounds++)
             samples_add(&contest->series[WOKEN], clock_now() - woken_at);
         if (!status && (crew_is_interrupted() || clock_now() > until))
@@ -133,13 +133,13 @@ static enum gavel_status wake(struct contest *contest, struct quorum *quorum, si
     return status;
 }
 
-static enum gavel_status inflict(struct quorum *quorum, enum fault fault, size_t victim,
-                                 const struct quorum_status *said, gavel_ns *ret_sent_at)
+static enum gavel_status inflict(struct cluster *cluster, enum fault fault, size_t victim,
+                                 const struct bench_cluster_status *said, gavel_ns *ret_sent_at)
 {
     gavel_ns sent_at = clock_now();
 
     /* The guard first: one that lives on for a moment would tell of the death. */
-    if (fault == FAULT_KILL_ALL && local_cluster_signal(&quorum->cluster, victim, SIGKILL))
+    if (fault == FAULT_KILL_ALL && local_cluster_signal(&cluster->cluster, victim, SIGKILL))
         return GAVEL_ERR_IO;
     if (kill(said->pid, fault == FAULT_FREEZE ? SIGSTOP : SIGKILL) < 0 && fault != FAULT_KILL_ALL)
         return GAVEL_ERR_IO;
@@ -147,52 +147,52 @@ static enum gavel_status inflict(struct quorum *quorum, enum fault fault, size_t
     return GAVEL_OK;
 }
 
-static enum gavel_status start_again(struct quorum *quorum, size_t victim, pid_t pid)
+static enum gavel_status start_again(struct cluster *cluster, size_t victim, pid_t pid)
 {
-    gavel_ns until = clock_now() + QUORUM_LIMIT_NS;
-    enum gavel_status status = local_cluster_await_end(&quorum->cluster, victim, until, NULL);
+    gavel_ns until = clock_now() + CLUSTER_LIMIT_NS;
+    enum gavel_status status = local_cluster_await_end(&cluster->cluster, victim, until, NULL);
 
     if (!status)
-        status = quorum_await_death(pid, until);
-    return status ? status : local_cluster_start_node(&quorum->cluster, victim, NULL);
+        status = bench_cluster_await_death(pid, until);
+    return status ? status : local_cluster_start_node(&cluster->cluster, victim, NULL);
 }
 
 /* One that was not over in time counts as the limit, and goes on with whoever leads. */
-static enum gavel_status trial(struct contest *contest, struct quorum *quorum)
+static enum gavel_status trial(struct contest *contest, struct cluster *cluster)
 {
-    struct quorum_status said[QUORUM_NODES];
-    struct quorum_event claim = {0};
+    struct bench_cluster_status said[CLUSTER_NODES];
+    struct bench_cluster_event claim = {0};
     gavel_ns sent_at;
     size_t victim;
-    enum gavel_status status = quorum_await_steady(quorum, SETTLED_NS, &victim, said);
+    enum gavel_status status = bench_cluster_await_steady(cluster, SETTLED_NS, &victim, said);
 
     if (status)
         return status;
-    quorum_pause(quorum, PAUSE_NS);
-    quorum_forget(quorum);
-    status = inflict(quorum, contest->fault, victim, &said[victim], &sent_at);
+    bench_cluster_pause(cluster, PAUSE_NS);
+    bench_cluster_forget(cluster);
+    status = inflict(cluster, contest->fault, victim, &said[victim], &sent_at);
     if (status)
         return status;
-    status = quorum_expect(quorum, "became_leader", sent_at, sent_at + QUORUM_LIMIT_NS, &claim);
-    samples_add(&contest->series[CLAIM], status ? QUORUM_LIMIT_NS : claim.at - sent_at);
+    status = bench_cluster_expect(cluster, "became_leader", sent_at, sent_at + CLUSTER_LIMIT_NS, &claim);
+    samples_add(&contest->series[CLAIM], status ? CLUSTER_LIMIT_NS : claim.at - sent_at);
     if (!status) {
-        status = find_leader(contest, quorum, victim, &claim);
-        note_stages(contest, quorum, sent_at);
+        status = find_leader(contest, cluster, victim, &claim);
+        note_stages(contest, cluster, sent_at);
     }
     if (contest->fault == FAULT_FREEZE) {
         if (status)
             (void)kill(said[victim].pid, SIGCONT); /* it shall be able to leave */
         else
-            status = wake(contest, quorum, victim, said[victim].pid, claim.node);
+            status = wake(contest, cluster, victim, said[victim].pid, claim.node);
     }
     if (status == GAVEL_ERR_STOPPED)
         return status;
     contest->failed += status != GAVEL_OK;
-    bench_sync(quorum->crew, &contest->series[DISK]);
-    return contest->fault == FAULT_KILL_ALL ? start_again(quorum, victim, said[victim].pid) : GAVEL_OK;
+    bench_sync(cluster->crew, &contest->series[DISK]);
+    return contest->fault == FAULT_KILL_ALL ? start_again(cluster, victim, said[victim].pid) : GAVEL_OK;
 }
 
-static void tell(struct contest *contest, struct quorum *quorum)
+static void tell(struct contest *contest, struct cluster *cluster)
 {
     static const char *const names[] = {
         [FAULT_KILL] = "SIGKILL of the node process to the next claim",
@@ -202,7 +202,7 @@ static void tell(struct contest *contest, struct quorum *quorum)
     static const struct aim aims[] = {[FAULT_KILL] = {.p50 = 10, .p99 = 50},
                                       [FAULT_KILL_ALL] = {.p99 = 400},
                                       [FAULT_FREEZE] = {.p99 = 500}};
-    struct report *report = &quorum->bench->report;
+    struct report *report = &cluster->bench->report;
     struct samples *series = contest->series;
     const struct aim none = {0};
 
@@ -230,17 +230,17 @@ static void tell(struct contest *contest, struct quorum *quorum)
                     contest->answers);
     }
     report_samples(report, "floor: write 4 KiB, fdatasync", &series[DISK], NS_PER_MS, "ms", none);
-    quorum_note(quorum, contest->failed);
+    bench_cluster_note(cluster, contest->failed);
 }
 
-static enum gavel_status run_contest(struct quorum *quorum, enum fault fault)
+static enum gavel_status run_contest(struct cluster *cluster, enum fault fault)
 {
     struct contest contest = {.fault = fault};
     enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < quorum->bench->trials && !status; i++)
-        status = trial(&contest, quorum);
-    tell(&contest, quorum);
+    for (size_t i = 0; i < cluster->bench->trials && !status; i++)
+        status = trial(&contest, cluster);
+    tell(&contest, cluster);
     /* Whether a woken leader says so is no matter of speed. */
     if (!status && (contest.wrong || contest.failed))
         status = contest.wrong ? GAVEL_ERR_STATE : GAVEL_ERR_TIMEOUT;
@@ -249,21 +249,24 @@ static enum gavel_status run_contest(struct quorum *quorum, enum fault fault)
     return status;
 }
 
-static enum gavel_status run_kill(struct quorum *quorum) { return run_contest(quorum, FAULT_KILL); }
-static enum gavel_status run_kill_all(struct quorum *quorum) { return run_contest(quorum, FAULT_KILL_ALL); }
-static enum gavel_status run_freeze(struct quorum *quorum) { return run_contest(quorum, FAULT_FREEZE); }
-
-enum gavel_status bench_quorum_kill(struct bench *bench, struct crew *crew)
+static enum gavel_status run_kill(struct cluster *cluster) { return run_contest(cluster, FAULT_KILL); }
+static enum gavel_status run_kill_all(struct cluster *cluster)
 {
-    return quorum_with_cluster(bench, crew, run_kill);
+    return run_contest(cluster, FAULT_KILL_ALL);
+}
+static enum gavel_status run_freeze(struct cluster *cluster) { return run_contest(cluster, FAULT_FREEZE); }
+
+enum gavel_status bench_cluster_kill(struct bench *bench, struct crew *crew)
+{
+    return bench_with_cluster(bench, crew, run_kill);
 }
 
-enum gavel_status bench_quorum_kill_all(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_kill_all(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_cluster(bench, crew, run_kill_all);
+    return bench_with_cluster(bench, crew, run_kill_all);
 }
 
-enum gavel_status bench_quorum_freeze(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_freeze(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_cluster(bench, crew, run_freeze);
+    return bench_with_cluster(bench, crew, run_freeze);
 }

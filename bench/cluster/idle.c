@@ -56,9 +56,9 @@ static int64_t kib_of(pid_t pid, const char *name, const char *field)
     return kib;
 }
 
-struct quorum_cost quorum_cost_of(const struct quorum_status *said)
+struct bench_cluster_cost bench_cluster_cost_of(const struct bench_cluster_status *said)
 {
-    return (struct quorum_cost){
+    return (struct bench_cluster_cost){
         .cpu = cpu_time(said->pid) + cpu_time(said->guard_pid),
         .rss_kib = kib_of(said->pid, "status", "VmRSS") + kib_of(said->guard_pid, "status", "VmRSS"),
         .node_rss_kib = kib_of(said->pid, "status", "VmRSS"),
@@ -66,8 +66,8 @@ struct quorum_cost quorum_cost_of(const struct quorum_status *said)
     };
 }
 
-static void tell(struct report *report, const char *who, const struct quorum_cost *before,
-                 const struct quorum_cost *after, gavel_ns passed)
+static void tell(struct report *report, const char *who, const struct bench_cluster_cost *before,
+                 const struct bench_cluster_cost *after, gavel_ns passed)
 {
     char name[64];
 
@@ -82,42 +82,42 @@ static void tell(struct report *report, const char *who, const struct quorum_cos
     report_value(report, name, (double)after->pss_kib / KIB_PER_MIB, "MiB", (struct aim){0});
 }
 
-static enum gavel_status run(struct quorum *quorum)
+static enum gavel_status run(struct cluster *cluster)
 {
-    gavel_ns window = quorum->bench->is_quick ? WINDOW_QUICK_NS : WINDOW_NS;
-    struct quorum_status said[QUORUM_NODES], later[QUORUM_NODES];
-    struct quorum_cost before[QUORUM_NODES], after;
+    gavel_ns window = cluster->bench->is_quick ? WINDOW_QUICK_NS : WINDOW_NS;
+    struct bench_cluster_status said[CLUSTER_NODES], later[CLUSTER_NODES];
+    struct bench_cluster_cost before[CLUSTER_NODES], after;
     size_t leader, ignored;
-    enum gavel_status status = quorum_await_steady(quorum, SETTLED_NS, &leader, said);
+    enum gavel_status status = bench_cluster_await_steady(cluster, SETTLED_NS, &leader, said);
 
     if (status)
         return status;
-    for (size_t i = 0; i < QUORUM_NODES; i++)
-        before[i] = quorum_cost_of(&said[i]);
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
+        before[i] = bench_cluster_cost_of(&said[i]);
     gavel_ns began = clock_now();
     /* Nothing is asked meanwhile, and no stream is heard. */
     while (clock_now() < began + window && !crew_is_interrupted())
-        witness_wait(quorum->crew->witness, witness_finished(quorum->crew->witness), began + window);
+        witness_wait(cluster->crew->witness, witness_finished(cluster->crew->witness), began + window);
     gavel_ns passed = clock_now() - began;
     if (crew_is_interrupted())
         return GAVEL_ERR_STOPPED;
-    for (size_t i = 0; i < QUORUM_NODES; i++) {
+    for (size_t i = 0; i < CLUSTER_NODES; i++) {
         char who[32] = "the leader";
         if (i != leader)
             (void)snprintf(who, sizeof(who), "the follower %s",
-                           local_cluster_node(&quorum->cluster, i)->name);
-        after = quorum_cost_of(&said[i]);
-        tell(&quorum->bench->report, who, &before[i], &after, passed);
+                           local_cluster_node(&cluster->cluster, i)->name);
+        after = bench_cluster_cost_of(&said[i]);
+        tell(&cluster->bench->report, who, &before[i], &after, passed);
     }
-    status = quorum_await_steady(quorum, 0, &ignored, later);
+    status = bench_cluster_await_steady(cluster, 0, &ignored, later);
     if (!status)
-        report_note(&quorum->bench->report, "over %.1f s; %" PRIu64 " elections meanwhile",
+        report_note(&cluster->bench->report, "over %.1f s; %" PRIu64 " elections meanwhile",
                     (double)passed / NS_PER_S, later[ignored].term - said[leader].term);
-    quorum_note(quorum, 0);
+    bench_cluster_note(cluster, 0);
     return status;
 }
 
-enum gavel_status bench_quorum_idle(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_idle(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_cluster(bench, crew, run);
+    return bench_with_cluster(bench, crew, run);
 }

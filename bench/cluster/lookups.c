@@ -27,7 +27,7 @@ static void plan(struct load_rig *rig, bool is_echo, size_t node, unsigned conne
                  gavel_ns duration)
 {
     rig->plan = (struct load_plan){
-        .port = is_echo ? rig->echo_port : local_cluster_node(&rig->quorum->cluster, node)->api_port,
+        .port = is_echo ? rig->echo_port : local_cluster_node(&rig->cluster->cluster, node)->api_port,
         .connections = connections,
         .kind = is_echo ? LOAD_ECHO : LOAD_HTTP,
         .rate = rate,
@@ -40,7 +40,7 @@ static enum gavel_status run_closed(struct load_rig *rig, size_t leader)
 {
     static const char *const names[SERVERS] = {
         [SERVER_ECHO] = "floor: TCP echo", [SERVER_LEADER] = "GET /leader"};
-    bool is_quick = rig->quorum->bench->is_quick;
+    bool is_quick = rig->cluster->bench->is_quick;
     struct load_tally tallies[SERVERS][WIDTHS] = {0};
     enum gavel_status status = GAVEL_OK;
     size_t rounds = is_quick ? 1 : ROUNDS;
@@ -51,7 +51,7 @@ static enum gavel_status run_closed(struct load_rig *rig, size_t leader)
         status = load_rig_run(rig, &tallies[server][width]);
     }
     for (size_t width = 0; width < WIDTHS && !status; width++) {
-        struct report *report = &rig->quorum->bench->report;
+        struct report *report = &rig->cluster->bench->report;
         char how[32], name[96];
         (void)snprintf(how, sizeof(how), "%u connection%s", widths[width], widths[width] > 1 ? "s" : "");
         for (size_t server = SERVERS; server-- > 0;)
@@ -73,36 +73,36 @@ struct calm {
     uint64_t late;
 };
 
-static enum gavel_status look(struct quorum *quorum, struct calm *ret_calm, size_t *ret_leader)
+static enum gavel_status look(struct cluster *cluster, struct calm *ret_calm, size_t *ret_leader)
 {
-    struct quorum_status said[QUORUM_NODES];
-    enum gavel_status status = quorum_await_steady(quorum, 0, ret_leader, said);
+    struct bench_cluster_status said[CLUSTER_NODES];
+    enum gavel_status status = bench_cluster_await_steady(cluster, 0, ret_leader, said);
 
     if (status)
         return status;
     *ret_calm = (struct calm){.term = said[*ret_leader].term};
-    for (size_t i = 0; i < QUORUM_NODES; i++)
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
         ret_calm->late += said[i].late_heartbeats;
     return GAVEL_OK;
 }
 
 static enum gavel_status run_fixed(struct load_rig *rig, bool is_follower)
 {
-    struct report *report = &rig->quorum->bench->report;
+    struct report *report = &rig->cluster->bench->report;
     const char *what = is_follower ? "GET /leader on a follower" : "GET /leader on the leader";
     struct load_tally tally = {0};
     struct calm before, after;
     size_t leader, ignored;
     char name[96], how[32];
-    enum gavel_status status = look(rig->quorum, &before, &leader);
+    enum gavel_status status = look(rig->cluster, &before, &leader);
 
     if (status)
         return status;
-    plan(rig, false, is_follower ? (leader + 1) % QUORUM_NODES : leader, RATE_CONNECTIONS, RATE,
-         rig->quorum->bench->is_quick ? QUICK_NS : FIXED_NS);
+    plan(rig, false, is_follower ? (leader + 1) % CLUSTER_NODES : leader, RATE_CONNECTIONS, RATE,
+         rig->cluster->bench->is_quick ? QUICK_NS : FIXED_NS);
     status = load_rig_run(rig, &tally);
     if (!status)
-        status = look(rig->quorum, &after, &ignored);
+        status = look(rig->cluster, &after, &ignored);
     if (!status) {
         (void)snprintf(how, sizeof(how), "%d/s", RATE);
         load_tell(rig, what, how, &tally);
@@ -117,23 +117,23 @@ static enum gavel_status run_fixed(struct load_rig *rig, bool is_follower)
     return status;
 }
 
-static enum gavel_status run(struct quorum *quorum)
+static enum gavel_status run(struct cluster *cluster)
 {
     struct load_rig rig;
     struct calm calm;
     size_t leader;
-    enum gavel_status status = load_rig_open(&rig, quorum);
+    enum gavel_status status = load_rig_open(&rig, cluster);
 
     if (!status)
-        status = look(quorum, &calm, &leader);
+        status = look(cluster, &calm, &leader);
     if (!status)
         status = run_closed(&rig, leader);
     if (!status)
         status = run_fixed(&rig, false);
     if (!status)
         status = run_fixed(&rig, true);
-    quorum_note(quorum, 0);
-    report_note(&quorum->bench->report,
+    bench_cluster_note(cluster, 0);
+    report_note(&cluster->bench->report,
                 "one process makes the load, on one CPU and at nice %d; latencies at a fixed rate count from "
                 "when the request was due",
                 LOAD_NICE);
@@ -141,7 +141,7 @@ static enum gavel_status run(struct quorum *quorum)
     return status;
 }
 
-enum gavel_status bench_quorum_lookups(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_lookups(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_cluster(bench, crew, run);
+    return bench_with_cluster(bench, crew, run);
 }

@@ -34,47 +34,47 @@ static bool says_success(const struct http_answer *answer)
 }
 
 /* The follower's view, from when the claim was made. */
-static enum gavel_status find_leader(struct contest *contest, struct quorum *quorum, size_t asked,
-                                     const struct quorum_event *claim)
+static enum gavel_status find_leader(struct contest *contest, struct cluster *cluster, size_t asked,
+                                     const struct bench_cluster_event *claim)
 {
-    gavel_ns until = clock_now() + QUORUM_LIMIT_NS;
-    char name[QUORUM_NAME_MAX];
+    gavel_ns until = clock_now() + CLUSTER_LIMIT_NS;
+    char name[CLUSTER_NAME_MAX];
 
     do {
         if (crew_is_interrupted())
             return GAVEL_ERR_STOPPED;
-        enum gavel_status status = quorum_ask_leader(quorum, asked, until, name);
+        enum gavel_status status = bench_cluster_ask_leader(cluster, asked, until, name);
         if (status)
             return status;
-    } while (quorum_find(quorum, name) != claim->node);
+    } while (bench_cluster_find(cluster, name) != claim->node);
     samples_add(&contest->series[FOUND], clock_now() - claim->at);
     return GAVEL_OK;
 }
 
-static enum gavel_status transfer(struct contest *contest, struct quorum *quorum, size_t leader,
-                                  size_t target, struct quorum_event *ret_claim)
+static enum gavel_status transfer(struct contest *contest, struct cluster *cluster, size_t leader,
+                                  size_t target, struct bench_cluster_event *ret_claim)
 {
     char body[128];
-    struct http_line *line = &quorum->lines[leader];
+    struct http_line *line = &cluster->lines[leader];
 
     (void)snprintf(body, sizeof(body), "{\"target_leader_id\":\"%s\",\"timeout_ms\":5000}",
-                   local_cluster_node(&quorum->cluster, target)->name);
-    gavel_ns sent_at = clock_now(), until = sent_at + QUORUM_LIMIT_NS;
+                   local_cluster_node(&cluster->cluster, target)->name);
+    gavel_ns sent_at = clock_now(), until = sent_at + CLUSTER_LIMIT_NS;
     enum gavel_status status = http_line_ask(line, "POST", "/transfer", body);
     if (!status)
-        status = http_line_hear(line, until, &quorum->answer);
+        status = http_line_hear(line, until, &cluster->answer);
     gavel_ns answered_at = clock_now();
-    if (!status && !says_success(&quorum->answer))
+    if (!status && !says_success(&cluster->answer))
         status = GAVEL_ERR_LEADER_TRANSFER_FAILED;
     if (!status)
-        status = quorum_expect(quorum, "became_leader", sent_at, until, ret_claim);
+        status = bench_cluster_expect(cluster, "became_leader", sent_at, until, ret_claim);
     if (!status && ret_claim->node != target)
         status = GAVEL_ERR_LEADER_TRANSFER_FAILED;
     if (status)
         return status;
     samples_add(&contest->series[CLAIM], ret_claim->at - sent_at);
     samples_add(&contest->series[ANSWER], answered_at - sent_at);
-    gavel_ns stopped_at = quorum_first(quorum, "lost_leadership", NULL, sent_at);
+    gavel_ns stopped_at = bench_cluster_first(cluster, "lost_leadership", NULL, sent_at);
     if (stopped_at != NEVER)
         samples_add(&contest->series[GAP], ret_claim->at - stopped_at);
     return GAVEL_OK;
@@ -82,66 +82,66 @@ static enum gavel_status transfer(struct contest *contest, struct quorum *quorum
 
 enum step { NOBODY_LEADS, ASKED, HANDED_OVER };
 
-static enum gavel_status attempt(struct contest *contest, struct quorum *quorum, enum step *ret_step)
+static enum gavel_status attempt(struct contest *contest, struct cluster *cluster, enum step *ret_step)
 {
-    struct quorum_status said[QUORUM_NODES];
-    struct quorum_event claim = {0};
+    struct bench_cluster_status said[CLUSTER_NODES];
+    struct bench_cluster_event claim = {0};
     size_t leader;
-    enum gavel_status status = quorum_await_steady(quorum, 0, &leader, said);
+    enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
 
     *ret_step = status ? NOBODY_LEADS : ASKED;
     if (status)
         return status;
-    size_t target = (leader + 1) % QUORUM_NODES;
-    quorum_pause(quorum, PAUSE_NS);
-    quorum_forget(quorum);
-    status = transfer(contest, quorum, leader, target, &claim);
+    size_t target = (leader + 1) % CLUSTER_NODES;
+    bench_cluster_pause(cluster, PAUSE_NS);
+    bench_cluster_forget(cluster);
+    status = transfer(contest, cluster, leader, target, &claim);
     if (!status) {
         *ret_step = HANDED_OVER;
-        status = find_leader(contest, quorum, (target + 1) % QUORUM_NODES, &claim);
+        status = find_leader(contest, cluster, (target + 1) % CLUSTER_NODES, &claim);
     }
     if (status && status != GAVEL_ERR_STOPPED)
-        report_note(&quorum->bench->report, "a transfer failed: HTTP %d, %.400s", quorum->answer.code,
-                    quorum->answer.body);
+        report_note(&cluster->bench->report, "a transfer failed: HTTP %d, %.400s", cluster->answer.code,
+                    cluster->answer.body);
     return status;
 }
 
-static enum gavel_status trial(struct contest *contest, struct quorum *quorum)
+static enum gavel_status trial(struct contest *contest, struct cluster *cluster)
 {
     enum step step;
-    enum gavel_status status = attempt(contest, quorum, &step);
+    enum gavel_status status = attempt(contest, cluster, &step);
 
     for (int i = 1; i < ATTEMPTS && status == GAVEL_ERR_LEADER_TRANSFER_FAILED; i++) {
         contest->repeated++;
-        status = attempt(contest, quorum, &step);
+        status = attempt(contest, cluster, &step);
     }
     if (status && (step == NOBODY_LEADS || status == GAVEL_ERR_STOPPED))
         return status;
     contest->failed += status != GAVEL_OK;
     if (step == ASKED) {
-        samples_add(&contest->series[CLAIM], QUORUM_LIMIT_NS);
-        samples_add(&contest->series[ANSWER], QUORUM_LIMIT_NS);
+        samples_add(&contest->series[CLAIM], CLUSTER_LIMIT_NS);
+        samples_add(&contest->series[ANSWER], CLUSTER_LIMIT_NS);
     }
-    bench_sync(quorum->crew, &contest->series[DISK]);
+    bench_sync(cluster->crew, &contest->series[DISK]);
     return GAVEL_OK;
 }
 
-static enum gavel_status run(struct quorum *quorum)
+static enum gavel_status run(struct cluster *cluster)
 {
-    struct report *report = &quorum->bench->report;
+    struct report *report = &cluster->bench->report;
     struct contest contest = {0};
     const struct aim aim = {.p50 = 10, .p99 = 50}, none = {0};
     enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < quorum->bench->trials && !status; i++)
-        status = trial(&contest, quorum);
+    for (size_t i = 0; i < cluster->bench->trials && !status; i++)
+        status = trial(&contest, cluster);
     report_samples(report, "POST /transfer to the claim", &contest.series[CLAIM], NS_PER_MS, "ms", aim);
     report_samples(report, "POST /transfer to its answer", &contest.series[ANSWER], NS_PER_MS, "ms", none);
     report_samples(report, "the old one's stop to the claim", &contest.series[GAP], NS_PER_MS, "ms", none);
     report_samples(report, "the claim to GET /leader naming it, on the third", &contest.series[FOUND],
                    NS_PER_MS, "ms", (struct aim){.max = 100});
     report_samples(report, "floor: write 4 KiB, fdatasync", &contest.series[DISK], NS_PER_MS, "ms", none);
-    quorum_note(quorum, contest.failed);
+    bench_cluster_note(cluster, contest.failed);
     if (contest.repeated)
         report_note(report, "%zu transfers that failed were asked for again; only the others have a time",
                     contest.repeated);
@@ -152,7 +152,7 @@ static enum gavel_status run(struct quorum *quorum)
     return status;
 }
 
-enum gavel_status bench_quorum_transfer(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_transfer(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_cluster(bench, crew, run);
+    return bench_with_cluster(bench, crew, run);
 }

@@ -50,7 +50,7 @@ static int run_load(const struct post *post, void *user)
 
 enum gavel_status load_rig_run(struct load_rig *rig, struct load_tally *tally)
 {
-    struct crew *crew = rig->quorum->crew;
+    struct crew *crew = rig->cluster->crew;
     const struct load_result *result = rig->result;
     enum gavel_status status = crew_start(crew, MAKER, "load", run_load, rig, NULL);
 
@@ -73,7 +73,7 @@ double load_per_second(const struct load_tally *tally)
 
 void load_tell(struct load_rig *rig, const char *what, const char *how, struct load_tally *tally)
 {
-    struct report *report = &rig->quorum->bench->report;
+    struct report *report = &rig->cluster->bench->report;
     const struct aim none = {0};
     char name[96];
 
@@ -86,15 +86,15 @@ void load_tell(struct load_rig *rig, const char *what, const char *how, struct l
                     (unsigned long long)tally->failures);
 }
 
-enum gavel_status load_rig_open(struct load_rig *rig, struct quorum *quorum)
+enum gavel_status load_rig_open(struct load_rig *rig, struct cluster *cluster)
 {
-    *rig = (struct load_rig){.quorum = quorum, .result = load_result_new()};
+    *rig = (struct load_rig){.cluster = cluster, .result = load_result_new()};
     rig->listener = load_echo_listen(&rig->echo_port);
     if (!rig->result)
         return GAVEL_ERR_NO_MEMORY;
     if (rig->listener < 0)
         return GAVEL_ERR_IO;
-    return crew_start(quorum->crew, ECHO, "echo", run_echo, rig, NULL);
+    return crew_start(cluster->crew, ECHO, "echo", run_echo, rig, NULL);
 }
 
 void load_rig_close(struct load_rig *rig)

@@ -24,7 +24,7 @@ struct load_tally {
 };
 
 struct load_rig {
-    struct quorum *quorum;
+    struct cluster *cluster;
     struct load_result *result;
     struct load_plan plan; /* of the next load */
     int listener;
@@ -32,7 +32,7 @@ struct load_rig {
 };
 
 /* Starts the echo. ERR_NO_MEMORY, ERR_IO; to be closed all the same. */
-GAVEL_CHECKED enum gavel_status load_rig_open(struct load_rig *rig, struct quorum *quorum);
+GAVEL_CHECKED enum gavel_status load_rig_open(struct load_rig *rig, struct cluster *cluster);
 void load_rig_close(struct load_rig *rig);
 
 /* Makes the planned load and adds what came of it. */

@@ -61,7 +61,7 @@ static void on_change(void *user, const Gavel__Change *change, uint64_t revision
 
     (void)revision;
     if (is_gap && fleet->plan->board)
-        atomic_fetch_add(&fleet->plan->board->gaps, 1); /* what was missed shows when the quorum is asked */
+        atomic_fetch_add(&fleet->plan->board->gaps, 1); /* what was missed shows when the cluster is asked */
     if (change) {
         fleet_heard(seat, change);
         return;
@@ -147,8 +147,8 @@ static enum gavel_status take_seat(struct fleet *fleet, size_t number, const str
 {
     const struct fleet_plan *plan = fleet->plan;
     struct fleet_seat *seat = &fleet->seats[number];
-    struct quorum_events events = {.session_lost = on_session_lost, .user = seat};
-    struct quorum_place place;
+    struct cluster_link_events events = {.session_lost = on_session_lost, .user = seat};
+    struct cluster_link_place place;
     struct gavel_error error = {0};
 
     seat->fleet = fleet;
@@ -156,11 +156,12 @@ static enum gavel_status take_seat(struct fleet *fleet, size_t number, const str
     for (size_t i = 0; i < FLEET_SETS; i++)
         seat->jobs[i] = (struct fleet_job){.seat = seat, .groups = &fleet->groups[i], .next = number};
     seat->pace = evtimer_new(fleet->base, on_pace, seat);
-    enum gavel_status status = quorum_place_parse(plan->places[number % plan->place_count], &place, &error);
+    enum gavel_status status =
+        cluster_link_place_parse(plan->places[number % plan->place_count], &place, &error);
     if (!status)
-        status = quorum_new(fleet->base, &place, plan->ttl_ms, fleet->post->name,
-                            plan->tells_process ? process : NULL, &events, &seat->quorum, &error);
-    if (!status && (!seat->pace || !quorum_watch(seat->quorum, NULL, NULL, 0, on_change, seat)))
+        status = cluster_link_new(fleet->base, &place, plan->ttl_ms, fleet->post->name,
+                                  plan->tells_process ? process : NULL, &events, &seat->cluster, &error);
+    if (!status && (!seat->pace || !cluster_link_watch(seat->cluster, NULL, NULL, 0, on_change, seat)))
         status = GAVEL_ERR_NO_MEMORY;
     if (status)
         fleet_fail(fleet, status, "cannot connect", error.message);
@@ -207,7 +208,7 @@ static enum gavel_status set_up(struct fleet *fleet)
 static void tear_down(struct fleet *fleet)
 {
     for (size_t i = 0; i < fleet->plan->connections; i++) {
-        quorum_free(fleet->seats[i].quorum);
+        cluster_link_free(fleet->seats[i].cluster);
         if (fleet->seats[i].pace)
             event_free(fleet->seats[i].pace);
     }

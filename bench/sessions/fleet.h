@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A member of a crew that plays many clients of a quorum: one process, one
+ * A member of a crew that plays many clients of a cluster: one process, one
  * thread, and a connection with a session of its own for each of them, by the
  * client protocol. It campaigns in groups when it is told to, and writes down
  * when it holds them.
@@ -12,7 +12,7 @@
  *                       HALF, FOLLOWED   half of these, all of these are led by it
  *     l: leaves     ─►  LEFT      it has no candidate in these any more
  *     w, e: writes, one after the other on each connection, until told to rest
- *     v: compares   ─►  VERIFIED  with what the quorum says of its groups
+ *     v: compares   ─►  VERIFIED  with what the cluster says of its groups
  *
  * A candidate is a fleet of one that campaigns at once and tells of every
  * change of the leader, as elector.h does with libgavel.

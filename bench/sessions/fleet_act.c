@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a fleet asks of the quorum, and what it hears from it. */
+/* What a fleet asks of the cluster, and what it hears from it. */
 #include "bench/sessions/fleet_internal.h"
 
 #include "base/assert.h"
@@ -123,7 +123,7 @@ static void on_campaigned(void *user, enum gavel_status status, const char *mess
 
 /* Asks for the same in every group of the set that is the seat's. */
 static void submit(struct fleet_seat *seat, struct fleet_groups *groups, bool is_withdrawal,
-                   quorum_result_cb callback)
+                   cluster_link_result_cb callback)
 {
     struct fleet *fleet = seat->fleet;
     struct item *items = calloc(BATCH, sizeof(*items));
@@ -143,7 +143,8 @@ static void submit(struct fleet_seat *seat, struct fleet_groups *groups, bool is
             fill_campaign(&items[count], &groups->set, i, id);
         ops[count] = &items[count].op;
         if (++count == BATCH || i + step >= groups->set.count) {
-            quorum_submit(seat->quorum, ops, count, NEVER, callback, &seat->jobs[groups - fleet->groups]);
+            cluster_link_submit(seat->cluster, ops, count, NEVER, callback,
+                                &seat->jobs[groups - fleet->groups]);
             count = 0;
         }
     }
@@ -210,7 +211,7 @@ void fleet_resign(struct fleet_seat *seat)
     op.what_case = GAVEL__OP__WHAT_WITHDRAW;
     op.withdraw = &withdraw;
     post_mark(seat->fleet->post, MARK_RESIGN, groups->epochs[0], clock_now(), 0);
-    quorum_submit(seat->quorum, ops, 1, NEVER, on_resigned, seat);
+    cluster_link_submit(seat->cluster, ops, 1, NEVER, on_resigned, seat);
     /* Its own work has ended when it says so. */
     post_mark(seat->fleet->post, MARK_STOPPED, groups->epochs[0], clock_now(), 0);
 }
@@ -264,7 +265,7 @@ void fleet_write(struct fleet_seat *seat)
     fill_campaign(&item, &seat->fleet->plan->own, seat->number, id);
     item.campaign.priority = seat->priority = !seat->priority;
     seat->sent_at = clock_now();
-    quorum_submit(seat->quorum, ops, 1, NEVER, on_written, seat);
+    cluster_link_submit(seat->cluster, ops, 1, NEVER, on_written, seat);
 }
 
 static void hear_own_election(struct fleet *fleet, struct fleet_groups *groups, size_t number,
@@ -296,7 +297,7 @@ void fleet_heard(struct fleet_seat *seat, const Gavel__Change *change)
 
     if (!is_seats || change->kind != GAVEL__CHANGE__KIND__ELECTED)
         return;
-    if (change->session == quorum_session(seat->quorum)) {
+    if (change->session == cluster_link_session(seat->cluster)) {
         hear_own_election(fleet, groups, number, change);
         return;
     }
@@ -349,7 +350,7 @@ static void ask_page(struct fleet *fleet)
     ask.prefix = fleet->groups[FLEET_OWN].set.prefix;
     ask.after = fleet->survey.after;
     ask.limit = PAGE;
-    quorum_ask(fleet->seats[0].quorum, &ask, NEVER, on_page, fleet);
+    cluster_link_ask(fleet->seats[0].cluster, &ask, NEVER, on_page, fleet);
 }
 
 void fleet_verify(struct fleet *fleet)

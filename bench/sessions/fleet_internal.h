@@ -5,7 +5,7 @@
 #define BENCH_SESSIONS_FLEET_INTERNAL_H
 
 #include "bench/sessions/fleet.h"
-#include "client/quorum.h"
+#include "client/cluster.h"
 
 #define FLEET_NAME_BYTES 32
 
@@ -34,7 +34,7 @@ enum { FLEET_OWN, FLEET_OTHERS, FLEET_SETS };
 struct fleet_seat {
     struct fleet *fleet;
     size_t number;
-    struct quorum *quorum;
+    struct cluster_link *cluster;
     bool is_watching;
     struct event *pace;
     gavel_ns sent_at; /* of the write under way */
@@ -79,7 +79,7 @@ void fleet_write(struct fleet_seat *seat);
 /* A change of a group in which the seat's session takes part. */
 void fleet_heard(struct fleet_seat *seat, const Gavel__Change *change);
 
-/* Lists the groups of its own at the quorum, and compares. */
+/* Lists the groups of its own at the cluster, and compares. */
 void fleet_verify(struct fleet *fleet);
 
 #endif

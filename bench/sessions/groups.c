@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Many groups on one quorum, held by one process with 100 connections, each
- * with a session of its own; a new quorum for each number of groups:
+ * Many groups on one cluster, held by one process with 100 connections, each
+ * with a session of its own; a new cluster for each number of groups:
  *
  *   acquire    all campaigns are sent at once, until the last group is led
  *   keep       nothing happens but keep-alives: CPU and memory of the nodes
@@ -60,11 +60,11 @@ struct growth {
 
 /* What is being measured now. */
 struct scene {
-    struct quorum *quorum;
+    struct cluster *cluster;
     struct growth *growth;
     struct fleet_plan keeper;
     struct fleet_plan holder;
-    struct quorum_status before[QUORUM_NODES];
+    struct bench_cluster_status before[CLUSTER_NODES];
     size_t leader;
 };
 
@@ -76,7 +76,7 @@ static void wait_until(const struct crew *crew, gavel_ns until)
 
 static enum gavel_status acquire(struct scene *scene)
 {
-    struct crew *crew = scene->quorum->crew;
+    struct crew *crew = scene->cluster->crew;
     struct mark mark = {0};
     enum gavel_status status = sessions_start(crew, KEEPER, "keeper", &scene->keeper);
     gavel_ns began = clock_now();
@@ -90,23 +90,23 @@ static enum gavel_status acquire(struct scene *scene)
 
 static enum gavel_status keep(struct scene *scene)
 {
-    struct crew *crew = scene->quorum->crew;
-    bool is_quick = scene->quorum->bench->is_quick;
+    struct crew *crew = scene->cluster->crew;
+    bool is_quick = scene->cluster->bench->is_quick;
     gavel_ns window = is_quick                             ? QUICK_WINDOW_NS
                       : scene->growth->groups == MAIN_SIZE ? WINDOW_NS
                                                            : SHORT_WINDOW_NS;
-    struct quorum_cost before[QUORUM_NODES];
+    struct bench_cluster_cost before[CLUSTER_NODES];
 
     wait_until(crew, clock_now() + (is_quick ? 0 : SETTLE_NS));
-    for (size_t i = 0; i < QUORUM_NODES; i++)
-        before[i] = quorum_cost_of(&scene->before[i]);
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
+        before[i] = bench_cluster_cost_of(&scene->before[i]);
     gavel_ns began = clock_now(), cpu = 0;
     wait_until(crew, began + window);
     gavel_ns passed = clock_now() - began;
     if (crew_is_interrupted())
         return GAVEL_ERR_STOPPED;
-    for (size_t i = 0; i < QUORUM_NODES; i++) {
-        struct quorum_cost after = quorum_cost_of(&scene->before[i]);
+    for (size_t i = 0; i < CLUSTER_NODES; i++) {
+        struct bench_cluster_cost after = bench_cluster_cost_of(&scene->before[i]);
         double rss_mib = (double)after.rss_kib / KIB_PER_MIB;
         cpu += after.cpu - before[i].cpu;
         if (rss_mib > scene->growth->rss_mib)
@@ -119,11 +119,12 @@ static enum gavel_status keep(struct scene *scene)
 /* Whether every node's log begins later than before: it has a snapshot. */
 static enum gavel_status look_for_snapshot(struct scene *scene, bool *ret_has)
 {
-    struct quorum_status said;
+    struct bench_cluster_status said;
     bool has = true;
 
-    for (size_t i = 0; i < QUORUM_NODES; i++) {
-        enum gavel_status status = quorum_ask_status(scene->quorum, i, clock_now() + QUORUM_LIMIT_NS, &said);
+    for (size_t i = 0; i < CLUSTER_NODES; i++) {
+        enum gavel_status status =
+            bench_cluster_ask_status(scene->cluster, i, clock_now() + CLUSTER_LIMIT_NS, &said);
         if (status)
             return status;
         has = has && said.snapshot > scene->before[i].snapshot;
@@ -134,11 +135,11 @@ static enum gavel_status look_for_snapshot(struct scene *scene, bool *ret_has)
 
 static enum gavel_status write_on(struct scene *scene)
 {
-    struct crew *crew = scene->quorum->crew;
+    struct crew *crew = scene->cluster->crew;
     struct growth *growth = scene->growth;
     struct fleet_board *board = scene->keeper.board;
     gavel_ns began = clock_now();
-    gavel_ns until = began + (scene->quorum->bench->is_quick ? QUICK_WRITE_LIMIT_NS : WRITE_LIMIT_NS);
+    gavel_ns until = began + (scene->cluster->bench->is_quick ? QUICK_WRITE_LIMIT_NS : WRITE_LIMIT_NS);
     enum gavel_status status = GAVEL_OK;
 
     crew_tell(crew, KEEPER, FLEET_WRITE);
@@ -155,7 +156,7 @@ static enum gavel_status write_on(struct scene *scene)
 
 static enum gavel_status fail_over(struct scene *scene)
 {
-    struct crew *crew = scene->quorum->crew;
+    struct crew *crew = scene->cluster->crew;
     /* All may be over before we hear of the death: news count from here on. */
     struct mark_query half = {
         .kind = MARK_RESULT, .member = KEEPER, .epoch_at_least = FLEET_HALF, .from = crew_mark_count(crew)};
@@ -172,7 +173,7 @@ static enum gavel_status fail_over(struct scene *scene)
     if (!status)
         status = crew_kill(crew, HOLDER, &sent_at, &ignored);
     if (!status)
-        status = crew_expect(crew, &all, clock_now() + QUORUM_LIMIT_NS, &mark);
+        status = crew_expect(crew, &all, clock_now() + CLUSTER_LIMIT_NS, &mark);
     if (status)
         return status;
     samples_add(&scene->growth->failover, mark.at - sent_at);
@@ -185,11 +186,11 @@ static enum gavel_status fail_over(struct scene *scene)
 /* Heartbeats that were late and elections, since everything was steady. */
 static enum gavel_status look_at_calm(struct scene *scene)
 {
-    struct quorum_status after[QUORUM_NODES];
+    struct bench_cluster_status after[CLUSTER_NODES];
     size_t ignored;
-    enum gavel_status status = quorum_await_steady(scene->quorum, 0, &ignored, after);
+    enum gavel_status status = bench_cluster_await_steady(scene->cluster, 0, &ignored, after);
 
-    for (size_t i = 0; i < QUORUM_NODES && !status; i++)
+    for (size_t i = 0; i < CLUSTER_NODES && !status; i++)
         scene->growth->late += after[i].late_heartbeats - scene->before[i].late_heartbeats;
     if (!status)
         scene->growth->elections = after[ignored].term - scene->before[scene->leader].term;
@@ -198,16 +199,16 @@ static enum gavel_status look_at_calm(struct scene *scene)
 
 static enum gavel_status measure(struct scene *scene)
 {
-    struct quorum *quorum = scene->quorum;
-    enum gavel_status status = quorum_await_steady(quorum, 0, &scene->leader, scene->before);
+    struct cluster *cluster = scene->cluster;
+    enum gavel_status status = bench_cluster_await_steady(cluster, 0, &scene->leader, scene->before);
 
-    sessions_place(quorum, false, scene->keeper.places[0]);
-    sessions_place(quorum, false, scene->holder.places[0]);
+    sessions_place(cluster, false, scene->keeper.places[0]);
+    sessions_place(cluster, false, scene->holder.places[0]);
     if (!status)
         status = acquire(scene);
     if (!status)
         status = keep(scene);
-    for (size_t i = 0; i < (quorum->bench->is_quick ? TRIALS_QUICK : TRIALS) && !status; i++)
+    for (size_t i = 0; i < (cluster->bench->is_quick ? TRIALS_QUICK : TRIALS) && !status; i++)
         status = fail_over(scene);
     if (!status)
         status = write_on(scene);
@@ -216,18 +217,18 @@ static enum gavel_status measure(struct scene *scene)
     scene->growth->gaps = atomic_load(&scene->keeper.board->gaps);
     if (!status && atomic_load(&scene->keeper.board->lost))
         status = GAVEL_ERR_STATE; /* a mandate that nobody asked for was lost: no matter of speed */
-    sessions_end(quorum->crew, KEEPER);
-    sessions_end(quorum->crew, HOLDER);
-    if (scene->growth->groups == MAIN_SIZE || quorum->bench->is_quick)
-        quorum_note(quorum, 0);
+    sessions_end(cluster->crew, KEEPER);
+    sessions_end(cluster->crew, HOLDER);
+    if (scene->growth->groups == MAIN_SIZE || cluster->bench->is_quick)
+        bench_cluster_note(cluster, 0);
     return status;
 }
 
-static enum gavel_status run(struct quorum *quorum)
+static enum gavel_status run(struct cluster *cluster)
 {
-    struct growth *growth = quorum->user;
+    struct growth *growth = cluster->user;
     struct fleet_board *board = fleet_board_new();
-    struct scene scene = {.quorum = quorum,
+    struct scene scene = {.cluster = cluster,
                           .growth = growth,
                           .keeper = {.place_count = 1,
                                      .connections = CONNECTIONS,
@@ -271,7 +272,7 @@ static void tell(struct report *report, struct growth *growth)
                  (double)growth->slowest_write / NS_PER_MS, "ms", none);
     report_value(report, NAME("late heartbeats"), (double)growth->late, "of all nodes",
                  (struct aim){.is_none = true});
-    report_value(report, NAME("elections of the quorum"), (double)growth->elections, "terms",
+    report_value(report, NAME("elections of the cluster"), (double)growth->elections, "terms",
                  (struct aim){.is_none = true});
 #undef NAME
     if (growth->gaps)
@@ -309,7 +310,7 @@ enum gavel_status bench_sessions_groups(struct bench *bench, struct crew *crew)
 
     for (size_t i = 0; i < count && !status; i++) {
         growths[i].groups = sizes[i];
-        status = quorum_with_clients(bench, crew, run, &growths[i]);
+        status = bench_with_clients(bench, crew, run, &growths[i]);
         tell(&bench->report, &growths[i]);
     }
     write_growth(&bench->report, growths, count);

@@ -3,7 +3,7 @@
 /*
  * Who leads a group, asked of one node, which answers from its own table: by
  * HTTP and by the client protocol, beside a bare TCP echo, in turns. The node
- * leads the quorum, and its table has many groups.
+ * leads the cluster, and its table has many groups.
  */
 #include "bench/http/load.h"
 #include "bench/sessions/sessions.h"
@@ -98,7 +98,7 @@ static enum gavel_status plan(struct load_rig *rig, size_t server, size_t node, 
 {
     static const enum load_kind kinds[SERVERS] = {
         [SERVER_ECHO] = LOAD_ECHO, [SERVER_HTTP] = LOAD_HTTP, [SERVER_CLIENT] = LOAD_FRAMES};
-    const struct local_node *about = local_cluster_node(&rig->quorum->cluster, node);
+    const struct local_node *about = local_cluster_node(&rig->cluster->cluster, node);
     const uint16_t ports[SERVERS] = {[SERVER_ECHO] = rig->echo_port,
                                      [SERVER_HTTP] = about->api_port,
                                      [SERVER_CLIENT] = about->client_port};
@@ -107,7 +107,7 @@ static enum gavel_status plan(struct load_rig *rig, size_t server, size_t node, 
     rig->plan = (struct load_plan){.port = ports[server],
                                    .connections = connections,
                                    .kind = kinds[server],
-                                   .duration = rig->quorum->bench->is_quick ? QUICK_NS : ROUND_NS};
+                                   .duration = rig->cluster->bench->is_quick ? QUICK_NS : ROUND_NS};
     (void)snprintf(path, sizeof(path), "/groups/%s/leader", group);
     load_plan_get(&rig->plan, path);
     return server == SERVER_CLIENT ? plan_frames(&rig->plan, group) : GAVEL_OK;
@@ -115,7 +115,7 @@ static enum gavel_status plan(struct load_rig *rig, size_t server, size_t node, 
 
 static void tell(struct load_rig *rig, struct load_tally tallies[SERVERS][WIDTHS])
 {
-    struct report *report = &rig->quorum->bench->report;
+    struct report *report = &rig->cluster->bench->report;
 
     for (size_t width = 0; width < WIDTHS; width++) {
         char how[32], name[96];
@@ -132,20 +132,20 @@ static void tell(struct load_rig *rig, struct load_tally tallies[SERVERS][WIDTHS
     }
 }
 
-static enum gavel_status hold(struct quorum *quorum, struct fleet_plan *plan)
+static enum gavel_status hold(struct cluster *cluster, struct fleet_plan *plan)
 {
     struct mark ignored;
-    enum gavel_status status = sessions_start(quorum->crew, HOLDER, "holder", plan);
+    enum gavel_status status = sessions_start(cluster->crew, HOLDER, "holder", plan);
 
-    return status
-               ? status
-               : sessions_tell(quorum->crew, HOLDER, FLEET_CAMPAIGN, FLEET_HOLDS, ACQUIRE_LIMIT_NS, &ignored);
+    return status ? status
+                  : sessions_tell(cluster->crew, HOLDER, FLEET_CAMPAIGN, FLEET_HOLDS, ACQUIRE_LIMIT_NS,
+                                  &ignored);
 }
 
 static enum gavel_status measure(struct load_rig *rig, size_t leader)
 {
     struct load_tally tallies[SERVERS][WIDTHS] = {0};
-    size_t rounds = rig->quorum->bench->is_quick ? 1 : ROUNDS;
+    size_t rounds = rig->cluster->bench->is_quick ? 1 : ROUNDS;
     enum gavel_status status = GAVEL_OK;
 
     for (size_t i = 0; i < rounds * WIDTHS * SERVERS && !status; i++) {
@@ -161,38 +161,38 @@ static enum gavel_status measure(struct load_rig *rig, size_t leader)
     return status;
 }
 
-static enum gavel_status run(struct quorum *quorum)
+static enum gavel_status run(struct cluster *cluster)
 {
     struct fleet_plan holder = {
         .place_count = 1,
         .connections = HOLDERS,
         .ttl_ms = SESSIONS_TTL_MS,
         .tells_process = true,
-        .own = {.prefix = PREFIX, .count = quorum->bench->is_quick ? GROUPS_QUICK : GROUPS}};
-    struct quorum_status said[QUORUM_NODES];
+        .own = {.prefix = PREFIX, .count = cluster->bench->is_quick ? GROUPS_QUICK : GROUPS}};
+    struct bench_cluster_status said[CLUSTER_NODES];
     struct load_rig rig;
     size_t leader;
-    enum gavel_status status = load_rig_open(&rig, quorum);
+    enum gavel_status status = load_rig_open(&rig, cluster);
 
-    sessions_place(quorum, false, holder.places[0]);
+    sessions_place(cluster, false, holder.places[0]);
     if (!status)
-        status = quorum_await_steady(quorum, 0, &leader, said);
+        status = bench_cluster_await_steady(cluster, 0, &leader, said);
     if (!status)
-        status = hold(quorum, &holder);
+        status = hold(cluster, &holder);
     if (!status)
         status = measure(&rig, leader);
     report_note(
-        &quorum->bench->report,
-        "answers of the quorum's leader from its own table, of %zu groups; plain TCP on loopback; one "
+        &cluster->bench->report,
+        "answers of the cluster's leader from its own table, of %zu groups; plain TCP on loopback; one "
         "process makes the load, on one CPU and at nice %d",
         holder.own.count, LOAD_NICE);
-    quorum_note(quorum, 0);
-    sessions_end(quorum->crew, HOLDER);
+    bench_cluster_note(cluster, 0);
+    sessions_end(cluster->crew, HOLDER);
     load_rig_close(&rig);
     return status;
 }
 
 enum gavel_status bench_sessions_lookups(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_clients(bench, crew, run, NULL);
+    return bench_with_clients(bench, crew, run, NULL);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * SIGKILL of the node process of the quorum's leader, under clients that hold
+ * SIGKILL of the node process of the cluster's leader, under clients that hold
  * many groups: no group may change its leader, and campaigns must be answered
  * again soon. One prober is connected to each node and campaigns again and
  * again, one at a time; measured is from the signal to the answer of the first
@@ -31,7 +31,7 @@ enum { HOLDER, PROBER };
 enum { SURVIVOR, RECONNECTED, SERIES };
 
 struct contest {
-    struct quorum *quorum;
+    struct cluster *cluster;
     struct fleet_board *holders;
     struct fleet_board *probers;
     struct samples series[SERIES];
@@ -39,9 +39,9 @@ struct contest {
 
 static enum gavel_status await_answers(const struct contest *contest, gavel_ns until)
 {
-    const struct crew *crew = contest->quorum->crew;
+    const struct crew *crew = contest->cluster->crew;
 
-    for (size_t i = 0; i < QUORUM_NODES; i++)
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
         while (!atomic_load(&contest->probers->answered_at[i])) {
             uint32_t seen = witness_finished(crew->witness);
             if (crew_is_interrupted())
@@ -61,52 +61,52 @@ static enum gavel_status await_answers(const struct contest *contest, gavel_ns u
 static enum gavel_status start_probers(struct contest *contest, struct fleet_plan *plan)
 {
     struct mark ignored;
-    enum gavel_status status = sessions_start(contest->quorum->crew, PROBER, "prober", plan);
+    enum gavel_status status = sessions_start(contest->cluster->crew, PROBER, "prober", plan);
 
     if (!status)
-        status = sessions_tell(contest->quorum->crew, PROBER, FLEET_CAMPAIGN, FLEET_HOLDS, QUORUM_LIMIT_NS,
+        status = sessions_tell(contest->cluster->crew, PROBER, FLEET_CAMPAIGN, FLEET_HOLDS, CLUSTER_LIMIT_NS,
                                &ignored);
     if (!status)
-        crew_tell(contest->quorum->crew, PROBER, FLEET_WRITE);
+        crew_tell(contest->cluster->crew, PROBER, FLEET_WRITE);
     return status;
 }
 
 static enum gavel_status trial(struct contest *contest, struct fleet_plan *plan)
 {
-    struct quorum *quorum = contest->quorum;
+    struct cluster *cluster = contest->cluster;
     struct fleet_board *board = contest->probers;
-    struct quorum_status said[QUORUM_NODES];
+    struct bench_cluster_status said[CLUSTER_NODES];
     size_t victim;
-    enum gavel_status status = quorum_await_steady(quorum, SETTLED_NS, &victim, said);
+    enum gavel_status status = bench_cluster_await_steady(cluster, SETTLED_NS, &victim, said);
 
     if (!status)
         status = start_probers(contest, plan);
     if (status)
         return status;
-    for (size_t i = 0; i < QUORUM_NODES; i++)
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
         atomic_store(&board->answered_at[i], 0);
-    quorum_pause(quorum, PAUSE_NS);
+    bench_cluster_pause(cluster, PAUSE_NS);
     gavel_ns sent_at = clock_now();
     atomic_store(&board->since, sent_at);
     if (kill(said[victim].pid, SIGKILL) < 0)
         return GAVEL_ERR_IO;
-    status = await_answers(contest, sent_at + QUORUM_LIMIT_NS);
+    status = await_answers(contest, sent_at + CLUSTER_LIMIT_NS);
     atomic_store(&board->since, NEVER);
-    for (size_t i = 0; i < QUORUM_NODES && status != GAVEL_ERR_STOPPED; i++) {
+    for (size_t i = 0; i < CLUSTER_NODES && status != GAVEL_ERR_STOPPED; i++) {
         gavel_ns at = atomic_load(&board->answered_at[i]);
         samples_add(&contest->series[i == victim ? RECONNECTED : SURVIVOR],
-                    at ? at - sent_at : QUORUM_LIMIT_NS);
+                    at ? at - sent_at : CLUSTER_LIMIT_NS);
     }
-    sessions_end(quorum->crew, PROBER);
+    sessions_end(cluster->crew, PROBER);
     return status;
 }
 
 static enum gavel_status verify(const struct contest *contest)
 {
-    struct report *report = &contest->quorum->bench->report;
+    struct report *report = &contest->cluster->bench->report;
     struct mark verified;
-    enum gavel_status status = sessions_tell(contest->quorum->crew, HOLDER, FLEET_VERIFY, FLEET_VERIFIED,
-                                             QUORUM_LIMIT_NS, &verified);
+    enum gavel_status status = sessions_tell(contest->cluster->crew, HOLDER, FLEET_VERIFY, FLEET_VERIFIED,
+                                             CLUSTER_LIMIT_NS, &verified);
     uint64_t lost = atomic_load(&contest->holders->lost);
 
     if (status)
@@ -121,8 +121,8 @@ static enum gavel_status verify(const struct contest *contest)
 
 static enum gavel_status measure(struct contest *contest)
 {
-    struct quorum *quorum = contest->quorum;
-    const struct bench *bench = quorum->bench;
+    struct cluster *cluster = contest->cluster;
+    const struct bench *bench = cluster->bench;
     size_t trials = bench->is_quick ? bench->trials : (bench->trials + FEWER - 1) / FEWER, ignored;
     struct fleet_plan holders = {.place_count = 1,
                                  .connections = HOLDERS,
@@ -130,48 +130,48 @@ static enum gavel_status measure(struct contest *contest)
                                  .tells_process = true,
                                  .own = {.prefix = "held", .count = GROUPS},
                                  .board = contest->holders};
-    struct fleet_plan probers = {.place_count = QUORUM_NODES,
-                                 .connections = QUORUM_NODES,
+    struct fleet_plan probers = {.place_count = CLUSTER_NODES,
+                                 .connections = CLUSTER_NODES,
                                  .ttl_ms = SESSIONS_TTL_MS,
                                  .tells_process = true,
-                                 .own = {.prefix = "probe", .count = QUORUM_NODES},
+                                 .own = {.prefix = "probe", .count = CLUSTER_NODES},
                                  .pace = PACE_NS,
                                  .board = contest->probers};
-    struct quorum_status said[QUORUM_NODES];
+    struct bench_cluster_status said[CLUSTER_NODES];
     struct mark mark;
-    enum gavel_status status = quorum_await_steady(quorum, 0, &ignored, said);
+    enum gavel_status status = bench_cluster_await_steady(cluster, 0, &ignored, said);
 
-    sessions_place(quorum, false, holders.places[0]);
-    for (size_t i = 0; i < QUORUM_NODES; i++)
-        sessions_place_near(quorum, i, probers.places[i]);
+    sessions_place(cluster, false, holders.places[0]);
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
+        sessions_place_near(cluster, i, probers.places[i]);
     if (!status)
-        status = sessions_start(quorum->crew, HOLDER, "holder", &holders);
+        status = sessions_start(cluster->crew, HOLDER, "holder", &holders);
     if (!status)
-        status = sessions_tell(quorum->crew, HOLDER, FLEET_CAMPAIGN, FLEET_HOLDS, QUORUM_LIMIT_NS, &mark);
+        status = sessions_tell(cluster->crew, HOLDER, FLEET_CAMPAIGN, FLEET_HOLDS, CLUSTER_LIMIT_NS, &mark);
     for (size_t i = 0; i < trials && !status; i++)
         status = trial(contest, &probers);
     if (!status)
-        status = quorum_await_steady(quorum, 0, &ignored, said);
-    report_samples(&quorum->bench->report, "SIGKILL to an answered campaign, by a surviving node",
+        status = bench_cluster_await_steady(cluster, 0, &ignored, said);
+    report_samples(&cluster->bench->report, "SIGKILL to an answered campaign, by a surviving node",
                    &contest->series[SURVIVOR], NS_PER_MS, "ms", (struct aim){.p99 = 100});
-    report_samples(&quorum->bench->report, "SIGKILL to an answered campaign, after connecting anew",
+    report_samples(&cluster->bench->report, "SIGKILL to an answered campaign, after connecting anew",
                    &contest->series[RECONNECTED], NS_PER_MS, "ms", (struct aim){.p99 = 100});
     if (!status)
         status = verify(contest);
-    report_note(&quorum->bench->report, "%d groups were held by %d sessions meanwhile", GROUPS, HOLDERS);
-    quorum_note(quorum, 0);
+    report_note(&cluster->bench->report, "%d groups were held by %d sessions meanwhile", GROUPS, HOLDERS);
+    bench_cluster_note(cluster, 0);
     return status;
 }
 
-static enum gavel_status run(struct quorum *quorum)
+static enum gavel_status run(struct cluster *cluster)
 {
-    struct contest contest = {.quorum = quorum, .holders = fleet_board_new(), .probers = fleet_board_new()};
+    struct contest contest = {.cluster = cluster, .holders = fleet_board_new(), .probers = fleet_board_new()};
     enum gavel_status status = GAVEL_ERR_NO_MEMORY;
 
     if (contest.holders && contest.probers)
         status = measure(&contest);
-    sessions_end(quorum->crew, HOLDER);
-    sessions_end(quorum->crew, PROBER);
+    sessions_end(cluster->crew, HOLDER);
+    sessions_end(cluster->crew, PROBER);
     for (size_t i = 0; i < SERIES; i++)
         samples_done(&contest.series[i]);
     fleet_board_free(contest.holders);
@@ -181,5 +181,5 @@ static enum gavel_status run(struct quorum *quorum)
 
 enum gavel_status bench_sessions_node(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_clients(bench, crew, run, NULL);
+    return bench_with_clients(bench, crew, run, NULL);
 }

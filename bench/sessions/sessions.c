@@ -18,21 +18,21 @@ static size_t add(char *place, size_t used, const struct local_node *node, bool 
                            : snprintf(place + used, FLEET_PLACE_BYTES - used, "%s%s", comma, node->socket));
 }
 
-void sessions_place(const struct quorum *quorum, bool is_tcp, char place[static FLEET_PLACE_BYTES])
+void sessions_place(const struct cluster *cluster, bool is_tcp, char place[static FLEET_PLACE_BYTES])
 {
     size_t used = 0;
 
-    for (size_t i = 0; i < QUORUM_NODES; i++)
-        used = add(place, used, local_cluster_node(&quorum->cluster, i), is_tcp);
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
+        used = add(place, used, local_cluster_node(&cluster->cluster, i), is_tcp);
 }
 
-void sessions_place_near(const struct quorum *quorum, size_t node, char place[static FLEET_PLACE_BYTES])
+void sessions_place_near(const struct cluster *cluster, size_t node, char place[static FLEET_PLACE_BYTES])
 {
-    size_t used = add(place, 0, local_cluster_node(&quorum->cluster, node), false);
+    size_t used = add(place, 0, local_cluster_node(&cluster->cluster, node), false);
 
-    for (size_t i = 0; i < QUORUM_NODES; i++)
+    for (size_t i = 0; i < CLUSTER_NODES; i++)
         if (i != node)
-            used = add(place, used, local_cluster_node(&quorum->cluster, i), true);
+            used = add(place, used, local_cluster_node(&cluster->cluster, i), true);
 }
 
 enum gavel_status sessions_start(struct crew *crew, uint32_t member, const char *name,
@@ -42,7 +42,7 @@ enum gavel_status sessions_start(struct crew *crew, uint32_t member, const char 
     struct mark ignored;
     enum gavel_status status = crew_start(crew, member, name, fleet_run, plan, NULL);
 
-    return status ? status : crew_expect(crew, &query, clock_now() + QUORUM_LIMIT_NS, &ignored);
+    return status ? status : crew_expect(crew, &query, clock_now() + CLUSTER_LIMIT_NS, &ignored);
 }
 
 enum gavel_status sessions_tell(struct crew *crew, uint32_t member, char letter, enum fleet_news news,

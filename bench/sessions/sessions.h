@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the measurements of elections on a quorum share: three nodes that
+ * What the measurements of elections on a cluster share: three nodes that
  * serve clients, and candidates that are processes of their own.
  */
 #ifndef BENCH_SESSIONS_SESSIONS_H
@@ -14,11 +14,11 @@
 #define SESSIONS_TTL_MS 2000
 
 /* "path,path,path" or "127.0.0.1:port,…", as after "gavel://": all nodes, by unix socket or by TCP. */
-void sessions_place(const struct quorum *quorum, bool is_tcp, char place[static FLEET_PLACE_BYTES]);
+void sessions_place(const struct cluster *cluster, bool is_tcp, char place[static FLEET_PLACE_BYTES]);
 
 /* That node by its unix socket, and the others by TCP: so it is the first, and they are for when it is gone.
  */
-void sessions_place_near(const struct quorum *quorum, size_t node, char place[static FLEET_PLACE_BYTES]);
+void sessions_place_near(const struct cluster *cluster, size_t node, char place[static FLEET_PLACE_BYTES]);
 
 /* Starts a fleet and waits until its sessions are open. */
 GAVEL_CHECKED enum gavel_status sessions_start(struct crew *crew, uint32_t member, const char *name,

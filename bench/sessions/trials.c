@@ -126,7 +126,7 @@ static enum gavel_status run_contest(struct contest *contest, size_t trials)
     return status;
 }
 
-static struct fleet_plan candidate_plan(const struct quorum *quorum, bool is_tcp, uint32_t ttl_ms,
+static struct fleet_plan candidate_plan(const struct cluster *cluster, bool is_tcp, uint32_t ttl_ms,
                                         const char *group)
 {
     struct fleet_plan plan = {.place_count = 1,
@@ -136,37 +136,37 @@ static struct fleet_plan candidate_plan(const struct quorum *quorum, bool is_tcp
                               .is_candidate = true,
                               .own = {.count = 1}};
 
-    sessions_place(quorum, is_tcp, plan.places[0]);
+    sessions_place(cluster, is_tcp, plan.places[0]);
     (void)snprintf(plan.own.prefix, sizeof(plan.own.prefix), "%s", group);
     return plan;
 }
 
-static void store_url(const struct quorum *quorum, char url[static FLEET_PLACE_BYTES + 8])
+static void store_url(const struct cluster *cluster, char url[static FLEET_PLACE_BYTES + 8])
 {
     char place[FLEET_PLACE_BYTES];
 
-    sessions_place(quorum, false, place);
+    sessions_place(cluster, false, place);
     (void)snprintf(url, FLEET_PLACE_BYTES + 8, "gavel://%s", place);
 }
 
 /* The same fault for candidates of both kinds. */
-static enum gavel_status run_both(struct quorum *quorum, enum fault fault, const char *what, struct aim aim)
+static enum gavel_status run_both(struct cluster *cluster, enum fault fault, const char *what, struct aim aim)
 {
-    struct report *report = &quorum->bench->report;
-    struct fleet_plan plan = candidate_plan(quorum, false, SESSIONS_TTL_MS, "one");
+    struct report *report = &cluster->bench->report;
+    struct fleet_plan plan = candidate_plan(cluster, false, SESSIONS_TTL_MS, "one");
     char url[FLEET_PLACE_BYTES + 8], name[96];
-    struct contest ours = {.crew = quorum->crew, .fault = fault, .run = elector_run, .user = url};
-    struct contest session = {.crew = quorum->crew, .fault = fault, .run = fleet_run, .user = &plan};
-    struct quorum_status said[QUORUM_NODES];
+    struct contest ours = {.crew = cluster->crew, .fault = fault, .run = elector_run, .user = url};
+    struct contest session = {.crew = cluster->crew, .fault = fault, .run = fleet_run, .user = &plan};
+    struct bench_cluster_status said[CLUSTER_NODES];
     size_t leader;
-    enum gavel_status status = quorum_await_steady(quorum, 0, &leader, said);
+    enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
 
     if (status)
         return status;
-    store_url(quorum, url);
-    status = run_contest(&ours, quorum->bench->trials);
+    store_url(cluster, url);
+    status = run_contest(&ours, cluster->bench->trials);
     if (!status)
-        status = run_contest(&session, quorum->bench->trials);
+        status = run_contest(&session, cluster->bench->trials);
     (void)snprintf(name, sizeof(name), "%s to on_elected, libgavel", what);
     report_samples(report, name, &ours.latency, NS_PER_MS, "ms", aim);
     (void)snprintf(name, sizeof(name), "%s to the next leader, sessions", what);
@@ -174,7 +174,7 @@ static enum gavel_status run_both(struct quorum *quorum, enum fault fault, const
     for (size_t i = 0; i < session.disk.count; i++)
         samples_add(&ours.disk, session.disk.values[i]);
     report_samples(report, "floor: write 4 KiB, fdatasync", &ours.disk, NS_PER_MS, "ms", (struct aim){0});
-    quorum_note(quorum, 0);
+    bench_cluster_note(cluster, 0);
     samples_done(&ours.latency);
     samples_done(&ours.disk);
     samples_done(&session.latency);
@@ -182,60 +182,60 @@ static enum gavel_status run_both(struct quorum *quorum, enum fault fault, const
     return status;
 }
 
-static enum gavel_status run_kill(struct quorum *quorum)
+static enum gavel_status run_kill(struct cluster *cluster)
 {
-    return run_both(quorum, FAULT_KILL, "SIGKILL", (struct aim){.p50 = 5, .p99 = 50});
+    return run_both(cluster, FAULT_KILL, "SIGKILL", (struct aim){.p50 = 5, .p99 = 50});
 }
 
-static enum gavel_status run_resign(struct quorum *quorum)
+static enum gavel_status run_resign(struct cluster *cluster)
 {
-    return run_both(quorum, FAULT_RESIGN, "resigning", (struct aim){.p50 = 5});
+    return run_both(cluster, FAULT_RESIGN, "resigning", (struct aim){.p50 = 5});
 }
 
-static enum gavel_status freeze(struct quorum *quorum, uint32_t ttl_ms, const char *group, size_t trials)
+static enum gavel_status freeze(struct cluster *cluster, uint32_t ttl_ms, const char *group, size_t trials)
 {
-    struct fleet_plan plan = candidate_plan(quorum, true, ttl_ms, group);
-    struct contest contest = {.crew = quorum->crew, .fault = FAULT_FREEZE, .run = fleet_run, .user = &plan};
+    struct fleet_plan plan = candidate_plan(cluster, true, ttl_ms, group);
+    struct contest contest = {.crew = cluster->crew, .fault = FAULT_FREEZE, .run = fleet_run, .user = &plan};
     enum gavel_status status = run_contest(&contest, trials);
     char name[96];
 
     (void)snprintf(name, sizeof(name), "SIGSTOP to the next leader, time to live %u ms", (unsigned)ttl_ms);
-    report_samples(&quorum->bench->report, name, &contest.latency, NS_PER_MS, "ms",
+    report_samples(&cluster->bench->report, name, &contest.latency, NS_PER_MS, "ms",
                    (struct aim){.max = ttl_ms + 200});
     samples_done(&contest.latency);
     samples_done(&contest.disk);
     return status;
 }
 
-static enum gavel_status run_freeze(struct quorum *quorum)
+static enum gavel_status run_freeze(struct cluster *cluster)
 {
-    const struct bench *bench = quorum->bench;
-    struct quorum_status said[QUORUM_NODES];
+    const struct bench *bench = cluster->bench;
+    struct bench_cluster_status said[CLUSTER_NODES];
     size_t leader, most = bench->trials < MANY_AFTER_FREEZE ? bench->trials : MANY_AFTER_FREEZE;
-    enum gavel_status status = quorum_await_steady(quorum, 0, &leader, said);
+    enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
 
     if (!status)
-        status = freeze(quorum, SHORT_TTL_MS, "short", most);
+        status = freeze(cluster, SHORT_TTL_MS, "short", most);
     if (!status && !bench->is_quick)
-        status = freeze(quorum, SESSIONS_TTL_MS, "long", most < FEW_AFTER_FREEZE ? most : FEW_AFTER_FREEZE);
-    report_note(&quorum->bench->report,
+        status = freeze(cluster, SESSIONS_TTL_MS, "long", most < FEW_AFTER_FREEZE ? most : FEW_AFTER_FREEZE);
+    report_note(&cluster->bench->report,
                 "clients by TCP that tell of no process; their last keep-alive was up to a third of the time "
                 "to live before the signal");
-    quorum_note(quorum, 0);
+    bench_cluster_note(cluster, 0);
     return status;
 }
 
 enum gavel_status bench_sessions_kill(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_clients(bench, crew, run_kill, NULL);
+    return bench_with_clients(bench, crew, run_kill, NULL);
 }
 
 enum gavel_status bench_sessions_resign(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_clients(bench, crew, run_resign, NULL);
+    return bench_with_clients(bench, crew, run_resign, NULL);
 }
 
 enum gavel_status bench_sessions_freeze(struct bench *bench, struct crew *crew)
 {
-    return quorum_with_clients(bench, crew, run_freeze, NULL);
+    return bench_with_clients(bench, crew, run_freeze, NULL);
 }

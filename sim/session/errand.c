@@ -73,15 +73,16 @@ static void take(struct station *station, const struct packet *packet)
     if (client_frame_unpack(packet->bytes, packet->size, &frame, &reason) != GAVEL_OK)
         return;
     if (packet->is_answer)
-        courier_reply(&station->courier, now, packet->number, frame);
+        forwarder_reply(&station->forwarder, now, packet->number, frame);
     else if (packet->number != NUMBER_OF_DEATHS)
-        desk_take(&station->desk, now, is_working, wall_ms,
-                  (struct desk_ticket){
-                      .origin = packet->from + 1, .tag = packet->number, .incarnation = packet->incarnation},
-                  frame);
+        frontend_take(&station->frontend, now, is_working, wall_ms,
+                      (struct frontend_ticket){.origin = packet->from + 1,
+                                               .tag = packet->number,
+                                               .incarnation = packet->incarnation},
+                      frame);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
-        desk_mourn(&station->desk, now, wall_ms, (const Gavel__Op *const *)frame->request->ops,
-                   frame->request->n_ops);
+        frontend_mourn(&station->frontend, now, wall_ms, (const Gavel__Op *const *)frame->request->ops,
+                       frame->request->n_ops);
     client_frame_free(frame);
 }
 
@@ -126,8 +127,8 @@ static void tell(struct station *station, const Gavel__Op *op)
 
     gavel__request__init(&request);
     gavel__client_frame__init(&frame);
-    if (station->desk.is_open) {
-        desk_mourn(&station->desk, station_clock(station), hall_wall_ms(station->hall), &op, 1);
+    if (station->frontend.is_open) {
+        frontend_mourn(&station->frontend, station_clock(station), hall_wall_ms(station->hall), &op, 1);
         return;
     }
     if (station->node->raft.leader == 0)
@@ -213,7 +214,7 @@ static void steal(struct station *station)
     request.principal = THIEF;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
-    courier_take(&station->courier, station_clock(station), VISIT_BIT | THIEF, &frame);
+    forwarder_take(&station->forwarder, station_clock(station), VISIT_BIT | THIEF, &frame);
 }
 
 /* A note that nobody else writes, without a session: through the API of this node. */
@@ -253,7 +254,7 @@ void errand_visit(struct station *station)
     request.ops = ops;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
-    courier_take(&station->courier, station_clock(station), VISIT_BIT | hall->visits, &frame);
+    forwarder_take(&station->forwarder, station_clock(station), VISIT_BIT | hall->visits, &frame);
 }
 
 void errand_visited(struct station *station, uint64_t visit, const Gavel__ClientFrame *frame)

@@ -92,7 +92,7 @@ void judge_violate(struct judge *judge, enum hall_invariant invariant, const cha
 void judge_has_no_lease(struct judge *judge, const char *label)
 {
     judge_violate(judge, HALL_INVARIANT_LEASE,
-                  "the desk of %s answers a keep-alive, and its lease has lapsed", label);
+                  "the frontend of %s answers a keep-alive, and its lease has lapsed", label);
 }
 
 void judge_stuck(struct judge *judge, const char *label)

@@ -31,7 +31,7 @@
     X(WATCH,    "watch",         "a watch tells every change once and in order")                                \
     X(CALM,     "L2",            "a fail-over of the quorum alone demotes nobody")                              \
     X(LEADER,   "L1",            "after a heal a group with an eligible candidate has a leader within the bound") \
-    X(LEASE,    "lease-answers", "a desk keeps a session alive only while its node has the lease of the quorum") \
+    X(LEASE,    "lease-answers", "a frontend keeps a session alive only while its node has the lease of the quorum") \
     X(STUCK,    "stuck",         "a client always knows when to be woken, and waking it helps")
 /* clang-format on */
 
@@ -73,7 +73,7 @@ void judge_rests(struct judge *judge, gavel_ns at, unsigned program, unsigned gr
 /* A write with this epoch reaches the resource of the group; it takes the highest only. */
 void judge_writes(struct judge *judge, unsigned group, uint64_t epoch);
 
-/* The desk of a node without the lease has answered a keep-alive. */
+/* The frontend of a node without the lease has answered a keep-alive. */
 void judge_has_no_lease(struct judge *judge, const char *label);
 
 /* A client is woken again and again at one instant. */

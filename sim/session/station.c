@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The station of a node: its courier and its desk with their hands, wired as
+ * The station of a node: its forwarder and its frontend with their hands, wired as
  * src/daemon/node/consensus_sessions.c wires them. After every step of the node
  * station_settle() brings everything to rest.
  *
@@ -30,7 +30,7 @@ static bool is_working(const struct station *station)
     return raft_is_working(&station->node->raft, station_clock(station));
 }
 
-/* ---- hands of the courier ---- */
+/* ---- hands of the forwarder ---- */
 
 static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__ClientFrame *frame,
                     const uint8_t *bytes, size_t size)
@@ -44,8 +44,8 @@ static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__Cli
         return errand_send(station, node, false, number, station->node->raft.state.incarnation, bytes, size,
                            frame->what_case != GAVEL__CLIENT_FRAME__WHAT_REQUEST ||
                                frame->request->session != 0);
-    desk_take(&station->desk, station_clock(station), is_working(station), hall_wall_ms(station->hall),
-              (struct desk_ticket){.tag = number}, frame);
+    frontend_take(&station->frontend, station_clock(station), is_working(station),
+                  hall_wall_ms(station->hall), (struct frontend_ticket){.tag = number}, frame);
     return true;
 }
 
@@ -66,7 +66,7 @@ static void answer(void *user, uint64_t client, uint64_t tag, const Gavel__Clien
         wire_send_down(station->hall, wire, frame);
 }
 
-/* ---- hands of the desk ---- */
+/* ---- hands of the frontend ---- */
 
 static enum gavel_status propose(void *user, const uint8_t *const *commands, const size_t *sizes,
                                  size_t count, uint64_t *ret_first, uint64_t *ret_term)
@@ -89,7 +89,7 @@ static enum gavel_status propose(void *user, const uint8_t *const *commands, con
     return station->is_over ? GAVEL_ERR_STOPPED : status;
 }
 
-static void reply(void *user, struct desk_ticket ticket, const Gavel__ClientFrame *frame)
+static void reply(void *user, struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
 {
     struct station *station = user;
     struct own_answer *own;
@@ -134,9 +134,9 @@ static void take_counts(struct station *station)
 {
     struct hall *hall = station->hall;
 
-    hall->seen[HALL_SIGHT_STALLS] += station->desk.counts.stalls;
-    hall->seen[HALL_SIGHT_REPEATS] += station->desk.counts.repeated;
-    station->desk.counts.stalls = station->desk.counts.repeated = 0;
+    hall->seen[HALL_SIGHT_STALLS] += station->frontend.counts.stalls;
+    hall->seen[HALL_SIGHT_REPEATS] += station->frontend.counts.repeated;
+    station->frontend.counts.stalls = station->frontend.counts.repeated = 0;
 }
 
 void station_clear(struct station *station)
@@ -144,8 +144,8 @@ void station_clear(struct station *station)
     if (station->is_up) {
         take_counts(station);
         drop_own_answers(station);
-        desk_done(&station->desk);
-        courier_done(&station->courier);
+        frontend_done(&station->frontend);
+        forwarder_done(&station->forwarder);
     }
     *station = (struct station){0};
 }
@@ -161,11 +161,11 @@ void station_started(struct hall *hall, struct node *node)
     status = table_keep_history(&node->table);
     ASSERT(status == GAVEL_OK);
     node->table.clock = &station->applying_at;
-    desk_init(&station->desk, &node->table,
-              &(struct desk_hands){.propose = propose, .reply = reply, .user = station},
-              node->raft.settings.drift_ppm);
-    courier_init(&station->courier,
-                 &(struct courier_hands){.deliver = deliver, .answer = answer, .user = station});
+    frontend_init(&station->frontend, &node->table,
+                  &(struct frontend_hands){.propose = propose, .reply = reply, .user = station},
+                  node->raft.settings.drift_ppm);
+    forwarder_init(&station->forwarder,
+                   &(struct forwarder_hands){.deliver = deliver, .answer = answer, .user = station});
     station->alive_at = station_clock(station);
     hall_push(hall, hall->quorum->now + hall_between(hall, HALL_STREAM_STATION, 1, TICK), HALL_TICK,
               node->slot, 0);
@@ -194,8 +194,8 @@ void station_claimed(struct hall *hall, struct node *node)
 {
     struct station *station = &hall->stations[node->slot];
 
-    station->desk.generation = node->raft.state.generation;
-    desk_open(&station->desk, node->raft.state.term, station_clock(station));
+    station->frontend.generation = node->raft.state.generation;
+    frontend_open(&station->frontend, node->raft.state.term, station_clock(station));
 }
 
 void station_stopped(struct hall *hall, struct node *node)
@@ -203,7 +203,7 @@ void station_stopped(struct hall *hall, struct node *node)
     struct station *station = &hall->stations[node->slot];
 
     take_counts(station);
-    desk_close(&station->desk);
+    frontend_close(&station->frontend);
 }
 
 void station_apply(struct hall *hall, struct node *node, raft_index index, const struct raft_entry *entry)
@@ -218,8 +218,8 @@ void station_apply(struct hall *hall, struct node *node, raft_index index, const
     judge_applied(hall->judge, hall->quorum->now, index, &node->table, entry->data, entry->size, status,
                   results, count);
     if (status != GAVEL_ERR_NO_MEMORY)
-        desk_applied(&station->desk, station->applying_at, is_working(station), index, entry->term, status,
-                     results, count);
+        frontend_applied(&station->frontend, station->applying_at, is_working(station), index, entry->term,
+                         status, results, count);
     free(results);
 }
 
@@ -228,7 +228,7 @@ void station_apply(struct hall *hall, struct node *node, raft_index index, const
 static void arm(struct station *station)
 {
     struct quorum *quorum = station->hall->quorum;
-    gavel_ns wake = ns_min(desk_wake_at(&station->desk), courier_wake_at(&station->courier));
+    gavel_ns wake = ns_min(frontend_wake_at(&station->frontend), forwarder_wake_at(&station->forwarder));
     gavel_ns at;
 
     if (wake == NEVER)
@@ -249,7 +249,7 @@ static bool take_own_answer(struct station *station)
     if (!own || station->is_over)
         return false;
     STAILQ_REMOVE_HEAD(&station->own_answers, link);
-    courier_reply(&station->courier, station_clock(station), own->number, own->frame);
+    forwarder_reply(&station->forwarder, station_clock(station), own->number, own->frame);
     client_frame_free(own->frame);
     free(own);
     return true;
@@ -261,10 +261,10 @@ void station_settle(struct station *station)
         return;
     enter(station);
     station->is_settling = true;
-    courier_leader(&station->courier, station_clock(station), station->node->raft.leader,
-                   station->node->raft.state.term);
+    forwarder_leader(&station->forwarder, station_clock(station), station->node->raft.leader,
+                     station->node->raft.state.term);
     for (int turn = 0; turn < SETTLE_TURNS && !station->is_over; turn++) {
-        desk_flush(&station->desk, station_clock(station));
+        frontend_flush(&station->frontend, station_clock(station));
         if (!take_own_answer(station))
             break;
         while (take_own_answer(station))
@@ -282,10 +282,10 @@ static void tick(struct station *station)
 {
     gavel_ns now = station_clock(station);
 
-    desk_tick(&station->desk, now, is_working(station), now - station->alive_at > CLIENTS_SILENCE,
-              hall_wall_ms(station->hall));
+    frontend_tick(&station->frontend, now, is_working(station), now - station->alive_at > CLIENTS_SILENCE,
+                  hall_wall_ms(station->hall));
     if (!station->is_over)
-        courier_tick(&station->courier, station_clock(station));
+        forwarder_tick(&station->forwarder, station_clock(station));
 }
 
 enum put_off station_put_off(struct hall *hall, const struct event *event, bool is_lost_in_sleep)

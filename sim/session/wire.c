@@ -212,11 +212,11 @@ static void answer_locally(struct station *station, struct wire *wire, const Gav
     Gavel__ClientFrame frame;
 
     gavel__client_frame__init(&frame);
-    (void)!desk_answer(NULL, &station->node->table, station_clock(station), ask, &answer);
+    (void)!frontend_answer(NULL, &station->node->table, station_clock(station), ask, &answer);
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
     frame.answer = &answer;
     wire_send_down(station->hall, wire, &frame);
-    desk_answer_done(&answer);
+    frontend_answer_done(&answer);
 }
 
 /* As a node does: whose it is, whatever the program says (daemon/clients_principal.c). */
@@ -254,10 +254,10 @@ static void take_up(struct station *station, struct wire *wire, Gavel__ClientFra
             answer_locally(station, wire, frame->ask);
             break;
         }
-        courier_take(&station->courier, station_clock(station), wire->number, frame);
+        forwarder_take(&station->forwarder, station_clock(station), wire->number, frame);
         break;
     default:
-        courier_take(&station->courier, station_clock(station), wire->number, frame);
+        forwarder_take(&station->forwarder, station_clock(station), wire->number, frame);
         break;
     }
 }
@@ -287,7 +287,7 @@ static bool arrive_up(struct hall *hall, const struct event *event, struct packe
     if (is_end) {
         wire->is_up = false;
         lookout_end_all(wire);
-        courier_forget(&station->courier, wire->number);
+        forwarder_forget(&station->forwarder, wire->number);
         retire(hall, wire);
         return true;
     }

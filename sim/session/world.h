@@ -5,9 +5,9 @@
  * programs before it.
  *
  *     program ── wire ──► station of a node ── errand ──► station of the leader
- *     (a real client)     (a real courier)               (a real desk, a real table)
+ *     (a real client)     (a real forwarder)               (a real frontend, a real table)
  *
- * A station is what src/daemon makes of a courier, a desk and the table of a
+ * A station is what src/daemon makes of a forwarder, a frontend and the table of a
  * node. A wire carries frames in order and breaks; errands are lost, late and
  * doubled. A program has a clock of its own, is stopped, killed and started
  * again, and works in groups while it leads them.
@@ -16,8 +16,8 @@
 #define SIM_SESSION_WORLD_H
 
 #include "core/session/client.h"
-#include "core/session/courier.h"
-#include "core/session/desk.h"
+#include "core/session/forwarder.h"
+#include "core/session/frontend.h"
 #include "core/table/history.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
@@ -94,7 +94,7 @@ struct wire {
     LIST_HEAD(, lookout) lookouts;
 };
 
-/* An answer of a desk for the courier of the same node. */
+/* An answer of a frontend for the forwarder of the same node. */
 struct own_answer {
     STAILQ_ENTRY(own_answer) link;
     uint64_t number;
@@ -110,8 +110,8 @@ struct station {
     bool is_over; /* its node has died while it was busy */
     unsigned depth;
     bool is_settling;
-    struct courier courier;
-    struct desk desk;
+    struct forwarder forwarder;
+    struct frontend frontend;
     gavel_ns applying_at;
     STAILQ_HEAD(, own_answer) own_answers;
     uint64_t timer;
@@ -208,7 +208,7 @@ struct program {
     X(GAPS, "gaps of watches")                                                                               \
     X(UNKNOWN, "outcomes unknown")                                                                           \
     X(WORKS, "works begun")                                                                                  \
-    X(STALLS, "stalls noticed by desks")
+    X(STALLS, "stalls noticed by frontends")
 
 #define HALL_SIGHT_ENUM(name, text) HALL_SIGHT_##name,
 enum hall_sight { HALL_SIGHT_MAP(HALL_SIGHT_ENUM) HALL_SIGHT_COUNT };

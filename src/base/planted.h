@@ -123,7 +123,7 @@
     X(SNAPSHOT_FORGETS,       "snapshot-forgets", "a snapshot leaves out the newest outcome of sessions")
 /* clang-format on */
 
-/* Those of the candidate, caught by runs of candidates, those of the quorum, caught by runs of nodes, and
+/* Those of the candidate, caught by runs of candidates, those of the cluster, caught by runs of nodes, and
  * those of sessions and the table, caught by runs of clients. */
 #define PLANTED_MAP(X) PLANTED_CANDIDATE_MAP(X) PLANTED_RAFT_MAP(X) PLANTED_SESSION_MAP(X)
 

@@ -50,8 +50,8 @@ enum option_group {
     OPTIONS_CANDIDATE = 16, /* who takes part: --id, --priority, --eligible, … */
     OPTIONS_WORK = 32,      /* how a command is run: --term-signal, --healthy, --on-elected, … */
     OPTIONS_RUN = 64,       /* what its end means: --on-exit, --restart-limit, …; not for `gavel once` */
-    OPTIONS_CLUSTER = 128,  /* --cluster, --ca, …: a quorum of gaveld */
-    OPTIONS_GROUP = 256,    /* --group together with these: one of the groups of the quorum */
+    OPTIONS_CLUSTER = 128,  /* --cluster, --ca, …: a cluster of gaveld */
+    OPTIONS_GROUP = 256,    /* --group together with these: one of the groups of the cluster */
     OPTIONS_PLACE = 512,    /* --store without --group: all groups are meant */
     OPTIONS_CALLS = 1024,   /* what decides how long a call to the store may take: --preset, --call-timeout */
 };

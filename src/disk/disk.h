@@ -81,8 +81,8 @@ GAVEL_CHECKED enum gavel_status disk_write(struct disk *disk, const struct disk_
                                            struct gavel_error *error);
 
 /*
- * Quorum lost for good: the state as it stands becomes a cluster of its own, one generation later, whose only
- * member is this node. Drops promise and vote, keeps the log, and goes on in a term that the lost nodes
+ * Cluster lost for good: the state as it stands becomes a cluster of its own, one generation later, whose
+ * only member is this node. Drops promise and vote, keeps the log, and goes on in a term that the lost nodes
  * cannot have reached, so that fencing tokens still grow. Terms that ran out of numbers are lowered first
  * (repair.c): what it writes loads. Only in a folder that is open and not yet begun.
  */

@@ -23,7 +23,7 @@ struct order {
     uint64_t epoch;    /* RUN, STOP */
 };
 
-struct guard_desk {
+struct guard_frontend {
     _Atomic uint64_t dead_epoch; /* nothing runs for it or any before it, and never will */
     struct gavel_error error;    /* why the guard could not start */
     char cgroup[512];            /* the folder of its cgroup, for whoever outlives it; "" without one */
@@ -33,7 +33,7 @@ struct guard_desk {
 struct keeper_start {
     struct guard_spec *spec;
     struct guard_mandates mandates;
-    struct guard_desk *desk;
+    struct guard_frontend *frontend;
     int socket;
     int stopped_fd;
     int elector_fd; /* a pidfd */

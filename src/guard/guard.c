@@ -33,23 +33,24 @@ static void close_all(struct guard *guard, int ends[2], int elector_fd)
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             (void)close(fds[i]); /* nothing of value was written to them */
-    if (guard->desk)
-        (void)munmap(guard->desk, sizeof *guard->desk);
+    if (guard->frontend)
+        (void)munmap(guard->frontend, sizeof *guard->frontend);
     tree_close(&guard->tree);
     guard->pidfd = guard->socket = guard->stopped_fd = -1;
-    guard->desk = NULL;
+    guard->frontend = NULL;
     guard->pid = 0;
 }
 
 static enum gavel_status open_all(struct guard *guard, int ends[2], int *ret_elector_fd,
                                   struct gavel_error *error)
 {
-    void *page = mmap(NULL, sizeof *guard->desk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *page =
+        mmap(NULL, sizeof *guard->frontend, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    guard->desk = page == MAP_FAILED ? NULL : page;
+    guard->frontend = page == MAP_FAILED ? NULL : page;
     guard->stopped_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     *ret_elector_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    if (!guard->desk || guard->stopped_fd < 0 || *ret_elector_fd < 0 ||
+    if (!guard->frontend || guard->stopped_fd < 0 || *ret_elector_fd < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return error_set(error, GAVEL_ERR_IO,
                          "cannot get what the guard needs: %s; look at the limits (ulimit -a); Linux 5.3 or "
@@ -70,10 +71,10 @@ static enum gavel_status await_first_report(struct guard *guard, struct gavel_er
     /* A guard that has died leaves something to read, too: the end. */
     if (fds[0].revents & POLLIN && recv(guard->socket, &report, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
         return GAVEL_OK;
-    if ((fds[0].revents || fds[1].revents) && guard->desk->error.status != GAVEL_OK) {
+    if ((fds[0].revents || fds[1].revents) && guard->frontend->error.status != GAVEL_OK) {
         if (error)
-            *error = guard->desk->error;
-        return guard->desk->error.status;
+            *error = guard->frontend->error;
+        return guard->frontend->error.status;
     }
     return error_set(error, GAVEL_ERR_IO, "the guard did not start; look at the limits (ulimit -a)");
 }
@@ -95,7 +96,7 @@ enum gavel_status guard_start(struct guard *guard, struct guard_spec *spec,
         const struct keeper_start start = {
             .spec = spec,
             .mandates = *mandates,
-            .desk = guard->desk,
+            .frontend = guard->frontend,
             .socket = ends[1],
             .stopped_fd = guard->stopped_fd,
             .elector_fd = elector_fd,
@@ -165,7 +166,7 @@ bool guard_order_stop(const struct guard *guard, uint64_t epoch, bool at_once)
     return give(guard, &order);
 }
 
-uint64_t guard_dead_epoch(const struct guard *guard) { return atomic_load(&guard->desk->dead_epoch); }
+uint64_t guard_dead_epoch(const struct guard *guard) { return atomic_load(&guard->frontend->dead_epoch); }
 
 void guard_run(const struct guard *guard, uint64_t epoch)
 {
@@ -198,7 +199,7 @@ bool guard_has_died(const struct guard *guard) { return has_died(guard, 0); }
 /* Until the epoch is dead (true), the guard is (false), or the time is over (false). */
 static bool await_death(const struct guard *guard, uint64_t epoch, gavel_ns until)
 {
-    while (atomic_load(&guard->desk->dead_epoch) < epoch) {
+    while (atomic_load(&guard->frontend->dead_epoch) < epoch) {
         struct pollfd fds[] = {{.fd = guard->stopped_fd, .events = POLLIN},
                                {.fd = guard->pidfd, .events = POLLIN}};
         gavel_ns left = until - clock_now();
@@ -213,7 +214,7 @@ static bool await_death(const struct guard *guard, uint64_t epoch, gavel_ns unti
         if (fds[1].revents)
             break;
     }
-    return atomic_load(&guard->desk->dead_epoch) >= epoch;
+    return atomic_load(&guard->frontend->dead_epoch) >= epoch;
 }
 
 bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once, gavel_ns until)
@@ -226,7 +227,7 @@ bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once, gavel_n
     guard_abandon(guard);
     while (!has_died(guard, -1))
         ; /* interrupted by a signal */
-    return atomic_load(&guard->desk->dead_epoch) >= epoch;
+    return atomic_load(&guard->frontend->dead_epoch) >= epoch;
 }
 
 bool guard_read(const struct guard *guard, struct guard_report *ret_report)
@@ -277,8 +278,8 @@ void guard_finish(struct guard *guard)
         guard_abandon(guard);
     (void)has_died(guard, FINISH_LIMIT_MS);
     (void)waitpid(guard->pid, NULL, WNOHANG); /* somebody else may have reaped it */
-    if (guard->desk->cgroup[0])
-        (void)rmdir(guard->desk->cgroup); /* a guard that could, has done so */
+    if (guard->frontend->cgroup[0])
+        (void)rmdir(guard->frontend->cgroup); /* a guard that could, has done so */
     close_all(guard, ends, -1);
     pthread_mutex_destroy(&guard->mourning);
 }

@@ -61,14 +61,14 @@ struct guard_report {
     int32_t spawn_error; /* errno of a process that could not be started under this epoch; 0 if all could */
 };
 
-struct guard_desk;
+struct guard_frontend;
 
 struct guard {
     pid_t pid; /* 0: not running */
     int pidfd; /* readable when it has died */
     int socket;
     int stopped_fd; /* an eventfd: some epoch has been stopped */
-    struct guard_desk *desk;
+    struct guard_frontend *frontend;
     pthread_mutex_t mourning;
     struct tree tree; /* for when the guard has died */
 };

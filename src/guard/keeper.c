@@ -131,12 +131,12 @@ static void report(struct keeper *keeper)
 /* Nothing is left: the epoch is dead for good, and whoever waits for that is told. */
 static void bury(struct keeper *keeper, uint64_t epoch)
 {
-    struct guard_desk *desk = keeper->start.desk;
+    struct guard_frontend *frontend = keeper->start.frontend;
     const uint64_t one = 1;
 
-    if (atomic_load(&desk->dead_epoch) >= epoch)
+    if (atomic_load(&frontend->dead_epoch) >= epoch)
         return;
-    atomic_store(&desk->dead_epoch, epoch);
+    atomic_store(&frontend->dead_epoch, epoch);
     if (write(keeper->start.stopped_fd, &one, sizeof one) < 0)
         return; /* it is full of news already */
 }
@@ -149,7 +149,7 @@ static void settle(struct keeper *keeper)
         return;
     if (supervisor->epoch > keeper->stopped_epoch)
         keeper->stopped_epoch = supervisor->epoch;
-    if (supervisor->epoch > atomic_load(&keeper->start.desk->dead_epoch) && keeper->instants.deadline > 0)
+    if (supervisor->epoch > atomic_load(&keeper->start.frontend->dead_epoch) && keeper->instants.deadline > 0)
         keeper->late_by = ns_max(clock_now() - keeper->instants.deadline, 0);
     report(keeper); /* first: who hears that it is dead ends, and wants to know how the command did */
     bury(keeper, keeper->stopped_epoch);
@@ -399,9 +399,9 @@ int keeper_run(const struct keeper_start *start)
     for (size_t i = 0; i < SUPERVISOR_SLOTS; i++)
         keeper.posts[i] = (struct post){.pidfd = -1, .ready_fd = -1};
     supervisor_init(&keeper.supervisor, &start->spec->rules);
-    if (set_up(&keeper, &start->desk->error) != GAVEL_OK)
+    if (set_up(&keeper, &start->frontend->error) != GAVEL_OK)
         return 1;
-    memcpy(start->desk->cgroup, keeper.tree.cgroup, sizeof keeper.tree.cgroup);
+    memcpy(start->frontend->cgroup, keeper.tree.cgroup, sizeof keeper.tree.cgroup);
     if (start->mandates.begin)
         start->mandates.begin(start->mandates.user);
     keep_low_numbers_spare(&keeper);

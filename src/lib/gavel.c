@@ -54,10 +54,10 @@ static enum gavel_status open_store(struct gavel *gavel, const char *url, struct
             "path that fits; name a store");
     if (!url)
         url = buffer;
-    if (gavel->will && will_set_store(gavel->will, url) != GAVEL_OK)
+    if (gavel->will && on_death_set_store(gavel->will, url) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_INVALID,
                          "the name of the store is too long for a guard to keep; use at most %d bytes",
-                         WILL_STORE_MAX - 1);
+                         ON_DEATH_STORE_MAX - 1);
     status = store_open(url, &gavel->store, error);
     if (status == GAVEL_OK)
         status = store_probe(gavel->store, error);
@@ -144,7 +144,7 @@ static enum gavel_status open_parts(struct gavel *gavel, const struct gavel_opti
 }
 
 /* With a will of somebody else's, whose processes do the work, or NULL. */
-static enum gavel_status open_handle(const struct gavel_options *options, struct will *will,
+static enum gavel_status open_handle(const struct gavel_options *options, struct on_death *will,
                                      struct gavel **ret_gavel, struct gavel_error *error)
 {
     static const struct gavel_options defaults = GAVEL_OPTIONS_INIT;
@@ -178,7 +178,7 @@ enum gavel_status gavel_open(const struct gavel_options *options, struct gavel *
     return open_handle(options, NULL, ret_gavel, error);
 }
 
-enum gavel_status gavel_open_guarded(const struct gavel_options *options, struct will *will,
+enum gavel_status gavel_open_guarded(const struct gavel_options *options, struct on_death *will,
                                      struct gavel **ret_gavel, struct gavel_error *error)
 {
     return open_handle(options, will, ret_gavel, error);

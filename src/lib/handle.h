@@ -26,9 +26,9 @@
 #include "base/time.h"
 #include "core/candidate/candidate.h"
 #include "lib/bell.h"
+#include "lib/guard/on_death.h"
 #include "lib/guard/own_guard.h"
 #include "lib/guard/watchdog.h"
-#include "lib/guard/will.h"
 #include "lib/loop/command.h"
 #include "lib/loop/timers.h"
 #include "lib/loop/worker.h"
@@ -52,8 +52,8 @@ struct gavel {
     struct store_capabilities capabilities;
     struct process_id self;
     struct watchdog watchdog;
-    struct will *will; /* what a guard releases when we are dead; NULL without a guard */
-    bool is_guarded;   /* the work is done by processes of the guard, and may outlive us */
+    struct on_death *will; /* what a guard releases when we are dead; NULL without a guard */
+    bool is_guarded;       /* the work is done by processes of the guard, and may outlive us */
 
     /* mutex */
     pthread_mutex_t mutex;

@@ -135,13 +135,13 @@ static struct gavel_candidate *member_new(struct gavel *gavel, const struct gave
 /* Without an entry, should they all be taken, the lease decides. Mutex held. */
 static void enter_will(struct gavel_candidate *member)
 {
-    struct will *will = member->gavel->will;
+    struct on_death *will = member->gavel->will;
 
     if (!will || member->is_single)
         return;
-    member->will_entry = will_take(will, member->group, member->id);
-    if (member->will_entry)
-        member->will_entry->candidate_timeout_ms = member->machine.settings.candidate_timeout_ms;
+    member->on_death_entry = on_death_take(will, member->group, member->id);
+    if (member->on_death_entry)
+        member->on_death_entry->candidate_timeout_ms = member->machine.settings.candidate_timeout_ms;
 }
 
 /* Into the lists and on its way; from here on it belongs to the loop. */

@@ -105,11 +105,11 @@ static void set_mandate(struct gavel_candidate *member, uint64_t epoch, gavel_ns
             member->work_epoch_first = epoch;
         member->work_epoch = epoch;
         arm(member, epoch, deadline);
-        will_note_mandate(member->will_entry, member->work_epoch_first, stop_at, deadline);
+        on_death_note_mandate(member->on_death_entry, member->work_epoch_first, stop_at, deadline);
     }
     publish_mandate(member->published, epoch, stop_at);
     if (stop_at == 0 && !member->work_runs) {
-        will_note_stopped(member->will_entry);
+        on_death_note_stopped(member->on_death_entry);
         watchdog_disarm(watchdog, &member->watchdog_entry);
     }
 }
@@ -121,8 +121,8 @@ static void stop_work(struct gavel_candidate *member, const struct candidate_act
 
     set_mandate(member, 0, 0, 0);
     arm(member, action->work_stop.epoch, deadline);
-    will_note_mandate(member->will_entry, member->work_epoch_first,
-                      deadline - ns_from_ms(member->machine.settings.stop_grace_ms), deadline);
+    on_death_note_mandate(member->on_death_entry, member->work_epoch_first,
+                          deadline - ns_from_ms(member->machine.settings.stop_grace_ms), deadline);
     member->work_runs = false; /* who subscribes from now on is not told of this mandate */
     deliver_demoted(member, action->work_stop.reason);
     member->work_stopped = true;
@@ -133,7 +133,7 @@ static void carry_out(struct gavel_candidate *member, const struct candidate_act
     switch (action->kind) {
     case CANDIDATE_CALL:
         if (action->call.request.op == STORE_CLAIM)
-            will_note_claim(member->will_entry, action->call.request.record.nonce);
+            on_death_note_claim(member->on_death_entry, action->call.request.record.nonce);
         worker_submit(member, action->call.id, &action->call.request);
         break;
     case CANDIDATE_EMIT:
@@ -205,7 +205,7 @@ void member_settle(struct gavel_candidate *member)
 
         if (member->work_stopped) {
             member->work_stopped = false;
-            will_note_stopped(member->will_entry);
+            on_death_note_stopped(member->on_death_entry);
             watchdog_disarm(&member->gavel->watchdog, &member->watchdog_entry);
             event.kind = CANDIDATE_WORK_STOPPED;
         } else {

@@ -14,8 +14,8 @@
 
 #include "core/candidate/candidate.h"
 #include "lib/deliver.h"
+#include "lib/guard/on_death.h"
 #include "lib/guard/watchdog.h"
-#include "lib/guard/will.h"
 #include "lib/loop/command.h"
 #include "lib/loop/precedence.h"
 #include "lib/loop/timers.h"
@@ -34,7 +34,7 @@ struct gavel_candidate {
     char id[NAME_MAX_BYTES + 1];
     bool is_single; /* enabled = false: no election, always leader; the machine is not used */
     struct published *published;
-    struct will_entry *will_entry; /* NULL without a guard; the loop writes it */
+    struct on_death_entry *on_death_entry; /* NULL without a guard; the loop writes it */
 
     /* under the handle's mutex; taken out of the lists only by the loop */
     struct gavel_candidate *next;

@@ -90,7 +90,7 @@ void member_bury_departed(struct gavel *gavel)
         strike_out(member);
         command_drop(gavel, member);
         publish_return(&gavel->publish, member->published);
-        will_give_back(member->will_entry);
+        on_death_give_back(member->on_death_entry);
         /* From here on it belongs to whoever waits for this. */
         member->is_gone = true;
         pthread_mutex_unlock(&gavel->mutex);

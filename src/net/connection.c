@@ -254,7 +254,7 @@ static void pump_late(struct connection *connection)
 {
     uint8_t length[PEER_LENGTH_BYTES];
 
-    while (connection_waiting(connection) < ERRANDS_AHEAD_BYTES &&
+    while (connection_waiting(connection) < FORWARDINGS_AHEAD_BYTES &&
            connection_waiting_late(connection) >= sizeof length) {
         (void)evbuffer_copyout(connection->late, length, sizeof length); /* they are there */
         if (evbuffer_remove_buffer(connection->late, bufferevent_get_output(connection->stream),

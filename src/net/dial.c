@@ -96,7 +96,7 @@ static void resolved(void *user, int failure, const struct sockaddr_storage *add
 
     link->resolve = NULL;
     if (failure && connect_as_before(link))
-        return; /* nobody loses a quorum because the names cannot be asked for */
+        return; /* nobody loses a cluster because the names cannot be asked for */
     if (failure)
         fail(link, "the name cannot be looked up", gai_strerror(failure));
     else

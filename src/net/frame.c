@@ -47,13 +47,13 @@ static void take_status(struct connection *connection, const struct peer_status 
         transport->events.status(transport->events.user, status);
 }
 
-static void take_errand(struct connection *connection, const struct peer_frame *frame)
+static void take_forwarding(struct connection *connection, const struct peer_frame *frame)
 {
     struct transport *transport = connection->transport;
 
-    if (transport->events.errand)
-        transport->events.errand(transport->events.user, connection->peer, frame->kind == PEER_ANSWER,
-                                 &frame->errand);
+    if (transport->events.forwarding)
+        transport->events.forwarding(transport->events.user, connection->peer, frame->kind == PEER_ANSWER,
+                                     &frame->forwarding);
 }
 
 static void take_chunk(struct connection *connection, const struct peer_chunk *chunk)
@@ -79,8 +79,8 @@ static void take_frame(struct connection *connection, const struct peer_frame *f
         take_chunk(connection, &frame->chunk);
     else if (frame->kind == PEER_STATUS)
         take_status(connection, &frame->status);
-    else if (frame->kind == PEER_ERRAND || frame->kind == PEER_ANSWER)
-        take_errand(connection, frame);
+    else if (frame->kind == PEER_FORWARDING || frame->kind == PEER_ANSWER)
+        take_forwarding(connection, frame);
     else
         frame_bad(connection, "a second greeting");
 }

@@ -55,7 +55,7 @@ enum phase {
 struct link;
 
 /* What may stand before a heartbeat on its connection, but for a frame that began before. */
-#define ERRANDS_AHEAD_BYTES (256u * 1024)
+#define FORWARDINGS_AHEAD_BYTES (256u * 1024)
 
 struct connection {
     LIST_ENTRY(connection) entry;

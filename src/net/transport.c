@@ -237,29 +237,29 @@ void transport_send(struct transport *transport, const struct raft_message *mess
 }
 
 /*
- * Errands have half of the room, and Raft goes before them: no number of clients may hold up a heartbeat. An
- * answer that waits its turn is kept, since nobody else has it. An errand is refused sooner: its courier has
- * it still, and knows better which is to go first.
+ * Forwardings have half of the room, and Raft goes before them: no number of clients may hold up a heartbeat.
+ * An answer that waits its turn is kept, since nobody else has it. A forwarded request is refused sooner: its
+ * forwarder has it still, and knows better which is to go first.
  */
 static bool has_room(const struct link *link, bool is_answer)
 {
     size_t most = link->transport->settings.waiting_max / 2;
 
-    if (!is_answer && most > ERRANDS_AHEAD_BYTES)
-        most = ERRANDS_AHEAD_BYTES;
+    if (!is_answer && most > FORWARDINGS_AHEAD_BYTES)
+        most = FORWARDINGS_AHEAD_BYTES;
     return connection_waiting(link->out) + connection_waiting_late(link->out) < most;
 }
 
-bool transport_send_errand(struct transport *transport, raft_id peer, bool is_answer,
-                           const struct peer_errand *errand)
+bool transport_send_forwarding(struct transport *transport, raft_id peer, bool is_answer,
+                               const struct peer_forwarding *forwarding)
 {
     struct link *link = link_find(transport, peer);
     struct peer_frame frame;
 
     if (!link || !is_up(link))
         return false;
-    frame.kind = is_answer ? PEER_ANSWER : PEER_ERRAND; /* the rest of it is not looked at */
-    frame.errand = *errand;
+    frame.kind = is_answer ? PEER_ANSWER : PEER_FORWARDING; /* the rest of it is not looked at */
+    frame.forwarding = *forwarding;
     if (!has_room(link, is_answer) || !connection_write_late(link->out, &frame)) {
         link->dropped++;
         return false;

@@ -53,7 +53,7 @@ struct transport_events {
     void (*message)(void *user, const struct raft_message *message); /* borrowed for the call */
     void (*status)(void *user, const struct peer_status *status);
     /* NULL: not wanted. From `peer`; is_answer tells which of the two. Borrowed for the call. */
-    void (*errand)(void *user, raft_id peer, bool is_answer, const struct peer_errand *errand);
+    void (*forwarding)(void *user, raft_id peer, bool is_answer, const struct peer_forwarding *forwarding);
     /* peer may be 0, text "", hello NULL */
     void (*news)(void *user, enum transport_news news, raft_id peer, const char *text,
                  const struct peer_hello *hello);
@@ -119,12 +119,13 @@ void transport_set_tls(struct transport *transport, SSL_CTX *tls);
  * goes in chunks; while one is under way to that peer another one is dropped. */
 void transport_send(struct transport *transport, const struct raft_message *message);
 
-/* False if the peer is not up, too much waits for it already, or it is larger than PEER_ERRAND_MAX. Too much
- * is 256 KiB for an errand, which may itself be larger, and half of waiting_max for an answer, which nobody
- * would send again. What is taken goes behind messages: at most 256 KiB and a frame stand before a heartbeat.
+/* False if the peer is not up, too much waits for it already, or it is larger than PEER_FORWARDING_MAX. Too
+ * much is 256 KiB for a forwarded request, which may itself be larger, and half of waiting_max for an answer,
+ * which nobody would send again. What is taken goes behind messages: at most 256 KiB and a frame stand before
+ * a heartbeat.
  */
-bool transport_send_errand(struct transport *transport, raft_id peer, bool is_answer,
-                           const struct peer_errand *errand);
+bool transport_send_forwarding(struct transport *transport, raft_id peer, bool is_answer,
+                               const struct peer_forwarding *forwarding);
 
 /* To every peer that is up. */
 void transport_send_status(struct transport *transport, const struct peer_status *status);

@@ -9,7 +9,7 @@
  *     sqlite:/var/lib/gavel/gavel.db     one host, one file
  *     memory:name                        one process, for tests
  *     static:web-1                       a fixed assignment; static:web-1?epoch=3
- *     gavel://h1:7600,h2:7600,h3:7600    a gaveld quorum; gavel:///run/gavel/n1.sock
+ *     gavel://h1:7600,h2:7600,h3:7600    a gaveld cluster; gavel:///run/gavel/n1.sock
  *     mysql://user@host:3306/database    MariaDB or MySQL; docs/STORES.md has all options
  *     s3://bucket/prefix?endpoint=URL    an object store
  *     etcd://h1:2379,h2:2379/prefix      an etcd cluster

@@ -33,8 +33,8 @@
 #define PEER_FRAME_MAX (4u << 20)
 /* A snapshot travels in chunks, so that heartbeats pass between them. */
 #define PEER_CHUNK_BYTES (128u * 1024)
-/* What an errand carries: whatever fits into a frame. */
-#define PEER_ERRAND_MAX (PEER_FRAME_MAX - 64)
+/* What a forwarded request carries: whatever fits into a frame. */
+#define PEER_FORWARDING_MAX (PEER_FRAME_MAX - 64)
 #define PEER_SNAPSHOT_MAX ((size_t)1 << 30)
 
 #define PEER_NAME_MAX 63     /* of a node or a cluster: letters, digits, '.', '-', '_' */
@@ -45,15 +45,15 @@
 
 enum peer_frame_kind {
     PEER_HELLO,
-    PEER_WELCOME, /* carries what HELLO does, of the other side, and the version that was chosen */
-    PEER_REFUSAL, /* `text` says why; the connection is closed after it */
-    PEER_MESSAGE, /* of Raft */
-    PEER_CHUNK,   /* a part of a Raft SNAPSHOT message */
-    PEER_STATUS,  /* what a node thinks of itself, for the detector of split brain */
-    PEER_ERRAND,  /* a client's frame, carried to the leader … */
-    PEER_ANSWER,  /* … and the answer on its way back */
-    PEER_PROOF,   /* of the one who dialled, after WELCOME: it has the secret */
-    PEER_UNKNOWN, /* of a newer program: skip it */
+    PEER_WELCOME,    /* carries what HELLO does, of the other side, and the version that was chosen */
+    PEER_REFUSAL,    /* `text` says why; the connection is closed after it */
+    PEER_MESSAGE,    /* of Raft */
+    PEER_CHUNK,      /* a part of a Raft SNAPSHOT message */
+    PEER_STATUS,     /* what a node thinks of itself, for the detector of split brain */
+    PEER_FORWARDING, /* a client's frame, carried to the leader … */
+    PEER_ANSWER,     /* … and the answer on its way back */
+    PEER_PROOF,      /* of the one who dialled, after WELCOME: it has the secret */
+    PEER_UNKNOWN,    /* of a newer program: skip it */
 };
 
 struct peer_hello {
@@ -124,11 +124,11 @@ struct peer_chunk {
 };
 
 /* What clients ask, or are answered: bytes that the wire does not look into (client.h). */
-struct peer_errand {
+struct peer_forwarding {
     uint64_t number;      /* of the node that carries it; the answer has the same. 0: none is wanted */
     uint64_t incarnation; /* of that node: answers to an earlier one are dropped */
     const uint8_t *data;  /* at least one byte */
-    size_t size;          /* at most PEER_ERRAND_MAX */
+    size_t size;          /* at most PEER_FORWARDING_MAX */
 };
 
 struct peer_frame {
@@ -142,7 +142,7 @@ struct peer_frame {
         struct raft_message message;
         struct peer_chunk chunk;
         struct peer_status status;
-        struct peer_errand errand; /* ERRAND, ANSWER */
+        struct peer_forwarding forwarding; /* FORWARDING, ANSWER */
         uint8_t proof[PEER_PROOF_BYTES];
     };
     void *memory; /* what the pointers above point into; given back by peer_frame_done() */

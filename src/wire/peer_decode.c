@@ -377,16 +377,16 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
 }
 
 /* What the bytes say is for client_frame_unpack() to find out, where they are acted upon. */
-static const char *take_errand(const Pb__Errand *from, struct peer_errand *to)
+static const char *take_forwarding(const Pb__Forwarding *from, struct peer_forwarding *to)
 {
     if (from->incarnation >= RAFT_NUMBER_MAX)
-        return "an errand with a number out of range";
+        return "a forwarded request with a number out of range";
     if (from->data.len == 0)
-        return "an errand that says nothing";
-    *to = (struct peer_errand){.number = from->number,
-                               .incarnation = from->incarnation,
-                               .data = from->data.data,
-                               .size = from->data.len};
+        return "a forwarded request that says nothing";
+    *to = (struct peer_forwarding){.number = from->number,
+                                   .incarnation = from->incarnation,
+                                   .data = from->data.data,
+                                   .size = from->data.len};
     return NULL;
 }
 
@@ -413,12 +413,12 @@ static const char *take_frame(struct frame_arena *arena, const Pb__Frame *from, 
     case PB__FRAME__WHAT_STATUS:
         to->kind = PEER_STATUS;
         return take_status(from->status, &to->status);
-    case PB__FRAME__WHAT_ERRAND:
-        to->kind = PEER_ERRAND;
-        return take_errand(from->errand, &to->errand);
+    case PB__FRAME__WHAT_FORWARDING:
+        to->kind = PEER_FORWARDING;
+        return take_forwarding(from->forwarding, &to->forwarding);
     case PB__FRAME__WHAT_ANSWER:
         to->kind = PEER_ANSWER;
-        return take_errand(from->answer, &to->errand);
+        return take_forwarding(from->answer, &to->forwarding);
     case PB__FRAME__WHAT_PROOF:
         to->kind = PEER_PROOF;
         if (from->proof->proof.len != PEER_PROOF_BYTES)

@@ -32,7 +32,7 @@ struct packing {
     Pb__Certificate certificate;
     Pb__Chunk chunk;
     Pb__Status status;
-    Pb__Errand errand;
+    Pb__Forwarding forwarding;
     uint64_t echo_nodes[RAFT_MEMBERS_MAX];
     uint64_t echo_numbers[RAFT_MEMBERS_MAX];
     uint8_t config[RAFT_CONFIG_BYTES_MAX];
@@ -278,13 +278,13 @@ static void lay_status(struct packing *p, const struct peer_status *status)
     p->status.echo_numbers = p->echo_numbers;
 }
 
-static void lay_errand(struct packing *p, const struct peer_errand *errand)
+static void lay_forwarding(struct packing *p, const struct peer_forwarding *forwarding)
 {
-    pb__errand__init(&p->errand);
-    p->errand.number = errand->number;
-    p->errand.incarnation = errand->incarnation;
-    p->errand.data.data = bytes_of(errand->data);
-    p->errand.data.len = errand->size;
+    pb__forwarding__init(&p->forwarding);
+    p->forwarding.number = forwarding->number;
+    p->forwarding.incarnation = forwarding->incarnation;
+    p->forwarding.data.data = bytes_of(forwarding->data);
+    p->forwarding.data.len = forwarding->size;
 }
 
 static void lay_refusal(struct packing *p, const struct peer_frame *frame)
@@ -326,11 +326,12 @@ static enum gavel_status lay_frame(struct packing *p, const struct peer_frame *f
         p->frame.status = &p->status;
         lay_status(p, &frame->status);
         return GAVEL_OK;
-    case PEER_ERRAND:
+    case PEER_FORWARDING:
     case PEER_ANSWER:
-        p->frame.what_case = frame->kind == PEER_ERRAND ? PB__FRAME__WHAT_ERRAND : PB__FRAME__WHAT_ANSWER;
-        p->frame.errand = &p->errand;
-        lay_errand(p, &frame->errand);
+        p->frame.what_case =
+            frame->kind == PEER_FORWARDING ? PB__FRAME__WHAT_FORWARDING : PB__FRAME__WHAT_ANSWER;
+        p->frame.forwarding = &p->forwarding;
+        lay_forwarding(p, &frame->forwarding);
         return GAVEL_OK;
     case PEER_PROOF:
         p->frame.what_case = PB__FRAME__WHAT_PROOF;

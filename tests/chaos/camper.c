@@ -2,17 +2,17 @@
 
 /*
  * camper STORE LOG MEMBER GROUP: a candidate with a session of its own at the
- * quorum. While it leads, and its deadline is not near, it beats into the log
+ * cluster. While it leads, and its deadline is not near, it beats into the log
  * (tests/run); so does whoever holds a lease mandate of the same group.
  *
  *     campaign ──► elected ──► beats for STAY ──► withdraws ──► PAUSE ──► campaign …
  *
  * Without the pause nobody else would ever lead: a candidate with a session is
- * granted the mandate by the quorum itself, before any other can claim it.
+ * granted the mandate by the cluster itself, before any other can claim it.
  * It looks at the clock, then beats; MARGIN is for what may come in between.
  */
 #include "beat_log.h"
-#include "client/quorum.h"
+#include "client/cluster.h"
 #include "os/clock.h"
 #include "os/process.h"
 
@@ -30,7 +30,7 @@
 #define PATIENCE (2 * NS_PER_S)
 
 struct camper {
-    struct quorum *quorum;
+    struct cluster_link *cluster;
     struct event_base *base;
     int log;
     uint16_t member;
@@ -68,7 +68,7 @@ static void give_up(struct camper *camper, const char *why)
     camper->epoch = 0;
 }
 
-/* ---- what the quorum says ---- */
+/* ---- what the cluster says ---- */
 
 static void looked(void *user, enum gavel_status status, const char *message, const Gavel__Answer *answer)
 {
@@ -90,7 +90,7 @@ static void changed(void *user, const Gavel__Change *change, uint64_t revision, 
         gavel__ask__init(&ask);
         ask.kind = GAVEL__ASK__KIND__GROUP;
         ask.group = camper->group;
-        quorum_ask(camper->quorum, &ask, clock_now() + PATIENCE, looked, camper);
+        cluster_link_ask(camper->cluster, &ask, clock_now() + PATIENCE, looked, camper);
     } else if (change->kind == GAVEL__CHANGE__KIND__ELECTED) {
         lead(camper, change->session, change->epoch);
     } else if (change->kind == GAVEL__CHANGE__KIND__VACANT && change->epoch == camper->epoch) {
@@ -149,7 +149,7 @@ static void submit(struct camper *camper, Gavel__Op__WhatCase what)
         withdraw.group = camper->group;
         op.withdraw = &withdraw;
     }
-    quorum_submit(camper->quorum, ops, 1, NEVER, done, camper);
+    cluster_link_submit(camper->cluster, ops, 1, NEVER, done, camper);
 }
 
 static void beat(struct camper *camper, gavel_ns now)
@@ -174,13 +174,13 @@ static void tick(evutil_socket_t fd, short what, void *user)
 
     (void)fd;
     (void)what;
-    if (camper->session == 0 && quorum_deadline(camper->quorum) != 0 && now >= camper->until) {
-        camper->session = quorum_session(camper->quorum);
+    if (camper->session == 0 && cluster_link_deadline(camper->cluster) != 0 && now >= camper->until) {
+        camper->session = cluster_link_session(camper->cluster);
         submit(camper, GAVEL__OP__WHAT_CAMPAIGN);
     }
     if (camper->epoch == 0)
         return;
-    if (now + MARGIN < quorum_deadline(camper->quorum))
+    if (now + MARGIN < cluster_link_deadline(camper->cluster))
         beat(camper, now);
     if (now < camper->until)
         return;
@@ -199,16 +199,17 @@ static void terminated(evutil_socket_t fd, short what, void *user)
     give_up(camper, "ends with epoch");
     camper->session = 0;
     camper->until = NEVER;
-    quorum_close(camper->quorum);
+    cluster_link_close(camper->cluster);
 }
 
 static bool begin(struct camper *camper, const char *store)
 {
-    const struct quorum_events events = {.session_lost = session_lost, .closed = closed, .user = camper};
+    const struct cluster_link_events events = {
+        .session_lost = session_lost, .closed = closed, .user = camper};
     struct event *timer, *ending;
     struct process_id self;
     struct table_process process = {0};
-    struct quorum_place place;
+    struct cluster_link_place place;
     struct gavel_error error = {0};
 
     camper->base = event_base_new();
@@ -222,16 +223,17 @@ static bool begin(struct camper *camper, const char *store)
     }
     /* One of two is not seen by the nodes, as if it were on another machine: only silence tells of its end.
      */
-    if (quorum_place_parse(store + 8, &place, &error) != GAVEL_OK ||
-        quorum_new(camper->base, &place, TTL_MS, camper->id, camper->member % 2 ? &process : NULL, &events,
-                   &camper->quorum, &error) != GAVEL_OK) {
+    if (cluster_link_place_parse(store + 8, &place, &error) != GAVEL_OK ||
+        cluster_link_new(camper->base, &place, TTL_MS, camper->id, camper->member % 2 ? &process : NULL,
+                         &events, &camper->cluster, &error) != GAVEL_OK) {
         fprintf(stderr, "camper: %s\n", error.message);
         return false;
     }
     timer = event_new(camper->base, -1, EV_PERSIST, tick, camper);
     ending = evsignal_new(camper->base, SIGTERM, terminated, camper);
     return timer && ending && event_add(timer, &(struct timeval){.tv_usec = EVERY_US}) == 0 &&
-           event_add(ending, NULL) == 0 && quorum_watch(camper->quorum, NULL, NULL, 0, changed, camper) != 0;
+           event_add(ending, NULL) == 0 &&
+           cluster_link_watch(camper->cluster, NULL, NULL, 0, changed, camper) != 0;
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What may happen to a quorum in one round. */
+/* What may happen to a cluster in one round. */
 #include "chaos.h"
 
 #include <poll.h>
@@ -295,7 +295,7 @@ static void reload(struct chaos *chaos, int victim, int leader)
 
 /*
  * Whoever works for a group is cut off for longer than its mandate lasts, with the node of its namespace,
- * while the others are in peace: a new leader of the quorum would give it a whole lease again.
+ * while the others are in peace: a new leader of the cluster would give it a whole lease again.
  */
 static void besiege(struct chaos *chaos, int victim, int leader)
 {

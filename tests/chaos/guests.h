@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Guests of the quorum: candidates of groups that live in the namespaces of
+ * Guests of the cluster: candidates of groups that live in the namespaces of
  * the nodes and use them as a store, while everything is done to the nodes
  * that is done to nodes, and some things to the guests.
  *
@@ -32,7 +32,7 @@ struct guests {
     struct crew *crew;
     char beat[PATH_MAX];
     char camper[PATH_MAX];
-    char place[1024]; /* of the quorum, behind gavel:// */
+    char place[1024]; /* of the cluster, behind gavel:// */
     struct guest list[GUESTS];
     int ended; /* that had to be started again */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The referee: whether what the nodes of a quorum logged can all be true, if
+ * The referee: whether what the nodes of a cluster logged can all be true, if
  * gavel keeps its promises (S1, S3, S4). It uses nothing of src/, believes
  * nobody, and never asks a node: it reads the logs and the list of deeds, what
  * the test did and saw, when everything is over.

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the quorum of the README as it is shown there (on other ports), then
+# Runs the cluster of the README as it is shown there (on other ports), then
 # the calls of docs/HTTP.md against the same nodes, and looks at what they
 # printed.
 #
@@ -50,4 +50,4 @@ diff <(sed -n 's/^# TYPE \([a-z_]*\) .*/\1/p' metrics.txt | sort) \
     exit 1
 }
 promtool check metrics <metrics.txt
-echo "good: a quorum, and its HTTP API"
+echo "good: a cluster, and its HTTP API"

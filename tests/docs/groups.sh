@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the elections on a quorum of the README as they are shown there (on
+# Runs the elections on a cluster of the README as they are shown there (on
 # other ports), and looks at what they printed.
 #
 #     groups.sh ROOT GAVEL GAVELD
@@ -20,4 +20,4 @@ expect out '"leader": ?"py-1"'
 expect out 'nightly.*web-1|web-1.*nightly'
 expect out 'reports.*py-1|py-1.*reports'
 expect py-1.events '^event: elected$'
-echo "good: elections on a quorum"
+echo "good: elections on a cluster"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Stories about leaders that are lost and about cold starts, the same on every
-# store: loss.sh has them on a file, stores_lib.sh on servers, quorum_store.sh
-# on a quorum. Whoever uses one has set $store.
+# store: loss.sh has them on a file, stores_lib.sh on servers, cluster_store.sh
+# on a cluster. Whoever uses one has set $store.
 # shellcheck disable=SC2154 # store, folder and pid_of are those of lib.sh
 set -euo pipefail
 

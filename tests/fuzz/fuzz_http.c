@@ -4,13 +4,13 @@
  * Any bytes as what a client of the HTTP API sends: the real server with the
  * real calls, on a socket of this process, driven by hand, so that each input
  * ends before the next begins. Its consensus thread agrees to everything at
- * once; behind the groups are a real desk and a real table.
+ * once; behind the groups are a real frontend and a real table.
  *
  * Afterwards nothing may be left of the client, and every error was JSON.
  */
 #include "target.h"
 
-#include "../unit/daemon/api_quorum.h"
+#include "../unit/daemon/api_cluster.h"
 #include "base/assert.h"
 #include "daemon/api/internal.h"
 #include "os/clock.h"
@@ -26,9 +26,9 @@
 
 struct stage {
     struct daemon_config config;
-    struct node_desk desk;
+    struct node_frontend frontend;
     struct api *api;
-    struct api_quorum quorum;
+    struct api_cluster cluster;
     struct sockaddr_un address;
     socklen_t address_size;
 };
@@ -41,7 +41,7 @@ static void publish(struct stage *stage)
     view.member_count = 1;
     view.members[0] = (struct view_member){.id = 1, .name = "n1", .api = "127.0.0.1:7501", .is_self = true};
     (void)snprintf(view.name, sizeof view.name, "n1");
-    view_publish(&stage->desk.view, &view);
+    view_publish(&stage->frontend.view, &view);
 }
 
 static struct stage *set_up(void)
@@ -50,16 +50,17 @@ static struct stage *set_up(void)
     int fd;
 
     ASSERT(stage);
-    stage->desk.config = &stage->config;
-    stage->desk.log = (struct log){.fd = STDERR_FILENO, .level = LOG_ERROR};
-    ASSERT(view_box_init(&stage->desk.view) == GAVEL_OK);
-    ASSERT(journal_new(1, &stage->desk.journal) == GAVEL_OK);
-    ASSERT(mailbox_init(&stage->desk.requests) == GAVEL_OK);
-    ASSERT(mailbox_init(&stage->desk.errands) == GAVEL_OK);
-    ASSERT(table_box_init(&stage->desk.table) == GAVEL_OK);
-    api_quorum_init(&stage->quorum, &stage->desk);
+    stage->frontend.config = &stage->config;
+    stage->frontend.log = (struct log){.fd = STDERR_FILENO, .level = LOG_ERROR};
+    ASSERT(view_box_init(&stage->frontend.view) == GAVEL_OK);
+    ASSERT(journal_new(1, &stage->frontend.journal) == GAVEL_OK);
+    ASSERT(mailbox_init(&stage->frontend.requests) == GAVEL_OK);
+    ASSERT(mailbox_init(&stage->frontend.forwardings) == GAVEL_OK);
+    ASSERT(table_box_init(&stage->frontend.table) == GAVEL_OK);
+    api_cluster_init(&stage->cluster, &stage->frontend);
     publish(stage);
-    (void)journal_put(stage->desk.journal, &(struct journal_entry){.event = JOURNAL_STARTED, .node = "n1"});
+    (void)journal_put(stage->frontend.journal,
+                      &(struct journal_entry){.event = JOURNAL_STARTED, .node = "n1"});
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     stage->address.sun_family = AF_UNIX;
     ASSERT(bind(fd, (struct sockaddr *)&stage->address, sizeof(sa_family_t)) ==
@@ -67,8 +68,8 @@ static struct stage *set_up(void)
     ASSERT(listen(fd, 16) == 0);
     stage->address_size = sizeof stage->address;
     ASSERT(getsockname(fd, (struct sockaddr *)&stage->address, &stage->address_size) == 0);
-    ASSERT(api_new(&stage->desk, fd, &stage->api, NULL) == GAVEL_OK);
-    ASSERT(table_box_add_bell(&stage->desk.table, stage->api->table_fd));
+    ASSERT(api_new(&stage->frontend, fd, &stage->api, NULL) == GAVEL_OK);
+    ASSERT(table_box_add_bell(&stage->frontend.table, stage->api->table_fd));
     api_connections_begin(stage->api);
     return stage;
 }
@@ -77,7 +78,7 @@ static void agree(struct stage *stage)
 {
     struct mail_link *letter;
 
-    while ((letter = mailbox_take(&stage->desk.requests))) {
+    while ((letter = mailbox_take(&stage->frontend.requests))) {
         struct request *request = (struct request *)(void *)letter;
 
         ASSERT(request->target[0] == '\0' || peer_name_is_good(request->target));
@@ -106,7 +107,7 @@ static void turn(struct stage *stage)
 {
     (void)event_base_loop(stage->api->base, EVLOOP_NONBLOCK);
     agree(stage);
-    api_quorum_turn(&stage->quorum);
+    api_cluster_turn(&stage->cluster);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -140,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     text[length] = '\0';
     check_answer(text, length);
     (void)close(fd);
-    for (int turns = 0; stage->api->connection_count > 0 || stage->api->errand_count > 0; turns++) {
+    for (int turns = 0; stage->api->connection_count > 0 || stage->api->forwarding_count > 0; turns++) {
         ASSERT(turns < TURNS_MAX);
         turn(stage);
     }

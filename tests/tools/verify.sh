@@ -30,23 +30,23 @@ done
 ! run --nonsense </dev/null || fail "an unknown word is refused"
 grep -q -- '--nonsense.*see verify/run --help' "$folder/out" || fail "names the unknown word"
 
-run <<<'mutant|quorum|GATE_OPEN|TERMS=2 CRASHES=0|one that fails, as it must' || fail "a mutant that fails is good"
+run <<<'mutant|cluster|GATE_OPEN|TERMS=2 CRASHES=0|one that fails, as it must' || fail "a mutant that fails is good"
 grep -q 'good: 1 checks' "$folder/out" || fail "counts the checks"
 
-! run <<<'mutant|quorum|NO_SUCH_RULE|TERMS=2 CRASHES=0|the model itself' || fail "a mutant that survives is a failure"
+! run <<<'mutant|cluster|NO_SUCH_RULE|TERMS=2 CRASHES=0|the model itself' || fail "a mutant that survives is a failure"
 grep -q SURVIVED "$folder/out" || fail "says that it survived"
 
-! run --short <<<'mutant|quorum|NO_SUCH_RULE|TERMS=2 CRASHES=0|the model itself' || fail "the same as TAP"
+! run --short <<<'mutant|cluster|NO_SUCH_RULE|TERMS=2 CRASHES=0|the model itself' || fail "the same as TAP"
 grep -q '^not ok 1 - NO_SUCH_RULE' "$folder/out" || fail "says it as TAP"
 
-! run <<<'model|quorum|broken|GATE_OPEN TERMS=2 CRASHES=0|a model that does not hold' || fail "a broken model is a failure"
+! run <<<'model|cluster|broken|GATE_OPEN TERMS=2 CRASHES=0|a model that does not hold' || fail "a broken model is a failure"
 grep -q 'BROKEN: two work at once' "$folder/out" || fail "says what is broken"
 
-! run <<<'reach|quorum|BY_OBITUARY|REACHED=BY_OBITUARY TERMS=2 CRASHES=0|nobody dies' || fail "what is not reached is a failure"
+! run <<<'reach|cluster|BY_OBITUARY|REACHED=BY_OBITUARY TERMS=2 CRASHES=0|nobody dies' || fail "what is not reached is a failure"
 grep -q 'NOT REACHED' "$folder/out" || fail "says that it is not reached"
 
-! run <<<'model|quorum|nonsense|TERMS=none|no model at all' || fail "a model that Spin refuses is a failure"
+! run <<<'model|cluster|nonsense|TERMS=none|no model at all' || fail "a model that Spin refuses is a failure"
 
-! VERIFY_DEPTH=10 run <<<'model|quorum|cut short|TERMS=2 CRASHES=0|a search with an end' || fail "half a search is a failure"
+! VERIFY_DEPTH=10 run <<<'model|cluster|cut short|TERMS=2 CRASHES=0|a search with an end' || fail "half a search is a failure"
 grep -q 'NOT COMPLETED' "$folder/out" || fail "says that the search was not completed"
 echo "good: verify"

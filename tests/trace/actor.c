@@ -64,9 +64,9 @@ static void run_request(struct stage *stage, struct store_request *request, stru
     const struct rules_now now = {.now = stage->now + stage->store_stepped, .self = &nobody};
 
     if (request->op >= STORE_HEARTBEAT) {
-        shelf_registry(&stage->shelf, request, now.now, 0, reply);
+        rows_registry(&stage->rows, request, now.now, 0, reply);
     } else {
-        struct shelf_group *group = shelf_get(&stage->shelf, "g");
+        struct rows_group *group = rows_get(&stage->rows, "g");
 
         if (stage->clock == STORE_CLOCK_NONE)
             request->must_be_expired = false;

@@ -5,7 +5,7 @@
 #define TRACE_ACTOR_H
 
 #include "core/candidate/candidate.h"
-#include "store/local/shelf.h"
+#include "store/local/rows.h"
 
 #include <stdio.h>
 
@@ -46,7 +46,7 @@ struct stage {
     enum store_clock clock;
     bool is_guarded; /* the death of a leader's process says nothing of its work */
     struct gavel_settings settings;
-    struct shelf shelf;
+    struct rows rows;
     struct actor *actors[ACTORS_MAX];
     size_t count;
     int next_pid;

@@ -9,98 +9,98 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct node *command_node(struct quorum *quorum, const char *word)
+struct node *command_node(struct cluster *cluster, const char *word)
 {
-    return word[0] >= 'a' && word[1] == '\0' ? node_find(quorum, (raft_id)(word[0] - 'a' + 1)) : NULL;
+    return word[0] >= 'a' && word[1] == '\0' ? node_find(cluster, (raft_id)(word[0] - 'a' + 1)) : NULL;
 }
 
 /* Feeds an event that someone asked for, and tells if it was refused. */
-static bool ask(struct quorum *quorum, struct node *node, struct raft_event event)
+static bool ask(struct cluster *cluster, struct node *node, struct raft_event event)
 {
     enum gavel_status status;
 
     if (!node->is_alive || node->is_hung) {
-        tell(quorum, node, "does not answer");
+        tell(cluster, node, "does not answer");
         return true;
     }
-    status = node_feed(quorum, node, event);
+    status = node_feed(cluster, node, event);
     if (status != GAVEL_OK)
-        tell(quorum, node, "refuses that: %s", gavel_status_name(status));
+        tell(cluster, node, "refuses that: %s", gavel_status_name(status));
     return true;
 }
 
-static bool crash(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool crash(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     bool is_kept = count == 3 && strcmp(words[2], "kept") == 0;
 
     if (!node->is_alive || (count == 3 && !is_kept))
         return false;
-    node_crash(quorum, node, is_kept);
+    node_crash(cluster, node, is_kept);
     return true;
 }
 
 /* restart a b c: also for the first start of nodes that were `stopped` */
-static bool restart(struct quorum *quorum, char **words, size_t count)
+static bool restart(struct cluster *cluster, char **words, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        struct node *node = command_node(quorum, words[i]);
+        struct node *node = command_node(cluster, words[i]);
 
         if (!node || node->is_alive)
             return false;
-        node_start(quorum, node);
+        node_start(cluster, node);
         if (node->disk.state.incarnation > 1)
-            tell(quorum, node, "starts, incarnation %llu", (unsigned long long)node->disk.state.incarnation);
+            tell(cluster, node, "starts, incarnation %llu", (unsigned long long)node->disk.state.incarnation);
     }
     return count > 1;
 }
 
-static bool hang(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool hang(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
-    (void)quorum;
+    (void)cluster;
     (void)count;
     node->is_hung = strcmp(words[0], "hang") == 0;
     return node->is_alive;
 }
 
-static bool campaign(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool campaign(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     (void)words;
-    return count == 2 && ask(quorum, node, (struct raft_event){.kind = RAFT_CAMPAIGN});
+    return count == 2 && ask(cluster, node, (struct raft_event){.kind = RAFT_CAMPAIGN});
 }
 
-static bool tick(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool tick(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     (void)words;
-    return count == 2 && ask(quorum, node, (struct raft_event){.kind = RAFT_TIMER});
+    return count == 2 && ask(cluster, node, (struct raft_event){.kind = RAFT_TIMER});
 }
 
-static bool step_down(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool step_down(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     (void)words;
-    return count == 2 && ask(quorum, node, (struct raft_event){.kind = RAFT_STEP_DOWN});
+    return count == 2 && ask(cluster, node, (struct raft_event){.kind = RAFT_STEP_DOWN});
 }
 
-static bool take_over(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool take_over(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     (void)words;
-    return count == 2 && ask(quorum, node, (struct raft_event){.kind = RAFT_TAKE_OVER});
+    return count == 2 && ask(cluster, node, (struct raft_event){.kind = RAFT_TAKE_OVER});
 }
 
 /* transfer a [to b [forced]] */
-static bool transfer(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool transfer(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
-    struct node *target = count >= 4 ? command_node(quorum, words[3]) : NULL;
+    struct node *target = count >= 4 ? command_node(cluster, words[3]) : NULL;
     bool is_forced = count == 5 && strcmp(words[4], "forced") == 0;
 
     if (count > 2 && (!target || strcmp(words[2], "to") != 0 || (count == 5 && !is_forced)))
         return false;
-    return ask(quorum, node,
+    return ask(cluster, node,
                (struct raft_event){.kind = RAFT_TRANSFER,
                                    .transfer = {.target = target ? target->id : 0, .is_forced = is_forced}});
 }
 
 /* propose a x [20 times] */
-static bool propose(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool propose(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     struct raft_event event = {.kind = RAFT_PROPOSE};
     struct raft_entry entry = {.kind = RAFT_ENTRY_DATA};
@@ -116,21 +116,21 @@ static bool propose(struct quorum *quorum, struct node *node, char **words, size
         entries[i] = entry;
     event.propose.entries = entries;
     event.propose.count = (uint32_t)times;
-    (void)ask(quorum, node, event);
+    (void)ask(cluster, node, event);
     free(entries);
     return true;
 }
 
 /* read a [round] */
-static bool read_from(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool read_from(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     bool needs_round = count == 3 && strcmp(words[2], "round") == 0;
 
-    quorum->read_id++;
+    cluster->read_id++;
     return (count == 2 || needs_round) &&
-           ask(quorum, node,
+           ask(cluster, node,
                (struct raft_event){.kind = RAFT_READ,
-                                   .read = {.id = quorum->read_id, .needs_round = needs_round}});
+                                   .read = {.id = cluster->read_id, .needs_round = needs_round}});
 }
 
 static struct raft_member *member_add(struct raft_config *config, raft_id id)
@@ -156,7 +156,7 @@ static void member_drop(struct raft_config *config, raft_id id)
 }
 
 /* The node that one word of `members` is about, as a letter; NULL if it is no such word. */
-static const char *member_name(struct quorum *quorum, const char *word)
+static const char *member_name(struct cluster *cluster, const char *word)
 {
     static const char *const signs[] = {"+", "-", "witness:", "learner:"};
 
@@ -167,20 +167,20 @@ static const char *member_name(struct quorum *quorum, const char *word)
             continue;
         if (name[0] >= 'a' && name[0] < 'a' + NODES_MAX && name[1] == '\0')
             return name;
-        fprintf(quorum->out, "\"%s\" is no node; a to %c are\n", name, 'a' + NODES_MAX - 1);
+        fprintf(cluster->out, "\"%s\" is no node; a to %c are\n", name, 'a' + NODES_MAX - 1);
     }
     return NULL;
 }
 
 /* members a +d -b witness:c learner:e : what shall be, by what it knows now */
-static bool members(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool members(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     struct raft_config config = node->raft.config;
 
     if (node->raft.config.is_joint)
         raft_config_leave(&node->raft.config, &config);
     for (size_t i = 2; i < count; i++) {
-        const char *name = member_name(quorum, words[i]);
+        const char *name = member_name(cluster, words[i]);
         raft_id id = name ? (raft_id)(name[0] - 'a' + 1) : 0;
         struct raft_member *member;
 
@@ -197,13 +197,13 @@ static bool members(struct quorum *quorum, struct node *node, char **words, size
         member->is_witness = words[i][0] == 'w';
     }
     raft_config_sort(&config);
-    return ask(quorum, node, (struct raft_event){.kind = RAFT_CHANGE, .change = &config});
+    return ask(cluster, node, (struct raft_event){.kind = RAFT_CHANGE, .change = &config});
 }
 
-static bool compact(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool compact(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     (void)words;
-    return count == 2 && ask(quorum, node,
+    return count == 2 && ask(cluster, node,
                              (struct raft_event){.kind = RAFT_COMPACT,
                                                  .compact = {.index = node->applied,
                                                              .data = (const uint8_t *)node->table,
@@ -211,33 +211,33 @@ static bool compact(struct quorum *quorum, struct node *node, char **words, size
 }
 
 /* link-lost b a: b learns that its connection to a is closed */
-static bool link_lost(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool link_lost(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
-    struct node *peer = count == 3 ? command_node(quorum, words[2]) : NULL;
+    struct node *peer = count == 3 ? command_node(cluster, words[2]) : NULL;
 
-    return peer && ask(quorum, node, (struct raft_event){.kind = RAFT_LINK_LOST, .peer = peer->id});
+    return peer && ask(cluster, node, (struct raft_event){.kind = RAFT_LINK_LOST, .peer = peer->id});
 }
 
-static bool slow_disk(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool slow_disk(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
-    return count == 3 && words_take_duration(quorum->out, words[2], &node->disk.takes);
+    return count == 3 && words_take_duration(cluster->out, words[2], &node->disk.takes);
 }
 
-static bool disk_fails(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool disk_fails(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
-    (void)quorum;
+    (void)cluster;
     (void)words;
     node->disk.fails = true;
     return count == 2;
 }
 
-static bool work_slow(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool work_slow(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
-    return count == 3 && words_take_duration(quorum->out, words[2], &node->stop_takes);
+    return count == 3 && words_take_duration(cluster->out, words[2], &node->stop_takes);
 }
 
 /* clock a 900ppm: from now on its clock runs so much too fast */
-static bool set_clock(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool set_clock(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     char *unit;
     long long ppm = count == 3 ? strtoll(words[2], &unit, 10) : 0;
@@ -245,17 +245,17 @@ static bool set_clock(struct quorum *quorum, struct node *node, char **words, si
     if (count != 3)
         return false;
     if (unit == words[2] || strcmp(unit, "ppm") != 0) {
-        fprintf(quorum->out, "\"%s\" is no rate of a clock; 900ppm and -900ppm are\n", words[2]);
+        fprintf(cluster->out, "\"%s\" is no rate of a clock; 900ppm and -900ppm are\n", words[2]);
         return false;
     }
-    node->clock_base = node_clock(quorum, node);
-    node->clock_from = quorum->now;
+    node->clock_base = node_clock(cluster, node);
+    node->clock_from = cluster->now;
     node->clock_ppm = ppm;
     return true;
 }
 
 /* act a: the work of a writes to a resource that refuses tokens lower than the highest it has seen */
-static bool act(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool act(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     raft_term term = node->work_term;
     uint64_t epoch = node->work_epoch;
@@ -264,86 +264,86 @@ static bool act(struct quorum *quorum, struct node *node, char **words, size_t c
     if (count > 3 || (count == 3 && strcmp(words[2], "late") != 0))
         return false;
     is_late = count == 3; /* it looked at the clock, and was stopped between that and the write */
-    if (!node->is_alive || (!is_late && !raft_is_working(&node->raft, node_clock(quorum, node)))) {
-        tell(quorum, node, "does not act: it may not work now");
+    if (!node->is_alive || (!is_late && !raft_is_working(&node->raft, node_clock(cluster, node)))) {
+        tell(cluster, node, "does not act: it may not work now");
         return true;
     }
-    if (term < quorum->token_term || (term == quorum->token_term && epoch < quorum->token_epoch)) {
-        tell(quorum, node, "acts with token %llu/%llu: the resource has seen %llu/%llu and refuses",
-             (unsigned long long)term, (unsigned long long)epoch, (unsigned long long)quorum->token_term,
-             (unsigned long long)quorum->token_epoch);
+    if (term < cluster->token_term || (term == cluster->token_term && epoch < cluster->token_epoch)) {
+        tell(cluster, node, "acts with token %llu/%llu: the resource has seen %llu/%llu and refuses",
+             (unsigned long long)term, (unsigned long long)epoch, (unsigned long long)cluster->token_term,
+             (unsigned long long)cluster->token_epoch);
         return true;
     }
-    quorum->token_term = term;
-    quorum->token_epoch = epoch;
-    tell(quorum, node, "acts with token %llu/%llu", (unsigned long long)term, (unsigned long long)epoch);
+    cluster->token_term = term;
+    cluster->token_epoch = epoch;
+    tell(cluster, node, "acts with token %llu/%llu", (unsigned long long)term, (unsigned long long)epoch);
     return true;
 }
 
-static bool elections(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool elections(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     const struct raft_election *election;
 
     (void)words;
     for (size_t i = 0; (election = raft_election_at(&node->raft, i)); i++) {
-        fprintf(quorum->out, "            %c  ", name_of(node->id));
-        tell_election(quorum->out, election);
-        fputc('\n', quorum->out);
+        fprintf(cluster->out, "            %c  ", name_of(node->id));
+        tell_election(cluster->out, election);
+        fputc('\n', cluster->out);
     }
     return count == 2;
 }
 
-static bool table(struct quorum *quorum, struct node *node, char **words, size_t count)
+static bool table(struct cluster *cluster, struct node *node, char **words, size_t count)
 {
     (void)words;
-    fprintf(quorum->out, "            %c  has applied: %s\n", name_of(node->id), node->table);
+    fprintf(cluster->out, "            %c  has applied: %s\n", name_of(node->id), node->table);
     return count == 2;
 }
 
-static bool show(struct quorum *quorum, char **words, size_t count)
+static bool show(struct cluster *cluster, char **words, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        if (!command_node(quorum, words[i]))
+        if (!command_node(cluster, words[i]))
             return false;
-        tell_node(quorum, command_node(quorum, words[i]));
+        tell_node(cluster, command_node(cluster, words[i]));
     }
     for (raft_id id = 1; count == 1 && id <= NODES_MAX; id++)
-        if (quorum->nodes[id].is_made)
-            tell_node(quorum, &quorum->nodes[id]);
+        if (cluster->nodes[id].is_made)
+            tell_node(cluster, &cluster->nodes[id]);
     return true;
 }
 
 /* watch append | heartbeat | nothing: which messages are told besides those that always are */
-static bool watch(struct quorum *quorum, char **words, size_t count)
+static bool watch(struct cluster *cluster, char **words, size_t count)
 {
     const unsigned appends = 1u << RAFT_MSG_APPEND | 1u << RAFT_MSG_APPEND_REPLY;
 
     if (count != 2)
         return false;
-    quorum->watches_heartbeats = strcmp(words[1], "heartbeat") == 0;
-    quorum->watched_kinds = strcmp(words[1], "nothing") == 0 ? 0 : appends;
-    return quorum->watches_heartbeats || quorum->watched_kinds == 0 || strcmp(words[1], "append") == 0;
+    cluster->watches_heartbeats = strcmp(words[1], "heartbeat") == 0;
+    cluster->watched_kinds = strcmp(words[1], "nothing") == 0 ? 0 : appends;
+    return cluster->watches_heartbeats || cluster->watched_kinds == 0 || strcmp(words[1], "append") == 0;
 }
 
 /* load every 10ms | load off: proposals to whoever works, too many to tell of each */
-static bool load(struct quorum *quorum, char **words, size_t count)
+static bool load(struct cluster *cluster, char **words, size_t count)
 {
     if (count == 3 && strcmp(words[1], "every") == 0) {
-        if (!words_take_duration(quorum->out, words[2], &quorum->load_every))
+        if (!words_take_duration(cluster->out, words[2], &cluster->load_every))
             return false;
-        quorum->load_at = quorum->now;
-        quorum->load_count = 0;
-        return quorum->load_every > 0;
+        cluster->load_at = cluster->now;
+        cluster->load_count = 0;
+        return cluster->load_every > 0;
     }
-    quorum->load_at = NEVER;
-    fprintf(quorum->out, "            %llu proposals were taken\n", (unsigned long long)quorum->load_count);
+    cluster->load_at = NEVER;
+    fprintf(cluster->out, "            %llu proposals were taken\n", (unsigned long long)cluster->load_count);
     return count == 2 && strcmp(words[1], "off") == 0;
 }
 
 static const struct {
     const char *word;
-    bool (*run)(struct quorum *quorum, char **words, size_t count);
-    bool (*run_node)(struct quorum *quorum, struct node *node, char **words, size_t count);
+    bool (*run)(struct cluster *cluster, char **words, size_t count);
+    bool (*run_node)(struct cluster *cluster, struct node *node, char **words, size_t count);
 } commands[] = {
     {"nodes", command_nodes, NULL},
     {"join", command_join, NULL},
@@ -388,7 +388,7 @@ static const struct {
     {"table", NULL, table},
 };
 
-bool command_run(struct quorum *quorum, char **words, size_t count)
+bool command_run(struct cluster *cluster, char **words, size_t count)
 {
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         struct node *node;
@@ -396,9 +396,9 @@ bool command_run(struct quorum *quorum, char **words, size_t count)
         if (strcmp(words[0], commands[i].word) != 0)
             continue;
         if (commands[i].run)
-            return commands[i].run(quorum, words, count);
-        node = count > 1 ? command_node(quorum, words[1]) : NULL;
-        return node && commands[i].run_node(quorum, node, words, count);
+            return commands[i].run(cluster, words, count);
+        node = count > 1 ? command_node(cluster, words[1]) : NULL;
+        return node && commands[i].run_node(cluster, node, words, count);
     }
     return false;
 }

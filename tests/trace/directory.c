@@ -35,33 +35,33 @@ static void copy_disk(struct disk *to, const struct disk *from)
 }
 
 /* lose c [joins]: its directory is gone; an empty one is made, with the first members or without any */
-bool command_lose(struct quorum *quorum, char **words, size_t count)
+bool command_lose(struct cluster *cluster, char **words, size_t count)
 {
-    struct node *node = count > 1 ? command_node(quorum, words[1]) : NULL;
+    struct node *node = count > 1 ? command_node(cluster, words[1]) : NULL;
     bool joins = count == 3 && strcmp(words[2], "joins") == 0;
 
     if (!node || node->is_alive || (count == 3 && !joins) || count > 3)
         return false;
     disk_free(&node->disk);
     node->disk = (struct disk){0};
-    disk_make(&node->disk, joins ? NULL : &quorum->config, node->id);
-    node->disk.state.directory = quorum->has_directories ? ++quorum->directories : 0;
+    disk_make(&node->disk, joins ? NULL : &cluster->config, node->id);
+    node->disk.state.directory = cluster->has_directories ? ++cluster->directories : 0;
     return true;
 }
 
 /* copy c: also of a node that runs */
-bool command_copy(struct quorum *quorum, char **words, size_t count)
+bool command_copy(struct cluster *cluster, char **words, size_t count)
 {
-    struct node *node = count == 2 ? command_node(quorum, words[1]) : NULL;
+    struct node *node = count == 2 ? command_node(cluster, words[1]) : NULL;
 
     if (node)
         copy_disk(&node->copy, &node->disk);
     return node;
 }
 
-bool command_restore(struct quorum *quorum, char **words, size_t count)
+bool command_restore(struct cluster *cluster, char **words, size_t count)
 {
-    struct node *node = count == 2 ? command_node(quorum, words[1]) : NULL;
+    struct node *node = count == 2 ? command_node(cluster, words[1]) : NULL;
 
     if (!node || node->is_alive || !node->copy.is_made)
         return false;

@@ -55,11 +55,11 @@ void disk_make(struct disk *disk, const struct raft_config *config, raft_id id)
         disk->snapshot.config = *config;
 }
 
-void disk_write(struct quorum *quorum, struct node *node, const struct raft_persist *persist)
+void disk_write(struct cluster *cluster, struct node *node, const struct raft_persist *persist)
 {
     struct disk *disk = &node->disk;
     const struct raft *raft = &node->raft;
-    gavel_ns from = quorum->now;
+    gavel_ns from = cluster->now;
     struct write *write;
 
     disk->writes = reallocarray(disk->writes, disk->write_count + 1, sizeof *disk->writes);
@@ -77,7 +77,7 @@ void disk_write(struct quorum *quorum, struct node *node, const struct raft_pers
         const struct raft_entry *entry = raft_log_at(&raft->log, persist->first + i);
 
         if (!entry) {
-            alarm_raise(quorum, node, "writes entry %llu, which it does not have",
+            alarm_raise(cluster, node, "writes entry %llu, which it does not have",
                         (unsigned long long)(persist->first + i));
             continue;
         }

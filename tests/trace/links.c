@@ -9,13 +9,13 @@
 #include <string.h>
 
 /* "a->b" is one way; 0 if it is something else. */
-static bool parse_arrow(struct quorum *quorum, const char *word, raft_id *ret_from, raft_id *ret_to)
+static bool parse_arrow(struct cluster *cluster, const char *word, raft_id *ret_from, raft_id *ret_to)
 {
     if (strlen(word) != 4 || word[1] != '-' || word[2] != '>')
         return false;
     *ret_from = (raft_id)(word[0] - 'a' + 1);
     *ret_to = (raft_id)(word[3] - 'a' + 1);
-    return node_find(quorum, *ret_from) && node_find(quorum, *ret_to);
+    return node_find(cluster, *ret_from) && node_find(cluster, *ret_to);
 }
 
 /* The kinds that a word names; all without one; 0 if there is no such kind. */
@@ -29,9 +29,9 @@ static unsigned parse_kind(char **words, size_t count, size_t which)
     return 0;
 }
 
-static void set_cut(struct quorum *quorum, raft_id from, raft_id to, unsigned kinds, bool is_cut)
+static void set_cut(struct cluster *cluster, raft_id from, raft_id to, unsigned kinds, bool is_cut)
 {
-    struct link *link = &quorum->links[from][to];
+    struct link *link = &cluster->links[from][to];
 
     if (is_cut)
         link->cut_kinds |= kinds;
@@ -40,53 +40,53 @@ static void set_cut(struct quorum *quorum, raft_id from, raft_id to, unsigned ki
 }
 
 /* a; a b; a->b; a->b kind */
-static bool cut_or_heal(struct quorum *quorum, char **words, size_t count, bool is_cut)
+static bool cut_or_heal(struct cluster *cluster, char **words, size_t count, bool is_cut)
 {
     raft_id from;
     raft_id to;
 
-    if (count >= 2 && parse_arrow(quorum, words[1], &from, &to)) {
+    if (count >= 2 && parse_arrow(cluster, words[1], &from, &to)) {
         unsigned kinds = parse_kind(words, count, 2);
 
-        set_cut(quorum, from, to, kinds, is_cut);
+        set_cut(cluster, from, to, kinds, is_cut);
         return kinds != 0;
     }
-    if (count < 2 || count > 3 || !command_node(quorum, words[1]) ||
-        (count == 3 && !command_node(quorum, words[2])))
+    if (count < 2 || count > 3 || !command_node(cluster, words[1]) ||
+        (count == 3 && !command_node(cluster, words[2])))
         return false;
-    from = command_node(quorum, words[1])->id;
+    from = command_node(cluster, words[1])->id;
     for (to = 1; to <= NODES_MAX; to++) {
-        if (to == from || (count == 3 && to != command_node(quorum, words[2])->id))
+        if (to == from || (count == 3 && to != command_node(cluster, words[2])->id))
             continue;
-        set_cut(quorum, from, to, ALL_KINDS, is_cut);
-        set_cut(quorum, to, from, ALL_KINDS, is_cut);
+        set_cut(cluster, from, to, ALL_KINDS, is_cut);
+        set_cut(cluster, to, from, ALL_KINDS, is_cut);
     }
     return true;
 }
 
-bool command_cut(struct quorum *quorum, char **words, size_t count)
+bool command_cut(struct cluster *cluster, char **words, size_t count)
 {
-    return cut_or_heal(quorum, words, count, true);
+    return cut_or_heal(cluster, words, count, true);
 }
 
-bool command_heal(struct quorum *quorum, char **words, size_t count)
+bool command_heal(struct cluster *cluster, char **words, size_t count)
 {
     if (count > 1)
-        return cut_or_heal(quorum, words, count, false);
+        return cut_or_heal(cluster, words, count, false);
     for (raft_id from = 1; from <= NODES_MAX; from++)
         for (raft_id to = 1; to <= NODES_MAX; to++)
-            quorum->links[from][to].cut_kinds = 0;
+            cluster->links[from][to].cut_kinds = 0;
     return true;
 }
 
 /* a b | c d e: whoever is on different sides hears nothing of each other */
-bool command_partition(struct quorum *quorum, char **words, size_t count)
+bool command_partition(struct cluster *cluster, char **words, size_t count)
 {
     int side[NODES_MAX + 1] = {0};
     int now = 1;
 
     for (size_t i = 1; i < count; i++) {
-        struct node *node = command_node(quorum, words[i]);
+        struct node *node = command_node(cluster, words[i]);
 
         if (strcmp(words[i], "|") == 0)
             now++;
@@ -98,35 +98,35 @@ bool command_partition(struct quorum *quorum, char **words, size_t count)
     for (raft_id a = 1; a <= NODES_MAX; a++)
         for (raft_id b = 1; b <= NODES_MAX; b++)
             if (side[a] != side[b])
-                set_cut(quorum, a, b, ALL_KINDS, true);
+                set_cut(cluster, a, b, ALL_KINDS, true);
     return true;
 }
 
-bool command_hold(struct quorum *quorum, char **words, size_t count)
+bool command_hold(struct cluster *cluster, char **words, size_t count)
 {
     raft_id from;
     raft_id to;
     unsigned kinds = parse_kind(words, count, 2);
 
-    if (count < 2 || kinds == 0 || !parse_arrow(quorum, words[1], &from, &to))
+    if (count < 2 || kinds == 0 || !parse_arrow(cluster, words[1], &from, &to))
         return false;
-    quorum->links[from][to].held_kinds |= kinds;
+    cluster->links[from][to].held_kinds |= kinds;
     return true;
 }
 
 /* Holds nothing any more; what is held stays so until it is delivered. */
-bool command_let(struct quorum *quorum, char **words, size_t count)
+bool command_let(struct cluster *cluster, char **words, size_t count)
 {
     raft_id from;
     raft_id to;
 
-    if (count != 2 || !parse_arrow(quorum, words[1], &from, &to))
+    if (count != 2 || !parse_arrow(cluster, words[1], &from, &to))
         return false;
-    quorum->links[from][to].held_kinds = 0;
+    cluster->links[from][to].held_kinds = 0;
     return true;
 }
 
-static bool decide_held(struct quorum *quorum, char **words, size_t count, enum fate fate)
+static bool decide_held(struct cluster *cluster, char **words, size_t count, enum fate fate)
 {
     raft_id from;
     raft_id to;
@@ -134,59 +134,59 @@ static bool decide_held(struct quorum *quorum, char **words, size_t count, enum 
 
     if (count == 3)
         most = strtoull(words[2], NULL, 10);
-    if (count < 2 || count > 3 || !parse_arrow(quorum, words[1], &from, &to))
+    if (count < 2 || count > 3 || !parse_arrow(cluster, words[1], &from, &to))
         return false;
-    if (post_release(quorum, from, to, most, fate) == 0)
-        fprintf(quorum->out, "            nothing is held\n");
+    if (post_release(cluster, from, to, most, fate) == 0)
+        fprintf(cluster->out, "            nothing is held\n");
     return true;
 }
 
-bool command_deliver(struct quorum *quorum, char **words, size_t count)
+bool command_deliver(struct cluster *cluster, char **words, size_t count)
 {
-    return decide_held(quorum, words, count, ARRIVES);
+    return decide_held(cluster, words, count, ARRIVES);
 }
 
-bool command_drop(struct quorum *quorum, char **words, size_t count)
+bool command_drop(struct cluster *cluster, char **words, size_t count)
 {
-    return decide_held(quorum, words, count, LOST);
+    return decide_held(cluster, words, count, LOST);
 }
 
 /* Delivers a copy; the letter itself is still held, now behind the others. */
-bool command_repeat(struct quorum *quorum, char **words, size_t count)
+bool command_repeat(struct cluster *cluster, char **words, size_t count)
 {
-    return decide_held(quorum, words, count, REPEATED);
+    return decide_held(cluster, words, count, REPEATED);
 }
 
 /* What is held says a later term than its sender did. */
-bool command_raise(struct quorum *quorum, char **words, size_t count)
+bool command_raise(struct cluster *cluster, char **words, size_t count)
 {
     raft_id from;
     raft_id to;
 
-    if (count != 3 || !parse_arrow(quorum, words[1], &from, &to))
+    if (count != 3 || !parse_arrow(cluster, words[1], &from, &to))
         return false;
-    if (post_raise(quorum, from, to, strtoull(words[2], NULL, 10)) == 0)
-        fprintf(quorum->out, "            nothing is held\n");
+    if (post_raise(cluster, from, to, strtoull(words[2], NULL, 10)) == 0)
+        fprintf(cluster->out, "            nothing is held\n");
     return true;
 }
 
 /* a->b 20ms; a 20ms for all links of a */
-bool command_delay(struct quorum *quorum, char **words, size_t count)
+bool command_delay(struct cluster *cluster, char **words, size_t count)
 {
     raft_id from;
     raft_id to;
 
     if (count != 3)
         return false;
-    if (parse_arrow(quorum, words[1], &from, &to)) {
-        quorum->links[from][to].delay = words_duration(words[2]);
+    if (parse_arrow(cluster, words[1], &from, &to)) {
+        cluster->links[from][to].delay = words_duration(words[2]);
         return true;
     }
-    if (!command_node(quorum, words[1]))
+    if (!command_node(cluster, words[1]))
         return false;
-    from = command_node(quorum, words[1])->id;
+    from = command_node(cluster, words[1])->id;
     for (to = 1; to <= NODES_MAX; to++)
-        quorum->links[from][to].delay = quorum->links[to][from].delay = words_duration(words[2]);
+        cluster->links[from][to].delay = cluster->links[to][from].delay = words_duration(words[2]);
     return true;
 }
 
@@ -194,9 +194,9 @@ bool command_delay(struct quorum *quorum, char **words, size_t count)
  * What the guard of a node tells everybody: that the incarnation which died last is dead. "old" tells of the
  * one before, "forged" has a wrong mac, "false" tells of one that lives.
  */
-bool command_obituary(struct quorum *quorum, char **words, size_t count)
+bool command_obituary(struct cluster *cluster, char **words, size_t count)
 {
-    struct node *node = count >= 2 ? command_node(quorum, words[1]) : NULL;
+    struct node *node = count >= 2 ? command_node(cluster, words[1]) : NULL;
     bool is_old = count == 3 && strcmp(words[2], "old") == 0;
     bool is_forged = count == 3 && strcmp(words[2], "forged") == 0;
     bool is_false = count == 3 && strcmp(words[2], "false") == 0;
@@ -212,12 +212,12 @@ bool command_obituary(struct quorum *quorum, char **words, size_t count)
     post_sign(NULL, &message.certificate);
     if (is_forged)
         message.certificate.mac[0] ^= 1;
-    quorum->is_obituary_false = quorum->is_obituary_false || is_false;
-    tell(quorum, node, "its guard sends%s obituary of incarnation %llu",
+    cluster->is_obituary_false = cluster->is_obituary_false || is_false;
+    tell(cluster, node, "its guard sends%s obituary of incarnation %llu",
          is_forged ? " a forged" : (is_false ? " a false" : (is_old ? " an old" : " the")),
          (unsigned long long)message.certificate.incarnation);
     for (message.to = 1; message.to <= NODES_MAX; message.to++)
-        if (message.to != node->id && node_find(quorum, message.to))
-            post_send(quorum, node->id, &message);
+        if (message.to != node->id && node_find(cluster, message.to))
+            post_send(cluster, node->id, &message);
     return true;
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct node *node_find(struct quorum *quorum, raft_id id)
+struct node *node_find(struct cluster *cluster, raft_id id)
 {
-    return id >= 1 && id <= NODES_MAX && quorum->nodes[id].is_made ? &quorum->nodes[id] : NULL;
+    return id >= 1 && id <= NODES_MAX && cluster->nodes[id].is_made ? &cluster->nodes[id] : NULL;
 }
 
 static gavel_ns clock_at(const struct node *node, gavel_ns real)
@@ -17,23 +17,23 @@ static gavel_ns clock_at(const struct node *node, gavel_ns real)
     return node->clock_base + since + since / 1000 * node->clock_ppm / 1000;
 }
 
-gavel_ns node_clock(const struct quorum *quorum, const struct node *node)
+gavel_ns node_clock(const struct cluster *cluster, const struct node *node)
 {
-    return clock_at(node, quorum->now);
+    return clock_at(node, cluster->now);
 }
 
 /* The first real instant at which the node's clock shows `local`, or now if it already does. */
-gavel_ns node_real(const struct quorum *quorum, const struct node *node, gavel_ns local)
+gavel_ns node_real(const struct cluster *cluster, const struct node *node, gavel_ns local)
 {
-    gavel_ns ahead = local - node_clock(quorum, node);
-    gavel_ns real = quorum->now;
+    gavel_ns ahead = local - node_clock(cluster, node);
+    gavel_ns real = cluster->now;
 
     if (local == NEVER)
         return NEVER;
     if (ahead <= 0)
         return real;
     real += ahead - ahead / 1000000 * node->clock_ppm;
-    while (clock_at(node, real) >= local && real > quorum->now)
+    while (clock_at(node, real) >= local && real > cluster->now)
         real -= 2 * NS_PER_US;
     while (clock_at(node, real) < local)
         real++;
@@ -50,27 +50,27 @@ static char *text_of(const struct raft_snapshot *snapshot)
     return text;
 }
 
-void node_start(struct quorum *quorum, struct node *node)
+void node_start(struct cluster *cluster, struct node *node)
 {
     struct disk *disk = &node->disk;
     struct raft_restore restore;
     struct gavel_error error;
 
     disk->state.incarnation++; /* durable before anything else */
-    disk->state.start = ++quorum->starts;
+    disk->state.start = ++cluster->starts;
     disk->synced = 0;
     restore = (struct raft_restore){
         .state = disk->state,
         .snapshot = disk->snapshot,
         .entries = disk->entries,
         .entry_count = disk->entry_count,
-        .seed = quorum->seed * 1000 + node->id * 100 + disk->state.incarnation,
+        .seed = cluster->seed * 1000 + node->id * 100 + disk->state.incarnation,
     };
     raft_done(&node->raft);
     memset(&node->raft, 0, sizeof node->raft);
-    node->is_alive = !raft_init(&node->raft, &quorum->settings, &restore, node_clock(quorum, node), &error);
+    node->is_alive = !raft_init(&node->raft, &cluster->settings, &restore, node_clock(cluster, node), &error);
     if (!node->is_alive) {
-        fprintf(quorum->out, "refused: %s\n", error.message);
+        fprintf(cluster->out, "refused: %s\n", error.message);
         return;
     }
     free(node->table);
@@ -79,12 +79,12 @@ void node_start(struct quorum *quorum, struct node *node)
     node->stopped_at = NEVER;
 }
 
-void node_crash(struct quorum *quorum, struct node *node, bool is_kept)
+void node_crash(struct cluster *cluster, struct node *node, bool is_kept)
 {
     if (node->is_working)
-        tell(quorum, node, "crashes, and its work with it");
+        tell(cluster, node, "crashes, and its work with it");
     else
-        tell(quorum, node, "crashes");
+        tell(cluster, node, "crashes");
     while (is_kept && node->disk.write_count > 0)
         (void)disk_sync(&node->disk); /* what it wrote is there, but it never learned so */
     disk_forget(&node->disk);
@@ -101,7 +101,7 @@ struct node_before {
     raft_index config_index;
 };
 
-static void apply(struct quorum *quorum, struct node *node, raft_index first, raft_index last)
+static void apply(struct cluster *cluster, struct node *node, raft_index first, raft_index last)
 {
     char *line = NULL;
     size_t size = 0;
@@ -112,7 +112,7 @@ static void apply(struct quorum *quorum, struct node *node, raft_index first, ra
         const struct raft_entry *entry = raft_log_at(&node->raft.log, i);
         bool is_load = entry && entry->kind == RAFT_ENTRY_DATA && entry->data[0] == '.';
 
-        referee_applied(quorum, node, i, entry);
+        referee_applied(cluster, node, i, entry);
         if (!entry)
             continue;
         is_load_only = is_load_only && is_load;
@@ -132,89 +132,89 @@ static void apply(struct quorum *quorum, struct node *node, raft_index first, ra
     }
     fclose(text);
     if (last - first >= 8 && !is_load_only)
-        tell(quorum, node, "applies %llu … %llu", (unsigned long long)first, (unsigned long long)last);
+        tell(cluster, node, "applies %llu … %llu", (unsigned long long)first, (unsigned long long)last);
     else if (!is_load_only)
-        tell(quorum, node, "applies%s", line);
+        tell(cluster, node, "applies%s", line);
     free(line);
 }
 
-static void take_snapshot(struct quorum *quorum, struct node *node)
+static void take_snapshot(struct cluster *cluster, struct node *node)
 {
     const struct raft_snapshot *snapshot = &node->raft.snapshot;
 
     free(node->table);
     node->table = text_of(snapshot);
     node->applied = snapshot->index;
-    tell(quorum, node, "its table is the snapshot up to %llu:%llu", (unsigned long long)snapshot->index,
+    tell(cluster, node, "its table is the snapshot up to %llu:%llu", (unsigned long long)snapshot->index,
          (unsigned long long)snapshot->term);
 }
 
-static void claim(struct quorum *quorum, struct node *node, const struct raft_action *action)
+static void claim(struct cluster *cluster, struct node *node, const struct raft_action *action)
 {
-    gavel_ns deadline = node_real(quorum, node, raft_deadline(&node->raft));
+    gavel_ns deadline = node_real(cluster, node, raft_deadline(&node->raft));
 
     node->is_working = true;
     node->work_term = action->claim.term;
     node->work_epoch = action->claim.lease_epoch;
     if (deadline == NEVER)
-        tell(quorum, node, "CLAIMS: works with token %llu/%llu, alone and for ever",
+        tell(cluster, node, "CLAIMS: works with token %llu/%llu, alone and for ever",
              (unsigned long long)action->claim.term, (unsigned long long)action->claim.lease_epoch);
     else
-        tell(quorum, node, "CLAIMS: works with token %llu/%llu, for now until %.4f",
+        tell(cluster, node, "CLAIMS: works with token %llu/%llu, for now until %.4f",
              (unsigned long long)action->claim.term, (unsigned long long)action->claim.lease_epoch,
              seconds(deadline));
-    referee_claim(quorum, node);
+    referee_claim(cluster, node);
 }
 
-static void carry(struct quorum *quorum, struct node *node, const struct raft_action *action,
+static void carry(struct cluster *cluster, struct node *node, const struct raft_action *action,
                   struct letters *leaving)
 {
     struct letter letter;
 
     switch (action->kind) {
     case RAFT_PERSIST:
-        disk_write(quorum, node, &action->persist);
+        disk_write(cluster, node, &action->persist);
         break;
     case RAFT_SEND:
         letter = (struct letter){.after = action->send.after, .message = action->send.message};
         letters_add(letter.after > node->disk.synced ? &node->waiting : leaving, &letter);
         break;
     case RAFT_APPLY:
-        apply(quorum, node, action->apply.first, action->apply.last);
+        apply(cluster, node, action->apply.first, action->apply.last);
         break;
     case RAFT_RESTORE:
-        take_snapshot(quorum, node);
+        take_snapshot(cluster, node);
         break;
     case RAFT_CLAIM:
-        claim(quorum, node, action);
+        claim(cluster, node, action);
         break;
     case RAFT_STOP_WORK:
-        tell(quorum, node, "STOPS its work: %s", raft_stop_name(action->stop.reason));
-        node->stopped_at = quorum->now + node->stop_takes;
+        tell(cluster, node, "STOPS its work: %s", raft_stop_name(action->stop.reason));
+        node->stopped_at = cluster->now + node->stop_takes;
         break;
     case RAFT_READ_READY:
-        tell(quorum, node, "read %llu may be answered, from index %llu on",
+        tell(cluster, node, "read %llu may be answered, from index %llu on",
              (unsigned long long)action->read.id, (unsigned long long)action->read.index);
         break;
     case RAFT_READ_LOST:
-        tell(quorum, node, "read %llu cannot be answered here", (unsigned long long)action->read.id);
+        tell(cluster, node, "read %llu cannot be answered here", (unsigned long long)action->read.id);
         break;
     case RAFT_TELL:
-        tell_news(quorum, node, action);
+        tell_news(cluster, node, action);
         break;
     }
 }
 
-static void leave(struct quorum *quorum, struct node *node, struct letters *leaving)
+static void leave(struct cluster *cluster, struct node *node, struct letters *leaving)
 {
-    tell_sends(quorum, node, leaving);
+    tell_sends(cluster, node, leaving);
     for (size_t i = 0; i < leaving->count; i++)
-        post_send(quorum, node->id, &leaving->items[i].message);
+        post_send(cluster, node->id, &leaving->items[i].message);
     letters_free(leaving);
 }
 
 /* The letters that waited for no more than what is durable now. */
-static void leave_waiting(struct quorum *quorum, struct node *node)
+static void leave_waiting(struct cluster *cluster, struct node *node)
 {
     struct letters leaving = {0};
 
@@ -227,43 +227,43 @@ static void leave_waiting(struct quorum *quorum, struct node *node)
             i++;
         }
     }
-    leave(quorum, node, &leaving);
+    leave(cluster, node, &leaving);
 }
 
 /* What is told once a step, from what has changed. */
-static void tell_changes(struct quorum *quorum, const struct node *node, const struct node_before *before)
+static void tell_changes(struct cluster *cluster, const struct node *node, const struct node_before *before)
 {
     const struct raft *raft = &node->raft;
 
     if (raft->role != before->role || raft->state.term != before->term)
-        tell(quorum, node, "is %s in term %llu", raft_role_name(raft->role),
+        tell(cluster, node, "is %s in term %llu", raft_role_name(raft->role),
              (unsigned long long)raft->state.term);
     else if (raft->leader == 0 && before->leader != 0)
-        tell(quorum, node, "has no leader");
+        tell(cluster, node, "has no leader");
     if (raft->leader != before->leader && raft->leader != 0 && raft->leader != node->id)
-        tell(quorum, node, "follows %c", name_of(raft->leader));
+        tell(cluster, node, "follows %c", name_of(raft->leader));
     if (raft->config_index != before->config_index)
-        tell_members(quorum, node, "members from now on:");
+        tell_members(cluster, node, "members from now on:");
 }
 
-enum gavel_status node_feed(struct quorum *quorum, struct node *node, struct raft_event event)
+enum gavel_status node_feed(struct cluster *cluster, struct node *node, struct raft_event event)
 {
     struct letters leaving = {0};
     const struct node_before before = {node->raft.role, node->raft.state.term, node->raft.leader,
                                        node->raft.config_index};
     enum gavel_status status;
 
-    event.now = node_clock(quorum, node);
-    status = raft_step(&node->raft, &event, &quorum->actions);
-    tell_changes(quorum, node, &before);
-    for (size_t i = 0; i < quorum->actions.count; i++)
-        carry(quorum, node, &quorum->actions.items[i], &leaving);
-    leave(quorum, node, &leaving);
-    referee_check(quorum, node);
+    event.now = node_clock(cluster, node);
+    status = raft_step(&node->raft, &event, &cluster->actions);
+    tell_changes(cluster, node, &before);
+    for (size_t i = 0; i < cluster->actions.count; i++)
+        carry(cluster, node, &cluster->actions.items[i], &leaving);
+    leave(cluster, node, &leaving);
+    referee_check(cluster, node);
     return status;
 }
 
-gavel_ns node_due_at(const struct quorum *quorum, const struct node *node)
+gavel_ns node_due_at(const struct cluster *cluster, const struct node *node)
 {
     gavel_ns at;
 
@@ -271,42 +271,42 @@ gavel_ns node_due_at(const struct quorum *quorum, const struct node *node)
         return NEVER;
     if (node->is_hung)
         return node->is_working ? node->must_stop_by : NEVER;
-    at = ns_min(node->stopped_at, node_real(quorum, node, raft_wake_at(&node->raft)));
+    at = ns_min(node->stopped_at, node_real(cluster, node, raft_wake_at(&node->raft)));
     if (node->disk.write_count > 0)
         at = ns_min(at, node->disk.writes[0].at);
     return at;
 }
 
-static void finish_write(struct quorum *quorum, struct node *node)
+static void finish_write(struct cluster *cluster, struct node *node)
 {
     if (node->disk.fails) {
-        tell(quorum, node, "its disk fails");
+        tell(cluster, node, "its disk fails");
         disk_forget(&node->disk);
         letters_free(&node->waiting);
-        (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_DISK_FAILED});
+        (void)node_feed(cluster, node, (struct raft_event){.kind = RAFT_DISK_FAILED});
         return;
     }
     if (!disk_sync(&node->disk))
-        alarm_raise(quorum, node, "its log on disk has a gap");
-    leave_waiting(quorum, node);
-    (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_PERSISTED, .seq = node->disk.synced});
+        alarm_raise(cluster, node, "its log on disk has a gap");
+    leave_waiting(cluster, node);
+    (void)node_feed(cluster, node, (struct raft_event){.kind = RAFT_PERSISTED, .seq = node->disk.synced});
 }
 
-void node_do_due(struct quorum *quorum, struct node *node)
+void node_do_due(struct cluster *cluster, struct node *node)
 {
     if (node->is_hung) {
         node->is_working = false;
-        tell(quorum, node, "hangs beyond its deadline: its guard has ended the work");
-    } else if (node->disk.write_count > 0 && node->disk.writes[0].at <= quorum->now) {
-        finish_write(quorum, node);
-    } else if (node->stopped_at <= quorum->now) {
+        tell(cluster, node, "hangs beyond its deadline: its guard has ended the work");
+    } else if (node->disk.write_count > 0 && node->disk.writes[0].at <= cluster->now) {
+        finish_write(cluster, node);
+    } else if (node->stopped_at <= cluster->now) {
         node->stopped_at = NEVER;
-        referee_stopped(quorum, node);
+        referee_stopped(cluster, node);
         node->is_working = false;
-        tell(quorum, node, "its work has stopped");
-        (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_WORK_STOPPED});
+        tell(cluster, node, "its work has stopped");
+        (void)node_feed(cluster, node, (struct raft_event){.kind = RAFT_WORK_STOPPED});
     } else {
-        (void)node_feed(quorum, node, (struct raft_event){.kind = RAFT_TIMER});
+        (void)node_feed(cluster, node, (struct raft_event){.kind = RAFT_TIMER});
     }
 }
 

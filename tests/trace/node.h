@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * One node of the quorum on the stage, with what surrounds it: its clock, its
+ * One node of the cluster on the stage, with what surrounds it: its clock, its
  * disk, the messages that wait for the disk, its work, and its guard.
  *
  *        command, timer, message, PERSISTED, WORK_STOPPED
@@ -101,7 +101,7 @@ struct agreed {
     char *text; /* owned */
 };
 
-struct quorum {
+struct cluster {
     FILE *out;
     FILE *loud; /* the same, also while `elect` keeps quiet */
     gavel_ns now;
@@ -135,64 +135,64 @@ struct quorum {
 };
 
 /* node.c */
-struct node *node_find(struct quorum *quorum, raft_id id);
-gavel_ns node_clock(const struct quorum *quorum, const struct node *node);
-gavel_ns node_real(const struct quorum *quorum, const struct node *node, gavel_ns local);
-void node_start(struct quorum *quorum, struct node *node);
-void node_crash(struct quorum *quorum, struct node *node, bool is_kept);
-enum gavel_status node_feed(struct quorum *quorum, struct node *node, struct raft_event event);
-gavel_ns node_due_at(const struct quorum *quorum, const struct node *node);
-void node_do_due(struct quorum *quorum, struct node *node);
+struct node *node_find(struct cluster *cluster, raft_id id);
+gavel_ns node_clock(const struct cluster *cluster, const struct node *node);
+gavel_ns node_real(const struct cluster *cluster, const struct node *node, gavel_ns local);
+void node_start(struct cluster *cluster, struct node *node);
+void node_crash(struct cluster *cluster, struct node *node, bool is_kept);
+enum gavel_status node_feed(struct cluster *cluster, struct node *node, struct raft_event event);
+gavel_ns node_due_at(const struct cluster *cluster, const struct node *node);
+void node_do_due(struct cluster *cluster, struct node *node);
 void node_free(struct node *node);
 
 /* disk.c */
 void disk_make(struct disk *disk, const struct raft_config *config, raft_id id);
-void disk_write(struct quorum *quorum, struct node *node, const struct raft_persist *persist);
+void disk_write(struct cluster *cluster, struct node *node, const struct raft_persist *persist);
 /* Makes the oldest write durable; false if the log would have a gap. */
 bool disk_sync(struct disk *disk);
 void disk_forget(struct disk *disk);
 void disk_free(struct disk *disk);
 
 /* post.c */
-void post_send(struct quorum *quorum, raft_id route, const struct raft_message *message);
+void post_send(struct cluster *cluster, raft_id route, const struct raft_message *message);
 void letters_add(struct letters *letters, const struct letter *letter);
 void letters_remove(struct letters *letters, size_t which);
 void letter_done(struct letter *letter);
 void letters_free(struct letters *letters);
 /* The letter that arrives next, by `at` and order, at a node that can take it; NULL if none. */
-struct letter *post_next(struct quorum *quorum);
-void post_deliver(struct quorum *quorum, struct letter *letter);
+struct letter *post_next(struct cluster *cluster);
+void post_deliver(struct cluster *cluster, struct letter *letter);
 enum fate { ARRIVES, LOST, REPEATED };
 /* What becomes, now, of the first `most` held letters of a link. Returns how many there were. */
 /* Adds to the terms of all that is held; how many there were. */
-size_t post_raise(struct quorum *quorum, raft_id from, raft_id to, raft_term by);
-size_t post_release(struct quorum *quorum, raft_id from, raft_id to, size_t most, enum fate fate);
+size_t post_raise(struct cluster *cluster, raft_id from, raft_id to, raft_term by);
+size_t post_release(struct cluster *cluster, raft_id from, raft_id to, size_t most, enum fate fate);
 void post_sign(void *context, struct raft_certificate *certificate);
 bool post_verify(void *context, const struct raft_certificate *certificate);
 
 /* tell.c */
-void tell(const struct quorum *quorum, const struct node *node, const char *format, ...)
+void tell(const struct cluster *cluster, const struct node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* Something that must never be; the story fails whatever it expects. */
-void alarm_raise(const struct quorum *quorum, const struct node *node, const char *format, ...)
+void alarm_raise(const struct cluster *cluster, const struct node *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 char name_of(raft_id id);
 double seconds(gavel_ns real);
 /* Letters that leave at the same instant. */
-void tell_sends(const struct quorum *quorum, const struct node *node, const struct letters *letters);
-void tell_news(const struct quorum *quorum, const struct node *node, const struct raft_action *action);
-void tell_members(const struct quorum *quorum, const struct node *node, const char *what);
+void tell_sends(const struct cluster *cluster, const struct node *node, const struct letters *letters);
+void tell_news(const struct cluster *cluster, const struct node *node, const struct raft_action *action);
+void tell_members(const struct cluster *cluster, const struct node *node, const char *what);
 void tell_election(FILE *out, const struct raft_election *election);
 void tell_config(FILE *out, const struct raft_config *config);
 void tell_certificate(FILE *out, const struct raft_certificate *certificate);
 void tell_message(FILE *out, const struct raft_message *message);
-void tell_node(const struct quorum *quorum, const struct node *node);
+void tell_node(const struct cluster *cluster, const struct node *node);
 
 /* referee.c */
-void referee_check(struct quorum *quorum, struct node *node);
-void referee_applied(struct quorum *quorum, struct node *node, raft_index index,
+void referee_check(struct cluster *cluster, struct node *node);
+void referee_applied(struct cluster *cluster, struct node *node, raft_index index,
                      const struct raft_entry *entry);
-void referee_claim(struct quorum *quorum, struct node *node);
-void referee_stopped(struct quorum *quorum, struct node *node);
+void referee_claim(struct cluster *cluster, struct node *node);
+void referee_stopped(struct cluster *cluster, struct node *node);
 
 #endif

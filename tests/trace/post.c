@@ -71,37 +71,37 @@ void letters_free(struct letters *letters)
     *letters = (struct letters){0};
 }
 
-void post_send(struct quorum *quorum, raft_id route, const struct raft_message *message)
+void post_send(struct cluster *cluster, raft_id route, const struct raft_message *message)
 {
     struct link *link;
     struct letter letter;
 
     if (message->to == 0 || message->to > NODES_MAX || route > NODES_MAX) {
-        fprintf(quorum->loud, "ALARM: a message to nobody\n");
+        fprintf(cluster->loud, "ALARM: a message to nobody\n");
         return;
     }
-    link = &quorum->links[route][message->to];
+    link = &cluster->links[route][message->to];
     if (link->cut_kinds & (1u << message->kind))
         return;
     letter = (struct letter){
-        .at = quorum->now + link->delay,
-        .order = ++quorum->order,
+        .at = cluster->now + link->delay,
+        .order = ++cluster->order,
         .is_held = (link->held_kinds & (1u << message->kind)) != 0,
         .route = route,
         .message = *message,
     };
-    letters_add(&quorum->post, &letter);
+    letters_add(&cluster->post, &letter);
 }
 
-struct letter *post_next(struct quorum *quorum)
+struct letter *post_next(struct cluster *cluster)
 {
     struct letter *next = NULL;
 
-    for (size_t i = 0; i < quorum->post.count; i++) {
-        struct letter *letter = &quorum->post.items[i];
+    for (size_t i = 0; i < cluster->post.count; i++) {
+        struct letter *letter = &cluster->post.items[i];
 
         /* What arrives at a node that hangs waits in its socket. */
-        if (letter->is_held || quorum->nodes[letter->message.to].is_hung)
+        if (letter->is_held || cluster->nodes[letter->message.to].is_hung)
             continue;
         if (!next || letter->at < next->at || (letter->at == next->at && letter->order < next->order))
             next = letter;
@@ -109,32 +109,32 @@ struct letter *post_next(struct quorum *quorum)
     return next;
 }
 
-void post_deliver(struct quorum *quorum, struct letter *letter)
+void post_deliver(struct cluster *cluster, struct letter *letter)
 {
     struct letter own = *letter;
     struct raft_message *message = &own.message;
-    struct node *to = &quorum->nodes[message->to];
-    unsigned cut_kinds = quorum->links[own.route][message->to].cut_kinds;
+    struct node *to = &cluster->nodes[message->to];
+    unsigned cut_kinds = cluster->links[own.route][message->to].cut_kinds;
     const char *reason = NULL;
 
-    letters_remove(&quorum->post, (size_t)(letter - quorum->post.items));
+    letters_remove(&cluster->post, (size_t)(letter - cluster->post.items));
     /* What the story delivers by hand arrives in any case. */
     if (to->is_alive && (own.is_held || !(cut_kinds & (1u << message->kind)))) {
         if (raft_message_check(message, &reason))
-            alarm_raise(quorum, to, "got a message that no node should send: %s", reason);
+            alarm_raise(cluster, to, "got a message that no node should send: %s", reason);
         else
-            (void)node_feed(quorum, to, /* a refusal is told */
+            (void)node_feed(cluster, to, /* a refusal is told */
                             (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
     }
     letter_done(&own);
 }
 
-static struct letter *first_held(struct quorum *quorum, raft_id from, raft_id to)
+static struct letter *first_held(struct cluster *cluster, raft_id from, raft_id to)
 {
     struct letter *first = NULL;
 
-    for (size_t i = 0; i < quorum->post.count; i++) {
-        struct letter *letter = &quorum->post.items[i];
+    for (size_t i = 0; i < cluster->post.count; i++) {
+        struct letter *letter = &cluster->post.items[i];
 
         if (letter->is_held && letter->route == from && letter->message.to == to &&
             (!first || letter->order < first->order))
@@ -143,44 +143,44 @@ static struct letter *first_held(struct quorum *quorum, raft_id from, raft_id to
     return first;
 }
 
-size_t post_release(struct quorum *quorum, raft_id from, raft_id to, size_t most, enum fate fate)
+size_t post_release(struct cluster *cluster, raft_id from, raft_id to, size_t most, enum fate fate)
 {
     static const char *const words[] = {
         [ARRIVES] = "arrives", [LOST] = "lost", [REPEATED] = "a copy arrives"};
     size_t done = 0;
 
     for (; done < most; done++) {
-        struct letter *letter = first_held(quorum, from, to);
+        struct letter *letter = first_held(cluster, from, to);
 
         if (!letter)
             break;
-        fprintf(quorum->out, "            %s: ", words[fate]);
-        tell_message(quorum->out, &letter->message);
-        fputc('\n', quorum->out);
+        fprintf(cluster->out, "            %s: ", words[fate]);
+        tell_message(cluster->out, &letter->message);
+        fputc('\n', cluster->out);
         if (fate == REPEATED) {
-            size_t which = (size_t)(letter - quorum->post.items);
+            size_t which = (size_t)(letter - cluster->post.items);
             struct letter copy = *letter;
 
-            copy.order = ++quorum->order;
-            letters_add(&quorum->post, &copy);
-            letter = &quorum->post.items[which];
+            copy.order = ++cluster->order;
+            letters_add(&cluster->post, &copy);
+            letter = &cluster->post.items[which];
         }
         if (fate == LOST) {
             letter_done(letter);
-            letters_remove(&quorum->post, (size_t)(letter - quorum->post.items));
+            letters_remove(&cluster->post, (size_t)(letter - cluster->post.items));
         } else {
-            post_deliver(quorum, letter);
+            post_deliver(cluster, letter);
         }
     }
     return done;
 }
 
-size_t post_raise(struct quorum *quorum, raft_id from, raft_id to, raft_term by)
+size_t post_raise(struct cluster *cluster, raft_id from, raft_id to, raft_term by)
 {
     size_t raised = 0;
 
-    for (size_t i = 0; i < quorum->post.count; i++) {
-        struct letter *letter = &quorum->post.items[i];
+    for (size_t i = 0; i < cluster->post.count; i++) {
+        struct letter *letter = &cluster->post.items[i];
         struct raft_message *m = &letter->message;
 
         if (!letter->is_held || letter->route != from || m->to != to)

@@ -11,58 +11,58 @@
 #include <string.h>
 
 /* Election Safety: at most one leader per term (Raft paper, figure 3). */
-static void check_leader(struct quorum *quorum, struct node *node)
+static void check_leader(struct cluster *cluster, struct node *node)
 {
     raft_term term = node->raft.state.term;
 
     if (node->raft.role != RAFT_LEADER || term > 1000000)
         return;
-    if (term >= quorum->leader_count) {
-        quorum->leaders = reallocarray(quorum->leaders, term + 1, sizeof *quorum->leaders);
-        for (size_t i = quorum->leader_count; i <= term; i++)
-            quorum->leaders[i] = 0;
-        quorum->leader_count = term + 1;
+    if (term >= cluster->leader_count) {
+        cluster->leaders = reallocarray(cluster->leaders, term + 1, sizeof *cluster->leaders);
+        for (size_t i = cluster->leader_count; i <= term; i++)
+            cluster->leaders[i] = 0;
+        cluster->leader_count = term + 1;
     }
-    if (quorum->leaders[term] == 0)
-        quorum->leaders[term] = node->id;
-    else if (quorum->leaders[term] != node->id)
-        alarm_raise(quorum, node, "leads in term %llu like %c", (unsigned long long)term,
-                    name_of(quorum->leaders[term]));
+    if (cluster->leaders[term] == 0)
+        cluster->leaders[term] = node->id;
+    else if (cluster->leaders[term] != node->id)
+        alarm_raise(cluster, node, "leads in term %llu like %c", (unsigned long long)term,
+                    name_of(cluster->leaders[term]));
 }
 
-void referee_check(struct quorum *quorum, struct node *node)
+void referee_check(struct cluster *cluster, struct node *node)
 {
     const struct raft *raft = &node->raft;
     gavel_ns deadline = raft_deadline(raft);
 
-    check_leader(quorum, node);
+    check_leader(cluster, node);
     if (raft->commit > raft_log_last(&raft->log))
-        alarm_raise(quorum, node, "has committed what it does not have");
+        alarm_raise(cluster, node, "has committed what it does not have");
     if (raft->work == RAFT_WORK_RUNNING)
         node->must_stop_by =
-            deadline == NEVER ? NEVER : node_real(quorum, node, deadline) + quorum->settings.stop_margin;
+            deadline == NEVER ? NEVER : node_real(cluster, node, deadline) + cluster->settings.stop_margin;
 }
 
 /* State-Machine Safety: all nodes apply the same entry at an index (Raft paper, figure 3). */
-void referee_applied(struct quorum *quorum, struct node *node, raft_index index,
+void referee_applied(struct cluster *cluster, struct node *node, raft_index index,
                      const struct raft_entry *entry)
 {
     struct agreed *agreed;
     char *text = NULL;
 
     if (!entry || index != node->applied + 1) {
-        alarm_raise(quorum, node, "applies %llu after %llu", (unsigned long long)index,
+        alarm_raise(cluster, node, "applies %llu after %llu", (unsigned long long)index,
                     (unsigned long long)node->applied);
         return;
     }
     node->applied = index;
-    if (index > quorum->agreed_count) {
-        quorum->agreed = reallocarray(quorum->agreed, index, sizeof *quorum->agreed);
-        memset(quorum->agreed + quorum->agreed_count, 0,
-               (index - quorum->agreed_count) * sizeof *quorum->agreed);
-        quorum->agreed_count = index;
+    if (index > cluster->agreed_count) {
+        cluster->agreed = reallocarray(cluster->agreed, index, sizeof *cluster->agreed);
+        memset(cluster->agreed + cluster->agreed_count, 0,
+               (index - cluster->agreed_count) * sizeof *cluster->agreed);
+        cluster->agreed_count = index;
     }
-    agreed = &quorum->agreed[index - 1];
+    agreed = &cluster->agreed[index - 1];
     if (asprintf(&text, "%d:%.*s", (int)entry->kind, entry->kind == RAFT_ENTRY_DATA ? (int)entry->size : 0,
                  entry->data ? (const char *)entry->data : "") < 0)
         abort();
@@ -71,35 +71,36 @@ void referee_applied(struct quorum *quorum, struct node *node, raft_index index,
         return;
     }
     if (agreed->term != entry->term || strcmp(agreed->text, text) != 0)
-        alarm_raise(quorum, node, "applies another entry at %llu than others did", (unsigned long long)index);
+        alarm_raise(cluster, node, "applies another entry at %llu than others did",
+                    (unsigned long long)index);
     free(text);
 }
 
 /* The work of two leaders never overlaps (S4), and tokens grow (S1). */
-void referee_claim(struct quorum *quorum, struct node *node)
+void referee_claim(struct cluster *cluster, struct node *node)
 {
     for (raft_id id = 1; id <= NODES_MAX; id++) {
-        const struct node *other = &quorum->nodes[id];
+        const struct node *other = &cluster->nodes[id];
 
         if (other == node || !other->is_working)
             continue;
-        if (quorum->is_obituary_false)
-            tell(quorum, node, "works while %c still does: the obituary was false", name_of(id));
+        if (cluster->is_obituary_false)
+            tell(cluster, node, "works while %c still does: the obituary was false", name_of(id));
         else
-            alarm_raise(quorum, node, "works while %c still does", name_of(id));
+            alarm_raise(cluster, node, "works while %c still does", name_of(id));
     }
     if (raft_is_witness(&node->raft))
-        alarm_raise(quorum, node, "is a witness and works");
-    if (node->work_term < quorum->claim_term ||
-        (node->work_term == quorum->claim_term && node->work_epoch <= quorum->claim_epoch))
-        alarm_raise(quorum, node, "works with a token that is not the newest");
-    quorum->claim_term = node->work_term;
-    quorum->claim_epoch = node->work_epoch;
+        alarm_raise(cluster, node, "is a witness and works");
+    if (node->work_term < cluster->claim_term ||
+        (node->work_term == cluster->claim_term && node->work_epoch <= cluster->claim_epoch))
+        alarm_raise(cluster, node, "works with a token that is not the newest");
+    cluster->claim_term = node->work_term;
+    cluster->claim_epoch = node->work_epoch;
 }
 
-void referee_stopped(struct quorum *quorum, struct node *node)
+void referee_stopped(struct cluster *cluster, struct node *node)
 {
-    if (node->is_working && quorum->now > node->must_stop_by)
-        alarm_raise(quorum, node, "worked until %.4f instead of %.4f", seconds(quorum->now),
+    if (node->is_working && cluster->now > node->must_stop_by)
+        alarm_raise(cluster, node, "worked until %.4f instead of %.4f", seconds(cluster->now),
                     seconds(node->must_stop_by));
 }

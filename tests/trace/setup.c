@@ -12,9 +12,9 @@
 #define CLOCKS_APART (3600 * NS_PER_S)
 
 /* One key=value of the settings; false if there is no such key. */
-static bool set(struct quorum *quorum, const char *key, const char *value)
+static bool set(struct cluster *cluster, const char *key, const char *value)
 {
-    struct raft_settings *s = &quorum->settings;
+    struct raft_settings *s = &cluster->settings;
     const struct {
         const char *key;
         gavel_ns *time;
@@ -52,12 +52,12 @@ static bool set(struct quorum *quorum, const char *key, const char *value)
     else if (strcmp(key, "auto_failover") == 0)
         s->auto_failover = strcmp(value, "yes") == 0;
     else if (strcmp(key, "directories") == 0)
-        quorum->has_directories = quorum->binds = strcmp(value, "yes") == 0;
+        cluster->has_directories = cluster->binds = strcmp(value, "yes") == 0;
     else if (strcmp(key, "upgraded") ==
              0) /* from 0.6.0: with directories that the members are not bound to */
-        quorum->has_directories = strcmp(value, "yes") == 0;
+        cluster->has_directories = strcmp(value, "yes") == 0;
     else if (strcmp(key, "seed") == 0)
-        quorum->seed = strtoull(value, NULL, 10);
+        cluster->seed = strtoull(value, NULL, 10);
     else
         return false;
     return true;
@@ -71,56 +71,56 @@ static struct raft_member *member_of(struct raft_config *config, const char *wor
     return NULL;
 }
 
-static bool set_member(struct quorum *quorum, const char *key, const char *value)
+static bool set_member(struct cluster *cluster, const char *key, const char *value)
 {
     struct raft_member *member;
 
-    if (strcmp(key, "witness") == 0 && (member = member_of(&quorum->config, value)))
+    if (strcmp(key, "witness") == 0 && (member = member_of(&cluster->config, value)))
         member->is_witness = true;
-    else if (strcmp(key, "learner") == 0 && (member = member_of(&quorum->config, value)))
+    else if (strcmp(key, "learner") == 0 && (member = member_of(&cluster->config, value)))
         member->is_voter = false;
-    else if ((member = member_of(&quorum->config, key)))
+    else if ((member = member_of(&cluster->config, key)))
         member->priority = (uint8_t)atoi(value);
     else
         return false;
     return true;
 }
 
-static struct node *make(struct quorum *quorum, const char *word, const struct raft_config *config)
+static struct node *make(struct cluster *cluster, const char *word, const struct raft_config *config)
 {
     raft_id id = (raft_id)(word[0] - 'a' + 1);
     struct node *node;
 
-    if (word[1] != '\0' || id < 1 || id > NODES_MAX || quorum->nodes[id].is_made)
+    if (word[1] != '\0' || id < 1 || id > NODES_MAX || cluster->nodes[id].is_made)
         return NULL;
-    node = &quorum->nodes[id];
+    node = &cluster->nodes[id];
     node->id = id;
     node->is_made = true;
-    node->clock_from = quorum->now;
+    node->clock_from = cluster->now;
     node->clock_base = (gavel_ns)id * CLOCKS_APART;
     node->stop_takes = NS_PER_MS;
     node->stopped_at = NEVER;
     disk_make(&node->disk, config, id);
-    node->disk.state.directory = quorum->has_directories ? ++quorum->directories : 0;
+    node->disk.state.directory = cluster->has_directories ? ++cluster->directories : 0;
     return node;
 }
 
 /* nodes a b c key=value … [priority a=2 …] [stopped] */
-bool command_nodes(struct quorum *quorum, char **words, size_t count)
+bool command_nodes(struct cluster *cluster, char **words, size_t count)
 {
     struct gavel_error error;
     bool is_stopped = false;
     size_t i = 1;
 
     for (; i < count && words[i][1] == '\0'; i++)
-        quorum->config.members[quorum->config.count++] =
+        cluster->config.members[cluster->config.count++] =
             (struct raft_member){.id = (raft_id)(words[i][0] - 'a' + 1), .is_voter = true};
     for (; i < count; i++) {
         char *value = strchr(words[i], '=');
 
         if (value) {
             *value = '\0';
-            if (!set(quorum, words[i], value + 1) && !set_member(quorum, words[i], value + 1))
+            if (!set(cluster, words[i], value + 1) && !set_member(cluster, words[i], value + 1))
                 return false;
         } else if (strcmp(words[i], "stopped") == 0) {
             is_stopped = true;
@@ -128,32 +128,32 @@ bool command_nodes(struct quorum *quorum, char **words, size_t count)
             return false;
         }
     }
-    if (raft_settings_check(&quorum->settings, &error)) {
-        fprintf(quorum->out, "refused: %s\n", error.message);
+    if (raft_settings_check(&cluster->settings, &error)) {
+        fprintf(cluster->out, "refused: %s\n", error.message);
         return true;
     }
-    quorum->config.binds = quorum->binds;
-    for (i = 0; i < quorum->config.count; i++) {
-        const char name[] = {name_of(quorum->config.members[i].id), '\0'};
-        struct node *node = make(quorum, name, &quorum->config);
+    cluster->config.binds = cluster->binds;
+    for (i = 0; i < cluster->config.count; i++) {
+        const char name[] = {name_of(cluster->config.members[i].id), '\0'};
+        struct node *node = make(cluster, name, &cluster->config);
 
         if (!node)
             return false;
         if (!is_stopped)
-            node_start(quorum, node);
+            node_start(cluster, node);
     }
     return true;
 }
 
 /* join d: a new node that no configuration names yet */
-bool command_join(struct quorum *quorum, char **words, size_t count)
+bool command_join(struct cluster *cluster, char **words, size_t count)
 {
     for (size_t i = 1; i < count; i++) {
-        struct node *node = make(quorum, words[i], NULL);
+        struct node *node = make(cluster, words[i], NULL);
 
         if (!node)
             return false;
-        node_start(quorum, node);
+        node_start(cluster, node);
     }
     return count > 1;
 }
@@ -187,9 +187,9 @@ static void give_log(struct disk *disk, char *terms)
 }
 
 /* given a term=3 vote=b commit=2 log=1*3,2 : what is on the disk of a node that has not started yet */
-bool command_given(struct quorum *quorum, char **words, size_t count)
+bool command_given(struct cluster *cluster, char **words, size_t count)
 {
-    struct node *node = count > 1 ? command_node(quorum, words[1]) : NULL;
+    struct node *node = count > 1 ? command_node(cluster, words[1]) : NULL;
 
     if (!node || node->is_alive)
         return false;

@@ -21,7 +21,7 @@ void stage_free(struct stage *stage)
 {
     for (size_t i = 0; i < stage->count; i++)
         actor_free(stage->actors[i]);
-    shelf_done(&stage->shelf);
+    rows_done(&stage->rows);
     free(stage);
 }
 

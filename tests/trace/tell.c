@@ -15,26 +15,26 @@ double seconds(gavel_ns real) { return (double)real / (double)NS_PER_S; }
 
 static double milliseconds(gavel_ns ns) { return (double)ns / (double)NS_PER_MS; }
 
-void tell(const struct quorum *quorum, const struct node *node, const char *format, ...)
+void tell(const struct cluster *cluster, const struct node *node, const char *format, ...)
 {
     va_list arguments;
 
-    fprintf(quorum->out, "%10.4f  %c  ", seconds(quorum->now), name_of(node->id));
+    fprintf(cluster->out, "%10.4f  %c  ", seconds(cluster->now), name_of(node->id));
     va_start(arguments, format);
-    vfprintf(quorum->out, format, arguments);
+    vfprintf(cluster->out, format, arguments);
     va_end(arguments);
-    fputc('\n', quorum->out);
+    fputc('\n', cluster->out);
 }
 
-void alarm_raise(const struct quorum *quorum, const struct node *node, const char *format, ...)
+void alarm_raise(const struct cluster *cluster, const struct node *node, const char *format, ...)
 {
     va_list arguments;
 
-    fprintf(quorum->loud, "ALARM: %.4f %c ", seconds(quorum->now), name_of(node->id));
+    fprintf(cluster->loud, "ALARM: %.4f %c ", seconds(cluster->now), name_of(node->id));
     va_start(arguments, format);
-    vfprintf(quorum->loud, format, arguments);
+    vfprintf(cluster->loud, format, arguments);
     va_end(arguments);
-    fputc('\n', quorum->loud);
+    fputc('\n', cluster->loud);
 }
 
 void tell_certificate(FILE *out, const struct raft_certificate *certificate)
@@ -173,25 +173,25 @@ void tell_message(FILE *out, const struct raft_message *message)
 }
 
 /* An empty answer to a leader of the same term: it was heard, and its follower still writes. */
-static bool is_writing(const struct quorum *quorum, const struct raft_message *message)
+static bool is_writing(const struct cluster *cluster, const struct raft_message *message)
 {
     return message->kind == RAFT_MSG_APPEND_REPLY && !message->append_reply.is_success &&
            message->append_reply.conflict_index == 0 && message->to <= NODES_MAX &&
-           quorum->nodes[message->to].raft.state.term == message->term;
+           cluster->nodes[message->to].raft.state.term == message->term;
 }
 
-static bool is_silent(const struct quorum *quorum, const struct raft_message *message)
+static bool is_silent(const struct cluster *cluster, const struct raft_message *message)
 {
-    if (is_writing(quorum, message))
+    if (is_writing(cluster, message))
         return true;
-    if (quorum->watched_kinds & (1u << message->kind))
+    if (cluster->watched_kinds & (1u << message->kind))
         return message->kind == RAFT_MSG_APPEND && message->append.entry_count == 0 &&
-               !quorum->watches_heartbeats;
+               !cluster->watches_heartbeats;
     return message->kind == RAFT_MSG_APPEND ||
            (message->kind == RAFT_MSG_APPEND_REPLY && message->append_reply.is_success);
 }
 
-void tell_sends(const struct quorum *quorum, const struct node *node, const struct letters *letters)
+void tell_sends(const struct cluster *cluster, const struct node *node, const struct letters *letters)
 {
     unsigned told = 0;
 
@@ -201,7 +201,7 @@ void tell_sends(const struct quorum *quorum, const struct node *node, const stru
                           message->kind == RAFT_MSG_CERTIFICATE;
         char to[2 * RAFT_MEMBERS_MAX + 1] = "";
 
-        if (is_silent(quorum, message) || (told & (1u << message->kind)))
+        if (is_silent(cluster, message) || (told & (1u << message->kind)))
             continue;
         /* The same question to several is one line. */
         for (size_t j = i; j < letters->count && (j == i || is_of_many); j++) {
@@ -213,9 +213,9 @@ void tell_sends(const struct quorum *quorum, const struct node *node, const stru
         }
         if (is_of_many)
             told |= 1u << message->kind;
-        fprintf(quorum->out, "%10.4f  %c  ", seconds(quorum->now), name_of(node->id));
-        tell_what(quorum->out, message, to);
-        fputc('\n', quorum->out);
+        fprintf(cluster->out, "%10.4f  %c  ", seconds(cluster->now), name_of(node->id));
+        tell_what(cluster->out, message, to);
+        fputc('\n', cluster->out);
     }
 }
 
@@ -246,11 +246,11 @@ void tell_config(FILE *out, const struct raft_config *config)
     }
 }
 
-void tell_members(const struct quorum *quorum, const struct node *node, const char *what)
+void tell_members(const struct cluster *cluster, const struct node *node, const char *what)
 {
-    fprintf(quorum->out, "%10.4f  %c  %s", seconds(quorum->now), name_of(node->id), what);
-    tell_config(quorum->out, &node->raft.config);
-    fputc('\n', quorum->out);
+    fprintf(cluster->out, "%10.4f  %c  %s", seconds(cluster->now), name_of(node->id), what);
+    tell_config(cluster->out, &node->raft.config);
+    fputc('\n', cluster->out);
 }
 
 void tell_election(FILE *out, const struct raft_election *election)
@@ -270,7 +270,7 @@ void tell_election(FILE *out, const struct raft_election *election)
     }
 }
 
-void tell_news(const struct quorum *quorum, const struct node *node, const struct raft_action *action)
+void tell_news(const struct cluster *cluster, const struct node *node, const struct raft_action *action)
 {
     const char *text = action->tell.text ? action->tell.text : "";
     char who = name_of(action->tell.node);
@@ -280,34 +280,34 @@ void tell_news(const struct quorum *quorum, const struct node *node, const struc
     case RAFT_NEWS_LEADER_CHANGED:
         return; /* told once a step, by node_feed() */
     case RAFT_NEWS_TRANSFER_DONE:
-        tell(quorum, node, "transfer to %c done", who);
+        tell(cluster, node, "transfer to %c done", who);
         return;
     case RAFT_NEWS_TRANSFER_FAILED:
-        tell(quorum, node, "transfer failed: %s", text);
+        tell(cluster, node, "transfer failed: %s", text);
         return;
     case RAFT_NEWS_CHANGE_FAILED:
-        tell(quorum, node, "change of members failed: %s", text);
+        tell(cluster, node, "change of members failed: %s", text);
         return;
     case RAFT_NEWS_HIGHER_TERM_SEEN:
-        tell(quorum, node, "has seen term %llu", U(action->tell.term));
+        tell(cluster, node, "has seen term %llu", U(action->tell.term));
         return;
     case RAFT_NEWS_ENTRIES_TRUNCATED:
-        tell(quorum, node, "TRUNCATES its log from %llu on", U(action->tell.index));
+        tell(cluster, node, "TRUNCATES its log from %llu on", U(action->tell.index));
         return;
     case RAFT_NEWS_OBITUARY_TAKEN:
-        tell(quorum, node, "takes the obituary of %c", who);
+        tell(cluster, node, "takes the obituary of %c", who);
         return;
     case RAFT_NEWS_DIRECTORY_REFUSED:
-        tell(quorum, node, "REFUSES the directory of %c: %s", who, text);
+        tell(cluster, node, "REFUSES the directory of %c: %s", who, text);
         return;
     case RAFT_NEWS_NOBODY_NEAR:
-        tell(quorum, node, "could not work again: no majority answers in time for a lease");
+        tell(cluster, node, "could not work again: no majority answers in time for a lease");
         return;
     case RAFT_NEWS_MESSAGE_REFUSED:
-        tell(quorum, node, "refuses a message from %c: %s", who, text);
+        tell(cluster, node, "refuses a message from %c: %s", who, text);
         return;
     case RAFT_NEWS_TERM_REFUSED:
-        tell(quorum, node, "refuses a message from %c: no elections can have led to term %llu", who,
+        tell(cluster, node, "refuses a message from %c: no elections can have led to term %llu", who,
              U(action->tell.term));
         return;
     case RAFT_NEWS_ELECTION_ENDED:
@@ -315,12 +315,12 @@ void tell_news(const struct quorum *quorum, const struct node *node, const struc
             return; /* what a voter saw of it is in its record */
         break;
     case RAFT_NEWS_MEMBERS_CHANGED:
-        tell_members(quorum, node, "the change is committed, members are");
+        tell_members(cluster, node, "the change is committed, members are");
         return;
     }
-    fprintf(quorum->out, "%10.4f  %c  ", seconds(quorum->now), name_of(node->id));
-    tell_election(quorum->out, action->tell.election);
-    fputc('\n', quorum->out);
+    fprintf(cluster->out, "%10.4f  %c  ", seconds(cluster->now), name_of(node->id));
+    tell_election(cluster->out, action->tell.election);
+    fputc('\n', cluster->out);
 }
 
 static void tell_log(FILE *out, const struct raft_log *log)
@@ -343,10 +343,10 @@ static void tell_log(FILE *out, const struct raft_log *log)
     }
 }
 
-void tell_node(const struct quorum *quorum, const struct node *node)
+void tell_node(const struct cluster *cluster, const struct node *node)
 {
     const struct raft *raft = &node->raft;
-    FILE *out = quorum->out;
+    FILE *out = cluster->out;
 
     fprintf(out, "            %c  ", name_of(node->id));
     if (!node->is_alive) {
@@ -366,12 +366,12 @@ void tell_node(const struct quorum *quorum, const struct node *node)
 
         fprintf(out, "; works (%llu/%llu)", U(node->work_term), U(node->work_epoch));
         if (deadline > 0 && deadline < NEVER)
-            fprintf(out, " until %.4f", seconds(node_real(quorum, node, deadline)));
+            fprintf(out, " until %.4f", seconds(node_real(cluster, node, deadline)));
     }
-    if (raft_is_promised(raft, node_clock(quorum, node)))
+    if (raft_is_promised(raft, node_clock(cluster, node)))
         fprintf(out, "; promised to %c (%llu/%llu) until %.4f", name_of(raft->state.promise.leader),
                 U(raft->state.promise.term), U(raft->state.promise.lease_epoch),
-                seconds(node_real(quorum, node, raft->promise_until)));
+                seconds(node_real(cluster, node, raft->promise_until)));
     if (raft->failures > 0)
         fprintf(out, "; has lost %u election%s in a row", raft->failures, raft->failures > 1 ? "s" : "");
     if (raft->seen_term > raft->state.term)

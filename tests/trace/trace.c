@@ -3,10 +3,10 @@
 /*
  * Runs the stories: reads a script, carries out its commands, compares or
  * rewrites what they print. The first command chooses the stage: `nodes` is a
- * story of the quorum, anything else one of candidates.
+ * story of the cluster, anything else one of candidates.
  */
 
-#include "trace/quorum.h"
+#include "trace/cluster.h"
 #include "trace/stage.h"
 
 #include <stdbool.h>
@@ -31,19 +31,19 @@ static char *read_file(const char *path)
 /* The stage of a story; exactly one of the two. */
 struct theatre {
     struct stage *stage;
-    struct quorum *quorum;
+    struct cluster *cluster;
 };
 
 static void command(struct theatre *theatre, FILE *out, const char *text)
 {
-    if (!theatre->stage && !theatre->quorum) {
+    if (!theatre->stage && !theatre->cluster) {
         if (strncmp(text + strspn(text, " "), "nodes ", 6) == 0)
-            theatre->quorum = quorum_new(out);
+            theatre->cluster = cluster_new(out);
         else
             theatre->stage = stage_new(out);
     }
-    if (theatre->quorum)
-        quorum_command(theatre->quorum, text);
+    if (theatre->cluster)
+        cluster_command(theatre->cluster, text);
     else
         stage_command(theatre->stage, text);
 }
@@ -68,8 +68,8 @@ static char *play(const char *script)
     }
     if (theatre.stage)
         stage_free(theatre.stage);
-    if (theatre.quorum)
-        quorum_free(theatre.quorum);
+    if (theatre.cluster)
+        cluster_free(theatre.cluster);
     free(copy);
     fclose(out);
     return result;

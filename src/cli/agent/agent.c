@@ -25,7 +25,7 @@
 #include "cli/run/event_json.h"
 #include "cli/run/leaving.h"
 #include "cli/settings/place.h"
-#include "lib/guard/will.h"
+#include "lib/guard/on_death.h"
 #include "os/clock.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static void on_demoted(struct gavel_candidate *candidate, enum gavel_reason reas
     if (!agent->waits_for_program)
         return;
     drain_look(&agent->drain, &view);
-    if (agent->will && !will_read_mandate(&agent->will->entries[0], view.first, &stop_at, &deadline))
+    if (agent->will && !on_death_read_mandate(&agent->will->entries[0], view.first, &stop_at, &deadline))
         return;                                /* it is over already: nothing is gained by waiting */
     (void)drain_wait(&agent->drain, deadline); /* the library tells of an overrun, if it is one */
 }
@@ -254,7 +254,7 @@ static enum gavel_status join(struct agent *agent, struct gavel_error *error)
     struct gavel_join_options join = GAVEL_JOIN_OPTIONS_INIT;
     enum gavel_status status;
 
-    if (agent->waits_for_program && config->enabled && will_new(1, &agent->will))
+    if (agent->waits_for_program && config->enabled && on_death_new(1, &agent->will))
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     status = agent->will ? gavel_open_guarded(&options, agent->will, &agent->gavel, error)
                          : gavel_open(&options, &agent->gavel, error);
@@ -351,7 +351,7 @@ static void done(struct agent *agent)
         (void)close(agent->closed_fd); /* an eventfd */
     agent_news_done(&agent->news);
     drain_done(&agent->drain);
-    will_free(agent->will);
+    on_death_free(agent->will);
     explicit_bzero(agent->token, sizeof(agent->token));
 }
 

@@ -9,7 +9,7 @@
 #include "cli/agent/metrics.h"
 
 #include "cli/json_out.h"
-#include "lib/guard/will.h"
+#include "lib/guard/on_death.h"
 #include "os/clock.h"
 
 #include <event2/buffer.h>
@@ -81,7 +81,7 @@ static json_t *stopping_json(struct agent *agent, gavel_ns now, bool is_event)
     drain_look(&agent->drain, &view);
     if (!agent->waits_for_program || !view.is_stopping)
         return json_null();
-    if (!agent->will || !will_read_mandate(&agent->will->entries[0], view.first, &stop_at, &deadline))
+    if (!agent->will || !on_death_read_mandate(&agent->will->entries[0], view.first, &stop_at, &deadline))
         deadline = now;
     json = json_object();
     json_put_number(json, "epoch", (int64_t)view.newest);

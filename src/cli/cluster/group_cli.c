@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel status, leader and candidates with --cluster and --group: a group of a quorum. */
+/* gavel status, leader and candidates with --cluster and --group: a group of a cluster. */
 #include "cli/cluster/group_cli.h"
 
 #include "base/error.h"
@@ -134,7 +134,7 @@ static int look(const struct cli *cli, int (*tell)(const struct cli *cli, const 
 static int tell_status(const struct cli *cli, const json_t *group)
 {
     if (cli->config.json) {
-        json_t *json = group_seat_json(group);
+        json_t *json = group_leadership_json(group);
 
         json_put(json, "candidates",
                  json_integer((json_int_t)json_array_size(json_object_get(group, "candidates"))));
@@ -210,7 +210,7 @@ static int tell_leader(const struct cli *cli, const json_t *group)
                         "the group \"%s\" has no leader: %s; `gavel candidates` lists who could lead", name,
                         group_state_text(group));
     if (cli->config.json)
-        json_print_line(group_seat_json(group));
+        json_print_line(group_leadership_json(group));
     else
         printf("%s\n", group_text(group, "leader"));
     return cli_finish(cli, CLI_EXIT_OK);

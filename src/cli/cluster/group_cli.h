@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the commands that look at a group of a quorum have in common. */
+/* What the commands that look at a group of a cluster have in common. */
 #ifndef CLI_CLUSTER_GROUP_CLI_H
 #define CLI_CLUSTER_GROUP_CLI_H
 
 #include "cli/cluster/send.h"
 
 /*
- * The group with its candidates, from the leader of the quorum; if there is
+ * The group with its candidates, from the leader of the cluster; if there is
  * none, as one of the nodes has it, and stderr says so. One that no node knows
  * of is one that nobody has led. The caller gets the object.
  */

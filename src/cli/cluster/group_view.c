@@ -2,7 +2,7 @@
 
 #include "cli/cluster/group_view.h"
 
-#include "cli/group/seat.h"
+#include "cli/group/leadership.h"
 #include "cli/json_out.h"
 #include "cli/run/event_json.h"
 
@@ -21,29 +21,29 @@ const char *group_text(const json_t *object, const char *key)
 }
 
 /* How the last mandate ended, in the words of a store. */
-static enum seat_state state_of_ending(const char *ending)
+static enum leadership_state state_of_ending(const char *ending)
 {
     if (strcmp(ending, "dead") == 0)
-        return SEAT_DEAD;
+        return LEADERSHIP_DEAD;
     if (strcmp(ending, "expired") == 0 || strcmp(ending, "lapsed") == 0)
-        return SEAT_EXPIRED;
-    return SEAT_RELEASED;
+        return LEADERSHIP_EXPIRED;
+    return LEADERSHIP_RELEASED;
 }
 
-static enum seat_state state_of(const json_t *group)
+static enum leadership_state state_of(const json_t *group)
 {
     if (json_is_true(json_object_get(group, "done")))
-        return SEAT_DONE;
+        return LEADERSHIP_DONE;
     if (*group_text(group, "leader"))
-        return SEAT_HELD;
+        return LEADERSHIP_HELD;
     if (!*group_text(group, "former_leader"))
-        return SEAT_EMPTY;
+        return LEADERSHIP_EMPTY;
     return state_of_ending(group_text(group, "former_ending"));
 }
 
-const char *group_state(const json_t *group) { return seat_state_name(state_of(group)); }
+const char *group_state(const json_t *group) { return leadership_state_name(state_of(group)); }
 
-const char *group_state_text(const json_t *group) { return seat_state_text(state_of(group)); }
+const char *group_state_text(const json_t *group) { return leadership_state_text(state_of(group)); }
 
 json_t *group_unknown(const char *name)
 {
@@ -62,9 +62,9 @@ static json_t *copy_of(const json_t *object, const char *key)
     return value ? json_incref(value) : json_null();
 }
 
-json_t *group_seat_json(const json_t *group)
+json_t *group_leadership_json(const json_t *group)
 {
-    bool is_held = state_of(group) == SEAT_HELD;
+    bool is_held = state_of(group) == LEADERSHIP_HELD;
     const char *last = is_held ? group_text(group, "leader") : group_text(group, "former_leader");
     json_t *json = json_object(), *epoch = json_object_get(group, "epoch");
 
@@ -75,7 +75,8 @@ json_t *group_seat_json(const json_t *group)
     json_put(json, "epoch", json_is_integer(epoch) ? json_incref(epoch) : json_integer(0));
     json_put_text_or_null(json, "last_leader", last);
     json_put_text_or_null(json, "how",
-                          seat_loss(state_of(group)) ? gavel_loss_name(seat_loss(state_of(group))) : "");
+                          leadership_loss(state_of(group)) ? gavel_loss_name(leadership_loss(state_of(group)))
+                                                           : "");
     json_put(json, "since", copy_of(group, "since"));
     json_put(json, "renewed", json_null()); /* a renewal leaves no trace in the table */
     json_put(json, "lease_ms", is_held ? copy_of(group, "ttl_ms") : json_null());
@@ -128,7 +129,7 @@ int64_t group_time(const char *text)
 /* Whether somebody led and was lost, rather than gave up. */
 static bool was_lost(const json_t *change)
 {
-    return state_of_ending(group_text(change, "reason")) != SEAT_RELEASED;
+    return state_of_ending(group_text(change, "reason")) != LEADERSHIP_RELEASED;
 }
 
 json_t *group_change_json(const char *kind, const json_t *change, int64_t now_wall_ms)
@@ -149,7 +150,7 @@ json_t *group_change_json(const char *kind, const json_t *change, int64_t now_wa
     if (is_elected)
         event_json_put_change(json, group_text(change, "former_leader"), who);
     else if (was_lost(change))
-        event_json_put_loss(json, who, seat_loss(state_of_ending(group_text(change, "reason"))));
+        event_json_put_loss(json, who, leadership_loss(state_of_ending(group_text(change, "reason"))));
     else
         event_json_put_change(json, who, "");
     if (is_vacant)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A group of a quorum, made out of what a node says of it. The same words and
- * the same shapes as for a group of a store (seat.h), so that whoever reads
+ * A group of a cluster, made out of what a node says of it. The same words and
+ * the same shapes as for a group of a store (leadership.h), so that whoever reads
  * the one can read the other. Functions of the answers alone; nothing is asked
  * here.
  */
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* "held", "empty", "released", "expired", "dead", "done", as seat_state_name() has them. */
+/* "held", "empty", "released", "expired", "dead", "done", as leadership_state_name() has them. */
 const char *group_state(const json_t *group);
 
 /* A sentence about a group that nobody leads. */
@@ -26,8 +26,8 @@ const char *group_text(const json_t *object, const char *key);
 /* What a group is that no node knows of: nobody has led it. The caller gets the object. */
 json_t *group_unknown(const char *name);
 
-/* The shape of seat_json(), with what only a quorum knows besides. The caller gets the object. */
-json_t *group_seat_json(const json_t *group);
+/* The shape of leadership_json(), with what only a cluster knows besides. The caller gets the object. */
+json_t *group_leadership_json(const json_t *group);
 
 /* The shape of `gavel candidates --json` for a group with its candidates. The caller gets the object. */
 json_t *group_candidates_json(const json_t *group);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel watch --cluster --group: who leads a group of a quorum, then a line for each change. */
+/* gavel watch --cluster --group: who leads a group of a cluster, then a line for each change. */
 #include "cli/cluster/group_cli.h"
 #include "cli/cluster/group_stream.h"
 #include "cli/cluster/group_view.h"
@@ -56,7 +56,7 @@ static bool print_current(struct watcher *watcher, const json_t *group)
 
         json_put_time(json, "time", clock_wall_ms());
         json_put_text(json, "event", "current");
-        json_object_update_new(json, group_seat_json(group));
+        json_object_update_new(json, group_leadership_json(group));
         json_print_line(json);
         return count(watcher);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel groups: the groups of a quorum, page by page, however many there are; or those of a store. */
+/* gavel groups: the groups of a cluster, page by page, however many there are; or those of a store. */
 #include "cli/cluster/groups.h"
 #include "cli/cluster/group_view.h"
 #include "cli/cluster/send.h"
@@ -53,7 +53,7 @@ static bool add_json(const json_t *groups, void *user)
     const json_t *group;
     size_t position;
 
-    json_array_foreach(groups, position, group) json_array_append_new(user, group_seat_json(group));
+    json_array_foreach(groups, position, group) json_array_append_new(user, group_leadership_json(group));
     return true;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel leader --cluster and gavel check --cluster: the state of a quorum, for scripts and monitors. */
+/* gavel leader --cluster and gavel check --cluster: the state of a cluster, for scripts and monitors. */
 #include "cli/cluster/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"

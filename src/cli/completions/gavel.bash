@@ -4,18 +4,18 @@
 
 # The ids of the candidates, or the names of the groups, of the store on the line so far; or the nodes of the cluster.
 _gavel_ask() {
-    local i store=() group=() quorum=()
+    local i store=() group=() cluster=()
     for ((i = 1; i < COMP_CWORD - 1; i++)); do
         case ${COMP_WORDS[i]} in
         --store | -s | --config | -c | -f) store+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         --group | -g) group=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
-        --cluster | --ca | --revoked | --token-file) quorum+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
+        --cluster | --ca | --revoked | --token-file) cluster+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         esac
     done
     case $1 in
-    candidates) gavel candidates "${store[@]}" "${group[@]}" "${quorum[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
-    nodes) gavel member list "${quorum[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
-    groups) gavel groups "${store[@]}" "${quorum[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
+    candidates) gavel candidates "${store[@]}" "${group[@]}" "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
+    nodes) gavel member list "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
+    groups) gavel groups "${store[@]}" "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
     esac
 }
 

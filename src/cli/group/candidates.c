@@ -3,7 +3,7 @@
 /* gavel candidates: who takes part in a group. */
 #include "cli/cli.h"
 #include "cli/cluster/cluster_cli.h"
-#include "cli/group/seat.h"
+#include "cli/group/leadership.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "os/clock.h"
@@ -11,12 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool leads(const struct registration *registration, const struct seat *seat)
+static bool leads(const struct registration *registration, const struct leadership *leadership)
 {
-    return seat->state == SEAT_HELD && strcmp(registration->id, seat->record.holder) == 0;
+    return leadership->state == LEADERSHIP_HELD && strcmp(registration->id, leadership->record.holder) == 0;
 }
 
-static void print_json(const struct cli *cli, const struct store_reply *reply, const struct seat *seat)
+static void print_json(const struct cli *cli, const struct store_reply *reply,
+                       const struct leadership *leadership)
 {
     json_t *root = json_object(), *list = json_array();
 
@@ -27,7 +28,7 @@ static void print_json(const struct cli *cli, const struct store_reply *reply, c
 
         json_put_text(item, "candidate", registration->id);
         json_put_text_or_null(item, "address", registration->address);
-        json_put_bool(item, "leader", leads(registration, seat));
+        json_put_bool(item, "leader", leads(registration, leadership));
         json_put_bool(item, "eligible", registration->eligible);
         json_put_number(item, "priority", registration->priority);
         json_put_time(item, "since", registration->since_wall_ms);
@@ -40,7 +41,8 @@ static void print_json(const struct cli *cli, const struct store_reply *reply, c
     json_print_line(root);
 }
 
-static void print_table(const struct cli *cli, const struct store_reply *reply, const struct seat *seat)
+static void print_table(const struct cli *cli, const struct store_reply *reply,
+                        const struct leadership *leadership)
 {
     static const char *const headings[] = {"CANDIDATE", "ROLE",  "ELIGIBLE", "PRIO",
                                            "SINCE",     "HEARD", "ADDRESS",  NULL};
@@ -51,7 +53,7 @@ static void print_table(const struct cli *cli, const struct store_reply *reply, 
     table_init(&table, headings);
     for (size_t i = 0; i < reply->registration_count; i++) {
         const struct registration *registration = &reply->registrations[i];
-        bool is_leader = leads(registration, seat);
+        bool is_leader = leads(registration, leadership);
 
         table_cell(&table, is_leader ? STYLE_GREEN : STYLE_PLAIN, "%s", registration->id);
         table_cell(&table, is_leader ? STYLE_GREEN : STYLE_PLAIN, "%s", is_leader ? "leader" : "standby");
@@ -84,7 +86,7 @@ int command_candidates(const struct cli *cli, int argc, char **argv)
     struct store_reply reply = {0};
     struct onlooker onlooker = {0};
     struct gavel_error error = {0};
-    struct seat seat;
+    struct leadership leadership;
     int code;
 
     (void)argc;
@@ -93,16 +95,16 @@ int command_candidates(const struct cli *cli, int argc, char **argv)
         return group_candidates(cli);
     if (onlooker_open(cli, 0, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
-    if (seat_read(&onlooker, cli->config.group, &seat, &error) ||
+    if (leadership_read(&onlooker, cli->config.group, &leadership, &error) ||
         onlooker_call(&onlooker, &request, &reply, &error)) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         if (cli->config.json)
-            print_json(cli, &reply, &seat);
+            print_json(cli, &reply, &leadership);
         else if (reply.registration_count == 0)
-            print_nobody(cli, seat_no_list_reason(onlooker.store));
+            print_nobody(cli, leadership_no_list_reason(onlooker.store));
         else
-            print_table(cli, &reply, &seat);
+            print_table(cli, &reply, &leadership);
         code = cli_finish(cli, CLI_EXIT_OK);
     }
     store_reply_done(&reply);

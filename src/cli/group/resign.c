@@ -8,8 +8,8 @@
  */
 #include "cli/cli.h"
 #include "cli/cluster/cluster_cli.h"
+#include "cli/group/leadership.h"
 #include "cli/group/ring.h"
-#include "cli/group/seat.h"
 #include "cli/json_out.h"
 #include "config/duration.h"
 #include "os/clock.h"
@@ -24,8 +24,8 @@
 #define LOOK_EVERY_MS 20
 
 struct handover {
-    struct seat before;
-    struct seat after;
+    struct leadership before;
+    struct leadership after;
     bool is_released; /* the former leader has given up */
     bool has_new;     /* another mandate has begun */
     gavel_ms took_ms;
@@ -76,7 +76,7 @@ static enum gavel_status check_successor(const struct cli *cli, const struct onl
 
 /*
  * Whether the leader reads wishes. A mandate without a nonce was not claimed by a candidate of gavel: either
- * a quorum gave it to one of a session, which is listed, or it is that of a program that shares the store.
+ * a cluster gave it to one of a session, which is listed, or it is that of a program that shares the store.
  */
 static enum gavel_status check_leader(const struct cli *cli, const struct onlooker *onlooker,
                                       const struct record *record, struct gavel_error *error)
@@ -121,15 +121,15 @@ static enum gavel_status wait_for(const struct cli *cli, const struct onlooker *
     gavel_ns until = begin + ns_from_ms(cli_flag_duration(cli, "timeout", TIMEOUT_DEFAULT_MS));
 
     for (;;) {
-        enum gavel_status status = seat_read(onlooker, cli->config.group, &handover->after, error);
+        enum gavel_status status = leadership_read(onlooker, cli->config.group, &handover->after, error);
         gavel_ns now = clock_now();
 
         if (status)
             return status;
         handover->took_ms = ms_from_ns(now - begin);
-        handover->has_new = handover->after.state == SEAT_HELD &&
+        handover->has_new = handover->after.state == LEADERSHIP_HELD &&
                             handover->after.record.epoch > handover->before.record.epoch;
-        handover->is_released = handover->has_new || handover->after.state != SEAT_HELD;
+        handover->is_released = handover->has_new || handover->after.state != LEADERSHIP_HELD;
         if (handover->has_new || now >= until)
             return GAVEL_OK;
         store_wait(onlooker->store, cli->config.group, handover->after.record.version,
@@ -145,7 +145,7 @@ static void print_json(const struct cli *cli, const struct handover *handover)
     json_put_text(json, "previous", handover->before.record.holder);
     json_put_number(json, "previous_epoch", (int64_t)handover->before.record.epoch);
     json_put_text_or_null(json, "leader_id",
-                          handover->after.state == SEAT_HELD ? handover->after.record.holder : "");
+                          handover->after.state == LEADERSHIP_HELD ? handover->after.record.holder : "");
     json_put_number(json, "epoch", (int64_t)handover->after.record.epoch);
     json_put_number(json, "took_ms", handover->took_ms);
     json_print_line(json);
@@ -190,12 +190,12 @@ static int resign(const struct cli *cli, const struct onlooker *onlooker)
     struct gavel_error error = {0};
     struct handover handover = {0};
 
-    if (seat_read(onlooker, cli->config.group, &handover.before, &error))
+    if (leadership_read(onlooker, cli->config.group, &handover.before, &error))
         return cli_fail(cli, error.status, "%s", error.message);
-    if (handover.before.state != SEAT_HELD)
+    if (handover.before.state != LEADERSHIP_HELD)
         return cli_fail(cli, GAVEL_ERR_NO_LEADER,
                         "the group \"%s\" of %s has no leader that could resign: %s", cli->config.group,
-                        cli->config.store, seat_state_text(handover.before.state));
+                        cli->config.store, leadership_state_text(handover.before.state));
     if (desired && strcmp(desired, handover.before.record.holder) == 0) {
         handover.after = handover.before;
         if (cli->config.json)

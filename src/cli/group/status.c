@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "cli/cluster/cluster_cli.h"
 #include "cli/cluster/groups.h"
-#include "cli/group/seat.h"
+#include "cli/group/leadership.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "config/duration.h"
@@ -15,16 +15,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum style state_style(enum seat_state state)
+static enum style state_style(enum leadership_state state)
 {
     switch (state) {
-    case SEAT_HELD:
-    case SEAT_DONE:
+    case LEADERSHIP_HELD:
+    case LEADERSHIP_DONE:
         return STYLE_GREEN;
-    case SEAT_KILLED:
-    case SEAT_LAPSED:
-    case SEAT_EXPIRED:
-    case SEAT_DEAD:
+    case LEADERSHIP_KILLED:
+    case LEADERSHIP_LAPSED:
+    case LEADERSHIP_EXPIRED:
+    case LEADERSHIP_DEAD:
         return STYLE_RED;
     default:
         return STYLE_YELLOW;
@@ -46,14 +46,14 @@ static void line(const struct cli *cli, const char *name, enum style style, cons
     printf("%s\n", style_end(cli, style));
 }
 
-static void print_mandate(const struct cli *cli, const struct seat *seat)
+static void print_mandate(const struct cli *cli, const struct leadership *leadership)
 {
-    const struct record *record = &seat->record;
+    const struct record *record = &leadership->record;
     char text[AGO_TEXT_MAX], lease[DURATION_TEXT_MAX], left[DURATION_TEXT_MAX];
     int64_t now = clock_wall_ms();
 
     line(cli, "epoch", STYLE_PLAIN, "%" PRIu64, record->epoch);
-    if (!seat_has_mandate(seat)) /* the rest tells of somebody who has left */
+    if (!leadership_has_mandate(leadership)) /* the rest tells of somebody who has left */
         return;
     if (record->lease_ms == 0) {
         line(cli, "lease", STYLE_PLAIN, "none: the leader is assigned");
@@ -61,9 +61,9 @@ static void print_mandate(const struct cli *cli, const struct seat *seat)
     }
     line(cli, "since", STYLE_PLAIN, "%s", ago(record->since_wall_ms, now, text));
     line(cli, "renewed", STYLE_PLAIN, "%s", ago(record->renewed_wall_ms, now, text));
-    if (seat->state == SEAT_HELD && seat->remaining_ms >= 0)
+    if (leadership->state == LEADERSHIP_HELD && leadership->remaining_ms >= 0)
         line(cli, "lease", STYLE_PLAIN, "%s, %s left", duration_exact(record->lease_ms, lease),
-             duration_rough(seat->remaining_ms, left));
+             duration_rough(leadership->remaining_ms, left));
     else
         line(cli, "lease", STYLE_PLAIN, "%s", duration_exact(record->lease_ms, lease));
     if (record->process.pid)
@@ -80,16 +80,16 @@ static int show_group(const struct cli *cli, const struct onlooker *onlooker)
                                     .candidate_timeout_ms = cli->config.settings.candidate_timeout_ms};
     struct store_reply reply = {0};
     struct gavel_error error = {0};
-    const char *reason = seat_no_list_reason(onlooker->store);
-    struct seat seat;
+    const char *reason = leadership_no_list_reason(onlooker->store);
+    struct leadership leadership;
 
-    if (seat_read(onlooker, cli->config.group, &seat, &error) ||
+    if (leadership_read(onlooker, cli->config.group, &leadership, &error) ||
         onlooker_call(onlooker, &request, &reply, &error)) {
         store_reply_done(&reply);
         return cli_fail(cli, error.status, "%s", error.message);
     }
     if (cli->config.json) {
-        json_t *json = seat_json(cli->config.group, &seat);
+        json_t *json = leadership_json(cli->config.group, &leadership);
 
         json_put(json, "candidates",
                  reason ? json_null() : json_integer((json_int_t)reply.registration_count));
@@ -98,16 +98,17 @@ static int show_group(const struct cli *cli, const struct onlooker *onlooker)
     } else {
         line(cli, "group", STYLE_BOLD, "%s", cli->config.group);
         line(cli, "store", STYLE_PLAIN, "%s", cli->config.store);
-        if (seat.state == SEAT_HELD)
-            line(cli, "leader", STYLE_GREEN, "%s", seat.record.holder);
+        if (leadership.state == LEADERSHIP_HELD)
+            line(cli, "leader", STYLE_GREEN, "%s", leadership.record.holder);
         else
-            line(cli, "leader", state_style(seat.state), "none: %s", seat_state_text(seat.state));
-        if (seat.state != SEAT_HELD && seat.state != SEAT_EMPTY)
-            line(cli, "last leader", STYLE_PLAIN, "%s", seat.record.holder);
-        if (seat.state != SEAT_EMPTY)
-            print_mandate(cli, &seat);
-        if (seat.note[0])
-            line(cli, "note", STYLE_YELLOW, "%s", seat.note);
+            line(cli, "leader", state_style(leadership.state), "none: %s",
+                 leadership_state_text(leadership.state));
+        if (leadership.state != LEADERSHIP_HELD && leadership.state != LEADERSHIP_EMPTY)
+            line(cli, "last leader", STYLE_PLAIN, "%s", leadership.record.holder);
+        if (leadership.state != LEADERSHIP_EMPTY)
+            print_mandate(cli, &leadership);
+        if (leadership.note[0])
+            line(cli, "note", STYLE_YELLOW, "%s", leadership.note);
         if (reason)
             line(cli, "candidates", STYLE_PLAIN, "unknown: %s", reason);
         else
@@ -117,11 +118,11 @@ static int show_group(const struct cli *cli, const struct onlooker *onlooker)
     return cli_finish(cli, CLI_EXIT_OK);
 }
 
-static struct seat seat_of_row(const struct onlooker *onlooker, const struct group_row *row)
+static struct leadership leadership_of_row(const struct onlooker *onlooker, const struct group_row *row)
 {
-    return (struct seat){.state = seat_judge(onlooker, &row->record, true, row->expired),
-                         .remaining_ms = row->remaining_ms,
-                         .record = row->record};
+    return (struct leadership){.state = leadership_judge(onlooker, &row->record, true, row->expired),
+                               .remaining_ms = row->remaining_ms,
+                               .record = row->record};
 }
 
 /* Drops those that are not asked for. */
@@ -140,9 +141,9 @@ static void print_groups_json(const struct onlooker *onlooker, const struct stor
     json_t *root = json_object(), *list = json_array();
 
     for (size_t i = 0; i < reply->group_count; i++) {
-        struct seat seat = seat_of_row(onlooker, &reply->groups[i]);
+        struct leadership leadership = leadership_of_row(onlooker, &reply->groups[i]);
 
-        json_array_append_new(list, seat_json(reply->groups[i].group, &seat));
+        json_array_append_new(list, leadership_json(reply->groups[i].group, &leadership));
     }
     json_put(root, "groups", list);
     json_print_line(root);
@@ -158,17 +159,18 @@ static void print_groups(const struct cli *cli, const struct onlooker *onlooker,
 
     table_init(&table, headings);
     for (size_t i = 0; i < reply->group_count; i++) {
-        struct seat seat = seat_of_row(onlooker, &reply->groups[i]);
-        enum style style = state_style(seat.state);
+        struct leadership leadership = leadership_of_row(onlooker, &reply->groups[i]);
+        enum style style = state_style(leadership.state);
 
         table_cell(&table, STYLE_PLAIN, "%s", reply->groups[i].group);
-        table_cell(&table, style, "%s", seat.state == SEAT_HELD ? seat.record.holder : "-");
-        table_cell(&table, STYLE_PLAIN, "%" PRIu64, seat.record.epoch);
-        table_cell(&table, style, "%s", seat_state_word(seat.state));
+        table_cell(&table, style, "%s", leadership.state == LEADERSHIP_HELD ? leadership.record.holder : "-");
+        table_cell(&table, STYLE_PLAIN, "%" PRIu64, leadership.record.epoch);
+        table_cell(&table, style, "%s", leadership_state_word(leadership.state));
         table_cell(&table, STYLE_PLAIN, "%s",
-                   ago(seat_has_mandate(&seat) ? seat.record.since_wall_ms : 0, now, text));
-        table_cell(&table, STYLE_PLAIN, "%s",
-                   ago(seat_has_mandate(&seat) ? seat.record.renewed_wall_ms : 0, now, text));
+                   ago(leadership_has_mandate(&leadership) ? leadership.record.since_wall_ms : 0, now, text));
+        table_cell(
+            &table, STYLE_PLAIN, "%s",
+            ago(leadership_has_mandate(&leadership) ? leadership.record.renewed_wall_ms : 0, now, text));
     }
     table_print(&table, cli, stdout);
     table_done(&table);

@@ -3,7 +3,7 @@
 /* gavel watch: a line for who leads now, then one for each change. */
 #include "cli/cli.h"
 #include "cli/cluster/cluster_cli.h"
-#include "cli/group/seat.h"
+#include "cli/group/leadership.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "cli/run/event_json.h"
@@ -20,82 +20,84 @@
 #define RETRY_MS 1000
 
 /* A renewal changes the version of the record, and why nobody leads may change; neither is another leader. */
-static bool differs(const struct seat *a, const struct seat *b)
+static bool differs(const struct leadership *a, const struct leadership *b)
 {
-    return (a->state == SEAT_HELD) != (b->state == SEAT_HELD) ||
-           (a->state == SEAT_DONE) != (b->state == SEAT_DONE) || a->record.epoch != b->record.epoch ||
-           strcmp(a->record.holder, b->record.holder) != 0;
+    return (a->state == LEADERSHIP_HELD) != (b->state == LEADERSHIP_HELD) ||
+           (a->state == LEADERSHIP_DONE) != (b->state == LEADERSHIP_DONE) ||
+           a->record.epoch != b->record.epoch || strcmp(a->record.holder, b->record.holder) != 0;
 }
 
 /* What happened, by the names that `gavel elect` has for it. */
-static enum gavel_event_kind kind_of(const struct seat *before, const struct seat *seat)
+static enum gavel_event_kind kind_of(const struct leadership *before, const struct leadership *leadership)
 {
-    if (seat_loss(seat->state) != GAVEL_LOSS_NONE)
+    if (leadership_loss(leadership->state) != GAVEL_LOSS_NONE)
         return GAVEL_EVENT_LEADER_DOWN;
-    if (seat->state == SEAT_HELD && before->state == SEAT_HELD &&
-        strcmp(seat->record.holder, before->record.holder) == 0)
+    if (leadership->state == LEADERSHIP_HELD && before->state == LEADERSHIP_HELD &&
+        strcmp(leadership->record.holder, before->record.holder) == 0)
         return GAVEL_EVENT_MANDATE_RENEWED;
     return GAVEL_EVENT_LEADER_CHANGED;
 }
 
 /* Who led last before what is seen now: where nobody leads, the record itself still names it. */
-static const char *previous_of(const struct seat *before, const struct seat *seat)
+static const char *previous_of(const struct leadership *before, const struct leadership *leadership)
 {
-    return seat->state == SEAT_HELD ? before->record.holder : seat->record.holder;
+    return leadership->state == LEADERSHIP_HELD ? before->record.holder : leadership->record.holder;
 }
 
-static void print_json(const struct cli *cli, const struct seat *before, const struct seat *seat, int64_t now)
+static void print_json(const struct cli *cli, const struct leadership *before,
+                       const struct leadership *leadership, int64_t now)
 {
     json_t *json = json_object();
 
     json_put_time(json, "time", now);
-    json_put_text(json, "event", before ? gavel_event_name(kind_of(before, seat)) : "current");
-    json_object_update_new(json, seat_json(cli->config.group, seat));
-    if (before && kind_of(before, seat) == GAVEL_EVENT_LEADER_CHANGED)
-        event_json_put_change(json, previous_of(before, seat),
-                              seat->state == SEAT_HELD ? seat->record.holder : "");
-    else if (before && kind_of(before, seat) == GAVEL_EVENT_LEADER_DOWN)
-        event_json_put_loss(json, previous_of(before, seat), seat_loss(seat->state));
+    json_put_text(json, "event", before ? gavel_event_name(kind_of(before, leadership)) : "current");
+    json_object_update_new(json, leadership_json(cli->config.group, leadership));
+    if (before && kind_of(before, leadership) == GAVEL_EVENT_LEADER_CHANGED)
+        event_json_put_change(json, previous_of(before, leadership),
+                              leadership->state == LEADERSHIP_HELD ? leadership->record.holder : "");
+    else if (before && kind_of(before, leadership) == GAVEL_EVENT_LEADER_DOWN)
+        event_json_put_loss(json, previous_of(before, leadership), leadership_loss(leadership->state));
     json_print_line(json);
 }
 
 /* Why nobody leads, short enough for a line with the time. */
-static const char *short_reason(enum seat_state state)
+static const char *short_reason(enum leadership_state state)
 {
     switch (state) {
-    case SEAT_RELEASED:
+    case LEADERSHIP_RELEASED:
         return " gave up";
-    case SEAT_LAPSED:
-    case SEAT_EXPIRED:
+    case LEADERSHIP_LAPSED:
+    case LEADERSHIP_EXPIRED:
         return " lost its lease";
-    case SEAT_KILLED:
+    case LEADERSHIP_KILLED:
         return " was killed";
-    case SEAT_DEAD:
+    case LEADERSHIP_DEAD:
         return " died";
-    case SEAT_DONE:
+    case LEADERSHIP_DONE:
         return " has done the work for good";
     default:
         return "nobody has led yet";
     }
 }
 
-static void print_change(const struct cli *cli, const struct seat *before, const struct seat *seat)
+static void print_change(const struct cli *cli, const struct leadership *before,
+                         const struct leadership *leadership)
 {
     int64_t now = clock_wall_ms();
     char time[25];
 
     if (cli->config.json) {
-        print_json(cli, before, seat, now);
+        print_json(cli, before, leadership, now);
         return;
     }
     wall_time_format(now, time);
     printf("%s%s%s  ", style_begin(cli, STYLE_DIM), time, style_end(cli, STYLE_DIM));
-    if (seat->state == SEAT_HELD)
-        printf("%s%s%s leads with epoch %" PRIu64 "\n", style_begin(cli, STYLE_GREEN), seat->record.holder,
-               style_end(cli, STYLE_GREEN), seat->record.epoch);
+    if (leadership->state == LEADERSHIP_HELD)
+        printf("%s%s%s leads with epoch %" PRIu64 "\n", style_begin(cli, STYLE_GREEN),
+               leadership->record.holder, style_end(cli, STYLE_GREEN), leadership->record.epoch);
     else
         printf("%snobody leads%s: %s%s\n", style_begin(cli, STYLE_YELLOW), style_end(cli, STYLE_YELLOW),
-               seat->record.holder, short_reason(seat->state));
+               leadership->record.holder, short_reason(leadership->state));
 }
 
 /* Whether looking again may help; a store that is damaged stays so. */
@@ -107,15 +109,16 @@ static bool may_pass(enum gavel_status status)
 static int watch(const struct cli *cli, const struct onlooker *onlooker, gavel_ns until)
 {
     int64_t count = cli_flag_number(cli, "count", 0), printed = 0;
-    struct seat seats[2] = {{0}};
+    struct leadership seats[2] = {{0}};
     bool was_failing = false;
 
     for (;;) {
-        struct seat *now_seat = &seats[(printed + 1) % 2], *before = printed ? &seats[printed % 2] : NULL;
+        struct leadership *now_leadership = &seats[(printed + 1) % 2],
+                          *before = printed ? &seats[printed % 2] : NULL;
         struct gavel_error error = {0};
         gavel_ns now;
 
-        if (seat_read(onlooker, cli->config.group, now_seat, &error)) {
+        if (leadership_read(onlooker, cli->config.group, now_leadership, &error)) {
             if (!may_pass(error.status))
                 return cli_fail(cli, error.status, "%s", error.message);
             if (!was_failing)
@@ -124,10 +127,10 @@ static int watch(const struct cli *cli, const struct onlooker *onlooker, gavel_n
             was_failing = true;
         } else {
             was_failing = false;
-            if (!before || differs(before, now_seat)) {
+            if (!before || differs(before, now_leadership)) {
                 int code;
 
-                print_change(cli, before, now_seat);
+                print_change(cli, before, now_leadership);
                 printed++;
                 code = cli_finish(cli, CLI_EXIT_OK);
                 if (code || (count && printed >= count))
@@ -137,7 +140,8 @@ static int watch(const struct cli *cli, const struct onlooker *onlooker, gavel_n
         now = clock_now();
         if (now >= until)
             break;
-        store_wait(onlooker->store, cli->config.group, was_failing ? UINT64_MAX : now_seat->record.version,
+        store_wait(onlooker->store, cli->config.group,
+                   was_failing ? UINT64_MAX : now_leadership->record.version,
                    ns_min(until, now + ns_from_ms(was_failing ? RETRY_MS : LOOK_EVERY_MS)));
     }
     if (count)

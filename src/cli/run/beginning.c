@@ -2,7 +2,7 @@
 
 #include "cli/run/beginning.h"
 
-#include "cli/group/seat.h"
+#include "cli/group/leadership.h"
 #include "os/clock.h"
 #include "store/store.h"
 
@@ -17,14 +17,14 @@ const char *beginning_store(const struct config *config)
 static void warn_of_foreigners(const struct cli *cli, const char *id)
 {
     struct onlooker onlooker = {0};
-    struct seat seat;
+    struct leadership leadership;
 
     /* Whatever fails here is told by the candidate itself. */
-    if (!onlooker_open(cli, 0, &onlooker, NULL) && !seat_read(&onlooker, cli->config.group, &seat, NULL) &&
-        seat.note[0])
+    if (!onlooker_open(cli, 0, &onlooker, NULL) &&
+        !leadership_read(&onlooker, cli->config.group, &leadership, NULL) && leadership.note[0])
         log_line(&cli->log, clock_wall_ms(), LOG_WARNING, "another program leads this group",
-                 LOG_STR("group", cli->config.group), LOG_STR("candidate", id), LOG_STR("reason", seat.note),
-                 LOG_END);
+                 LOG_STR("group", cli->config.group), LOG_STR("candidate", id),
+                 LOG_STR("reason", leadership.note), LOG_END);
     onlooker_close(&onlooker);
 }
 

@@ -9,7 +9,7 @@
  * the record of one success.
  */
 #include "base/error.h"
-#include "cli/group/seat.h"
+#include "cli/group/leadership.h"
 #include "cli/run/run_plan.h"
 #include "os/clock.h"
 
@@ -66,16 +66,16 @@ static enum gavel_status check_store(const struct config *config, struct gavel_e
 static bool is_done(const struct cli *cli)
 {
     struct onlooker onlooker = {0};
-    struct seat seat;
+    struct leadership leadership;
     bool is_done = false;
 
     if (onlooker_open(cli, 0, &onlooker, NULL))
         return false;
-    if (!seat_read(&onlooker, cli->config.group, &seat, NULL))
-        is_done = seat.state == SEAT_DONE;
+    if (!leadership_read(&onlooker, cli->config.group, &leadership, NULL))
+        is_done = leadership.state == LEADERSHIP_DONE;
     if (is_done)
         log_line(&cli->log, clock_wall_ms(), LOG_INFO, "already done", LOG_STR("group", cli->config.group),
-                 LOG_STR("by", seat.record.holder), LOG_U64("epoch", seat.record.epoch), LOG_END);
+                 LOG_STR("by", leadership.record.holder), LOG_U64("epoch", leadership.record.epoch), LOG_END);
     onlooker_close(&onlooker);
     return is_done;
 }
@@ -84,15 +84,15 @@ static enum gavel_status reopen(const struct onlooker *onlooker, const char *gro
 {
     struct store_request request = {.op = STORE_REOPEN, .group = group};
     struct store_reply reply = {0};
-    struct seat seat;
-    enum gavel_status status = seat_read(onlooker, group, &seat, error);
+    struct leadership leadership;
+    enum gavel_status status = leadership_read(onlooker, group, &leadership, error);
 
     if (status)
         return status;
-    if (seat.state != SEAT_DONE)
+    if (leadership.state != LEADERSHIP_DONE)
         return error_set(error, GAVEL_ERR_NOT_FOUND, "\"%.100s\" is not done, so there is nothing to forget",
                          group + strlen(GROUP_PREFIX));
-    request.expected_version = seat.record.version;
+    request.expected_version = leadership.record.version;
     status = onlooker_call(onlooker, &request, &reply, error);
     store_reply_done(&reply);
     return status;

@@ -35,7 +35,7 @@ static gavel_ns stop_limit(const struct runner *runner)
     if (!runner->cli->config.enabled)
         deadline =
             clock_now() + spec->stop_grace + (spec->rules.has_on_demoted ? spec->rules.hook_timeout : 0);
-    else if (!will_read_mandate(&runner->will->entries[0], runner->run_epoch, &stop_at, &deadline))
+    else if (!on_death_read_mandate(&runner->will->entries[0], runner->run_epoch, &stop_at, &deadline))
         deadline = clock_now() + spec->stop_grace;
     return deadline + LATE_LIMIT;
 }
@@ -148,7 +148,7 @@ bool runner_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gave
     const struct runner *runner = user;
 
     if (runner->cli->config.enabled)
-        return will_read_mandate(&runner->will->entries[0], epoch, ret_stop_at, ret_deadline);
+        return on_death_read_mandate(&runner->will->entries[0], epoch, ret_stop_at, ret_deadline);
     *ret_stop_at = *ret_deadline = FAR_AWAY;
     return true;
 }
@@ -167,10 +167,10 @@ void runner_release_for_the_dead(void *user)
         return;
     /* Two leases on there is nothing left to release. */
     until = clock_now() + 2 * ns_from_ms(config->settings.lease_ms);
-    status = will_execute(runner->will, runner->store_for_the_dead, runner->store_for_the_dead ? 0 : until,
-                          &released, &error);
+    status = on_death_release(runner->will, runner->store_for_the_dead,
+                              runner->store_for_the_dead ? 0 : until, &released, &error);
     if (status && runner->store_for_the_dead) /* it may only be this connection that does not work any more */
-        status = will_execute(runner->will, NULL, until, &released, &error);
+        status = on_death_release(runner->will, NULL, until, &released, &error);
     if (status)
         log_line(log, clock_wall_ms(), LOG_ERROR, "the elector died and its mandate could not be released",
                  LOG_STR("group", config->group), LOG_STR("candidate", runner->plan->id),

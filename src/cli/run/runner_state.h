@@ -9,7 +9,7 @@
 #include "cli/run/runner.h"
 #include "cli/run/runner_news.h"
 #include "guard/guard.h"
-#include "lib/guard/will.h"
+#include "lib/guard/on_death.h"
 #include "os/notify.h"
 
 #include <gavel/gavel.h>
@@ -33,7 +33,7 @@ struct runner {
     struct cli own;
     struct run_plan *plan;
     struct guard guard;
-    struct will *will;
+    struct on_death *will;
     struct gavel *gavel; /* NULL: no election, or not yet */
     struct gavel_candidate *candidate;
 

@@ -47,7 +47,7 @@ struct config {
     const char *group;     /* never NULL */
     bool has_group;        /* --group was given: of a cluster that means one of its groups, not its nodes */
     const char *candidate; /* id; NULL: the library's choice */
-    const char *cluster;   /* URLs of the nodes of a quorum; NULL: a store is meant */
+    const char *cluster;   /* URLs of the nodes of a cluster; NULL: a store is meant */
     const char *cluster_ca;
     const char *cluster_revoked;
     const char *token_file;

@@ -171,7 +171,7 @@ static const struct setting *most_for_store(const struct setting_values *values,
         const struct setting *setting = &settings_table[i];
 
         if (setting->groups & OPTIONS_GROUP && groups & OPTIONS_GROUP)
-            continue; /* a quorum has groups, too */
+            continue; /* a cluster has groups, too */
         if (setting->groups & groups && !(setting->groups & (OPTIONS_COMMON | OPTIONS_CLUSTER)) &&
             values->items[i].source != SOURCE_NONE &&
             (!most || rank_of(values, setting) < rank_of(values, most)))
@@ -195,7 +195,7 @@ static enum gavel_status choose_cluster(const struct setting_values *values, uns
         return GAVEL_OK;
     if (rank == SOURCE_FLAG && store && rank_of(values, store) == SOURCE_FLAG)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "--cluster looks at a quorum of gaveld, --%s is for a store: give one of them",
+                         "--cluster looks at a cluster of gaveld, --%s is for a store: give one of them",
                          store->flag);
     if ((store && rank_of(values, store) < rank) ||
         (groups & OPTIONS_SETTINGS && rank == SOURCE_ENVIRONMENT &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The configuration of the quorum: who its members are, who votes, and the
+ * The configuration of the cluster: who its members are, who votes, and the
  * sets of votes that decide.
  *
  * While a change of voters is under way the configuration is joint (Raft

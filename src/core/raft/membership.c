@@ -144,7 +144,7 @@ static bool are_level(const struct raft *r)
 
 /*
  * A joint configuration whose new half has no living majority could neither be committed nor taken back, and
- * nobody could be elected in it: the operator would have ended a quorum that works.
+ * nobody could be elected in it: the operator would have ended a cluster that works.
  */
 static bool are_ready(const struct raft *r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The Raft core: who leads the quorum, and a log that never loses what it
+ * The Raft core: who leads the cluster, and a log that never loses what it
  * committed. A state machine without I/O, clock or randomness of its own: one
  * event goes in, with the time in it; actions come out.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A client of the quorum: one session, its keep-alives, its requests and its
+ * A client of the cluster: one session, its keep-alives, its requests and its
  * watches, over one connection at a time to any of the nodes. Pure: one event
  * in, with the time in it, actions out.
  *
@@ -64,7 +64,7 @@ enum client_event_kind {
     CLIENT_ASK,       /* answered by ANSWER with `token`; copied */
     CLIENT_WATCH,     /* begins; `watch` is a number of the caller's; kept over reconnects */
     CLIENT_UNWATCH,
-    CLIENT_CLOSE, /* ends the session: CLOSED comes when the quorum has it, or the deadline has passed */
+    CLIENT_CLOSE, /* ends the session: CLOSED comes when the cluster has it, or the deadline has passed */
 };
 
 struct client_event {
@@ -105,7 +105,7 @@ enum client_action_kind {
     CLIENT_DO_GAP, /* … or changes may have been missed before `revision`: look at the whole. status and
                       message if the node would not go on for another reason; it is asked again */
     CLIENT_DO_DEADLINE,     /* it is `at` now */
-    CLIENT_DO_SESSION_LOST, /* expired or closed at the quorum: all mandates of it are over; a new one, with
+    CLIENT_DO_SESSION_LOST, /* expired or closed at the cluster: all mandates of it are over; a new one, with
                                another id, is opened by itself */
     CLIENT_DO_CLOSED,
 };

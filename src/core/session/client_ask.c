@@ -40,7 +40,7 @@ void client_ask_begin(struct client *client, const struct client_event *event)
     }
     if (client->asks.count >= CLIENT_WAITING_MAX) {
         client_tell_answer(client, token, GAVEL_ERR_STORE_UNAVAILABLE,
-                           "too many questions wait for the quorum already; try again later");
+                           "too many questions wait for the cluster already; try again later");
         return;
     }
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ASK;
@@ -87,7 +87,7 @@ static void refused(struct client *client, struct client_ask *ask, const Gavel__
     client->asks.refusals++;
     client->asks.retry_at = client->now + client_back_off(client, client->asks.refusals);
     if (client_is_fruitless(client, ask->first_at))
-        client_link_lost(client, true, "the node finds no leader of the quorum: %.200s", answer->message);
+        client_link_lost(client, true, "the node finds no leader of the cluster: %.200s", answer->message);
 }
 
 void client_ask_answer(struct client *client, const Gavel__Answer *answer)
@@ -150,7 +150,7 @@ void client_ask_end_all(struct client *client, enum gavel_status status, const c
 
 void client_ask_give_up(struct client *client)
 {
-    const char *message = "the quorum has not answered in time";
+    const char *message = "the cluster has not answered in time";
 
     end_list(client, &client->asks.sent, client->now, GAVEL_ERR_TIMEOUT, message);
     end_list(client, &client->asks.waiting, client->now, GAVEL_ERR_TIMEOUT, message);

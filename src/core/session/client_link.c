@@ -59,7 +59,7 @@ static gavel_ns grow(gavel_ns pause, gavel_ns most, unsigned times)
     return ns_min(pause, most);
 }
 
-/* A leader of the quorum is soon found, so that a long pause would be most of the wait for it. */
+/* A leader of the cluster is soon found, so that a long pause would be most of the wait for it. */
 gavel_ns client_back_off(const struct client *client, unsigned times)
 {
     gavel_ns most = ns_max(client->settings.retry_max / 10, client->settings.retry_min);

@@ -128,7 +128,7 @@ void client_request_submit(struct client *client, const struct client_event *eve
     if (client->request.waiting_count >= CLIENT_WAITING_MAX ||
         client->request.waiting_bytes + bytes > CLIENT_WAITING_BYTES_MAX) {
         client_tell_result(client, token, GAVEL_ERR_STORE_UNAVAILABLE,
-                           "too many operations wait for the quorum already; try again later");
+                           "too many operations wait for the cluster already; try again later");
         return;
     }
     submit = client_reserve(client, 1) ? submit_new(event->submit.ops, count) : NULL;
@@ -254,7 +254,7 @@ void client_request_reply(struct client *client, const Gavel__Reply *reply)
     if (client_is_passing(reply->status)) {
         client_try_refused(client, attempt);
         if (client_is_fruitless(client, attempt->first_at))
-            client_link_lost(client, true, "the node finds no leader of the quorum: %.200s", reply->message);
+            client_link_lost(client, true, "the node finds no leader of the cluster: %.200s", reply->message);
     } else if (reply->status == GAVEL_OK && reply->n_results != client->request.ops) {
         client_hostile(client, "the number of results is not that of the operations");
     } else if (reply->status == GAVEL_ERR_SESSION_GONE) {
@@ -293,7 +293,7 @@ void client_request_give_up(struct client *client)
         if (client->now >= submit->give_up_at) {
             stop_waiting(client, submit);
             done(client, submit, GAVEL_ERR_TIMEOUT,
-                 "the quorum could not be asked in time; nothing was done");
+                 "the cluster could not be asked in time; nothing was done");
         } else {
             client->give_up_at = ns_min(client->give_up_at, submit->give_up_at);
         }

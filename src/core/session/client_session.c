@@ -2,14 +2,14 @@
 
 /*
  * The session: opened once, kept alive over any number of connections, and
- * opened anew under another id only when the quorum has said that it is gone.
+ * opened anew under another id only when the cluster has said that it is gone.
  *
  *     now ─── opening sent ──── kept ──── keep-alive sent ──── answered
  *                                              │
  *                                              └── + ttl * (1 - drift) / (1 + drift) = deadline
  *
  * Silence proves nothing. A session whose deadline has passed may live on: a
- * new leader of the quorum gives every session a whole time to live. So the
+ * new leader of the cluster gives every session a whole time to live. So the
  * client goes on asking, and only the caller's work has to stop.
  */
 
@@ -21,7 +21,7 @@
 
 #define PPM 1000000
 
-/* The time to live on our clock, if ours is the slowest that is allowed and the quorum's is the fastest. */
+/* The time to live on our clock, if ours is the slowest that is allowed and the cluster's is the fastest. */
 static gavel_ns sure_time(const struct client *client)
 {
     int64_t drift = PLANTED(SESSION_WITHOUT_DRIFT) ? 0 : client->link.drift_ppm;
@@ -142,7 +142,7 @@ static void opening_refused(struct client *client, enum gavel_status status, con
     client->session.open.retry_at = client->now + client->settings.retry_max;
     client->session.open_request = 0;
     client->session.opened_from = 0; /* now it is known that there is none */
-    client_trouble_write(client, "the quorum opens no session: %.200s (%s)",
+    client_trouble_write(client, "the cluster opens no session: %.200s (%s)",
                          message[0] ? message : gavel_status_text(status), gavel_status_name(status));
 }
 
@@ -156,10 +156,10 @@ bool client_session_opened(struct client *client, const Gavel__Reply *reply)
         gavel_ns first_at = open->first_at;
 
         client_try_refused(client, open);
-        client_trouble_write(client, "the quorum opens no session yet: %.200s",
+        client_trouble_write(client, "the cluster opens no session yet: %.200s",
                              reply->message[0] ? reply->message : gavel_status_text(reply->status));
         if (client_is_fruitless(client, first_at))
-            client_link_lost(client, true, "the node finds no leader of the quorum: %.200s", reply->message);
+            client_link_lost(client, true, "the node finds no leader of the cluster: %.200s", reply->message);
     } else if (reply->status != GAVEL_OK) {
         opening_refused(client, reply->status, reply->message);
     } else if (reply->n_results != 1) {

@@ -58,7 +58,7 @@ static enum gavel_status update(struct step *step, struct table_candidate *candi
                     memcmp(candidate->metadata, campaign->metadata.data, campaign->metadata.len) == 0);
 
     if (!is_same && !table_has_room(step->table, strlen(campaign->address) + campaign->metadata.len))
-        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the quorum is full");
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
     if (is_same) {
         set_terms(group, is_alone, campaign);
         group_changed(step->table, group);

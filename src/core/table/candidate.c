@@ -146,7 +146,7 @@ enum gavel_status candidate_join(struct step *step, const char *name, struct tab
                            "the session takes part in as many groups as one may; open another");
     if (!table_has_room(step->table, CANDIDATE_WEIGHT + strlen(candidate->id) + strlen(candidate->address) +
                                          candidate->metadata_size))
-        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the quorum is full");
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
     if (!*group) {
         enum gavel_status status = group_create(step, name, group);
 

@@ -57,7 +57,7 @@ enum gavel_status mandate_claim(struct step *step, const Gavel__Claim *claim)
         return step_refuse(step, GAVEL_ERR_STORE_FULL,
                            "the claim names an epoch that is out of reach of this cluster");
     if (!table_has_room(step->table, strlen(claim->holder) + strlen(claim->address)))
-        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the quorum is full");
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
     holder = text_new(claim->holder);
     address = text_new(claim->address);
     if (!holder || !address)
@@ -92,7 +92,7 @@ static bool is_holder(const struct table_group *group, const char *holder, uint6
            strcmp(group->holder, holder) == 0;
 }
 
-/* Renewals are for the leader of the quorum to remember; the log has them only if the lease becomes another.
+/* Renewals are for the leader of the cluster to remember; the log has them only if the lease becomes another.
  */
 enum gavel_status mandate_renew(struct step *step, const Gavel__Renew *renew)
 {

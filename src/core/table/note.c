@@ -179,7 +179,7 @@ static enum gavel_status check_room(struct step *step, const struct table_group 
     if (old)
         more = more > old->weight ? more - old->weight : 0;
     if (more > 0 && !table_has_room(step->table, more))
-        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the quorum is full");
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
     return GAVEL_OK;
 }
 

@@ -3,7 +3,7 @@
 /*
  * Registering: a candidate of a store says by heartbeats that it is there. Its
  * id is its own as long as it beats; when another instance may take it is for
- * the leader of the quorum to say (replaces_instance).
+ * the leader of the cluster to say (replaces_instance).
  */
 
 #include "core/table/step.h"

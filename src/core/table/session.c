@@ -109,9 +109,9 @@ enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open
     if (session)
         return GAVEL_OK;
     if (table->session_count >= TABLE_SESSIONS_MAX)
-        return step_refuse(step, GAVEL_ERR_STORE_FULL, "there are as many sessions as the quorum takes");
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "there are as many sessions as the cluster takes");
     if (!table_has_room(table, SESSION_WEIGHT + strlen(open->name) + RESULT_WEIGHT))
-        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the quorum is full");
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
     session = session_add(table, open->session, open->name);
     if (!session)
         return GAVEL_ERR_NO_MEMORY;

@@ -22,7 +22,7 @@
  * (bytes that are no command, a table that is full) and changes nothing.
  *
  * The table has no clock. Whether a session or a lease has run out is for the
- * leader of the quorum to say; it proposes a command then (session/keeper.h).
+ * leader of the cluster to say; it proposes a command then (session/expiry.h).
  * What it needs for that, when it last heard of whom, lies in `seen` of
  * sessions, groups and candidates: scratch of this node, in no snapshot.
  *
@@ -33,7 +33,7 @@
  * number and then the lowest joined_revision. Who has just withdrawn and stays
  * is chosen only if there is nobody else. Groups that are done are never
  * granted. A successor that is a candidate of a store is left to claim the
- * group; if it does not come the leader of the quorum proposes a Lapse, of the
+ * group; if it does not come the leader of the cluster proposes a Lapse, of the
  * vacant group, and the others have their turn. Lease mandates (Claim) are granted to whoever claims a vacant
  * or expired group at the version it has read.
  *
@@ -72,7 +72,7 @@ enum table_command_kind {
 #define TABLE_GROUPS_MAX 262144u
 #define TABLE_CANDIDATES_MAX 1024u /* of one group */
 #define TABLE_NOTES_MAX 4096u      /* of one group */
-/* Groups that one session takes part in. Its end is one operation, and must not hold up the quorum, nor fill
+/* Groups that one session takes part in. Its end is one operation, and must not hold up the cluster, nor fill
  * the history: it makes up to three changes in each. */
 #define TABLE_CANDIDACIES_MAX 16384u
 #define TABLE_NOTE_KEY_BYTES_MAX 255
@@ -240,7 +240,7 @@ struct table_group {
         gavel_ns granted_at; /* when the mandate began, likewise */
         gavel_ns wished_at;
         int64_t renewed_wall_ms;
-        uint64_t round;         /* of the keeper, in which it was last looked at; 0 none */
+        uint64_t round;         /* of the expiry, in which it was last looked at; 0 none */
         uint64_t closing_term;  /* of Raft, in which a claim over it or its lapse was proposed; 0 */
         uint32_t closing_count; /* such proposals whose outcome is not known */
     } seen;
@@ -280,7 +280,7 @@ struct table {
     size_t group_count;
     struct table_notes notes; /* in order of group, then key */
     size_t note_count;
-    struct table_attention attention; /* groups that the keeper must look at */
+    struct table_attention attention; /* groups that the expiry must look at */
     struct table_history *history;    /* NULL until table_keep_history(): nothing is remembered */
     const gavel_ns *clock; /* of the node, for `seen` of what apply grants; NULL: 0. Never decides anything */
     /* NULL, or told of each process that a session, a lease mandate or a registration newly names; not on
@@ -356,7 +356,7 @@ struct table_note *table_note_next(struct table_note *note);
 
 /*
  * What is shown of them as messages: strings are borrowed from the table, the array of candidates (if wanted)
- * is handed over in *ret_candidates, which the caller frees with free(). What only the leader of the quorum
+ * is handed over in *ret_candidates, which the caller frees with free(). What only the leader of the cluster
  * knows is left at 0, remaining_ms at -1.
  */
 void table_group_show(const struct table_group *group, Gavel__Group *ret_group);

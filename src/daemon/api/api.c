@@ -23,7 +23,7 @@
 
 static void say(const struct api *api, enum log_level level, const char *message, const char *reason)
 {
-    log_line(&api->desk->log, clock_wall_ms(), level, message, LOG_STR("reason", reason), LOG_END);
+    log_line(&api->frontend->log, clock_wall_ms(), level, message, LOG_STR("reason", reason), LOG_END);
 }
 
 static enum gavel_status read_tls(const struct daemon_config *config, SSL_CTX **ret_tls,
@@ -48,13 +48,13 @@ static void reload(struct api *api)
     struct api_token token;
     SSL_CTX *tls;
 
-    if (read_tls(api->desk->config, &tls, &error) == GAVEL_OK) {
+    if (read_tls(api->frontend->config, &tls, &error) == GAVEL_OK) {
         SSL_CTX_free(api->tls);
         api->tls = tls;
     } else {
         say(api, LOG_ERROR, "the API keeps its old certificate", error.message);
     }
-    if (api_token_read(api->desk->config->token, &token, &error) == GAVEL_OK)
+    if (api_token_read(api->frontend->config->token, &token, &error) == GAVEL_OK)
         api->token = token;
     else
         say(api, LOG_ERROR, "the API keeps its old token", error.message);
@@ -67,7 +67,7 @@ static void begin_to_stop(struct api *api)
     api->stop_at = clock_now() + ns_from_ms(API_STOP_MS);
     (void)evconnlistener_disable(api->listener); /* whoever comes later is refused when it is closed */
     api_streams_end(api);
-    api_errands_end(api);
+    api_forwardings_end(api);
     if (api->pending_count == 0)
         (void)event_base_loopexit(api->base, NULL);
 }
@@ -109,11 +109,11 @@ static void on_bell(evutil_socket_t fd, short what, void *user)
     api_streams_pump(user);
 }
 
-static void on_errands(evutil_socket_t fd, short what, void *user)
+static void on_forwardings(evutil_socket_t fd, short what, void *user)
 {
     (void)fd;
     (void)what;
-    api_errands_answer(user);
+    api_forwardings_answer(user);
 }
 
 static void on_table(evutil_socket_t fd, short what, void *user)
@@ -222,7 +222,7 @@ static enum gavel_status build(struct api *api, int listening)
         goto failed;
     if (!watch(api, &api->orders_event, api->orders_fd, on_orders) ||
         !watch(api, &api->replies_event, api->replies.fd, on_replies) ||
-        !watch(api, &api->errands_event, api->answers.fd, on_errands) ||
+        !watch(api, &api->forwardings_event, api->answers.fd, on_forwardings) ||
         !watch(api, &api->table_event, api->table_fd, on_table) ||
         !watch(api, &api->bell_event, api->bell_fd, on_bell))
         goto failed;
@@ -249,12 +249,12 @@ void api_free(struct api *api)
     drop_event(&api->replies_event);
     drop_event(&api->bell_event);
     drop_event(&api->heartbeat_event);
-    drop_event(&api->errands_event);
+    drop_event(&api->forwardings_event);
     drop_event(&api->table_event);
     api->is_stopping = true; /* nothing is sent any more, whoever goes */
     api_connections_done(api);
     api_campaigns_done(api);
-    api_errands_done(api);
+    api_forwardings_done(api);
     if (api->base)
         event_base_free(api->base);
     if (api->orders_fd >= 0)
@@ -288,7 +288,7 @@ static int start_thread(struct api *api)
     return failure;
 }
 
-enum gavel_status api_new(struct node_desk *desk, int listening, struct api **ret_api,
+enum gavel_status api_new(struct node_frontend *frontend, int listening, struct api **ret_api,
                           struct gavel_error *error)
 {
     struct api *api = calloc(1, sizeof *api);
@@ -304,7 +304,7 @@ enum gavel_status api_new(struct node_desk *desk, int listening, struct api **re
         (void)close(listening); /* nothing was sent on it */
         return error_set(error, status, "api: %s", gavel_status_text(status));
     }
-    api->desk = desk;
+    api->frontend = frontend;
     api->orders_fd = api->bell_fd = api->table_fd = -1;
     api->fd_limit = raise_fd_limit();
     status = build(api, listening);
@@ -312,9 +312,9 @@ enum gavel_status api_new(struct node_desk *desk, int listening, struct api **re
         api_free(api);
         return error_set(error, status, "api: no room for the server's own parts");
     }
-    status = api_token_read(desk->config->token, &api->token, error);
+    status = api_token_read(frontend->config->token, &api->token, error);
     if (status == GAVEL_OK)
-        status = read_tls(desk->config, &api->tls, error);
+        status = read_tls(frontend->config, &api->tls, error);
     if (status != GAVEL_OK) {
         api_free(api);
         return status;
@@ -323,7 +323,7 @@ enum gavel_status api_new(struct node_desk *desk, int listening, struct api **re
     return GAVEL_OK;
 }
 
-enum gavel_status api_start(struct node_desk *desk, struct api **ret_api, struct gavel_error *error)
+enum gavel_status api_start(struct node_frontend *frontend, struct api **ret_api, struct gavel_error *error)
 {
     enum gavel_status status;
     struct api *api;
@@ -331,23 +331,23 @@ enum gavel_status api_start(struct node_desk *desk, struct api **ret_api, struct
     int failure;
     int fd;
 
-    status = api_bind(desk->config, &fd, &port, error);
+    status = api_bind(frontend->config, &fd, &port, error);
     if (status == GAVEL_OK)
-        status = api_new(desk, fd, &api, error);
+        status = api_new(frontend, fd, &api, error);
     if (status != GAVEL_OK)
         return status;
     api->port = port;
     api->is_open = api_is_open(fd);
-    journal_set_bell(desk->journal, api->bell_fd);
-    if (!table_box_add_bell(&desk->table, api->table_fd)) {
-        journal_set_bell(desk->journal, -1);
+    journal_set_bell(frontend->journal, api->bell_fd);
+    if (!table_box_add_bell(&frontend->table, api->table_fd)) {
+        journal_set_bell(frontend->journal, -1);
         api_free(api);
         return error_set(error, GAVEL_ERR_STATE, "api: the table has no bell left");
     }
     failure = start_thread(api);
     if (failure) {
-        journal_set_bell(desk->journal, -1);
-        table_box_remove_bell(&desk->table, api->table_fd);
+        journal_set_bell(frontend->journal, -1);
+        table_box_remove_bell(&frontend->table, api->table_fd);
         api_free(api);
         return error_set(error, GAVEL_ERR_NO_MEMORY, "api: no thread: %s", strerror(failure));
     }
@@ -380,7 +380,7 @@ static void give_back_requests(struct api *api)
 {
     struct mail_link *letter;
 
-    while ((letter = mailbox_take(&api->desk->requests))) {
+    while ((letter = mailbox_take(&api->frontend->requests))) {
         struct request *request = (struct request *)(void *)letter;
 
         request->status = GAVEL_ERR_STOPPED;
@@ -393,8 +393,8 @@ void api_stop(struct api *api)
 {
     if (!api)
         return;
-    journal_set_bell(api->desk->journal, -1);
-    table_box_remove_bell(&api->desk->table, api->table_fd);
+    journal_set_bell(api->frontend->journal, -1);
+    table_box_remove_bell(&api->frontend->table, api->table_fd);
     order(api, API_ORDER_STOP);
     give_back_requests(api);
     if (api->has_thread)

@@ -2,7 +2,7 @@
 
 /*
  * Reads of groups and notes. What this node's own table has is enough unless
- * the caller says fresh=true: then the leader of the quorum is asked. Either
+ * the caller says fresh=true: then the leader of the cluster is asked. Either
  * way an Answer comes out, so that both are shown by the same code.
  *
  * Under the lock of the table an answer is only packed; everything that takes
@@ -10,14 +10,14 @@
  */
 #include "daemon/api/ask.h"
 
-#include "core/session/desk.h"
+#include "core/session/frontend.h"
 #include "os/clock.h"
 
 #include <event2/keyvalq_struct.h>
 #include <stdlib.h>
 
 struct question {
-    struct api_errand errand;
+    struct api_forwarding forwarding;
     struct api_later later;
     api_show_cb show;
     gavel_ns asked_at;
@@ -48,7 +48,7 @@ static void gone(void *user)
 {
     struct question *question = user;
 
-    api_errand_drop(&question->errand);
+    api_forwarding_drop(&question->forwarding);
     free(question);
 }
 
@@ -62,8 +62,8 @@ static void ask_leader(struct api_call *call, Gavel__Ask *ask, api_show_cb callb
     }
     question->show = callback;
     question->asked_at = clock_now();
-    api_errand_init(&question->errand, call->api, answered, question);
-    if (!api_errand_ask(&question->errand, ask)) {
+    api_forwarding_init(&question->forwarding, call->api, answered, question);
+    if (!api_forwarding_ask(&question->forwarding, ask)) {
         free(question);
         api_reply_busy(call);
         return;
@@ -75,7 +75,7 @@ bool api_is_stale(struct api_call *call)
 {
     struct view_leader leader;
 
-    view_leader_read(&call->api->desk->view, &leader);
+    view_leader_read(&call->api->frontend->view, &leader);
     call->now = clock_now(); /* after the copy: it may be old */
     return !view_leader_holds(&leader, call->now);
 }
@@ -89,13 +89,13 @@ static uint8_t *pack_answer(struct table_box *box, const Gavel__Ask *ask, size_t
 
     gavel__answer__init(&answer);
     table_box_lock(box);
-    *ret_status = desk_answer(NULL, &box->table, clock_now(), ask, &answer);
+    *ret_status = frontend_answer(NULL, &box->table, clock_now(), ask, &answer);
     if (*ret_status == GAVEL_OK) {
         *ret_size = gavel__answer__get_packed_size(&answer);
         bytes = malloc(*ret_size + 1); /* an empty one has no bytes */
         if (bytes)
             (void)gavel__answer__pack(&answer, bytes);
-        desk_answer_done(&answer);
+        frontend_answer_done(&answer);
     }
     table_box_unlock(box);
     return bytes;
@@ -115,7 +115,7 @@ void api_ask(struct api_call *call, Gavel__Ask *ask, bool is_fresh, api_show_cb 
     ask->is_local = true;
     if (api_is_stale(call))
         api_reply_stale(call);
-    bytes = pack_answer(&call->api->desk->table, ask, &size, &status);
+    bytes = pack_answer(&call->api->frontend->table, ask, &size, &status);
     answer = bytes ? gavel__answer__unpack(NULL, size, bytes) : NULL;
     free(bytes);
     if (answer)

@@ -12,7 +12,7 @@
  * node does so for a while after each word of the client ("stream"). Past the
  * deadline that this node knows, a client of the second kind is told that it
  * leads no more ("deadline"), and that it leads again, with the same epoch,
- * should the quorum answer after all. What is told of time is counted from the
+ * should the cluster answer after all. What is told of time is counted from the
  * client's own sends: api_campaign_time.c.
  *
  * The end. A stream that ends, by whichever side and in whichever way, says
@@ -123,7 +123,7 @@ static void look_at_group(const struct table_group *group, const struct api_camp
 
 static void look(const struct api_campaign *campaign, struct sight *sight)
 {
-    struct table_box *box = &campaign->api->desk->table;
+    struct table_box *box = &campaign->api->frontend->table;
     const struct table_group *group;
 
     *sight = (struct sight){0};
@@ -303,16 +303,16 @@ static void keep_alive_answered(void *user, const Gavel__ClientFrame *frame)
             return;
         }
     }
-    kept(campaign, keeping->errand.sent_at);
+    kept(campaign, keeping->forwarding.sent_at);
 }
 
 static void send_keep_alive(struct api_campaign *campaign)
 {
-    struct api_errand *errand = &campaign->keep_alives[campaign->next_keep_alive].errand;
+    struct api_forwarding *forwarding = &campaign->keep_alives[campaign->next_keep_alive].forwarding;
 
     campaign->next_keep_alive = (campaign->next_keep_alive + 1) % CAMPAIGN_KEEP_ALIVES;
-    api_errand_drop(errand);
-    (void)api_errand_keep_alive(errand, campaign->session); /* no room: the next one has */
+    api_forwarding_drop(forwarding);
+    (void)api_forwarding_keep_alive(forwarding, campaign->session); /* no room: the next one has */
 }
 
 static void closed(void *user, const Gavel__ClientFrame *frame)
@@ -320,7 +320,7 @@ static void closed(void *user, const Gavel__ClientFrame *frame)
     struct api_campaign *campaign = user;
     const Gavel__OpResult *result = NULL;
     const char *message;
-    enum gavel_status status = api_errand_outcome(frame, 0, &result, &message);
+    enum gavel_status status = api_forwarding_outcome(frame, 0, &result, &message);
 
     if (status == GAVEL_OK || status == GAVEL_ERR_SESSION_GONE || clock_now() >= campaign->close_until)
         api_campaign_free(campaign);
@@ -342,9 +342,9 @@ static void send_close(struct api_campaign *campaign)
     op.close_session = &close;
     request.n_ops = 1;
     request.ops = ops;
-    api_errand_drop(&campaign->request);
-    api_errand_init(&campaign->request, campaign->api, closed, campaign);
-    if (!api_errand_request(&campaign->request, &request)) /* it expires by itself */
+    api_forwarding_drop(&campaign->request);
+    api_forwarding_init(&campaign->request, campaign->api, closed, campaign);
+    if (!api_forwarding_request(&campaign->request, &request)) /* it expires by itself */
         api_campaign_free(campaign);
 }
 
@@ -370,7 +370,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
 void api_campaign_close(struct api_campaign *campaign)
 {
     for (size_t i = 0; i < CAMPAIGN_KEEP_ALIVES; i++)
-        api_errand_drop(&campaign->keep_alives[i].errand);
+        api_forwarding_drop(&campaign->keep_alives[i].forwarding);
     if (!campaign->timer)
         campaign->timer = event_new(campaign->api->base, -1, 0, on_timer, campaign);
     if (!campaign->timer || campaign->api->is_stopping) {
@@ -430,7 +430,7 @@ void api_campaign_begin(struct api_campaign *campaign, struct api_call *call)
         struct api_keeping *keeping = &campaign->keep_alives[i];
 
         keeping->campaign = campaign;
-        api_errand_init(&keeping->errand, campaign->api, keep_alive_answered, keeping);
+        api_forwarding_init(&keeping->forwarding, campaign->api, keep_alive_answered, keeping);
     }
     campaign->state = CAMPAIGN_OPEN;
     campaign->keep_at = campaign->kept_at + ns_from_ms(campaign->ttl_ms) / CAMPAIGN_KEEP_ALIVES;

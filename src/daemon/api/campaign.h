@@ -31,11 +31,11 @@
 #define CAMPAIGN_NO_STAMP (-1)
 
 struct api_keeping {
-    struct api_errand errand;
+    struct api_forwarding forwarding;
     struct api_campaign *campaign;
 };
 
-/* A request of the client itself, the opening or a keep-alive, that the quorum has answered. */
+/* A request of the client itself, the opening or a keep-alive, that the cluster has answered. */
 struct api_word {
     gavel_ns at;   /* when this node passed it on: no earlier than the client sent it */
     int64_t stamp; /* "sent_at" of the client's own clock, or CAMPAIGN_NO_STAMP */
@@ -46,9 +46,9 @@ struct api_campaign {
     LIST_ENTRY(api_campaign) in_api;
     struct api *api;
     enum { CAMPAIGN_OPENING, CAMPAIGN_ATTACHING, CAMPAIGN_OPEN, CAMPAIGN_CLOSING } state;
-    struct api_later later;    /* OPENING, ATTACHING */
-    struct api_errand request; /* to open, to join, to close */
-    Gavel__Op *op;             /* OPENING: Campaign */
+    struct api_later later;        /* OPENING, ATTACHING */
+    struct api_forwarding request; /* to open, to join, to close */
+    Gavel__Op *op;                 /* OPENING: Campaign */
     struct api_keeping keep_alives[CAMPAIGN_KEEP_ALIVES];
     size_t next_keep_alive;
     struct event *timer;

@@ -43,7 +43,7 @@ static void look_again(struct api_campaign *campaign)
 
     if (clock_now() >= campaign->close_until || event_add(campaign->timer, &wait))
         refuse(campaign, GAVEL_ERR_STORE_UNAVAILABLE,
-               "the table of this node is behind that of the quorum's leader; ask another one");
+               "the table of this node is behind that of the cluster's leader; ask another one");
 }
 
 static void begin(struct api_campaign *campaign, const struct api_session_sight *sight)
@@ -88,7 +88,7 @@ static void asked(void *user, const Gavel__ClientFrame *frame)
 
     if (!answer || answer->status != GAVEL_OK) {
         refuse(campaign, answer ? (enum gavel_status)answer->status : GAVEL_ERR_IO,
-               "the quorum did not answer in time; ask again");
+               "the cluster did not answer in time; ask again");
         return;
     }
     campaign->revision = answer->revision;
@@ -104,7 +104,7 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
 
     if (!answer || answer->status != GAVEL_OK) {
         refuse(campaign, answer ? (enum gavel_status)answer->status : GAVEL_ERR_IO,
-               "the quorum did not answer in time; ask again");
+               "the cluster did not answer in time; ask again");
         return;
     }
     if (answer->n_gone) {
@@ -115,8 +115,8 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
     gavel__ask__init(&ask);
     ask.kind = GAVEL__ASK__KIND__GROUP;
     ask.group = campaign->group;
-    api_errand_init(&campaign->request, campaign->api, asked, campaign);
-    if (!api_errand_ask(&campaign->request, &ask))
+    api_forwarding_init(&campaign->request, campaign->api, asked, campaign);
+    if (!api_forwarding_ask(&campaign->request, &ask))
         refuse(campaign, GAVEL_ERR_STORE_UNAVAILABLE,
                "this node has too much to ask already; ask another one");
 }
@@ -135,8 +135,8 @@ static void attach(struct api_call *call, uint64_t session, int64_t stamp)
     campaign->state = CAMPAIGN_ATTACHING;
     campaign->session = session;
     campaign->word.stamp = stamp;
-    api_errand_init(&campaign->request, call->api, kept, campaign);
-    if (!api_errand_keep_alive(&campaign->request, session)) {
+    api_forwarding_init(&campaign->request, call->api, kept, campaign);
+    if (!api_forwarding_keep_alive(&campaign->request, session)) {
         api_campaign_free(campaign);
         api_reply_busy(call);
         return;

@@ -31,9 +31,9 @@ void api_campaign_free(struct api_campaign *campaign)
 {
     if (!campaign)
         return;
-    api_errand_drop(&campaign->request);
+    api_forwarding_drop(&campaign->request);
     for (size_t i = 0; i < CAMPAIGN_KEEP_ALIVES; i++)
-        api_errand_drop(&campaign->keep_alives[i].errand);
+        api_forwarding_drop(&campaign->keep_alives[i].forwarding);
     if (campaign->timer)
         event_free(campaign->timer);
     if (campaign->op)
@@ -67,7 +67,7 @@ static void joined(void *user, const Gavel__ClientFrame *frame)
     struct api_campaign *campaign = user;
     const Gavel__OpResult *result = NULL;
     const char *message;
-    enum gavel_status status = api_errand_outcome(frame, 0, &result, &message);
+    enum gavel_status status = api_forwarding_outcome(frame, 0, &result, &message);
     struct api_call call;
 
     if (status != GAVEL_OK || campaign->is_abandoned) {
@@ -95,8 +95,8 @@ static bool send_op(struct api_campaign *campaign, uint64_t id, Gavel__Op *op,
     request.id = id;
     request.n_ops = 1;
     request.ops = &op;
-    api_errand_init(&campaign->request, campaign->api, answered, campaign);
-    return api_errand_request(&campaign->request, &request);
+    api_forwarding_init(&campaign->request, campaign->api, answered, campaign);
+    return api_forwarding_request(&campaign->request, &request);
 }
 
 static void opened(void *user, const Gavel__ClientFrame *frame)
@@ -104,7 +104,7 @@ static void opened(void *user, const Gavel__ClientFrame *frame)
     struct api_campaign *campaign = user;
     const Gavel__OpResult *result = NULL;
     const char *message;
-    enum gavel_status status = api_errand_outcome(frame, 0, &result, &message);
+    enum gavel_status status = api_forwarding_outcome(frame, 0, &result, &message);
 
     campaign->kept_at = campaign->word.at = campaign->request.sent_at;
     if (status == GAVEL_OK && !campaign->is_abandoned && !send_op(campaign, 2, campaign->op, joined)) {

@@ -349,7 +349,7 @@ enum gavel_status api_connections_init(struct api *api, int fd)
     LIST_INIT(&api->laters);
     LIST_INIT(&api->campaigns);
     LIST_INIT(&api->transfers);
-    RB_INIT(&api->errands);
+    RB_INIT(&api->forwardings);
     LIST_INIT(&api->pages);
     api->newborn_event = event_new(api->base, -1, 0, on_newborns, api);
     api->resume_event = event_new(api->base, -1, 0, on_resume, api);

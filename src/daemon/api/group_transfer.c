@@ -4,7 +4,7 @@
  * POST /groups/{group}/transfer: who leads is asked to hand over, and the call
  * is answered when another leads, or the wish was taken back.
  *
- *     ask the leader of the quorum: which epoch? ──► Wish ──► wait for this node's table
+ *     ask the leader of the cluster: which epoch? ──► Wish ──► wait for this node's table
  *
  * The table says what came of it: another epoch that is held (done), the same
  * epoch without a wish (rolled back, for the drain took too long).
@@ -20,13 +20,13 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define TIMEOUT_MS 5000
 #define TIMEOUT_MS_MAX 600000
-/* The quorum takes a wish back when its time is over; so much longer that is waited for. */
+/* The cluster takes a wish back when its time is over; so much longer that is waited for. */
 #define PATIENCE_MS 2000
 
 struct api_transfer {
     LIST_ENTRY(api_transfer) next; /* while it waits for the table */
     bool is_waiting;
-    struct api_errand errand;
+    struct api_forwarding forwarding;
     struct api_later later;
     struct event *timer;
     char successor[NAME_MAX_BYTES + 1];
@@ -39,7 +39,7 @@ struct api_transfer {
 
 static void drop(struct api_transfer *transfer)
 {
-    api_errand_drop(&transfer->errand);
+    api_forwarding_drop(&transfer->forwarding);
     if (transfer->is_waiting)
         LIST_REMOVE(transfer, next);
     if (transfer->timer)
@@ -84,7 +84,7 @@ static void settle(struct api_transfer *transfer, const char *leader, uint64_t e
 
 static void look(struct api_transfer *transfer)
 {
-    struct table_box *box = &transfer->errand.api->desk->table;
+    struct table_box *box = &transfer->forwarding.api->frontend->table;
     const struct table_group *group;
     char leader[NAME_MAX_BYTES + 1] = "";
     uint64_t epoch = 0;
@@ -133,7 +133,7 @@ static void wished(void *user, const Gavel__ClientFrame *frame)
     struct api_transfer *transfer = user;
     const Gavel__OpResult *result = NULL;
     const char *message;
-    enum gavel_status status = api_errand_outcome(frame, 0, &result, &message);
+    enum gavel_status status = api_forwarding_outcome(frame, 0, &result, &message);
     int64_t wait_ms = (int64_t)transfer->timeout_ms + PATIENCE_MS;
     struct timeval timeout = {.tv_sec = wait_ms / 1000, .tv_usec = wait_ms % 1000 * 1000};
 
@@ -141,7 +141,7 @@ static void wished(void *user, const Gavel__ClientFrame *frame)
         fail(transfer, 0, status, message);
         return;
     }
-    transfer->timer = event_new(transfer->errand.api->base, -1, 0, on_timer, transfer);
+    transfer->timer = event_new(transfer->forwarding.api->base, -1, 0, on_timer, transfer);
     if (!transfer->timer || event_add(transfer->timer, &timeout)) {
         fail(transfer, 500, GAVEL_ERR_NO_MEMORY,
              "out of memory; the leader was asked to hand over all the same");
@@ -149,7 +149,7 @@ static void wished(void *user, const Gavel__ClientFrame *frame)
     }
     transfer->revision = result->revision;
     transfer->is_waiting = true;
-    LIST_INSERT_HEAD(&transfer->errand.api->transfers, transfer, next);
+    LIST_INSERT_HEAD(&transfer->forwarding.api->transfers, transfer, next);
     look(transfer);
 }
 
@@ -170,8 +170,8 @@ static void send_wish(struct api_transfer *transfer)
     op.wish = &wish;
     request.n_ops = 1;
     request.ops = ops;
-    api_errand_init(&transfer->errand, transfer->errand.api, wished, transfer);
-    if (!api_errand_request(&transfer->errand, &request))
+    api_forwarding_init(&transfer->forwarding, transfer->forwarding.api, wished, transfer);
+    if (!api_forwarding_request(&transfer->forwarding, &request))
         fail(transfer, 503, GAVEL_ERR_STORE_UNAVAILABLE,
              "this node has too much to ask already; ask again later");
 }
@@ -215,10 +215,10 @@ static void begin(struct api_call *call, const char *successor, int64_t timeout_
     (void)snprintf(transfer->successor, sizeof transfer->successor, "%s", successor);
     transfer->timeout_ms = (uint32_t)timeout_ms;
     transfer->is_forced = is_forced;
-    api_errand_init(&transfer->errand, call->api, found, transfer);
+    api_forwarding_init(&transfer->forwarding, call->api, found, transfer);
     ask.kind = GAVEL__ASK__KIND__GROUP;
     ask.group = call->names.group;
-    if (!api_errand_ask(&transfer->errand, &ask)) {
+    if (!api_forwarding_ask(&transfer->forwarding, &ask)) {
         free(transfer);
         api_reply_busy(call);
         return;

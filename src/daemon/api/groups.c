@@ -8,7 +8,7 @@
  *     GET /groups/G/leader?candidate=ID     200 if ID leads, else 503: a health check
  *     GET /groups/G/leader?format=sidecar   {"name":"ID"}, "" if nobody leads; also /groups/G/leader/name
  *
- * The leader of the quorum alone knows until when a mandate holds. The last two
+ * The leader of the cluster alone knows until when a mandate holds. The last two
  * decide whether somebody works, so it is asked for them; where it cannot be,
  * nobody is said to lead. It is also asked about a group that is led by lease,
  * for the table has a mandate that ran out until somebody claims it; that of a
@@ -181,7 +181,7 @@ static bool read_fresh(struct api_call *call, bool *ret_is_fresh)
 /* Whether the table of this node has it as led by lease. */
 static bool is_leased(struct api_call *call)
 {
-    struct table_box *box = &call->api->desk->table;
+    struct table_box *box = &call->api->frontend->table;
     const struct table_group *group;
     bool is_leased;
 
@@ -266,7 +266,8 @@ static void reply_leader(struct api_call *call, const struct leader *leader)
                                  "revision", json_u64(leader->revision)));
 }
 
-/* Whether the mandate holds, as far as the leader of the quorum knew when it was asked; it answered later. */
+/* Whether the mandate holds, as far as the leader of the cluster knew when it was asked; it answered later.
+ */
 static bool holds(const struct api_call *call, const Gavel__Group *group)
 {
     return group->is_held && !group->is_expired &&
@@ -292,7 +293,7 @@ static void show_leader(struct api_call *call, const Gavel__Answer *answer)
 /* The call that is made thousands of times a second: what it needs is copied, and nothing else. */
 static void look(struct api_call *call, struct leader *ret_leader)
 {
-    struct table_box *box = &call->api->desk->table;
+    struct table_box *box = &call->api->frontend->table;
     const struct table_group *group;
 
     table_box_lock(box);
@@ -317,7 +318,7 @@ static void reply_unknown(struct api_call *call)
         reply_leader(call, &nobody);
     else
         api_reply_error(call, 503, GAVEL_ERR_NO_LEADER,
-                        "this node follows no leader of the quorum at the moment, so it cannot tell whether "
+                        "this node follows no leader of the cluster at the moment, so it cannot tell whether "
                         "\"%s\" leads \"%s\"",
                         call->names.key, call->names.group);
 }
@@ -388,7 +389,7 @@ void api_get_group_leader_name(struct api_call *call)
 
 void api_groups_measure(struct api *api, struct metrics_api *ret_measure)
 {
-    struct table_box *box = &api->desk->table;
+    struct table_box *box = &api->frontend->table;
     const struct api_stream *stream;
 
     api_groups_count(api);
@@ -404,7 +405,7 @@ void api_groups_measure(struct api *api, struct metrics_api *ret_measure)
 
 void api_groups_count(struct api *api)
 {
-    struct table_box *box = &api->desk->table;
+    struct table_box *box = &api->frontend->table;
     const struct table_change *change;
     bool has_more = true;
 

@@ -15,7 +15,7 @@
 #include "base/record.h"
 #include "daemon/api/api.h"
 #include "daemon/api/token.h"
-#include "daemon/shared/errand.h"
+#include "daemon/shared/forwarding.h"
 #include "daemon/shared/request.h"
 
 #include <event2/event.h>
@@ -37,13 +37,13 @@
     (256u * 1024)          /* that wait for the reader of one; the rest waits in the journal */
 #define API_HEARTBEAT_S 15 /* a comment, so that both ends notice when the other is gone */
 #define API_CAMPAIGN_BYTES_MAX                                                                               \
-    (16u * 1024)             /* that wait for a candidate; one that reads so little has to go */
-#define API_ERRANDS_MAX 4096 /* questions that are with the courier */
-#define API_PAGE_MAX 1000    /* of one listing */
-#define API_PENDING_MAX 64   /* requests that are with the consensus thread */
-#define API_SILENCE_MS 3000  /* of the consensus thread, before /health says so */
-#define API_STOP_MS 2000     /* what is under way may take so long when the node ends */
-#define API_FLUSH_MS 100     /* and writing the last answers so long */
+    (16u * 1024)                 /* that wait for a candidate; one that reads so little has to go */
+#define API_FORWARDINGS_MAX 4096 /* questions that are with the forwarder */
+#define API_PAGE_MAX 1000        /* of one listing */
+#define API_PENDING_MAX 64       /* requests that are with the consensus thread */
+#define API_SILENCE_MS 3000      /* of the consensus thread, before /health says so */
+#define API_STOP_MS 2000         /* what is under way may take so long when the node ends */
+#define API_FLUSH_MS 100         /* and writing the last answers so long */
 
 /* What another thread wants of this one. */
 enum api_order { API_ORDER_RELOAD = 1, API_ORDER_STOP = 2, API_ORDER_LEAVE = 4 };
@@ -111,9 +111,9 @@ struct api_later {
     void (*gone)(void *user); /* nobody waits any more, and nothing may be answered */
 };
 
-/* A question that is with the courier, or none (number 0). It lives in whatever waits for it. */
-struct api_errand {
-    RB_ENTRY(api_errand) by_number;
+/* A question that is with the forwarder, or none (number 0). It lives in whatever waits for it. */
+struct api_forwarding {
+    RB_ENTRY(api_forwarding) by_number;
     struct api *api;
     uint64_t number;
     gavel_ns sent_at;
@@ -125,7 +125,7 @@ LIST_HEAD(api_streams, api_stream);
 LIST_HEAD(api_laters, api_later);
 LIST_HEAD(api_campaigns, api_campaign);
 LIST_HEAD(api_transfers, api_transfer);
-RB_HEAD(api_errands, api_errand);
+RB_HEAD(api_forwardings, api_forwarding);
 
 struct api_newborn {
     struct api_newborn *next;
@@ -142,7 +142,7 @@ struct api_counts {
 };
 
 struct api {
-    struct node_desk *desk;
+    struct node_frontend *frontend;
     struct event_base *base;
     struct evhttp *http;
     struct evconnlistener *listener;
@@ -165,7 +165,7 @@ struct api {
     struct event *bell_event;
     struct event *heartbeat_event;
     struct event *pages_event;
-    struct event *errands_event;
+    struct event *forwardings_event;
     struct event *table_event;
 
     struct api_newborn *newborns; /* the oldest first */
@@ -184,10 +184,10 @@ struct api {
     struct api_streams streams;
     size_t stream_count;
 
-    struct mailbox answers; /* of errands */
-    struct api_errands errands;
-    size_t errand_count;
-    uint64_t errand_numbers;
+    struct mailbox answers; /* of forwardings */
+    struct api_forwardings forwardings;
+    size_t forwarding_count;
+    uint64_t forwarding_numbers;
     struct api_laters laters;
     int table_fd; /* rings when the table has changed */
     struct api_campaigns campaigns;
@@ -210,7 +210,7 @@ struct api_call {
     struct api_connection *connection; /* NULL if it is not known */
     size_t route;
     gavel_ns now;
-    gavel_ns asked_at; /* when the leader of the quorum was asked; 0: it was not */
+    gavel_ns asked_at; /* when the leader of the cluster was asked; 0: it was not */
     unsigned wants;    /* of the handler */
     struct api_names names;
 };
@@ -219,7 +219,7 @@ struct api_call {
  * api.c: everything but the thread, for whoever drives the loop itself (api->base), as fuzzing does. Takes
  * the listening socket over, also when it fails.
  */
-GAVEL_CHECKED enum gavel_status api_new(struct node_desk *desk, int listening, struct api **ret_api,
+GAVEL_CHECKED enum gavel_status api_new(struct node_frontend *frontend, int listening, struct api **ret_api,
                                         struct gavel_error *error);
 void api_free(struct api *api); /* safe on NULL */
 
@@ -272,7 +272,7 @@ void api_reply_error(struct api_call *call, int code, enum gavel_status status, 
 void api_reply_stale(struct api_call *call); /* only adds the header */
 /* Any bytes, as they are. */
 void api_reply_bytes(struct api_call *call, const uint8_t *bytes, size_t length);
-/* The error that an errand came back with; message may be "". */
+/* The error that a forwarded request came back with; message may be "". */
 void api_reply_failure(struct api_call *call, enum gavel_status status, const char *message);
 int api_http_code(enum gavel_status status);
 const char *api_code_reason(int code);
@@ -328,25 +328,26 @@ void api_streams_pump(struct api *api);
 void api_streams_heartbeat(struct api *api);
 void api_streams_end(struct api *api);
 
-/* api_errand.c */
+/* api_forwarding.c */
 void api_later_begin(struct api_call *call, struct api_later *later, void (*gone)(void *user), void *user);
 /* The call, to be answered now. */
 struct api_call api_later_end(struct api_later *later);
 void api_later_gone(struct api_later *later); /* the connection goes */
-void api_errand_init(struct api_errand *errand, struct api *api,
-                     void (*answered)(void *user, const Gavel__ClientFrame *frame), void *user);
+void api_forwarding_init(struct api_forwarding *forwarding, struct api *api,
+                         void (*answered)(void *user, const Gavel__ClientFrame *frame), void *user);
 /* False: there is no room; nothing was sent, and nothing will be answered. One at a time. */
-bool api_errand_request(struct api_errand *errand, Gavel__Request *request);
-bool api_errand_ask(struct api_errand *errand, Gavel__Ask *ask);
-bool api_errand_keep_alive(struct api_errand *errand, uint64_t session);
-void api_errand_drop(struct api_errand *errand); /* its answer is for nobody; safe if there is none */
-void api_reply_busy(struct api_call *call);      /* there was no room */
+bool api_forwarding_request(struct api_forwarding *forwarding, Gavel__Request *request);
+bool api_forwarding_ask(struct api_forwarding *forwarding, Gavel__Ask *ask);
+bool api_forwarding_keep_alive(struct api_forwarding *forwarding, uint64_t session);
+void api_forwarding_drop(
+    struct api_forwarding *forwarding);     /* its answer is for nobody; safe if there is none */
+void api_reply_busy(struct api_call *call); /* there was no room */
 /* What came of operation `which` of a request: OK and its result, or a status and a sentence ("" none). */
-enum gavel_status api_errand_outcome(const Gavel__ClientFrame *frame, size_t which,
-                                     const Gavel__OpResult **ret_result, const char **ret_message);
-void api_errands_answer(struct api *api);
-void api_errands_end(struct api *api); /* whoever waits is told that this node is ending */
-void api_errands_done(struct api *api);
+enum gavel_status api_forwarding_outcome(const Gavel__ClientFrame *frame, size_t which,
+                                         const Gavel__OpResult **ret_result, const char **ret_message);
+void api_forwardings_answer(struct api *api);
+void api_forwardings_end(struct api *api); /* whoever waits is told that this node is ending */
+void api_forwardings_done(struct api *api);
 
 /* api_campaign.c */
 struct api_word;

@@ -25,7 +25,7 @@
 enum { WANTS_VALUES, WANTS_KEYS };
 
 struct writing {
-    struct api_errand errand;
+    struct api_forwarding forwarding;
     struct api_later later;
     bool has_expected;
 };
@@ -177,7 +177,7 @@ static void answered(void *user, const Gavel__ClientFrame *frame)
     struct api_call call = api_later_end(&writing->later);
     const Gavel__OpResult *result = NULL;
     const char *message;
-    enum gavel_status status = api_errand_outcome(frame, 0, &result, &message);
+    enum gavel_status status = api_forwarding_outcome(frame, 0, &result, &message);
 
     if (status == GAVEL_OK) {
         if (evhttp_request_get_command(call.http) == EVHTTP_REQ_PUT)
@@ -198,7 +198,7 @@ static void gone(void *user)
 {
     struct writing *writing = user;
 
-    api_errand_drop(&writing->errand); /* it is carried out all the same */
+    api_forwarding_drop(&writing->forwarding); /* it is carried out all the same */
     free(writing);
 }
 
@@ -220,8 +220,8 @@ static void write_note(struct api_call *call, Gavel__Op *op, bool has_expected)
     writing->has_expected = has_expected;
     request.n_ops = 1;
     request.ops = &op;
-    api_errand_init(&writing->errand, call->api, answered, writing);
-    if (!api_errand_request(&writing->errand, &request)) {
+    api_forwarding_init(&writing->forwarding, call->api, answered, writing);
+    if (!api_forwarding_request(&writing->forwarding, &request)) {
         free(writing);
         api_reply_busy(call);
         return;

@@ -162,7 +162,7 @@ void api_reply_bytes(struct api_call *call, const uint8_t *bytes, size_t length)
 
 void api_reply_failure(struct api_call *call, enum gavel_status status, const char *message)
 {
-    /* The courier has looked for the leader as long as it could: there is nowhere else to go. */
+    /* The forwarder has looked for the leader as long as it could: there is nowhere else to go. */
     int code = status == GAVEL_ERR_NOT_LEADER ? 503 : api_http_code(status);
 
     if (status == GAVEL_ERR_NOT_LEADER)

@@ -22,8 +22,8 @@
 #define TRIES_MAX 8
 #define ID_SKIP_BITS 32
 
-struct errand_of_session {
-    struct api_errand errand;
+struct forwarding_of_session {
+    struct api_forwarding forwarding;
     struct api_later later;
     uint64_t session;
     uint64_t epoch;
@@ -34,9 +34,9 @@ struct errand_of_session {
 
 static void gone(void *user)
 {
-    struct errand_of_session *own = user;
+    struct forwarding_of_session *own = user;
 
-    api_errand_drop(&own->errand); /* it is carried out all the same */
+    api_forwarding_drop(&own->forwarding); /* it is carried out all the same */
     free(own);
 }
 
@@ -54,7 +54,7 @@ bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session
 
 void api_session_look(struct api *api, uint64_t id, const char *group, struct api_session_sight *ret_sight)
 {
-    struct table_box *box = &api->desk->table;
+    struct table_box *box = &api->frontend->table;
     const struct table_session *session;
     const struct table_candidate *candidate;
 
@@ -89,10 +89,10 @@ bool api_session_is_foreign(struct api_call *call, uint64_t session)
 }
 
 /* NULL: the call has been answered. */
-static struct errand_of_session *make(struct api_call *call, uint64_t session,
-                                      void (*answered)(void *user, const Gavel__ClientFrame *frame))
+static struct forwarding_of_session *make(struct api_call *call, uint64_t session,
+                                          void (*answered)(void *user, const Gavel__ClientFrame *frame))
 {
-    struct errand_of_session *own;
+    struct forwarding_of_session *own;
 
     if (api_session_is_foreign(call, session))
         return NULL;
@@ -102,7 +102,7 @@ static struct errand_of_session *make(struct api_call *call, uint64_t session,
         return NULL;
     }
     own->session = session;
-    api_errand_init(&own->errand, call->api, answered, own);
+    api_forwarding_init(&own->forwarding, call->api, answered, own);
     return own;
 }
 
@@ -114,7 +114,7 @@ void api_reply_session_gone(struct api_call *call)
 
 /* The session holds for valid_ms from when the client sent this keep-alive, which it named sent_at. A table
  * that does not have the session yet cannot tell for how long; its client knows. */
-static json_t *kept_json(const struct api *api, const struct errand_of_session *own,
+static json_t *kept_json(const struct api *api, const struct forwarding_of_session *own,
                          const struct api_session_sight *sight)
 {
     return json_pack("{s:o,s:o,s:o}", "ttl_ms", sight->is_known ? json_u64(sight->ttl_ms) : json_null(),
@@ -124,7 +124,7 @@ static json_t *kept_json(const struct api *api, const struct errand_of_session *
 
 static void kept(void *user, const Gavel__ClientFrame *frame)
 {
-    struct errand_of_session *own = user;
+    struct forwarding_of_session *own = user;
     struct api_call call = api_later_end(&own->later);
     const Gavel__Kept *answer = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT ? frame->kept : NULL;
     bool is_gone = false;
@@ -134,14 +134,14 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
         is_gone = is_gone || answer->gone[i] == own->session;
     if (!answer || answer->status != GAVEL_OK) {
         api_reply_failure(&call, answer ? (enum gavel_status)answer->status : GAVEL_ERR_IO,
-                          "the quorum did not answer in time; the session was not kept, ask again");
+                          "the cluster did not answer in time; the session was not kept, ask again");
     } else if (is_gone) {
         api_reply_session_gone(&call);
     } else {
         api_session_look(call.api, own->session, call.names.group, &sight);
         api_reply_json(&call, 200, kept_json(call.api, own, &sight));
         api_campaign_kept(call.api, own->session,
-                          &(struct api_word){.at = own->errand.sent_at, .stamp = own->stamp});
+                          &(struct api_word){.at = own->forwarding.sent_at, .stamp = own->stamp});
     }
     free(own);
 }
@@ -149,7 +149,7 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
 void api_post_keepalive(struct api_call *call)
 {
     static const struct api_key keys[] = {{"session", JSON_STRING, true}, {"sent_at", JSON_INTEGER, false}};
-    struct errand_of_session *own;
+    struct forwarding_of_session *own;
     uint64_t session = 0;
     int64_t stamp = CAMPAIGN_NO_STAMP;
     json_t *body;
@@ -163,7 +163,7 @@ void api_post_keepalive(struct api_call *call)
     if (!own)
         return;
     own->stamp = stamp;
-    if (!api_errand_keep_alive(&own->errand, session)) {
+    if (!api_forwarding_keep_alive(&own->forwarding, session)) {
         free(own);
         api_reply_busy(call);
         return;
@@ -171,7 +171,7 @@ void api_post_keepalive(struct api_call *call)
     api_later_begin(call, &own->later, gone, own);
 }
 
-static bool send_resignation(struct errand_of_session *own, char *group)
+static bool send_resignation(struct forwarding_of_session *own, char *group)
 {
     Gavel__Request request = GAVEL__REQUEST__INIT;
     Gavel__Withdraw withdraw;
@@ -180,7 +180,7 @@ static bool send_resignation(struct errand_of_session *own, char *group)
     struct api_session_sight sight;
 
     gavel__withdraw__init(&withdraw);
-    api_session_look(own->errand.api, own->session, group, &sight);
+    api_session_look(own->forwarding.api, own->session, group, &sight);
     withdraw.group = group;
     withdraw.epoch = own->epoch;
     withdraw.stays = own->stays;
@@ -191,7 +191,7 @@ static bool send_resignation(struct errand_of_session *own, char *group)
     request.n_ops = 1;
     request.ops = ops;
     own->tries++;
-    return api_errand_request(&own->errand, &request);
+    return api_forwarding_request(&own->forwarding, &request);
 }
 
 /* Another request of the session had a higher id. */
@@ -202,7 +202,7 @@ static bool is_overtaken(const Gavel__ClientFrame *frame)
 
 static void resigned(void *user, const Gavel__ClientFrame *frame)
 {
-    struct errand_of_session *own = user;
+    struct forwarding_of_session *own = user;
     const Gavel__OpResult *result = NULL;
     enum gavel_status status;
     const char *message;
@@ -211,7 +211,7 @@ static void resigned(void *user, const Gavel__ClientFrame *frame)
     if (is_overtaken(frame) && own->tries < TRIES_MAX && send_resignation(own, own->later.names.group))
         return;
     call = api_later_end(&own->later);
-    status = api_errand_outcome(frame, 0, &result, &message);
+    status = api_forwarding_outcome(frame, 0, &result, &message);
     if (status == GAVEL_OK)
         api_reply_json(&call, 200,
                        json_pack("{s:b,s:o,s:o}", "success", 1, "group", json_words(call.names.group),
@@ -227,7 +227,7 @@ void api_post_resign(struct api_call *call)
 {
     static const struct api_key keys[] = {
         {"session", JSON_STRING, true}, {"epoch", JSON_INTEGER, false}, {"stay", JSON_TRUE, false}};
-    struct errand_of_session *own = NULL;
+    struct forwarding_of_session *own = NULL;
     uint64_t session = 0;
     int64_t epoch = 0;
     json_t *body;

@@ -3,27 +3,27 @@
 /*
  * What clients that are up may say, and who answers it. What this node can
  * answer by itself (look-ups for which its own table will do, watches) is
- * answered here; all else is an errand for the consensus thread, whose desk
+ * answered here; all else is a forwarded request for the consensus thread, whose frontend
  * checks what is asked.
  */
 #include "daemon/clients/internal.h"
 
-#include "core/session/desk.h"
+#include "core/session/frontend.h"
 
 #include <stdlib.h>
 
-static void send_errand(struct clients_connection *connection, Gavel__ClientFrame *frame)
+static void send_forwarding(struct clients_connection *connection, Gavel__ClientFrame *frame)
 {
     struct clients *clients = connection->clients;
-    struct errand *errand = errand_new(connection->number, &clients->replies, frame);
+    struct forwarding *forwarding = forwarding_new(connection->number, &clients->replies, frame);
 
-    if (!errand) {
+    if (!forwarding) {
         clients_connection_doom(connection, "out of memory");
         return;
     }
-    connection->errands++;
-    connection->has_errands = true;
-    mailbox_put(&clients->desk->errands, &errand->link);
+    connection->forwardings++;
+    connection->has_forwardings = true;
+    mailbox_put(&clients->frontend->forwardings, &forwarding->link);
 }
 
 /* An answer that is none: why. */
@@ -48,7 +48,7 @@ static void write_failure(struct clients_connection *connection, uint64_t tag, e
 static enum gavel_status look_up(struct clients *clients, const Gavel__Ask *ask, uint8_t **ret_bytes,
                                  size_t *ret_size)
 {
-    struct table_box *box = &clients->desk->table;
+    struct table_box *box = &clients->frontend->table;
     Gavel__Answer answer;
     Gavel__ClientFrame frame;
     gavel_ns now = clock_now();
@@ -60,10 +60,10 @@ static enum gavel_status look_up(struct clients *clients, const Gavel__Ask *ask,
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
     frame.answer = &answer;
     table_box_lock(box);
-    is_made = desk_answer(NULL, &box->table, now, ask, &answer) == GAVEL_OK; /* else it says why not */
+    is_made = frontend_answer(NULL, &box->table, now, ask, &answer) == GAVEL_OK; /* else it says why not */
     status = client_frame_pack(&frame, ret_bytes, ret_size);
     if (is_made)
-        desk_answer_done(&answer);
+        frontend_answer_done(&answer);
     table_box_unlock(box);
     return status == GAVEL_ERR_INVALID ? GAVEL_ERR_TOO_LARGE : status;
 }
@@ -123,14 +123,14 @@ void clients_take(struct clients_connection *connection, Gavel__ClientFrame *fra
     case GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE:
         if (refuse_keep_alive(connection, frame->keep_alive))
             break;
-        send_errand(connection, frame);
+        send_forwarding(connection, frame);
         return;
     case GAVEL__CLIENT_FRAME__WHAT_REQUEST:
-        send_errand(connection, frame);
+        send_forwarding(connection, frame);
         return;
     case GAVEL__CLIENT_FRAME__WHAT_ASK:
         if (!frame->ask->is_local) {
-            send_errand(connection, frame);
+            send_forwarding(connection, frame);
             return;
         }
         answer_ask(connection, frame->ask);
@@ -174,22 +174,22 @@ static void write_too_large(struct clients_connection *connection, const Gavel__
     }
 }
 
-static void take_reply(struct clients *clients, const struct errand *errand)
+static void take_reply(struct clients *clients, const struct forwarding *forwarding)
 {
-    struct clients_connection *connection = clients_find(clients, errand->client);
+    struct clients_connection *connection = clients_find(clients, forwarding->client);
 
     if (!connection || connection->phase != CLIENTS_UP)
         return; /* it is gone */
-    if (connection->errands > 0)
-        connection->errands--;
-    if (!errand->frame) { /* it comes again, and repeats what may be repeated */
+    if (connection->forwardings > 0)
+        connection->forwardings--;
+    if (!forwarding->frame) { /* it comes again, and repeats what may be repeated */
         clients_connection_doom(connection, "out of memory");
         return;
     }
-    if (gavel__client_frame__get_packed_size(errand->frame) > CLIENT_FRAME_MAX)
-        write_too_large(connection, errand->frame);
+    if (gavel__client_frame__get_packed_size(forwarding->frame) > CLIENT_FRAME_MAX)
+        write_too_large(connection, forwarding->frame);
     else
-        clients_write(connection, errand->frame);
+        clients_write(connection, forwarding->frame);
     clients_look(connection);
 }
 
@@ -198,11 +198,11 @@ void clients_take_replies(struct clients *clients)
     struct mail_link *letter = mailbox_take_all(&clients->replies);
 
     while (letter) {
-        struct errand *errand = (struct errand *)(void *)letter;
+        struct forwarding *forwarding = (struct forwarding *)(void *)letter;
 
         letter = letter->next;
-        take_reply(clients, errand);
-        errand_free(errand);
+        take_reply(clients, forwarding);
+        forwarding_free(forwarding);
     }
     clients_flush(clients);
 }

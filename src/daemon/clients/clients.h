@@ -2,7 +2,7 @@
 
 /*
  * The clients thread: sockets of clients (TCP with TLS, unix), frames, look-ups
- * from this node's table, watches. What needs the leader goes as errand to the
+ * from this node's table, watches. What needs the leader goes as forwarding to the
  * consensus thread.
  */
 #ifndef DAEMON_CLIENTS_CLIENTS_H
@@ -16,7 +16,7 @@ struct clients;
  * Listens where config->clients_listen ("" not) and config->socket ("" not) say, on a thread of its own. NULL
  * in *ret_clients if neither is set. ERR_IO, ERR_INVALID with the next step.
  */
-GAVEL_CHECKED enum gavel_status clients_start(struct node_desk *desk, struct clients **ret_clients,
+GAVEL_CHECKED enum gavel_status clients_start(struct node_frontend *frontend, struct clients **ret_clients,
                                               struct gavel_error *error);
 void clients_reload(struct clients *clients);         /* the certificates; safe on NULL */
 void clients_stop(struct clients *clients);           /* waits for the thread, frees; safe on NULL */

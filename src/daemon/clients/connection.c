@@ -40,7 +40,7 @@ struct clients_connection *clients_find(struct clients *clients, uint64_t number
 
 static void say(const struct clients_connection *connection, const char *message, const char *reason)
 {
-    log_line(&connection->clients->desk->log, clock_wall_ms(), LOG_DEBUG, message,
+    log_line(&connection->clients->frontend->log, clock_wall_ms(), LOG_DEBUG, message,
              LOG_U64("client", connection->number), LOG_STR("place", connection->place),
              LOG_STR("reason", reason), LOG_END);
 }
@@ -50,10 +50,10 @@ static void say_farewell(struct clients_connection *connection)
 {
     if (!connection->farewell)
         return;
-    if (connection->has_errands)
-        mailbox_put(&connection->clients->desk->errands, &connection->farewell->link);
+    if (connection->has_forwardings)
+        mailbox_put(&connection->clients->frontend->forwardings, &connection->farewell->link);
     else
-        errand_free(connection->farewell);
+        forwarding_free(connection->farewell);
     connection->farewell = NULL;
 }
 
@@ -279,7 +279,7 @@ struct clients_connection *clients_connection_new(struct clients *clients, int f
                                                   .made_at = now,
                                                   .heard_at = now,
                                                   .progress_at = now};
-        connection->farewell = errand_new(connection->number, &clients->replies, NULL);
+        connection->farewell = forwarding_new(connection->number, &clients->replies, NULL);
     }
     if (!connection || !connection->farewell) {
         (void)close(fd); /* nothing was sent on it */
@@ -287,7 +287,7 @@ struct clients_connection *clients_connection_new(struct clients *clients, int f
         return NULL;
     }
     if (!open_stream(connection, fd)) {
-        errand_free(connection->farewell);
+        forwarding_free(connection->farewell);
         free(connection);
         return NULL;
     }

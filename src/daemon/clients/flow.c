@@ -48,8 +48,8 @@ void clients_look(struct clients_connection *connection)
     if (waiting > CLIENTS_OUTPUT_MAX)
         clients_connection_doom(connection, "more waits to be read by it than this node can keep");
     connection->is_full = waiting > CLIENTS_OUTPUT_PAUSE || (was_full && waiting > CLIENTS_OUTPUT_GO);
-    connection->is_overfull = connection->errands >= CLIENTS_ERRANDS_MAX ||
-                              (connection->is_overfull && connection->errands > CLIENTS_ERRANDS_GO);
+    connection->is_overfull = connection->forwardings >= CLIENTS_FORWARDINGS_MAX ||
+                              (connection->is_overfull && connection->forwardings > CLIENTS_FORWARDINGS_GO);
     wants = !connection->is_full && !connection->is_overfull && !connection->doom;
     if (wants && !connection->is_reading) {
         (void)bufferevent_enable(connection->stream, EV_READ); /* if it fails it is cut off as silent */
@@ -248,8 +248,8 @@ static const char *complaint_about(struct clients_connection *connection, gavel_
     }
     if (now - connection->progress_at > (connection->is_full ? patience->slow : patience->idle))
         return "it does not read what it is sent";
-    if (connection->is_reading && connection->errands == 0 && now - connection->heard_at > patience->idle &&
-        (connection->watch_count == 0 || half > 0))
+    if (connection->is_reading && connection->forwardings == 0 &&
+        now - connection->heard_at > patience->idle && (connection->watch_count == 0 || half > 0))
         return "nothing was heard of it for too long; a client that is idle sends a keep-alive";
     return NULL;
 }

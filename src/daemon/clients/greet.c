@@ -13,7 +13,7 @@
 
 void clients_greet_tls(struct clients_connection *connection)
 {
-    const char *cluster = connection->clients->desk->config->cluster;
+    const char *cluster = connection->clients->frontend->config->cluster;
     struct tls_identity identity;
     char text[256];
 
@@ -47,16 +47,16 @@ static uint64_t revision_now(struct clients *clients)
 {
     uint64_t revision;
 
-    table_box_lock(&clients->desk->table);
-    revision = clients->desk->table.table.revision;
-    table_box_unlock(&clients->desk->table);
+    table_box_lock(&clients->frontend->table);
+    revision = clients->frontend->table.table.revision;
+    table_box_unlock(&clients->frontend->table);
     return revision;
 }
 
 /* Where this node's clients find it; nobody else's address is known here. */
 static void find_address(const struct clients *clients, char *buffer, size_t size)
 {
-    const struct daemon_config *config = clients->desk->config;
+    const struct daemon_config *config = clients->frontend->config;
     const char *listen = config->clients_listen;
     const char *colon = strrchr(listen, ':');
 
@@ -71,7 +71,7 @@ static void find_address(const struct clients *clients, char *buffer, size_t siz
 static void welcome(struct clients_connection *connection, uint32_t version)
 {
     struct clients *clients = connection->clients;
-    const struct daemon_config *config = clients->desk->config;
+    const struct daemon_config *config = clients->frontend->config;
     Gavel__ClientWelcome welcome;
     Gavel__ClientFrame frame;
     char address[PEER_ADDRESS_MAX + 8];
@@ -114,7 +114,7 @@ void clients_greet(struct clients_connection *connection, const Gavel__ClientFra
         clients_connection_cut(connection, text);
         return;
     }
-    if (atomic_load(&connection->clients->desk->is_blind)) {
+    if (atomic_load(&connection->clients->frontend->is_blind)) {
         clients_connection_cut(connection, CLIENTS_BLIND);
         return;
     }

@@ -5,7 +5,7 @@
  * thread alone, but for `orders` and the counts.
  *
  *     listener ──► connection ──► hello ──► frames ──┬─► look-up ──► the table, under its lock
- *                                                    ├─► errand ──► the consensus thread ──► `replies`
+ *                                                    ├─► forwarding ──► the consensus thread ──► `replies`
  *                                                    └─► watch ──► interest in a topic
  *     bell of the table ──► pump ──► topics ──► interests ──► frames of changes
  *
@@ -19,7 +19,7 @@
 #include "base/record.h"
 #include "daemon/clients/clients.h"
 #include "daemon/node/reload.h"
-#include "daemon/shared/errand.h"
+#include "daemon/shared/forwarding.h"
 #include "os/clock.h"
 
 #include <bsd/sys/tree.h>
@@ -44,8 +44,8 @@
 #define CLIENTS_OUTPUT_MAX (32u << 20)  /* with all that was under way already: cut */
 #define CLIENTS_WATCHES_MAX 65536u      /* of one connection */
 #define CLIENTS_INTERESTS_MAX 262144u   /* of one connection: a watch of a session has many */
-#define CLIENTS_ERRANDS_MAX 1024        /* of one connection, under way; then it is not read any more … */
-#define CLIENTS_ERRANDS_GO 512          /* … until so few are left */
+#define CLIENTS_FORWARDINGS_MAX 1024    /* of one connection, under way; then it is not read any more … */
+#define CLIENTS_FORWARDINGS_GO 512      /* … until so few are left */
 #define CLIENTS_SLICE_CHANGES 256       /* copied from the history while the table is locked */
 #define CLIENTS_SLICE_BYTES (1u << 20)  /* likewise */
 #define CLIENTS_SLICES_PER_TURN 16      /* then others have their turn */
@@ -56,7 +56,7 @@
 #define CLIENTS_REVOKED                                                                                      \
     "the certificate is revoked; have another issued (gavel cert issue --client), and start again with it"
 
-/* What clients are told while node_desk.is_blind. */
+/* What clients are told while node_frontend.is_blind. */
 #define CLIENTS_BLIND                                                                                        \
     "the disk of this node does not answer, and what it says is out of date; ask another one"
 
@@ -144,13 +144,14 @@ struct clients_connection {
     bool has_work;
     bool is_dirty;
     bool is_reading;
-    bool is_full;            /* more than OUTPUT_PAUSE waits, and not yet less than OUTPUT_GO again */
-    bool is_overfull;        /* errands, likewise */
-    bool is_tired;           /* what it asked for took long: others have their turn first */
-    const char *doom;        /* NULL, or why it shall be cut when the loop comes round */
-    size_t errands;          /* under way */
-    bool has_errands;        /* there was one, ever */
-    struct errand *farewell; /* made at the beginning, so that it can be sent without memory; NULL: sent */
+    bool is_full;         /* more than OUTPUT_PAUSE waits, and not yet less than OUTPUT_GO again */
+    bool is_overfull;     /* forwardings, likewise */
+    bool is_tired;        /* what it asked for took long: others have their turn first */
+    const char *doom;     /* NULL, or why it shall be cut when the loop comes round */
+    size_t forwardings;   /* under way */
+    bool has_forwardings; /* there was one, ever */
+    struct forwarding
+        *farewell; /* made at the beginning, so that it can be sent without memory; NULL: sent */
 
     struct clients_watches watches;
     size_t watch_count;
@@ -209,7 +210,7 @@ struct clients_patience {
 };
 
 struct clients {
-    struct node_desk *desk;
+    struct node_frontend *frontend;
     struct clients_patience patience;
     struct event_base *base;
     pthread_t thread;
@@ -246,7 +247,7 @@ struct clients {
     LIST_HEAD(, clients_connection) dirty;
     LIST_HEAD(, clients_connection) filling;
     struct clients_by_number by_number;
-    struct mailbox replies; /* of struct errand */
+    struct mailbox replies; /* of struct forwarding */
 
     struct clients_topics topics;
     size_t prefixes[NAME_MAX_BYTES + 1]; /* how many topics are prefixes of that length */
@@ -268,7 +269,7 @@ struct clients {
 };
 
 /* clients.c: clients_start() with other patience. */
-GAVEL_CHECKED enum gavel_status clients_start_with(struct node_desk *desk,
+GAVEL_CHECKED enum gavel_status clients_start_with(struct node_frontend *frontend,
                                                    const struct clients_patience *patience,
                                                    struct clients **ret_clients, struct gavel_error *error);
 

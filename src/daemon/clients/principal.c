@@ -3,7 +3,7 @@
 /*
  * Whose a connection is. A session is for the one who opened it: the node that a
  * client is connected to writes a number into what it asks, the table keeps that
- * of the opening, and the leader compares (desk_may_use()).
+ * of the opening, and the leader compares (frontend_may_use()).
  *
  *     the client told a secret in its hello      its digest; the same over any connection to any node
  *     else, over TLS                             kind and name of the certificate
@@ -109,7 +109,7 @@ void clients_principal_stamp(struct clients_connection *connection, Gavel__Clien
 
 bool clients_principal_is_foreign(struct clients_connection *connection, uint64_t id)
 {
-    struct table_box *box = &connection->clients->desk->table;
+    struct table_box *box = &connection->clients->frontend->table;
     const struct table_session *session;
     bool is_foreign;
 

@@ -22,7 +22,7 @@ static const struct {
      "nothing"},
     {"--join", "--join", "an empty folder waits for the cluster to add this node (gavel member add)"},
     {"--force-new-cluster", "--force-new-cluster",
-     "quorum lost for good: make this node's data a new cluster of one, and end"},
+     "cluster lost for good: make this node's data a new cluster of one, and end"},
     {"--yes", "--yes", "with --force-new-cluster: do not ask"},
     {"--accept-copy", "--accept-copy",
      "the data directory was copied to where it is, and nothing has run on the original since"},
@@ -72,7 +72,7 @@ static void print_settings(FILE *out)
 void flags_print_help(FILE *out)
 {
     (void)fputs("Usage: gaveld --config FILE [--bootstrap | --join] [SETTING…]\n\n"
-                "One node of a quorum that elects a leader, notices when it dies, and elects\n"
+                "One node of a cluster that elects a leader, notices when it dies, and elects\n"
                 "another.\n\n",
                 out);
     for (size_t i = 0; i < OTHERS; i++)

@@ -9,18 +9,18 @@
 #ifndef DAEMON_NODE_CONSENSUS_H
 #define DAEMON_NODE_CONSENSUS_H
 
-#include "core/session/courier.h"
-#include "core/session/desk.h"
+#include "core/session/forwarder.h"
+#include "core/session/frontend.h"
 #include "daemon/api/api.h"
 #include "daemon/clients/clients.h"
 #include "daemon/commands/coordinator.h"
 #include "daemon/logger.h"
-#include "daemon/node/book.h"
+#include "daemon/node/address_book.h"
 #include "daemon/node/detector.h"
-#include "daemon/node/mourner.h"
+#include "daemon/node/process_watch.h"
 #include "daemon/node/reload.h"
 #include "daemon/node/writer.h"
-#include "daemon/shared/errand.h"
+#include "daemon/shared/forwarding.h"
 #include "daemon/shared/request.h"
 #include "net/seal.h"
 
@@ -48,7 +48,7 @@ struct pending {
 
 struct consensus {
     const struct daemon_config *config;
-    struct node_desk *desk;
+    struct node_frontend *frontend;
     struct page *page;
     struct api *api;
     struct clients *clients; /* NULL: none are served but by HTTP */
@@ -59,7 +59,7 @@ struct consensus {
     struct event *tick_event;
     struct event *writer_event;
     struct event *request_event;
-    struct event *errand_event;
+    struct event *forwarding_event;
     struct event *coordinator_event;
     struct event *reload_event;
     struct event *signal_events[3];
@@ -68,7 +68,7 @@ struct consensus {
 
     struct raft raft;
     struct raft_actions actions;
-    struct table *table; /* the one in desk->table: changed here, under its lock */
+    struct table *table; /* the one in frontend->table: changed here, under its lock */
     struct seal seal;
     struct writer writer;
     struct transport *transport;
@@ -76,7 +76,7 @@ struct consensus {
     struct reload reload;
     bool is_expiry_told;
     bool is_expired_told;
-    struct book book;
+    struct address_book book;
     struct member_record records[RAFT_MEMBERS_MAX]; /* what the table says of members */
     size_t record_count;
     gavel_ns promotes_from; /* not before this is a learner made a voter: the last try failed */
@@ -132,11 +132,11 @@ struct consensus {
     bool is_looking; /* at the pending ones */
 
     /* what clients ask */
-    struct courier courier;
-    struct desk leader_desk;
-    struct mourner mourner;
+    struct forwarder forwarder;
+    struct frontend leader_frontend;
+    struct process_watch process_watch;
     struct mailbox *client_boxes[4];
-    struct errand_stock letters;
+    struct forwarding_stock letters;
     STAILQ_HEAD(, own_answer) own_answers;
     struct event *sessions_event;
     gavel_ns sessions_armed_at;
@@ -223,8 +223,9 @@ void consensus_answer(struct consensus *c, struct request *request, enum gavel_s
 /* consensus_sessions.c */
 GAVEL_CHECKED enum gavel_status consensus_begin_sessions(struct consensus *c, struct gavel_error *error);
 void consensus_end_sessions(struct consensus *c); /* safe however far it came */
-void consensus_take_errands(struct consensus *c);
-void consensus_errand(struct consensus *c, raft_id peer, bool is_answer, const struct peer_errand *errand);
+void consensus_take_forwardings(struct consensus *c);
+void consensus_forwarding(struct consensus *c, raft_id peer, bool is_answer,
+                          const struct peer_forwarding *forwarding);
 GAVEL_CHECKED enum gavel_status consensus_apply_entry(struct consensus *c, raft_index index,
                                                       const struct raft_entry *entry);
 void consensus_tick_sessions(struct consensus *c);

@@ -105,11 +105,11 @@ static void on_requests(evutil_socket_t fd, short what, void *user)
     consensus_take_requests(user);
 }
 
-static void on_errands(evutil_socket_t fd, short what, void *user)
+static void on_forwardings(evutil_socket_t fd, short what, void *user)
 {
     (void)fd;
     (void)what;
-    consensus_take_errands(user);
+    consensus_take_forwardings(user);
 }
 
 /* Whoever kept the children is dead, and a keeper is forked before there are threads: by the next
@@ -278,7 +278,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     consensus_tell_members(c);
     consensus_compact(c);
     consensus_refresh_members(c);
-    mourner_tick(&c->mourner);
+    process_watch_tick(&c->process_watch);
     consensus_tick_sessions(c);
     consensus_publish(c);
     if (c->pending)
@@ -305,12 +305,12 @@ enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error
     c->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     c->timer_event = c->timer_fd < 0 ? NULL : watch(c, c->timer_fd, on_timer);
     c->writer_event = watch(c, c->writer.fd, on_writer);
-    c->request_event = watch(c, c->desk->requests.fd, on_requests);
-    c->errand_event = watch(c, c->desk->errands.fd, on_errands);
+    c->request_event = watch(c, c->frontend->requests.fd, on_requests);
+    c->forwarding_event = watch(c, c->frontend->forwardings.fd, on_forwardings);
     c->reload_event = watch(c, c->reload.done.fd, on_reloaded);
     c->tick_event = event_new(c->base, -1, EV_PERSIST, on_tick, c);
-    is_good = c->timer_event && c->writer_event && c->request_event && c->errand_event && c->reload_event &&
-              c->tick_event && event_add(c->tick_event, &tick) == 0;
+    is_good = c->timer_event && c->writer_event && c->request_event && c->forwarding_event &&
+              c->reload_event && c->tick_event && event_add(c->tick_event, &tick) == 0;
     if (c->coordinator) {
         c->coordinator_event = watch(c, c->coordinator->fd, on_coordinator);
         is_good = is_good && c->coordinator_event;
@@ -335,7 +335,7 @@ void consensus_end_events(struct consensus *c)
     free_event(&c->tick_event);
     free_event(&c->writer_event);
     free_event(&c->request_event);
-    free_event(&c->errand_event);
+    free_event(&c->forwarding_event);
     free_event(&c->coordinator_event);
     free_event(&c->reload_event);
     for (size_t i = 0; i < sizeof c->signal_events / sizeof *c->signal_events; i++)

@@ -68,7 +68,7 @@ void consensus_publish_peers(struct consensus *c)
 
 static size_t add_peer(const struct consensus *c, raft_id id, struct transport_address *peers, size_t count)
 {
-    const struct book_entry *entry = book_find(&c->book, id);
+    const struct address_book_entry *entry = address_book_find(&c->book, id);
 
     if (id == c->config->id || !entry || !entry->address[0])
         return count;
@@ -210,7 +210,7 @@ static void on_status(void *user, const struct peer_status *status)
     struct peer_status self;
     struct detector_alarm alarm;
     raft_index alarm_index;
-    char higher[BOOK_NAME_BYTES], lower[BOOK_NAME_BYTES];
+    char higher[ADDRESS_BOOK_NAME_BYTES], lower[ADDRESS_BOOK_NAME_BYTES];
 
     if (c->is_over || status->cluster != c->raft.state.cluster ||
         status->generation != c->raft.state.generation)
@@ -226,7 +226,7 @@ static void on_status(void *user, const struct peer_status *status)
             "the tables of %s and %s differ after entry %" PRIu64
             ": one of them has lost or changed what was committed; keep both data directories, and "
             "see OPERATIONS, tables that differ",
-            c->config->node, book_name(&c->book, status->node, lower), alarm_index);
+            c->config->node, address_book_name(&c->book, status->node, lower), alarm_index);
         consensus_publish(c);
     }
     if (alarm.finding == DETECTOR_NOTHING)
@@ -236,8 +236,8 @@ static void on_status(void *user, const struct peer_status *status)
                    "%s: %s (term %" PRIu64 ") and %s (term %" PRIu64 "); the latter has to step down",
                    alarm.finding == DETECTOR_ONE_TERM ? "two nodes lead in one term"
                                                       : "two nodes work as leader",
-                   book_name(&c->book, alarm.higher.node, higher), alarm.higher.term,
-                   book_name(&c->book, alarm.lower.node, lower), alarm.lower.term);
+                   address_book_name(&c->book, alarm.higher.node, higher), alarm.higher.term,
+                   address_book_name(&c->book, alarm.lower.node, lower), alarm.lower.term);
     if (alarm.lower.node == c->config->id)
         consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     else
@@ -269,9 +269,9 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
  */
 static void on_greeted(struct consensus *c, const struct peer_hello *hello)
 {
-    if (c->book.count == BOOK_MAX && !book_find(&c->book, hello->node))
-        book_keep(&c->book, c->config, &c->raft.config, c->raft.leader, c->records, c->record_count);
-    if (book_take_hello(&c->book, hello))
+    if (c->book.count == ADDRESS_BOOK_MAX && !address_book_find(&c->book, hello->node))
+        address_book_keep(&c->book, c->config, &c->raft.config, c->raft.leader, c->records, c->record_count);
+    if (address_book_take_hello(&c->book, hello))
         consensus_set_peers(c);
 }
 
@@ -417,14 +417,14 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
     consensus_publish(c);
 }
 
-static void on_errand(void *user, raft_id peer, bool is_answer, const struct peer_errand *errand)
+static void on_forwarding(void *user, raft_id peer, bool is_answer, const struct peer_forwarding *forwarding)
 {
-    consensus_errand(user, peer, is_answer, errand);
+    consensus_forwarding(user, peer, is_answer, forwarding);
 }
 
 const struct transport_events consensus_transport_events = {.message = on_message,
                                                             .status = on_status,
-                                                            .errand = on_errand,
+                                                            .forwarding = on_forwarding,
                                                             .admit = on_admit,
                                                             .distrust = on_distrust,
                                                             .news = on_news};

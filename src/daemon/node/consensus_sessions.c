@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What clients ask, on the consensus thread: the courier of this node, and,
- * while it leads, the desk (src/core/session). Here they get their hands.
+ * What clients ask, on the consensus thread: the forwarder of this node, and,
+ * while it leads, the frontend (src/core/session). Here they get their hands.
  *
- *     errands of other threads ─► courier ─► our own desk, or the leader's by a peer frame
- *     peer frames ERRAND ───────► desk    ─► raft_step(PROPOSE), answers to where they came from
+ *     forwardings of other threads ─► forwarder ─► our own frontend, or the leader's by a peer frame
+ *     peer frames FORWARDING ───────► frontend    ─► raft_step(PROPOSE), answers to where they came from
  *
- * Neither calls the other directly: what the desk answers to this node's own
- * courier waits in a list until both are done. After every step of Raft
+ * Neither calls the other directly: what the frontend answers to this node's own
+ * forwarder waits in a list until both are done. After every step of Raft
  * consensus_settle_sessions() brings everything to rest.
  */
 #include "daemon/node/consensus.h"
@@ -20,24 +20,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whom our courier serves, as one number: the mailbox in the lowest bits. */
+/* Whom our forwarder serves, as one number: the mailbox in the lowest bits. */
 #define BOX_BITS 2
 #define BOXES_MAX (1 << BOX_BITS)
-/* Of errands between nodes; our clients' begin with 1. */
+/* Of forwardings between nodes; our clients' begin with 1. */
 #define NUMBER_OF_DEATHS 0
 /* The clients thread goes round at least so often. */
 #define CLIENTS_SILENCE (250 * NS_PER_MS)
 /* Turns of settling; more wait for the next event of the loop, and there is always a tick. */
 #define SETTLE_TURNS 64
 
-/* An answer of our own desk for our own courier. */
+/* An answer of our own frontend for our own forwarder. */
 struct own_answer {
     STAILQ_ENTRY(own_answer) next;
     uint64_t number;
     Gavel__ClientFrame *frame;
 };
 
-/* ---- the courier's hands ---- */
+/* ---- the forwarder's hands ---- */
 
 static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__ClientFrame *frame,
                     const uint8_t *bytes, size_t size)
@@ -46,12 +46,12 @@ static bool deliver(void *user, uint64_t node, uint64_t number, const Gavel__Cli
     gavel_ns now = clock_now();
 
     if (node != c->config->id)
-        return transport_send_errand(
+        return transport_send_forwarding(
             c->transport, node, false,
-            &(struct peer_errand){
+            &(struct peer_forwarding){
                 .number = number, .incarnation = c->raft.state.incarnation, .data = bytes, .size = size});
-    desk_take(&c->leader_desk, now, raft_is_working(&c->raft, now), clock_wall_ms(),
-              (struct desk_ticket){.tag = number}, frame);
+    frontend_take(&c->leader_frontend, now, raft_is_working(&c->raft, now), clock_wall_ms(),
+                  (struct frontend_ticket){.tag = number}, frame);
     return true;
 }
 
@@ -60,10 +60,10 @@ static void answer(void *user, uint64_t client, uint64_t tag, const Gavel__Clien
     struct consensus *c = user;
 
     (void)tag; /* the frame has it */
-    errand_answer(&c->letters, client >> BOX_BITS, c->client_boxes[client & (BOXES_MAX - 1)], frame);
+    forwarding_answer(&c->letters, client >> BOX_BITS, c->client_boxes[client & (BOXES_MAX - 1)], frame);
 }
 
-/* ---- the desk's hands ---- */
+/* ---- the frontend's hands ---- */
 
 static enum gavel_status propose(void *user, const uint8_t *const *commands, const size_t *sizes,
                                  size_t count, uint64_t *ret_first, uint64_t *ret_term)
@@ -85,7 +85,7 @@ static enum gavel_status propose(void *user, const uint8_t *const *commands, con
     return status;
 }
 
-static void reply(void *user, struct desk_ticket ticket, const Gavel__ClientFrame *frame)
+static void reply(void *user, struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
 {
     struct consensus *c = user;
     struct own_answer *own;
@@ -95,11 +95,11 @@ static void reply(void *user, struct desk_ticket ticket, const Gavel__ClientFram
     if (ticket.origin != 0) {
         if (client_frame_pack(frame, &bytes, &size) != GAVEL_OK)
             return; /* it is asked again */
-        (void)transport_send_errand(c->transport, ticket.origin, true,
-                                    &(struct peer_errand){.number = ticket.tag,
-                                                          .incarnation = ticket.incarnation,
-                                                          .data = bytes + CLIENT_LENGTH_BYTES,
-                                                          .size = size - CLIENT_LENGTH_BYTES});
+        (void)transport_send_forwarding(c->transport, ticket.origin, true,
+                                        &(struct peer_forwarding){.number = ticket.tag,
+                                                                  .incarnation = ticket.incarnation,
+                                                                  .data = bytes + CLIENT_LENGTH_BYTES,
+                                                                  .size = size - CLIENT_LENGTH_BYTES});
         free(bytes); /* what is lost is asked again */
         return;
     }
@@ -120,7 +120,7 @@ static bool take_own_answer(struct consensus *c)
     if (!own)
         return false;
     STAILQ_REMOVE_HEAD(&c->own_answers, next);
-    courier_reply(&c->courier, clock_now(), own->number, own->frame);
+    forwarder_reply(&c->forwarder, clock_now(), own->number, own->frame);
     client_frame_free(own->frame);
     free(own);
     return true;
@@ -137,8 +137,8 @@ static void tell_of_deaths(void *user, const Gavel__Op *const *ops, size_t count
     size_t size;
 
     c->draft.counters.deaths += count;
-    if (c->leader_desk.is_open) {
-        desk_mourn(&c->leader_desk, clock_now(), clock_wall_ms(), ops, count);
+    if (c->leader_frontend.is_open) {
+        frontend_mourn(&c->leader_frontend, clock_now(), clock_wall_ms(), ops, count);
         event_active(c->sessions_event, EV_TIMEOUT, 0); /* whoever tells us is looking through the table */
         return;
     }
@@ -150,11 +150,11 @@ static void tell_of_deaths(void *user, const Gavel__Op *const *ops, size_t count
     frame.request = &request;
     if (client_frame_pack(&frame, &bytes, &size) != GAVEL_OK)
         return;
-    (void)transport_send_errand(c->transport, c->raft.leader, false,
-                                &(struct peer_errand){.number = NUMBER_OF_DEATHS,
-                                                      .incarnation = c->raft.state.incarnation,
-                                                      .data = bytes + CLIENT_LENGTH_BYTES,
-                                                      .size = size - CLIENT_LENGTH_BYTES});
+    (void)transport_send_forwarding(c->transport, c->raft.leader, false,
+                                    &(struct peer_forwarding){.number = NUMBER_OF_DEATHS,
+                                                              .incarnation = c->raft.state.incarnation,
+                                                              .data = bytes + CLIENT_LENGTH_BYTES,
+                                                              .size = size - CLIENT_LENGTH_BYTES});
     free(bytes);
 }
 
@@ -177,26 +177,27 @@ static void met_process(void *user, const struct table_process *process)
 
 /* ---- what comes in ---- */
 
-void consensus_errand(struct consensus *c, raft_id peer, bool is_answer, const struct peer_errand *errand)
+void consensus_forwarding(struct consensus *c, raft_id peer, bool is_answer,
+                          const struct peer_forwarding *forwarding)
 {
     Gavel__ClientFrame *frame;
     const char *reason;
     gavel_ns now = clock_now();
 
-    if (is_answer && errand->incarnation != c->raft.state.incarnation)
+    if (is_answer && forwarding->incarnation != c->raft.state.incarnation)
         return; /* for whom we were before */
-    if (client_frame_unpack(errand->data, errand->size, &frame, &reason) != GAVEL_OK)
+    if (client_frame_unpack(forwarding->data, forwarding->size, &frame, &reason) != GAVEL_OK)
         return; /* of a newer program, or there is no memory: it is asked again, or times out */
     if (is_answer)
-        courier_reply(&c->courier, now, errand->number, frame);
-    else if (errand->number != NUMBER_OF_DEATHS)
-        desk_take(
-            &c->leader_desk, now, raft_is_working(&c->raft, now), clock_wall_ms(),
-            (struct desk_ticket){.origin = peer, .tag = errand->number, .incarnation = errand->incarnation},
-            frame);
+        forwarder_reply(&c->forwarder, now, forwarding->number, frame);
+    else if (forwarding->number != NUMBER_OF_DEATHS)
+        frontend_take(&c->leader_frontend, now, raft_is_working(&c->raft, now), clock_wall_ms(),
+                      (struct frontend_ticket){
+                          .origin = peer, .tag = forwarding->number, .incarnation = forwarding->incarnation},
+                      frame);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
-        desk_mourn(&c->leader_desk, now, clock_wall_ms(), (const Gavel__Op *const *)frame->request->ops,
-                   frame->request->n_ops);
+        frontend_mourn(&c->leader_frontend, now, clock_wall_ms(),
+                       (const Gavel__Op *const *)frame->request->ops, frame->request->n_ops);
     client_frame_free(frame);
     consensus_settle_sessions(c);
 }
@@ -214,28 +215,28 @@ static uint64_t number_of_box(struct consensus *c, struct mailbox *box)
     return 0;
 }
 
-void consensus_take_errands(struct consensus *c)
+void consensus_take_forwardings(struct consensus *c)
 {
-    struct mail_link *letter = mailbox_take_all(&c->desk->errands);
+    struct mail_link *letter = mailbox_take_all(&c->frontend->forwardings);
     gavel_ns now = clock_now();
 
     while (letter) {
-        struct errand *errand = (struct errand *)letter;
-        uint64_t client = errand->client << BOX_BITS | number_of_box(c, errand->reply_to);
-        Gavel__ClientFrame *frame = errand->frame;
+        struct forwarding *forwarding = (struct forwarding *)letter;
+        uint64_t client = forwarding->client << BOX_BITS | number_of_box(c, forwarding->reply_to);
+        Gavel__ClientFrame *frame = forwarding->frame;
 
         letter = letter->next;
-        if (c->courier.count == 0 && !c->courier.gathering)
-            errand_stock_clear(&c->letters); /* nobody is owed an answer */
-        errand->frame = NULL;
+        if (c->forwarder.count == 0 && !c->forwarder.gathering)
+            forwarding_stock_clear(&c->letters); /* nobody is owed an answer */
+        forwarding->frame = NULL;
         if (frame)
-            errand_stock_keep(&c->letters, errand); /* it may be answered at once */
+            forwarding_stock_keep(&c->letters, forwarding); /* it may be answered at once */
         else
-            errand_free(errand);
+            forwarding_free(forwarding);
         if (frame)
-            courier_take(&c->courier, now, client, frame);
+            forwarder_take(&c->forwarder, now, client, frame);
         else
-            courier_forget(&c->courier, client);
+            forwarder_forget(&c->forwarder, client);
         client_frame_free(frame);
     }
     consensus_settle_sessions(c);
@@ -251,15 +252,15 @@ enum gavel_status consensus_apply_entry(struct consensus *c, raft_index index, c
     gavel_ns now = clock_now();
 
     c->applying_at = now;
-    table_box_lock(&c->desk->table);
+    table_box_lock(&c->frontend->table);
     status = table_apply_ops(c->table, index, entry->data, entry->size, &results, &count);
-    table_box_unlock(&c->desk->table);
+    table_box_unlock(&c->frontend->table);
     for (size_t i = 0; i < c->met_count; i++)
-        mourner_meet(&c->mourner, &c->met[i]);
+        process_watch_meet(&c->process_watch, &c->met[i]);
     c->met_count = 0;
     if (status != GAVEL_ERR_NO_MEMORY)
-        desk_applied(&c->leader_desk, now, raft_is_working(&c->raft, now), index, entry->term, status,
-                     results, count);
+        frontend_applied(&c->leader_frontend, now, raft_is_working(&c->raft, now), index, entry->term, status,
+                         results, count);
     free(results);
     return status;
 }
@@ -269,14 +270,14 @@ enum gavel_status consensus_apply_entry(struct consensus *c, raft_index index, c
 /* Whether clients may have spoken without being heard: their thread did not run. */
 static bool is_stalled(const struct consensus *c, gavel_ns now)
 {
-    gavel_ns alive_at = atomic_load(&c->desk->clients_alive_at);
+    gavel_ns alive_at = atomic_load(&c->frontend->clients_alive_at);
 
     return alive_at != 0 && now - alive_at > CLIENTS_SILENCE;
 }
 
 static void arm(struct consensus *c, gavel_ns now)
 {
-    gavel_ns at = ns_min(desk_wake_at(&c->leader_desk), courier_wake_at(&c->courier));
+    gavel_ns at = ns_min(frontend_wake_at(&c->leader_frontend), forwarder_wake_at(&c->forwarder));
     gavel_ns left = at - now;
     struct timeval delay;
 
@@ -294,8 +295,9 @@ void consensus_tick_sessions(struct consensus *c)
 {
     gavel_ns now = clock_now();
 
-    desk_tick(&c->leader_desk, now, raft_is_working(&c->raft, now), is_stalled(c, now), clock_wall_ms());
-    courier_tick(&c->courier, now);
+    frontend_tick(&c->leader_frontend, now, raft_is_working(&c->raft, now), is_stalled(c, now),
+                  clock_wall_ms());
+    forwarder_tick(&c->forwarder, now);
     consensus_settle_sessions(c);
 }
 
@@ -311,20 +313,20 @@ static void on_due(evutil_socket_t fd, short what, void *user)
 }
 
 /*
- * Brings what clients asked to rest: proposes what the desk has gathered, tells the courier who leads, and
- * carries our own desk's answers to it. Proposing is a step of Raft, after which we are called again: only
- * the first call does anything.
+ * Brings what clients asked to rest: proposes what the frontend has gathered, tells the forwarder who leads,
+ * and carries our own frontend's answers to it. Proposing is a step of Raft, after which we are called again:
+ * only the first call does anything.
  */
 void consensus_settle_sessions(struct consensus *c)
 {
     gavel_ns now = clock_now();
 
-    if (c->is_settling || c->is_over || !c->courier.hands.user)
+    if (c->is_settling || c->is_over || !c->forwarder.hands.user)
         return;
     c->is_settling = true;
-    courier_leader(&c->courier, now, c->raft.leader, c->raft.state.term);
+    forwarder_leader(&c->forwarder, now, c->raft.leader, c->raft.state.term);
     for (int turn = 0; turn < SETTLE_TURNS && !c->is_over; turn++) {
-        desk_flush(&c->leader_desk, now);
+        frontend_flush(&c->leader_frontend, now);
         if (!take_own_answer(c))
             break;
         while (take_own_answer(c))
@@ -342,10 +344,11 @@ enum gavel_status consensus_begin_sessions(struct consensus *c, struct gavel_err
     c->table->met_user = c;
     c->table->clock = &c->applying_at;
     STAILQ_INIT(&c->own_answers);
-    mourner_init(&c->mourner, c->base, c->table, tell_of_deaths, c);
-    desk_init(&c->leader_desk, c->table, &(struct desk_hands){.propose = propose, .reply = reply, .user = c},
-              c->config->raft.drift_ppm);
-    courier_init(&c->courier, &(struct courier_hands){.deliver = deliver, .answer = answer, .user = c});
+    process_watch_init(&c->process_watch, c->base, c->table, tell_of_deaths, c);
+    frontend_init(&c->leader_frontend, c->table,
+                  &(struct frontend_hands){.propose = propose, .reply = reply, .user = c},
+                  c->config->raft.drift_ppm);
+    forwarder_init(&c->forwarder, &(struct forwarder_hands){.deliver = deliver, .answer = answer, .user = c});
     c->sessions_event = evtimer_new(c->base, on_due, c);
     return c->sessions_event ? GAVEL_OK : error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
 }
@@ -355,9 +358,9 @@ void consensus_end_sessions(struct consensus *c)
     struct own_answer *own;
     struct mail_link *letter;
 
-    while ((letter = mailbox_take(&c->desk->errands)))
-        errand_free((struct errand *)letter);
-    errand_stock_clear(&c->letters);
+    while ((letter = mailbox_take(&c->frontend->forwardings)))
+        forwarding_free((struct forwarding *)letter);
+    forwarding_stock_clear(&c->letters);
     while ((own = STAILQ_FIRST(&c->own_answers))) {
         STAILQ_REMOVE_HEAD(&c->own_answers, next);
         client_frame_free(own->frame);
@@ -366,7 +369,7 @@ void consensus_end_sessions(struct consensus *c)
     if (c->sessions_event)
         event_free(c->sessions_event);
     free(c->met);
-    mourner_done(&c->mourner);
-    desk_done(&c->leader_desk);
-    courier_done(&c->courier);
+    process_watch_done(&c->process_watch);
+    frontend_done(&c->leader_frontend);
+    forwarder_done(&c->forwarder);
 }

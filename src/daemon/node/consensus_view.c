@@ -47,22 +47,22 @@ static void take_scalars(struct consensus *c, struct view *v)
     v->counters.refused_messages = raft->refused_messages;
     v->counters.dropped_votes = raft->dropped_votes;
     v->counters.disk_writes = atomic_load(&c->writer.writes);
-    v->counters.client_requests = c->leader_desk.counts.requests;
-    v->counters.client_repeated = c->leader_desk.counts.repeated;
-    v->counters.client_refused = c->leader_desk.counts.refused;
-    v->counters.keep_alives = c->leader_desk.counts.keep_alives;
-    v->counters.sessions_expired = c->leader_desk.counts.expired;
-    v->counters.mandates_lapsed = c->leader_desk.counts.lapsed;
-    v->counters.desk_stalls = c->leader_desk.counts.stalls;
-    v->counters.errands = c->courier.counts.taken;
-    v->counters.errands_again = c->courier.counts.again;
-    v->counters.errands_timed_out = c->courier.counts.timed_out;
+    v->counters.client_requests = c->leader_frontend.counts.requests;
+    v->counters.client_repeated = c->leader_frontend.counts.repeated;
+    v->counters.client_refused = c->leader_frontend.counts.refused;
+    v->counters.keep_alives = c->leader_frontend.counts.keep_alives;
+    v->counters.sessions_expired = c->leader_frontend.counts.expired;
+    v->counters.mandates_lapsed = c->leader_frontend.counts.lapsed;
+    v->counters.frontend_stalls = c->leader_frontend.counts.stalls;
+    v->counters.forwardings = c->forwarder.counts.taken;
+    v->counters.forwardings_again = c->forwarder.counts.again;
+    v->counters.forwardings_timed_out = c->forwarder.counts.timed_out;
 }
 
 void consensus_publish(struct consensus *c)
 {
     take_scalars(c, &c->draft);
-    view_publish(&c->desk->view, &c->draft);
+    view_publish(&c->frontend->view, &c->draft);
 }
 
 static void take_link(struct consensus *c, struct view_member *member)
@@ -105,7 +105,7 @@ void consensus_refresh_members(struct consensus *c)
     c->draft.member_count = config->count;
     for (size_t i = 0; i < config->count; i++) {
         const struct raft_member *from = &config->members[i];
-        const struct book_entry *entry = book_find(&c->book, from->id);
+        const struct address_book_entry *entry = address_book_find(&c->book, from->id);
         struct view_member *member = &c->draft.members[i];
 
         *member = (struct view_member){
@@ -118,7 +118,7 @@ void consensus_refresh_members(struct consensus *c)
             .directory = from->directory,
             .is_self = from->id == c->config->id,
         };
-        (void)book_name(&c->book, from->id, member->name);
+        (void)address_book_name(&c->book, from->id, member->name);
         if (entry) {
             (void)snprintf(member->address, sizeof member->address, "%s", entry->address);
             (void)snprintf(member->api, sizeof member->api, "%s", entry->api);

@@ -30,12 +30,12 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     c->claim_term = term;
     c->claim_epoch = lease_epoch;
     c->deadline = raft_deadline(&c->raft);
-    c->leader_desk.generation = c->raft.state.generation;
-    desk_open(&c->leader_desk, term, now);
+    c->leader_frontend.generation = c->raft.state.generation;
+    frontend_open(&c->leader_frontend, term, now);
     logger_line(&c->logger, LOG_INFO, "leads", LOG_U64("term", term), LOG_U64("lease_epoch", lease_epoch),
                 LOG_I64("at_ns", now), LOG_I64("until_ns", c->deadline), LOG_END);
     entry.at = now;
-    (void)book_name(&c->book, c->config->id, entry.node);
+    (void)address_book_name(&c->book, c->config->id, entry.node);
     consensus_publish(c); /* before anybody hears of it */
     consensus_put(c, &entry);
     c->is_status_due = true;
@@ -70,7 +70,7 @@ void consensus_extend_work(struct consensus *c)
 void consensus_stop_work(struct consensus *c, enum raft_stop reason)
 {
     c->is_claimed = false;
-    desk_close(&c->leader_desk);
+    frontend_close(&c->leader_frontend);
     c->must_step_down = false; /* it does */
     c->draft.is_claimed = false;
     consensus_publish(c); /* the API stops first */
@@ -92,7 +92,7 @@ void consensus_work_stopped(struct consensus *c)
     logger_line(&c->logger, LOG_INFO, "work stopped", LOG_U64("term", c->claim_term),
                 LOG_U64("lease_epoch", c->claim_epoch), LOG_I64("at_ns", now), LOG_STR("reason", reason),
                 LOG_END);
-    (void)book_name(&c->book, c->config->id, entry.node);
+    (void)address_book_name(&c->book, c->config->id, entry.node);
     (void)snprintf(entry.text, sizeof entry.text, "%s", reason);
     consensus_put(c, &entry);
 }

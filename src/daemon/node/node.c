@@ -226,13 +226,13 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     begin_page(c);
     if (table_keep_history(c->table) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-    book_init(&c->book, c->config);
+    address_book_init(&c->book, c->config);
     c->record_count = member_records(c->table, c->records);
-    (void)book_take_records(&c->book, c->records, c->record_count);
+    (void)address_book_take_records(&c->book, c->records, c->record_count);
     consensus_read_hints(c);
     detector_init(&c->detector);
     begin_view(c, has_guard);
-    status = journal_new(c->raft.state.incarnation, &c->desk->journal);
+    status = journal_new(c->raft.state.incarnation, &c->frontend->journal);
     if (status != GAVEL_OK)
         return error_set(error, status, "out of memory");
     status = writer_start(&c->writer, disk, c->config->realtime);
@@ -255,8 +255,8 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     c->is_member = raft_config_find(&c->raft.config, c->config->id);
     consensus_set_peers(c);
     consensus_publish(c);
-    status = clients_start(c->desk, &c->clients, error);
-    return status == GAVEL_OK ? api_start(c->desk, &c->api, error) : status;
+    status = clients_start(c->frontend, &c->clients, error);
+    return status == GAVEL_OK ? api_start(c->frontend, &c->api, error) : status;
 }
 
 /* Signals that come while it starts wait until there is somebody to take them. */
@@ -294,7 +294,7 @@ static void end(struct consensus *c)
     if (c->transport)
         transport_flush(c->transport); /* our last words first: the others may be waiting for them */
     consensus_answer_all(c, GAVEL_ERR_STOPPED, "this node is stopping; ask another");
-    while ((letter = mailbox_take(&c->desk->requests)))
+    while ((letter = mailbox_take(&c->frontend->requests)))
         consensus_answer(c, (struct request *)letter, GAVEL_ERR_STOPPED,
                          "this node is stopping; ask another");
     api_stop(c->api);
@@ -360,7 +360,7 @@ static int live(struct consensus *c, bool has_guard)
 }
 
 /* The children's keeper is forked first, while there is only one thread. */
-static int live_with_children(struct consensus *c, struct node_desk *desk, bool has_guard)
+static int live_with_children(struct consensus *c, struct node_frontend *frontend, bool has_guard)
 {
     static struct coordinator coordinator; /* must not move, and is too large for a stack */
     struct gavel_error error = {0};
@@ -368,13 +368,13 @@ static int live_with_children(struct consensus *c, struct node_desk *desk, bool 
 
     if (c->config->has_coordinator) {
         if (coordinator_start(&coordinator, c->config, c->page, &error) != GAVEL_OK) {
-            log_line(&desk->log, clock_wall_ms(), LOG_ERROR, "cannot start", LOG_STR("reason", error.message),
-                     LOG_END);
+            log_line(&frontend->log, clock_wall_ms(), LOG_ERROR, "cannot start",
+                     LOG_STR("reason", error.message), LOG_END);
             return exit_code_of(error.status);
         }
         c->coordinator = &coordinator;
     }
-    if (logger_start(&c->logger, &desk->log, c->config->realtime) != GAVEL_OK)
+    if (logger_start(&c->logger, &frontend->log, c->config->realtime) != GAVEL_OK)
         return 1;
     exit_code = live(c, has_guard);
     logger_stop(&c->logger);
@@ -388,32 +388,32 @@ static int live_with_children(struct consensus *c, struct node_desk *desk, bool 
 int node_run(const struct daemon_config *config, struct page *page)
 {
     struct consensus *c = calloc(1, sizeof *c);
-    struct node_desk *desk = calloc(1, sizeof *desk);
+    struct node_frontend *frontend = calloc(1, sizeof *frontend);
     struct page *own_page = NULL;
     int exit_code = 1;
 
     hold_signals(true);
     (void)signal(SIGPIPE, SIG_IGN);
-    if (c && desk && (page || page_new(&own_page) == GAVEL_OK) && view_box_init(&desk->view) == GAVEL_OK &&
-        mailbox_init(&desk->requests) == GAVEL_OK && mailbox_init(&desk->errands) == GAVEL_OK &&
-        table_box_init(&desk->table) == GAVEL_OK) {
-        desk->config = config;
-        desk->log =
+    if (c && frontend && (page || page_new(&own_page) == GAVEL_OK) &&
+        view_box_init(&frontend->view) == GAVEL_OK && mailbox_init(&frontend->requests) == GAVEL_OK &&
+        mailbox_init(&frontend->forwardings) == GAVEL_OK && table_box_init(&frontend->table) == GAVEL_OK) {
+        frontend->config = config;
+        frontend->log =
             (struct log){.fd = STDERR_FILENO, .level = config->log_level, .format = config->log_format};
         c->config = config;
-        c->desk = desk;
-        c->table = &desk->table.table;
+        c->frontend = frontend;
+        c->table = &frontend->table.table;
         c->page = page ? page : own_page;
         c->timer_fd = -1;
-        exit_code = live_with_children(c, desk, page != NULL);
-        table_box_done(&desk->table);
-        mailbox_done(&desk->errands);
-        mailbox_done(&desk->requests);
-        view_box_done(&desk->view);
-        journal_free(desk->journal);
+        exit_code = live_with_children(c, frontend, page != NULL);
+        table_box_done(&frontend->table);
+        mailbox_done(&frontend->forwardings);
+        mailbox_done(&frontend->requests);
+        view_box_done(&frontend->view);
+        journal_free(frontend->journal);
     }
     page_free(own_page);
-    free(desk);
+    free(frontend);
     free(c);
     return exit_code;
 }

@@ -3,14 +3,14 @@
 /*
  * The node process: four threads.
  *
- *     consensus   raft_step(), sockets to the peers, the table, the desk; never blocks
+ *     consensus   raft_step(), sockets to the peers, the table, the frontend; never blocks
  *     disk        writes what Raft wants durable, many changes in one transaction
- *     API         HTTP; reads the view, the journal and the table, sends requests and errands
- *     clients     frames of clients; reads the table, sends errands; only if it is configured
+ *     API         HTTP; reads the view, the journal and the table, sends requests and forwardings
+ *     clients     frames of clients; reads the table, sends forwardings; only if it is configured
  *
  *        peers ◄──► consensus ── PERSIST ──► disk
  *                     │   ▲  ◄── durable ──────┘
- *    view, journal, table │ requests, errands
+ *    view, journal, table │ requests, forwardings
  *                     ▼   │
  *           HTTP ◄──► API, clients ◄──► gavel://
  */
@@ -37,13 +37,13 @@ enum node_exit {
 };
 
 /* What the API thread needs of the node. All of it is safe to use from another thread. */
-struct node_desk {
+struct node_frontend {
     const struct daemon_config *config;
     struct log log;
     struct view_box view;
     struct journal *journal;
-    struct mailbox requests; /* of struct request */
-    struct mailbox errands;  /* of struct errand (errand.h) */
+    struct mailbox requests;    /* of struct request */
+    struct mailbox forwardings; /* of struct forwarding (forwarding.h) */
     struct table_box table;
     _Atomic bool is_blind; /* the table stands still, for this node's disk hangs: clients must go elsewhere */
     _Atomic gavel_ns

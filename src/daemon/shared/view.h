@@ -59,16 +59,16 @@ struct view_counters {
     uint64_t split_brains;
     uint64_t obituaries;
     uint64_t deaths;          /* operations that this node asked for because a process had died */
-    uint64_t client_requests; /* that this node's desk took, while it led */
+    uint64_t client_requests; /* that this node's frontend took, while it led */
     uint64_t client_repeated; /* of those, answered from the session's newest outcome */
     uint64_t client_refused;
     uint64_t keep_alives;
     uint64_t sessions_expired;
     uint64_t mandates_lapsed;
-    uint64_t desk_stalls;
-    uint64_t errands; /* that this node's courier took, of its clients */
-    uint64_t errands_again;
-    uint64_t errands_timed_out;
+    uint64_t frontend_stalls;
+    uint64_t forwardings; /* that this node's forwarder took, of its clients */
+    uint64_t forwardings_again;
+    uint64_t forwardings_timed_out;
     uint64_t refused_messages;
     uint64_t dropped_votes;   /* by the rate limit */
     uint64_t late_heartbeats; /* of ours, sent more than half an interval late */

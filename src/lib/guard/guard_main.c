@@ -9,8 +9,8 @@
  * closed what is not its own: the mandates then run out, since nobody can
  * renew them, and the guard goes with the last of them.
  */
+#include "lib/guard/on_death.h"
 #include "lib/guard/own_guard.h"
-#include "lib/guard/will.h"
 #include "os/clock.h"
 #include "store/store.h"
 
@@ -36,12 +36,12 @@ static enum gavel_status say(enum guard_word word, const char *text)
 }
 
 /* The end of the last mandate that the program knows of. */
-static gavel_ns last_deadline(const struct will *will)
+static gavel_ns last_deadline(const struct on_death *will)
 {
     uint32_t count = atomic_load(&will->count);
     gavel_ns last = 0;
 
-    for (uint32_t i = 0; i < count && i < WILL_ENTRIES_MAX; i++)
+    for (uint32_t i = 0; i < count && i < ON_DEATH_ENTRIES_MAX; i++)
         last = ns_max(last, atomic_load(&will->entries[i].deadline));
     return last;
 }
@@ -57,7 +57,7 @@ static bool hears_goodbye(bool *ret_is_cut)
 }
 
 /* True if the program is dead, false if the guard is not needed any more. */
-static bool watch(const struct will *will)
+static bool watch(const struct on_death *will)
 {
     struct pollfd fds[] = {{.fd = GUARD_FD_PROGRAM, .events = POLLIN},
                            {.fd = GUARD_FD_LINE, .events = POLLIN}};
@@ -81,7 +81,7 @@ static bool watch(const struct will *will)
     }
 }
 
-static int serve(const struct will *will)
+static int serve(const struct on_death *will)
 {
     struct gavel_error error = {0};
     struct store *store = NULL;
@@ -96,7 +96,7 @@ static int serve(const struct will *will)
     if (watch(will)) {
         /* What the program wrote may be anything; a lease is shorter than that. */
         until = ns_min(ns_max(last_deadline(will), clock_now()), clock_now() + LEASE_MAX) + PATIENCE;
-        code = will_execute(will, store, until, NULL, NULL) == GAVEL_OK ? 0 : 1;
+        code = on_death_release(will, store, until, NULL, NULL) == GAVEL_OK ? 0 : 1;
     }
     store_close(store);
     return code;
@@ -104,13 +104,13 @@ static int serve(const struct will *will)
 
 int main(void)
 {
-    const struct will *will;
+    const struct on_death *will;
     sigset_t all;
     int code;
 
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL); /* cannot fail with these */
-    if (will_map_file(GUARD_FD_WILL, &will) != GAVEL_OK) {
+    if (on_death_map_file(GUARD_FD_WILL, &will) != GAVEL_OK) {
         if (say(GUARD_FAILED, "the library is of another release than the guard; install both of the same") !=
             GAVEL_OK)
             (void)fprintf(stderr, "gavel-guard is started by libgavel, see gavel_options.guard; "
@@ -118,6 +118,6 @@ int main(void)
         return 2;
     }
     code = serve(will);
-    will_free(will);
+    on_death_free(will);
     return code;
 }

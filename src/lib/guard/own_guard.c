@@ -54,7 +54,7 @@ enum gavel_status own_guard_prepare(struct gavel *gavel, const char *program, st
         program = secure_getenv(PROGRAM_VARIABLE);
     if (!program || *program == '\0')
         program = GAVEL_GUARD_PROGRAM;
-    *guard = (struct own_guard){.is_wanted = true, .will_fd = -1, .pid_fd = -1};
+    *guard = (struct own_guard){.is_wanted = true, .on_death_fd = -1, .pid_fd = -1};
     guard->line = (struct source){.fd = -1, .ready = ready};
     guard->started_at = guard->start_at = NEVER;
     guard->program = strdup(program);
@@ -67,7 +67,7 @@ enum gavel_status own_guard_prepare(struct gavel *gavel, const char *program, st
             "cannot give the guard a hold on this process: %s; guard = true needs pidfd_open(2), "
             "look at the kernel, its filters and the limit on descriptors",
             strerror(errno));
-    status = will_new_file(&gavel->will, &guard->will_fd);
+    status = on_death_new_file(&gavel->will, &guard->on_death_fd);
     if (status != GAVEL_OK)
         return error_set(error, status,
                          "cannot make the memory that the guard shares: %s; look at the limits",
@@ -85,7 +85,7 @@ static int spawn(struct own_guard *guard)
     guard->start_at = NEVER;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return errno;
-    problem = own_guard_spawn(guard->program, (const int[]){guard->will_fd, guard->pid_fd, ends[1]});
+    problem = own_guard_spawn(guard->program, (const int[]){guard->on_death_fd, guard->pid_fd, ends[1]});
     (void)close(ends[1]); /* it is the guard's now */
     if (problem != 0) {
         (void)close(ends[0]); /* nothing was said */
@@ -166,10 +166,10 @@ void own_guard_close(struct gavel *gavel)
     hang_up(guard);
     if (guard->pid_fd >= 0)
         (void)close(guard->pid_fd); /* a pidfd holds no data */
-    if (guard->will_fd >= 0)
-        (void)close(guard->will_fd); /* memory */
+    if (guard->on_death_fd >= 0)
+        (void)close(guard->on_death_fd); /* memory */
     free(guard->program);
-    will_free(gavel->will);
+    on_death_free(gavel->will);
     gavel->will = NULL;
     *guard = (struct own_guard){0};
 }

@@ -46,7 +46,7 @@ struct guard_message {
 struct own_guard {
     bool is_wanted;
     char *program;
-    int will_fd;
+    int on_death_fd;
     int pid_fd;          /* of ourselves */
     struct source line;  /* to the guard; fd -1 while there is none */
     gavel_ns started_at; /* the last one */

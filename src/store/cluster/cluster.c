@@ -5,7 +5,7 @@
  * has the picture.
  *
  * Opening waits until one node has answered, for a short while. Whether the
- * quorum has a leader shows only when it is asked: candidates cope with that.
+ * cluster has a leader shows only when it is asked: candidates cope with that.
  */
 #include "store/cluster/cluster.h"
 
@@ -59,18 +59,19 @@ static struct gavel_store *new_store(void)
 }
 
 /* What stands between "gavel:" and the nodes, and then they. */
-static enum gavel_status parse(const char *rest, struct quorum_place *ret_place, struct gavel_error *error)
+static enum gavel_status parse(const char *rest, struct cluster_link_place *ret_place,
+                               struct gavel_error *error)
 {
     if (strncmp(rest, "//", 2) != 0)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "after \"gavel:\" come two slashes and the nodes of a quorum, such as "
+                         "after \"gavel:\" come two slashes and the nodes of a cluster, such as "
                          "gavel://h1:7600,h2:7600,h3:7600 or gavel:///run/gavel/n1.sock");
-    return quorum_place_parse(rest + 2, ret_place, error);
+    return cluster_link_place_parse(rest + 2, ret_place, error);
 }
 
 static enum gavel_status check_url(const char *rest, struct gavel_error *error)
 {
-    struct quorum_place place;
+    struct cluster_link_place place;
 
     return parse(rest, &place, error);
 }
@@ -138,7 +139,7 @@ static void close_store(struct store *store)
 
 const struct store_driver store_gavel = {
     .scheme = "gavel",
-    .summary = "gavel://HOST:PORT,…  a gaveld quorum; gavel:///PATH for a socket of this host",
+    .summary = "gavel://HOST:PORT,…  a gaveld cluster; gavel:///PATH for a socket of this host",
     .capabilities =
         {
             .name = "gavel",

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The driver `gavel`: a gaveld quorum as a store.
+ * The driver `gavel`: a gaveld cluster as a store.
  *
  *     caller ── run(), wait() ──► parcels ──► ┌────────┐ ── asks, watches ──► reads    (no session)
  *                                             │ thread │
  *     caller ◄── replies, push ◄───────────── └────────┘ ── submits ───────► writes   (a session)
  *
  * The thread has the sockets; callers put parcels in its queue and wait. What
- * only looks needs no session, so looking costs the log of the quorum nothing;
+ * only looks needs no session, so looking costs the log of the cluster nothing;
  * the session is opened with the first write. It makes each write count once,
  * however often it must be sent; mandates do not hang on it, they are leases.
  *
@@ -23,7 +23,7 @@
 #ifndef STORE_CLUSTER_CLUSTER_H
 #define STORE_CLUSTER_CLUSTER_H
 
-#include "client/quorum.h"
+#include "client/cluster.h"
 #include "store/driver.h"
 
 #include <bsd/sys/tree.h>
@@ -66,7 +66,7 @@ struct gavel_watched {
     bool is_waited_for; /* by store_wait(), now or the last time */
     bool is_dirty;      /* the thread shall look whether it is to be watched */
     bool is_changed;    /* store_changed() has it to tell */
-    uint64_t watch;     /* thread: the number at the quorum; 0 none */
+    uint64_t watch;     /* thread: the number at the cluster; 0 none */
     uint64_t told;      /* how often something was told of it */
     uint64_t own_epoch; /* of a mandate that this store object has claimed; 0 none */
     uint64_t known_version;
@@ -82,7 +82,7 @@ struct gavel_store {
     /* fixed once opened */
     pid_t pid; /* a child that was forked has no thread */
     char where[128];
-    struct quorum_place place;
+    struct cluster_link_place place;
     struct process_id self;
     pthread_t thread;
     int wake_fd;
@@ -91,8 +91,8 @@ struct gavel_store {
     /* thread */
     struct event_base *base;
     struct event *wake;
-    struct quorum *reads;
-    struct quorum *writes; /* NULL until the first write */
+    struct cluster_link *reads;
+    struct cluster_link *writes; /* NULL until the first write */
 
     pthread_mutex_t lock;
     pthread_cond_t changed; /* an answer, a state, a change of a watched group */

@@ -10,7 +10,7 @@
  *        0        1          0             1            1         2
  *
  * Only the operations of one step are under way together. The writes of a step
- * are one submit (or few: it has a limit), which the quorum carries out in
+ * are one submit (or few: it has a limit), which the cluster carries out in
  * order; each read is a question.
  */
 #include "store/cluster/cluster.h"
@@ -164,7 +164,7 @@ static void take_results(void *user, enum gavel_status status, const char *messa
         if (i < count)
             gavel_take_result(request, results[i], &gavel->self, reply);
         else
-            gavel_take_failure(GAVEL_ERR_IO, "the quorum has answered only a part of what was asked", reply);
+            gavel_take_failure(GAVEL_ERR_IO, "the cluster has answered only a part of what was asked", reply);
         gavel_note_own(gavel, request, reply);
     }
     if (parcel->visit && status != GAVEL_OK)
@@ -204,7 +204,7 @@ static void send_ask(struct gavel_parcel *parcel)
     Gavel__Ask ask;
 
     gavel_draft_ask(&parcel->visit->requests[parcel->indexes[0]], parcel->after, &ask);
-    quorum_ask(parcel->store->reads, &ask, parcel->give_up_at, take_answer, parcel);
+    cluster_link_ask(parcel->store->reads, &ask, parcel->give_up_at, take_answer, parcel);
 }
 
 static void send_submit(struct gavel_parcel *parcel)
@@ -221,7 +221,8 @@ static void send_submit(struct gavel_parcel *parcel)
             gavel_draft_op(&parcel->visit->requests[parcel->indexes[i]], &drafts[i]);
             ops[i] = &drafts[i].op;
         }
-        quorum_submit(parcel->store->writes, ops, parcel->count, parcel->give_up_at, take_results, parcel);
+        cluster_link_submit(parcel->store->writes, ops, parcel->count, parcel->give_up_at, take_results,
+                            parcel);
     }
     free(ops);
     free(drafts);
@@ -229,10 +230,10 @@ static void send_submit(struct gavel_parcel *parcel)
 
 void gavel_parcel_send(struct gavel_parcel *parcel)
 {
-    const struct quorum *quorum = parcel->is_write ? parcel->store->writes : parcel->store->reads;
+    const struct cluster_link *cluster = parcel->is_write ? parcel->store->writes : parcel->store->reads;
 
     ASSERT(parcel->visit != NULL); /* one that is given up leaves the queue */
-    if (quorum && quorum_is_refused(quorum)) {
+    if (cluster && cluster_link_is_refused(cluster)) {
         fail_refused(parcel);
         gavel_parcel_done(parcel);
     } else if (parcel->is_write)
@@ -260,7 +261,7 @@ static struct gavel_parcel *pack(struct gavel_visit *visit, const struct plan *p
     size_t i = *index;
 
     if (!parcel) {
-        reply_fail(&visit->replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking the quorum");
+        reply_fail(&visit->replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking the cluster");
         (*index)++;
         return NULL;
     }
@@ -331,7 +332,7 @@ static void run_all(struct gavel_store *gavel, const struct store_request *reque
 
     if (!plans) {
         for (size_t i = 0; i < count; i++)
-            reply_fail(&replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking the quorum");
+            reply_fail(&replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking the cluster");
         return;
     }
     LIST_INIT(&visit.parcels);
@@ -343,7 +344,7 @@ static void run_all(struct gavel_store *gavel, const struct store_request *reque
 
 /*
  * An id that another instance has is free if we can see that its process is dead: quicker than waiting until
- * the quorum has not heard of it for long enough.
+ * the cluster has not heard of it for long enough.
  */
 static void take_from_the_dead(struct gavel_store *gavel, const struct store_request *request,
                                struct store_reply *reply)

@@ -55,7 +55,7 @@ static void reads_state(void *user, enum client_state state, const char *trouble
 
     pthread_mutex_lock(&gavel->lock);
     gavel->is_up = state == CLIENT_UP;
-    gavel->is_refused = quorum_is_refused(gavel->reads);
+    gavel->is_refused = cluster_link_is_refused(gavel->reads);
     name_copy(gavel->reads_trouble, sizeof gavel->reads_trouble, trouble);
     if (gavel->is_refused)
         gavel_refuse_waiting(gavel, false);
@@ -70,7 +70,7 @@ static void writes_state(void *user, enum client_state state, const char *troubl
     (void)state;
     pthread_mutex_lock(&gavel->lock);
     name_copy(gavel->writes_trouble, sizeof gavel->writes_trouble, trouble);
-    if (quorum_is_refused(gavel->writes))
+    if (cluster_link_is_refused(gavel->writes))
         gavel_refuse_waiting(gavel, true);
     pthread_mutex_unlock(&gavel->lock);
 }
@@ -85,15 +85,15 @@ static void writes_closed(void *user)
 /* The session, with the first write. */
 static void open_writes(struct gavel_store *gavel)
 {
-    const struct quorum_events events = {.state = writes_state, .closed = writes_closed, .user = gavel};
+    const struct cluster_link_events events = {.state = writes_state, .closed = writes_closed, .user = gavel};
     const struct process_id *self = &gavel->self;
     struct table_process process = {
         .pid = self->pid, .pid_ns = self->pid_ns, .start_ticks = self->start_ticks};
     struct gavel_error error = {0};
 
     memcpy(process.boot_id, self->boot_id, sizeof process.boot_id);
-    if (quorum_new(gavel->base, &gavel->place, TTL_MS, program_invocation_short_name,
-                   self->pid ? &process : NULL, &events, &gavel->writes, &error) != GAVEL_OK)
+    if (cluster_link_new(gavel->base, &gavel->place, TTL_MS, program_invocation_short_name,
+                         self->pid ? &process : NULL, &events, &gavel->writes, &error) != GAVEL_OK)
         name_copy(gavel->writes_trouble, sizeof gavel->writes_trouble, error.message);
 }
 
@@ -105,7 +105,7 @@ static void begin_to_close(struct gavel_store *gavel)
         (void)event_base_loopbreak(gavel->base); /* it runs, so it cannot fail */
         return;
     }
-    quorum_close(gavel->writes);
+    cluster_link_close(gavel->writes);
     if (event_base_loopexit(gavel->base, &limit) < 0)
         (void)event_base_loopbreak(gavel->base); /* no memory for a limit: no waiting */
 }
@@ -146,8 +146,8 @@ static void free_loop(struct gavel_store *gavel)
 {
     struct gavel_parcel *parcel;
 
-    quorum_free(gavel->reads);
-    quorum_free(gavel->writes);
+    cluster_link_free(gavel->reads);
+    cluster_link_free(gavel->writes);
     gavel->reads = gavel->writes = NULL;
     while ((parcel = TAILQ_FIRST(&gavel->sent)) || (parcel = TAILQ_FIRST(&gavel->queue)))
         gavel_parcel_done(parcel);
@@ -159,8 +159,8 @@ static void free_loop(struct gavel_store *gavel)
 
 static enum gavel_status make_loop(struct gavel_store *gavel, struct gavel_error *error)
 {
-    const struct quorum_events events = {.state = reads_state, .user = gavel};
-    struct quorum_place place = gavel->place;
+    const struct cluster_link_events events = {.state = reads_state, .user = gavel};
+    struct cluster_link_place place = gavel->place;
     enum gavel_status status;
 
     place.ttl_ms = 0; /* what only looks has no session */
@@ -169,8 +169,8 @@ static enum gavel_status make_loop(struct gavel_store *gavel, struct gavel_error
         gavel->wake = event_new(gavel->base, gavel->wake_fd, EV_READ | EV_PERSIST, woken, gavel);
     if (!gavel->wake || event_add(gavel->wake, NULL) < 0)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening %s", gavel->where);
-    status = quorum_new(gavel->base, &place, 0, program_invocation_short_name, NULL, &events, &gavel->reads,
-                        error);
+    status = cluster_link_new(gavel->base, &place, 0, program_invocation_short_name, NULL, &events,
+                              &gavel->reads, error);
     /* The only files are the certificates: without them the store cannot be used. */
     if (status == GAVEL_ERR_IO)
         error->status = status = GAVEL_ERR_STORE_DENIED;
@@ -192,7 +192,7 @@ static int start(struct gavel_store *gavel)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     (void)pthread_attr_destroy(&attributes);
     if (problem == 0)
-        (void)pthread_setname_np(gavel->thread, "gavel-quorum"); /* only for people who look */
+        (void)pthread_setname_np(gavel->thread, "gavel-cluster"); /* only for people who look */
     return problem;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Being told of changes. A group is watched at the quorum as long as somebody
+ * Being told of changes. A group is watched at the cluster as long as somebody
  * wants it: whoever called store_watch(), and the last that store_wait() was
  * about, since it is called again and again for the same one.
  *
@@ -20,7 +20,7 @@
 /* Who waits with this version has no answer to compare with: it wants one. */
 #define UNKNOWN UINT64_MAX
 
-/* While the quorum cannot be asked, wait() tries again so often. */
+/* While the cluster cannot be asked, wait() tries again so often. */
 #define RETRY (100 * NS_PER_MS)
 
 static int compare(const struct gavel_watched *a, const struct gavel_watched *b)
@@ -144,11 +144,11 @@ void gavel_watch_tend(struct gavel_store *gavel)
         next = TAILQ_NEXT(watched, in_dirty);
         watched->is_dirty = false;
         if (is_wanted && watched->watch == 0)
-            watched->watch = quorum_watch(gavel->reads, watched->group, NULL, 0, told, watched);
+            watched->watch = cluster_link_watch(gavel->reads, watched->group, NULL, 0, told, watched);
         if (is_wanted)
             continue;
         if (watched->watch != 0)
-            quorum_unwatch(gavel->reads, watched->watch);
+            cluster_link_unwatch(gavel->reads, watched->watch);
         forget(watched);
     }
     TAILQ_INIT(&gavel->dirty);
@@ -248,7 +248,7 @@ static struct gavel_watched *wait_for(struct gavel_store *gavel, const char *gro
     return watched;
 }
 
-/* Asks for the version, without the lock; false if the quorum does not tell. */
+/* Asks for the version, without the lock; false if the cluster does not tell. */
 static bool ask_version(struct gavel_store *gavel, const char *group, gavel_ns until, uint64_t *ret_version)
 {
     const struct store_request request = {.op = STORE_READ, .group = group, .give_up_at = until};

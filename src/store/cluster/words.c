@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a store is asked, in the words of the quorum (table.proto,
+ * What a store is asked, in the words of the cluster (table.proto,
  * client.proto), and back. What comes from a node is copied within bounds and
  * otherwise believed: it has the table.
  */
@@ -248,7 +248,7 @@ void gavel_take_failure(uint32_t status, const char *message, struct store_reply
 
     if (status == GAVEL_OK || strcmp(gavel_status_name(known), "ERR_UNKNOWN") == 0) {
         reply_fail(reply, GAVEL_ERR_STORE_UNSUPPORTED,
-                   "the quorum answers with a code that this gavel does not know, %u: %.150s; update it",
+                   "the cluster answers with a code that this gavel does not know, %u: %.150s; update it",
                    (unsigned)status, message);
         return;
     }

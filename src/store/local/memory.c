@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The store `memory:name`: one shelf per name, shared by all that open this
+ * The store `memory:name`: one rows per name, shared by all that open this
  * name in one process, gone when the last of them closes it. For tests and
  * for trying things out. Waiting is told, not polled, and so are those who
  * watch a group.
@@ -9,7 +9,7 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "store/driver.h"
-#include "store/local/shelf.h"
+#include "store/local/rows.h"
 
 #include "base/error.h"
 
@@ -19,14 +19,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A shelf by name, counted by the stores that are open on it. */
+/* A rows by name, counted by the stores that are open on it. */
 struct room {
     struct room *next;
     char name[NAME_MAX_BYTES + 1];
     size_t users;
     pthread_mutex_t lock;
     pthread_cond_t changed; /* some record has a new version */
-    struct shelf shelf;
+    struct rows rows;
     struct memory_store *stores; /* that watch some group */
 };
 
@@ -102,7 +102,7 @@ static void room_leave(struct room *room)
         link = &(*link)->next;
     *link = room->next;
     pthread_mutex_unlock(&rooms_lock);
-    shelf_done(&room->shelf);
+    rows_done(&room->rows);
     (void)pthread_cond_destroy(&room->changed); /* nobody is left to use them */
     (void)pthread_mutex_destroy(&room->lock);
     free(room);
@@ -175,10 +175,10 @@ static void push(const struct room *room, const char *group)
     }
 }
 
-static void list_groups(const struct shelf *shelf, const struct rules_now *now, struct store_reply *reply)
+static void list_groups(const struct rows *rows, const struct rules_now *now, struct store_reply *reply)
 {
-    for (size_t i = 0; i < shelf->count && reply->group_count < STORE_GROUPS_MAX; i++) {
-        const struct shelf_group *group = shelf->groups[i];
+    for (size_t i = 0; i < rows->count && reply->group_count < STORE_GROUPS_MAX; i++) {
+        const struct rows_group *group = rows->groups[i];
         struct group_row *row;
 
         if (!group->mandate.is_found)
@@ -196,15 +196,15 @@ static void run_mandate(struct room *room, const struct store_request *request, 
                         struct store_reply *reply)
 {
     static const struct mandate_row none;
-    struct shelf_group *group;
+    struct rows_group *group;
     enum gavel_status status;
 
     if (request->op == STORE_READ) {
-        group = shelf_find(&room->shelf, request->group);
+        group = rows_find(&room->rows, request->group);
         rules_reply(group ? &group->mandate : &none, request, now, GAVEL_OK, reply);
         return;
     }
-    group = shelf_get(&room->shelf, request->group);
+    group = rows_get(&room->rows, request->group);
     if (!group) {
         reply_fail(reply, GAVEL_ERR_NO_MEMORY, "out of memory while writing a record");
         return;
@@ -241,10 +241,10 @@ static void memory_run(struct store *store, const struct store_request *requests
         case STORE_HEARTBEAT:
         case STORE_LEAVE:
         case STORE_CANDIDATES:
-            shelf_registry(&room->shelf, &requests[i], now.now, now.wall_ms, &replies[i]);
+            rows_registry(&room->rows, &requests[i], now.now, now.wall_ms, &replies[i]);
             break;
         case STORE_GROUPS:
-            list_groups(&room->shelf, &now, &replies[i]);
+            list_groups(&room->rows, &now, &replies[i]);
             break;
         }
     }
@@ -253,7 +253,7 @@ static void memory_run(struct store *store, const struct store_request *requests
 
 static uint64_t version_of(const struct room *room, const char *name)
 {
-    const struct shelf_group *group = shelf_find(&room->shelf, name);
+    const struct rows_group *group = rows_find(&room->rows, name);
 
     return group ? group->mandate.record.version : 0;
 }

@@ -22,7 +22,7 @@
 #include "os/clock.h"
 #include "os/process.h"
 #include "store/driver.h"
-#include "store/local/shelf.h"
+#include "store/local/rows.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@
 
 struct static_store {
     struct store store;
-    struct shelf shelf;
+    struct rows rows;
     char leader[NAME_MAX_BYTES + 1];
     uint64_t epoch;
     const struct store_request *batch; /* being run; NULL otherwise */
@@ -97,7 +97,7 @@ static void static_close(struct store *store)
 {
     struct static_store *fixed = (struct static_store *)store;
 
-    shelf_done(&fixed->shelf);
+    rows_done(&fixed->rows);
     free(fixed);
 }
 
@@ -106,11 +106,10 @@ static void static_close(struct store *store)
  * the batch that is being run. A candidate's first read may stand just before
  * its first heartbeat, and must not tell it of a leader elsewhere.
  */
-static bool leader_is_here(const struct static_store *fixed, const struct shelf_group *group,
-                           const char *name)
+static bool leader_is_here(const struct static_store *fixed, const struct rows_group *group, const char *name)
 {
     ASSERT(name != NULL);
-    if (group && shelf_find_registration(group, fixed->leader))
+    if (group && rows_find_registration(group, fixed->leader))
         return true;
     for (size_t i = 0; i < fixed->batch_count; i++) {
         const struct store_request *request = &fixed->batch[i];
@@ -123,7 +122,7 @@ static bool leader_is_here(const struct static_store *fixed, const struct shelf_
 }
 
 /* What there is to see of a group, see the table above. */
-static void view(const struct static_store *fixed, const struct shelf_group *group, const char *name,
+static void view(const struct static_store *fixed, const struct rows_group *group, const char *name,
                  struct mandate_row *ret_row)
 {
     memset(ret_row, 0, sizeof *ret_row);
@@ -173,8 +172,8 @@ static void run_mandate(struct static_store *fixed, const struct store_request *
                         struct rules_now *now, struct store_reply *reply)
 {
     bool is_claim = request->op == STORE_CLAIM;
-    struct shelf_group *group =
-        is_claim ? shelf_get(&fixed->shelf, request->group) : shelf_find(&fixed->shelf, request->group);
+    struct rows_group *group =
+        is_claim ? rows_get(&fixed->rows, request->group) : rows_find(&fixed->rows, request->group);
     struct mandate_row seen;
     enum gavel_status status = GAVEL_OK;
 
@@ -210,17 +209,17 @@ static void run_registry(struct static_store *fixed, const struct store_request 
                          const struct rules_now *now, struct store_reply *reply)
 {
     const struct registration_row *row = NULL;
-    struct shelf_group *group = shelf_find(&fixed->shelf, request->group);
+    struct rows_group *group = rows_find(&fixed->rows, request->group);
     uint64_t before = 0;
 
     if (group)
-        row = shelf_find_registration(group, fixed->leader);
+        row = rows_find_registration(group, fixed->leader);
     if (row)
         before = row->registration.instance;
-    shelf_registry(&fixed->shelf, request, now->now, now->wall_ms, reply);
+    rows_registry(&fixed->rows, request, now->now, now->wall_ms, reply);
     if (!before)
         return;
-    row = shelf_find_registration(group, fixed->leader);
+    row = rows_find_registration(group, fixed->leader);
     if ((!row || row->registration.instance != before) && group->mandate.record.held) {
         group->mandate.record.held = false;
         group->mandate.record.version++;
@@ -229,17 +228,17 @@ static void run_registry(struct static_store *fixed, const struct store_request 
 
 static void list_groups(const struct static_store *fixed, struct rules_now *now, struct store_reply *reply)
 {
-    for (size_t i = 0; i < fixed->shelf.count && reply->group_count < STORE_GROUPS_MAX; i++) {
+    for (size_t i = 0; i < fixed->rows.count && reply->group_count < STORE_GROUPS_MAX; i++) {
         struct mandate_row seen;
         struct group_row *row;
 
-        view(fixed, fixed->shelf.groups[i], fixed->shelf.groups[i]->name, &seen);
+        view(fixed, fixed->rows.groups[i], fixed->rows.groups[i]->name, &seen);
         if (!seen.is_found)
             continue;
         row = reply_add_group(reply);
         if (!row)
             return;
-        name_copy(row->group, sizeof row->group, fixed->shelf.groups[i]->name);
+        name_copy(row->group, sizeof row->group, fixed->rows.groups[i]->name);
         row->record = seen.record;
         seen.applied_at = now->now;
         row->expired = mandate_expired(&seen, now, &row->remaining_ms);

@@ -67,6 +67,7 @@ test_several_sections_can_be_chosen() {
 
 test_bench_refuses_what_it_does_not_know() {
     expect 2 "$GAVEL" bench --only calls,
+    expect 2 "$GAVEL" bench --only quorum-nonsense
     expect 2 "$GAVEL" bench --only calls,nonsense
     has "$errors" "there is no section \"nonsense\""
     expect 2 "$GAVEL" bench --trials 0

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The measurements of the quorum run and say what they measured, with real nodes. How fast it was is not judged here.
+# The measurements of the cluster run and say what they measured, with real nodes. How fast it was is not judged here.
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
-test_quick_bench_prints_every_section_of_the_quorum() {
+test_quick_bench_prints_every_section_of_the_cluster() {
     local part
-    expect 0 env TMPDIR="$folder" "$GAVEL" bench --quick --only quorum --trials 2 --out "$folder/out"
-    for part in "quorum-kill: " "quorum-kill-all: " "quorum-freeze: " "quorum-transfer: " "quorum-cold: " \
-        "quorum-lookups: " "quorum-idle: " \
+    expect 0 env TMPDIR="$folder" "$GAVEL" bench --quick --only cluster --trials 2 --out "$folder/out"
+    for part in "cluster-kill: " "cluster-kill-all: " "cluster-freeze: " "cluster-transfer: " "cluster-cold: " \
+        "cluster-lookups: " "cluster-idle: " \
         "SIGKILL of the node process to the next claim" "of which: to the obituary at a peer" \
         "SIGKILL of guard and node to the next claim" "SIGSTOP of the node process to the next claim" \
         "the claim to GET /leader naming it, on survivors" "SIGCONT to the first answers of the old leader" \
@@ -20,26 +20,32 @@ test_quick_bench_prints_every_section_of_the_quorum() {
     done
     has_not "$output" "not measured"
     has_not "$output" "left out"
-    same "$(head -n 1 "$folder/out/quorum-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" "ms,share"
-    same "$(wc -l <"$folder/out/quorum-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" 3
-    if command -v gnuplot >/dev/null; then has "$(head -c 200 "$folder/out/quorum-kill.svg")" "<svg"; fi
+    same "$(head -n 1 "$folder/out/cluster-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" "ms,share"
+    same "$(wc -l <"$folder/out/cluster-kill-SIGKILL-of-the-node-process-to-the-next-claim.csv")" 3
+    if command -v gnuplot >/dev/null; then has "$(head -c 200 "$folder/out/cluster-kill.svg")" "<svg"; fi
     ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
 }
 
 test_a_woken_leader_is_judged_by_its_answers() {
-    expect 0 "$GAVEL" bench --only quorum-freeze --trials 2 --json
-    same "$("$JSON_GET" trials sections.# sections.0.name sections.0.rows.0.n <<<"$output")" "2	1	quorum-freeze	2"
+    expect 0 "$GAVEL" bench --only cluster-freeze --trials 2 --json
+    same "$("$JSON_GET" trials sections.# sections.0.name sections.0.rows.0.n <<<"$output")" "2	1	cluster-freeze	2"
     has "$output" '"name":"answers by which a woken leader leads","unit":"answers","n":1,"value":0.0,"aim":0.0,"met":true'
     local p50
     p50=$("$JSON_GET" sections.0.rows.0.p50 <<<"$output")
     awk -v p="$p50" 'BEGIN { exit !(p > 0) }' || fail "a fail-over took $p50 ms"
 }
 
+# Clusters were called quorums.
+test_the_former_names_of_sections_are_known() {
+    expect 0 "$GAVEL" bench --quick --only quorum-transfer --trials 1 --json
+    same "$("$JSON_GET" sections.# sections.0.name <<<"$output")" "1	cluster-transfer"
+}
+
 # A program without gaveld beside it, in no build folder and nowhere in PATH.
 test_without_gaveld_the_bench_says_so() {
     mkdir "$folder/alone"
     cp "$GAVEL" "$folder/alone/gavel"
-    expect 0 env PATH="$folder/alone" "$folder/alone/gavel" bench --only quorum-kill --trials 1
+    expect 0 env PATH="$folder/alone" "$folder/alone/gavel" bench --only cluster-kill --trials 1
     has "$output" "left out"
 }
 
@@ -47,7 +53,7 @@ has_children() { [[ -n $(cat "/proc/$1/task/$1/children") ]]; }
 
 test_a_signal_ends_every_section_and_every_node_soon() {
     local section child children
-    for section in quorum-kill quorum-freeze quorum-cold quorum-lookups quorum-idle; do
+    for section in cluster-kill cluster-freeze cluster-cold cluster-lookups cluster-idle; do
         run_as "$section" env TMPDIR="$folder" "$GAVEL" bench --only "$section"
         await has_children "${pid_of[$section]}"
         children=$(cat "/proc/${pid_of[$section]}/task/${pid_of[$section]}/children")

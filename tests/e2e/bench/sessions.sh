@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The measurements of elections on a quorum run and say what they measured, with real nodes and candidates. How fast it was is
+# The measurements of elections on a cluster run and say what they measured, with real nodes and candidates. How fast it was is
 # not judged here.
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
 
@@ -35,7 +35,7 @@ test_quick_bench_prints_every_section_of_sessions() {
     ! compgen -G "$folder/gavel-*" || fail "a folder was left behind"
 }
 
-test_no_group_changes_its_leader_when_that_of_the_quorum_dies() {
+test_no_group_changes_its_leader_when_that_of_the_cluster_dies() {
     expect 0 "$GAVEL" bench --quick --only sessions-node --trials 3 --json
     same "$("$JSON_GET" sections.# sections.0.name sections.0.rows.0.n sections.0.rows.1.n <<<"$output")" "1	sessions-node	6	3"
     has "$output" '"name":"groups that changed their leader","unit":"groups","n":1,"value":0.0,"aim":0.0,"met":true'

@@ -11,7 +11,7 @@ source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 # loopback can be.
 three_with_tls() {
     local name secret=()
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     ca=$folder/ca
     expect 0 "$GAVEL" cert init test --out "$ca"
     : >"$folder/revoked"
@@ -115,7 +115,7 @@ test_a_revoked_certificate_is_refused_after_sighup() {
 # Without TLS, where every user of the machine can connect.
 test_without_tls_the_secret_keeps_others_out() {
     local what name
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     expect 0 "$GAVEL" cert secret --out "$folder/s"
     for name in n1 n2 n3; do configure "$name" "secret: $folder/s/cluster.secret"; done
     begin n1 n2 n3
@@ -130,7 +130,7 @@ test_without_tls_the_secret_keeps_others_out() {
 }
 
 test_without_a_secret_it_says_what_that_means() {
-    quorum n1
+    cluster n1
     begin n1
     await_leader
     logged n1 "every user of this machine can speak as a node" || fail "it says nothing"

@@ -8,7 +8,7 @@ source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 
 test_three_nodes_elect_one_leader() {
     local name leading=0
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     for name in "${nodes[@]}"; do
@@ -23,7 +23,7 @@ test_three_nodes_elect_one_leader() {
 
 test_a_killed_leader_is_replaced_and_comes_back() {
     local former before
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     former=$leader
@@ -39,7 +39,7 @@ test_a_killed_leader_is_replaced_and_comes_back() {
 
 test_sigterm_on_the_leader_hands_over_first() {
     local former term
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     former=$leader
@@ -55,7 +55,7 @@ test_sigterm_on_the_leader_hands_over_first() {
 
 test_a_rolling_restart_loses_nothing() {
     local name revision commit
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     for name in "${nodes[@]}"; do
@@ -73,7 +73,7 @@ test_a_rolling_restart_loses_nothing() {
 
 test_all_of_them_killed_at_once_come_back() {
     local name commit term
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     commit=$(status_of "$leader" commit)
@@ -89,7 +89,7 @@ test_all_of_them_killed_at_once_come_back() {
 # Reads are answered, and say that they may be old; what wants a leader is refused.
 test_without_a_majority_it_can_be_read() {
     local left answer
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     left=$leader
@@ -119,7 +119,7 @@ test_without_a_majority_it_can_be_read() {
 
 test_without_auto_failover_it_waits_for_the_operator() {
     local name former
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     for name in "${nodes[@]}"; do configure "$name" "auto_failover: false"; done
     begin n1 n2 n3
     if ! find_leader n1 n2 n3; then
@@ -146,7 +146,7 @@ forced() { [[ $(post "$1" /transfer "{\"target_leader_id\":\"$1\",\"force\":true
 
 # The clock's value never matters: one of them believes that the machine has run for a day longer.
 test_a_clock_that_is_a_day_ahead_does_not_matter() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     unshare --time --boottime 86400 true 2>/dev/null || skip "no time namespace can be made here"
     echo "msg=clock node=n2 offset_ns=86400000000000" >>"$folder/deeds"
     start n1 --bootstrap

@@ -183,7 +183,7 @@ test_mistakes_are_told() {
 
 # A node with what was made, asked by gavel over TLS.
 test_a_node_is_asked_over_tls() {
-    quorum n1
+    cluster n1
     expect 0 "$GAVEL" cert init test --out "$folder/ca"
     expect 0 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/ca"
     configure n1 "tls: {ca: $folder/ca/ca.crt, cert: $folder/ca/n1.crt, key: $folder/ca/n1.key, api: true}" \

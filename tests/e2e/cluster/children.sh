@@ -61,7 +61,7 @@ now_ms() { awk '{ printf "%.0f", $1 * 1000 }' /proc/uptime; }
 # Every child has ended before the former one is told to.
 test_children_stop_in_reverse_order() {
     local name
-    quorum n1
+    cluster n1
     # shellcheck disable=SC2016 # for the shell that runs there
     configure n1 'coordinator:' "  stop_grace: $grace_ms" '  children:' \
         "    - {name: first, command: [bash, -c, 'trap \"echo first >>\$0/ends; exit\" TERM; : >\$0/first; while :; do sleep 0.05; done', $folder]}" \
@@ -75,7 +75,7 @@ test_children_stop_in_reverse_order() {
 
 test_a_grace_that_does_not_fit_the_lease_is_refused_with_one_that_does() {
     local proposal
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     configure n1 'coordinator: {stop_grace: 2s, children: [{command: [sleep, infinity]}]}'
     refused 2 n1 --check-config
     has "$errors" '2 * heartbeat_interval_ms 100 + 10 ms and coordinator.stop_grace 2010'
@@ -87,7 +87,7 @@ test_a_grace_that_does_not_fit_the_lease_is_refused_with_one_that_does() {
 }
 
 test_a_command_that_is_not_there_is_refused() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     equip n1 /no/such/command
     refused 2 n1 --check-config
     has "$errors" /no/such/command

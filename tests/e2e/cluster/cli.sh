@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The operator's side of a quorum: gavel status, leader, check, elections,
+# The operator's side of a cluster: gavel status, leader, check, elections,
 # transfer, stepdown, member, watch and cluster demo, with real nodes; and with
 # fake ones for what real nodes do not do on demand.
 set -euo pipefail
@@ -8,9 +8,9 @@ set -euo pipefail
 source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 : "${FAKE_NODE:?answers what it is told to}"
 
-# three: a quorum that agrees, known to gavel by GAVEL_CLUSTER.
+# three: a cluster that agrees, known to gavel by GAVEL_CLUSTER.
 three() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     export GAVEL_CLUSTER="127.0.0.1:${api_of[n1]},127.0.0.1:${api_of[n2]},127.0.0.1:${api_of[n3]}"
     await agree

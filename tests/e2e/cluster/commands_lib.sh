@@ -26,7 +26,7 @@ equip() {
 
 crew() {
     local name
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     for name in "${nodes[@]}"; do equip "$name" "$@"; done
     begin_crew --bootstrap
     await_leader

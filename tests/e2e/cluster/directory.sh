@@ -22,7 +22,7 @@ bound() {
 known_of() { [[ $(ask "$1" /members | grep -oE '"directory": ?"[0-9a-f]+"' | wc -l) == "$2" ]]; }
 
 founded() {
-    quorum "$@"
+    cluster "$@"
     begin "$@"
     await agree
     await bound
@@ -115,7 +115,7 @@ test_two_emptied_nodes_make_no_cluster_of_their_own() {
 # A founder that was never started holds nobody up: the others are bound as soon as the leader has met them.
 test_a_directory_is_bound_though_a_founder_was_never_started() {
     local lost kept
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     for kept in n1 n2; do start "$kept" --bootstrap; done
     await agree n1 n2
     lost=n2

@@ -6,7 +6,7 @@ set -euo pipefail
 source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 
 test_a_read_only_folder_is_refused() {
-    quorum n1
+    cluster n1
     start n1 --bootstrap
     await is n1 has_lease true
     stop n1
@@ -25,7 +25,7 @@ test_a_read_only_folder_is_refused() {
 
 test_a_damaged_folder_is_refused_and_the_way_out_said() {
     local size
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     stop n1
@@ -45,7 +45,7 @@ test_a_damaged_folder_is_refused_and_the_way_out_said() {
 
 test_one_flipped_bit_is_found() {
     local at
-    quorum n1
+    cluster n1
     start n1 --bootstrap
     await is n1 has_lease true
     stop n1
@@ -59,7 +59,7 @@ test_one_flipped_bit_is_found() {
 }
 
 test_a_lost_folder_does_not_vote_as_if_it_were_new() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     kill_both n1
@@ -74,7 +74,7 @@ test_a_lost_folder_does_not_vote_as_if_it_were_new() {
 # Left in a template, --bootstrap says of a lost disk that it is new. The others know better.
 test_a_lost_folder_is_noticed_by_the_others_also_with_bootstrap() {
     local gone
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     gone=$(others "$leader" | head -n 1)

@@ -35,7 +35,7 @@ cluster_of() {
 
 # 1 node and 1 that is far: with both as voters nobody could work. In 0.6.0 this ended the cluster.
 test_a_far_voter_is_refused_and_taken_back() {
-    quorum n1 far
+    cluster n1 far
     nodes=(far)
     behind_proxy far
     nodes=(n1)
@@ -57,7 +57,7 @@ test_a_far_voter_is_refused_and_taken_back() {
 
 # Two voters, and then the way between them becomes long: nobody works, and one of them can be removed.
 test_a_member_is_removed_while_nobody_works() {
-    quorum n1 n2
+    cluster n1 n2
     behind_proxy n2
     begin n1 n2
     await agree
@@ -85,7 +85,7 @@ removes_one() {
 }
 
 test_a_far_target_is_refused_with_the_reason() {
-    quorum n1 n2 far
+    cluster n1 n2 far
     behind_proxy far
     begin n1 n2 far
     await agree

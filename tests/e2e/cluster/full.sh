@@ -60,7 +60,7 @@ write_until() {
 
 # Whoever cannot write does not lead, and answers; the others go on; with room again it is as before.
 test_a_full_disk_costs_the_node_its_leadership_and_nothing_else() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     sed -i "s|^data: .*|data: $folder/n1/data|" "$folder/n1.yaml"
     start n2 --bootstrap
     start n3 --bootstrap
@@ -83,7 +83,7 @@ test_a_full_disk_costs_the_node_its_leadership_and_nothing_else() {
 }
 
 test_a_full_map_costs_the_node_its_leadership_and_nothing_else() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     configure n1 "data_max: 1MiB" "snapshot_entries: 1000000"
     begin n1 n2 n3
     await agree

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The groups of a quorum from the command line: gavel note, gavel groups, and
+# The groups of a cluster from the command line: gavel note, gavel groups, and
 # leader, status, candidates, watch and transfer with --cluster --group. The
 # candidates are streams of curl, as a program in any language would have them.
 set -euo pipefail
 # shellcheck source=lib.sh
 source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 
-# three: a quorum that agrees, known to gavel by GAVEL_CLUSTER.
+# three: a cluster that agrees, known to gavel by GAVEL_CLUSTER.
 three() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     export GAVEL_CLUSTER="127.0.0.1:${api_of[n1]},127.0.0.1:${api_of[n2]},127.0.0.1:${api_of[n3]}"
     await agree
@@ -199,10 +199,10 @@ agent_leads() { [[ $(agent_status "$1" is_leader) == true ]]; }
 has_standby() { "$GAVEL" candidates --group jobs | grep -q standby; }
 agent_stops() { [[ $(agent_status "$1" stopping) != null ]]; }
 
-# A program behind an agent has stopped before another leads, with a quorum as the store as with any other.
-test_agents_hand_over_on_a_quorum_when_their_programs_have_stopped() {
+# A program behind an agent has stopped before another leads, with a cluster as the store as with any other.
+test_agents_hand_over_on_a_cluster_when_their_programs_have_stopped() {
     local name urls='' epoch deadline
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     for name in n1 n2 n3; do
         free_port
         configure "$name" "clients: 127.0.0.1:$port"

@@ -15,9 +15,9 @@ limit_s=60
 declare -A proxy_of proxy_fd
 
 # A cluster with a proxy in front of the API of each node.
-cluster() {
+proxied() {
     local name
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     for name in "${nodes[@]}"; do
@@ -84,7 +84,7 @@ are_apart() {
 
 # A first one leads, and a second one waits, both with all nodes.
 two() {
-    cluster
+    proxied
     candidate "$1" n1 n2 n3
     await somebody_works 0
     candidate "$2" n2 n3 n1
@@ -176,7 +176,7 @@ test_node_js_when_nodes_die_and_answers_are_lost() { check_faults js-a py-b; }
 # makes up, frozen for longer than its session lives.
 test_the_judge_finds_a_careless_client() {
     local since
-    cluster
+    proxied
     sed 's/sent_at + session.valid_ms)/sent_at + 600000)/' "$SOURCE_ROOT/docs/examples/candidate.py" >"$folder/careless.py"
     ! cmp -s "$folder/careless.py" "$SOURCE_ROOT/docs/examples/candidate.py" || fail "nothing was changed"
     "$PYTHON" "$folder/careless.py" g py-a "127.0.0.1:${proxy_of[n1]}" >"$folder/py-a.out" 2>"$folder/py-a.err" 9>&- &
@@ -249,7 +249,7 @@ test_random_faults() {
     local seed=${SEED:-$RANDOM} round since
     echo "# SEED=$seed" >&2
     RANDOM=$seed
-    cluster
+    proxied
     candidate py-a n1 n2 n3
     await somebody_works 0
     candidate js-b n2 n3 n1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Elections over plain HTTP, with curl alone: sessions that a node keeps alive
 # for a stream, or that the client does; what releases a mandate, and what does
-# not. Programs as users write them are in quorum_http_clients.sh.
+# not. Programs as users write them are in cluster_http_clients.sh.
 set -euo pipefail
 # shellcheck source=lib.sh
 source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
@@ -54,7 +54,7 @@ kill_candidate() {
 
 test_a_candidate_that_resigns_is_followed_by_the_next() {
     local name epoch follower
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     follower=$(others "$leader" | head -n 1)
@@ -80,7 +80,7 @@ test_a_candidate_that_resigns_is_followed_by_the_next() {
 
 test_notes_are_fenced_by_the_epoch_at_every_node() {
     local name epoch old
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     campaign a n1 job
@@ -105,7 +105,7 @@ test_notes_are_fenced_by_the_epoch_at_every_node() {
 
 test_the_death_of_the_raft_leader_demotes_nobody() {
     local former kept follower
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     former=$leader
@@ -131,7 +131,7 @@ test_the_death_of_the_raft_leader_demotes_nobody() {
 
 test_a_hand_over_by_hand() {
     local session
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     campaign a n1 g
@@ -159,7 +159,7 @@ test_a_hand_over_by_hand() {
 
 test_a_client_that_keeps_itself_alive_and_one_that_does_not() {
     local session i
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     campaign a n1 g ',"ttl_ms":10000,"keepalive":null'
@@ -184,7 +184,7 @@ keeps() { [[ $(code_of "$2" "/groups/$3/keepalive" -X POST -d "{\"session\":\"$1
 # A client of a node that ends, or dies, goes on at another: with its session, its mandate and its epoch.
 test_a_session_outlives_its_node() {
     local session epoch
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     campaign a n1 g ',"ttl_ms":60000,"keepalive":"client"'
@@ -221,7 +221,7 @@ test_a_session_outlives_its_node() {
 # other leads before.
 check_half_close() {
     local until
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     free_port
@@ -246,7 +246,7 @@ test_a_proxy_that_sends_a_reset_releases_nothing() { check_half_close rst; }
 
 # Its connection lives, and it takes what little there is: without a word of its own it is replaced all the same.
 test_a_frozen_stream_does_not_lead_for_ever() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     campaign a n1 g ',"ttl_ms":500'
@@ -262,7 +262,7 @@ test_a_frozen_stream_does_not_lead_for_ever() {
 }
 
 test_changes_are_watched_at_any_node() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     run_as watch curl -sS -N "http://127.0.0.1:${api_of[n3]}/watch?prefix=g"

@@ -13,7 +13,7 @@ limit_s=30
 # not cost the leader its lease: times are longer than in other tests.
 hangable() {
     local name
-    quorum "$@"
+    cluster "$@"
     for name in "$@"; do
         configure "$name" "socket: $folder/$name.sock"
         sed -i 's/^timing: .*/timing: {election_timeout_min_ms: 1500, election_timeout_max_ms: 2500, heartbeat_interval_ms: 250, lease_ms: 1500}/' \

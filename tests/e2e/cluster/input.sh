@@ -7,7 +7,7 @@ source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 
 # begin_led: three nodes, and who led when in which term.
 begin_led() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     led=$leader

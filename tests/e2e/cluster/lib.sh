@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Helpers of the tests of gaveld: a quorum on loopback, on ports of its own.
+# Helpers of the tests of gaveld: a cluster on loopback, on ports of its own.
 #
-#     quorum n1 n2 n3        names, ports and files; nothing runs yet
+#     cluster n1 n2 n3        names, ports and files; nothing runs yet
 #     begin n1 n2 n3         starts them with --bootstrap
 #     await_leader           sets $leader
 #
@@ -25,8 +25,8 @@ free_port() {
     next_port=$((next_port + 1))
 }
 
-# quorum NAME…: their ports, and a file for each.
-quorum() {
+# cluster NAME…: their ports, and a file for each.
+cluster() {
     local name
     nodes=("$@")
     reserve_ports
@@ -110,13 +110,13 @@ find_leader() {
     return 1
 }
 
-# await_leader [NAME…]: among these, or all of the quorum.
+# await_leader [NAME…]: among these, or all of the cluster.
 await_leader() {
     (($#)) || set -- "${nodes[@]}"
     await find_leader "$@"
 }
 
-# others NAME: the rest of the quorum.
+# others NAME: the rest of the cluster.
 others() {
     local name
     for name in "${nodes[@]}"; do

@@ -9,7 +9,7 @@ source "$SOURCE_ROOT/tests/e2e/cluster/commands_lib.sh"
 
 # A cluster of one under a manager, with a watchdog of 200 ms.
 managed() {
-    quorum n1
+    cluster n1
     equip n1 sleep infinity
     run_as manager "$MANAGER" "$folder/socket"
     await test -S "$folder/socket"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Members that come and go, a quorum that is lost for good, and two clusters
+# Members that come and go, a cluster that is lost for good, and two clusters
 # that were one.
 set -euo pipefail
 # shellcheck source=lib.sh
@@ -29,7 +29,7 @@ newcomer() {
 }
 
 test_a_node_joins_catches_up_and_votes() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     newcomer n4
@@ -50,7 +50,7 @@ test_a_node_joins_catches_up_and_votes() {
 
 # Its folder knows nothing of the newcomer that leads now; it must find a way to answer it all the same.
 test_a_node_that_was_away_follows_a_leader_it_does_not_know() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     kill_both n3
@@ -73,7 +73,7 @@ test_a_node_that_was_away_follows_a_leader_it_does_not_know() {
 
 # A founder that is gone, and two who know each other only from what their logs say.
 test_members_that_came_later_find_each_other_after_all_were_killed() {
-    quorum n1
+    cluster n1
     begin n1
     await agree
     for name in n4 n5; do
@@ -96,7 +96,7 @@ test_members_that_came_later_find_each_other_after_all_were_killed() {
 # It does not end by itself, and does not know that it is out; whatever it tries, the others go on.
 test_a_node_that_is_removed_disturbs_nobody() {
     local gone led term
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     led=$leader
@@ -115,7 +115,7 @@ test_a_node_that_is_removed_disturbs_nobody() {
 
 test_a_leader_that_is_removed_hands_over() {
     local gone
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     gone=$leader
@@ -130,7 +130,7 @@ test_a_leader_that_is_removed_hands_over() {
 # A follower says where the leader is.
 test_admin_calls_on_a_follower_are_sent_to_the_leader() {
     local follower answer
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     follower=$(others "$leader" | head -n 1)
@@ -143,7 +143,7 @@ test_admin_calls_on_a_follower_are_sent_to_the_leader() {
 
 test_a_transfer_goes_where_it_is_told() {
     local target term
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     target=$(others "$leader" | tail -n 1)
@@ -156,9 +156,9 @@ test_a_transfer_goes_where_it_is_told() {
 }
 
 # Two of three are lost for good: the one that is left goes on alone, when somebody says so, twice.
-test_a_lost_quorum_is_replaced_by_hand() {
+test_a_lost_cluster_is_replaced_by_hand() {
     local commit generation
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     commit=$(status_of n1 commit)
@@ -191,7 +191,7 @@ test_a_lost_quorum_is_replaced_by_hand() {
 
 # Somebody forces a new cluster while the others live: both sides see it, say so, and the older one gives way.
 test_two_clusters_that_were_one_are_noticed() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     kill_both n3

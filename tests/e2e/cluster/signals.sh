@@ -9,7 +9,7 @@ source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 # obeys: one node, started by $wrapper, notices the death of its process, takes SIGHUP and ends in order.
 obeys() {
     local node
-    quorum n1
+    cluster n1
     begin n1
     await_leader
     node=$(node_pid n1)

@@ -7,7 +7,7 @@ set -euo pipefail
 source "$SOURCE_ROOT/tests/e2e/cluster/lib.sh"
 
 test_a_key_that_is_not_known_is_named_with_its_line() {
-    quorum n1
+    cluster n1
     configure n1 "elction: 5"
     refused 2 n1 --bootstrap
     has "$errors" elction
@@ -17,20 +17,20 @@ test_a_key_that_is_not_known_is_named_with_its_line() {
 }
 
 test_check_config_opens_and_writes_nothing() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     expect 0 "$GAVELD" --config "$folder/n1.yaml" --check-config
     [[ ! -e $folder/n1 ]] || fail "it has made its folder"
 }
 
 test_times_that_do_not_add_up_are_refused_with_the_sum() {
-    quorum n1
+    cluster n1
     sed -i 's/lease_ms: 400/lease_ms: 40/' "$folder/n1.yaml"
     refused 2 n1 --bootstrap
     has "$errors" "must be less than lease_ms 40"
 }
 
 test_an_empty_folder_may_be_a_lost_disk() {
-    quorum n1
+    cluster n1
     refused 78 n1
     has "$errors" --bootstrap
     has "$errors" --join
@@ -41,7 +41,7 @@ test_an_empty_folder_may_be_a_lost_disk() {
 another_of() { sed "s/^cluster: .*/cluster: other/; s|^data: .*|data: $folder/other|" "$folder/$1.yaml" >"$folder/other.yaml"; }
 
 test_a_taken_port_is_named() {
-    quorum n1
+    cluster n1
     start n1 --bootstrap
     await is n1 node n1
     another_of n1
@@ -55,7 +55,7 @@ test_a_taken_port_is_named() {
 }
 
 test_a_second_gaveld_on_one_folder_is_refused() {
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     begin n1 n2 n3
     await agree
     free_port
@@ -69,7 +69,7 @@ test_a_second_gaveld_on_one_folder_is_refused() {
 }
 
 test_a_folder_of_another_node_or_cluster_is_refused() {
-    quorum n1 n2
+    cluster n1 n2
     start n1 --bootstrap
     await is n1 node n1
     stop n1
@@ -83,7 +83,7 @@ test_a_folder_of_another_node_or_cluster_is_refused() {
 }
 
 test_without_tls_only_loopback() {
-    quorum n1
+    cluster n1
     sed -i 's/^listen: .*/listen: 0.0.0.0:7400/' "$folder/n1.yaml"
     refused 2 n1 --bootstrap
     has "$errors" tls
@@ -95,7 +95,7 @@ test_without_tls_only_loopback() {
 
 test_a_guard_that_dies_takes_its_node_along() {
     local node
-    quorum n1
+    cluster n1
     start n1 --bootstrap
     await is n1 has_lease true
     node=$(node_pid n1)
@@ -107,7 +107,7 @@ test_a_guard_that_dies_takes_its_node_along() {
 }
 
 test_too_few_descriptors_are_told_at_the_start() {
-    quorum n1
+    cluster n1
     wrapper=(bash -c 'ulimit -n 400 && exec "$@"' sh)
     start n1 --bootstrap
     wrapper=()
@@ -123,7 +123,7 @@ test_too_few_descriptors_are_told_at_the_start() {
 # It dies again and again: the guard goes on, and waits longer and longer.
 test_a_node_that_dies_again_and_again_is_started_again() {
     local before=0 now
-    quorum n1
+    cluster n1
     start n1 --bootstrap
     more() { now=$(status_of n1 incarnation) && ((now > before)); }
     for _ in 1 2 3; do

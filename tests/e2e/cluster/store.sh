@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# A quorum as a store: the commands for candidates work on gavel:// as on a
+# A cluster as a store: the commands for candidates work on gavel:// as on a
 # file, and neither the death of a candidate nor that of a node does harm.
 set -euo pipefail
 # shellcheck source=lib.sh
@@ -13,7 +13,7 @@ source "$SOURCE_ROOT/tests/e2e/loss_lib.sh"
 # prepared: three nodes that will take clients; $store names them.
 prepared() {
     local name
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     store=
     for name in n1 n2 n3; do
         free_port
@@ -69,7 +69,7 @@ test_commands_work_as_on_any_store() {
 test_the_next_one_leads_long_before_the_lease_is_over_after_sigkill() {
     local before
     serving
-    # Nobody looks by itself for a minute, and nobody can be rung: only the quorum can tell.
+    # Nobody looks by itself for a minute, and nobody can be rung: only the cluster can tell.
     pair --lease 60s --heartbeat 20s --election-interval 60s --candidate-timeout 60s --doorbell ''
     before=$(epoch_of a)
     kill -KILL "${pid_of[a]}"
@@ -149,7 +149,7 @@ test_the_death_of_the_leading_node_changes_no_leader() {
     await said b became_leader
 }
 
-test_a_quorum_that_cannot_be_reached_is_named_with_what_to_do() {
+test_a_cluster_that_cannot_be_reached_is_named_with_what_to_do() {
     expect 4 "$GAVEL" leader --store "gavel://$folder/nobody.sock"
     has "$errors" "nobody.sock"
     has "$errors" "start gaveld"
@@ -158,7 +158,7 @@ test_a_quorum_that_cannot_be_reached_is_named_with_what_to_do() {
     has "$errors" "gavel://"
 }
 
-test_who_waits_for_a_leader_waits_for_the_quorum_too() {
+test_who_waits_for_a_leader_waits_for_the_cluster_too() {
     prepared
     run_as asker "$GAVEL" leader --store "$store" --wait 15s
     await grep -qF "does not answer, trying again" "$folder/asker.err"
@@ -171,7 +171,7 @@ test_who_waits_for_a_leader_waits_for_the_quorum_too() {
 
 test_with_certificates_of_the_cluster_it_is_the_same_over_tls() {
     local name ca=$folder/ca other=$folder/other files
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     mkdir -p "$ca" "$other"
     expect 0 "$GAVEL" cert init test --out "$ca"
     expect 0 "$GAVEL" cert init test --out "$other"

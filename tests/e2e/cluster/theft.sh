@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What one client of a quorum can do to another: over TCP, as another user of the machine, with another certificate. A
+# What one client of a cluster can do to another: over TCP, as another user of the machine, with another certificate. A
 # thief knows the id of a session, a finder only what nodes show; neither may end anything, and nowhere are ids of
 # sessions, nonces or instances of others to be read. And clients whose certificate was revoked.
 set -euo pipefail
@@ -15,7 +15,7 @@ session=9e3779b97f4a7c15 nonce=d1b54a32d192ed13 instance=a24baed4963ee417
 # serving [LINE…]: three nodes that take clients, with these lines of YAML besides.
 serving() {
     local name
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     store=
     for name in n1 n2 n3; do
         free_port
@@ -211,7 +211,7 @@ leads_job() { [[ $("$GAVEL" leader --store "$store" --group job) == worker ]] &&
 has_one() { [[ $("$GAVEL" candidates --store "$store" --group job --json | "$JSON_GET" candidates.#) == 1 ]]; }
 
 # A candidate that is frozen, or was cut off, once it leads: when its lease is over no node says that it leads, though
-# nobody else has come to lead. (A node that comes to lead the quorum meanwhile counts a whole lease.)
+# nobody else has come to lead. (A node that comes to lead the cluster meanwhile counts a whole lease.)
 test_a_leader_whose_lease_is_over_is_nowhere_said_to_lead() {
     local name
     serving
@@ -302,7 +302,7 @@ is_ready() { [[ $(https /ready) == 200 ]]; }
 # The API asks nobody for a certificate, so that none opens anything there, revoked or not: the token does.
 test_by_https_the_token_counts_and_no_certificate() {
     local token=0123456789abcdef0123456789abcdef with name
-    quorum n1
+    cluster n1
     ca=$folder/ca
     expect 0 "$GAVEL" cert init test --out "$ca"
     expect 0 "$GAVEL" cert issue n1 --ca "$ca" --out "$ca"

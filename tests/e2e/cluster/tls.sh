@@ -53,7 +53,7 @@ with_tls() {
 # three_with_tls: nodes that trust each other; nothing runs yet.
 three_with_tls() {
     local name
-    quorum n1 n2 n3
+    cluster n1 n2 n3
     ca=$folder/ca
     authority "$ca" test
     for name in n1 n2 n3; do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A client of the quorum that has a session and mandates, and one that is after those of another, for tests.
+ * A client of the cluster that has a session and mandates, and one that is after those of another, for tests.
  *
  *     session-attack [--user UID] [--secret TEXT] [--tls CA CERT KEY] PLACE ROLE NUMBER…
  *
@@ -258,7 +258,7 @@ static bool keeps_alive(struct line *line, uint64_t session)
         if (kept >= 0)
             return kept > 0;
     }
-    give_up("the quorum is not there");
+    give_up("the cluster is not there");
 }
 
 static Gavel__ClientFrame *ask(struct line *line, Gavel__Ask__Kind kind, const char *group, bool is_local)
@@ -283,7 +283,7 @@ static Gavel__ClientFrame *ask(struct line *line, Gavel__Ask__Kind kind, const c
 /* ---- operations ---- */
 
 /* One operation, and whatever it is about. */
-struct errand {
+struct forwarding {
     Gavel__Op op;
     union {
         Gavel__OpenSession open;
@@ -299,41 +299,42 @@ struct errand {
     } body;
 };
 
-#define MAKE(errand, CASE, field, member, init)                                                              \
-    (gavel__op__init(&(errand)->op), init(&(errand)->body.member), (errand)->op.what_case = (CASE),          \
-     (errand)->op.field = &(errand)->body.member, &(errand)->body.member)
+#define MAKE(forwarding, CASE, field, member, init)                                                          \
+    (gavel__op__init(&(forwarding)->op), init(&(forwarding)->body.member),                                   \
+     (forwarding)->op.what_case = (CASE), (forwarding)->op.field = &(forwarding)->body.member,               \
+     &(forwarding)->body.member)
 
 static char *text(const char *name) { return (char *)(uintptr_t)name; } /* protobuf-c has no const strings */
 
-static void make_open(struct errand *errand, uint64_t session)
+static void make_open(struct forwarding *forwarding, uint64_t session)
 {
     Gavel__OpenSession *open =
-        MAKE(errand, GAVEL__OP__WHAT_OPEN_SESSION, open_session, open, gavel__open_session__init);
+        MAKE(forwarding, GAVEL__OP__WHAT_OPEN_SESSION, open_session, open, gavel__open_session__init);
 
     open->session = session;
     open->ttl_ms = TTL_MS;
     open->name = text("test");
 }
 
-static void make_close(struct errand *errand, uint64_t session)
+static void make_close(struct forwarding *forwarding, uint64_t session)
 {
-    MAKE(errand, GAVEL__OP__WHAT_CLOSE_SESSION, close_session, close, gavel__close_session__init)->session =
-        session;
+    MAKE(forwarding, GAVEL__OP__WHAT_CLOSE_SESSION, close_session, close, gavel__close_session__init)
+        ->session = session;
 }
 
-static void make_campaign(struct errand *errand, const char *group, const char *id)
+static void make_campaign(struct forwarding *forwarding, const char *group, const char *id)
 {
     Gavel__Campaign *campaign =
-        MAKE(errand, GAVEL__OP__WHAT_CAMPAIGN, campaign, campaign, gavel__campaign__init);
+        MAKE(forwarding, GAVEL__OP__WHAT_CAMPAIGN, campaign, campaign, gavel__campaign__init);
 
     campaign->group = text(group);
     campaign->id = text(id);
 }
 
-static void make_renew(struct errand *errand, const char *group, const char *holder, uint64_t high,
+static void make_renew(struct forwarding *forwarding, const char *group, const char *holder, uint64_t high,
                        uint64_t low, uint64_t epoch)
 {
-    Gavel__Renew *renew = MAKE(errand, GAVEL__OP__WHAT_RENEW, renew, renew, gavel__renew__init);
+    Gavel__Renew *renew = MAKE(forwarding, GAVEL__OP__WHAT_RENEW, renew, renew, gavel__renew__init);
 
     renew->group = text(group);
     renew->holder = text(holder);
@@ -343,10 +344,10 @@ static void make_renew(struct errand *errand, const char *group, const char *hol
     renew->lease_ms = LEASE_MS;
 }
 
-static void make_register(struct errand *errand, const char *group, const char *id, uint64_t instance,
+static void make_register(struct forwarding *forwarding, const char *group, const char *id, uint64_t instance,
                           uint64_t beats)
 {
-    Gavel__Register *registration = MAKE(errand, GAVEL__OP__WHAT_REGISTER_CANDIDATE, register_candidate,
+    Gavel__Register *registration = MAKE(forwarding, GAVEL__OP__WHAT_REGISTER_CANDIDATE, register_candidate,
                                          registration, gavel__register__init);
 
     registration->group = text(group);
@@ -359,13 +360,14 @@ static void make_register(struct errand *errand, const char *group, const char *
 
 /* ---- the victim ---- */
 
-static void must(struct line *line, uint64_t session, uint64_t id, struct errand *errand, const char *what)
+static void must(struct line *line, uint64_t session, uint64_t id, struct forwarding *forwarding,
+                 const char *what)
 {
     char why[256];
     uint32_t status = GAVEL_OK;
 
-    for (int i = 0; i < FRAMES_MAX; i++) { /* the machine may be busy, and the quorum with it */
-        status = request(line, session, id, &errand->op, why);
+    for (int i = 0; i < FRAMES_MAX; i++) { /* the machine may be busy, and the cluster with it */
+        status = request(line, session, id, &forwarding->op, why);
         if (status != GAVEL_ERR_STORE_UNAVAILABLE && status != GAVEL_ERR_TIMEOUT &&
             status != GAVEL_ERR_NOT_LEADER)
             break;
@@ -379,28 +381,28 @@ static void must(struct line *line, uint64_t session, uint64_t id, struct errand
 /* Returns the epoch of the lease. */
 static uint64_t settle_in(struct line *line, uint64_t session, uint64_t nonce, uint64_t instance)
 {
-    struct errand errand;
+    struct forwarding forwarding;
     Gavel__Claim *claim;
     Gavel__PutNote *note;
     Gavel__ClientFrame *answer;
     uint64_t epoch;
 
-    make_open(&errand, session);
-    must(line, session, 1, &errand, "open");
-    make_campaign(&errand, "work", "victim");
-    must(line, session, 2, &errand, "campaign");
-    claim = MAKE(&errand, GAVEL__OP__WHAT_CLAIM, claim, claim, gavel__claim__init);
+    make_open(&forwarding, session);
+    must(line, session, 1, &forwarding, "open");
+    make_campaign(&forwarding, "work", "victim");
+    must(line, session, 2, &forwarding, "campaign");
+    claim = MAKE(&forwarding, GAVEL__OP__WHAT_CLAIM, claim, claim, gavel__claim__init);
     claim->group = text("job");
     claim->holder = text("victim");
     claim->nonce_high = claim->nonce_low = nonce;
     claim->lease_ms = LEASE_MS;
-    must(line, 0, 0, &errand, "claim");
-    make_register(&errand, "job", "victim", instance, 1);
-    must(line, 0, 0, &errand, "register");
-    note = MAKE(&errand, GAVEL__OP__WHAT_PUT_NOTE, put_note, note, gavel__put_note__init);
+    must(line, 0, 0, &forwarding, "claim");
+    make_register(&forwarding, "job", "victim", instance, 1);
+    must(line, 0, 0, &forwarding, "register");
+    note = MAKE(&forwarding, GAVEL__OP__WHAT_PUT_NOTE, put_note, note, gavel__put_note__init);
     note->group = text("work");
     note->key = text("where");
-    must(line, session, 3, &errand, "note");
+    must(line, session, 3, &forwarding, "note");
     answer = ask(line, GAVEL__ASK__KIND__GROUP, "job", false);
     if (answer->answer->n_groups != 1)
         give_up("the group is not there");
@@ -413,19 +415,19 @@ static int be_victim(struct line *line, uint64_t session, uint64_t nonce, uint64
 {
     uint64_t epoch = settle_in(line, session, nonce, instance);
     const struct timespec pause = {.tv_nsec = ROUND_MS * 1000000L};
-    struct errand errand;
+    struct forwarding forwarding;
 
     for (uint64_t beats = 2;; beats++) {
         if (!keeps_alive(line, session)) {
             (void)fprintf(stderr, "lost: the session is gone\n");
             return 1;
         }
-        make_campaign(&errand, "work", "victim"); /* as it is, so nothing changes */
-        must(line, session, 2 + beats, &errand, "campaign again");
-        make_renew(&errand, "job", "victim", nonce, nonce, epoch);
-        must(line, 0, 0, &errand, "renew");
-        make_register(&errand, "job", "victim", instance, beats);
-        must(line, 0, 0, &errand, "heartbeat");
+        make_campaign(&forwarding, "work", "victim"); /* as it is, so nothing changes */
+        must(line, session, 2 + beats, &forwarding, "campaign again");
+        make_renew(&forwarding, "job", "victim", nonce, nonce, epoch);
+        must(line, 0, 0, &forwarding, "renew");
+        make_register(&forwarding, "job", "victim", instance, beats);
+        must(line, 0, 0, &forwarding, "heartbeat");
         printf("kept\n");
         (void)fflush(stdout); /* whoever reads it may be gone */
         (void)nanosleep(&pause, NULL);
@@ -435,24 +437,25 @@ static int be_victim(struct line *line, uint64_t session, uint64_t nonce, uint64
 /* As a candidate that is frozen, or was cut off, once it leads. */
 static int be_holder(struct line *line, const char *group, const char *lease_ms)
 {
-    struct errand errand;
-    Gavel__Claim *claim = MAKE(&errand, GAVEL__OP__WHAT_CLAIM, claim, claim, gavel__claim__init);
+    struct forwarding forwarding;
+    Gavel__Claim *claim = MAKE(&forwarding, GAVEL__OP__WHAT_CLAIM, claim, claim, gavel__claim__init);
 
     claim->group = text(group);
     claim->holder = text("holder");
     claim->nonce_high = claim->nonce_low = 1;
     claim->lease_ms = atoi(lease_ms);
-    must(line, 0, 0, &errand, "claim");
+    must(line, 0, 0, &forwarding, "claim");
     return 0;
 }
 
 /* ---- those who are after it ---- */
 
 /* Whether it was granted. */
-static bool try(struct line *line, uint64_t session, uint64_t id, struct errand *errand, const char *what)
+static bool try(struct line *line, uint64_t session, uint64_t id, struct forwarding *forwarding,
+                const char *what)
 {
     char why[256];
-    uint32_t status = request(line, session, id, &errand->op, why);
+    uint32_t status = request(line, session, id, &forwarding->op, why);
 
     printf("%s: %s: %u %s\n", what, status == GAVEL_OK ? "granted" : "refused", status, why);
     return status == GAVEL_OK;
@@ -481,20 +484,21 @@ static bool watches(struct line *line, uint64_t session)
 
 static int be_thief(struct line *line, uint64_t session)
 {
-    struct errand errand;
+    struct forwarding forwarding;
     bool is_granted;
 
-    make_close(&errand, session);
-    is_granted = try(line, 0, 0, &errand, "close");
-    is_granted |= try(line, session, UINT64_C(1) << 40, &errand, "close as it");
-    make_open(&errand, session);
-    is_granted |= try(line, session, 1, &errand, "open again");
-    make_campaign(&errand, "work", "thief");
-    is_granted |= try(line, session, (UINT64_C(1) << 40) + 1, &errand, "campaign");
-    make_campaign(&errand, "other", "thief");
-    is_granted |= try(line, session, (UINT64_C(1) << 40) + 2, &errand, "campaign elsewhere");
-    MAKE(&errand, GAVEL__OP__WHAT_WITHDRAW, withdraw, withdraw, gavel__withdraw__init)->group = text("work");
-    is_granted |= try(line, session, (UINT64_C(1) << 40) + 3, &errand, "withdraw");
+    make_close(&forwarding, session);
+    is_granted = try(line, 0, 0, &forwarding, "close");
+    is_granted |= try(line, session, UINT64_C(1) << 40, &forwarding, "close as it");
+    make_open(&forwarding, session);
+    is_granted |= try(line, session, 1, &forwarding, "open again");
+    make_campaign(&forwarding, "work", "thief");
+    is_granted |= try(line, session, (UINT64_C(1) << 40) + 1, &forwarding, "campaign");
+    make_campaign(&forwarding, "other", "thief");
+    is_granted |= try(line, session, (UINT64_C(1) << 40) + 2, &forwarding, "campaign elsewhere");
+    MAKE(&forwarding, GAVEL__OP__WHAT_WITHDRAW, withdraw, withdraw, gavel__withdraw__init)->group =
+        text("work");
+    is_granted |= try(line, session, (UINT64_C(1) << 40) + 3, &forwarding, "withdraw");
     if (keeps_alive(line, session)) {
         printf("keep-alive: granted\n");
         is_granted = true;
@@ -508,8 +512,9 @@ static int be_thief(struct line *line, uint64_t session)
 /* With the nonce that is shown, and without one. */
 static bool end_mandate(struct line *line, const Gavel__Group *group, bool has_nonce, bool is_killed)
 {
-    struct errand errand;
-    Gavel__Release *release = MAKE(&errand, GAVEL__OP__WHAT_RELEASE, release, release, gavel__release__init);
+    struct forwarding forwarding;
+    Gavel__Release *release =
+        MAKE(&forwarding, GAVEL__OP__WHAT_RELEASE, release, release, gavel__release__init);
 
     release->group = group->name;
     release->holder = group->holder;
@@ -517,22 +522,22 @@ static bool end_mandate(struct line *line, const Gavel__Group *group, bool has_n
     release->nonce_low = has_nonce ? group->nonce_low : 0;
     release->epoch = group->epoch;
     release->is_killed = is_killed;
-    return try(line, 0, 0, &errand, is_killed ? "release as killed" : "release");
+    return try(line, 0, 0, &forwarding, is_killed ? "release as killed" : "release");
 }
 
 static bool take_place(struct line *line, const char *group, const Gavel__Candidate *candidate)
 {
-    struct errand errand;
+    struct forwarding forwarding;
     Gavel__Leave *leave;
     bool is_granted;
 
-    make_register(&errand, group, candidate->id, candidate->instance, 1000);
-    is_granted = try(line, 0, 0, &errand, "heartbeat");
-    leave = MAKE(&errand, GAVEL__OP__WHAT_LEAVE, leave, leave, gavel__leave__init);
+    make_register(&forwarding, group, candidate->id, candidate->instance, 1000);
+    is_granted = try(line, 0, 0, &forwarding, "heartbeat");
+    leave = MAKE(&forwarding, GAVEL__OP__WHAT_LEAVE, leave, leave, gavel__leave__init);
     leave->group = text(group);
     leave->id = candidate->id;
     leave->instance = candidate->instance;
-    (void)try(line, 0, 0, &errand, "leave"); /* who is not there has left: that is told in any case */
+    (void)try(line, 0, 0, &forwarding, "leave"); /* who is not there has left: that is told in any case */
     return is_granted;
 }
 
@@ -540,19 +545,19 @@ static int be_finder(struct line *line, const char *name)
 {
     Gavel__ClientFrame *frame = ask(line, GAVEL__ASK__KIND__CANDIDATES, name, false);
     const Gavel__Group *group = frame->answer->n_groups == 1 ? frame->answer->groups[0] : NULL;
-    struct errand errand;
+    struct forwarding forwarding;
     bool is_granted = false;
 
     if (!group || !group->is_held)
         give_up("nobody leads the group");
     for (int i = 0; i < 4; i++)
         is_granted |= end_mandate(line, group, i % 2 == 0, i / 2 == 0);
-    make_renew(&errand, name, group->holder, group->nonce_high, group->nonce_low, group->epoch);
-    is_granted |= try(line, 0, 0, &errand, "renew");
+    make_renew(&forwarding, name, group->holder, group->nonce_high, group->nonce_low, group->epoch);
+    is_granted |= try(line, 0, 0, &forwarding, "renew");
     for (size_t i = 0; i < group->n_candidates; i++) {
-        make_close(&errand, group->candidates[i]->session);
+        make_close(&forwarding, group->candidates[i]->session);
         if (group->candidates[i]->session != 0)
-            (void)try(line, 0, 0, &errand, "close"); /* of what is not open */
+            (void)try(line, 0, 0, &forwarding, "close"); /* of what is not open */
         else
             is_granted |= take_place(line, name, group->candidates[i]);
     }

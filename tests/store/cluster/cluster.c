@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The driver `gavel` through the suite, against real quorums of three, and
- * what is its own. Every test has a quorum of its own; the next ones elect
+ * The driver `gavel` through the suite, against real clusters of three, and
+ * what is its own. Every test has a cluster of its own; the next ones elect
  * their leader meanwhile.
  */
 #include "nodes.h"
@@ -21,9 +21,9 @@
 
 /* Those that were started and not handed out, the oldest first, and those in use. */
 struct pool {
-    struct test_quorum ready[AHEAD];
+    struct test_cluster ready[AHEAD];
     size_t count;
-    struct test_quorum used[AHEAD];
+    struct test_cluster used[AHEAD];
 };
 
 /* The suite asks for URLs and knows of nothing else. */
@@ -43,31 +43,31 @@ static void await_open(const char *url)
     store_close(store);
 }
 
-static struct test_quorum *take_quorum(void)
+static struct test_cluster *take_cluster(void)
 {
-    struct test_quorum *quorum = pool.used;
+    struct test_cluster *cluster = pool.used;
 
-    while (quorum->folder[0] != '\0')
-        assert_true(++quorum < pool.used + AHEAD);
+    while (cluster->folder[0] != '\0')
+        assert_true(++cluster < pool.used + AHEAD);
     while (pool.count < AHEAD)
-        test_quorum_start(&pool.ready[pool.count++]);
-    *quorum = pool.ready[0];
+        test_cluster_start(&pool.ready[pool.count++]);
+    *cluster = pool.ready[0];
     memmove(pool.ready, pool.ready + 1, --pool.count * sizeof *pool.ready);
-    await_open(quorum->url);
-    return quorum;
+    await_open(cluster->url);
+    return cluster;
 }
 
-static void make_url(char *url, size_t size) { (void)snprintf(url, size, "%s", take_quorum()->url); }
+static void make_url(char *url, size_t size) { (void)snprintf(url, size, "%s", take_cluster()->url); }
 
 static void remove_url(const char *url)
 {
     for (size_t i = 0; i < AHEAD; i++)
         if (strcmp(pool.used[i].url, url) == 0)
-            test_quorum_stop(&pool.used[i]);
+            test_cluster_stop(&pool.used[i]);
 }
 
 struct bench {
-    struct test_quorum *quorum;
+    struct test_cluster *cluster;
     struct store *a;
     struct store *b;
 };
@@ -77,9 +77,9 @@ static int set_up(void **state)
     struct bench *bench = calloc(1, sizeof *bench);
 
     assert_non_null(bench);
-    bench->quorum = take_quorum();
-    assert_int_equal(store_open(bench->quorum->url, &bench->a, NULL), GAVEL_OK);
-    assert_int_equal(store_open(bench->quorum->url, &bench->b, NULL), GAVEL_OK);
+    bench->cluster = take_cluster();
+    assert_int_equal(store_open(bench->cluster->url, &bench->a, NULL), GAVEL_OK);
+    assert_int_equal(store_open(bench->cluster->url, &bench->b, NULL), GAVEL_OK);
     *state = bench;
     return 0;
 }
@@ -90,12 +90,12 @@ static int tear_down(void **state)
 
     store_close(bench->a);
     store_close(bench->b);
-    test_quorum_stop(bench->quorum);
+    test_cluster_stop(bench->cluster);
     free(bench);
     return 0;
 }
 
-static void test_a_url_that_names_no_quorum_is_refused(void **state)
+static void test_a_url_that_names_no_cluster_is_refused(void **state)
 {
     static const char *const bad[] = {"gavel:",
                                       "gavel:h1:7600",
@@ -115,7 +115,7 @@ static void test_a_url_that_names_no_quorum_is_refused(void **state)
     }
 }
 
-static void test_a_quorum_that_is_not_there_is_not_waited_for_for_long(void **state)
+static void test_a_cluster_that_is_not_there_is_not_waited_for_for_long(void **state)
 {
     struct gavel_error error = {0};
     struct store *store = NULL;
@@ -136,7 +136,7 @@ static void test_the_death_of_a_node_ends_no_mandate(void **state)
     struct store_request renew = ask_renew("g", "one", 1, epoch);
     struct store_reply reply;
 
-    test_quorum_kill(b->quorum, 0); /* the one that we are connected to */
+    test_cluster_kill(b->cluster, 0); /* the one that we are connected to */
     renew.give_up_at = clock_now() + LIMIT;
     assert_int_equal(store_call(b->a, &renew, &reply), GAVEL_OK);
     assert_int_equal(reply.record.epoch, epoch);
@@ -153,8 +153,8 @@ static void test_without_a_majority_a_call_says_what_is_missing_in_time(void **s
     gavel_ns began;
 
     (void)expect(b->a, ask_claim("g", "one", 1, 0), GAVEL_OK);
-    test_quorum_kill(b->quorum, 1);
-    test_quorum_kill(b->quorum, 2);
+    test_cluster_kill(b->cluster, 1);
+    test_cluster_kill(b->cluster, 2);
     began = clock_now();
     /* Who led may do so until its lease is over; from then on nobody answers. */
     do {
@@ -208,7 +208,7 @@ static void test_a_dead_process_frees_its_mandate_long_before_the_lease_is_over(
     gavel_ns limit = clock_now() + LIMIT;
     struct store_reply seen;
 
-    claim_and_die(b->quorum->url, "g");
+    claim_and_die(b->cluster->url, "g");
     seen = expect(b->a, ask_read("g"), GAVEL_OK);
     while (seen.record.held) {
         assert_true(clock_now() < limit); /* the lease is a minute */
@@ -248,7 +248,7 @@ static int end_pool(void **state)
 {
     (void)state;
     while (pool.count > 0)
-        test_quorum_stop(&pool.ready[--pool.count]);
+        test_cluster_stop(&pool.ready[--pool.count]);
     return 0;
 }
 
@@ -258,8 +258,8 @@ int main(void)
         .name = "gavel", .make_url = make_url, .remove_url = remove_url, .may_count_anew = true};
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_url_that_names_no_quorum_is_refused),
-        cmocka_unit_test(test_a_quorum_that_is_not_there_is_not_waited_for_for_long),
+        cmocka_unit_test(test_a_url_that_names_no_cluster_is_refused),
+        cmocka_unit_test(test_a_cluster_that_is_not_there_is_not_waited_for_for_long),
         TEST(test_the_death_of_a_node_ends_no_mandate),
         TEST(test_without_a_majority_a_call_says_what_is_missing_in_time),
         TEST(test_a_dead_process_frees_its_mandate_long_before_the_lease_is_over),

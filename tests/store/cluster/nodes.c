@@ -21,20 +21,20 @@
 /* Ports of a block: of the nodes, for clients, and of the API, which nobody asks. */
 enum { PORTS_PEERS = 0, PORTS_CLIENTS = 5, PORTS_API = 10 };
 
-static void write_file(const struct test_quorum *quorum, int first, int node)
+static void write_file(const struct test_cluster *cluster, int first, int node)
 {
     char path[120];
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/n%d.yaml", quorum->folder, node);
+    (void)snprintf(path, sizeof path, "%s/n%d.yaml", cluster->folder, node);
     file = fopen(path, "w");
     assert_non_null(file);
-    (void)fprintf(file, "cluster: test\nnode: n%d\ndata: %s/n%d\nrealtime: false\n", node, quorum->folder,
+    (void)fprintf(file, "cluster: test\nnode: n%d\ndata: %s/n%d\nrealtime: false\n", node, cluster->folder,
                   node);
     (void)fprintf(file, "listen: 127.0.0.1:%d\napi: 127.0.0.1:%d\n", first + PORTS_PEERS + node,
                   first + PORTS_API + node);
     (void)fprintf(file, "clients: 127.0.0.1:%d\nsocket: %s/n%d.sock\n", first + PORTS_CLIENTS + node,
-                  quorum->folder, node);
+                  cluster->folder, node);
     (void)fprintf(file, "peers:\n");
     for (int i = 0; i < TEST_NODES; i++)
         (void)fprintf(file, "  - {name: n%d, address: \"127.0.0.1:%d\", api: \"127.0.0.1:%d\"}\n", i,
@@ -42,7 +42,7 @@ static void write_file(const struct test_quorum *quorum, int first, int node)
     assert_int_equal(fclose(file), 0);
 }
 
-static pid_t start_node(const struct test_quorum *quorum, int node)
+static pid_t start_node(const struct test_cluster *cluster, int node)
 {
     const char *program = getenv("GAVELD");
     char config[120];
@@ -51,8 +51,8 @@ static pid_t start_node(const struct test_quorum *quorum, int node)
 
     if (!program)
         fail_msg("GAVELD must name the program gaveld");
-    (void)snprintf(config, sizeof config, "%s/n%d.yaml", quorum->folder, node);
-    (void)snprintf(log, sizeof log, "%s/n%d.log", quorum->folder, node);
+    (void)snprintf(config, sizeof config, "%s/n%d.yaml", cluster->folder, node);
+    (void)snprintf(log, sizeof log, "%s/n%d.log", cluster->folder, node);
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
@@ -67,32 +67,32 @@ static pid_t start_node(const struct test_quorum *quorum, int node)
     return pid;
 }
 
-void test_quorum_start(struct test_quorum *quorum)
+void test_cluster_start(struct test_cluster *cluster)
 {
     struct scratch scratch;
     int first;
 
     scratch_make(&scratch);
-    *quorum = (struct test_quorum){0};
-    if (strlen(scratch.folder) + sizeof "/n0.sock" > sizeof quorum->folder)
+    *cluster = (struct test_cluster){0};
+    if (strlen(scratch.folder) + sizeof "/n0.sock" > sizeof cluster->folder)
         fail_msg("%s is too long for a socket in it; set TMPDIR to a shorter one", scratch.folder);
-    (void)strcpy(quorum->folder, scratch.folder);
-    first = test_ports_claim(&quorum->lock_fd);
+    (void)strcpy(cluster->folder, scratch.folder);
+    first = test_ports_claim(&cluster->lock_fd);
     for (int node = 0; node < TEST_NODES; node++)
-        write_file(quorum, first, node);
+        write_file(cluster, first, node);
     for (int node = 0; node < TEST_NODES; node++)
-        quorum->pids[node] = start_node(quorum, node);
-    (void)snprintf(quorum->url, sizeof quorum->url, "gavel://%s/n0.sock,127.0.0.1:%d,127.0.0.1:%d",
-                   quorum->folder, first + PORTS_CLIENTS + 1, first + PORTS_CLIENTS + 2);
+        cluster->pids[node] = start_node(cluster, node);
+    (void)snprintf(cluster->url, sizeof cluster->url, "gavel://%s/n0.sock,127.0.0.1:%d,127.0.0.1:%d",
+                   cluster->folder, first + PORTS_CLIENTS + 1, first + PORTS_CLIENTS + 2);
 }
 
-void test_quorum_kill(struct test_quorum *quorum, int node)
+void test_cluster_kill(struct test_cluster *cluster, int node)
 {
-    if (quorum->pids[node] == 0)
+    if (cluster->pids[node] == 0)
         return;
-    (void)kill(quorum->pids[node], SIGKILL); /* a child of ours that is not reaped */
-    (void)waitpid(quorum->pids[node], NULL, 0);
-    quorum->pids[node] = 0;
+    (void)kill(cluster->pids[node], SIGKILL); /* a child of ours that is not reaped */
+    (void)waitpid(cluster->pids[node], NULL, 0);
+    cluster->pids[node] = 0;
 }
 
 static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *walk)
@@ -115,13 +115,13 @@ static void remove_folder(const char *folder)
     }
 }
 
-void test_quorum_stop(struct test_quorum *quorum)
+void test_cluster_stop(struct test_cluster *cluster)
 {
     for (int node = 0; node < TEST_NODES; node++)
-        test_quorum_kill(quorum, node);
-    if (quorum->folder[0] != '\0') {
-        remove_folder(quorum->folder);
-        (void)close(quorum->lock_fd);
+        test_cluster_kill(cluster, node);
+    if (cluster->folder[0] != '\0') {
+        remove_folder(cluster->folder);
+        (void)close(cluster->lock_fd);
     }
-    *quorum = (struct test_quorum){0};
+    *cluster = (struct test_cluster){0};
 }

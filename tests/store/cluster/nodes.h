@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Real quorums for the tests: three gaveld on loopback, in a folder of their own. */
+/* Real clusters for the tests: three gaveld on loopback, in a folder of their own. */
 #ifndef TESTS_STORE_CLUSTER_NODES_H
 #define TESTS_STORE_CLUSTER_NODES_H
 
@@ -9,7 +9,7 @@
 
 #define TEST_NODES 3
 
-struct test_quorum {
+struct test_cluster {
     char folder[100];
     char url[400];          /* gavel://…, a socket of this host and TCP */
     pid_t pids[TEST_NODES]; /* of the guards; 0: ended */
@@ -17,12 +17,12 @@ struct test_quorum {
 };
 
 /* Starts one and does not wait for it; the test fails if that is not possible. GAVELD names the program. */
-void test_quorum_start(struct test_quorum *quorum);
+void test_cluster_start(struct test_cluster *cluster);
 
 /* Kills a node with its guard, and waits until the guard is gone. */
-void test_quorum_kill(struct test_quorum *quorum, int node);
+void test_cluster_kill(struct test_cluster *cluster, int node);
 
 /* Kills all that runs, and removes the folder. Safe on a zeroed struct. */
-void test_quorum_stop(struct test_quorum *quorum);
+void test_cluster_stop(struct test_cluster *cluster);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the gavel:// driver passes on of the quorum's words. */
+/* What the gavel:// driver passes on of the cluster's words. */
 #include "store/cluster/cluster.h"
 
 #include <setjmp.h>

@@ -130,33 +130,33 @@ static void test_connections_that_the_server_ends_are_made_anew(void **state)
 }
 
 /* A call in a thread of its own. */
-struct errand {
+struct forwarding {
     struct store *store;
     struct store_request request;
     struct store_reply reply;
     pthread_t thread;
 };
 
-static void *run_errand(void *argument)
+static void *run_forwarding(void *argument)
 {
-    struct errand *errand = argument;
+    struct forwarding *forwarding = argument;
 
-    store_run(errand->store, &errand->request, &errand->reply, 1);
+    store_run(forwarding->store, &forwarding->request, &forwarding->reply, 1);
     return NULL;
 }
 
-static void begin(struct errand *errand, struct store *store, struct store_request request)
+static void begin(struct forwarding *forwarding, struct store *store, struct store_request request)
 {
-    *errand = (struct errand){.store = store, .request = request};
-    errand->request.give_up_at = clock_now() + LIMIT;
-    assert_int_equal(pthread_create(&errand->thread, NULL, run_errand, errand), 0);
+    *forwarding = (struct forwarding){.store = store, .request = request};
+    forwarding->request.give_up_at = clock_now() + LIMIT;
+    assert_int_equal(pthread_create(&forwarding->thread, NULL, run_forwarding, forwarding), 0);
 }
 
-static struct store_reply finish(struct errand *errand)
+static struct store_reply finish(struct forwarding *forwarding)
 {
-    assert_int_equal(pthread_join(errand->thread, NULL), 0);
-    store_reply_done(&errand->reply);
-    return errand->reply;
+    assert_int_equal(pthread_join(forwarding->thread, NULL), 0);
+    store_reply_done(&forwarding->reply);
+    return forwarding->reply;
 }
 
 static void await_number(struct mysql_bench *b, const char *sql, int64_t wanted)
@@ -178,15 +178,15 @@ static void test_a_statement_that_is_killed_on_its_way_is_settled(void **state)
     static const char waiting[] =
         "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '" TEST_SERVER_USER
         "' AND INFO LIKE 'UPDATE%%'";
-    struct errand errand;
+    struct forwarding forwarding;
 
     mysql_bench_sql(b, "BEGIN");
     mysql_bench_sql(b, "SELECT * FROM %s WHERE lock_key = 'g' FOR UPDATE", b->table);
-    begin(&errand, store, ask_renew("g", "one", 1, epoch));
+    begin(&forwarding, store, ask_renew("g", "one", 1, epoch));
     await_number(b, waiting, 1);
     mysql_bench_sql(b, "KILL USER " TEST_SERVER_USER);
     mysql_bench_sql(b, "ROLLBACK");
-    assert_int_equal(finish(&errand).status, GAVEL_OK); /* a renewal may be said twice */
+    assert_int_equal(finish(&forwarding).status, GAVEL_OK); /* a renewal may be said twice */
     store_close(store);
 }
 
@@ -199,21 +199,21 @@ static void test_who_loses_a_deadlock_tries_again(void **state)
                                     "VARIABLE_NAME = 'INNODB_DEADLOCKS'";
     int64_t before = mysql_bench_number(b, "%s", deadlocks);
     struct store_reply reply;
-    struct errand errand;
+    struct forwarding forwarding;
 
     mysql_bench_sql(b, "CREATE TABLE %s_heavy (a INT PRIMARY KEY)", b->table);
     mysql_bench_sql(b, "BEGIN");
     mysql_bench_sql(b, "INSERT INTO %s_heavy SELECT seq FROM seq_1_to_200",
                     b->table); /* the server spares us */
     mysql_bench_sql(b, "SELECT * FROM %s WHERE lock_key = 'g' FOR UPDATE", b->table);
-    begin(&errand, store, ask_claim("g", "two", 2, version));
+    begin(&forwarding, store, ask_claim("g", "two", 2, version));
     await_number(b,
                  "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = '" TEST_SERVER_USER
                  "' AND INFO LIKE 'UPDATE%'",
                  1);
     mysql_bench_sql(b, "SELECT * FROM %s_epochs WHERE lock_key = 'g' FOR UPDATE", b->table);
     mysql_bench_sql(b, "ROLLBACK");
-    reply = finish(&errand);
+    reply = finish(&forwarding);
     assert_int_equal(reply.status, GAVEL_OK);
     assert_int_equal(reply.record.epoch, 2);
     assert_int_equal(mysql_bench_number(b, "%s", deadlocks), before + 1);
@@ -224,7 +224,7 @@ static void test_a_lost_answer_to_a_commit_is_settled_by_the_nonce(void **state)
 {
     struct mysql_bench *b = *state;
     struct test_proxy proxy;
-    struct errand errand;
+    struct forwarding forwarding;
     struct store_reply reply;
     struct store *store;
     char applied[100];
@@ -237,20 +237,20 @@ static void test_a_lost_answer_to_a_commit_is_settled_by_the_nonce(void **state)
     (void)snprintf(released, sizeof released, "SELECT COUNT(*) FROM %s WHERE held = 0", b->table);
 
     test_proxy_say(&proxy, "mute 0");
-    begin(&errand, store, ask_claim("g", "one", 1, 0));
+    begin(&forwarding, store, ask_claim("g", "one", 1, 0));
     await_number(b, applied, 1);
     test_proxy_say(&proxy, "pass"); /* and the connection is cut */
-    reply = finish(&errand);
+    reply = finish(&forwarding);
     assert_int_equal(reply.status,
                      GAVEL_ERR_STORE_UNAVAILABLE); /* which of its claims it was, nobody can tell */
     assert_non_null(strstr(reply.message, "not known"));
     assert_int_equal(expect(store, ask_renew("g", "one", 1, 0), GAVEL_OK).record.epoch, 1);
 
     test_proxy_say(&proxy, "mute 0");
-    begin(&errand, store, ask_release("g", "one", 1, 1));
+    begin(&forwarding, store, ask_release("g", "one", 1, 1));
     await_number(b, released, 1);
     test_proxy_say(&proxy, "pass");
-    reply = finish(&errand);
+    reply = finish(&forwarding);
     assert_int_equal(reply.status, GAVEL_OK);
     assert_false(reply.record.held);
     (void)expect(store, ask_release("g", "one", 1, 1), GAVEL_ERR_NOT_HOLDER); /* but not for ever */
@@ -269,7 +269,7 @@ static void test_a_claim_that_never_arrived_is_in_doubt_and_not_made_twice(void 
     const struct timespec pause = {.tv_nsec = 50 * NS_PER_MS};
     struct mysql_bench *b = *state;
     struct test_proxy proxy;
-    struct errand errand;
+    struct forwarding forwarding;
     struct store_reply reply;
     struct store *store;
 
@@ -277,11 +277,11 @@ static void test_a_claim_that_never_arrived_is_in_doubt_and_not_made_twice(void 
     store = mysql_bench_open(b, proxy.address, NULL);
     assert_int_equal(store_probe(store, NULL), GAVEL_OK);
     test_proxy_say(&proxy, "delay 60000 0"); /* it takes the claim, and keeps it */
-    begin(&errand, store, ask_claim("g", "one", 1, 0));
+    begin(&forwarding, store, ask_claim("g", "one", 1, 0));
     (void)nanosleep(&pause, NULL);
     test_proxy_say(&proxy, "delay 0 0");
     test_proxy_say(&proxy, "cut");
-    reply = finish(&errand);
+    reply = finish(&forwarding);
     /* What was not sent yet goes by a new connection; of what was sent nobody knows whether it will arrive.
      */
     if (reply.status != GAVEL_OK) {

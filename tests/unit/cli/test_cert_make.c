@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Certificates: who they say they are, how long, and what is refused. tests/e2e/cluster/cert.sh lets openssl(1) judge
- * them. */
+/* Certificates: who they say they are, how long, and what is refused. tests/e2e/cluster/cert.sh lets
+ * openssl(1) judge them. */
 #include "cli/cert/cert_make.h"
 
 #include <openssl/x509v3.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A group of a quorum, made out of what a node says of it: the same words as for a group of a store. */
+/* A group of a cluster, made out of what a node says of it: the same words as for a group of a store. */
 #include "cli/cluster/group_view.h"
 
 #include <setjmp.h>
@@ -35,7 +35,7 @@ static void test_a_held_group_has_the_shape_of_a_seat(void **state)
     static const char *const keys[] = {"group",    "state",        "leader_id", "leader_address",
                                        "epoch",    "last_leader",  "since",     "renewed",
                                        "lease_ms", "remaining_ms", "pid"};
-    json_t *group = read_json(held), *seat = group_seat_json(group);
+    json_t *group = read_json(held), *seat = group_leadership_json(group);
 
     (void)state;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -76,7 +76,7 @@ static void test_how_the_last_mandate_ended_is_told_in_the_words_of_a_store(void
 
 static void test_a_group_that_no_node_knows_is_empty(void **state)
 {
-    json_t *group = group_unknown("jobs"), *seat = group_seat_json(group),
+    json_t *group = group_unknown("jobs"), *seat = group_leadership_json(group),
            *list = group_candidates_json(group);
 
     (void)state;
@@ -115,7 +115,7 @@ static void test_odd_answers_do_no_harm(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
-        json_t *group = read_json(odd[i]), *seat = group_seat_json(group),
+        json_t *group = read_json(odd[i]), *seat = group_leadership_json(group),
                *list = group_candidates_json(group);
 
         assert_string_equal(group_text(seat, "state"), "empty");

@@ -37,13 +37,13 @@ static bool hear(struct listener *listener, gavel_ns limit)
     return true;
 }
 
-static struct listener *begin(struct api_desk *desk, const char *request)
+static struct listener *begin(struct api_frontend *frontend, const char *request)
 {
     struct listener *listener = calloc(1, sizeof *listener);
     gavel_ns limit = clock_now() + ns_from_ms(LIMIT_MS);
 
     assert_non_null(listener);
-    listener->fd = raw_open(desk);
+    listener->fd = raw_open(frontend);
     raw_say(listener->fd, request);
     while (!strstr(listener->text, "\r\n\r\n"))
         if (!hear(listener, limit))
@@ -53,21 +53,21 @@ static struct listener *begin(struct api_desk *desk, const char *request)
     return listener;
 }
 
-struct listener *listener_post(struct api_desk *desk, const char *path, const char *body)
+struct listener *listener_post(struct api_frontend *frontend, const char *path, const char *body)
 {
     char request[4096];
 
     (void)snprintf(request, sizeof request, "POST %s HTTP/1.1\r\nHost: h\r\nContent-Length: %zu\r\n\r\n%s",
                    path, strlen(body), body);
-    return begin(desk, request);
+    return begin(frontend, request);
 }
 
-struct listener *listener_get(struct api_desk *desk, const char *path, const char *header)
+struct listener *listener_get(struct api_frontend *frontend, const char *path, const char *header)
 {
     char request[4096];
 
     (void)snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: h\r\n%s\r\n", path, header);
-    return begin(desk, request);
+    return begin(frontend, request);
 }
 
 void listener_leave(struct listener *listener)
@@ -119,7 +119,7 @@ void listener_wait_end(struct listener *listener)
             fail_msg("it is still open: %s", listener->text);
 }
 
-struct listener *listener_campaign(struct api_desk *desk, const char *group, const char *candidate,
+struct listener *listener_campaign(struct api_frontend *frontend, const char *group, const char *candidate,
                                    const char *more)
 {
     char path[1024];
@@ -128,10 +128,10 @@ struct listener *listener_campaign(struct api_desk *desk, const char *group, con
     (void)snprintf(path, sizeof path, "/groups/%s/campaign", group);
     (void)snprintf(body, sizeof body, "{\"candidate\":\"%s\"%s%s}", candidate,
                    strstr(more, "\"keepalive\"") ? "" : ",\"keepalive\":\"stream\"", more);
-    return listener_post(desk, path, body);
+    return listener_post(frontend, path, body);
 }
 
-void listener_resign(struct api_desk *desk, struct listener *listener, const char *group)
+void listener_resign(struct api_frontend *frontend, struct listener *listener, const char *group)
 {
     const char *session = strstr(listener->text, "\"session\":\"");
     char path[1024];
@@ -140,7 +140,7 @@ void listener_resign(struct api_desk *desk, struct listener *listener, const cha
     assert_non_null(session);
     (void)snprintf(path, sizeof path, "/groups/%s/resign", group);
     (void)snprintf(body, sizeof body, "{\"session\":\"%.16s\"}", session + strlen("\"session\":\""));
-    assert_int_equal(http_ask(desk, path, body, "")->code, 200);
+    assert_int_equal(http_ask(frontend, path, body, "")->code, 200);
     listener_leave(listener);
 }
 

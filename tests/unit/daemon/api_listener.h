@@ -4,7 +4,7 @@
 #ifndef TESTS_API_LISTENER_H
 #define TESTS_API_LISTENER_H
 
-#include "api_desk.h"
+#include "api_frontend.h"
 
 struct listener {
     int fd;
@@ -15,8 +15,8 @@ struct listener {
 };
 
 /* Sends the request, and has seen that it became a stream. Freed with listener_leave(). */
-struct listener *listener_post(struct api_desk *desk, const char *path, const char *body);
-struct listener *listener_get(struct api_desk *desk, const char *path, const char *header);
+struct listener *listener_post(struct api_frontend *frontend, const char *path, const char *body);
+struct listener *listener_get(struct api_frontend *frontend, const char *path, const char *header);
 /* Goes away at once. */
 void listener_leave(struct listener *listener);
 
@@ -29,10 +29,10 @@ void listener_wait_end(struct listener *listener);
 
 /* A campaign in a group, which the node keeps alive unless `more` says otherwise; `more` is the rest of the
  * body, such as ",\"priority\":1". */
-struct listener *listener_campaign(struct api_desk *desk, const char *group, const char *candidate,
+struct listener *listener_campaign(struct api_frontend *frontend, const char *group, const char *candidate,
                                    const char *more);
 /* Resigns, which leaves the group, and goes away. */
-void listener_resign(struct api_desk *desk, struct listener *listener, const char *group);
+void listener_resign(struct api_frontend *frontend, struct listener *listener, const char *group);
 /* The session that it was told first, as the caller's buffer. */
 void listener_session(struct listener *listener, char session[17]);
 /* Waits until it is elected; the epoch. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The calls that change something: what they ask of the consensus thread, and how its answers come out. */
-#include "api_desk.h"
+#include "api_frontend.h"
 
 #include "os/clock.h"
 
@@ -17,13 +17,13 @@
 
 static void test_transfer_asks_for_what_the_body_says(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     struct http_answer *answer;
     struct request request;
     json_t *json;
 
-    answer =
-        http_ask(desk, "/transfer", "{\"target_leader_id\":\"n2\",\"timeout_ms\":1500,\"force\":true}", "");
+    answer = http_ask(frontend, "/transfer",
+                      "{\"target_leader_id\":\"n2\",\"timeout_ms\":1500,\"force\":true}", "");
     assert_int_equal(answer->code, 200);
     json = http_json(answer);
     assert_int_equal(json_object_size(json), 4);
@@ -32,7 +32,7 @@ static void test_transfer_asks_for_what_the_body_says(void **state)
     assert_string_equal(json_string_value(json_object_get(json, "old_leader_id")), "n1");
     assert_string_equal(json_string_value(json_object_get(json, "new_leader_id")), "n2");
     json_decref(json);
-    api_desk_last(desk, &request);
+    api_frontend_last(frontend, &request);
     assert_int_equal(request.kind, REQUEST_TRANSFER);
     assert_string_equal(request.target, "n2");
     assert_int_equal(request.timeout_ms, 1500);
@@ -43,36 +43,36 @@ static void test_what_a_body_leaves_out_is_for_the_node_to_choose(void **state)
 {
     static const char *const bodies[] = {"", "{}",
                                          "{\"target_leader_id\":null,\"timeout_ms\":null,\"force\":null}"};
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     struct request request;
 
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
-        assert_int_equal(http_ask(desk, "/transfer", bodies[i], "")->code, 200);
-        api_desk_last(desk, &request);
+        assert_int_equal(http_ask(frontend, "/transfer", bodies[i], "")->code, 200);
+        api_frontend_last(frontend, &request);
         assert_string_equal(request.target, "");
         assert_int_equal(request.timeout_ms, 0);
         assert_false(request.is_forced);
     }
-    assert_int_equal(http_ask(desk, "/stepdown", "{}", "")->code, 200);
-    api_desk_last(desk, &request);
+    assert_int_equal(http_ask(frontend, "/stepdown", "{}", "")->code, 200);
+    api_frontend_last(frontend, &request);
     assert_int_equal(request.kind, REQUEST_STEP_DOWN);
 }
 
 static void test_members_are_added_with_all_that_is_said(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     struct http_answer *answer;
     struct request request;
 
-    api_desk_answer(desk, GAVEL_OK, "n4 is a member", "");
+    api_frontend_answer(frontend, GAVEL_OK, "n4 is a member", "");
     answer = http_ask(
-        desk, "/members",
+        frontend, "/members",
         "{\"action\":\"add\",\"id\":\"n4\",\"address\":\"10.0.0.4:7400\",\"api_address\":\"[::1]:7500\","
         "\"priority\":255,\"witness\":true,\"learner\":true}",
         "");
     assert_int_equal(answer->code, 200);
     assert_string_equal(answer->body, "{\"success\":true,\"message\":\"n4 is a member\"}\n");
-    api_desk_last(desk, &request);
+    api_frontend_last(frontend, &request);
     assert_int_equal(request.kind, REQUEST_MEMBER_ADD);
     assert_string_equal(request.target, "n4");
     assert_string_equal(request.address, "10.0.0.4:7400");
@@ -94,7 +94,7 @@ static void test_members_are_removed_promoted_demoted(void **state)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         assert_int_equal(http_ask(*state, "/members", cases[i].body, "")->code, 200);
-        api_desk_last(*state, &request);
+        api_frontend_last(*state, &request);
         assert_int_equal(request.kind, cases[i].kind);
         assert_string_equal(request.target, "n3");
     }
@@ -111,30 +111,30 @@ static void test_each_status_has_its_code(void **state)
                  {GAVEL_ERR_STOPPED, 503},   {GAVEL_ERR_IO, 500}};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        api_desk_answer(*state, cases[i].status, "that is why", "");
+        api_frontend_answer(*state, cases[i].status, "that is why", "");
         assert_string_equal(http_expect_error(*state, "/transfer", "{}", cases[i].code, cases[i].status),
                             "that is why");
     }
-    api_desk_answer(*state, GAVEL_ERR_STATE, "", "");
+    api_frontend_answer(*state, GAVEL_ERR_STATE, "", "");
     assert_string_equal(http_expect_error(*state, "/stepdown", "{}", 409, GAVEL_ERR_STATE),
                         gavel_status_text(GAVEL_ERR_STATE));
 }
 
 static void test_a_follower_shows_the_way_to_the_leader(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     struct http_answer *answer;
     char location[128];
 
-    api_desk_answer(desk, GAVEL_ERR_NOT_LEADER, "n2 leads; ask it", "127.0.0.1:7502");
-    (void)http_expect_error(desk, "/members", "{\"action\":\"remove\",\"id\":\"n3\"}", 307,
+    api_frontend_answer(frontend, GAVEL_ERR_NOT_LEADER, "n2 leads; ask it", "127.0.0.1:7502");
+    (void)http_expect_error(frontend, "/members", "{\"action\":\"remove\",\"id\":\"n3\"}", 307,
                             GAVEL_ERR_NOT_LEADER);
-    answer = http_ask(desk, "/stepdown", "{}", "");
+    answer = http_ask(frontend, "/stepdown", "{}", "");
     assert_int_equal(answer->code, 307);
     assert_true(http_header(answer, "Location", location, sizeof location));
     assert_string_equal(location, "http://127.0.0.1:7502/stepdown");
-    api_desk_answer(desk, GAVEL_ERR_NOT_LEADER, "n2 leads, and where its API is is not known", "");
-    answer = http_ask(desk, "/stepdown", "{}", "");
+    api_frontend_answer(frontend, GAVEL_ERR_NOT_LEADER, "n2 leads, and where its API is is not known", "");
+    answer = http_ask(frontend, "/stepdown", "{}", "");
     assert_int_equal(answer->code, 503);
     assert_false(http_header(answer, "Location", location, sizeof location));
 }
@@ -199,7 +199,7 @@ static void test_bad_bodies_name_what_is_wrong(void **state)
         if (!strstr(message, cases[i].word))
             fail_msg("%s: \"%s\" says nothing of %s", cases[i].body, message, cases[i].word);
     }
-    assert_int_equal(((struct api_desk *)*state)->asked, 0);
+    assert_int_equal(((struct api_frontend *)*state)->asked, 0);
 }
 
 static void test_an_address_that_is_too_long_is_refused(void **state)
@@ -217,15 +217,15 @@ static void test_an_address_that_is_too_long_is_refused(void **state)
 
 static void test_a_page_of_another_site_changes_nothing(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     char origin[64];
 
-    assert_int_equal(http_ask(desk, "/stepdown", "{}", "Origin: https://evil.example")->code, 403);
-    assert_int_equal(http_ask(desk, "/stepdown", "{}", "Origin: null")->code, 403);
-    assert_int_equal(desk->asked, 0);
-    (void)snprintf(origin, sizeof origin, "Origin: http://localhost:%u", api_port(desk->api));
-    assert_int_equal(http_ask(desk, "/stepdown", "{}", origin)->code, 200);
-    assert_int_equal(http_ask(desk, "/leader", NULL, "Origin: https://evil.example")->code, 200);
+    assert_int_equal(http_ask(frontend, "/stepdown", "{}", "Origin: https://evil.example")->code, 403);
+    assert_int_equal(http_ask(frontend, "/stepdown", "{}", "Origin: null")->code, 403);
+    assert_int_equal(frontend->asked, 0);
+    (void)snprintf(origin, sizeof origin, "Origin: http://localhost:%u", api_port(frontend->api));
+    assert_int_equal(http_ask(frontend, "/stepdown", "{}", origin)->code, 200);
+    assert_int_equal(http_ask(frontend, "/leader", NULL, "Origin: https://evil.example")->code, 200);
 }
 
 static void say_stepdown(int fd)
@@ -235,38 +235,38 @@ static void say_stepdown(int fd)
 
 static void test_a_client_that_leaves_while_its_request_is_away_harms_nothing(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
 
-    desk->holds = true;
+    frontend->holds = true;
     for (int i = 0; i < 10; i++) {
-        int fd = raw_open(desk);
+        int fd = raw_open(frontend);
         struct linger at_once = {.l_onoff = 1};
 
         say_stepdown(fd);
-        api_desk_wait_asked(desk, i + 1);
+        api_frontend_wait_asked(frontend, i + 1);
         if (i % 2) /* a reset instead of an orderly end */
             (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
         (void)close(fd);
     }
-    desk->holds = false;
-    assert_int_equal(http_ask(desk, "/transfer", "{}", "")->code, 200);
-    assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
+    frontend->holds = false;
+    assert_int_equal(http_ask(frontend, "/transfer", "{}", "")->code, 200);
+    assert_int_equal(http_ask(frontend, "/leader", NULL, "")->code, 200);
 }
 
 static void test_only_so_many_requests_may_wait(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     int fds[API_PENDING_MAX];
     char text[512];
 
-    desk->holds = true;
+    frontend->holds = true;
     for (int i = 0; i < API_PENDING_MAX; i++) {
-        fds[i] = raw_open(desk);
+        fds[i] = raw_open(frontend);
         say_stepdown(fds[i]);
     }
-    api_desk_wait_asked(desk, API_PENDING_MAX);
-    (void)http_expect_error(desk, "/stepdown", "{}", 409, GAVEL_ERR_STATE);
-    desk->holds = false;
+    api_frontend_wait_asked(frontend, API_PENDING_MAX);
+    (void)http_expect_error(frontend, "/stepdown", "{}", 409, GAVEL_ERR_STATE);
+    frontend->holds = false;
     for (int i = 0; i < API_PENDING_MAX; i++) {
         (void)raw_hear(fds[i], text, sizeof text, "\"success\":true", 10000, NULL);
         assert_non_null(strstr(text, "200 OK"));
@@ -276,19 +276,19 @@ static void test_only_so_many_requests_may_wait(void **state)
 
 static void test_what_is_under_way_is_answered_when_the_node_ends(void **state)
 {
-    struct api_desk *desk = *state;
-    int fd = raw_open(desk);
+    struct api_frontend *frontend = *state;
+    int fd = raw_open(frontend);
     char text[512];
     bool is_closed;
 
-    desk->holds = true;
+    frontend->holds = true;
     say_stepdown(fd);
-    api_desk_wait_asked(desk, 1);
-    api_desk_answer(desk, GAVEL_ERR_STOPPED, "this node is ending", "");
-    desk->is_ending = true;
-    (void)pthread_join(desk->consensus, NULL);
-    api_stop(desk->api);
-    desk->api = NULL;
+    api_frontend_wait_asked(frontend, 1);
+    api_frontend_answer(frontend, GAVEL_ERR_STOPPED, "this node is ending", "");
+    frontend->is_ending = true;
+    (void)pthread_join(frontend->consensus, NULL);
+    api_stop(frontend->api);
+    frontend->api = NULL;
     (void)raw_hear(fd, text, sizeof text, NULL, 5000, &is_closed);
     assert_true(is_closed);
     assert_non_null(strstr(text, "503 Service Unavailable"));
@@ -298,31 +298,31 @@ static void test_what_is_under_way_is_answered_when_the_node_ends(void **state)
 
 static void test_requests_that_nobody_read_are_answered_when_the_node_ends(void **state)
 {
-    struct api_desk *desk = *state;
-    int fd = raw_open(desk);
+    struct api_frontend *frontend = *state;
+    int fd = raw_open(frontend);
     char text[512];
 
-    desk->is_ending = true;
-    (void)pthread_join(desk->consensus, NULL);
+    frontend->is_ending = true;
+    (void)pthread_join(frontend->consensus, NULL);
     say_stepdown(fd);
     for (gavel_ns limit = clock_now() + 10 * NS_PER_S; clock_now() < limit;) {
         size_t count;
 
-        (void)pthread_mutex_lock(&desk->desk.requests.mutex);
-        count = desk->desk.requests.count;
-        (void)pthread_mutex_unlock(&desk->desk.requests.mutex);
+        (void)pthread_mutex_lock(&frontend->frontend.requests.mutex);
+        count = frontend->frontend.requests.count;
+        (void)pthread_mutex_unlock(&frontend->frontend.requests.mutex);
         if (count == 1)
             break;
         (void)poll(NULL, 0, 1);
     }
-    api_stop(desk->api);
-    desk->api = NULL;
+    api_stop(frontend->api);
+    frontend->api = NULL;
     (void)raw_hear(fd, text, sizeof text, NULL, 5000, NULL);
     assert_non_null(strstr(text, "ERR_STOPPED"));
     (void)close(fd);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, api_desk_setup, api_desk_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_frontend_setup, api_frontend_teardown)
 
 int main(void)
 {

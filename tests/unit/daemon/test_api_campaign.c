@@ -21,26 +21,26 @@
 
 #define LIMIT_MS 60000
 
-static void wait_metric(struct api_desk *desk, const char *name, long value)
+static void wait_metric(struct api_frontend *frontend, const char *name, long value)
 {
     gavel_ns limit = clock_now() + ns_from_ms(LIMIT_MS);
     char line[64];
 
     (void)snprintf(line, sizeof line, "\ngavel_%s %ld\n", name, value);
-    while (!strstr(http_ask(desk, "/metrics", NULL, "")->body, line))
+    while (!strstr(http_ask(frontend, "/metrics", NULL, "")->body, line))
         if (clock_now() >= limit)
             fail_msg("never was:%s", line);
 }
 
-static const char *post(struct api_desk *desk, const char *path, const char *session, const char *more,
-                        long code)
+static const char *post(struct api_frontend *frontend, const char *path, const char *session,
+                        const char *more, long code)
 {
     static char text[4096];
     char body[256];
     struct http_answer *answer;
 
     (void)snprintf(body, sizeof body, "{\"session\":\"%s\"%s}", session, more);
-    answer = http_ask(desk, path, body, "");
+    answer = http_ask(frontend, path, body, "");
     if (answer->code != code)
         fail_msg("%s %s: %ld instead of %ld: %s", path, body, answer->code, code, answer->body);
     (void)snprintf(text, sizeof text, "%.4000s", answer->body);
@@ -112,8 +112,8 @@ static void test_without_a_stamp_nothing_is_said_of_time(void **state)
 
 static void test_the_node_keeps_the_session_while_the_stream_is_open(void **state)
 {
-    struct api_desk *desk = *state;
-    struct listener *a = listener_campaign(desk, "g", "a", ",\"ttl_ms\":1500,\"sent_at\":17");
+    struct api_frontend *frontend = *state;
+    struct listener *a = listener_campaign(frontend, "g", "a", ",\"ttl_ms\":1500,\"sent_at\":17");
     json_int_t valid_ms = 0;
 
     (void)listener_elected(a);
@@ -127,7 +127,7 @@ static void test_the_node_keeps_the_session_while_the_stream_is_open(void **stat
     }
     assert_true(valid_ms >= 2 * 1497);
     assert_null(strstr(a->text, "event: demoted"));
-    assert_true(desk->quorum.keep_alives >= 6);
+    assert_true(frontend->cluster.keep_alives >= 6);
     listener_leave(a);
 }
 
@@ -163,23 +163,23 @@ static void test_a_word_of_the_client_lets_the_node_keep_it_for_longer(void **st
     listener_resign(*state, a, "g");
 }
 
-static void test_past_the_deadline_it_leads_no_more_and_again_when_the_quorum_answers(void **state)
+static void test_past_the_deadline_it_leads_no_more_and_again_when_the_cluster_answers(void **state)
 {
-    struct api_desk *desk = *state;
-    struct listener *a = listener_campaign(desk, "g", "a", ",\"ttl_ms\":400");
+    struct api_frontend *frontend = *state;
+    struct listener *a = listener_campaign(frontend, "g", "a", ",\"ttl_ms\":400");
     uint64_t epoch = listener_elected(a);
 
-    desk->quorum.holds = true; /* nobody is heard, and nobody expires */
+    frontend->cluster.holds = true; /* nobody is heard, and nobody expires */
     listener_expect(a, "demoted", "reason", "deadline");
-    desk->quorum.holds = false;
+    frontend->cluster.holds = false;
     assert_int_equal(listener_elected(a), epoch);
     listener_leave(a);
 }
 
 static void test_a_session_that_expires_ends_the_stream(void **state)
 {
-    struct api_desk *desk = *state;
-    struct listener *a = listener_campaign(desk, "g", "a", ",\"ttl_ms\":300,\"keepalive\":\"client\"");
+    struct api_frontend *frontend = *state;
+    struct listener *a = listener_campaign(frontend, "g", "a", ",\"ttl_ms\":300,\"keepalive\":\"client\"");
 
     (void)listener_elected(a);
     listener_expect(a, "demoted", "reason", "expired");
@@ -346,45 +346,46 @@ static void test_policies_choose_the_next(void **state)
 /* The answer comes when nobody waits for it any more. */
 static void test_a_client_that_leaves_before_the_answer_leaves_no_session(void **state)
 {
-    struct api_desk *desk = *state;
-    struct pollfd asked = {.fd = desk->desk.errands.fd, .events = POLLIN};
-    int fd = raw_open(desk);
+    struct api_frontend *frontend = *state;
+    struct pollfd asked = {.fd = frontend->frontend.forwardings.fd, .events = POLLIN};
+    int fd = raw_open(frontend);
 
-    desk->quorum.holds = true;
+    frontend->cluster.holds = true;
     raw_say(fd,
             "POST /groups/g/campaign HTTP/1.1\r\nHost: h\r\nContent-Length: 17\r\n\r\n{\"candidate\":\"a\"}");
     assert_int_equal(poll(&asked, 1, LIMIT_MS), 1);
     (void)close(fd);
-    desk->quorum.holds = false;
-    wait_metric(desk, "group_elections_total", 1); /* it was open for a moment */
-    wait_metric(desk, "sessions", 0);
+    frontend->cluster.holds = false;
+    wait_metric(frontend, "group_elections_total", 1); /* it was open for a moment */
+    wait_metric(frontend, "sessions", 0);
 }
 
-static void test_without_a_quorum_nobody_campaigns(void **state)
+static void test_without_a_cluster_nobody_campaigns(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
 
-    desk->quorum.is_leaderless = true;
-    (void)http_expect_error(desk, "/groups/g/campaign", "{\"candidate\":\"a\"}", 503, GAVEL_ERR_NO_LEADER);
-    (void)http_expect_error(desk, "/groups/g/keepalive", "{\"session\":\"0123456789abcdef\"}", 503,
+    frontend->cluster.is_leaderless = true;
+    (void)http_expect_error(frontend, "/groups/g/campaign", "{\"candidate\":\"a\"}", 503,
                             GAVEL_ERR_NO_LEADER);
-    (void)http_expect_error(desk, "/groups/g/transfer", "{}", 503, GAVEL_ERR_NO_LEADER);
-    (void)http_expect_error(desk, "/groups/g/resign", "{\"session\":\"0123456789abcdef\"}", 503,
+    (void)http_expect_error(frontend, "/groups/g/keepalive", "{\"session\":\"0123456789abcdef\"}", 503,
                             GAVEL_ERR_NO_LEADER);
-    desk->quorum.is_leaderless = false;
+    (void)http_expect_error(frontend, "/groups/g/transfer", "{}", 503, GAVEL_ERR_NO_LEADER);
+    (void)http_expect_error(frontend, "/groups/g/resign", "{\"session\":\"0123456789abcdef\"}", 503,
+                            GAVEL_ERR_NO_LEADER);
+    frontend->cluster.is_leaderless = false;
 }
 
 static void test_a_node_that_ends_says_so(void **state)
 {
-    struct api_desk *desk = *state;
-    struct listener *a = listener_campaign(desk, "g", "a", ",\"sent_at\":7");
+    struct api_frontend *frontend = *state;
+    struct listener *a = listener_campaign(frontend, "g", "a", ",\"sent_at\":7");
     json_t *json;
 
     (void)listener_elected(a);
-    desk->is_ending = true;
-    (void)pthread_join(desk->consensus, NULL);
-    api_stop(desk->api);
-    desk->api = NULL;
+    frontend->is_ending = true;
+    (void)pthread_join(frontend->consensus, NULL);
+    api_stop(frontend->api);
+    frontend->api = NULL;
     json = listener_next(a, "stopping");
     assert_int_equal(stamp_of(json), 7);
     json_decref(json);
@@ -392,33 +393,33 @@ static void test_a_node_that_ends_says_so(void **state)
     listener_leave(a);
 }
 
-/* Everything that the API has asked of the quorum before is done then. */
-static void wait_quorum(struct api_desk *desk)
+/* Everything that the API has asked of the cluster before is done then. */
+static void wait_cluster(struct api_frontend *frontend)
 {
-    assert_int_equal(http_ask_method(desk, "PUT", "/groups/other/notes/k", "v", "")->code, 200);
+    assert_int_equal(http_ask_method(frontend, "PUT", "/groups/other/notes/k", "v", "")->code, 200);
 }
 
-static bool leads(struct api_desk *desk, const char *candidate)
+static bool leads(struct api_frontend *frontend, const char *candidate)
 {
     char path[64];
 
     (void)snprintf(path, sizeof path, "/groups/g/leader?candidate=%s", candidate);
-    return http_ask(desk, path, NULL, "")->code == 200;
+    return http_ask(frontend, path, NULL, "")->code == 200;
 }
 
 /* Told that the node stops a client goes on at another one: nobody else leads before its session ends. */
 static void test_a_node_that_leaves_ends_streams_and_no_session(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     gavel_ns limit = clock_now() + ns_from_ms(LIMIT_MS);
-    struct listener *a = listener_campaign(desk, "g", "a", ",\"ttl_ms\":60000");
+    struct listener *a = listener_campaign(frontend, "g", "a", ",\"ttl_ms\":60000");
     struct listener *b;
     json_t *json;
 
     (void)listener_elected(a);
-    b = listener_campaign(desk, "g", "b", ",\"ttl_ms\":60000");
+    b = listener_campaign(frontend, "g", "b", ",\"ttl_ms\":60000");
     listener_expect(b, "leader", "leader", "a");
-    api_leave(desk->api);
+    api_leave(frontend->api);
     json = listener_next(a, "stopping");
     json_decref(json);
     listener_wait_end(a);
@@ -427,31 +428,32 @@ static void test_a_node_that_leaves_ends_streams_and_no_session(void **state)
     listener_wait_end(b);
     listener_leave(a);
     listener_leave(b);
-    while (!api_has_left(desk->api))
+    while (!api_has_left(frontend->api))
         assert_true(clock_now() < limit);
-    wait_quorum(desk);
-    wait_metric(desk, "sessions", 2);
-    assert_true(leads(desk, "a"));
+    wait_cluster(frontend);
+    wait_metric(frontend, "sessions", 2);
+    assert_true(leads(frontend, "a"));
 }
 
 /* What a node sees of the end of a connection may be the doing of a proxy, whose client works on. */
-static void check_an_end_releases_nothing(struct api_desk *desk, void (*end)(struct listener *listener))
+static void check_an_end_releases_nothing(struct api_frontend *frontend,
+                                          void (*end)(struct listener *listener))
 {
-    struct listener *a = listener_campaign(desk, "g", "a", ",\"ttl_ms\":60000");
+    struct listener *a = listener_campaign(frontend, "g", "a", ",\"ttl_ms\":60000");
     struct listener *b;
 
     (void)listener_elected(a);
-    b = listener_campaign(desk, "g", "b", ",\"ttl_ms\":60000");
+    b = listener_campaign(frontend, "g", "b", ",\"ttl_ms\":60000");
     listener_expect(b, "leader", "leader", "a");
     end(a);
-    wait_metric(desk, "campaign_streams", 1);
-    wait_quorum(desk);
-    wait_metric(desk, "sessions", 2);
-    assert_true(leads(desk, "a"));
+    wait_metric(frontend, "campaign_streams", 1);
+    wait_cluster(frontend);
+    wait_metric(frontend, "sessions", 2);
+    assert_true(leads(frontend, "a"));
     assert_null(strstr(b->text, "event: elected"));
-    listener_resign(desk, a, "g"); /* this does */
+    listener_resign(frontend, a, "g"); /* this does */
     (void)listener_elected(b);
-    listener_resign(desk, b, "g");
+    listener_resign(frontend, b, "g");
 }
 
 static void send_fin(struct listener *listener) { assert_int_equal(shutdown(listener->fd, SHUT_WR), 0); }
@@ -469,20 +471,20 @@ static void send_reset(struct listener *listener)
 static void test_a_fin_releases_nothing(void **state) { check_an_end_releases_nothing(*state, send_fin); }
 static void test_a_reset_releases_nothing(void **state) { check_an_end_releases_nothing(*state, send_reset); }
 
-static struct listener *attach(struct api_desk *desk, const char *group, const char *session)
+static struct listener *attach(struct api_frontend *frontend, const char *group, const char *session)
 {
     char path[64];
     char body[64];
 
     (void)snprintf(path, sizeof path, "/groups/%s/events", group);
     (void)snprintf(body, sizeof body, "{\"session\":\"%s\",\"sent_at\":42}", session);
-    return listener_post(desk, path, body);
+    return listener_post(frontend, path, body);
 }
 
 static void test_a_stream_that_was_lost_is_asked_for_again(void **state)
 {
-    struct api_desk *desk = *state;
-    struct listener *a = listener_campaign(desk, "g", "a", ",\"ttl_ms\":60000,\"keepalive\":\"client\"");
+    struct api_frontend *frontend = *state;
+    struct listener *a = listener_campaign(frontend, "g", "a", ",\"ttl_ms\":60000,\"keepalive\":\"client\"");
     struct listener *again;
     char session[17];
     char other[17];
@@ -492,8 +494,8 @@ static void test_a_stream_that_was_lost_is_asked_for_again(void **state)
     listener_session(a, session);
     epoch = listener_elected(a);
     listener_leave(a);
-    wait_metric(desk, "campaign_streams", 0);
-    again = attach(desk, "g", session);
+    wait_metric(frontend, "campaign_streams", 0);
+    again = attach(frontend, "g", session);
     listener_session(again, other);
     assert_string_equal(session, other);
     json = listener_next(again, "elected");
@@ -502,87 +504,87 @@ static void test_a_stream_that_was_lost_is_asked_for_again(void **state)
     assert_int_equal(stamp_of(json), 42);
     assert_int_equal(valid_of(json), 59880);
     json_decref(json);
-    (void)post(desk, "/groups/other/events", session, "", 409);
-    (void)post(desk, "/groups/g/events", "0123456789abcdef", "", 410);
-    (void)post(desk, "/groups/g/events", "x", "", 400);
-    a = attach(desk, "g", session); /* there may be two */
-    (void)post(desk, "/groups/g/resign", session, "", 200);
+    (void)post(frontend, "/groups/other/events", session, "", 409);
+    (void)post(frontend, "/groups/g/events", "0123456789abcdef", "", 410);
+    (void)post(frontend, "/groups/g/events", "x", "", 400);
+    a = attach(frontend, "g", session); /* there may be two */
+    (void)post(frontend, "/groups/g/resign", session, "", 200);
     json_decref(listener_next(a, "ended")); /* resigned; or closed, if the other was first to see it */
     json_decref(listener_next(again, "ended"));
-    wait_metric(desk, "sessions", 0);
-    (void)post(desk, "/groups/g/events", session, "", 410);
+    wait_metric(frontend, "sessions", 0);
+    (void)post(frontend, "/groups/g/events", session, "", 410);
     listener_leave(a);
     listener_leave(again);
 }
 
-static void test_events_without_a_quorum_are_refused(void **state)
+static void test_events_without_a_cluster_are_refused(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
 
-    desk->quorum.is_leaderless = true;
-    (void)http_expect_error(desk, "/groups/g/events", "{\"session\":\"0123456789abcdef\"}", 503,
+    frontend->cluster.is_leaderless = true;
+    (void)http_expect_error(frontend, "/groups/g/events", "{\"session\":\"0123456789abcdef\"}", 503,
                             GAVEL_ERR_NO_LEADER);
-    desk->quorum.is_leaderless = false;
-    wait_metric(desk, "campaign_streams", 0);
+    frontend->cluster.is_leaderless = false;
+    wait_metric(frontend, "campaign_streams", 0);
 }
 
-static bool is_kept(struct api_desk *desk, const char *session)
+static bool is_kept(struct api_frontend *frontend, const char *session)
 {
     char body[64];
 
     (void)snprintf(body, sizeof body, "{\"session\":\"%s\"}", session);
-    return http_ask(desk, "/groups/g/keepalive", body, "")->code == 200;
+    return http_ask(frontend, "/groups/g/keepalive", body, "")->code == 200;
 }
 
 /* It takes nothing: once the sockets are full its stream is cut. It may work on for as long as it was told,
  * and so the mandate stays until the session expires. */
 static void test_a_candidate_that_does_not_read_is_cut_off_and_expires(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     gavel_ns limit = clock_now() + ns_from_ms(LIMIT_MS);
-    struct listener *mute = listener_campaign(desk, "g", "mute", ",\"ttl_ms\":60000");
+    struct listener *mute = listener_campaign(frontend, "g", "mute", ",\"ttl_ms\":60000");
     char session[17];
     int little = 1;
 
     (void)setsockopt(mute->fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
     listener_session(mute, session);
     (void)listener_elected(mute);
-    while (!strstr(http_ask(desk, "/metrics", NULL, "")->body, "gavel_http_connections_cut_total 1\n")) {
+    while (!strstr(http_ask(frontend, "/metrics", NULL, "")->body, "gavel_http_connections_cut_total 1\n")) {
         for (int i = 0; i < 20; i++)
-            assert_true(is_kept(desk, session)); /* each is told, and not heard */
+            assert_true(is_kept(frontend, session)); /* each is told, and not heard */
         assert_true(clock_now() < limit);
     }
-    wait_metric(desk, "campaign_streams", 0);
-    wait_quorum(desk);
-    assert_true(leads(desk, "mute"));
-    assert_true(is_kept(desk, session));
+    wait_metric(frontend, "campaign_streams", 0);
+    wait_cluster(frontend);
+    assert_true(leads(frontend, "mute"));
+    assert_true(is_kept(frontend, session));
     listener_leave(mute);
 }
 
 /* The kernel gives the connection up, for nothing is taken; also then it may be at work. */
 static void test_a_connection_that_is_given_up_leaves_the_session_to_expire(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     gavel_ns limit = clock_now() + ns_from_ms(LIMIT_MS);
-    struct listener *mute = listener_campaign(desk, "g", "mute", ",\"ttl_ms\":1000");
+    struct listener *mute = listener_campaign(frontend, "g", "mute", ",\"ttl_ms\":1000");
     char session[17];
     int little = 1;
 
     (void)setsockopt(mute->fd, SOL_SOCKET, SO_RCVBUF, &little, sizeof little);
     listener_session(mute, session);
     (void)listener_elected(mute);
-    while (!strstr(http_ask(desk, "/metrics", NULL, "")->body, "\ngavel_campaign_streams 0\n")) {
+    while (!strstr(http_ask(frontend, "/metrics", NULL, "")->body, "\ngavel_campaign_streams 0\n")) {
         for (int i = 0; i < 10; i++)
-            assert_true(is_kept(desk, session));
+            assert_true(is_kept(frontend, session));
         (void)poll(NULL, 0, 20); /* slowly: before it would be cut */
         assert_true(clock_now() < limit);
     }
-    wait_quorum(desk);
-    assert_true(leads(desk, "mute"));
+    wait_cluster(frontend);
+    assert_true(leads(frontend, "mute"));
     listener_leave(mute);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, api_desk_setup, api_desk_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_frontend_setup, api_frontend_teardown)
 
 int main(void)
 {
@@ -593,7 +595,7 @@ int main(void)
         TEST(test_the_node_keeps_the_session_while_the_stream_is_open),
         TEST(test_a_client_that_shows_no_life_is_not_kept_for_ever),
         TEST(test_a_word_of_the_client_lets_the_node_keep_it_for_longer),
-        TEST(test_past_the_deadline_it_leads_no_more_and_again_when_the_quorum_answers),
+        TEST(test_past_the_deadline_it_leads_no_more_and_again_when_the_cluster_answers),
         TEST(test_a_session_that_expires_ends_the_stream),
         TEST(test_a_client_that_keeps_itself_alive_leads_on),
         TEST(test_who_resigns_leaves_and_who_stays_goes_to_the_end_of_the_queue),
@@ -603,13 +605,13 @@ int main(void)
         TEST(test_an_id_is_taken_by_one_session_only),
         TEST(test_policies_choose_the_next),
         TEST(test_a_client_that_leaves_before_the_answer_leaves_no_session),
-        TEST(test_without_a_quorum_nobody_campaigns),
+        TEST(test_without_a_cluster_nobody_campaigns),
         TEST(test_a_node_that_ends_says_so),
         TEST(test_a_node_that_leaves_ends_streams_and_no_session),
         TEST(test_a_fin_releases_nothing),
         TEST(test_a_reset_releases_nothing),
         TEST(test_a_stream_that_was_lost_is_asked_for_again),
-        TEST(test_events_without_a_quorum_are_refused),
+        TEST(test_events_without_a_cluster_are_refused),
         TEST(test_a_candidate_that_does_not_read_is_cut_off_and_expires),
         TEST(test_a_connection_that_is_given_up_leaves_the_session_to_expire),
     };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Server-sent events: what happens comes at once, and a reader that comes back misses nothing. */
-#include "api_desk.h"
+#include "api_frontend.h"
 
 #include "os/clock.h"
 
@@ -19,11 +19,11 @@
 #define LIMIT_MS 60000
 
 /* Opens a stream, and has seen that it is open. */
-static int open_stream(struct api_desk *desk, const char *query, const char *header)
+static int open_stream(struct api_frontend *frontend, const char *query, const char *header)
 {
     char request[512];
     char text[1024];
-    int fd = raw_open(desk);
+    int fd = raw_open(frontend);
 
     (void)snprintf(request, sizeof request, "GET /events%s HTTP/1.1\r\nHost: h\r\n%s\r\n", query, header);
     raw_say(fd, request);
@@ -35,20 +35,20 @@ static int open_stream(struct api_desk *desk, const char *query, const char *hea
     return fd;
 }
 
-/* Waits until the desk serves so many; the count is read in passing, as a test may. */
-static void wait_streams(struct api_desk *desk, size_t count)
+/* Waits until the frontend serves so many; the count is read in passing, as a test may. */
+static void wait_streams(struct api_frontend *frontend, size_t count)
 {
     char line[64];
     gavel_ns limit = clock_now() + ns_from_ms(LIMIT_MS);
 
     (void)snprintf(line, sizeof line, "\ngavel_event_streams %zu\n", count);
-    while (!strstr(http_ask(desk, "/metrics", NULL, "")->body, line))
+    while (!strstr(http_ask(frontend, "/metrics", NULL, "")->body, line))
         assert_true(clock_now() < limit);
 }
 
 static void test_an_event_comes_at_once_and_whole(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     char text[4096];
     char wanted[128];
     const char *data;
@@ -57,10 +57,10 @@ static void test_an_event_comes_at_once_and_whole(void **state)
     uint64_t id;
     int fd;
 
-    (void)api_desk_put(desk, JOURNAL_STARTED, "n1", "before the reader came");
-    fd = open_stream(desk, "", "");
-    wait_streams(desk, 1);
-    id = api_desk_put(desk, JOURNAL_LEADER_CHANGED, "n2", "\"quoted\"\nand broken");
+    (void)api_frontend_put(frontend, JOURNAL_STARTED, "n1", "before the reader came");
+    fd = open_stream(frontend, "", "");
+    wait_streams(frontend, 1);
+    id = api_frontend_put(frontend, JOURNAL_LEADER_CHANGED, "n2", "\"quoted\"\nand broken");
     (void)raw_hear(fd, text, sizeof text, "lease_epoch", LIMIT_MS, NULL);
     assert_null(strstr(text, "before the reader came"));
     (void)snprintf(wanted, sizeof wanted, "id: %" PRIu64 "\nevent: leader_changed\ndata: {", id);
@@ -79,23 +79,23 @@ static void test_an_event_comes_at_once_and_whole(void **state)
 
 static void test_a_reader_goes_on_where_it_was(void **state)
 {
-    struct api_desk *desk = *state;
-    uint64_t first = api_desk_put(desk, JOURNAL_STARTED, "n1", "one");
+    struct api_frontend *frontend = *state;
+    uint64_t first = api_frontend_put(frontend, JOURNAL_STARTED, "n1", "one");
     char header[64];
     char query[64];
     char text[4096];
     int fd;
 
-    (void)api_desk_put(desk, JOURNAL_PEER_UP, "n2", "two");
-    (void)api_desk_put(desk, JOURNAL_PEER_UP, "n3", "three");
+    (void)api_frontend_put(frontend, JOURNAL_PEER_UP, "n2", "two");
+    (void)api_frontend_put(frontend, JOURNAL_PEER_UP, "n3", "three");
     (void)snprintf(header, sizeof header, "Last-Event-ID: %" PRIu64 "\r\n", first);
-    fd = open_stream(desk, "?after=0", header); /* the header is newer than the address */
+    fd = open_stream(frontend, "?after=0", header); /* the header is newer than the address */
     (void)raw_hear(fd, text, sizeof text, "three", LIMIT_MS, NULL);
     assert_null(strstr(text, "one"));
     assert_non_null(strstr(text, "two"));
     (void)close(fd);
     (void)snprintf(query, sizeof query, "?after=%" PRIu64, first);
-    fd = open_stream(desk, query, "");
+    fd = open_stream(frontend, query, "");
     (void)raw_hear(fd, text, sizeof text, "three", LIMIT_MS, NULL);
     assert_null(strstr(text, "one"));
     assert_null(strstr(text, "missed"));
@@ -104,13 +104,13 @@ static void test_a_reader_goes_on_where_it_was(void **state)
 
 static void test_after_zero_tells_all_that_is_kept(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     char text[4096];
     int fd;
 
-    (void)api_desk_put(desk, JOURNAL_STARTED, "n1", "one");
-    (void)api_desk_put(desk, JOURNAL_PEER_UP, "n2", "two");
-    fd = open_stream(desk, "?after=0", "");
+    (void)api_frontend_put(frontend, JOURNAL_STARTED, "n1", "one");
+    (void)api_frontend_put(frontend, JOURNAL_PEER_UP, "n2", "two");
+    fd = open_stream(frontend, "?after=0", "");
     (void)raw_hear(fd, text, sizeof text, "two", LIMIT_MS, NULL);
     assert_non_null(strstr(text, "one"));
     (void)close(fd);
@@ -118,14 +118,14 @@ static void test_after_zero_tells_all_that_is_kept(void **state)
 
 static void test_names_choose_events(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     char text[4096];
     int fd;
 
-    (void)api_desk_put(desk, JOURNAL_STARTED, "n1", "one");
-    (void)api_desk_put(desk, JOURNAL_PEER_UP, "n2", "two");
-    (void)api_desk_put(desk, JOURNAL_SPLIT_BRAIN, "n3", "three");
-    fd = open_stream(desk, "?after=0&names=started,split_brain", "");
+    (void)api_frontend_put(frontend, JOURNAL_STARTED, "n1", "one");
+    (void)api_frontend_put(frontend, JOURNAL_PEER_UP, "n2", "two");
+    (void)api_frontend_put(frontend, JOURNAL_SPLIT_BRAIN, "n3", "three");
+    fd = open_stream(frontend, "?after=0&names=started,split_brain", "");
     (void)raw_hear(fd, text, sizeof text, "three", LIMIT_MS, NULL);
     assert_non_null(strstr(text, "one"));
     assert_null(strstr(text, "two"));
@@ -134,17 +134,17 @@ static void test_names_choose_events(void **state)
 
 static void test_a_reader_that_was_away_too_long_is_told(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     static char text[1 << 20];
     char query[64];
-    uint64_t first = api_desk_put(desk, JOURNAL_STARTED, "n1", "the first");
+    uint64_t first = api_frontend_put(frontend, JOURNAL_STARTED, "n1", "the first");
     int fd;
 
     for (int i = 0; i < JOURNAL_ENTRIES_KEPT + 10; i++)
-        (void)api_desk_put(desk, JOURNAL_PEER_UP, "n2", "noise");
-    (void)api_desk_put(desk, JOURNAL_PEER_DOWN, "n2", "the last");
+        (void)api_frontend_put(frontend, JOURNAL_PEER_UP, "n2", "noise");
+    (void)api_frontend_put(frontend, JOURNAL_PEER_DOWN, "n2", "the last");
     (void)snprintf(query, sizeof query, "?after=%" PRIu64, first);
-    fd = open_stream(desk, query, "");
+    fd = open_stream(frontend, query, "");
     (void)raw_hear(fd, text, sizeof text, "the last", LIMIT_MS, NULL);
     assert_non_null(strstr(text, "the last"));
     assert_non_null(strstr(text, "event: missed\ndata: {"));
@@ -166,21 +166,21 @@ static void test_what_cannot_be_asked_for_is_refused(void **state)
 /* Journal and socket buffers are bounded; what a reader does not take stays in the journal. */
 static void test_a_reader_that_does_not_read_costs_little_and_can_go_on(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     static char text[8 << 20];
     char long_text[PEER_TEXT_MAX + 1];
-    int fd = open_stream(desk, "", "");
+    int fd = open_stream(frontend, "", "");
     size_t length;
 
     memset(long_text, 'x', sizeof long_text - 1);
     long_text[sizeof long_text - 1] = '\0';
-    wait_streams(desk, 1);
+    wait_streams(frontend, 1);
     for (int i = 0; i < 20; i++) {
         for (int j = 0; j < JOURNAL_ENTRIES_KEPT; j++)
-            (void)api_desk_put(desk, JOURNAL_PEER_UP, "n2", long_text);
-        assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
+            (void)api_frontend_put(frontend, JOURNAL_PEER_UP, "n2", long_text);
+        assert_int_equal(http_ask(frontend, "/leader", NULL, "")->code, 200);
     }
-    (void)api_desk_put(desk, JOURNAL_PEER_DOWN, "n2", "the last");
+    (void)api_frontend_put(frontend, JOURNAL_PEER_DOWN, "n2", "the last");
     length = raw_hear(fd, text, sizeof text, NULL, 0, NULL);
     (void)length;
     (void)raw_hear(fd, text, sizeof text, "the last", LIMIT_MS, NULL);
@@ -190,25 +190,25 @@ static void test_a_reader_that_does_not_read_costs_little_and_can_go_on(void **s
 
 static void test_a_reader_that_leaves_is_forgotten(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
 
     for (int i = 0; i < 20; i++) {
-        int fd = open_stream(desk, "", "");
+        int fd = open_stream(frontend, "", "");
         struct linger at_once = {.l_onoff = 1};
 
         if (i % 2)
             (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
         (void)close(fd);
     }
-    wait_streams(desk, 0);
-    (void)api_desk_put(desk, JOURNAL_PEER_UP, "n2", "to nobody");
-    assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
+    wait_streams(frontend, 0);
+    (void)api_frontend_put(frontend, JOURNAL_PEER_UP, "n2", "to nobody");
+    assert_int_equal(http_ask(frontend, "/leader", NULL, "")->code, 200);
 }
 
 static void test_what_a_reader_sends_is_not_kept(void **state)
 {
-    struct api_desk *desk = *state;
-    int fd = open_stream(desk, "", "");
+    struct api_frontend *frontend = *state;
+    int fd = open_stream(frontend, "", "");
     static char noise[64 * 1024];
     size_t sent = 0;
     char text[2048];
@@ -222,7 +222,7 @@ static void test_what_a_reader_sends_is_not_kept(void **state)
         sent += (size_t)n;
     }
     assert_true(sent < 1000 * sizeof noise); /* it stopped taking more */
-    (void)api_desk_put(desk, JOURNAL_PEER_UP, "n2", "still served");
+    (void)api_frontend_put(frontend, JOURNAL_PEER_UP, "n2", "still served");
     (void)raw_hear(fd, text, sizeof text, "still served", LIMIT_MS, NULL);
     assert_non_null(strstr(text, "still served"));
     (void)close(fd);
@@ -230,16 +230,16 @@ static void test_what_a_reader_sends_is_not_kept(void **state)
 
 static void test_streams_end_in_order_when_the_node_ends(void **state)
 {
-    struct api_desk *desk = *state;
-    int fd = open_stream(desk, "", "");
+    struct api_frontend *frontend = *state;
+    int fd = open_stream(frontend, "", "");
     char text[1024];
     bool is_closed;
 
-    wait_streams(desk, 1);
-    desk->is_ending = true;
-    (void)pthread_join(desk->consensus, NULL);
-    api_stop(desk->api);
-    desk->api = NULL;
+    wait_streams(frontend, 1);
+    frontend->is_ending = true;
+    (void)pthread_join(frontend->consensus, NULL);
+    api_stop(frontend->api);
+    frontend->api = NULL;
     (void)raw_hear(fd, text, sizeof text, NULL, LIMIT_MS, &is_closed);
     assert_true(is_closed);
     assert_non_null(strstr(text, "\r\n0\r\n\r\n")); /* the last chunk, not a cut */
@@ -248,21 +248,21 @@ static void test_streams_end_in_order_when_the_node_ends(void **state)
 
 static void test_only_so_many_readers_are_served(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     static int fds[API_STREAMS_MAX];
 
     for (int i = 0; i < API_STREAMS_MAX; i++) {
-        fds[i] = raw_open(desk);
+        fds[i] = raw_open(frontend);
         raw_say(fds[i], "GET /events HTTP/1.1\r\nHost: h\r\n\r\n");
     }
-    wait_streams(desk, API_STREAMS_MAX);
-    (void)http_expect_error(desk, "/events", NULL, 503, GAVEL_ERR_STATE);
+    wait_streams(frontend, API_STREAMS_MAX);
+    (void)http_expect_error(frontend, "/events", NULL, 503, GAVEL_ERR_STATE);
     for (int i = 0; i < API_STREAMS_MAX; i++)
         (void)close(fds[i]);
-    wait_streams(desk, 0);
+    wait_streams(frontend, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, api_desk_setup, api_desk_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_frontend_setup, api_frontend_teardown)
 
 int main(void)
 {

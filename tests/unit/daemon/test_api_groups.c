@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-static json_t *get(struct api_desk *desk, const char *path)
+static json_t *get(struct api_frontend *frontend, const char *path)
 {
-    struct http_answer *answer = http_ask(desk, path, NULL, "");
+    struct http_answer *answer = http_ask(frontend, path, NULL, "");
 
     if (answer->code != 200)
         fail_msg("%s: %ld %s", path, answer->code, answer->body);
@@ -249,8 +249,8 @@ static void test_what_cannot_be_watched_is_refused(void **state)
 /* The history is bounded, and so is what waits for a reader. */
 static void test_a_watcher_that_was_away_too_long_is_told_and_goes_on(void **state)
 {
-    struct api_desk *desk = *state;
-    struct listener *slow = listener_get(desk, "/watch", "");
+    struct api_frontend *frontend = *state;
+    struct listener *slow = listener_get(frontend, "/watch", "");
     struct listener *late;
     static char value[TABLE_NOTE_BYTES_MAX + 1];
     size_t rounds = TABLE_HISTORY_BYTES_MAX / TABLE_NOTE_BYTES_MAX + 64;
@@ -258,28 +258,28 @@ static void test_a_watcher_that_was_away_too_long_is_told_and_goes_on(void **sta
 
     memset(value, 'x', sizeof value - 1);
     for (size_t i = 0; i < rounds; i++)
-        assert_int_equal(http_ask_method(desk, "PUT", "/groups/g/notes/k", value, "")->code, 200);
-    late = listener_get(desk, "/watch?after=1", "");
+        assert_int_equal(http_ask_method(frontend, "PUT", "/groups/g/notes/k", value, "")->code, 200);
+    late = listener_get(frontend, "/watch?after=1", "");
     json = listener_next(late, "missed");
     assert_true(json_integer_value(json_object_get(json, "revision")) >= (json_int_t)rounds);
     json_decref(json);
-    assert_int_equal(http_ask_method(desk, "PUT", "/groups/g/notes/last", "v", "")->code, 200);
+    assert_int_equal(http_ask_method(frontend, "PUT", "/groups/g/notes/last", "v", "")->code, 200);
     listener_expect(late, "note_put", "key", "last");
     listener_leave(late);
     listener_leave(slow);
-    assert_int_equal(http_ask(desk, "/groups/g", NULL, "")->code, 200);
+    assert_int_equal(http_ask(frontend, "/groups/g", NULL, "")->code, 200);
 }
 
-static void resign(struct api_desk *desk, const char *session, const char *more)
+static void resign(struct api_frontend *frontend, const char *session, const char *more)
 {
     char body[128];
 
     (void)snprintf(body, sizeof body, "{\"session\":\"%s\"%s}", session, more);
-    assert_int_equal(http_ask(desk, "/groups/g/resign", body, "")->code, 200);
+    assert_int_equal(http_ask(frontend, "/groups/g/resign", body, "")->code, 200);
 }
 
 struct transfer {
-    struct api_desk *desk;
+    struct api_frontend *frontend;
     const char *body;
     long code;
     char text[1024];
@@ -288,7 +288,7 @@ struct transfer {
 static void *transfer_main(void *user)
 {
     struct transfer *transfer = user;
-    struct http_answer *answer = http_ask(transfer->desk, "/groups/g/transfer", transfer->body, "");
+    struct http_answer *answer = http_ask(transfer->frontend, "/groups/g/transfer", transfer->body, "");
 
     transfer->code = answer->code;
     (void)snprintf(transfer->text, sizeof transfer->text, "%.1000s", answer->body);
@@ -297,7 +297,7 @@ static void *transfer_main(void *user)
 
 static void test_a_transfer_is_answered_when_the_other_leads(void **state)
 {
-    struct transfer transfer = {.desk = *state, .body = "{\"to\":\"c\"}"};
+    struct transfer transfer = {.frontend = *state, .body = "{\"to\":\"c\"}"};
     struct listener *a = listener_campaign(*state, "g", "a", "");
     struct listener *b;
     struct listener *c;
@@ -326,7 +326,7 @@ static void test_a_transfer_is_answered_when_the_other_leads(void **state)
 
 static void test_a_transfer_that_takes_too_long_is_rolled_back(void **state)
 {
-    struct transfer transfer = {.desk = *state, .body = "{\"to\":\"b\",\"timeout_ms\":300}"};
+    struct transfer transfer = {.frontend = *state, .body = "{\"to\":\"b\",\"timeout_ms\":300}"};
     struct listener *a = listener_campaign(*state, "g", "a", "");
     uint64_t epoch = listener_elected(a);
     struct listener *b = listener_campaign(*state, "g", "b", "");
@@ -361,7 +361,7 @@ static void test_what_cannot_be_handed_over_is_refused(void **state)
     listener_leave(a);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, api_desk_setup, api_desk_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_frontend_setup, api_frontend_teardown)
 
 int main(void)
 {

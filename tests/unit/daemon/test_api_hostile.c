@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Clients that mean harm, or know no better. Whatever they do, the next one is served. */
-#include "api_desk.h"
+#include "api_frontend.h"
 
 #include "os/clock.h"
 
@@ -21,10 +21,10 @@
 #define LIMIT_MS 60000
 
 /* What comes back for some bytes on a new connection, whose other half stays open. */
-static const char *say(struct api_desk *desk, const char *bytes, size_t length)
+static const char *say(struct api_frontend *frontend, const char *bytes, size_t length)
 {
     static char text[4096];
-    int fd = raw_open(desk);
+    int fd = raw_open(frontend);
 
     for (size_t sent = 0; sent < length;) {
         ssize_t n = send(fd, bytes + sent, length - sent, MSG_NOSIGNAL);
@@ -38,15 +38,15 @@ static const char *say(struct api_desk *desk, const char *bytes, size_t length)
     return text;
 }
 
-static void expect(struct api_desk *desk, const char *bytes, const char *line)
+static void expect(struct api_frontend *frontend, const char *bytes, const char *line)
 {
-    const char *text = say(desk, bytes, strlen(bytes));
+    const char *text = say(frontend, bytes, strlen(bytes));
 
     if (strncmp(text, line, strlen(line)) != 0)
         fail_msg("%.60s: \"%.200s\" instead of \"%s\"", bytes, text, line);
     if (!strstr(text, "{\"error\":{\"code\":"))
         fail_msg("%.60s: no error in JSON: %s", bytes, text);
-    assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
+    assert_int_equal(http_ask(frontend, "/leader", NULL, "")->code, 200);
 }
 
 static void test_what_is_no_http_gets_an_error_in_json(void **state)
@@ -97,44 +97,44 @@ static void test_a_body_that_is_too_large_is_refused(void **state)
 
 static void test_a_chunked_body_is_a_body(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     struct request request;
-    int fd = raw_open(desk);
+    int fd = raw_open(frontend);
     char text[1024];
 
     raw_say(fd, "POST /transfer HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
                 "b\r\n{\"target_le\r\ne\r\nader_id\":\"n3\"}\r\n0\r\n\r\n");
     (void)raw_hear(fd, text, sizeof text, "success", LIMIT_MS, NULL);
     assert_non_null(strstr(text, "200 OK"));
-    api_desk_last(desk, &request);
+    api_frontend_last(frontend, &request);
     assert_string_equal(request.target, "n3");
     (void)close(fd);
 }
 
 static void test_headers_and_addresses_have_limits(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     char *text = malloc(64 * 1024);
     char header[API_HEADERS_MAX + 64];
 
     assert_non_null(text);
     (void)snprintf(text, 64 * 1024, "/leader?%0*d", (int)API_URI_MAX, 0);
-    (void)http_expect_error(desk, text, NULL, 414, GAVEL_ERR_INVALID);
+    (void)http_expect_error(frontend, text, NULL, 414, GAVEL_ERR_INVALID);
     (void)snprintf(header, sizeof header, "X: %0*d", (int)API_HEADERS_MAX, 0);
-    assert_int_equal(http_ask(desk, "/leader", NULL, header)->code, 431);
+    assert_int_equal(http_ask(frontend, "/leader", NULL, header)->code, 431);
     (void)snprintf(text, 64 * 1024, "GET /leader HTTP/1.1\r\nX: %0*d\r\n\r\n", 60 * 1024, 0);
-    expect(desk, text, "HTTP/1.1 4");
+    expect(frontend, text, "HTTP/1.1 4");
     (void)snprintf(text, 64 * 1024, "GET /%0*d HTTP/1.1\r\n\r\n", 60 * 1024, 0);
-    expect(desk, text, "HTTP/1.1 4");
+    expect(frontend, text, "HTTP/1.1 4");
     free(text);
 }
 
 static void test_requests_one_after_the_other_without_waiting(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     char text[16384];
     char request[4096] = "";
-    int fd = raw_open(desk);
+    int fd = raw_open(frontend);
     int answers = 0;
 
     for (int i = 0; i < 20; i++)
@@ -150,16 +150,16 @@ static void test_requests_one_after_the_other_without_waiting(void **state)
 
 static void test_requests_behind_one_that_waits_are_served_in_order(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     char text[4096];
-    int fd = raw_open(desk);
+    int fd = raw_open(frontend);
 
-    desk->holds = true;
+    frontend->holds = true;
     raw_say(fd, "POST /stepdown HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}");
-    api_desk_wait_asked(desk, 1);
+    api_frontend_wait_asked(frontend, 1);
     raw_say(fd, "GET /leader HTTP/1.1\r\nHost: h\r\n\r\n");
-    assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200); /* the loop has turned since */
-    desk->holds = false;
+    assert_int_equal(http_ask(frontend, "/leader", NULL, "")->code, 200); /* the loop has turned since */
+    frontend->holds = false;
     (void)raw_hear(fd, text, sizeof text, "\"term\"", LIMIT_MS, NULL);
     assert_non_null(strstr(text, "\"success\":true"));
     assert_non_null(strstr(text, "\"leader_id\""));
@@ -169,9 +169,9 @@ static void test_requests_behind_one_that_waits_are_served_in_order(void **state
 /* A byte each half second keeps every time-out of single reads from coming. */
 static void test_a_request_that_trickles_in_is_cut_off(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     static const char request[] = "GET /leader HTTP/1.1\r\nX: 0123456789012345678901234567890123456789";
-    int fd = raw_open(desk);
+    int fd = raw_open(frontend);
     gavel_ns began = clock_now();
     bool is_closed = false;
     char text[64];
@@ -185,28 +185,28 @@ static void test_a_request_that_trickles_in_is_cut_off(void **state)
     assert_true(is_closed);
     assert_in_range(ms_from_ns(clock_now() - began), API_REQUEST_S * 1000 - 500,
                     API_REQUEST_S * 1000 + LIMIT_MS);
-    assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
+    assert_int_equal(http_ask(frontend, "/leader", NULL, "")->code, 200);
     (void)close(fd);
 }
 
 static void test_two_thousand_idle_connections_keep_nobody_out(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     static int fds[2000];
     gavel_ns began;
 
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
-        fds[i] = raw_open(desk);
+        fds[i] = raw_open(frontend);
     began = clock_now();
     for (int i = 0; i < 20; i++)
-        assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
+        assert_int_equal(http_ask(frontend, "/leader", NULL, "")->code, 200);
     assert_true(clock_now() - began < ns_from_ms(LIMIT_MS));
-    assert_non_null(strstr(http_ask(desk, "/metrics", NULL, "")->body, "\ngavel_http_connections 200"));
+    assert_non_null(strstr(http_ask(frontend, "/metrics", NULL, "")->body, "\ngavel_http_connections 200"));
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         (void)close(fds[i]);
 }
 
-static struct rlimit limit_descriptors(struct api_desk *desk, rlim_t most)
+static struct rlimit limit_descriptors(struct api_frontend *frontend, rlim_t most)
 {
     struct rlimit before;
     struct rlimit few;
@@ -214,29 +214,29 @@ static struct rlimit limit_descriptors(struct api_desk *desk, rlim_t most)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = (struct rlimit){.rlim_cur = most, .rlim_max = before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    desk->api->fd_limit = (int)most; /* as if it had started with it; nobody is connected yet */
+    frontend->api->fd_limit = (int)most; /* as if it had started with it; nobody is connected yet */
     return before;
 }
 
 /* Idle connections go, so that others get in and the node keeps some for itself. */
 static void test_descriptors_are_kept_for_the_node(void **state)
 {
-    struct api_desk *desk = *state;
-    struct rlimit before = limit_descriptors(desk, 500);
+    struct api_frontend *frontend = *state;
+    struct rlimit before = limit_descriptors(frontend, 500);
     int spare[API_SPARE_FDS / 2];
     char text[64];
     bool is_closed;
     int fds[200]; /* client and server are one process here: each connection takes two */
 
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
-        fds[i] = raw_open(desk);
+        fds[i] = raw_open(frontend);
     (void)raw_hear(fds[0], text, sizeof text, NULL, LIMIT_MS, &is_closed);
     assert_true(is_closed);
     for (size_t i = 0; i < sizeof spare / sizeof *spare; i++) {
         spare[i] = dup(STDERR_FILENO);
         assert_true(spare[i] >= 0);
     }
-    assert_int_equal(http_ask(desk, "/leader", NULL, "")->code, 200);
+    assert_int_equal(http_ask(frontend, "/leader", NULL, "")->code, 200);
     for (size_t i = 0; i < sizeof spare / sizeof *spare; i++)
         (void)close(spare[i]);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
@@ -248,8 +248,8 @@ static void test_descriptors_are_kept_for_the_node(void **state)
  */
 static void test_streams_do_not_take_the_descriptors_of_the_node(void **state)
 {
-    struct api_desk *desk = *state;
-    struct rlimit before = limit_descriptors(desk, 500);
+    struct api_frontend *frontend = *state;
+    struct rlimit before = limit_descriptors(frontend, 500);
     int spare[API_SPARE_FDS / 4];
     int fds[260];
     size_t count = 0;
@@ -258,7 +258,7 @@ static void test_streams_do_not_take_the_descriptors_of_the_node(void **state)
         char text[512] = "";
         bool is_closed = false;
 
-        fds[count] = raw_open(desk);
+        fds[count] = raw_open(frontend);
         raw_say(fds[count], "GET /events HTTP/1.1\r\nHost: h\r\n\r\n");
         if (raw_hear(fds[count], text, sizeof text, "retry", LIMIT_MS, &is_closed) == 0 || is_closed)
             break;
@@ -287,9 +287,9 @@ static gavel_ms cpu_ms(void)
 /* The connection that cannot be accepted stays readable; a loop that tries again and again would spin. */
 static void test_no_descriptor_left_means_waiting_not_spinning(void **state)
 {
-    struct api_desk *desk = *state;
-    struct rlimit before = limit_descriptors(desk, 300);
-    struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(api_port(desk->api))};
+    struct api_frontend *frontend = *state;
+    struct rlimit before = limit_descriptors(frontend, 300);
+    struct sockaddr_in there = {.sin_family = AF_INET, .sin_port = htons(api_port(frontend->api))};
     int taken[300];
     int count = 0;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -313,7 +313,7 @@ static void test_no_descriptor_left_means_waiting_not_spinning(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, api_desk_setup, api_desk_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_frontend_setup, api_frontend_teardown)
 
 int main(void)
 {

@@ -36,23 +36,23 @@ void *__wrap_malloc(size_t size)
 
 static void test_a_watch_without_memory_goes_on_when_there_is_some(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     gavel_ns limit = clock_now() + ns_from_ms(LIMIT_MS);
     static char value[LARGE + 1];
     struct listener *watch;
 
     memset(value, 'x', LARGE);
-    assert_int_equal(http_ask_method(desk, "PUT", "/groups/g/notes/large", value, "")->code, 200);
+    assert_int_equal(http_ask_method(frontend, "PUT", "/groups/g/notes/large", value, "")->code, 200);
     refusals = 0;
     refused_from = LARGE;
-    watch = listener_get(desk, "/groups/g/watch?after=0", "");
+    watch = listener_get(frontend, "/groups/g/watch?after=0", "");
     while (refusals == 0) {
         assert_true(clock_now() < limit);
         (void)poll(NULL, 0, 1);
     }
-    assert_int_equal(http_ask(desk, "/health", NULL, "")->code, 200); /* the thread is not lost in it */
+    assert_int_equal(http_ask(frontend, "/health", NULL, "")->code, 200); /* the thread is not lost in it */
     refused_from = SIZE_MAX;
-    assert_int_equal(http_ask_method(desk, "PUT", "/groups/g/notes/small", "v", "")->code, 200);
+    assert_int_equal(http_ask_method(frontend, "PUT", "/groups/g/notes/small", "v", "")->code, 200);
     listener_expect(watch, "note_put", "key", "large");
     listener_expect(watch, "note_put", "key", "small");
     listener_leave(watch);
@@ -62,9 +62,9 @@ static void test_an_answer_is_sent_without_memory(void **state)
 {
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
     Gavel__Reply reply;
-    struct errand_stock stock = {0};
+    struct forwarding_stock stock = {0};
     struct mailbox box;
-    struct errand *letter;
+    struct forwarding *letter;
 
     (void)state;
     gavel__reply__init(&reply);
@@ -72,46 +72,48 @@ static void test_an_answer_is_sent_without_memory(void **state)
     frame.reply = &reply;
     assert_int_equal(mailbox_init(&box), GAVEL_OK);
     for (int i = 0; i < 2; i++) {
-        letter = errand_new(7, &box, client_frame_copy(&frame));
+        letter = forwarding_new(7, &box, client_frame_copy(&frame));
         assert_non_null(letter);
-        errand_stock_keep(&stock, letter);
+        forwarding_stock_keep(&stock, letter);
     }
     refused_from = 0;
-    errand_answer(&stock, 9, &box, &frame);
+    forwarding_answer(&stock, 9, &box, &frame);
     refused_from = SIZE_MAX;
-    errand_answer(&stock, 10, &box, &frame);
+    forwarding_answer(&stock, 10, &box, &frame);
     assert_int_equal(stock.count, 0);
-    letter = (struct errand *)(void *)mailbox_take(&box);
+    letter = (struct forwarding *)(void *)mailbox_take(&box);
     assert_non_null(letter);
     assert_int_equal(letter->client, 9);
     assert_null(letter->frame);
-    errand_free(letter);
-    letter = (struct errand *)(void *)mailbox_take(&box);
+    forwarding_free(letter);
+    letter = (struct forwarding *)(void *)mailbox_take(&box);
     assert_non_null(letter);
     assert_int_equal(letter->client, 10);
     assert_non_null(letter->frame);
-    errand_stock_keep(&stock, letter);
-    errand_stock_clear(&stock);
+    forwarding_stock_keep(&stock, letter);
+    forwarding_stock_clear(&stock);
     assert_int_equal(stock.count, 0);
     mailbox_done(&box);
 }
 
-/* Every kind of errand; what a session needs is asked again. */
+/* Every kind of forwarding; what a session needs is asked again. */
 static void test_whoever_is_owed_an_answer_hears_that_there_is_none(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
 
-    desk->quorum.is_poor = true;
-    assert_true(http_ask_method(desk, "PUT", "/groups/g/notes/k", "v", "")->code >= 500);
-    assert_true(http_ask(desk, "/groups?fresh=true", NULL, "")->code >= 500);
-    assert_true(http_ask(desk, "/groups/g/campaign", "{\"candidate\":\"a\"}", "")->code >= 500);
-    assert_true(http_ask(desk, "/groups/g/keepalive", "{\"session\":\"0123456789abcdef\"}", "")->code >= 500);
-    assert_true(http_ask(desk, "/groups/g/resign", "{\"session\":\"0123456789abcdef\"}", "")->code >= 500);
-    desk->quorum.is_poor = false;
-    assert_int_equal(http_ask_method(desk, "PUT", "/groups/g/notes/k", "v", "")->code, 200);
+    frontend->cluster.is_poor = true;
+    assert_true(http_ask_method(frontend, "PUT", "/groups/g/notes/k", "v", "")->code >= 500);
+    assert_true(http_ask(frontend, "/groups?fresh=true", NULL, "")->code >= 500);
+    assert_true(http_ask(frontend, "/groups/g/campaign", "{\"candidate\":\"a\"}", "")->code >= 500);
+    assert_true(http_ask(frontend, "/groups/g/keepalive", "{\"session\":\"0123456789abcdef\"}", "")->code >=
+                500);
+    assert_true(http_ask(frontend, "/groups/g/resign", "{\"session\":\"0123456789abcdef\"}", "")->code >=
+                500);
+    frontend->cluster.is_poor = false;
+    assert_int_equal(http_ask_method(frontend, "PUT", "/groups/g/notes/k", "v", "")->code, 200);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, api_desk_setup, api_desk_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_frontend_setup, api_frontend_teardown)
 
 int main(void)
 {

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 /* The revision that it has now. */
-static uint64_t put(struct api_desk *desk, const char *path, const char *value, const char *header)
+static uint64_t put(struct api_frontend *frontend, const char *path, const char *value, const char *header)
 {
-    struct http_answer *answer = http_ask_method(desk, "PUT", path, value, header);
+    struct http_answer *answer = http_ask_method(frontend, "PUT", path, value, header);
     char tag[64];
 
     if (answer->code != 200)
@@ -26,11 +26,11 @@ static uint64_t put(struct api_desk *desk, const char *path, const char *value, 
     return strtoull(tag + 1, NULL, 10);
 }
 
-static void refuse(struct api_desk *desk, const char *method, const char *path, const char *header, long code,
-                   const char *name)
+static void refuse(struct api_frontend *frontend, const char *method, const char *path, const char *header,
+                   long code, const char *name)
 {
     struct http_answer *answer =
-        http_ask_method(desk, method, path, strcmp(method, "PUT") == 0 ? "new" : NULL, header);
+        http_ask_method(frontend, method, path, strcmp(method, "PUT") == 0 ? "new" : NULL, header);
 
     if (answer->code != code || !strstr(answer->body, name))
         fail_msg("%s %s %s: %ld instead of %ld %s: %s", method, path, header, answer->code, code, name,
@@ -162,29 +162,29 @@ static void test_notes_are_listed_in_pages(void **state)
 
 static void test_writes_need_the_token_and_reads_too(void **state)
 {
-    struct api_desk *desk = *state;
+    struct api_frontend *frontend = *state;
     char path[128];
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/token", desk->folder);
+    (void)snprintf(path, sizeof path, "%s/token", frontend->folder);
     file = fopen(path, "w");
     assert_non_null(file);
     (void)fputs("0123456789abcdef0123456789abcdef\n", file);
     (void)fchmod(fileno(file), 0600);
     assert_int_equal(fclose(file), 0);
-    (void)snprintf(desk->config->token, sizeof desk->config->token, "%s", path);
-    api_desk_start(desk);
-    refuse(desk, "PUT", "/groups/g/notes/k", "", 401, "ERR_DENIED");
-    refuse(desk, "DELETE", "/groups/g/notes/k", "", 401, "ERR_DENIED");
-    (void)http_expect_error(desk, "/groups/g/campaign", "{\"candidate\":\"a\"}", 401, GAVEL_ERR_DENIED);
-    (void)http_expect_error(desk, "/groups/g/notes", NULL, 401, GAVEL_ERR_DENIED);
-    (void)put(desk, "/groups/g/notes/k", "v", "Authorization: Bearer 0123456789abcdef0123456789abcdef");
-    refuse(desk, "PUT", "/groups/g/notes/k",
+    (void)snprintf(frontend->config->token, sizeof frontend->config->token, "%s", path);
+    api_frontend_start(frontend);
+    refuse(frontend, "PUT", "/groups/g/notes/k", "", 401, "ERR_DENIED");
+    refuse(frontend, "DELETE", "/groups/g/notes/k", "", 401, "ERR_DENIED");
+    (void)http_expect_error(frontend, "/groups/g/campaign", "{\"candidate\":\"a\"}", 401, GAVEL_ERR_DENIED);
+    (void)http_expect_error(frontend, "/groups/g/notes", NULL, 401, GAVEL_ERR_DENIED);
+    (void)put(frontend, "/groups/g/notes/k", "v", "Authorization: Bearer 0123456789abcdef0123456789abcdef");
+    refuse(frontend, "PUT", "/groups/g/notes/k",
            "Authorization: Bearer 0123456789abcdef0123456789abcdef\r\nOrigin: http://elsewhere", 403,
            "ERR_DENIED");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, api_desk_setup, api_desk_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, api_frontend_setup, api_frontend_teardown)
 
 int main(void)
 {
@@ -195,8 +195,8 @@ int main(void)
         TEST(test_bad_conditions_are_refused),
         TEST(test_a_value_has_a_limit),
         TEST(test_notes_are_listed_in_pages),
-        cmocka_unit_test_setup_teardown(test_writes_need_the_token_and_reads_too, api_desk_setup_stopped,
-                                        api_desk_teardown),
+        cmocka_unit_test_setup_teardown(test_writes_need_the_token_and_reads_too, api_frontend_setup_stopped,
+                                        api_frontend_teardown),
     };
 
     return cmocka_run_group_tests_name("api notes", tests, NULL, NULL);

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 struct fixture {
-    struct api_desk *desk;
+    struct api_frontend *frontend;
     json_t *document;
 };
 
@@ -27,9 +27,9 @@ static int setup(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     struct http_answer *answer;
 
-    if (!f || api_desk_setup((void **)&f->desk))
+    if (!f || api_frontend_setup((void **)&f->frontend))
         return -1;
-    answer = http_ask(f->desk, "/openapi.json", NULL, "");
+    answer = http_ask(f->frontend, "/openapi.json", NULL, "");
     assert_int_equal(answer->code, 200);
     f->document = http_json(answer);
     *state = f;
@@ -41,7 +41,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
 
     json_decref(f->document);
-    (void)api_desk_teardown((void **)&f->desk);
+    (void)api_frontend_teardown((void **)&f->frontend);
     free(f);
     return 0;
 }
@@ -234,7 +234,7 @@ static void test_everything_in_the_document_is_a_call(void **state)
 static void check_method(struct fixture *f, const char *method, const char *path, const char *url,
                          const char *body, const char *header, long code)
 {
-    struct http_answer *answer = http_ask_method(f->desk, method, url, body, header);
+    struct http_answer *answer = http_ask_method(f->frontend, method, url, body, header);
     char small[8] = "";
     json_t *schema;
     json_t *json;
@@ -259,7 +259,7 @@ static void check_call(struct fixture *f, const char *path, const char *query, c
     check_method(f, body ? "POST" : "GET", path, url, body, "", code);
 }
 
-static void put_election(struct api_desk *desk, enum raft_result result)
+static void put_election(struct api_frontend *frontend, enum raft_result result)
 {
     struct journal_election record = {.started_wall_ms = 1, .ended_wall_ms = 2};
 
@@ -267,7 +267,7 @@ static void put_election(struct api_desk *desk, enum raft_result result)
     (void)snprintf(record.candidate, sizeof record.candidate, "n1");
     (void)snprintf(record.names[0].voter, sizeof record.names[0].voter, "n1");
     (void)snprintf(record.names[0].vote, sizeof record.names[0].vote, "n1");
-    journal_put_election(desk->desk.journal, &record);
+    journal_put_election(frontend->frontend.journal, &record);
 }
 
 static void test_real_answers_are_as_the_document_says(void **state)
@@ -277,13 +277,13 @@ static void test_real_answers_are_as_the_document_says(void **state)
     struct fixture *f = *state;
 
     for (unsigned result = RAFT_RUNNING; result <= RAFT_OVERTAKEN; result++)
-        put_election(f->desk, (enum raft_result)result);
+        put_election(f->frontend, (enum raft_result)result);
     for (size_t i = 0; i < sizeof reads / sizeof *reads; i++)
         check_call(f, reads[i], "", NULL, 200);
-    api_desk_follow(f->desk);
+    api_frontend_follow(f->frontend);
     for (size_t i = 0; i < sizeof reads / sizeof *reads; i++)
         check_call(f, reads[i], "", NULL, 200);
-    api_desk_orphan(f->desk);
+    api_frontend_orphan(f->frontend);
     check_call(f, "/status", "", NULL, 200);
     check_call(f, "/members", "", NULL, 200);
     check_call(f, "/leader", "", NULL, 503);
@@ -309,7 +309,7 @@ static void test_real_answers_to_changes_are_as_the_document_says(void **state)
     struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
-        api_desk_answer(f->desk, answers[i].status, "so it is", "127.0.0.1:7502");
+        api_frontend_answer(f->frontend, answers[i].status, "so it is", "127.0.0.1:7502");
         check_call(f, "/transfer", "", "{}", answers[i].code);
         check_call(f, "/stepdown", "", "{}", answers[i].code);
         check_call(f, "/members", "", "{\"action\":\"remove\",\"id\":\"n3\"}", answers[i].code);
@@ -339,16 +339,16 @@ static void test_bodies_are_as_the_document_says(void **state)
             struct http_answer *answer;
 
             (void)snprintf(body, sizeof body, "{\"%s\":[]}", key); /* known, and of a type that no key has */
-            answer = http_ask(f->desk, paths[i], body, "");
+            answer = http_ask(f->frontend, paths[i], body, "");
             assert_int_equal(answer->code, 400);
             (void)snprintf(body, sizeof body, "\\\"%s\\\" must be", key);
             if (!strstr(answer->body, body))
                 fail_msg("%s does not know %s: %s", paths[i], key, answer->body);
         }
         json_array_foreach(json_object_get(schema, "required"), k, item)
-            assert_int_equal(http_ask(f->desk, paths[i], "{}", "")->code, 400);
+            assert_int_equal(http_ask(f->frontend, paths[i], "{}", "")->code, 400);
         if (json_array_size(json_object_get(schema, "required")) == 0)
-            assert_int_equal(http_ask(f->desk, paths[i], "{}", "")->code, 200);
+            assert_int_equal(http_ask(f->frontend, paths[i], "{}", "")->code, 200);
     }
 }
 
@@ -378,8 +378,8 @@ static void check_stream(struct fixture *f, const char *method, const char *path
 static void test_groups_are_as_the_document_says(void **state)
 {
     struct fixture *f = *state;
-    struct listener *watch = listener_get(f->desk, "/watch?after=0", "");
-    struct listener *a = listener_campaign(f->desk, "g", "a", ",\"metadata\":\"m\",\"address\":\"h:1\"");
+    struct listener *watch = listener_get(f->frontend, "/watch?after=0", "");
+    struct listener *a = listener_campaign(f->frontend, "g", "a", ",\"metadata\":\"m\",\"address\":\"h:1\"");
     struct listener *b;
     struct listener *again;
     gavel_ns limit = clock_now() + 60 * NS_PER_S;
@@ -388,7 +388,7 @@ static void test_groups_are_as_the_document_says(void **state)
 
     listener_session(a, session);
     (void)listener_elected(a);
-    b = listener_campaign(f->desk, "g", "b", "");
+    b = listener_campaign(f->frontend, "g", "b", "");
     listener_expect(b, "leader", "leader", "a");
     check_call(f, "/groups", "", NULL, 200);
     check_call(f, "/groups", "?limit=0", NULL, 400);
@@ -416,7 +416,7 @@ static void test_groups_are_as_the_document_says(void **state)
     check_method(f, "POST", GROUP "/campaign", "/groups/g/campaign", "{\"candidate\":\"a\"}", "", 409);
     (void)snprintf(body, sizeof body, "{\"session\":\"%s\"}", session);
     check_method(f, "POST", GROUP "/keepalive", "/groups/g/keepalive", body, "", 200);
-    again = listener_post(f->desk, "/groups/g/events", body);
+    again = listener_post(f->frontend, "/groups/g/events", body);
     (void)listener_elected(again);
     check_method(f, "POST", GROUP "/transfer", "/groups/g/transfer", "{\"to\":\"a\"}", "", 200);
     check_method(f, "POST", GROUP "/transfer", "/groups/g/transfer", "{\"to\":\"b\",\"timeout_ms\":1}", "",
@@ -427,7 +427,7 @@ static void test_groups_are_as_the_document_says(void **state)
     listener_wait_end(a);
     (void)listener_elected(b);
     /* The session is closed after the last event was sent; until then it is one without a candidate. */
-    while (!strstr(http_ask(f->desk, "/metrics", NULL, "")->body, "\ngavel_sessions 1\n"))
+    while (!strstr(http_ask(f->frontend, "/metrics", NULL, "")->body, "\ngavel_sessions 1\n"))
         if (clock_now() >= limit)
             fail_msg("the session stays");
     check_method(f, "POST", GROUP "/keepalive", "/groups/g/keepalive", body, "", 410);
@@ -449,13 +449,13 @@ static void test_events_are_as_the_document_says(void **state)
     json_t *schema =
         answer_schema(f->document, operation_of(f->document, "/events", "get"), 200, "text/event-stream");
     static char text[64 * 1024];
-    int fd = raw_open(f->desk);
+    int fd = raw_open(f->frontend);
     size_t count = 0;
 
-#define PUT(name, word) (void)api_desk_put(f->desk, JOURNAL_##name, "n2", "text");
+#define PUT(name, word) (void)api_frontend_put(f->frontend, JOURNAL_##name, "n2", "text");
     JOURNAL_EVENT_MAP(PUT)
 #undef PUT
-    (void)api_desk_put(f->desk, JOURNAL_OPERATOR, "n1", "the last");
+    (void)api_frontend_put(f->frontend, JOURNAL_OPERATOR, "n1", "the last");
     raw_say(
         fd,
         "GET /events?after=1 HTTP/1.1\r\nHost: h\r\n\r\n"); /* of another incarnation: something is missed */

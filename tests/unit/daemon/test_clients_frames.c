@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What clients say: look-ups, errands, and bytes that are neither. */
+/* What clients say: look-ups, forwardings, and bytes that are neither. */
 
-#include "clients_desk.h"
+#include "clients_frontend.h"
 
 #include "base/prng.h"
 
@@ -19,15 +19,15 @@
 
 static void test_a_look_up_is_answered_from_the_own_table(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct clients_counts counts;
     struct talker talker;
     Gavel__ClientFrame *frame;
     uint64_t revision;
 
-    (void)play_open(desk, 11);
-    revision = play_campaign(desk, 11, "jobs", "a");
-    talk_tcp(&talker, desk);
+    (void)play_open(frontend, 11);
+    revision = play_campaign(frontend, 11, "jobs", "a");
+    talk_tcp(&talker, frontend);
     talk_hello(&talker);
     talk_ask(&talker, 5, true, "jobs");
     frame = talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_ANSWER);
@@ -47,9 +47,9 @@ static void test_a_look_up_is_answered_from_the_own_table(void **state)
     assert_int_equal(frame->answer->tag, 7);
     assert_int_equal(frame->answer->status, GAVEL_ERR_INVALID);
     client_frame_free(frame);
-    clients_count(desk->clients, &counts);
+    clients_count(frontend->clients, &counts);
     assert_int_equal(counts.lookups, 3);
-    assert_null(mailbox_take(&desk->desk.errands)); /* nobody else was asked */
+    assert_null(mailbox_take(&frontend->frontend.forwardings)); /* nobody else was asked */
     talk_end(&talker);
 }
 
@@ -74,7 +74,7 @@ static void test_a_long_list_comes_in_frames_that_are_not_too_long(void **state)
 {
     enum { NOTES = 300 };
     static const char value[TABLE_NOTE_BYTES_MAX];
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker talker;
     char key[8], after[8] = "";
     bool has_more = true;
@@ -82,9 +82,9 @@ static void test_a_long_list_comes_in_frames_that_are_not_too_long(void **state)
 
     for (int i = 0; i < NOTES; i++) {
         (void)snprintf(key, sizeof key, "%03d", i);
-        (void)play_put(desk, "g", key, value, i < 100 ? sizeof value : 1);
+        (void)play_put(frontend, "g", key, value, i < 100 ? sizeof value : 1);
     }
-    talk_tcp(&talker, desk);
+    talk_tcp(&talker, frontend);
     talk_hello(&talker);
     while (has_more) {
         Gavel__ClientFrame *frame;
@@ -104,23 +104,23 @@ static void test_a_long_list_comes_in_frames_that_are_not_too_long(void **state)
     talk_end(&talker);
 }
 
-static void test_errands_go_to_the_consensus_thread_and_answers_come_back(void **state)
+static void test_forwardings_go_to_the_consensus_thread_and_answers_come_back(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker one, two;
-    struct errand *first, *second, *third;
+    struct forwarding *first, *second, *third;
     Gavel__ClientFrame *frame;
 
-    talk_tcp(&one, desk);
-    talk_unix(&two, desk);
+    talk_tcp(&one, frontend);
+    talk_unix(&two, frontend);
     talk_hello(&one);
     talk_hello(&two);
     talk_request(&one, 1, 42, "g");
-    first = play_take_errand(desk);
+    first = play_take_forwarding(frontend);
     talk_keep_alive(&two, 1, 43);
-    second = play_take_errand(desk);
+    second = play_take_forwarding(frontend);
     talk_ask(&one, 2, false, "g");
-    third = play_take_errand(desk);
+    third = play_take_forwarding(frontend);
     assert_int_equal(first->frame->what_case, GAVEL__CLIENT_FRAME__WHAT_REQUEST);
     assert_int_equal(first->frame->request->session, 42);
     assert_string_equal(first->frame->request->ops[0]->withdraw->group, "g");
@@ -129,9 +129,9 @@ static void test_errands_go_to_the_consensus_thread_and_answers_come_back(void *
     assert_int_equal(third->frame->what_case, GAVEL__CLIENT_FRAME__WHAT_ASK);
     assert_int_equal(first->client, third->client);
     assert_int_not_equal(first->client, second->client);
-    play_answer_errand(third, GAVEL_OK);
-    play_answer_errand(second, GAVEL_ERR_TIMEOUT);
-    play_answer_errand(first, GAVEL_ERR_SESSION_GONE);
+    play_answer_forwarding(third, GAVEL_OK);
+    play_answer_forwarding(second, GAVEL_ERR_TIMEOUT);
+    play_answer_forwarding(first, GAVEL_ERR_SESSION_GONE);
     frame = talk_expect(&one, GAVEL__CLIENT_FRAME__WHAT_ANSWER);
     assert_int_equal(frame->answer->tag, 2);
     client_frame_free(frame);
@@ -148,24 +148,24 @@ static void test_errands_go_to_the_consensus_thread_and_answers_come_back(void *
 
 static void test_a_client_that_is_gone_is_told_to_the_consensus_thread(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker asker, silent;
-    struct errand *errand, *farewell;
+    struct forwarding *forwarding, *farewell;
 
-    talk_tcp(&silent, desk); /* of whom it has never heard, nor will */
+    talk_tcp(&silent, frontend); /* of whom it has never heard, nor will */
     talk_hello(&silent);
     talk_end(&silent);
-    talk_tcp(&asker, desk);
+    talk_tcp(&asker, frontend);
     talk_hello(&asker);
     talk_request(&asker, 1, 42, "g");
-    errand = play_take_errand(desk);
+    forwarding = play_take_forwarding(frontend);
     talk_end(&asker);
-    farewell = play_take_errand(desk);
+    farewell = play_take_forwarding(frontend);
     assert_null(farewell->frame);
-    assert_int_equal(farewell->client, errand->client);
-    errand_free(farewell);
-    play_answer_errand(errand, GAVEL_OK); /* too late: for nobody */
-    talk_tcp(&asker, desk);
+    assert_int_equal(farewell->client, forwarding->client);
+    forwarding_free(farewell);
+    play_answer_forwarding(forwarding, GAVEL_OK); /* too late: for nobody */
+    talk_tcp(&asker, frontend);
     talk_hello(&asker);
     talk_expect_silence(&asker);
     talk_end(&asker);
@@ -174,34 +174,34 @@ static void test_a_client_that_is_gone_is_told_to_the_consensus_thread(void **st
 static void test_a_client_with_too_much_under_way_is_not_read(void **state)
 {
     enum { ASKED = 3000, MOST = 1024 };
-    struct clients_desk *desk = *state;
-    struct errand *held[ASKED];
+    struct clients_frontend *frontend = *state;
+    struct forwarding *held[ASKED];
     struct talker talker;
     size_t count = 0, answered = 0;
 
-    talk_tcp(&talker, desk);
+    talk_tcp(&talker, frontend);
     talk_hello(&talker);
     for (size_t i = 0; i < ASKED; i++)
         talk_keep_alive(&talker, i, 42);
     while (count < MOST)
-        held[count++] = play_take_errand(desk);
+        held[count++] = play_take_forwarding(frontend);
     /* Another one is read meanwhile; when it has been answered, whatever was to come of the first has come.
      */
     for (int i = 0; i < 3; i++) {
         struct talker other;
 
-        talk_tcp(&other, desk);
+        talk_tcp(&other, frontend);
         talk_hello(&other);
         talk_expect_silence(&other);
         talk_end(&other);
     }
-    assert_null(mailbox_take(&desk->desk.errands));
+    assert_null(mailbox_take(&frontend->frontend.forwardings));
     while (answered < ASKED) {
         Gavel__ClientFrame *frame;
 
         if (answered == count)
-            held[count++] = play_take_errand(desk);
-        play_answer_errand(held[answered], GAVEL_OK);
+            held[count++] = play_take_forwarding(frontend);
+        play_answer_forwarding(held[answered], GAVEL_OK);
         frame = talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_KEPT);
         assert_int_equal(frame->kept->tag, answered++);
         client_frame_free(frame);
@@ -264,12 +264,12 @@ static void test_a_kind_that_is_not_known_is_skipped(void **state)
     talk_end(&talker);
 }
 
-static void say(struct clients_desk *desk, bool after_hello, const void *bytes, size_t size,
+static void say(struct clients_frontend *frontend, bool after_hello, const void *bytes, size_t size,
                 const char *words)
 {
     struct talker talker;
 
-    talk_tcp(&talker, desk);
+    talk_tcp(&talker, frontend);
     if (after_hello)
         talk_hello(&talker);
     talk_bytes(&talker, bytes, size);
@@ -279,27 +279,27 @@ static void say(struct clients_desk *desk, bool after_hello, const void *bytes, 
 
 static void test_hostile_bytes_are_refused_in_words(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
 
-    say(desk, false, "GET / HTTP/1.1\r\n\r\n", 18, "this is HTTP");
-    say(desk, false, "\x16\x03\x01\x02\x00\x01", 6, "one side speaks TLS");
-    say(desk, false, "\0\0\0\0", 4, "no length");
-    say(desk, false, "\0\0\x10\x01", 4, "too long");
-    say(desk, true, "\0\x40\0\x01", 4, "too long");
-    say(desk, true, "\0\0\0\x03\xff\xff\xff", 7, "no frame");
-    say(desk, true, "\0\0\0\x02\x2a\0", 6, "only nodes send"); /* an empty Reply */
-    assert_int_equal(play_cut(desk), 7);
+    say(frontend, false, "GET / HTTP/1.1\r\n\r\n", 18, "this is HTTP");
+    say(frontend, false, "\x16\x03\x01\x02\x00\x01", 6, "one side speaks TLS");
+    say(frontend, false, "\0\0\0\0", 4, "no length");
+    say(frontend, false, "\0\0\x10\x01", 4, "too long");
+    say(frontend, true, "\0\x40\0\x01", 4, "too long");
+    say(frontend, true, "\0\0\0\x03\xff\xff\xff", 7, "no frame");
+    say(frontend, true, "\0\0\0\x02\x2a\0", 6, "only nodes send"); /* an empty Reply */
+    assert_int_equal(play_cut(frontend), 7);
 }
 
 static void test_random_bytes_end_a_connection_and_nothing_else(void **state)
 {
     enum { ROUNDS = 200 };
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct prng prng;
     struct talker good;
 
     prng_seed(&prng, 7);
-    talk_tcp(&good, desk);
+    talk_tcp(&good, frontend);
     talk_hello(&good);
     for (int i = 0; i < ROUNDS; i++) {
         struct talker talker;
@@ -312,7 +312,7 @@ static void test_random_bytes_end_a_connection_and_nothing_else(void **state)
             bytes[0] = bytes[1] = bytes[2] = 0;
             bytes[3] = (uint8_t)(i % 2 ? size - 4 : bytes[3]);
         }
-        talk_unix(&talker, desk);
+        talk_unix(&talker, frontend);
         if (i % 4)
             talk_hello(&talker);
         (void)send(talker.fd, bytes, size, MSG_NOSIGNAL);
@@ -327,18 +327,18 @@ static void test_random_bytes_end_a_connection_and_nothing_else(void **state)
 
 static void test_a_client_that_is_silent_for_too_long_is_cut_off(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker idle, watching, half;
 
-    clients_desk_start_with(desk, (struct clients_patience){NS_PER_S * 20, NS_PER_S, NS_PER_S});
-    talk_tcp(&watching, desk);
+    clients_frontend_start_with(frontend, (struct clients_patience){NS_PER_S * 20, NS_PER_S, NS_PER_S});
+    talk_tcp(&watching, frontend);
     talk_hello(&watching);
     talk_watching(&watching, (struct watch_wish){.watch = 1, .group = "g"});
-    talk_tcp(&half, desk);
+    talk_tcp(&half, frontend);
     talk_hello(&half);
     talk_watching(&half, (struct watch_wish){.watch = 1, .group = "g"});
     talk_bytes(&half, "\0\0\0\x09\x0a", 5); /* the rest of it never comes */
-    talk_tcp(&idle, desk);
+    talk_tcp(&idle, frontend);
     talk_hello(&idle);
     talk_refused(&idle, "sends a keep-alive");
     talk_refused(&half, "sends a keep-alive");
@@ -350,25 +350,25 @@ static void test_a_client_that_is_silent_for_too_long_is_cut_off(void **state)
 
 static void test_the_thread_says_that_it_is_alive(void **state)
 {
-    struct clients_desk *desk = *state;
-    gavel_ns then = atomic_load(&desk->desk.clients_alive_at);
+    struct clients_frontend *frontend = *state;
+    gavel_ns then = atomic_load(&frontend->frontend.clients_alive_at);
 
     assert_true(then > 0);
-    WAIT_UNTIL(atomic_load(&desk->desk.clients_alive_at) > then + 100 * NS_PER_MS);
+    WAIT_UNTIL(atomic_load(&frontend->frontend.clients_alive_at) > then + 100 * NS_PER_MS);
 }
 
 static void test_what_was_answered_last_is_written_before_the_end(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker talker;
     Gavel__ClientFrame *frame;
 
-    talk_tcp(&talker, desk);
+    talk_tcp(&talker, frontend);
     talk_hello(&talker);
     talk_request(&talker, 9, 42, "g");
-    play_answer_errand(play_take_errand(desk), GAVEL_OK);
-    clients_stop(desk->clients);
-    desk->clients = NULL;
+    play_answer_forwarding(play_take_forwarding(frontend), GAVEL_OK);
+    clients_stop(frontend->clients);
+    frontend->clients = NULL;
     frame = talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_REPLY);
     assert_int_equal(frame->reply->tag, 9);
     client_frame_free(frame);
@@ -376,15 +376,16 @@ static void test_what_was_answered_last_is_written_before_the_end(void **state)
     talk_end(&talker);
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, clients_desk_setup, clients_desk_teardown)
-#define STOPPED(test) cmocka_unit_test_setup_teardown(test, clients_desk_setup_stopped, clients_desk_teardown)
+#define WITH(test) cmocka_unit_test_setup_teardown(test, clients_frontend_setup, clients_frontend_teardown)
+#define STOPPED(test)                                                                                        \
+    cmocka_unit_test_setup_teardown(test, clients_frontend_setup_stopped, clients_frontend_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH(test_a_look_up_is_answered_from_the_own_table),
         WITH(test_a_long_list_comes_in_frames_that_are_not_too_long),
-        WITH(test_errands_go_to_the_consensus_thread_and_answers_come_back),
+        WITH(test_forwardings_go_to_the_consensus_thread_and_answers_come_back),
         WITH(test_a_client_that_is_gone_is_told_to_the_consensus_thread),
         WITH(test_a_client_with_too_much_under_way_is_not_read),
         WITH(test_frames_may_come_in_pieces_and_in_heaps),

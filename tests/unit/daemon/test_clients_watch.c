@@ -2,7 +2,7 @@
 
 /* Watches: every change that concerns them, once and in order; and what happens if that cannot be. */
 
-#include "clients_desk.h"
+#include "clients_frontend.h"
 
 #include "base/prng.h"
 
@@ -17,14 +17,14 @@
 
 #define PUT GAVEL__CHANGE__KIND__NOTE_PUT
 
-static uint64_t put(struct clients_desk *desk, const char *group)
+static uint64_t put(struct clients_frontend *frontend, const char *group)
 {
-    return play_put(desk, group, "k", "v", 1);
+    return play_put(frontend, group, "k", "v", 1);
 }
 
-static void begin(struct talker *talker, struct clients_desk *desk)
+static void begin(struct talker *talker, struct clients_frontend *frontend)
 {
-    talk_unix(talker, desk);
+    talk_unix(talker, frontend);
     talk_hello(talker);
 }
 
@@ -42,51 +42,51 @@ static void expect_ended(struct talker *talker, uint64_t watch, enum gavel_statu
 
 static void test_a_watch_is_told_what_changes_from_now_on(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker talker;
 
-    (void)put(desk, "g");
-    begin(&talker, desk);
+    (void)put(frontend, "g");
+    begin(&talker, frontend);
     talk_watching(&talker, (struct watch_wish){.watch = 3, .group = "g"});
-    (void)put(desk, "other");
-    talk_change(&talker, 3, PUT, "g", put(desk, "g"));
-    talk_change(&talker, 3, PUT, "g", put(desk, "g"));
-    (void)put(desk, "gg");
+    (void)put(frontend, "other");
+    talk_change(&talker, 3, PUT, "g", put(frontend, "g"));
+    talk_change(&talker, 3, PUT, "g", put(frontend, "g"));
+    (void)put(frontend, "gg");
     talk_expect_silence(&talker);
     talk_end(&talker);
 }
 
 static void test_a_prefix_is_of_all_that_begin_with_it(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker talker;
     uint64_t revision;
 
-    begin(&talker, desk);
+    begin(&talker, frontend);
     talk_watching(&talker, (struct watch_wish){.watch = 1, .prefix = "team/"});
     talk_watching(&talker, (struct watch_wish){.watch = 2, .prefix = "team/a"});
-    (void)put(desk, "team");
-    revision = put(desk, "team/b");
+    (void)put(frontend, "team");
+    revision = put(frontend, "team/b");
     talk_change(&talker, 1, PUT, "team/b", revision);
-    revision = put(desk, "team/");
+    revision = put(frontend, "team/");
     talk_change(&talker, 1, PUT, "team/", revision);
-    revision = put(desk, "team/a");
+    revision = put(frontend, "team/a");
     talk_change(&talker, 1, PUT, "team/a", revision);
     talk_change(&talker, 2, PUT, "team/a", revision);
     talk_watching(&talker, (struct watch_wish){.watch = 3});
-    talk_change(&talker, 3, PUT, "x", put(desk, "x")); /* the empty prefix: all */
+    talk_change(&talker, 3, PUT, "x", put(frontend, "x")); /* the empty prefix: all */
     talk_expect_silence(&talker);
     talk_end(&talker);
 }
 
 static void test_a_watch_begins_after_the_revision_that_it_names(void **state)
 {
-    struct clients_desk *desk = *state;
-    uint64_t first = put(desk, "g"), other = put(desk, "h"), last = put(desk, "g");
+    struct clients_frontend *frontend = *state;
+    uint64_t first = put(frontend, "g"), other = put(frontend, "h"), last = put(frontend, "g");
     Gavel__ClientFrame *frame;
     struct talker talker;
 
-    begin(&talker, desk);
+    begin(&talker, frontend);
     talk_watching(&talker, (struct watch_wish){.watch = 1, .group = "g", .after = first});
     talk_change(&talker, 1, PUT, "g", last);
     /* One that begins in the past does not make the others hear it again. */
@@ -98,7 +98,7 @@ static void test_a_watch_begins_after_the_revision_that_it_names(void **state)
     assert_int_equal(frame->changes->changes[1]->revision, last);
     assert_int_equal(frame->changes->revision, last);
     client_frame_free(frame);
-    last = put(desk, "g");
+    last = put(frontend, "g");
     frame = talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_CHANGES);
     assert_int_equal(frame->changes->n_changes, 1);
     client_frame_free(frame);
@@ -112,30 +112,30 @@ static void test_a_watch_begins_after_the_revision_that_it_names(void **state)
 
 static void test_a_watch_may_begin_in_the_future(void **state)
 {
-    struct clients_desk *desk = *state;
-    uint64_t now = put(desk, "g");
+    struct clients_frontend *frontend = *state;
+    uint64_t now = put(frontend, "g");
     struct talker talker;
 
-    begin(&talker, desk);
+    begin(&talker, frontend);
     talk_watching(&talker, (struct watch_wish){.watch = 1, .group = "g", .after = now + 2});
-    (void)put(desk, "g");
-    (void)put(desk, "g");
-    talk_change(&talker, 1, PUT, "g", put(desk, "g"));
+    (void)put(frontend, "g");
+    (void)put(frontend, "g");
+    talk_change(&talker, 1, PUT, "g", put(frontend, "g"));
     talk_expect_silence(&talker);
     talk_end(&talker);
 }
 
 static void test_parts_of_a_revision_that_are_known_are_not_told_again(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     Gavel__ClientFrame *frame;
     struct talker talker;
     uint64_t revision;
     size_t parts;
 
-    (void)play_open(desk, 1);
-    revision = play_campaign(desk, 1, "g", "a"); /* joined and elected: two changes of one revision */
-    begin(&talker, desk);
+    (void)play_open(frontend, 1);
+    revision = play_campaign(frontend, 1, "g", "a"); /* joined and elected: two changes of one revision */
+    begin(&talker, frontend);
     talk_watch(&talker, (struct watch_wish){.watch = 1, .group = "g", .after = revision - 1});
     client_frame_free(talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_CHANGES)); /* it has begun */
     frame = talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_CHANGES);
@@ -159,67 +159,67 @@ static void test_parts_of_a_revision_that_are_known_are_not_told_again(void **st
     talk_end(&talker);
 }
 
-static void fill_history(struct clients_desk *desk)
+static void fill_history(struct clients_frontend *frontend)
 {
     static const char value[TABLE_NOTE_BYTES_MAX];
 
     for (size_t i = 0; i <= TABLE_HISTORY_BYTES_MAX / sizeof value; i++)
-        (void)play_put(desk, "large", "k", value, sizeof value);
+        (void)play_put(frontend, "large", "k", value, sizeof value);
 }
 
 static void test_what_is_forgotten_is_said_so_and_the_connection_stays(void **state)
 {
-    struct clients_desk *desk = *state;
-    uint64_t old = put(desk, "g"), now;
+    struct clients_frontend *frontend = *state;
+    uint64_t old = put(frontend, "g"), now;
     struct talker talker;
 
-    (void)put(desk, "g");
-    fill_history(desk);
-    now = put(desk, "g");
-    begin(&talker, desk);
+    (void)put(frontend, "g");
+    fill_history(frontend);
+    now = put(frontend, "g");
+    begin(&talker, frontend);
     talk_watch(&talker, (struct watch_wish){.watch = 4, .group = "g", .after = old});
     expect_ended(&talker, 4, GAVEL_ERR_FORGOTTEN, now);
     talk_watching(&talker, (struct watch_wish){.watch = 4, .group = "g", .after = now});
-    talk_change(&talker, 4, PUT, "g", put(desk, "g"));
+    talk_change(&talker, 4, PUT, "g", put(frontend, "g"));
     talk_end(&talker);
 }
 
 /* The table as a leader has it that went on without this node. */
-static void take_snapshot(struct clients_desk *desk, size_t entries)
+static void take_snapshot(struct clients_frontend *frontend, size_t entries)
 {
-    struct table_box *box = &desk->desk.table;
-    struct clients_desk leader = {.index = desk->index};
+    struct table_box *box = &frontend->frontend.table;
+    struct clients_frontend leader = {.index = frontend->index};
     uint8_t *bytes;
     size_t size;
 
-    assert_int_equal(table_box_init(&leader.desk.table), GAVEL_OK);
+    assert_int_equal(table_box_init(&leader.frontend.table), GAVEL_OK);
     assert_int_equal(table_snapshot_encode(&box->table, &bytes, &size), GAVEL_OK);
-    assert_int_equal(table_snapshot_decode(&leader.desk.table.table, bytes, size), GAVEL_OK);
+    assert_int_equal(table_snapshot_decode(&leader.frontend.table.table, bytes, size), GAVEL_OK);
     free(bytes);
     for (size_t i = 0; i < entries; i++)
         (void)put(&leader, "g");
-    assert_int_equal(table_snapshot_encode(&leader.desk.table.table, &bytes, &size), GAVEL_OK);
+    assert_int_equal(table_snapshot_encode(&leader.frontend.table.table, &bytes, &size), GAVEL_OK);
     table_box_lock(box);
     assert_int_equal(table_snapshot_decode(&box->table, bytes, size), GAVEL_OK);
     table_box_unlock(box);
     table_box_ring(box);
     free(bytes);
-    desk->index = leader.index;
-    table_box_done(&leader.desk.table);
+    frontend->index = leader.index;
+    table_box_done(&leader.frontend.table);
 }
 
 static void test_a_snapshot_ends_the_watches_that_miss_something(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker talker;
-    uint64_t now = put(desk, "g");
+    uint64_t now = put(frontend, "g");
 
-    begin(&talker, desk);
+    begin(&talker, frontend);
     talk_watching(&talker, (struct watch_wish){.watch = 1, .group = "g"});
-    take_snapshot(desk, 5);
+    take_snapshot(frontend, 5);
     expect_ended(&talker, 1, GAVEL_ERR_FORGOTTEN, now + 5);
     talk_watching(&talker, (struct watch_wish){.watch = 1, .group = "g", .after = now + 5});
-    talk_change(&talker, 1, PUT, "g", put(desk, "g"));
+    talk_change(&talker, 1, PUT, "g", put(frontend, "g"));
     talk_watch(&talker, (struct watch_wish){.watch = 2, .group = "g", .after = now + 4});
     expect_ended(&talker, 2, GAVEL_ERR_FORGOTTEN, now + 6);
     talk_expect_silence(&talker);
@@ -228,33 +228,33 @@ static void test_a_snapshot_ends_the_watches_that_miss_something(void **state)
 
 static void test_a_session_is_told_of_its_groups_and_of_its_end(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     Gavel__ClientFrame *frame;
     struct talker talker;
     uint64_t revision;
 
-    (void)play_open(desk, 1);
-    (void)play_open(desk, 2);
-    (void)play_campaign(desk, 2, "a", "two");
-    (void)play_campaign(desk, 1, "a", "one");
-    begin(&talker, desk);
+    (void)play_open(frontend, 1);
+    (void)play_open(frontend, 2);
+    (void)play_campaign(frontend, 2, "a", "two");
+    (void)play_campaign(frontend, 1, "a", "one");
+    begin(&talker, frontend);
     talk_watching(&talker, (struct watch_wish){.watch = 1, .session = 1});
-    (void)play_campaign(desk, 2, "b", "two"); /* not of this session */
-    talk_change(&talker, 1, PUT, "a", put(desk, "a"));
-    revision = play_campaign(desk, 1, "b", "one");
+    (void)play_campaign(frontend, 2, "b", "two"); /* not of this session */
+    talk_change(&talker, 1, PUT, "a", put(frontend, "a"));
+    revision = play_campaign(frontend, 1, "b", "one");
     talk_change(&talker, 1, GAVEL__CHANGE__KIND__JOINED, "b", revision);
-    talk_change(&talker, 1, PUT, "b", put(desk, "b"));
-    revision = play_withdraw(desk, 1, "b");
+    talk_change(&talker, 1, PUT, "b", put(frontend, "b"));
+    revision = play_withdraw(frontend, 1, "b");
     talk_change(&talker, 1, GAVEL__CHANGE__KIND__LEFT, "b", revision);
-    (void)put(desk, "b");
+    (void)put(frontend, "b");
     talk_expect_silence(&talker);
-    revision = play_close(desk, 1);
+    revision = play_close(frontend, 1);
     frame = talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_CHANGES);
     assert_true(frame->changes->n_changes >= 2); /* it left a, and is over */
     assert_int_equal(frame->changes->changes[frame->changes->n_changes - 1]->kind,
                      GAVEL__CHANGE__KIND__SESSION_ENDED);
     client_frame_free(frame);
-    (void)put(desk, "a");
+    (void)put(frontend, "a");
     talk_expect_silence(&talker);
     /* From the past, with the groups that it had then. */
     talk_watch(&talker, (struct watch_wish){.watch = 2, .session = 1, .after = revision - 1});
@@ -269,7 +269,7 @@ static void test_a_session_is_told_of_its_groups_and_of_its_end(void **state)
 
 static void test_unwatch_ends_a_watch(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct clients_counts counts;
     struct talker talker;
     Gavel__Unwatch unwatch;
@@ -279,29 +279,29 @@ static void test_unwatch_ends_a_watch(void **state)
     gavel__client_frame__init(&frame);
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_UNWATCH;
     frame.unwatch = &unwatch;
-    begin(&talker, desk);
+    begin(&talker, frontend);
     talk_watching(&talker, (struct watch_wish){.watch = 1, .group = "g"});
     talk_watching(&talker, (struct watch_wish){.watch = 2, .group = "g"});
     unwatch.watch = 1;
     talk_send(&talker, &frame);
     talk_send(&talker, &frame); /* twice is harmless */
     talk_expect_silence(&talker);
-    talk_change(&talker, 2, PUT, "g", put(desk, "g"));
+    talk_change(&talker, 2, PUT, "g", put(frontend, "g"));
     talk_expect_silence(&talker);
-    clients_count(desk->clients, &counts);
+    clients_count(frontend->clients, &counts);
     assert_int_equal(counts.watches, 1);
     talk_end(&talker);
 }
 
 static void test_watches_that_cannot_be_are_refused_in_words(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     char name[400];
     struct talker talker;
 
     memset(name, 'x', sizeof name);
     name[sizeof name - 1] = '\0';
-    begin(&talker, desk);
+    begin(&talker, frontend);
     talk_watch(&talker, (struct watch_wish){.watch = 1, .group = "g", .prefix = "g"});
     expect_ended(&talker, 1, GAVEL_ERR_INVALID, 0);
     talk_watch(&talker, (struct watch_wish){.watch = 1, .group = "g", .session = 4});
@@ -313,7 +313,7 @@ static void test_watches_that_cannot_be_are_refused_in_words(void **state)
     name[255] = '\0';
     talk_watching(&talker, (struct watch_wish){.watch = 1, .prefix = name});
     talk_watching(&talker, (struct watch_wish){.watch = 2, .group = name});
-    (void)put(desk, name);
+    (void)put(frontend, name);
     client_frame_free(talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_CHANGES));
     client_frame_free(talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_CHANGES));
     talk_watch(&talker, (struct watch_wish){.watch = 2, .group = "g"});
@@ -324,13 +324,13 @@ static void test_watches_that_cannot_be_are_refused_in_words(void **state)
 static void test_of_many_watches_only_those_concerned_are_told(void **state)
 {
     enum { MANY = 20000 };
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct clients_counts counts;
     struct talker talker;
     uint64_t revision;
     char name[16];
 
-    begin(&talker, desk);
+    begin(&talker, frontend);
     for (uint64_t i = 0; i < MANY; i++) {
         (void)snprintf(name, sizeof name, "g%" PRIu64, i);
         talk_watch(&talker, (struct watch_wish){.watch = i, .group = name});
@@ -338,22 +338,22 @@ static void test_of_many_watches_only_those_concerned_are_told(void **state)
             for (int k = 0; k < 100; k++)
                 client_frame_free(talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_CHANGES));
     }
-    revision = put(desk, "g12345");
+    revision = put(frontend, "g12345");
     talk_change(&talker, 12345, PUT, "g12345", revision);
     talk_expect_silence(&talker);
-    clients_count(desk->clients, &counts);
+    clients_count(frontend->clients, &counts);
     assert_int_equal(counts.watches, MANY);
     assert_int_equal(counts.changes, 1);
     talk_end(&talker);
-    WAIT_UNTIL((clients_count(desk->clients, &counts), counts.watches == 0));
+    WAIT_UNTIL((clients_count(frontend->clients, &counts), counts.watches == 0));
 }
 
 static void test_there_is_a_limit_to_watches(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker talker;
 
-    begin(&talker, desk);
+    begin(&talker, frontend);
     for (uint64_t i = 0; i < CLIENTS_WATCHES_MAX; i++) {
         talk_watch(&talker, (struct watch_wish){.watch = i, .group = "g"});
         if (i % 64 == 63)
@@ -382,7 +382,7 @@ struct expected {
 };
 
 struct story {
-    struct clients_desk *desk;
+    struct clients_frontend *frontend;
     struct prng prng;
     struct talker talkers[TALKERS];
     bool is_member[SESSIONS][GROUPS];
@@ -405,7 +405,7 @@ static size_t group_of(const char *name)
 /* The history as the table itself has it. */
 static void collect(struct story *story)
 {
-    struct table_box *box = &story->desk->desk.table;
+    struct table_box *box = &story->frontend->frontend.table;
     struct table_cursor cursor = {0, UINT32_MAX};
     const struct table_change *change;
 
@@ -422,13 +422,13 @@ static void change_something(struct story *story)
     char id[8];
 
     if (prng_chance(&story->prng, 500)) {
-        (void)put(story->desk, group_names[group]);
+        (void)put(story->frontend, group_names[group]);
     } else if (story->is_member[session][group]) {
-        (void)play_withdraw(story->desk, session + 1, group_names[group]);
+        (void)play_withdraw(story->frontend, session + 1, group_names[group]);
         story->is_member[session][group] = false;
     } else {
         (void)snprintf(id, sizeof id, "c%zu", session);
-        (void)play_campaign(story->desk, session + 1, group_names[group], id);
+        (void)play_campaign(story->frontend, session + 1, group_names[group], id);
         story->is_member[session][group] = true;
     }
 }
@@ -436,7 +436,7 @@ static void change_something(struct story *story)
 static void watch_something(struct story *story)
 {
     struct expected *expected = &story->watches[story->count];
-    uint64_t now = story->desk->desk.table.table.revision;
+    uint64_t now = story->frontend->frontend.table.table.revision;
 
     expected->wish.watch = story->count;
     (void)snprintf(expected->name, sizeof expected->name, "%s",
@@ -545,12 +545,12 @@ static void test_every_change_comes_once_and_in_order(void **state)
     struct story *story = calloc(1, sizeof *story);
 
     assert_non_null(story);
-    story->desk = *state;
+    story->frontend = *state;
     prng_seed(&story->prng, 20261116);
     for (uint64_t i = 1; i <= SESSIONS; i++)
-        (void)play_open(story->desk, i);
+        (void)play_open(story->frontend, i);
     for (size_t i = 0; i < TALKERS; i++)
-        begin(&story->talkers[i], story->desk);
+        begin(&story->talkers[i], story->frontend);
     for (size_t i = 0; i < STEPS; i++) {
         change_something(story);
         if (story->count < WATCHES && i % (STEPS / WATCHES) == 0)
@@ -568,7 +568,7 @@ static void test_every_change_comes_once_and_in_order(void **state)
     free(story);
 }
 
-#define WITH(test) cmocka_unit_test_setup_teardown(test, clients_desk_setup, clients_desk_teardown)
+#define WITH(test) cmocka_unit_test_setup_teardown(test, clients_frontend_setup, clients_frontend_teardown)
 
 int main(void)
 {

@@ -2,7 +2,7 @@
 
 /* Whose a connection is, as its node writes it into what is asked; and that ids of sessions are told only to
  * who has said them. */
-#include "clients_desk.h"
+#include "clients_frontend.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,14 +28,14 @@ static void hello_with(struct talker *talker, const char *secret)
 }
 
 /* Opens a session, and forges whose it is; what the node makes of that. */
-static uint64_t principal_of(struct clients_desk *desk, struct talker *talker)
+static uint64_t principal_of(struct clients_frontend *frontend, struct talker *talker)
 {
     Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
     Gavel__Request request = GAVEL__REQUEST__INIT;
     Gavel__OpenSession open;
     Gavel__Op op;
     Gavel__Op *ops = &op;
-    struct errand *errand;
+    struct forwarding *forwarding;
     uint64_t principal;
 
     gavel__open_session__init(&open);
@@ -55,38 +55,38 @@ static uint64_t principal_of(struct clients_desk *desk, struct talker *talker)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
     frame.request = &request;
     talk_send(talker, &frame);
-    errand = play_take_errand(desk);
-    assert_true(errand->frame->request->has_principal);
-    principal = errand->frame->request->principal;
+    forwarding = play_take_forwarding(frontend);
+    assert_true(forwarding->frame->request->has_principal);
+    principal = forwarding->frame->request->principal;
     assert_int_not_equal(principal, 12345);
-    assert_int_equal(errand->frame->request->ops[0]->open_session->principal, principal);
-    play_answer_errand(errand, GAVEL_OK);
+    assert_int_equal(forwarding->frame->request->ops[0]->open_session->principal, principal);
+    play_answer_forwarding(forwarding, GAVEL_OK);
     client_frame_free(talk_expect(talker, GAVEL__CLIENT_FRAME__WHAT_REPLY));
     return principal;
 }
 
 static void test_the_node_says_whose_a_request_is(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker one, same, other, plain, local;
     uint64_t principal;
 
-    talk_tcp(&one, desk);
+    talk_tcp(&one, frontend);
     hello_with(&one, "0123456789abcdef");
-    principal = principal_of(desk, &one);
+    principal = principal_of(frontend, &one);
     assert_int_not_equal(principal, 0);
-    talk_unix(&same, desk); /* it moves from TCP to the local socket, and is the same */
+    talk_unix(&same, frontend); /* it moves from TCP to the local socket, and is the same */
     hello_with(&same, "0123456789abcdef");
-    assert_int_equal(principal_of(desk, &same), principal);
-    talk_tcp(&other, desk);
+    assert_int_equal(principal_of(frontend, &same), principal);
+    talk_tcp(&other, frontend);
     hello_with(&other, "0123456789abcdeF");
-    assert_int_not_equal(principal_of(desk, &other), principal);
-    talk_tcp(&plain, desk); /* without a secret, and without anything that says who it is */
+    assert_int_not_equal(principal_of(frontend, &other), principal);
+    talk_tcp(&plain, frontend); /* without a secret, and without anything that says who it is */
     talk_hello(&plain);
-    assert_int_equal(principal_of(desk, &plain), 0);
-    talk_unix(&local, desk); /* here the kernel says */
+    assert_int_equal(principal_of(frontend, &plain), 0);
+    talk_unix(&local, frontend); /* here the kernel says */
     talk_hello(&local);
-    assert_int_not_equal(principal_of(desk, &local), 0);
+    assert_int_not_equal(principal_of(frontend, &local), 0);
     talk_end(&one);
     talk_end(&same);
     talk_end(&other);
@@ -96,17 +96,17 @@ static void test_the_node_says_whose_a_request_is(void **state)
 
 static void test_keep_alives_are_stamped_too(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker talker;
-    struct errand *errand;
+    struct forwarding *forwarding;
 
-    talk_tcp(&talker, desk);
+    talk_tcp(&talker, frontend);
     hello_with(&talker, "0123456789abcdef");
     talk_keep_alive(&talker, 1, SESSION);
-    errand = play_take_errand(desk);
-    assert_true(errand->frame->keep_alive->has_principal);
-    assert_int_not_equal(errand->frame->keep_alive->principal, 0);
-    play_answer_errand(errand, GAVEL_OK);
+    forwarding = play_take_forwarding(frontend);
+    assert_true(forwarding->frame->keep_alive->has_principal);
+    assert_int_not_equal(forwarding->frame->keep_alive->principal, 0);
+    play_answer_forwarding(forwarding, GAVEL_OK);
     talk_end(&talker);
 }
 
@@ -123,20 +123,20 @@ static uint64_t told_session(struct talker *talker)
 
 static void test_a_watch_tells_ids_of_sessions_to_who_has_them(void **state)
 {
-    struct clients_desk *desk = *state;
+    struct clients_frontend *frontend = *state;
     struct talker holder, other;
 
-    play_open(desk, SESSION);
-    talk_tcp(&holder, desk);
+    play_open(frontend, SESSION);
+    talk_tcp(&holder, frontend);
     talk_hello(&holder);
     talk_keep_alive(&holder, 1, SESSION);
-    play_answer_errand(play_take_errand(desk), GAVEL_OK);
+    play_answer_forwarding(play_take_forwarding(frontend), GAVEL_OK);
     client_frame_free(talk_expect(&holder, GAVEL__CLIENT_FRAME__WHAT_KEPT));
-    talk_tcp(&other, desk);
+    talk_tcp(&other, frontend);
     talk_hello(&other);
     talk_watching(&holder, (struct watch_wish){.watch = 1, .group = "g"});
     talk_watching(&other, (struct watch_wish){.watch = 1, .group = "g"});
-    play_campaign(desk, SESSION, "g", "one");
+    play_campaign(frontend, SESSION, "g", "one");
     assert_int_equal(told_session(&holder), SESSION);
     assert_int_equal(told_session(&other), 0);
     talk_end(&holder);
@@ -145,7 +145,7 @@ static void test_a_watch_tells_ids_of_sessions_to_who_has_them(void **state)
 
 int main(void)
 {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, clients_desk_setup, clients_desk_teardown)
+#define CASE(name) cmocka_unit_test_setup_teardown(name, clients_frontend_setup, clients_frontend_teardown)
     const struct CMUnitTest tests[] = {
         CASE(test_the_node_says_whose_a_request_is),
         CASE(test_keep_alives_are_stamped_too),

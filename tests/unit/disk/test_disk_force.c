@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Quorum lost for good: what is left goes on alone, and the Raft core agrees. */
+/* Cluster lost for good: what is left goes on alone, and the Raft core agrees. */
 #include "folder.h"
 
 #include <stdlib.h>

@@ -87,20 +87,20 @@ static void on_status(void *user, const struct peer_status *status)
     side->status_count++;
 }
 
-static void on_errand(void *user, raft_id peer, bool is_answer, const struct peer_errand *errand)
+static void on_forwarding(void *user, raft_id peer, bool is_answer, const struct peer_forwarding *forwarding)
 {
     struct side *side = user;
 
-    side->errand = *errand;
-    side->errand.data = NULL;
-    side->errand_from = peer;
-    side->errand_sum = 0;
-    for (size_t i = 0; i < errand->size; i++)
-        side->errand_sum = side->errand_sum * 31 + errand->data[i];
+    side->forwarding = *forwarding;
+    side->forwarding.data = NULL;
+    side->forwarding_from = peer;
+    side->forwarding_sum = 0;
+    for (size_t i = 0; i < forwarding->size; i++)
+        side->forwarding_sum = side->forwarding_sum * 31 + forwarding->data[i];
     if (is_answer)
         side->answer_count++;
     else
-        side->errand_count++;
+        side->forwarding_count++;
 }
 
 static void on_news(void *user, enum transport_news news, raft_id peer, const char *text,
@@ -128,7 +128,7 @@ void world_start(struct side *side)
 {
     const struct transport_events events = {.message = on_message,
                                             .status = on_status,
-                                            .errand = on_errand,
+                                            .forwarding = on_forwarding,
                                             .news = on_news,
                                             .admit = on_admit,
                                             .user = side};

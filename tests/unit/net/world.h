@@ -33,11 +33,11 @@ struct side {
     size_t answers_before; /* the newest message */
     size_t status_count;
     struct peer_status status;
-    size_t errand_count;
+    size_t forwarding_count;
     size_t answer_count;
-    struct peer_errand errand; /* the newest of both, without its data */
-    raft_id errand_from;
-    uint64_t errand_sum; /* of its bytes */
+    struct peer_forwarding forwarding; /* the newest of both, without its data */
+    raft_id forwarding_from;
+    uint64_t forwarding_sum; /* of its bytes */
     size_t snapshot_count;
     struct raft_install snapshot; /* the newest */
     uint64_t snapshot_sum;        /* of its bytes */

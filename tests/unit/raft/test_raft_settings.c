@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Settings of the quorum: the defaults, single values, and the sums. */
+/* Settings of the cluster: the defaults, single values, and the sums. */
 #include "core/raft/raft.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 
 /*
  * The steady state: a leader, its followers, and heartbeats, which is what a
- * quorum does nearly all of its life. It must cost nothing that can fail or
+ * cluster does nearly all of its life. It must cost nothing that can fail or
  * take long: no allocation, no write.
  *
  * Five nodes are driven by hand. Messages are delivered at once, in the order

@@ -435,7 +435,7 @@ static void test_only_what_was_never_sent_is_given_up(void **state)
     assert_int_equal(scripted_find(s, CLIENT_DO_RESULT, 0)->status, GAVEL_OK);
 }
 
-static void test_a_full_quorum_is_asked_again_for_a_session_and_the_trouble_says_why(void **state)
+static void test_a_full_cluster_is_asked_again_for_a_session_and_the_trouble_says_why(void **state)
 {
     struct scripted *s = *state;
 
@@ -546,7 +546,7 @@ int main(void)
         T(test_submits_beyond_the_limits_are_refused_at_once),
         T(test_results_that_do_not_fit_the_operations_end_the_connection),
         T(test_only_what_was_never_sent_is_given_up),
-        T(test_a_full_quorum_is_asked_again_for_a_session_and_the_trouble_says_why),
+        T(test_a_full_cluster_is_asked_again_for_a_session_and_the_trouble_says_why),
         T(test_close_ends_the_session_after_everything_that_waits),
         T(test_close_without_any_node_ends_at_the_deadline),
         T(test_close_of_a_session_that_was_never_asked_for_is_immediate),

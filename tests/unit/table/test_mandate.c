@@ -23,7 +23,7 @@ static void test_claim_takes_a_vacant_group_at_its_version(void **state)
     assert_int_equal(group_named(ground, "g")->process.pid, 77);
     assert_int_equal(group_named(ground, "g")->seen.renewed_at, ground->now);
     assert_int_equal(claim(ground, "g", "i", 2, 0, 0), GAVEL_ERR_CONFLICT);
-    /* Over one that has run out, which was for the leader of the quorum to say. */
+    /* Over one that has run out, which was for the leader of the cluster to say. */
     assert_int_equal(claim(ground, "g", "i", 2, epoch, 0), GAVEL_OK);
     assert_int_equal(assert_leader(ground, "g", "i"), 2);
     assert_int_equal(next_change(ground, GAVEL__CHANGE__KIND__VACANT, "g", "h")->why,

@@ -145,7 +145,7 @@ static void make_other(struct sample *s, size_t which)
 {
     static const char *const names[] = {
         "hello",  "welcome",   "refusal",    "refusal-hello", "chunk-first", "chunk-next",   "chunk-none",
-        "status", "heartbeat", "vote-plain", "errand",        "answer",      "hello-proven", "proof"};
+        "status", "heartbeat", "vote-plain", "forwarding",    "answer",      "hello-proven", "proof"};
 
     (void)snprintf(s->name, sizeof s->name, "%s", names[which]);
     switch (which) {
@@ -198,8 +198,8 @@ static void make_other(struct sample *s, size_t which)
         memset(s->frame.proof, 4, PEER_PROOF_BYTES);
         break;
     default:
-        s->frame.kind = which == 10 ? PEER_ERRAND : PEER_ANSWER;
-        s->frame.errand = (struct peer_errand){
+        s->frame.kind = which == 10 ? PEER_FORWARDING : PEER_ANSWER;
+        s->frame.forwarding = (struct peer_forwarding){
             .number = UINT64_MAX, .incarnation = 6, .data = s->data, .size = sizeof s->data};
         break;
     }

@@ -110,13 +110,13 @@ static void assert_same_frame(const struct peer_frame *a, const struct peer_fram
     case PEER_STATUS:
         assert_memory_equal(&a->status, &b->status, sizeof a->status);
         break;
-    case PEER_ERRAND:
+    case PEER_FORWARDING:
     case PEER_ANSWER:
-        assert_int_equal(a->errand.number, b->errand.number);
-        assert_int_equal(a->errand.incarnation, b->errand.incarnation);
-        assert_int_equal(a->errand.size, b->errand.size);
-        if (a->errand.size > 0)
-            assert_memory_equal(a->errand.data, b->errand.data, a->errand.size);
+        assert_int_equal(a->forwarding.number, b->forwarding.number);
+        assert_int_equal(a->forwarding.incarnation, b->forwarding.incarnation);
+        assert_int_equal(a->forwarding.size, b->forwarding.size);
+        if (a->forwarding.size > 0)
+            assert_memory_equal(a->forwarding.data, b->forwarding.data, a->forwarding.size);
         break;
     case PEER_PROOF:
         assert_memory_equal(a->proof, b->proof, sizeof a->proof);
@@ -323,42 +323,43 @@ static void test_greetings_chunks_and_states_that_cannot_be_are_refused(void **s
     pack_and_refuse(&frame, "the status of nobody");
 }
 
-static void test_errands_that_cannot_be_are_refused(void **state)
+static void test_forwardings_that_cannot_be_are_refused(void **state)
 {
     Pb__Frame frame = PB__FRAME__INIT;
-    Pb__Errand errand = PB__ERRAND__INIT;
+    Pb__Forwarding forwarding = PB__FORWARDING__INIT;
     uint8_t data[1] = {0};
 
     (void)state;
-    frame.errand = &errand;
+    frame.forwarding = &forwarding;
     for (int i = 0; i < 2; i++) {
-        frame.what_case = i == 0 ? PB__FRAME__WHAT_ERRAND : PB__FRAME__WHAT_ANSWER;
-        errand = (Pb__Errand)PB__ERRAND__INIT;
-        pack_and_refuse(&frame, "an errand that says nothing");
-        errand.data.data = data;
-        errand.data.len = sizeof data;
-        errand.incarnation = RAFT_NUMBER_MAX;
-        pack_and_refuse(&frame, "an errand with a number out of range");
+        frame.what_case = i == 0 ? PB__FRAME__WHAT_FORWARDING : PB__FRAME__WHAT_ANSWER;
+        forwarding = (Pb__Forwarding)PB__FORWARDING__INIT;
+        pack_and_refuse(&frame, "a forwarded request that says nothing");
+        forwarding.data.data = data;
+        forwarding.data.len = sizeof data;
+        forwarding.incarnation = RAFT_NUMBER_MAX;
+        pack_and_refuse(&frame, "a forwarded request with a number out of range");
     }
 }
 
-static void test_the_largest_errand_fits_into_a_frame(void **state)
+static void test_the_largest_forwarding_fits_into_a_frame(void **state)
 {
     uint8_t *data = calloc(1, PEER_FRAME_MAX), *bytes = NULL;
-    struct peer_frame frame = {
-        .kind = PEER_ANSWER,
-        .errand = {
-            .number = UINT64_MAX, .incarnation = RAFT_NUMBER_MAX - 1, .data = data, .size = PEER_ERRAND_MAX}};
+    struct peer_frame frame = {.kind = PEER_ANSWER,
+                               .forwarding = {.number = UINT64_MAX,
+                                              .incarnation = RAFT_NUMBER_MAX - 1,
+                                              .data = data,
+                                              .size = PEER_FORWARDING_MAX}};
     size_t size = 0;
 
     (void)state;
     assert_int_equal(peer_frame_encode(&frame, &bytes, &size), GAVEL_OK);
     frame = decode(bytes + PEER_LENGTH_BYTES, size - PEER_LENGTH_BYTES);
-    assert_int_equal(frame.errand.size, PEER_ERRAND_MAX);
+    assert_int_equal(frame.forwarding.size, PEER_FORWARDING_MAX);
     peer_frame_done(&frame);
     free(bytes);
     frame = (struct peer_frame){.kind = PEER_ANSWER,
-                                .errand = {.number = 1, .data = data, .size = PEER_FRAME_MAX}};
+                                .forwarding = {.number = 1, .data = data, .size = PEER_FRAME_MAX}};
     assert_int_equal(peer_frame_encode(&frame, &bytes, &size), GAVEL_ERR_INVALID);
     free(data);
 }
@@ -478,8 +479,8 @@ int main(void)
         cmocka_unit_test(test_a_new_kind_of_message_of_raft_is_skipped),
         cmocka_unit_test(test_what_no_node_of_ours_would_say_is_refused),
         cmocka_unit_test(test_greetings_chunks_and_states_that_cannot_be_are_refused),
-        cmocka_unit_test(test_errands_that_cannot_be_are_refused),
-        cmocka_unit_test(test_the_largest_errand_fits_into_a_frame),
+        cmocka_unit_test(test_forwardings_that_cannot_be_are_refused),
+        cmocka_unit_test(test_the_largest_forwarding_fits_into_a_frame),
         cmocka_unit_test(test_a_refusal_is_shown_without_what_would_upset_a_terminal),
         cmocka_unit_test(test_a_frame_of_a_million_parts_is_refused),
         cmocka_unit_test(test_a_frame_that_would_be_too_long_is_not_written),

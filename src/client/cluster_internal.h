@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The parts of a cluster, for its own files.
+ *
+ *     cluster.c         calls and callbacks around the pure client
+ *     cluster_place.c   where the nodes are, from text
+ *     cluster_stream.c  one connection: look-up, socket, TLS
+ *     cluster_frame.c   its bytes, cut into frames
+ *
+ * Callbacks. A step of the client gives out what to send, which is done at
+ * once, and what to tell, which waits in `due` until the loop is in our hands.
+ * So a callback may make any call but cluster_link_free(): it feeds the client
+ * another event, and what comes of it is told on the next turn.
+ *
+ * A stream that is over is freed on the next turn of the loop, too: whoever is
+ * in the middle of it still holds it.
+ */
+#ifndef CLIENT_CLUSTER_INTERNAL_H
+#define CLIENT_CLUSTER_INTERNAL_H
+
+#include "client/cluster.h"
+#include "net/address.h"
+#include "net/resolve.h"
+#include "net/tls.h"
+
+#include <bsd/sys/tree.h>
+#include <event2/bufferevent.h>
+#include <openssl/ssl.h>
+#include <sys/queue.h>
+
+/* What waits to be written; a node that reads so slowly is no help. */
+#define CLUSTER_OUTPUT_MAX (16u << 20)
+#define CLUSTER_REASON_BYTES 256
+
+struct cluster_link_stream {
+    SLIST_ENTRY(cluster_link_stream) entry; /* of the dead */
+    struct cluster_link *cluster;
+    size_t which;
+    struct resolve *resolve;
+    struct event *connected; /* while the socket connects */
+    int fd;                  /* until the bufferevent has it; -1 */
+    struct bufferevent *bytes;
+    SSL *ssl;   /* of it; NULL: plain */
+    bool is_up; /* CONNECTED was told */
+    bool has_failed;
+    char reason[CLUSTER_REASON_BYTES];
+};
+
+/* Who waits for the outcome of a submit or an ask. Its address is the token. */
+struct cluster_link_call {
+    LIST_ENTRY(cluster_link_call) entry;
+    cluster_link_result_cb result; /* of a submit … */
+    cluster_link_answer_cb answer; /* … or of an ask */
+    void *user;
+};
+
+struct cluster_link_watcher {
+    RB_ENTRY(cluster_link_watcher) by_number;
+    uint64_t number;
+    cluster_link_change_cb callback;
+    void *user;
+};
+RB_HEAD(cluster_link_watchers, cluster_link_watcher);
+
+struct cluster_link {
+    struct event_base *base;
+    struct cluster_link_place place; /* unix sockets first */
+    size_t near_count;
+    SSL_CTX *tls;            /* NULL: plain */
+    struct tls_identity own; /* with tls: what our certificate says */
+    struct client *client;
+    struct cluster_link_events events;
+    struct event *timer;
+    gavel_ns wake_at;   /* that it is set to */
+    struct event *turn; /* what is due is told, what is dead is freed */
+
+    struct cluster_link_stream *stream; /* NULL: none */
+    SLIST_HEAD(, cluster_link_stream) dead;
+    unsigned attempts[CLIENT_ADDRESSES_MAX]; /* a name may have several addresses */
+
+    LIST_HEAD(, cluster_link_call) calls;
+    struct cluster_link_watchers watchers;
+    uint64_t watch_numbers;
+
+    struct client_action *due; /* in order, to be told */
+    size_t due_count;
+    size_t due_capacity;
+
+    enum client_state told_state;
+    char told_trouble[CLUSTER_REASON_BYTES];
+    bool has_told_state;
+    bool told_refused;
+};
+
+/* cluster.c: an event from the loop; carries out what comes of it, and calls back. */
+void cluster_link_step(struct cluster_link *cluster, struct client_event *event);
+
+/* cluster_place.c: the rules that text and hand-made places obey alike. */
+GAVEL_CHECKED enum gavel_status cluster_link_place_check(const struct cluster_link_place *place,
+                                                         struct gavel_error *error);
+bool cluster_link_is_path(const char *address);
+bool cluster_link_is_localhost(const struct address_parts *parts);
+
+/* cluster_stream.c */
+void cluster_link_stream_open(struct cluster_link *cluster, size_t which);
+void cluster_link_stream_close(struct cluster_link *cluster); /* what there is; freed later */
+void cluster_link_stream_reap(struct cluster_link *cluster);  /* frees the dead */
+/* It is over: the client learns of it on the next turn. */
+void cluster_link_stream_fail(struct cluster_link_stream *stream, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* cluster_frame.c */
+void cluster_link_frame_send(struct cluster_link_stream *stream, const Gavel__ClientFrame *frame);
+void cluster_link_frame_read(struct bufferevent *bytes, void *context);
+
+#endif

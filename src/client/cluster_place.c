@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Where the nodes are, as people write it:
+ *
+ *     ADDRESS[,ADDRESS…][?OPTION=VALUE[&OPTION=VALUE…]]
+ *
+ * In values %XX stands for the byte with that number, for paths with & or %.
+ */
+
+#include "client/cluster_internal.h"
+
+#include "base/error.h"
+#include "net/transport.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+bool cluster_link_is_path(const char *address) { return address[0] == '/'; }
+
+bool cluster_link_is_localhost(const struct address_parts *parts)
+{
+    return strcmp(parts->host, "localhost") == 0;
+}
+
+static enum gavel_status check_path(const char *path, struct gavel_error *error)
+{
+    const size_t most = sizeof((struct sockaddr_un *)0)->sun_path - 1;
+
+    if (strlen(path) <= most)
+        return GAVEL_OK;
+    return error_set(
+        error, GAVEL_ERR_INVALID,
+        "the path of the socket %.120s is longer than %zu bytes, the most there is; use a shorter one", path,
+        most);
+}
+
+static enum gavel_status check_address(const char *address, bool has_tls, struct gavel_error *error)
+{
+    struct sockaddr_storage numeric;
+    struct address_parts parts;
+    enum gavel_status status;
+    socklen_t length;
+
+    if (cluster_link_is_path(address))
+        return check_path(address, error);
+    status = address_split(address, &parts, error);
+    if (status != GAVEL_OK || has_tls || cluster_link_is_localhost(&parts))
+        return status;
+    /* Of a name it shows when it is looked up. */
+    if (!address_is_numeric(&parts, &numeric, &length) || address_is_loopback(&numeric))
+        return GAVEL_OK;
+    return error_set(
+        error, GAVEL_ERR_INVALID,
+        "%.120s is not on this machine, and plain TCP goes no further; add ca, cert and key, as in "
+        "?ca=FILE&cert=FILE&key=FILE",
+        address);
+}
+
+enum gavel_status cluster_link_place_check(const struct cluster_link_place *place, struct gavel_error *error)
+{
+    bool has_tls = place->ca[0] != '\0';
+
+    if (place->count == 0 || place->count > CLIENT_ADDRESSES_MAX)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "there are %zu addresses of nodes; give 1 to %d, such as 127.0.0.1:7600",
+                         place->count, CLIENT_ADDRESSES_MAX);
+    if ((place->cert[0] != '\0') != has_tls || (place->key[0] != '\0') != has_tls)
+        return error_set(error, GAVEL_ERR_INVALID, "TLS needs ca, cert and key; give all three, or none");
+    if (place->revoked[0] != '\0' && !has_tls)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "revoked is a list of certificates, and without ca, cert and key there are none");
+    if (place->ttl_ms != 0 && (place->ttl_ms < TABLE_TTL_MIN_MS || place->ttl_ms > TABLE_TTL_MAX_MS))
+        return error_set(error, GAVEL_ERR_INVALID, "ttl_ms is %u; it must be from %d to %d", place->ttl_ms,
+                         TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS);
+    for (size_t i = 0; i < place->count; i++) {
+        enum gavel_status status = check_address(place->addresses[i], has_tls, error);
+
+        if (status != GAVEL_OK)
+            return status;
+    }
+    return GAVEL_OK;
+}
+
+static enum gavel_status take_address(struct cluster_link_place *place, const char *text, size_t length,
+                                      struct gavel_error *error)
+{
+    if (length == 0)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "an address of a node is empty; write them as h1:7600,h2:7600 or /path/of/a/socket");
+    if (length >= sizeof place->addresses[0])
+        return error_set(error, GAVEL_ERR_INVALID, "the address %.60s… is longer than %zu bytes", text,
+                         sizeof place->addresses[0] - 1);
+    if (place->count == CLIENT_ADDRESSES_MAX)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "more than %d addresses; three nodes of the cluster are enough",
+                         CLIENT_ADDRESSES_MAX);
+    memcpy(place->addresses[place->count], text, length);
+    place->addresses[place->count][length] = '\0';
+    place->count++;
+    return GAVEL_OK;
+}
+
+static enum gavel_status take_addresses(struct cluster_link_place *place, const char *text, size_t length,
+                                        struct gavel_error *error)
+{
+    const char *end = text + length;
+
+    for (;;) {
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        const char *stop = comma ? comma : end;
+        enum gavel_status status = take_address(place, text, (size_t)(stop - text), error);
+
+        if (status != GAVEL_OK || !comma)
+            return status;
+        text = comma + 1;
+    }
+}
+
+static int hex_digit(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *found = c == '\0' ? NULL : strchr(digits, c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
+
+    return found ? (int)(found - digits) : -1;
+}
+
+/* False: it does not fit, or is not written properly. */
+static bool decode(const char *text, size_t length, char *buffer, size_t size)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        char c = text[i];
+
+        if (c == '%') {
+            int high = i + 2 < length ? hex_digit(text[i + 1]) : -1;
+            int low = high >= 0 ? hex_digit(text[i + 2]) : -1;
+
+            if (low < 0 || high * 16 + low == 0)
+                return false;
+            c = (char)(high * 16 + low);
+            i += 2;
+        }
+        if (at + 1 >= size)
+            return false;
+        buffer[at++] = c;
+    }
+    buffer[at] = '\0';
+    return at > 0;
+}
+
+static enum gavel_status take_ttl(struct cluster_link_place *place, const char *value,
+                                  struct gavel_error *error)
+{
+    char *end;
+    unsigned long ttl_ms = strtoul(value, &end, 10);
+
+    if (value[0] < '0' || value[0] > '9' || *end != '\0' || ttl_ms < TABLE_TTL_MIN_MS ||
+        ttl_ms > TABLE_TTL_MAX_MS)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "ttl_ms is \"%.60s\"; it must be a number of milliseconds from %d to %d", value,
+                         TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS);
+    place->ttl_ms = (uint32_t)ttl_ms;
+    return GAVEL_OK;
+}
+
+static enum gavel_status take_option(struct cluster_link_place *place, const char *text, size_t length,
+                                     struct gavel_error *error)
+{
+    const char *equals = memchr(text, '=', length);
+    size_t name = equals ? (size_t)(equals - text) : length;
+    char ttl[32] = "";
+    const struct {
+        const char *name;
+        char *buffer;
+        size_t size;
+        bool is_set;
+    } options[] = {
+        {"ca", place->ca, sizeof place->ca, place->ca[0] != '\0'},
+        {"cert", place->cert, sizeof place->cert, place->cert[0] != '\0'},
+        {"key", place->key, sizeof place->key, place->key[0] != '\0'},
+        {"revoked", place->revoked, sizeof place->revoked, place->revoked[0] != '\0'},
+        {"ttl_ms", ttl, sizeof ttl, place->ttl_ms != 0},
+    };
+
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        if (strlen(options[i].name) != name || memcmp(options[i].name, text, name) != 0)
+            continue;
+        if (options[i].is_set)
+            return error_set(error, GAVEL_ERR_INVALID, "the option %s is given twice", options[i].name);
+        if (!equals || !decode(equals + 1, length - name - 1, options[i].buffer, options[i].size))
+            return error_set(
+                error, GAVEL_ERR_INVALID,
+                "the option %s has no proper value; write %s=VALUE, of at most %zu bytes, with %%25 for "
+                "a %% and %%26 for a &",
+                options[i].name, options[i].name, options[i].size - 1);
+        return options[i].buffer == ttl ? take_ttl(place, ttl, error) : GAVEL_OK;
+    }
+    return error_set(error, GAVEL_ERR_INVALID,
+                     "there is no option \"%.*s\"; there are ca, cert, key, revoked and ttl_ms",
+                     (int)(name < 60 ? name : 60), text);
+}
+
+static enum gavel_status take_options(struct cluster_link_place *place, const char *text,
+                                      struct gavel_error *error)
+{
+    for (;;) {
+        size_t length = strcspn(text, "&");
+        enum gavel_status status = take_option(place, text, length, error);
+
+        if (status != GAVEL_OK || text[length] == '\0')
+            return status;
+        text += length + 1;
+    }
+}
+
+enum gavel_status cluster_link_place_parse(const char *text, struct cluster_link_place *ret_place,
+                                           struct gavel_error *error)
+{
+    struct cluster_link_place place = {0};
+    size_t length = strcspn(text, "?");
+    enum gavel_status status = take_addresses(&place, text, length, error);
+
+    if (status == GAVEL_OK && text[length] == '?')
+        status = take_options(&place, text + length + 1, error);
+    if (status == GAVEL_OK)
+        status = cluster_link_place_check(&place, error);
+    if (status == GAVEL_OK)
+        *ret_place = place;
+    return status;
+}

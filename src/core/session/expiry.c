@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The expiry: what comes due by time, while this node leads the cluster.
+ *
+ * Sessions are looked at in rounds. A round finds those that have ended, and
+ * the earliest instant at which another can end; until then there is nothing
+ * to look for, since whatever is heard meanwhile only puts it off. A long round
+ * goes in portions, and so do its proposals, so that ten thousand sessions that
+ * end at once hold up nobody else.
+ *
+ * Groups that need attention are in a list that the table keeps. They are
+ * looked at in rounds, too, whenever something was applied or is due: whoever
+ * was looked at goes to the end of the list, so that the next portion begins
+ * with those who waited longest, whatever is applied in between.
+ */
+#include "core/session/frontend_internal.h"
+
+#include "base/planted.h"
+
+/* Sessions in one tick, and commands of TABLE_OPS_MAX operations. */
+#define LOOK_MAX 8192
+/* Groups and their candidates, likewise: a look goes over all of them. */
+#define LOOK_GROUPS_MAX 4096
+#define COMMANDS_MAX 2
+/* The next portion; the next try, also the second look of FRONTEND_FRESH; and while proposals are under way.
+ */
+#define MORE (1 * NS_PER_MS)
+#define AGAIN (10 * NS_PER_MS)
+#define LATER (100 * NS_PER_MS)
+/* A leader that did not hand over in time is left alone for a while. */
+#define PREEMPT_AGAIN (60 * NS_PER_S)
+
+void expiry_open(struct frontend *frontend, gavel_ns now)
+{
+    frontend->expiry.is_idle = false;
+    frontend->expiry.sessions_due_at = now;
+    frontend->expiry.sessions_found_at = NEVER;
+    frontend->expiry.session = 0;
+    frontend->expiry.groups_due_at = now;
+    frontend->expiry.is_in_round = false;
+    frontend->expiry.has_news = true;
+}
+
+void expiry_session_ends(struct frontend *frontend, gavel_ns at)
+{
+    frontend->expiry.sessions_due_at = ns_min(frontend->expiry.sessions_due_at, at);
+    frontend->expiry.sessions_found_at = ns_min(frontend->expiry.sessions_found_at, at);
+}
+
+/* Nobody was heard for a while, and nobody is to blame: all have their whole time from now on. */
+static void begin_again(struct frontend *frontend, gavel_ns now)
+{
+    frontend->began_at = now;
+    frontend->ticked_at = now;
+    frontend->counts.stalls++;
+}
+
+void expiry_notice(struct frontend *frontend, gavel_ns now, bool is_working)
+{
+    bool was_idle = frontend->expiry.is_idle;
+
+    frontend->expiry.is_idle = !is_working;
+    if ((was_idle && is_working) || now - frontend->ticked_at > FRONTEND_STALL)
+        begin_again(frontend, now);
+}
+
+/* ---- proposals ---- */
+
+union body {
+    Gavel__CloseSession close;
+    Gavel__Lapse lapse;
+    Gavel__Wish wish;
+};
+
+/* Operations are gathered into commands, and the commands into the line of the frontend. */
+struct portion {
+    struct frontend *frontend;
+    struct frontend_moment moment;
+    size_t commands; /* that are in line already */
+    size_t count;
+    union body bodies[TABLE_OPS_MAX];
+    Gavel__Op ops[TABLE_OPS_MAX];
+    Gavel__Op *list[TABLE_OPS_MAX];
+};
+
+static void put_in_line(struct portion *portion)
+{
+    struct frontend_waiting *waiting;
+
+    if (portion->count == 0)
+        return;
+    /* Without memory they are found again: what is proposed is looked after until its outcome is known. */
+    (void)!frontend_draft(portion->frontend, &portion->moment, NULL, portion->list, portion->count, NULL,
+                          &waiting);
+    portion->commands++;
+    portion->count = 0;
+}
+
+/* The place for one more operation; NULL: enough for this tick. */
+static union body *next_body(struct portion *portion, Gavel__Op__WhatCase what)
+{
+    Gavel__Op *op;
+
+    if (portion->commands == COMMANDS_MAX)
+        return NULL;
+    op = &portion->ops[portion->count];
+    gavel__op__init(op);
+    op->what_case = what;
+    op->close_session = &portion->bodies[portion->count].close; /* the oneof is one pointer */
+    portion->list[portion->count] = op;
+    return &portion->bodies[portion->count];
+}
+
+/* The operation in that place is complete. */
+static void add(struct portion *portion)
+{
+    if (++portion->count == TABLE_OPS_MAX)
+        put_in_line(portion);
+}
+
+/* ---- sessions ---- */
+
+/* The first whose id is not below this. */
+static struct table_session *session_from(const struct table *table, uint64_t id)
+{
+    struct table_session *at = RB_ROOT(&table->sessions);
+    struct table_session *found = NULL;
+
+    while (at) {
+        if (at->id >= id)
+            found = at;
+        at = at->id >= id ? RB_LEFT(at, by_id) : RB_RIGHT(at, by_id);
+    }
+    return found;
+}
+
+static bool close_session(struct portion *portion, const struct table_session *session)
+{
+    union body *body = next_body(portion, GAVEL__OP__WHAT_CLOSE_SESSION);
+
+    if (!body)
+        return false;
+    gavel__close_session__init(&body->close);
+    body->close.session = session->id;
+    body->close.ending = GAVEL__ENDING__ENDING_EXPIRED;
+    add(portion);
+    return true;
+}
+
+static void look_at_sessions(struct frontend *frontend, gavel_ns now, struct portion *portion)
+{
+    struct table_session *session = session_from(frontend->table, frontend->expiry.session);
+    gavel_ns found_at = frontend->expiry.sessions_found_at;
+
+    for (size_t looked = 0; session && looked < LOOK_MAX; session = table_session_next(session), looked++) {
+        gavel_ns ends_at = frontend_session_ends_at(frontend, session);
+
+        if (frontend_is_closing_session(frontend, session) || ends_at <= now)
+            found_at = ns_min(found_at, now + LATER); /* until it is gone */
+        else
+            found_at = ns_min(found_at, ends_at);
+        if (ends_at <= now && !frontend_is_closing_session(frontend, session) &&
+            !close_session(portion, session))
+            break;
+    }
+    frontend->expiry.session = session ? session->id : 0;
+    frontend->expiry.sessions_found_at = session ? found_at : NEVER;
+    frontend->expiry.sessions_due_at = session ? now + MORE : found_at;
+}
+
+/* ---- groups ---- */
+
+enum need { NEEDS_NOTHING, NEEDS_LAPSE, NEEDS_WISH, NEEDS_NO_WISH };
+
+/* What a group needs first, and when; NEVER: nothing by time. */
+static gavel_ns need_of(const struct frontend *frontend, const struct table_group *group, enum need *ret_need)
+{
+    bool is_of_session = group->is_held && group->session;
+    bool is_wished = group->is_held && group->wish_epoch == group->epoch && group->wish_epoch != 0;
+    gavel_ns at = NEVER;
+
+    *ret_need = NEEDS_NOTHING;
+    if (frontend_is_closing_group(frontend, group))
+        return NEVER;
+    if (!is_of_session && !group->is_done && table_group_next_in_line(group)) {
+        at = frontend_lease_ends_at(frontend, group);
+        if (PLANTED(LEASE_HALVED))
+            at -= ns_from_ms(group->lease_ms / 2);
+        *ret_need = NEEDS_LAPSE;
+    }
+    if (is_wished && group->wish_timeout_ms > 0 && !PLANTED(WISH_FOR_EVER)) {
+        gavel_ns over_at =
+            ns_max(group->seen.wished_at, frontend->began_at) + ns_from_ms(group->wish_timeout_ms);
+
+        if (over_at < at)
+            *ret_need = NEEDS_NO_WISH;
+        at = ns_min(at, over_at);
+    }
+    if (!is_wished && is_of_session && table_group_better(group)) {
+        at = frontend_granted_at(frontend, group) + ns_from_ms(group->min_mandate_ms);
+        if (group->seen.wished_at != 0) /* there was one, and it is over */
+            at = ns_max(at, group->seen.wished_at + PREEMPT_AGAIN);
+        *ret_need = NEEDS_WISH;
+    }
+    return at;
+}
+
+static bool tend(struct portion *portion, const struct table_group *group, enum need need)
+{
+    const struct table_candidate *better;
+    union body *body = next_body(portion, need == NEEDS_LAPSE ? GAVEL__OP__WHAT_LAPSE : GAVEL__OP__WHAT_WISH);
+
+    if (!body)
+        return false;
+    if (need == NEEDS_LAPSE) {
+        gavel__lapse__init(&body->lapse);
+        body->lapse.group = group->name;
+        body->lapse.epoch = group->epoch;
+        add(portion);
+        return true;
+    }
+    gavel__wish__init(&body->wish);
+    body->wish.group = group->name;
+    body->wish.epoch = group->epoch;
+    body->wish.is_over = need == NEEDS_NO_WISH;
+    if (need == NEEDS_WISH) {
+        better = table_group_better(group);
+        if (frontend_is_closing_session(portion->frontend, better->session))
+            return true; /* its session is about to end: there may be another, or none */
+        body->wish.successor = better->id;
+        body->wish.timeout_ms = FRONTEND_DRAIN_MS;
+    }
+    add(portion);
+    return true;
+}
+
+/* Whether it had its turn; else the portion is full. */
+static bool look_at_group(struct frontend *frontend, gavel_ns now, bool is_fresh, struct portion *portion,
+                          const struct table_group *group)
+{
+    enum need need;
+    gavel_ns at = need_of(frontend, group, &need);
+
+    if (at <= now && need != NEEDS_NOTHING) {
+        if (is_fresh && !tend(portion, group, need))
+            return false;
+        at = now + (is_fresh ? LATER : AGAIN);
+    }
+    frontend->expiry.groups_found_at = ns_min(frontend->expiry.groups_found_at, at);
+    return true;
+}
+
+static void look_at_groups(struct frontend *frontend, gavel_ns now, bool is_fresh, struct portion *portion)
+{
+    struct table_attention *attention = &frontend->table->attention;
+    struct table_group *group;
+
+    if (!frontend->expiry.is_in_round) {
+        frontend->expiry.is_in_round = true;
+        frontend->expiry.round++;
+        frontend->expiry.groups_found_at = NEVER;
+        frontend->expiry.has_news = false;
+    }
+    for (size_t looked = 0;
+         (group = TAILQ_FIRST(attention)) && group->seen.round != frontend->expiry.round;) {
+        if (looked >= LOOK_GROUPS_MAX || !look_at_group(frontend, now, is_fresh, portion, group)) {
+            frontend->expiry.groups_due_at = now + MORE;
+            return;
+        }
+        looked += 1 + group->candidate_count;
+        group->seen.round = frontend->expiry.round;
+        TAILQ_REMOVE(attention, group, in_attention);
+        TAILQ_INSERT_TAIL(attention, group, in_attention);
+    }
+    frontend->expiry.is_in_round = false;
+    frontend->expiry.groups_due_at = frontend->expiry.groups_found_at;
+    if (frontend->expiry.has_news) /* since it began: those before may need something sooner */
+        frontend->expiry.groups_due_at = ns_min(frontend->expiry.groups_due_at, now + MORE);
+}
+
+/* ---- time ---- */
+
+void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, bool is_stalled, int64_t wall_ms)
+{
+    struct portion portion;
+    bool is_fresh;
+
+    if (!frontend->is_open)
+        return;
+    is_fresh = now - frontend->ticked_at <= FRONTEND_FRESH;
+    expiry_notice(frontend, now, is_working);
+    if (is_stalled)
+        begin_again(frontend, now);
+    frontend->ticked_at = now;
+    if (!is_working)
+        return;
+    portion.frontend = frontend;
+    portion.moment = (struct frontend_moment){.now = now, .wall_ms = wall_ms};
+    portion.commands = portion.count = 0;
+    if (now >= frontend->expiry.sessions_due_at && !is_fresh)
+        frontend->expiry.sessions_due_at = now + AGAIN;
+    else if (now >= frontend->expiry.sessions_due_at)
+        look_at_sessions(frontend, now, &portion);
+    if (now >= frontend->expiry.groups_due_at || frontend->expiry.has_news)
+        look_at_groups(frontend, now, is_fresh, &portion);
+    put_in_line(&portion);
+    frontend_flush(frontend, now);
+}
+
+gavel_ns frontend_wake_at(const struct frontend *frontend)
+{
+    if (!frontend->is_open || frontend->expiry.is_idle)
+        return NEVER;
+    return ns_min(frontend->expiry.sessions_due_at, frontend->expiry.groups_due_at);
+}

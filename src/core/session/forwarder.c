@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The life of a forwarded request:
+ *
+ *     taken ──► waits ──────────────────► out ──► answered
+ *                 ▲  deliver()              │
+ *                 └── refused, new leader, ─┘
+ *                     no answer for long
+ *
+ * and from anywhere to its end when its time is over. Forwardings stand in a list,
+ * keep-alives before the others and of these the oldest first; whoever is due is found by walking it, which
+ * happens only when something is due: wake_at is a lower bound of that.
+ */
+
+#include "core/session/forwarder.h"
+
+#include "base/planted.h"
+
+#include "core/session/forwarder_internal.h"
+#include "wire/client.h"
+
+#include <stdlib.h>
+
+/* What a frame between nodes has room for. */
+#define FRAME_MAX (CLIENT_FRAME_MAX - 64)
+
+static const char unknown_outcome[] = "the outcome is not known; read it back";
+static const char crowded[] = "too much waits for the leader of the cluster already; try again later";
+
+static int compare(const struct forwarder_forwarding *a, const struct forwarder_forwarding *b)
+{
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+RB_GENERATE_INTERNAL(forwarder_numbers, forwarder_forwarding, by_number, compare,
+                     static __attribute__((unused)))
+
+static void forwarding_free(struct forwarder_forwarding *forwarding)
+{
+    if (!forwarding)
+        return;
+    client_frame_free(forwarding->frame);
+    free(forwarding->bytes);
+    free(forwarding->parts);
+    free(forwarding->sessions);
+    free(forwarding->principals);
+    free(forwarding);
+}
+
+void forwarder_init(struct forwarder *forwarder, const struct forwarder_hands *hands)
+{
+    *forwarder = (struct forwarder){.hands = *hands, .wake_at = NEVER};
+    TAILQ_INIT(&forwarder->forwardings);
+    RB_INIT(&forwarder->by_number);
+}
+
+static bool is_keep_alive(const struct forwarder_forwarding *forwarding)
+{
+    return forwarding->part_count > 0;
+}
+
+static void drop(struct forwarder *forwarder, struct forwarder_forwarding *forwarding)
+{
+    if (is_keep_alive(forwarding))
+        forwarder->keep_alives--;
+    TAILQ_REMOVE(&forwarder->forwardings, forwarding, in_order);
+    (void)RB_REMOVE(forwarder_numbers, &forwarder->by_number, forwarding);
+    forwarder->count--;
+    forwarder->bytes -= forwarding->size;
+    forwarding_free(forwarding);
+}
+
+void forwarder_done(struct forwarder *forwarder)
+{
+    struct forwarder_forwarding *forwarding;
+
+    while ((forwarding = TAILQ_FIRST(&forwarder->forwardings)))
+        drop(forwarder, forwarding);
+    forwarding_free(forwarder->gathering);
+    forwarder->gathering = NULL;
+}
+
+static void doubt(struct forwarder *forwarder, gavel_ns now)
+{
+    if (forwarder->is_doubted)
+        return;
+    forwarder->is_doubted = true;
+    forwarder->probe_at = now + FORWARDER_RETRY;
+}
+
+/* When something must be done about it, as things stand. */
+static gavel_ns due_at(const struct forwarder *forwarder, const struct forwarder_forwarding *forwarding)
+{
+    gavel_ns carry_at = forwarding->is_out ? forwarding->again_at : 0;
+
+    if (forwarder->leader == 0)
+        return forwarding->give_up_at;
+    if (forwarder->is_doubted)
+        carry_at = ns_max(carry_at, forwarder->probe_at);
+    return ns_min(carry_at, forwarding->give_up_at);
+}
+
+/* What must not be carried twice has a new number each time: a refusal that comes late, or again, is of
+ * another time, and must not have it carried once more. */
+static void renumber(struct forwarder *forwarder, struct forwarder_forwarding *forwarding)
+{
+    (void)RB_REMOVE(forwarder_numbers, &forwarder->by_number, forwarding);
+    forwarding->number = ++forwarder->numbers;
+    (void)RB_INSERT(forwarder_numbers, &forwarder->by_number, forwarding); /* the number is new */
+}
+
+/* To the leader that there is. */
+static bool carry(struct forwarder *forwarder, gavel_ns now, struct forwarder_forwarding *forwarding)
+{
+    if (forwarding->has_been_out && !forwarding->may_repeat)
+        renumber(forwarder, forwarding);
+    forwarding->is_out = forwarder->hands.deliver(
+        forwarder->hands.user, forwarder->leader, forwarding->number, forwarding->frame,
+        forwarding->bytes + CLIENT_LENGTH_BYTES, forwarding->size - CLIENT_LENGTH_BYTES);
+    if (!forwarding->is_out) {
+        doubt(forwarder, now);
+        return false;
+    }
+    forwarder->counts.carried++;
+    if (forwarding->has_been_out)
+        forwarder->counts.again++;
+    forwarding->has_been_out = true;
+    forwarding->node = forwarder->leader;
+    forwarding->term = forwarder->term;
+    forwarding->again_at = forwarding->may_repeat ? now + FORWARDER_AGAIN : NEVER;
+    return true;
+}
+
+static void give_up(struct forwarder *forwarder, struct forwarder_forwarding *forwarding)
+{
+    forwarder->counts.timed_out++;
+    if (!forwarding->may_repeat && forwarding->is_out)
+        forwarder_fail_forwarding(forwarder, forwarding, GAVEL_ERR_TIMEOUT, unknown_outcome);
+    else if (forwarding->may_repeat && forwarding->has_been_out)
+        forwarder_fail_forwarding(forwarder, forwarding, GAVEL_ERR_TIMEOUT,
+                                  "the leader of the cluster did not answer in time; ask again");
+    else
+        forwarder_fail_forwarding(forwarder, forwarding, GAVEL_ERR_STORE_UNAVAILABLE,
+                                  forwarder->leader == 0
+                                      ? "the cluster has no leader at the moment; try again"
+                                      : "the leader of the cluster could not be reached; try again");
+}
+
+/* Carries what is due, ends what is over, and finds out when to look again. */
+static void work(struct forwarder *forwarder, gavel_ns now)
+{
+    size_t left = forwarder->leader != 0 ? SIZE_MAX : 0;
+    struct forwarder_forwarding *forwarding, *next;
+
+    if (forwarder->is_doubted) {
+        left = left > 0 && now >= forwarder->probe_at ? FORWARDER_PROBES : 0;
+        if (left > 0)
+            forwarder->probe_at = now + FORWARDER_RETRY;
+    }
+    forwarder->wake_at = NEVER;
+    for (forwarding = TAILQ_FIRST(&forwarder->forwardings); forwarding; forwarding = next) {
+        next = TAILQ_NEXT(forwarding, in_order);
+        if (forwarding->give_up_at <= now) {
+            give_up(forwarder, forwarding);
+            drop(forwarder, forwarding);
+            continue;
+        }
+        if (left > 0 && (!forwarding->is_out || forwarding->again_at <= now)) {
+            left--;
+            if (!carry(forwarder, now, forwarding))
+                left = 0;
+        }
+        forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
+    }
+}
+
+/* Its frame as it will be carried: packed, and a copy of its own. */
+static enum gavel_status seal(struct forwarder_forwarding *forwarding, const Gavel__ClientFrame *frame,
+                              const char **ret_reason)
+{
+    enum gavel_status status = client_frame_pack(frame, &forwarding->bytes, &forwarding->size);
+
+    if (status == GAVEL_ERR_NO_MEMORY) {
+        *ret_reason = "the node is out of memory; try again later";
+        return status;
+    }
+    if (status != GAVEL_OK || forwarding->size - CLIENT_LENGTH_BYTES > FRAME_MAX) {
+        *ret_reason = "it is larger than what can be carried; ask for less at once";
+        return GAVEL_ERR_TOO_LARGE;
+    }
+    return client_frame_unpack(forwarding->bytes + CLIENT_LENGTH_BYTES,
+                               forwarding->size - CLIENT_LENGTH_BYTES, &forwarding->frame, ret_reason);
+}
+
+/* Takes a sealed forwarding into the list, and carries it at once if that can be. */
+static void send_off(struct forwarder *forwarder, gavel_ns now, struct forwarder_forwarding *forwarding)
+{
+    bool may_carry = forwarder->leader != 0 && !forwarder->is_doubted;
+
+    forwarding->number = ++forwarder->numbers;
+    if (is_keep_alive(forwarding)) {
+        TAILQ_INSERT_HEAD(&forwarder->forwardings, forwarding, in_order);
+        forwarder->keep_alives++;
+        may_carry = may_carry || (forwarder->leader != 0 && now >= forwarder->probe_at);
+    } else {
+        TAILQ_INSERT_TAIL(&forwarder->forwardings, forwarding, in_order);
+    }
+    (void)RB_INSERT(forwarder_numbers, &forwarder->by_number, forwarding); /* the number is new */
+    forwarder->count++;
+    forwarder->bytes += forwarding->size;
+    if (may_carry)
+        (void)carry(forwarder, now, forwarding); /* if not, it waits */
+    forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
+}
+
+static bool is_crowded(const struct forwarder *forwarder)
+{
+    return forwarder->count >= FORWARDER_FORWARDINGS_MAX || forwarder->bytes >= FORWARDER_BYTES_MAX;
+}
+
+/* The keep-alives that were gathered become a forwarded request. */
+static void send_gathered(struct forwarder *forwarder, gavel_ns now)
+{
+    struct forwarder_forwarding *forwarding = forwarder->gathering;
+    Gavel__ClientFrame frame;
+    Gavel__KeepAlive keep_alive;
+    const char *reason = "";
+    enum gavel_status status;
+
+    forwarder->gathering = NULL;
+    gavel__client_frame__init(&frame);
+    gavel__keep_alive__init(&keep_alive);
+    keep_alive.n_sessions = forwarding->session_count;
+    keep_alive.sessions = forwarding->sessions;
+    keep_alive.n_principals = forwarding->tells_no_principals ? 0 : forwarding->session_count;
+    keep_alive.principals = forwarding->principals;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
+    frame.keep_alive = &keep_alive;
+    status = seal(forwarding, &frame, &reason);
+    if (status == GAVEL_OK) {
+        send_off(forwarder, now, forwarding);
+        return;
+    }
+    forwarder_fail_forwarding(forwarder, forwarding, status, reason);
+    forwarding_free(forwarding);
+}
+
+/* When they go. A leader that is in doubt is tried with them first of all; the next ones go on gathering
+ * until those are on their way. */
+static gavel_ns gathered_at(const struct forwarder *forwarder)
+{
+    const struct forwarder_forwarding *first = TAILQ_FIRST(&forwarder->forwardings);
+
+    if (!forwarder->gathering || forwarder->leader == 0)
+        return NEVER;
+    if (!forwarder->is_doubted)
+        return forwarder->gather_until;
+    if (first && is_keep_alive(first) && !first->is_out)
+        return NEVER;
+    return ns_max(forwarder->gather_until, forwarder->probe_at);
+}
+
+static void tend_gathered(struct forwarder *forwarder, gavel_ns now)
+{
+    struct forwarder_forwarding *forwarding = forwarder->gathering;
+
+    if (now >= gathered_at(forwarder)) {
+        send_gathered(forwarder, now);
+    } else if (forwarding && forwarding->give_up_at <= now) {
+        forwarder->gathering = NULL;
+        give_up(forwarder, forwarding);
+        forwarding_free(forwarding);
+    }
+}
+
+static void take_keep_alive(struct forwarder *forwarder, gavel_ns now, uint64_t client,
+                            const Gavel__ClientFrame *frame)
+{
+    const Gavel__KeepAlive *keep_alive = frame->keep_alive;
+    enum gavel_status status = GAVEL_OK;
+
+    if (keep_alive->n_sessions > CLIENT_SESSIONS_MAX) {
+        forwarder_fail(forwarder, client, keep_alive->tag, frame->what_case, GAVEL_ERR_INVALID, "");
+        return;
+    }
+    if (forwarder->gathering &&
+        (forwarder->gathering->session_count + keep_alive->n_sessions > CLIENT_SESSIONS_MAX ||
+         forwarder->gathering->part_count == CLIENT_SESSIONS_MAX))
+        send_gathered(forwarder, now);
+    /* However many requests wait: nobody's session shall end for what others ask. */
+    if (!forwarder->gathering && forwarder->keep_alives >= FORWARDER_KEEP_ALIVES_MAX) {
+        status = GAVEL_ERR_STORE_UNAVAILABLE;
+    } else if (!forwarder->gathering) {
+        forwarder->gathering = calloc(1, sizeof *forwarder->gathering);
+        if (forwarder->gathering) {
+            forwarder->gathering->may_repeat = true;
+            forwarder->gathering->give_up_at = now + FORWARDER_KEEP_TIMEOUT;
+            forwarder->gather_until = now + FORWARDER_GATHER;
+        } else {
+            status = GAVEL_ERR_NO_MEMORY;
+        }
+    }
+    if (status == GAVEL_OK)
+        status = forwarder_merge(forwarder->gathering, client, keep_alive);
+    if (status == GAVEL_OK)
+        return;
+    forwarder_fail(forwarder, client, keep_alive->tag, frame->what_case, status, "");
+    if (forwarder->gathering && !is_keep_alive(forwarder->gathering)) { /* it was for nobody else */
+        forwarding_free(forwarder->gathering);
+        forwarder->gathering = NULL;
+    }
+}
+
+static void take_forwarding(struct forwarder *forwarder, gavel_ns now, uint64_t client, uint64_t tag,
+                            const Gavel__ClientFrame *frame)
+{
+    bool is_request = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    gavel_ns timeout = is_request && frame->request->timeout_ms > 0 ? ns_from_ms(frame->request->timeout_ms)
+                                                                    : FORWARDER_TIMEOUT;
+    struct forwarder_forwarding *forwarding = NULL;
+    const char *reason = "the node is out of memory; try again later";
+    enum gavel_status status = GAVEL_ERR_NO_MEMORY;
+
+    if (is_crowded(forwarder)) {
+        reason = crowded;
+        status = GAVEL_ERR_STORE_UNAVAILABLE;
+    } else {
+        forwarding = calloc(1, sizeof *forwarding);
+    }
+    if (forwarding)
+        status = seal(forwarding, frame, &reason);
+    if (status != GAVEL_OK) {
+        forwarding_free(forwarding);
+        forwarder_fail(forwarder, client, tag, frame->what_case, status, reason);
+        return;
+    }
+    forwarding->client = client;
+    forwarding->tag = tag;
+    forwarding->may_repeat = !is_request || frame->request->session != 0 || PLANTED(CARRIED_TWICE);
+    forwarding->give_up_at = now + ns_min(timeout, FORWARDER_TIMEOUT_MAX);
+    send_off(forwarder, now, forwarding);
+}
+
+void forwarder_take(struct forwarder *forwarder, gavel_ns now, uint64_t client,
+                    const Gavel__ClientFrame *frame)
+{
+    forwarder->counts.taken++;
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
+        take_forwarding(forwarder, now, client, frame->request->tag, frame);
+    else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ASK)
+        take_forwarding(forwarder, now, client, frame->ask->tag, frame);
+    else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE)
+        take_keep_alive(forwarder, now, client, frame);
+    else
+        forwarder_fail(forwarder, client, 0, frame->what_case, GAVEL_ERR_INVALID,
+                       "this is not for the leader of the cluster");
+}
+
+static void forget_parts(struct forwarder_forwarding *forwarding, uint64_t client)
+{
+    for (size_t i = 0; i < forwarding->part_count; i++)
+        if (forwarding->parts[i].client == client)
+            forwarding->parts[i].is_gone = true;
+}
+
+void forwarder_forget(struct forwarder *forwarder, uint64_t client)
+{
+    struct forwarder_forwarding *forwarding, *next;
+
+    if (forwarder->gathering)
+        forget_parts(forwarder->gathering, client);
+    for (forwarding = TAILQ_FIRST(&forwarder->forwardings); forwarding; forwarding = next) {
+        next = TAILQ_NEXT(forwarding, in_order);
+        forget_parts(forwarding, client);
+        if (forwarding->part_count > 0 || forwarding->client != client)
+            continue;
+        forwarding->is_gone = true;
+        if (forwarding->frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ASK)
+            drop(forwarder, forwarding); /* of a question the answer is all there is */
+    }
+}
+
+/* It was not done, or it may be done again: see frontend.c for what ERR_NOT_LEADER says of a write. */
+static void refused(struct forwarder *forwarder, gavel_ns now, struct forwarder_forwarding *forwarding)
+{
+    forwarding->is_out = false;
+    if (forwarder->leader != 0)
+        doubt(forwarder, now);
+    forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
+}
+
+void forwarder_reply(struct forwarder *forwarder, gavel_ns now, uint64_t number,
+                     const Gavel__ClientFrame *frame)
+{
+    struct forwarder_forwarding wanted = {.number = number};
+    struct forwarder_forwarding *forwarding = RB_FIND(forwarder_numbers, &forwarder->by_number, &wanted);
+    enum gavel_status status;
+
+    if (!forwarding || !forwarder_status_of(forwarding, frame, &status))
+        return;
+    if (status == GAVEL_ERR_NOT_LEADER) {
+        refused(forwarder, now, forwarding);
+        return;
+    }
+    forwarder_answer_forwarding(forwarder, forwarding, frame);
+    drop(forwarder, forwarding);
+    if (!forwarder->is_doubted)
+        return;
+    forwarder->is_doubted = false;
+    tend_gathered(forwarder, now); /* before there is no room for them any more */
+    work(forwarder, now);
+}
+
+void forwarder_leader(struct forwarder *forwarder, gavel_ns now, uint64_t leader, uint64_t term)
+{
+    struct forwarder_forwarding *forwarding, *next;
+
+    if (leader == forwarder->leader && term == forwarder->term)
+        return;
+    forwarder->leader = leader;
+    forwarder->term = term;
+    forwarder->is_doubted = false;
+    if (leader == 0)
+        return;
+    for (forwarding = TAILQ_FIRST(&forwarder->forwardings); forwarding; forwarding = next) {
+        next = TAILQ_NEXT(forwarding, in_order);
+        if (forwarding->may_repeat) {
+            forwarding->is_out = false;
+        } else if (forwarding->is_out && (forwarding->node != leader || forwarding->term != term)) {
+            forwarder_fail_forwarding(forwarder, forwarding, GAVEL_ERR_TIMEOUT, unknown_outcome);
+            drop(forwarder, forwarding);
+        }
+    }
+    tend_gathered(forwarder, now);
+    work(forwarder, now);
+}
+
+void forwarder_tick(struct forwarder *forwarder, gavel_ns now)
+{
+    tend_gathered(forwarder, now);
+    if (now >= forwarder->wake_at)
+        work(forwarder, now);
+}
+
+gavel_ns forwarder_wake_at(const struct forwarder *forwarder)
+{
+    gavel_ns at = ns_min(forwarder->wake_at, gathered_at(forwarder));
+
+    return forwarder->gathering ? ns_min(at, forwarder->gathering->give_up_at) : at;
+}

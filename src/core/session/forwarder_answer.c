@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * How the forwarder answers: with the tag that the question had, and of a
+ * keep-alive that was merged each client with what concerns its own sessions.
+ */
+
+#include "core/session/forwarder_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* protobuf-c has no const; whoever gets the frame does not write. */
+static char *text_of(const char *text) { return (char *)(uintptr_t)text; }
+
+void forwarder_fail(const struct forwarder *forwarder, uint64_t client, uint64_t tag,
+                    Gavel__ClientFrame__WhatCase question, enum gavel_status status, const char *message)
+{
+    Gavel__ClientFrame frame;
+    Gavel__Reply reply;
+    Gavel__Kept kept;
+    Gavel__Answer answer;
+
+    gavel__client_frame__init(&frame);
+    if (question == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE) {
+        gavel__kept__init(&kept);
+        kept.tag = tag;
+        kept.status = (uint32_t)status;
+        frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
+        frame.kept = &kept;
+    } else if (question == GAVEL__CLIENT_FRAME__WHAT_ASK) {
+        gavel__answer__init(&answer);
+        answer.tag = tag;
+        answer.status = (uint32_t)status;
+        answer.message = text_of(message);
+        frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
+        frame.answer = &answer;
+    } else {
+        gavel__reply__init(&reply);
+        reply.tag = tag;
+        reply.status = (uint32_t)status;
+        reply.message = text_of(message);
+        frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REPLY;
+        frame.reply = &reply;
+    }
+    forwarder->hands.answer(forwarder->hands.user, client, tag, &frame);
+}
+
+void forwarder_fail_forwarding(const struct forwarder *forwarder,
+                               const struct forwarder_forwarding *forwarding, enum gavel_status status,
+                               const char *message)
+{
+    for (size_t i = 0; i < forwarding->part_count; i++)
+        if (!forwarding->parts[i].is_gone)
+            forwarder_fail(forwarder, forwarding->parts[i].client, forwarding->parts[i].tag,
+                           GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE, status, message);
+    if (forwarding->part_count == 0 && !forwarding->is_gone)
+        forwarder_fail(forwarder, forwarding->client, forwarding->tag, forwarding->frame->what_case, status,
+                       message);
+}
+
+bool forwarder_status_of(const struct forwarder_forwarding *forwarding, const Gavel__ClientFrame *answer,
+                         enum gavel_status *ret_status)
+{
+    Gavel__ClientFrame__WhatCase question =
+        forwarding->frame ? forwarding->frame->what_case : GAVEL__CLIENT_FRAME__WHAT__NOT_SET;
+
+    if (question == GAVEL__CLIENT_FRAME__WHAT_REQUEST && answer->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY)
+        *ret_status = (enum gavel_status)answer->reply->status;
+    else if (question == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE &&
+             answer->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT)
+        *ret_status = (enum gavel_status)answer->kept->status;
+    else if (question == GAVEL__CLIENT_FRAME__WHAT_ASK &&
+             answer->what_case == GAVEL__CLIENT_FRAME__WHAT_ANSWER)
+        *ret_status = (enum gavel_status)answer->answer->status;
+    else
+        return false;
+    return true;
+}
+
+static int compare(const void *a, const void *b)
+{
+    uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* `gone` is in order; `room` has space for all sessions of the part. */
+static void tell_kept(const struct forwarder *forwarder, const struct forwarder_forwarding *forwarding,
+                      const struct forwarder_part *part, const uint64_t *gone, size_t gone_count,
+                      uint64_t *room)
+{
+    Gavel__ClientFrame frame;
+    Gavel__Kept kept;
+
+    gavel__client_frame__init(&frame);
+    gavel__kept__init(&kept);
+    kept.tag = part->tag;
+    kept.gone = room;
+    for (size_t i = part->first; gone_count > 0 && i < part->first + part->count; i++)
+        if (bsearch(&forwarding->sessions[i], gone, gone_count, sizeof *gone, compare))
+            room[kept.n_gone++] = forwarding->sessions[i];
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
+    frame.kept = &kept;
+    forwarder->hands.answer(forwarder->hands.user, part->client, part->tag, &frame);
+}
+
+static void share_kept(const struct forwarder *forwarder, const struct forwarder_forwarding *forwarding,
+                       const Gavel__Kept *kept)
+{
+    uint64_t *gone = malloc((kept->n_gone + forwarding->session_count + 1) * sizeof *gone);
+
+    if (!gone) {
+        forwarder_fail_forwarding(forwarder, forwarding, GAVEL_ERR_NO_MEMORY, "");
+        return;
+    }
+    if (kept->n_gone > 0)
+        memcpy(gone, kept->gone, kept->n_gone * sizeof *gone);
+    qsort(gone, kept->n_gone, sizeof *gone, compare);
+    for (size_t i = 0; i < forwarding->part_count; i++)
+        if (!forwarding->parts[i].is_gone)
+            tell_kept(forwarder, forwarding, &forwarding->parts[i], gone, kept->n_gone, gone + kept->n_gone);
+    free(gone);
+}
+
+void forwarder_answer_forwarding(const struct forwarder *forwarder,
+                                 const struct forwarder_forwarding *forwarding,
+                                 const Gavel__ClientFrame *answer)
+{
+    Gavel__ClientFrame frame = *answer;
+    Gavel__Reply reply;
+    Gavel__Answer read;
+
+    if (answer->what_case == GAVEL__CLIENT_FRAME__WHAT_KEPT) {
+        if (answer->kept->status == GAVEL_OK)
+            share_kept(forwarder, forwarding, answer->kept);
+        else
+            forwarder_fail_forwarding(forwarder, forwarding, (enum gavel_status)answer->kept->status, "");
+        return;
+    }
+    if (forwarding->is_gone)
+        return;
+    if (answer->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY) {
+        reply = *answer->reply;
+        reply.tag = forwarding->tag;
+        frame.reply = &reply;
+    } else {
+        read = *answer->answer;
+        read.tag = forwarding->tag;
+        frame.answer = &read;
+    }
+    forwarder->hands.answer(forwarder->hands.user, forwarding->client, forwarding->tag, &frame);
+}
+
+static bool make_room(void **array, size_t *capacity, size_t wanted, size_t size)
+{
+    size_t larger = *capacity > 0 ? *capacity : 16;
+    void *grown;
+
+    if (wanted <= *capacity)
+        return true;
+    while (larger < wanted)
+        larger *= 2;
+    grown = realloc(*array, larger * size);
+    if (!grown)
+        return false;
+    *array = grown;
+    *capacity = larger;
+    return true;
+}
+
+enum gavel_status forwarder_merge(struct forwarder_forwarding *forwarding, uint64_t client,
+                                  const Gavel__KeepAlive *keep_alive)
+{
+    void *parts = forwarding->parts, *sessions = forwarding->sessions, *principals = forwarding->principals;
+    size_t count = keep_alive->n_sessions;
+    bool has_room =
+        make_room(&parts, &forwarding->part_capacity, forwarding->part_count + 1, sizeof *forwarding->parts);
+
+    forwarding->parts = parts;
+    if (has_room)
+        has_room = make_room(&sessions, &forwarding->session_capacity, forwarding->session_count + count,
+                             sizeof *forwarding->sessions);
+    forwarding->sessions = sessions;
+    if (has_room)
+        has_room = make_room(&principals, &forwarding->principal_capacity, forwarding->session_count + count,
+                             sizeof *forwarding->principals);
+    forwarding->principals = principals;
+    if (!has_room)
+        return GAVEL_ERR_NO_MEMORY;
+    forwarding->parts[forwarding->part_count++] = (struct forwarder_part){
+        .client = client, .tag = keep_alive->tag, .first = forwarding->session_count, .count = count};
+    if (count > 0)
+        memcpy(forwarding->sessions + forwarding->session_count, keep_alive->sessions,
+               count * sizeof *forwarding->sessions);
+    for (size_t i = 0; i < count; i++)
+        forwarding->principals[forwarding->session_count + i] = keep_alive->principal;
+    forwarding->tells_no_principals = forwarding->tells_no_principals || !keep_alive->has_principal;
+    forwarding->session_count += count;
+    return GAVEL_OK;
+}

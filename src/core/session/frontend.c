@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The life of the frontend, and the line of those who wait.
+ *
+ *     frontend_take() ──► draft ── frontend_flush() ──► waiting ── frontend_applied() ──► answered
+ *
+ * Both lists are in the order of the log. What is applied is compared by index
+ * and term: another term at our index means that our entry was lost with our
+ * leadership.
+ *
+ * Who waits while the leadership is lost cannot be told the outcome. A request
+ * of a session is told ERR_NOT_LEADER: it is carried to the next leader, and
+ * its id has it applied once. One without a session must not be carried twice,
+ * so ERR_NOT_LEADER is said to it only if it never reached the log.
+ */
+#include "core/session/frontend_internal.h"
+
+#include "base/assert.h"
+#include "base/planted.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NOT_LEADING "this node does not lead the cluster, or not yet; ask again"
+#define LOST                                                                                                 \
+    "the leader of the cluster was lost before the outcome was known: this may have been done or not; "      \
+    "look before asking again"
+
+static int compare(const struct frontend_waiting *a, const struct frontend_waiting *b)
+{
+    if (a->session != b->session)
+        return a->session < b->session ? -1 : 1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+RB_GENERATE_INTERNAL(frontend_requests, frontend_waiting, by_request, compare, static __attribute__((unused)))
+
+void frontend_init(struct frontend *frontend, struct table *table, const struct frontend_hands *hands,
+                   int drift_ppm)
+{
+    *frontend = (struct frontend){.table = table, .hands = *hands, .drift_ppm = drift_ppm};
+    TAILQ_INIT(&frontend->waiting);
+    TAILQ_INIT(&frontend->draft);
+    RB_INIT(&frontend->requests);
+}
+
+void frontend_verdicts_free(struct frontend_verdict *verdicts, size_t count)
+{
+    for (size_t i = 0; verdicts && i < count; i++)
+        free(verdicts[i].message);
+    free(verdicts);
+}
+
+static void waiting_free(struct frontend *frontend, struct frontend_waiting *waiting)
+{
+    if (waiting->session != 0 && RB_FIND(frontend_requests, &frontend->requests, waiting) == waiting)
+        RB_REMOVE(frontend_requests, &frontend->requests, waiting);
+    frontend->waiting_count--;
+    frontend->waiting_bytes -= waiting->size;
+    if (waiting->is_in_flight)
+        frontend->flight_ops -= waiting->command->n_ops;
+    frontend_verdicts_free(waiting->verdicts, waiting->command->n_ops);
+    gavel__command__free_unpacked(waiting->command, NULL);
+    free(waiting->bytes);
+    free(waiting);
+}
+
+static void close_ends(struct frontend *frontend, const struct frontend_waiting *waiting)
+{
+    for (size_t i = 0; i < waiting->command->n_ops; i++)
+        frontend_closing_end(frontend, waiting->command->ops[i], waiting->term);
+}
+
+/* Whoever waits is told that the outcome will not be known here. */
+static void excuse(struct frontend *frontend, struct frontend_waiting *waiting, enum gavel_status status,
+                   const char *message)
+{
+    bool is_unknown = waiting->index != 0 && waiting->session == 0 && !PLANTED(LOST_IS_REFUSED);
+
+    if (waiting->has_asker)
+        frontend_reply_status(frontend, waiting->ticket, waiting->tag,
+                              is_unknown ? GAVEL_ERR_STORE_UNAVAILABLE : status, is_unknown ? LOST : message);
+    waiting->has_asker = false;
+}
+
+/* The same, and nothing will come of it. */
+static void dismiss(struct frontend *frontend, struct frontend_waiting *waiting, enum gavel_status status,
+                    const char *message)
+{
+    excuse(frontend, waiting, status, message);
+    close_ends(frontend, waiting);
+    waiting_free(frontend, waiting);
+}
+
+static void dismiss_all(struct frontend *frontend, struct frontend_waitings *list, enum gavel_status status,
+                        const char *message)
+{
+    struct frontend_waiting *waiting;
+
+    while ((waiting = TAILQ_FIRST(list))) {
+        TAILQ_REMOVE(list, waiting, in_list);
+        dismiss(frontend, waiting, status, message);
+    }
+}
+
+static void excuse_all(struct frontend *frontend)
+{
+    struct frontend_waiting *waiting;
+
+    TAILQ_FOREACH(waiting, &frontend->waiting, in_list)
+    excuse(frontend, waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+}
+
+void frontend_done(struct frontend *frontend)
+{
+    if (!frontend->table)
+        return;
+    TAILQ_CONCAT(&frontend->waiting, &frontend->draft, in_list);
+    while (!TAILQ_EMPTY(&frontend->waiting)) {
+        struct frontend_waiting *waiting = TAILQ_FIRST(&frontend->waiting);
+
+        TAILQ_REMOVE(&frontend->waiting, waiting, in_list);
+        waiting_free(frontend, waiting);
+    }
+}
+
+void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now)
+{
+    ASSERT(!frontend->is_open);
+    ASSERT(term > 0);
+    if (term != frontend->term) /* whatever of the term before is in the log was applied before ours began */
+        dismiss_all(frontend, &frontend->waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+    frontend->is_open = true;
+    frontend->term = term;
+    frontend->began_at = now;
+    frontend->ticked_at = now;
+    expiry_open(frontend, now);
+}
+
+/* What is in the log may still be applied, and in this very term if a transfer of the leadership fails: until
+ * then an end that was proposed is under way. */
+void frontend_close(struct frontend *frontend)
+{
+    frontend->is_open = false;
+    excuse_all(frontend);
+    dismiss_all(frontend, &frontend->draft, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+}
+
+static void refuse(struct frontend *frontend, struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
+{
+    Gavel__ClientFrame answer = GAVEL__CLIENT_FRAME__INIT;
+    Gavel__Kept kept = GAVEL__KEPT__INIT;
+    Gavel__Answer nothing;
+    static char message[] = NOT_LEADING;
+
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST) {
+        frontend_reply_status(frontend, ticket, frame->request->tag, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+        return;
+    }
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE) {
+        kept.tag = frame->keep_alive->tag;
+        kept.status = GAVEL_ERR_NOT_LEADER;
+        answer.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
+        answer.kept = &kept;
+    } else {
+        gavel__answer__init(&nothing);
+        nothing.tag = frame->ask->tag;
+        nothing.status = GAVEL_ERR_NOT_LEADER;
+        nothing.message = message;
+        answer.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
+        answer.answer = &nothing;
+    }
+    frontend->hands.reply(frontend->hands.user, ticket, &answer);
+}
+
+void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int64_t wall_ms,
+                   struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
+{
+    const struct frontend_moment moment = {.now = now, .wall_ms = wall_ms};
+
+    if (frame->what_case != GAVEL__CLIENT_FRAME__WHAT_REQUEST &&
+        frame->what_case != GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE &&
+        frame->what_case != GAVEL__CLIENT_FRAME__WHAT_ASK) {
+        frontend->counts.refused++;
+        frontend_reply_status(frontend, ticket, 0, GAVEL_ERR_INVALID,
+                              "the leader of the cluster takes requests, keep-alives and questions only");
+        return;
+    }
+    if (frontend->is_open)
+        expiry_notice(frontend, now, is_working);
+    if (!frontend->is_open || (!is_working && !PLANTED(KEPT_WITHOUT_LEASE))) {
+        refuse(frontend, ticket, frame);
+        return;
+    }
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
+        frontend_request(frontend, &moment, ticket, frame->request);
+    else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE)
+        frontend_keep_alive(frontend, now, ticket, frame->keep_alive);
+    else
+        frontend_ask(frontend, now, ticket, frame->ask);
+}
+
+static bool is_of_the_dead(const Gavel__Op *op)
+{
+    switch (op->what_case) {
+    case GAVEL__OP__WHAT_CLOSE_SESSION:
+        return op->close_session->ending == GAVEL__ENDING__ENDING_DEAD;
+    case GAVEL__OP__WHAT_RELEASE:
+        return op->release->is_dead;
+    case GAVEL__OP__WHAT_LEAVE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void frontend_mourn(struct frontend *frontend, gavel_ns now, int64_t wall_ms, const Gavel__Op *const *ops,
+                    size_t count)
+{
+    const struct frontend_moment moment = {.now = now, .wall_ms = wall_ms};
+    Gavel__Op *chosen[TABLE_OPS_MAX];
+    struct frontend_waiting *waiting;
+    size_t chosen_count = 0;
+
+    if (!frontend->is_open)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (is_of_the_dead(ops[i]) && table_op_check(ops[i], false, NULL) == GAVEL_OK &&
+            !frontend_is_under_way(frontend, ops[i]))
+            chosen[chosen_count++] = (Gavel__Op *)(uintptr_t)ops[i]; /* packing does not write to it */
+        if (chosen_count == TABLE_OPS_MAX || (i + 1 == count && chosen_count > 0)) {
+            /* Without room they are told again by whoever watches, or time has it that they end. */
+            (void)!frontend_draft(frontend, &moment, NULL, chosen, chosen_count, NULL, &waiting);
+            chosen_count = 0;
+        }
+    }
+}
+
+/* ---- the line ---- */
+
+static enum gavel_status encode(const struct frontend *frontend, struct frontend_waiting *waiting,
+                                const Gavel__Request *request, Gavel__Op *const *ops, size_t count)
+{
+    Gavel__Command command = GAVEL__COMMAND__INIT;
+    struct table_command head;
+    enum gavel_status status;
+
+    command.session = request ? request->session : 0;
+    command.id = request ? request->id : 0;
+    command.wall_ms = waiting->wall_ms;
+    command.generation = frontend->generation;
+    command.n_ops = count;
+    command.ops = (Gavel__Op **)(uintptr_t)ops; /* packing does not write to them */
+    status = table_ops_encode(&command, &waiting->bytes, &waiting->size);
+    if (status)
+        return status;
+    /* What was asked is gone by the time of the outcome; this is our own copy of it. */
+    status = table_command_decode(waiting->bytes, waiting->size, &head);
+    if (status)
+        return status;
+    waiting->command = gavel__command__unpack(NULL, head.value_size, head.value);
+    return waiting->command ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
+}
+
+/* Ends that the leader itself proposes do not wait behind all that clients have asked for. */
+static void put_in_line(struct frontend *frontend, struct frontend_waiting *waiting)
+{
+    struct frontend_waiting *other = waiting->is_ours ? TAILQ_FIRST(&frontend->draft) : NULL;
+
+    while (other && other->is_ours)
+        other = TAILQ_NEXT(other, in_list);
+    if (other)
+        TAILQ_INSERT_BEFORE(other, waiting, in_list);
+    else
+        TAILQ_INSERT_TAIL(&frontend->draft, waiting, in_list);
+}
+
+enum gavel_status frontend_draft(struct frontend *frontend, const struct frontend_moment *moment,
+                                 const Gavel__Request *request, Gavel__Op *const *ops, size_t count,
+                                 struct frontend_verdict *verdicts, struct frontend_waiting **ret_waiting)
+{
+    struct frontend_waiting *waiting = NULL;
+    enum gavel_status status = GAVEL_ERR_STORE_UNAVAILABLE;
+
+    /* The leader's own are few and must not wait for others. */
+    if (request && frontend->waiting_count >= FRONTEND_WAITING_MAX)
+        goto out;
+    status = GAVEL_ERR_NO_MEMORY;
+    waiting = calloc(1, sizeof *waiting);
+    if (!waiting)
+        goto out;
+    waiting->wall_ms = moment->wall_ms;
+    status = encode(frontend, waiting, request, ops, count);
+    if (status)
+        goto out;
+    status = GAVEL_ERR_STORE_UNAVAILABLE;
+    if (request && waiting->size > FRONTEND_WAITING_BYTES_MAX - frontend->waiting_bytes)
+        goto out;
+    waiting->term = frontend->term;
+    waiting->session = waiting->command->session;
+    waiting->id = waiting->command->id;
+    waiting->verdicts = verdicts;
+    for (size_t i = 0; i < waiting->command->n_ops; i++) {
+        frontend_closing_begin(frontend, waiting->command->ops[i]);
+        frontend_hear_coming(frontend, moment, waiting->command->ops[i]);
+    }
+    waiting->is_ours = !request;
+    put_in_line(frontend, waiting);
+    if (waiting->session != 0)
+        (void)RB_INSERT(frontend_requests, &frontend->requests,
+                        waiting); /* a second one of the same id is not indexed */
+    frontend->waiting_count++;
+    frontend->waiting_bytes += waiting->size;
+    *ret_waiting = waiting;
+    return GAVEL_OK;
+out:
+    if (waiting) {
+        if (waiting->command)
+            gavel__command__free_unpacked(waiting->command, NULL);
+        free(waiting->bytes);
+        free(waiting);
+    }
+    frontend_verdicts_free(verdicts, count);
+    return status;
+}
+
+struct frontend_waiting *frontend_find_request(struct frontend *frontend, uint64_t session, uint64_t id)
+{
+    struct frontend_waiting key = {.session = session, .id = id};
+
+    return RB_FIND(frontend_requests, &frontend->requests, &key);
+}
+
+/* So many commands are proposed at a time. */
+#define BATCH_MAX 256
+
+static bool has_room_in_flight(const struct frontend *frontend, const struct frontend_waiting *waiting)
+{
+    return frontend->flight_ops == 0 ||
+           frontend->flight_ops + waiting->command->n_ops <= FRONTEND_FLIGHT_OPS_MAX;
+}
+
+static bool flush_batch(struct frontend *frontend)
+{
+    const uint8_t *commands[BATCH_MAX];
+    size_t sizes[BATCH_MAX];
+    size_t count = 0;
+    uint64_t first = 0;
+    uint64_t term = 0;
+    struct frontend_waitings batch = TAILQ_HEAD_INITIALIZER(batch);
+    struct frontend_waiting *waiting;
+    enum gavel_status status;
+
+    /* Out of the frontend meanwhile: proposing may find that we lead no more, and close it. */
+    while (count < BATCH_MAX && (waiting = TAILQ_FIRST(&frontend->draft)) &&
+           has_room_in_flight(frontend, waiting)) {
+        waiting->is_in_flight = true;
+        frontend->flight_ops += waiting->command->n_ops;
+        TAILQ_REMOVE(&frontend->draft, waiting, in_list);
+        TAILQ_INSERT_TAIL(&batch, waiting, in_list);
+        commands[count] = waiting->bytes;
+        sizes[count++] = waiting->size;
+    }
+    if (count == 0)
+        return false;
+    status = frontend->hands.propose(frontend->hands.user, commands, sizes, count, &first, &term);
+    /* A leader that is handing over takes no entries, and one that has just stepped down is none: whoever
+     * leads next does. */
+    if (status == GAVEL_ERR_STATE || status == GAVEL_ERR_NO_LEADER)
+        status = GAVEL_ERR_NOT_LEADER;
+    if (status) {
+        dismiss_all(frontend, &batch, status,
+                    status == GAVEL_ERR_NOT_LEADER ? NOT_LEADING
+                                                   : "the cluster takes no writes at the moment; ask again");
+        return false;
+    }
+    TAILQ_FOREACH(waiting, &batch, in_list)
+    {
+        free(waiting->bytes);
+        waiting->bytes = NULL;
+        waiting->index = first++;
+    }
+    if (term != frontend->term) {
+        dismiss_all(frontend, &batch, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+        return false;
+    }
+    TAILQ_CONCAT(&frontend->waiting, &batch, in_list);
+    if (!frontend->is_open)
+        excuse_all(frontend);
+    return frontend->is_open;
+}
+
+void frontend_flush(struct frontend *frontend, gavel_ns now)
+{
+    (void)now; /* what is proposed was decided when it was taken */
+    while (frontend->is_open && flush_batch(frontend))
+        continue;
+}
+
+/* The outcome is known: it is told. */
+static void finish(struct frontend *frontend, gavel_ns now, bool is_working,
+                   const struct frontend_waiting *waiting, enum gavel_status status,
+                   const struct table_result *results, size_t count)
+{
+    Gavel__Op *const *ops = waiting->command->ops;
+    bool extends = false;
+
+    if (!waiting->has_asker)
+        return;
+    for (size_t i = 0; i < waiting->command->n_ops; i++)
+        extends = extends || frontend_extends(ops[i]);
+    /* Whoever counts a deadline from this answer must not get it from a leader whose successor may have begun
+     * to count already. */
+    if (extends && !is_working) {
+        frontend_reply_status(frontend, waiting->ticket, waiting->tag,
+                              waiting->session != 0 ? GAVEL_ERR_NOT_LEADER : GAVEL_ERR_STORE_UNAVAILABLE,
+                              waiting->session != 0 ? NOT_LEADING : LOST);
+        return;
+    }
+    if (status == GAVEL_OK && count == waiting->command->n_ops)
+        status = frontend_reply_results(frontend, now, waiting->ticket, waiting->tag, ops, results, count,
+                                        waiting->verdicts);
+    else if (status != GAVEL_OK)
+        frontend_reply_status(frontend, waiting->ticket, waiting->tag, status, gavel_status_text(status));
+    else
+        frontend_reply_status(frontend, waiting->ticket, waiting->tag, GAVEL_ERR_STATE,
+                              "the id of this request was used for another one; ids of a session only grow");
+    /* There was no memory to say what came of it; a request of a session is asked again by its id. */
+    if (status == GAVEL_ERR_NO_MEMORY)
+        frontend_reply_status(frontend, waiting->ticket, waiting->tag,
+                              waiting->session != 0 ? GAVEL_ERR_NOT_LEADER : GAVEL_ERR_NO_MEMORY, LOST);
+}
+
+void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, uint64_t index, uint64_t term,
+                      enum gavel_status status, const struct table_result *results, size_t count)
+{
+    struct frontend_waiting *waiting = TAILQ_FIRST(&frontend->waiting);
+    struct frontend_moment moment = {.now = now};
+
+    frontend->expiry.has_news = true;
+    while (waiting && (waiting->index < index || (waiting->index == index && waiting->term != term))) {
+        struct frontend_waiting *next = TAILQ_NEXT(waiting, in_list);
+
+        TAILQ_REMOVE(&frontend->waiting, waiting, in_list);
+        dismiss(frontend, waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+        waiting = next;
+    }
+    if (!waiting || waiting->index != index)
+        return; /* another's */
+    TAILQ_REMOVE(&frontend->waiting, waiting, in_list);
+    moment.wall_ms = waiting->wall_ms;
+    close_ends(frontend, waiting);
+    for (size_t i = 0; status == GAVEL_OK && i < waiting->command->n_ops && i < count; i++)
+        frontend_hear(frontend, &moment, waiting->command->ops[i], results[i].status);
+    finish(frontend, now, is_working, waiting, status, results, count);
+    waiting_free(frontend, waiting);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The frontend: where the leader of the cluster takes what clients ask, and answers
+ * it. Pure: the caller hands in frames, the time and what was applied, and
+ * lends two hands: propose and reply.
+ *
+ *     Request ──► check ──► propose ──► (Raft commits, the table applies) ──► frontend_applied() ──► Reply
+ *        └── renewals and heartbeats that change nothing ──► `seen` of the table ───────────────► Reply
+ *     KeepAlive ──► `seen` ──► Kept
+ *     Ask ──► the table ──► Answer
+ *
+ * Everything is answered only while the leader has its lease (is_working), so
+ * an answer means that no other leader had begun when the question was sent.
+ *
+ * A request is answered without the log if all of its operations are renewals
+ * and heartbeats that change nothing, or are refused by what the leader alone
+ * knows. It leaves no trace in its session: the next one has a higher id, as
+ * always, and the table takes ids that skip. Any other goes to the log as a
+ * whole, and a refused operation stands in it as Refused.
+ *
+ * The expiry is the part that decides by time. It proposes
+ *
+ *     CloseSession EXPIRED   a session was silent for its time to live
+ *     Lapse                  a lease mandate ran out, and candidates with sessions wait
+ *     Wish                   a better candidate preempts, after the minimum mandate
+ *     Wish is_over           a drain took longer than its time-out
+ *
+ * and never early: what it has not heard itself counts as heard when it began
+ * to lead, or when it noticed that it had been stalled. Lengths are stretched
+ * by the drift bound, as clients shorten theirs. Once it has proposed an end it
+ * answers no keep-alive or renewal for it until the outcome is known.
+ */
+#ifndef CORE_SESSION_FRONTEND_H
+#define CORE_SESSION_FRONTEND_H
+
+#include "core/table/table.h"
+#include "wire/client.pb-c.h"
+
+/* Requests whose outcome is not known yet, and the bytes of their commands; more are refused with
+ * ERR_STORE_UNAVAILABLE. */
+#define FRONTEND_WAITING_MAX 4096
+#define FRONTEND_WAITING_BYTES_MAX (64u << 20)
+/* Operations that are in the log and not applied; the rest waits its turn. What is committed is applied in
+ * one go, and heartbeats must not wait for it: a thousand operations take a few milliseconds. */
+#define FRONTEND_FLIGHT_OPS_MAX 2048
+/* A hand-over of a session mandate takes at most so long, if whoever wishes it does not say. */
+#define FRONTEND_DRAIN_MS 30000
+
+/* Where an answer goes: the caller's business. */
+struct frontend_ticket {
+    uint64_t origin;      /* the node that forwarded it; 0 this one */
+    uint64_t tag;         /* of that node */
+    uint64_t incarnation; /* of that node */
+};
+
+struct frontend_hands {
+    /* Proposes these commands as entries, in order: OK and the index of the first and the term, or why not
+     * (then none of them is in the log). It may find that this node leads no more, and call frontend_close();
+     * frontend_applied() comes only after it has returned. */
+    enum gavel_status (*propose)(void *user, const uint8_t *const *commands, const size_t *sizes,
+                                 size_t count, uint64_t *ret_first, uint64_t *ret_term);
+    /* Borrowed for the call. */
+    void (*reply)(void *user, struct frontend_ticket ticket, const Gavel__ClientFrame *frame);
+    void *user;
+};
+
+struct frontend_waiting;
+TAILQ_HEAD(frontend_waitings, frontend_waiting);
+RB_HEAD(frontend_requests, frontend_waiting);
+
+struct frontend {
+    struct table *table; /* borrowed */
+    struct frontend_hands hands;
+    int drift_ppm;
+    bool is_open; /* this node leads, with a lease */
+    uint64_t term;
+    uint64_t
+        generation; /* of the cluster, for the commands; the caller's to set before it opens the frontend */
+    gavel_ns began_at; /* to lead, or to move again after a stall */
+    gavel_ns ticked_at;
+    struct frontend_waitings waiting;  /* proposed, in order of index */
+    struct frontend_waitings draft;    /* to be proposed by the next flush */
+    struct frontend_requests requests; /* of sessions, both of the above, by session and id */
+    size_t waiting_count;              /* both */
+    size_t waiting_bytes;
+    size_t flight_ops;
+    struct {
+        bool is_idle;               /* the leader had no lease when it was last looked at */
+        gavel_ns sessions_due_at;   /* no session ends before */
+        gavel_ns sessions_found_at; /* the same, as far as the present round has come */
+        uint64_t session;           /* where it goes on */
+        gavel_ns groups_due_at;     /* no group needs attention before */
+        gavel_ns groups_found_at;   /* the same, as far as the present round has come */
+        uint64_t round;             /* of looking at groups */
+        bool is_in_round;           /* not all of them were looked at in it */
+        bool has_news;              /* something was applied since it began */
+    } expiry;
+    struct {
+        uint64_t requests;
+        uint64_t repeated; /* answered from the session's newest outcome */
+        uint64_t refused;
+        uint64_t keep_alives;
+        uint64_t expired; /* sessions */
+        uint64_t lapsed;  /* lease mandates */
+        uint64_t stalls;
+    } counts;
+};
+
+void frontend_init(struct frontend *frontend, struct table *table, const struct frontend_hands *hands,
+                   int drift_ppm);
+void frontend_done(struct frontend *frontend); /* safe on a zeroed struct; answers nobody */
+
+/* The leader has claimed: this term's no-op is applied, and there is a lease. */
+void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now);
+/* It leads no more: who waits is told ERR_NOT_LEADER; whoever forwarded it asks the next leader. */
+void frontend_close(struct frontend *frontend);
+
+/*
+ * A frame Request, KeepAlive or Ask; anything else is answered with a Reply ERR_INVALID. Checked here; it
+ * comes from anybody. While the frontend is closed the answer is a Reply, Kept or Answer with ERR_NOT_LEADER.
+ * Answers may come from within the call. `is_working` says whether the lease holds at `now`.
+ */
+void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int64_t wall_ms,
+                   struct frontend_ticket ticket, const Gavel__ClientFrame *frame);
+
+/* From the node itself: the process of sessions, lease mandates or registrations is dead. Ops CloseSession
+ * DEAD, Release is_dead and Leave, anything else is dropped; nobody is answered. Proposed by the next flush.
+ */
+void frontend_mourn(struct frontend *frontend, gavel_ns now, int64_t wall_ms, const Gavel__Op *const *ops,
+                    size_t count);
+
+/* After any number of frontend_take(): proposes what they asked for, in one go. */
+void frontend_flush(struct frontend *frontend, gavel_ns now);
+
+/*
+ * Entry `index` of `term` was applied; results as table_apply_ops() gave them, borrowed. Called for every
+ * entry of data, ours or not, right after the table has applied it, and before the next.
+ */
+void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, uint64_t index, uint64_t term,
+                      enum gavel_status status, const struct table_result *results, size_t count);
+
+/*
+ * Time goes on: at least every 100 ms, and at frontend_wake_at(). is_stalled: the caller knows that clients
+ * could not be heard for a while. Proposes by itself. A session ends only in a tick that follows closely on
+ * another (FRONTEND_FRESH): whatever had arrived while the program did not run is heard in between.
+ */
+void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, bool is_stalled,
+                   int64_t wall_ms);
+gavel_ns frontend_wake_at(const struct frontend *frontend); /* NEVER if nothing is due */
+
+/* A tick that comes later than this after the one before shows a stall. */
+#define FRONTEND_STALL (250 * NS_PER_MS)
+#define FRONTEND_FRESH (50 * NS_PER_MS)
+
+/*
+ * For look-ups that any node answers from its own table (is_local), and those of the frontend: fills in an
+ * Answer, which borrows from the table and owns what frontend_answer_done() frees. `frontend` NULL: remaining
+ * times and ages are not known. ERR_INVALID, ERR_NO_MEMORY: the answer has the tag, the status and a
+ * sentence, nothing else.
+ */
+GAVEL_CHECKED enum gavel_status frontend_answer(const struct frontend *frontend, const struct table *table,
+                                                gavel_ns now, const Gavel__Ask *ask,
+                                                Gavel__Answer *ret_answer);
+void frontend_answer_done(Gavel__Answer *answer);
+
+#endif

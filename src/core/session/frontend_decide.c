@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What only the leader can decide, because it takes a clock or a memory of who
+ * was heard: whether a lease still runs, whether the minimum mandate is over,
+ * whether an id is in use. The table would carry these operations out without
+ * asking. A refused one becomes Refused: it keeps its place in the request.
+ *
+ * What is decided here may be out of date when the log gets to it. A claim
+ * that passes is bound to the version that was looked at; the others do no
+ * harm then.
+ */
+#include "core/session/frontend_internal.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+/* Those silent for so many time-outs are of no use to anybody. */
+#define FORGET_TIMES 10
+#define FORGET_MAX 64 /* at a time */
+
+/* ---- claims ---- */
+
+static void decide_claim(struct frontend *frontend, gavel_ns now, Gavel__Claim *claim,
+                         struct frontend_verdict *verdict)
+{
+    const struct table_group *group = table_group_find(frontend->table, claim->group);
+
+    if (!claim->must_be_expired)
+        return;
+    if (!group || !group->is_held) {
+        claim->must_be_expired = false; /* there is nothing to run out: the version decides */
+        return;
+    }
+    /* Only the mandate that is there now was looked at; one that comes before the log has it is another. */
+    if (!group->session && claim->expected_version == group->version &&
+        now >= frontend_lease_ends_at(frontend, group))
+        return;
+    verdict->status = GAVEL_ERR_CONFLICT;
+    verdict->message = frontend_sentence(
+        "the claim on group \"%.100s\" came too late: its record has changed or its lease runs",
+        claim->group);
+}
+
+/* ---- releases ---- */
+
+/*
+ * For a holder that was killed, by whoever ended its work and so knows the nonce. What goes into the log is
+ * what a node says of a dead process; it is bound to the epoch that was looked at.
+ */
+static void decide_release(const struct frontend *frontend, Gavel__Release *release)
+{
+    const struct table_group *group = table_group_find(frontend->table, release->group);
+    bool is_killed = release->is_killed;
+
+    release->is_killed = false;
+    if (!is_killed || release->is_done || !group || !group->is_held || group->session ||
+        group->nonce_high != release->nonce_high || group->nonce_low != release->nonce_low ||
+        strcmp(group->holder, release->holder) != 0 ||
+        (release->epoch != 0 && release->epoch != group->epoch))
+        return; /* the table says what is wrong */
+    release->is_dead = true;
+    release->epoch = group->epoch;
+}
+
+/* ---- wishes ---- */
+
+/* Those that beat instead of having a session claim for themselves, if they are named. */
+static bool is_eligible(const struct table_group *group, const struct table_candidate *candidate)
+{
+    return candidate->is_eligible && (!candidate->session || candidate->session != group->session);
+}
+
+static bool has_other(const struct table_group *group)
+{
+    const struct table_candidate *candidate;
+
+    TAILQ_FOREACH(candidate, &group->candidates, in_group)
+    {
+        if (candidate->session && is_eligible(group, candidate))
+            return true;
+    }
+    return false;
+}
+
+static void refuse_successor(const struct table_group *group, const Gavel__Wish *wish,
+                             struct frontend_verdict *verdict)
+{
+    const struct table_candidate *candidate = table_candidate_find(group, wish->successor);
+
+    if (wish->successor[0] == '\0') {
+        if (has_other(group))
+            return;
+        verdict->status = GAVEL_ERR_NOT_FOUND;
+        verdict->message = frontend_sentence(
+            "group \"%.100s\" has no other eligible candidate that could take over", wish->group);
+        return;
+    }
+    if (candidate && is_eligible(group, candidate))
+        return;
+    if (strcmp(group->holder, wish->successor) == 0) {
+        verdict->status = GAVEL_ERR_STATE;
+        verdict->message =
+            frontend_sentence("\"%.100s\" leads group \"%.100s\" already", wish->successor, wish->group);
+        return;
+    }
+    verdict->status = GAVEL_ERR_NOT_FOUND;
+    verdict->message = frontend_sentence(candidate ? "\"%.100s\" is not eligible in group \"%.100s\""
+                                                   : "\"%.100s\" is no candidate of group \"%.100s\"",
+                                         wish->successor, wish->group);
+}
+
+/* A hand-over of a session mandate. Those of lease mandates are the business of their candidates, as on every
+ * store. */
+static void decide_transfer(struct frontend *frontend, gavel_ns now, const struct table_group *group,
+                            Gavel__Wish *wish, struct frontend_verdict *verdict)
+{
+    gavel_ns over_at = frontend_granted_at(frontend, group) + ns_from_ms(group->min_mandate_ms);
+
+    if (wish->epoch != group->epoch)
+        return; /* of another mandate: the table says so */
+    refuse_successor(group, wish, verdict);
+    if (verdict->status)
+        return;
+    if (!wish->is_forced && now < over_at) {
+        verdict->status = GAVEL_ERR_STATE;
+        verdict->message = frontend_sentence(
+            "the minimum mandate of \"%.80s\" in group \"%.80s\" runs for another %lld ms; wait, or force it",
+            group->holder, wish->group, (long long)ms_from_ns(over_at - now + NS_PER_MS - 1));
+        return;
+    }
+    if (wish->timeout_ms == 0)
+        wish->timeout_ms = FRONTEND_DRAIN_MS;
+}
+
+static void decide_wish(struct frontend *frontend, gavel_ns now, Gavel__Wish *wish,
+                        struct frontend_verdict *verdict)
+{
+    const struct table_group *group = table_group_find(frontend->table, wish->group);
+
+    if (wish->epoch == 0 && !group) {
+        verdict->status = GAVEL_ERR_NOT_FOUND;
+        verdict->message = frontend_sentence("there is no group \"%.100s\"", wish->group);
+        return;
+    }
+    if (wish->epoch == 0 && !group->is_held) {
+        verdict->status = GAVEL_ERR_NO_LEADER;
+        verdict->message =
+            frontend_sentence("group \"%.100s\" has no leader that could hand over", wish->group);
+        return;
+    }
+    if (wish->epoch == 0)
+        wish->epoch = group->epoch;
+    if (group && group->is_held && group->session && !wish->is_over)
+        decide_transfer(frontend, now, group, wish, verdict);
+}
+
+/* ---- registrations ---- */
+
+/*
+ * Whether this one may have the place of another that beats. Clients say who is dead: they see the processes
+ * of their machine. That is believed until the dead one beats: then it has its place back, and nobody is
+ * believed any more who says the same of it.
+ */
+static bool may_replace(const struct frontend *frontend, gavel_ns now, const Gavel__Register *registration,
+                        struct table_candidate *other)
+{
+    bool is_named =
+        registration->replaces_instance != 0 && (registration->replaces_instance == other->instance ||
+                                                 registration->replaces_instance == other->joined_revision);
+
+    if (other->seen.displaced != 0 && other->seen.displaced == registration->instance)
+        return true;
+    if (ms_from_ns(now - frontend_beat_at(frontend, other)) > registration->timeout_ms)
+        return true;
+    if (is_named && !other->seen.was_displaced)
+        other->seen.is_called_dead = true;
+    return is_named && !other->seen.was_displaced;
+}
+
+static void decide_register(struct frontend *frontend, gavel_ns now, Gavel__Register *registration,
+                            struct frontend_verdict *verdict)
+{
+    const struct table_group *group = table_group_find(frontend->table, registration->group);
+    struct table_candidate *other = group ? table_candidate_find(group, registration->id) : NULL;
+
+    if (!other || (!other->session && other->instance == registration->instance))
+        return;
+    if (!other->session && may_replace(frontend, now, registration, other)) {
+        registration->replaces_instance = other->instance;
+        return;
+    }
+    verdict->status = GAVEL_ERR_ID_IN_USE;
+    verdict->other_instance = other->joined_revision; /* as lists have it */
+    verdict->other_beats = other->seen.beats;
+    verdict->message = frontend_sentence(
+        "the id \"%.60s\" is used by another live candidate of group \"%.60s\" (process %d); "
+        "choose another id or stop that process",
+        other->id, registration->group,
+        (int)(other->session ? other->session->process.pid : other->process.pid));
+}
+
+void frontend_forget_silent(struct frontend *frontend, const struct frontend_moment *moment,
+                            const Gavel__Register *registration)
+{
+    struct table_group *group = table_group_find(frontend->table, registration->group);
+    struct table_candidate *candidate;
+    Gavel__Leave leaves[FORGET_MAX];
+    Gavel__Op ops[FORGET_MAX];
+    Gavel__Op *list[FORGET_MAX];
+    struct frontend_waiting *waiting;
+    size_t count = 0;
+
+    if (!group || registration->timeout_ms <= 0 || table_candidate_find(group, registration->id))
+        return; /* only when one is added, as otherwise their number does not grow */
+    TAILQ_FOREACH(candidate, &group->candidates, in_group)
+    {
+        gavel_ms age_ms = ms_from_ns(moment->now - frontend_beat_at(frontend, candidate));
+
+        if (candidate->session || candidate->seen.beat_at == FRONTEND_LEAVING ||
+            age_ms <= FORGET_TIMES * registration->timeout_ms)
+            continue;
+        gavel__leave__init(&leaves[count]);
+        leaves[count].group = group->name;
+        leaves[count].id = candidate->id;
+        leaves[count].instance = candidate->instance;
+        gavel__op__init(&ops[count]);
+        ops[count].what_case = GAVEL__OP__WHAT_LEAVE;
+        ops[count].leave = &leaves[count];
+        list[count] = &ops[count];
+        candidate->seen.beat_at = FRONTEND_LEAVING;
+        if (++count == FORGET_MAX)
+            break;
+    }
+    if (count > 0) /* without memory they are forgotten another time */
+        (void)!frontend_draft(frontend, moment, NULL, list, count, NULL, &waiting);
+}
+
+/* ---- any ---- */
+
+/* Whether it has, or must have, a session behind it. */
+static void decide_session_less(const Gavel__Op *op, struct frontend_verdict *verdict)
+{
+    if (op->what_case != GAVEL__OP__WHAT_CAMPAIGN && op->what_case != GAVEL__OP__WHAT_WITHDRAW)
+        return;
+    verdict->status = GAVEL_ERR_INVALID;
+    verdict->message = frontend_sentence("taking part in group \"%.100s\" needs a session; open one first",
+                                         table_op_group(op));
+}
+
+static void become_refused(const Gavel__Op *op, const struct frontend_verdict *verdict,
+                           struct frontend_op *ret_op)
+{
+    gavel__refused__init(&ret_op->body.refused);
+    /* Whoever asked about a mandate is shown the group; whoever registers is not. */
+    if (op->what_case != GAVEL__OP__WHAT_REGISTER_CANDIDATE)
+        ret_op->body.refused.group = (char *)(uintptr_t)table_op_group(op);
+    ret_op->body.refused.status = verdict->status;
+    gavel__op__init(&ret_op->op);
+    ret_op->op.what_case = GAVEL__OP__WHAT_REFUSED;
+    ret_op->op.refused = &ret_op->body.refused;
+}
+
+void frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *op, bool has_session,
+                     struct frontend_op *ret_op, struct frontend_verdict *ret_verdict)
+{
+    struct frontend_verdict verdict = {.status = GAVEL_OK};
+
+    ret_op->op = *op;
+    switch (op->what_case) {
+    case GAVEL__OP__WHAT_CLAIM:
+        ret_op->body.claim = *op->claim;
+        ret_op->op.claim = &ret_op->body.claim;
+        decide_claim(frontend, now, ret_op->op.claim, &verdict);
+        break;
+    case GAVEL__OP__WHAT_RELEASE:
+        ret_op->body.release = *op->release;
+        ret_op->op.release = &ret_op->body.release;
+        decide_release(frontend, ret_op->op.release);
+        break;
+    case GAVEL__OP__WHAT_WISH:
+        ret_op->body.wish = *op->wish;
+        ret_op->op.wish = &ret_op->body.wish;
+        decide_wish(frontend, now, ret_op->op.wish, &verdict);
+        break;
+    case GAVEL__OP__WHAT_REGISTER_CANDIDATE:
+        ret_op->body.registration = *op->register_candidate;
+        ret_op->op.register_candidate = &ret_op->body.registration;
+        decide_register(frontend, now, ret_op->op.register_candidate, &verdict);
+        break;
+    default:
+        if (!has_session)
+            decide_session_less(op, &verdict);
+        break;
+    }
+    if (verdict.status)
+        become_refused(op, &verdict, ret_op);
+    *ret_verdict = verdict;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the files of the frontend share. */
+#ifndef CORE_SESSION_FRONTEND_INTERNAL_H
+#define CORE_SESSION_FRONTEND_INTERNAL_H
+
+#include "core/session/frontend.h"
+
+#define FRONTEND_MESSAGE_MAX 320
+/* Instead of the instant of a beat: its leaving is proposed, so the next beat goes to the log, behind it. */
+#define FRONTEND_LEAVING (-1)
+
+/* When something is done: on the clock of the node, and for people. */
+struct frontend_moment {
+    gavel_ns now;
+    int64_t wall_ms;
+};
+
+/* What the leader says to one operation, before the log. */
+struct frontend_verdict {
+    enum gavel_status status; /* not OK: it is refused */
+    uint64_t other_instance;  /* ERR_ID_IN_USE of Register */
+    uint64_t other_beats;
+    char *message; /* owned; NULL: none, or there was no memory for it */
+};
+
+/* One command on its way through the log. */
+struct frontend_waiting {
+    TAILQ_ENTRY(frontend_waiting) in_list;
+    RB_ENTRY(frontend_waiting) by_request;
+    bool has_asker;    /* somebody waits for the outcome */
+    bool is_in_flight; /* counted in flight_ops */
+    bool is_ours;      /* the leader's own: nobody has asked for it */
+    struct frontend_ticket ticket;
+    uint64_t tag; /* of the Request */
+    uint64_t session;
+    uint64_t id;
+    uint64_t index; /* 0: not proposed yet */
+    uint64_t term;
+    int64_t wall_ms;
+    uint8_t *bytes; /* of the command; NULL once it is proposed */
+    size_t size;
+    Gavel__Command *command;           /* as it stands in the log */
+    struct frontend_verdict *verdicts; /* one for each operation; NULL: none is refused here */
+};
+
+/* ---- frontend.c ---- */
+
+/*
+ * Puts a command in line for the next flush: `ops` are borrowed, verdicts are handed over, also on failure.
+ * ERR_NO_MEMORY, ERR_INVALID (too large), ERR_STORE_UNAVAILABLE (too many are under way).
+ */
+GAVEL_CHECKED enum gavel_status frontend_draft(struct frontend *frontend,
+                                               const struct frontend_moment *moment,
+                                               const Gavel__Request *request, Gavel__Op *const *ops,
+                                               size_t count, struct frontend_verdict *verdicts,
+                                               struct frontend_waiting **ret_waiting);
+struct frontend_waiting *frontend_find_request(struct frontend *frontend, uint64_t session, uint64_t id);
+void frontend_verdicts_free(struct frontend_verdict *verdicts, size_t count); /* safe on NULL */
+
+/* ---- frontend_request.c ---- */
+
+void frontend_request(struct frontend *frontend, const struct frontend_moment *moment,
+                      struct frontend_ticket ticket, const Gavel__Request *request);
+
+/* ---- frontend_decide.c: what only the leader can decide ---- */
+
+/* A copy of an operation that may be written to, without what it points to. */
+union frontend_body {
+    Gavel__Claim claim;
+    Gavel__Release release;
+    Gavel__Wish wish;
+    Gavel__Register registration;
+    Gavel__Refused refused;
+};
+struct frontend_op {
+    Gavel__Op op;
+    union frontend_body body;
+};
+
+/*
+ * Decides one operation: *ret_op is what shall stand in the log, *ret_verdict whether it is refused. Borrows
+ * from `op`.
+ */
+void frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *op, bool has_session,
+                     struct frontend_op *ret_op, struct frontend_verdict *ret_verdict);
+
+/* Before a candidate registers: those of its group that were silent for long leave. */
+void frontend_forget_silent(struct frontend *frontend, const struct frontend_moment *moment,
+                            const Gavel__Register *registration);
+
+/* ---- frontend_renew.c: what was heard of whom ---- */
+
+gavel_ns frontend_heard_at(const struct frontend *frontend, const struct table_session *session);
+gavel_ns frontend_beat_at(const struct frontend *frontend, const struct table_candidate *candidate);
+gavel_ns frontend_granted_at(const struct frontend *frontend, const struct table_group *group);
+/* When a session, or a lease mandate, has run out. */
+gavel_ns frontend_session_ends_at(const struct frontend *frontend, const struct table_session *session);
+gavel_ns frontend_lease_ends_at(const struct frontend *frontend, const struct table_group *group);
+
+/* Its end, or a claim over it, is proposed, and the outcome is not known. */
+bool frontend_is_closing_session(const struct frontend *frontend, const struct table_session *session);
+bool frontend_is_closing_group(const struct frontend *frontend, const struct table_group *group);
+/* Whether that very end, of a session or a lease mandate, is under way already, or another one. */
+bool frontend_is_under_way(const struct frontend *frontend, const Gavel__Op *op);
+/* An operation of a command that goes to the log, and its outcome. */
+void frontend_closing_begin(struct frontend *frontend, const Gavel__Op *op);
+void frontend_closing_end(struct frontend *frontend, const Gavel__Op *op, uint64_t term);
+
+/* Whether the operation is a renewal or a heartbeat that changes nothing; if so frontend_renew() does it. */
+bool frontend_is_volatile(const struct frontend *frontend, const Gavel__Op *op);
+void frontend_renew(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op);
+/* The operation goes to the log; it was applied: what it tells of somebody's life counts from now. */
+void frontend_hear_coming(struct frontend *frontend, const struct frontend_moment *moment,
+                          const Gavel__Op *op);
+void frontend_hear(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op,
+                   enum gavel_status status);
+/* The same when the outcome is told again; the request is the newest of its session. */
+void frontend_hear_again(struct frontend *frontend, const struct frontend_moment *moment, const Gavel__Op *op,
+                         enum gavel_status status);
+/* Whether somebody counts a deadline from the answer. */
+bool frontend_extends(const Gavel__Op *op);
+
+void frontend_keep_alive(struct frontend *frontend, gavel_ns now, struct frontend_ticket ticket,
+                         const Gavel__KeepAlive *keep_alive);
+
+/* ---- frontend_reply.c ---- */
+
+/* A Reply without results. */
+void frontend_reply_status(struct frontend *frontend, struct frontend_ticket ticket, uint64_t tag,
+                           enum gavel_status status, const char *message);
+
+/*
+ * A Reply with results: `ops` as they were asked for or stand in the log; verdicts NULL: none.
+ * ERR_NO_MEMORY: nothing was said.
+ */
+GAVEL_CHECKED enum gavel_status frontend_reply_results(struct frontend *frontend, gavel_ns now,
+                                                       struct frontend_ticket ticket, uint64_t tag,
+                                                       Gavel__Op *const *ops,
+                                                       const struct table_result *results, size_t count,
+                                                       const struct frontend_verdict *verdicts);
+
+/* A sentence on the heap; NULL: no memory. */
+char *frontend_sentence(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- frontend_ask.c ---- */
+
+void frontend_ask(struct frontend *frontend, gavel_ns now, struct frontend_ticket ticket,
+                  const Gavel__Ask *ask);
+/* table_group_show() and what only the leader knows. `frontend` NULL: it is not known. */
+/* Whether a session (NULL: none) is for whoever asks; a node of before 0.7.0 does not tell who that is. */
+bool frontend_may_use(const struct table_session *session, bool has_principal, uint64_t principal);
+/* What whoever asks has said itself; zeroes: nothing. */
+struct frontend_known {
+    uint64_t session;
+    uint64_t nonce_high;
+    uint64_t nonce_low;
+};
+/* Nobody is shown the id of a session, nor a nonce that it does not know already: whoever has one can end
+ * what it stands for. */
+void frontend_show_group(const struct frontend *frontend, const struct table_group *group, gavel_ns now,
+                         struct frontend_known known, Gavel__Group *ret_group);
+
+/* ---- expiry.c ---- */
+
+void expiry_open(struct frontend *frontend, gavel_ns now);
+/* On every occasion: a leader that had no lease for a while has not heard anybody meanwhile. */
+void expiry_notice(struct frontend *frontend, gavel_ns now, bool is_working);
+/* A session was opened or heard: it may end earlier than any other. */
+void expiry_session_ends(struct frontend *frontend, gavel_ns at);
+
+#endif

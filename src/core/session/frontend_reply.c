@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * What came of a request, as a Reply: one result for each operation, with the
+ * group as it stands afterwards where a mandate was concerned, and a sentence
+ * for people where something was refused.
+ */
+#include "core/session/frontend_internal.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+char *frontend_sentence(const char *format, ...)
+{
+    char *sentence = malloc(FRONTEND_MESSAGE_MAX);
+    va_list arguments;
+
+    if (!sentence)
+        return NULL;
+    va_start(arguments, format);
+    (void)vsnprintf(sentence, FRONTEND_MESSAGE_MAX, format, arguments);
+    va_end(arguments);
+    return sentence;
+}
+
+/* The nonce that whoever asks for this has said. */
+static struct frontend_known known_of(const Gavel__Op *op)
+{
+    switch (op->what_case) {
+    case GAVEL__OP__WHAT_CLAIM:
+        return (struct frontend_known){0, op->claim->nonce_high, op->claim->nonce_low};
+    case GAVEL__OP__WHAT_RENEW:
+        return (struct frontend_known){0, op->renew->nonce_high, op->renew->nonce_low};
+    case GAVEL__OP__WHAT_RELEASE:
+        return (struct frontend_known){0, op->release->nonce_high, op->release->nonce_low};
+    default:
+        return (struct frontend_known){0};
+    }
+}
+
+/* Whether the group is shown with the result. */
+static bool shows_group(const Gavel__Op *op)
+{
+    switch (op->what_case) {
+    case GAVEL__OP__WHAT_CLAIM:
+    case GAVEL__OP__WHAT_RENEW:
+    case GAVEL__OP__WHAT_RELEASE:
+    case GAVEL__OP__WHAT_WISH:
+    case GAVEL__OP__WHAT_REOPEN:
+    case GAVEL__OP__WHAT_REFUSED:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- sentences ---- */
+
+static void say_done(const struct table_group *group, const char *name, char *message)
+{
+    (void)snprintf(message, FRONTEND_MESSAGE_MAX,
+                   "the work of group \"%.60s\" is done for good, by \"%.60s\" with epoch %" PRIu64
+                   "; choose another name for new work",
+                   name, group ? group->holder : "", group ? group->epoch : 0);
+}
+
+static void say_stale(const struct table_group *group, const char *name, const char *key, uint64_t epoch,
+                      char *message)
+{
+    (void)snprintf(message, FRONTEND_MESSAGE_MAX,
+                   "note \"%.60s\" of group \"%.60s\" is as it was: epoch %" PRIu64
+                   " is older than the newest of the group, %" PRIu64,
+                   key, name, epoch, group ? group->epoch : 0);
+}
+
+/* Of a note that has another revision than it should. */
+static void say_moved(const char *name, const char *key, uint64_t expected, char *message)
+{
+    if (expected == 0)
+        (void)snprintf(message, FRONTEND_MESSAGE_MAX,
+                       "note \"%.60s\" of group \"%.60s\" exists already; read it again", key, name);
+    else
+        (void)snprintf(message, FRONTEND_MESSAGE_MAX,
+                       "note \"%.60s\" of group \"%.60s\" is not at revision %" PRIu64 "; read it again", key,
+                       name, expected);
+}
+
+/* True if there is a sentence for this outcome of this kind of operation. */
+static bool say_known(const struct table_group *group, const Gavel__Op *op, enum gavel_status status,
+                      char *message)
+{
+    const char *name = table_op_group(op);
+
+    if (op->what_case == GAVEL__OP__WHAT_CLAIM && status == GAVEL_ERR_CONFLICT)
+        (void)snprintf(
+            message, FRONTEND_MESSAGE_MAX,
+            "the claim on group \"%.100s\" came too late: its record has changed or its lease runs", name);
+    else if (status == GAVEL_ERR_DONE)
+        say_done(group, name, message);
+    else if (op->what_case == GAVEL__OP__WHAT_REOPEN && status == GAVEL_ERR_CONFLICT)
+        (void)snprintf(message, FRONTEND_MESSAGE_MAX,
+                       "group \"%.100s\" is not done, or has changed; read it again", name);
+    else if (status == GAVEL_ERR_NOT_HOLDER)
+        (void)snprintf(message, FRONTEND_MESSAGE_MAX,
+                       "the mandate of group \"%.100s\" is not held as the call says; read it again", name);
+    else if (op->what_case == GAVEL__OP__WHAT_PUT_NOTE && status == GAVEL_ERR_TERM_STALE)
+        say_stale(group, name, op->put_note->key, op->put_note->epoch, message);
+    else if (op->what_case == GAVEL__OP__WHAT_DELETE_NOTE && status == GAVEL_ERR_TERM_STALE)
+        say_stale(group, name, op->delete_note->key, op->delete_note->epoch, message);
+    else if (op->what_case == GAVEL__OP__WHAT_PUT_NOTE && status == GAVEL_ERR_CONFLICT)
+        say_moved(name, op->put_note->key, op->put_note->expected, message);
+    else if (op->what_case == GAVEL__OP__WHAT_DELETE_NOTE && status == GAVEL_ERR_CONFLICT)
+        say_moved(name, op->delete_note->key, op->delete_note->expected, message);
+    else
+        return false;
+    return true;
+}
+
+static void say(const struct table_group *group, const Gavel__Op *op, const struct table_result *result,
+                char *message)
+{
+    const char *name = table_op_group(op);
+    const char *why = result->why && result->why[0] ? result->why : gavel_status_text(result->status);
+
+    if (say_known(group, op, result->status, message))
+        return;
+    if (name[0] != '\0')
+        (void)snprintf(message, FRONTEND_MESSAGE_MAX, "group \"%.100s\": %s", name, why);
+    else
+        (void)snprintf(message, FRONTEND_MESSAGE_MAX, "%s", why);
+}
+
+/* ---- replies ---- */
+
+static void send(struct frontend *frontend, struct frontend_ticket ticket, Gavel__Reply *reply)
+{
+    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
+
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REPLY;
+    frame.reply = reply;
+    frontend->hands.reply(frontend->hands.user, ticket, &frame);
+}
+
+void frontend_reply_status(struct frontend *frontend, struct frontend_ticket ticket, uint64_t tag,
+                           enum gavel_status status, const char *message)
+{
+    Gavel__Reply reply;
+
+    gavel__reply__init(&reply);
+    reply.tag = tag;
+    reply.status = status;
+    reply.message = (char *)(uintptr_t)message; /* only read */
+    send(frontend, ticket, &reply);
+}
+
+/* One result, and what it points to. */
+struct slot {
+    Gavel__OpResult result;
+    Gavel__Group group;
+    char message[FRONTEND_MESSAGE_MAX];
+};
+
+static void tell_other(const struct table_group *group, const Gavel__Op *op, Gavel__OpResult *result)
+{
+    const struct table_candidate *other =
+        group ? table_candidate_find(group, op->register_candidate->id) : NULL;
+
+    if (!other)
+        return;
+    result->other_instance = other->joined_revision; /* as lists have it */
+    result->other_beats = other->seen.beats;
+}
+
+static void fill(struct frontend *frontend, gavel_ns now, const Gavel__Op *op,
+                 const struct table_result *outcome, const struct frontend_verdict *verdict,
+                 struct slot *slot)
+{
+    const struct table_group *group = table_group_find(frontend->table, table_op_group(op));
+    Gavel__OpResult *result = &slot->result;
+
+    gavel__op_result__init(result);
+    result->status = outcome->status;
+    result->revision = outcome->revision;
+    result->version = outcome->version;
+    result->epoch = outcome->epoch;
+    if (group && shows_group(op)) {
+        frontend_show_group(frontend, group, now, known_of(op), &slot->group);
+        result->group = &slot->group;
+    }
+    if (verdict && verdict->status) {
+        result->status = verdict->status;
+        result->other_instance = verdict->other_instance;
+        result->other_beats = verdict->other_beats;
+        if (verdict->message)
+            result->message = verdict->message;
+        return;
+    }
+    if (outcome->status == GAVEL_OK)
+        return;
+    if (op->what_case == GAVEL__OP__WHAT_REGISTER_CANDIDATE && outcome->status == GAVEL_ERR_ID_IN_USE)
+        tell_other(group, op, result);
+    say(group, op, outcome, slot->message);
+    result->message = slot->message;
+}
+
+enum gavel_status frontend_reply_results(struct frontend *frontend, gavel_ns now,
+                                         struct frontend_ticket ticket, uint64_t tag, Gavel__Op *const *ops,
+                                         const struct table_result *results, size_t count,
+                                         const struct frontend_verdict *verdicts)
+{
+    Gavel__Reply reply;
+    struct slot *slots = malloc(count * sizeof *slots);
+    Gavel__OpResult **list = malloc(count * sizeof *list);
+    bool has_memory = slots && list;
+
+    for (size_t i = 0; has_memory && i < count; i++) {
+        fill(frontend, now, ops[i], &results[i], verdicts ? &verdicts[i] : NULL, &slots[i]);
+        list[i] = &slots[i].result;
+    }
+    gavel__reply__init(&reply);
+    reply.tag = tag;
+    reply.n_results = count;
+    reply.results = list;
+    if (has_memory)
+        send(frontend, ticket, &reply);
+    free(slots);
+    free(list);
+    return has_memory ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/node/process_watch.h"
+
+#include "base/assert.h"
+#include "os/process.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct process_watch_watch {
+    RB_ENTRY(process_watch_watch) by_process;
+    struct process_watch *process_watch;
+    struct table_process process;
+    struct event *event; /* NULL: it is dead */
+    int pidfd;           /* -1 likewise */
+    bool is_named;       /* by the table, when the dead were last looked for */
+};
+
+static int compare(const struct process_watch_watch *a, const struct process_watch_watch *b)
+{
+    if (a->process.pid != b->process.pid)
+        return a->process.pid < b->process.pid ? -1 : 1;
+    if (a->process.start_ticks != b->process.start_ticks)
+        return a->process.start_ticks < b->process.start_ticks ? -1 : 1;
+    return 0;
+}
+
+RB_GENERATE_INTERNAL(process_watch_watches, process_watch_watch, by_process, compare,
+                     static __attribute__((unused)))
+
+static bool is_same(const struct table_process *a, const struct table_process *b)
+{
+    return a->pid == b->pid && a->start_ticks == b->start_ticks && a->pid_ns == b->pid_ns &&
+           strcmp(a->boot_id, b->boot_id) == 0;
+}
+
+/* Whether life and death of it can be seen from here. */
+static bool is_ours(const struct process_watch *process_watch, const struct table_process *process)
+{
+    return process->pid > 0 && process_watch->self.pid > 0 && process->pid_ns == process_watch->self.pid_ns &&
+           strcmp(process->boot_id, process_watch->self.boot_id) == 0;
+}
+
+/* Operations are gathered and handed on in portions of what one command takes. */
+struct sermon {
+    struct process_watch *process_watch;
+    size_t count;
+    union {
+        Gavel__CloseSession close;
+        Gavel__Release release;
+        Gavel__Leave leave;
+    } bodies[TABLE_OPS_MAX];
+    Gavel__Op ops[TABLE_OPS_MAX];
+    const Gavel__Op *list[TABLE_OPS_MAX];
+};
+
+static void hand_on(struct sermon *sermon)
+{
+    if (sermon->count > 0)
+        sermon->process_watch->callback(sermon->process_watch->user, sermon->list, sermon->count);
+    sermon->count = 0;
+}
+
+static size_t next_place(struct sermon *sermon)
+{
+    size_t at;
+
+    if (sermon->count == TABLE_OPS_MAX)
+        hand_on(sermon);
+    at = sermon->count++;
+    gavel__op__init(&sermon->ops[at]);
+    sermon->list[at] = &sermon->ops[at];
+    return at;
+}
+
+/* Whether the process that the table names is one of the dead. */
+static bool is_of_the_dead(struct process_watch *process_watch, const struct table_process *process)
+{
+    struct process_watch_watch *watch = NULL;
+
+    if (process->pid > 0)
+        watch = RB_FIND(process_watch_watches, &process_watch->watches,
+                        &(struct process_watch_watch){.process = *process});
+    if (!watch || watch->event || !is_same(&watch->process, process))
+        return false;
+    watch->is_named = true;
+    return true;
+}
+
+static void mourn_session(struct sermon *sermon, const struct table_session *session)
+{
+    size_t at;
+    Gavel__CloseSession *close;
+
+    if (!is_of_the_dead(sermon->process_watch, &session->process))
+        return;
+    at = next_place(sermon);
+    close = &sermon->bodies[at].close;
+    gavel__close_session__init(close);
+    close->session = session->id;
+    close->ending = GAVEL__ENDING__ENDING_DEAD;
+    sermon->ops[at].what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
+    sermon->ops[at].close_session = close;
+}
+
+static void mourn_group(struct sermon *sermon, const struct table_group *group)
+{
+    const struct table_candidate *candidate;
+
+    if (group->is_held && !group->session && is_of_the_dead(sermon->process_watch, &group->process)) {
+        size_t at = next_place(sermon);
+        Gavel__Release *release = &sermon->bodies[at].release;
+
+        gavel__release__init(release);
+        release->group = group->name;
+        release->epoch = group->epoch;
+        release->is_dead = true;
+        sermon->ops[at].what_case = GAVEL__OP__WHAT_RELEASE;
+        sermon->ops[at].release = release;
+    }
+    TAILQ_FOREACH(candidate, &group->candidates, in_group)
+    {
+        size_t at;
+        Gavel__Leave *leave;
+
+        if (candidate->session || !is_of_the_dead(sermon->process_watch, &candidate->process))
+            continue;
+        at = next_place(sermon);
+        leave = &sermon->bodies[at].leave;
+        gavel__leave__init(leave);
+        leave->group = group->name;
+        leave->id = candidate->id;
+        leave->instance = candidate->instance;
+        sermon->ops[at].what_case = GAVEL__OP__WHAT_LEAVE;
+        sermon->ops[at].leave = leave;
+    }
+}
+
+/* Tells of all that are dead what the table has of them, in one walk: many may die at once, and the table may
+ * be large. False: there is no memory for it now. */
+static bool mourn(struct process_watch *process_watch)
+{
+    struct sermon *sermon = malloc(sizeof *sermon);
+    struct process_watch_watch *watch;
+
+    if (!sermon)
+        return false;
+    sermon->process_watch = process_watch;
+    sermon->count = 0;
+    RB_FOREACH(watch, process_watch_watches, &process_watch->watches) { watch->is_named = false; }
+    for (struct table_session *session = table_session_first(process_watch->table); session;
+         session = table_session_next(session))
+        mourn_session(sermon, session);
+    for (struct table_group *group = table_group_from(process_watch->table, ""); group;
+         group = table_group_next(group))
+        mourn_group(sermon, group);
+    hand_on(sermon);
+    free(sermon);
+    return true;
+}
+
+static void lay_to_rest(struct process_watch_watch *watch)
+{
+    if (watch->event)
+        event_free(watch->event);
+    if (watch->pidfd >= 0)
+        (void)close(watch->pidfd); /* a pidfd holds nothing that could be lost */
+    watch->event = NULL;
+    watch->pidfd = -1;
+}
+
+static void on_death(evutil_socket_t fd, short what, void *user)
+{
+    struct process_watch_watch *watch = user;
+    struct process_watch *process_watch = watch->process_watch;
+
+    (void)fd;
+    (void)what;
+    lay_to_rest(watch);
+    process_watch->dead_count++;
+    if (process_watch->deaths) /* others may have died at the same moment; and without it the tick tells */
+        event_active(process_watch->deaths, EV_TIMEOUT, 0);
+}
+
+static void on_deaths(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd;
+    (void)what;
+    (void)mourn(user); /* the tick looks whether it was heard */
+}
+
+static void forget(struct process_watch *process_watch, struct process_watch_watch *watch)
+{
+    if (!watch->event)
+        process_watch->dead_count--;
+    lay_to_rest(watch);
+    (void)RB_REMOVE(process_watch_watches, &process_watch->watches, watch);
+    process_watch->count--;
+    free(watch);
+}
+
+/* Watches it if it lives; a dead one is told of by the next tick. */
+static void look(struct process_watch *process_watch, struct process_watch_watch *watch)
+{
+    struct process_id id = {.pid = watch->process.pid,
+                            .pid_ns = watch->process.pid_ns,
+                            .start_ticks = watch->process.start_ticks};
+    enum process_fate fate;
+
+    memcpy(id.boot_id, watch->process.boot_id, sizeof id.boot_id);
+    fate = process_look(&id, &process_watch->self, &watch->pidfd);
+    if (fate == PROCESS_ALIVE)
+        watch->event = event_new(process_watch->base, watch->pidfd, EV_READ, on_death, watch);
+    if (fate == PROCESS_DEAD)
+        process_watch->dead_count++;
+    else if (!watch->event || event_add(watch->event, NULL)) {
+        process_watch->dead_count++; /* as forget() counts */
+        if (watch->event)
+            event_free(watch->event);
+        watch->event = NULL;
+        forget(process_watch, watch);
+    }
+}
+
+void process_watch_meet(struct process_watch *process_watch, const struct table_process *process)
+{
+    struct process_watch_watch *watch;
+
+    if (!is_ours(process_watch, process) || process_watch->count == PROCESS_WATCH_WATCHES_MAX)
+        return;
+    if (RB_FIND(process_watch_watches, &process_watch->watches,
+                &(struct process_watch_watch){.process = *process}))
+        return;
+    watch = calloc(1, sizeof *watch);
+    if (!watch)
+        return; /* then only time tells */
+    watch->process_watch = process_watch;
+    watch->process = *process;
+    watch->pidfd = -1;
+    (void)RB_INSERT(process_watch_watches, &process_watch->watches, watch);
+    process_watch->count++;
+    look(process_watch, watch);
+}
+
+static void meet_all(struct process_watch *process_watch)
+{
+    for (struct table_session *session = table_session_first(process_watch->table); session;
+         session = table_session_next(session))
+        process_watch_meet(process_watch, &session->process);
+    for (struct table_group *group = table_group_from(process_watch->table, ""); group;
+         group = table_group_next(group)) {
+        const struct table_candidate *candidate;
+
+        if (group->is_held && !group->session)
+            process_watch_meet(process_watch, &group->process);
+        TAILQ_FOREACH(candidate, &group->candidates, in_group)
+        if (!candidate->session)
+            process_watch_meet(process_watch, &candidate->process);
+    }
+}
+
+void process_watch_tick(struct process_watch *process_watch)
+{
+    struct process_watch_watch *watch;
+    struct process_watch_watch *next;
+
+    if (process_watch->is_rescan_due) {
+        process_watch->is_rescan_due = false;
+        meet_all(process_watch);
+    }
+    if (process_watch->dead_count == 0 || !mourn(process_watch))
+        return;
+    RB_FOREACH_SAFE(watch, process_watch_watches, &process_watch->watches, next)
+    {
+        if (!watch->event && !watch->is_named)
+            forget(process_watch, watch);
+    }
+}
+
+void process_watch_init(struct process_watch *process_watch, struct event_base *base,
+                        const struct table *table, process_watch_cb callback, void *user)
+{
+    *process_watch = (struct process_watch){
+        .base = base, .table = table, .callback = callback, .user = user, .is_rescan_due = true};
+    RB_INIT(&process_watch->watches);
+    process_watch->deaths = event_new(base, -1, 0, on_deaths, process_watch);
+    if (process_self(&process_watch->self) != GAVEL_OK)
+        process_watch->self.pid = 0;
+}
+
+void process_watch_done(struct process_watch *process_watch)
+{
+    struct process_watch_watch *watch;
+
+    while ((watch = RB_MIN(process_watch_watches, &process_watch->watches)))
+        forget(process_watch, watch);
+    if (process_watch->deaths)
+        event_free(process_watch->deaths);
+    process_watch->deaths = NULL;
+}

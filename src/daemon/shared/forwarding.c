@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "daemon/shared/forwarding.h"
+
+#include <stdlib.h>
+
+struct forwarding *forwarding_new(uint64_t client, struct mailbox *reply_to, Gavel__ClientFrame *frame)
+{
+    struct forwarding *forwarding = malloc(sizeof *forwarding);
+
+    if (!forwarding) {
+        client_frame_free(frame);
+        return NULL;
+    }
+    *forwarding = (struct forwarding){.client = client, .reply_to = reply_to, .frame = frame};
+    return forwarding;
+}
+
+void forwarding_free(struct forwarding *forwarding)
+{
+    if (!forwarding)
+        return;
+    client_frame_free(forwarding->frame);
+    free(forwarding);
+}
+
+void forwarding_stock_keep(struct forwarding_stock *stock, struct forwarding *forwarding)
+{
+    if (stock->count >= FORWARDING_STOCK_MAX) {
+        forwarding_free(forwarding);
+        return;
+    }
+    client_frame_free(forwarding->frame);
+    forwarding->frame = NULL;
+    forwarding->link.next = stock->first;
+    stock->first = &forwarding->link;
+    stock->count++;
+}
+
+static struct forwarding *take(struct forwarding_stock *stock)
+{
+    struct mail_link *first = stock->first;
+
+    if (!first)
+        return NULL;
+    stock->first = first->next;
+    stock->count--;
+    return (struct forwarding *)(void *)first;
+}
+
+void forwarding_stock_clear(struct forwarding_stock *stock)
+{
+    struct forwarding *forwarding;
+
+    while ((forwarding = take(stock)))
+        forwarding_free(forwarding);
+}
+
+void forwarding_answer(struct forwarding_stock *stock, uint64_t client, struct mailbox *reply_to,
+                       const Gavel__ClientFrame *frame)
+{
+    struct forwarding *letter = take(stock);
+
+    if (!letter)
+        letter = forwarding_new(client, reply_to, NULL);
+    if (!letter)
+        return; /* more are owed than are kept: whoever asked has to give up by itself */
+    *letter = (struct forwarding){.client = client, .reply_to = reply_to, .frame = client_frame_copy(frame)};
+    mailbox_put(reply_to, &letter->link);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * The memory of a will and what is noted in it. Its writer may die between
+ * any two stores, and its reader looks at any time, so the order of the stores
+ * is the whole matter:
+ *
+ *   claim     not used · nonce · used            a half nonce is never released
+ *   mandate   no epoch · instants · epoch        instants are never read under another epoch
+ *   later     deadline, then stop_at             so that stop_at is not after the deadline
+ *   sooner    stop_at, then deadline             for whoever reads them in between
+ *
+ * Dying in between leaves "nothing to release" or "no mandate". The first
+ * costs the lease, the second stops work that nobody could go on renewing.
+ */
+#include "lib/guard/on_death.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static size_t size_of(uint32_t capacity)
+{
+    return sizeof(struct on_death) + capacity * sizeof(struct on_death_entry);
+}
+
+#define WHOLE_SIZE size_of(ON_DEATH_ENTRIES_MAX)
+
+enum gavel_status on_death_new(uint32_t capacity, struct on_death **ret_will)
+{
+    struct on_death *will = mmap(NULL, size_of(capacity), PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (will == MAP_FAILED)
+        return GAVEL_ERR_NO_MEMORY;
+    will->format = ON_DEATH_FORMAT;
+    will->capacity = capacity;
+    *ret_will = will;
+    return GAVEL_OK;
+}
+
+static enum gavel_status fill_file(int fd, struct on_death **ret_will)
+{
+    struct on_death *will;
+
+    /* Sealed, so that nobody can take the memory away from under its reader. */
+    if (ftruncate(fd, (off_t)WHOLE_SIZE) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+        return errno == ENOMEM || errno == ENOSPC ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_IO;
+    will = mmap(NULL, WHOLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (will == MAP_FAILED)
+        return GAVEL_ERR_NO_MEMORY;
+    will->format = ON_DEATH_FORMAT;
+    will->capacity = ON_DEATH_ENTRIES_MAX;
+    if (madvise(will, WHOLE_SIZE, MADV_DONTFORK) < 0) {
+        on_death_free(will);
+        return GAVEL_ERR_IO;
+    }
+    *ret_will = will;
+    return GAVEL_OK;
+}
+
+enum gavel_status on_death_new_file(struct on_death **ret_will, int *ret_fd)
+{
+    int fd = memfd_create("gavel-will", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    enum gavel_status status;
+
+    if (fd < 0)
+        return errno == ENOMEM ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_IO;
+    status = fill_file(fd, ret_will);
+    if (status != GAVEL_OK) {
+        (void)close(fd); /* memory that nobody has seen */
+        return status;
+    }
+    *ret_fd = fd;
+    return GAVEL_OK;
+}
+
+enum gavel_status on_death_map_file(int fd, const struct on_death **ret_will)
+{
+    const struct on_death *will;
+    struct stat info;
+
+    if (fstat(fd, &info) < 0)
+        return GAVEL_ERR_IO;
+    if (info.st_size != (off_t)WHOLE_SIZE)
+        return GAVEL_ERR_INVALID;
+    will = mmap(NULL, WHOLE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    if (will == MAP_FAILED)
+        return errno == ENOMEM ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_INVALID;
+    if (will->format != ON_DEATH_FORMAT || will->capacity != ON_DEATH_ENTRIES_MAX) {
+        (void)munmap((void *)(uintptr_t)will, WHOLE_SIZE); /* ours, so it cannot fail */
+        return GAVEL_ERR_INVALID;
+    }
+    *ret_will = will;
+    return GAVEL_OK;
+}
+
+void on_death_free(const struct on_death *will)
+{
+    if (will)
+        (void)munmap((void *)(uintptr_t)will, size_of(will->capacity)); /* ours, so it cannot fail */
+}
+
+enum gavel_status on_death_set_store(struct on_death *will, const char *url)
+{
+    size_t length = strlen(url);
+
+    if (length >= sizeof will->store)
+        return GAVEL_ERR_INVALID;
+    memcpy(will->store, url, length + 1);
+    return GAVEL_OK;
+}
+
+struct on_death_entry *on_death_take(struct on_death *will, const char *group, const char *holder)
+{
+    uint32_t count = atomic_load(&will->count);
+    struct on_death_entry *entry;
+    uint32_t i = 0;
+
+    if (strlen(group) >= sizeof entry->group || strlen(holder) >= sizeof entry->holder)
+        return NULL;
+    while (i < count && will->entries[i].group[0] != '\0')
+        i++;
+    if (i == will->capacity)
+        return NULL;
+    entry = &will->entries[i];
+    memcpy(entry->group, group, strlen(group) + 1);
+    memcpy(entry->holder, holder, strlen(holder) + 1);
+    if (i == count)
+        atomic_store(&will->count, count + 1);
+    return entry;
+}
+
+void on_death_give_back(struct on_death_entry *entry)
+{
+    if (!entry)
+        return;
+    on_death_note_stopped(entry);
+    atomic_store(&entry->is_used, 0);
+    entry->nonce = (struct nonce){0};
+    entry->candidate_timeout_ms = 0;
+    entry->group[0] = '\0';
+}
+
+void on_death_note_claim(struct on_death_entry *entry, struct nonce nonce)
+{
+    if (!entry || (atomic_load(&entry->is_used) && nonce_equal(entry->nonce, nonce)))
+        return;
+    atomic_store(&entry->is_used, 0);
+    entry->nonce = nonce;
+    atomic_store(&entry->is_used, 1);
+}
+
+void on_death_note_mandate(struct on_death_entry *entry, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline)
+{
+    bool is_same;
+
+    if (!entry)
+        return;
+    is_same = atomic_load(&entry->epoch) == epoch;
+    if (!is_same)
+        atomic_store(&entry->epoch, 0);
+    if (stop_at < atomic_load(&entry->stop_at)) {
+        atomic_store(&entry->stop_at, stop_at);
+        atomic_store(&entry->deadline, deadline);
+    } else {
+        atomic_store(&entry->deadline, deadline);
+        atomic_store(&entry->stop_at, stop_at);
+    }
+    if (!is_same)
+        atomic_store(&entry->epoch, epoch);
+}
+
+void on_death_note_stopped(struct on_death_entry *entry)
+{
+    if (!entry)
+        return;
+    atomic_store(&entry->epoch, 0);
+    atomic_store(&entry->stop_at, 0);
+    atomic_store(&entry->deadline, 0);
+}
+
+bool on_death_read_mandate(const struct on_death_entry *entry, uint64_t epoch, gavel_ns *ret_stop_at,
+                           gavel_ns *ret_deadline)
+{
+    gavel_ns stop_at, deadline;
+
+    if (epoch == 0 || atomic_load(&entry->epoch) != epoch)
+        return false;
+    stop_at = atomic_load(&entry->stop_at);
+    deadline = atomic_load(&entry->deadline);
+    if (atomic_load(&entry->epoch) != epoch || deadline == 0)
+        return false;
+    *ret_stop_at = ns_min(stop_at, deadline);
+    *ret_deadline = deadline;
+    return true;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Executing a will: the mandates of a dead process are released and the other
+ * candidates rung, so that they need not wait for the leases.
+ *
+ * Each release names the nonce of a claim. If that claim was never applied, or
+ * somebody else holds the group by now, it does nothing; so a will that is out
+ * of date does no harm, and a release may be tried again as often as it takes.
+ * Whatever the dead process still has under way comes too late: renewals and
+ * claims of a new epoch are refused once the record is released. A first claim
+ * that arrives after all holds the group for one lease.
+ *
+ * The memory was written by a program that has crashed, perhaps after writing
+ * all over it: nothing in it is trusted to be in bounds.
+ */
+#include "base/error.h"
+#include "lib/bell.h"
+#include "lib/guard/on_death.h"
+#include "os/clock.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* So many mandates go in one batch, each a release and a list of whom to ring. They lie on the stack. */
+#define BATCH_ENTRIES 16
+
+/* What a call may take before the next try. */
+#define CALL_TIMEOUT (2 * NS_PER_S)
+
+/* Between two tries on a store that cannot be reached: at first, and at most. */
+#define PAUSE_FIRST (5 * NS_PER_MS)
+#define PAUSE_MOST (500 * NS_PER_MS)
+
+#define CANDIDATE_TIMEOUT_DEFAULT_MS 60000
+
+struct batch {
+    size_t count; /* of entries */
+    struct store_request requests[2 * BATCH_ENTRIES];
+    struct store_reply replies[2 * BATCH_ENTRIES];
+    char groups[BATCH_ENTRIES][NAME_MAX_BYTES + 1];
+};
+
+struct execution {
+    const struct on_death *will;
+    struct store *store;
+    gavel_ns until;
+    gavel_ns pause;
+    struct ringer ringer;
+    size_t released;
+    enum gavel_status status; /* of the last failure */
+    struct gavel_error *error;
+};
+
+/* Trying again may help. */
+static bool is_passing(enum gavel_status status)
+{
+    switch (status) {
+    case GAVEL_OK:
+    case GAVEL_ERR_NOT_HOLDER:
+    case GAVEL_ERR_INVALID:
+    case GAVEL_ERR_STORE_UNSUPPORTED:
+    case GAVEL_ERR_STORE_TOO_NEW:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* Waits before the next try; false if there is no time for one. */
+static bool wait_to_try_again(struct execution *execution)
+{
+    gavel_ns left = execution->until - clock_now();
+    struct timespec pause;
+
+    if (left <= 0)
+        return false;
+    left = ns_min(left, execution->pause);
+    pause = (struct timespec){.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S};
+    (void)nanosleep(&pause, NULL); /* waking early does no harm */
+    execution->pause = ns_min(2 * execution->pause, PAUSE_MOST);
+    return true;
+}
+
+/* A SQLite file that is missing is away, and opening would make another in its place, with epochs from 1. */
+static bool is_missing(const char *url)
+{
+    static const char scheme[] = "sqlite:";
+    const struct store_capabilities *capabilities = store_capabilities_of(url);
+
+    if (!capabilities || strcmp(capabilities->name, "sqlite") != 0)
+        return false;
+    if (strncmp(url, scheme, strlen(scheme)) == 0)
+        url += strlen(scheme);
+    return access(url, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+static enum gavel_status open_store(struct execution *execution, struct store **ret_store)
+{
+    char url[ON_DEATH_STORE_MAX];
+
+    memcpy(url, execution->will->store, sizeof url);
+    url[sizeof url - 1] = '\0';
+    execution->pause = PAUSE_FIRST;
+    do {
+        if (is_missing(url))
+            execution->status = error_set(
+                execution->error, GAVEL_ERR_STORE_UNAVAILABLE,
+                "the store %.200s is not there, so nothing can be released in it; put it back", url);
+        else
+            execution->status = store_open(url, ret_store, execution->error);
+    } while (is_passing(execution->status) && wait_to_try_again(execution));
+    return execution->status;
+}
+
+static void copy_name(char *to, const char *from)
+{
+    size_t length = strnlen(from, NAME_MAX_BYTES);
+
+    memcpy(to, from, length);
+    to[length] = '\0';
+}
+
+static void add(struct batch *batch, const struct on_death_entry *entry)
+{
+    struct store_request *release = &batch->requests[2 * batch->count];
+    struct store_request *list = release + 1;
+    char *group = batch->groups[batch->count];
+    gavel_ms timeout_ms = entry->candidate_timeout_ms;
+
+    copy_name(group, entry->group);
+    *release = (struct store_request){.op = STORE_RELEASE, .group = group};
+    release->record.nonce = entry->nonce;
+    release->record.loss = GAVEL_LOSS_KILLED;
+    copy_name(release->record.holder, entry->holder);
+    *list = (struct store_request){
+        .op = STORE_CANDIDATES,
+        .group = group,
+        .candidate_timeout_ms = timeout_ms > 0 ? timeout_ms : CANDIDATE_TIMEOUT_DEFAULT_MS,
+    };
+    batch->count++;
+}
+
+/* Takes entries from *index on until the batch is full. False if there was none left. */
+static bool fill(struct batch *batch, const struct on_death *will, uint32_t *index)
+{
+    uint32_t count = atomic_load(&will->count);
+
+    if (count > will->capacity)
+        count = will->capacity;
+    if (count > ON_DEATH_ENTRIES_MAX)
+        count = ON_DEATH_ENTRIES_MAX;
+    batch->count = 0;
+    for (; *index < count && batch->count < BATCH_ENTRIES; (*index)++) {
+        const struct on_death_entry *entry = &will->entries[*index];
+
+        if (atomic_load(&entry->is_used) && entry->group[0] != '\0')
+            add(batch, entry);
+    }
+    return batch->count > 0;
+}
+
+static void ring_listed(struct execution *execution, const char *group, const struct store_reply *list)
+{
+    for (size_t i = 0; i < list->registration_count; i++)
+        if (list->registrations[i].address[0] != '\0')
+            ringer_ring(&execution->ringer, group, list->registrations[i].address);
+}
+
+/* Looks at the answers; true if some of them may be better another time. */
+static bool take_in(struct execution *execution, struct batch *batch, bool was_tried)
+{
+    bool is_open = false;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        struct store_reply *release = &batch->replies[2 * i];
+        struct store_reply *list = release + 1;
+
+        if (release->status == GAVEL_OK)
+            execution->released++;
+        else if (release->status != GAVEL_ERR_NOT_HOLDER)
+            execution->status =
+                error_set(execution->error, release->status, "cannot release group \"%.100s\": %s",
+                          batch->groups[i], release->message);
+        /* A try before this one may have released it, and its answer was lost. */
+        if (release->status == GAVEL_OK || (was_tried && release->status == GAVEL_ERR_NOT_HOLDER))
+            ring_listed(execution, batch->groups[i], list);
+        is_open |= is_passing(release->status);
+        store_reply_done(release);
+        store_reply_done(list);
+    }
+    return is_open;
+}
+
+static void run(struct execution *execution, struct batch *batch)
+{
+    enum gavel_status before = execution->status;
+    bool was_tried = false;
+
+    execution->pause = PAUSE_FIRST;
+    do {
+        gavel_ns give_up_at = clock_now() + CALL_TIMEOUT;
+
+        execution->status = before;
+        for (size_t i = 0; i < 2 * batch->count; i++)
+            batch->requests[i].give_up_at = give_up_at;
+        store_run(execution->store, batch->requests, batch->replies, 2 * batch->count);
+        if (!take_in(execution, batch, was_tried))
+            return;
+        was_tried = true;
+    } while (wait_to_try_again(execution));
+}
+
+enum gavel_status on_death_release(const struct on_death *will, struct store *store, gavel_ns until,
+                                   size_t *ret_released, struct gavel_error *error)
+{
+    struct execution execution = {
+        .will = will, .store = store, .until = until, .ringer = RINGER_INIT, .error = error};
+    struct batch batch;
+    struct store *own = NULL;
+    uint32_t index = 0;
+
+    while (will->store[0] != '\0' && fill(&batch, will, &index)) {
+        if (!execution.store && open_store(&execution, &own) != GAVEL_OK)
+            break;
+        if (!execution.store)
+            execution.store = own;
+        run(&execution, &batch);
+        if (is_passing(execution.status))
+            break; /* the time is over, and the store still cannot be reached */
+    }
+    store_close(own);
+    ringer_done(&execution.ringer);
+    if (ret_released)
+        *ret_released = execution.released;
+    return execution.status;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Time on the stage of the cluster, and the commands that move it. What else a story can say is in command.c.
+ */
+
+#include "trace/cluster.h"
+
+#include "trace/command.h"
+#include "trace/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS_MAX 2000000
+#define UNTIL_MAX (60 * NS_PER_S)
+
+struct cluster *cluster_new(FILE *out)
+{
+    struct cluster *cluster = calloc(1, sizeof *cluster);
+
+    cluster->out = cluster->loud = out;
+    cluster->seed = 1;
+    cluster->load_at = NEVER;
+    raft_settings_default(&cluster->settings);
+    cluster->settings.verify = post_verify;
+    cluster->settings.sign = post_sign;
+    for (size_t i = 0; i <= NODES_MAX; i++)
+        for (size_t j = 0; j <= NODES_MAX; j++)
+            cluster->links[i][j].delay = POST_DELAY;
+    return cluster;
+}
+
+void cluster_free(struct cluster *cluster)
+{
+    for (size_t i = 0; i <= NODES_MAX; i++)
+        node_free(&cluster->nodes[i]);
+    for (size_t i = 0; i < cluster->agreed_count; i++)
+        free(cluster->agreed[i].text);
+    free(cluster->agreed);
+    free(cluster->leaders);
+    letters_free(&cluster->post);
+    free(cluster);
+}
+
+/* A proposal to whoever works, as clients would send it; nobody is told. */
+static void propose_load(struct cluster *cluster)
+{
+    const struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .size = 1, .data = (const uint8_t *)"."};
+
+    cluster->load_at = cluster->now + cluster->load_every;
+    for (raft_id id = 1; id <= NODES_MAX; id++) {
+        struct node *node = &cluster->nodes[id];
+
+        if (node->is_alive && node->is_working && !node->is_hung &&
+            node_feed(cluster, node,
+                      (struct raft_event){.kind = RAFT_PROPOSE,
+                                          .propose = {.entries = &entry, .count = 1}}) == GAVEL_OK)
+            cluster->load_count++;
+    }
+}
+
+/* Carries out what is due next if it is due by `end`; false if nothing is. */
+static bool advance(struct cluster *cluster, gavel_ns end)
+{
+    struct letter *letter = post_next(cluster);
+    struct node *next = NULL;
+    gavel_ns at = NEVER;
+
+    for (raft_id id = 1; id <= NODES_MAX; id++) {
+        gavel_ns due = node_due_at(cluster, &cluster->nodes[id]);
+
+        if (due < at) {
+            at = due;
+            next = &cluster->nodes[id];
+        }
+    }
+    if (letter && letter->at < at)
+        at = letter->at;
+    else
+        letter = NULL;
+    if (ns_min(at, cluster->load_at) > end)
+        return false;
+    cluster->now = ns_max(cluster->now, ns_min(at, cluster->load_at));
+    if (cluster->load_at < at)
+        propose_load(cluster);
+    else if (letter)
+        post_deliver(cluster, letter);
+    else
+        node_do_due(cluster, next);
+    return true;
+}
+
+static bool run_for(struct cluster *cluster, gavel_ns length)
+{
+    gavel_ns end = cluster->now + length;
+    int steps = 0;
+
+    while (advance(cluster, end)) {
+        if (++steps > STEPS_MAX) {
+            fprintf(cluster->loud, "ALARM: time stands still: a node is due again and again\n");
+            return true;
+        }
+    }
+    cluster->now = end;
+    return true;
+}
+
+static bool is_so(const struct node *node, char **words, size_t count)
+{
+    const struct raft *raft = &node->raft;
+
+    if (!node->is_alive)
+        return false;
+    if (strcmp(words[2], "leads") == 0)
+        return raft->role == RAFT_LEADER;
+    if (strcmp(words[2], "works") == 0)
+        return node->is_working && !node->is_hung && raft->work == RAFT_WORK_RUNNING;
+    if (strcmp(words[2], "idle") == 0)
+        return !node->is_working;
+    if (strcmp(words[2], "follows") == 0 && count == 4)
+        return raft->leader == (raft_id)(words[3][0] - 'a' + 1) && raft->role <= RAFT_FOLLOWER;
+    if (strcmp(words[2], "applied") == 0 && count == 4)
+        return node->applied >= strtoull(words[3], NULL, 10);
+    return strcmp(words[2], raft_role_name(raft->role)) == 0;
+}
+
+/* Whether is_so() can tell; says so if not. */
+static bool is_state(struct cluster *cluster, char **words, size_t count)
+{
+    static const char *const states[] = {"leads", "works", "idle"};
+    const char *word = words[2];
+
+    if (count == 4 && strcmp(word, "follows") == 0)
+        return command_node(cluster, words[3]) != NULL;
+    if (count == 4 && strcmp(word, "applied") == 0)
+        return words[3][0] != '\0' && words[3][strspn(words[3], "0123456789")] == '\0';
+    for (size_t i = 0; count == 3 && i < sizeof states / sizeof *states; i++)
+        if (strcmp(word, states[i]) == 0)
+            return true;
+    for (unsigned role = 0; count == 3 && role < RAFT_ROLE_COUNT; role++)
+        if (strcmp(word, raft_role_name((enum raft_role)role)) == 0)
+            return true;
+    fprintf(cluster->out, "\"%s\" is no state of a node to wait for\n", word);
+    return false;
+}
+
+/* until a works, until one works, until a follows b, until a applied 7, until a candidate */
+static bool run_until(struct cluster *cluster, char **words, size_t count)
+{
+    gavel_ns end = cluster->now + UNTIL_MAX;
+    struct node *one = count >= 3 ? command_node(cluster, words[1]) : NULL;
+
+    if (count < 3 || (!one && strcmp(words[1], "one") != 0) || !is_state(cluster, words, count))
+        return false;
+    for (int steps = 0;; steps++) {
+        for (raft_id id = 1; id <= NODES_MAX; id++)
+            if ((!one || one == &cluster->nodes[id]) && cluster->nodes[id].is_made &&
+                is_so(&cluster->nodes[id], words, count))
+                return true;
+        if (!advance(cluster, end) || steps > STEPS_MAX) {
+            fprintf(cluster->loud, "ALARM: it did not come to that within a minute\n");
+            return true;
+        }
+    }
+}
+
+/* elect a: quietly, for stories that begin with a leader; everybody has heard of it in the end */
+static bool elect(struct cluster *cluster, char **words, size_t count)
+{
+    char works[] = "works";
+    char *until[] = {words[0], words[1], works};
+    struct node *node = count == 2 ? command_node(cluster, words[1]) : NULL;
+    char *told = NULL;
+    size_t size = 0;
+
+    if (!node)
+        return false;
+    cluster->out = open_memstream(&told, &size);
+    (void)node_feed(cluster, node, (struct raft_event){.kind = RAFT_CAMPAIGN});
+    (void)run_until(cluster, until, 3);
+    (void)run_for(cluster, 2 * cluster->settings.heartbeat);
+    fclose(cluster->out);
+    free(told);
+    cluster->out = cluster->loud;
+    tell(cluster, node, "has been elected in term %llu, and works with token %llu/%llu",
+         (unsigned long long)node->raft.state.term, (unsigned long long)node->work_term,
+         (unsigned long long)node->work_epoch);
+    return true;
+}
+
+void cluster_command(struct cluster *cluster, const char *command)
+{
+    char *words[WORDS_MAX];
+    char *copy = strdup(command);
+    size_t count = words_split(copy, words);
+    bool is_understood = false;
+    gavel_ns length;
+
+    if (count == 2 && strcmp(words[0], "run") == 0)
+        is_understood = words_take_duration(cluster->out, words[1], &length) && run_for(cluster, length);
+    else if (count > 0 && strcmp(words[0], "until") == 0)
+        is_understood = run_until(cluster, words, count);
+    else if (count > 0 && strcmp(words[0], "elect") == 0)
+        is_understood = elect(cluster, words, count);
+    else if (count > 0)
+        is_understood = command_run(cluster, words, count);
+    if (!is_understood)
+        fprintf(cluster->out, "cannot be understood:%s\n", command);
+    free(copy);
+}

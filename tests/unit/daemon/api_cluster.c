@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "api_cluster.h"
+
+#include "base/assert.h"
+#include "os/clock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static enum gavel_status propose(void *user, const uint8_t *const *commands, const size_t *sizes,
+                                 size_t count, uint64_t *ret_first, uint64_t *ret_term)
+{
+    struct api_cluster *cluster = user;
+
+    if (cluster->log_count + count > COUNT(cluster->log))
+        return GAVEL_ERR_STORE_UNAVAILABLE;
+    *ret_first = cluster->index + cluster->log_count + 1;
+    *ret_term = 1;
+    for (size_t i = 0; i < count; i++) {
+        uint8_t *copy = malloc(sizes[i] + 1);
+
+        ASSERT(copy);
+        memcpy(copy, commands[i], sizes[i]);
+        cluster->log[cluster->log_count].bytes = copy;
+        cluster->log[cluster->log_count++].size = sizes[i];
+    }
+    return GAVEL_OK;
+}
+
+static void answer(uint64_t client, struct mailbox *reply_to, const Gavel__ClientFrame *frame)
+{
+    Gavel__ClientFrame *copy = frame ? client_frame_copy(frame) : NULL;
+    struct forwarding *letter;
+
+    ASSERT(copy || !frame);
+    letter = forwarding_new(client, reply_to, copy);
+    ASSERT(letter);
+    mailbox_put(reply_to, &letter->link);
+}
+
+static void reply(void *user, struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
+{
+    struct api_cluster *cluster = user;
+    size_t which = ticket.tag % COUNT(cluster->askers);
+
+    ASSERT(ticket.tag == cluster->askers[which].tag);
+    answer(cluster->askers[which].client, cluster->askers[which].reply_to, cluster->is_poor ? NULL : frame);
+}
+
+void api_cluster_init(struct api_cluster *cluster, struct node_frontend *node)
+{
+    const struct frontend_hands hands = {.propose = propose, .reply = reply, .user = cluster};
+
+    *cluster = (struct api_cluster){.node = node};
+    ASSERT(table_keep_history(&node->table.table) == GAVEL_OK);
+    frontend_init(&cluster->frontend, &node->table.table, &hands, 1000);
+    frontend_open(&cluster->frontend, 1, clock_now());
+}
+
+void api_cluster_done(struct api_cluster *cluster)
+{
+    struct mail_link *letter;
+
+    frontend_done(&cluster->frontend);
+    for (size_t i = 0; i < cluster->log_count; i++)
+        free(cluster->log[i].bytes);
+    while ((letter = mailbox_take(&cluster->node->forwardings)))
+        forwarding_free((struct forwarding *)(void *)letter);
+}
+
+/* Whatever it asks: there is no leader. */
+static void refuse(const struct forwarding *forwarding)
+{
+    Gavel__ClientFrame frame = GAVEL__CLIENT_FRAME__INIT;
+    Gavel__Reply refusal;
+    Gavel__Answer nothing;
+    Gavel__Kept kept = GAVEL__KEPT__INIT;
+
+    gavel__reply__init(&refusal);
+    gavel__answer__init(&nothing);
+    refusal.status = nothing.status = kept.status = GAVEL_ERR_NO_LEADER;
+    switch (forwarding->frame->what_case) {
+    case GAVEL__CLIENT_FRAME__WHAT_ASK:
+        frame.what_case = GAVEL__CLIENT_FRAME__WHAT_ANSWER;
+        frame.answer = &nothing;
+        break;
+    case GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE:
+        frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;
+        frame.kept = &kept;
+        break;
+    default:
+        frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REPLY;
+        frame.reply = &refusal;
+        break;
+    }
+    answer(forwarding->client, forwarding->reply_to, &frame);
+}
+
+static void take(struct api_cluster *cluster, const struct forwarding *forwarding)
+{
+    uint64_t tag = ++cluster->numbers;
+    size_t which = tag % COUNT(cluster->askers);
+
+    cluster->keep_alives += forwarding->frame->what_case == GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
+    if (cluster->is_leaderless) {
+        refuse(forwarding);
+        return;
+    }
+    cluster->askers[which].tag = tag;
+    cluster->askers[which].client = forwarding->client;
+    cluster->askers[which].reply_to = forwarding->reply_to;
+    frontend_take(&cluster->frontend, clock_now(), true, clock_wall_ms(),
+                  (struct frontend_ticket){.tag = tag}, forwarding->frame);
+}
+
+static void apply(struct api_cluster *cluster)
+{
+    size_t count = cluster->log_count;
+
+    for (size_t i = 0; i < count; i++) {
+        struct table_result *results = NULL;
+        size_t result_count = 0;
+        enum gavel_status status =
+            table_apply_ops(&cluster->node->table.table, ++cluster->index, cluster->log[i].bytes,
+                            cluster->log[i].size, &results, &result_count);
+
+        frontend_applied(&cluster->frontend, clock_now(), true, cluster->index, 1, status, results,
+                         result_count);
+        free(results);
+        free(cluster->log[i].bytes);
+    }
+    cluster->log_count = 0;
+}
+
+void api_cluster_turn(struct api_cluster *cluster)
+{
+    uint64_t before;
+    struct mail_link *letter;
+
+    if (cluster->holds)
+        return;
+    table_box_lock(&cluster->node->table);
+    before = cluster->node->table.table.revision;
+    while ((letter = mailbox_take(&cluster->node->forwardings))) {
+        struct forwarding *forwarding = (struct forwarding *)(void *)letter;
+
+        if (forwarding->frame)
+            take(cluster, forwarding);
+        forwarding_free(forwarding);
+        frontend_flush(&cluster->frontend, clock_now());
+        apply(cluster);
+    }
+    frontend_tick(&cluster->frontend, clock_now(), true, false, clock_wall_ms());
+    apply(cluster);
+    before = cluster->node->table.table.revision - before;
+    table_box_unlock(&cluster->node->table);
+    if (before)
+        table_box_ring(&cluster->node->table);
+}

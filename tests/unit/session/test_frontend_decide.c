@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What only the leader of the cluster can decide: leases that run, ids in use, hand-overs; and what is under
+ * way meanwhile. */
+#include "frontend_fixture.h"
+
+#define CLAIM_TOO_LATE "the claim on group \"g\" came too late: its record has changed or its lease runs"
+#define NOT_HELD "the mandate of group \"g\" is not held as the call says; read it again"
+
+/* "one" holds the lease mandate of g; returns the version. */
+static uint64_t hold(struct fixture *f) { return must(f, 0, 0, op_claim(f, "g", "one", 1, 0))->version; }
+
+static void expect_result(const Gavel__Reply *reply, enum gavel_status status, const char *message)
+{
+    assert_int_equal(reply->status, GAVEL_OK);
+    assert_int_equal(reply->n_results, 1);
+    assert_string_equal(reply->results[0]->message, message);
+    assert_int_equal(reply->results[0]->status, status);
+}
+
+/* ---- claims over a lease that has run out ---- */
+
+static void test_a_claim_is_refused_while_the_lease_runs(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = hold(f);
+    gavel_ns ends_at = f->now + ns_stretch(MS(1000), DRIFT_PPM);
+    const Gavel__Reply *reply;
+
+    run_until(f, ends_at - 1);
+    reply = request(f, 0, 0, op_claim(f, "g", "two", 2, version));
+    expect_result(reply, GAVEL_ERR_CONFLICT, CLAIM_TOO_LATE);
+    assert_string_equal(reply->results[0]->group->holder, "one");
+    assert_int_equal(f->log_count, 1);
+    run_until(f, ends_at);
+    assert_string_equal(must(f, 0, 0, op_claim(f, "g", "two", 2, version))->group->holder, "two");
+}
+
+static void test_a_new_leader_counts_a_whole_lease_before_it_lets_claims_pass(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = hold(f);
+
+    run_until(f, f->now + MS(900));
+    fixture_change_leader(f);
+    run_until(f, f->now + MS(1000));
+    expect_result(request(f, 0, 0, op_claim(f, "g", "two", 2, version)), GAVEL_ERR_CONFLICT, CLAIM_TOO_LATE);
+    run_until(f, f->now + MS(2));
+    must(f, 0, 0, op_claim(f, "g", "two", 2, version));
+}
+
+static void test_a_claim_for_a_version_that_may_come_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = hold(f);
+
+    run_until(f, f->now + MS(2000));
+    expect_result(request(f, 0, 0, op_claim(f, "g", "two", 2, version + 1)), GAVEL_ERR_CONFLICT,
+                  CLAIM_TOO_LATE);
+    assert_int_equal(f->log_count, 1);
+}
+
+static void test_a_released_group_is_claimed_at_its_version(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version;
+
+    hold(f);
+    version = must(f, 0, 0, op_release(f, "g", "one", 1))->version;
+    must(f, 0, 0, op_claim(f, "g", "two", 2, version));
+    assert_int_equal(f->frontend.waiting_count, 0);
+}
+
+/* Whoever ended its work knows the nonce, and nobody else may say that a holder was killed. */
+static void test_a_release_for_a_killed_holder_goes_into_the_log_as_one_of_the_dead(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *stranger = op_release(f, "g", "one", 7), *killed = op_release(f, "g", "one", 1);
+
+    hold(f);
+    stranger->release->is_killed = killed->release->is_killed = true;
+    assert_int_equal(request(f, 0, 0, stranger)->results[0]->status, GAVEL_ERR_NOT_HOLDER);
+    assert_true(group_of(f, "g")->is_held);
+    must(f, 0, 0, killed);
+    assert_false(group_of(f, "g")->is_held);
+    assert_int_equal(group_of(f, "g")->last_ending, GAVEL__ENDING__ENDING_DEAD);
+    assert_int_equal(f->frontend.waiting_count, 0);
+}
+
+static void test_no_renewal_is_answered_while_a_claim_is_under_way(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = hold(f);
+    Gavel__Op *claim = op_claim(f, "g", "two", 2, version);
+    Gavel__Op *renew = op_renew(f, "g", "one", 1);
+
+    run_until(f, f->now + MS(1002));
+    send_request(f, 0, 0, 1, &claim);
+    send_request(f, 0, 0, 1, &renew);
+    assert_int_equal(f->reply_count, 1);
+    flush(f);
+    assert_int_equal(f->log_count, 3); /* the renewal stands behind the claim */
+    commit(f);
+    assert_int_equal(f->replies[1]->reply->results[0]->status, GAVEL_OK);
+    expect_result(last_reply(f), GAVEL_ERR_NOT_HOLDER, NOT_HELD);
+    must(f, 0, 0, op_renew(f, "g", "two", 2));
+    assert_int_equal(f->log_count, 3); /* the flag is gone: no log again */
+}
+
+static void test_a_claim_that_fails_lets_renewals_pass_again(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = hold(f);
+    Gavel__Op *claim = op_claim(f, "g", "two", 2, version);
+    Gavel__Op *renew = op_renew(f, "g", "one", 1);
+
+    claim->claim->epoch_at_least = UINT64_MAX; /* the table has no higher one */
+    run_until(f, f->now + MS(1002));
+    send_request(f, 0, 0, 1, &claim);
+    send_request(f, 0, 0, 1, &renew);
+    flush(f);
+    commit(f);
+    assert_int_equal(f->replies[1]->reply->results[0]->status, GAVEL_ERR_STORE_FULL);
+    expect_result(last_reply(f), GAVEL_OK, "");
+    must(f, 0, 0, op_renew(f, "g", "one", 1));
+    assert_int_equal(f->log_count, 3);
+}
+
+static void test_the_outcome_of_one_claim_does_not_hide_another(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = hold(f);
+    Gavel__Op *bad = op_claim(f, "g", "two", 2, version);
+    Gavel__Op *good = op_claim(f, "g", "three", 3, version);
+    Gavel__Op *renew = op_renew(f, "g", "one", 1);
+
+    bad->claim->epoch_at_least = UINT64_MAX;
+    run_until(f, f->now + MS(1002));
+    send_request(f, 0, 0, 1, &bad);
+    send_request(f, 0, 0, 1, &good);
+    flush(f);
+    commit_one(f);
+    send_request(f, 0, 0, 1, &renew);
+    flush(f);
+    commit(f);
+    expect_result(last_reply(f), GAVEL_ERR_NOT_HOLDER, NOT_HELD);
+    assert_string_equal(group_of(f, "g")->holder, "three");
+}
+
+/* Otherwise the claim would stand behind it in the log, and both would be told that they lead. */
+static void test_a_renewal_on_its_way_through_the_log_counts_at_once(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t version = hold(f);
+    Gavel__Op *longer = op_renew(f, "g", "one", 1);
+    Gavel__Op *claim = op_claim(f, "g", "two", 2, version);
+
+    longer->renew->lease_ms = 3000;
+    run_until(f, f->now + MS(1002));
+    send_request(f, 0, 0, 1, &longer);
+    flush(f);
+    send_request(f, 0, 0, 1, &claim);
+    expect_result(last_reply(f), GAVEL_ERR_CONFLICT, CLAIM_TOO_LATE);
+    commit(f);
+    expect_result(last_reply(f), GAVEL_OK, "");
+}
+
+static void test_a_session_mandate_is_not_claimed(void **state)
+{
+    struct fixture *f = *state;
+
+    must(f, 7, 1, op_open(f, 7, 2000));
+    must(f, 7, 2, op_campaign(f, "g", "one"));
+    expect_result(request(f, 0, 0, op_claim(f, "g", "two", 2, group_of(f, "g")->version)), GAVEL_ERR_CONFLICT,
+                  CLAIM_TOO_LATE);
+}
+
+/* ---- registrations ---- */
+
+static void test_an_id_of_another_that_is_heard_is_in_use(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *other = op_register(f, "g", "one", 2, 1);
+    const Gavel__Reply *reply;
+
+    must(f, 0, 0, op_register(f, "g", "one", 1, 41));
+    run_until(f, f->now + MS(1000));
+    reply = request(f, 0, 0, other);
+    expect_result(
+        reply, GAVEL_ERR_ID_IN_USE,
+        "the id \"one\" is used by another live candidate of group \"g\" (process 0); choose another "
+        "id or stop that process");
+    assert_int_equal(reply->results[0]->other_instance,
+                     table_candidate_find(group_of(f, "g"), "one")->joined_revision);
+    assert_int_equal(reply->results[0]->other_beats, 41);
+    run_until(f, f->now + MS(1));
+    must(f, 0, 0, other); /* silent for longer than the time-out */
+    assert_int_equal(table_candidate_find(group_of(f, "g"), "one")->instance, 2);
+    other = op_register(f, "g", "one", 3, 1);
+    other->register_candidate->replaces_instance = 2; /* known to be gone */
+    must(f, 0, 0, other);
+}
+
+static void test_an_id_of_a_session_is_in_use(void **state)
+{
+    struct fixture *f = *state;
+
+    must(f, 7, 1, op_open(f, 7, 2000));
+    must(f, 7, 2, op_campaign(f, "g", "one"));
+    run_until(f, f->now + MS(1500));
+    assert_int_equal(request(f, 0, 0, op_register(f, "g", "one", 2, 1))->results[0]->status,
+                     GAVEL_ERR_ID_IN_USE);
+}
+
+static void test_those_long_silent_are_forgotten_when_another_comes(void **state)
+{
+    struct fixture *f = *state;
+
+    must(f, 0, 0, op_register(f, "g", "one", 1, 1));
+    run_until(f, f->now + MS(10000));
+    must(f, 0, 0, op_register(f, "g", "two", 2, 1));
+    assert_non_null(table_candidate_find(group_of(f, "g"), "one"));
+    run_until(f, f->now + MS(1));
+    must(f, 0, 0, op_register(f, "g", "three", 3, 1));
+    assert_null(table_candidate_find(group_of(f, "g"), "one"));
+    assert_non_null(table_candidate_find(group_of(f, "g"), "two"));
+}
+
+static void test_a_time_out_beyond_all_bounds_ends_nobody(void **state)
+{
+    const int64_t bad[] = {INT64_MIN, -1, TABLE_LEASE_MAX_MS + 1, INT64_MAX / 10 + 1, INT64_MAX};
+    struct fixture *f = *state;
+    Gavel__Op *other = op_register(f, "g", "two", 2, 1);
+    Gavel__Op *thief = op_register(f, "g", "one", 3, 1);
+
+    must(f, 0, 0, op_register(f, "g", "one", 1, 1));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        other->register_candidate->timeout_ms = thief->register_candidate->timeout_ms = bad[i];
+        assert_int_equal(request(f, 0, 0, other)->status, GAVEL_ERR_INVALID);
+        assert_int_equal(request(f, 0, 0, thief)->status, GAVEL_ERR_INVALID);
+        assert_int_equal(f->log_count, 1);
+    }
+    other->register_candidate->timeout_ms = TABLE_LEASE_MAX_MS;
+    must(f, 0, 0, other);
+    assert_int_equal(group_of(f, "g")->candidate_count, 2);
+    assert_int_equal(table_candidate_find(group_of(f, "g"), "one")->instance, 1);
+}
+
+static void test_whoever_beats_while_it_is_forgotten_is_registered_again(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *two = op_register(f, "g", "two", 2, 1);
+    Gavel__Op *one = op_register(f, "g", "one", 1, 2);
+
+    must(f, 0, 0, op_register(f, "g", "one", 1, 1));
+    run_until(f, f->now + MS(10001));
+    send_request(f, 0, 0, 1, &two);
+    send_request(f, 0, 0, 1, &one);
+    flush(f);
+    commit(f);
+    assert_int_equal(table_candidate_find(group_of(f, "g"), "one")->seen.beats, 2);
+}
+
+/* ---- hand-overs ---- */
+
+static void test_a_wish_is_refused_in_words(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *spectator = op_campaign(f, "g", "spectator");
+    Gavel__Op *leader = op_campaign(f, "g", "one");
+
+    expect_result(request(f, 0, 0, op_wish(f, "g", "")), GAVEL_ERR_NOT_FOUND, "there is no group \"g\"");
+    must(f, 0, 0, op_put(f, "g", "k", "v"));
+    expect_result(request(f, 0, 0, op_wish(f, "g", "")), GAVEL_ERR_NO_LEADER,
+                  "group \"g\" has no leader that could hand over");
+    leader->campaign->min_mandate_ms = 500;
+    must(f, 7, 1, op_open(f, 7, 2000));
+    must(f, 7, 2, leader);
+    expect_result(request(f, 0, 0, op_wish(f, "g", "")), GAVEL_ERR_NOT_FOUND,
+                  "group \"g\" has no other eligible candidate that could take over");
+    expect_result(request(f, 0, 0, op_wish(f, "g", "two")), GAVEL_ERR_NOT_FOUND,
+                  "\"two\" is no candidate of group \"g\"");
+    expect_result(request(f, 0, 0, op_wish(f, "g", "one")), GAVEL_ERR_STATE,
+                  "\"one\" leads group \"g\" already");
+    spectator->campaign->is_ineligible = true;
+    must(f, 8, 1, op_open(f, 8, 2000));
+    must(f, 8, 2, spectator);
+    expect_result(request(f, 0, 0, op_wish(f, "g", "spectator")), GAVEL_ERR_NOT_FOUND,
+                  "\"spectator\" is not eligible in group \"g\"");
+    must(f, 9, 1, op_open(f, 9, 2000));
+    must(f, 9, 2, op_campaign(f, "g", "two"));
+    run_until(f, f->now + MS(100));
+    expect_result(request(f, 0, 0, op_wish(f, "g", "two")), GAVEL_ERR_STATE,
+                  "the minimum mandate of \"one\" in group \"g\" runs for another 400 ms; wait, or force it");
+}
+
+static void test_a_hand_over_goes_to_whom_it_was_wished_for(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *leader = op_campaign(f, "g", "one");
+    Gavel__Op *forced = op_wish(f, "g", "three");
+    Gavel__Op *stale = op_wish(f, "g", "two");
+
+    leader->campaign->min_mandate_ms = 500;
+    for (uint64_t session = 7; session < 10; session++)
+        must(f, session, 1, op_open(f, session, 5000));
+    must(f, 7, 2, leader);
+    must(f, 8, 2, op_campaign(f, "g", "two"));
+    must(f, 9, 2, op_campaign(f, "g", "three"));
+    forced->wish->is_forced = true;
+    must(f, 0, 0, forced);
+    assert_int_equal(group_of(f, "g")->wish_epoch, group_of(f, "g")->epoch);
+    assert_int_equal(group_of(f, "g")->wish_timeout_ms, FRONTEND_DRAIN_MS);
+    stale->wish->epoch = group_of(f, "g")->epoch;
+    must(f, 7, 3, op_withdraw(f, "g"));
+    assert_string_equal(group_of(f, "g")->holder, "three");
+    expect_result(request(f, 0, 0, stale), GAVEL_ERR_NOT_HOLDER, NOT_HELD);
+}
+
+static void test_a_wish_for_a_lease_mandate_is_written_as_on_every_store(void **state)
+{
+    struct fixture *f = *state;
+    Gavel__Op *wish = op_wish(f, "g", "nobody-knows");
+    Gavel__Op *early = op_wish(f, "g", "");
+
+    early->wish->epoch = 4;
+    expect_result(request(f, 0, 0, early), GAVEL_ERR_NOT_HOLDER, NOT_HELD);
+    hold(f);
+    assert_int_equal(must(f, 0, 0, wish)->group->wish_epoch, group_of(f, "g")->epoch);
+    assert_int_equal(group_of(f, "g")->wish_timeout_ms, 0);
+    assert_string_equal(group_of(f, "g")->wish_successor, "nobody-knows");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_claim_is_refused_while_the_lease_runs),
+        TEST(test_a_new_leader_counts_a_whole_lease_before_it_lets_claims_pass),
+        TEST(test_a_claim_for_a_version_that_may_come_is_refused),
+        TEST(test_a_released_group_is_claimed_at_its_version),
+        TEST(test_a_release_for_a_killed_holder_goes_into_the_log_as_one_of_the_dead),
+        TEST(test_no_renewal_is_answered_while_a_claim_is_under_way),
+        TEST(test_a_claim_that_fails_lets_renewals_pass_again),
+        TEST(test_the_outcome_of_one_claim_does_not_hide_another),
+        TEST(test_a_renewal_on_its_way_through_the_log_counts_at_once),
+        TEST(test_a_session_mandate_is_not_claimed),
+        TEST(test_an_id_of_another_that_is_heard_is_in_use),
+        TEST(test_an_id_of_a_session_is_in_use),
+        TEST(test_those_long_silent_are_forgotten_when_another_comes),
+        TEST(test_a_time_out_beyond_all_bounds_ends_nobody),
+        TEST(test_whoever_beats_while_it_is_forgotten_is_registered_again),
+        TEST(test_a_wish_is_refused_in_words),
+        TEST(test_a_hand_over_goes_to_whom_it_was_wished_for),
+        TEST(test_a_wish_for_a_lease_mandate_is_written_as_on_every_store),
+    };
+
+    return cmocka_run_group_tests_name("frontend_decide", tests, NULL, NULL);
+}
