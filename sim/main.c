@@ -1,48 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel-sim: chooses between the kinds of worlds; each has its own command line. */
+/* gavel-sim: chooses the simulator by its first word. */
 
-#include "sim/candidate/command.h"
-#include "sim/raft/command.h"
-#include "sim/session/command.h"
+#include "sim/candidate/simulator.h"
+#include "sim/common/args.h"
+#include "sim/common/command.h"
+#include "sim/raft/simulator.h"
+#include "sim/session/simulator.h"
 
-#include <stdio.h>
 #include <string.h>
 
 int main(int argc, char **argv)
 {
-    /* As which the command lines speak of themselves. */
-    static char plain[] = "gavel-sim";
-    static char raft[] = "gavel-sim raft";
-    static char session[] = "gavel-sim session";
-    static char candidate[] = "gavel-sim candidate";
+    static const struct {
+        const struct simulator *simulator;
+        char program[32]; /* as which it speaks of itself */
+    } rows[] = {
+        {&candidate_simulator, "gavel-sim candidate"},
+        {&raft_simulator, "gavel-sim raft"},
+        {&session_simulator, "gavel-sim session"},
+    };
+    char program[32] = "gavel-sim";
 
-    if (argc > 1 && strcmp(argv[1], "raft") == 0) {
-        argv[1] = raft;
-        return quorum_command(argc - 1, argv + 1);
-    }
-    if (argc > 1 && strcmp(argv[1], "session") == 0) {
-        argv[1] = session;
-        return hall_command(argc - 1, argv + 1);
-    }
-    if (argc > 1 && strcmp(argv[1], "candidate") == 0) {
-        argv[1] = candidate;
-        return candidate_command(argc - 1, argv + 1);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows && argc > 1; i++) {
+        if (strcmp(argv[1], rows[i].simulator->name) != 0)
+            continue;
+        memcpy(program, rows[i].program, sizeof program);
+        argv[1] = program;
+        return command_run(rows[i].simulator, argc - 1, argv + 1);
     }
     if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        (void)fputs(
-            "gavel-sim simulates candidates of one group, with the word raft the nodes of a quorum, or with "
-            "the word session the clients of one.\n\n",
-            stdout);
-        candidate_usage(stdout);
-        (void)fputs("\n", stdout);
-        quorum_usage(stdout);
-        (void)fputs("\n", stdout);
-        hall_usage(stdout);
-        (void)fputs("\nexit: 0 nothing is broken, 1 something is, 2 wrong usage\n", stdout);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            args_usage(rows[i].simulator, stdout);
+            (void)fputs(i + 1 < sizeof rows / sizeof *rows ? "\n" : "", stdout);
+        }
         return 0;
     }
     if (argc > 0)
-        argv[0] = plain;
-    return candidate_command(argc, argv);
+        argv[0] = program;
+    return command_run(&candidate_simulator, argc, argv);
 }

@@ -3,40 +3,19 @@
 #include "sim/candidate/profile.h"
 
 #include "base/assert.h"
-#include "sim/common/args.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    const char *what;
-} faults[] = {
+const struct simulator_fault *fault_row(unsigned fault)
+{
+    static const struct simulator_fault rows[] = {
 #define FAULT_ROW(name, text, what) [FAULT_##name] = {text, what},
-    FAULT_MAP(FAULT_ROW)
+        FAULT_MAP(FAULT_ROW)
 #undef FAULT_ROW
-};
+    };
 
-const char *fault_name(enum fault fault) { return faults[fault].name; }
-const char *fault_what(enum fault fault) { return faults[fault].what; }
-
-static const char *name_of(unsigned bit) { return fault_name((enum fault)bit); }
-
-bool faults_parse(const char *list, unsigned *ret_faults)
-{
-    uint64_t set;
-
-    if (!args_set(list, FAULT_COUNT, name_of, &set))
-        return false;
-    *ret_faults = (unsigned)set;
-    return true;
-}
-
-const char *mood_name(enum mood mood)
-{
-    static const char *const names[] = {[MOOD_CALM] = "calm", [MOOD_MILD] = "mild", [MOOD_WILD] = "wild"};
-
-    return names[mood];
+    return &rows[fault];
 }
 
 static bool is_good(const struct gavel_settings *settings)
@@ -148,10 +127,10 @@ static void take_worst(struct gavel_settings *worst, const struct gavel_settings
 }
 
 /* Which kinds of faults there are: none, a few, or most of them. */
-static unsigned draw_faults(struct prng *prng, enum mood mood)
+static uint64_t draw_faults(struct prng *prng, enum mood mood)
 {
     static const unsigned chance[] = {[MOOD_CALM] = 0, [MOOD_MILD] = 250, [MOOD_WILD] = 750};
-    unsigned set = 0;
+    uint64_t set = 0;
 
     for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {
         unsigned per_mille = fault == FAULT_BREAK ? chance[mood] / 8 : chance[mood];
@@ -201,7 +180,7 @@ static void draw_times(struct profile *p, struct prng *prng, gavel_ns duration)
 }
 
 void profile_draw(struct profile *p, struct prng *prng, unsigned candidates, gavel_ns duration,
-                  unsigned without)
+                  uint64_t without)
 {
     unsigned drawn = (unsigned)prng_between(prng, CANDIDATES_MIN, CANDIDATES_MAX);
     uint64_t mood = prng_below(prng, 100);

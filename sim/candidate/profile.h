@@ -11,6 +11,7 @@
 
 #include "base/prng.h"
 #include "base/request.h"
+#include "sim/common/profile.h"
 
 #include <gavel/settings.h>
 
@@ -47,13 +48,9 @@
 enum fault { FAULT_MAP(FAULT_ENUM) FAULT_COUNT };
 #undef FAULT_ENUM
 
-#define FAULT_BIT(fault) (1U << (fault))
-
-enum mood { MOOD_CALM, MOOD_MILD, MOOD_WILD };
-
 struct profile {
     enum mood mood;
-    unsigned faults; /* bit set of the kinds that happen */
+    uint64_t faults; /* bit set of the kinds that happen */
     unsigned candidates;
     unsigned slots; /* candidates and twins */
     enum store_clock clock;
@@ -76,15 +73,8 @@ struct profile {
 /* candidates 0: drawn as well. `without` is a bit set of faults that do not happen although they were drawn.
  */
 void profile_draw(struct profile *profile, struct prng *prng, unsigned candidates, gavel_ns duration,
-                  unsigned without);
+                  uint64_t without);
 
-/* "loss", "delay", … */
-const char *fault_name(enum fault fault);
-const char *fault_what(enum fault fault);
-
-/* A list such as "loss,delay" as a bit set; false if a word is none of them. */
-bool faults_parse(const char *list, unsigned *ret_faults);
-
-const char *mood_name(enum mood mood);
+const struct simulator_fault *fault_row(unsigned fault);
 
 #endif

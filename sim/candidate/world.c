@@ -83,7 +83,7 @@ static void draw_guard(struct world *world)
     profile->worst.takeover_delay_ms = delay;
 }
 
-void world_begin(struct world *world, uint64_t seed, unsigned candidates, gavel_ns duration, unsigned without)
+void world_begin(struct world *world, uint64_t seed, unsigned candidates, gavel_ns duration, uint64_t without)
 {
     struct prng root;
 

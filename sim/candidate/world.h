@@ -89,7 +89,7 @@ struct world {
 
 /* Empties the world and draws the profile of a seed. Memory of an earlier run is used again. */
 void world_begin(struct world *world, uint64_t seed, unsigned candidates, gavel_ns duration,
-                 unsigned without);
+                 uint64_t without);
 
 /* Frees everything. Safe on a zeroed world. */
 void world_done(struct world *world);

@@ -1,41 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the command lines of both kinds of worlds need. There is one command line in a process. */
+/* The command line of a simulator. There is one command line in a process. */
 #ifndef SIM_COMMON_ARGS_H
 #define SIM_COMMON_ARGS_H
 
-#include <getopt.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "sim/common/simulator.h"
 
-/* Values of options are below this, but for that of --help: they are bits of sets. */
-#define ARGS_OPTIONS_MAX 32
-#define ARGS_HELP 'h'
-#define ARGS_BIT(option) (UINT32_C(1) << (option))
+enum mode { MODE_NONE, MODE_SEED, MODE_SEEDS, MODE_PLANTED_ALL, MODE_BENCH, MODE_MEASURE };
 
-/* An option that means something only with some of the modes. */
-struct args_rule {
-    int option;
-    uint32_t modes;
+struct arguments {
+    enum mode mode; /* MODE_NONE: what was asked for has been printed */
+    struct run_options options;
+    uint64_t count;  /* of seeds; POOL_ENDLESS */
+    uint64_t limit;  /* of seeds per planted bug */
+    uint64_t trials; /* of a measure; 0: its own default */
+    const struct simulator_measure *measure;
+    unsigned jobs;
+    bool traces;
+    bool minimizes;
+    bool wants_all_seen;
 };
 
-/* Says what is wrong and which option tells more, and ends with exit code 2. argv[0] is how the program is
- * called in what it says. */
-__attribute__((format(printf, 2, 3))) _Noreturn void args_refuse(const char *see, const char *format, ...);
+/* argv[0] is how the program is called in what it says. Wrong usage ends the process with exit code 2 and a
+ * message. */
+void args_parse(const struct simulator *simulator, int argc, char **argv, struct arguments *ret_arguments);
 
-/* The next option, ARGS_HELP for -h, too; -1 after the last. Ends with exit code 2 if there is none such, or
- * if words are left over. */
-int args_next(int argc, char **argv, const struct option *options);
+void args_usage(const struct simulator *simulator, FILE *stream);
 
-/* The value of the option that came last: a whole number within the limits, or it is refused. */
-uint64_t args_number(uint64_t low, uint64_t high);
+/* A list such as "loss,delay" as a bit set; false if a word is none of them. */
+bool args_faults(const struct simulator *simulator, const char *list, uint64_t *ret_faults);
 
-/* Refuses two modes, and options that mean nothing with the mode. False: there is no mode; what is missing
- * has been said. */
-bool args_check(const struct option *options, uint32_t modes, const struct args_rule *rules, size_t count);
-
-/* A list such as "a,b" as a set of bits, by the name of each; false if a word is none of them. */
-bool args_set(const char *list, unsigned count, const char *(*name)(unsigned bit), uint64_t *ret_set);
+/* "gavel-sim raft --seed 4 --nodes 3 …": the command that gives this run again. */
+void args_print(const struct simulator *simulator, const struct run_options *options);
 
 #endif

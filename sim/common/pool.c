@@ -36,7 +36,7 @@ double pool_seconds_now(void)
 static void work_through(const struct pool_work *work, struct board *board, uint64_t first, uint64_t count,
                          unsigned job)
 {
-    void *memory = work->begin();
+    void *memory = work->begin(work->context);
 
     while (!atomic_load(&board->is_over)) {
         uint64_t i = atomic_fetch_add(&board->next, 1);
@@ -46,7 +46,7 @@ static void work_through(const struct pool_work *work, struct board *board, uint
         if (i >= count)
             break;
         board->current[job] = first + i;
-        has_failed = work->run(memory, work->options, first + i, counts);
+        has_failed = work->run(memory, work->context, first + i, counts);
         atomic_fetch_add(&board->done, 1);
         for (unsigned k = 0; k < POOL_COUNTS; k++)
             atomic_fetch_add(&board->counts[k], counts[k]);
@@ -57,7 +57,7 @@ static void work_through(const struct pool_work *work, struct board *board, uint
                 board->failures[n] = first + i;
         }
     }
-    work->end(memory);
+    work->end(work->context, memory);
 }
 
 static void read_counts(struct board *board, uint64_t ret_counts[POOL_COUNTS])
@@ -67,7 +67,7 @@ static void read_counts(struct board *board, uint64_t ret_counts[POOL_COUNTS])
 }
 
 /* A process that did not end by itself is a failure of the seed it worked on. */
-static void judge(struct board *board, unsigned job, int status)
+static void check_exit(struct board *board, unsigned job, int status)
 {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return;
@@ -107,7 +107,7 @@ static bool gather(const struct pool_work *work, struct board *board, const pid_
         for (unsigned i = 0; i < jobs; i++) {
             if (alive[i] == 0 || waitpid(alive[i], &status, work->progress ? WNOHANG : 0) != alive[i])
                 continue;
-            judge(board, i, status);
+            check_exit(board, i, status);
             alive[i] = 0;
             left--;
         }

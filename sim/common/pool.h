@@ -16,11 +16,11 @@
 
 /* What the seeds of one kind of world are. `memory` is of one process and used for many runs. */
 struct pool_work {
-    void *(*begin)(void);
+    void *(*begin)(const void *context);
     /* True: the seed failed. Adds what it found to counts. */
-    bool (*run)(void *memory, const void *options, uint64_t seed, uint64_t counts[POOL_COUNTS]);
-    void (*end)(void *memory);
-    const void *options;
+    bool (*run)(void *memory, const void *context, uint64_t seed, uint64_t counts[POOL_COUNTS]);
+    void (*end)(const void *context, void *memory);
+    const void *context;
     /* One line while the seeds run, about every second; NULL: none is wanted. */
     void (*progress)(const struct pool_work *work, uint64_t done, uint64_t failed,
                      const uint64_t counts[POOL_COUNTS], double seconds);

@@ -3,36 +3,19 @@
 #include "sim/raft/profile.h"
 
 #include "base/assert.h"
-#include "sim/common/args.h"
 #include "sim/raft/node.h"
 
 #include <string.h>
 
-static const struct {
-    const char *name;
-    const char *what;
-} faults[] = {
+const struct simulator_fault *quorum_fault_row(unsigned fault)
+{
+    static const struct simulator_fault rows[] = {
 #define FAULT_ROW(name, text, what) [FAULT_##name] = {text, what},
-    FAULT_MAP(FAULT_ROW)
+        FAULT_MAP(FAULT_ROW)
 #undef FAULT_ROW
-};
+    };
 
-const char *quorum_fault_name(enum fault fault) { return faults[fault].name; }
-const char *quorum_fault_what(enum fault fault) { return faults[fault].what; }
-
-static const char *name_of(unsigned bit) { return quorum_fault_name((enum fault)bit); }
-
-bool quorum_faults_parse(const char *list, uint64_t *ret_faults)
-{
-    return args_set(list, FAULT_COUNT, name_of, ret_faults);
-}
-
-const char *quorum_mood_name(enum mood mood)
-{
-    static const char *const names[] = {
-        [MOOD_CALM] = "calm", [MOOD_MILD] = "mild", [MOOD_WILD] = "wild", [MOOD_STORM] = "stormy"};
-
-    return names[mood];
+    return &rows[fault];
 }
 
 static bool is_good(const struct raft_settings *settings)

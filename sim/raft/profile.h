@@ -12,6 +12,7 @@
 
 #include "base/prng.h"
 #include "core/raft/raft.h"
+#include "sim/common/profile.h"
 
 #define NODES_MAX 9
 /* Nodes that join later, or replace a damaged one, have ids of their own: id = slot + 1. */
@@ -74,10 +75,7 @@
 enum fault { FAULT_MAP(FAULT_ENUM) FAULT_COUNT };
 #undef FAULT_ENUM
 
-#define FAULT_BIT(fault) (UINT64_C(1) << (fault))
 _Static_assert(FAULT_COUNT <= 64, "each fault has a bit of a set");
-
-enum mood { MOOD_CALM, MOOD_MILD, MOOD_WILD, MOOD_STORM };
 
 struct profile {
     enum mood mood;
@@ -117,13 +115,6 @@ void quorum_profile_draw(struct profile *profile, struct prng *prng, unsigned no
 /* Default settings, a quiet network with delays from `low` to `high`, no faults: a stage for measurements. */
 void quorum_profile_plain(struct profile *profile, unsigned nodes, gavel_ns low, gavel_ns high);
 
-/* "loss", "delay", … */
-const char *quorum_fault_name(enum fault fault);
-const char *quorum_fault_what(enum fault fault);
-
-/* A list such as "loss,delay" as a bit set; false if a word is none of them. */
-bool quorum_faults_parse(const char *list, uint64_t *ret_faults);
-
-const char *quorum_mood_name(enum mood mood);
+const struct simulator_fault *quorum_fault_row(unsigned fault);
 
 #endif

@@ -5,7 +5,7 @@
 #include "sim/raft/ghost.h"
 #include "sim/raft/world.h"
 
-const char *quorum_sight_name(enum sight sight)
+const char *quorum_sight_name(unsigned sight)
 {
 #define SIGHT_NAME(name, text) [SIGHT_##name] = text,
     static const char *const names[] = {SIGHT_MAP(SIGHT_NAME)};

@@ -51,10 +51,9 @@ void quorum_trace_profile(struct quorum *quorum, uint64_t seed)
     for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {
         if (!(p->faults & FAULT_BIT(fault)) || used + 24 > sizeof text)
             continue;
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, " %s", quorum_fault_name((enum fault)fault));
+        used += (size_t)snprintf(text + used, sizeof text - used, " %s", quorum_fault_row(fault)->name);
     }
-    TRACE(quorum, NULL, "seed %llu: %u nodes, %s:", (ull)seed, p->nodes, quorum_mood_name(p->mood));
+    TRACE(quorum, NULL, "seed %llu: %u nodes, %s:", (ull)seed, p->nodes, mood_name(p->mood));
     TRACE(quorum, NULL, "faults%s", text);
     TRACE(quorum, NULL, "links %.2f-%.2f ms, writes up to %.2f ms", (double)p->link_min / 1e6,
           (double)p->link_max / 1e6, (double)p->write_max / 1e6);

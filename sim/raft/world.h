@@ -140,7 +140,7 @@ struct quorum_watch {
 #define SIGHT_ENUM(name, text) SIGHT_##name,
 enum sight { SIGHT_MAP(SIGHT_ENUM) SIGHT_COUNT };
 #undef SIGHT_ENUM
-const char *quorum_sight_name(enum sight sight);
+const char *quorum_sight_name(unsigned sight);
 
 struct quorum;
 /* What an action of this node shows, if anything. */

@@ -2,34 +2,17 @@
 
 #include "sim/session/profile.h"
 
-#include "sim/common/args.h"
-
 #include <string.h>
 
-static const struct {
-    const char *name;
-    const char *what;
-} faults[] = {
+const struct simulator_fault *hall_fault_row(unsigned fault)
+{
+    static const struct simulator_fault rows[] = {
 #define FAULT_ROW(name, text, what) [HALL_FAULT_##name] = {text, what},
-    HALL_FAULT_MAP(FAULT_ROW)
+        HALL_FAULT_MAP(FAULT_ROW)
 #undef FAULT_ROW
-};
+    };
 
-const char *hall_fault_name(unsigned fault)
-{
-    return fault < HALL_FAULTS_FROM ? quorum_fault_name((enum fault)fault)
-                                    : faults[fault - HALL_FAULTS_FROM].name;
-}
-
-const char *hall_fault_what(unsigned fault)
-{
-    return fault < HALL_FAULTS_FROM ? quorum_fault_what((enum fault)fault)
-                                    : faults[fault - HALL_FAULTS_FROM].what;
-}
-
-bool hall_faults_parse(const char *list, uint64_t *ret_faults)
-{
-    return args_set(list, HALL_FAULTS_ALL, hall_fault_name, ret_faults);
+    return fault < HALL_FAULTS_FROM ? quorum_fault_row(fault) : &rows[fault - HALL_FAULTS_FROM];
 }
 
 /* Of the quorum's own: who is a member, and clocks beyond the bound, are judged by sim/raft. */

@@ -81,8 +81,6 @@ void hall_profile_draw(struct hall_profile *profile, uint64_t seed, unsigned nod
                        gavel_ns duration, uint64_t without);
 
 /* Of both kinds. */
-const char *hall_fault_name(unsigned fault);
-const char *hall_fault_what(unsigned fault);
-bool hall_faults_parse(const char *list, uint64_t *ret_faults);
+const struct simulator_fault *hall_fault_row(unsigned fault);
 
 #endif

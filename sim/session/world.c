@@ -14,7 +14,7 @@
  */
 #define HEAL_SLACK (2 * NS_PER_S)
 
-const char *hall_sight_name(enum hall_sight sight)
+const char *hall_sight_name(unsigned sight)
 {
     static const char *const names[] = {
 #define SIGHT_ROW(name, text) [HALL_SIGHT_##name] = text,

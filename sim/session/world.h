@@ -239,7 +239,7 @@ struct hall *hall_new(void);
 void hall_free(struct hall *hall);
 /* One run of this profile, from its beginning to its end or a violation. */
 void hall_play(struct hall *hall, const struct hall_profile *profile, uint64_t seed, struct trace *trace);
-const char *hall_sight_name(enum hall_sight sight);
+const char *hall_sight_name(unsigned sight);
 
 /* Something happens at `at` in this slot (of a node, or of a program). */
 void hall_push(struct hall *hall, gavel_ns at, enum hall_event kind, unsigned slot, uint64_t number);

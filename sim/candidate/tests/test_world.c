@@ -9,10 +9,13 @@
 
 #include <cmocka.h>
 
-#include "sim/candidate/run.h"
+#include "sim/candidate/simulator.h"
 #include "sim/candidate/world.h"
+#include "sim/common/args.h"
 
 #include <stdlib.h>
+
+#define DURATION (60 * NS_PER_S)
 
 static int begin(void **state)
 {
@@ -91,16 +94,16 @@ static void test_the_real_time_of_a_local_one_is_the_first_that_shows_it(void **
 
 static void test_a_seed_means_one_run(void **state)
 {
-    struct run_options options = {.seed = 3, .duration = DURATION_DEFAULT};
+    struct run_options options = {.seed = 3, .duration = DURATION};
     struct run_result first;
     struct run_result second;
     struct run_result other;
 
-    run(*state, &options, &first);
+    candidate_simulator.run(*state, &options, &first);
     options.seed = 4;
-    run(*state, &options, &other);
+    candidate_simulator.run(*state, &options, &other);
     options.seed = 3;
-    run(*state, &options, &second);
+    candidate_simulator.run(*state, &options, &second);
     assert_true(first.hash == second.hash);
     assert_true(first.events == second.events);
     assert_false(first.hash == other.hash);
@@ -108,27 +111,28 @@ static void test_a_seed_means_one_run(void **state)
 
 static void test_nothing_goes_wrong_in_a_run_without_faults(void **state)
 {
-    struct run_options options = {.duration = DURATION_DEFAULT, .without = (1U << FAULT_COUNT) - 1};
+    struct run_options options = {.duration = DURATION, .without = FAULT_BIT(FAULT_COUNT) - 1};
+    const struct world *world = *state;
     struct run_result result;
 
     for (options.seed = 1; options.seed <= 20; options.seed++) {
-        run(*state, &options, &result);
-        assert_int_equal(result.broken, INVARIANT_NONE);
+        candidate_simulator.run(*state, &options, &result);
+        assert_null(result.broken);
         assert_int_equal(result.faults, 0);
-        assert_true(result.grants > 0);
-        assert_true(result.writes > 0);
-        assert_int_equal(result.rejected_writes, 0);
+        assert_true(world->referee.grant_count > 0);
+        assert_true(world->referee.writes > 0);
+        assert_int_equal(world->referee.rejected_writes, 0);
     }
 }
 
 static void test_names_of_faults_are_read_and_others_refused(void **state)
 {
-    unsigned faults = 0;
+    uint64_t faults = 0;
 
     (void)state;
-    assert_true(faults_parse("loss,crash", &faults));
+    assert_true(args_faults(&candidate_simulator, "loss,crash", &faults));
     assert_int_equal(faults, FAULT_BIT(FAULT_LOSS) | FAULT_BIT(FAULT_CRASH));
-    assert_false(faults_parse("loss,los", &faults));
+    assert_false(args_faults(&candidate_simulator, "loss,los", &faults));
     assert_int_equal(faults, FAULT_BIT(FAULT_LOSS) | FAULT_BIT(FAULT_CRASH));
 }
 

@@ -117,7 +117,7 @@ static void print(struct samples *samples)
     }
 }
 
-int bench_step(void)
+int bench_step(uint64_t trials, uint64_t first_seed, unsigned jobs)
 {
     struct quorum *quorum = quorum_new();
     struct samples *samples = calloc(1, sizeof *samples);
@@ -125,6 +125,9 @@ int bench_step(void)
     struct profile profile;
     int code = 1;
 
+    (void)trials;
+    (void)first_seed;
+    (void)jobs;
     if (!quorum || !samples)
         goto out;
     quorum_profile_plain(&profile, NODES, 100 * NS_PER_US, NS_PER_MS);

@@ -4,7 +4,10 @@
 #ifndef SIM_RAFT_MEASURE_BENCH_STEP_H
 #define SIM_RAFT_MEASURE_BENCH_STEP_H
 
-/* Prints a table; 1 if there is nothing to measure because nobody leads, otherwise 0. */
-int bench_step(void);
+#include <stdint.h>
+
+/* A measure, of which the arguments are not used. Prints a table; 1 if there is nothing to measure because
+ * nobody leads, otherwise 0. */
+int bench_step(uint64_t trials, uint64_t first_seed, unsigned jobs);
 
 #endif

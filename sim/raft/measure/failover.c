@@ -157,12 +157,21 @@ static void print_failed(uint64_t seed, size_t row, const char *why)
     (void)fflush(stdout); /* the process may end without */
 }
 
-static void *begin_process(void) { return quorum_new(); }
-static void end_process(void *memory) { quorum_free(memory); }
-
-static bool run_seed(void *memory, const void *options, uint64_t seed, uint64_t counts[POOL_COUNTS])
+static void *begin_process(const void *context)
 {
-    const struct failover *failover = options;
+    (void)context;
+    return quorum_new();
+}
+
+static void end_process(const void *context, void *memory)
+{
+    (void)context;
+    quorum_free(memory);
+}
+
+static bool run_seed(void *memory, const void *context, uint64_t seed, uint64_t counts[POOL_COUNTS])
+{
+    const struct failover *failover = context;
     uint64_t which = seed - failover->first_seed;
     size_t row = which / failover->trials;
     struct quorum *quorum = memory;
@@ -215,7 +224,7 @@ int failover_measure(uint64_t trials, uint64_t first_seed, unsigned jobs)
     uint64_t total = trials * ROWS;
     struct failover failover = {.first_seed = first_seed, .trials = trials};
     struct pool_work work = {
-        .begin = begin_process, .run = run_seed, .end = end_process, .options = &failover};
+        .begin = begin_process, .run = run_seed, .end = end_process, .context = &failover};
     struct pool_result result;
 
     failover.samples = mmap(NULL, total * sizeof *failover.samples, PROT_READ | PROT_WRITE,

@@ -10,9 +10,6 @@
 
 #include <stdint.h>
 
-#define FAILOVER_TRIALS_DEFAULT 1000
-#define FAILOVER_TRIALS_MAX 1000000
-
 /* So many trials of each kind of fault and size of quorum. Prints a table; 1 if too few end within a second,
  * or if an invariant breaks, otherwise 0. */
 int failover_measure(uint64_t trials, uint64_t first_seed, unsigned jobs);

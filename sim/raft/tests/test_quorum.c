@@ -14,11 +14,15 @@
 
 #include <cmocka.h>
 
+#include "sim/common/args.h"
 #include "sim/raft/members.h"
-#include "sim/raft/run.h"
+#include "sim/raft/simulator.h"
+#include "sim/raft/world.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define DURATION (10 * NS_PER_S)
 
 static int begin(void **state)
 {
@@ -49,16 +53,16 @@ static struct quorum *begin_plain(void **state, unsigned nodes) { return begin_s
 
 static void test_a_seed_means_one_run(void **state)
 {
-    struct run_options options = {.seed = 3, .duration = DURATION_DEFAULT};
+    struct run_options options = {.seed = 3, .duration = DURATION};
     struct run_result first;
     struct run_result second;
     struct run_result other;
 
-    quorum_run(*state, &options, &first);
+    raft_simulator.run(*state, &options, &first);
     options.seed = 4;
-    quorum_run(*state, &options, &other);
+    raft_simulator.run(*state, &options, &other);
     options.seed = 3;
-    quorum_run(*state, &options, &second);
+    raft_simulator.run(*state, &options, &second);
     assert_true(first.hash == second.hash);
     assert_true(first.events == second.events);
     assert_false(first.hash == other.hash);
@@ -66,19 +70,20 @@ static void test_a_seed_means_one_run(void **state)
 
 static void test_nothing_goes_wrong_in_a_run_without_faults(void **state)
 {
-    struct run_options options = {.duration = DURATION_DEFAULT, .without = FAULT_BIT(FAULT_COUNT) - 1};
+    struct run_options options = {.duration = DURATION, .without = FAULT_BIT(FAULT_COUNT) - 1};
+    const struct quorum *quorum = *state;
     struct run_result result;
 
     for (options.seed = 1; options.seed <= 20; options.seed++) {
-        quorum_run(*state, &options, &result);
-        assert_int_equal(result.broken, RAFT_INVARIANT_NONE);
-        assert_true(result.is_judged);
+        raft_simulator.run(*state, &options, &result);
+        assert_null(result.broken);
+        assert_true(quorum->healed != 0);
         assert_int_equal(result.faults, 0);
-        assert_int_equal(result.counts.seen[SIGHT_RESTARTS], 0);
-        assert_true(result.found.claims > 0);
-        assert_true(result.counts.acknowledged > 0);
-        assert_true(result.counts.seen[SIGHT_READS] > 0);
-        assert_true(result.counts.acts > 0);
+        assert_int_equal(quorum->counts.seen[SIGHT_RESTARTS], 0);
+        assert_true(raft_referee_counts(quorum->referee)->claims > 0);
+        assert_true(quorum->counts.acknowledged > 0);
+        assert_true(quorum->counts.seen[SIGHT_READS] > 0);
+        assert_true(quorum->counts.acts > 0);
     }
 }
 
@@ -91,9 +96,9 @@ static void test_a_fault_switched_off_leaves_the_others_as_they_were(void **stat
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         prng_seed(&prng, seed);
-        quorum_profile_draw(&with, &prng, 0, DURATION_DEFAULT, 0);
+        quorum_profile_draw(&with, &prng, 0, DURATION, 0);
         prng_seed(&prng, seed);
-        quorum_profile_draw(&without, &prng, 0, DURATION_DEFAULT, FAULT_BIT(FAULT_CRASH));
+        quorum_profile_draw(&without, &prng, 0, DURATION, FAULT_BIT(FAULT_CRASH));
         assert_true(without.faults == (with.faults & ~FAULT_BIT(FAULT_CRASH)));
         without.faults = with.faults;
         assert_memory_equal(&with, &without, sizeof with);
@@ -108,7 +113,7 @@ static void test_the_settings_of_all_seeds_add_up(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 500; seed++) {
         prng_seed(&prng, seed);
-        quorum_profile_draw(&profile, &prng, 0, DURATION_DEFAULT, 0);
+        quorum_profile_draw(&profile, &prng, 0, DURATION, 0);
         for (unsigned i = 0; i < SLOTS_MAX; i++)
             assert_int_equal(raft_settings_check(&profile.settings[i], NULL), GAVEL_OK);
         assert_true(profile.link_min >= 0);
@@ -270,9 +275,9 @@ static void test_names_of_faults_are_read_and_others_refused(void **state)
     uint64_t faults = 0;
 
     (void)state;
-    assert_true(quorum_faults_parse("loss,stranger", &faults));
+    assert_true(args_faults(&raft_simulator, "loss,stranger", &faults));
     assert_true(faults == (FAULT_BIT(FAULT_LOSS) | FAULT_BIT(FAULT_STRANGER)));
-    assert_false(quorum_faults_parse("loss,los", &faults));
+    assert_false(args_faults(&raft_simulator, "loss,los", &faults));
     assert_true(faults == (FAULT_BIT(FAULT_LOSS) | FAULT_BIT(FAULT_STRANGER)));
 }
 

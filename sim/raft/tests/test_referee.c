@@ -8,7 +8,8 @@
  */
 
 #include "base/planted.h"
-#include "sim/raft/run.h"
+#include "sim/raft/simulator.h"
+#include "sim/raft/world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -419,18 +420,17 @@ static void test_the_referee_sees_what_is_false(void **state)
 static void assert_promise_breaks(enum planted_bug bug, unsigned seeds, enum raft_invariant invariant)
 {
     struct quorum *quorum = quorum_new();
-    struct run_result result = {0};
+    struct run_result result;
 
     assert_non_null(quorum);
     planted_bug = bug;
-    for (uint64_t seed = 1; seed <= seeds && result.broken != invariant; seed++) {
-        struct run_options options = {
-            .seed = seed, .duration = DURATION_DEFAULT, .ignores = ~raft_invariants_promised};
+    for (uint64_t seed = 1; seed <= seeds && quorum->broken != invariant; seed++) {
+        struct run_options options = {.seed = seed, .duration = 10 * NS_PER_S, .only_promises = true};
 
-        quorum_run(quorum, &options, &result);
+        raft_simulator.run(quorum, &options, &result);
     }
     planted_bug = PLANTED_BUG_NONE;
-    assert_string_equal(raft_invariant_name(result.broken), raft_invariant_name(invariant));
+    assert_string_equal(raft_invariant_name(quorum->broken), raft_invariant_name(invariant));
     quorum_free(quorum);
 }
 

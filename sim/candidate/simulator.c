@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "sim/candidate/run.h"
+#include "sim/candidate/simulator.h"
 
+#include "base/assert.h"
 #include "sim/candidate/faults.h"
 #include "sim/candidate/network.h"
+#include "sim/candidate/trace.h"
 #include "sim/candidate/work.h"
 #include "sim/candidate/world.h"
 #include "sim/common/assertion.h"
@@ -28,7 +30,7 @@ static void trace_profile(struct world *world, uint64_t seed)
     for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {
         if (p->faults & FAULT_BIT(fault)) {
             strcat(faults, faults[0] ? " " : ""); /* all names together fit */
-            strcat(faults, fault_name((enum fault)fault));
+            strcat(faults, fault_row(fault)->name);
         }
     }
     TRACE(world, NULL, "seed %llu: %u candidates, store with %s, %s: %s", (unsigned long long)seed,
@@ -90,14 +92,16 @@ static void take(struct world *world, const struct event *event)
     }
 }
 
-void run(struct world *world, const struct run_options *options, struct run_result *ret_result)
+static void run(void *memory, const struct run_options *options, struct run_result *ret_result)
 {
+    struct world *world = memory;
+    const struct referee *referee = &world->referee;
     struct event event;
 
     world->trace = options->trace;
     assertion_watch(tell_assertion, world);
     if (setjmp(world->escape) == 0) {
-        world_begin(world, options->seed, options->candidates, options->duration, options->without);
+        world_begin(world, options->seed, options->sizes[0], options->duration, options->without);
         processes_begin(world);
         if (world->trace)
             trace_profile(world, options->seed);
@@ -107,15 +111,46 @@ void run(struct world *world, const struct run_options *options, struct run_resu
     }
     assertion_watch(NULL, NULL);
     *ret_result = (struct run_result){
-        .broken = world->referee.broken,
         .ended_at = world->now,
         .events = world->events,
         .hash = world->hash,
-        .grants = world->referee.grant_count,
-        .writes = world->referee.writes,
-        .rejected_writes = world->referee.rejected_writes,
         .faults = world->profile.faults,
-        .candidates = world->profile.candidates,
+        .sizes = {world->profile.candidates},
+        .counts = {referee->grant_count, referee->writes, referee->rejected_writes},
     };
+    if (referee->broken == INVARIANT_NONE)
+        return;
+    ret_result->broken = invariant_name(referee->broken);
+    ret_result->sentence = invariant_what(referee->broken);
     memcpy(ret_result->what, world->referee.what, sizeof ret_result->what);
 }
+
+static void *begin(void)
+{
+    struct world *world = calloc(1, sizeof *world);
+
+    ASSERT(world);
+    return world;
+}
+
+static void end(void *memory)
+{
+    world_done(memory);
+    free(memory);
+}
+
+const struct simulator candidate_simulator = {
+    .name = "candidate",
+    .command = "gavel-sim",
+    .what = "candidates of one group on a store",
+    .planted = PLANTED_KIND_CANDIDATE,
+    .sizes = {{"candidates", CANDIDATES_MIN, CANDIDATES_MAX, .bench = 5}},
+    .seconds = 60,
+    .limit = 2000,
+    .fault_count = FAULT_COUNT,
+    .fault = fault_row,
+    .counts = {"mandates", "writes", "writes rejected"},
+    .begin = begin,
+    .end = end,
+    .run = run,
+};

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Many seeds. */
+#ifndef SIM_COMMON_SEEDS_H
+#define SIM_COMMON_SEEDS_H
+
+#include "sim/common/simulator.h"
+
+/*
+ * Runs `count` seeds from options->seed on in so many processes, and reports
+ * the first failures. POOL_ENDLESS: until Ctrl-C, with a line of progress.
+ * wants_all_seen: a sight that never happened is a failure, too. Returns how
+ * many failed.
+ */
+uint64_t seeds_run(const struct simulator *simulator, const struct run_options *options, uint64_t count,
+                   unsigned jobs, bool wants_all_seen);
+
+/* Runs seeds for a few seconds and prints how many there are per second and core. */
+void seeds_bench(const struct simulator *simulator, const struct run_options *options);
+
+#endif
