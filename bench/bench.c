@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * `gavel bench`: a table of sections. Each gets a crew of its own, with a new
+ * `gavel bench`: a table of sections. Each gets a rig of its own, with a new
  * folder and a new store, so that none measures the traces of another.
  */
 #include "bench/bench.h"
@@ -80,56 +80,56 @@ void bench_result(const struct post *post, uint64_t series, int64_t value)
     post_mark(post, MARK_RESULT, series, clock_now(), value);
 }
 
-enum gavel_status bench_await(struct crew *crew, uint32_t member, gavel_ns until)
+enum gavel_status bench_await(struct rig *rig, uint32_t member, gavel_ns until)
 {
     gavel_ns ignored;
     enum gavel_status status;
 
     do
-        status = crew_await(crew, member, ns_min(until, clock_now() + BENCH_LOOK_NS));
-    while (status == GAVEL_ERR_TIMEOUT && clock_now() < until && !crew_is_interrupted());
-    if (!crew_is_interrupted())
+        status = rig_await(rig, member, ns_min(until, clock_now() + BENCH_LOOK_NS));
+    while (status == GAVEL_ERR_TIMEOUT && clock_now() < until && !rig_is_interrupted());
+    if (!rig_is_interrupted())
         return status;
-    (void)crew_kill(crew, member, &ignored, &ignored); /* it may have ended by itself */
+    (void)rig_kill(rig, member, &ignored, &ignored); /* it may have ended by itself */
     return GAVEL_ERR_STOPPED;
 }
 
-enum gavel_status bench_collect(struct crew *crew, post_run run, void *user, gavel_ns limit,
+enum gavel_status bench_collect(struct rig *rig, post_run run, void *user, gavel_ns limit,
                                 struct samples *series, size_t series_count)
 {
     size_t count;
     const struct mark *marks;
-    enum gavel_status status = crew_start(crew, 0, "bench", run, user, NULL);
+    enum gavel_status status = rig_start(rig, 0, "bench", run, user, NULL);
 
     if (!status)
-        status = bench_await(crew, 0, clock_now() + limit);
+        status = bench_await(rig, 0, clock_now() + limit);
     if (status)
         return status;
-    marks = witness_marks(crew->witness, &count);
+    marks = shared_log_marks(rig->shared_log, &count);
     for (size_t i = 0; i < count; i++) {
         if (mark_kind(&marks[i]) != MARK_RESULT)
             continue;
         ASSERT(marks[i].epoch < series_count);
         samples_add(&series[marks[i].epoch], marks[i].value);
     }
-    return witness_lost(crew->witness) ? GAVEL_ERR_NO_MEMORY : GAVEL_OK;
+    return shared_log_lost(rig->shared_log) ? GAVEL_ERR_NO_MEMORY : GAVEL_OK;
 }
 
-void bench_pause(const struct crew *crew, gavel_ns longest)
+void bench_pause(const struct rig *rig, gavel_ns longest)
 {
     struct prng prng;
 
     prng_seed(&prng, entropy_u64());
     gavel_ns until = clock_now() + prng_between(&prng, 0, longest);
-    while (clock_now() < until && !crew_is_interrupted())
-        witness_wait(crew->witness, witness_finished(crew->witness), until);
+    while (clock_now() < until && !rig_is_interrupted())
+        shared_log_wait(rig->shared_log, shared_log_finished(rig->shared_log), until);
 }
 
-void bench_sync(const struct crew *crew, struct samples *samples)
+void bench_sync(const struct rig *rig, struct samples *samples)
 {
-    char path[CREW_FOLDER_MAX + 16], block[4096] = {0};
+    char path[RIG_FOLDER_MAX + 16], block[4096] = {0};
 
-    (void)snprintf(path, sizeof(path), "%s/block", crew->folder);
+    (void)snprintf(path, sizeof(path), "%s/block", rig->folder);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return; /* a floor without samples shows as such */
@@ -153,19 +153,19 @@ static const char *build_text(void)
 
 static enum gavel_status run_section(struct bench *bench, size_t i)
 {
-    struct crew crew;
+    struct rig rig;
     struct gavel_error error = {0};
 
     report_section(&bench->report, sections[i].name, sections[i].title);
-    enum gavel_status status = crew_open(&crew, &error);
+    enum gavel_status status = rig_open(&rig, &error);
     if (status) {
         report_note(&bench->report, "not measured: %s", error.message);
     } else {
-        status = sections[i].run(bench, &crew);
+        status = sections[i].run(bench, &rig);
         if (status)
             report_note(&bench->report, "not measured to the end: %s",
                         status == GAVEL_ERR_STOPPED ? "ended by a signal" : gavel_status_text(status));
-        crew_close(&crew);
+        rig_close(&rig);
     }
     report_section_end(&bench->report);
     return status;
@@ -237,7 +237,7 @@ static size_t run_sections(struct bench *bench, const char *only)
 {
     size_t failed = 0;
 
-    for (size_t i = 0; i < SECTION_COUNT && !crew_is_interrupted(); i++)
+    for (size_t i = 0; i < SECTION_COUNT && !rig_is_interrupted(); i++)
         if (!only || is_chosen(only, i))
             failed += run_section(bench, i) != GAVEL_OK;
     return failed;
@@ -281,5 +281,5 @@ int command_bench(const struct cli *cli, int argc, char **argv)
     else if (bench.report.missed)
         (void)printf("\n%zu aims missed\n", bench.report.missed);
     report_done(&bench.report);
-    return cli_finish(cli, failed || crew_is_interrupted() ? CLI_EXIT_FAILURE : CLI_EXIT_OK);
+    return cli_finish(cli, failed || rig_is_interrupted() ? CLI_EXIT_FAILURE : CLI_EXIT_OK);
 }

@@ -2,8 +2,8 @@
 
 /*
  * What the measurements of `gavel bench` share. Each section is one file
- * with one function: it starts a crew, lets its members write times into the
- * witness, and hands rows to the report. A measurement beside which a floor
+ * with one function: it starts a rig, lets its members write times into the
+ * shared_log, and hands rows to the report. A measurement beside which a floor
  * makes sense (what the disk or the kernel alone would need) measures the
  * floor too, on the same machine in the same minute.
  *
@@ -13,7 +13,7 @@
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
 
-#include "bench/props/crew.h"
+#include "bench/props/rig.h"
 #include "bench/report.h"
 #include "cli/cli.h"
 
@@ -29,59 +29,59 @@ struct bench {
 /* How often a wait for something that does not tell of signals looks whether to end. */
 #define BENCH_LOOK_NS (50 * NS_PER_MS)
 
-typedef enum gavel_status (*bench_run)(struct bench *bench, struct crew *crew);
+typedef enum gavel_status (*bench_run)(struct bench *bench, struct rig *rig);
 
-enum gavel_status bench_calls(struct bench *bench, struct crew *crew);
-enum gavel_status bench_store(struct bench *bench, struct crew *crew);
-enum gavel_status bench_handover(struct bench *bench, struct crew *crew);
-enum gavel_status bench_failover(struct bench *bench, struct crew *crew);
-enum gavel_status bench_runs(struct bench *bench, struct crew *crew);
-enum gavel_status bench_groups(struct bench *bench, struct crew *crew);
-enum gavel_status bench_simulator(struct bench *bench, struct crew *crew);
-enum gavel_status bench_cluster_kill(struct bench *bench, struct crew *crew);
-enum gavel_status bench_cluster_kill_all(struct bench *bench, struct crew *crew);
-enum gavel_status bench_cluster_freeze(struct bench *bench, struct crew *crew);
-enum gavel_status bench_cluster_transfer(struct bench *bench, struct crew *crew);
-enum gavel_status bench_cluster_cold(struct bench *bench, struct crew *crew);
-enum gavel_status bench_cluster_lookups(struct bench *bench, struct crew *crew);
-enum gavel_status bench_cluster_idle(struct bench *bench, struct crew *crew);
-enum gavel_status bench_sessions_kill(struct bench *bench, struct crew *crew);
-enum gavel_status bench_sessions_freeze(struct bench *bench, struct crew *crew);
-enum gavel_status bench_sessions_resign(struct bench *bench, struct crew *crew);
-enum gavel_status bench_sessions_node(struct bench *bench, struct crew *crew);
-enum gavel_status bench_sessions_groups(struct bench *bench, struct crew *crew);
-enum gavel_status bench_sessions_lookups(struct bench *bench, struct crew *crew);
-enum gavel_status bench_stores_kill(struct bench *bench, struct crew *crew);
-enum gavel_status bench_stores_freeze(struct bench *bench, struct crew *crew);
-enum gavel_status bench_stores_load(struct bench *bench, struct crew *crew);
+enum gavel_status bench_calls(struct bench *bench, struct rig *rig);
+enum gavel_status bench_store(struct bench *bench, struct rig *rig);
+enum gavel_status bench_handover(struct bench *bench, struct rig *rig);
+enum gavel_status bench_failover(struct bench *bench, struct rig *rig);
+enum gavel_status bench_runs(struct bench *bench, struct rig *rig);
+enum gavel_status bench_groups(struct bench *bench, struct rig *rig);
+enum gavel_status bench_simulator(struct bench *bench, struct rig *rig);
+enum gavel_status bench_cluster_kill(struct bench *bench, struct rig *rig);
+enum gavel_status bench_cluster_kill_all(struct bench *bench, struct rig *rig);
+enum gavel_status bench_cluster_freeze(struct bench *bench, struct rig *rig);
+enum gavel_status bench_cluster_transfer(struct bench *bench, struct rig *rig);
+enum gavel_status bench_cluster_cold(struct bench *bench, struct rig *rig);
+enum gavel_status bench_cluster_lookups(struct bench *bench, struct rig *rig);
+enum gavel_status bench_cluster_idle(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_kill(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_freeze(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_resign(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_node(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_groups(struct bench *bench, struct rig *rig);
+enum gavel_status bench_sessions_lookups(struct bench *bench, struct rig *rig);
+enum gavel_status bench_stores_kill(struct bench *bench, struct rig *rig);
+enum gavel_status bench_stores_freeze(struct bench *bench, struct rig *rig);
+enum gavel_status bench_stores_load(struct bench *bench, struct rig *rig);
 
 /*
  * Waits for the end of a member that does not listen, and kills it if a
  * signal asks to end: nothing of what it keeps is wanted then. ERR_STOPPED;
- * otherwise as crew_await().
+ * otherwise as rig_await().
  */
-GAVEL_CHECKED enum gavel_status bench_await(struct crew *crew, uint32_t member, gavel_ns until);
+GAVEL_CHECKED enum gavel_status bench_await(struct rig *rig, uint32_t member, gavel_ns until);
 
 /*
  * Runs one member to its end and sorts the MARK_RESULT marks it leaves into
  * `series` by their epoch, which counts the series from 0. A result of a
  * higher number is a mistake of ours. ERR_STOPPED if a signal asks to end.
  */
-GAVEL_CHECKED enum gavel_status bench_collect(struct crew *crew, post_run run, void *user, gavel_ns limit,
+GAVEL_CHECKED enum gavel_status bench_collect(struct rig *rig, post_run run, void *user, gavel_ns limit,
                                               struct samples *series, size_t series_count);
 
 /* The member's word: one sample of a series. */
 void bench_result(const struct post *post, uint64_t series, int64_t value);
 
 /* Lets a random part of `longest` pass, so that trials do not fall in step with heartbeats. */
-void bench_pause(const struct crew *crew, gavel_ns longest);
+void bench_pause(const struct rig *rig, gavel_ns longest);
 
 /*
  * How long the disk takes for 4 KiB at this moment, as one sample. Whoever
  * claims durably pays that once, and it differs by tens of times with what
  * else the machine does, so latencies that contain it are shown beside it.
  */
-void bench_sync(const struct crew *crew, struct samples *samples);
+void bench_sync(const struct rig *rig, struct samples *samples);
 
 /* The command, for its program. */
 extern const struct flag bench_flags[];

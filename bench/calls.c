@@ -101,12 +101,12 @@ static int run(const struct post *post, void *user)
     return status ? 1 : 0;
 }
 
-enum gavel_status bench_calls(struct bench *bench, struct crew *crew)
+enum gavel_status bench_calls(struct bench *bench, struct rig *rig)
 {
     struct samples series[SERIES] = {0};
     size_t batches = bench->is_quick ? BATCHES_QUICK : BATCHES;
     struct aim aim = {.p50 = 50};
-    enum gavel_status status = bench_collect(crew, run, &batches, LIMIT_NS, series, SERIES);
+    enum gavel_status status = bench_collect(rig, run, &batches, LIMIT_NS, series, SERIES);
 
     if (!status) {
         report_samples(&bench->report, "gavel_is_leader(), leader", &series[LEADER], PS_PER_NS, "ns", aim);

@@ -10,7 +10,7 @@
  */
 #include "bench/bench.h"
 
-#include "bench/props/elector.h"
+#include "bench/props/participant.h"
 #include "os/clock.h"
 
 #include <fcntl.h>
@@ -31,10 +31,10 @@ struct contest {
 /* Waits for the lock for ever, and holds it until killed. */
 static int flock_run(const struct post *post, void *user)
 {
-    char path[CREW_FOLDER_MAX + 16];
+    char path[RIG_FOLDER_MAX + 16];
 
     (void)user;
-    (void)snprintf(path, sizeof(path), "%s/lock", post->crew->folder);
+    (void)snprintf(path, sizeof(path), "%s/lock", post->rig->folder);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return 1;
@@ -42,21 +42,21 @@ static int flock_run(const struct post *post, void *user)
     if (flock(fd, LOCK_EX) < 0)
         return 1;
     post_mark(post, MARK_ELECTED, 0, clock_now(), getpid());
-    while (post_listen(post, clock_now() + NS_PER_S) != CREW_QUIT)
+    while (post_listen(post, clock_now() + NS_PER_S) != RIG_QUIT)
         ;
     return 0;
 }
 
-static enum gavel_status start(struct crew *crew, const struct contest *contest, uint32_t member)
+static enum gavel_status start(struct rig *rig, const struct contest *contest, uint32_t member)
 {
     char name[32];
 
     (void)snprintf(name, sizeof(name), "member-%u", (unsigned)member);
-    return crew_start(crew, member, name, contest->run, contest->user, NULL);
+    return rig_start(rig, member, name, contest->run, contest->user, NULL);
 }
 
 /* Everybody but the leader stands by. The one that was started last is looked for from `from` on. */
-static enum gavel_status await_standbys(const struct crew *crew, const struct contest *contest,
+static enum gavel_status await_standbys(const struct rig *rig, const struct contest *contest,
                                         const struct mark *leader, uint32_t newcomer, size_t from)
 {
     enum gavel_status status = GAVEL_OK;
@@ -68,17 +68,17 @@ static enum gavel_status await_standbys(const struct crew *crew, const struct co
                                    .from = i == newcomer ? from : 0};
         struct mark ignored;
         if (i != leader->member)
-            status = crew_expect(crew, &query, clock_now() + TRIAL_LIMIT_NS, &ignored);
+            status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, &ignored);
     }
     return status;
 }
 
 /* When the first of the standbys saw that the leader of that epoch is dead; it may be none. */
-static void note_first_sight(const struct crew *crew, uint64_t epoch, size_t from, gavel_ns sent_at,
+static void note_first_sight(const struct rig *rig, uint64_t epoch, size_t from, gavel_ns sent_at,
                              struct samples *samples)
 {
     size_t count;
-    const struct mark *marks = witness_marks(crew->witness, &count);
+    const struct mark *marks = shared_log_marks(rig->shared_log, &count);
     gavel_ns first = NEVER;
 
     for (size_t i = from; i < count; i++)
@@ -95,48 +95,48 @@ struct results {
 };
 
 /* Kills the leader; *leader is the next one afterwards, and the dead one has been replaced. */
-static enum gavel_status trial(struct crew *crew, const struct contest *contest, struct mark *leader,
+static enum gavel_status trial(struct rig *rig, const struct contest *contest, struct mark *leader,
                                struct results *results)
 {
-    struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = crew_mark_count(crew)};
+    struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = rig_mark_count(rig)};
     uint32_t victim = leader->member;
     uint64_t epoch = leader->epoch;
     gavel_ns sent_at, dead_at;
 
-    bench_pause(crew, PAUSE_NS);
-    enum gavel_status status = crew_kill(crew, victim, &sent_at, &dead_at);
+    bench_pause(rig, PAUSE_NS);
+    enum gavel_status status = rig_kill(rig, victim, &sent_at, &dead_at);
     if (!status)
-        status = crew_expect(crew, &query, clock_now() + TRIAL_LIMIT_NS, leader);
+        status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, leader);
     if (status)
         return status;
     samples_add(&results->latency, leader->at - sent_at);
     if (contest->has_epochs)
-        note_first_sight(crew, epoch, query.from, sent_at, &results->sight);
-    bench_sync(crew, &results->disk);
-    size_t from = crew_mark_count(crew);
-    status = start(crew, contest, victim);
-    return status ? status : await_standbys(crew, contest, leader, victim, from);
+        note_first_sight(rig, epoch, query.from, sent_at, &results->sight);
+    bench_sync(rig, &results->disk);
+    size_t from = rig_mark_count(rig);
+    status = start(rig, contest, victim);
+    return status ? status : await_standbys(rig, contest, leader, victim, from);
 }
 
-static enum gavel_status run_contest(struct bench *bench, struct crew *crew, const struct contest *contest,
+static enum gavel_status run_contest(struct bench *bench, struct rig *rig, const struct contest *contest,
                                      struct results *results)
 {
-    struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = crew_mark_count(crew)};
+    struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = rig_mark_count(rig)};
     size_t from = query.from;
     struct mark leader = {0};
     enum gavel_status status = GAVEL_OK;
 
     for (uint32_t i = 0; i < MEMBERS && !status; i++)
-        status = start(crew, contest, i);
+        status = start(rig, contest, i);
     if (!status)
-        status = crew_expect(crew, &query, clock_now() + TRIAL_LIMIT_NS, &leader);
+        status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, &leader);
     if (!status)
-        status = await_standbys(crew, contest, &leader, leader.member, from);
+        status = await_standbys(rig, contest, &leader, leader.member, from);
     for (size_t i = 0; i < bench->trials && !status; i++)
-        status = trial(crew, contest, &leader, results);
+        status = trial(rig, contest, &leader, results);
     for (uint32_t i = 0; i < MEMBERS; i++) {
         gavel_ns ignored;
-        (void)crew_kill(crew, i, &ignored, &ignored); /* who waits for a lock does not listen */
+        (void)rig_kill(rig, i, &ignored, &ignored); /* who waits for a lock does not listen */
     }
     return status;
 }
@@ -148,17 +148,17 @@ static void results_done(struct results *results)
     samples_done(&results->disk);
 }
 
-enum gavel_status bench_failover(struct bench *bench, struct crew *crew)
+enum gavel_status bench_failover(struct bench *bench, struct rig *rig)
 {
-    struct contest gavel = {.run = elector_run, .has_epochs = true};
+    struct contest gavel = {.run = participant_run, .has_epochs = true};
     struct contest lock = {.run = flock_run};
     struct results ours = {0}, floor = {0};
     struct aim aim = {.p50 = 5, .p99 = 50}, none = {0};
     struct report *report = &bench->report;
-    enum gavel_status status = run_contest(bench, crew, &lock, &floor);
+    enum gavel_status status = run_contest(bench, rig, &lock, &floor);
 
     if (!status)
-        status = run_contest(bench, crew, &gavel, &ours);
+        status = run_contest(bench, rig, &gavel, &ours);
     report_samples(report, "SIGKILL to on_elected", &ours.latency, NS_PER_MS, "ms", aim);
     report_samples(report, "of which: to a standby seeing the death", &ours.sight, NS_PER_MS, "ms", none);
     report_samples(report, "floor: SIGKILL to flock(2) held", &floor.latency, NS_PER_MS, "ms", none);

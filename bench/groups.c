@@ -114,7 +114,7 @@ static enum gavel_status keep(const struct post *post, struct gavel *gavel, cons
         status = await_all(&count, plan->groups);
     if (!status) {
         gavel_ns elected = clock_now(), cpu = cpu_time(), until = elected + plan->window;
-        while (clock_now() < until && post_listen(post, until) != CREW_QUIT)
+        while (clock_now() < until && post_listen(post, until) != RIG_QUIT)
             ;
         gavel_ns passed = clock_now() - elected;
         bench_result(post, SHARE, (int64_t)((double)(cpu_time() - cpu) / (double)passed * SHARE_SCALE));
@@ -133,20 +133,20 @@ static int run(const struct post *post, void *user)
     struct gavel_options options = GAVEL_OPTIONS_INIT;
     struct gavel *gavel = NULL;
 
-    options.store = post->crew->store;
+    options.store = post->rig->store;
     enum gavel_status status = gavel_open(&options, &gavel, NULL);
     if (!status)
         status = keep(post, gavel, user);
     return status ? 1 : 0;
 }
 
-enum gavel_status bench_groups(struct bench *bench, struct crew *crew)
+enum gavel_status bench_groups(struct bench *bench, struct rig *rig)
 {
     struct keeper_plan plan = {.groups = bench->is_quick ? GROUPS_QUICK : GROUPS,
                                .window = bench->is_quick ? WINDOW_QUICK_NS : WINDOW_NS};
     struct samples series[SERIES] = {0};
     char name[64];
-    enum gavel_status status = bench_collect(crew, run, &plan, LIMIT_NS, series, SERIES);
+    enum gavel_status status = bench_collect(rig, run, &plan, LIMIT_NS, series, SERIES);
 
     if (!status) {
         (void)snprintf(name, sizeof(name), "CPU to keep %zu groups", plan.groups);

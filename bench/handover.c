@@ -7,7 +7,7 @@
  */
 #include "bench/bench.h"
 
-#include "bench/props/elector.h"
+#include "bench/props/participant.h"
 #include "os/clock.h"
 
 #include <gavel/gavel.h>
@@ -16,17 +16,17 @@
 #define PAUSE_NS (50 * NS_PER_MS)
 
 /* The leader of a higher epoch than `epoch`, and that the other one knows it. */
-static enum gavel_status await_leader(const struct crew *crew, uint64_t epoch, struct mark *ret_elected)
+static enum gavel_status await_leader(const struct rig *rig, uint64_t epoch, struct mark *ret_elected)
 {
     struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .epoch_at_least = epoch + 1};
     struct mark ignored;
-    enum gavel_status status = crew_expect(crew, &query, clock_now() + TRIAL_LIMIT_NS, ret_elected);
+    enum gavel_status status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, ret_elected);
 
     if (status)
         return status;
     query = (struct mark_query){
         .kind = MARK_KNOWS, .member = !ret_elected->member, .epoch_at_least = ret_elected->epoch};
-    return crew_expect(crew, &query, clock_now() + TRIAL_LIMIT_NS, &ignored);
+    return rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, &ignored);
 }
 
 struct results {
@@ -36,25 +36,24 @@ struct results {
 };
 
 /* Lets `leader` resign; it is the next leader afterwards. */
-static enum gavel_status trial(struct crew *crew, struct mark *leader, gavel_ns settle,
-                               struct results *results)
+static enum gavel_status trial(struct rig *rig, struct mark *leader, gavel_ns settle, struct results *results)
 {
-    struct mark_query resign = {.kind = MARK_RESIGN, .member = leader->member, .from = crew_mark_count(crew)};
+    struct mark_query resign = {.kind = MARK_RESIGN, .member = leader->member, .from = rig_mark_count(rig)};
     struct mark_query stop = {
         .kind = MARK_STOPPED, .member = leader->member, .epoch_at_least = leader->epoch, .from = resign.from};
     struct mark resigned, stopped, elected;
 
-    bench_sync(crew, &results->disk);
+    bench_sync(rig, &results->disk);
     /* One that has resigned holds back for two heartbeats, which would be measured otherwise. */
-    while (clock_now() < leader->at + settle && !crew_is_interrupted())
-        witness_wait(crew->witness, witness_finished(crew->witness), leader->at + settle);
-    bench_pause(crew, PAUSE_NS);
-    crew_tell(crew, leader->member, CREW_RESIGN);
-    enum gavel_status status = await_leader(crew, leader->epoch, &elected);
+    while (clock_now() < leader->at + settle && !rig_is_interrupted())
+        shared_log_wait(rig->shared_log, shared_log_finished(rig->shared_log), leader->at + settle);
+    bench_pause(rig, PAUSE_NS);
+    rig_tell(rig, leader->member, RIG_RESIGN);
+    enum gavel_status status = await_leader(rig, leader->epoch, &elected);
     if (!status)
-        status = crew_expect(crew, &resign, clock_now(), &resigned);
+        status = rig_expect(rig, &resign, clock_now(), &resigned);
     if (!status)
-        status = crew_expect(crew, &stop, clock_now(), &stopped);
+        status = rig_expect(rig, &stop, clock_now(), &stopped);
     if (status)
         return status;
     /* After a gap of two heartbeats the same one may lead again; that is no hand-over. */
@@ -66,7 +65,7 @@ static enum gavel_status trial(struct crew *crew, struct mark *leader, gavel_ns 
     return GAVEL_OK;
 }
 
-enum gavel_status bench_handover(struct bench *bench, struct crew *crew)
+enum gavel_status bench_handover(struct bench *bench, struct rig *rig)
 {
     struct results results = {0};
     struct gavel_settings settings;
@@ -74,15 +73,15 @@ enum gavel_status bench_handover(struct bench *bench, struct crew *crew)
     enum gavel_status status = gavel_settings_preset("local", &settings);
 
     if (!status)
-        status = crew_start(crew, 0, "first", elector_run, NULL, NULL);
+        status = rig_start(rig, 0, "first", participant_run, NULL, NULL);
     if (!status)
-        status = crew_start(crew, 1, "second", elector_run, NULL, NULL);
+        status = rig_start(rig, 1, "second", participant_run, NULL, NULL);
     if (!status)
-        status = await_leader(crew, 0, &leader);
+        status = await_leader(rig, 0, &leader);
     gavel_ns settle = status ? 0 : ns_from_ms(2 * (settings.heartbeat_ms + settings.heartbeat_jitter_ms));
     /* One that did not count is made up for, within reason. */
     for (size_t i = 0; !status && results.from_resign.count < bench->trials && i < 2 * bench->trials; i++)
-        status = trial(crew, &leader, settle, &results);
+        status = trial(rig, &leader, settle, &results);
 
     struct aim aim = {.p50 = 10, .p99 = 50};
     report_samples(&bench->report, "gavel_resign() to on_elected", &results.from_resign, NS_PER_MS, "ms",

@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Members of the crew: those of gavel, those of flock(1), `gavel resign`. */
+/* Members of the rig: those of gavel, those of flock(1), `gavel resign`. */
 #define MEMBERS 4
 #define FLOCK_FIRST MEMBERS
 #define RESIGNER (2 * MEMBERS)
@@ -76,7 +76,7 @@ static enum gavel_status await_leader(struct contest *contest)
     struct mark_query query = {
         .kind = MARK_ELECTED, .member = ANY_MEMBER, .epoch_at_least = contest->leader.epoch + 1};
 
-    return crew_expect(contest->runs.crew, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
+    return rig_expect(contest->runs.rig, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
 }
 
 static enum gavel_status trial(struct contest *contest, enum fault fault)
@@ -87,8 +87,8 @@ static enum gavel_status trial(struct contest *contest, enum fault fault)
     enum gavel_status status;
     gavel_ns sent_at;
 
-    bench_sync(contest->runs.crew, &contest->disk);
-    bench_pause(contest->runs.crew, PAUSE_NS);
+    bench_sync(contest->runs.rig, &contest->disk);
+    bench_pause(contest->runs.rig, PAUSE_NS);
     if (fault == FAULT_RESIGN)
         status = runs_resign(&contest->runs, RESIGNER, &sent_at);
     else
@@ -120,30 +120,30 @@ static bool is_waiting(pid_t pid)
     return waits;
 }
 
-static enum gavel_status await_waiting(const struct crew *crew, uint32_t member)
+static enum gavel_status await_waiting(const struct rig *rig, uint32_t member)
 {
     gavel_ns until = clock_now() + TRIAL_LIMIT_NS;
 
-    while (!is_waiting(crew->members[member].pid)) {
-        if (crew_is_interrupted())
+    while (!is_waiting(rig->members[member].pid)) {
+        if (rig_is_interrupted())
             return GAVEL_ERR_STOPPED;
         if (clock_now() >= until)
             return GAVEL_ERR_TIMEOUT;
-        witness_wait(crew->witness, witness_finished(crew->witness), clock_now() + LOOK_AGAIN_NS);
+        shared_log_wait(rig->shared_log, shared_log_finished(rig->shared_log), clock_now() + LOOK_AGAIN_NS);
     }
     return GAVEL_OK;
 }
 
 static enum gavel_status start_flock(const struct contest *contest, uint32_t member)
 {
-    char path[CREW_FOLDER_MAX + 16], program[] = "flock", option[] = "--no-fork", name[32];
+    char path[RIG_FOLDER_MAX + 16], program[] = "flock", option[] = "--no-fork", name[32];
     struct beat_words text = {0};
     char *argv[3 + RUNS_BEAT_WORDS + 1] = {program, option, path};
 
-    (void)snprintf(path, sizeof(path), "%s/lock", contest->runs.crew->folder);
+    (void)snprintf(path, sizeof(path), "%s/lock", contest->runs.rig->folder);
     (void)snprintf(name, sizeof(name), "flock-%u", (unsigned)member);
     runs_beat_words(&contest->runs, member, 0, &text, argv + 3);
-    return crew_start_program(contest->runs.crew, member, name, argv, NULL);
+    return rig_start_program(contest->runs.rig, member, name, argv, NULL);
 }
 
 /* The next one with the lock that begins after `from`. */
@@ -152,55 +152,55 @@ static enum gavel_status await_holder(struct contest *contest, size_t from)
     struct mark_query query = {
         .kind = MARK_ELECTED, .member = ANY_MEMBER, .member_at_least = FLOCK_FIRST, .from = from};
 
-    return crew_expect(contest->runs.crew, &query, clock_now() + TRIAL_LIMIT_NS, &contest->holder);
+    return rig_expect(contest->runs.rig, &query, clock_now() + TRIAL_LIMIT_NS, &contest->holder);
 }
 
 static enum gavel_status trial_flock(struct contest *contest)
 {
-    struct crew *crew = contest->runs.crew;
+    struct rig *rig = contest->runs.rig;
     uint32_t victim = contest->holder.member;
-    size_t from = crew_mark_count(crew);
+    size_t from = rig_mark_count(rig);
     gavel_ns sent_at, dead_at;
 
-    bench_pause(crew, PAUSE_NS);
-    enum gavel_status status = crew_kill(crew, victim, &sent_at, &dead_at);
+    bench_pause(rig, PAUSE_NS);
+    enum gavel_status status = rig_kill(rig, victim, &sent_at, &dead_at);
     if (!status)
         status = await_holder(contest, from);
     if (status)
         return status;
     samples_add(&contest->floor, contest->holder.at - sent_at);
     status = start_flock(contest, victim);
-    return status ? status : await_waiting(crew, victim);
+    return status ? status : await_waiting(rig, victim);
 }
 
 /* Whether flock(1) is there and knows --no-fork, by trying. */
 static bool has_flock(const struct contest *contest)
 {
     char program[] = "flock", option[] = "--no-fork", command[] = "true";
-    char path[CREW_FOLDER_MAX + 16];
+    char path[RIG_FOLDER_MAX + 16];
     char *argv[] = {program, option, path, command, NULL};
-    struct crew *crew = contest->runs.crew;
+    struct rig *rig = contest->runs.rig;
 
-    (void)snprintf(path, sizeof(path), "%s/lock", crew->folder);
-    return !crew_start_program(crew, FLOCK_FIRST, "flock", argv, NULL) &&
-           !crew_await(crew, FLOCK_FIRST, clock_now() + TRIAL_LIMIT_NS);
+    (void)snprintf(path, sizeof(path), "%s/lock", rig->folder);
+    return !rig_start_program(rig, FLOCK_FIRST, "flock", argv, NULL) &&
+           !rig_await(rig, FLOCK_FIRST, clock_now() + TRIAL_LIMIT_NS);
 }
 
 static enum gavel_status assemble(struct contest *contest)
 {
-    struct crew *crew = contest->runs.crew;
+    struct rig *rig = contest->runs.rig;
     enum gavel_status status = GAVEL_OK;
     size_t from;
 
     contest->has_flock = has_flock(contest);
-    from = crew_mark_count(crew);
+    from = rig_mark_count(rig);
     for (uint32_t i = FLOCK_FIRST; contest->has_flock && i < FLOCK_FIRST + MEMBERS && !status; i++)
         status = start_flock(contest, i);
     if (!status && contest->has_flock)
         status = await_holder(contest, from);
     for (uint32_t i = FLOCK_FIRST; contest->has_flock && i < FLOCK_FIRST + MEMBERS && !status; i++)
         if (i != contest->holder.member)
-            status = await_waiting(crew, i);
+            status = await_waiting(rig, i);
     for (uint32_t i = 0; i < MEMBERS && !status; i++)
         status = start(contest, i);
     if (!status)
@@ -209,10 +209,10 @@ static enum gavel_status assemble(struct contest *contest)
 }
 
 /* Not a figure: the next command found the one before still there. */
-static size_t count_overlaps(const struct crew *crew)
+static size_t count_overlaps(const struct rig *rig)
 {
     size_t count, overlaps = 0;
-    const struct mark *marks = witness_marks(crew->witness, &count);
+    const struct mark *marks = shared_log_marks(rig->shared_log, &count);
 
     for (size_t i = 0; i < count; i++)
         overlaps += mark_kind(&marks[i]) == MARK_OVERLAP;
@@ -229,7 +229,7 @@ static void tell(struct bench *bench, struct contest *contest)
     };
     struct report *report = &bench->report;
     const struct aim aim = {.p50 = 5, .p99 = 50}, none = {0};
-    size_t overlaps = count_overlaps(contest->runs.crew);
+    size_t overlaps = count_overlaps(contest->runs.rig);
 
     report_samples(report, names[FAULT_ELECTOR], &contest->latency[FAULT_ELECTOR], NS_PER_MS, "ms", aim);
     if (contest->has_flock)
@@ -250,11 +250,11 @@ static void tell(struct bench *bench, struct contest *contest)
         report_note(report, "each command found the one before it dead");
 }
 
-enum gavel_status bench_runs(struct bench *bench, struct crew *crew)
+enum gavel_status bench_runs(struct bench *bench, struct rig *rig)
 {
     struct contest contest = {0};
     struct gavel_error error = {0};
-    enum gavel_status status = runs_init(&contest.runs, crew, &error);
+    enum gavel_status status = runs_init(&contest.runs, rig, &error);
     size_t fewer = (bench->trials + FEWER - 1) / FEWER;
 
     if (!status)
@@ -269,9 +269,9 @@ enum gavel_status bench_runs(struct bench *bench, struct crew *crew)
             status = trial(&contest, fault);
     if (status && status != GAVEL_ERR_STOPPED)
         runs_print_logs(&contest.runs, MEMBERS, stderr);
-    if (contest.runs.crew)
+    if (contest.runs.rig)
         tell(bench, &contest);
-    if (!status && count_overlaps(crew))
+    if (!status && count_overlaps(rig))
         status = GAVEL_ERR_STATE;
     for (size_t i = 0; i < FAULT_COUNT; i++)
         samples_done(&contest.latency[i]);

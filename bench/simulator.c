@@ -31,16 +31,16 @@ static enum gavel_status await_end(pid_t pid)
     struct pollfd death = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
     int wait_status = -1;
 
-    while (death.fd >= 0 && !crew_is_interrupted() && poll(&death, 1, BENCH_LOOK_NS / NS_PER_MS) <= 0)
+    while (death.fd >= 0 && !rig_is_interrupted() && poll(&death, 1, BENCH_LOOK_NS / NS_PER_MS) <= 0)
         ;
     if (death.fd >= 0)
         (void)close(death.fd);
-    if (crew_is_interrupted())
+    if (rig_is_interrupted())
         (void)kill(pid, SIGKILL); /* it is ours until it is waited for */
     while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
-        if (crew_is_interrupted())
+        if (rig_is_interrupted())
             (void)kill(pid, SIGKILL);
-    if (crew_is_interrupted())
+    if (rig_is_interrupted())
         return GAVEL_ERR_STOPPED;
     return wait_status == 0 ? GAVEL_OK : GAVEL_ERR_IO;
 }
@@ -65,12 +65,12 @@ static enum gavel_status simulate(char *path, const char *runs)
     return status;
 }
 
-enum gavel_status bench_simulator(struct bench *bench, struct crew *crew)
+enum gavel_status bench_simulator(struct bench *bench, struct rig *rig)
 {
     const char *runs = bench->is_quick ? RUNS_QUICK : RUNS;
     char path[PATH_MAX];
 
-    (void)crew;
+    (void)rig;
     if (!companion_find("gavel-sim", path)) {
         report_note(&bench->report, "left out: gavel-sim is not beside this program");
         return GAVEL_OK;

@@ -95,7 +95,7 @@ static enum gavel_status heartbeat(const struct post *post, struct store *store,
 }
 
 /* Everything that is measured, open side by side. */
-struct rig {
+struct store_rig {
     struct store *store;
     struct process_id self;
     struct record record; /* as the last round left it */
@@ -105,34 +105,36 @@ struct rig {
     sqlite3_stmt *select;
 };
 
-static enum gavel_status rig_open(struct rig *rig, const struct crew *crew)
+static enum gavel_status store_rig_open(struct store_rig *store_rig, const struct rig *rig)
 {
     static const char schema[] =
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
         "CREATE TABLE t(k INTEGER PRIMARY KEY, v INTEGER); INSERT INTO t VALUES(1, 0);";
-    char path[CREW_FOLDER_MAX + 16];
+    char path[RIG_FOLDER_MAX + 16];
 
-    (void)snprintf(path, sizeof(path), "%s/block", crew->folder);
-    rig->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (rig->fd < 0)
+    (void)snprintf(path, sizeof(path), "%s/block", rig->folder);
+    store_rig->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (store_rig->fd < 0)
         return GAVEL_ERR_IO;
-    (void)snprintf(path, sizeof(path), "%s/floor.db", crew->folder);
-    if (sqlite3_open(path, &rig->database) || sqlite3_exec(rig->database, schema, NULL, NULL, NULL) ||
-        sqlite3_prepare_v2(rig->database, "UPDATE t SET v = v + 1 WHERE k = 1", -1, &rig->update, NULL) ||
-        sqlite3_prepare_v2(rig->database, "SELECT v FROM t WHERE k = 1", -1, &rig->select, NULL))
+    (void)snprintf(path, sizeof(path), "%s/floor.db", rig->folder);
+    if (sqlite3_open(path, &store_rig->database) ||
+        sqlite3_exec(store_rig->database, schema, NULL, NULL, NULL) ||
+        sqlite3_prepare_v2(store_rig->database, "UPDATE t SET v = v + 1 WHERE k = 1", -1, &store_rig->update,
+                           NULL) ||
+        sqlite3_prepare_v2(store_rig->database, "SELECT v FROM t WHERE k = 1", -1, &store_rig->select, NULL))
         return GAVEL_ERR_IO;
-    enum gavel_status status = process_self(&rig->self);
-    return status ? status : store_open(crew->store, &rig->store, NULL);
+    enum gavel_status status = process_self(&store_rig->self);
+    return status ? status : store_open(rig->store, &store_rig->store, NULL);
 }
 
-static void rig_close(struct rig *rig)
+static void store_rig_close(struct store_rig *store_rig)
 {
-    store_close(rig->store);
-    (void)sqlite3_finalize(rig->update); /* safe on NULL; repeats the error of the last step */
-    (void)sqlite3_finalize(rig->select);
-    (void)sqlite3_close(rig->database);
-    if (rig->fd >= 0)
-        (void)close(rig->fd); /* nothing of it is kept */
+    store_close(store_rig->store);
+    (void)sqlite3_finalize(store_rig->update); /* safe on NULL; repeats the error of the last step */
+    (void)sqlite3_finalize(store_rig->select);
+    (void)sqlite3_close(store_rig->database);
+    if (store_rig->fd >= 0)
+        (void)close(store_rig->fd); /* nothing of it is kept */
 }
 
 static enum gavel_status time_sync(const struct post *post, int fd, size_t round)
@@ -162,29 +164,29 @@ static enum gavel_status time_step(const struct post *post, sqlite3_stmt *statem
 static int run(const struct post *post, void *user)
 {
     size_t rounds = *(const size_t *)user;
-    struct rig rig = {.fd = -1};
-    enum gavel_status status = rig_open(&rig, post->crew);
+    struct store_rig store_rig = {.fd = -1};
+    enum gavel_status status = store_rig_open(&store_rig, post->rig);
 
     for (size_t i = 0; i < rounds && !status; i++) {
-        status = time_sync(post, rig.fd, i);
+        status = time_sync(post, store_rig.fd, i);
         if (!status)
-            status = time_step(post, rig.update, UPDATE, SQLITE_DONE);
+            status = time_step(post, store_rig.update, UPDATE, SQLITE_DONE);
         if (!status)
-            status = time_step(post, rig.select, SELECT, SQLITE_ROW);
+            status = time_step(post, store_rig.select, SELECT, SQLITE_ROW);
         if (!status)
-            status = round_trip(post, rig.store, &rig.self, &rig.record);
+            status = round_trip(post, store_rig.store, &store_rig.self, &store_rig.record);
         if (!status)
-            status = heartbeat(post, rig.store, &rig.self, i + 1);
+            status = heartbeat(post, store_rig.store, &store_rig.self, i + 1);
     }
-    rig_close(&rig);
+    store_rig_close(&store_rig);
     return status ? 1 : 0;
 }
 
-enum gavel_status bench_store(struct bench *bench, struct crew *crew)
+enum gavel_status bench_store(struct bench *bench, struct rig *rig)
 {
     struct samples series[SERIES] = {0};
     size_t rounds = bench->is_quick ? ROUNDS_QUICK : ROUNDS;
-    enum gavel_status status = bench_collect(crew, run, &rounds, LIMIT_NS, series, SERIES);
+    enum gavel_status status = bench_collect(rig, run, &rounds, LIMIT_NS, series, SERIES);
 
     if (!status) {
         for (size_t i = 0; i < SERIES; i++)

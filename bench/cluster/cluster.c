@@ -25,7 +25,7 @@
 enum gavel_status trial_cluster_open(struct cluster *cluster, struct gavel_error *error)
 {
     const struct local_options options = {
-        .base = cluster->crew->folder, .cluster = "bench", .serves_clients = cluster->serves_clients};
+        .base = cluster->rig->folder, .cluster = "bench", .serves_clients = cluster->serves_clients};
 
     cluster->cluster = (struct local_cluster){0};
     enum gavel_status status = local_cluster_start(CLUSTER_NODES, &options, &cluster->cluster, error);
@@ -67,8 +67,8 @@ static void print_logs(const struct cluster *cluster)
     }
 }
 
-static enum gavel_status with_cluster(struct bench *bench, struct crew *crew, bench_cluster_run run,
-                                      void *user, bool serves_clients)
+static enum gavel_status with_cluster(struct bench *bench, struct rig *rig, bench_cluster_run run, void *user,
+                                      bool serves_clients)
 {
     char program[PATH_MAX];
     struct gavel_error error = {0};
@@ -82,7 +82,7 @@ static enum gavel_status with_cluster(struct bench *bench, struct crew *crew, be
     }
     if (!status) {
         cluster->bench = bench;
-        cluster->crew = crew;
+        cluster->rig = rig;
         cluster->user = user;
         cluster->serves_clients = serves_clients;
         if (getloadavg(&cluster->load, 1) != 1)
@@ -101,15 +101,14 @@ static enum gavel_status with_cluster(struct bench *bench, struct crew *crew, be
     return status;
 }
 
-enum gavel_status bench_with_cluster(struct bench *bench, struct crew *crew, bench_cluster_run run)
+enum gavel_status bench_with_cluster(struct bench *bench, struct rig *rig, bench_cluster_run run)
 {
-    return with_cluster(bench, crew, run, NULL, false);
+    return with_cluster(bench, rig, run, NULL, false);
 }
 
-enum gavel_status bench_with_clients(struct bench *bench, struct crew *crew, bench_cluster_run run,
-                                     void *user)
+enum gavel_status bench_with_clients(struct bench *bench, struct rig *rig, bench_cluster_run run, void *user)
 {
-    return with_cluster(bench, crew, run, user, true);
+    return with_cluster(bench, rig, run, user, true);
 }
 
 static bool take_text(const json_t *root, const char *key, char *buffer, size_t size)
@@ -232,7 +231,7 @@ enum gavel_status bench_cluster_await_steady(struct cluster *cluster, gavel_ns s
     gavel_ns until = clock_now() + CLUSTER_LIMIT_NS + settled;
 
     while (clock_now() < until) {
-        if (crew_is_interrupted())
+        if (rig_is_interrupted())
             return GAVEL_ERR_STOPPED;
         size_t leader = look(cluster, settled, ret_statuses);
         if (leader < CLUSTER_NODES) {
@@ -250,7 +249,7 @@ void bench_cluster_pause(struct cluster *cluster, gavel_ns longest)
 
     prng_seed(&prng, entropy_u64());
     gavel_ns until = clock_now() + prng_between(&prng, 0, longest);
-    while (clock_now() < until && !crew_is_interrupted())
+    while (clock_now() < until && !rig_is_interrupted())
         bench_cluster_listen(cluster, until);
 }
 
@@ -279,7 +278,7 @@ void bench_cluster_note(struct cluster *cluster, size_t failed)
     struct statfs place;
     const char *name = "another file system";
 
-    if (statfs(cluster->crew->folder, &place) == 0)
+    if (statfs(cluster->rig->folder, &place) == 0)
         for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
             if ((long)place.f_type == kinds[i].type)
                 name = kinds[i].name;

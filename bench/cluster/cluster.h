@@ -40,7 +40,7 @@ struct bench_cluster_stream {
 
 struct cluster {
     struct bench *bench;
-    struct crew *crew;
+    struct rig *rig;
     void *user;          /* of whoever runs */
     bool serves_clients; /* nodes take clients besides peers and HTTP */
     double load;         /* average of the machine before we began; below 0 if not known */
@@ -86,11 +86,10 @@ typedef enum gavel_status (*bench_cluster_run)(struct cluster *cluster);
  * section says so and is left out. If `run` fails, what the nodes said last
  * goes to stderr.
  */
-enum gavel_status bench_with_cluster(struct bench *bench, struct crew *crew, bench_cluster_run run);
+enum gavel_status bench_with_cluster(struct bench *bench, struct rig *rig, bench_cluster_run run);
 
 /* The same with nodes that clients can connect to; `user` is cluster->user. */
-enum gavel_status bench_with_clients(struct bench *bench, struct crew *crew, bench_cluster_run run,
-                                     void *user);
+enum gavel_status bench_with_clients(struct bench *bench, struct rig *rig, bench_cluster_run run, void *user);
 
 /* The parts of that, for who starts many. After a failure nothing is left. */
 GAVEL_CHECKED enum gavel_status trial_cluster_open(struct cluster *cluster, struct gavel_error *error);

@@ -97,7 +97,7 @@ static enum gavel_status run(struct cluster *cluster)
     return status;
 }
 
-enum gavel_status bench_cluster_cold(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_cold(struct bench *bench, struct rig *rig)
 {
-    return bench_with_cluster(bench, crew, run);
+    return bench_with_cluster(bench, rig, run);
 }

@@ -145,7 +145,7 @@ enum gavel_status bench_cluster_expect(struct cluster *cluster, const char *name
                 *ret_event = cluster->events[i];
                 return GAVEL_OK;
             }
-        if (crew_is_interrupted())
+        if (rig_is_interrupted())
             return GAVEL_ERR_STOPPED;
         if (clock_now() >= until)
             return GAVEL_ERR_TIMEOUT;

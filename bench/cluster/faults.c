@@ -60,7 +60,7 @@ static enum gavel_status find_leader(struct contest *contest, struct cluster *cl
         if (i == victim)
             continue;
         do {
-            if (crew_is_interrupted())
+            if (rig_is_interrupted())
                 return GAVEL_ERR_STOPPED;
             enum gavel_status status = bench_cluster_ask_leader(cluster, i, until, name);
             if (status)
@@ -122,8 +122,8 @@ static enum gavel_status wake(struct contest *contest, struct cluster *cluster, 
             status = hear_woken(contest, cluster, victim, &answers[0], &answers[1], &leader);
         if (!status && !rounds++)
             samples_add(&contest->series[WOKEN], clock_now() - woken_at);
-        if (!status && (crew_is_interrupted() || clock_now() > until))
-            status = crew_is_interrupted() ? GAVEL_ERR_STOPPED : GAVEL_ERR_TIMEOUT;
+        if (!status && (rig_is_interrupted() || clock_now() > until))
+            status = rig_is_interrupted() ? GAVEL_ERR_STOPPED : GAVEL_ERR_TIMEOUT;
     }
     if (!status)
         samples_add(&contest->series[FOLLOWS], clock_now() - woken_at);
@@ -188,7 +188,7 @@ static enum gavel_status trial(struct contest *contest, struct cluster *cluster)
     if (status == GAVEL_ERR_STOPPED)
         return status;
     contest->failed += status != GAVEL_OK;
-    bench_sync(cluster->crew, &contest->series[DISK]);
+    bench_sync(cluster->rig, &contest->series[DISK]);
     return contest->fault == FAULT_KILL_ALL ? start_again(cluster, victim, said[victim].pid) : GAVEL_OK;
 }
 
@@ -256,17 +256,17 @@ static enum gavel_status run_kill_all(struct cluster *cluster)
 }
 static enum gavel_status run_freeze(struct cluster *cluster) { return run_contest(cluster, FAULT_FREEZE); }
 
-enum gavel_status bench_cluster_kill(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_kill(struct bench *bench, struct rig *rig)
 {
-    return bench_with_cluster(bench, crew, run_kill);
+    return bench_with_cluster(bench, rig, run_kill);
 }
 
-enum gavel_status bench_cluster_kill_all(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_kill_all(struct bench *bench, struct rig *rig)
 {
-    return bench_with_cluster(bench, crew, run_kill_all);
+    return bench_with_cluster(bench, rig, run_kill_all);
 }
 
-enum gavel_status bench_cluster_freeze(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_freeze(struct bench *bench, struct rig *rig)
 {
-    return bench_with_cluster(bench, crew, run_freeze);
+    return bench_with_cluster(bench, rig, run_freeze);
 }

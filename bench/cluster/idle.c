@@ -96,10 +96,11 @@ static enum gavel_status run(struct cluster *cluster)
         before[i] = bench_cluster_cost_of(&said[i]);
     gavel_ns began = clock_now();
     /* Nothing is asked meanwhile, and no stream is heard. */
-    while (clock_now() < began + window && !crew_is_interrupted())
-        witness_wait(cluster->crew->witness, witness_finished(cluster->crew->witness), began + window);
+    while (clock_now() < began + window && !rig_is_interrupted())
+        shared_log_wait(cluster->rig->shared_log, shared_log_finished(cluster->rig->shared_log),
+                        began + window);
     gavel_ns passed = clock_now() - began;
-    if (crew_is_interrupted())
+    if (rig_is_interrupted())
         return GAVEL_ERR_STOPPED;
     for (size_t i = 0; i < CLUSTER_NODES; i++) {
         char who[32] = "the leader";
@@ -117,7 +118,7 @@ static enum gavel_status run(struct cluster *cluster)
     return status;
 }
 
-enum gavel_status bench_cluster_idle(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_idle(struct bench *bench, struct rig *rig)
 {
-    return bench_with_cluster(bench, crew, run);
+    return bench_with_cluster(bench, rig, run);
 }

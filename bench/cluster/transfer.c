@@ -41,7 +41,7 @@ static enum gavel_status find_leader(struct contest *contest, struct cluster *cl
     char name[CLUSTER_NAME_MAX];
 
     do {
-        if (crew_is_interrupted())
+        if (rig_is_interrupted())
             return GAVEL_ERR_STOPPED;
         enum gavel_status status = bench_cluster_ask_leader(cluster, asked, until, name);
         if (status)
@@ -122,7 +122,7 @@ static enum gavel_status trial(struct contest *contest, struct cluster *cluster)
         samples_add(&contest->series[CLAIM], CLUSTER_LIMIT_NS);
         samples_add(&contest->series[ANSWER], CLUSTER_LIMIT_NS);
     }
-    bench_sync(cluster->crew, &contest->series[DISK]);
+    bench_sync(cluster->rig, &contest->series[DISK]);
     return GAVEL_OK;
 }
 
@@ -152,7 +152,7 @@ static enum gavel_status run(struct cluster *cluster)
     return status;
 }
 
-enum gavel_status bench_cluster_transfer(struct bench *bench, struct crew *crew)
+enum gavel_status bench_cluster_transfer(struct bench *bench, struct rig *rig)
 {
-    return bench_with_cluster(bench, crew, run);
+    return bench_with_cluster(bench, rig, run);
 }

@@ -43,8 +43,8 @@ void demo_tell(const struct demo *demo, uint32_t member, gavel_ns at, const char
 enum gavel_status demo_judge(struct demo *demo)
 {
     size_t mark_count, beat_count;
-    const struct mark *marks = witness_marks(demo->crew.witness, &mark_count);
-    const struct beat *beats = witness_beats(demo->crew.witness, &beat_count);
+    const struct mark *marks = shared_log_marks(demo->rig.shared_log, &mark_count);
+    const struct beat *beats = shared_log_beats(demo->rig.shared_log, &beat_count);
 
     return timeline_build(marks, mark_count, beats, beat_count, &demo->timeline);
 }
@@ -70,11 +70,11 @@ static int conclude(struct demo *demo)
     enum gavel_status status = demo_judge(demo);
 
     demo->ended = clock_now();
-    demo->fenced = witness_fenced(demo->crew.witness);
-    demo->lost = witness_lost(demo->crew.witness);
+    demo->fenced = shared_log_fenced(demo->rig.shared_log);
+    demo->lost = shared_log_lost(demo->rig.shared_log);
     if (status)
         return cli_fail(cli, status, "the records cannot be judged: %s", gavel_status_text(status));
-    if (!has_taken_all_steps(demo) && !crew_is_interrupted())
+    if (!has_taken_all_steps(demo) && !rig_is_interrupted())
         runs_print_logs(&demo->runs, DEMO_MEMBERS, stderr);
     if (!cli->config.json)
         demo_print_report(demo, stdout);
@@ -96,12 +96,12 @@ int command_demo(const struct cli *cli, int argc, char **argv)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
     demo->cli = cli;
     demo->began = clock_now();
-    status = crew_open(&demo->crew, &error);
+    status = rig_open(&demo->rig, &error);
     if (status) {
         free(demo);
         return cli_fail(cli, status, "%s", error.message);
     }
-    status = runs_init(&demo->runs, &demo->crew, &error);
+    status = runs_init(&demo->runs, &demo->rig, &error);
     if (status) {
         code = cli_fail(cli, status, "%s", error.message);
     } else {
@@ -112,7 +112,7 @@ int command_demo(const struct cli *cli, int argc, char **argv)
         demo_run_steps(demo);
         code = conclude(demo);
     }
-    crew_close(&demo->crew);
+    rig_close(&demo->rig);
     free(demo);
     return cli_finish(cli, code);
 }

@@ -4,7 +4,7 @@
 #ifndef BENCH_DEMO_DEMO_H
 #define BENCH_DEMO_DEMO_H
 
-#include "bench/props/crew.h"
+#include "bench/props/rig.h"
 #include "bench/props/runs.h"
 #include "bench/props/timeline.h"
 #include "cli/cli.h"
@@ -21,7 +21,7 @@ struct demo_step {
 
 struct demo {
     const struct cli *cli;
-    struct crew crew;
+    struct rig rig;
     struct runs runs;
     gavel_ns began;
     gavel_ns ended;

@@ -47,7 +47,7 @@ static const char *glyph(enum cell cell, bool utf8)
 static enum cell look_at_elector(const struct demo *demo, uint32_t member, gavel_ns at)
 {
     size_t count;
-    const struct mark *marks = witness_marks(demo->crew.witness, &count);
+    const struct mark *marks = shared_log_marks(demo->rig.shared_log, &count);
     enum cell cell = CELL_ABSENT;
     gavel_ns newest = 0;
 

@@ -13,7 +13,7 @@
 #define STEP_LIMIT_NS (8 * NS_PER_S)
 #define LOOK_AGAIN_NS (10 * NS_PER_MS)
 
-/* Further members of the crew. */
+/* Further members of the rig. */
 #define RESIGNER DEMO_MEMBERS
 #define SABOTEUR (DEMO_MEMBERS + 1)
 
@@ -33,7 +33,7 @@ static gavel_ns gap_before(struct demo *demo, uint64_t epoch)
 static size_t beats_of(const struct demo *demo, uint64_t epoch)
 {
     size_t count, n = 0;
-    const struct beat *beats = witness_beats(demo->crew.witness, &count);
+    const struct beat *beats = shared_log_beats(demo->rig.shared_log, &count);
 
     for (size_t i = 0; i < count; i++)
         n += beats[i].epoch == epoch;
@@ -44,10 +44,11 @@ static size_t beats_of(const struct demo *demo, uint64_t epoch)
 static int sabotage(const struct post *post, void *user)
 {
     (void)user;
-    while (post_listen(post, clock_now() + BEAT_EVERY_NS) != CREW_QUIT) {
-        uint64_t epoch = witness_highest_epoch(post->witness);
+    while (post_listen(post, clock_now() + BEAT_EVERY_NS) != RIG_QUIT) {
+        uint64_t epoch = shared_log_highest_epoch(post->shared_log);
         if (epoch)
-            (void)witness_beat(post->witness, SABOTEUR_AS, epoch, clock_now()); /* the witness counts it */
+            (void)shared_log_beat(post->shared_log, SABOTEUR_AS, epoch,
+                                  clock_now()); /* the shared log counts it */
     }
     return 0;
 }
@@ -62,7 +63,7 @@ static enum gavel_status start(struct demo *demo, uint32_t member)
         return status;
     }
     gavel_ns at = clock_now();
-    witness_mark(demo->crew.witness, &(struct mark){.kind = MARK_JOINED, .member = member, .at = at});
+    shared_log_mark(demo->rig.shared_log, &(struct mark){.kind = MARK_JOINED, .member = member, .at = at});
     demo_tell(demo, member, at, "starts");
     return GAVEL_OK;
 }
@@ -73,7 +74,7 @@ static enum gavel_status await_leader(struct demo *demo)
     struct mark_query query = {
         .kind = MARK_ELECTED, .member = ANY_MEMBER, .epoch_at_least = demo->leader.epoch + 1};
     struct mark mark;
-    enum gavel_status status = crew_expect(&demo->crew, &query, clock_now() + STEP_LIMIT_NS, &mark);
+    enum gavel_status status = rig_expect(&demo->rig, &query, clock_now() + STEP_LIMIT_NS, &mark);
 
     if (status)
         return status;
@@ -90,11 +91,12 @@ static enum gavel_status await_leader(struct demo *demo)
 static enum gavel_status await_beats(const struct demo *demo, size_t beats, gavel_ns until)
 {
     while (beats_of(demo, demo->leader.epoch) < beats) {
-        if (crew_is_interrupted())
+        if (rig_is_interrupted())
             return GAVEL_ERR_STOPPED;
         if (clock_now() >= until)
             return GAVEL_ERR_TIMEOUT;
-        witness_wait(demo->crew.witness, witness_finished(demo->crew.witness), clock_now() + LOOK_AGAIN_NS);
+        shared_log_wait(demo->rig.shared_log, shared_log_finished(demo->rig.shared_log),
+                        clock_now() + LOOK_AGAIN_NS);
     }
     return GAVEL_OK;
 }
@@ -118,7 +120,7 @@ static enum gavel_status elect(struct demo *demo)
     for (uint32_t i = 0; i < DEMO_MEMBERS && !status; i++)
         status = start(demo, i);
     if (!status && cli_flag_is_set(demo->cli, "sabotage"))
-        status = crew_start(&demo->crew, SABOTEUR, "saboteur", sabotage, NULL, NULL);
+        status = rig_start(&demo->rig, SABOTEUR, "saboteur", sabotage, NULL, NULL);
     if (!status)
         status = await_leader(demo);
     return status ? status : let_it_lead(demo);
@@ -164,23 +166,23 @@ static enum gavel_status kill_command(struct demo *demo) { return kill_part(demo
 static enum gavel_status freeze(struct demo *demo)
 {
     struct mark mark = {.kind = MARK_FROZEN, .member = demo->leader.member};
-    enum gavel_status status = crew_freeze(&demo->crew, mark.member, &mark.at);
+    enum gavel_status status = rig_freeze(&demo->rig, mark.member, &mark.at);
 
     if (status)
         return status;
-    witness_mark(demo->crew.witness, &mark);
+    shared_log_mark(demo->rig.shared_log, &mark);
     demo_tell(demo, mark.member, mark.at, "is frozen: its elector (SIGSTOP)");
     status = await_leader(demo);
     /* Resumed only when its successor has been at work, so that an act of the old one would be caught. */
     if (!status)
         status = await_beats(demo, BEATS_ENOUGH / 2, clock_now() + STEP_LIMIT_NS);
     if (!status)
-        status = crew_thaw(&demo->crew, mark.member);
+        status = rig_thaw(&demo->rig, mark.member);
     if (status)
         return status;
     mark.kind = MARK_RESUMED;
     mark.at = clock_now();
-    witness_mark(demo->crew.witness, &mark);
+    shared_log_mark(demo->rig.shared_log, &mark);
     demo_tell(demo, mark.member, mark.at, "is resumed (SIGCONT); its guard had stopped its command in time");
     return let_it_lead(demo);
 }
@@ -193,9 +195,9 @@ static enum gavel_status leave(struct demo *demo)
 
     for (uint32_t i = 0; i < DEMO_MEMBERS && !status; i++)
         if (i != demo->leader.member)
-            status = crew_dismiss(&demo->crew, i, until);
+            status = rig_dismiss(&demo->rig, i, until);
     if (!status)
-        status = crew_dismiss(&demo->crew, demo->leader.member, until);
+        status = rig_dismiss(&demo->rig, demo->leader.member, until);
     if (!status)
         demo_tell(demo, demo->leader.member, clock_now(), "leaves in order, as the others did");
     return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The load and the echo, each a member of the crew. */
+/* The load and the echo, each a member of the rig. */
 #include "bench/http/load.h"
 
 #include "os/clock.h"
@@ -12,14 +12,14 @@
 
 #define EXTRA_LIMIT_NS (10 * NS_PER_S)
 
-/* Members of the crew, out of the way of others. */
-enum { MAKER = CREW_MAX - 2, ECHO };
+/* Members of the rig, out of the way of others. */
+enum { MAKER = RIG_MAX - 2, ECHO };
 
 static int run_echo(const struct post *post, void *user)
 {
-    const struct load_rig *rig = user;
+    const struct load_rig *load = user;
 
-    return load_echo_run(rig->listener, post->control) ? 1 : 0;
+    return load_echo_run(load->listener, post->control) ? 1 : 0;
 }
 
 /* Failures of these calls make the figures worse, not wrong. */
@@ -41,21 +41,21 @@ static void stand_back(void)
 
 static int run_load(const struct post *post, void *user)
 {
-    const struct load_rig *rig = user;
+    const struct load_rig *load = user;
 
     (void)post;
     stand_back();
-    return load_run(&rig->plan, rig->result) ? 1 : 0;
+    return load_run(&load->plan, load->result) ? 1 : 0;
 }
 
-enum gavel_status load_rig_run(struct load_rig *rig, struct load_tally *tally)
+enum gavel_status load_rig_run(struct load_rig *load, struct load_tally *tally)
 {
-    struct crew *crew = rig->cluster->crew;
-    const struct load_result *result = rig->result;
-    enum gavel_status status = crew_start(crew, MAKER, "load", run_load, rig, NULL);
+    struct rig *rig = load->cluster->rig;
+    const struct load_result *result = load->result;
+    enum gavel_status status = rig_start(rig, MAKER, "load", run_load, load, NULL);
 
     if (!status)
-        status = bench_await(crew, MAKER, clock_now() + rig->plan.duration + EXTRA_LIMIT_NS);
+        status = bench_await(rig, MAKER, clock_now() + load->plan.duration + EXTRA_LIMIT_NS);
     if (status)
         return status;
     for (size_t i = 0; i < result->count; i++)
@@ -71,9 +71,9 @@ double load_per_second(const struct load_tally *tally)
     return tally->elapsed ? (double)tally->answers * NS_PER_S / (double)tally->elapsed : 0;
 }
 
-void load_tell(struct load_rig *rig, const char *what, const char *how, struct load_tally *tally)
+void load_tell(struct load_rig *load, const char *what, const char *how, struct load_tally *tally)
 {
-    struct report *report = &rig->cluster->bench->report;
+    struct report *report = &load->cluster->bench->report;
     const struct aim none = {0};
     char name[96];
 
@@ -86,20 +86,20 @@ void load_tell(struct load_rig *rig, const char *what, const char *how, struct l
                     (unsigned long long)tally->failures);
 }
 
-enum gavel_status load_rig_open(struct load_rig *rig, struct cluster *cluster)
+enum gavel_status load_rig_open(struct load_rig *load, struct cluster *cluster)
 {
-    *rig = (struct load_rig){.cluster = cluster, .result = load_result_new()};
-    rig->listener = load_echo_listen(&rig->echo_port);
-    if (!rig->result)
+    *load = (struct load_rig){.cluster = cluster, .result = load_result_new()};
+    load->listener = load_echo_listen(&load->echo_port);
+    if (!load->result)
         return GAVEL_ERR_NO_MEMORY;
-    if (rig->listener < 0)
+    if (load->listener < 0)
         return GAVEL_ERR_IO;
-    return crew_start(cluster->crew, ECHO, "echo", run_echo, rig, NULL);
+    return rig_start(cluster->rig, ECHO, "echo", run_echo, load, NULL);
 }
 
-void load_rig_close(struct load_rig *rig)
+void load_rig_close(struct load_rig *load)
 {
-    if (rig->listener >= 0)
-        (void)close(rig->listener); /* the echo has its own */
-    load_result_free(rig->result);
+    if (load->listener >= 0)
+        (void)close(load->listener); /* the echo has its own */
+    load_result_free(load->result);
 }

@@ -7,7 +7,7 @@
  */
 #include "bench/props/beat.h"
 
-#include "bench/props/crew.h"
+#include "bench/props/rig.h"
 #include "os/clock.h"
 
 #include <signal.h>
@@ -21,7 +21,7 @@
 #define LIFETIME_S 600
 
 struct beater {
-    struct witness *witness;
+    struct shared_log *shared_log;
     uint32_t member;
     uint64_t epoch; /* 0: not run by gavel */
     gavel_ns every; /* 0: only once */
@@ -29,18 +29,18 @@ struct beater {
 
 static void note(const struct beater *beater, enum mark_kind kind, int64_t value)
 {
-    witness_mark(beater->witness, &(struct mark){.kind = kind,
-                                                 .member = beater->member,
-                                                 .epoch = beater->epoch,
-                                                 .at = clock_now(),
-                                                 .value = value});
+    shared_log_mark(beater->shared_log, &(struct mark){.kind = kind,
+                                                       .member = beater->member,
+                                                       .epoch = beater->epoch,
+                                                       .at = clock_now(),
+                                                       .value = value});
 }
 
 /* The last one that began before us under a mandate; NULL if we are the first. */
-static const struct mark *predecessor(const struct witness *witness)
+static const struct mark *predecessor(const struct shared_log *shared_log)
 {
     size_t count;
-    const struct mark *marks = witness_marks(witness, &count);
+    const struct mark *marks = shared_log_marks(shared_log, &count);
 
     while (count--)
         if (mark_kind(&marks[count]) == MARK_ELECTED && marks[count].epoch)
@@ -50,13 +50,13 @@ static const struct mark *predecessor(const struct witness *witness)
 
 static void look_back(const struct beater *beater)
 {
-    const struct mark *before = predecessor(beater->witness);
+    const struct mark *before = predecessor(beater->shared_log);
 
     if (!beater->epoch || !before)
         return;
-    enum mark_kind kind = crew_is_dead((pid_t)before->value) ? MARK_DEAD : MARK_OVERLAP;
-    witness_mark(
-        beater->witness,
+    enum mark_kind kind = rig_is_dead((pid_t)before->value) ? MARK_DEAD : MARK_OVERLAP;
+    shared_log_mark(
+        beater->shared_log,
         &(struct mark){.kind = kind, .member = before->member, .epoch = before->epoch, .at = clock_now()});
 }
 
@@ -70,8 +70,8 @@ static void beat_until_told(const struct beater *beater, const sigset_t *told)
         return;
     }
     do
-        (void)witness_beat(beater->witness, beater->member, beater->epoch,
-                           clock_now()); /* the witness counts what it refuses */
+        (void)shared_log_beat(beater->shared_log, beater->member, beater->epoch,
+                              clock_now()); /* the shared log counts what it refuses */
     while (sigtimedwait(told, NULL, &pause) < 0);
 }
 
@@ -81,7 +81,7 @@ int beat_main(int argc, char **argv)
     struct beater beater = {.epoch = epoch ? strtoull(epoch, NULL, 10) : 0};
     sigset_t told;
 
-    if (argc != 4 || witness_map((int)strtol(argv[1], NULL, 10), &beater.witness))
+    if (argc != 4 || shared_log_map((int)strtol(argv[1], NULL, 10), &beater.shared_log))
         return EXIT_MISUSED;
     beater.member = (uint32_t)strtoul(argv[2], NULL, 10);
     beater.every = strtoll(argv[3], NULL, 10) * NS_PER_US;

@@ -4,9 +4,9 @@
  * The command that `gavel demo` and `gavel bench` let `gavel run` run, a program
  * that loads nothing else, so that it begins at once:
  *
- *     gavel-beat WITNESS MEMBER EVERY
+ *     gavel-beat SHARED_LOG MEMBER EVERY
  *
- * It maps the witness (a descriptor that it inherits), looks whether the one
+ * It maps the shared log (a descriptor that it inherits), looks whether the one
  * before it is gone, writes down that it begins, and then beats every so many
  * microseconds; 0: never again. SIGTERM ends it in order.
  */

@@ -25,25 +25,25 @@
 /* The newest part of a log is enough: what is waited for has just happened. */
 #define TAIL_BYTES 8192
 
-enum gavel_status runs_init(struct runs *runs, struct crew *crew, struct gavel_error *error)
+enum gavel_status runs_init(struct runs *runs, struct rig *rig, struct gavel_error *error)
 {
     if (!companion_find("gavel", runs->gavel) || !companion_find("gavel-beat", runs->beat))
         return error_set(
             error, GAVEL_ERR_NOT_FOUND,
             "gavel or gavel-beat is not where this program expects it; install gavel as a whole");
-    runs->crew = crew;
+    runs->rig = rig;
     return GAVEL_OK;
 }
 
 void runs_beat_words(const struct runs *runs, uint32_t member, gavel_ns every, struct beat_words *text,
                      char *ret_argv[RUNS_BEAT_WORDS])
 {
-    (void)snprintf(text->witness, sizeof(text->witness), "%d", runs->crew->witness_fd);
+    (void)snprintf(text->shared_log, sizeof(text->shared_log), "%d", runs->rig->shared_log_fd);
     (void)snprintf(text->member, sizeof(text->member), "%u", (unsigned)member);
     (void)snprintf(text->every, sizeof(text->every), "%lld", (long long)(every / NS_PER_US));
     /* exec(3) takes words that may be written to, and does not. */
     ret_argv[0] = (char *)(uintptr_t)runs->beat;
-    ret_argv[1] = text->witness;
+    ret_argv[1] = text->shared_log;
     ret_argv[2] = text->member;
     ret_argv[3] = text->every;
 }
@@ -57,7 +57,7 @@ enum gavel_status runs_start(const struct runs *runs, uint32_t member, const cha
     char *argv[] = {WORD(runs->gavel),
                     WORD("run"),
                     WORD("--store"),
-                    WORD(runs->crew->store),
+                    WORD(runs->rig->store),
                     WORD("--group"),
                     WORD(RUNS_GROUP),
                     WORD("--id"),
@@ -73,7 +73,7 @@ enum gavel_status runs_start(const struct runs *runs, uint32_t member, const cha
     size_t count = sizeof(argv) / sizeof(argv[0]);
 
     runs_beat_words(runs, member, every, &text, argv + count - 1 - RUNS_BEAT_WORDS);
-    return crew_start_program(runs->crew, member, name, argv, error);
+    return rig_start_program(runs->rig, member, name, argv, error);
 }
 
 enum gavel_status runs_resign(const struct runs *runs, uint32_t member, gavel_ns *ret_sent_at)
@@ -81,23 +81,23 @@ enum gavel_status runs_resign(const struct runs *runs, uint32_t member, gavel_ns
     char *argv[] = {WORD(runs->gavel),
                     WORD("resign"),
                     WORD("--store"),
-                    WORD(runs->crew->store),
+                    WORD(runs->rig->store),
                     WORD("--group"),
                     WORD(RUNS_GROUP),
                     NULL};
 
     *ret_sent_at = clock_now();
-    return crew_start_program(runs->crew, member, "resign", argv, NULL);
+    return rig_start_program(runs->rig, member, "resign", argv, NULL);
 }
 
 /* The last bytes of a log, from the beginning of a line on. */
 static void read_tail(const struct runs *runs, uint32_t member, char ret_text[TAIL_BYTES + 1])
 {
-    char path[CREW_FOLDER_MAX + 32];
+    char path[RIG_FOLDER_MAX + 32];
     struct stat about;
     ssize_t size = 0;
 
-    crew_log(runs->crew, member, path);
+    rig_log(runs->rig, member, path);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 && fstat(fd, &about) == 0) {
         off_t from = about.st_size > TAIL_BYTES ? about.st_size - TAIL_BYTES : 0;
@@ -125,15 +125,15 @@ static uint64_t known_epoch(const struct runs *runs, uint32_t member)
 
 enum gavel_status runs_await_standby(const struct runs *runs, uint32_t member, uint64_t epoch, gavel_ns until)
 {
-    const struct crew *crew = runs->crew;
+    const struct rig *rig = runs->rig;
 
     while (known_epoch(runs, member) < epoch) {
-        if (crew_is_interrupted())
+        if (rig_is_interrupted())
             return GAVEL_ERR_STOPPED;
         if (clock_now() >= until)
             return GAVEL_ERR_TIMEOUT;
-        witness_wait(crew->witness, witness_finished(crew->witness),
-                     ns_min(until, clock_now() + LOOK_AGAIN_NS));
+        shared_log_wait(rig->shared_log, shared_log_finished(rig->shared_log),
+                        ns_min(until, clock_now() + LOOK_AGAIN_NS));
     }
     return GAVEL_OK;
 }
@@ -149,7 +149,7 @@ const char *run_part_name(enum run_part part)
 static pid_t guard_of(const struct runs *runs, const struct mark *leader)
 {
     size_t count;
-    const struct mark *marks = witness_marks(runs->crew->witness, &count);
+    const struct mark *marks = shared_log_marks(runs->rig->shared_log, &count);
 
     while (count--)
         if (mark_kind(&marks[count]) == MARK_GUARD && marks[count].member == leader->member &&
@@ -161,7 +161,7 @@ static pid_t guard_of(const struct runs *runs, const struct mark *leader)
 enum gavel_status runs_kill(const struct runs *runs, const struct mark *leader, enum run_part part,
                             gavel_ns *ret_sent_at)
 {
-    pid_t pid = part == PART_ELECTOR ? runs->crew->members[leader->member].pid
+    pid_t pid = part == PART_ELECTOR ? runs->rig->members[leader->member].pid
                 : part == PART_GUARD ? guard_of(runs, leader)
                                      : (pid_t)leader->value;
     int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
@@ -182,11 +182,11 @@ enum gavel_status runs_bury(const struct runs *runs, uint32_t member, gavel_ns u
     enum gavel_status status;
 
     do
-        status = crew_await(runs->crew, member, ns_min(until, clock_now() + LOOK_AGAIN_NS));
-    while (status == GAVEL_ERR_TIMEOUT && clock_now() < until && !crew_is_interrupted());
-    if (!runs->crew->members[member].pid)
+        status = rig_await(runs->rig, member, ns_min(until, clock_now() + LOOK_AGAIN_NS));
+    while (status == GAVEL_ERR_TIMEOUT && clock_now() < until && !rig_is_interrupted());
+    if (!runs->rig->members[member].pid)
         return GAVEL_OK;
-    return crew_is_interrupted() ? GAVEL_ERR_STOPPED : status;
+    return rig_is_interrupted() ? GAVEL_ERR_STOPPED : status;
 }
 
 void runs_print_logs(const struct runs *runs, uint32_t count, FILE *file)

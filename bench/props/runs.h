@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * `gavel run` as members of a crew, each with a command that beats (beat.h):
+ * `gavel run` as members of a rig, each with a command that beats (beat.h):
  * starting them, finding out that they stand by, and killing their parts.
  *
  *   driver ─┬─ gavel run (elector) ── guard ── beat    leads
@@ -11,20 +11,20 @@
 #ifndef BENCH_PROPS_RUNS_H
 #define BENCH_PROPS_RUNS_H
 
-#include "bench/props/crew.h"
+#include "bench/props/rig.h"
 
 #include <limits.h>
 
 #define RUNS_GROUP "demo"
 
 struct runs {
-    struct crew *crew;
+    struct rig *rig;
     char gavel[PATH_MAX];
     char beat[PATH_MAX]; /* the one that beats */
 };
 
-/* Borrows the crew. ERR_IO if this program cannot tell where it is. */
-GAVEL_CHECKED enum gavel_status runs_init(struct runs *runs, struct crew *crew, struct gavel_error *error);
+/* Borrows the rig. ERR_IO if this program cannot tell where it is. */
+GAVEL_CHECKED enum gavel_status runs_init(struct runs *runs, struct rig *rig, struct gavel_error *error);
 
 /* Beats so often; 0: once. */
 GAVEL_CHECKED enum gavel_status runs_start(const struct runs *runs, uint32_t member, const char *name,
@@ -33,14 +33,14 @@ GAVEL_CHECKED enum gavel_status runs_start(const struct runs *runs, uint32_t mem
 /* Puts together the command that beats as this member; `text` holds its words. */
 #define RUNS_BEAT_WORDS 4
 struct beat_words {
-    char witness[16];
+    char shared_log[16];
     char member[16];
     char every[24];
 };
 void runs_beat_words(const struct runs *runs, uint32_t member, gavel_ns every, struct beat_words *text,
                      char *ret_argv[RUNS_BEAT_WORDS]);
 
-/* Waits until the member has said that another leads with that epoch or a later one. As crew_expect(). */
+/* Waits until the member has said that another leads with that epoch or a later one. As rig_expect(). */
 GAVEL_CHECKED enum gavel_status runs_await_standby(const struct runs *runs, uint32_t member, uint64_t epoch,
                                                    gavel_ns until);
 

@@ -62,27 +62,27 @@ struct growth {
 struct scene {
     struct cluster *cluster;
     struct growth *growth;
-    struct fleet_plan keeper;
-    struct fleet_plan holder;
+    struct client_load_plan keeper;
+    struct client_load_plan holder;
     struct bench_cluster_status before[CLUSTER_NODES];
     size_t leader;
 };
 
-static void wait_until(const struct crew *crew, gavel_ns until)
+static void wait_until(const struct rig *rig, gavel_ns until)
 {
-    while (clock_now() < until && !crew_is_interrupted())
-        witness_wait(crew->witness, witness_finished(crew->witness), until);
+    while (clock_now() < until && !rig_is_interrupted())
+        shared_log_wait(rig->shared_log, shared_log_finished(rig->shared_log), until);
 }
 
 static enum gavel_status acquire(struct scene *scene)
 {
-    struct crew *crew = scene->cluster->crew;
+    struct rig *rig = scene->cluster->rig;
     struct mark mark = {0};
-    enum gavel_status status = sessions_start(crew, KEEPER, "keeper", &scene->keeper);
+    enum gavel_status status = sessions_start(rig, KEEPER, "keeper", &scene->keeper);
     gavel_ns began = clock_now();
 
     if (!status)
-        status = sessions_tell(crew, KEEPER, FLEET_CAMPAIGN, FLEET_HOLDS, ACQUIRE_LIMIT_NS, &mark);
+        status = sessions_tell(rig, KEEPER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS, ACQUIRE_LIMIT_NS, &mark);
     if (!status)
         scene->growth->acquire = mark.at - began;
     return status;
@@ -90,20 +90,20 @@ static enum gavel_status acquire(struct scene *scene)
 
 static enum gavel_status keep(struct scene *scene)
 {
-    struct crew *crew = scene->cluster->crew;
+    struct rig *rig = scene->cluster->rig;
     bool is_quick = scene->cluster->bench->is_quick;
     gavel_ns window = is_quick                             ? QUICK_WINDOW_NS
                       : scene->growth->groups == MAIN_SIZE ? WINDOW_NS
                                                            : SHORT_WINDOW_NS;
     struct bench_cluster_cost before[CLUSTER_NODES];
 
-    wait_until(crew, clock_now() + (is_quick ? 0 : SETTLE_NS));
+    wait_until(rig, clock_now() + (is_quick ? 0 : SETTLE_NS));
     for (size_t i = 0; i < CLUSTER_NODES; i++)
         before[i] = bench_cluster_cost_of(&scene->before[i]);
     gavel_ns began = clock_now(), cpu = 0;
-    wait_until(crew, began + window);
+    wait_until(rig, began + window);
     gavel_ns passed = clock_now() - began;
-    if (crew_is_interrupted())
+    if (rig_is_interrupted())
         return GAVEL_ERR_STOPPED;
     for (size_t i = 0; i < CLUSTER_NODES; i++) {
         struct bench_cluster_cost after = bench_cluster_cost_of(&scene->before[i]);
@@ -135,52 +135,56 @@ static enum gavel_status look_for_snapshot(struct scene *scene, bool *ret_has)
 
 static enum gavel_status write_on(struct scene *scene)
 {
-    struct crew *crew = scene->cluster->crew;
+    struct rig *rig = scene->cluster->rig;
     struct growth *growth = scene->growth;
-    struct fleet_board *board = scene->keeper.board;
+    struct client_load_board *board = scene->keeper.board;
     gavel_ns began = clock_now();
     gavel_ns until = began + (scene->cluster->bench->is_quick ? QUICK_WRITE_LIMIT_NS : WRITE_LIMIT_NS);
     enum gavel_status status = GAVEL_OK;
 
-    crew_tell(crew, KEEPER, FLEET_WRITE);
+    rig_tell(rig, KEEPER, CLIENT_LOAD_WRITE);
     while (!status && !growth->has_snapshot && clock_now() < until) {
-        wait_until(crew, ns_min(until, clock_now() + 4 * BENCH_LOOK_NS));
-        status = crew_is_interrupted() ? GAVEL_ERR_STOPPED : look_for_snapshot(scene, &growth->has_snapshot);
+        wait_until(rig, ns_min(until, clock_now() + 4 * BENCH_LOOK_NS));
+        status = rig_is_interrupted() ? GAVEL_ERR_STOPPED : look_for_snapshot(scene, &growth->has_snapshot);
     }
     growth->writing = clock_now() - began;
     growth->writes = atomic_load(&board->writes);
     growth->slowest_write = atomic_load(&board->slowest);
-    crew_tell(crew, KEEPER, FLEET_REST);
+    rig_tell(rig, KEEPER, CLIENT_LOAD_REST);
     return status;
 }
 
 static enum gavel_status fail_over(struct scene *scene)
 {
-    struct crew *crew = scene->cluster->crew;
+    struct rig *rig = scene->cluster->rig;
     /* All may be over before we hear of the death: news count from here on. */
-    struct mark_query half = {
-        .kind = MARK_RESULT, .member = KEEPER, .epoch_at_least = FLEET_HALF, .from = crew_mark_count(crew)};
+    struct mark_query half = {.kind = MARK_RESULT,
+                              .member = KEEPER,
+                              .epoch_at_least = CLIENT_LOAD_HALF,
+                              .from = rig_mark_count(rig)};
     struct mark_query all = {
-        .kind = MARK_RESULT, .member = KEEPER, .epoch_at_least = FLEET_FOLLOWED, .from = half.from};
+        .kind = MARK_RESULT, .member = KEEPER, .epoch_at_least = CLIENT_LOAD_FOLLOWED, .from = half.from};
     gavel_ns sent_at = 0, ignored;
     struct mark mark = {0};
-    enum gavel_status status = sessions_start(crew, HOLDER, "holder", &scene->holder);
+    enum gavel_status status = sessions_start(rig, HOLDER, "holder", &scene->holder);
 
     if (!status)
-        status = sessions_tell(crew, HOLDER, FLEET_CAMPAIGN, FLEET_HOLDS, ACQUIRE_LIMIT_NS, &mark);
+        status = sessions_tell(rig, HOLDER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS, ACQUIRE_LIMIT_NS, &mark);
     if (!status)
-        status = sessions_tell(crew, KEEPER, FLEET_STAND_BY, FLEET_STANDS, ACQUIRE_LIMIT_NS, &mark);
+        status =
+            sessions_tell(rig, KEEPER, CLIENT_LOAD_STAND_BY, CLIENT_LOAD_STANDS, ACQUIRE_LIMIT_NS, &mark);
     if (!status)
-        status = crew_kill(crew, HOLDER, &sent_at, &ignored);
+        status = rig_kill(rig, HOLDER, &sent_at, &ignored);
     if (!status)
-        status = crew_expect(crew, &all, clock_now() + CLUSTER_LIMIT_NS, &mark);
+        status = rig_expect(rig, &all, clock_now() + CLUSTER_LIMIT_NS, &mark);
     if (status)
         return status;
     samples_add(&scene->growth->failover, mark.at - sent_at);
-    status = crew_expect(crew, &half, clock_now(), &mark);
+    status = rig_expect(rig, &half, clock_now(), &mark);
     if (!status)
         samples_add(&scene->growth->half, mark.at - sent_at);
-    return status ? status : sessions_tell(crew, KEEPER, FLEET_LEAVE, FLEET_LEFT, ACQUIRE_LIMIT_NS, &mark);
+    return status ? status
+                  : sessions_tell(rig, KEEPER, CLIENT_LOAD_LEAVE, CLIENT_LOAD_LEFT, ACQUIRE_LIMIT_NS, &mark);
 }
 
 /* Heartbeats that were late and elections, since everything was steady. */
@@ -217,8 +221,8 @@ static enum gavel_status measure(struct scene *scene)
     scene->growth->gaps = atomic_load(&scene->keeper.board->gaps);
     if (!status && atomic_load(&scene->keeper.board->lost))
         status = GAVEL_ERR_STATE; /* a mandate that nobody asked for was lost: no matter of speed */
-    sessions_end(cluster->crew, KEEPER);
-    sessions_end(cluster->crew, HOLDER);
+    sessions_end(cluster->rig, KEEPER);
+    sessions_end(cluster->rig, HOLDER);
     if (scene->growth->groups == MAIN_SIZE || cluster->bench->is_quick)
         bench_cluster_note(cluster, 0);
     return status;
@@ -227,7 +231,7 @@ static enum gavel_status measure(struct scene *scene)
 static enum gavel_status run(struct cluster *cluster)
 {
     struct growth *growth = cluster->user;
-    struct fleet_board *board = fleet_board_new();
+    struct client_load_board *board = client_load_board_new();
     struct scene scene = {.cluster = cluster,
                           .growth = growth,
                           .keeper = {.place_count = 1,
@@ -244,7 +248,7 @@ static enum gavel_status run(struct cluster *cluster)
                                      .own = {.prefix = "more", .count = FAILING}}};
     enum gavel_status status = board ? measure(&scene) : GAVEL_ERR_NO_MEMORY;
 
-    fleet_board_free(board);
+    client_load_board_free(board);
     return status;
 }
 
@@ -302,7 +306,7 @@ static void write_growth(struct report *report, struct growth *growths, size_t c
         report_note(report, "cannot write %s: %s", path, strerror(errno));
 }
 
-enum gavel_status bench_sessions_groups(struct bench *bench, struct crew *crew)
+enum gavel_status bench_sessions_groups(struct bench *bench, struct rig *rig)
 {
     struct growth growths[SIZES] = {0};
     size_t count = bench->is_quick ? QUICK_SIZES : SIZES;
@@ -310,7 +314,7 @@ enum gavel_status bench_sessions_groups(struct bench *bench, struct crew *crew)
 
     for (size_t i = 0; i < count && !status; i++) {
         growths[i].groups = sizes[i];
-        status = bench_with_clients(bench, crew, run, &growths[i]);
+        status = bench_with_clients(bench, rig, run, &growths[i]);
         tell(&bench->report, &growths[i]);
     }
     write_growth(&bench->report, growths, count);

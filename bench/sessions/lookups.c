@@ -132,14 +132,14 @@ static void tell(struct load_rig *rig, struct load_tally tallies[SERVERS][WIDTHS
     }
 }
 
-static enum gavel_status hold(struct cluster *cluster, struct fleet_plan *plan)
+static enum gavel_status hold(struct cluster *cluster, struct client_load_plan *plan)
 {
     struct mark ignored;
-    enum gavel_status status = sessions_start(cluster->crew, HOLDER, "holder", plan);
+    enum gavel_status status = sessions_start(cluster->rig, HOLDER, "holder", plan);
 
     return status ? status
-                  : sessions_tell(cluster->crew, HOLDER, FLEET_CAMPAIGN, FLEET_HOLDS, ACQUIRE_LIMIT_NS,
-                                  &ignored);
+                  : sessions_tell(cluster->rig, HOLDER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS,
+                                  ACQUIRE_LIMIT_NS, &ignored);
 }
 
 static enum gavel_status measure(struct load_rig *rig, size_t leader)
@@ -163,7 +163,7 @@ static enum gavel_status measure(struct load_rig *rig, size_t leader)
 
 static enum gavel_status run(struct cluster *cluster)
 {
-    struct fleet_plan holder = {
+    struct client_load_plan holder = {
         .place_count = 1,
         .connections = HOLDERS,
         .ttl_ms = SESSIONS_TTL_MS,
@@ -187,12 +187,12 @@ static enum gavel_status run(struct cluster *cluster)
         "process makes the load, on one CPU and at nice %d",
         holder.own.count, LOAD_NICE);
     bench_cluster_note(cluster, 0);
-    sessions_end(cluster->crew, HOLDER);
+    sessions_end(cluster->rig, HOLDER);
     load_rig_close(&rig);
     return status;
 }
 
-enum gavel_status bench_sessions_lookups(struct bench *bench, struct crew *crew)
+enum gavel_status bench_sessions_lookups(struct bench *bench, struct rig *rig)
 {
-    return bench_with_clients(bench, crew, run, NULL);
+    return bench_with_clients(bench, rig, run, NULL);
 }

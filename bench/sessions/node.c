@@ -32,49 +32,49 @@ enum { SURVIVOR, RECONNECTED, SERIES };
 
 struct contest {
     struct cluster *cluster;
-    struct fleet_board *holders;
-    struct fleet_board *probers;
+    struct client_load_board *holders;
+    struct client_load_board *probers;
     struct samples series[SERIES];
 };
 
 static enum gavel_status await_answers(const struct contest *contest, gavel_ns until)
 {
-    const struct crew *crew = contest->cluster->crew;
+    const struct rig *rig = contest->cluster->rig;
 
     for (size_t i = 0; i < CLUSTER_NODES; i++)
         while (!atomic_load(&contest->probers->answered_at[i])) {
-            uint32_t seen = witness_finished(crew->witness);
-            if (crew_is_interrupted())
+            uint32_t seen = shared_log_finished(rig->shared_log);
+            if (rig_is_interrupted())
                 return GAVEL_ERR_STOPPED;
             if (clock_now() >= until)
                 return GAVEL_ERR_TIMEOUT;
             if (!atomic_load(&contest->probers->answered_at[i]))
-                witness_wait(crew->witness, seen, ns_min(until, clock_now() + BENCH_LOOK_NS));
+                shared_log_wait(rig->shared_log, seen, ns_min(until, clock_now() + BENCH_LOOK_NS));
         }
     return GAVEL_OK;
 }
 
 /*
  * Probers begin where they belong; one that had to move stays where it is until the node that it is at dies.
- * So who has to connect again is known only of a fleet that was started for the trial.
+ * So who has to connect again is known only of a client load that was started for the trial.
  */
-static enum gavel_status start_probers(struct contest *contest, struct fleet_plan *plan)
+static enum gavel_status start_probers(struct contest *contest, struct client_load_plan *plan)
 {
     struct mark ignored;
-    enum gavel_status status = sessions_start(contest->cluster->crew, PROBER, "prober", plan);
+    enum gavel_status status = sessions_start(contest->cluster->rig, PROBER, "prober", plan);
 
     if (!status)
-        status = sessions_tell(contest->cluster->crew, PROBER, FLEET_CAMPAIGN, FLEET_HOLDS, CLUSTER_LIMIT_NS,
-                               &ignored);
+        status = sessions_tell(contest->cluster->rig, PROBER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS,
+                               CLUSTER_LIMIT_NS, &ignored);
     if (!status)
-        crew_tell(contest->cluster->crew, PROBER, FLEET_WRITE);
+        rig_tell(contest->cluster->rig, PROBER, CLIENT_LOAD_WRITE);
     return status;
 }
 
-static enum gavel_status trial(struct contest *contest, struct fleet_plan *plan)
+static enum gavel_status trial(struct contest *contest, struct client_load_plan *plan)
 {
     struct cluster *cluster = contest->cluster;
-    struct fleet_board *board = contest->probers;
+    struct client_load_board *board = contest->probers;
     struct bench_cluster_status said[CLUSTER_NODES];
     size_t victim;
     enum gavel_status status = bench_cluster_await_steady(cluster, SETTLED_NS, &victim, said);
@@ -97,7 +97,7 @@ static enum gavel_status trial(struct contest *contest, struct fleet_plan *plan)
         samples_add(&contest->series[i == victim ? RECONNECTED : SURVIVOR],
                     at ? at - sent_at : CLUSTER_LIMIT_NS);
     }
-    sessions_end(cluster->crew, PROBER);
+    sessions_end(cluster->rig, PROBER);
     return status;
 }
 
@@ -105,8 +105,8 @@ static enum gavel_status verify(const struct contest *contest)
 {
     struct report *report = &contest->cluster->bench->report;
     struct mark verified;
-    enum gavel_status status = sessions_tell(contest->cluster->crew, HOLDER, FLEET_VERIFY, FLEET_VERIFIED,
-                                             CLUSTER_LIMIT_NS, &verified);
+    enum gavel_status status = sessions_tell(contest->cluster->rig, HOLDER, CLIENT_LOAD_VERIFY,
+                                             CLIENT_LOAD_VERIFIED, CLUSTER_LIMIT_NS, &verified);
     uint64_t lost = atomic_load(&contest->holders->lost);
 
     if (status)
@@ -124,19 +124,19 @@ static enum gavel_status measure(struct contest *contest)
     struct cluster *cluster = contest->cluster;
     const struct bench *bench = cluster->bench;
     size_t trials = bench->is_quick ? bench->trials : (bench->trials + FEWER - 1) / FEWER, ignored;
-    struct fleet_plan holders = {.place_count = 1,
-                                 .connections = HOLDERS,
-                                 .ttl_ms = SESSIONS_TTL_MS,
-                                 .tells_process = true,
-                                 .own = {.prefix = "held", .count = GROUPS},
-                                 .board = contest->holders};
-    struct fleet_plan probers = {.place_count = CLUSTER_NODES,
-                                 .connections = CLUSTER_NODES,
-                                 .ttl_ms = SESSIONS_TTL_MS,
-                                 .tells_process = true,
-                                 .own = {.prefix = "probe", .count = CLUSTER_NODES},
-                                 .pace = PACE_NS,
-                                 .board = contest->probers};
+    struct client_load_plan holders = {.place_count = 1,
+                                       .connections = HOLDERS,
+                                       .ttl_ms = SESSIONS_TTL_MS,
+                                       .tells_process = true,
+                                       .own = {.prefix = "held", .count = GROUPS},
+                                       .board = contest->holders};
+    struct client_load_plan probers = {.place_count = CLUSTER_NODES,
+                                       .connections = CLUSTER_NODES,
+                                       .ttl_ms = SESSIONS_TTL_MS,
+                                       .tells_process = true,
+                                       .own = {.prefix = "probe", .count = CLUSTER_NODES},
+                                       .pace = PACE_NS,
+                                       .board = contest->probers};
     struct bench_cluster_status said[CLUSTER_NODES];
     struct mark mark;
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, &ignored, said);
@@ -145,9 +145,10 @@ static enum gavel_status measure(struct contest *contest)
     for (size_t i = 0; i < CLUSTER_NODES; i++)
         sessions_place_near(cluster, i, probers.places[i]);
     if (!status)
-        status = sessions_start(cluster->crew, HOLDER, "holder", &holders);
+        status = sessions_start(cluster->rig, HOLDER, "holder", &holders);
     if (!status)
-        status = sessions_tell(cluster->crew, HOLDER, FLEET_CAMPAIGN, FLEET_HOLDS, CLUSTER_LIMIT_NS, &mark);
+        status = sessions_tell(cluster->rig, HOLDER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS,
+                               CLUSTER_LIMIT_NS, &mark);
     for (size_t i = 0; i < trials && !status; i++)
         status = trial(contest, &probers);
     if (!status)
@@ -165,21 +166,22 @@ static enum gavel_status measure(struct contest *contest)
 
 static enum gavel_status run(struct cluster *cluster)
 {
-    struct contest contest = {.cluster = cluster, .holders = fleet_board_new(), .probers = fleet_board_new()};
+    struct contest contest = {
+        .cluster = cluster, .holders = client_load_board_new(), .probers = client_load_board_new()};
     enum gavel_status status = GAVEL_ERR_NO_MEMORY;
 
     if (contest.holders && contest.probers)
         status = measure(&contest);
-    sessions_end(cluster->crew, HOLDER);
-    sessions_end(cluster->crew, PROBER);
+    sessions_end(cluster->rig, HOLDER);
+    sessions_end(cluster->rig, PROBER);
     for (size_t i = 0; i < SERIES; i++)
         samples_done(&contest.series[i]);
-    fleet_board_free(contest.holders);
-    fleet_board_free(contest.probers);
+    client_load_board_free(contest.holders);
+    client_load_board_free(contest.probers);
     return status;
 }
 
-enum gavel_status bench_sessions_node(struct bench *bench, struct crew *crew)
+enum gavel_status bench_sessions_node(struct bench *bench, struct rig *rig)
 {
-    return bench_with_clients(bench, crew, run, NULL);
+    return bench_with_clients(bench, rig, run, NULL);
 }

@@ -12,13 +12,13 @@ static size_t add(char *place, size_t used, const struct local_node *node, bool 
     const char *comma = used ? "," : "";
 
     /* A place has room for all nodes of a cluster: paths of sockets are short. */
-    return used +
-           (size_t)(is_tcp ? snprintf(place + used, FLEET_PLACE_BYTES - used, "%s127.0.0.1:%u", comma,
-                                      (unsigned)node->client_port)
-                           : snprintf(place + used, FLEET_PLACE_BYTES - used, "%s%s", comma, node->socket));
+    return used + (size_t)(is_tcp ? snprintf(place + used, CLIENT_LOAD_PLACE_BYTES - used, "%s127.0.0.1:%u",
+                                             comma, (unsigned)node->client_port)
+                                  : snprintf(place + used, CLIENT_LOAD_PLACE_BYTES - used, "%s%s", comma,
+                                             node->socket));
 }
 
-void sessions_place(const struct cluster *cluster, bool is_tcp, char place[static FLEET_PLACE_BYTES])
+void sessions_place(const struct cluster *cluster, bool is_tcp, char place[static CLIENT_LOAD_PLACE_BYTES])
 {
     size_t used = 0;
 
@@ -26,7 +26,8 @@ void sessions_place(const struct cluster *cluster, bool is_tcp, char place[stati
         used = add(place, used, local_cluster_node(&cluster->cluster, i), is_tcp);
 }
 
-void sessions_place_near(const struct cluster *cluster, size_t node, char place[static FLEET_PLACE_BYTES])
+void sessions_place_near(const struct cluster *cluster, size_t node,
+                         char place[static CLIENT_LOAD_PLACE_BYTES])
 {
     size_t used = add(place, 0, local_cluster_node(&cluster->cluster, node), false);
 
@@ -35,29 +36,29 @@ void sessions_place_near(const struct cluster *cluster, size_t node, char place[
             used = add(place, used, local_cluster_node(&cluster->cluster, i), true);
 }
 
-enum gavel_status sessions_start(struct crew *crew, uint32_t member, const char *name,
-                                 struct fleet_plan *plan)
+enum gavel_status sessions_start(struct rig *rig, uint32_t member, const char *name,
+                                 struct client_load_plan *plan)
 {
-    struct mark_query query = {.kind = MARK_JOINED, .member = member, .from = crew_mark_count(crew)};
+    struct mark_query query = {.kind = MARK_JOINED, .member = member, .from = rig_mark_count(rig)};
     struct mark ignored;
-    enum gavel_status status = crew_start(crew, member, name, fleet_run, plan, NULL);
+    enum gavel_status status = rig_start(rig, member, name, client_load_run, plan, NULL);
 
-    return status ? status : crew_expect(crew, &query, clock_now() + CLUSTER_LIMIT_NS, &ignored);
+    return status ? status : rig_expect(rig, &query, clock_now() + CLUSTER_LIMIT_NS, &ignored);
 }
 
-enum gavel_status sessions_tell(struct crew *crew, uint32_t member, char letter, enum fleet_news news,
+enum gavel_status sessions_tell(struct rig *rig, uint32_t member, char letter, enum client_load_news news,
                                 gavel_ns limit, struct mark *ret_mark)
 {
     struct mark_query query = {
-        .kind = MARK_RESULT, .member = member, .epoch_at_least = news, .from = crew_mark_count(crew)};
+        .kind = MARK_RESULT, .member = member, .epoch_at_least = news, .from = rig_mark_count(rig)};
 
-    crew_tell(crew, member, letter);
-    return crew_expect(crew, &query, clock_now() + limit, ret_mark);
+    rig_tell(rig, member, letter);
+    return rig_expect(rig, &query, clock_now() + limit, ret_mark);
 }
 
-void sessions_end(struct crew *crew, uint32_t member)
+void sessions_end(struct rig *rig, uint32_t member)
 {
     gavel_ns ignored;
 
-    (void)crew_kill(crew, member, &ignored, &ignored); /* it may have ended by itself */
+    (void)rig_kill(rig, member, &ignored, &ignored); /* it may have ended by itself */
 }

@@ -8,27 +8,29 @@
 #define BENCH_SESSIONS_SESSIONS_H
 
 #include "bench/cluster/cluster.h"
-#include "bench/sessions/fleet.h"
+#include "bench/sessions/client_load.h"
 
 /* Of a session, where nothing else is said: the usual time to live. */
 #define SESSIONS_TTL_MS 2000
 
 /* "path,path,path" or "127.0.0.1:port,…", as after "gavel://": all nodes, by unix socket or by TCP. */
-void sessions_place(const struct cluster *cluster, bool is_tcp, char place[static FLEET_PLACE_BYTES]);
+void sessions_place(const struct cluster *cluster, bool is_tcp, char place[static CLIENT_LOAD_PLACE_BYTES]);
 
 /* That node by its unix socket, and the others by TCP: so it is the first, and they are for when it is gone.
  */
-void sessions_place_near(const struct cluster *cluster, size_t node, char place[static FLEET_PLACE_BYTES]);
+void sessions_place_near(const struct cluster *cluster, size_t node,
+                         char place[static CLIENT_LOAD_PLACE_BYTES]);
 
-/* Starts a fleet and waits until its sessions are open. */
-GAVEL_CHECKED enum gavel_status sessions_start(struct crew *crew, uint32_t member, const char *name,
-                                               struct fleet_plan *plan);
+/* Starts a client load and waits until its sessions are open. */
+GAVEL_CHECKED enum gavel_status sessions_start(struct rig *rig, uint32_t member, const char *name,
+                                               struct client_load_plan *plan);
 
-/* Tells a fleet something and waits for its news; the mark of it. */
-GAVEL_CHECKED enum gavel_status sessions_tell(struct crew *crew, uint32_t member, char letter,
-                                              enum fleet_news news, gavel_ns limit, struct mark *ret_mark);
+/* Tells a client load something and waits for its news; the mark of it. */
+GAVEL_CHECKED enum gavel_status sessions_tell(struct rig *rig, uint32_t member, char letter,
+                                              enum client_load_news news, gavel_ns limit,
+                                              struct mark *ret_mark);
 
 /* Kills it; what it held is of no interest any more. */
-void sessions_end(struct crew *crew, uint32_t member);
+void sessions_end(struct rig *rig, uint32_t member);
 
 #endif

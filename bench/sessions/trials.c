@@ -14,7 +14,7 @@
  */
 #include "bench/sessions/sessions.h"
 
-#include "bench/props/elector.h"
+#include "bench/props/participant.h"
 #include "os/clock.h"
 
 #define MEMBERS 3
@@ -27,7 +27,7 @@
 enum fault { FAULT_KILL, FAULT_FREEZE, FAULT_RESIGN };
 
 struct contest {
-    struct crew *crew;
+    struct rig *rig;
     enum fault fault;
     post_run run;
     void *user;
@@ -41,7 +41,7 @@ static enum gavel_status start(const struct contest *contest, uint32_t member)
     char name[32];
 
     (void)snprintf(name, sizeof(name), "member-%u", (unsigned)member);
-    return crew_start(contest->crew, member, name, contest->run, contest->user, NULL);
+    return rig_start(contest->rig, member, name, contest->run, contest->user, NULL);
 }
 
 /* Everybody but the leader knows it. One that has just been started is looked for from `from` on. */
@@ -54,7 +54,7 @@ static enum gavel_status await_standbys(const struct contest *contest, size_t fr
             .kind = MARK_KNOWS, .member = i, .epoch_at_least = contest->leader.epoch, .from = from};
         struct mark ignored;
         if (i != contest->leader.member)
-            status = crew_expect(contest->crew, &query, clock_now() + TRIAL_LIMIT_NS, &ignored);
+            status = rig_expect(contest->rig, &query, clock_now() + TRIAL_LIMIT_NS, &ignored);
     }
     return status;
 }
@@ -63,17 +63,17 @@ static enum gavel_status await_standbys(const struct contest *contest, size_t fr
 static enum gavel_status inflict(struct contest *contest, gavel_ns *ret_sent_at)
 {
     struct mark_query query = {
-        .kind = MARK_RESIGN, .member = contest->leader.member, .from = crew_mark_count(contest->crew)};
+        .kind = MARK_RESIGN, .member = contest->leader.member, .from = rig_mark_count(contest->rig)};
     uint32_t victim = contest->leader.member;
     struct mark resigned;
     gavel_ns ignored;
 
     if (contest->fault == FAULT_KILL)
-        return crew_kill(contest->crew, victim, ret_sent_at, &ignored);
+        return rig_kill(contest->rig, victim, ret_sent_at, &ignored);
     if (contest->fault == FAULT_FREEZE)
-        return crew_freeze(contest->crew, victim, ret_sent_at);
-    crew_tell(contest->crew, victim, CREW_RESIGN);
-    enum gavel_status status = crew_expect(contest->crew, &query, clock_now() + TRIAL_LIMIT_NS, &resigned);
+        return rig_freeze(contest->rig, victim, ret_sent_at);
+    rig_tell(contest->rig, victim, RIG_RESIGN);
+    enum gavel_status status = rig_expect(contest->rig, &query, clock_now() + TRIAL_LIMIT_NS, &resigned);
     if (!status)
         *ret_sent_at = resigned.at;
     return status;
@@ -81,8 +81,8 @@ static enum gavel_status inflict(struct contest *contest, gavel_ns *ret_sent_at)
 
 static enum gavel_status trial(struct contest *contest)
 {
-    struct crew *crew = contest->crew;
-    size_t from = crew_mark_count(crew);
+    struct rig *rig = contest->rig;
+    size_t from = rig_mark_count(rig);
     struct mark_query query = {.kind = MARK_ELECTED,
                                .member = ANY_MEMBER,
                                .epoch_at_least = contest->leader.epoch + 1,
@@ -90,18 +90,18 @@ static enum gavel_status trial(struct contest *contest)
     uint32_t victim = contest->leader.member;
     gavel_ns sent_at;
 
-    bench_pause(crew, PAUSE_NS);
+    bench_pause(rig, PAUSE_NS);
     enum gavel_status status = inflict(contest, &sent_at);
     if (!status)
-        status = crew_expect(crew, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
+        status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
     if (status)
         return status;
     /* If nobody came forward the same one may lead again; that is no hand-over. */
     if (contest->leader.member != victim)
         samples_add(&contest->latency, contest->leader.at - sent_at);
-    bench_sync(crew, &contest->disk);
+    bench_sync(rig, &contest->disk);
     if (contest->fault == FAULT_FREEZE)
-        sessions_end(crew, victim);
+        sessions_end(rig, victim);
     if (contest->fault != FAULT_RESIGN)
         status = start(contest, victim);
     return status ? status : await_standbys(contest, from);
@@ -109,54 +109,54 @@ static enum gavel_status trial(struct contest *contest)
 
 static enum gavel_status run_contest(struct contest *contest, size_t trials)
 {
-    size_t from = crew_mark_count(contest->crew);
+    size_t from = rig_mark_count(contest->rig);
     struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = from};
     enum gavel_status status = GAVEL_OK;
 
     for (uint32_t i = 0; i < MEMBERS && !status; i++)
         status = start(contest, i);
     if (!status)
-        status = crew_expect(contest->crew, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
+        status = rig_expect(contest->rig, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
     if (!status)
         status = await_standbys(contest, from);
     for (size_t i = 0; i < 2 * trials && contest->latency.count < trials && !status; i++)
         status = trial(contest);
     for (uint32_t i = 0; i < MEMBERS; i++)
-        sessions_end(contest->crew, i);
+        sessions_end(contest->rig, i);
     return status;
 }
 
-static struct fleet_plan candidate_plan(const struct cluster *cluster, bool is_tcp, uint32_t ttl_ms,
-                                        const char *group)
+static struct client_load_plan candidate_plan(const struct cluster *cluster, bool is_tcp, uint32_t ttl_ms,
+                                              const char *group)
 {
-    struct fleet_plan plan = {.place_count = 1,
-                              .connections = 1,
-                              .ttl_ms = ttl_ms,
-                              .tells_process = !is_tcp,
-                              .is_candidate = true,
-                              .own = {.count = 1}};
+    struct client_load_plan plan = {.place_count = 1,
+                                    .connections = 1,
+                                    .ttl_ms = ttl_ms,
+                                    .tells_process = !is_tcp,
+                                    .is_candidate = true,
+                                    .own = {.count = 1}};
 
     sessions_place(cluster, is_tcp, plan.places[0]);
     (void)snprintf(plan.own.prefix, sizeof(plan.own.prefix), "%s", group);
     return plan;
 }
 
-static void store_url(const struct cluster *cluster, char url[static FLEET_PLACE_BYTES + 8])
+static void store_url(const struct cluster *cluster, char url[static CLIENT_LOAD_PLACE_BYTES + 8])
 {
-    char place[FLEET_PLACE_BYTES];
+    char place[CLIENT_LOAD_PLACE_BYTES];
 
     sessions_place(cluster, false, place);
-    (void)snprintf(url, FLEET_PLACE_BYTES + 8, "gavel://%s", place);
+    (void)snprintf(url, CLIENT_LOAD_PLACE_BYTES + 8, "gavel://%s", place);
 }
 
 /* The same fault for candidates of both kinds. */
 static enum gavel_status run_both(struct cluster *cluster, enum fault fault, const char *what, struct aim aim)
 {
     struct report *report = &cluster->bench->report;
-    struct fleet_plan plan = candidate_plan(cluster, false, SESSIONS_TTL_MS, "one");
-    char url[FLEET_PLACE_BYTES + 8], name[96];
-    struct contest ours = {.crew = cluster->crew, .fault = fault, .run = elector_run, .user = url};
-    struct contest session = {.crew = cluster->crew, .fault = fault, .run = fleet_run, .user = &plan};
+    struct client_load_plan plan = candidate_plan(cluster, false, SESSIONS_TTL_MS, "one");
+    char url[CLIENT_LOAD_PLACE_BYTES + 8], name[96];
+    struct contest ours = {.rig = cluster->rig, .fault = fault, .run = participant_run, .user = url};
+    struct contest session = {.rig = cluster->rig, .fault = fault, .run = client_load_run, .user = &plan};
     struct bench_cluster_status said[CLUSTER_NODES];
     size_t leader;
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
@@ -194,8 +194,9 @@ static enum gavel_status run_resign(struct cluster *cluster)
 
 static enum gavel_status freeze(struct cluster *cluster, uint32_t ttl_ms, const char *group, size_t trials)
 {
-    struct fleet_plan plan = candidate_plan(cluster, true, ttl_ms, group);
-    struct contest contest = {.crew = cluster->crew, .fault = FAULT_FREEZE, .run = fleet_run, .user = &plan};
+    struct client_load_plan plan = candidate_plan(cluster, true, ttl_ms, group);
+    struct contest contest = {
+        .rig = cluster->rig, .fault = FAULT_FREEZE, .run = client_load_run, .user = &plan};
     enum gavel_status status = run_contest(&contest, trials);
     char name[96];
 
@@ -225,17 +226,17 @@ static enum gavel_status run_freeze(struct cluster *cluster)
     return status;
 }
 
-enum gavel_status bench_sessions_kill(struct bench *bench, struct crew *crew)
+enum gavel_status bench_sessions_kill(struct bench *bench, struct rig *rig)
 {
-    return bench_with_clients(bench, crew, run_kill, NULL);
+    return bench_with_clients(bench, rig, run_kill, NULL);
 }
 
-enum gavel_status bench_sessions_resign(struct bench *bench, struct crew *crew)
+enum gavel_status bench_sessions_resign(struct bench *bench, struct rig *rig)
 {
-    return bench_with_clients(bench, crew, run_resign, NULL);
+    return bench_with_clients(bench, rig, run_resign, NULL);
 }
 
-enum gavel_status bench_sessions_freeze(struct bench *bench, struct crew *crew)
+enum gavel_status bench_sessions_freeze(struct bench *bench, struct rig *rig)
 {
-    return bench_with_clients(bench, crew, run_freeze, NULL);
+    return bench_with_clients(bench, rig, run_freeze, NULL);
 }

@@ -148,7 +148,7 @@ static int plugins_run(const struct post *post, void *user)
     }
     if (status)
         post_mark(post, MARK_FAILED, 0, clock_now(), status);
-    while (!status && post_listen(post, clock_now() + NS_PER_S) != CREW_QUIT)
+    while (!status && post_listen(post, clock_now() + NS_PER_S) != RIG_QUIT)
         ;
     (void)gavel_close(gavel); /* not from a callback, so it cannot be refused */
     return status ? 1 : 0;
@@ -164,7 +164,7 @@ static enum gavel_status start_rivals(struct field *field, const struct server_r
         (void)snprintf(name, sizeof(name), "rival-%u", (unsigned)i);
         (void)snprintf(command, sizeof(command), "export KEY=load-%d ID=%s; exec %s", (int)getpid(), name,
                        rival->command);
-        status = crew_start_program(&field->crew, i, name, argv, NULL);
+        status = rig_start_program(&field->rig, i, name, argv, NULL);
     }
     return status;
 }
@@ -178,7 +178,7 @@ static enum gavel_status await_parts(const struct field *field)
 
     for (size_t i = 0; i < PARTS && !status; i++) {
         struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = i};
-        status = crew_expect(&field->crew, &query, clock_now() + ELECTION_LIMIT_NS, &mark);
+        status = rig_expect(&field->rig, &query, clock_now() + ELECTION_LIMIT_NS, &mark);
     }
     return status;
 }
@@ -194,7 +194,7 @@ static enum gavel_status start_load(struct field *field, struct load *load)
     for (uint32_t i = 0; i < HOSTS && !status; i++) {
         char name[32];
         (void)snprintf(name, sizeof(name), "host-%u", (unsigned)i);
-        status = crew_start(&field->crew, i, name, plugins_run, &load->plugins, NULL);
+        status = rig_start(&field->rig, i, name, plugins_run, &load->plugins, NULL);
     }
     return status ? status : await_parts(field);
 }
@@ -203,7 +203,7 @@ static enum gavel_status start_load(struct field *field, struct load *load)
 static enum gavel_status check_load(struct field *field)
 {
     for (uint32_t i = 0; i < MEMBERS; i++)
-        if (field->crew.members[i].pid && crew_await(&field->crew, i, clock_now()) != GAVEL_ERR_TIMEOUT)
+        if (field->rig.members[i].pid && rig_await(&field->rig, i, clock_now()) != GAVEL_ERR_TIMEOUT)
             return GAVEL_ERR_STATE;
     return GAVEL_OK;
 }
@@ -262,15 +262,15 @@ static void list_loads(struct loaded *loaded, const struct servers *servers)
     }
 }
 
-static void let_pass(const struct crew *crew, gavel_ns duration)
+static void let_pass(const struct rig *rig, gavel_ns duration)
 {
     gavel_ns until = clock_now() + duration;
 
-    while (clock_now() < until && !crew_is_interrupted())
-        witness_wait(crew->witness, witness_finished(crew->witness), until);
+    while (clock_now() < until && !rig_is_interrupted())
+        shared_log_wait(rig->shared_log, shared_log_finished(rig->shared_log), until);
 }
 
-/* The steps of a load. Each load has a crew of its own, so that nobody of the one before is left. */
+/* The steps of a load. Each load has a rig of its own, so that nobody of the one before is left. */
 typedef enum gavel_status (*load_step)(struct bench *bench, struct loaded *loaded, struct load *load);
 
 static enum gavel_status begin(struct bench *bench, struct loaded *loaded, struct load *load)
@@ -314,7 +314,7 @@ static void on_each(struct bench *bench, struct loading *loading, size_t n, load
         if (n >= loaded->load_count || (loaded->status && step != end))
             continue;
         enum gavel_status status =
-            crew_is_interrupted() && step != end ? GAVEL_ERR_STOPPED : step(bench, loaded, &loaded->loads[n]);
+            rig_is_interrupted() && step != end ? GAVEL_ERR_STOPPED : step(bench, loaded, &loaded->loads[n]);
         if (!status)
             continue;
         loaded->status = status;
@@ -323,12 +323,12 @@ static void on_each(struct bench *bench, struct loading *loading, size_t n, load
 }
 
 /* The n-th load of every server, all at the same time. */
-static void take_round(struct bench *bench, const struct crew *crew, struct loading *loading, size_t n)
+static void take_round(struct bench *bench, const struct rig *rig, struct loading *loading, size_t n)
 {
     on_each(bench, loading, n, begin);
-    let_pass(crew, bench->is_quick ? SETTLE_QUICK_NS : SETTLE_NS);
+    let_pass(rig, bench->is_quick ? SETTLE_QUICK_NS : SETTLE_NS);
     on_each(bench, loading, n, open_window);
-    let_pass(crew, bench->is_quick ? WINDOW_QUICK_NS : WINDOW_NS);
+    let_pass(rig, bench->is_quick ? WINDOW_QUICK_NS : WINDOW_NS);
     on_each(bench, loading, n, close_window);
     on_each(bench, loading, n, end);
 }
@@ -379,14 +379,14 @@ static enum gavel_status prepare(struct bench *bench, struct loading *loading)
     return status;
 }
 
-enum gavel_status bench_stores_load(struct bench *bench, struct crew *crew)
+enum gavel_status bench_stores_load(struct bench *bench, struct rig *rig)
 {
     struct loading *loading = calloc(1, sizeof(*loading));
     enum gavel_status status = loading ? prepare(bench, loading) : GAVEL_ERR_NO_MEMORY;
 
     if (!status) {
-        for (size_t n = 0; n < loading->rounds && !crew_is_interrupted(); n++)
-            take_round(bench, crew, loading, n);
+        for (size_t n = 0; n < loading->rounds && !rig_is_interrupted(); n++)
+            take_round(bench, rig, loading, n);
         write_csv(bench, loading);
         report_note(&bench->report, "by the servers' own counts over %lld s, without what counting adds",
                     (long long)((bench->is_quick ? WINDOW_QUICK_NS : WINDOW_NS) / NS_PER_S));

@@ -17,7 +17,7 @@
 #ifndef BENCH_STORES_SERVERS_H
 #define BENCH_STORES_SERVERS_H
 
-#include "bench/props/crew.h"
+#include "bench/props/rig.h"
 
 #define SERVERS_MAX 6
 #define RIVALS_MAX 6
@@ -27,7 +27,7 @@
 
 struct server_store {
     char name[SERVER_NAME_MAX];
-    char url[CREW_FOLDER_MAX + 32]; /* as in struct crew */
+    char url[RIG_FOLDER_MAX + 32];  /* as in struct rig */
     char count[SERVER_COMMAND_MAX]; /* "": nobody counts */
 };
 

@@ -32,12 +32,12 @@ void field_open(struct field *field, struct bench *bench, const struct server_st
 
     *field = (struct field){.server = server};
     (void)snprintf(field->name, sizeof(field->name), "%s", server ? server->name : "sqlite");
-    field->status = crew_open(&field->crew, &error);
+    field->status = rig_open(&field->rig, &error);
     field->is_open = !field->status;
     if (!field->status)
-        field->status = runs_init(&field->runs, &field->crew, &error);
+        field->status = runs_init(&field->runs, &field->rig, &error);
     if (!field->status && server)
-        (void)snprintf(field->crew.store, sizeof(field->crew.store), "%s", server->url);
+        (void)snprintf(field->rig.store, sizeof(field->rig.store), "%s", server->url);
     if (field->status)
         report_note(&bench->report, "%s: %s", field->name, error.message);
 }
@@ -45,7 +45,7 @@ void field_open(struct field *field, struct bench *bench, const struct server_st
 void field_close(struct field *field)
 {
     if (field->is_open)
-        crew_close(&field->crew);
+        rig_close(&field->rig);
     samples_done(&field->latency);
     field->is_open = false;
 }
@@ -63,7 +63,7 @@ enum gavel_status field_await_leader(struct field *field)
     struct mark_query query = {
         .kind = MARK_ELECTED, .member = ANY_MEMBER, .epoch_at_least = field->leader.epoch + 1};
 
-    return crew_expect(&field->crew, &query, clock_now() + TRIAL_LIMIT_NS, &field->leader);
+    return rig_expect(&field->rig, &query, clock_now() + TRIAL_LIMIT_NS, &field->leader);
 }
 
 enum gavel_status field_await_standbys(struct field *field, uint32_t count)
@@ -80,7 +80,7 @@ enum gavel_status field_await_standbys(struct field *field, uint32_t count)
 static bool has_ended(const struct field *field, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (crew_is_dead(field->crew.members[i].pid))
+        if (rig_is_dead(field->rig.members[i].pid))
             return true;
     return false;
 }
@@ -94,7 +94,7 @@ enum gavel_status field_assemble(struct field *field, uint32_t count)
     for (uint32_t i = 0; i < count && !status; i++)
         status = field_start(field, i);
     while (!status) {
-        status = crew_expect(&field->crew, &query, clock_now() + BENCH_LOOK_NS, &field->leader);
+        status = rig_expect(&field->rig, &query, clock_now() + BENCH_LOOK_NS, &field->leader);
         if (!status)
             return field_await_standbys(field, count);
         if (has_ended(field, count)) /* one that the store refuses says so and ends */
@@ -112,5 +112,5 @@ void field_fail(struct field *field, struct bench *bench, enum gavel_status stat
         return;
     report_note(&bench->report, "%s is not measured to the end: %s", field->name, gavel_status_text(status));
     if (field->is_open)
-        runs_print_logs(&field->runs, CREW_MAX, stderr);
+        runs_print_logs(&field->runs, RIG_MAX, stderr);
 }

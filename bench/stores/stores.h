@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the measurements of stores on servers share: each store has a crew of
+ * What the measurements of stores on servers share: each store has a rig of
  * its own with a few `gavel run`, and all take turns, trial by trial, so that
  * a machine that is slow for a while is slow for all.
  */
@@ -18,8 +18,8 @@
 /* One store and those who compete on it. */
 struct field {
     char name[SERVER_NAME_MAX];
-    const struct server_store *server; /* NULL: SQLite in the crew's folder */
-    struct crew crew;
+    const struct server_store *server; /* NULL: SQLite in the rig's folder */
+    struct rig rig;
     struct runs runs;
     struct mark leader;
     struct samples latency;
@@ -27,7 +27,7 @@ struct field {
     enum gavel_status status; /* why it takes no further part; GAVEL_OK: it does */
 };
 
-/* A crew on that store. What fails is the field's status, and noted; to be closed all the same. */
+/* A rig on that store. What fails is the field's status, and noted; to be closed all the same. */
 void field_open(struct field *field, struct bench *bench, const struct server_store *server);
 void field_close(struct field *field);
 

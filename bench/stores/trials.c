@@ -10,15 +10,15 @@
  *   kill(2) ── … the lock expires on the server … ── the next one looks ── it leads
  *
  * A trial of gavel takes milliseconds, one of a recipe up to a minute. So the
- * recipes run in lanes (lanes.h) in a process of their own, many at a time,
+ * recipes run in parallel (parallel.h) in a process of their own, many at a time,
  * while the stores take turns here.
  *
  * SIGSTOP is no proof of a death: all have to wait for the lease, gavel too,
- * and all of them run in lanes.
+ * and all of them run in parallel.
  */
 #include "bench/stores/stores.h"
 
-#include "bench/stores/lanes.h"
+#include "bench/stores/parallel.h"
 #include "os/clock.h"
 
 #include <signal.h>
@@ -32,8 +32,8 @@
 
 /* A trial of the slowest takes a few seconds, for the next standby to come up. */
 #define TRIALS_MOST 50
-#define LANE_TRIALS_MOST 20
-#define LANES 10
+#define PARALLEL_TRIAL_TRIALS_MOST 20
+#define PARALLEL 10
 #define TAIL_BYTES 4096
 
 /* Standbys need so long to come up, and the longest period between two signs of life is 20 s. */
@@ -42,7 +42,7 @@
 #define SETTLE_QUICK_NS NS_PER_S
 
 /* A session of `etcdctl elect` lives for 60 s after its last sign of life. */
-#define LANE_LIMIT_NS (120 * NS_PER_S)
+#define PARALLEL_TRIAL_LIMIT_NS (120 * NS_PER_S)
 
 static const char gavel_command[] =
     "\"$PROGRAM\" run --store \"$STORE\" --group \"$KEY\" --id \"$ID\" -- sh -c "
@@ -50,14 +50,14 @@ static const char gavel_command[] =
 
 struct race {
     struct bench *bench;
-    struct crew *crew; /* of the lanes, and of the disk */
+    struct rig *rig; /* of the parallel, and of the disk */
     struct servers *servers;
     struct field fields[FIELDS_MAX];
     size_t field_count;
-    struct lanes_plan plan;
-    char titles[LANES_CONTENDERS_MAX][SERVER_TITLE_MAX + SERVER_NAME_MAX + 8];
-    struct samples lanes[LANES_CONTENDERS_MAX];
-    size_t failed[LANES_CONTENDERS_MAX];
+    struct parallel_plan plan;
+    char titles[PARALLEL_CONTENDERS_MAX][SERVER_TITLE_MAX + SERVER_NAME_MAX + 8];
+    struct samples parallel[PARALLEL_CONTENDERS_MAX];
+    size_t failed[PARALLEL_CONTENDERS_MAX];
     struct samples disk;
     double load; /* of the machine before it began; below 0: unknown */
     char self[PATH_MAX];
@@ -71,8 +71,8 @@ static enum gavel_status trial(struct race *race, struct field *field)
 
     if (status)
         return status;
-    bench_sync(race->crew, &race->disk);
-    bench_pause(race->crew, PAUSE_NS);
+    bench_sync(race->rig, &race->disk);
+    bench_pause(race->rig, PAUSE_NS);
     status = runs_kill(&field->runs, &field->leader, PART_ELECTOR, &sent_at);
     if (!status)
         status = field_await_leader(field);
@@ -96,13 +96,13 @@ static enum gavel_status take_turns(struct race *race)
             field_fail(field, race->bench, status);
     }
     for (size_t n = 0; n < trials; n++)
-        for (size_t i = 0; i < race->field_count && !crew_is_interrupted(); i++) {
+        for (size_t i = 0; i < race->field_count && !rig_is_interrupted(); i++) {
             struct field *field = &race->fields[i];
             enum gavel_status status = field->status ? GAVEL_OK : trial(race, field);
             if (status)
                 field_fail(field, race->bench, status);
         }
-    return crew_is_interrupted() ? GAVEL_ERR_STOPPED : GAVEL_OK;
+    return rig_is_interrupted() ? GAVEL_ERR_STOPPED : GAVEL_OK;
 }
 
 static void add_contender(struct race *race, const char *title, const char *store_name, const char *command,
@@ -111,7 +111,7 @@ static void add_contender(struct race *race, const char *title, const char *stor
     size_t place = race->plan.contender_count++;
 
     (void)snprintf(race->titles[place], sizeof(race->titles[place]), "%s on %s", title, store_name);
-    race->plan.contenders[place] = (struct lanes_contender){.command = command, .store = store};
+    race->plan.contenders[place] = (struct parallel_contender){.command = command, .store = store};
 }
 
 static void add_rivals(struct race *race)
@@ -125,24 +125,24 @@ static void add_rivals(struct race *race)
 static void collect(struct race *race)
 {
     size_t count;
-    const struct mark *marks = witness_marks(race->crew->witness, &count);
+    const struct mark *marks = shared_log_marks(race->rig->shared_log, &count);
 
     for (size_t i = 0; i < count; i++) {
         if (mark_kind(&marks[i]) != MARK_RESULT || marks[i].epoch >= race->plan.contender_count)
             continue;
-        if (marks[i].value == LANES_FAILED)
+        if (marks[i].value == PARALLEL_FAILED)
             race->failed[marks[i].epoch]++;
         else
-            samples_add(&race->lanes[marks[i].epoch], marks[i].value);
+            samples_add(&race->parallel[marks[i].epoch], marks[i].value);
     }
 }
 
 /* What the contenders said last, for who looks into a failure. */
 static void print_log(const struct race *race)
 {
-    char path[CREW_FOLDER_MAX + 32], text[TAIL_BYTES + 1];
+    char path[RIG_FOLDER_MAX + 32], text[TAIL_BYTES + 1];
 
-    lanes_log(race->crew, path);
+    parallel_log(race->rig, path);
     FILE *log = fopen(path, "re");
     if (!log)
         return;
@@ -152,8 +152,8 @@ static void print_log(const struct race *race)
     (void)fclose(log); /* only read from */
 }
 
-/* The rows of the lanes. A trial that failed is told below the table. */
-static enum gavel_status tell_lanes(struct race *race, const char *what)
+/* The rows of the parallel. A trial that failed is told below the table. */
+static enum gavel_status tell_parallel(struct race *race, const char *what)
 {
     char name[128];
     size_t failed = 0;
@@ -161,17 +161,17 @@ static enum gavel_status tell_lanes(struct race *race, const char *what)
     collect(race);
     for (size_t i = 0; i < race->plan.contender_count; i++) {
         (void)snprintf(name, sizeof(name), "%s, %s", what, race->titles[i]);
-        report_samples(&race->bench->report, name, &race->lanes[i], NS_PER_MS, "ms", (struct aim){0});
+        report_samples(&race->bench->report, name, &race->parallel[i], NS_PER_MS, "ms", (struct aim){0});
         if (race->failed[i])
             report_note(&race->bench->report, "%zu trials of %s failed: it ended by itself, or took %lld s",
-                        race->failed[i], race->titles[i], (long long)(LANE_LIMIT_NS / NS_PER_S));
+                        race->failed[i], race->titles[i], (long long)(PARALLEL_TRIAL_LIMIT_NS / NS_PER_S));
         failed += race->failed[i];
     }
     if (race->plan.contender_count)
         report_note(
             &race->bench->report,
             "what waits for a lock to expire ran in up to %zu elections at a time, with %d standbys each",
-            race->plan.lanes, LANE_MEMBERS - 1);
+            race->plan.parallel, PARALLEL_TRIAL_MEMBERS - 1);
     if (race->load >= 0)
         report_note(&race->bench->report, "load average before it began: %.2f, with %ld CPUs", race->load,
                     sysconf(_SC_NPROCESSORS_ONLN));
@@ -180,7 +180,7 @@ static enum gavel_status tell_lanes(struct race *race, const char *what)
     return failed ? GAVEL_ERR_IO : GAVEL_OK;
 }
 
-static struct race *race_new(struct bench *bench, struct crew *crew, int signal_number,
+static struct race *race_new(struct bench *bench, struct rig *rig, int signal_number,
                              enum gavel_status *ret_status)
 {
     struct race *race = calloc(1, sizeof(*race));
@@ -190,26 +190,26 @@ static struct race *race_new(struct bench *bench, struct crew *crew, int signal_
 
     *ret_status = race && servers ? stores_list(bench, servers) : GAVEL_ERR_NO_MEMORY;
     if (!*ret_status)
-        *ret_status = runs_init(&runs, crew, &error);
+        *ret_status = runs_init(&runs, rig, &error);
     if (*ret_status) {
         free(race);
         free(servers);
         return NULL;
     }
     race->bench = bench;
-    race->crew = crew;
+    race->rig = rig;
     race->servers = servers;
     if (getloadavg(&race->load, 1) != 1)
         race->load = -1;
     (void)snprintf(race->self, sizeof(race->self), "%s", runs.gavel);
-    race->plan =
-        (struct lanes_plan){.lanes = LANES,
-                            .trials = bench->trials < LANE_TRIALS_MOST ? bench->trials : LANE_TRIALS_MOST,
-                            .signal = signal_number,
-                            .settle_least = bench->is_quick ? SETTLE_QUICK_NS : SETTLE_LEAST_NS,
-                            .settle_most = bench->is_quick ? SETTLE_QUICK_NS : SETTLE_MOST_NS,
-                            .limit = LANE_LIMIT_NS,
-                            .program = race->self};
+    race->plan = (struct parallel_plan){
+        .parallel = PARALLEL,
+        .trials = bench->trials < PARALLEL_TRIAL_TRIALS_MOST ? bench->trials : PARALLEL_TRIAL_TRIALS_MOST,
+        .signal = signal_number,
+        .settle_least = bench->is_quick ? SETTLE_QUICK_NS : SETTLE_LEAST_NS,
+        .settle_most = bench->is_quick ? SETTLE_QUICK_NS : SETTLE_MOST_NS,
+        .limit = PARALLEL_TRIAL_LIMIT_NS,
+        .program = race->self};
     return race;
 }
 
@@ -217,25 +217,25 @@ static void race_free(struct race *race)
 {
     for (size_t i = 0; i < race->field_count; i++)
         field_close(&race->fields[i]);
-    for (size_t i = 0; i < LANES_CONTENDERS_MAX; i++)
-        samples_done(&race->lanes[i]);
+    for (size_t i = 0; i < PARALLEL_CONTENDERS_MAX; i++)
+        samples_done(&race->parallel[i]);
     samples_done(&race->disk);
     free(race->servers);
     free(race);
 }
 
-/* The lanes' process is member 0 of the section's own crew. */
-static enum gavel_status start_lanes(struct race *race)
+/* The parallel' process is member 0 of the section's own rig. */
+static enum gavel_status start_parallel(struct race *race)
 {
-    return race->plan.contender_count ? crew_start(race->crew, 0, "lanes", lanes_run, &race->plan, NULL)
+    return race->plan.contender_count ? rig_start(race->rig, 0, "parallel", parallel_run, &race->plan, NULL)
                                       : GAVEL_OK;
 }
 
-static enum gavel_status await_lanes(struct race *race)
+static enum gavel_status await_parallel(struct race *race)
 {
-    gavel_ns until = clock_now() + (gavel_ns)race->plan.trials * (LANE_LIMIT_NS + SETTLE_MOST_NS);
+    gavel_ns until = clock_now() + (gavel_ns)race->plan.trials * (PARALLEL_TRIAL_LIMIT_NS + SETTLE_MOST_NS);
 
-    return race->plan.contender_count ? bench_await(race->crew, 0, until) : GAVEL_OK;
+    return race->plan.contender_count ? bench_await(race->rig, 0, until) : GAVEL_OK;
 }
 
 /* The aims of a fail-over at which the death is seen. */
@@ -247,10 +247,10 @@ static struct aim aim_of(const struct field *field)
 }
 
 /* Not a figure: the next command found the one before still there. */
-static size_t count_overlaps(const struct crew *crew)
+static size_t count_overlaps(const struct rig *rig)
 {
     size_t count, overlaps = 0;
-    const struct mark *marks = witness_marks(crew->witness, &count);
+    const struct mark *marks = shared_log_marks(rig->shared_log, &count);
 
     for (size_t i = 0; i < count; i++)
         overlaps += mark_kind(&marks[i]) == MARK_OVERLAP;
@@ -269,7 +269,7 @@ static enum gavel_status tell_fields(struct race *race, const char *what)
         (void)snprintf(name, sizeof(name), "%s, gavel run on %s", what, field->name);
         report_samples(&race->bench->report, name, &field->latency, NS_PER_MS, "ms", aim_of(field));
         if (field->is_open)
-            overlaps += count_overlaps(&field->crew);
+            overlaps += count_overlaps(&field->rig);
         status = status ? status : field->status;
     }
     report_samples(&race->bench->report, "floor: write 4 KiB, fdatasync", &race->disk, NS_PER_MS, "ms",
@@ -282,10 +282,10 @@ static enum gavel_status tell_fields(struct race *race, const char *what)
     return overlaps ? GAVEL_ERR_STATE : status;
 }
 
-enum gavel_status bench_stores_kill(struct bench *bench, struct crew *crew)
+enum gavel_status bench_stores_kill(struct bench *bench, struct rig *rig)
 {
     enum gavel_status status;
-    struct race *race = race_new(bench, crew, SIGKILL, &status);
+    struct race *race = race_new(bench, rig, SIGKILL, &status);
 
     if (!race)
         return status == GAVEL_ERR_NOT_FOUND ? GAVEL_OK : status;
@@ -293,21 +293,21 @@ enum gavel_status bench_stores_kill(struct bench *bench, struct crew *crew)
     race->field_count = race->servers->store_count + 1;
     for (size_t i = 0; i < race->field_count; i++)
         field_open(&race->fields[i], bench, i ? &race->servers->stores[i - 1] : NULL);
-    status = start_lanes(race);
+    status = start_parallel(race);
     if (!status)
         status = take_turns(race);
     if (!status)
-        status = await_lanes(race);
+        status = await_parallel(race);
     enum gavel_status fields = tell_fields(race, "SIGKILL");
-    enum gavel_status lanes = tell_lanes(race, "SIGKILL");
+    enum gavel_status parallel = tell_parallel(race, "SIGKILL");
     race_free(race);
-    return status ? status : fields ? fields : lanes;
+    return status ? status : fields ? fields : parallel;
 }
 
-enum gavel_status bench_stores_freeze(struct bench *bench, struct crew *crew)
+enum gavel_status bench_stores_freeze(struct bench *bench, struct rig *rig)
 {
     enum gavel_status status;
-    struct race *race = race_new(bench, crew, SIGSTOP, &status);
+    struct race *race = race_new(bench, rig, SIGSTOP, &status);
 
     if (!race)
         return status == GAVEL_ERR_NOT_FOUND ? GAVEL_OK : status;
@@ -315,10 +315,10 @@ enum gavel_status bench_stores_freeze(struct bench *bench, struct crew *crew)
         add_contender(race, "gavel run", race->servers->stores[i].name, gavel_command,
                       race->servers->stores[i].url);
     add_rivals(race);
-    status = start_lanes(race);
+    status = start_parallel(race);
     if (!status)
-        status = await_lanes(race);
-    enum gavel_status lanes = tell_lanes(race, "SIGSTOP");
+        status = await_parallel(race);
+    enum gavel_status parallel = tell_parallel(race, "SIGSTOP");
     race_free(race);
-    return status ? status : lanes;
+    return status ? status : parallel;
 }

@@ -3,7 +3,7 @@
 /*
  * Fail-overs that take long, many at a time. A trial of a lock that expires
  * after ten seconds or a minute mostly waits, so each contender runs in
- * several lanes at once: elections that know nothing of each other, with a
+ * several elections at once that know nothing of each other, with a
  * few processes each.
  *
  *   start ──▶ one says that it leads ── random pause ── signal ──▶ another says so
@@ -14,24 +14,24 @@
  * KEY, both in its environment, and prints a line when it leads. Its time is
  * when that line arrives here.
  */
-#ifndef BENCH_STORES_LANES_H
-#define BENCH_STORES_LANES_H
+#ifndef BENCH_STORES_PARALLEL_H
+#define BENCH_STORES_PARALLEL_H
 
-#include "bench/props/crew.h"
+#include "bench/props/rig.h"
 
-#define LANES_CONTENDERS_MAX 12
-#define LANE_MEMBERS 3
+#define PARALLEL_CONTENDERS_MAX 12
+#define PARALLEL_TRIAL_MEMBERS 3
 
-struct lanes_contender {
+struct parallel_contender {
     const char *command; /* borrowed */
     const char *store;   /* STORE of its environment, borrowed; NULL: none */
 };
 
-struct lanes_plan {
-    struct lanes_contender contenders[LANES_CONTENDERS_MAX];
+struct parallel_plan {
+    struct parallel_contender contenders[PARALLEL_CONTENDERS_MAX];
     size_t contender_count;
-    size_t lanes;          /* of each contender */
-    size_t trials;         /* of each contender, over all of its lanes */
+    size_t parallel;       /* of each contender */
+    size_t trials;         /* of each contender, over all of its parallel */
     int signal;            /* SIGKILL or SIGSTOP, to the process that leads */
     gavel_ns settle_least; /* pause before the signal: at least, */
     gavel_ns settle_most;  /* and at most */
@@ -42,12 +42,12 @@ struct lanes_plan {
 /*
  * A post_run(); user is the plan. Leaves one MARK_RESULT for each trial, with
  * the contender's place as epoch and nanoseconds as value; one with the value
- * LANES_FAILED if a trial took too long or a process ended by itself.
+ * PARALLEL_FAILED if a trial took too long or a process ended by itself.
  */
-#define LANES_FAILED (-1)
-int lanes_run(const struct post *post, void *user);
+#define PARALLEL_FAILED (-1)
+int parallel_run(const struct post *post, void *user);
 
 /* Where what the contenders say on stderr goes, all in one file. */
-void lanes_log(const struct crew *crew, char ret_path[CREW_FOLDER_MAX + 32]);
+void parallel_log(const struct rig *rig, char ret_path[RIG_FOLDER_MAX + 32]);
 
 #endif

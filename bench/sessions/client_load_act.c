@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a fleet asks of the cluster, and what it hears from it. */
-#include "bench/sessions/fleet_internal.h"
+/* What a client load asks of the cluster, and what it hears from it. */
+#include "bench/sessions/client_load_internal.h"
 
 #include "base/assert.h"
 #include "os/clock.h"
@@ -22,19 +22,21 @@ struct item {
         Gavel__Campaign campaign;
         Gavel__Withdraw withdraw;
     };
-    char group[FLEET_NAME_BYTES];
+    char group[CLIENT_LOAD_NAME_BYTES];
 };
 
-static void name_group(const struct fleet_set *set, size_t number, char name[static FLEET_NAME_BYTES])
+static void name_group(const struct client_load_set *set, size_t number,
+                       char name[static CLIENT_LOAD_NAME_BYTES])
 {
-    (void)snprintf(name, FLEET_NAME_BYTES, "%s%06u", set->prefix, (unsigned)number);
+    (void)snprintf(name, CLIENT_LOAD_NAME_BYTES, "%s%06u", set->prefix, (unsigned)number);
 }
 
 /* The set of the group of that name and its number in it; NULL if it is none of ours. */
-static struct fleet_groups *find_group(struct fleet *fleet, const char *name, size_t *ret_number)
+static struct client_load_groups *find_group(struct client_load *client_load, const char *name,
+                                             size_t *ret_number)
 {
-    for (size_t i = 0; i < FLEET_SETS; i++) {
-        struct fleet_groups *groups = &fleet->groups[i];
+    for (size_t i = 0; i < CLIENT_LOAD_SETS; i++) {
+        struct client_load_groups *groups = &client_load->groups[i];
         size_t length = strlen(groups->set.prefix);
         char *end;
 
@@ -49,7 +51,7 @@ static struct fleet_groups *find_group(struct fleet *fleet, const char *name, si
     return NULL;
 }
 
-static void fill_campaign(struct item *item, const struct fleet_set *set, size_t number, char *id)
+static void fill_campaign(struct item *item, const struct client_load_set *set, size_t number, char *id)
 {
     gavel__op__init(&item->op);
     gavel__campaign__init(&item->campaign);
@@ -60,7 +62,7 @@ static void fill_campaign(struct item *item, const struct fleet_set *set, size_t
     item->op.campaign = &item->campaign;
 }
 
-static void fill_withdrawal(struct item *item, const struct fleet_set *set, size_t number)
+static void fill_withdrawal(struct item *item, const struct client_load_set *set, size_t number)
 {
     gavel__op__init(&item->op);
     gavel__withdraw__init(&item->withdraw);
@@ -71,13 +73,14 @@ static void fill_withdrawal(struct item *item, const struct fleet_set *set, size
 }
 
 /* Its candidates are called so in every group. */
-static void name_seat(const struct fleet_seat *seat, char name[static FLEET_NAME_BYTES])
+static void name_seat(const struct client_load_seat *seat, char name[static CLIENT_LOAD_NAME_BYTES])
 {
-    (void)snprintf(name, FLEET_NAME_BYTES, "%.16s-%u", seat->fleet->post->name, (unsigned)seat->number);
+    (void)snprintf(name, CLIENT_LOAD_NAME_BYTES, "%.16s-%u", seat->client_load->post->name,
+                   (unsigned)seat->number);
 }
 
 /* Told by the answer to its campaign, and by the change: whichever comes first counts. */
-static void hold(struct fleet_groups *groups, size_t number, uint64_t epoch)
+static void hold(struct client_load_groups *groups, size_t number, uint64_t epoch)
 {
     if (!groups->epochs[number])
         groups->held++;
@@ -86,53 +89,53 @@ static void hold(struct fleet_groups *groups, size_t number, uint64_t epoch)
 
 /* Whoever holds all that it campaigned for says so once; of the groups of others it is enough to be in line.
  */
-static void look_whether_done(const struct fleet_groups *groups)
+static void look_whether_done(const struct client_load_groups *groups)
 {
-    const struct fleet *fleet = groups->fleet;
-    bool is_own = groups == &fleet->groups[FLEET_OWN];
+    const struct client_load *client_load = groups->client_load;
+    bool is_own = groups == &client_load->groups[CLIENT_LOAD_OWN];
 
     if (groups->answered == groups->set.count && (!is_own || groups->held == groups->set.count))
-        fleet_tell(fleet, is_own ? FLEET_HOLDS : FLEET_STANDS, (int64_t)groups->held);
+        client_load_tell(client_load, is_own ? CLIENT_LOAD_HOLDS : CLIENT_LOAD_STANDS, (int64_t)groups->held);
 }
 
 static void on_campaigned(void *user, enum gavel_status status, const char *message,
                           const Gavel__OpResult *const *results, size_t count)
 {
-    struct fleet_job *job = user;
-    const struct fleet *fleet = job->groups->fleet;
+    struct client_load_job *job = user;
+    const struct client_load *client_load = job->groups->client_load;
 
     if (status) {
-        fleet_fail(job->seat->fleet, status, "cannot campaign", message);
+        client_load_fail(job->seat->client_load, status, "cannot campaign", message);
         return;
     }
     for (size_t i = 0; i < count; i++) {
         if (results[i]->status) {
-            fleet_fail(job->seat->fleet, (enum gavel_status)results[i]->status, "a campaign was refused",
-                       results[i]->message);
+            client_load_fail(job->seat->client_load, (enum gavel_status)results[i]->status,
+                             "a campaign was refused", results[i]->message);
             return;
         }
-        if (fleet->plan->is_candidate)
-            post_mark(fleet->post, MARK_KNOWS, results[i]->epoch, clock_now(), 0);
+        if (client_load->plan->is_candidate)
+            post_mark(client_load->post, MARK_KNOWS, results[i]->epoch, clock_now(), 0);
         else if (results[i]->epoch == results[i]->revision)
             hold(job->groups, job->next, results[i]->epoch);
-        job->next += fleet->plan->connections;
+        job->next += client_load->plan->connections;
     }
     job->groups->answered += count;
     look_whether_done(job->groups);
 }
 
 /* Asks for the same in every group of the set that is the seat's. */
-static void submit(struct fleet_seat *seat, struct fleet_groups *groups, bool is_withdrawal,
+static void submit(struct client_load_seat *seat, struct client_load_groups *groups, bool is_withdrawal,
                    cluster_link_result_cb callback)
 {
-    struct fleet *fleet = seat->fleet;
+    struct client_load *client_load = seat->client_load;
     struct item *items = calloc(BATCH, sizeof(*items));
     const Gavel__Op *ops[BATCH];
-    char id[FLEET_NAME_BYTES];
-    size_t count = 0, step = fleet->plan->connections;
+    char id[CLIENT_LOAD_NAME_BYTES];
+    size_t count = 0, step = client_load->plan->connections;
 
     if (!items) {
-        fleet_fail(fleet, GAVEL_ERR_NO_MEMORY, "cannot ask for anything", "");
+        client_load_fail(client_load, GAVEL_ERR_NO_MEMORY, "cannot ask for anything", "");
         return;
     }
     name_seat(seat, id);
@@ -144,14 +147,14 @@ static void submit(struct fleet_seat *seat, struct fleet_groups *groups, bool is
         ops[count] = &items[count].op;
         if (++count == BATCH || i + step >= groups->set.count) {
             cluster_link_submit(seat->cluster, ops, count, NEVER, callback,
-                                &seat->jobs[groups - fleet->groups]);
+                                &seat->jobs[groups - client_load->groups]);
             count = 0;
         }
     }
     free(items);
 }
 
-void fleet_campaign(struct fleet_seat *seat, struct fleet_groups *groups)
+void client_load_campaign(struct client_load_seat *seat, struct client_load_groups *groups)
 {
     submit(seat, groups, false, on_campaigned);
 }
@@ -159,48 +162,48 @@ void fleet_campaign(struct fleet_seat *seat, struct fleet_groups *groups)
 static void on_left(void *user, enum gavel_status status, const char *message,
                     const Gavel__OpResult *const *results, size_t count)
 {
-    struct fleet_job *job = user;
-    struct fleet_groups *groups = job->groups;
+    struct client_load_job *job = user;
+    struct client_load_groups *groups = job->groups;
 
     (void)results; /* who is not there has left */
     if (status) {
-        fleet_fail(job->seat->fleet, status, "cannot leave", message);
+        client_load_fail(job->seat->client_load, status, "cannot leave", message);
         return;
     }
     groups->answered -= count;
     if (groups->answered == 0)
-        fleet_tell(groups->fleet, FLEET_LEFT, 0);
+        client_load_tell(groups->client_load, CLIENT_LOAD_LEFT, 0);
 }
 
-void fleet_leave(struct fleet_seat *seat, struct fleet_groups *groups)
+void client_load_leave(struct client_load_seat *seat, struct client_load_groups *groups)
 {
     /* What is held no longer counts from here on, so that its end is no loss. */
-    for (size_t i = seat->number; i < groups->set.count; i += seat->fleet->plan->connections) {
+    for (size_t i = seat->number; i < groups->set.count; i += seat->client_load->plan->connections) {
         groups->held -= groups->epochs[i] != 0;
         groups->epochs[i] = 0;
     }
-    seat->jobs[groups - seat->fleet->groups].next = seat->number;
+    seat->jobs[groups - seat->client_load->groups].next = seat->number;
     submit(seat, groups, true, on_left);
 }
 
 static void on_resigned(void *user, enum gavel_status status, const char *message,
                         const Gavel__OpResult *const *results, size_t count)
 {
-    struct fleet_seat *seat = user;
+    struct client_load_seat *seat = user;
 
     (void)results; /* one that does not lead any more has nothing to give up */
     (void)count;
     if (status)
-        fleet_fail(seat->fleet, status, "cannot resign", message);
+        client_load_fail(seat->client_load, status, "cannot resign", message);
 }
 
-void fleet_resign(struct fleet_seat *seat)
+void client_load_resign(struct client_load_seat *seat)
 {
-    struct fleet_groups *groups = &seat->fleet->groups[FLEET_OWN];
+    struct client_load_groups *groups = &seat->client_load->groups[CLIENT_LOAD_OWN];
     Gavel__Withdraw withdraw;
     Gavel__Op op;
     const Gavel__Op *ops[] = {&op};
-    char group[FLEET_NAME_BYTES];
+    char group[CLIENT_LOAD_NAME_BYTES];
 
     gavel__withdraw__init(&withdraw);
     gavel__op__init(&op);
@@ -210,15 +213,15 @@ void fleet_resign(struct fleet_seat *seat)
     withdraw.stays = true;
     op.what_case = GAVEL__OP__WHAT_WITHDRAW;
     op.withdraw = &withdraw;
-    post_mark(seat->fleet->post, MARK_RESIGN, groups->epochs[0], clock_now(), 0);
+    post_mark(seat->client_load->post, MARK_RESIGN, groups->epochs[0], clock_now(), 0);
     cluster_link_submit(seat->cluster, ops, 1, NEVER, on_resigned, seat);
     /* Its own work has ended when it says so. */
-    post_mark(seat->fleet->post, MARK_STOPPED, groups->epochs[0], clock_now(), 0);
+    post_mark(seat->client_load->post, MARK_STOPPED, groups->epochs[0], clock_now(), 0);
 }
 
-static void note_answer(const struct fleet_seat *seat, gavel_ns now)
+static void note_answer(const struct client_load_seat *seat, gavel_ns now)
 {
-    struct fleet_board *board = seat->fleet->plan->board;
+    struct client_load_board *board = seat->client_load->plan->board;
     gavel_ns took = now - seat->sent_at;
 
     atomic_fetch_add(&board->writes, 1);
@@ -226,136 +229,136 @@ static void note_answer(const struct fleet_seat *seat, gavel_ns now)
         atomic_store(&board->slowest, took); /* the driver only sets it to 0, and a loss of that is no harm */
     if (seat->sent_at >= atomic_load(&board->since) && !atomic_load(&board->answered_at[seat->number])) {
         atomic_store(&board->answered_at[seat->number], now);
-        fleet_tell(seat->fleet, FLEET_ANSWERED, (int64_t)seat->number);
+        client_load_tell(seat->client_load, CLIENT_LOAD_ANSWERED, (int64_t)seat->number);
     }
 }
 
 static void on_written(void *user, enum gavel_status status, const char *message,
                        const Gavel__OpResult *const *results, size_t count)
 {
-    struct fleet_seat *seat = user;
-    struct fleet *fleet = seat->fleet;
+    struct client_load_seat *seat = user;
+    struct client_load *client_load = seat->client_load;
 
     if (!status && count && results[0]->status)
         status = (enum gavel_status)results[0]->status;
     if (status) {
-        fleet_fail(fleet, status, "a write was refused", message);
+        client_load_fail(client_load, status, "a write was refused", message);
         return;
     }
     note_answer(seat, clock_now());
     seat->sent_at = 0;
-    if (!fleet->is_writing)
+    if (!client_load->is_writing)
         return;
-    if (fleet->plan->pace) {
-        struct timeval after = {.tv_usec = (suseconds_t)(fleet->plan->pace / NS_PER_US)};
+    if (client_load->plan->pace) {
+        struct timeval after = {.tv_usec = (suseconds_t)(client_load->plan->pace / NS_PER_US)};
         (void)evtimer_add(seat->pace, &after); /* there is room for it since evtimer_new() */
     } else {
-        fleet_write(seat);
+        client_load_write(seat);
     }
 }
 
-void fleet_write(struct fleet_seat *seat)
+void client_load_write(struct client_load_seat *seat)
 {
     struct item item;
     const Gavel__Op *ops[] = {&item.op};
-    char id[FLEET_NAME_BYTES];
+    char id[CLIENT_LOAD_NAME_BYTES];
 
-    ASSERT(seat->number < seat->fleet->plan->own.count);
+    ASSERT(seat->number < seat->client_load->plan->own.count);
     name_seat(seat, id);
-    fill_campaign(&item, &seat->fleet->plan->own, seat->number, id);
+    fill_campaign(&item, &seat->client_load->plan->own, seat->number, id);
     item.campaign.priority = seat->priority = !seat->priority;
     seat->sent_at = clock_now();
     cluster_link_submit(seat->cluster, ops, 1, NEVER, on_written, seat);
 }
 
-static void hear_own_election(struct fleet *fleet, struct fleet_groups *groups, size_t number,
-                              const Gavel__Change *change)
+static void hear_own_election(struct client_load *client_load, struct client_load_groups *groups,
+                              size_t number, const Gavel__Change *change)
 {
     bool was_held = groups->epochs[number] == change->epoch;
 
     hold(groups, number, change->epoch);
-    if (fleet->plan->is_candidate)
-        post_mark(fleet->post, MARK_ELECTED, change->epoch, clock_now(), getpid());
+    if (client_load->plan->is_candidate)
+        post_mark(client_load->post, MARK_ELECTED, change->epoch, clock_now(), getpid());
     if (was_held)
         return;
-    if (groups == &fleet->groups[FLEET_OWN]) {
+    if (groups == &client_load->groups[CLIENT_LOAD_OWN]) {
         look_whether_done(groups);
         return;
     }
     if (groups->held == (groups->set.count + 1) / 2)
-        fleet_tell(fleet, FLEET_HALF, 0);
+        client_load_tell(client_load, CLIENT_LOAD_HALF, 0);
     if (groups->held == groups->set.count)
-        fleet_tell(fleet, FLEET_FOLLOWED, 0);
+        client_load_tell(client_load, CLIENT_LOAD_FOLLOWED, 0);
 }
 
-void fleet_heard(struct fleet_seat *seat, const Gavel__Change *change)
+void client_load_heard(struct client_load_seat *seat, const Gavel__Change *change)
 {
-    struct fleet *fleet = seat->fleet;
+    struct client_load *client_load = seat->client_load;
     size_t number;
-    struct fleet_groups *groups = find_group(fleet, change->group, &number);
-    bool is_seats = groups && number % fleet->plan->connections == seat->number;
+    struct client_load_groups *groups = find_group(client_load, change->group, &number);
+    bool is_seats = groups && number % client_load->plan->connections == seat->number;
 
     if (!is_seats || change->kind != GAVEL__CHANGE__KIND__ELECTED)
         return;
     if (change->session == cluster_link_session(seat->cluster)) {
-        hear_own_election(fleet, groups, number, change);
+        hear_own_election(client_load, groups, number, change);
         return;
     }
     if (groups->epochs[number]) {
         groups->epochs[number] = 0;
         groups->held--;
-        if (fleet->plan->board)
-            atomic_fetch_add(&fleet->plan->board->lost, 1);
+        if (client_load->plan->board)
+            atomic_fetch_add(&client_load->plan->board->lost, 1);
     }
-    if (fleet->plan->is_candidate)
-        post_mark(fleet->post, MARK_KNOWS, change->epoch, clock_now(), 0);
+    if (client_load->plan->is_candidate)
+        post_mark(client_load->post, MARK_KNOWS, change->epoch, clock_now(), 0);
 }
 
-static void ask_page(struct fleet *fleet);
+static void ask_page(struct client_load *client_load);
 
 static void on_page(void *user, enum gavel_status status, const char *message, const Gavel__Answer *answer)
 {
-    struct fleet *fleet = user;
-    const struct fleet_groups *own = &fleet->groups[FLEET_OWN];
+    struct client_load *client_load = user;
+    const struct client_load_groups *own = &client_load->groups[CLIENT_LOAD_OWN];
 
     if (!status && answer->status)
         status = (enum gavel_status)answer->status;
     if (status) {
-        fleet_fail(fleet, status, "cannot list the groups", message);
+        client_load_fail(client_load, status, "cannot list the groups", message);
         return;
     }
     for (size_t i = 0; i < answer->n_groups; i++) {
         const Gavel__Group *group = answer->groups[i];
         size_t number;
 
-        (void)snprintf(fleet->survey.after, sizeof(fleet->survey.after), "%s", group->name);
-        if (find_group(fleet, group->name, &number) != own)
+        (void)snprintf(client_load->survey.after, sizeof(client_load->survey.after), "%s", group->name);
+        if (find_group(client_load, group->name, &number) != own)
             continue;
-        fleet->survey.seen++;
-        fleet->survey.wrong += !group->is_held || group->epoch != own->epochs[number];
+        client_load->survey.seen++;
+        client_load->survey.wrong += !group->is_held || group->epoch != own->epochs[number];
     }
     if (answer->has_more && answer->n_groups)
-        ask_page(fleet);
+        ask_page(client_load);
     else
-        fleet_tell(fleet, FLEET_VERIFIED,
-                   (int64_t)(fleet->survey.wrong + own->set.count - fleet->survey.seen));
+        client_load_tell(client_load, CLIENT_LOAD_VERIFIED,
+                         (int64_t)(client_load->survey.wrong + own->set.count - client_load->survey.seen));
 }
 
-static void ask_page(struct fleet *fleet)
+static void ask_page(struct client_load *client_load)
 {
     Gavel__Ask ask;
 
     gavel__ask__init(&ask);
     ask.kind = GAVEL__ASK__KIND__GROUPS;
-    ask.prefix = fleet->groups[FLEET_OWN].set.prefix;
-    ask.after = fleet->survey.after;
+    ask.prefix = client_load->groups[CLIENT_LOAD_OWN].set.prefix;
+    ask.after = client_load->survey.after;
     ask.limit = PAGE;
-    cluster_link_ask(fleet->seats[0].cluster, &ask, NEVER, on_page, fleet);
+    cluster_link_ask(client_load->seats[0].cluster, &ask, NEVER, on_page, client_load);
 }
 
-void fleet_verify(struct fleet *fleet)
+void client_load_verify(struct client_load *client_load)
 {
-    fleet->survey.seen = fleet->survey.wrong = 0;
-    fleet->survey.after[0] = '\0';
-    ask_page(fleet);
+    client_load->survey.seen = client_load->survey.wrong = 0;
+    client_load->survey.after[0] = '\0';
+    ask_page(client_load);
 }

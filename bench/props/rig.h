@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A crew: the processes of a demonstration or a measurement. They are forked
+ * A rig: the processes of a demonstration or a measurement. They are forked
  * from this one, which therefore must have no threads (it never opens
- * libgavel itself), they share its witness, and they work in one temporary
- * folder that goes away with the crew.
+ * libgavel itself), they share a log, and they work in one temporary
+ * folder that goes away with the rig.
  *
  * A member is told what to do by single letters through a pipe. The end of
- * the pipe means "leave in order", so a crew never outlives its driver; one
+ * the pipe means "leave in order", so a rig never outlives its driver; one
  * that is frozen then is killed by the kernel (PR_SET_PDEATHSIG).
  *
  * A member may also be another program. It does not listen: SIGTERM tells it
  * to leave in order. What it says goes to a file in the folder.
  */
-#ifndef BENCH_PROPS_CREW_H
-#define BENCH_PROPS_CREW_H
+#ifndef BENCH_PROPS_RIG_H
+#define BENCH_PROPS_RIG_H
 
-#include "bench/props/witness.h"
+#include "bench/props/shared_log.h"
 
 #include <stdio.h>
 #include <sys/types.h>
 
-#define CREW_MAX 12
-#define CREW_FOLDER_MAX 256
+#define RIG_MAX 12
+#define RIG_FOLDER_MAX 256
 
-struct crew;
+struct rig;
 
 /* What a member knows of itself. */
 struct post {
-    const struct crew *crew;
-    struct witness *witness;
+    const struct rig *rig;
+    struct shared_log *shared_log;
     uint32_t member;
     char name[32]; /* its candidate id */
     int control;   /* the reading end of its pipe */
@@ -45,68 +45,68 @@ struct member {
     bool is_program;
 };
 
-struct crew {
-    char folder[CREW_FOLDER_MAX];
-    char store[CREW_FOLDER_MAX + 32]; /* the URL of a SQLite file in it */
-    struct witness *witness;
-    int witness_fd; /* its memory; programs inherit it under this number */
-    struct member members[CREW_MAX];
+struct rig {
+    char folder[RIG_FOLDER_MAX];
+    char store[RIG_FOLDER_MAX + 32]; /* the URL of a SQLite file in it */
+    struct shared_log *shared_log;
+    int shared_log_fd; /* its memory; programs inherit it under this number */
+    struct member members[RIG_MAX];
 };
 
 /*
- * Makes the folder and the witness. From now on SIGINT and SIGTERM only end
- * the waits, so that the crew can be sent home. On failure nothing is left.
+ * Makes the folder and the shared log. From now on SIGINT and SIGTERM only end
+ * the waits, so that the rig can be sent home. On failure nothing is left.
  */
-GAVEL_CHECKED enum gavel_status crew_open(struct crew *crew, struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status rig_open(struct rig *rig, struct gavel_error *error);
 
 /* Lets everybody leave in order, kills who does not within a few seconds, and removes the folder. */
-void crew_close(struct crew *crew);
+void rig_close(struct rig *rig);
 
 /* True after SIGINT or SIGTERM. */
-bool crew_is_interrupted(void);
+bool rig_is_interrupted(void);
 
 /* Starts a member. The name is its candidate id, cut if it is too long. */
-GAVEL_CHECKED enum gavel_status crew_start(struct crew *crew, uint32_t member, const char *name, post_run run,
-                                           void *user, struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status rig_start(struct rig *rig, uint32_t member, const char *name, post_run run,
+                                          void *user, struct gavel_error *error);
 
 /*
  * Starts a program as a member. Its environment has nothing of ours: none of
  * GAVEL_*, nor a service manager to be told. What it prints goes to
- * crew_log(); should it not be executable, that file says so.
+ * rig_log(); should it not be executable, that file says so.
  */
-GAVEL_CHECKED enum gavel_status crew_start_program(struct crew *crew, uint32_t member, const char *name,
-                                                   char *const *argv, struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status rig_start_program(struct rig *rig, uint32_t member, const char *name,
+                                                  char *const *argv, struct gavel_error *error);
 
 /*
  * For a child that is about to become another program: settings of the user
  * are for what the user runs, and so is who manages this service.
  */
-void crew_clear_environment(void);
+void rig_clear_environment(void);
 
 /* Where a program's output goes; written anew with each start. */
-void crew_log(const struct crew *crew, uint32_t member, char ret_path[CREW_FOLDER_MAX + 32]);
+void rig_log(const struct rig *rig, uint32_t member, char ret_path[RIG_FOLDER_MAX + 32]);
 
 /* Letters that members know. */
-#define CREW_RESIGN 'r'
-#define CREW_QUIT 'q'
+#define RIG_RESIGN 'r'
+#define RIG_QUIT 'q'
 
-void crew_tell(struct crew *crew, uint32_t member, char letter);
+void rig_tell(struct rig *rig, uint32_t member, char letter);
 
 /*
  * Kills it and waits for its death. *ret_sent_at is right before the signal,
  * *ret_dead_at right after the kernel has told of the death.
  */
-enum gavel_status crew_kill(struct crew *crew, uint32_t member, gavel_ns *ret_sent_at, gavel_ns *ret_dead_at);
+enum gavel_status rig_kill(struct rig *rig, uint32_t member, gavel_ns *ret_sent_at, gavel_ns *ret_dead_at);
 
 /* SIGSTOP, confirmed, and SIGCONT. */
-GAVEL_CHECKED enum gavel_status crew_freeze(struct crew *crew, uint32_t member, gavel_ns *ret_frozen_at);
-enum gavel_status crew_thaw(struct crew *crew, uint32_t member);
+GAVEL_CHECKED enum gavel_status rig_freeze(struct rig *rig, uint32_t member, gavel_ns *ret_frozen_at);
+enum gavel_status rig_thaw(struct rig *rig, uint32_t member);
 
 /* Lets it leave in order. ERR_TIMEOUT if it is not gone by then; ERR_IO if it ended with an error. */
-GAVEL_CHECKED enum gavel_status crew_dismiss(struct crew *crew, uint32_t member, gavel_ns until);
+GAVEL_CHECKED enum gavel_status rig_dismiss(struct rig *rig, uint32_t member, gavel_ns until);
 
 /* Waits for the member's own end without asking for it. ERR_IO: it ended with an error. */
-GAVEL_CHECKED enum gavel_status crew_await(struct crew *crew, uint32_t member, gavel_ns until);
+GAVEL_CHECKED enum gavel_status rig_await(struct rig *rig, uint32_t member, gavel_ns until);
 
 /* Which marks to wait for; 0 and ANY_MEMBER stand for "any". */
 #define ANY_MEMBER UINT32_MAX
@@ -123,16 +123,16 @@ struct mark_query {
  * Waits for a mark. ERR_TIMEOUT if there is none by then, ERR_STOPPED if a
  * signal asks to end, ERR_IO if any member has said that it failed.
  */
-GAVEL_CHECKED enum gavel_status crew_expect(const struct crew *crew, const struct mark_query *query,
-                                            gavel_ns until, struct mark *ret_mark);
+GAVEL_CHECKED enum gavel_status rig_expect(const struct rig *rig, const struct mark_query *query,
+                                           gavel_ns until, struct mark *ret_mark);
 
 /* Dead or a zombie. A pid that is another process by now counts as alive, which errs on the strict side. */
-bool crew_is_dead(pid_t pid);
+bool rig_is_dead(pid_t pid);
 
 /* How many marks there are now; a mark_query's `from` for all that is to come. */
-size_t crew_mark_count(const struct crew *crew);
+size_t rig_mark_count(const struct rig *rig);
 
-/* For members: waits for a letter until then. 0: none came; CREW_QUIT also if the driver is gone. */
+/* For members: waits for a letter until then. 0: none came; RIG_QUIT also if the driver is gone. */
 char post_listen(const struct post *post, gavel_ns until);
 
 /* For members: writes a mark of their own at `at`. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Starting, steering and ending the processes of a crew. */
-#include "bench/props/crew.h"
+/* Starting, steering and ending the processes of a rig. */
+#include "bench/props/rig.h"
 
 #include "base/error.h"
 #include "os/clock.h"
@@ -30,30 +30,30 @@ static void interrupt(int signal_number)
     is_interrupted = 1;
 }
 
-bool crew_is_interrupted(void) { return is_interrupted; }
+bool rig_is_interrupted(void) { return is_interrupted; }
 
-enum gavel_status crew_open(struct crew *crew, struct gavel_error *error)
+enum gavel_status rig_open(struct rig *rig, struct gavel_error *error)
 {
     const char *base = getenv("TMPDIR");
     struct sigaction action = {.sa_handler = interrupt};
     enum gavel_status status;
 
-    *crew = (struct crew){0};
+    *rig = (struct rig){0};
     if (!base || !*base)
         base = P_tmpdir;
-    int length = snprintf(crew->folder, sizeof(crew->folder), "%s/gavel-XXXXXX", base);
-    if (length < 0 || (size_t)length >= sizeof(crew->folder))
+    int length = snprintf(rig->folder, sizeof(rig->folder), "%s/gavel-XXXXXX", base);
+    if (length < 0 || (size_t)length >= sizeof(rig->folder))
         return error_set(error, GAVEL_ERR_INVALID, "the path in TMPDIR is too long: set a shorter one");
-    status = witness_new(&crew->witness, &crew->witness_fd);
+    status = shared_log_new(&rig->shared_log, &rig->shared_log_fd);
     if (status)
         return error_set(error, status, "no memory for the records of the processes");
-    if (!mkdtemp(crew->folder)) {
-        witness_free(crew->witness);
-        (void)close(crew->witness_fd); /* nothing is in it */
+    if (!mkdtemp(rig->folder)) {
+        shared_log_free(rig->shared_log);
+        (void)close(rig->shared_log_fd); /* nothing is in it */
         return error_set(error, GAVEL_ERR_IO, "cannot make a folder in %s: %s; set TMPDIR to another place",
                          base, strerror(errno));
     }
-    (void)snprintf(crew->store, sizeof(crew->store), "sqlite:%s/gavel.db", crew->folder);
+    (void)snprintf(rig->store, sizeof(rig->store), "sqlite:%s/gavel.db", rig->folder);
     (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these signals */
     (void)sigaction(SIGTERM, &action, NULL);
     (void)signal(SIGPIPE, SIG_IGN); /* a member that is gone does not end us */
@@ -85,44 +85,44 @@ static void forget(struct member *member)
     member->pidfd = member->control = -1;
 }
 
-static void ask_to_leave(struct crew *crew, uint32_t number)
+static void ask_to_leave(struct rig *rig, uint32_t number)
 {
-    const struct member *member = &crew->members[number];
+    const struct member *member = &rig->members[number];
 
     if (member->is_program && member->pid)
         (void)kill(member->pid, SIGTERM); /* not reaped yet, so it is ours */
     else
-        crew_tell(crew, number, CREW_QUIT);
+        rig_tell(rig, number, RIG_QUIT);
 }
 
-void crew_close(struct crew *crew)
+void rig_close(struct rig *rig)
 {
     gavel_ns until = clock_now() + LEAVE_LIMIT_NS;
     gavel_ns ignored;
 
-    for (uint32_t i = 0; i < CREW_MAX; i++)
-        if (crew->members[i].pid) {
-            (void)crew_thaw(crew, i); /* only one that runs can leave in order */
-            ask_to_leave(crew, i);
+    for (uint32_t i = 0; i < RIG_MAX; i++)
+        if (rig->members[i].pid) {
+            (void)rig_thaw(rig, i); /* only one that runs can leave in order */
+            ask_to_leave(rig, i);
         }
-    for (uint32_t i = 0; i < CREW_MAX; i++) {
-        if (!crew->members[i].pid)
+    for (uint32_t i = 0; i < RIG_MAX; i++) {
+        if (!rig->members[i].pid)
             continue;
-        if (crew_await(crew, i, until) && crew->members[i].pid)
-            (void)crew_kill(crew, i, &ignored, &ignored); /* nothing is left to be done about it */
+        if (rig_await(rig, i, until) && rig->members[i].pid)
+            (void)rig_kill(rig, i, &ignored, &ignored); /* nothing is left to be done about it */
     }
-    if (crew->folder[0])
-        remove_folder(crew->folder);
-    witness_free(crew->witness);
-    if (crew->witness)
-        (void)close(crew->witness_fd); /* memory only */
-    *crew = (struct crew){0};
+    if (rig->folder[0])
+        remove_folder(rig->folder);
+    shared_log_free(rig->shared_log);
+    if (rig->shared_log)
+        (void)close(rig->shared_log_fd); /* memory only */
+    *rig = (struct rig){0};
 }
 
-static _Noreturn void live(struct crew *crew, uint32_t number, const char *name, int control, pid_t driver,
+static _Noreturn void live(struct rig *rig, uint32_t number, const char *name, int control, pid_t driver,
                            const sigset_t *mask, post_run run, void *user)
 {
-    struct post post = {.crew = crew, .witness = crew->witness, .member = number, .control = control};
+    struct post post = {.rig = rig, .shared_log = rig->shared_log, .member = number, .control = control};
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the pipe's end does the same for whoever is not frozen */
     if (getppid() != driver)
@@ -131,20 +131,20 @@ static _Noreturn void live(struct crew *crew, uint32_t number, const char *name,
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole group; the driver sends us home */
     (void)signal(SIGTERM, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
-    for (uint32_t i = 0; i < CREW_MAX; i++) {
+    for (uint32_t i = 0; i < RIG_MAX; i++) {
         /* A pipe that a sibling also holds open would never end. */
-        if (crew->members[i].pid) {
-            (void)close(crew->members[i].control);
-            (void)close(crew->members[i].pidfd);
+        if (rig->members[i].pid) {
+            (void)close(rig->members[i].control);
+            (void)close(rig->members[i].pidfd);
         }
     }
     _exit(run(&post, user)); /* without exit(): what stdio holds is the driver's to print */
 }
 
-enum gavel_status crew_start(struct crew *crew, uint32_t number, const char *name, post_run run, void *user,
-                             struct gavel_error *error)
+enum gavel_status rig_start(struct rig *rig, uint32_t number, const char *name, post_run run, void *user,
+                            struct gavel_error *error)
 {
-    struct member *member = &crew->members[number];
+    struct member *member = &rig->members[number];
     pid_t driver = getpid();
     sigset_t stop, mask;
     int ends[2];
@@ -158,7 +158,7 @@ enum gavel_status crew_start(struct crew *crew, uint32_t number, const char *nam
     pid_t pid = fork();
     if (pid == 0) {
         (void)close(ends[1]);
-        live(crew, number, name, ends[0], driver, &mask, run, user);
+        live(rig, number, name, ends[0], driver, &mask, run, user);
     }
     (void)sigprocmask(SIG_SETMASK, &mask, NULL);
     if (pid < 0) {
@@ -179,12 +179,12 @@ enum gavel_status crew_start(struct crew *crew, uint32_t number, const char *nam
     return GAVEL_OK;
 }
 
-void crew_log(const struct crew *crew, uint32_t member, char ret_path[CREW_FOLDER_MAX + 32])
+void rig_log(const struct rig *rig, uint32_t member, char ret_path[RIG_FOLDER_MAX + 32])
 {
-    (void)snprintf(ret_path, CREW_FOLDER_MAX + 32, "%s/%u.log", crew->folder, (unsigned)member);
+    (void)snprintf(ret_path, RIG_FOLDER_MAX + 32, "%s/%u.log", rig->folder, (unsigned)member);
 }
 
-void crew_clear_environment(void)
+void rig_clear_environment(void)
 {
     static const char prefix[] = "GAVEL_";
     char name[256];
@@ -206,43 +206,43 @@ void crew_clear_environment(void)
 /* A post_run() that becomes a program; user is its argv. */
 static int execute(const struct post *post, void *user)
 {
-    char path[CREW_FOLDER_MAX + 32];
+    char path[RIG_FOLDER_MAX + 32];
     char *const *argv = user;
 
-    crew_log(post->crew, post->member, path);
+    rig_log(post->rig, post->member, path);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         return 1;
-    crew_clear_environment();
-    (void)fcntl(post->crew->witness_fd, F_SETFD, 0); /* open, so it cannot fail */
+    rig_clear_environment();
+    (void)fcntl(post->rig->shared_log_fd, F_SETFD, 0); /* open, so it cannot fail */
     (void)execvp(argv[0], argv);
     (void)dprintf(STDERR_FILENO, "cannot execute %s: %s\n", argv[0], strerror(errno));
     return 127;
 }
 
-enum gavel_status crew_start_program(struct crew *crew, uint32_t member, const char *name, char *const *argv,
-                                     struct gavel_error *error)
+enum gavel_status rig_start_program(struct rig *rig, uint32_t member, const char *name, char *const *argv,
+                                    struct gavel_error *error)
 {
     /* Only handed through to execute(), which takes it back as what it is. */
-    enum gavel_status status = crew_start(crew, member, name, execute, (void *)(uintptr_t)argv, error);
+    enum gavel_status status = rig_start(rig, member, name, execute, (void *)(uintptr_t)argv, error);
 
     if (!status)
-        crew->members[member].is_program = true;
+        rig->members[member].is_program = true;
     return status;
 }
 
-void crew_tell(struct crew *crew, uint32_t member, char letter)
+void rig_tell(struct rig *rig, uint32_t member, char letter)
 {
-    if (!crew->members[member].pid)
+    if (!rig->members[member].pid)
         return;
     /* A member that is gone shows in its pidfd. */
-    ssize_t written = write(crew->members[member].control, &letter, 1);
+    ssize_t written = write(rig->members[member].control, &letter, 1);
     (void)written;
 }
 
-enum gavel_status crew_kill(struct crew *crew, uint32_t number, gavel_ns *ret_sent_at, gavel_ns *ret_dead_at)
+enum gavel_status rig_kill(struct rig *rig, uint32_t number, gavel_ns *ret_sent_at, gavel_ns *ret_dead_at)
 {
-    struct member *member = &crew->members[number];
+    struct member *member = &rig->members[number];
     struct pollfd death = {.fd = member->pidfd, .events = POLLIN};
 
     if (!member->pid)
@@ -260,10 +260,10 @@ enum gavel_status crew_kill(struct crew *crew, uint32_t number, gavel_ns *ret_se
     return GAVEL_OK;
 }
 
-enum gavel_status crew_freeze(struct crew *crew, uint32_t number, gavel_ns *ret_frozen_at)
+enum gavel_status rig_freeze(struct rig *rig, uint32_t number, gavel_ns *ret_frozen_at)
 {
     siginfo_t info;
-    pid_t pid = crew->members[number].pid;
+    pid_t pid = rig->members[number].pid;
 
     if (!pid)
         return GAVEL_ERR_STATE;
@@ -278,18 +278,18 @@ enum gavel_status crew_freeze(struct crew *crew, uint32_t number, gavel_ns *ret_
     return GAVEL_OK;
 }
 
-enum gavel_status crew_thaw(struct crew *crew, uint32_t number)
+enum gavel_status rig_thaw(struct rig *rig, uint32_t number)
 {
-    pid_t pid = crew->members[number].pid;
+    pid_t pid = rig->members[number].pid;
 
     if (!pid)
         return GAVEL_ERR_STATE;
     return kill(pid, SIGCONT) < 0 ? GAVEL_ERR_IO : GAVEL_OK;
 }
 
-enum gavel_status crew_await(struct crew *crew, uint32_t number, gavel_ns until)
+enum gavel_status rig_await(struct rig *rig, uint32_t number, gavel_ns until)
 {
-    struct member *member = &crew->members[number];
+    struct member *member = &rig->members[number];
     struct pollfd death = {.fd = member->pidfd, .events = POLLIN};
     int wait_status;
 
@@ -309,10 +309,10 @@ enum gavel_status crew_await(struct crew *crew, uint32_t number, gavel_ns until)
     return WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0 ? GAVEL_OK : GAVEL_ERR_IO;
 }
 
-enum gavel_status crew_dismiss(struct crew *crew, uint32_t number, gavel_ns until)
+enum gavel_status rig_dismiss(struct rig *rig, uint32_t number, gavel_ns until)
 {
-    ask_to_leave(crew, number);
-    return crew_await(crew, number, until);
+    ask_to_leave(rig, number);
+    return rig_await(rig, number, until);
 }
 
 static bool fits(const struct mark *mark, const struct mark_query *query)
@@ -321,14 +321,14 @@ static bool fits(const struct mark *mark, const struct mark_query *query)
            mark->member >= query->member_at_least && mark->epoch >= query->epoch_at_least;
 }
 
-enum gavel_status crew_expect(const struct crew *crew, const struct mark_query *query, gavel_ns until,
-                              struct mark *ret_mark)
+enum gavel_status rig_expect(const struct rig *rig, const struct mark_query *query, gavel_ns until,
+                             struct mark *ret_mark)
 {
     for (;;) {
         /* Counted before looking, so that a mark that comes in between ends the wait at once. */
-        uint32_t seen = witness_finished(crew->witness);
+        uint32_t seen = shared_log_finished(rig->shared_log);
         size_t count;
-        const struct mark *marks = witness_marks(crew->witness, &count);
+        const struct mark *marks = shared_log_marks(rig->shared_log, &count);
 
         for (size_t i = query->from; i < count; i++) {
             if (fits(&marks[i], query)) {
@@ -342,11 +342,11 @@ enum gavel_status crew_expect(const struct crew *crew, const struct mark_query *
             return GAVEL_ERR_STOPPED;
         if (clock_now() >= until)
             return GAVEL_ERR_TIMEOUT;
-        witness_wait(crew->witness, seen, until);
+        shared_log_wait(rig->shared_log, seen, until);
     }
 }
 
-bool crew_is_dead(pid_t pid)
+bool rig_is_dead(pid_t pid)
 {
     int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     struct pollfd death = {.fd = pidfd, .events = POLLIN};
@@ -358,11 +358,11 @@ bool crew_is_dead(pid_t pid)
     return dead;
 }
 
-size_t crew_mark_count(const struct crew *crew)
+size_t rig_mark_count(const struct rig *rig)
 {
     size_t count;
 
-    (void)witness_marks(crew->witness, &count);
+    (void)shared_log_marks(rig->shared_log, &count);
     return count;
 }
 
@@ -376,13 +376,13 @@ char post_listen(const struct post *post, gavel_ns until)
     if (ppoll(&control, 1, &timeout, NULL) <= 0)
         return 0;
     if (read(post->control, &letter, 1) != 1)
-        return CREW_QUIT;
+        return RIG_QUIT;
     return letter;
 }
 
 void post_mark(const struct post *post, enum mark_kind kind, uint64_t epoch, gavel_ns at, int64_t value)
 {
-    witness_mark(
-        post->witness,
+    shared_log_mark(
+        post->shared_log,
         &(struct mark){.kind = kind, .member = post->member, .epoch = epoch, .at = at, .value = value});
 }

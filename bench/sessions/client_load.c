@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Connections, letters of the driver, and the loop. */
+#include "bench/sessions/client_load_internal.h"
+
+#include "base/assert.h"
+#include "os/clock.h"
+#include "os/process.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+struct client_load_board *client_load_board_new(void)
+{
+    void *memory = mmap(NULL, sizeof(struct client_load_board), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    if (memory == MAP_FAILED)
+        return NULL;
+    struct client_load_board *board = memory;
+    atomic_store(&board->since, NEVER);
+    return board;
+}
+
+void client_load_board_free(struct client_load_board *board)
+{
+    if (board)
+        (void)munmap(board, sizeof(*board)); /* fails only for an address that is none */
+}
+
+void client_load_fail(struct client_load *client_load, enum gavel_status status, const char *what,
+                      const char *message)
+{
+    if (client_load->has_failed)
+        return;
+    client_load->has_failed = true;
+    (void)fprintf(stderr, "gavel bench: %s: %s: %s%s%s\n", client_load->post->name, what,
+                  gavel_status_text(status), message[0] ? ": " : "", message);
+    post_mark(client_load->post, MARK_FAILED, 0, clock_now(), status);
+    (void)event_base_loopbreak(client_load->base);
+}
+
+void client_load_tell(const struct client_load *client_load, enum client_load_news news, int64_t value)
+{
+    post_mark(client_load->post, MARK_RESULT, news, clock_now(), value);
+}
+
+static void campaign_all(struct client_load *client_load, size_t set)
+{
+    for (size_t i = 0; i < client_load->plan->connections; i++)
+        client_load_campaign(&client_load->seats[i], &client_load->groups[set]);
+}
+
+static void on_change(void *user, const Gavel__Change *change, uint64_t revision, bool is_gap)
+{
+    struct client_load_seat *seat = user;
+    struct client_load *client_load = seat->client_load;
+
+    (void)revision;
+    if (is_gap && client_load->plan->board)
+        atomic_fetch_add(&client_load->plan->board->gaps,
+                         1); /* what was missed shows when the cluster is asked */
+    if (change) {
+        client_load_heard(seat, change);
+        return;
+    }
+    if (seat->is_watching)
+        return;
+    seat->is_watching = true;
+    if (++client_load->watching < client_load->plan->connections)
+        return;
+    post_mark(client_load->post, MARK_JOINED, 0, clock_now(), getpid());
+    if (client_load->plan->is_candidate)
+        campaign_all(client_load, CLIENT_LOAD_OWN);
+}
+
+static void on_session_lost(void *user)
+{
+    const struct client_load_seat *seat = user;
+
+    if (seat->client_load->plan->board)
+        atomic_fetch_add(&seat->client_load->plan->board->lost, 1);
+    if (seat->client_load->plan->is_candidate)
+        post_mark(seat->client_load->post, MARK_STOPPED, 0, clock_now(), 0);
+}
+
+static void on_pace(evutil_socket_t fd, short events, void *user)
+{
+    struct client_load_seat *seat = user;
+
+    (void)fd;
+    (void)events;
+    if (seat->client_load->is_writing)
+        client_load_write(seat);
+}
+
+static void obey(struct client_load *client_load, char letter)
+{
+    switch (letter) {
+    case CLIENT_LOAD_CAMPAIGN:
+        campaign_all(client_load, CLIENT_LOAD_OWN);
+        break;
+    case CLIENT_LOAD_STAND_BY:
+        campaign_all(client_load, CLIENT_LOAD_OTHERS);
+        break;
+    case CLIENT_LOAD_LEAVE:
+        for (size_t i = 0; i < client_load->plan->connections; i++)
+            client_load_leave(&client_load->seats[i], &client_load->groups[CLIENT_LOAD_OTHERS]);
+        break;
+    case CLIENT_LOAD_WRITE:
+        client_load->is_writing = true;
+        for (size_t i = 0; i < client_load->plan->connections; i++)
+            if (!client_load->seats[i].sent_at)
+                client_load_write(&client_load->seats[i]);
+        break;
+    case CLIENT_LOAD_REST:
+        client_load->is_writing = false;
+        break;
+    case CLIENT_LOAD_VERIFY:
+        client_load_verify(client_load);
+        break;
+    case RIG_RESIGN:
+        client_load_resign(&client_load->seats[0]);
+        break;
+    default:
+        (void)event_base_loopbreak(client_load->base);
+        break;
+    }
+}
+
+static void on_letter(evutil_socket_t fd, short events, void *user)
+{
+    struct client_load *client_load = user;
+    char letters[16];
+    ssize_t count = read(fd, letters, sizeof(letters));
+
+    (void)events;
+    if (count <= 0)
+        (void)event_base_loopbreak(client_load->base); /* the driver is gone */
+    for (ssize_t i = 0; i < count; i++)
+        obey(client_load, letters[i]);
+}
+
+static enum gavel_status take_seat(struct client_load *client_load, size_t number,
+                                   const struct table_process *process)
+{
+    const struct client_load_plan *plan = client_load->plan;
+    struct client_load_seat *seat = &client_load->seats[number];
+    struct cluster_link_events events = {.session_lost = on_session_lost, .user = seat};
+    struct cluster_link_place place;
+    struct gavel_error error = {0};
+
+    seat->client_load = client_load;
+    seat->number = number;
+    for (size_t i = 0; i < CLIENT_LOAD_SETS; i++)
+        seat->jobs[i] =
+            (struct client_load_job){.seat = seat, .groups = &client_load->groups[i], .next = number};
+    seat->pace = evtimer_new(client_load->base, on_pace, seat);
+    enum gavel_status status =
+        cluster_link_place_parse(plan->places[number % plan->place_count], &place, &error);
+    if (!status)
+        status = cluster_link_new(client_load->base, &place, plan->ttl_ms, client_load->post->name,
+                                  plan->tells_process ? process : NULL, &events, &seat->cluster, &error);
+    if (!status && (!seat->pace || !cluster_link_watch(seat->cluster, NULL, NULL, 0, on_change, seat)))
+        status = GAVEL_ERR_NO_MEMORY;
+    if (status)
+        client_load_fail(client_load, status, "cannot connect", error.message);
+    return status;
+}
+
+/* As the nodes are told of it. */
+static enum gavel_status tell_self(struct table_process *ret_process)
+{
+    struct process_id self;
+    enum gavel_status status = process_self(&self);
+
+    if (status)
+        return status;
+    *ret_process =
+        (struct table_process){.pid = self.pid, .pid_ns = self.pid_ns, .start_ticks = self.start_ticks};
+    memcpy(ret_process->boot_id, self.boot_id, sizeof(ret_process->boot_id));
+    return GAVEL_OK;
+}
+
+static enum gavel_status set_up(struct client_load *client_load)
+{
+    const struct client_load_set *sets[CLIENT_LOAD_SETS] = {&client_load->plan->own,
+                                                            &client_load->plan->others};
+    struct table_process process;
+    enum gavel_status status = tell_self(&process);
+
+    client_load->base = event_base_new();
+    if (!client_load->base)
+        return GAVEL_ERR_NO_MEMORY;
+    client_load->control = event_new(client_load->base, client_load->post->control, EV_READ | EV_PERSIST,
+                                     on_letter, client_load);
+    if (!client_load->control || event_add(client_load->control, NULL) < 0)
+        return GAVEL_ERR_NO_MEMORY;
+    for (size_t i = 0; i < CLIENT_LOAD_SETS; i++) {
+        client_load->groups[i] =
+            (struct client_load_groups){.client_load = client_load,
+                                        .set = *sets[i],
+                                        .epochs = calloc(sets[i]->count + 1, sizeof(uint64_t))};
+        if (!client_load->groups[i].epochs)
+            return GAVEL_ERR_NO_MEMORY;
+    }
+    for (size_t i = 0; i < client_load->plan->connections && !status; i++)
+        status = take_seat(client_load, i, &process);
+    return status;
+}
+
+static void tear_down(struct client_load *client_load)
+{
+    for (size_t i = 0; i < client_load->plan->connections; i++) {
+        cluster_link_free(client_load->seats[i].cluster);
+        if (client_load->seats[i].pace)
+            event_free(client_load->seats[i].pace);
+    }
+    for (size_t i = 0; i < CLIENT_LOAD_SETS; i++)
+        free(client_load->groups[i].epochs);
+    if (client_load->control)
+        event_free(client_load->control);
+    if (client_load->base)
+        event_base_free(client_load->base);
+    free(client_load);
+}
+
+int client_load_run(const struct post *post, void *user)
+{
+    const struct client_load_plan *plan = user;
+    struct client_load *client_load = calloc(1, sizeof(*client_load));
+    enum gavel_status status = GAVEL_ERR_NO_MEMORY;
+
+    ASSERT(plan->connections > 0 && plan->connections <= CLIENT_LOAD_CONNECTIONS_MAX);
+    ASSERT(plan->place_count > 0 && plan->place_count <= CLIENT_LOAD_PLACES_MAX);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (client_load) {
+        client_load->post = post;
+        client_load->plan = plan;
+        status = set_up(client_load);
+        if (!status)
+            (void)event_base_dispatch(client_load->base); /* ends by a letter, or by a failure that is told */
+        if (client_load->has_failed)
+            status = GAVEL_ERR_IO;
+        tear_down(client_load);
+    }
+    return status ? 1 : 0;
+}

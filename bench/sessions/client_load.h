@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * A member of a rig that plays many clients of a cluster: one process, one
+ * thread, and a connection with a session of its own for each of them, by the
+ * client protocol. It campaigns in groups when it is told to, and writes down
+ * when it holds them.
+ *
+ *     JOINED            all sessions are open
+ *     c: campaigns  ─►  HOLDS     every group of its own is led by one of its sessions
+ *     s: stands by  ─►  STANDS    every group of the other set has a candidate of it more
+ *                       HALF, FOLLOWED   half of these, all of these are led by it
+ *     l: leaves     ─►  LEFT      it has no candidate in these any more
+ *     w, e: writes, one after the other on each connection, until told to rest
+ *     v: compares   ─►  VERIFIED  with what the cluster says of its groups
+ *
+ * A candidate is a client load of one that campaigns at once and tells of every
+ * change of the leader, as elector.h does with libgavel.
+ */
+#ifndef BENCH_SESSIONS_CLIENT_LOAD_H
+#define BENCH_SESSIONS_CLIENT_LOAD_H
+
+#include "bench/props/rig.h"
+
+#include <stdatomic.h>
+
+#define CLIENT_LOAD_CONNECTIONS_MAX 128
+#define CLIENT_LOAD_PLACES_MAX 3
+#define CLIENT_LOAD_PLACE_BYTES 2048
+#define CLIENT_LOAD_PREFIX_BYTES 16
+
+#define CLIENT_LOAD_CAMPAIGN 'c'
+#define CLIENT_LOAD_STAND_BY 's'
+#define CLIENT_LOAD_LEAVE 'l'
+#define CLIENT_LOAD_WRITE 'w'
+#define CLIENT_LOAD_REST 'e'
+#define CLIENT_LOAD_VERIFY 'v'
+
+/* What it marks with MARK_RESULT, as the epoch of the mark; in the order in which they can come. */
+enum client_load_news {
+    CLIENT_LOAD_HOLDS = 1,
+    CLIENT_LOAD_STANDS,
+    CLIENT_LOAD_HALF,
+    CLIENT_LOAD_FOLLOWED,
+    CLIENT_LOAD_LEFT,
+    CLIENT_LOAD_VERIFIED, /* `value`: so many of its groups are not led as they were */
+    CLIENT_LOAD_ANSWERED, /* `value`: a connection whose write after board->since was answered */
+};
+
+/* In memory that driver and client_load share. */
+struct client_load_board {
+    _Atomic gavel_ns since; /* the answer to the first write that was sent then or later is noted … */
+    _Atomic gavel_ns answered_at[CLIENT_LOAD_CONNECTIONS_MAX]; /* … here, if it is 0 */
+    _Atomic uint64_t writes;                                   /* that were answered */
+    _Atomic gavel_ns slowest;                                  /* of them */
+    _Atomic uint64_t gaps;                                     /* in watches: changes that were not told */
+    _Atomic uint64_t lost; /* sessions, and mandates that others have now */
+};
+
+struct client_load_set {
+    char prefix[CLIENT_LOAD_PREFIX_BYTES];
+    size_t count;
+};
+
+struct client_load_plan {
+    char places[CLIENT_LOAD_PLACES_MAX]
+               [CLIENT_LOAD_PLACE_BYTES]; /* as after "gavel://"; connections take turns */
+    size_t place_count;
+    size_t connections;
+    uint32_t ttl_ms;
+    bool tells_process; /* so that nodes on this machine see its death */
+    bool is_candidate;
+    struct client_load_set own;
+    struct client_load_set others; /* that others lead at first */
+    gavel_ns pace;                 /* between a write's answer and the next write */
+    struct client_load_board *board;
+};
+
+/* NULL: out of memory. */
+struct client_load_board *client_load_board_new(void);
+void client_load_board_free(struct client_load_board *board); /* safe on NULL */
+
+/* A post_run(); user is a struct client_load_plan. */
+int client_load_run(const struct post *post, void *user);
+
+#endif

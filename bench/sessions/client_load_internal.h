@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The parts of a client load. */
+#ifndef BENCH_SESSIONS_CLIENT_LOAD_INTERNAL_H
+#define BENCH_SESSIONS_CLIENT_LOAD_INTERNAL_H
+
+#include "bench/sessions/client_load.h"
+#include "client/cluster.h"
+
+#define CLIENT_LOAD_NAME_BYTES 32
+
+struct client_load;
+struct client_load_seat;
+
+/* The groups of a set, by their number. */
+struct client_load_groups {
+    struct client_load *client_load;
+    struct client_load_set set;
+    size_t answered; /* campaigns */
+    size_t held;
+    uint64_t *epochs; /* that they are held with; 0 not */
+};
+
+/* A campaign of one seat for its part of a set. */
+struct client_load_job {
+    struct client_load_seat *seat;
+    struct client_load_groups *groups;
+    size_t next; /* the number of the group whose campaign is answered next */
+};
+
+enum { CLIENT_LOAD_OWN, CLIENT_LOAD_OTHERS, CLIENT_LOAD_SETS };
+
+/* One connection and its session. */
+struct client_load_seat {
+    struct client_load *client_load;
+    size_t number;
+    struct cluster_link *cluster;
+    bool is_watching;
+    struct event *pace;
+    gavel_ns sent_at; /* of the write under way */
+    int32_t priority; /* of its last write */
+    struct client_load_job jobs[CLIENT_LOAD_SETS];
+};
+
+struct client_load {
+    const struct post *post;
+    const struct client_load_plan *plan;
+    struct event_base *base;
+    struct event *control;
+    size_t watching;
+    bool is_writing;
+    bool has_failed;
+    struct client_load_groups groups[CLIENT_LOAD_SETS];
+    struct {
+        size_t seen;
+        size_t wrong;
+        char after[CLIENT_LOAD_NAME_BYTES];
+    } survey;
+    struct client_load_seat seats[CLIENT_LOAD_CONNECTIONS_MAX];
+};
+
+/* It gives up, for the driver to see. */
+void client_load_fail(struct client_load *client_load, enum gavel_status status, const char *what,
+                      const char *message);
+
+void client_load_tell(const struct client_load *client_load, enum client_load_news news, int64_t value);
+
+/* Campaigns by a seat for its part of a set. */
+void client_load_campaign(struct client_load_seat *seat, struct client_load_groups *groups);
+
+/* Leaves the groups of that set, as far as they are the seat's. */
+void client_load_leave(struct client_load_seat *seat, struct client_load_groups *groups);
+
+/* The first group of the seat is given up; its candidate goes to the end of the queue. */
+void client_load_resign(struct client_load_seat *seat);
+
+/* One write more: the seat's candidate in its first group says something else of itself. */
+void client_load_write(struct client_load_seat *seat);
+
+/* A change of a group in which the seat's session takes part. */
+void client_load_heard(struct client_load_seat *seat, const Gavel__Change *change);
+
+/* Lists the groups of its own at the cluster, and compares. */
+void client_load_verify(struct client_load *client_load);
+
+#endif
