@@ -94,7 +94,8 @@ debug: ## build with the sanitizers (build/debug)
 	@tools/setup build test
 	@tools/build debug
 
-release: ## pack the sources of the last commit (build/release/meson-dist)
+release: ## check that version, changelog and tag agree, then pack the sources (build/release/meson-dist); pushes nothing
+	@tools/release
 	@tools/setup build
 	@tools/build release
 	@meson dist -C build/release --no-tests
