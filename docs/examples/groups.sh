@@ -13,7 +13,7 @@ done
 export GAVEL_CLUSTER=127.0.0.1:7501,127.0.0.1:7502,127.0.0.1:7503
 gavel leader --wait 5s >/dev/null
 
-# The quorum is a store like any other: for gavel run, gavel elect and every program with libgavel.
+# The cluster is a store like any other: for gavel run, gavel elect and every program with libgavel.
 export GAVEL_STORE=gavel://127.0.0.1:7601,127.0.0.1:7602,127.0.0.1:7603
 gavel run --group nightly --id web-1 -- sleep 60 &
 gavel leader --group nightly --wait 5s                      # web-1

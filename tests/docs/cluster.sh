@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the cluster of the README as it is shown there (on other ports), then
+# Runs the cluster of docs/GUIDE.md as it is shown there (on other ports), then
 # the calls of docs/HTTP.md against the same nodes, and looks at what they
 # printed.
 #

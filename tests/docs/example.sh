@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the C example of the README twice: one leads; killed, the other follows
+# Runs a C example of the documents twice: one leads; killed, the other follows
 # with the next epoch, and leaves in order.
 #
 #     example.sh EXAMPLE

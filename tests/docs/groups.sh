@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the elections on a cluster of the README as they are shown there (on
+# Runs the elections on a cluster of docs/GUIDE.md as shown there (on
 # other ports), and looks at what they printed.
 #
 #     groups.sh ROOT GAVEL GAVELD

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs the shell example of the README as it is shown there, and looks at what
+# Runs the shell example of docs/GUIDE.md as shown there, and looks at what
 # it printed.
 #
 #     quickstart.sh ROOT GAVEL

@@ -18,7 +18,7 @@ ended with 143'
 # Who is named by `gavel leader` and what the command says come at the same time.
 [ "$(sort out)" = "$(sort <<<"$expected")" ] || {
     cat out err
-    echo "failed: that is not what the README tells"
+    echo "failed: that is not what the example tells"
     exit 1
 }
 echo "good: gavel run"
