@@ -68,6 +68,7 @@ struct command {
     unsigned options;         /* bit set of enum option_group, besides OPTIONS_COMMON */
     const struct flag *flags; /* its own, ending with a NULL name; NULL for none */
     int (*run)(const struct cli *cli, int argc, char **argv); /* NULL: a program of its own, gavel-NAME */
+    const char *older_name_of; /* the command that has replaced it, and which --help lists; NULL: none */
 };
 
 /* The commands in the order --help lists them, ending with a NULL name. */
@@ -120,6 +121,7 @@ int command_leader(const struct cli *cli, int argc, char **argv);
 int command_status(const struct cli *cli, int argc, char **argv);
 int command_candidates(const struct cli *cli, int argc, char **argv);
 int command_watch(const struct cli *cli, int argc, char **argv);
+int command_handover(const struct cli *cli, int argc, char **argv);
 int command_resign(const struct cli *cli, int argc, char **argv);
 int command_check(const struct cli *cli, int argc, char **argv);
 int command_store(const struct cli *cli, int argc, char **argv);

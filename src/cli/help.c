@@ -106,6 +106,26 @@ static void common_options(const struct cli *cli, FILE *file)
     option_line(file, 'h', "help", false, NULL, "say how it is used");
 }
 
+/* Commands that still work and are not listed. */
+static void older_names(FILE *file, size_t width)
+{
+    const struct command *first = commands;
+    char text[256];
+    int length;
+
+    while (first->name && !first->older_name_of)
+        first++;
+    if (!first->name)
+        return;
+    length = snprintf(text, sizeof text, "Older names of %s, which still work:", first->older_name_of);
+    for (const struct command *command = first; command->name && length < (int)sizeof text; command++)
+        if (command->older_name_of)
+            length += snprintf(text + length, sizeof text - (size_t)length, "%s %s",
+                               command == first ? "" : ",", command->name);
+    fputs("  ", file);
+    print_wrapped(file, width, 2, 2, text);
+}
+
 void help_program(const struct cli *cli, FILE *file)
 {
     size_t width = output_columns(file);
@@ -116,9 +136,12 @@ void help_program(const struct cli *cli, FILE *file)
         "Makes exactly one of many processes the leader, notices when it dies, and passes the gavel on.");
     heading(cli, file, "Commands");
     for (const struct command *command = commands; command->name; command++) {
+        if (command->older_name_of)
+            continue;
         fprintf(file, "  %-12s  ", command->name);
         print_wrapped(file, width, 16, 16, command->summary);
     }
+    older_names(file, width);
     heading(cli, file, "Options of the commands that look at a store or take part");
     options_of(file, OPTIONS_STORE);
     heading(cli, file, "Options of the commands that look at a cluster of gaveld");

@@ -50,10 +50,13 @@ static const struct flag watch_flags[] = {
     {0},
 };
 
-static const struct flag resign_flags[] = {
-    {"to", FLAG_TEXT, "NAME", "the candidate that should lead next"},
-    {"force", FLAG_SWITCH, NULL, "also within the minimum mandate"},
-    {"timeout", FLAG_DURATION, "DURATION", "how long to wait for the hand-over (default: 10s)"},
+static const struct flag handover_flags[] = {
+    {"to", FLAG_TEXT, "NAME", "who is to lead next: a candidate of the group, or a node"},
+    {"force", FLAG_SWITCH, NULL,
+     "of a group: also within the minimum mandate; of nodes, with --to: also to one that is behind, or if "
+     "the "
+     "leader hangs: what that node does not have is lost"},
+    {"timeout", FLAG_DURATION, "DURATION", "how long it may take (default: 10s; of nodes: 30s)"},
     {0},
 };
 
@@ -97,16 +100,6 @@ static const struct flag note_flags[] = {
     {0},
 };
 
-static const struct flag transfer_flags[] = {
-    {"to", FLAG_TEXT, "NAME", "who is to lead: a candidate of the group, or a node"},
-    {"force", FLAG_SWITCH, NULL,
-     "of a group: also within the minimum mandate; of the nodes: also to one that is behind, or if the "
-     "leader "
-     "hangs: what the node does not have is lost"},
-    {"timeout", FLAG_DURATION, "DURATION", "how long it may take (default: 30s)"},
-    {0},
-};
-
 static const struct flag stepdown_flags[] = {
     {"timeout", FLAG_DURATION, "DURATION", "how long it may take (default: 30s)"},
     {0},
@@ -141,132 +134,171 @@ static const struct flag cluster_flags[] = {
     {0},
 };
 
+/* clang-format off */
 const struct command commands[] = {
-    {"run", "-- COMMAND [ARGUMENT…]", ARGUMENTS_COMMAND, "run a command in exactly one of many places",
-     "Takes part in the election of a group and runs the command only while it leads. When the mandate ends, "
-     "the whole process tree of the command is dead before another candidate may start its own. With -f FILE "
-     "instead of a command, the children listed in that file are run and supervised. Ends with the exit code "
-     "of the command, 128 + n if signal n killed it, 127 if it is not there, 126 if it cannot be executed.",
-     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK | OPTIONS_RUN, NULL, command_run},
-    {"once", "--key KEY -- COMMAND [ARGUMENT…]", ARGUMENTS_COMMAND,
-     "run a command to success at most once for a key",
-     "Runs the command unless somebody has done so for this key and succeeded; then it ends "
-     "with exit code 0 at once. While another runs it, it stands by and takes over if that one fails or "
-     "dies. Ends with the exit code of the command; 0 only if the success is recorded, 4 if it may not be.",
-     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK, once_flags, command_once},
-    {"elect", "", 0, "take part in an election; one JSON line per event",
-     "Takes part in the election of a group until SIGTERM, SIGINT or SIGHUP, and prints one line of JSON for "
-     "each event. Then it gives up what it leads, leaves the group and ends with exit code 0; a second "
-     "signal ends it at once.",
-     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, elect_flags, command_elect},
-    {"agent", "", 0, "take part on behalf of a program that only speaks HTTP",
-     "Takes part in the election of a group, and tells a program on this machine by HTTP whether it leads: "
-     "GET /status, GET /leader, GET /events and more, see gavel-agent(1). No other candidate "
-     "leads before the program has said that its work has stopped, or has had its time for that. SIGTERM, "
-     "SIGINT or SIGHUP: it gives up what it leads, leaves the group and ends with exit code 0; a second "
-     "signal ends it at once.",
-     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS, agent_flags, command_agent},
-    {"leader", "", 0, "print who leads",
-     "Prints the id of the leader of a group; with --cluster, of the group that --group names there, or of "
-     "the "
-     "nodes themselves. Exit code 3 if there is none.",
-     OPTIONS_STORE | OPTIONS_CLUSTER | OPTIONS_GROUP, leader_flags, command_leader},
-    {"status", "", 0, "show the state of a group, of all groups, or of a cluster",
-     "Shows the mandate of a group: who holds it, with which epoch, since when and for how long. With "
-     "--cluster it shows the nodes of a cluster: who leads, how far each is, and what is wrong; with --group "
-     "besides, that group of the cluster.",
-     OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP, status_flags, command_status},
-    {"groups", "", 0, "list the groups of a cluster or of a store",
-     "Lists all groups with their leaders, epochs and states, sorted by name; of a cluster page by page, "
-     "however many there are.",
-     OPTIONS_PLACE | OPTIONS_CLUSTER, groups_flags, command_groups},
-    {"candidates", "", 0, "list the active candidates of a group",
-     "Lists who takes part in a group and was heard of within the candidate time-out; with --cluster, of a "
-     "group of the cluster.",
-     OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP, NULL, command_candidates},
-    {"watch", "", 0, "print each change of leader as it happens",
-     "Prints who leads a group now, and then a line for each change; with --cluster, of the group that "
-     "--group "
-     "names there, or a line for each event of its nodes.",
-     OPTIONS_STORE | OPTIONS_CLUSTER | OPTIONS_GROUP, watch_flags, command_watch},
-    {"note", "ACTION GROUP [KEY] [VALUE]", 4, "read and write the notes of a group of a cluster",
-     "Notes are small values that the leader of a group leaves for the next one. get GROUP KEY prints one. "
-     "put "
-     "GROUP KEY VALUE writes one and prints its revision; VALUE is - to read it from stdin. delete GROUP KEY "
-     "removes one. list GROUP shows all. watch GROUP [KEY] prints each change.",
-     OPTIONS_CLUSTER, note_flags, command_note},
-    {"resign", "", 0, "ask the leader to hand over",
-     "Asks the present leader of a group to hand the gavel over, waits until it has, and says who leads "
-     "then. A leader hands over only after its minimum mandate, unless --force is given. With --cluster it "
-     "is the "
-     "group of a cluster that --group names.",
-     OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP, resign_flags, command_resign},
-    {"check", "", 0, "say whether the settings add up, or whether a cluster is well",
-     "Prints the timing budget of the settings, the longest time without a leader and the longest "
-     "overlap of two. Nothing is started and the store is not touched. Exit code 7 if the times do not "
-     "add up. With --cluster it looks for two leaders at once instead, and for nodes that are not well: exit "
-     "code "
-     "2 for split brain, 3 if nobody leads, 1 if a node is not well.",
-     OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_CLUSTER, check_flags, command_check},
-    {"store", "ACTION [ARGUMENT]", 2,
-     "measure a store, print its SQL, list the kinds of stores, migrate or back up one",
-     "ping measures how long the store takes to read, claim, renew and release, on the group "
-     "gavel-store-ping, and says for each preset whether its times fit: exit code 7 if those of the store's "
-     "own preset, or of --preset, do not. sql mysql prints the SQL that makes the tables, for an "
-     "administrator. list shows the kinds of stores that this build has, with an example of each. "
-     "migrate changes a table that another program made so that gavel can share it. backup copies a store of "
-     "SQLite to a new file, while it is in use.",
-     OPTIONS_PLACE | OPTIONS_CALLS, store_flags, command_store},
-    {"elections", "", 0, "tell of the elections of a cluster: who stood, who voted for whom, why not",
-     "Puts together what the nodes of a cluster remember of their elections, the newest first: the "
-     "candidate, the "
-     "result, how long it took, and the vote of each node with its reason.",
-     OPTIONS_CLUSTER, elections_flags, command_elections},
-    {"transfer", "[NAME]", 1, "let another node of a cluster lead, or another candidate of a group",
-     "Asks the leader of a cluster to hand over to a node, and waits until that one leads: the leader brings "
-     "it "
-     "level, stops its work and only then lets go. With --force a node that is behind is taken as well, and "
-     "if "
-     "the leader hangs, the node itself is asked to stand; entries that it does not have are then lost. With "
-     "--group the leader of that group of the cluster hands over to another of its candidates; if it has not "
-     "in time, it goes on leading.",
-     OPTIONS_CLUSTER | OPTIONS_GROUP, transfer_flags, command_transfer},
-    {"stepdown", "", 0, "let the leader of a cluster give up",
-     "Asks the leader of a cluster to stop its work and give up; the nodes then elect another, or it again.",
-     OPTIONS_CLUSTER, stepdown_flags, command_stepdown},
-    {"member", "ACTION [NAME [ADDRESS]]", 3, "list the members of a cluster, or change them",
-     "list shows the members of a cluster. add NAME ADDRESS takes in a node that was started with --join; "
-     "ADDRESS is "
-     "where the other nodes reach it, host:port. remove NAME takes one out. promote NAME makes a learner a "
-     "voter, "
-     "demote NAME a voter a learner. One change at a time.",
-     OPTIONS_CLUSTER, member_flags, command_member},
-    {"cert", "ACTION [NAME]", 2, "make the certificates of a cluster",
-     "init CLUSTER makes a CA and the secret of a cluster: ca.crt, ca.key and cluster.secret. issue NAME "
-     "makes the certificate of a node and its key, NAME.crt and NAME.key; with --client that of a program "
-     "that uses the cluster. show FILE prints what a certificate says. revoke FILE adds a certificate to the "
-     "list of those that the nodes take no more. secret makes only cluster.secret. "
-     "Keys and "
-     "the secret can be read by their owner only, and nothing is replaced unless --force is given.",
-     0, cert_flags, command_cert},
-    {"cluster", "demo", 1, "start a cluster on this machine, to try",
-     "Starts three gaveld on loopback in a temporary folder, says how to talk to them, and prints what "
-     "happens "
-     "to them in plain words. Ctrl-C ends them and removes the folder.",
-     0, cluster_flags, command_cluster},
-    {"demo", "", 0, "watch three gavel run through hand-over, SIGKILL and SIGSTOP",
-     "Runs three gavel run on a SQLite store: hands over, kills the elector, the guard and the command of "
-     "leaders, freezes one, prints whose command ran when, and says whether two ever ran at once. Fails if "
-     "they did.",
-     0, NULL, NULL},
-    {"bench", "", 0, "measure how fast gavel is on this machine",
-     "Measures the calls of the library, the store, hand-over and fail-over between real processes, with "
-     "the library, with gavel run and with three gaveld.",
-     0, NULL, NULL},
-    {"help", "[COMMAND]", 1, "say how a command is used",
-     "Says how the program or one of its commands is used.", 0, NULL, command_help},
-    {"version", "", 0, "print the version", "Prints the version.", 0, NULL, command_version},
+    {.name = "run", .arguments = "-- COMMAND [ARGUMENT…]", .arguments_max = ARGUMENTS_COMMAND,
+     .summary = "run a command in exactly one of many places",
+     .help = "Takes part in the election of a group and runs the command only while it leads. When the mandate "
+             "ends, the whole process tree of the command is dead before another candidate may start its own. "
+             "With -f FILE instead of a command, the children listed in that file are run and supervised. Ends "
+             "with the exit code of the command, 128 + n if signal n killed it, 127 if it is not there, 126 if "
+             "it cannot be executed.",
+     .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK | OPTIONS_RUN,
+     .run = command_run},
+    {.name = "once", .arguments = "--key KEY -- COMMAND [ARGUMENT…]", .arguments_max = ARGUMENTS_COMMAND,
+     .summary = "run a command to success at most once for a key",
+     .help = "Runs the command unless somebody has done so for this key and succeeded; then it ends with exit "
+             "code 0 at once. While another runs it, it stands by and takes over if that one fails or dies. "
+             "Ends with the exit code of the command; 0 only if the success is recorded, 4 if it may not be.",
+     .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK,
+     .flags = once_flags, .run = command_once},
+    {.name = "elect", .arguments = "",
+     .summary = "take part in an election; one JSON line per event",
+     .help = "Takes part in the election of a group until SIGTERM, SIGINT or SIGHUP, and prints one line of "
+             "JSON for each event. Then it gives up what it leads, leaves the group and ends with exit code 0; "
+             "a second signal ends it at once.",
+     .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS,
+     .flags = elect_flags, .run = command_elect},
+    {.name = "agent", .arguments = "",
+     .summary = "take part on behalf of a program that only speaks HTTP",
+     .help = "Takes part in the election of a group, and tells a program on this machine by HTTP whether it "
+             "leads: GET /status, GET /leader, GET /events and more, see gavel-agent(1). No other candidate "
+             "leads before the program has said that its work has stopped, or has had its time for that. "
+             "SIGTERM, SIGINT or SIGHUP: it gives up what it leads, leaves the group and ends with exit code "
+             "0; a second signal ends it at once.",
+     .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS,
+     .flags = agent_flags, .run = command_agent},
+    {.name = "leader", .arguments = "",
+     .summary = "print who leads",
+     .help = "Prints the id of the leader of a group; with --cluster, of the group that --group names there, "
+             "or of the nodes themselves. Exit code 3 if there is none.",
+     .options = OPTIONS_STORE | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .flags = leader_flags, .run = command_leader},
+    {.name = "status", .arguments = "",
+     .summary = "show the state of a group, of all groups, or of a cluster",
+     .help = "Shows the mandate of a group: who holds it, with which epoch, since when and for how long. With "
+             "--cluster it shows the nodes of a cluster: who leads, how far each is, and what is wrong; with "
+             "--group besides, that group of the cluster.",
+     .options = OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .flags = status_flags, .run = command_status},
+    {.name = "groups", .arguments = "",
+     .summary = "list the groups of a cluster or of a store",
+     .help = "Lists all groups with their leaders, epochs and states, sorted by name; of a cluster page by "
+             "page, however many there are.",
+     .options = OPTIONS_PLACE | OPTIONS_CLUSTER,
+     .flags = groups_flags, .run = command_groups},
+    {.name = "candidates", .arguments = "",
+     .summary = "list the active candidates of a group",
+     .help = "Lists who takes part in a group and was heard of within the candidate time-out; with --cluster, "
+             "of a group of the cluster.",
+     .options = OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .run = command_candidates},
+    {.name = "watch", .arguments = "",
+     .summary = "print each change of leader as it happens",
+     .help = "Prints who leads a group now, and then a line for each change; with --cluster, of the group that "
+             "--group names there, or a line for each event of its nodes.",
+     .options = OPTIONS_STORE | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .flags = watch_flags, .run = command_watch},
+    {.name = "note", .arguments = "ACTION GROUP [KEY] [VALUE]", .arguments_max = 4,
+     .summary = "read and write the notes of a group of a cluster",
+     .help = "Notes are small values that the leader of a group leaves for the next one. get GROUP KEY prints "
+             "one. put GROUP KEY VALUE writes one and prints its revision; VALUE is - to read it from stdin. "
+             "delete GROUP KEY removes one. list GROUP shows all. watch GROUP [KEY] prints each change.",
+     .options = OPTIONS_CLUSTER,
+     .flags = note_flags, .run = command_note},
+    {.name = "handover", .arguments = "",
+     .summary = "ask the leader to hand over: of a group, or of a cluster",
+     .help = "Asks the leader of a group to hand over, waits until it has, and says who leads then. Its work "
+             "stops first. It hands over only after its minimum mandate, unless --force is given. With "
+             "--cluster it is the group of a cluster that --group names; without --group, the cluster itself: "
+             "its leader stops its work, brings the node of --to level and lets it lead, or without --to lets "
+             "the nodes elect one. If the other does not take over in time, the leader of a cluster or of a "
+             "group there goes on.",
+     .options = OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .flags = handover_flags, .run = command_handover},
+    {.name = "check", .arguments = "",
+     .summary = "say whether the settings add up, or whether a cluster is well",
+     .help = "Prints the timing budget of the settings, the longest time without a leader and the longest "
+             "overlap of two. Nothing is started and the store is not touched. Exit code 7 if the times do not "
+             "add up. With --cluster it looks for two leaders at once instead, and for nodes that are not "
+             "well: exit code 2 for split brain, 3 if nobody leads, 1 if a node is not well.",
+     .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_CLUSTER,
+     .flags = check_flags, .run = command_check},
+    {.name = "store", .arguments = "ACTION [ARGUMENT]", .arguments_max = 2,
+     .summary = "measure a store, print its SQL, list the kinds of stores, migrate or back up one",
+     .help = "ping measures how long the store takes to read, claim, renew and release, on the group "
+             "gavel-store-ping, and says for each preset whether its times fit: exit code 7 if those of the "
+             "store's own preset, or of --preset, do not. sql mysql prints the SQL that makes the tables, for "
+             "an administrator. list shows the kinds of stores that this build has, with an example of each. "
+             "migrate changes a table that another program made so that gavel can share it. backup copies a "
+             "store of SQLite to a new file, while it is in use.",
+     .options = OPTIONS_PLACE | OPTIONS_CALLS,
+     .flags = store_flags, .run = command_store},
+    {.name = "elections", .arguments = "",
+     .summary = "tell of the elections of a cluster: who stood, who voted for whom, why not",
+     .help = "Puts together what the nodes of a cluster remember of their elections, the newest first: the "
+             "candidate, the result, how long it took, and the vote of each node with its reason.",
+     .options = OPTIONS_CLUSTER,
+     .flags = elections_flags, .run = command_elections},
+    {.name = "member", .arguments = "ACTION [NAME [ADDRESS]]", .arguments_max = 3,
+     .summary = "list the members of a cluster, or change them",
+     .help = "list shows the members of a cluster. add NAME ADDRESS takes in a node that was started with "
+             "--join; ADDRESS is where the other nodes reach it, host:port. remove NAME takes one out. promote "
+             "NAME makes a learner a voter, demote NAME a voter a learner. One change at a time.",
+     .options = OPTIONS_CLUSTER,
+     .flags = member_flags, .run = command_member},
+    {.name = "cert", .arguments = "ACTION [NAME]", .arguments_max = 2,
+     .summary = "make the certificates of a cluster",
+     .help = "init CLUSTER makes a CA and the secret of a cluster: ca.crt, ca.key and cluster.secret. issue "
+             "NAME makes the certificate of a node and its key, NAME.crt and NAME.key; with --client that of a "
+             "program that uses the cluster. show FILE prints what a certificate says. revoke FILE adds a "
+             "certificate to the list of those that the nodes take no more. secret makes only cluster.secret. "
+             "Keys and the secret can be read by their owner only, and nothing is replaced unless --force is "
+             "given.",
+     .flags = cert_flags, .run = command_cert},
+    {.name = "cluster", .arguments = "demo", .arguments_max = 1,
+     .summary = "start a cluster on this machine, to try",
+     .help = "Starts three gaveld on loopback in a temporary folder, says how to talk to them, and prints what "
+             "happens to them in plain words. Ctrl-C ends them and removes the folder.",
+     .flags = cluster_flags, .run = command_cluster},
+    {.name = "demo", .arguments = "",
+     .summary = "watch three gavel run through hand-over, SIGKILL and SIGSTOP",
+     .help = "Runs three gavel run on a SQLite store: hands over, kills the elector, the guard and the command "
+             "of leaders, freezes one, prints whose command ran when, and says whether two ever ran at once. "
+             "Fails if they did."},
+    {.name = "bench", .arguments = "",
+     .summary = "measure how fast gavel is on this machine",
+     .help = "Measures the calls of the library, the store, hand-over and fail-over between real processes, "
+             "with the library, with gavel run and with three gaveld."},
+    {.name = "help", .arguments = "[COMMAND]", .arguments_max = 1,
+     .summary = "say how a command is used",
+     .help = "Says how the program or one of its commands is used.",
+     .run = command_help},
+    {.name = "version", .arguments = "",
+     .summary = "print the version",
+     .help = "Prints the version.",
+     .run = command_version},
+    /* Older names. */
+    {.name = "resign", .arguments = "",
+     .summary = "the same as handover, of a group",
+     .help = "The same as `gavel handover` of a group, which is named `default` if --group does not say "
+             "otherwise, also with --cluster.",
+     .options = OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .flags = handover_flags, .run = command_resign, .older_name_of = "handover"},
+    {.name = "stepdown", .arguments = "",
+     .summary = "the same as handover, of the nodes of a cluster",
+     .help = "The same as `gavel handover --cluster`: the leader of a cluster stops its work and gives up; the "
+             "nodes elect another, or it again.",
+     .options = OPTIONS_CLUSTER,
+     .flags = stepdown_flags, .run = command_stepdown, .older_name_of = "handover"},
+    {.name = "transfer", .arguments = "[NAME]", .arguments_max = 1,
+     .summary = "the same as handover --to NAME, of a cluster or of one of its groups",
+     .help = "The same as `gavel handover --cluster --to NAME`, or with --group that of a group of the "
+             "cluster. NAME may stand without --to. It may take 30s unless --timeout says otherwise.",
+     .options = OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .flags = handover_flags, .run = command_transfer, .older_name_of = "handover"},
     {0},
 };
+/* clang-format on */
 
 int main(int argc, char **argv) { return program_main(argc, argv); }

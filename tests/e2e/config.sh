@@ -242,7 +242,7 @@ test_names_empty_overlong_or_not_utf8_are_refused() {
     await said a became_leader
     expect 0 "$GAVEL" leader --store "$store" --group "$long255" --json
     has "$("$JSON_GET" leader_id <<<"$output")" "äöü 'quoted' \"%s\" / yyy"
-    expect 2 "$GAVEL" resign --store "$store" --to "$long256"
+    expect 2 "$GAVEL" handover --store "$store" --to "$long256"
 }
 
 test_mistyped_words_are_recognised() {

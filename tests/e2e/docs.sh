@@ -8,6 +8,8 @@ man=$SOURCE_ROOT/docs/man
 completions=$SOURCE_ROOT/src/cli/completions
 commands=$("$GAVEL" --help | sed -n '/^Commands/,/^$/s/^  \([a-z][a-z]*\) .*/\1/p')
 
+older="resign stepdown transfer" # of handover; they work and are not listed
+
 # options_of COMMAND: its long options as --help has them, one per line, --no-x included.
 options_of() {
     "$GAVEL" "$1" --help | grep -oE '^ +(-., )?--(\[no-\])?[a-z-]+' | grep -oE -- '--.*' |
@@ -46,6 +48,17 @@ test_pages_tell_of_no_option_that_is_not_there() {
         for option in $(defined_in "gavel-$command.1" || true); do
             grep -qx -- "$option" <<<"$known" || fail "gavel-$command(1) tells of $option, which is not there"
         done
+    done
+}
+
+test_older_names_are_told_and_point_to_the_new_one() {
+    local name
+    has "$("$GAVEL" help)" "Older names of handover, which still work: resign, stepdown, transfer"
+    for name in $older; do
+        grep -qwx "$name" <<<"$commands" && fail "$name is listed"
+        has "$("$GAVEL" "$name" --help | tr '\n' ' ')" 'The same as `gavel handover'
+        has "$(page "gavel-$name.1")" '*gavel-handover*(1)'
+        has "$(page gavel-handover.1)" "*gavel $name*"
     done
 }
 
@@ -127,7 +140,7 @@ complete_bash() {
 
 test_bash_offers_exactly_the_options_of_each_command() {
     local command
-    for command in $commands; do
+    for command in $commands $older; do
         same "$(complete_bash gavel "$command" -- | sort)" "$(options_of "$command")"
     done
 }
@@ -167,7 +180,7 @@ test_bash_offers_candidates_and_groups_of_the_store() {
     elect web-1 --group jobs
     await said web-1 became_leader
     same "$(complete_bash gavel leader --store "$store" --group '')" jobs
-    same "$(complete_bash gavel resign --store "$store" --group jobs --to w)" web-1
+    same "$(complete_bash gavel handover --store "$store" --group jobs --to w)" web-1
 }
 
 # complete_zsh COMMAND: the options that the completion gives to _arguments for it.
@@ -180,7 +193,7 @@ complete_zsh() {
 
 test_zsh_offers_exactly_the_options_of_each_command() {
     local command
-    for command in $commands; do
+    for command in $commands $older; do
         same "$(complete_zsh "$command")" "$(options_of "$command")"
     done
 }

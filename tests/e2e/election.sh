@@ -57,53 +57,63 @@ test_frozen_leader_is_replaced_and_knows_it_when_it_wakes() {
     ! leads a || fail "a leads again at once"
 }
 
-test_resign_hands_over() {
+test_handover_hands_over() {
     three
-    expect 0 "$GAVEL" resign --store "$store" --json
+    expect 0 "$GAVEL" handover --store "$store" --json
     same "$("$JSON_GET" previous <<<"$output")" a
     local next
     next=$("$JSON_GET" leader_id <<<"$output")
-    [[ $next == b || $next == c ]] || fail "$next leads after the resignation of a"
+    [[ $next == b || $next == c ]] || fail "$next leads after a handed over"
     await said a lost_leadership '"reason":"'
     await said "$next" became_leader
 }
 
-test_resign_to_a_candidate_makes_it_leader() {
+test_handover_to_a_candidate_makes_it_leader() {
     three
-    expect 0 "$GAVEL" resign --store "$store" --to c
+    expect 0 "$GAVEL" handover --store "$store" --to c
     has "$output" "c leads now"
     has "$output" "after a was asked to hand over"
     leads c || fail "c does not lead"
-    expect 0 "$GAVEL" resign --store "$store" --to c
+    expect 0 "$GAVEL" handover --store "$store" --to c
     has "$output" "leads already"
-    expect 0 "$GAVEL" resign --store "$store" --to c --json
+    expect 0 "$GAVEL" handover --store "$store" --to c --json
     same "$("$JSON_GET" leader_id previous took_ms <<<"$output")" "c	c	0"
 }
 
-test_resign_to_somebody_unfit_is_refused() {
+test_resign_is_an_older_name_of_handover() {
     three
+    expect 0 "$GAVEL" resign --store "$store" --to c
+    has "$output" "c leads now"
     expect 1 "$GAVEL" resign --store "$store" --to nobody
+    has "$errors" "gavel resign: "
+    expect 0 "$GAVEL" resign --help
+    has "$output" 'The same as `gavel handover`'
+}
+
+test_handover_to_somebody_unfit_is_refused() {
+    three
+    expect 1 "$GAVEL" handover --store "$store" --to nobody
     has "$errors" "no active candidate \"nobody\""
     elect d --no-eligible
     await has_candidates 4
-    expect 1 "$GAVEL" resign --store "$store" --to d
+    expect 1 "$GAVEL" handover --store "$store" --to d
     has "$errors" "not eligible"
     leads a || fail "a gave up"
 }
 
-test_resign_within_the_minimum_mandate_needs_force() {
+test_handover_within_the_minimum_mandate_needs_force() {
     three --min-mandate 1h
-    expect 6 "$GAVEL" resign --store "$store" --timeout 500ms
+    expect 6 "$GAVEL" handover --store "$store" --timeout 500ms
     has "$errors" "--force"
     leads a || fail "a gave up"
-    expect 0 "$GAVEL" resign --store "$store" --force
+    expect 0 "$GAVEL" handover --store "$store" --force
     ! leads a || fail "a did not give up"
 }
 
-test_resign_without_a_leader_says_so() {
+test_handover_without_a_leader_says_so() {
     elect a --no-eligible
     await has_candidates 1
-    expect 3 "$GAVEL" resign --store "$store"
+    expect 3 "$GAVEL" handover --store "$store"
 }
 
 test_ineligible_candidate_never_leads() {
@@ -127,7 +137,7 @@ test_priority_decides_among_those_who_wait() {
     await said a candidates_updated '"candidates":3'
     await said b candidates_updated '"candidates":3'
     await said c candidates_updated '"candidates":3'
-    expect 0 "$GAVEL" resign --store "$store"
+    expect 0 "$GAVEL" handover --store "$store"
     await said c became_leader
 }
 

@@ -106,7 +106,7 @@ test_static_store_has_the_epoch_it_is_told() {
 }
 
 test_static_leader_cannot_resign() {
-    expect 4 "$GAVEL" resign --store static:web-1
+    expect 4 "$GAVEL" handover --store static:web-1
     has "$errors" "fixed leader"
 }
 

@@ -85,7 +85,7 @@ test_json_of_every_command_that_looks() {
     "$GAVEL" check --store "$store" --json |
         "$JSON_GET" settings.lease_ms bounds.gap_loss_ms bounds.overlap_ms store.driver enabled >/dev/null
     "$GAVEL" version --json | "$JSON_GET" version >/dev/null
-    expect 0 "$GAVEL" resign --store "$store" --json
+    expect 0 "$GAVEL" handover --store "$store" --json
     "$JSON_GET" group previous leader_id epoch took_ms <<<"$output" >/dev/null
 }
 

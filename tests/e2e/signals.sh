@@ -90,10 +90,10 @@ test_sigterm_while_stopping_after_a_resignation() {
     await said a became_leader
     elect b
     await has_candidates 2
-    run_as resign "$GAVEL" resign --store "$store"
+    run_as handover "$GAVEL" handover --store "$store"
     kill -TERM "${pid_of[a]}"
     ended a 0
-    ended resign 0
+    ended handover 0
     await leads b
 }
 

@@ -144,7 +144,7 @@ static void print_welcome(const struct demo *demo, const struct cluster_view *vi
     printf("  gavel status --watch\n  gavel elections\n");
     for (size_t i = 0; i < view->node_count; i++)
         if (&view->nodes[i] != leader && view->nodes[i].has_answered) {
-            printf("  gavel transfer %s\n", view->nodes[i].name);
+            printf("  gavel handover --to %s\n", view->nodes[i].name);
             break;
         }
     printf("  kill -9 %" PRId64 "        # the process that leads; another has it before you look\n",

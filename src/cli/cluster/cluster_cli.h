@@ -52,7 +52,15 @@ int group_status(const struct cli *cli);
 int group_leader(const struct cli *cli);
 int group_candidates(const struct cli *cli);
 int group_watch(const struct cli *cli);
-int group_transfer(const struct cli *cli, const char *to);
-int group_resign(const struct cli *cli, const char *to); /* NULL: to whoever is next */
+
+/* What a hand-over of a group of a cluster looks like: as on any store, or as the older `gavel transfer
+ * --group` prints it. */
+enum handover_form { HANDOVER, HANDOVER_TRANSFER };
+
+/* `to` may be NULL: to whoever is next. */
+int group_handover(const struct cli *cli, const char *to, enum handover_form form);
+
+/* Of the nodes; likewise. */
+int cluster_handover(const struct cli *cli, const char *to);
 
 #endif

@@ -258,8 +258,9 @@ static void judge_leader(struct cluster_view *view)
                 "nodes closer",
                 (long long)limit_ms, trips);
     else if (!leader && believed->waits_for_operator)
-        trouble(view, TROUBLE_NO_LEADER,
-                "nobody leads, and auto_failover is off: choose a node with `gavel transfer NODE --force`");
+        trouble(
+            view, TROUBLE_NO_LEADER,
+            "nobody leads, and auto_failover is off: choose a node with `gavel handover --to NODE --force`");
     else if (!leader && !view->members)
         trouble(view, TROUBLE_NO_LEADER,
                 "%s belongs to no cluster yet: say `gavel member add %s ADDRESS` to one that runs",

@@ -12,9 +12,11 @@ _gavel_ask() {
         --cluster | --ca | --revoked | --token-file) cluster+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         esac
     done
+    # Without a group, a cluster's nodes are meant.
+    [[ $1 != successors || (${#cluster[@]} -gt 0 && ${#group[@]} -eq 0) ]] || set -- candidates
     case $1 in
     candidates) gavel candidates "${store[@]}" "${group[@]}" "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
-    nodes) gavel member list "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
+    nodes | successors) gavel member list "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
     groups) gavel groups "${store[@]}" "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
     esac
 }
@@ -46,7 +48,7 @@ _gavel_values() {
     --events) list=$events ;;
     --only) list="calls store handover failover run groups simulator" ;;
     --group | -g) list=$(_gavel_ask groups) ;;
-    --to) list=$(_gavel_ask candidates) ;;
+    --to) list=$(_gavel_ask successors) ;;
     --cluster) list=${GAVEL_CLUSTER:-} ;;
     --id | -i | --priority | --doorbell | --heartbeat | --heartbeat-jitter | --lease | --candidate-timeout | \
         --election-interval | --observation | --preparation | --min-mandate | --max-mandate | --takeover-delay | \
@@ -71,8 +73,9 @@ _gavel_begins_command() {
 
 _gavel() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} command='' list='' i
-    local commands="run once elect agent leader status groups candidates watch note resign check store elections transfer stepdown
-        member cert cluster demo bench help version"
+    local commands="run once elect agent leader status groups candidates watch note handover check store elections member
+        cert cluster demo bench help version"
+    local older="resign stepdown transfer" # these still work and are not offered
     local common="--config --json --color --log-format --log-level --help"
     local place="--store --group"
     local cluster="--cluster --ca --revoked --token-file --cluster-timeout"
@@ -90,7 +93,7 @@ _gavel() {
 
     COMPREPLY=()
     for ((i = 1; i < COMP_CWORD; i++)); do
-        if [[ " ${commands//$'\n'/ } " == *" ${COMP_WORDS[i]} "* ]]; then
+        if [[ " ${commands//$'\n'/ } $older " == *" ${COMP_WORDS[i]} "* ]]; then
             command=${COMP_WORDS[i]}
             break
         fi
@@ -122,7 +125,7 @@ _gavel() {
         esac
         ;;
     watch) list="$common $place $cluster --count --timeout" ;;
-    resign) list="$common $place $listing $cluster --to --force --timeout" ;;
+    handover | resign) list="$common $place $listing $cluster --to --force --timeout" ;;
     check) list="$common $place $who $settings $cluster --candidates --prices" ;;
     store)
         list="$common --store --preset --call-timeout --count --read-only --table"

@@ -38,7 +38,8 @@ enum gavel_status command_unknown(const char *name, struct gavel_error *error)
 
     suggestion_init(&suggestion, name);
     for (const struct command *command = commands; command->name; command++)
-        suggestion_offer(&suggestion, command->name);
+        if (!command->older_name_of)
+            suggestion_offer(&suggestion, command->name);
     if (suggestion.best)
         return error_set(error, GAVEL_ERR_INVALID, "there is no command \"%.60s\"; did you mean \"%s\"?",
                          name, suggestion.best);

@@ -156,7 +156,7 @@ test_an_option_without_a_value_is_refused() {
         expect 2 "$GAVEL" status --cluster 127.0.0.1:1 "$option" ''
         has "$errors" "$option is empty"
     done
-    expect 2 "$GAVEL" resign --store "$store" --to ''
+    expect 2 "$GAVEL" handover --store "$store" --to ''
     has "$errors" "--to is empty"
 }
 

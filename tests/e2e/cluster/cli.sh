@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The operator's side of a cluster: gavel status, leader, check, elections,
-# transfer, stepdown, member, watch and cluster demo, with real nodes; and with
+# handover, member, watch and cluster demo, with real nodes; and with
 # fake ones for what real nodes do not do on demand.
 set -euo pipefail
 # shellcheck source=lib.sh
@@ -69,39 +69,57 @@ test_one_address_is_enough() {
     another
     export GAVEL_CLUSTER=127.0.0.1:${api_of[$target]}
     same "$("$GAVEL" status --json | "$JSON_GET" leader_id members healthy)" "$leader"$'\t3\t3'
-    expect 0 "$GAVEL" transfer "$target"
+    expect 0 "$GAVEL" handover --to "$target"
     has "$output" "$target leads in term"
 }
 
-test_transfer_says_who_leads_then() {
+test_handover_says_who_leads_then() {
     local former term
     three
     former=$leader
     term=$(status_of "$leader" term)
     another
-    expect 0 "$GAVEL" transfer "$target"
+    expect 0 "$GAVEL" handover --to "$target"
     has "$output" "$former leads in term $term; it hands over to $target"
     grep -qE "^$target leads in term $((term + 1)) \([0-9.]+ ms\)\.$" <<<"$output" || fail "no result: $output"
     await leads_now "$target"
-    expect 0 "$GAVEL" transfer "$target"
+    expect 0 "$GAVEL" handover --to "$target"
     has "$output" "$target leads already"
-    same "$("$GAVEL" transfer "$former" --json | "$JSON_GET" success old_leader_id new_leader_id)" $'true\t'"$target"$'\t'"$former"
-    expect 1 "$GAVEL" transfer n7
+    same "$("$GAVEL" handover --to "$former" --json | "$JSON_GET" success old_leader_id new_leader_id)" $'true\t'"$target"$'\t'"$former"
+    expect 1 "$GAVEL" handover --to n7
     has "$errors" 'has no node "n7"; did you mean "n1"?'
-    expect 2 "$GAVEL" transfer
-    has "$errors" "name the node that is to lead"
+    expect 2 "$GAVEL" handover --force
+    has "$errors" "--to NODE --force"
     judge_logs
 }
 
-test_stepdown_gives_the_others_their_turn() {
+test_handover_of_nodes_gives_the_others_their_turn() {
     local term
     three
     term=$(status_of "$leader" term)
-    expect 0 "$GAVEL" stepdown
+    expect 0 "$GAVEL" handover
     has "$output" "$leader has given up."
     has "$output" "leads in term"
     (($("$GAVEL" status --json | "$JSON_GET" term) > term)) || fail "the term is still $term"
     judge_logs
+}
+
+test_older_names_of_handover_work_on_nodes() {
+    local former
+    three
+    former=$leader
+    another
+    expect 2 "$GAVEL" transfer
+    has "$errors" "name the node that is to lead"
+    expect 0 "$GAVEL" transfer "$target"
+    has "$output" "$target leads in term"
+    expect 0 "$GAVEL" transfer --to "$former"
+    expect 2 "$GAVEL" transfer "$target" --to "$target"
+    expect 0 "$GAVEL" stepdown
+    has "$output" "$former has given up."
+    # resign is for groups, also where a cluster is named and no group.
+    expect 3 "$GAVEL" resign --timeout 300ms
+    has "$errors" 'nobody leads the group "default"'
 }
 
 test_elections_tell_who_voted_for_whom() {
@@ -109,7 +127,7 @@ test_elections_tell_who_voted_for_whom() {
     three
     former=$leader
     another
-    expect 0 "$GAVEL" transfer "$target"
+    expect 0 "$GAVEL" handover --to "$target"
     await agree
     expect 0 "$GAVEL" elections --limit 1
     grep -qE "^term [0-9]+  $target won in [0-9.]+ ms  20" <<<"$output" || fail "no election of $target: $output"
@@ -136,7 +154,7 @@ test_a_killed_leader_is_followed() {
     has "$output" "; 2 of 3 healthy"
     expect 1 "$GAVEL" check
     has "$output" "$former"
-    expect 1 "$GAVEL" transfer "$former"
+    expect 1 "$GAVEL" handover --to "$former"
     has "$errors" "$former does not answer (nothing listens there); it has to run to lead"
 }
 
@@ -151,9 +169,9 @@ test_without_a_majority_nobody_leads() {
     expect 6 "$GAVEL" leader --wait 300ms
     expect 3 "$GAVEL" check
     has "$output" "nobody leads: writes are refused"
-    expect 3 "$GAVEL" transfer n1
+    expect 3 "$GAVEL" handover --to n1
     has "$errors" "--force lets n1 stand now"
-    expect 3 "$GAVEL" stepdown --timeout 200ms
+    expect 3 "$GAVEL" handover --timeout 200ms
     kill_both n1
     expect 4 "$GAVEL" status
     has "$errors" "(127.0.0.1:${api_of[n1]}, 127.0.0.1:${api_of[n2]}, 127.0.0.1:${api_of[n3]}: nothing listens there)"
@@ -168,7 +186,7 @@ test_force_asks_the_target_if_the_leader_hangs() {
     another
     pid=$(node_pid "$former")
     kill -STOP "$pid"
-    expect 0 "$GAVEL" transfer "$target" --force --cluster-timeout 300ms
+    expect 0 "$GAVEL" handover --to "$target" --force --cluster-timeout 300ms
     has "$output" "$target leads"
     [[ $output == *"leads already"* ]] || has "$errors" "is lost" # elected before it was asked, on a slow machine
     kill -CONT "$pid"
@@ -203,8 +221,8 @@ test_a_node_that_hangs_costs_nothing() {
     leads_now "$former" || fail "it does not say who leads"
     expect 0 "$GAVEL" member list
     read -r target < <(others "$former" | grep -v "^$target$")
-    expect 0 "$GAVEL" transfer "$target"
-    expect 0 "$GAVEL" stepdown
+    expect 0 "$GAVEL" handover --to "$target"
+    expect 0 "$GAVEL" handover
     ((SECONDS - begun < 90)) || fail "it waited for the one that hangs"
     expect 1 "$GAVEL" check --cluster-timeout 300ms
     has "$output" "no answer within 300 ms"
@@ -243,7 +261,7 @@ test_members_are_listed_and_changed() {
     expect 2 "$GAVEL" member add n4 127.0.0.1:1 --priority 256
 }
 
-test_watch_tells_of_a_transfer_as_it_happens() {
+test_watch_tells_of_a_handover_as_it_happens() {
     local name
     three
     another
@@ -251,7 +269,7 @@ test_watch_tells_of_a_transfer_as_it_happens() {
     run_as json "$GAVEL" watch --json --timeout 30s
     await grep -q "leads in term" "$folder/watch.err"
     await hears_events
-    expect 0 "$GAVEL" transfer "$target"
+    expect 0 "$GAVEL" handover --to "$target"
     await grep -qE "  $leader leads no more: " "$folder/watch.out"
     await grep -qE "  $target leads in term" "$folder/watch.out"
     await grep -qE "\"event\":\"became_leader\".*\"told_by\":\"$target\"" "$folder/json.out"
@@ -307,7 +325,7 @@ test_hand_overs_never_look_like_split_brain() {
     three
     (for ((round = 0; round < 12; round++)); do
         another
-        "$GAVEL" transfer "$target" >/dev/null 2>&1 || true
+        "$GAVEL" handover --to "$target" >/dev/null 2>&1 || true
         leader=$target
     done) &
     pid_of[transfers]=$!
@@ -367,7 +385,7 @@ test_a_redirect_is_followed_with_the_token() {
     printf '307 http://%s/stepdown\n{"error":{"code":4119,"name":"ERR_NOT_LEADER","message":"ask b2"}}\n' "${url_of[b2]}" >"$folder/a1/POST-stepdown"
     printf '200\n{"success":true,"message":"done","old_leader_id":"b2","new_leader_id":null}\n' >"$folder/b2/POST-stepdown"
     echo "  secret-word" >"$folder/token"
-    expect 0 "$GAVEL" stepdown --cluster "${url_of[a1]}" --token-file "$folder/token" --json
+    expect 0 "$GAVEL" handover --cluster "${url_of[a1]}" --token-file "$folder/token" --json
     same "$("$JSON_GET" old_leader_id <<<"$output")" b2
     grep -q '^POST /stepdown' "$folder/a1/asked" || fail "the first was not asked"
     grep -q '^Authorization: Bearer secret-word' "$folder/b2/asked" || fail "the token did not go along"
@@ -402,7 +420,7 @@ test_a_change_without_an_answer_is_not_repeated() {
     fake a1
     fake_status a1 4 true true
     printf 'close\n' >"$folder/a1/POST-stepdown"
-    expect 4 "$GAVEL" stepdown --cluster "${url_of[a1]}"
+    expect 4 "$GAVEL" handover --cluster "${url_of[a1]}"
     has "$errors" "whether it was done is not known"
     same "$(grep -c '^POST' "$folder/a1/asked")" 1
 }

@@ -102,7 +102,7 @@ refuses_far() {
     find_leader n1 n2 || return 1
     sleep 2
     find_leader n1 n2 || return 1
-    ! "$GAVEL" transfer far --cluster "$(cluster_of n1 n2 far)" >"$folder/refused" 2>&1 && grep -q "could not hold" "$folder/refused"
+    ! "$GAVEL" handover --to far --cluster "$(cluster_of n1 n2 far)" >"$folder/refused" 2>&1 && grep -q "could not hold" "$folder/refused"
 }
 
 run_tests "$@"

@@ -234,23 +234,23 @@ test_agents_hand_over_on_a_cluster_when_their_programs_have_stopped() {
 }
 
 # The same variable as for every other command.
-test_resign_is_for_groups_of_a_cluster_too() {
+test_handover_is_for_groups_of_a_cluster_too() {
     three
-    expect 3 "$GAVEL" resign --group jobs --timeout 300ms
+    expect 3 "$GAVEL" handover --group jobs --timeout 300ms
     campaign n1 jobs a
     campaign n2 jobs b
     await is_led_by jobs a
-    expect 1 "$GAVEL" resign --group jobs --to c
+    expect 1 "$GAVEL" handover --group jobs --to c
     has "$errors" 'no candidate "c"'
     # Nobody hands over: the wish is taken back.
-    expect 6 "$GAVEL" resign --group jobs --timeout 300ms
+    expect 6 "$GAVEL" handover --group jobs --timeout 300ms
     is_led_by jobs a || fail "a leads no more"
     hand_over_when_asked jobs a 2 >/dev/null &
-    expect 0 "$GAVEL" resign --group jobs --timeout 20s --json
+    expect 0 "$GAVEL" handover --group jobs --timeout 20s --json
     same "$("$JSON_GET" group previous leader_id <<<"$output")" $'jobs\ta\tb'
     same "$("$JSON_GET" epoch <<<"$output")" "$(epoch_of_group jobs)"
     wait $!
-    expect 0 "$GAVEL" resign --group jobs --to b
+    expect 0 "$GAVEL" handover --group jobs --to b
     has "$output" "leads \"jobs\" already"
 }
 
@@ -281,7 +281,7 @@ test_wrong_words_are_told_apart() {
     expect 4 "$GAVEL" groups
     unset GAVEL_CLUSTER
     expect 2 "$GAVEL" transfer --group jobs --to b
-    has "$errors" "gavel resign --group jobs --to b"
+    has "$errors" "gavel handover --group jobs --to b"
     expect 4 "$GAVEL" leader --store gavel://127.0.0.1:1
     for file in ca cert key; do # one of three that is not there
         expect 0 "$GAVEL" cert init test --out "$folder/ca" --force

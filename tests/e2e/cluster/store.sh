@@ -54,7 +54,7 @@ test_commands_work_as_on_any_store() {
     same "$("$JSON_GET" state leader_id <<<"$output")" held$'\t'a
     run_as watch "$GAVEL" watch --store "$store" --json
     await grep -qF '"leader_id":"a"' "$folder/watch.out"
-    expect 0 "$GAVEL" resign --store "$store" --to b
+    expect 0 "$GAVEL" handover --store "$store" --to b
     await said b became_leader
     (($(epoch_of b) > epoch)) || fail "the epoch did not grow"
     await said a lost_leadership handed_over
@@ -145,7 +145,7 @@ test_the_death_of_the_leading_node_changes_no_leader() {
     ! said b became_leader || fail "b was elected by the death of a node"
     same "$(epochs)" 1
     # And it can still be handed over.
-    expect 0 "$GAVEL" resign --store "$store" --to b
+    expect 0 "$GAVEL" handover --store "$store" --to b
     await said b became_leader
 }
 
@@ -192,7 +192,7 @@ test_with_certificates_of_the_cluster_it_is_the_same_over_tls() {
     expect 4 "$GAVEL" leader --store "gavel://$store"
     store="gavel://$store?$files"
     pair
-    expect 0 "$GAVEL" resign --store "$store" --to b
+    expect 0 "$GAVEL" handover --store "$store" --to b
     await leads b
 }
 

@@ -72,7 +72,7 @@ test_former_leader_that_stands_by_ends_with_0() {
     await logged a "runs the command"
     run b -- sleep 100
     await has_candidates 2
-    "$GAVEL" resign --store "$store" >/dev/null
+    "$GAVEL" handover --store "$store" >/dev/null
     await leads b
     kill -TERM "${pid_of[a]}"
     ended a 0

@@ -337,7 +337,7 @@ test_a_backup_while_leaders_write_is_the_store_of_one_instant() {
     done
     await has_moved_on "$after"
 }
-hand_over_and_over() { while :; do "$GAVEL" resign --store "$store" --group job --timeout 30s >/dev/null 2>&1 || true; done; }
+hand_over_and_over() { while :; do "$GAVEL" handover --store "$store" --group job --timeout 30s >/dev/null 2>&1 || true; done; }
 has_moved_on() { (($(epoch_of "$store") > $1)); }
 
 # options_in FILE: those that the URL of a driver may have, by its source.

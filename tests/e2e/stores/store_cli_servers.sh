@@ -213,15 +213,15 @@ test_a_leader_that_is_no_candidate_of_gavel_cannot_be_asked_to_resign() {
     "$GAVEL" store sql mysql | sql foreign
     store=$(server_url db foreign)
     sql foreign <<<"insert into locks (lock_key, owner_id, expires_at) values ('job', 'old-1', now(6) + interval 1 hour)"
-    expect 1 "$GAVEL" resign --store "$store" --group job --timeout 1h
+    expect 1 "$GAVEL" handover --store "$store" --group job --timeout 1h
     has "$errors" "old-1 leads, but is no candidate of gavel and cannot be asked"
-    expect 1 "$GAVEL" resign --store "$store" --group job --to old-2 --force --timeout 1h --json
+    expect 1 "$GAVEL" handover --store "$store" --group job --to old-2 --force --timeout 1h --json
     same "$(json error.name)" ERR_LEADER_TRANSFER_FAILED
     # One of gavel could be, on the same table.
     sql foreign <<<"delete from locks"
     run_as elect "$GAVEL" elect --store "$store" --group job --id new-1
     await leads new-1
-    expect 1 "$GAVEL" resign --store "$store" --group job --to new-2
+    expect 1 "$GAVEL" handover --store "$store" --group job --to new-2
     has "$errors" 'has no active candidate "new-2"'
     kill -TERM "${pid_of[elect]}"
     ended elect 0

@@ -292,7 +292,8 @@ static void test_fail_over_that_waits_for_somebody_says_what_to_do(void **state)
 
     says(view, (struct words){.node = "n1", .term = 4, .is_stale = true, .waits = true});
     cluster_view_make(view);
-    assert_true(has_trouble(view, "auto_failover is off: choose a node with `gavel transfer NODE --force`"));
+    assert_true(
+        has_trouble(view, "auto_failover is off: choose a node with `gavel handover --to NODE --force`"));
 }
 
 static void test_members_that_nobody_asked_are_listed(void **state)

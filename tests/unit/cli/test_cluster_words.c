@@ -28,7 +28,14 @@ static int do_nothing(const struct cli *cli, int argc, char **argv)
 }
 
 const struct command commands[] = {
-    {"try", "", 2, "", "", OPTIONS_STORE | OPTIONS_CLUSTER, flags, do_nothing},
+    {.name = "try",
+     .arguments = "",
+     .arguments_max = 2,
+     .summary = "",
+     .help = "",
+     .options = OPTIONS_STORE | OPTIONS_CLUSTER,
+     .flags = flags,
+     .run = do_nothing},
     {0},
 };
 

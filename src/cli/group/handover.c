@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * gavel resign: asks the leader to hand over, and waits for what comes of it.
+ * gavel handover: asks the leader to hand over, and waits for what comes of it.
  *
- * The wish is written into the record of the group (it is void as soon as the
- * epoch is another), and the leader's doorbell makes it look at once.
+ * A group of a store is handled here: the wish is written into the record of
+ * the group (it is void as soon as the epoch is another), and the leader's
+ * doorbell makes it look at once. cluster/group_handover.c has the groups of
+ * a cluster, cluster/handover.c its nodes. The older verbs resign, transfer
+ * and stepdown stand at the end.
  */
 #include "cli/cli.h"
 #include "cli/cluster/cluster_cli.h"
@@ -184,7 +187,7 @@ static int conclude(const struct cli *cli, const struct handover *handover)
     return cli_finish(cli, CLI_EXIT_OK);
 }
 
-static int resign(const struct cli *cli, const struct onlooker *onlooker)
+static int hand_over(const struct cli *cli, const struct onlooker *onlooker)
 {
     const char *desired = cli_flag_text(cli, "to");
     struct gavel_error error = {0};
@@ -194,7 +197,7 @@ static int resign(const struct cli *cli, const struct onlooker *onlooker)
         return cli_fail(cli, error.status, "%s", error.message);
     if (handover.before.state != LEADERSHIP_HELD)
         return cli_fail(cli, GAVEL_ERR_NO_LEADER,
-                        "the group \"%s\" of %s has no leader that could resign: %s", cli->config.group,
+                        "the group \"%s\" of %s has no leader that could hand over: %s", cli->config.group,
                         cli->config.store, leadership_state_text(handover.before.state));
     if (desired && strcmp(desired, handover.before.record.holder) == 0) {
         handover.after = handover.before;
@@ -216,19 +219,18 @@ static int resign(const struct cli *cli, const struct onlooker *onlooker)
     return conclude(cli, &handover);
 }
 
-int command_resign(const struct cli *cli, int argc, char **argv)
+/* Of a group, wherever it is. */
+static int hand_group_over(const struct cli *cli)
 {
     const char *desired = cli_flag_text(cli, "to");
     struct onlooker onlooker = {0};
     struct gavel_error error = {0};
     int code;
 
-    (void)argc;
-    (void)argv;
     if (desired && name_check("candidate id", desired, &error))
         return cli_fail(cli, error.status, "--to: %s", error.message);
     if (cli->config.cluster)
-        return group_resign(cli, desired);
+        return group_handover(cli, desired, HANDOVER);
     if (onlooker_open(cli, 0, &onlooker, &error))
         return cli_fail(cli, error.status, "%s", error.message);
     if (store_capabilities(onlooker.store)->is_fixed)
@@ -237,7 +239,63 @@ int command_resign(const struct cli *cli, int argc, char **argv)
                      "the store %s assigns a fixed leader, which cannot hand over; name another in --store",
                      cli->config.store);
     else
-        code = resign(cli, &onlooker);
+        code = hand_over(cli, &onlooker);
     onlooker_close(&onlooker);
     return code;
+}
+
+int command_handover(const struct cli *cli, int argc, char **argv)
+{
+    const char *to = cli_flag_text(cli, "to");
+
+    (void)argc;
+    (void)argv;
+    if (!cli->config.cluster || cli->config.has_group)
+        return hand_group_over(cli);
+    if (!to && cli_flag_is_set(cli, "force"))
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "--force says which node is to lead although it is behind, so it needs that node: "
+                        "--to NODE --force; `gavel member list` lists them");
+    return cluster_handover(cli, to);
+}
+
+/* The older verb for groups: where a cluster is named and no group, the group `default` is meant. */
+int command_resign(const struct cli *cli, int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return hand_group_over(cli);
+}
+
+/* The older verb for nodes and for groups of a cluster; the name may stand alone. */
+int command_transfer(const struct cli *cli, int argc, char **argv)
+{
+    const char *to = cli_flag_text(cli, "to");
+
+    if (argc > 0 && to)
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "--to and \"%.60s\" both say who is to lead; give one of them", argv[0]);
+    if (argc > 0)
+        to = argv[0];
+    if (!to)
+        return cli_fail(
+            cli, GAVEL_ERR_INVALID,
+            cli->config.has_group
+                ? "name the candidate that is to lead: gavel handover --group GROUP --to NAME; `gavel "
+                  "candidates` lists them"
+                : "name the node that is to lead: gavel handover --to NODE; `gavel member list` lists them");
+    if (cli->config.has_group && !cli->config.cluster)
+        return cli_fail(cli, GAVEL_ERR_INVALID,
+                        "no cluster is named; give --cluster HOST:PORT,… or set GAVEL_CLUSTER, or say `gavel "
+                        "handover --group %s --to %s`, which is for every store",
+                        cli->config.group, to);
+    return cli->config.has_group ? group_handover(cli, to, HANDOVER_TRANSFER) : cluster_handover(cli, to);
+}
+
+/* The older verb for nodes without a successor. */
+int command_stepdown(const struct cli *cli, int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    return cluster_handover(cli, NULL);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel transfer and gavel stepdown: another node of the cluster is to lead; group_transfer.c has the groups.
- */
+/* gavel handover --cluster: another node is to lead the cluster; group_handover.c has its groups. */
 #include "cli/cluster/cluster_cli.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
@@ -14,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TRANSFER_MS 30000
+#define HANDOVER_MS 30000
 #define SUCCESSOR_MS 2000
 #define ANSWER_MS 2000 /* for the answer, on top of the time that the node has */
 
@@ -120,7 +119,7 @@ static enum gavel_status hand_over(const struct cli *cli, struct cluster_client 
                                    const struct cluster_view *view, const struct cluster_node *target,
                                    struct cluster_call *ret_call, struct gavel_error *error)
 {
-    gavel_ms timeout_ms = cli_flag_duration(cli, "timeout", TRANSFER_MS);
+    gavel_ms timeout_ms = cli_flag_duration(cli, "timeout", HANDOVER_MS);
     const struct cluster_node *leader = cluster_view_leader(view);
     bool is_forced = cli_flag_is_set(cli, "force"), hangs = !leader || !leader->has_answered;
     json_t *request = request_of(target->name, timeout_ms, is_forced);
@@ -157,9 +156,9 @@ static void explain_force(const struct cli *cli, const struct cluster_node *lead
     print_wrapped(stderr, output_columns(stderr), 0, 2, text);
 }
 
-int command_transfer(const struct cli *cli, int argc, char **argv)
+/* Lets the node of that name lead. */
+static int hand_over_to(const struct cli *cli, const char *to)
 {
-    const char *to = cli_flag_text(cli, "to");
     struct cluster_client client;
     struct gavel_error error = {0};
     struct cluster_view view = {0};
@@ -168,25 +167,6 @@ int command_transfer(const struct cli *cli, int argc, char **argv)
     gavel_ns begun;
     int code;
 
-    if (argc > 0 && to)
-        return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--to and \"%.60s\" both say who is to lead; give one of them", argv[0]);
-    if (argc > 0)
-        to = argv[0];
-    if (!to)
-        return cli_fail(
-            cli, GAVEL_ERR_INVALID,
-            cli->config.has_group
-                ? "name the candidate that is to lead: gavel transfer --group GROUP --to NAME; `gavel "
-                  "candidates` lists them"
-                : "name the node that is to lead: gavel transfer NODE; `gavel status` lists them");
-    if (cli->config.has_group && !cli->config.cluster)
-        return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "no cluster is named; give --cluster HOST:PORT,… or set GAVEL_CLUSTER, or say `gavel "
-                        "resign --group %s --to %s`, which is for every store",
-                        cli->config.group, to);
-    if (cli->config.has_group)
-        return group_transfer(cli, to);
     if (cluster_open(cli, &client, &error) || cluster_find(&client, to, &view, &error)) {
         code = cli_fail(cli, error.status, "%s", error.message);
         goto out;
@@ -226,9 +206,10 @@ out:
     return code;
 }
 
-int command_stepdown(const struct cli *cli, int argc, char **argv)
+/* Lets the leader give up; the nodes elect another, or it again. */
+static int step_down(const struct cli *cli)
 {
-    gavel_ms timeout_ms = cli_flag_duration(cli, "timeout", TRANSFER_MS);
+    gavel_ms timeout_ms = cli_flag_duration(cli, "timeout", HANDOVER_MS);
     struct cluster_client client;
     struct gavel_error error = {0};
     struct cluster_call call = {0};
@@ -236,8 +217,6 @@ int command_stepdown(const struct cli *cli, int argc, char **argv)
     gavel_ns begun = clock_now();
     int code;
 
-    (void)argc;
-    (void)argv;
     json_put_number(request, "timeout_ms", timeout_ms);
     if (cluster_open(cli, &client, &error) ||
         cluster_ask_leader(&client, "/stepdown", request, timeout_ms + ANSWER_MS, &call, &error)) {
@@ -250,4 +229,9 @@ int command_stepdown(const struct cli *cli, int argc, char **argv)
     cluster_calls_done(&call, 1);
     cluster_client_done(&client);
     return code;
+}
+
+int cluster_handover(const struct cli *cli, const char *to)
+{
+    return to ? hand_over_to(cli, to) : step_down(cli);
 }

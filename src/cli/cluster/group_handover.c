@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel transfer --group and gavel resign with --cluster: another candidate of a group of a cluster is to
- * lead it. */
+/* gavel handover --cluster --group: another candidate is to lead a group of a cluster. */
 #include "base/error.h"
 #include "base/record.h"
 #include "cli/cluster/group_cli.h"
@@ -17,7 +16,7 @@
 #include <string.h>
 
 #define TRANSFER_MS 30000
-#define RESIGN_MS 10000
+#define HANDOVER_MS 10000
 #define ANSWER_MS 2000 /* for the answer, on top of the time that the leader has */
 
 static bool is_candidate(const json_t *group, const char *name, struct suggestion *suggestion)
@@ -57,8 +56,8 @@ static int report_transfer(const struct cli *cli, const char *former, const char
 }
 
 /* As without --cluster. */
-static int report_resign(const struct cli *cli, const json_t *group, const char *to, json_int_t epoch,
-                         gavel_ns took)
+static int report_handover(const struct cli *cli, const json_t *group, const char *to, json_int_t epoch,
+                           gavel_ns took)
 {
     char text[DURATION_TEXT_MAX];
     json_t *json;
@@ -86,10 +85,10 @@ static bool is_still_led(const struct gavel_error *error, const char *to)
 }
 
 /* `to` may be "": whoever is next. */
-static int hand_over(const struct cli *cli, struct cluster_client *client, const json_t *group,
-                     const char *to, bool is_resign)
+static int ask_leader(const struct cli *cli, struct cluster_client *client, const json_t *group,
+                      const char *to, enum handover_form form)
 {
-    gavel_ms timeout_ms = cli_flag_duration(cli, "timeout", is_resign ? RESIGN_MS : TRANSFER_MS);
+    gavel_ms timeout_ms = cli_flag_duration(cli, "timeout", form == HANDOVER ? HANDOVER_MS : TRANSFER_MS);
     char path[CLUSTER_PATH_MAX];
     json_t *body = json_pack("{s:s, s:b, s:I}", "to", to, "force", (int)cli_flag_is_set(cli, "force"),
                              "timeout_ms", (json_int_t)timeout_ms);
@@ -110,7 +109,7 @@ static int hand_over(const struct cli *cli, struct cluster_client *client, const
         return cli_fail(cli, GAVEL_ERR_INVALID, "\"%.60s\" cannot be sent: it is not UTF-8", to);
     }
     ask.length = strlen(text);
-    if (!cli->config.json && !is_resign) {
+    if (!cli->config.json && form == HANDOVER_TRANSFER) {
         printf("%s leads \"%s\"; it hands over to %s …\n", group_text(group, "leader"), cli->config.group,
                to);
         (void)fflush(stdout); /* cli_finish() tells of what did not arrive */
@@ -118,10 +117,10 @@ static int hand_over(const struct cli *cli, struct cluster_client *client, const
     if (cluster_send(client, &ask, &reply, &error))
         code =
             cli_fail(cli, is_still_led(&error, to) ? GAVEL_ERR_TIMEOUT : error.status, "%s", error.message);
-    else if (is_resign)
-        code =
-            report_resign(cli, group, group_text(reply.call.body, "new_leader"),
-                          json_integer_value(json_object_get(reply.call.body, "epoch")), clock_now() - begun);
+    else if (form == HANDOVER)
+        code = report_handover(cli, group, group_text(reply.call.body, "new_leader"),
+                               json_integer_value(json_object_get(reply.call.body, "epoch")),
+                               clock_now() - begun);
     else
         code = report_transfer(
             cli, group_text(reply.call.body, "old_leader"), group_text(reply.call.body, "new_leader"),
@@ -131,8 +130,8 @@ static int hand_over(const struct cli *cli, struct cluster_client *client, const
     return code;
 }
 
-static int transfer(const struct cli *cli, struct cluster_client *client, const json_t *group, const char *to,
-                    bool is_resign)
+static int hand_over(const struct cli *cli, struct cluster_client *client, const json_t *group,
+                     const char *to, enum handover_form form)
 {
     const char *leader = group_text(group, "leader"), *name = cli->config.group;
     json_int_t epoch = json_integer_value(json_object_get(group, "epoch"));
@@ -143,8 +142,8 @@ static int transfer(const struct cli *cli, struct cluster_client *client, const 
         if (!cli->config.json)
             printf("%s leads \"%s\" already.\n", to, name);
         else
-            return is_resign ? report_resign(cli, group, to, epoch, 0)
-                             : report_transfer(cli, to, to, epoch, 0);
+            return form == HANDOVER ? report_handover(cli, group, to, epoch, 0)
+                                    : report_transfer(cli, to, to, epoch, 0);
         return cli_finish(cli, CLI_EXIT_OK);
     }
     if (*to && !is_candidate(group, to, &suggestion))
@@ -155,26 +154,22 @@ static int transfer(const struct cli *cli, struct cluster_client *client, const 
         return cli_fail(cli, GAVEL_ERR_NO_LEADER,
                         "nobody leads the group \"%s\", so nobody can hand over: %s", name,
                         group_state_text(group));
-    return hand_over(cli, client, group, to, is_resign);
+    return ask_leader(cli, client, group, to, form);
 }
 
-static int ask(const struct cli *cli, const char *to, bool is_resign)
+int group_handover(const struct cli *cli, const char *to, enum handover_form form)
 {
     struct cluster_client client;
     struct gavel_error error = {0};
     json_t *group = NULL;
     int code;
 
-    if (cluster_open(cli, &client, &error) || (*to && name_check("candidate id", to, &error)) ||
+    if (cluster_open(cli, &client, &error) || (to && name_check("candidate id", to, &error)) ||
         group_fetch(cli, &client, cli->config.group, &group, &error))
         code = cli_fail(cli, error.status, "%s", error.message);
     else
-        code = transfer(cli, &client, group, to, is_resign);
+        code = hand_over(cli, &client, group, to ? to : "", form);
     json_decref(group);
     cluster_client_done(&client);
     return code;
 }
-
-int group_transfer(const struct cli *cli, const char *to) { return ask(cli, to, false); }
-
-int group_resign(const struct cli *cli, const char *to) { return ask(cli, to ? to : "", true); }
