@@ -133,7 +133,7 @@ void process_die(struct world *world, struct process *process, const char *why)
     if (world->profile.is_guarded && process->candidate.state != CANDIDATE_ENDED) {
         gavel_ns delay = world_between(world, STREAM_GUARD, NS_PER_MS, 50 * NS_PER_MS);
 
-        world_push(world, world->now + delay, EVENT_WILL, process->slot)->nonce = process->candidate.nonce;
+        world_push(world, world->now + delay, EVENT_RELEASE, process->slot)->nonce = process->candidate.nonce;
     }
     process_done(process);
     process->died_at = world->now;

@@ -71,7 +71,7 @@ static void take(struct world *world, const struct event *event)
     case EVENT_APPLY:
         network_take(world, event);
         break;
-    case EVENT_WILL:
+    case EVENT_RELEASE:
         sim_store_release_for_the_dead(world, event->slot, event->nonce);
         break;
     case EVENT_WRITE:

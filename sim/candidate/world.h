@@ -32,7 +32,7 @@ enum event_kind {
     EVENT_APPLY,    /* a request reaches the store */
     EVENT_REPLY,    /* an answer reaches its process */
     EVENT_BELL,     /* a doorbell rings */
-    EVENT_WILL,     /* the guard of a process that died has ended its work and releases for it */
+    EVENT_RELEASE,  /* the guard of a process that died has ended its work and releases for it */
     EVENT_DEATH,    /* a process is told that the one it watches is dead */
     EVENT_STOPPED,  /* work has stopped; number is which work */
     EVENT_TOLD,     /* its candidate is told so */

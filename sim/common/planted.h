@@ -2,7 +2,7 @@
 
 /*
  * The planted bugs by name, and the test that each of them is caught: those of
- * the candidate by runs of candidates, those of the quorum by runs of nodes,
+ * the candidate by runs of candidates, those of the cluster by runs of nodes,
  * those of sessions by runs of clients.
  */
 #ifndef SIM_COMMON_PLANTED_H

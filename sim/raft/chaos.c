@@ -7,288 +7,288 @@
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
-static unsigned below(struct quorum *quorum, enum fault fault, unsigned bound)
+static unsigned below(struct cluster *cluster, enum fault fault, unsigned bound)
 {
-    return quorum_below(quorum, STREAM_FAULTS + fault, bound);
+    return cluster_below(cluster, STREAM_FAULTS + fault, bound);
 }
 
-struct node *chaos_pick(struct quorum *quorum, enum fault fault)
+struct node *chaos_pick(struct cluster *cluster, enum fault fault)
 {
-    struct node *node = &quorum->nodes[below(quorum, fault, quorum->used)];
-    bool prefers_leader = below(quorum, fault, 2) == 0;
-    struct node *leader = quorum_leader(quorum);
+    struct node *node = &cluster->nodes[below(cluster, fault, cluster->used)];
+    bool prefers_leader = below(cluster, fault, 2) == 0;
+    struct node *leader = cluster_leader(cluster);
 
     return prefers_leader && leader ? leader : node;
 }
 
-static gavel_ns draw_length(struct quorum *quorum, enum fault fault, gavel_ns low, gavel_ns high)
+static gavel_ns draw_length(struct cluster *cluster, enum fault fault, gavel_ns low, gavel_ns high)
 {
-    return ns_min(quorum_length(quorum, STREAM_FAULTS + fault, low, high), quorum->profile.longest);
+    return ns_min(cluster_length(cluster, STREAM_FAULTS + fault, low, high), cluster->profile.longest);
 }
 
 static double seconds(gavel_ns ns) { return (double)ns / (double)NS_PER_S; }
 
-static void cut_both(struct quorum *quorum, unsigned a, unsigned b, gavel_ns until)
+static void cut_both(struct cluster *cluster, unsigned a, unsigned b, gavel_ns until)
 {
-    net_cut(quorum, a, b, until, ALL_KINDS);
-    net_cut(quorum, b, a, until, ALL_KINDS);
+    net_cut(cluster, a, b, until, ALL_KINDS);
+    net_cut(cluster, b, a, until, ALL_KINDS);
 }
 
-void chaos_cut_off(struct quorum *quorum, const struct node *node, gavel_ns length)
+void chaos_cut_off(struct cluster *cluster, const struct node *node, gavel_ns length)
 {
-    TRACE(quorum, node, "is cut off for %.3f s", seconds(length));
+    TRACE(cluster, node, "is cut off for %.3f s", seconds(length));
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        cut_both(quorum, node->slot, i, quorum->now + length);
+        cut_both(cluster, node->slot, i, cluster->now + length);
 }
 
 /* Two halves; the slots of `bridge` belong to both. */
-static void split(struct quorum *quorum, unsigned half, unsigned bridge, gavel_ns length)
+static void split(struct cluster *cluster, unsigned half, unsigned bridge, gavel_ns length)
 {
     char text[SLOTS_MAX * 2 + 1] = "";
     unsigned n = 0;
 
-    for (unsigned i = 0; i < quorum->used; i++) {
+    for (unsigned i = 0; i < cluster->used; i++) {
         if (half & 1U << i)
-            text[n++] = quorum->nodes[i].label[0];
+            text[n++] = cluster->nodes[i].label[0];
         for (unsigned j = 0; j < i; j++)
             if (((half >> i ^ half >> j) & 1) && !(bridge & 1U << i) && !(bridge & 1U << j))
-                cut_both(quorum, i, j, quorum->now + length);
+                cut_both(cluster, i, j, cluster->now + length);
     }
     text[n] = '\0';
-    TRACE(quorum, NULL, "the network falls apart for %.3f s: {%s} and the others%s", seconds(length), text,
+    TRACE(cluster, NULL, "the network falls apart for %.3f s: {%s} and the others%s", seconds(length), text,
           bridge ? ", with a bridge" : "");
 }
 
-static void partition(struct quorum *quorum)
+static void partition(struct cluster *cluster)
 {
-    unsigned half = below(quorum, FAULT_PARTITION, 1U << SLOTS_MAX);
+    unsigned half = below(cluster, FAULT_PARTITION, 1U << SLOTS_MAX);
 
-    split(quorum, half, 0, draw_length(quorum, FAULT_PARTITION, 20 * NS_PER_MS, 3 * NS_PER_S));
+    split(cluster, half, 0, draw_length(cluster, FAULT_PARTITION, 20 * NS_PER_MS, 3 * NS_PER_S));
 }
 
-static void bridge(struct quorum *quorum)
+static void bridge(struct cluster *cluster)
 {
-    unsigned half = below(quorum, FAULT_BRIDGE, 1U << SLOTS_MAX);
-    unsigned both = 1U << below(quorum, FAULT_BRIDGE, quorum->used);
+    unsigned half = below(cluster, FAULT_BRIDGE, 1U << SLOTS_MAX);
+    unsigned both = 1U << below(cluster, FAULT_BRIDGE, cluster->used);
 
-    split(quorum, half, both, draw_length(quorum, FAULT_BRIDGE, 20 * NS_PER_MS, 3 * NS_PER_S));
+    split(cluster, half, both, draw_length(cluster, FAULT_BRIDGE, 20 * NS_PER_MS, 3 * NS_PER_S));
 }
 
-void chaos_split(struct quorum *quorum, const struct node *node)
+void chaos_split(struct cluster *cluster, const struct node *node)
 {
-    unsigned half = 1U << node->slot | 1U << below(quorum, FAULT_PARTIAL, quorum->used) |
-                    1U << below(quorum, FAULT_PARTIAL, quorum->used);
+    unsigned half = 1U << node->slot | 1U << below(cluster, FAULT_PARTIAL, cluster->used) |
+                    1U << below(cluster, FAULT_PARTIAL, cluster->used);
 
-    split(quorum, half, 0, draw_length(quorum, FAULT_PARTIAL, 100 * NS_PER_MS, 2 * NS_PER_S));
+    split(cluster, half, 0, draw_length(cluster, FAULT_PARTIAL, 100 * NS_PER_MS, 2 * NS_PER_S));
 }
 
-static void one_way(struct quorum *quorum)
+static void one_way(struct cluster *cluster)
 {
-    const struct node *node = chaos_pick(quorum, FAULT_ONE_WAY);
-    bool hears = below(quorum, FAULT_ONE_WAY, 2) == 0;
-    gavel_ns length = draw_length(quorum, FAULT_ONE_WAY, 20 * NS_PER_MS, 3 * NS_PER_S);
+    const struct node *node = chaos_pick(cluster, FAULT_ONE_WAY);
+    bool hears = below(cluster, FAULT_ONE_WAY, 2) == 0;
+    gavel_ns length = draw_length(cluster, FAULT_ONE_WAY, 20 * NS_PER_MS, 3 * NS_PER_S);
 
-    TRACE(quorum, node, "%s for %.3f s", hears ? "is not heard" : "hears nothing", seconds(length));
+    TRACE(cluster, node, "%s for %.3f s", hears ? "is not heard" : "hears nothing", seconds(length));
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        net_cut(quorum, hears ? node->slot : i, hears ? i : node->slot, quorum->now + length, ALL_KINDS);
+        net_cut(cluster, hears ? node->slot : i, hears ? i : node->slot, cluster->now + length, ALL_KINDS);
 }
 
-static void partial(struct quorum *quorum)
+static void partial(struct cluster *cluster)
 {
-    unsigned count = 1 + below(quorum, FAULT_PARTIAL, quorum->used);
-    gavel_ns length = draw_length(quorum, FAULT_PARTIAL, 20 * NS_PER_MS, 3 * NS_PER_S);
+    unsigned count = 1 + below(cluster, FAULT_PARTIAL, cluster->used);
+    gavel_ns length = draw_length(cluster, FAULT_PARTIAL, 20 * NS_PER_MS, 3 * NS_PER_S);
 
     for (unsigned i = 0; i < count; i++) {
-        const struct node *a = chaos_pick(quorum, FAULT_PARTIAL);
-        const struct node *b = &quorum->nodes[below(quorum, FAULT_PARTIAL, quorum->used)];
+        const struct node *a = chaos_pick(cluster, FAULT_PARTIAL);
+        const struct node *b = &cluster->nodes[below(cluster, FAULT_PARTIAL, cluster->used)];
 
         if (a == b)
             continue;
-        TRACE(quorum, a, "cannot talk to %s for %.3f s", b->label, seconds(length));
-        cut_both(quorum, a->slot, b->slot, quorum->now + length);
+        TRACE(cluster, a, "cannot talk to %s for %.3f s", b->label, seconds(length));
+        cut_both(cluster, a->slot, b->slot, cluster->now + length);
     }
 }
 
-static void deafen(struct quorum *quorum)
+static void deafen(struct cluster *cluster)
 {
-    const struct node *node = chaos_pick(quorum, FAULT_DEAF);
-    unsigned kind = below(quorum, FAULT_DEAF, RAFT_MESSAGE_KIND_COUNT);
-    bool is_into = below(quorum, FAULT_DEAF, 2) == 0;
-    bool is_one = below(quorum, FAULT_DEAF, 2) == 0;
-    unsigned peer = below(quorum, FAULT_DEAF, quorum->used);
-    gavel_ns length = draw_length(quorum, FAULT_DEAF, 50 * NS_PER_MS, 3 * NS_PER_S);
+    const struct node *node = chaos_pick(cluster, FAULT_DEAF);
+    unsigned kind = below(cluster, FAULT_DEAF, RAFT_MESSAGE_KIND_COUNT);
+    bool is_into = below(cluster, FAULT_DEAF, 2) == 0;
+    bool is_one = below(cluster, FAULT_DEAF, 2) == 0;
+    unsigned peer = below(cluster, FAULT_DEAF, cluster->used);
+    gavel_ns length = draw_length(cluster, FAULT_DEAF, 50 * NS_PER_MS, 3 * NS_PER_S);
 
-    TRACE(quorum, node, "no %s %s %s for %.3f s", raft_message_name((enum raft_message_kind)kind),
-          is_into ? "reaches it from" : "of it reaches", is_one ? quorum->nodes[peer].label : "anybody",
+    TRACE(cluster, node, "no %s %s %s for %.3f s", raft_message_name((enum raft_message_kind)kind),
+          is_into ? "reaches it from" : "of it reaches", is_one ? cluster->nodes[peer].label : "anybody",
           seconds(length));
     for (unsigned i = 0; i < SLOTS_MAX; i++)
         if (!is_one || i == peer)
-            net_cut(quorum, is_into ? i : node->slot, is_into ? node->slot : i, quorum->now + length,
+            net_cut(cluster, is_into ? i : node->slot, is_into ? node->slot : i, cluster->now + length,
                     1U << kind);
 }
 
-static void freeze(struct quorum *quorum)
+static void freeze(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(quorum, FAULT_PAUSE);
+    struct node *node = chaos_pick(cluster, FAULT_PAUSE);
 
-    node_freeze(quorum, node, quorum->now + draw_length(quorum, FAULT_PAUSE, 5 * NS_PER_MS, 2 * NS_PER_S),
+    node_freeze(cluster, node, cluster->now + draw_length(cluster, FAULT_PAUSE, 5 * NS_PER_MS, 2 * NS_PER_S),
                 false);
 }
 
-static void suspend(struct quorum *quorum)
+static void suspend(struct cluster *cluster)
 {
-    unsigned count = 1 + below(quorum, FAULT_SUSPEND, quorum->used);
+    unsigned count = 1 + below(cluster, FAULT_SUSPEND, cluster->used);
 
     for (unsigned i = 0; i < count; i++) {
-        struct node *node = chaos_pick(quorum, FAULT_SUSPEND);
+        struct node *node = chaos_pick(cluster, FAULT_SUSPEND);
 
-        node_freeze(quorum, node,
-                    quorum->now + draw_length(quorum, FAULT_SUSPEND, 20 * NS_PER_MS, 2 * NS_PER_S), true);
+        node_freeze(cluster, node,
+                    cluster->now + draw_length(cluster, FAULT_SUSPEND, 20 * NS_PER_MS, 2 * NS_PER_S), true);
     }
 }
 
-static void stall(struct quorum *quorum)
+static void stall(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(quorum, FAULT_STALL);
-    gavel_ns length = draw_length(quorum, FAULT_STALL, NS_PER_MS, 300 * NS_PER_MS);
+    struct node *node = chaos_pick(cluster, FAULT_STALL);
+    gavel_ns length = draw_length(cluster, FAULT_STALL, NS_PER_MS, 300 * NS_PER_MS);
 
     if (!node_is_up(node))
         return;
-    TRACE(quorum, node, "its event loop is late by %.3f s", seconds(length));
-    node->stalled_until = ns_max(node->stalled_until, quorum->now + length);
+    TRACE(cluster, node, "its event loop is late by %.3f s", seconds(length));
+    node->stalled_until = ns_max(node->stalled_until, cluster->now + length);
 }
 
 /* The others are told that the connection is gone, soon, and not always. */
-static void hint(struct quorum *quorum, const struct node *node)
+static void hint(struct cluster *cluster, const struct node *node)
 {
-    for (unsigned i = 0; i < quorum->used; i++) {
-        gavel_ns delay = draw_length(quorum, FAULT_HINT, 100 * NS_PER_US, 20 * NS_PER_MS);
-        bool is_told = below(quorum, FAULT_HINT, 4) != 0;
+    for (unsigned i = 0; i < cluster->used; i++) {
+        gavel_ns delay = draw_length(cluster, FAULT_HINT, 100 * NS_PER_US, 20 * NS_PER_MS);
+        bool is_told = below(cluster, FAULT_HINT, 4) != 0;
 
-        if (is_told && i != node->slot && quorum_has(quorum, FAULT_HINT))
-            quorum_push(quorum, quorum->now + delay, EVENT_HINT, i)->number = node->id;
+        if (is_told && i != node->slot && cluster_has(cluster, FAULT_HINT))
+            cluster_push(cluster, cluster->now + delay, EVENT_HINT, i)->number = node->id;
     }
 }
 
-void chaos_crash_for(struct quorum *quorum, struct node *node, const char *why, gavel_ns down_for)
+void chaos_crash_for(struct cluster *cluster, struct node *node, const char *why, gavel_ns down_for)
 {
-    bool is_flipped = quorum_chance(quorum, STREAM_CRASH, 250);
-    bool stays_down = quorum_chance(quorum, STREAM_CRASH, 80) && down_for == 0;
+    bool is_flipped = cluster_chance(cluster, STREAM_CRASH, 250);
+    bool stays_down = cluster_chance(cluster, STREAM_CRASH, 80) && down_for == 0;
     gavel_ns drawn =
-        ns_min(quorum_length(quorum, STREAM_CRASH, NS_PER_MS, 2 * NS_PER_S), quorum->profile.longest);
+        ns_min(cluster_length(cluster, STREAM_CRASH, NS_PER_MS, 2 * NS_PER_S), cluster->profile.longest);
 
     if (!node_is_up(node))
         return;
-    hint(quorum, node);
-    node_die(quorum, node, true, why);
-    if (is_flipped && (quorum_has(quorum, FAULT_FLIP) || quorum_has(quorum, FAULT_LOST)) &&
-        members_can_spare(quorum, node)) {
-        TRACE(quorum, node, "its disk is damaged: it never comes back");
-        quorum->counts.faults++;
+    hint(cluster, node);
+    node_die(cluster, node, true, why);
+    if (is_flipped && (cluster_has(cluster, FAULT_FLIP) || cluster_has(cluster, FAULT_LOST)) &&
+        members_can_spare(cluster, node)) {
+        TRACE(cluster, node, "its disk is damaged: it never comes back");
+        cluster->counts.faults++;
         node->state = NODE_DAMAGED;
-        if (quorum_has(quorum, FAULT_LOST) && ghost_may_come(quorum, node))
-            ghost_begin(quorum, node);
-        (void)quorum_push(quorum, quorum->now + 300 * NS_PER_MS, EVENT_REPLACE, 0);
+        if (cluster_has(cluster, FAULT_LOST) && ghost_may_come(cluster, node))
+            ghost_begin(cluster, node);
+        (void)cluster_push(cluster, cluster->now + 300 * NS_PER_MS, EVENT_REPLACE, 0);
         return;
     }
-    node->stays_down = stays_down && quorum->healed == 0 && quorum->profile.longest == NEVER;
-    (void)quorum_push(quorum, quorum->now + (down_for ? down_for : drawn), EVENT_START, node->slot);
+    node->stays_down = stays_down && cluster->healed == 0 && cluster->profile.longest == NEVER;
+    (void)cluster_push(cluster, cluster->now + (down_for ? down_for : drawn), EVENT_START, node->slot);
 }
 
-void chaos_crash(struct quorum *quorum, struct node *node, const char *why)
+void chaos_crash(struct cluster *cluster, struct node *node, const char *why)
 {
-    chaos_crash_for(quorum, node, why, 0);
+    chaos_crash_for(cluster, node, why, 0);
 }
 
-static void crash(struct quorum *quorum)
+static void crash(struct cluster *cluster)
 {
-    chaos_crash(quorum, chaos_pick(quorum, FAULT_CRASH), "is killed");
+    chaos_crash(cluster, chaos_pick(cluster, FAULT_CRASH), "is killed");
 }
 
-static void light_fuse(struct quorum *quorum)
+static void light_fuse(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(quorum, FAULT_BOUNDARY);
-    int fuse = 1 + (int)below(quorum, FAULT_BOUNDARY, 12);
+    struct node *node = chaos_pick(cluster, FAULT_BOUNDARY);
+    int fuse = 1 + (int)below(cluster, FAULT_BOUNDARY, 12);
 
     if (node_is_up(node) && node->fuse == 0)
         node->fuse = fuse;
 }
 
-static void black_out(struct quorum *quorum)
+static void black_out(struct cluster *cluster)
 {
-    for (unsigned i = 0; i < quorum->used; i++)
-        if (below(quorum, FAULT_BLACKOUT, 10) < 7)
-            chaos_crash(quorum, &quorum->nodes[i], "is killed with others");
+    for (unsigned i = 0; i < cluster->used; i++)
+        if (below(cluster, FAULT_BLACKOUT, 10) < 7)
+            chaos_crash(cluster, &cluster->nodes[i], "is killed with others");
 }
 
-static void slow_disk(struct quorum *quorum)
+static void slow_disk(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(quorum, FAULT_SLOW_DISK);
-    gavel_ns length = draw_length(quorum, FAULT_SLOW_DISK, 20 * NS_PER_MS, 2 * NS_PER_S);
+    struct node *node = chaos_pick(cluster, FAULT_SLOW_DISK);
+    gavel_ns length = draw_length(cluster, FAULT_SLOW_DISK, 20 * NS_PER_MS, 2 * NS_PER_S);
 
-    TRACE(quorum, node, "its disk is slow for %.3f s", seconds(length));
-    node->disk.slow_until = quorum->now + length;
+    TRACE(cluster, node, "its disk is slow for %.3f s", seconds(length));
+    node->disk.slow_until = cluster->now + length;
 }
 
-static void hang_disk(struct quorum *quorum)
+static void hang_disk(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(quorum, FAULT_HUNG_DISK);
+    struct node *node = chaos_pick(cluster, FAULT_HUNG_DISK);
 
-    disk_hang(quorum, node,
-              quorum->now + draw_length(quorum, FAULT_HUNG_DISK, 200 * NS_PER_MS, 5 * NS_PER_S));
+    disk_hang(cluster, node,
+              cluster->now + draw_length(cluster, FAULT_HUNG_DISK, 200 * NS_PER_MS, 5 * NS_PER_S));
 }
 
-static void bad_disk(struct quorum *quorum)
+static void bad_disk(struct cluster *cluster)
 {
-    struct node *node = chaos_pick(quorum, FAULT_BAD_DISK);
+    struct node *node = chaos_pick(cluster, FAULT_BAD_DISK);
 
     if (node_is_up(node) && !node->is_failed)
         node->disk.fails = true;
 }
 
-static void replay(struct quorum *quorum)
+static void replay(struct cluster *cluster)
 {
-    unsigned kept = quorum->obituary_count < OBITUARIES_KEPT ? quorum->obituary_count : OBITUARIES_KEPT;
-    unsigned which = below(quorum, FAULT_OBIT_REPLAY, kept ? kept : 1);
+    unsigned kept = cluster->obituary_count < OBITUARIES_KEPT ? cluster->obituary_count : OBITUARIES_KEPT;
+    unsigned which = below(cluster, FAULT_OBIT_REPLAY, kept ? kept : 1);
 
     if (kept == 0)
         return;
-    TRACE(quorum, &quorum->nodes[quorum->obituaries[which].node - 1],
+    TRACE(cluster, &cluster->nodes[cluster->obituaries[which].node - 1],
           "its obituary of incarnation %llu comes again",
-          (unsigned long long)quorum->obituaries[which].incarnation);
-    guard_spread(quorum, &quorum->obituaries[which], false);
+          (unsigned long long)cluster->obituaries[which].incarnation);
+    guard_spread(cluster, &cluster->obituaries[which], false);
 }
 
-static void forge(struct quorum *quorum, enum fault fault, bool has_good_mac)
+static void forge(struct cluster *cluster, enum fault fault, bool has_good_mac)
 {
-    struct node *node = chaos_pick(quorum, fault);
+    struct node *node = chaos_pick(cluster, fault);
     struct raft_certificate certificate = {
         .kind = RAFT_CERT_OBITUARY, .node = node->id, .incarnation = node->disk.state.incarnation};
 
     if (!node_is_up(node))
         return;
-    TRACE(quorum, node, "an obituary of it with a %s mac, although it lives",
+    TRACE(cluster, node, "an obituary of it with a %s mac, although it lives",
           has_good_mac ? "good" : "wrong");
-    guard_sign(quorum, &certificate);
+    guard_sign(cluster, &certificate);
     if (!has_good_mac)
-        certificate.mac[below(quorum, fault, RAFT_MAC_BYTES)] ^= 1;
+        certificate.mac[below(cluster, fault, RAFT_MAC_BYTES)] ^= 1;
     else
-        node->mourned = node->disk.state.incarnation;
-    guard_spread(quorum, &certificate, !has_good_mac);
+        node->declared_dead = node->disk.state.incarnation;
+    guard_spread(cluster, &certificate, !has_good_mac);
 }
 
-static void forge_badly(struct quorum *quorum) { forge(quorum, FAULT_OBIT_FALSE, false); }
-static void forge_well(struct quorum *quorum) { forge(quorum, FAULT_FORGED, true); }
-static void false_hint(struct quorum *quorum) { hint(quorum, chaos_pick(quorum, FAULT_HINT)); }
+static void forge_badly(struct cluster *cluster) { forge(cluster, FAULT_OBIT_FALSE, false); }
+static void forge_well(struct cluster *cluster) { forge(cluster, FAULT_FORGED, true); }
+static void false_hint(struct cluster *cluster) { hint(cluster, chaos_pick(cluster, FAULT_HINT)); }
 
-static void change_rate(struct quorum *quorum)
+static void change_rate(struct cluster *cluster)
 {
-    node_set_rate(quorum, chaos_pick(quorum, FAULT_RATE), node_draw_rate(quorum));
+    node_set_rate(cluster, chaos_pick(cluster, FAULT_RATE), node_draw_rate(cluster));
 }
 
 /* What happens by itself, and how rarely: 2 is as often as the profile says. */
 static const struct {
-    void (*happen)(struct quorum *quorum);
+    void (*happen)(struct cluster *cluster);
     unsigned rarity;
 } lasting[FAULT_COUNT] = {
     [FAULT_PARTITION] = {partition, 4},
@@ -320,62 +320,62 @@ static const struct {
 };
 
 /* Just before the liveness phase, so that it begins in the middle of something. */
-static void plan_last(struct quorum *quorum, enum fault fault)
+static void plan_last(struct cluster *cluster, enum fault fault)
 {
-    bool is_wanted = below(quorum, fault, 4) == 0;
-    gavel_ns before = draw_length(quorum, fault, 100 * NS_PER_US, NS_PER_S);
+    bool is_wanted = below(cluster, fault, 4) == 0;
+    gavel_ns before = draw_length(cluster, fault, 100 * NS_PER_US, NS_PER_S);
 
-    if (is_wanted && quorum->profile.heal_at > before)
-        quorum_push(quorum, quorum->profile.heal_at - before, EVENT_FAULT, 1)->number = fault;
+    if (is_wanted && cluster->profile.heal_at > before)
+        cluster_push(cluster, cluster->profile.heal_at - before, EVENT_FAULT, 1)->number = fault;
 }
 
-static void plan(struct quorum *quorum, enum fault fault)
+static void plan(struct cluster *cluster, enum fault fault)
 {
-    gavel_ns every = quorum->profile.fault_every * lasting[fault].rarity / 2;
-    gavel_ns delay = quorum_between(quorum, STREAM_FAULTS + fault, every / 16, 2 * every);
+    gavel_ns every = cluster->profile.fault_every * lasting[fault].rarity / 2;
+    gavel_ns delay = cluster_between(cluster, STREAM_FAULTS + fault, every / 16, 2 * every);
 
-    quorum_push(quorum, quorum->now + delay, EVENT_FAULT, 0)->number = fault;
+    cluster_push(cluster, cluster->now + delay, EVENT_FAULT, 0)->number = fault;
 }
 
-void chaos_begin(struct quorum *quorum)
+void chaos_begin(struct cluster *cluster)
 {
     for (unsigned fault = 0; fault < FAULT_COUNT; fault++)
-        if (lasting[fault].happen && quorum_has(quorum, (enum fault)fault)) {
-            plan(quorum, (enum fault)fault);
-            plan_last(quorum, (enum fault)fault);
+        if (lasting[fault].happen && cluster_has(cluster, (enum fault)fault)) {
+            plan(cluster, (enum fault)fault);
+            plan_last(cluster, (enum fault)fault);
         }
-    (void)quorum_push(quorum, quorum->profile.heal_at, EVENT_HEAL, 0);
+    (void)cluster_push(cluster, cluster->profile.heal_at, EVENT_HEAL, 0);
 }
 
-void chaos_take(struct quorum *quorum, const struct event *event)
+void chaos_take(struct cluster *cluster, const struct event *event)
 {
-    struct node *node = &quorum->nodes[event->slot];
+    struct node *node = &cluster->nodes[event->slot];
 
-    if (quorum->healed != 0)
+    if (cluster->healed != 0)
         return;
-    quorum->counts.faults++;
+    cluster->counts.faults++;
     switch ((enum event_kind)event->kind) {
     case EVENT_FAULT:
         if (event->slot == 0) /* not the last one */
-            plan(quorum, (enum fault)event->number);
-        lasting[event->number].happen(quorum);
+            plan(cluster, (enum fault)event->number);
+        lasting[event->number].happen(cluster);
         break;
     case EVENT_STRIKE:
         if (event->incarnation == node->life)
-            chaos_crash_for(quorum, node, "is killed", (gavel_ns)event->number);
+            chaos_crash_for(cluster, node, "is killed", (gavel_ns)event->number);
         break;
     case EVENT_FREEZE:
         if (event->incarnation == node->life)
-            node_freeze(quorum, node, quorum->now + (gavel_ns)event->number, false);
+            node_freeze(cluster, node, cluster->now + (gavel_ns)event->number, false);
         break;
     case EVENT_CAMPAIGN:
-        order_stand(quorum, node);
+        order_stand(cluster, node);
         break;
     case EVENT_INSIST:
-        order_insist(quorum, event->number);
+        order_insist(cluster, event->number);
         break;
     default:
-        chaos_cut_off(quorum, node, (gavel_ns)event->number);
+        chaos_cut_off(cluster, node, (gavel_ns)event->number);
         break;
     }
 }

@@ -10,49 +10,49 @@
 
 #include "sim/raft/profile.h"
 
-struct quorum;
+struct cluster;
 struct node;
 struct event;
 struct raft_action;
 
 /* Plans the first fault of each kind, and the liveness phase. */
-void chaos_begin(struct quorum *quorum);
+void chaos_begin(struct cluster *cluster);
 
 /* A FAULT event, or something that was planned: STRIKE, CUT, FREEZE, CAMPAIGN,
  * INSIST. */
-void chaos_take(struct quorum *quorum, const struct event *event);
+void chaos_take(struct cluster *cluster, const struct event *event);
 
 /* The node dies; it comes back after a while, or its disk is found damaged and it is replaced. */
-void chaos_crash(struct quorum *quorum, struct node *node, const char *why);
+void chaos_crash(struct cluster *cluster, struct node *node, const char *why);
 
 /* The same, for so long; 0: drawn. */
-void chaos_crash_for(struct quorum *quorum, struct node *node, const char *why, gavel_ns down_for);
+void chaos_crash_for(struct cluster *cluster, struct node *node, const char *why, gavel_ns down_for);
 
 /* Somebody, rather often the leader: there it matters. */
-struct node *chaos_pick(struct quorum *quorum, enum fault fault);
+struct node *chaos_pick(struct cluster *cluster, enum fault fault);
 
 /* ambush.c: the node has just done something that much hangs on: trouble may be waiting for that. */
-void chaos_ambush(struct quorum *quorum, struct node *node, const struct raft_action *action);
+void chaos_ambush(struct cluster *cluster, struct node *node, const struct raft_action *action);
 /* A leader has just put a configuration into its log. */
-void chaos_ambush_change(struct quorum *quorum, struct node *leader);
-void chaos_coup(struct quorum *quorum);
+void chaos_ambush_change(struct cluster *cluster, struct node *leader);
+void chaos_coup(struct cluster *cluster);
 
 /* Nothing reaches the node, or comes from it. */
-void chaos_cut_off(struct quorum *quorum, const struct node *node, gavel_ns length);
+void chaos_cut_off(struct cluster *cluster, const struct node *node, gavel_ns length);
 
 /* The network falls apart now, with this node on the smaller side. */
-void chaos_split(struct quorum *quorum, const struct node *node);
+void chaos_split(struct cluster *cluster, const struct node *node);
 
 /* orders.c: somebody commands: a transfer, by force or not; a take-over; a step-down; a campaign. */
-void order_transfer(struct quorum *quorum);
-void order_insist(struct quorum *quorum, uint64_t times);
-void order_force(struct quorum *quorum);
-void order_step_down(struct quorum *quorum);
-void order_campaign(struct quorum *quorum);
-void order_distant(struct quorum *quorum);
-void order_stand(struct quorum *quorum, struct node *node);
+void order_transfer(struct cluster *cluster);
+void order_insist(struct cluster *cluster, uint64_t times);
+void order_force(struct cluster *cluster);
+void order_step_down(struct cluster *cluster);
+void order_campaign(struct cluster *cluster);
+void order_distant(struct cluster *cluster);
+void order_stand(struct cluster *cluster, struct node *node);
 
 /* heal.c: the liveness phase begins. */
-void heal_take(struct quorum *quorum);
+void heal_take(struct cluster *cluster);
 
 #endif

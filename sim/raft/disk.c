@@ -110,44 +110,44 @@ static uint8_t *copy_bytes(const uint8_t *data, size_t size)
 }
 
 /* How long the next batch takes. */
-static gavel_ns draw_latency(struct quorum *quorum, const struct node *node)
+static gavel_ns draw_latency(struct cluster *cluster, const struct node *node)
 {
     const struct disk *disk = &node->disk;
     gavel_ns latency =
-        quorum_between(quorum, STREAM_DISK, quorum->profile.write_min, quorum->profile.write_max);
-    gavel_ns slow = quorum_length(quorum, STREAM_DISK, 2 * NS_PER_MS, 3 * NS_PER_S);
+        cluster_between(cluster, STREAM_DISK, cluster->profile.write_min, cluster->profile.write_max);
+    gavel_ns slow = cluster_length(cluster, STREAM_DISK, 2 * NS_PER_MS, 3 * NS_PER_S);
 
-    latency += quorum->profile.disk[node->slot];
-    return quorum->now < disk->slow_until ? slow : latency;
+    latency += cluster->profile.disk[node->slot];
+    return cluster->now < disk->slow_until ? slow : latency;
 }
 
-static void begin_batch(struct quorum *quorum, struct node *node)
+static void begin_batch(struct cluster *cluster, struct node *node)
 {
     struct disk *disk = &node->disk;
-    bool is_single = quorum_chance(quorum, STREAM_DISK, 500);
-    gavel_ns latency = draw_latency(quorum, node);
-    gavel_ns done_at = ns_max(quorum->now, disk->frozen_until) + latency;
+    bool is_single = cluster_chance(cluster, STREAM_DISK, 500);
+    gavel_ns latency = draw_latency(cluster, node);
+    gavel_ns done_at = ns_max(cluster->now, disk->frozen_until) + latency;
 
     if (disk->batch_count > 0 || disk->queue_count == 0)
         return;
-    if (quorum->profile.disk[node->slot] > 0)
+    if (cluster->profile.disk[node->slot] > 0)
         is_single = false; /* or what waits would grow without end */
     disk->batch_count = is_single ? 1 : disk->queue_count;
-    quorum_push(quorum, done_at, EVENT_SYNC, node->slot)->number = ++disk->batch;
+    cluster_push(cluster, done_at, EVENT_SYNC, node->slot)->number = ++disk->batch;
 }
 
-static const struct raft_entry *entry_to_write(struct quorum *quorum, const struct node *node,
+static const struct raft_entry *entry_to_write(struct cluster *cluster, const struct node *node,
                                                raft_index index)
 {
     const struct raft_entry *entry = raft_log_at(&node->raft.log, index);
 
     if (entry)
         return entry;
-    quorum_violate(quorum, RAFT_INVARIANT_ASSERT, "%s is to write entry %llu, which it does not have",
-                   node->label, (unsigned long long)index);
+    cluster_violate(cluster, RAFT_INVARIANT_ASSERT, "%s is to write entry %llu, which it does not have",
+                    node->label, (unsigned long long)index);
 }
 
-void disk_write(struct quorum *quorum, struct node *node, const struct raft_persist *persist)
+void disk_write(struct cluster *cluster, struct node *node, const struct raft_persist *persist)
 {
     struct disk *disk = &node->disk;
     struct disk_write *write;
@@ -159,7 +159,7 @@ void disk_write(struct quorum *quorum, struct node *node, const struct raft_pers
     count = write_entry_count(write);
     write->entries = grow(write->entries, &write->entry_capacity, count, sizeof *write->entries);
     for (size_t i = 0; i < count; i++) {
-        write->entries[i] = *entry_to_write(quorum, node, persist->first + i);
+        write->entries[i] = *entry_to_write(cluster, node, persist->first + i);
         write->entries[i].data = copy_bytes(write->entries[i].data, write->entries[i].size);
     }
     write->snapshot = node->raft.snapshot;
@@ -168,7 +168,7 @@ void disk_write(struct quorum *quorum, struct node *node, const struct raft_pers
         write->snapshot.data = write->snapshot_bytes;
     }
     ghost_writes(node, persist->seq);
-    begin_batch(quorum, node);
+    begin_batch(cluster, node);
 }
 
 static void drop_tail(struct disk *disk, size_t keep)
@@ -197,13 +197,13 @@ static void put_snapshot(struct disk *disk, struct disk_write *write)
 }
 
 /* One transaction is there for good. */
-static void commit(struct quorum *quorum, struct node *node, struct disk_write *write)
+static void commit(struct cluster *cluster, struct node *node, struct disk_write *write)
 {
     struct disk *disk = &node->disk;
     const struct raft_persist *persist = &write->persist;
     size_t count = write_entry_count(write);
 
-    raft_referee_synced(quorum->referee, quorum->now, node->id, persist, write->entries,
+    raft_referee_synced(cluster->referee, cluster->now, node->id, persist, write->entries,
                         persist->has_snapshot ? &write->snapshot : NULL);
     if (persist->has_state) {
         disk->state = persist->state;
@@ -215,15 +215,15 @@ static void commit(struct quorum *quorum, struct node *node, struct disk_write *
         put_snapshot(disk, write);
     if (persist->truncate > 0) {
         if (persist->truncate <= disk->snapshot.index)
-            quorum_violate(quorum, RAFT_INVARIANT_TRUNCATED,
-                           "%s cuts its log off at %llu, before its snapshot", node->label,
-                           (unsigned long long)persist->truncate);
+            cluster_violate(cluster, RAFT_INVARIANT_TRUNCATED,
+                            "%s cuts its log off at %llu, before its snapshot", node->label,
+                            (unsigned long long)persist->truncate);
         drop_tail(disk, persist->truncate - disk->snapshot.index - 1);
     }
     if (count > 0 && persist->first != disk->snapshot.index + disk->entry_count + 1)
-        quorum_violate(quorum, RAFT_INVARIANT_ASSERT, "%s writes entry %llu after entry %llu", node->label,
-                       (unsigned long long)persist->first,
-                       (unsigned long long)(disk->snapshot.index + disk->entry_count));
+        cluster_violate(cluster, RAFT_INVARIANT_ASSERT, "%s writes entry %llu after entry %llu", node->label,
+                        (unsigned long long)persist->first,
+                        (unsigned long long)(disk->snapshot.index + disk->entry_count));
     disk->entries =
         grow(disk->entries, &disk->entry_capacity, disk->entry_count + count, sizeof *disk->entries);
     if (count > 0)
@@ -232,18 +232,18 @@ static void commit(struct quorum *quorum, struct node *node, struct disk_write *
     disk->synced = persist->seq;
     write->persist.first = 0; /* its entries are the disk's now */
     ghost_wrote(node, persist->seq);
-    ghost_copy(quorum, node, 64);
+    ghost_copy(cluster, node, 64);
 }
 
 /* Makes the oldest writes durable and takes them off the queue. */
-static void commit_oldest(struct quorum *quorum, struct node *node, size_t count)
+static void commit_oldest(struct cluster *cluster, struct node *node, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        commit(quorum, node, &node->disk.queue[i]);
+        commit(cluster, node, &node->disk.queue[i]);
     shift_queue(&node->disk, count);
 }
 
-void disk_sync(struct quorum *quorum, struct node *node, uint64_t batch)
+void disk_sync(struct cluster *cluster, struct node *node, uint64_t batch)
 {
     struct disk *disk = &node->disk;
 
@@ -251,33 +251,33 @@ void disk_sync(struct quorum *quorum, struct node *node, uint64_t batch)
         return;
     if (disk->hung_until == NEVER)
         return; /* disk_heal() goes on with it */
-    if (quorum->now < disk->hung_until) {
-        quorum_push(quorum, disk->hung_until, EVENT_SYNC, node->slot)->number = batch;
+    if (cluster->now < disk->hung_until) {
+        cluster_push(cluster, disk->hung_until, EVENT_SYNC, node->slot)->number = batch;
         return;
     }
-    if (quorum->now < disk->frozen_until) {
-        quorum_push(quorum, disk->frozen_until, EVENT_SYNC, node->slot)->number = batch;
+    if (cluster->now < disk->frozen_until) {
+        cluster_push(cluster, disk->frozen_until, EVENT_SYNC, node->slot)->number = batch;
         return;
     }
     if (disk->fails) {
-        TRACE(quorum, node, "its disk fails");
-        quorum_see(quorum, SIGHT_DISK_FAILS);
-        (void)quorum_push(quorum, quorum->now, EVENT_FAILED, node->slot);
+        TRACE(cluster, node, "its disk fails");
+        cluster_see(cluster, SIGHT_DISK_FAILS);
+        (void)cluster_push(cluster, cluster->now, EVENT_FAILED, node->slot);
         return; /* and nothing is written any more; the crash says what is left */
     }
-    commit_oldest(quorum, node, disk->batch_count);
+    commit_oldest(cluster, node, disk->batch_count);
     disk->batch_count = 0;
-    quorum_push(quorum, quorum->now, EVENT_TOLD, node->slot)->number = disk->synced;
-    begin_batch(quorum, node);
+    cluster_push(cluster, cluster->now, EVENT_TOLD, node->slot)->number = disk->synced;
+    begin_batch(cluster, node);
 }
 
-void disk_hang(struct quorum *quorum, struct node *node, gavel_ns until)
+void disk_hang(struct cluster *cluster, struct node *node, gavel_ns until)
 {
-    TRACE(quorum, node, "its disk hangs%s", until == NEVER ? ", for good" : "");
+    TRACE(cluster, node, "its disk hangs%s", until == NEVER ? ", for good" : "");
     node->disk.hung_until = ns_max(node->disk.hung_until, until);
 }
 
-void disk_heal(struct quorum *quorum, struct node *node)
+void disk_heal(struct cluster *cluster, struct node *node)
 {
     struct disk *disk = &node->disk;
 
@@ -286,22 +286,22 @@ void disk_heal(struct quorum *quorum, struct node *node)
     disk->frozen_until = 0;
     disk->fails = false;
     if (disk->batch_count > 0) /* what was slow is done soon */
-        quorum_push(quorum, quorum->now + draw_latency(quorum, node), EVENT_SYNC, node->slot)->number =
+        cluster_push(cluster, cluster->now + draw_latency(cluster, node), EVENT_SYNC, node->slot)->number =
             ++disk->batch;
 }
 
-void disk_crash(struct quorum *quorum, struct node *node)
+void disk_crash(struct cluster *cluster, struct node *node)
 {
     struct disk *disk = &node->disk;
-    bool survives = quorum_chance(quorum, STREAM_CRASH, quorum->profile.survive_per_mille);
-    size_t count = quorum_below(quorum, STREAM_CRASH, (unsigned)disk->queue_count + 1);
+    bool survives = cluster_chance(cluster, STREAM_CRASH, cluster->profile.survive_per_mille);
+    size_t count = cluster_below(cluster, STREAM_CRASH, (unsigned)disk->queue_count + 1);
 
-    if (survives && quorum_has(quorum, FAULT_SURVIVE) && count > 0) {
-        TRACE(quorum, node, "%zu of %zu unsynced writes survive", count, disk->queue_count);
-        quorum_see(quorum, SIGHT_SURVIVALS);
-        commit_oldest(quorum, node, count);
+    if (survives && cluster_has(cluster, FAULT_SURVIVE) && count > 0) {
+        TRACE(cluster, node, "%zu of %zu unsynced writes survive", count, disk->queue_count);
+        cluster_see(cluster, SIGHT_SURVIVALS);
+        commit_oldest(cluster, node, count);
     } else if (disk->queue_count > 0) {
-        TRACE(quorum, node, "%zu unsynced writes are lost", disk->queue_count);
+        TRACE(cluster, node, "%zu unsynced writes are lost", disk->queue_count);
     }
     shift_queue(disk, disk->queue_count);
     disk->batch_count = 0;

@@ -17,27 +17,27 @@ struct ghost {
     struct raft_actions actions;
 };
 
-static unsigned draw(struct quorum *quorum, unsigned bound)
+static unsigned draw(struct cluster *cluster, unsigned bound)
 {
-    return quorum_below(quorum, STREAM_FAULTS + FAULT_LOST, bound);
+    return cluster_below(cluster, STREAM_FAULTS + FAULT_LOST, bound);
 }
 
-void ghost_copy(struct quorum *quorum, struct node *node, unsigned rarity)
+void ghost_copy(struct cluster *cluster, struct node *node, unsigned rarity)
 {
-    if (quorum_has(quorum, FAULT_LOST) && node->disk.state.incarnation > 0 && draw(quorum, rarity) == 0)
+    if (cluster_has(cluster, FAULT_LOST) && node->disk.state.incarnation > 0 && draw(cluster, rarity) == 0)
         disk_copy(&node->copy, &node->disk);
 }
 
 static raft_index end_of(const struct disk *disk) { return disk->snapshot.index + disk->entry_count; }
 
-static const struct node *node_of(const struct quorum *quorum, raft_id id)
+static const struct node *node_of(const struct cluster *cluster, raft_id id)
 {
-    return id > 0 && id <= quorum->used ? &quorum->nodes[id - 1] : NULL;
+    return id > 0 && id <= cluster->used ? &cluster->nodes[id - 1] : NULL;
 }
 
-bool ghost_is_old(const struct quorum *quorum, raft_id id)
+bool ghost_is_old(const struct cluster *cluster, raft_id id)
 {
-    const struct node *node = node_of(quorum, id);
+    const struct node *node = node_of(cluster, id);
 
     return node && node->ghost && node->ghost->kind == GHOST_OLD;
 }
@@ -53,15 +53,15 @@ static const struct raft_peer *peer_of(const struct raft *raft, raft_id id)
 /* No original has such a start. */
 #define START_OF_COPY (UINT64_C(1) << 62)
 
-static bool is_of_copy(const struct quorum *quorum, const struct raft_message *message)
+static bool is_of_copy(const struct cluster *cluster, const struct raft_message *message)
 {
-    return ghost_is_old(quorum, message->from) && message->start >= START_OF_COPY;
+    return ghost_is_old(cluster, message->from) && message->start >= START_OF_COPY;
 }
 
 /* Of a member that is bound, and only what is more than it knew: to forget is what it must not. */
-void ghost_note(struct quorum *quorum, struct node *node)
+void ghost_note(struct cluster *cluster, struct node *node)
 {
-    if (!quorum_has(quorum, FAULT_LOST) || !node_is_up(node))
+    if (!cluster_has(cluster, FAULT_LOST) || !node_is_up(node))
         return;
     for (size_t i = 0; i < node->raft.peer_count; i++) {
         const struct raft_peer *peer = &node->raft.peers[i];
@@ -108,13 +108,14 @@ void ghost_recalls(struct node *node)
 }
 
 /* Rule 4 of "Directories" in PROTOCOL, from what the node has known and what it has in its log. */
-bool ghost_is_hidden(const struct quorum *quorum, const struct node *node, const struct raft_message *message)
+bool ghost_is_hidden(const struct cluster *cluster, const struct node *node,
+                     const struct raft_message *message)
 {
     const struct raft_peer *peer = peer_of(&node->raft, message->from);
     const struct raft_member *member = raft_config_find(&node->raft.config, message->from);
     const struct raft_met *known;
 
-    if (!is_of_copy(quorum, message))
+    if (!is_of_copy(cluster, message))
         return false;
     if (!peer || !member || message->kind == RAFT_MSG_CERTIFICATE)
         return true;
@@ -136,33 +137,33 @@ static bool could_write(const struct raft *r)
            !r->is_commit_frozen && r->change == RAFT_CHANGE_NONE && raft_is_voter(r);
 }
 
-void ghost_judge(struct quorum *quorum, const struct node *node, const struct raft_message *message)
+void ghost_check(struct cluster *cluster, const struct node *node, const struct raft_message *message)
 {
     const struct raft_peer *peer;
     const struct raft_member *member;
 
-    if (!node_is_up(node) || !is_of_copy(quorum, message))
+    if (!node_is_up(node) || !is_of_copy(cluster, message))
         return;
     peer = peer_of(&node->raft, message->from);
     member = raft_config_find(&node->raft.config, message->from);
     if (!peer || !member || member->is_refused || peer->directory != member->directory)
         return;
     if (!peer->is_refused && peer->start == message->start)
-        quorum_violate(quorum, RAFT_INVARIANT_DISOWNED,
-                       "%s hears an older copy of node %llu, incarnation %llu, log to %llu; it has met "
-                       "incarnation %llu, which had acknowledged %llu",
-                       node->label, (unsigned long long)message->from,
-                       (unsigned long long)message->incarnation, (unsigned long long)message->began_at,
-                       (unsigned long long)node->known[message->from - 1].now.incarnation,
-                       (unsigned long long)node->known[message->from - 1].now.acked);
+        cluster_violate(cluster, RAFT_INVARIANT_DISOWNED,
+                        "%s hears an older copy of node %llu, incarnation %llu, log to %llu; it has met "
+                        "incarnation %llu, which had acknowledged %llu",
+                        node->label, (unsigned long long)message->from,
+                        (unsigned long long)message->incarnation, (unsigned long long)message->began_at,
+                        (unsigned long long)node->known[message->from - 1].now.incarnation,
+                        (unsigned long long)node->known[message->from - 1].now.acked);
     if (peer->is_refused && could_write(&node->raft))
-        quorum_violate(quorum, RAFT_INVARIANT_DISOWNED,
-                       "%s leads and does not write down that node %llu is refused", node->label,
-                       (unsigned long long)message->from);
+        cluster_violate(cluster, RAFT_INVARIANT_DISOWNED,
+                        "%s leads and does not write down that node %llu is refused", node->label,
+                        (unsigned long long)message->from);
 }
 
 /* Who knows that its directory is not the member's leads nobody, and elects nobody. */
-static void judge_own(struct quorum *quorum, const struct node *node, const struct raft_message *message)
+static void judge_own(struct cluster *cluster, const struct node *node, const struct raft_message *message)
 {
     const struct raft *raft = &node->ghost->raft;
     const struct raft_member *self = raft_config_find(&raft->config, node->id);
@@ -171,14 +172,14 @@ static void judge_own(struct quorum *quorum, const struct node *node, const stru
 
     if (is_vote && self &&
         (self->is_refused || (self->directory && self->directory != raft->state.directory)))
-        quorum_violate(quorum, RAFT_INVARIANT_DISOWNED,
-                       "%s stands with another directory than its configuration says", node->label);
+        cluster_violate(cluster, RAFT_INVARIANT_DISOWNED,
+                        "%s stands with another directory than its configuration says", node->label);
 }
 
-bool ghost_may_come(const struct quorum *quorum, const struct node *node)
+bool ghost_may_come(const struct cluster *cluster, const struct node *node)
 {
-    for (unsigned i = 0; i < quorum->used; i++) {
-        const struct node *other = &quorum->nodes[i];
+    for (unsigned i = 0; i < cluster->used; i++) {
+        const struct node *other = &cluster->nodes[i];
         const struct raft_member *member;
         struct raft_config config;
         raft_index index;
@@ -193,47 +194,47 @@ bool ghost_may_come(const struct quorum *quorum, const struct node *node)
     return true;
 }
 
-static void feed(struct quorum *quorum, struct node *node, struct raft_event event)
+static void feed(struct cluster *cluster, struct node *node, struct raft_event event)
 {
     struct ghost *ghost = node->ghost;
     bool is_stopping = false;
     uint64_t seq = 0;
 
-    event.now = quorum->now;
+    event.now = cluster->now;
     (void)raft_step(&ghost->raft, &event, &ghost->actions); /* a refusal is as good as anything */
     for (size_t i = 0; i < ghost->actions.count; i++) {
         const struct raft_action *action = &ghost->actions.items[i];
 
         if (action->kind == RAFT_SEND)
-            judge_own(quorum, node, &action->send.message);
+            judge_own(cluster, node, &action->send.message);
         if (action->kind == RAFT_SEND)
-            net_send(quorum, net_copy(quorum, &action->send.message), node->slot);
+            net_send(cluster, net_copy(cluster, &action->send.message), node->slot);
         else if (action->kind == RAFT_PERSIST)
             seq = action->persist.seq;
         else if (action->kind == RAFT_STOP_WORK)
             is_stopping = true;
     }
     if (seq > 0)
-        feed(quorum, node, (struct raft_event){.kind = RAFT_PERSISTED, .seq = seq});
+        feed(cluster, node, (struct raft_event){.kind = RAFT_PERSISTED, .seq = seq});
     if (is_stopping)
-        feed(quorum, node, (struct raft_event){.kind = RAFT_WORK_STOPPED});
+        feed(cluster, node, (struct raft_event){.kind = RAFT_WORK_STOPPED});
 }
 
-static void arm(struct quorum *quorum, struct node *node)
+static void arm(struct cluster *cluster, struct node *node)
 {
     gavel_ns wake = raft_wake_at(&node->ghost->raft);
 
     if (wake != NEVER)
-        quorum_push(quorum, ns_max(wake, quorum->now + NS_PER_MS), EVENT_GHOST, node->slot)->number =
+        cluster_push(cluster, ns_max(wake, cluster->now + NS_PER_MS), EVENT_GHOST, node->slot)->number =
             ++node->timer;
 }
 
 /* A directory that was never the member's: empty, or with the log of another node. */
-static void make_other(struct quorum *quorum, const struct node *node, const struct disk *log,
+static void make_other(struct cluster *cluster, const struct node *node, const struct disk *log,
                        struct raft_restore *ret_restore)
 {
-    unsigned later = draw(quorum, 4);
-    bool joins = draw(quorum, 4) == 0;
+    unsigned later = draw(cluster, 4);
+    bool joins = draw(cluster, 4) == 0;
 
     ret_restore->state =
         (struct raft_state){.cluster = node->disk.state.cluster,
@@ -249,35 +250,35 @@ static void make_other(struct quorum *quorum, const struct node *node, const str
         return;
     }
     if (!joins)
-        ret_restore->snapshot.config = quorum->profile.first;
+        ret_restore->snapshot.config = cluster->profile.first;
     ret_restore->snapshot.config.binds = !joins;
 }
 
 /* The log of somebody that knows the directory of the member; NULL: nobody was found. */
-static const struct disk *find_log(struct quorum *quorum, const struct node *node)
+static const struct disk *find_log(struct cluster *cluster, const struct node *node)
 {
-    const struct node *other = &quorum->nodes[draw(quorum, quorum->used)];
+    const struct node *other = &cluster->nodes[draw(cluster, cluster->used)];
 
     return other != node && (other->state == NODE_UP || other->state == NODE_DOWN) ? &other->disk : NULL;
 }
 
-static void begin(struct quorum *quorum, struct node *node, const struct raft_restore *restore)
+static void begin(struct cluster *cluster, struct node *node, const struct raft_restore *restore)
 {
-    struct raft_settings settings = quorum->profile.settings[node->slot];
+    struct raft_settings settings = cluster->profile.settings[node->slot];
     struct gavel_error error;
 
-    settings.context = quorum;
+    settings.context = cluster;
     node->ghost->incarnation = restore->state.incarnation;
-    if (raft_init(&node->ghost->raft, &settings, restore, quorum->now, &error) != GAVEL_OK) {
+    if (raft_init(&node->ghost->raft, &settings, restore, cluster->now, &error) != GAVEL_OK) {
         free(node->ghost);
         node->ghost = NULL;
         return;
     }
-    arm(quorum, node);
+    arm(cluster, node);
 }
 
 /* From the copy, as it is, and however often. */
-static void begin_old(struct quorum *quorum, struct node *node, uint64_t incarnation)
+static void begin_old(struct cluster *cluster, struct node *node, uint64_t incarnation)
 {
     struct raft_restore restore = {.state = node->copy.state,
                                    .snapshot = node->copy.snapshot,
@@ -287,32 +288,32 @@ static void begin_old(struct quorum *quorum, struct node *node, uint64_t incarna
 
     restore.state.incarnation = incarnation;
     restore.state.start = START_OF_COPY | incarnation;
-    TRACE(quorum, node, "an older copy of its directory speaks for it, incarnation %llu, log to %llu",
+    TRACE(cluster, node, "an older copy of its directory speaks for it, incarnation %llu, log to %llu",
           (unsigned long long)incarnation, (unsigned long long)end_of(&node->copy));
-    quorum_see(quorum, SIGHT_OLD_GHOSTS);
-    begin(quorum, node, &restore);
+    cluster_see(cluster, SIGHT_OLD_GHOSTS);
+    begin(cluster, node, &restore);
 }
 
-void ghost_begin(struct quorum *quorum, struct node *node)
+void ghost_begin(struct cluster *cluster, struct node *node)
 {
     struct raft_restore restore = {.seed = node->disk.state.directory};
-    unsigned drawn = draw(quorum, 6);
+    unsigned drawn = draw(cluster, 6);
     enum ghost_kind kind = drawn > 2 ? GHOST_OLD : (enum ghost_kind)drawn;
-    const struct disk *log = kind == GHOST_OTHER ? find_log(quorum, node) : NULL;
+    const struct disk *log = kind == GHOST_OTHER ? find_log(cluster, node) : NULL;
 
     node->ghost = calloc(1, sizeof *node->ghost);
     ASSERT(node->ghost);
     node->ghost->kind = kind;
     if (kind == GHOST_OLD && node->copy.state.directory == node->disk.state.directory) {
-        begin_old(quorum, node, node->copy.state.incarnation + 1);
+        begin_old(cluster, node, node->copy.state.incarnation + 1);
         return;
     }
     node->ghost->kind = log ? GHOST_OTHER : GHOST_EMPTY;
-    make_other(quorum, node, log, &restore);
-    TRACE(quorum, node, "its directory is lost; %s speaks for it, incarnation %llu",
+    make_other(cluster, node, log, &restore);
+    TRACE(cluster, node, "its directory is lost; %s speaks for it, incarnation %llu",
           log ? "another" : "an empty one", (unsigned long long)restore.state.incarnation);
-    quorum_see(quorum, log ? SIGHT_STRANGE_GHOSTS : SIGHT_GHOSTS);
-    begin(quorum, node, &restore);
+    cluster_see(cluster, log ? SIGHT_STRANGE_GHOSTS : SIGHT_GHOSTS);
+    begin(cluster, node, &restore);
 }
 
 void ghost_end(struct node *node)
@@ -324,25 +325,25 @@ void ghost_end(struct node *node)
     node->ghost = NULL;
 }
 
-void ghost_receive(struct quorum *quorum, struct node *node, const struct raft_message *message)
+void ghost_receive(struct cluster *cluster, struct node *node, const struct raft_message *message)
 {
-    if (!node->ghost || quorum->healed != 0)
+    if (!node->ghost || cluster->healed != 0)
         return;
-    feed(quorum, node, (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
-    arm(quorum, node);
+    feed(cluster, node, (struct raft_event){.kind = RAFT_RECEIVE, .message = message});
+    arm(cluster, node);
 }
 
-void ghost_take(struct quorum *quorum, const struct event *event)
+void ghost_take(struct cluster *cluster, const struct event *event)
 {
-    struct node *node = &quorum->nodes[event->slot];
+    struct node *node = &cluster->nodes[event->slot];
 
-    if (!node->ghost || quorum->healed != 0 || event->number != node->timer)
+    if (!node->ghost || cluster->healed != 0 || event->number != node->timer)
         return;
-    if (node->ghost->kind == GHOST_OLD && draw(quorum, 32) == 0) {
+    if (node->ghost->kind == GHOST_OLD && draw(cluster, 32) == 0) {
         raft_done(&node->ghost->raft);
-        begin_old(quorum, node, node->ghost->incarnation + 1);
+        begin_old(cluster, node, node->ghost->incarnation + 1);
         return;
     }
-    feed(quorum, node, (struct raft_event){.kind = RAFT_TIMER});
-    arm(quorum, node);
+    feed(cluster, node, (struct raft_event){.kind = RAFT_TIMER});
+    arm(cluster, node);
 }

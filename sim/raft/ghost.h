@@ -21,42 +21,42 @@
 
 #include <stdbool.h>
 
-struct quorum;
+struct cluster;
 struct node;
 struct event;
 
 /* Whether every other disk knows which directory the node had. Before that nobody could tell the two apart.
  */
-bool ghost_may_come(const struct quorum *quorum, const struct node *node);
+bool ghost_may_come(const struct cluster *cluster, const struct node *node);
 
 /* The node is damaged for good; its ghost begins. */
-void ghost_begin(struct quorum *quorum, struct node *node);
+void ghost_begin(struct cluster *cluster, struct node *node);
 void ghost_end(struct node *node);
 
 /* Now and then, once in `rarity`: what its disk has is copied, to be put back one day. */
-void ghost_copy(struct quorum *quorum, struct node *node, unsigned rarity);
+void ghost_copy(struct cluster *cluster, struct node *node, unsigned rarity);
 
 /* Whether an older copy of the directory of this node speaks, or has spoken. */
-bool ghost_is_old(const struct quorum *quorum, raft_id id);
+bool ghost_is_old(const struct cluster *cluster, raft_id id);
 
 /* Whether the message comes from an older copy, and the node has no means to know that. */
-bool ghost_is_hidden(const struct quorum *quorum, const struct node *node,
+bool ghost_is_hidden(const struct cluster *cluster, const struct node *node,
                      const struct raft_message *message);
 
 /* What the node knows of the others, after a step; that it writes; that it is on its disk; that it begins. */
-void ghost_note(struct quorum *quorum, struct node *node);
+void ghost_note(struct cluster *cluster, struct node *node);
 void ghost_writes(struct node *node, uint64_t seq);
 void ghost_wrote(struct node *node, uint64_t seq);
 void ghost_recalls(struct node *node);
 
 /* The node has got this: if it comes from an older copy that has been refused, and a leader has written that
  * down. */
-void ghost_judge(struct quorum *quorum, const struct node *node, const struct raft_message *message);
+void ghost_check(struct cluster *cluster, const struct node *node, const struct raft_message *message);
 
 /* A message for the node that is gone. */
-void ghost_receive(struct quorum *quorum, struct node *node, const struct raft_message *message);
+void ghost_receive(struct cluster *cluster, struct node *node, const struct raft_message *message);
 
 /* A GHOST event: its timer. */
-void ghost_take(struct quorum *quorum, const struct event *event);
+void ghost_take(struct cluster *cluster, const struct event *event);
 
 #endif

@@ -9,12 +9,12 @@
 
 #include <string.h>
 
-static void compute_mac(const struct quorum *quorum, const struct raft_certificate *c,
+static void compute_mac(const struct cluster *cluster, const struct raft_certificate *c,
                         uint8_t ret_mac[RAFT_MAC_BYTES])
 {
     uint64_t words[] = {(uint64_t)c->kind, c->node,   c->incarnation, c->term,
                         c->lease_epoch,    c->target, c->commit};
-    uint64_t hash = HASH_START ^ quorum->key;
+    uint64_t hash = HASH_START ^ cluster->key;
     struct prng prng;
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -26,9 +26,9 @@ static void compute_mac(const struct quorum *quorum, const struct raft_certifica
     }
 }
 
-void guard_sign(const struct quorum *quorum, struct raft_certificate *certificate)
+void guard_sign(const struct cluster *cluster, struct raft_certificate *certificate)
 {
-    compute_mac(quorum, certificate, certificate->mac);
+    compute_mac(cluster, certificate, certificate->mac);
 }
 
 void guard_sign_cb(void *context, struct raft_certificate *certificate) { guard_sign(context, certificate); }
@@ -41,62 +41,62 @@ bool guard_verify_cb(void *context, const struct raft_certificate *certificate)
     return memcmp(mac, certificate->mac, sizeof mac) == 0;
 }
 
-void guard_mourn(struct quorum *quorum, struct node *node)
+void guard_write_obituary(struct cluster *cluster, struct node *node)
 {
-    gavel_ns delay = quorum_between(quorum, STREAM_GUARD, 200 * NS_PER_US, 3 * NS_PER_MS);
-    gavel_ns late = quorum_length(quorum, STREAM_GUARD, 5 * NS_PER_MS, 3 * NS_PER_S);
-    bool is_late = quorum_chance(quorum, STREAM_GUARD, 500);
-    bool is_lost = quorum_chance(quorum, STREAM_GUARD, 500);
+    gavel_ns delay = cluster_between(cluster, STREAM_GUARD, 200 * NS_PER_US, 3 * NS_PER_MS);
+    gavel_ns late = cluster_length(cluster, STREAM_GUARD, 5 * NS_PER_MS, 3 * NS_PER_S);
+    bool is_late = cluster_chance(cluster, STREAM_GUARD, 500);
+    bool is_lost = cluster_chance(cluster, STREAM_GUARD, 500);
 
-    if (is_lost && quorum_has(quorum, FAULT_OBIT_LOST)) {
-        TRACE(quorum, node, "its guard dies with it");
-        quorum->counts.faults++;
+    if (is_lost && cluster_has(cluster, FAULT_OBIT_LOST)) {
+        TRACE(cluster, node, "its guard dies with it");
+        cluster->counts.faults++;
         return;
     }
-    if (is_late && quorum_has(quorum, FAULT_OBIT_LATE)) {
-        quorum->counts.faults++;
+    if (is_late && cluster_has(cluster, FAULT_OBIT_LATE)) {
+        cluster->counts.faults++;
         delay += late;
     }
-    quorum_push(quorum, quorum->now + delay, EVENT_OBITUARY, node->slot)->number =
+    cluster_push(cluster, cluster->now + delay, EVENT_OBITUARY, node->slot)->number =
         node->disk.state.incarnation;
 }
 
-void guard_spread(struct quorum *quorum, const struct raft_certificate *certificate, bool is_false)
+void guard_spread(struct cluster *cluster, const struct raft_certificate *certificate, bool is_false)
 {
     unsigned from = (unsigned)certificate->node - 1;
-    bool is_named = quorum_chance(quorum, STREAM_GUARD, 500);
+    bool is_named = cluster_chance(cluster, STREAM_GUARD, 500);
 
-    for (unsigned to = 0; to < quorum->used; to++) {
+    for (unsigned to = 0; to < cluster->used; to++) {
         struct raft_message body = {
             .kind = RAFT_MSG_CERTIFICATE,
             .from = is_named && to != from ? certificate->node : 0,
             .to = to + 1,
-            .cluster = quorum->key,
+            .cluster = cluster->key,
             .generation = 1,
             .incarnation = certificate->incarnation,
             .certificate = *certificate,
         };
-        bool is_lost = quorum_chance(quorum, STREAM_GUARD, 300);
+        bool is_lost = cluster_chance(cluster, STREAM_GUARD, 300);
         struct message *message;
 
-        if (is_lost && quorum_has(quorum, FAULT_OBIT_LOST))
+        if (is_lost && cluster_has(cluster, FAULT_OBIT_LOST))
             continue;
-        message = net_copy(quorum, &body);
+        message = net_copy(cluster, &body);
         message->is_false = is_false;
-        net_send(quorum, message, from);
+        net_send(cluster, message, from);
     }
 }
 
-void guard_take(struct quorum *quorum, const struct event *event)
+void guard_take(struct cluster *cluster, const struct event *event)
 {
-    const struct node *node = &quorum->nodes[event->slot];
+    const struct node *node = &cluster->nodes[event->slot];
     struct raft_certificate certificate = {
         .kind = RAFT_CERT_OBITUARY, .node = node->id, .incarnation = event->number};
 
-    guard_sign(quorum, &certificate);
-    raft_referee_signed(quorum->referee, quorum->now, node->id, certificate.incarnation);
-    TRACE(quorum, node, "its guard sends the obituary of incarnation %llu",
+    guard_sign(cluster, &certificate);
+    raft_referee_signed(cluster->referee, cluster->now, node->id, certificate.incarnation);
+    TRACE(cluster, node, "its guard sends the obituary of incarnation %llu",
           (unsigned long long)certificate.incarnation);
-    quorum->obituaries[quorum->obituary_count++ % OBITUARIES_KEPT] = certificate;
-    guard_spread(quorum, &certificate, false);
+    cluster->obituaries[cluster->obituary_count++ % OBITUARIES_KEPT] = certificate;
+    guard_spread(cluster, &certificate, false);
 }

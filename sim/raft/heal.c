@@ -24,115 +24,115 @@
 #define DISTANT_WITHIN (2 * NS_PER_S)
 
 /* Only so many nodes as are needed, or a few more. */
-static unsigned choose(struct quorum *quorum)
+static unsigned choose(struct cluster *cluster)
 {
-    unsigned slots = members_sound(quorum);
-    unsigned first = quorum_below(quorum, STREAM_HEAL, SLOTS_MAX);
+    unsigned slots = members_sound(cluster);
+    unsigned first = cluster_below(cluster, STREAM_HEAL, SLOTS_MAX);
 
-    if (!members_decide(quorum, slots) || !members_can_elect(quorum, slots))
+    if (!members_decide(cluster, slots) || !members_can_elect(cluster, slots))
         return 0;
-    if (quorum->profile.mood == MOOD_CALM || quorum->profile.longest != NEVER ||
-        quorum->profile.faults & FAULT_BIT(FAULT_DISTANT))
+    if (cluster->profile.mood == MOOD_CALM || cluster->profile.longest != NEVER ||
+        cluster->profile.faults & FAULT_BIT(FAULT_DISTANT))
         return slots; /* nothing was broken, or not for long; or too few are near enough */
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
         unsigned bit = 1U << (first + i) % SLOTS_MAX;
-        bool goes = quorum_chance(quorum, STREAM_HEAL, 600);
+        bool goes = cluster_chance(cluster, STREAM_HEAL, 600);
 
-        if (slots & bit && goes && members_decide(quorum, slots & ~bit) &&
-            members_can_elect(quorum, slots & ~bit))
+        if (slots & bit && goes && members_decide(cluster, slots & ~bit) &&
+            members_can_elect(cluster, slots & ~bit))
             slots &= ~bit;
     }
     return slots;
 }
 
-static void heal_node(struct quorum *quorum, struct node *node)
+static void heal_node(struct cluster *cluster, struct node *node)
 {
-    gavel_ns delay = quorum_between(quorum, STREAM_HEAL, 0, START_WITHIN);
-    int64_t half = (int64_t)quorum->profile.worst.drift_ppm * 1000 / 2 - 1;
-    int64_t rate = quorum_between(quorum, STREAM_HEAL, -half, half);
+    gavel_ns delay = cluster_between(cluster, STREAM_HEAL, 0, START_WITHIN);
+    int64_t half = (int64_t)cluster->profile.worst.drift_ppm * 1000 / 2 - 1;
+    int64_t rate = cluster_between(cluster, STREAM_HEAL, -half, half);
 
-    if (quorum->profile.faults & FAULT_BIT(FAULT_BEYOND))
-        node_set_rate(quorum, node, rate);
-    if (quorum->now < node->stalled_until)
-        heap_hurry(&quorum->heap, node->slot, node->stalled_until, quorum->now);
+    if (cluster->profile.faults & FAULT_BIT(FAULT_BEYOND))
+        node_set_rate(cluster, node, rate);
+    if (cluster->now < node->stalled_until)
+        heap_hurry(&cluster->heap, node->slot, node->stalled_until, cluster->now);
     node->stalled_until = 0;
     node->fuse = 0;
-    node_resume(quorum, node);
-    if (node_is_up(node) && (node->is_failed || node->mourned == node->disk.state.incarnation))
-        node_die(quorum, node, true, node->is_failed ? "ends, because its disk failed" : "is restarted");
-    disk_heal(quorum, node);
+    node_resume(cluster, node);
+    if (node_is_up(node) && (node->is_failed || node->declared_dead == node->disk.state.incarnation))
+        node_die(cluster, node, true, node->is_failed ? "ends, because its disk failed" : "is restarted");
+    disk_heal(cluster, node);
     node->stays_down = false;
     if (!node_is_up(node))
-        (void)quorum_push(quorum, quorum->now + delay, EVENT_START, node->slot);
+        (void)cluster_push(cluster, cluster->now + delay, EVENT_START, node->slot);
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        if (quorum->healed & 1U << i)
-            net_mend(quorum, node->slot, i);
+        if (cluster->healed & 1U << i)
+            net_mend(cluster, node->slot, i);
 }
 
 /*
  * All that is wrong with it is its disk: it hears and is heard, and may be the one that leads. Not where
  * guests run: its table stands still, and that gaveld then sends its clients elsewhere is not simulated.
  */
-static bool hang(struct quorum *quorum, struct node *node)
+static bool hang(struct cluster *cluster, struct node *node)
 {
-    if (!node_is_up(node) || node->is_failed || node->mourned == node->disk.state.incarnation ||
-        !(quorum->profile.faults & FAULT_BIT(FAULT_HUNG_DISK)) || quorum->watch.healed)
+    if (!node_is_up(node) || node->is_failed || node->declared_dead == node->disk.state.incarnation ||
+        !(cluster->profile.faults & FAULT_BIT(FAULT_HUNG_DISK)) || cluster->watch.healed)
         return false;
     node->fuse = 0;
-    node_resume(quorum, node);
+    node_resume(cluster, node);
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        if (quorum->healed & 1U << i) {
-            net_mend(quorum, node->slot, i);
-            net_mend(quorum, i, node->slot);
+        if (cluster->healed & 1U << i) {
+            net_mend(cluster, node->slot, i);
+            net_mend(cluster, i, node->slot);
         }
-    disk_hang(quorum, node, NEVER);
+    disk_hang(cluster, node, NEVER);
     return true;
 }
 
 /* What is broken stays broken, in one way or another. */
-static void abandon(struct quorum *quorum, struct node *node)
+static void abandon(struct cluster *cluster, struct node *node)
 {
-    unsigned what = quorum_below(quorum, STREAM_HEAL, 8);
+    unsigned what = cluster_below(cluster, STREAM_HEAL, 8);
     bool is_heard = what == 0;
     bool hears = what == 1;
 
-    if (what >= 6 && hang(quorum, node))
+    if (what >= 6 && hang(cluster, node))
         return;
 
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
-        if (!(quorum->healed & 1U << i))
+        if (!(cluster->healed & 1U << i))
             continue;
         if (!is_heard)
-            net_cut(quorum, node->slot, i, NEVER, ALL_KINDS);
+            net_cut(cluster, node->slot, i, NEVER, ALL_KINDS);
         if (!hears)
-            net_cut(quorum, i, node->slot, NEVER, ALL_KINDS);
+            net_cut(cluster, i, node->slot, NEVER, ALL_KINDS);
     }
     if (what == 2 && node_is_up(node))
-        node_die(quorum, node, true, "is killed for good");
+        node_die(cluster, node, true, "is killed for good");
     node->stays_down |= what == 2;
-    if (what == 3 && !node_is_frozen(quorum, node))
-        node_freeze(quorum, node, NEVER, false);
+    if (what == 3 && !node_is_frozen(cluster, node))
+        node_freeze(cluster, node, NEVER, false);
 }
 
-static void describe(struct quorum *quorum)
+static void describe(struct cluster *cluster)
 {
     char text[SLOTS_MAX * 2 + 1] = "";
     unsigned n = 0;
 
-    for (unsigned i = 0; i < quorum->used; i++)
-        if (quorum->healed & 1U << i)
-            text[n++] = quorum->nodes[i].label[0];
+    for (unsigned i = 0; i < cluster->used; i++)
+        if (cluster->healed & 1U << i)
+            text[n++] = cluster->nodes[i].label[0];
     text[n] = '\0';
-    TRACE(quorum, NULL, "%s heal, and all other faults last", text);
+    TRACE(cluster, NULL, "%s heal, and all other faults last", text);
 }
 
 /* When the last message that is under way arrives: until then something of the past may still disturb. */
-static gavel_ns last_arrival(const struct quorum *quorum)
+static gavel_ns last_arrival(const struct cluster *cluster)
 {
     gavel_ns last = 0;
 
-    for (size_t i = 0; i < quorum->heap.count; i++) {
-        const struct event *event = &quorum->heap.items[i];
+    for (size_t i = 0; i < cluster->heap.count; i++) {
+        const struct event *event = &cluster->heap.items[i];
 
         if (event->kind == EVENT_ARRIVE || event->kind == EVENT_OBITUARY)
             last = ns_max(last, event->at);
@@ -144,35 +144,35 @@ static gavel_ns last_arrival(const struct quorum *quorum)
  * How long messages and writes take among those that can be counted on: all healed nodes, or, if those that
  * are near can decide alone, only they.
  */
-static void measure(struct quorum *quorum, struct raft_referee_healed *healed)
+static void measure(struct cluster *cluster, struct raft_referee_healed *healed)
 {
-    unsigned near = shape_near(quorum, quorum->healed);
+    unsigned near = shape_near(cluster, cluster->healed);
 
-    if (!members_decide(quorum, near) || !members_can_elect(quorum, near))
-        near = quorum->healed;
-    healed->delay = shape_delay(quorum, near);
-    healed->far_delay = shape_delay(quorum, quorum->healed);
-    healed->write = 2 * shape_write(quorum, quorum->healed); /* the one under way, then its own */
+    if (!members_decide(cluster, near) || !members_can_elect(cluster, near))
+        near = cluster->healed;
+    healed->delay = shape_delay(cluster, near);
+    healed->far_delay = shape_delay(cluster, cluster->healed);
+    healed->write = 2 * shape_write(cluster, cluster->healed); /* the one under way, then its own */
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        if (quorum->healed & ~near & 1U << i)
-            healed->far |= UINT64_C(1) << quorum->nodes[i].id;
+        if (cluster->healed & ~near & 1U << i)
+            healed->far |= UINT64_C(1) << cluster->nodes[i].id;
 }
 
 /* The network is whole no more; who hears whom is told by id. */
-static void reshape(struct quorum *quorum, struct raft_referee_healed *healed, uint64_t heard[SLOTS_MAX])
+static void reshape(struct cluster *cluster, struct raft_referee_healed *healed, uint64_t heard[SLOTS_MAX])
 {
     unsigned slots[SLOTS_MAX];
 
-    shape_cut(quorum, slots);
+    shape_cut(cluster, slots);
     for (size_t k = 0; k < healed->count; k++)
         heard[k] = (uint64_t)slots[healed->ids[k] - 1] << 1; /* id = slot + 1 */
     healed->heard = heard;
 }
 
-void heal_take(struct quorum *quorum)
+void heal_take(struct cluster *cluster)
 {
-    unsigned slots = choose(quorum);
-    const struct profile *p = &quorum->profile;
+    unsigned slots = choose(cluster);
+    const struct profile *p = &cluster->profile;
     struct raft_referee_healed healed = {
         .settings = &p->worst,
     };
@@ -181,45 +181,46 @@ void heal_take(struct quorum *quorum)
     bool has_hung = false;
 
     if (slots == 0) { /* nothing can be asked of what is left */
-        TRACE(quorum, NULL, "no majority can heal");
-        quorum->is_over = true;
+        TRACE(cluster, NULL, "no majority can heal");
+        cluster->is_over = true;
         return;
     }
-    quorum->healed = slots;
-    describe(quorum);
-    measure(quorum, &healed);
-    for (unsigned i = 0; i < quorum->used; i++) {
-        struct node *node = &quorum->nodes[i];
+    cluster->healed = slots;
+    describe(cluster);
+    measure(cluster, &healed);
+    for (unsigned i = 0; i < cluster->used; i++) {
+        struct node *node = &cluster->nodes[i];
 
         if (node->state == NODE_UNUSED || node->state == NODE_DAMAGED)
             continue;
         if (slots & 1U << i) {
             ids[healed.count++] = node->id;
-            heal_node(quorum, node);
+            heal_node(cluster, node);
         } else {
-            abandon(quorum, node);
+            abandon(cluster, node);
             has_hung = has_hung || node->disk.hung_until == NEVER;
         }
     }
     healed.ids = ids;
-    if (p->faults & FAULT_BIT(FAULT_PARTIAL) && !has_hung && !quorum->watch.healed &&
-        quorum_below(quorum, STREAM_HEAL, 4) > 0)
-        reshape(quorum, &healed, heard);
-    healed.start_within = ns_max(START_WITHIN, last_arrival(quorum) - quorum->now);
+    if (p->faults & FAULT_BIT(FAULT_PARTIAL) && !has_hung && !cluster->watch.healed &&
+        cluster_below(cluster, STREAM_HEAL, 4) > 0)
+        reshape(cluster, &healed, heard);
+    healed.start_within = ns_max(START_WITHIN, last_arrival(cluster) - cluster->now);
     if (has_hung)
         healed.start_within += ns_stretch(HANDS_OVER_WITHIN, p->worst.drift_ppm);
     if (healed.far != 0) {
-        (void)quorum_push(quorum, quorum->now + healed.start_within + DISTANT_WITHIN / 2, EVENT_DISTANT, 0);
+        (void)cluster_push(cluster, cluster->now + healed.start_within + DISTANT_WITHIN / 2, EVENT_DISTANT,
+                           0);
         healed.start_within += DISTANT_WITHIN;
     }
-    raft_referee_healed(quorum->referee, quorum->now, &healed);
-    quorum->rest = 300 * NS_PER_MS + 4 * (healed.write - 2 * p->write_max);
-    quorum->quiet_at = ns_max(p->end_at, raft_referee_peace_by(quorum->referee) + 50 * NS_PER_MS);
-    quorum->quiet_at += quorum->rest - 300 * NS_PER_MS;
-    if (quorum->watch.healed) {
-        quorum->quiet_at = NEVER;
-        quorum->watch.healed(quorum->watch.context, quorum);
+    raft_referee_healed(cluster->referee, cluster->now, &healed);
+    cluster->rest = 300 * NS_PER_MS + 4 * (healed.write - 2 * p->write_max);
+    cluster->quiet_at = ns_max(p->end_at, raft_referee_peace_by(cluster->referee) + 50 * NS_PER_MS);
+    cluster->quiet_at += cluster->rest - 300 * NS_PER_MS;
+    if (cluster->watch.healed) {
+        cluster->quiet_at = NEVER;
+        cluster->watch.healed(cluster->watch.context, cluster);
         return;
     }
-    (void)quorum_push(quorum, quorum->now, EVENT_PROBE, 0);
+    (void)cluster_push(cluster, cluster->now, EVENT_PROBE, 0);
 }

@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-void machine_restore(struct quorum *quorum, struct node *node)
+void machine_restore(struct cluster *cluster, struct node *node)
 {
     const struct raft_snapshot *snapshot = &node->raft.snapshot;
 
     if (snapshot->size == 0)
         table_done(&node->table);
     if (snapshot->size > 0 && table_snapshot_decode(&node->table, snapshot->data, snapshot->size) != GAVEL_OK)
-        quorum_violate(quorum, RAFT_INVARIANT_MACHINE, "%s cannot read the snapshot at %llu", node->label,
-                       (unsigned long long)snapshot->index);
+        cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s cannot read the snapshot at %llu", node->label,
+                        (unsigned long long)snapshot->index);
     node->compacted = snapshot->index;
     node->machine_index = snapshot->index;
     if (snapshot->index > 0)
-        raft_referee_restored(quorum->referee, quorum->now, node->id, snapshot->index,
+        raft_referee_restored(cluster->referee, cluster->now, node->id, snapshot->index,
                               table_digest(&node->table));
 }
 
@@ -39,21 +39,21 @@ void machine_clear(struct node *node)
 }
 
 /* The clients of proposals up to here are told, or hear nothing for ever if another entry took the place. */
-static void acknowledge(struct quorum *quorum, struct node *node, raft_index index, raft_term term)
+static void acknowledge(struct cluster *cluster, struct node *node, raft_index index, raft_term term)
 {
     while (node->proposal_count > 0 && node->proposals[node->proposal_first].index <= index) {
         const struct node_proposal *proposal = &node->proposals[node->proposal_first];
 
         if (proposal->index == index && proposal->term == term) {
-            quorum->counts.acknowledged++;
-            raft_referee_acknowledged(quorum->referee, quorum->now, index);
+            cluster->counts.acknowledged++;
+            raft_referee_acknowledged(cluster->referee, cluster->now, index);
         }
         node->proposal_first = (node->proposal_first + 1) % PROPOSALS_MAX;
         node->proposal_count--;
     }
 }
 
-static void answer_reads(struct quorum *quorum, struct node *node)
+static void answer_reads(struct cluster *cluster, struct node *node)
 {
     size_t kept = 0;
 
@@ -64,36 +64,36 @@ static void answer_reads(struct quorum *quorum, struct node *node)
             node->reads[kept++] = *read;
             continue;
         }
-        quorum_see(quorum, SIGHT_READS);
-        raft_referee_read_answered(quorum->referee, quorum->now, node->id, read->mark, read->index);
+        cluster_see(cluster, SIGHT_READS);
+        raft_referee_read_answered(cluster->referee, cluster->now, node->id, read->mark, read->index);
     }
     node->read_count = kept;
 }
 
-void machine_apply(struct quorum *quorum, struct node *node, raft_index first, raft_index last)
+void machine_apply(struct cluster *cluster, struct node *node, raft_index first, raft_index last)
 {
     for (raft_index index = first; index <= last; index++) {
         const struct raft_entry *entry = raft_log_at(&node->raft.log, index);
 
         if (!entry || index != node->machine_index + 1)
-            quorum_violate(quorum, RAFT_INVARIANT_MACHINE, "%s is to apply entry %llu after %llu%s",
-                           node->label, (unsigned long long)index, (unsigned long long)node->machine_index,
-                           entry ? "" : ", and does not have it");
+            cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "%s is to apply entry %llu after %llu%s",
+                            node->label, (unsigned long long)index, (unsigned long long)node->machine_index,
+                            entry ? "" : ", and does not have it");
         node->machine_index = index;
-        if (entry->kind == RAFT_ENTRY_DATA && quorum->watch.apply)
-            quorum->watch.apply(quorum->watch.context, quorum, node, index, entry);
+        if (entry->kind == RAFT_ENTRY_DATA && cluster->watch.apply)
+            cluster->watch.apply(cluster->watch.context, cluster, node, index, entry);
         else if (entry->kind == RAFT_ENTRY_DATA &&
                  table_apply(&node->table, index, entry->data, entry->size) != GAVEL_OK)
-            quorum_violate(quorum, RAFT_INVARIANT_MACHINE, "the table of %s refuses entry %llu", node->label,
-                           (unsigned long long)index);
-        raft_referee_applied(quorum->referee, quorum->now, node->id, index, entry,
+            cluster_violate(cluster, RAFT_INVARIANT_MACHINE, "the table of %s refuses entry %llu",
+                            node->label, (unsigned long long)index);
+        raft_referee_applied(cluster->referee, cluster->now, node->id, index, entry,
                              table_digest(&node->table));
-        acknowledge(quorum, node, index, entry->term);
+        acknowledge(cluster, node, index, entry->term);
     }
-    answer_reads(quorum, node);
+    answer_reads(cluster, node);
 }
 
-void machine_compact(struct quorum *quorum, struct node *node)
+void machine_compact(struct cluster *cluster, struct node *node)
 {
     struct raft_event event = {.kind = RAFT_COMPACT, .compact.index = node->machine_index};
     uint8_t *bytes = NULL;
@@ -104,12 +104,12 @@ void machine_compact(struct quorum *quorum, struct node *node)
     node->compacted = node->machine_index;
     event.compact.data = bytes;
     event.compact.size = size;
-    TRACE_DETAIL(quorum, node, "compacts its log up to %llu", (unsigned long long)node->machine_index);
-    (void)node_step(quorum, node, &event); /* a node may have reasons to keep its log */
+    TRACE_DETAIL(cluster, node, "compacts its log up to %llu", (unsigned long long)node->machine_index);
+    (void)node_step(cluster, node, &event); /* a node may have reasons to keep its log */
     free(bytes);
 }
 
-void machine_read_ready(struct quorum *quorum, struct node *node, uint64_t id, raft_index index)
+void machine_read_ready(struct cluster *cluster, struct node *node, uint64_t id, raft_index index)
 {
     for (size_t i = 0; i < node->read_count; i++) {
         if (node->reads[i].id == id) {
@@ -117,7 +117,7 @@ void machine_read_ready(struct quorum *quorum, struct node *node, uint64_t id, r
             node->reads[i].is_ready = true;
         }
     }
-    answer_reads(quorum, node);
+    answer_reads(cluster, node);
 }
 
 void machine_read_lost(struct node *node, uint64_t id)

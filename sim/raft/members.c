@@ -30,23 +30,23 @@ static bool decides(const struct raft_config *config, unsigned slots)
     return config->count == 0 || (raft_config_decides(config, has_slot, &slots) && has_worker(config, slots));
 }
 
-unsigned members_sound(const struct quorum *quorum)
+unsigned members_sound(const struct cluster *cluster)
 {
     unsigned slots = 0;
 
-    for (unsigned i = 0; i < quorum->used; i++)
-        if (quorum->nodes[i].state == NODE_UP || quorum->nodes[i].state == NODE_DOWN)
+    for (unsigned i = 0; i < cluster->used; i++)
+        if (cluster->nodes[i].state == NODE_UP || cluster->nodes[i].state == NODE_DOWN)
             slots |= 1U << i;
     return slots;
 }
 
 /* The index of the newest configuration that is known to be committed: older ones cannot win any more. */
-static raft_index committed_config(const struct quorum *quorum)
+static raft_index committed_config(const struct cluster *cluster)
 {
     raft_index newest = 0;
 
-    for (unsigned i = 0; i < quorum->used; i++) {
-        const struct node *node = &quorum->nodes[i];
+    for (unsigned i = 0; i < cluster->used; i++) {
+        const struct node *node = &cluster->nodes[i];
         struct raft_config config;
         raft_index index = 0;
 
@@ -63,23 +63,24 @@ static raft_index committed_config(const struct quorum *quorum)
 /* A configuration may be under way in a message only, while its leader has died and forgotten it. */
 #define UNDERWAY_MAX (4 * NS_PER_S)
 
-static bool decides_targets(const struct quorum *quorum, unsigned slots)
+static bool decides_targets(const struct cluster *cluster, unsigned slots)
 {
-    for (unsigned i = 0; i < quorum->target_count && i < TARGETS_KEPT; i++)
-        if (quorum->now < quorum->targets[i].at + UNDERWAY_MAX && !decides(&quorum->targets[i].config, slots))
+    for (unsigned i = 0; i < cluster->target_count && i < TARGETS_KEPT; i++)
+        if (cluster->now < cluster->targets[i].at + UNDERWAY_MAX &&
+            !decides(&cluster->targets[i].config, slots))
             return false;
     return true;
 }
 
-bool members_decide(struct quorum *quorum, unsigned slots)
+bool members_decide(struct cluster *cluster, unsigned slots)
 {
-    raft_index newest = committed_config(quorum);
+    raft_index newest = committed_config(cluster);
 
-    if (!decides_targets(quorum, slots))
+    if (!decides_targets(cluster, slots))
         return false;
 
-    for (unsigned i = 0; i < quorum->used; i++) {
-        const struct node *node = &quorum->nodes[i];
+    for (unsigned i = 0; i < cluster->used; i++) {
+        const struct node *node = &cluster->nodes[i];
         struct raft_config config;
         raft_index index = 0;
 
@@ -127,17 +128,17 @@ static struct claim claim_of(const struct node *node)
 }
 
 /* Whether the votes of those of the set whose logs are not newer decide for this node. */
-static bool could_win(const struct quorum *quorum, const struct node *node, unsigned slots)
+static bool could_win(const struct cluster *cluster, const struct node *node, unsigned slots)
 {
     struct claim own = claim_of(node);
     unsigned votes = 0;
 
-    for (unsigned i = 0; i < quorum->used; i++) {
+    for (unsigned i = 0; i < cluster->used; i++) {
         struct claim other;
 
         if (!(slots & 1U << i))
             continue;
-        other = claim_of(&quorum->nodes[i]);
+        other = claim_of(&cluster->nodes[i]);
         if (other.last_term < own.last_term ||
             (other.last_term == own.last_term && other.last_index <= own.last_index))
             votes |= 1U << i;
@@ -145,43 +146,43 @@ static bool could_win(const struct quorum *quorum, const struct node *node, unsi
     return own.may_stand && own.config.count > 0 && raft_config_decides(&own.config, has_slot, &votes);
 }
 
-bool members_can_elect(const struct quorum *quorum, unsigned slots)
+bool members_can_elect(const struct cluster *cluster, unsigned slots)
 {
-    for (unsigned i = 0; i < quorum->used; i++)
-        if (slots & 1U << i && could_win(quorum, &quorum->nodes[i], slots))
+    for (unsigned i = 0; i < cluster->used; i++)
+        if (slots & 1U << i && could_win(cluster, &cluster->nodes[i], slots))
             return true;
     return false;
 }
 
-bool members_can_spare(struct quorum *quorum, const struct node *node)
+bool members_can_spare(struct cluster *cluster, const struct node *node)
 {
-    unsigned slots = members_sound(quorum) & ~(1U << node->slot);
+    unsigned slots = members_sound(cluster) & ~(1U << node->slot);
 
-    return members_decide(quorum, slots);
+    return members_decide(cluster, slots);
 }
 
 /* A node that is no member: a new one, or one that was removed; NULL if all ids are used up. */
-static struct node *find_outsider(struct quorum *quorum, const struct raft_config *config)
+static struct node *find_outsider(struct cluster *cluster, const struct raft_config *config)
 {
-    unsigned first = quorum_below(quorum, STREAM_MEMBERS, SLOTS_MAX);
+    unsigned first = cluster_below(cluster, STREAM_MEMBERS, SLOTS_MAX);
 
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
-        struct node *node = &quorum->nodes[(first + i) % SLOTS_MAX];
+        struct node *node = &cluster->nodes[(first + i) % SLOTS_MAX];
 
-        if (node->state == NODE_DAMAGED || node->slot > quorum->used || raft_config_find(config, node->id))
+        if (node->state == NODE_DAMAGED || node->slot > cluster->used || raft_config_find(config, node->id))
             continue;
         return node;
     }
     return NULL;
 }
 
-static void bring_up(struct quorum *quorum, struct node *node)
+static void bring_up(struct cluster *cluster, struct node *node)
 {
     if (node->state == NODE_UNUSED) {
-        TRACE(quorum, node, "is a new node");
-        node_create(quorum, node, NULL);
+        TRACE(cluster, node, "is a new node");
+        node_create(cluster, node, NULL);
     }
-    node_start(quorum, node);
+    node_start(cluster, node);
 }
 
 static void remove_member(struct raft_config *config, raft_id id)
@@ -203,80 +204,80 @@ static void add_member(struct raft_config *config, raft_id id, bool is_voter, bo
     raft_config_sort(config);
 }
 
-static bool ask(struct quorum *quorum, struct node *leader, const struct raft_config *target)
+static bool ask(struct cluster *cluster, struct node *leader, const struct raft_config *target)
 {
     struct raft_event event = {.kind = RAFT_CHANGE, .change = target};
     const char *reason;
     char text[160];
     enum gavel_status status;
 
-    if (raft_config_check(target, &reason) != GAVEL_OK || !decides(target, members_sound(quorum)))
+    if (raft_config_check(target, &reason) != GAVEL_OK || !decides(target, members_sound(cluster)))
         return false;
-    quorum->targets[quorum->target_count++ % TARGETS_KEPT] =
-        (struct quorum_target){.at = quorum->now, .config = *target};
-    TRACE(quorum, leader, "is asked to change the members to %s",
-          quorum_describe_config(quorum, target, text, sizeof text));
-    status = node_step(quorum, leader, &event);
+    cluster->targets[cluster->target_count++ % TARGETS_KEPT] =
+        (struct cluster_target){.at = cluster->now, .config = *target};
+    TRACE(cluster, leader, "is asked to change the members to %s",
+          cluster_describe_config(cluster, target, text, sizeof text));
+    status = node_step(cluster, leader, &event);
     if (status != GAVEL_OK) {
-        TRACE(quorum, leader, "refuses: %s", gavel_status_name(status));
-        quorum->target_count--;
+        TRACE(cluster, leader, "refuses: %s", gavel_status_name(status));
+        cluster->target_count--;
     }
     return status == GAVEL_OK;
 }
 
 /* The leader, or one that still believes to be it, if it can be asked now. */
-static struct node *find_leader(struct quorum *quorum)
+static struct node *find_leader(struct cluster *cluster)
 {
-    struct node *leader = quorum_some_leader(quorum, STREAM_MEMBERS);
+    struct node *leader = cluster_some_leader(cluster, STREAM_MEMBERS);
 
-    if (!leader || node_is_frozen(quorum, leader) || quorum->now < leader->stalled_until)
+    if (!leader || node_is_frozen(cluster, leader) || cluster->now < leader->stalled_until)
         return NULL;
     return leader;
 }
 
 /* A change is at its most dangerous when the leader is cut off, or dies, with its entry half spread. */
-static void disturb(struct quorum *quorum, struct node *leader)
+static void disturb(struct cluster *cluster, struct node *leader)
 {
-    unsigned what = quorum_below(quorum, STREAM_MEMBERS, 8);
-    int fuse = 1 + (int)quorum_below(quorum, STREAM_MEMBERS, 30);
+    unsigned what = cluster_below(cluster, STREAM_MEMBERS, 8);
+    int fuse = 1 + (int)cluster_below(cluster, STREAM_MEMBERS, 30);
 
-    if (what < 3 && quorum_has(quorum, FAULT_PARTIAL))
-        chaos_split(quorum, leader);
-    else if (what == 3 && quorum_has(quorum, FAULT_CRASH) && leader->fuse == 0)
+    if (what < 3 && cluster_has(cluster, FAULT_PARTIAL))
+        chaos_split(cluster, leader);
+    else if (what == 3 && cluster_has(cluster, FAULT_CRASH) && leader->fuse == 0)
         leader->fuse = fuse;
 }
 
 /* Any of the nodes there are, and now and then new ones: the old and the new majority may have nobody in
  * common. */
-static void rebuild(struct quorum *quorum, struct raft_config *target)
+static void rebuild(struct cluster *cluster, struct raft_config *target)
 {
-    unsigned sound = members_sound(quorum);
-    unsigned voters = quorum_below(quorum, STREAM_MEMBERS, 1U << SLOTS_MAX);
-    bool grows = quorum_chance(quorum, STREAM_MEMBERS, 500);
+    unsigned sound = members_sound(cluster);
+    unsigned voters = cluster_below(cluster, STREAM_MEMBERS, 1U << SLOTS_MAX);
+    bool grows = cluster_chance(cluster, STREAM_MEMBERS, 500);
     struct raft_config old = *target;
 
-    if (grows && quorum->used < SLOTS_MAX) {
-        voters |= 1U << quorum->used;
-        sound |= 1U << quorum->used;
-        bring_up(quorum, &quorum->nodes[quorum->used]);
+    if (grows && cluster->used < SLOTS_MAX) {
+        voters |= 1U << cluster->used;
+        sound |= 1U << cluster->used;
+        bring_up(cluster, &cluster->nodes[cluster->used]);
     }
     *target = (struct raft_config){0};
-    for (unsigned i = 0; i < quorum->used && target->count < RAFT_VOTERS_MAX; i++) {
+    for (unsigned i = 0; i < cluster->used && target->count < RAFT_VOTERS_MAX; i++) {
         const struct raft_member *member = raft_config_find(&old, i + 1);
 
         if (!(voters & sound & 1U << i))
             continue;
-        node_start(quorum, &quorum->nodes[i]);
+        node_start(cluster, &cluster->nodes[i]);
         add_member(target, i + 1, true, member && member->is_witness);
     }
 }
 
-void order_members(struct quorum *quorum)
+void order_members(struct cluster *cluster)
 {
-    unsigned what = quorum_below(quorum, STREAM_MEMBERS, 10);
-    unsigned which = quorum_below(quorum, STREAM_MEMBERS, SLOTS_MAX);
-    bool is_witness = quorum_chance(quorum, STREAM_MEMBERS, 150);
-    struct node *leader = find_leader(quorum);
+    unsigned what = cluster_below(cluster, STREAM_MEMBERS, 10);
+    unsigned which = cluster_below(cluster, STREAM_MEMBERS, SLOTS_MAX);
+    bool is_witness = cluster_chance(cluster, STREAM_MEMBERS, 150);
+    struct node *leader = find_leader(cluster);
     struct raft_config target;
     struct raft_member *member;
     struct node *outsider;
@@ -285,12 +286,12 @@ void order_members(struct quorum *quorum)
         return;
     target = leader->raft.config;
     member = &target.members[which % target.count];
-    outsider = find_outsider(quorum, &target);
+    outsider = find_outsider(cluster, &target);
     switch (what) {
     case 0: /* a new voter */
     case 1:
         if (outsider) {
-            bring_up(quorum, outsider);
+            bring_up(cluster, outsider);
             add_member(&target, outsider->id, true, is_witness);
         }
         break;
@@ -300,7 +301,7 @@ void order_members(struct quorum *quorum)
     case 3: /* one for another */
         if (outsider) {
             remove_member(&target, member->id);
-            bring_up(quorum, outsider);
+            bring_up(cluster, outsider);
             add_member(&target, outsider->id, true, false);
         }
         break;
@@ -313,35 +314,35 @@ void order_members(struct quorum *quorum)
         break;
     case 7:
     case 8:
-        rebuild(quorum, &target);
+        rebuild(cluster, &target);
         break;
     default: /* witness or not */
         member->is_witness = !member->is_witness;
         break;
     }
-    disturb(quorum, leader);
-    (void)ask(quorum, leader, &target); /* a refusal is an answer, too */
+    disturb(cluster, leader);
+    (void)ask(cluster, leader, &target); /* a refusal is an answer, too */
 }
 
 /* A node that shall take the place of a damaged one. */
-static struct node *find_new(struct quorum *quorum)
+static struct node *find_new(struct cluster *cluster)
 {
     struct node *node;
 
-    if (quorum->used == SLOTS_MAX)
+    if (cluster->used == SLOTS_MAX)
         return NULL;
-    node = &quorum->nodes[quorum->used];
-    bring_up(quorum, node);
+    node = &cluster->nodes[cluster->used];
+    bring_up(cluster, node);
     return node;
 }
 
-void members_replace(struct quorum *quorum)
+void members_replace(struct cluster *cluster)
 {
-    struct node *leader = find_leader(quorum);
+    struct node *leader = find_leader(cluster);
     bool is_done = true;
 
-    for (unsigned i = 0; i < quorum->used; i++) {
-        const struct node *node = &quorum->nodes[i];
+    for (unsigned i = 0; i < cluster->used; i++) {
+        const struct node *node = &cluster->nodes[i];
         struct raft_config target;
         struct node *fresh;
 
@@ -356,16 +357,16 @@ void members_replace(struct quorum *quorum)
             continue;
         target = leader->raft.config;
         remove_member(&target, node->id);
-        fresh = quorum->replaced & 1U << i ? NULL : find_new(quorum);
+        fresh = cluster->replaced & 1U << i ? NULL : find_new(cluster);
         if (fresh)
             add_member(&target, fresh->id, true, false);
-        quorum->replaced |= 1U << i;
-        if (ask(quorum, leader, &target)) {
-            quorum_see(quorum, SIGHT_REPLACED);
+        cluster->replaced |= 1U << i;
+        if (ask(cluster, leader, &target)) {
+            cluster_see(cluster, SIGHT_REPLACED);
             break;
         }
-        leader = find_leader(quorum); /* a step may have killed it */
+        leader = find_leader(cluster); /* a step may have killed it */
     }
-    if (!is_done && quorum->healed == 0)
-        (void)quorum_push(quorum, quorum->now + 200 * NS_PER_MS, EVENT_REPLACE, 0);
+    if (!is_done && cluster->healed == 0)
+        (void)cluster_push(cluster, cluster->now + 200 * NS_PER_MS, EVENT_REPLACE, 0);
 }

@@ -13,30 +13,30 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct quorum;
+struct cluster;
 struct node;
 
 /* A change at random: add, remove, replace, promote, demote. */
-void order_members(struct quorum *quorum);
+void order_members(struct cluster *cluster);
 
 /* A REPLACE event: the leader is asked to put new nodes in the place of damaged ones, until it is done. */
-void members_replace(struct quorum *quorum);
+void members_replace(struct cluster *cluster);
 
-/* Whether the quorum would survive the loss of this node for good, whatever configuration wins. */
-bool members_can_spare(struct quorum *quorum, const struct node *node);
+/* Whether the cluster would survive the loss of this node for good, whatever configuration wins. */
+bool members_can_spare(struct cluster *cluster, const struct node *node);
 
 /* Whether the slots of this set decide every configuration that can still matter, and one of them can work.
  */
-bool members_decide(struct quorum *quorum, unsigned slots);
+bool members_decide(struct cluster *cluster, unsigned slots);
 
 /*
  * Whether one of the set can win an election with the votes of the others. A majority is not always enough: a
  * learner that got the newest entries from a leader that is gone refuses its vote, where the others count it
  * as a voter already, and does not stand itself.
  */
-bool members_can_elect(const struct quorum *quorum, unsigned slots);
+bool members_can_elect(const struct cluster *cluster, unsigned slots);
 
 /* The slots that could come back: not damaged. */
-unsigned members_sound(const struct quorum *quorum);
+unsigned members_sound(const struct cluster *cluster);
 
 #endif

@@ -10,19 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static gavel_ns draw_base(struct quorum *quorum, unsigned from, unsigned to)
+static gavel_ns draw_base(struct cluster *cluster, unsigned from, unsigned to)
 {
-    const struct profile *p = &quorum->profile;
+    const struct profile *p = &cluster->profile;
 
-    return quorum_between(quorum, STREAM_NETWORK, p->link_min, p->link_max) + p->distance[from] +
+    return cluster_between(cluster, STREAM_NETWORK, p->link_min, p->link_max) + p->distance[from] +
            p->distance[to];
 }
 
-void net_begin(struct quorum *quorum)
+void net_begin(struct cluster *cluster)
 {
     for (unsigned from = 0; from < SLOTS_MAX; from++)
         for (unsigned to = 0; to < SLOTS_MAX; to++)
-            quorum->network.links[from][to] = (struct link){.base = draw_base(quorum, from, to)};
+            cluster->network.links[from][to] = (struct link){.base = draw_base(cluster, from, to)};
 }
 
 void net_done(struct network *network)
@@ -38,31 +38,31 @@ void net_done(struct network *network)
     network->free_messages = NULL;
 }
 
-void net_recycle(struct quorum *quorum, struct message *message)
+void net_recycle(struct cluster *cluster, struct message *message)
 {
-    message->next = quorum->network.free_messages;
-    quorum->network.free_messages = message;
+    message->next = cluster->network.free_messages;
+    cluster->network.free_messages = message;
 }
 
-void net_recycle_all(struct quorum *quorum)
+void net_recycle_all(struct cluster *cluster)
 {
-    quorum->network.free_messages = NULL;
-    for (struct message *message = quorum->network.all_messages; message; message = message->next_of_all)
-        net_recycle(quorum, message);
+    cluster->network.free_messages = NULL;
+    for (struct message *message = cluster->network.all_messages; message; message = message->next_of_all)
+        net_recycle(cluster, message);
 }
 
-static struct message *new_message(struct quorum *quorum)
+static struct message *new_message(struct cluster *cluster)
 {
-    struct message *message = quorum->network.free_messages;
+    struct message *message = cluster->network.free_messages;
 
     if (message) {
-        quorum->network.free_messages = message->next;
+        cluster->network.free_messages = message->next;
         return message;
     }
     message = calloc(1, sizeof *message);
     ASSERT(message);
-    message->next_of_all = quorum->network.all_messages;
-    quorum->network.all_messages = message;
+    message->next_of_all = cluster->network.all_messages;
+    cluster->network.all_messages = message;
     return message;
 }
 
@@ -113,9 +113,9 @@ static void copy_entries(struct message *message)
     message->body.append.entries = message->entries;
 }
 
-struct message *net_copy(struct quorum *quorum, const struct raft_message *body)
+struct message *net_copy(struct cluster *cluster, const struct raft_message *body)
 {
-    struct message *message = new_message(quorum);
+    struct message *message = new_message(cluster);
 
     message->body = *body;
     message->after = 0;
@@ -131,9 +131,9 @@ struct message *net_copy(struct quorum *quorum, const struct raft_message *body)
     return message;
 }
 
-void net_deliver(struct quorum *quorum, struct message *message, gavel_ns at)
+void net_deliver(struct cluster *cluster, struct message *message, gavel_ns at)
 {
-    quorum_push(quorum, at, EVENT_ARRIVE, (unsigned)message->body.to - 1)->message = message;
+    cluster_push(cluster, at, EVENT_ARRIVE, (unsigned)message->body.to - 1)->message = message;
 }
 
 /* What one message costs; all of it is drawn for every message, so that one fault more or less shifts
@@ -155,36 +155,36 @@ static bool is_rare(enum raft_message_kind kind)
     return kind != RAFT_MSG_APPEND && kind != RAFT_MSG_APPEND_REPLY;
 }
 
-static struct luck draw_luck(struct quorum *quorum, enum raft_message_kind kind)
+static struct luck draw_luck(struct cluster *cluster, enum raft_message_kind kind)
 {
-    const struct profile *p = &quorum->profile;
+    const struct profile *p = &cluster->profile;
     unsigned s = STREAM_NETWORK;
     unsigned more = is_rare(kind) ? 150 : 0;
     struct luck luck = {
-        .delay = quorum_between(quorum, s, 0, p->jitter),
-        .tail = quorum_length(quorum, s, 5 * NS_PER_MS, 3 * NS_PER_S),
-        .again = quorum_length(quorum, s, 100 * NS_PER_US, NS_PER_S),
-        .is_lost = quorum_chance(quorum, s, p->loss_per_mille),
-        .is_late = quorum_chance(quorum, s, p->delay_per_mille + more),
-        .is_doubled = quorum_chance(quorum, s, p->duplicate_per_mille + more),
-        .is_echoed = quorum_chance(quorum, s, 20),
-        .is_raised = quorum_chance(quorum, STREAM_FAULTS + FAULT_TERM_JUMP, 5),
+        .delay = cluster_between(cluster, s, 0, p->jitter),
+        .tail = cluster_length(cluster, s, 5 * NS_PER_MS, 3 * NS_PER_S),
+        .again = cluster_length(cluster, s, 100 * NS_PER_US, NS_PER_S),
+        .is_lost = cluster_chance(cluster, s, p->loss_per_mille),
+        .is_late = cluster_chance(cluster, s, p->delay_per_mille + more),
+        .is_doubled = cluster_chance(cluster, s, p->duplicate_per_mille + more),
+        .is_echoed = cluster_chance(cluster, s, 20),
+        .is_raised = cluster_chance(cluster, STREAM_FAULTS + FAULT_TERM_JUMP, 5),
     };
 
-    luck.is_lost &= quorum_has(quorum, FAULT_LOSS);
-    luck.is_late &= quorum_has(quorum, FAULT_DELAY);
-    luck.is_doubled &= quorum_has(quorum, FAULT_DUPLICATE);
-    luck.is_echoed &= quorum_has(quorum, FAULT_STRANGER);
-    luck.is_raised &= quorum_has(quorum, FAULT_TERM_JUMP);
+    luck.is_lost &= cluster_has(cluster, FAULT_LOSS);
+    luck.is_late &= cluster_has(cluster, FAULT_DELAY);
+    luck.is_doubled &= cluster_has(cluster, FAULT_DUPLICATE);
+    luck.is_echoed &= cluster_has(cluster, FAULT_STRANGER);
+    luck.is_raised &= cluster_has(cluster, FAULT_TERM_JUMP);
     return luck;
 }
 
 /* The same message as if it came from another cluster with the same ids, or from this one before it was given
  * a new generation; nothing of it may count. */
-static void echo(struct quorum *quorum, const struct raft_message *body, gavel_ns at)
+static void echo(struct cluster *cluster, const struct raft_message *body, gavel_ns at)
 {
-    struct message *stranger = net_copy(quorum, body);
-    bool is_other = quorum_chance(quorum, STREAM_NETWORK, 500);
+    struct message *stranger = net_copy(cluster, body);
+    bool is_other = cluster_chance(cluster, STREAM_NETWORK, 500);
 
     stranger->is_false = true;
     stranger->body.term += body->kind == RAFT_MSG_APPEND || body->kind == RAFT_MSG_APPEND_REPLY;
@@ -192,16 +192,17 @@ static void echo(struct quorum *quorum, const struct raft_message *body, gavel_n
         stranger->body.cluster ^= 1;
     else
         stranger->body.generation--;
-    quorum->counts.faults++;
-    net_deliver(quorum, stranger, at);
+    cluster->counts.faults++;
+    net_deliver(cluster, stranger, at);
 }
 
 /* A member that has gone mad, or whose memory is damaged; nobody may follow it. */
-static void raise_term(struct quorum *quorum, const struct raft_message *body, gavel_ns at)
+static void raise_term(struct cluster *cluster, const struct raft_message *body, gavel_ns at)
 {
-    struct message *mad = net_copy(quorum, body);
-    raft_term jump = RAFT_TERM_JUMP_MAX + 1 +
-                     (raft_term)quorum_between(quorum, STREAM_FAULTS + FAULT_TERM_JUMP, 0, INT64_C(1) << 60);
+    struct message *mad = net_copy(cluster, body);
+    raft_term jump =
+        RAFT_TERM_JUMP_MAX + 1 +
+        (raft_term)cluster_between(cluster, STREAM_FAULTS + FAULT_TERM_JUMP, 0, INT64_C(1) << 60);
 
     mad->is_false = true;
     mad->body.term += jump;
@@ -211,11 +212,11 @@ static void raise_term(struct quorum *quorum, const struct raft_message *body, g
         mad->body.vote_reply.term += jump;
     else if (body->kind == RAFT_MSG_TIMEOUT_NOW)
         mad->body.certificate.term += jump;
-    quorum->counts.faults++;
-    net_deliver(quorum, mad, at);
+    cluster->counts.faults++;
+    net_deliver(cluster, mad, at);
 }
 
-void net_send(struct quorum *quorum, struct message *message, unsigned from)
+void net_send(struct cluster *cluster, struct message *message, unsigned from)
 {
     const struct raft_message *body = &message->body;
     unsigned to = (unsigned)body->to - 1;
@@ -223,87 +224,88 @@ void net_send(struct quorum *quorum, struct message *message, unsigned from)
     struct luck luck;
     gavel_ns at;
 
-    quorum->counts.messages++;
+    cluster->counts.messages++;
     if (to >= SLOTS_MAX) {
-        net_recycle(quorum, message);
+        net_recycle(cluster, message);
         return;
     }
-    link = &quorum->network.links[from][to];
-    luck = draw_luck(quorum, body->kind);
-    if (luck.is_lost || (quorum->now < link->cut_until && link->cut_kinds & 1U << body->kind)) {
-        quorum->counts.faults++;
-        net_recycle(quorum, message);
+    link = &cluster->network.links[from][to];
+    luck = draw_luck(cluster, body->kind);
+    if (luck.is_lost || (cluster->now < link->cut_until && link->cut_kinds & 1U << body->kind)) {
+        cluster->counts.faults++;
+        net_recycle(cluster, message);
         return;
     }
-    at = quorum->now + link->base + luck.delay;
+    at = cluster->now + link->base + luck.delay;
     if (luck.is_late) {
-        quorum->counts.faults++;
+        cluster->counts.faults++;
         at += luck.tail;
-    } else if (!quorum_has(quorum, FAULT_REORDER) && at <= link->newest) {
+    } else if (!cluster_has(cluster, FAULT_REORDER) && at <= link->newest) {
         at = link->newest + 1;
     }
     if (!luck.is_late)
         link->newest = at;
     if (luck.is_doubled) {
-        quorum->counts.faults++;
-        net_deliver(quorum, net_copy(quorum, body), at + luck.again);
+        cluster->counts.faults++;
+        net_deliver(cluster, net_copy(cluster, body), at + luck.again);
     } else if (luck.is_echoed) {
-        echo(quorum, body, at + luck.delay);
-    } else if (luck.is_raised && quorum->nodes[to].raft.config.count > 0) {
-        raise_term(quorum, body, at + luck.delay); /* who joins knows no term yet, and takes any */
+        echo(cluster, body, at + luck.delay);
+    } else if (luck.is_raised && cluster->nodes[to].raft.config.count > 0) {
+        raise_term(cluster, body, at + luck.delay); /* who joins knows no term yet, and takes any */
     }
-    net_deliver(quorum, message, at);
+    net_deliver(cluster, message, at);
 }
 
-void net_take(struct quorum *quorum, const struct event *event)
+void net_take(struct cluster *cluster, const struct event *event)
 {
-    struct node *node = &quorum->nodes[event->slot];
+    struct node *node = &cluster->nodes[event->slot];
     struct message *message = event->message;
     struct raft_event received = {.kind = RAFT_RECEIVE, .message = &message->body};
     const char *reason = NULL;
     char text[160];
 
     if (!node_is_up(node)) {
-        ghost_receive(quorum, node, &message->body);
-        net_recycle(quorum, message);
+        ghost_receive(cluster, node, &message->body);
+        net_recycle(cluster, message);
         return;
     }
-    if (node_is_frozen(quorum, node)) {
+    if (node_is_frozen(cluster, node)) {
         if (node->loses_inbox || node->frozen_until == NEVER)
-            net_recycle(quorum, message);
+            net_recycle(cluster, message);
         else
-            quorum_defer(quorum, event, node->frozen_until);
+            cluster_defer(cluster, event, node->frozen_until);
         return;
     }
-    if (quorum->now < node->stalled_until) {
-        quorum_defer(quorum, event, node->stalled_until);
+    if (cluster->now < node->stalled_until) {
+        cluster_defer(cluster, event, node->stalled_until);
         return;
     }
     if (raft_message_check(&message->body, &reason) != GAVEL_OK)
-        quorum_violate(quorum, RAFT_INVARIANT_ASSERT, "a message of %s that raft_message_check() refuses: %s",
-                       quorum_label(quorum, message->body.from), reason);
-    TRACE_DETAIL(quorum, node, "gets %s from %s", quorum_describe(&message->body, text, sizeof text),
-                 quorum_label(quorum, message->body.from));
-    if (!ghost_is_hidden(quorum, node, &message->body)) {
-        (void)node_step(quorum, node,
+        cluster_violate(cluster, RAFT_INVARIANT_ASSERT,
+                        "a message of %s that raft_message_check() refuses: %s",
+                        cluster_label(cluster, message->body.from), reason);
+    TRACE_DETAIL(cluster, node, "gets %s from %s", cluster_describe(&message->body, text, sizeof text),
+                 cluster_label(cluster, message->body.from));
+    if (!ghost_is_hidden(cluster, node, &message->body)) {
+        (void)node_step(cluster, node,
                         &received); /* a refused message is not our concern; the referee looks */
-        ghost_judge(quorum, node, &message->body);
-        ghost_note(quorum, node);
+        ghost_check(cluster, node, &message->body);
+        ghost_note(cluster, node);
     }
-    net_recycle(quorum, message);
+    net_recycle(cluster, message);
 }
 
-void net_cut(struct quorum *quorum, unsigned from, unsigned to, gavel_ns until, unsigned kinds)
+void net_cut(struct cluster *cluster, unsigned from, unsigned to, gavel_ns until, unsigned kinds)
 {
-    struct link *link = &quorum->network.links[from][to];
+    struct link *link = &cluster->network.links[from][to];
 
-    if (quorum->now >= link->cut_until)
+    if (cluster->now >= link->cut_until)
         link->cut_kinds = 0;
     link->cut_kinds |= kinds;
     link->cut_until = ns_max(link->cut_until, until);
 }
 
-void net_mend(struct quorum *quorum, unsigned from, unsigned to)
+void net_mend(struct cluster *cluster, unsigned from, unsigned to)
 {
-    quorum->network.links[from][to] = (struct link){.base = draw_base(quorum, from, to)};
+    cluster->network.links[from][to] = (struct link){.base = draw_base(cluster, from, to)};
 }

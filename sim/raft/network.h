@@ -10,7 +10,7 @@
 
 #include "sim/raft/profile.h"
 
-struct quorum;
+struct cluster;
 struct node;
 struct event;
 
@@ -43,29 +43,29 @@ struct network {
 };
 
 /* Draws the links. */
-void net_begin(struct quorum *quorum);
+void net_begin(struct cluster *cluster);
 
 /* Frees everything. */
 void net_done(struct network *network);
 
 /* A copy of it, for whoever keeps it. */
-struct message *net_copy(struct quorum *quorum, const struct raft_message *body);
-void net_recycle(struct quorum *quorum, struct message *message);
-void net_recycle_all(struct quorum *quorum);
+struct message *net_copy(struct cluster *cluster, const struct raft_message *body);
+void net_recycle(struct cluster *cluster, struct message *message);
+void net_recycle_all(struct cluster *cluster);
 
 /* The message leaves the node in this slot, or its guard, now and is handed over. */
-void net_send(struct quorum *quorum, struct message *message, unsigned from);
+void net_send(struct cluster *cluster, struct message *message, unsigned from);
 
 /* Puts a message into an inbox at an instant, past all links. Handed over. */
-void net_deliver(struct quorum *quorum, struct message *message, gavel_ns at);
+void net_deliver(struct cluster *cluster, struct message *message, gavel_ns at);
 
 /* An ARRIVE event. */
-void net_take(struct quorum *quorum, const struct event *event);
+void net_take(struct cluster *cluster, const struct event *event);
 
 /* Nothing, or only other kinds, passes from one to the other until then. */
-void net_cut(struct quorum *quorum, unsigned from, unsigned to, gavel_ns until, unsigned kinds);
+void net_cut(struct cluster *cluster, unsigned from, unsigned to, gavel_ns until, unsigned kinds);
 
 /* The link is whole, and as fast as the profile says. */
-void net_mend(struct quorum *quorum, unsigned from, unsigned to);
+void net_mend(struct cluster *cluster, unsigned from, unsigned to);
 
 #endif

@@ -17,7 +17,7 @@
 #include "sim/common/clock.h"
 #include "sim/raft/disk.h"
 
-struct quorum;
+struct cluster;
 struct ghost;
 struct event;
 struct message;
@@ -88,9 +88,9 @@ struct node {
     int fuse;             /* above 0: it dies after so many actions */
     struct message *held; /* wait for the disk, oldest first */
     struct message *held_last;
-    uint64_t told;    /* seq that the node knows to be durable */
-    uint64_t mourned; /* the incarnation that a forged obituary is about */
-    bool is_failed;   /* its disk failed */
+    uint64_t told;          /* seq that the node knows to be durable */
+    uint64_t declared_dead; /* the incarnation that a forged obituary is about */
+    bool is_failed;         /* its disk failed */
     struct node_work work;
     struct node_proposal proposals[PROPOSALS_MAX]; /* a ring */
     size_t proposal_first;
@@ -102,74 +102,74 @@ struct node {
 };
 
 static inline bool node_is_up(const struct node *node) { return node->state == NODE_UP; }
-bool node_is_frozen(const struct quorum *quorum, const struct node *node);
+bool node_is_frozen(const struct cluster *cluster, const struct node *node);
 
 /* Its own time. */
-gavel_ns node_clock(const struct quorum *quorum, const struct node *node);
+gavel_ns node_clock(const struct cluster *cluster, const struct node *node);
 
 /* A slot comes into use: a member of the first configuration, or one that joins (NULL). It is down. */
-void node_create(struct quorum *quorum, struct node *node, const struct raft_config *first);
-void node_clear(struct quorum *quorum, struct node *node);
+void node_create(struct cluster *cluster, struct node *node, const struct raft_config *first);
+void node_clear(struct cluster *cluster, struct node *node);
 void node_done(struct node *node);
 
 /* The process starts with the next incarnation and what its disk has. Harmless if it is up. */
-void node_start(struct quorum *quorum, struct node *node);
+void node_start(struct cluster *cluster, struct node *node);
 
 /* The process dies; whether its guard tells the others is drawn if `has_guard`. `why` is for the story. */
-void node_die(struct quorum *quorum, struct node *node, bool has_guard, const char *why);
+void node_die(struct cluster *cluster, struct node *node, bool has_guard, const char *why);
 
 /* SIGSTOP, SIGCONT. A suspended machine has its disk stopped, too, and what is sent to it is lost. */
-void node_freeze(struct quorum *quorum, struct node *node, gavel_ns until, bool is_suspended);
-void node_resume(struct quorum *quorum, struct node *node);
+void node_freeze(struct cluster *cluster, struct node *node, gavel_ns until, bool is_suspended);
+void node_resume(struct cluster *cluster, struct node *node);
 
 /* Its timer goes off when the core wants to be woken. It is an event that may come early, never late: most
  * wishes only move it back. */
-void node_arm(struct quorum *quorum, struct node *node);
+void node_arm(struct cluster *cluster, struct node *node);
 
 /* step.c: one step of the core with all that follows from it. The node may be dead afterwards. */
-enum gavel_status node_step(struct quorum *quorum, struct node *node, struct raft_event *event);
+enum gavel_status node_step(struct cluster *cluster, struct node *node, struct raft_event *event);
 /* An event for the node. */
-void node_take(struct quorum *quorum, const struct event *event);
+void node_take(struct cluster *cluster, const struct event *event);
 
 /* Any two rates differ by less than the bound: each is within half of it around one. Not if rates break it.
  */
-int64_t node_draw_rate(struct quorum *quorum);
+int64_t node_draw_rate(struct cluster *cluster);
 
 /* The rate of the clock changes; what it shows does not. */
-void node_set_rate(struct quorum *quorum, struct node *node, int64_t rate_ppb);
+void node_set_rate(struct cluster *cluster, struct node *node, int64_t rate_ppb);
 
 /* guard.c */
-void guard_begin(struct quorum *quorum);
-void guard_sign(const struct quorum *quorum, struct raft_certificate *certificate);
+void guard_begin(struct cluster *cluster);
+void guard_sign(const struct cluster *cluster, struct raft_certificate *certificate);
 /* The process of the node has died: obituaries are on their way. */
-void guard_mourn(struct quorum *quorum, struct node *node);
-void guard_take(struct quorum *quorum, const struct event *event);
+void guard_write_obituary(struct cluster *cluster, struct node *node);
+void guard_take(struct cluster *cluster, const struct event *event);
 /* Sends this certificate from nobody to everybody. */
-void guard_spread(struct quorum *quorum, const struct raft_certificate *certificate, bool is_false);
+void guard_spread(struct cluster *cluster, const struct raft_certificate *certificate, bool is_false);
 /* The settings' callbacks. */
 bool guard_verify_cb(void *context, const struct raft_certificate *certificate);
 void guard_sign_cb(void *context, struct raft_certificate *certificate);
 
 /* work.c */
-void node_work_claim(struct quorum *quorum, struct node *node, raft_term term, uint64_t lease_epoch);
-void node_work_stop(struct quorum *quorum, struct node *node);
-void node_work_end(struct quorum *quorum, struct node *node);
+void node_work_claim(struct cluster *cluster, struct node *node, raft_term term, uint64_t lease_epoch);
+void node_work_stop(struct cluster *cluster, struct node *node);
+void node_work_end(struct cluster *cluster, struct node *node);
 /* A WATCHDOG event; also while the node is frozen. */
-void node_work_watch(struct quorum *quorum, const struct event *event);
-void node_work_take(struct quorum *quorum, const struct event *event);
-void node_work_write(struct quorum *quorum, const struct event *event);
+void node_work_watch(struct cluster *cluster, const struct event *event);
+void node_work_take(struct cluster *cluster, const struct event *event);
+void node_work_write(struct cluster *cluster, const struct event *event);
 
 /* machine.c: the state machine of a node and its clients. */
-void machine_restore(struct quorum *quorum, struct node *node);
-void machine_apply(struct quorum *quorum, struct node *node, raft_index first, raft_index last);
-void machine_compact(struct quorum *quorum, struct node *node);
-void machine_read_ready(struct quorum *quorum, struct node *node, uint64_t id, raft_index index);
+void machine_restore(struct cluster *cluster, struct node *node);
+void machine_apply(struct cluster *cluster, struct node *node, raft_index first, raft_index last);
+void machine_compact(struct cluster *cluster, struct node *node);
+void machine_read_ready(struct cluster *cluster, struct node *node, uint64_t id, raft_index index);
 void machine_read_lost(struct node *node, uint64_t id);
 void machine_clear(struct node *node);
 /* PROPOSE and READ events. */
-void client_begin(struct quorum *quorum);
-void client_take(struct quorum *quorum, const struct event *event);
+void client_begin(struct cluster *cluster);
+void client_take(struct cluster *cluster, const struct event *event);
 /* Proposes so many commands of so many bytes at a node. */
-enum gavel_status client_propose(struct quorum *quorum, struct node *node, unsigned count, unsigned bytes);
+enum gavel_status client_propose(struct cluster *cluster, struct node *node, unsigned count, unsigned bytes);
 
 #endif

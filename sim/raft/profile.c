@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-const struct simulator_fault *quorum_fault_row(unsigned fault)
+const struct simulator_fault *cluster_fault_row(unsigned fault)
 {
     static const struct simulator_fault rows[] = {
 #define FAULT_ROW(name, text, what) [FAULT_##name] = {text, what},
@@ -273,8 +273,8 @@ static unsigned draw_nodes(struct prng *prng)
     return sizes[prng_below(prng, sizeof sizes)];
 }
 
-void quorum_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, gavel_ns duration,
-                         uint64_t without)
+void cluster_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, gavel_ns duration,
+                          uint64_t without)
 {
     unsigned drawn = draw_nodes(prng);
     uint64_t mood = prng_below(prng, 100);
@@ -295,7 +295,7 @@ void quorum_profile_draw(struct profile *p, struct prng *prng, unsigned nodes, g
     p->end_at = duration;
 }
 
-void quorum_profile_plain(struct profile *p, unsigned nodes, gavel_ns low, gavel_ns high)
+void cluster_profile_plain(struct profile *p, unsigned nodes, gavel_ns low, gavel_ns high)
 {
     memset(p, 0, sizeof *p);
     p->nodes = nodes;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What kind of run of the quorum a seed stands for: how many nodes with which
+ * What kind of run of the cluster a seed stands for: how many nodes with which
  * settings, on which network and disks, and which faults happen how often.
  * Everything is drawn before the run begins, and each kind of fault has a
  * stream of random numbers of its own, so that one of them can be switched off
@@ -109,12 +109,12 @@ struct profile {
 };
 
 /* nodes 0: drawn as well. `without` is a bit set of faults that do not happen although they were drawn. */
-void quorum_profile_draw(struct profile *profile, struct prng *prng, unsigned nodes, gavel_ns duration,
-                         uint64_t without);
+void cluster_profile_draw(struct profile *profile, struct prng *prng, unsigned nodes, gavel_ns duration,
+                          uint64_t without);
 
 /* Default settings, a quiet network with delays from `low` to `high`, no faults: a stage for measurements. */
-void quorum_profile_plain(struct profile *profile, unsigned nodes, gavel_ns low, gavel_ns high);
+void cluster_profile_plain(struct profile *profile, unsigned nodes, gavel_ns low, gavel_ns high);
 
-const struct simulator_fault *quorum_fault_row(unsigned fault);
+const struct simulator_fault *cluster_fault_row(unsigned fault);
 
 #endif

@@ -10,21 +10,21 @@
  * Cuts links among the healed nodes for good: a star, a chain, a ring, links of one way, or pairs at random.
  * ret_heard: by slot, the slots that hear it.
  */
-void shape_cut(struct quorum *quorum, unsigned ret_heard[SLOTS_MAX]);
+void shape_cut(struct cluster *cluster, unsigned ret_heard[SLOTS_MAX]);
 
 /* Of these slots those that are not far away. */
-unsigned shape_near(const struct quorum *quorum, unsigned slots);
+unsigned shape_near(const struct cluster *cluster, unsigned slots);
 
 /* The longest one-way delay and the longest write among these slots. */
-gavel_ns shape_delay(const struct quorum *quorum, unsigned slots);
-gavel_ns shape_write(const struct quorum *quorum, unsigned slots);
+gavel_ns shape_delay(const struct cluster *cluster, unsigned slots);
+gavel_ns shape_write(const struct cluster *cluster, unsigned slots);
 
 /*
  * A leader that works has begun to hand over to somebody of its own choice; a leader has put a joint
  * configuration into its log. Neither the target nor a majority of the new voters may answer too late for a
  * lease.
  */
-void shape_check_target(struct quorum *quorum, const struct node *leader);
-void shape_check_config(struct quorum *quorum, const struct node *leader);
+void shape_check_target(struct cluster *cluster, const struct node *leader);
+void shape_check_config(struct cluster *cluster, const struct node *leader);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "sim/common/simulator.h"
 
-/* Its memory is a struct quorum. */
+/* Its memory is a struct cluster. */
 extern const struct simulator raft_simulator;
 
 #endif

@@ -9,29 +9,29 @@
 
 typedef unsigned long long ull;
 
-void quorum_trace_line(struct quorum *quorum, const struct node *node, const char *format, ...)
+void cluster_trace_line(struct cluster *cluster, const struct node *node, const char *format, ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    story_write(quorum->trace, quorum->now, node ? node->label : NULL, format, arguments);
+    story_write(cluster->trace, cluster->now, node ? node->label : NULL, format, arguments);
     va_end(arguments);
 }
 
-const char *quorum_label(const struct quorum *quorum, raft_id id)
+const char *cluster_label(const struct cluster *cluster, raft_id id)
 {
-    return id >= 1 && id <= SLOTS_MAX ? quorum->nodes[id - 1].label : "a guard";
+    return id >= 1 && id <= SLOTS_MAX ? cluster->nodes[id - 1].label : "a guard";
 }
 
-const char *quorum_describe_config(const struct quorum *quorum, const struct raft_config *config, char *text,
-                                   size_t size)
+const char *cluster_describe_config(const struct cluster *cluster, const struct raft_config *config,
+                                    char *text, size_t size)
 {
     size_t used = 0;
 
     text[0] = '\0';
     for (unsigned i = 0; i < config->count && used + 24 < size; i++) {
         const struct raft_member *m = &config->members[i];
-        int n = snprintf(text + used, size - used, "%s%s%s%s%s", i ? " " : "", quorum_label(quorum, m->id),
+        int n = snprintf(text + used, size - used, "%s%s%s%s%s", i ? " " : "", cluster_label(cluster, m->id),
                          m->is_voter ? "" : "(learner)", m->is_witness ? "(witness)" : "",
                          m->was_voter ? "(old)" : "");
 
@@ -42,31 +42,31 @@ const char *quorum_describe_config(const struct quorum *quorum, const struct raf
     return text;
 }
 
-void quorum_trace_profile(struct quorum *quorum, uint64_t seed)
+void cluster_trace_profile(struct cluster *cluster, uint64_t seed)
 {
-    const struct profile *p = &quorum->profile;
+    const struct profile *p = &cluster->profile;
     char text[TRACE_WIDTH] = "";
     size_t used = 0;
 
     for (unsigned fault = 0; fault < FAULT_COUNT; fault++) {
         if (!(p->faults & FAULT_BIT(fault)) || used + 24 > sizeof text)
             continue;
-        used += (size_t)snprintf(text + used, sizeof text - used, " %s", quorum_fault_row(fault)->name);
+        used += (size_t)snprintf(text + used, sizeof text - used, " %s", cluster_fault_row(fault)->name);
     }
-    TRACE(quorum, NULL, "seed %llu: %u nodes, %s:", (ull)seed, p->nodes, mood_name(p->mood));
-    TRACE(quorum, NULL, "faults%s", text);
-    TRACE(quorum, NULL, "links %.2f-%.2f ms, writes up to %.2f ms", (double)p->link_min / 1e6,
+    TRACE(cluster, NULL, "seed %llu: %u nodes, %s:", (ull)seed, p->nodes, mood_name(p->mood));
+    TRACE(cluster, NULL, "faults%s", text);
+    TRACE(cluster, NULL, "links %.2f-%.2f ms, writes up to %.2f ms", (double)p->link_min / 1e6,
           (double)p->link_max / 1e6, (double)p->write_max / 1e6);
     for (unsigned i = 0; i < (p->faults & FAULT_BIT(FAULT_MIXED) ? p->nodes : 1); i++) {
         const struct raft_settings *s = &p->settings[i];
 
-        TRACE(quorum, p->faults & FAULT_BIT(FAULT_MIXED) ? &quorum->nodes[i] : NULL,
+        TRACE(cluster, p->faults & FAULT_BIT(FAULT_MIXED) ? &cluster->nodes[i] : NULL,
               "election %.1f-%.1f ms, heartbeat %.1f, promise %.1f, margin %.1f, drift %d ppm, transfer %.1f",
               (double)s->election_min / 1e6, (double)s->election_max / 1e6, (double)s->heartbeat / 1e6,
               (double)s->promise / 1e6, (double)s->stop_margin / 1e6, s->drift_ppm,
               (double)s->transfer_timeout / 1e6);
     }
-    TRACE(quorum, NULL, "members %s", quorum_describe_config(quorum, &p->first, text, sizeof text));
+    TRACE(cluster, NULL, "members %s", cluster_describe_config(cluster, &p->first, text, sizeof text));
 }
 
 static void describe_reply(const struct raft_message *m, char *text, size_t size)
@@ -92,7 +92,7 @@ static const char *certificate_name(enum raft_certificate_kind kind)
     return names[kind];
 }
 
-const char *quorum_describe(const struct raft_message *m, char *text, size_t size)
+const char *cluster_describe(const struct raft_message *m, char *text, size_t size)
 {
     const char *name = raft_message_name(m->kind);
 
@@ -135,42 +135,43 @@ const char *quorum_describe(const struct raft_message *m, char *text, size_t siz
     return text;
 }
 
-static void trace_news(struct quorum *quorum, const struct node *node, const struct raft_action *action)
+static void trace_news(struct cluster *cluster, const struct node *node, const struct raft_action *action)
 {
     const char *name = raft_news_name(action->tell.news);
     const struct raft_election *e = action->tell.election;
 
     switch (action->tell.news) {
     case RAFT_NEWS_ROLE_CHANGED:
-        TRACE(quorum, node, "is %s in term %llu", action->tell.text, (ull)action->tell.term);
+        TRACE(cluster, node, "is %s in term %llu", action->tell.text, (ull)action->tell.term);
         break;
     case RAFT_NEWS_ELECTION_ENDED:
         if (e)
-            TRACE_DETAIL(quorum, node, "%s: %s of %s for term %llu %s", name,
-                         e->is_pre_vote ? "pre-vote" : "candidacy", quorum_label(quorum, e->candidate),
+            TRACE_DETAIL(cluster, node, "%s: %s of %s for term %llu %s", name,
+                         e->is_pre_vote ? "pre-vote" : "candidacy", cluster_label(cluster, e->candidate),
                          (ull)e->term, raft_result_name(e->result));
         break;
     case RAFT_NEWS_LEADER_CHANGED:
-        TRACE_DETAIL(quorum, node, "%s: %s", name,
-                     action->tell.node ? quorum_label(quorum, action->tell.node) : "nobody");
+        TRACE_DETAIL(cluster, node, "%s: %s", name,
+                     action->tell.node ? cluster_label(cluster, action->tell.node) : "nobody");
         break;
     default:
-        TRACE(quorum, node, "%s: %s%s%s%s%llu", name,
-              action->tell.node ? quorum_label(quorum, action->tell.node) : "", action->tell.text ? " " : "",
-              action->tell.text ? action->tell.text : "", action->tell.index ? " from " : " term ",
+        TRACE(cluster, node, "%s: %s%s%s%s%llu", name,
+              action->tell.node ? cluster_label(cluster, action->tell.node) : "",
+              action->tell.text ? " " : "", action->tell.text ? action->tell.text : "",
+              action->tell.index ? " from " : " term ",
               action->tell.index ? (ull)action->tell.index : (ull)action->tell.term);
         break;
     }
 }
 
-void quorum_trace_action(struct quorum *quorum, const struct node *node, const struct raft_action *action)
+void cluster_trace_action(struct cluster *cluster, const struct node *node, const struct raft_action *action)
 {
     const struct raft_persist *persist = &action->persist;
     char text[160];
 
     switch (action->kind) {
     case RAFT_PERSIST:
-        TRACE_DETAIL(quorum, node, "writes %llu: term %llu vote %llu%s%s, cut at %llu, entries %llu to %llu",
+        TRACE_DETAIL(cluster, node, "writes %llu: term %llu vote %llu%s%s, cut at %llu, entries %llu to %llu",
                      (ull)persist->seq, (ull)persist->state.term, (ull)persist->state.vote,
                      persist->has_state ? "" : " (unchanged)", persist->has_snapshot ? ", snapshot" : "",
                      (ull)persist->truncate, (ull)persist->first, (ull)persist->last);
@@ -178,33 +179,34 @@ void quorum_trace_action(struct quorum *quorum, const struct node *node, const s
     case RAFT_SEND:
         if (action->send.message.kind != RAFT_MSG_APPEND &&
             action->send.message.kind != RAFT_MSG_APPEND_REPLY)
-            TRACE(quorum, node, "to %s: %s", quorum_label(quorum, action->send.message.to),
-                  quorum_describe(&action->send.message, text, sizeof text));
+            TRACE(cluster, node, "to %s: %s", cluster_label(cluster, action->send.message.to),
+                  cluster_describe(&action->send.message, text, sizeof text));
         else
-            TRACE_DETAIL(quorum, node, "to %s: %s (after %llu)",
-                         quorum_label(quorum, action->send.message.to),
-                         quorum_describe(&action->send.message, text, sizeof text), (ull)action->send.after);
+            TRACE_DETAIL(cluster, node, "to %s: %s (after %llu)",
+                         cluster_label(cluster, action->send.message.to),
+                         cluster_describe(&action->send.message, text, sizeof text), (ull)action->send.after);
         break;
     case RAFT_APPLY:
-        TRACE_DETAIL(quorum, node, "applies %llu to %llu", (ull)action->apply.first, (ull)action->apply.last);
+        TRACE_DETAIL(cluster, node, "applies %llu to %llu", (ull)action->apply.first,
+                     (ull)action->apply.last);
         break;
     case RAFT_RESTORE:
-        TRACE(quorum, node, "takes the snapshot at %llu", (ull)node->raft.snapshot.index);
+        TRACE(cluster, node, "takes the snapshot at %llu", (ull)node->raft.snapshot.index);
         break;
     case RAFT_CLAIM:
-        TRACE(quorum, node, "CLAIMS with token %llu.%llu", (ull)action->claim.term,
+        TRACE(cluster, node, "CLAIMS with token %llu.%llu", (ull)action->claim.term,
               (ull)action->claim.lease_epoch);
         break;
     case RAFT_STOP_WORK:
-        TRACE(quorum, node, "must stop its work: %s", raft_stop_name(action->stop.reason));
+        TRACE(cluster, node, "must stop its work: %s", raft_stop_name(action->stop.reason));
         break;
     case RAFT_READ_READY:
     case RAFT_READ_LOST:
-        TRACE_DETAIL(quorum, node, "read %llu %s", (ull)action->read.id,
+        TRACE_DETAIL(cluster, node, "read %llu %s", (ull)action->read.id,
                      action->kind == RAFT_READ_READY ? "is ready" : "is lost");
         break;
     case RAFT_TELL:
-        trace_news(quorum, node, action);
+        trace_news(cluster, node, action);
         break;
     }
 }

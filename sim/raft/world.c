@@ -14,41 +14,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct quorum *quorum_new(void)
+struct cluster *cluster_new(void)
 {
-    struct quorum *quorum = calloc(1, sizeof *quorum);
+    struct cluster *cluster = calloc(1, sizeof *cluster);
 
-    ASSERT(quorum); /* a simulator without memory has nothing to tell */
-    quorum->referee = raft_referee_new();
-    ASSERT(quorum->referee);
-    return quorum;
+    ASSERT(cluster); /* a simulator without memory has nothing to tell */
+    cluster->referee = raft_referee_new();
+    ASSERT(cluster->referee);
+    return cluster;
 }
 
-void quorum_free(struct quorum *quorum)
+void cluster_free(struct cluster *cluster)
 {
-    if (!quorum)
+    if (!cluster)
         return;
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        node_done(&quorum->nodes[i]);
-    net_done(&quorum->network);
-    heap_done(&quorum->heap);
-    raft_referee_free(quorum->referee);
-    free(quorum);
+        node_done(&cluster->nodes[i]);
+    net_done(&cluster->network);
+    heap_done(&cluster->heap);
+    raft_referee_free(cluster->referee);
+    free(cluster);
 }
 
-struct event *quorum_push(struct quorum *quorum, gavel_ns at, enum event_kind kind, unsigned slot)
+struct event *cluster_push(struct cluster *cluster, gavel_ns at, enum event_kind kind, unsigned slot)
 {
     struct event *event;
 
-    ASSERT(at >= quorum->now);
-    event = heap_push(&quorum->heap, at, kind, slot);
-    event->incarnation = quorum->nodes[slot].life;
+    ASSERT(at >= cluster->now);
+    event = heap_push(&cluster->heap, at, kind, slot);
+    event->incarnation = cluster->nodes[slot].life;
     return event;
 }
 
-void quorum_defer(struct quorum *quorum, const struct event *event, gavel_ns at)
+void cluster_defer(struct cluster *cluster, const struct event *event, gavel_ns at)
 {
-    struct event *later = quorum_push(quorum, at, (enum event_kind)event->kind, event->slot);
+    struct event *later = cluster_push(cluster, at, (enum event_kind)event->kind, event->slot);
     uint64_t sequence = later->sequence;
 
     *later = *event;
@@ -56,34 +56,35 @@ void quorum_defer(struct quorum *quorum, const struct event *event, gavel_ns at)
     later->sequence = sequence;
 }
 
-_Noreturn void quorum_violate(struct quorum *quorum, enum raft_invariant invariant, const char *format, ...)
+_Noreturn void cluster_violate(struct cluster *cluster, enum raft_invariant invariant, const char *format,
+                               ...)
 {
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(quorum->what, sizeof quorum->what, format, arguments); /* cut off if too long */
+    (void)vsnprintf(cluster->what, sizeof cluster->what, format, arguments); /* cut off if too long */
     va_end(arguments);
-    quorum->broken = invariant;
-    TRACE(quorum, NULL, "VIOLATION of %s: %s", raft_invariant_name(invariant), quorum->what);
-    longjmp(quorum->escape, 1);
+    cluster->broken = invariant;
+    TRACE(cluster, NULL, "VIOLATION of %s: %s", raft_invariant_name(invariant), cluster->what);
+    longjmp(cluster->escape, 1);
 }
 
 static void tell_violation(void *context, enum raft_invariant invariant, const char *what)
 {
-    quorum_violate(context, invariant, "%s", what);
+    cluster_violate(context, invariant, "%s", what);
 }
 
 static void tell_assertion(void *context, const char *what)
 {
-    quorum_violate(context, RAFT_INVARIANT_ASSERT, "%s", what);
+    cluster_violate(context, RAFT_INVARIANT_ASSERT, "%s", what);
 }
 
-struct node *quorum_leader(struct quorum *quorum)
+struct node *cluster_leader(struct cluster *cluster)
 {
     struct node *leader = NULL;
 
-    for (unsigned i = 0; i < quorum->used; i++) {
-        struct node *node = &quorum->nodes[i];
+    for (unsigned i = 0; i < cluster->used; i++) {
+        struct node *node = &cluster->nodes[i];
 
         if (node_is_up(node) && node->raft.role == RAFT_LEADER &&
             (!leader || node->raft.state.term > leader->raft.state.term))
@@ -92,34 +93,34 @@ struct node *quorum_leader(struct quorum *quorum)
     return leader;
 }
 
-struct node *quorum_some_leader(struct quorum *quorum, unsigned stream)
+struct node *cluster_some_leader(struct cluster *cluster, unsigned stream)
 {
-    unsigned first = quorum_below(quorum, stream, SLOTS_MAX);
-    bool is_any = quorum_chance(quorum, stream, 300);
+    unsigned first = cluster_below(cluster, stream, SLOTS_MAX);
+    bool is_any = cluster_chance(cluster, stream, 300);
 
     for (unsigned i = 0; i < SLOTS_MAX && is_any; i++) {
-        struct node *node = &quorum->nodes[(first + i) % SLOTS_MAX];
+        struct node *node = &cluster->nodes[(first + i) % SLOTS_MAX];
 
         if (node_is_up(node) && node->raft.role == RAFT_LEADER)
             return node;
     }
-    return quorum_leader(quorum);
+    return cluster_leader(cluster);
 }
 
-struct node *quorum_worker(struct quorum *quorum)
+struct node *cluster_worker(struct cluster *cluster)
 {
-    for (unsigned i = 0; i < quorum->used; i++) {
-        struct node *node = &quorum->nodes[i];
+    for (unsigned i = 0; i < cluster->used; i++) {
+        struct node *node = &cluster->nodes[i];
 
-        if (node_is_up(node) && raft_is_working(&node->raft, node_clock(quorum, node)))
+        if (node_is_up(node) && raft_is_working(&node->raft, node_clock(cluster, node)))
             return node;
     }
     return NULL;
 }
 
-gavel_ns quorum_length(struct quorum *quorum, unsigned stream, gavel_ns low, gavel_ns high)
+gavel_ns cluster_length(struct cluster *cluster, unsigned stream, gavel_ns low, gavel_ns high)
 {
-    uint64_t drawn = prng_next(&quorum->streams[stream]);
+    uint64_t drawn = prng_next(&cluster->streams[stream]);
     unsigned doublings = 0;
     gavel_ns length;
 
@@ -130,96 +131,96 @@ gavel_ns quorum_length(struct quorum *quorum, unsigned stream, gavel_ns low, gav
     return ns_min(length, high);
 }
 
-static void empty(struct quorum *quorum)
+static void empty(struct cluster *cluster)
 {
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        node_clear(quorum, &quorum->nodes[i]);
-    net_recycle_all(quorum);
-    heap_clear(&quorum->heap);
-    quorum->now = 0;
-    quorum->used = 0;
-    quorum->obituary_count = 0;
-    quorum->target_count = 0;
-    quorum->replaced = 0;
-    quorum->healed = 0;
-    quorum->quiet_at = NEVER;
-    quorum->rest = 0;
-    memset(&quorum->resource, 0, sizeof quorum->resource);
-    memset(&quorum->counts, 0, sizeof quorum->counts);
-    quorum->broken = RAFT_INVARIANT_NONE;
-    quorum->what[0] = '\0';
-    quorum->is_over = false;
-    quorum->events = 0;
-    quorum->hash = HASH_START;
+        node_clear(cluster, &cluster->nodes[i]);
+    net_recycle_all(cluster);
+    heap_clear(&cluster->heap);
+    cluster->now = 0;
+    cluster->used = 0;
+    cluster->obituary_count = 0;
+    cluster->target_count = 0;
+    cluster->replaced = 0;
+    cluster->healed = 0;
+    cluster->quiet_at = NEVER;
+    cluster->rest = 0;
+    memset(&cluster->resource, 0, sizeof cluster->resource);
+    memset(&cluster->counts, 0, sizeof cluster->counts);
+    cluster->broken = RAFT_INVARIANT_NONE;
+    cluster->what[0] = '\0';
+    cluster->is_over = false;
+    cluster->events = 0;
+    cluster->hash = HASH_START;
 }
 
-static void begin(struct quorum *quorum)
+static void begin(struct cluster *cluster)
 {
-    const struct profile *p = &quorum->profile;
+    const struct profile *p = &cluster->profile;
     const struct raft_referee_options options = {
         .is_within_bound = !(p->faults & FAULT_BIT(FAULT_BEYOND)),
         .has_forgeries = p->faults & FAULT_BIT(FAULT_FORGED),
         .is_calm = p->mood == MOOD_CALM && p->heal_at != NEVER,
         .violate = tell_violation,
-        .context = quorum,
+        .context = cluster,
     };
 
-    raft_referee_begin(quorum->referee, &options);
-    net_begin(quorum);
+    raft_referee_begin(cluster->referee, &options);
+    net_begin(cluster);
     for (unsigned i = 0; i < p->nodes; i++) {
-        gavel_ns delay = quorum_length(quorum, STREAM_NODE, NS_PER_MS, NS_PER_S);
+        gavel_ns delay = cluster_length(cluster, STREAM_NODE, NS_PER_MS, NS_PER_S);
 
-        node_create(quorum, &quorum->nodes[i], &p->first);
-        (void)quorum_push(quorum, quorum_has(quorum, FAULT_STAGGER) ? delay : 0, EVENT_START, i);
+        node_create(cluster, &cluster->nodes[i], &p->first);
+        (void)cluster_push(cluster, cluster_has(cluster, FAULT_STAGGER) ? delay : 0, EVENT_START, i);
     }
-    client_begin(quorum);
+    client_begin(cluster);
 }
 
-void quorum_begin(struct quorum *quorum, const struct profile *profile, uint64_t seed)
+void cluster_begin(struct cluster *cluster, const struct profile *profile, uint64_t seed)
 {
     struct prng root;
 
-    empty(quorum);
+    empty(cluster);
     prng_seed(&root, seed * UINT64_C(0x9e3779b97f4a7c15) + 2);
     for (unsigned i = 0; i < STREAM_COUNT; i++)
-        prng_seed(&quorum->streams[i], prng_next(&root));
-    quorum->key = prng_next(&root) | 1;
-    quorum->profile = *profile;
-    assertion_watch(tell_assertion, quorum);
-    if (setjmp(quorum->escape) == 0)
-        begin(quorum);
+        prng_seed(&cluster->streams[i], prng_next(&root));
+    cluster->key = prng_next(&root) | 1;
+    cluster->profile = *profile;
+    assertion_watch(tell_assertion, cluster);
+    if (setjmp(cluster->escape) == 0)
+        begin(cluster);
     assertion_watch(NULL, NULL);
 }
 
-static void probe(struct quorum *quorum)
+static void probe(struct cluster *cluster)
 {
-    raft_referee_probe(quorum->referee, quorum->now);
-    if (quorum->now >= quorum->quiet_at) {
-        raft_referee_over(quorum->referee, quorum->now);
-        quorum->is_over = true;
+    raft_referee_probe(cluster->referee, cluster->now);
+    if (cluster->now >= cluster->quiet_at) {
+        raft_referee_over(cluster->referee, cluster->now);
+        cluster->is_over = true;
         return;
     }
-    (void)quorum_push(quorum, quorum->now + NS_PER_MS, EVENT_PROBE, 0);
+    (void)cluster_push(cluster, cluster->now + NS_PER_MS, EVENT_PROBE, 0);
 }
 
-static void take(struct quorum *quorum, const struct event *event)
+static void take(struct cluster *cluster, const struct event *event)
 {
     switch ((enum event_kind)event->kind) {
     case EVENT_ARRIVE:
-        net_take(quorum, event);
+        net_take(cluster, event);
         break;
     case EVENT_WATCHDOG:
-        node_work_watch(quorum, event);
+        node_work_watch(cluster, event);
         break;
     case EVENT_WRITE:
-        node_work_write(quorum, event);
+        node_work_write(cluster, event);
         break;
     case EVENT_OBITUARY:
-        guard_take(quorum, event);
+        guard_take(cluster, event);
         break;
     case EVENT_PROPOSE:
     case EVENT_READ:
-        client_take(quorum, event);
+        client_take(cluster, event);
         break;
     case EVENT_STRIKE:
     case EVENT_CUT:
@@ -227,51 +228,51 @@ static void take(struct quorum *quorum, const struct event *event)
     case EVENT_CAMPAIGN:
     case EVENT_INSIST:
     case EVENT_FAULT:
-        chaos_take(quorum, event);
+        chaos_take(cluster, event);
         break;
     case EVENT_REPLACE:
-        members_replace(quorum);
+        members_replace(cluster);
         break;
     case EVENT_HEAL:
-        heal_take(quorum);
+        heal_take(cluster);
         break;
     case EVENT_DISTANT:
-        order_distant(quorum);
+        order_distant(cluster);
         break;
     case EVENT_PROBE:
-        probe(quorum);
+        probe(cluster);
         break;
     case EVENT_GHOST:
-        ghost_take(quorum, event);
+        ghost_take(cluster, event);
         break;
     case EVENT_GUEST:
-        quorum->watch.guest(quorum->watch.context, quorum, event);
+        cluster->watch.guest(cluster->watch.context, cluster, event);
         break;
     default:
-        node_take(quorum, event);
+        node_take(cluster, event);
         break;
     }
 }
 
-bool quorum_advance(struct quorum *quorum, gavel_ns until)
+bool cluster_advance(struct cluster *cluster, gavel_ns until)
 {
     struct event event;
 
-    assertion_watch(tell_assertion, quorum);
-    if (quorum->broken == RAFT_INVARIANT_NONE && setjmp(quorum->escape) == 0) {
-        while (!quorum->is_over && quorum->heap.count > 0 && quorum->heap.items[0].at <= until) {
-            (void)heap_pop(&quorum->heap, &event); /* there is one */
-            quorum->now = event.at;
-            quorum->events++;
-            quorum->hash = hash_add(quorum->hash, (uint64_t)event.at);
-            quorum->hash = hash_add(quorum->hash, event.slot * 64U + event.kind);
-            take(quorum, &event);
-            if (quorum->watch.after)
-                quorum->watch.after(quorum->watch.context, quorum);
+    assertion_watch(tell_assertion, cluster);
+    if (cluster->broken == RAFT_INVARIANT_NONE && setjmp(cluster->escape) == 0) {
+        while (!cluster->is_over && cluster->heap.count > 0 && cluster->heap.items[0].at <= until) {
+            (void)heap_pop(&cluster->heap, &event); /* there is one */
+            cluster->now = event.at;
+            cluster->events++;
+            cluster->hash = hash_add(cluster->hash, (uint64_t)event.at);
+            cluster->hash = hash_add(cluster->hash, event.slot * 64U + event.kind);
+            take(cluster, &event);
+            if (cluster->watch.after)
+                cluster->watch.after(cluster->watch.context, cluster);
         }
-        if (!quorum->is_over && until != NEVER)
-            quorum->now = ns_max(quorum->now, until);
+        if (!cluster->is_over && until != NEVER)
+            cluster->now = ns_max(cluster->now, until);
     }
     assertion_watch(NULL, NULL);
-    return !quorum->is_over && quorum->broken == RAFT_INVARIANT_NONE;
+    return !cluster->is_over && cluster->broken == RAFT_INVARIANT_NONE;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The simulated world of a quorum: real time, a heap of what happens next, the
+ * The simulated world of a cluster: real time, a heap of what happens next, the
  * nodes with their disks and clocks, the network between them, and the fenced
  * resource that leaders work on. All randomness comes from streams that one
  * seed starts, so that a run can be repeated to the byte.
@@ -67,38 +67,38 @@ enum stream {
 #define OBITUARIES_KEPT 32
 
 /* A change of members that a leader accepted. */
-struct quorum_target {
+struct cluster_target {
     gavel_ns at;
     struct raft_config config;
 };
 #define TARGETS_KEPT 4
 
 struct trace;
-struct quorum;
+struct cluster;
 
 /*
  * What somebody outside wants to know as it happens, or does himself: whatever runs on the nodes is a guest
  * of theirs. Each may be NULL.
  */
-struct quorum_watch {
-    void (*claimed)(void *context, struct quorum *quorum, struct node *node);
+struct cluster_watch {
+    void (*claimed)(void *context, struct cluster *cluster, struct node *node);
     /* It must stop its work. */
-    void (*stopped)(void *context, struct quorum *quorum, struct node *node);
+    void (*stopped)(void *context, struct cluster *cluster, struct node *node);
     /* Its process has started, with the table of its disk; and is dead, while the core and the table are
      * still there. */
-    void (*started)(void *context, struct quorum *quorum, struct node *node);
-    void (*ended)(void *context, struct quorum *quorum, struct node *node);
+    void (*started)(void *context, struct cluster *cluster, struct node *node);
+    void (*ended)(void *context, struct cluster *cluster, struct node *node);
     /* Applies an entry of data to its table. */
-    void (*apply)(void *context, struct quorum *quorum, struct node *node, raft_index index,
+    void (*apply)(void *context, struct cluster *cluster, struct node *node, raft_index index,
                   const struct raft_entry *entry);
     /* A step with all its actions is over, and the node lives. May step it again. */
-    void (*stepped)(void *context, struct quorum *quorum, struct node *node);
+    void (*stepped)(void *context, struct cluster *cluster, struct node *node);
     /* A GUEST event. */
-    void (*guest)(void *context, struct quorum *quorum, const struct event *event);
+    void (*guest)(void *context, struct cluster *cluster, const struct event *event);
     /* The liveness phase begins; the guest ends the run then. */
-    void (*healed)(void *context, struct quorum *quorum);
+    void (*healed)(void *context, struct cluster *cluster);
     /* An event is over with all that came of it; the place to end the run. */
-    void (*after)(void *context, struct quorum *quorum);
+    void (*after)(void *context, struct cluster *cluster);
     void *context;
 };
 
@@ -140,14 +140,14 @@ struct quorum_watch {
 #define SIGHT_ENUM(name, text) SIGHT_##name,
 enum sight { SIGHT_MAP(SIGHT_ENUM) SIGHT_COUNT };
 #undef SIGHT_ENUM
-const char *quorum_sight_name(unsigned sight);
+const char *cluster_sight_name(unsigned sight);
 
-struct quorum;
+struct cluster;
 /* What an action of this node shows, if anything. */
-void quorum_see_action(struct quorum *quorum, const struct node *node, const struct raft_action *action);
+void cluster_see_action(struct cluster *cluster, const struct node *node, const struct raft_action *action);
 
 /* What was found, for reports. */
-struct quorum_counts {
+struct cluster_counts {
     uint64_t faults; /* injected: lasting ones, and messages that did not arrive as they should */
     uint64_t messages;
     uint64_t proposals;
@@ -157,7 +157,7 @@ struct quorum_counts {
     uint64_t seen[SIGHT_COUNT];
 };
 
-struct quorum {
+struct cluster {
     gavel_ns now; /* real time; the run begins at 0 */
     struct heap heap;
     struct profile profile;
@@ -171,8 +171,8 @@ struct quorum {
     struct {
         raft_term term;
         uint64_t lease_epoch;
-    } resource;                                 /* the highest token that the resource has seen */
-    struct quorum_target targets[TARGETS_KEPT]; /* a ring */
+    } resource;                                  /* the highest token that the resource has seen */
+    struct cluster_target targets[TARGETS_KEPT]; /* a ring */
     unsigned target_count;
     unsigned replaced; /* bit set of damaged slots for which a new node was found */
     gavel_ns quiet_at; /* the end; clients rest before this; NEVER in the safety phase */
@@ -184,69 +184,69 @@ struct quorum {
     bool is_over;
     uint64_t events;
     uint64_t hash;
-    struct quorum_counts counts;
+    struct cluster_counts counts;
     struct raft_actions actions;
-    struct quorum_watch watch;
+    struct cluster_watch watch;
     struct trace *trace; /* NULL: no story is wanted */
     jmp_buf escape;      /* where a violation ends the run */
 };
 
 /* Memory for many runs, one after the other. Both are safe on NULL. */
-struct quorum *quorum_new(void);
-void quorum_free(struct quorum *quorum);
+struct cluster *cluster_new(void);
+void cluster_free(struct cluster *cluster);
 
 /* Empties the world for a run of this profile, and plans the start of its nodes and clients; no faults. */
-void quorum_begin(struct quorum *quorum, const struct profile *profile, uint64_t seed);
+void cluster_begin(struct cluster *cluster, const struct profile *profile, uint64_t seed);
 
 /*
  * Takes one event after the other until real time would pass `until`, the run is over or nothing happens any
- * more. False if it is over. A violation ends up in quorum->broken and quorum->what.
+ * more. False if it is over. A violation ends up in cluster->broken and cluster->what.
  */
-bool quorum_advance(struct quorum *quorum, gavel_ns until);
+bool cluster_advance(struct cluster *cluster, gavel_ns until);
 
 /* Something happens at `at`; fill in what it is about. */
-struct event *quorum_push(struct quorum *quorum, gavel_ns at, enum event_kind kind, unsigned slot);
+struct event *cluster_push(struct cluster *cluster, gavel_ns at, enum event_kind kind, unsigned slot);
 
 /* Puts an event off: whom it is for cannot take it now. */
-void quorum_defer(struct quorum *quorum, const struct event *event, gavel_ns at);
+void cluster_defer(struct cluster *cluster, const struct event *event, gavel_ns at);
 
-/* Ends the run: jumps to quorum->escape. */
-_Noreturn void quorum_violate(struct quorum *quorum, enum raft_invariant invariant, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Ends the run: jumps to cluster->escape. */
+_Noreturn void cluster_violate(struct cluster *cluster, enum raft_invariant invariant, const char *format,
+                               ...) __attribute__((format(printf, 3, 4)));
 
 /* The node that leads with the highest term, as it believes; NULL if there is none. */
-struct node *quorum_leader(struct quorum *quorum);
+struct node *cluster_leader(struct cluster *cluster);
 
 /* Mostly that one; now and then any that believes to lead, drawn from this stream. */
-struct node *quorum_some_leader(struct quorum *quorum, unsigned stream);
+struct node *cluster_some_leader(struct cluster *cluster, unsigned stream);
 
 /* The node that works now, by its own clock; NULL if there is none. */
-struct node *quorum_worker(struct quorum *quorum);
+struct node *cluster_worker(struct cluster *cluster);
 
-static inline gavel_ns quorum_between(struct quorum *quorum, unsigned stream, gavel_ns low, gavel_ns high)
+static inline gavel_ns cluster_between(struct cluster *cluster, unsigned stream, gavel_ns low, gavel_ns high)
 {
-    return prng_between(&quorum->streams[stream], low, high);
+    return prng_between(&cluster->streams[stream], low, high);
 }
 
-static inline unsigned quorum_below(struct quorum *quorum, unsigned stream, unsigned bound)
+static inline unsigned cluster_below(struct cluster *cluster, unsigned stream, unsigned bound)
 {
-    return (unsigned)prng_below(&quorum->streams[stream], bound);
+    return (unsigned)prng_below(&cluster->streams[stream], bound);
 }
 
-static inline bool quorum_chance(struct quorum *quorum, unsigned stream, unsigned per_mille)
+static inline bool cluster_chance(struct cluster *cluster, unsigned stream, unsigned per_mille)
 {
-    return prng_chance(&quorum->streams[stream], per_mille);
+    return prng_chance(&cluster->streams[stream], per_mille);
 }
 
 /* In the liveness phase nothing new goes wrong. */
-static inline bool quorum_has(const struct quorum *quorum, enum fault fault)
+static inline bool cluster_has(const struct cluster *cluster, enum fault fault)
 {
-    return quorum->healed == 0 && quorum->profile.faults & FAULT_BIT(fault);
+    return cluster->healed == 0 && cluster->profile.faults & FAULT_BIT(fault);
 }
 
-static inline void quorum_see(struct quorum *quorum, enum sight sight) { quorum->counts.seen[sight]++; }
+static inline void cluster_see(struct cluster *cluster, enum sight sight) { cluster->counts.seen[sight]++; }
 
 /* Short much more often than long: evenly by its logarithm. */
-gavel_ns quorum_length(struct quorum *quorum, unsigned stream, gavel_ns low, gavel_ns high);
+gavel_ns cluster_length(struct cluster *cluster, unsigned stream, gavel_ns low, gavel_ns high);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What kind of run of the hall a seed stands for: a quorum as in sim/raft,
+ * What kind of run of the testbed a seed stands for: a cluster as in sim/raft,
  * programs with sessions, the groups they take part in, and what goes wrong
- * between them. Kinds of faults are those of the quorum and those of clients,
+ * between them. Kinds of faults are those of the cluster and those of clients,
  * in one set.
  */
 #ifndef SIM_SESSION_PROFILE_H
@@ -13,61 +13,61 @@
 #include "sim/raft/profile.h"
 
 #define PROGRAMS_MAX 8
-#define HALL_GROUPS_MAX 4
+#define GROUPS_MAX 4
 
 /* clang-format off */
-#define HALL_FAULT_MAP(X)                                                                                     \
+#define CLIENT_FAULT_MAP(X)                                                                                     \
     X(FREEZE,      "client-freeze", "a program is stopped, also for several times to live")                  \
     X(KILL,        "client-kill",   "a program dies; it comes back with another session, or not")              \
     X(BREAK,       "break",         "a connection of a program breaks, with all that is under way on it")     \
     X(MUTE,        "mute",          "a connection of a program carries nothing for a while")                   \
     X(SLOW,        "client-slow",   "frames of programs take up to a time to live")                            \
     X(CLIENT_RATE, "client-rate",   "clocks of programs run at different rates, within the bound")             \
-    X(LOST,        "errand-loss",   "errands between nodes vanish")                                           \
-    X(TWICE,       "errand-twice",  "errands between nodes arrive twice, the second time late")               \
-    X(LATE,        "errand-late",   "errands between nodes take long, and overtake each other")               \
-    X(UNSENT,      "errand-unsent", "errands cannot be sent")                                                 \
+    X(LOST,        "forward-loss",   "forwarded requests vanish")                                              \
+    X(TWICE,       "forward-twice",  "forwarded requests arrive twice, the second time late")                  \
+    X(LATE,        "forward-late",   "forwarded requests take long, and overtake each other")                  \
+    X(UNSENT,      "forward-unsent", "requests cannot be forwarded")                                           \
     X(NUMB,        "numb",          "the thread of a node that hears clients does not run for a while")        \
     X(RESIGN,      "resign",        "leaders resign, and stay or go")                                         \
     X(WISH,        "wish",          "somebody wishes that another leads; not every leader obeys")             \
     X(CHANGE,      "change",        "candidates become ineligible and eligible, and change their priority")   \
     X(CLOSE,       "close",         "programs close their sessions, and open others")                         \
-    X(VISIT,       "visit",         "writes without a session, as of the API")
+    X(SESSIONLESS, "sessionless",   "writes without a session, as of the API")
 /* clang-format on */
 
-#define HALL_FAULT_ENUM(name, text, what) HALL_FAULT_##name,
-enum hall_fault { HALL_FAULT_MAP(HALL_FAULT_ENUM) HALL_FAULT_COUNT };
-#undef HALL_FAULT_ENUM
+#define CLIENT_FAULT_ENUM(name, text, what) CLIENT_FAULT_##name,
+enum client_fault { CLIENT_FAULT_MAP(CLIENT_FAULT_ENUM) CLIENT_FAULT_COUNT };
+#undef CLIENT_FAULT_ENUM
 
-/* In the same set as those of the quorum, behind them; the last ones of the quorum do not happen here. */
-#define HALL_FAULTS_FROM FAULT_DISTANT
-#define HALL_FAULTS_ALL (HALL_FAULTS_FROM + HALL_FAULT_COUNT)
-#define HALL_FAULT_BIT(fault) FAULT_BIT(HALL_FAULTS_FROM + (fault))
+/* In the same set as those of the cluster, behind them; the last ones of the cluster do not happen here. */
+#define CLIENT_FAULTS_FROM FAULT_DISTANT
+#define TESTBED_FAULTS (CLIENT_FAULTS_FROM + CLIENT_FAULT_COUNT)
+#define CLIENT_FAULT_BIT(fault) FAULT_BIT(CLIENT_FAULTS_FROM + (fault))
 
-enum hall_role { ROLE_NONE, ROLE_CAMPAIGN, ROLE_LEASE };
+enum role { ROLE_NONE, ROLE_CAMPAIGN, ROLE_LEASE };
 
-struct hall_group_profile {
+struct group_profile {
     Gavel__Policy policy;
     uint32_t min_mandate_ms;
     bool preempts;
 };
 
-struct hall_program_profile {
+struct program_profile {
     uint32_t ttl_ms;
     unsigned machine; /* the slot of the node that sees its death; SLOTS_MAX: none */
-    enum hall_role roles[HALL_GROUPS_MAX];
+    enum role roles[GROUPS_MAX];
     uint32_t lease_ms;
     gavel_ns act_every;
 };
 
-struct hall_profile {
-    struct profile quorum;
+struct session_profile {
+    struct profile cluster;
     uint64_t faults; /* of both kinds */
-    bool is_quiet;   /* only short faults of the quorum: then nobody is demoted */
+    bool is_quiet;   /* only short faults of the cluster: then nobody is demoted */
     unsigned programs;
     unsigned groups;
-    struct hall_group_profile group[HALL_GROUPS_MAX];
-    struct hall_program_profile program[PROGRAMS_MAX];
+    struct group_profile group[GROUPS_MAX];
+    struct program_profile program[PROGRAMS_MAX];
     uint32_t ttl_max_ms; /* of all, leases too */
     gavel_ns fault_every;
     gavel_ns act_late; /* how late a program stops after a wish */
@@ -77,10 +77,10 @@ struct hall_profile {
 };
 
 /* 0: drawn as well. */
-void hall_profile_draw(struct hall_profile *profile, uint64_t seed, unsigned nodes, unsigned programs,
-                       gavel_ns duration, uint64_t without);
+void session_profile_draw(struct session_profile *profile, uint64_t seed, unsigned nodes, unsigned programs,
+                          gavel_ns duration, uint64_t without);
 
 /* Of both kinds. */
-const struct simulator_fault *hall_fault_row(unsigned fault);
+const struct simulator_fault *testbed_fault_row(unsigned fault);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The judge of the hall: sees real time and the log, and keeps a shadow of the
+ * The referee of the testbed: sees real time and the log, and keeps a shadow of the
  * table of its own, written from what table.proto and table.h say. It is told
  * of each entry when the first node applies it, of what programs count on, of
  * their work and of all that they are answered.
@@ -17,7 +17,7 @@
 #include "wire/client.pb-c.h"
 
 /* clang-format off */
-#define HALL_INVARIANT_MAP(X)                                                                                 \
+#define SESSION_INVARIANT_MAP(X)                                                                                 \
     X(EPOCHS,   "S1",            "epochs of a group strictly increase, and no two mandates share one")          \
     X(FENCE,    "S2",            "a fenced resource takes no write of a former leader after one of its successor") \
     X(WORK,     "S4",            "at no instant two programs work as leaders of one group")                    \
@@ -29,88 +29,99 @@
     X(COUNTER,  "counter",       "a counter counts what was answered as counted, and no more than was asked")   \
     X(NOTES,    "note-fence",    "a note is not written with an old epoch, nor over another revision than expected") \
     X(WATCH,    "watch",         "a watch tells every change once and in order")                                \
-    X(CALM,     "L2",            "a fail-over of the quorum alone demotes nobody")                              \
+    X(CALM,     "L2",            "a fail-over of the cluster alone demotes nobody")                              \
     X(LEADER,   "L1",            "after a heal a group with an eligible candidate has a leader within the bound") \
-    X(LEASE,    "lease-answers", "a frontend keeps a session alive only while its node has the lease of the quorum") \
+    X(LEASE,    "lease-answers", "a frontend keeps a session alive only while its node has the lease of the cluster") \
     X(STUCK,    "stuck",         "a client always knows when to be woken, and waking it helps")
 /* clang-format on */
 
-#define HALL_INVARIANT_ENUM(name, text, what) HALL_INVARIANT_##name,
-enum hall_invariant { HALL_INVARIANT_NONE, HALL_INVARIANT_MAP(HALL_INVARIANT_ENUM) HALL_INVARIANT_COUNT };
-#undef HALL_INVARIANT_ENUM
+#define SESSION_INVARIANT_ENUM(name, text, what) SESSION_INVARIANT_##name,
+enum session_invariant {
+    SESSION_INVARIANT_NONE,
+    SESSION_INVARIANT_MAP(SESSION_INVARIANT_ENUM) SESSION_INVARIANT_COUNT
+};
+#undef SESSION_INVARIANT_ENUM
 
-const char *hall_invariant_name(enum hall_invariant invariant);
-const char *hall_invariant_what(enum hall_invariant invariant);
+const char *session_invariant_name(enum session_invariant invariant);
+const char *session_invariant_what(enum session_invariant invariant);
 
-struct judge;
-typedef void (*judge_cb)(void *context, enum hall_invariant invariant, const char *what);
+struct session_referee;
+typedef void (*session_referee_cb)(void *context, enum session_invariant invariant, const char *what);
 
-struct judge *judge_new(void);
-void judge_free(struct judge *judge); /* safe on NULL */
-void judge_begin(struct judge *judge, bool is_quiet, judge_cb violate, void *context);
+struct session_referee *session_referee_new(void);
+void session_referee_free(struct session_referee *referee); /* safe on NULL */
+void session_referee_begin(struct session_referee *referee, bool is_quiet, session_referee_cb violate,
+                           void *context);
 
 /* An entry is applied, by the first node to do so or a later one; results as the table gave them. */
-void judge_applied(struct judge *judge, gavel_ns at, uint64_t index, const struct table *table,
-                   const uint8_t *bytes, size_t size, enum gavel_status status,
-                   const struct table_result *results, size_t count);
+void session_referee_applied(struct session_referee *referee, gavel_ns at, uint64_t index,
+                             const struct table *table, const uint8_t *bytes, size_t size,
+                             enum gavel_status status, const struct table_result *results, size_t count);
 
 /* ---- programs ---- */
 
-void judge_born(struct judge *judge, unsigned program, int32_t pid);
-void judge_died(struct judge *judge, unsigned program, int32_t pid);
+void session_referee_born(struct session_referee *referee, unsigned program, int32_t pid);
+void session_referee_died(struct session_referee *referee, unsigned program, int32_t pid);
 /* It counts on the session until then, in real time. */
-void judge_counts_on(struct judge *judge, gavel_ns at, unsigned program, uint64_t session, gavel_ns until);
+void session_referee_counts_on(struct session_referee *referee, gavel_ns at, unsigned program,
+                               uint64_t session, gavel_ns until);
 /* It closes it itself, and counts on nothing. */
-void judge_gives_up(struct judge *judge, uint64_t session);
+void session_referee_gives_up(struct session_referee *referee, uint64_t session);
 /* Likewise a lease; `until` 0: it counts on it no more. */
-void judge_counts_on_lease(struct judge *judge, gavel_ns at, unsigned program, unsigned group, uint64_t nonce,
-                           uint64_t epoch, gavel_ns until);
+void session_referee_counts_on_lease(struct session_referee *referee, gavel_ns at, unsigned program,
+                                     unsigned group, uint64_t nonce, uint64_t epoch, gavel_ns until);
 
 /* Work of a program in a group, until then at most; again to prolong it. */
-void judge_works(struct judge *judge, gavel_ns at, unsigned program, unsigned group, uint64_t epoch,
-                 gavel_ns until);
-void judge_rests(struct judge *judge, gavel_ns at, unsigned program, unsigned group);
+void session_referee_works(struct session_referee *referee, gavel_ns at, unsigned program, unsigned group,
+                           uint64_t epoch, gavel_ns until);
+void session_referee_rests(struct session_referee *referee, gavel_ns at, unsigned program, unsigned group);
 /* A write with this epoch reaches the resource of the group; it takes the highest only. */
-void judge_writes(struct judge *judge, unsigned group, uint64_t epoch);
+void session_referee_writes(struct session_referee *referee, unsigned group, uint64_t epoch);
 
 /* The frontend of a node without the lease has answered a keep-alive. */
-void judge_has_no_lease(struct judge *judge, const char *label);
+void session_referee_has_no_lease(struct session_referee *referee, const char *label);
 
 /* A client is woken again and again at one instant. */
-void judge_stuck(struct judge *judge, const char *label);
+void session_referee_stuck(struct session_referee *referee, const char *label);
 
 /* ---- answers ---- */
 
 /* A note with this value, which nobody else writes, was answered: OK, a refusal, or nothing that tells (the
  * status of a passing trouble). */
-void judge_note_answered(struct judge *judge, uint64_t value, enum gavel_status status, bool is_known);
-void judge_counts_more(struct judge *judge, unsigned group); /* somebody asks to count one more */
-void judge_counted(struct judge *judge, unsigned group, enum gavel_status status, bool is_known);
+void session_referee_note_answered(struct session_referee *referee, uint64_t value, enum gavel_status status,
+                                   bool is_known);
+void session_referee_counts_more(struct session_referee *referee,
+                                 unsigned group); /* somebody asks to count one more */
+void session_referee_counted(struct session_referee *referee, unsigned group, enum gavel_status status,
+                             bool is_known);
 
 /* ---- watches of programs ---- */
 
 /* Starts after this revision; one that goes on after a gap misses what came before. */
-void judge_watches(struct judge *judge, unsigned program, unsigned group, uint64_t revision, bool is_gap);
-void judge_sees(struct judge *judge, unsigned program, unsigned group, const Gavel__Change *change);
+void session_referee_watches(struct session_referee *referee, unsigned program, unsigned group,
+                             uint64_t revision, bool is_gap);
+void session_referee_sees(struct session_referee *referee, unsigned program, unsigned group,
+                          const Gavel__Change *change);
 /* All up to there should have been seen by now: what was applied before `before`. */
-void judge_has_seen_all(struct judge *judge, unsigned program, unsigned group, gavel_ns before);
+void session_referee_has_seen_all(struct session_referee *referee, unsigned program, unsigned group,
+                                  gavel_ns before);
 
 /* ---- the end ---- */
 
 /* Every group with an eligible candidate of these (a bit set of programs), and each of these groups, must
  * have been worked in since then. */
-void judge_wants_leaders(struct judge *judge, gavel_ns at, gavel_ns since, unsigned programs,
-                         unsigned groups);
-void judge_over(struct judge *judge);
+void session_referee_wants_leaders(struct session_referee *referee, gavel_ns at, gavel_ns since,
+                                   unsigned programs, unsigned groups);
+void session_referee_over(struct session_referee *referee);
 
 /* For programs that see processes: whether this one has died. */
-bool judge_is_dead(const struct judge *judge, int32_t pid);
+bool session_referee_is_dead(const struct session_referee *referee, int32_t pid);
 
 /* What the log has shown. */
-struct judge_counts {
+struct session_referee_counts {
     uint64_t sessions, expired, closed, deaths, grants, claims, take_overs, lapses, hand_overs, rollbacks,
         stale;
 };
-const struct judge_counts *judge_counts(const struct judge *judge);
+const struct session_referee_counts *session_referee_counts(const struct session_referee *referee);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the files of the judge share: its shadow of the table, and what it knows of programs. */
+/* What the files of the referee share: its shadow of the table, and what it knows of programs. */
 #ifndef SIM_SESSION_REFEREE_SHADOW_H
 #define SIM_SESSION_REFEREE_SHADOW_H
 
@@ -93,8 +93,8 @@ struct shadow_watch {
     size_t at; /* in changes */
 };
 
-struct judge {
-    judge_cb violate;
+struct session_referee {
+    session_referee_cb violate;
     void *context;
     bool is_quiet;
     bool is_over;
@@ -103,7 +103,7 @@ struct judge {
     uint64_t revision;
     struct shadow_session *sessions;
     size_t session_count, session_capacity;
-    struct shadow_group groups[HALL_GROUPS_MAX];
+    struct shadow_group groups[GROUPS_MAX];
     struct shadow_grant *grants;
     size_t grant_count, grant_capacity;
     struct shadow_change *changes;
@@ -112,29 +112,29 @@ struct judge {
     size_t value_count, value_capacity;
     bool is_dead[SHADOW_PIDS];
     unsigned program_of[SHADOW_PIDS];
-    struct shadow_work works[HALL_GROUPS_MAX][PROGRAMS_MAX];
-    gavel_ns worked_until[HALL_GROUPS_MAX];
-    uint64_t written[HALL_GROUPS_MAX];         /* the highest epoch that the resource took */
-    uint64_t written_ordinal[HALL_GROUPS_MAX]; /* and whose that was */
-    struct shadow_watch watches[PROGRAMS_MAX][HALL_GROUPS_MAX];
+    struct shadow_work works[GROUPS_MAX][PROGRAMS_MAX];
+    gavel_ns worked_until[GROUPS_MAX];
+    uint64_t written[GROUPS_MAX];         /* the highest epoch that the resource took */
+    uint64_t written_ordinal[GROUPS_MAX]; /* and whose that was */
+    struct shadow_watch watches[PROGRAMS_MAX][GROUPS_MAX];
     struct {
         uint64_t asked, done, refused;
-    } counter[HALL_GROUPS_MAX];
-    struct judge_counts counts;
+    } counter[GROUPS_MAX];
+    struct session_referee_counts counts;
 };
 
 /* Once in a run; nothing is judged after it. */
-void judge_violate(struct judge *judge, enum hall_invariant invariant, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-void *judge_grow(void *items, size_t count, size_t *capacity, size_t size);
-struct shadow_session *shadow_session_find(struct judge *judge, uint64_t id);
-struct shadow_value *shadow_value_find(struct judge *judge, uint64_t value);
+void session_referee_violate(struct session_referee *referee, enum session_invariant invariant,
+                             const char *format, ...) __attribute__((format(printf, 3, 4)));
+void *session_referee_grow(void *items, size_t count, size_t *capacity, size_t size);
+struct shadow_session *shadow_session_find(struct session_referee *referee, uint64_t id);
+struct shadow_value *shadow_value_find(struct session_referee *referee, uint64_t value);
 /* The name of the program of a process, as a letter. */
-char judge_letter(const struct judge *judge, int32_t pid);
+char session_referee_letter(const struct session_referee *referee, int32_t pid);
 
-/* shadow.c: one operation, and whether the table is what it should be afterwards. */
-void shadow_apply(struct judge *judge, struct shadow_session *session, const Gavel__Op *op,
+/* referee_shadow.c: one operation, and whether the table is what it should be afterwards. */
+void shadow_apply(struct session_referee *referee, struct shadow_session *session, const Gavel__Op *op,
                   const struct table_result *result);
-void shadow_compare(struct judge *judge, const struct table *table);
+void shadow_compare(struct session_referee *referee, const struct table *table);
 
 #endif

@@ -8,44 +8,45 @@
 
 #include <string.h>
 
-static_assert(HALL_SIGHT_COUNT <= SIGHTS_MAX, "all sights fit");
+static_assert(SESSION_SIGHT_COUNT <= SIGHTS_MAX, "all sights fit");
 
 static void run(void *memory, const struct run_options *options, struct run_result *ret_result)
 {
-    struct hall *hall = memory;
-    const struct quorum *quorum = hall->quorum;
-    const struct raft_referee_counts *found = raft_referee_counts(quorum->referee);
-    struct hall_profile profile;
+    struct testbed *testbed = memory;
+    const struct cluster *cluster = testbed->cluster;
+    const struct raft_referee_counts *found = raft_referee_counts(cluster->referee);
+    struct session_profile profile;
 
-    hall_profile_draw(&profile, options->seed, options->sizes[0], options->sizes[1], options->duration,
-                      options->without);
-    hall_play(hall, &profile, options->seed, options->trace);
+    session_profile_draw(&profile, options->seed, options->sizes[0], options->sizes[1], options->duration,
+                         options->without);
+    testbed_play(testbed, &profile, options->seed, options->trace);
     *ret_result = (struct run_result){
-        .ended_at = quorum->now,
-        .events = quorum->events,
-        .hash = quorum->hash,
+        .ended_at = cluster->now,
+        .events = cluster->events,
+        .hash = cluster->hash,
         .faults = profile.faults,
-        .sizes = {profile.quorum.nodes, profile.programs},
-        .counts = {quorum->counts.faults, found->elections_won, found->committed,
-                   hall->seen[HALL_SIGHT_SESSIONS],
-                   hall->seen[HALL_SIGHT_GRANTS] + hall->seen[HALL_SIGHT_CLAIMS], hall->is_healed},
+        .sizes = {profile.cluster.nodes, profile.programs},
+        .counts = {cluster->counts.faults, found->elections_won, found->committed,
+                   testbed->seen[SESSION_SIGHT_SESSIONS],
+                   testbed->seen[SESSION_SIGHT_GRANTS] + testbed->seen[SESSION_SIGHT_CLAIMS],
+                   testbed->is_healed},
     };
-    memcpy(ret_result->sights, hall->seen, sizeof hall->seen);
-    if (quorum->broken == RAFT_INVARIANT_NONE)
+    memcpy(ret_result->sights, testbed->seen, sizeof testbed->seen);
+    if (cluster->broken == RAFT_INVARIANT_NONE)
         return;
-    if (quorum->broken == RAFT_INVARIANT_GUEST) {
-        ret_result->broken = hall_invariant_name(hall->broken);
-        ret_result->sentence = hall_invariant_what(hall->broken);
-        memcpy(ret_result->what, hall->what, sizeof ret_result->what);
+    if (cluster->broken == RAFT_INVARIANT_GUEST) {
+        ret_result->broken = session_invariant_name(testbed->broken);
+        ret_result->sentence = session_invariant_what(testbed->broken);
+        memcpy(ret_result->what, testbed->what, sizeof ret_result->what);
     } else {
-        ret_result->broken = raft_invariant_name(quorum->broken);
-        ret_result->sentence = raft_invariant_what(quorum->broken);
-        memcpy(ret_result->what, quorum->what, sizeof ret_result->what);
+        ret_result->broken = raft_invariant_name(cluster->broken);
+        ret_result->sentence = raft_invariant_what(cluster->broken);
+        memcpy(ret_result->what, cluster->what, sizeof ret_result->what);
     }
 }
 
-static void *begin(void) { return hall_new(); }
-static void end(void *memory) { hall_free(memory); }
+static void *begin(void) { return testbed_new(); }
+static void end(void *memory) { testbed_free(memory); }
 
 const struct simulator session_simulator = {
     .name = "session",
@@ -55,11 +56,11 @@ const struct simulator session_simulator = {
     .sizes = {{"nodes", 1, NODES_MAX, .bench = 0}, {"programs", 1, PROGRAMS_MAX, .bench = 0}},
     .seconds = 8,
     .limit = 500,
-    .fault_count = HALL_FAULTS_ALL,
-    .fault = hall_fault_row,
+    .fault_count = TESTBED_FAULTS,
+    .fault = testbed_fault_row,
     .counts = {"faults", "elections", "entries committed", "sessions", "mandates", "healed"},
-    .sight_count = HALL_SIGHT_COUNT,
-    .sight = hall_sight_name,
+    .sight_count = SESSION_SIGHT_COUNT,
+    .sight = session_sight_name,
     .begin = begin,
     .end = end,
     .run = run,

@@ -6,7 +6,7 @@
 
 #include "sim/common/simulator.h"
 
-/* Its memory is a struct hall. */
+/* Its memory is a struct testbed. */
 extern const struct simulator session_simulator;
 
 #endif

@@ -14,38 +14,41 @@
  */
 #define HEAL_SLACK (2 * NS_PER_S)
 
-const char *hall_sight_name(unsigned sight)
+const char *session_sight_name(unsigned sight)
 {
     static const char *const names[] = {
-#define SIGHT_ROW(name, text) [HALL_SIGHT_##name] = text,
-        HALL_SIGHT_MAP(SIGHT_ROW)
+#define SIGHT_ROW(name, text) [SESSION_SIGHT_##name] = text,
+        SESSION_SIGHT_MAP(SIGHT_ROW)
 #undef SIGHT_ROW
     };
 
     return names[sight];
 }
 
-const char *hall_group_name(unsigned group)
+const char *testbed_group_name(unsigned group)
 {
-    static const char *const names[HALL_GROUPS_MAX] = {"north", "east", "south", "west"};
+    static const char *const names[GROUPS_MAX] = {"north", "east", "south", "west"};
 
     return names[group];
 }
 
-unsigned hall_group_of(const char *name)
+unsigned testbed_group_of(const char *name)
 {
     unsigned group = 0;
 
-    while (group < HALL_GROUPS_MAX && strcmp(name, hall_group_name(group)) != 0)
+    while (group < GROUPS_MAX && strcmp(name, testbed_group_name(group)) != 0)
         group++;
     return group;
 }
 
-int64_t hall_wall_ms(const struct hall *hall) { return 1700000000000 + hall->quorum->now / NS_PER_MS; }
-
-gavel_ns hall_length(struct hall *hall, unsigned stream, gavel_ns low, gavel_ns high)
+int64_t testbed_wall_ms(const struct testbed *testbed)
 {
-    uint64_t drawn = prng_next(&hall->streams[stream]);
+    return 1700000000000 + testbed->cluster->now / NS_PER_MS;
+}
+
+gavel_ns testbed_length(struct testbed *testbed, unsigned stream, gavel_ns low, gavel_ns high)
+{
+    uint64_t drawn = prng_next(&testbed->streams[stream]);
     unsigned doublings = 0;
     gavel_ns length;
 
@@ -57,7 +60,7 @@ gavel_ns hall_length(struct hall *hall, unsigned stream, gavel_ns low, gavel_ns 
 
 /* ---- packets and events ---- */
 
-struct packet *packet_new(struct hall *hall, const uint8_t *bytes, size_t size)
+struct packet *packet_new(struct testbed *testbed, const uint8_t *bytes, size_t size)
 {
     struct packet *packet = calloc(1, sizeof *packet);
 
@@ -68,285 +71,290 @@ struct packet *packet_new(struct hall *hall, const uint8_t *bytes, size_t size)
         memcpy(packet->bytes, bytes, size);
         packet->size = size;
     }
-    TAILQ_INSERT_TAIL(&hall->packets, packet, link);
+    TAILQ_INSERT_TAIL(&testbed->packets, packet, link);
     return packet;
 }
 
-void packet_free(struct hall *hall, struct packet *packet)
+void packet_free(struct testbed *testbed, struct packet *packet)
 {
-    TAILQ_REMOVE(&hall->packets, packet, link);
+    TAILQ_REMOVE(&testbed->packets, packet, link);
     free(packet->bytes);
     free(packet);
 }
 
-static bool is_of_program(enum hall_event kind)
+static bool is_of_program(enum testbed_event kind)
 {
     switch (kind) {
-    case HALL_DOWN:
-    case HALL_WIRED:
-    case HALL_UNWIRED:
-    case HALL_TIMER:
-    case HALL_ACT:
-    case HALL_RESUME:
-    case HALL_BORN:
+    case TESTBED_FRAME_DOWN:
+    case TESTBED_CONNECTED:
+    case TESTBED_DISCONNECTED:
+    case TESTBED_CLIENT_TIMER:
+    case TESTBED_ACT:
+    case TESTBED_RESUME:
+    case TESTBED_START:
         return true;
     default:
         return false;
     }
 }
 
-void hall_push(struct hall *hall, gavel_ns at, enum hall_event kind, unsigned slot, uint64_t number)
+void testbed_push(struct testbed *testbed, gavel_ns at, enum testbed_event kind, unsigned slot,
+                  uint64_t number)
 {
-    struct event *event = quorum_push(hall->quorum, at, EVENT_GUEST, is_of_program(kind) ? 0 : slot);
+    struct event *event = cluster_push(testbed->cluster, at, EVENT_GUEST, is_of_program(kind) ? 0 : slot);
 
     event->nonce = (struct nonce){.high = (uint64_t)slot << KIND_BITS | (uint64_t)kind, .low = number};
 }
 
-void hall_push_packet(struct hall *hall, gavel_ns at, enum hall_event kind, unsigned slot,
-                      struct packet *packet)
+void testbed_push_packet(struct testbed *testbed, gavel_ns at, enum testbed_event kind, unsigned slot,
+                         struct packet *packet)
 {
-    hall_push(hall, at, kind, slot, (uint64_t)(uintptr_t)packet);
+    testbed_push(testbed, at, kind, slot, (uint64_t)(uintptr_t)packet);
 }
 
 /* ---- what the nodes tell ---- */
 
-static void claimed(void *context, struct quorum *quorum, struct node *node)
+static void claimed(void *context, struct cluster *cluster, struct node *node)
 {
-    (void)quorum;
-    station_claimed(context, node);
+    (void)cluster;
+    service_claimed(context, node);
 }
 
-static void stopped(void *context, struct quorum *quorum, struct node *node)
+static void stopped(void *context, struct cluster *cluster, struct node *node)
 {
-    (void)quorum;
-    station_stopped(context, node);
+    (void)cluster;
+    service_stopped(context, node);
 }
 
-static void started(void *context, struct quorum *quorum, struct node *node)
+static void started(void *context, struct cluster *cluster, struct node *node)
 {
-    (void)quorum;
-    station_started(context, node);
+    (void)cluster;
+    service_started(context, node);
 }
 
-static void ended(void *context, struct quorum *quorum, struct node *node)
+static void ended(void *context, struct cluster *cluster, struct node *node)
 {
-    (void)quorum;
-    station_ended(context, node);
+    (void)cluster;
+    service_ended(context, node);
 }
 
-static void apply(void *context, struct quorum *quorum, struct node *node, raft_index index,
+static void apply(void *context, struct cluster *cluster, struct node *node, raft_index index,
                   const struct raft_entry *entry)
 {
-    (void)quorum;
-    station_apply(context, node, index, entry);
+    (void)cluster;
+    service_apply(context, node, index, entry);
 }
 
-static void stepped(void *context, struct quorum *quorum, struct node *node)
+static void stepped(void *context, struct cluster *cluster, struct node *node)
 {
-    struct hall *hall = context;
+    struct testbed *testbed = context;
 
-    (void)quorum;
-    station_settle(&hall->stations[node->slot]);
+    (void)cluster;
+    service_settle(&testbed->services[node->slot]);
 }
 
-static void healed(void *context, struct quorum *quorum)
+static void healed(void *context, struct cluster *cluster)
 {
-    struct hall *hall = context;
-    gavel_ns lasting = ns_from_ms(hall->profile.ttl_max_ms) * 5 / 2 + HEAL_SLACK;
+    struct testbed *testbed = context;
+    gavel_ns lasting = ns_from_ms(testbed->profile.ttl_max_ms) * 5 / 2 + HEAL_SLACK;
 
-    hall->is_healed = true;
-    hall->healed_at = quorum->now;
-    trouble_heal(hall);
-    hall_push(hall, ns_max(raft_referee_leader_by(quorum->referee), quorum->now) + lasting, HALL_END, 0, 0);
+    testbed->is_healed = true;
+    testbed->healed_at = cluster->now;
+    client_faults_heal(testbed);
+    testbed_push(testbed, ns_max(raft_referee_leader_by(cluster->referee), cluster->now) + lasting,
+                 TESTBED_END, 0, 0);
 }
 
 /* The last look: everybody has had time to find a leader, and to hear of it. */
-static void end(struct hall *hall)
+static void end(struct testbed *testbed)
 {
-    gavel_ns now = hall->quorum->now;
+    gavel_ns now = testbed->cluster->now;
     unsigned alive = 0;
     unsigned leased = 0;
 
-    for (unsigned i = 0; i < hall->profile.programs; i++) {
-        const struct program *program = &hall->programs[i];
+    for (unsigned i = 0; i < testbed->profile.programs; i++) {
+        const struct program *program = &testbed->programs[i];
 
         if (!program->is_alive || program->is_closing)
             continue;
         alive |= 1U << i;
-        for (unsigned group = 0; group < hall->profile.groups; group++)
-            leased |= (hall->profile.program[i].roles[group] == ROLE_LEASE) << group;
-        for (unsigned group = 0; group < hall->profile.groups; group++)
+        for (unsigned group = 0; group < testbed->profile.groups; group++)
+            leased |= (testbed->profile.program[i].roles[group] == ROLE_LEASE) << group;
+        for (unsigned group = 0; group < testbed->profile.groups; group++)
             if (program->up_since != 0 && now - program->up_since > 3 * NS_PER_S)
-                judge_has_seen_all(hall->judge, i, group, now - 2 * NS_PER_S);
+                session_referee_has_seen_all(testbed->referee, i, group, now - 2 * NS_PER_S);
     }
-    judge_wants_leaders(hall->judge, now, now - NS_PER_S, alive, leased);
-    judge_over(hall->judge);
-    hall->quorum->is_over = true;
+    session_referee_wants_leaders(testbed->referee, now, now - NS_PER_S, alive, leased);
+    session_referee_over(testbed->referee);
+    testbed->cluster->is_over = true;
 }
 
-static void guest(void *context, struct quorum *quorum, const struct event *event)
+static void guest(void *context, struct cluster *cluster, const struct event *event)
 {
-    struct hall *hall = context;
-    enum hall_event kind = (enum hall_event)(event->nonce.high & ((1U << KIND_BITS) - 1));
+    struct testbed *testbed = context;
+    enum testbed_event kind = (enum testbed_event)(event->nonce.high & ((1U << KIND_BITS) - 1));
     struct event own = *event;
 
     own.kind = kind;
     own.slot = (unsigned)(event->nonce.high >> KIND_BITS);
     own.number = event->nonce.low;
-    quorum->hash = hash_add(quorum->hash, kind * 64U + own.slot);
+    cluster->hash = hash_add(cluster->hash, kind * 64U + own.slot);
     switch (kind) {
-    case HALL_ERRAND:
-    case HALL_STATION:
-    case HALL_TICK:
-    case HALL_VISIT:
-    case HALL_DEATH:
-        station_take(hall, event);
+    case TESTBED_FORWARDED:
+    case TESTBED_SERVICE_TIMER:
+    case TESTBED_SERVICE_TICK:
+    case TESTBED_SESSIONLESS:
+    case TESTBED_DEATH:
+        service_take(testbed, event);
         break;
-    case HALL_UP:
-    case HALL_DOWN:
-    case HALL_WIRED:
-    case HALL_UNWIRED:
-    case HALL_HUNG_UP:
-        wire_take(hall, event);
+    case TESTBED_FRAME_UP:
+    case TESTBED_FRAME_DOWN:
+    case TESTBED_CONNECTED:
+    case TESTBED_DISCONNECTED:
+    case TESTBED_HUNG_UP:
+        connection_take(testbed, event);
         break;
-    case HALL_TIMER:
-    case HALL_ACT:
-    case HALL_RESUME:
-    case HALL_BORN:
-        program_take(hall, &own);
+    case TESTBED_CLIENT_TIMER:
+    case TESTBED_ACT:
+    case TESTBED_RESUME:
+    case TESTBED_START:
+        program_take(testbed, &own);
         break;
-    case HALL_WRITE:
-        judge_writes(hall->judge, own.slot, own.number);
+    case TESTBED_WRITE:
+        session_referee_writes(testbed->referee, own.slot, own.number);
         break;
-    case HALL_FAULT:
-        trouble_take(hall, own.number);
+    case TESTBED_FAULT:
+        client_faults_take(testbed, own.number);
         break;
-    case HALL_END:
-        end(hall);
+    case TESTBED_END:
+        end(testbed);
         break;
     }
 }
 
-static void after(void *context, struct quorum *quorum)
+static void after(void *context, struct cluster *cluster)
 {
-    struct hall *hall = context;
+    struct testbed *testbed = context;
 
-    if (hall->broken != HALL_INVARIANT_NONE)
-        quorum_violate(quorum, RAFT_INVARIANT_GUEST, "%s: %s", hall_invariant_name(hall->broken), hall->what);
+    if (testbed->broken != SESSION_INVARIANT_NONE)
+        cluster_violate(cluster, RAFT_INVARIANT_GUEST, "%s: %s", session_invariant_name(testbed->broken),
+                        testbed->what);
 }
 
 /* Not at once: whoever is at work has memory in his hands. */
-static void violate(void *context, enum hall_invariant invariant, const char *what)
+static void violate(void *context, enum session_invariant invariant, const char *what)
 {
-    struct hall *hall = context;
+    struct testbed *testbed = context;
 
-    if (hall->broken != HALL_INVARIANT_NONE)
+    if (testbed->broken != SESSION_INVARIANT_NONE)
         return;
-    hall->broken = invariant;
-    (void)snprintf(hall->what, sizeof hall->what, "%s", what); /* cut off if too long */
+    testbed->broken = invariant;
+    (void)snprintf(testbed->what, sizeof testbed->what, "%s", what); /* cut off if too long */
 }
 
 /* ---- life ---- */
 
-static void clear(struct hall *hall)
+static void clear(struct testbed *testbed)
 {
     for (unsigned i = 0; i < PROGRAMS_MAX; i++)
-        program_clear(&hall->programs[i]);
+        program_clear(&testbed->programs[i]);
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        station_clear(&hall->stations[i]);
-    wire_clear(hall);
-    while (!TAILQ_EMPTY(&hall->packets))
-        packet_free(hall, TAILQ_FIRST(&hall->packets));
+        service_clear(&testbed->services[i]);
+    connection_clear(testbed);
+    while (!TAILQ_EMPTY(&testbed->packets))
+        packet_free(testbed, TAILQ_FIRST(&testbed->packets));
 }
 
-struct hall *hall_new(void)
+struct testbed *testbed_new(void)
 {
-    struct hall *hall = calloc(1, sizeof *hall);
+    struct testbed *testbed = calloc(1, sizeof *testbed);
 
-    ASSERT(hall); /* a simulator without memory has nothing to tell */
-    hall->quorum = quorum_new();
-    hall->judge = judge_new();
-    LIST_INIT(&hall->wires);
-    LIST_INIT(&hall->old_wires);
-    TAILQ_INIT(&hall->packets);
-    return hall;
+    ASSERT(testbed); /* a simulator without memory has nothing to tell */
+    testbed->cluster = cluster_new();
+    testbed->referee = session_referee_new();
+    LIST_INIT(&testbed->connections);
+    LIST_INIT(&testbed->old_connections);
+    TAILQ_INIT(&testbed->packets);
+    return testbed;
 }
 
-void hall_free(struct hall *hall)
+void testbed_free(struct testbed *testbed)
 {
-    if (!hall)
+    if (!testbed)
         return;
-    clear(hall);
-    quorum_free(hall->quorum);
-    judge_free(hall->judge);
-    free(hall);
+    clear(testbed);
+    cluster_free(testbed->cluster);
+    session_referee_free(testbed->referee);
+    free(testbed);
 }
 
-static void begin(struct hall *hall, uint64_t seed)
+static void begin(struct testbed *testbed, uint64_t seed)
 {
     struct prng root;
 
     prng_seed(&root, seed * UINT64_C(0x9e3779b97f4a7c15) + 7);
-    for (unsigned i = 0; i < HALL_STREAM_COUNT; i++)
-        prng_seed(&hall->streams[i], prng_next(&root));
-    hall->wire_count = 0;
-    hall->visits = 0;
-    hall->pids = 100;
-    hall->is_healed = false;
-    hall->healed_at = NEVER;
-    hall->broken = HALL_INVARIANT_NONE;
-    hall->what[0] = '\0';
-    memset(hall->seen, 0, sizeof hall->seen);
-    memset(hall->programs, 0, sizeof hall->programs);
-    memset(hall->errand_newest, 0, sizeof hall->errand_newest);
-    judge_begin(hall->judge, hall->profile.is_quiet, violate, hall);
+    for (unsigned i = 0; i < TESTBED_STREAM_COUNT; i++)
+        prng_seed(&testbed->streams[i], prng_next(&root));
+    testbed->connection_count = 0;
+    testbed->sessionless_count = 0;
+    testbed->pids = 100;
+    testbed->is_healed = false;
+    testbed->healed_at = NEVER;
+    testbed->broken = SESSION_INVARIANT_NONE;
+    testbed->what[0] = '\0';
+    memset(testbed->seen, 0, sizeof testbed->seen);
+    memset(testbed->programs, 0, sizeof testbed->programs);
+    memset(testbed->forwarded_newest, 0, sizeof testbed->forwarded_newest);
+    session_referee_begin(testbed->referee, testbed->profile.is_quiet, violate, testbed);
 }
 
-static void take_counts(struct hall *hall)
+static void take_counts(struct testbed *testbed)
 {
-    const struct judge_counts *counts = judge_counts(hall->judge);
+    const struct session_referee_counts *counts = session_referee_counts(testbed->referee);
 
-    hall->seen[HALL_SIGHT_SESSIONS] = counts->sessions;
-    hall->seen[HALL_SIGHT_EXPIRED] = counts->expired;
-    hall->seen[HALL_SIGHT_CLOSED] = counts->closed;
-    hall->seen[HALL_SIGHT_DEATHS] = counts->deaths;
-    hall->seen[HALL_SIGHT_GRANTS] = counts->grants;
-    hall->seen[HALL_SIGHT_CLAIMS] = counts->claims;
-    hall->seen[HALL_SIGHT_TAKE_OVERS] = counts->take_overs;
-    hall->seen[HALL_SIGHT_LAPSES] = counts->lapses;
-    hall->seen[HALL_SIGHT_HAND_OVERS] = counts->hand_overs;
-    hall->seen[HALL_SIGHT_ROLLBACKS] = counts->rollbacks;
-    hall->seen[HALL_SIGHT_STALE] = counts->stale;
+    testbed->seen[SESSION_SIGHT_SESSIONS] = counts->sessions;
+    testbed->seen[SESSION_SIGHT_EXPIRED] = counts->expired;
+    testbed->seen[SESSION_SIGHT_CLOSED] = counts->closed;
+    testbed->seen[SESSION_SIGHT_DEATHS] = counts->deaths;
+    testbed->seen[SESSION_SIGHT_GRANTS] = counts->grants;
+    testbed->seen[SESSION_SIGHT_CLAIMS] = counts->claims;
+    testbed->seen[SESSION_SIGHT_TAKE_OVERS] = counts->take_overs;
+    testbed->seen[SESSION_SIGHT_LAPSES] = counts->lapses;
+    testbed->seen[SESSION_SIGHT_HAND_OVERS] = counts->hand_overs;
+    testbed->seen[SESSION_SIGHT_ROLLBACKS] = counts->rollbacks;
+    testbed->seen[SESSION_SIGHT_STALE] = counts->stale;
 }
 
-void hall_play(struct hall *hall, const struct hall_profile *profile, uint64_t seed, struct trace *trace)
+void testbed_play(struct testbed *testbed, const struct session_profile *profile, uint64_t seed,
+                  struct trace *trace)
 {
-    struct quorum *quorum = hall->quorum;
+    struct cluster *cluster = testbed->cluster;
 
-    clear(hall);
-    hall->profile = *profile;
-    begin(hall, seed);
-    quorum->trace = trace;
-    quorum->watch = (struct quorum_watch){.claimed = claimed,
-                                          .stopped = stopped,
-                                          .started = started,
-                                          .ended = ended,
-                                          .apply = apply,
-                                          .stepped = stepped,
-                                          .guest = guest,
-                                          .healed = healed,
-                                          .after = after,
-                                          .context = hall};
-    raft_referee_ignore(quorum->referee, 0);
-    quorum_begin(quorum, &profile->quorum, seed);
+    clear(testbed);
+    testbed->profile = *profile;
+    begin(testbed, seed);
+    cluster->trace = trace;
+    cluster->watch = (struct cluster_watch){.claimed = claimed,
+                                            .stopped = stopped,
+                                            .started = started,
+                                            .ended = ended,
+                                            .apply = apply,
+                                            .stepped = stepped,
+                                            .guest = guest,
+                                            .healed = healed,
+                                            .after = after,
+                                            .context = testbed};
+    raft_referee_ignore(cluster->referee, 0);
+    cluster_begin(cluster, &profile->cluster, seed);
     if (trace)
-        quorum_trace_profile(quorum, seed);
-    chaos_begin(quorum);
+        cluster_trace_profile(cluster, seed);
+    chaos_begin(cluster);
     for (unsigned i = 0; i < profile->programs; i++) {
-        hall->programs[i] = (struct program){.hall = hall, .index = i};
-        hall_push(hall, hall_between(hall, HALL_STREAM_PROGRAM, 0, NS_PER_S), HALL_BORN, i, 0);
+        testbed->programs[i] = (struct program){.testbed = testbed, .index = i};
+        testbed_push(testbed, testbed_between(testbed, TESTBED_STREAM_PROGRAM, 0, NS_PER_S), TESTBED_START, i,
+                     0);
     }
-    trouble_begin(hall);
-    (void)quorum_advance(quorum, NEVER); /* the result is read from it */
-    take_counts(hall);
+    client_faults_begin(testbed);
+    (void)cluster_advance(cluster, NEVER); /* the result is read from it */
+    take_counts(testbed);
 }

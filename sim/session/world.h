@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The hall: what runs on the nodes of a simulated quorum (sim/raft), and the
- * programs before it.
+ * The testbed: a simulated cluster (sim/raft), what its nodes run for clients,
+ * and programs that use it.
  *
- *     program ── wire ──► station of a node ── errand ──► station of the leader
- *     (a real client)     (a real forwarder)               (a real frontend, a real table)
+ *     program ── connection ──► service of a node ── forwarded request ──► service of the leader
+ *     (a real client)           (a real forwarder)                         (a real frontend and table)
  *
- * A station is what src/daemon makes of a forwarder, a frontend and the table of a
- * node. A wire carries frames in order and breaks; errands are lost, late and
- * doubled. A program has a clock of its own, is stopped, killed and started
- * again, and works in groups while it leads them.
+ * A service is what src/daemon makes of a forwarder, a frontend and the table of
+ * a node. A connection carries frames in order and breaks; forwarded requests
+ * are lost, late and doubled. A program has a clock of its own, is stopped,
+ * killed and started again, and works in groups while it leads them.
  */
 #ifndef SIM_SESSION_WORLD_H
 #define SIM_SESSION_WORLD_H
@@ -24,62 +24,62 @@
 #include "sim/session/profile.h"
 #include "sim/session/referee.h"
 
-enum hall_event {
-    HALL_ERRAND,  /* arrives at a node; packet */
-    HALL_UP,      /* a frame arrives at a node; packet */
-    HALL_DOWN,    /* a frame arrives at a program; packet */
-    HALL_WIRED,   /* a program learns that its connection is there; packet without bytes */
-    HALL_UNWIRED, /* a program learns that it is gone */
-    HALL_HUNG_UP, /* a node learns that */
-    HALL_STATION, /* the timer of a station; number */
-    HALL_TICK,    /* of a station */
-    HALL_VISIT,   /* somebody without a session asks a node something */
-    HALL_DEATH,   /* a node learns that a process has died; number is the pid */
-    HALL_TIMER,   /* of a client; number */
-    HALL_ACT,     /* a program does something; number is its life */
-    HALL_WRITE,   /* of a leader, reaches the resource of a group; number is the epoch */
-    HALL_RESUME,  /* a stopped program runs again; number */
-    HALL_BORN,    /* a program starts */
-    HALL_FAULT,   /* number is its kind */
-    HALL_END,     /* the last look */
+enum testbed_event {
+    TESTBED_FORWARDED,     /* arrives at a node; packet */
+    TESTBED_FRAME_UP,      /* a frame arrives at a node; packet */
+    TESTBED_FRAME_DOWN,    /* a frame arrives at a program; packet */
+    TESTBED_CONNECTED,     /* a program learns that its connection is there; packet without bytes */
+    TESTBED_DISCONNECTED,  /* a program learns that it is gone */
+    TESTBED_HUNG_UP,       /* a node learns that */
+    TESTBED_SERVICE_TIMER, /* the timer of a service; number */
+    TESTBED_SERVICE_TICK,  /* of a service */
+    TESTBED_SESSIONLESS,   /* somebody without a session asks a node something */
+    TESTBED_DEATH,         /* a node learns that a process has died; number is the pid */
+    TESTBED_CLIENT_TIMER,  /* of a client; number */
+    TESTBED_ACT,           /* a program does something; number is its life */
+    TESTBED_WRITE,         /* of a leader, reaches the resource of a group; number is the epoch */
+    TESTBED_RESUME,        /* a stopped program runs again; number */
+    TESTBED_START,         /* a program starts */
+    TESTBED_FAULT,         /* number is its kind */
+    TESTBED_END,           /* the last look */
 };
 
-enum hall_stream {
-    HALL_STREAM_NET,
-    HALL_STREAM_STATION,
-    HALL_STREAM_PROGRAM,
-    HALL_STREAM_VISIT,
-    HALL_STREAM_FAULTS,
-    HALL_STREAM_COUNT = HALL_STREAM_FAULTS + HALL_FAULT_COUNT
+enum testbed_stream {
+    TESTBED_STREAM_NET,
+    TESTBED_STREAM_SERVICE,
+    TESTBED_STREAM_PROGRAM,
+    TESTBED_STREAM_SESSIONLESS,
+    TESTBED_STREAM_FAULTS,
+    TESTBED_STREAM_COUNT = TESTBED_STREAM_FAULTS + CLIENT_FAULT_COUNT
 };
 
-struct hall;
-struct wire;
+struct testbed;
+struct connection;
 
 /* Bytes on their way. */
 struct packet {
     TAILQ_ENTRY(packet) link;
-    unsigned from; /* slots, of an errand */
+    unsigned from; /* slot, of a forwarded request or its answer */
     bool is_answer;
     uint64_t number;
     uint64_t incarnation; /* of whoever asked */
-    struct wire *wire;
+    struct connection *connection;
     uint8_t *bytes; /* of a frame, without its length; NULL: none */
     size_t size;
 };
 TAILQ_HEAD(packets, packet);
 
 /* A watch at a node. */
-struct lookout {
-    LIST_ENTRY(lookout) link;
+struct watch {
+    LIST_ENTRY(watch) link;
     uint64_t number;
     char *group; /* "" all */
     struct table_cursor cursor;
 };
 
 /* A connection of a program to a node. */
-struct wire {
-    LIST_ENTRY(wire) link; /* of all */
+struct connection {
+    LIST_ENTRY(connection) link; /* of all */
     uint64_t number;
     unsigned program;
     uint64_t program_life;
@@ -91,7 +91,7 @@ struct wire {
     gavel_ns up_newest; /* frames keep their order */
     gavel_ns down_newest;
     gavel_ns mute_until;
-    LIST_HEAD(, lookout) lookouts;
+    LIST_HEAD(, watch) watches;
 };
 
 /* An answer of a frontend for the forwarder of the same node. */
@@ -103,8 +103,8 @@ struct own_answer {
 
 #define DEAD_MAX 64
 
-struct station {
-    struct hall *hall;
+struct service {
+    struct testbed *testbed;
     struct node *node;
     bool is_up;
     bool is_over; /* its node has died while it was busy */
@@ -123,21 +123,21 @@ struct station {
 };
 
 /* What a program has asked and not heard of. */
-enum matter_kind {
-    MATTER_NONE,
-    MATTER_CAMPAIGN,
-    MATTER_WITHDRAW,
-    MATTER_WISH,
-    MATTER_NOTE,
-    MATTER_COUNT,
-    MATTER_CLAIM,
-    MATTER_RENEW,
-    MATTER_RELEASE,
-    MATTER_LOOK,       /* a question about a group */
-    MATTER_READ_COUNT, /* about the counter */
+enum pending_kind {
+    PENDING_NONE,
+    PENDING_CAMPAIGN,
+    PENDING_WITHDRAW,
+    PENDING_WISH,
+    PENDING_NOTE,
+    PENDING_COUNT,
+    PENDING_CLAIM,
+    PENDING_RENEW,
+    PENDING_RELEASE,
+    PENDING_LOOK,       /* a question about a group */
+    PENDING_READ_COUNT, /* about the counter */
 };
-struct matter {
-    enum matter_kind kind;
+struct pending {
+    enum pending_kind kind;
     uint64_t token;
     unsigned group;
     gavel_ns asked_at; /* on its clock */
@@ -145,10 +145,10 @@ struct matter {
     uint64_t epoch;
     uint64_t nonce; /* of a lease */
 };
-#define MATTERS_MAX 64
+#define PENDING_MAX 64
 
 /* How a program stands in a group. */
-struct seat {
+struct candidacy {
     bool has_joined; /* as far as it knows */
     bool is_asking;  /* a campaign or a claim is under way */
     bool is_leaving; /* a withdrawal or a release is under way */
@@ -167,7 +167,7 @@ struct seat {
 };
 
 struct program {
-    struct hall *hall;
+    struct testbed *testbed;
     unsigned index;
     char label[4];
     char id[16];
@@ -179,19 +179,19 @@ struct program {
     gavel_ns frozen_until; /* real */
     uint64_t freezes;
     struct client *client;
-    struct wire *wire;
+    struct connection *connection;
     uint64_t timer;
     gavel_ns timer_at; /* real */
     gavel_ns woken_at;
     unsigned wakes;
     gavel_ns deadline; /* of the session, on its clock; 0: none */
     uint64_t tokens;
-    struct matter matters[MATTERS_MAX];
-    struct seat seats[HALL_GROUPS_MAX];
+    struct pending pending[PENDING_MAX];
+    struct candidacy candidacies[GROUPS_MAX];
     gavel_ns up_since; /* real; 0: it is not */
 };
 
-#define HALL_SIGHT_MAP(X)                                                                                    \
+#define SESSION_SIGHT_MAP(X)                                                                                 \
     X(SESSIONS, "sessions opened")                                                                           \
     X(EXPIRED, "sessions expired")                                                                           \
     X(CLOSED, "sessions closed")                                                                             \
@@ -210,160 +210,169 @@ struct program {
     X(WORKS, "works begun")                                                                                  \
     X(STALLS, "stalls noticed by frontends")
 
-#define HALL_SIGHT_ENUM(name, text) HALL_SIGHT_##name,
-enum hall_sight { HALL_SIGHT_MAP(HALL_SIGHT_ENUM) HALL_SIGHT_COUNT };
-#undef HALL_SIGHT_ENUM
+#define SESSION_SIGHT_ENUM(name, text) SESSION_SIGHT_##name,
+enum session_sight { SESSION_SIGHT_MAP(SESSION_SIGHT_ENUM) SESSION_SIGHT_COUNT };
+#undef SESSION_SIGHT_ENUM
 
-struct hall {
-    struct quorum *quorum;
-    struct hall_profile profile;
-    struct prng streams[HALL_STREAM_COUNT];
-    struct station stations[SLOTS_MAX];
+struct testbed {
+    struct cluster *cluster;
+    struct session_profile profile;
+    struct prng streams[TESTBED_STREAM_COUNT];
+    struct service services[SLOTS_MAX];
     struct program programs[PROGRAMS_MAX];
-    LIST_HEAD(, wire) wires;
-    LIST_HEAD(, wire) old_wires; /* nobody has them any more, but something on its way may be of them */
-    uint64_t wire_count;
+    LIST_HEAD(, connection) connections;
+    LIST_HEAD(, connection) old_connections; /* closed at both ends; packets may still refer to them */
+    uint64_t connection_count;
     struct packets packets;
-    gavel_ns errand_newest[SLOTS_MAX][SLOTS_MAX]; /* arrival, for those that keep their order */
-    uint64_t visits;
+    gavel_ns forwarded_newest[SLOTS_MAX][SLOTS_MAX]; /* arrival, for those that keep their order */
+    uint64_t sessionless_count;
     int32_t pids;
-    struct judge *judge;
+    struct session_referee *referee;
     bool is_healed;
     gavel_ns healed_at;
-    uint64_t seen[HALL_SIGHT_COUNT];
-    enum hall_invariant broken;
+    uint64_t seen[SESSION_SIGHT_COUNT];
+    enum session_invariant broken;
     char what[256];
 };
 
-struct hall *hall_new(void);
-void hall_free(struct hall *hall);
+struct testbed *testbed_new(void);
+void testbed_free(struct testbed *testbed);
 /* One run of this profile, from its beginning to its end or a violation. */
-void hall_play(struct hall *hall, const struct hall_profile *profile, uint64_t seed, struct trace *trace);
-const char *hall_sight_name(unsigned sight);
+void testbed_play(struct testbed *testbed, const struct session_profile *profile, uint64_t seed,
+                  struct trace *trace);
+const char *session_sight_name(unsigned sight);
 
 /* Something happens at `at` in this slot (of a node, or of a program). */
-void hall_push(struct hall *hall, gavel_ns at, enum hall_event kind, unsigned slot, uint64_t number);
-void hall_push_packet(struct hall *hall, gavel_ns at, enum hall_event kind, unsigned slot,
-                      struct packet *packet);
-struct packet *packet_new(struct hall *hall, const uint8_t *bytes, size_t size);
-void packet_free(struct hall *hall, struct packet *packet);
+void testbed_push(struct testbed *testbed, gavel_ns at, enum testbed_event kind, unsigned slot,
+                  uint64_t number);
+void testbed_push_packet(struct testbed *testbed, gavel_ns at, enum testbed_event kind, unsigned slot,
+                         struct packet *packet);
+struct packet *packet_new(struct testbed *testbed, const uint8_t *bytes, size_t size);
+void packet_free(struct testbed *testbed, struct packet *packet);
 
-static inline bool hall_has(const struct hall *hall, enum hall_fault fault)
+static inline bool testbed_has(const struct testbed *testbed, enum client_fault fault)
 {
-    return !hall->is_healed && hall->profile.faults & HALL_FAULT_BIT(fault);
+    return !testbed->is_healed && testbed->profile.faults & CLIENT_FAULT_BIT(fault);
 }
-static inline bool hall_chance(struct hall *hall, unsigned stream, unsigned per_mille)
+static inline bool testbed_chance(struct testbed *testbed, unsigned stream, unsigned per_mille)
 {
-    return prng_chance(&hall->streams[stream], per_mille);
+    return prng_chance(&testbed->streams[stream], per_mille);
 }
-static inline gavel_ns hall_between(struct hall *hall, unsigned stream, gavel_ns low, gavel_ns high)
+static inline gavel_ns testbed_between(struct testbed *testbed, unsigned stream, gavel_ns low, gavel_ns high)
 {
-    return prng_between(&hall->streams[stream], low, high);
+    return prng_between(&testbed->streams[stream], low, high);
 }
-static inline unsigned hall_below(struct hall *hall, unsigned stream, unsigned bound)
+static inline unsigned testbed_below(struct testbed *testbed, unsigned stream, unsigned bound)
 {
-    return (unsigned)prng_below(&hall->streams[stream], bound);
+    return (unsigned)prng_below(&testbed->streams[stream], bound);
 }
-static inline void hall_see(struct hall *hall, enum hall_sight sight) { hall->seen[sight]++; }
+static inline void testbed_see(struct testbed *testbed, enum session_sight sight) { testbed->seen[sight]++; }
 /* Short more often than long. */
-gavel_ns hall_length(struct hall *hall, unsigned stream, gavel_ns low, gavel_ns high);
+gavel_ns testbed_length(struct testbed *testbed, unsigned stream, gavel_ns low, gavel_ns high);
 
 /* The name of a group. */
-const char *hall_group_name(unsigned group);
-/* By its name; HALL_GROUPS_MAX: none of ours. */
-unsigned hall_group_of(const char *name);
-int64_t hall_wall_ms(const struct hall *hall);
+const char *testbed_group_name(unsigned group);
+/* By its name; GROUPS_MAX: none of ours. */
+unsigned testbed_group_of(const char *name);
+int64_t testbed_wall_ms(const struct testbed *testbed);
 
-/* station.c */
-void station_clear(struct station *station);
-void station_started(struct hall *hall, struct node *node);
-void station_ended(struct hall *hall, struct node *node);
-void station_claimed(struct hall *hall, struct node *node);
-void station_stopped(struct hall *hall, struct node *node);
-void station_apply(struct hall *hall, struct node *node, raft_index index, const struct raft_entry *entry);
-void station_settle(struct station *station);
-void station_take(struct hall *hall, const struct event *event);
-gavel_ns station_clock(const struct station *station);
+/* service.c */
+void service_clear(struct service *service);
+void service_started(struct testbed *testbed, struct node *node);
+void service_ended(struct testbed *testbed, struct node *node);
+void service_claimed(struct testbed *testbed, struct node *node);
+void service_stopped(struct testbed *testbed, struct node *node);
+void service_apply(struct testbed *testbed, struct node *node, raft_index index,
+                   const struct raft_entry *entry);
+void service_settle(struct service *service);
+void service_take(struct testbed *testbed, const struct event *event);
+gavel_ns service_clock(const struct service *service);
 /* Not while it is stopped or late. */
 enum put_off { NOT_PUT_OFF, PUT_OFF, VOID };
-enum put_off station_put_off(struct hall *hall, const struct event *event, bool is_lost_in_sleep);
+enum put_off service_put_off(struct testbed *testbed, const struct event *event, bool is_lost_in_sleep);
 
-/* Instead of a wire: whoever came without a session. */
-#define VISIT_BIT (UINT64_C(1) << 62)
-#define THIEF (UINT64_C(1) << 61) /* a visit of somebody who uses the session of another */
+/* Instead of the number of a connection: requests without a session. */
+#define SESSIONLESS_BIT (UINT64_C(1) << 62)
+#define THIEF (UINT64_C(1) << 61) /* somebody who uses the session of another */
 
-/* errand.c: errands between nodes, deaths, visits */
-bool errand_send(struct station *from, uint64_t to, bool is_answer, uint64_t number, uint64_t incarnation,
-                 const uint8_t *bytes, size_t size, bool may_double);
-void errand_take(struct hall *hall, const struct event *event);
-void errand_mourn(struct station *station);
-void errand_visit(struct station *station);
-void errand_visited(struct station *station, uint64_t visit, const Gavel__ClientFrame *frame);
+/* forwarded.c: requests from node to node, and their answers; deaths have no number and no answer */
+#define NUMBER_OF_DEATHS 0
+bool forwarded_send(struct service *from, uint64_t to, bool is_answer, uint64_t number, uint64_t incarnation,
+                    const uint8_t *bytes, size_t size, bool may_double);
+void forwarded_take(struct testbed *testbed, const struct event *event);
 
-/* wire.c */
-void wire_dial(struct program *program, size_t which);
-void wire_drop(struct program *program); /* by the program */
-void wire_send_up(struct program *program, const Gavel__ClientFrame *frame);
-void wire_send_down(struct hall *hall, struct wire *wire, const Gavel__ClientFrame *frame);
-void wire_break(struct hall *hall, struct wire *wire);
-void wire_node_died(struct hall *hall, unsigned slot);
-void wire_program_died(struct program *program);
-void wire_take(struct hall *hall, const struct event *event);
-struct wire *wire_find(struct hall *hall, uint64_t number);
-void wire_clear(struct hall *hall);
+/* deaths.c: what a node tells the leader of processes of its machine */
+void deaths_report(struct service *service);
 
-/* lookout.c */
-void lookout_begin(struct station *station, struct wire *wire, const Gavel__Watch *ask);
-void lookout_end(struct wire *wire, uint64_t number);
-void lookout_end_all(struct wire *wire);
-void lookout_pump(struct station *station);
+/* sessionless.c: requests without a session, as of the API */
+void sessionless_ask(struct service *service);
+void sessionless_answered(struct service *service, uint64_t number, const Gavel__ClientFrame *frame);
+
+/* connection.c */
+void connection_dial(struct program *program, size_t which);
+void connection_drop(struct program *program); /* by the program */
+void connection_send_up(struct program *program, const Gavel__ClientFrame *frame);
+void connection_send_down(struct testbed *testbed, struct connection *connection,
+                          const Gavel__ClientFrame *frame);
+void connection_break(struct testbed *testbed, struct connection *connection);
+void connection_node_died(struct testbed *testbed, unsigned slot);
+void connection_program_died(struct program *program);
+void connection_take(struct testbed *testbed, const struct event *event);
+struct connection *connection_find(struct testbed *testbed, uint64_t number);
+void connection_clear(struct testbed *testbed);
+
+/* watch.c */
+void watch_begin(struct service *service, struct connection *connection, const Gavel__Watch *ask);
+void watch_end(struct connection *connection, uint64_t number);
+void watch_end_all(struct connection *connection);
+void watch_pump(struct service *service);
 
 /* program.c */
 gavel_ns program_clock(const struct program *program);
-void program_start(struct hall *hall, struct program *program);
+void program_start(struct testbed *testbed, struct program *program);
 void program_kill(struct program *program, const char *why);
 void program_freeze(struct program *program, gavel_ns length);
 void program_resume(struct program *program);
 void program_step(struct program *program, struct client_event *event);
-void program_take(struct hall *hall, const struct event *event);
+void program_take(struct testbed *testbed, const struct event *event);
 bool program_is_frozen(const struct program *program);
 void program_clear(struct program *program);
 
-/* matter.c: what programs ask, and what comes of it */
-uint64_t matter_submit(struct program *program, enum matter_kind kind, unsigned group, const Gavel__Op *op,
-                       uint64_t value);
-void matter_ask(struct program *program, enum matter_kind kind, unsigned group);
-void matter_result(struct program *program, const struct client_action *action);
-void matter_answer(struct program *program, const struct client_action *action);
+/* pending.c: what programs ask, and what comes of it */
+uint64_t pending_submit(struct program *program, enum pending_kind kind, unsigned group, const Gavel__Op *op,
+                        uint64_t value);
+void pending_ask(struct program *program, enum pending_kind kind, unsigned group);
+void pending_result(struct program *program, const struct client_action *action);
+void pending_answer(struct program *program, const struct client_action *action);
 
 /* office.c: what a program does in a group with its session, and its work */
-void office_act(struct program *program, unsigned group);
-void office_elected(struct program *program, unsigned group, uint64_t epoch);
-void office_change(struct program *program, const Gavel__Change *change);
-void office_session_lost(struct program *program);
-void office_deadline(struct program *program);
-void office_stop_all(struct program *program);
-void office_result(struct program *program, const struct matter *matter, enum gavel_status status,
-                   const Gavel__OpResult *result);
-void office_looked(struct program *program, unsigned group, const Gavel__Group *shown);
-void office_write_note(struct program *program, unsigned group);
-void office_wish(struct program *program, unsigned group);
+void campaign_act(struct program *program, unsigned group);
+void campaign_elected(struct program *program, unsigned group, uint64_t epoch);
+void campaign_change(struct program *program, const Gavel__Change *change);
+void campaign_session_lost(struct program *program);
+void campaign_deadline(struct program *program);
+void campaign_stop_all(struct program *program);
+void campaign_result(struct program *program, const struct pending *pending, enum gavel_status status,
+                     const Gavel__OpResult *result);
+void campaign_looked(struct program *program, unsigned group, const Gavel__Group *shown);
+void campaign_write_note(struct program *program, unsigned group);
+void campaign_wish(struct program *program, unsigned group);
 /* By its own clock: it must look before it acts. */
-bool seat_may_work(const struct program *program, const struct seat *seat, unsigned group);
-void seat_work(struct program *program, unsigned group);
-void seat_rest(struct program *program, unsigned group);
+bool candidacy_may_work(const struct program *program, const struct candidacy *candidacy, unsigned group);
+void candidacy_work(struct program *program, unsigned group);
+void candidacy_rest(struct program *program, unsigned group);
 
 /* lease.c: likewise with leases */
 void lease_act(struct program *program, unsigned group);
-void lease_result(struct program *program, const struct matter *matter, enum gavel_status status,
+void lease_result(struct program *program, const struct pending *pending, enum gavel_status status,
                   const Gavel__OpResult *result);
 void lease_looked(struct program *program, unsigned group, const Gavel__Group *shown);
 /* The time that is sure of a lease, or a time to live, on the slowest clock. */
 gavel_ns lease_sure(const struct program *program, int64_t lease_ms);
 
 /* trouble.c */
-void trouble_begin(struct hall *hall);
-void trouble_take(struct hall *hall, uint64_t fault);
-void trouble_heal(struct hall *hall);
+void client_faults_begin(struct testbed *testbed);
+void client_faults_take(struct testbed *testbed, uint64_t fault);
+void client_faults_heal(struct testbed *testbed);
 
 #endif

@@ -51,7 +51,7 @@ static const struct raft_message *message_to(const struct raft_actions *actions,
 }
 
 /* The leader's timer, the heartbeat at each follower, each answer at the leader. False if one is missing. */
-static bool run_round(struct quorum *quorum, struct raft *leader, size_t round, struct samples *samples)
+static bool run_round(struct cluster *cluster, struct raft *leader, size_t round, struct samples *samples)
 {
     static struct raft_actions sent;
     static struct raft_actions answered;
@@ -61,7 +61,7 @@ static bool run_round(struct quorum *quorum, struct raft *leader, size_t round, 
     samples->items[AT_LEADER][round] =
         time_step(leader, (struct raft_event){.kind = RAFT_TIMER, .now = leader->heartbeat_at}, &sent);
     for (unsigned i = 0; i < NODES; i++) {
-        struct raft *follower = &quorum->nodes[i].raft;
+        struct raft *follower = &cluster->nodes[i].raft;
         const struct raft_message *message = message_to(&sent, follower->state.id);
         const struct raft_message *answer;
 
@@ -119,7 +119,7 @@ static void print(struct samples *samples)
 
 int bench_step(uint64_t trials, uint64_t first_seed, unsigned jobs)
 {
-    struct quorum *quorum = quorum_new();
+    struct cluster *cluster = cluster_new();
     struct samples *samples = calloc(1, sizeof *samples);
     struct node *leader = NULL;
     struct profile profile;
@@ -128,18 +128,18 @@ int bench_step(uint64_t trials, uint64_t first_seed, unsigned jobs)
     (void)trials;
     (void)first_seed;
     (void)jobs;
-    if (!quorum || !samples)
+    if (!cluster || !samples)
         goto out;
-    quorum_profile_plain(&profile, NODES, 100 * NS_PER_US, NS_PER_MS);
+    cluster_profile_plain(&profile, NODES, 100 * NS_PER_US, NS_PER_MS);
     profile.propose_every = 1000 * NS_PER_S; /* nobody asks for anything */
     profile.read_every = 1000 * NS_PER_S;
-    quorum_begin(quorum, &profile, 1);
-    if (quorum_advance(quorum, 2 * NS_PER_S))
-        leader = quorum_worker(quorum);
+    cluster_begin(cluster, &profile, 1);
+    if (cluster_advance(cluster, 2 * NS_PER_S))
+        leader = cluster_worker(cluster);
     if (!leader)
         goto out;
     for (size_t i = 0; i < ROUNDS; i++)
-        if (!run_round(quorum, &leader->raft, i, samples))
+        if (!run_round(cluster, &leader->raft, i, samples))
             goto out;
     print(samples);
     code = 0;
@@ -147,6 +147,6 @@ out:
     if (code != 0)
         (void)fputs("gavel-sim: the five nodes did not come to heartbeats\n", stderr);
     free(samples);
-    quorum_free(quorum);
+    cluster_free(cluster);
     return code;
 }

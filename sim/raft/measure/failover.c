@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Fail-over times. A trial is a world of its own: the quorum elects its first
+ * Fail-over times. A trial is a world of its own: the cluster elects its first
  * leader, works under load for a while, something happens to the leader, and
  * the clock runs from there until another node claims.
  *
@@ -35,37 +35,37 @@
 /* What a failed trial took: longer than any other. */
 #define FAILED INT64_MAX
 
-static void crash_with_obituary(struct quorum *quorum, struct node *leader)
+static void crash_with_obituary(struct cluster *cluster, struct node *leader)
 {
-    node_die(quorum, leader, true, "fault of the trial");
+    node_die(cluster, leader, true, "fault of the trial");
 }
 
-static void crash_without_obituary(struct quorum *quorum, struct node *leader)
+static void crash_without_obituary(struct cluster *cluster, struct node *leader)
 {
-    node_die(quorum, leader, false, "fault of the trial");
+    node_die(cluster, leader, false, "fault of the trial");
 }
 
-static void hang(struct quorum *quorum, struct node *leader) { node_freeze(quorum, leader, NEVER, false); }
+static void hang(struct cluster *cluster, struct node *leader) { node_freeze(cluster, leader, NEVER, false); }
 
-static void cut(struct quorum *quorum, const struct node *leader, bool is_out, bool is_in)
+static void cut(struct cluster *cluster, const struct node *leader, bool is_out, bool is_in)
 {
-    for (unsigned slot = 0; slot < quorum->used; slot++) {
+    for (unsigned slot = 0; slot < cluster->used; slot++) {
         if (slot == leader->slot)
             continue;
         if (is_out)
-            net_cut(quorum, leader->slot, slot, NEVER, ALL_KINDS);
+            net_cut(cluster, leader->slot, slot, NEVER, ALL_KINDS);
         if (is_in)
-            net_cut(quorum, slot, leader->slot, NEVER, ALL_KINDS);
+            net_cut(cluster, slot, leader->slot, NEVER, ALL_KINDS);
     }
 }
 
-static void partition(struct quorum *quorum, struct node *leader) { cut(quorum, leader, true, true); }
-static void mute(struct quorum *quorum, struct node *leader) { cut(quorum, leader, true, false); }
-static void deafen(struct quorum *quorum, struct node *leader) { cut(quorum, leader, false, true); }
+static void partition(struct cluster *cluster, struct node *leader) { cut(cluster, leader, true, true); }
+static void mute(struct cluster *cluster, struct node *leader) { cut(cluster, leader, true, false); }
+static void deafen(struct cluster *cluster, struct node *leader) { cut(cluster, leader, false, true); }
 
 static const struct {
     const char *name;
-    void (*strike)(struct quorum *quorum, struct node *leader);
+    void (*strike)(struct cluster *cluster, struct node *leader);
 } kinds[] = {
     {"crash with obituary", crash_with_obituary},
     {"crash without", crash_without_obituary},
@@ -87,62 +87,62 @@ struct failover {
 };
 
 /* Who has claimed since the fault. */
-struct lookout {
+struct observer {
     const struct node *victim; /* NULL before the fault */
     gavel_ns claimed_at;       /* 0: not yet */
 };
 
-static void claimed(void *context, struct quorum *quorum, struct node *node)
+static void claimed(void *context, struct cluster *cluster, struct node *node)
 {
-    struct lookout *lookout = context;
+    struct observer *observer = context;
 
-    if (node != lookout->victim && lookout->claimed_at == 0)
-        lookout->claimed_at = quorum->now;
+    if (node != observer->victim && observer->claimed_at == 0)
+        observer->claimed_at = cluster->now;
 }
 
 /* Runs until somebody has claimed; false if nobody does, or something breaks. */
-static bool wait_for_claim(struct quorum *quorum, struct lookout *lookout)
+static bool wait_for_claim(struct cluster *cluster, struct observer *observer)
 {
-    gavel_ns limit = quorum->now + PATIENCE;
+    gavel_ns limit = cluster->now + PATIENCE;
 
-    lookout->claimed_at = 0;
-    for (gavel_ns at = quorum->now + STEP; lookout->claimed_at == 0 && at < limit; at += STEP)
-        if (!quorum_advance(quorum, at))
+    observer->claimed_at = 0;
+    for (gavel_ns at = cluster->now + STEP; observer->claimed_at == 0 && at < limit; at += STEP)
+        if (!cluster_advance(cluster, at))
             return false;
-    return lookout->claimed_at != 0;
+    return observer->claimed_at != 0;
 }
 
 /* How long it took; or FAILED and why, if nobody came or something broke. */
-static gavel_ns run_trial(struct quorum *quorum, size_t row, uint64_t seed, const char **ret_why)
+static gavel_ns run_trial(struct cluster *cluster, size_t row, uint64_t seed, const char **ret_why)
 {
-    struct lookout lookout = {0};
+    struct observer observer = {0};
     struct profile profile;
     struct prng prng;
     struct node *leader;
     gavel_ns struck_at;
 
     prng_seed(&prng, seed);
-    quorum_profile_plain(&profile, sizes[row % SIZES], DELAY_MIN, DELAY_MAX);
-    quorum_begin(quorum, &profile, seed);
-    quorum->watch.claimed = claimed;
-    quorum->watch.context = &lookout;
+    cluster_profile_plain(&profile, sizes[row % SIZES], DELAY_MIN, DELAY_MAX);
+    cluster_begin(cluster, &profile, seed);
+    cluster->watch.claimed = claimed;
+    cluster->watch.context = &observer;
     *ret_why = "there was no first leader";
-    if (!wait_for_claim(quorum, &lookout))
+    if (!wait_for_claim(cluster, &observer))
         return FAILED;
-    struck_at = quorum->now + prng_between(&prng, 500 * NS_PER_MS, 1500 * NS_PER_MS);
+    struck_at = cluster->now + prng_between(&prng, 500 * NS_PER_MS, 1500 * NS_PER_MS);
     *ret_why = "nobody led when the fault was due";
-    if (!quorum_advance(quorum, struck_at))
+    if (!cluster_advance(cluster, struck_at))
         return FAILED;
-    leader = quorum_worker(quorum);
+    leader = cluster_worker(cluster);
     if (!leader)
         return FAILED;
-    lookout.victim = leader;
-    struck_at = quorum->now;
-    kinds[row / SIZES].strike(quorum, leader);
+    observer.victim = leader;
+    struck_at = cluster->now;
+    kinds[row / SIZES].strike(cluster, leader);
     *ret_why = "nobody has claimed after the fault";
-    if (!wait_for_claim(quorum, &lookout))
+    if (!wait_for_claim(cluster, &observer))
         return FAILED;
-    return lookout.claimed_at - struck_at;
+    return observer.claimed_at - struck_at;
 }
 
 /* With one trial per row, each row has the seed after that of the row before it. */
@@ -160,13 +160,13 @@ static void print_failed(uint64_t seed, size_t row, const char *why)
 static void *begin_process(const void *context)
 {
     (void)context;
-    return quorum_new();
+    return cluster_new();
 }
 
 static void end_process(const void *context, void *memory)
 {
     (void)context;
-    quorum_free(memory);
+    cluster_free(memory);
 }
 
 static bool run_seed(void *memory, const void *context, uint64_t seed, uint64_t counts[POOL_COUNTS])
@@ -174,14 +174,14 @@ static bool run_seed(void *memory, const void *context, uint64_t seed, uint64_t 
     const struct failover *failover = context;
     uint64_t which = seed - failover->first_seed;
     size_t row = which / failover->trials;
-    struct quorum *quorum = memory;
+    struct cluster *cluster = memory;
     const char *why;
-    gavel_ns took = run_trial(quorum, row, seed, &why);
+    gavel_ns took = run_trial(cluster, row, seed, &why);
 
     failover->samples[which] = took;
     counts[0] += took <= AIM;
     if (took == FAILED)
-        print_failed(seed, row, quorum->what[0] ? quorum->what : why);
+        print_failed(seed, row, cluster->what[0] ? cluster->what : why);
     return took == FAILED;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The referee of the quorum: sees real time, all nodes and all disks at once,
+ * The referee of the cluster: sees real time, all nodes and all disks at once,
  * and ends the run as soon as a promise of gavel or a rule of Raft is broken.
  *
  * It knows the simulated world only by the facts it is told, each when it

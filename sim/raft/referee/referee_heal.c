@@ -79,7 +79,7 @@ void referee_check_idle(struct raft_referee *referee, struct shadow *shadow)
 }
 
 /*
- * No settings make a quorum live on any network: a lease must last from one round to the answers of the next
+ * No settings make a cluster live on any network: a lease must last from one round to the answers of the next
  * with room to spare, and timeouts must spread wider than it takes to ask (Raft paper, section 5.6: broadcast
  * time << election timeout). Where that is not so, nothing is asked of the liveness phase.
  */

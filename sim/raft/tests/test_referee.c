@@ -419,19 +419,19 @@ static void test_the_referee_sees_what_is_false(void **state)
  * breaks first is up to the seeds. */
 static void assert_promise_breaks(enum planted_bug bug, unsigned seeds, enum raft_invariant invariant)
 {
-    struct quorum *quorum = quorum_new();
+    struct cluster *cluster = cluster_new();
     struct run_result result;
 
-    assert_non_null(quorum);
+    assert_non_null(cluster);
     planted_bug = bug;
-    for (uint64_t seed = 1; seed <= seeds && quorum->broken != invariant; seed++) {
+    for (uint64_t seed = 1; seed <= seeds && cluster->broken != invariant; seed++) {
         struct run_options options = {.seed = seed, .duration = 10 * NS_PER_S, .only_promises = true};
 
-        raft_simulator.run(quorum, &options, &result);
+        raft_simulator.run(cluster, &options, &result);
     }
     planted_bug = PLANTED_BUG_NONE;
-    assert_string_equal(raft_invariant_name(quorum->broken), raft_invariant_name(invariant));
-    quorum_free(quorum);
+    assert_string_equal(raft_invariant_name(cluster->broken), raft_invariant_name(invariant));
+    cluster_free(cluster);
 }
 
 static void test_an_early_release_lets_two_work_at_once(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The parts of the quorum's world that all its findings rest on: a seed means
+ * The parts of the cluster's world that all its findings rest on: a seed means
  * one run, messages are whole copies, disks lose what they must and nothing
  * else, frozen nodes hear what waited for them, and a run without faults has
  * none.
@@ -26,30 +26,30 @@
 
 static int begin(void **state)
 {
-    *state = quorum_new();
+    *state = cluster_new();
     return 0;
 }
 
 static int end(void **state)
 {
-    quorum_free(*state);
+    cluster_free(*state);
     return 0;
 }
 
 /* Three nodes, no faults, until somebody works. */
-static struct quorum *begin_seed(void **state, unsigned nodes, uint64_t seed)
+static struct cluster *begin_seed(void **state, unsigned nodes, uint64_t seed)
 {
-    struct quorum *quorum = *state;
+    struct cluster *cluster = *state;
     struct profile profile;
 
-    quorum_profile_plain(&profile, nodes, 500 * NS_PER_US, NS_PER_MS);
-    quorum_begin(quorum, &profile, seed);
-    assert_true(quorum_advance(quorum, 2 * NS_PER_S));
-    assert_non_null(quorum_worker(quorum));
-    return quorum;
+    cluster_profile_plain(&profile, nodes, 500 * NS_PER_US, NS_PER_MS);
+    cluster_begin(cluster, &profile, seed);
+    assert_true(cluster_advance(cluster, 2 * NS_PER_S));
+    assert_non_null(cluster_worker(cluster));
+    return cluster;
 }
 
-static struct quorum *begin_plain(void **state, unsigned nodes) { return begin_seed(state, nodes, 7); }
+static struct cluster *begin_plain(void **state, unsigned nodes) { return begin_seed(state, nodes, 7); }
 
 static void test_a_seed_means_one_run(void **state)
 {
@@ -71,19 +71,19 @@ static void test_a_seed_means_one_run(void **state)
 static void test_nothing_goes_wrong_in_a_run_without_faults(void **state)
 {
     struct run_options options = {.duration = DURATION, .without = FAULT_BIT(FAULT_COUNT) - 1};
-    const struct quorum *quorum = *state;
+    const struct cluster *cluster = *state;
     struct run_result result;
 
     for (options.seed = 1; options.seed <= 20; options.seed++) {
         raft_simulator.run(*state, &options, &result);
         assert_null(result.broken);
-        assert_true(quorum->healed != 0);
+        assert_true(cluster->healed != 0);
         assert_int_equal(result.faults, 0);
-        assert_int_equal(quorum->counts.seen[SIGHT_RESTARTS], 0);
-        assert_true(raft_referee_counts(quorum->referee)->claims > 0);
-        assert_true(quorum->counts.acknowledged > 0);
-        assert_true(quorum->counts.seen[SIGHT_READS] > 0);
-        assert_true(quorum->counts.acts > 0);
+        assert_int_equal(cluster->counts.seen[SIGHT_RESTARTS], 0);
+        assert_true(raft_referee_counts(cluster->referee)->claims > 0);
+        assert_true(cluster->counts.acknowledged > 0);
+        assert_true(cluster->counts.seen[SIGHT_READS] > 0);
+        assert_true(cluster->counts.acts > 0);
     }
 }
 
@@ -96,9 +96,9 @@ static void test_a_fault_switched_off_leaves_the_others_as_they_were(void **stat
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         prng_seed(&prng, seed);
-        quorum_profile_draw(&with, &prng, 0, DURATION, 0);
+        cluster_profile_draw(&with, &prng, 0, DURATION, 0);
         prng_seed(&prng, seed);
-        quorum_profile_draw(&without, &prng, 0, DURATION, FAULT_BIT(FAULT_CRASH));
+        cluster_profile_draw(&without, &prng, 0, DURATION, FAULT_BIT(FAULT_CRASH));
         assert_true(without.faults == (with.faults & ~FAULT_BIT(FAULT_CRASH)));
         without.faults = with.faults;
         assert_memory_equal(&with, &without, sizeof with);
@@ -113,7 +113,7 @@ static void test_the_settings_of_all_seeds_add_up(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 500; seed++) {
         prng_seed(&prng, seed);
-        quorum_profile_draw(&profile, &prng, 0, DURATION, 0);
+        cluster_profile_draw(&profile, &prng, 0, DURATION, 0);
         for (unsigned i = 0; i < SLOTS_MAX; i++)
             assert_int_equal(raft_settings_check(&profile.settings[i], NULL), GAVEL_OK);
         assert_true(profile.link_min >= 0);
@@ -123,16 +123,16 @@ static void test_the_settings_of_all_seeds_add_up(void **state)
 
 static void test_a_message_is_a_copy_of_all_it_points_to(void **state)
 {
-    struct quorum *quorum = *state;
+    struct cluster *cluster = *state;
     uint8_t bytes[] = "first";
     struct raft_entry entry = {.term = 1, .kind = RAFT_ENTRY_DATA, .size = sizeof bytes, .data = bytes};
     struct raft_message body = {.kind = RAFT_MSG_APPEND, .append = {.entries = &entry, .entry_count = 1}};
-    const struct message *message = net_copy(quorum, &body);
+    const struct message *message = net_copy(cluster, &body);
     const struct message *other;
 
     memset(bytes, 'x', sizeof bytes - 1);
     entry.size = 1;
-    other = net_copy(quorum, &body);
+    other = net_copy(cluster, &body);
     assert_ptr_not_equal(message, other);
     assert_int_equal(message->body.append.entries[0].size, sizeof bytes);
     assert_string_equal((const char *)message->body.append.entries[0].data, "first");
@@ -142,16 +142,16 @@ static void test_a_message_is_a_copy_of_all_it_points_to(void **state)
 /* The number of entries on the disk of a node that dies just after a proposal. */
 static size_t lost_by_crash(void **state, uint64_t seed, uint64_t faults, size_t *ret_before)
 {
-    struct quorum *quorum = begin_seed(state, 3, seed);
-    struct node *leader = quorum_worker(quorum);
+    struct cluster *cluster = begin_seed(state, 3, seed);
+    struct node *leader = cluster_worker(cluster);
 
     *ret_before = leader->disk.snapshot.index + leader->disk.entry_count;
-    quorum->profile.faults = faults;
-    quorum->profile.survive_per_mille = 1000;
+    cluster->profile.faults = faults;
+    cluster->profile.survive_per_mille = 1000;
     for (int i = 0; i < 8; i++)
-        assert_int_equal(client_propose(quorum, leader, 1, 8), GAVEL_OK);
+        assert_int_equal(client_propose(cluster, leader, 1, 8), GAVEL_OK);
     assert_true(leader->disk.queue_count >= 8);
-    node_die(quorum, leader, false, "dies");
+    node_die(cluster, leader, false, "dies");
     assert_int_equal(leader->disk.queue_count, 0);
     return leader->disk.snapshot.index + leader->disk.entry_count;
 }
@@ -169,11 +169,11 @@ static void test_a_prefix_of_unsynced_writes_may_survive(void **state)
     bool has_some = false;
 
     for (uint64_t seed = 1; seed <= 4; seed++) {
-        struct quorum *quorum = *state;
+        struct cluster *cluster = *state;
         size_t before;
         size_t after = lost_by_crash(state, seed, FAULT_BIT(FAULT_SURVIVE), &before);
 
-        assert_true(after >= before && after <= before + quorum->counts.proposals);
+        assert_true(after >= before && after <= before + cluster->counts.proposals);
         has_some |= after > before;
     }
     assert_true(has_some);
@@ -181,93 +181,93 @@ static void test_a_prefix_of_unsynced_writes_may_survive(void **state)
 
 static void test_a_node_starts_with_what_its_disk_has(void **state)
 {
-    struct quorum *quorum = begin_plain(state, 3);
-    struct node *node = quorum_worker(quorum);
+    struct cluster *cluster = begin_plain(state, 3);
+    struct node *node = cluster_worker(cluster);
     uint64_t incarnation = node->raft.state.incarnation;
     raft_term term = node->disk.state.term;
     raft_index last;
 
-    node_die(quorum, node, false, "dies");
+    node_die(cluster, node, false, "dies");
     last = node->disk.snapshot.index + node->disk.entry_count;
-    node_start(quorum, node);
+    node_start(cluster, node);
     assert_true(node->raft.state.incarnation == incarnation + 1);
     assert_true(node->raft.state.term == term);
     assert_true(raft_log_last(&node->raft.log) == last);
-    assert_true(quorum_advance(quorum, quorum->now + 3 * NS_PER_S));
-    assert_non_null(quorum_worker(quorum));
+    assert_true(cluster_advance(cluster, cluster->now + 3 * NS_PER_S));
+    assert_non_null(cluster_worker(cluster));
 }
 
 static void test_a_frozen_node_does_nothing_and_hears_later_what_waited(void **state)
 {
-    struct quorum *quorum = begin_plain(state, 3);
-    struct node *leader = quorum_worker(quorum);
-    struct node *node = &quorum->nodes[leader->slot == 0];
+    struct cluster *cluster = begin_plain(state, 3);
+    struct node *leader = cluster_worker(cluster);
+    struct node *node = &cluster->nodes[leader->slot == 0];
     raft_index commit;
 
-    node_freeze(quorum, node, quorum->now + 100 * NS_PER_MS, false);
+    node_freeze(cluster, node, cluster->now + 100 * NS_PER_MS, false);
     commit = node->raft.commit;
-    assert_int_equal(client_propose(quorum, leader, 1, 8), GAVEL_OK);
-    assert_true(quorum_advance(quorum, quorum->now + 99 * NS_PER_MS));
+    assert_int_equal(client_propose(cluster, leader, 1, 8), GAVEL_OK);
+    assert_true(cluster_advance(cluster, cluster->now + 99 * NS_PER_MS));
     assert_true(leader->raft.commit > commit);
     assert_true(node->raft.commit == commit);
-    assert_true(quorum_advance(quorum, quorum->now + 60 * NS_PER_MS));
+    assert_true(cluster_advance(cluster, cluster->now + 60 * NS_PER_MS));
     assert_true(node->raft.commit > commit);
 }
 
 static void test_a_leader_that_is_frozen_has_its_work_ended_by_the_watchdog(void **state)
 {
-    struct quorum *quorum = begin_plain(state, 3);
-    struct node *leader = quorum_worker(quorum);
+    struct cluster *cluster = begin_plain(state, 3);
+    struct node *leader = cluster_worker(cluster);
 
-    node_freeze(quorum, leader, NEVER, false);
-    assert_true(quorum_advance(quorum, quorum->now + NS_PER_S));
+    node_freeze(cluster, leader, NEVER, false);
+    assert_true(cluster_advance(cluster, cluster->now + NS_PER_S));
     assert_false(leader->work.runs);
-    assert_int_equal(quorum->counts.seen[SIGHT_WATCHDOGS], 1);
-    assert_non_null(quorum_worker(quorum));
-    assert_ptr_not_equal(quorum_worker(quorum), leader);
+    assert_int_equal(cluster->counts.seen[SIGHT_WATCHDOGS], 1);
+    assert_non_null(cluster_worker(cluster));
+    assert_ptr_not_equal(cluster_worker(cluster), leader);
 }
 
 static void test_nothing_passes_a_cut_and_all_passes_once_mended(void **state)
 {
-    struct quorum *quorum = begin_plain(state, 3);
-    const struct node *leader = quorum_worker(quorum);
+    struct cluster *cluster = begin_plain(state, 3);
+    const struct node *leader = cluster_worker(cluster);
 
     for (unsigned i = 0; i < 3; i++)
-        net_cut(quorum, leader->slot, i, NEVER, ALL_KINDS);
-    assert_true(quorum_advance(quorum, quorum->now + 2 * NS_PER_S));
-    assert_ptr_not_equal(quorum_worker(quorum), leader);
+        net_cut(cluster, leader->slot, i, NEVER, ALL_KINDS);
+    assert_true(cluster_advance(cluster, cluster->now + 2 * NS_PER_S));
+    assert_ptr_not_equal(cluster_worker(cluster), leader);
     for (unsigned i = 0; i < 3; i++)
-        net_mend(quorum, leader->slot, i);
-    assert_true(quorum_advance(quorum, quorum->now + NS_PER_S));
+        net_mend(cluster, leader->slot, i);
+    assert_true(cluster_advance(cluster, cluster->now + NS_PER_S));
     assert_int_equal(leader->raft.role, RAFT_FOLLOWER);
-    assert_true(leader->raft.commit + 5 > quorum_worker(quorum)->raft.commit);
+    assert_true(leader->raft.commit + 5 > cluster_worker(cluster)->raft.commit);
 }
 
 static void test_a_mac_is_good_only_for_its_certificate(void **state)
 {
-    struct quorum *quorum = begin_plain(state, 1);
+    struct cluster *cluster = begin_plain(state, 1);
     struct raft_certificate certificate = {.kind = RAFT_CERT_OBITUARY, .node = 1, .incarnation = 2};
 
-    guard_sign(quorum, &certificate);
-    assert_true(guard_verify_cb(quorum, &certificate));
+    guard_sign(cluster, &certificate);
+    assert_true(guard_verify_cb(cluster, &certificate));
     certificate.incarnation++;
-    assert_false(guard_verify_cb(quorum, &certificate));
+    assert_false(guard_verify_cb(cluster, &certificate));
     certificate.incarnation--;
     certificate.mac[31] ^= 1;
-    assert_false(guard_verify_cb(quorum, &certificate));
+    assert_false(guard_verify_cb(cluster, &certificate));
 }
 
 static void test_a_majority_is_never_spared(void **state)
 {
-    struct quorum *quorum = begin_plain(state, 3);
+    struct cluster *cluster = begin_plain(state, 3);
 
-    assert_true(members_decide(quorum, 7));
-    assert_true(members_decide(quorum, 3));
-    assert_false(members_decide(quorum, 1));
-    assert_true(members_can_spare(quorum, &quorum->nodes[0]));
-    node_die(quorum, &quorum->nodes[0], false, "dies");
-    quorum->nodes[0].state = NODE_DAMAGED;
-    assert_false(members_can_spare(quorum, &quorum->nodes[1]));
+    assert_true(members_decide(cluster, 7));
+    assert_true(members_decide(cluster, 3));
+    assert_false(members_decide(cluster, 1));
+    assert_true(members_can_spare(cluster, &cluster->nodes[0]));
+    node_die(cluster, &cluster->nodes[0], false, "dies");
+    cluster->nodes[0].state = NODE_DAMAGED;
+    assert_false(members_can_spare(cluster, &cluster->nodes[1]));
 }
 
 static void test_names_of_faults_are_read_and_others_refused(void **state)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Requests without a session, as the API of a node makes them. */
+#include "sim/session/world.h"
+
+#include "base/assert.h"
+
+#include <stdio.h>
+
+/* Somebody who has learnt the id of a program's session closes it, if he can. */
+static void steal(struct service *service)
+{
+    struct testbed *testbed = service->testbed;
+    const struct program *program =
+        &testbed->programs[testbed_below(testbed, TESTBED_STREAM_SESSIONLESS, testbed->profile.programs)];
+    Gavel__CloseSession close;
+    Gavel__Op op;
+    Gavel__Op *ops[] = {&op};
+    Gavel__Request request;
+    Gavel__ClientFrame frame;
+
+    if (!program->client || client_session(program->client) == 0)
+        return;
+    gavel__close_session__init(&close);
+    gavel__op__init(&op);
+    gavel__request__init(&request);
+    gavel__client_frame__init(&frame);
+    close.session = client_session(program->client);
+    op.what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
+    op.close_session = &close;
+    request.n_ops = 1;
+    request.ops = ops;
+    request.has_principal = true;
+    request.principal = THIEF;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    frame.request = &request;
+    forwarder_take(&service->forwarder, service_clock(service), SESSIONLESS_BIT | THIEF, &frame);
+}
+
+/* A note that nobody else writes, without a session: through the API of this node. */
+void sessionless_ask(struct service *service)
+{
+    struct testbed *testbed = service->testbed;
+    unsigned group = testbed_below(testbed, TESTBED_STREAM_SESSIONLESS, testbed->profile.groups);
+    Gavel__PutNote put;
+    Gavel__Op op;
+    Gavel__Op *ops[] = {&op};
+    Gavel__Request request;
+    Gavel__ClientFrame frame;
+    char value[32];
+    char key[32];
+    int length;
+
+    if (testbed_chance(testbed, TESTBED_STREAM_SESSIONLESS, 100)) {
+        steal(service);
+        return;
+    }
+    gavel__put_note__init(&put);
+    gavel__op__init(&op);
+    gavel__request__init(&request);
+    gavel__client_frame__init(&frame);
+    testbed->sessionless_count++;
+    length = snprintf(value, sizeof value, "%llu",
+                      (unsigned long long)(SESSIONLESS_BIT | testbed->sessionless_count));
+    (void)snprintf(key, sizeof key, "other%llu",
+                   (unsigned long long)(testbed->sessionless_count % 4)); /* it fits */
+    put.group = (char *)(uintptr_t)testbed_group_name(group);
+    put.key = key;
+    put.value.data = (uint8_t *)value;
+    put.value.len = (size_t)length;
+    op.what_case = GAVEL__OP__WHAT_PUT_NOTE;
+    op.put_note = &put;
+    request.tag = testbed->sessionless_count;
+    request.timeout_ms = (uint32_t)testbed_between(testbed, TESTBED_STREAM_SESSIONLESS, 100, 3000);
+    request.n_ops = 1;
+    request.ops = ops;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_REQUEST;
+    frame.request = &request;
+    forwarder_take(&service->forwarder, service_clock(service), SESSIONLESS_BIT | testbed->sessionless_count,
+                   &frame);
+}
+
+void sessionless_answered(struct service *service, uint64_t number, const Gavel__ClientFrame *frame)
+{
+    enum gavel_status status;
+
+    ASSERT(frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY);
+    if (number == THIEF)
+        return;
+    status = (enum gavel_status)frame->reply->status;
+    if (status == GAVEL_OK)
+        status = (enum gavel_status)frame->reply->results[0]->status;
+    session_referee_note_answered(service->testbed->referee, SESSIONLESS_BIT | number, status,
+                                  frame->reply->status == GAVEL_OK);
+    if (frame->reply->status != GAVEL_OK)
+        testbed_see(service->testbed, SESSION_SIGHT_UNKNOWN);
+}
