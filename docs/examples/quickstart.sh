@@ -6,5 +6,5 @@ gavel elect --group nightly --id web-2 >web-2.log &
 gavel leader --group nightly --wait 5s                # web-1 or web-2
 gavel status --group nightly                          # its epoch, since when, for how long
 gavel candidates --group nightly                      # who takes part
-gavel resign --group nightly                          # the other one leads now
+gavel handover --group nightly                        # the other one leads now
 kill %1 %2                                            # both leave in order

@@ -18,7 +18,7 @@ grep -qx 'kill %1 %2 %3 .*' cluster.sh || {
     echo "failed: the example does not end the nodes"
     exit 1
 }
-sed -i "s|^kill %1 %2 %3|gavel transfer n3; source http.sh >http.out; source http_groups.sh >groups.out; curl -s \$api/metrics >metrics.txt; pids=\$(jobs -p)\n&|" cluster.sh
+sed -i "s|^kill %1 %2 %3|gavel handover --to n3; source http.sh >http.out; source http_groups.sh >groups.out; curl -s \$api/metrics >metrics.txt; pids=\$(jobs -p)\n&|" cluster.sh
 run_example cluster.sh 'for pid in $pids; do code=0; wait $pid || code=$?; echo "ended with $code"; done'
 
 expect out '^n[123]$'
