@@ -4,6 +4,7 @@
 
 #include "client/cluster_internal.h"
 
+#include "net/cut.h"
 #include "os/clock.h"
 #include "wire/client.h"
 
@@ -33,7 +34,7 @@ void cluster_link_frame_send(struct cluster_link_stream *stream, const Gavel__Cl
 }
 
 /* Bytes where a length should be: who might have sent them? */
-static const char *explain_length(const uint8_t bytes[CLIENT_LENGTH_BYTES])
+static const char *explain_length(const uint8_t bytes[CUT_LENGTH_BYTES])
 {
     if ((bytes[0] == 0x15 || bytes[0] == 0x16) && bytes[1] == 3)
         return "the node speaks TLS; add ca, cert and key";
@@ -43,26 +44,15 @@ static const char *explain_length(const uint8_t bytes[CLIENT_LENGTH_BYTES])
 }
 
 /* The size of the next frame with its length; 0 if it is not there yet or was bad. */
-static size_t next_size(struct cluster_link_stream *stream, struct evbuffer *input)
+static size_t next_size(struct cluster_link_stream *stream)
 {
-    uint8_t bytes[CLIENT_LENGTH_BYTES];
-    uint32_t size;
+    uint8_t length[CUT_LENGTH_BYTES];
+    size_t size = cut_next(stream->bytes, CLIENT_FRAME_MAX, length);
 
-    if (evbuffer_copyout(input, bytes, sizeof bytes) < CLIENT_LENGTH_BYTES) {
-        bufferevent_setwatermark(stream->bytes, EV_READ, CLIENT_LENGTH_BYTES, 0);
-        return 0;
-    }
-    size = client_frame_length(bytes);
-    if (size == 0 || size > CLIENT_FRAME_MAX) {
-        cluster_link_stream_fail(stream, "%s", explain_length(bytes));
-        return 0;
-    }
-    if (evbuffer_get_length(input) < CLIENT_LENGTH_BYTES + (size_t)size) {
-        /* Not to be called for every piece of it. */
-        bufferevent_setwatermark(stream->bytes, EV_READ, CLIENT_LENGTH_BYTES + (size_t)size, 0);
-        return 0;
-    }
-    return CLIENT_LENGTH_BYTES + (size_t)size;
+    if (size != CUT_BAD)
+        return size;
+    cluster_link_stream_fail(stream, "%s", explain_length(length));
+    return 0;
 }
 
 static void take(struct cluster_link_stream *stream, const uint8_t *bytes, size_t size)
@@ -92,8 +82,7 @@ void cluster_link_frame_read(struct bufferevent *bytes, void *context)
     size_t size;
 
     /* A step may end the stream; it is freed later. */
-    while (stream->cluster->stream == stream && !stream->has_failed &&
-           (size = next_size(stream, input)) > 0) {
+    while (stream->cluster->stream == stream && !stream->has_failed && (size = next_size(stream)) > 0) {
         const uint8_t *whole = evbuffer_pullup(input, (ev_ssize_t)size);
 
         if (!whole) {

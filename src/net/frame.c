@@ -4,6 +4,7 @@
 
 #include "net/internal.h"
 
+#include "net/cut.h"
 #include "os/clock.h"
 
 #include <event2/buffer.h>
@@ -130,11 +131,9 @@ static bool take(struct connection *connection, const uint8_t *bytes, size_t siz
 }
 
 /* Bytes where a length should be: who might have sent them? */
-static const char *explain_length(const uint8_t bytes[PEER_LENGTH_BYTES])
+static const char *explain_length(const uint8_t bytes[CUT_LENGTH_BYTES])
 {
-    if (bytes[0] == 0x16 && bytes[1] == 3)
-        return "one side speaks TLS and the other does not; set tls for both or for none";
-    if (bytes[0] == 0x15 && bytes[1] == 3)
+    if ((bytes[0] == 0x16 || bytes[0] == 0x15) && bytes[1] == 3)
         return "one side speaks TLS and the other does not; set tls for both or for none";
     if (memcmp(bytes, "GET ", 4) == 0 || memcmp(bytes, "POST", 4) == 0 || memcmp(bytes, "HTTP", 4) == 0)
         return "this is HTTP; the port of the API is another";
@@ -142,27 +141,16 @@ static const char *explain_length(const uint8_t bytes[PEER_LENGTH_BYTES])
 }
 
 /* The size of the next frame with its length; 0 if it is not there yet or was bad. */
-static size_t next_size(struct connection *connection, struct evbuffer *input)
+static size_t next_size(struct connection *connection)
 {
     size_t most = connection->phase == PHASE_UP ? PEER_FRAME_MAX : PEER_FIRST_FRAME_MAX;
-    uint8_t bytes[PEER_LENGTH_BYTES];
-    uint32_t size;
+    uint8_t length[CUT_LENGTH_BYTES];
+    size_t size = cut_next(connection->stream, most, length);
 
-    if (evbuffer_copyout(input, bytes, sizeof bytes) < PEER_LENGTH_BYTES) {
-        bufferevent_setwatermark(connection->stream, EV_READ, PEER_LENGTH_BYTES, 0);
-        return 0;
-    }
-    size = peer_frame_length(bytes);
-    if (size == 0 || size > most) {
-        frame_bad(connection, explain_length(bytes));
-        return 0;
-    }
-    if (evbuffer_get_length(input) < PEER_LENGTH_BYTES + (size_t)size) {
-        /* Not to be called for every piece of it. */
-        bufferevent_setwatermark(connection->stream, EV_READ, PEER_LENGTH_BYTES + (size_t)size, 0);
-        return 0;
-    }
-    return PEER_LENGTH_BYTES + (size_t)size;
+    if (size != CUT_BAD)
+        return size;
+    frame_bad(connection, explain_length(length));
+    return 0;
 }
 
 void frame_read(struct bufferevent *stream, void *context)
@@ -175,7 +163,7 @@ void frame_read(struct bufferevent *stream, void *context)
         (void)evbuffer_drain(input, evbuffer_get_length(input));
         return;
     }
-    while ((size = next_size(connection, input)) > 0) {
+    while ((size = next_size(connection)) > 0) {
         const uint8_t *bytes = evbuffer_pullup(input, (ev_ssize_t)size);
         bool goes_on;
 
