@@ -11,19 +11,27 @@
 
 #include "core/raft/internal.h"
 
-/* Follows the sender, whose term is not below ours. */
-void raft_follow(struct raft *r, const struct raft_message *m)
+bool raft_follow(struct raft *r, const struct raft_message *m)
 {
+    if (m->term < r->state.term) {                             /* AppendEntries 1 */
+        (void)raft_reply_append(r, m, 0, 0, RAFT_AFTER_STATE); /* says our term, and nothing of our log */
+        return false;
+    }
+    if (m->term == r->state.term && r->role == RAFT_LEADER) {
+        raft_refuse(r, m->from, "a second leader in our own term");
+        return false;
+    }
     if (m->term > r->state.term)
         raft_adopt_term(r, m->term);
-    raft_become_follower(
-        r, RAFT_STOP_REPLACED); /* a candidate of the same term has lost (thesis, section 3.4) */
+    /* A candidate of the same term has lost (thesis, section 3.4). */
+    raft_become_follower(r, RAFT_STOP_REPLACED);
     if (raft_is_dead(r, m->from, m->incarnation))
-        return; /* words of a dead leader: its entries count, but nobody need wait for it */
+        return true; /* words of a dead leader: its entries count, but nobody need wait for it */
     raft_set_leader(r, m->from, m->incarnation);
     r->failures = 0;
     r->heard_at = r->now;
     raft_note_followed(r);
+    return true;
 }
 
 struct raft_append_reply *raft_reply_append(struct raft *r, const struct raft_message *m, uint64_t round,
@@ -128,15 +136,8 @@ void raft_receive_append(struct raft *r, const struct raft_message *m)
     raft_index match;
     uint64_t round;
 
-    if (m->term < r->state.term) {                             /* AppendEntries 1 */
-        (void)raft_reply_append(r, m, 0, 0, RAFT_AFTER_STATE); /* says our term, and nothing of our log */
+    if (!raft_follow(r, m))
         return;
-    }
-    if (m->term == r->state.term && r->role == RAFT_LEADER) {
-        raft_refuse(r, m->from, "a second leader in our own term");
-        return;
-    }
-    raft_follow(r, m);
     if (raft_is_writing_state(r) && !PLANTED(SILENT_WHILE_WRITING))
         (void)raft_reply_append(r, m, 0, 0, RAFT_AFTER_NOTHING); /* empty: that we have heard it */
     round = raft_promise_make(r, m->from, m->incarnation, a->lease_epoch) ? a->round : 0;

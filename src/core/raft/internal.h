@@ -111,7 +111,8 @@ void raft_record_asked(struct raft *r, raft_term term, raft_id candidate, enum r
 void raft_record_leader(struct raft *r, raft_id leader);
 
 /* append.c, snapshot.c: the follower's side of the log */
-void raft_follow(struct raft *r, const struct raft_message *m);
+/* Follows the sender of entries or of a snapshot; false, and answered, if it is no leader of ours. */
+bool raft_follow(struct raft *r, const struct raft_message *m);
 void raft_receive_append(struct raft *r, const struct raft_message *m);
 void raft_receive_snapshot(struct raft *r, const struct raft_message *m);
 struct raft_append_reply *raft_reply_append(struct raft *r, const struct raft_message *m, uint64_t round,

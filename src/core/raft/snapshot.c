@@ -102,15 +102,8 @@ void raft_receive_snapshot(struct raft *r, const struct raft_message *m)
     raft_index match;
     uint64_t round;
 
-    if (m->term < r->state.term) {
-        (void)raft_reply_append(r, m, 0, 0, RAFT_AFTER_STATE); /* says our term, and nothing of our log */
+    if (!raft_follow(r, m))
         return;
-    }
-    if (m->term == r->state.term && r->role == RAFT_LEADER) {
-        raft_refuse(r, m->from, "a second leader in our own term");
-        return;
-    }
-    raft_follow(r, m);
     round = raft_promise_make(r, m->from, m->incarnation, s->lease_epoch) ? s->round : 0;
     if (round && r->role == RAFT_FOLLOWER)
         raft_restart_timer(r);
