@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "os/clock.h"
 #include "store/store.h"
+#include "store/text_buffer.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ struct transfer {
     struct http_call *call;
     CURL *easy;
     char message[CURL_ERROR_SIZE];
-    size_t capacity;
+    struct text_buffer answer;
     bool is_done;
 };
 
@@ -122,19 +123,10 @@ static size_t on_body(char *bytes, size_t one, size_t size, void *user)
         return call->on_bytes(call->user, bytes, size) ? size : 0;
     if (size > HTTP_ANSWER_MAX - call->answer_size)
         return 0;
-    if (call->answer_size + size + 1 > transfer->capacity) {
-        size_t capacity = 2 * (call->answer_size + size) + 256;
-        char *grown = realloc(call->answer, capacity);
-
-        if (!grown)
-            return 0;
-        call->answer = grown;
-        transfer->capacity = capacity;
-    }
-    memcpy(call->answer + call->answer_size, bytes, size);
-    call->answer_size += size;
-    call->answer[call->answer_size] = '\0';
-    return size;
+    text_buffer_add(&transfer->answer, bytes, size);
+    call->answer = transfer->answer.bytes;
+    call->answer_size = transfer->answer.length;
+    return transfer->answer.is_short ? 0 : size;
 }
 
 static size_t on_header(char *bytes, size_t one, size_t size, void *user)

@@ -24,37 +24,23 @@
 
 static void free_store(struct gavel_store *gavel)
 {
-    gavel_watch_free_all(gavel);
     if (gavel->wake_fd >= 0)
         (void)close(gavel->wake_fd); /* it holds no data */
-    if (gavel->push_fd >= 0)
-        (void)close(gavel->push_fd);             /* likewise */
-    (void)pthread_cond_destroy(&gavel->changed); /* nobody is left to use them */
-    (void)pthread_mutex_destroy(&gavel->lock);
+    push_done(&gavel->push);
     free(gavel);
 }
 
 static struct gavel_store *new_store(void)
 {
     struct gavel_store *gavel = calloc(1, sizeof *gavel);
-    pthread_condattr_t attributes;
 
     if (!gavel)
         return NULL;
-    gavel->pid = getpid();
+    push_init(&gavel->push, &gavel_push_hooks);
     TAILQ_INIT(&gavel->queue);
     TAILQ_INIT(&gavel->sent);
     TAILQ_INIT(&gavel->dirty);
-    TAILQ_INIT(&gavel->changes);
-    RB_INIT(&gavel->watched);
-    /* These cannot fail on Linux with these arguments. */
-    (void)pthread_mutex_init(&gavel->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&gavel->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
     gavel->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    gavel->push_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return gavel;
 }
 
@@ -81,8 +67,8 @@ static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_erro
     enum gavel_status status = GAVEL_OK;
     gavel_ns until = clock_now() + OPEN_PATIENCE;
 
-    pthread_mutex_lock(&gavel->lock);
-    while (!gavel->is_up && !gavel->is_refused && gavel_wait_until(gavel, until))
+    pthread_mutex_lock(&gavel->push.lock);
+    while (!gavel->is_up && !gavel->is_refused && push_sleep(&gavel->push, until))
         continue;
     if (!gavel->is_up && gavel->is_refused)
         status = error_set(error, GAVEL_ERR_STORE_DENIED, "%s: %s", gavel->where, gavel->reads_trouble);
@@ -92,7 +78,7 @@ static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_erro
             "no node of %s answers: %s; start gaveld there with `clients:` or `socket:` in its file, "
             "or name other nodes",
             gavel->where, gavel->reads_trouble[0] ? gavel->reads_trouble : "no connection yet");
-    pthread_mutex_unlock(&gavel->lock);
+    pthread_mutex_unlock(&gavel->push.lock);
     return status;
 }
 
@@ -106,7 +92,7 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening gavel:%.100s", rest);
     (void)snprintf(gavel->where, sizeof gavel->where, "gavel:%.*s", (int)(length < 112 ? length : 112), rest);
     status = parse(rest, &gavel->place, error);
-    if (!status && (gavel->wake_fd < 0 || gavel->push_fd < 0))
+    if (!status && (gavel->wake_fd < 0 || gavel->push.fd < 0))
         status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                            "no descriptors are left for %s; look at the limit on open files", gavel->where);
     if (!status && process_self(&gavel->self))
@@ -123,7 +109,7 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
         free_store(gavel);
         return status;
     }
-    *ret_store = &gavel->store;
+    *ret_store = &gavel->push.store;
     return GAVEL_OK;
 }
 
@@ -131,7 +117,7 @@ static void close_store(struct store *store)
 {
     struct gavel_store *gavel = (struct gavel_store *)store;
 
-    if (gavel->pid != getpid())
+    if (push_is_forked(&gavel->push))
         return; /* in a forked child: the thread is not here, and what it holds is the parent's */
     gavel_thread_stop(gavel);
     free_store(gavel);
@@ -153,9 +139,9 @@ const struct store_driver store_gavel = {
     .check_url = check_url,
     .open = open_store,
     .run = gavel_run,
-    .wait = gavel_wait,
+    .wait = push_wait,
     .close = close_store,
-    .push_fd = gavel_push_fd,
-    .watch = gavel_watch,
-    .changed = gavel_changed,
+    .push_fd = push_fd,
+    .watch = push_watch,
+    .changed = push_changed,
 };

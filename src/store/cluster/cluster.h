@@ -14,22 +14,17 @@
  *
  * A batch goes in as few steps as keep its order: first all writes, in one
  * submit, then all reads; a request that follows one of the other kind on the
- * same group waits for the next step (gavel_run.c).
+ * same group waits for the next step (run.c).
  *
  * Ownership of a parcel: until it is answered it belongs to the thread. A
  * caller that waits no longer takes its visit away (`visit` NULL) and may
- * forget about it. Everything is guarded by `lock` except where it says thread.
+ * forget about it. Everything is guarded by the lock of `push` except where it says thread.
  */
 #ifndef STORE_CLUSTER_CLUSTER_H
 #define STORE_CLUSTER_CLUSTER_H
 
 #include "client/cluster.h"
-#include "store/driver.h"
-
-#include <bsd/sys/tree.h>
-#include <pthread.h>
-#include <sys/queue.h>
-#include <sys/types.h>
+#include "store/push.h"
 
 struct gavel_store;
 
@@ -56,37 +51,25 @@ struct gavel_parcel {
 };
 TAILQ_HEAD(gavel_parcels, gavel_parcel);
 
-/* A group that somebody wants to be told of. */
+/* A watched group at the cluster. */
 struct gavel_watched {
-    RB_ENTRY(gavel_watched) by_name;
+    struct push_watched push;
     TAILQ_ENTRY(gavel_watched) in_dirty;
-    TAILQ_ENTRY(gavel_watched) in_changed;
-    struct gavel_store *store;
-    size_t watchers;    /* of store_watch() */
-    bool is_waited_for; /* by store_wait(), now or the last time */
     bool is_dirty;      /* the thread shall look whether it is to be watched */
-    bool is_changed;    /* store_changed() has it to tell */
     uint64_t watch;     /* thread: the number at the cluster; 0 none */
-    uint64_t told;      /* how often something was told of it */
     uint64_t own_epoch; /* of a mandate that this store object has claimed; 0 none */
-    uint64_t known_version;
-    uint64_t known_told; /* when that was known; 0 never */
-    char group[];
 };
-RB_HEAD(gavel_watched_tree, gavel_watched);
 TAILQ_HEAD(gavel_watched_list, gavel_watched);
 
 struct gavel_store {
-    struct store store;
+    struct push push; /* its lock guards what is below that does not say otherwise */
 
     /* fixed once opened */
-    pid_t pid; /* a child that was forked has no thread */
     char where[128];
     struct cluster_link_place place;
     struct process_id self;
     pthread_t thread;
     int wake_fd;
-    int push_fd;
 
     /* thread */
     struct event_base *base;
@@ -94,13 +77,9 @@ struct gavel_store {
     struct cluster_link *reads;
     struct cluster_link *writes; /* NULL until the first write */
 
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* an answer, a state, a change of a watched group */
     struct gavel_parcels queue;
     struct gavel_parcels sent;
-    struct gavel_watched_tree watched;
     struct gavel_watched_list dirty;
-    struct gavel_watched_list changes;
     bool is_up;
     bool is_refused; /* by all nodes, when it wanted to read */
     bool is_closing;
@@ -108,16 +87,13 @@ struct gavel_store {
     char writes_trouble[200];
 };
 
-/* ---- gavel_thread.c ---- */
+/* ---- thread.c ---- */
 
 GAVEL_CHECKED enum gavel_status gavel_thread_start(struct gavel_store *gavel, struct gavel_error *error);
 void gavel_thread_stop(struct gavel_store *gavel); /* ends the session in order, if that is soon */
 void gavel_thread_wake(struct gavel_store *gavel);
 
-/* Waits for `changed`; false when that instant has come. The lock is held. */
-bool gavel_wait_until(struct gavel_store *gavel, gavel_ns until);
-
-/* ---- gavel_run.c ---- */
+/* ---- run.c ---- */
 
 void gavel_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
                size_t count);
@@ -128,7 +104,7 @@ void gavel_parcel_done(struct gavel_parcel *parcel);
 /* All nodes refuse us: nobody waits for a time-out that would not say why. The lock is held. */
 void gavel_refuse_waiting(struct gavel_store *gavel, bool is_write);
 
-/* ---- gavel_words.c: requests as operations and questions, answers as replies ---- */
+/* ---- words.c: requests as operations and questions, answers as replies ---- */
 
 /* An operation with all that it consists of; borrows from the request. */
 struct gavel_draft {
@@ -156,17 +132,13 @@ void gavel_take_answer(const struct store_request *request, const Gavel__Answer 
 /* A status that is not OK and its sentence, which may be "". */
 void gavel_take_failure(uint32_t status, const char *message, struct store_reply *reply);
 
-/* ---- gavel_watch.c ---- */
+/* ---- watch.c ---- */
 
-int gavel_push_fd(struct store *store);
-void gavel_watch(struct store *store, const char *group, bool is_on);
-bool gavel_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 1]);
-void gavel_wait(struct store *store, const char *group, uint64_t version, gavel_ns until);
+extern const struct push_hooks gavel_push_hooks;
 /* A request has been carried out: whether the group is ours. The lock is held. */
 void gavel_note_own(struct gavel_store *gavel, const struct store_request *request,
                     const struct store_reply *reply);
 /* The thread begins and ends watches; the lock is held. */
 void gavel_watch_tend(struct gavel_store *gavel);
-void gavel_watch_free_all(struct gavel_store *gavel);
 
 #endif

@@ -95,7 +95,7 @@ void gavel_parcel_done(struct gavel_parcel *parcel)
     TAILQ_REMOVE(parcel->is_queued ? &gavel->queue : &gavel->sent, parcel, in_store);
     if (parcel->visit) {
         LIST_REMOVE(parcel, in_visit);
-        pthread_cond_broadcast(&gavel->changed);
+        pthread_cond_broadcast(&gavel->push.changed);
     }
     free(parcel);
 }
@@ -147,7 +147,7 @@ void gavel_refuse_waiting(struct gavel_store *gavel, bool is_write)
         fail_refused(parcel);
         gavel_parcel_done(parcel);
     }
-    pthread_cond_broadcast(&gavel->changed);
+    pthread_cond_broadcast(&gavel->push.changed);
 }
 
 static void take_results(void *user, enum gavel_status status, const char *message,
@@ -156,7 +156,7 @@ static void take_results(void *user, enum gavel_status status, const char *messa
     struct gavel_parcel *parcel = user;
     struct gavel_store *gavel = parcel->store;
 
-    pthread_mutex_lock(&gavel->lock);
+    pthread_mutex_lock(&gavel->push.lock);
     for (size_t i = 0; parcel->visit && status == GAVEL_OK && i < parcel->count; i++) {
         const struct store_request *request = &parcel->visit->requests[parcel->indexes[i]];
         struct store_reply *reply = &parcel->visit->replies[parcel->indexes[i]];
@@ -170,7 +170,7 @@ static void take_results(void *user, enum gavel_status status, const char *messa
     if (parcel->visit && status != GAVEL_OK)
         fail_all(parcel, status, message);
     gavel_parcel_done(parcel);
-    pthread_mutex_unlock(&gavel->lock);
+    pthread_mutex_unlock(&gavel->push.lock);
 }
 
 static void take_answer(void *user, enum gavel_status status, const char *message,
@@ -179,7 +179,7 @@ static void take_answer(void *user, enum gavel_status status, const char *messag
     struct gavel_parcel *parcel = user;
     struct gavel_store *gavel = parcel->store;
 
-    pthread_mutex_lock(&gavel->lock);
+    pthread_mutex_lock(&gavel->push.lock);
     if (parcel->visit && status == GAVEL_OK && answer) {
         const struct store_request *request = &parcel->visit->requests[parcel->indexes[0]];
         struct store_reply *reply = &parcel->visit->replies[parcel->indexes[0]];
@@ -189,14 +189,14 @@ static void take_answer(void *user, enum gavel_status status, const char *messag
             answer->n_groups > 0 && reply->group_count < STORE_GROUPS_MAX) {
             name_copy(parcel->after, sizeof parcel->after, answer->groups[answer->n_groups - 1]->name);
             gavel_parcel_send(parcel);
-            pthread_mutex_unlock(&gavel->lock);
+            pthread_mutex_unlock(&gavel->push.lock);
             return;
         }
     } else if (parcel->visit) {
         fail_all(parcel, status == GAVEL_OK ? GAVEL_ERR_IO : status, message);
     }
     gavel_parcel_done(parcel);
-    pthread_mutex_unlock(&gavel->lock);
+    pthread_mutex_unlock(&gavel->push.lock);
 }
 
 static void send_ask(struct gavel_parcel *parcel)
@@ -301,7 +301,7 @@ static void run_step(struct gavel_store *gavel, struct gavel_visit *visit, const
 {
     gavel_ns until = INT64_MIN;
 
-    pthread_mutex_lock(&gavel->lock);
+    pthread_mutex_lock(&gavel->push.lock);
     for (size_t i = 0; i < count;) {
         struct gavel_parcel *parcel;
 
@@ -317,10 +317,10 @@ static void run_step(struct gavel_store *gavel, struct gavel_visit *visit, const
         post(gavel, visit, parcel);
     }
     gavel_thread_wake(gavel);
-    while (!LIST_EMPTY(&visit->parcels) && gavel_wait_until(gavel, until))
+    while (!LIST_EMPTY(&visit->parcels) && push_sleep(&gavel->push, until))
         continue;
     give_up(visit);
-    pthread_mutex_unlock(&gavel->lock);
+    pthread_mutex_unlock(&gavel->push.lock);
 }
 
 static void run_all(struct gavel_store *gavel, const struct store_request *requests,
@@ -377,7 +377,7 @@ void gavel_run(struct store *store, const struct store_request *requests, struct
 {
     struct gavel_store *gavel = (struct gavel_store *)store;
 
-    if (gavel->pid != getpid()) {
+    if (push_is_forked(&gavel->push)) {
         for (size_t i = 0; i < count; i++)
             reply_fail(&replies[i], GAVEL_ERR_STATE,
                        "%s was opened before this process was forked; open it again in the child",

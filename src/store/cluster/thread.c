@@ -25,22 +25,6 @@
 /* For the end of the session; after that it expires by itself. */
 #define CLOSE_PATIENCE_MS 500
 
-bool gavel_wait_until(struct gavel_store *gavel, gavel_ns until)
-{
-    gavel_ns left = until - clock_now();
-    struct timespec limit;
-
-    if (left <= 0)
-        return false;
-    /* Condition variables do not know CLOCK_BOOTTIME; an hour at a time also keeps NEVER from overflowing. */
-    (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* cannot fail with a valid clock and pointer */
-    left = ns_min(left, 3600 * NS_PER_S) + limit.tv_nsec;
-    limit.tv_sec += (time_t)(left / NS_PER_S);
-    limit.tv_nsec = (long)(left % NS_PER_S);
-    (void)pthread_cond_timedwait(&gavel->changed, &gavel->lock, &limit); /* callers look at what is true */
-    return true;
-}
-
 void gavel_thread_wake(struct gavel_store *gavel)
 {
     const uint64_t one = 1;
@@ -53,14 +37,14 @@ static void reads_state(void *user, enum client_state state, const char *trouble
 {
     struct gavel_store *gavel = user;
 
-    pthread_mutex_lock(&gavel->lock);
+    pthread_mutex_lock(&gavel->push.lock);
     gavel->is_up = state == CLIENT_UP;
     gavel->is_refused = cluster_link_is_refused(gavel->reads);
     name_copy(gavel->reads_trouble, sizeof gavel->reads_trouble, trouble);
     if (gavel->is_refused)
         gavel_refuse_waiting(gavel, false);
-    pthread_cond_broadcast(&gavel->changed);
-    pthread_mutex_unlock(&gavel->lock);
+    pthread_cond_broadcast(&gavel->push.changed);
+    pthread_mutex_unlock(&gavel->push.lock);
 }
 
 static void writes_state(void *user, enum client_state state, const char *trouble)
@@ -68,11 +52,11 @@ static void writes_state(void *user, enum client_state state, const char *troubl
     struct gavel_store *gavel = user;
 
     (void)state;
-    pthread_mutex_lock(&gavel->lock);
+    pthread_mutex_lock(&gavel->push.lock);
     name_copy(gavel->writes_trouble, sizeof gavel->writes_trouble, trouble);
     if (cluster_link_is_refused(gavel->writes))
         gavel_refuse_waiting(gavel, true);
-    pthread_mutex_unlock(&gavel->lock);
+    pthread_mutex_unlock(&gavel->push.lock);
 }
 
 static void writes_closed(void *user)
@@ -119,7 +103,7 @@ static void woken(evutil_socket_t fd, short events, void *user)
     (void)events;
     if (read(fd, &count, sizeof count) < 0)
         return; /* nothing to read: it was not for us */
-    pthread_mutex_lock(&gavel->lock);
+    pthread_mutex_lock(&gavel->push.lock);
     gavel_watch_tend(gavel);
     while ((parcel = TAILQ_FIRST(&gavel->queue))) {
         if (parcel->is_write && !gavel->writes)
@@ -131,7 +115,7 @@ static void woken(evutil_socket_t fd, short events, void *user)
     }
     if (gavel->is_closing)
         begin_to_close(gavel);
-    pthread_mutex_unlock(&gavel->lock);
+    pthread_mutex_unlock(&gavel->push.lock);
 }
 
 static void *run(void *argument)
@@ -211,9 +195,9 @@ enum gavel_status gavel_thread_start(struct gavel_store *gavel, struct gavel_err
 
 void gavel_thread_stop(struct gavel_store *gavel)
 {
-    pthread_mutex_lock(&gavel->lock);
+    pthread_mutex_lock(&gavel->push.lock);
     gavel->is_closing = true;
-    pthread_mutex_unlock(&gavel->lock);
+    pthread_mutex_unlock(&gavel->push.lock);
     gavel_thread_wake(gavel);
     (void)pthread_join(gavel->thread, NULL); /* ours, and not joined before */
     free_loop(gavel);

@@ -114,10 +114,10 @@ struct curl_slist *etcd_headers(struct etcd_store *etcd, bool with_token)
     char *authorization = NULL;
     bool is_short = false;
 
-    pthread_mutex_lock(&etcd->lock);
+    pthread_mutex_lock(&etcd->push.lock);
     if (etcd->token && with_token)
         is_short = asprintf(&authorization, "Authorization: %s", etcd->token) < 0;
-    pthread_mutex_unlock(&etcd->lock);
+    pthread_mutex_unlock(&etcd->push.lock);
     for (size_t i = 0; i < 3 && !is_short; i++) {
         const char *line = i < 2 ? fixed[i] : authorization;
         struct curl_slist *longer = line ? curl_slist_append(list, line) : list;
@@ -138,9 +138,9 @@ static bool aim(struct etcd_call *call, struct http_call *http)
 {
     struct etcd_store *etcd = call->etcd;
 
-    pthread_mutex_lock(&etcd->lock);
+    pthread_mutex_lock(&etcd->push.lock);
     call->endpoint = etcd->current;
-    pthread_mutex_unlock(&etcd->lock);
+    pthread_mutex_unlock(&etcd->push.lock);
     curl_slist_free_all(call->headers);
     call->headers = etcd_headers(etcd, !call->is_logging_in); /* with one that ended it would be refused */
     (void)snprintf(call->url, sizeof call->url, "%s%s", etcd->endpoints[call->endpoint].base,
@@ -161,13 +161,13 @@ static void turn_away(struct etcd_call *call)
 {
     struct etcd_store *etcd = call->etcd;
 
-    pthread_mutex_lock(&etcd->lock);
+    pthread_mutex_lock(&etcd->push.lock);
     if (etcd->current == call->endpoint)
         etcd->current = (call->endpoint + 1) % etcd->endpoint_count;
     /* Who does not answer for that long does not tell of changes either. */
     if (etcd->stream && etcd->stream_endpoint == call->endpoint && clock_now() - call->sent_at >= SILENCE)
         http_cancel(etcd->stream);
-    pthread_mutex_unlock(&etcd->lock);
+    pthread_mutex_unlock(&etcd->push.lock);
 }
 
 /* An answer that is an error; *ret_text may be NULL. */
@@ -238,9 +238,9 @@ static bool has_user(struct etcd_store *etcd)
 {
     bool has_one;
 
-    pthread_mutex_lock(&etcd->lock);
+    pthread_mutex_lock(&etcd->push.lock);
     has_one = etcd->user;
-    pthread_mutex_unlock(&etcd->lock);
+    pthread_mutex_unlock(&etcd->push.lock);
     return has_one;
 }
 
@@ -282,10 +282,10 @@ static bool has_token(struct etcd_call *call)
         end(call, GAVEL_ERR_STORE_UNSUPPORTED, "%s gives no token to who logs in", etcd->where);
         return false;
     }
-    pthread_mutex_lock(&etcd->lock);
+    pthread_mutex_lock(&etcd->push.lock);
     free(etcd->token);
     etcd->token = token;
-    pthread_mutex_unlock(&etcd->lock);
+    pthread_mutex_unlock(&etcd->push.lock);
     return true;
 }
 

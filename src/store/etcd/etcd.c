@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define PREFIX "gavel"
@@ -43,33 +42,20 @@ static void free_store(struct etcd_store *etcd)
     free(etcd->cert_file);
     free(etcd->key_file);
     etcd_user_done(etcd);
-    if (etcd->push_fd >= 0)
-        (void)close(etcd->push_fd);             /* it holds no data */
-    (void)pthread_cond_destroy(&etcd->changed); /* nobody is left to use them */
-    (void)pthread_mutex_destroy(&etcd->lock);
+    push_done(&etcd->push);
     free(etcd);
 }
 
 static struct etcd_store *new_store(void)
 {
     struct etcd_store *etcd = calloc(1, sizeof *etcd);
-    pthread_condattr_t attributes;
 
     if (!etcd)
         return NULL;
-    etcd->pid = getpid();
+    push_init(&etcd->push, &etcd_push_hooks);
     RB_INIT(&etcd->groups);
     RB_INIT(&etcd->registrations);
-    RB_INIT(&etcd->watched);
-    TAILQ_INIT(&etcd->changes);
     prng_seed(&etcd->prng, entropy_u64());
-    /* These cannot fail on Linux with these arguments. */
-    (void)pthread_mutex_init(&etcd->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&etcd->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-    etcd->push_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return etcd;
 }
 
@@ -227,7 +213,7 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     if (!etcd)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening etcd:%.100s", rest);
     status = take_url(etcd, rest, error);
-    if (!status && etcd->push_fd < 0)
+    if (!status && etcd->push.fd < 0)
         status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                            "no descriptors are left for %s; look at the limit on open files", etcd->where);
     if (!status && process_self(&etcd->self))
@@ -240,7 +226,7 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
         free_store(etcd);
         return status;
     }
-    *ret_store = &etcd->store;
+    *ret_store = &etcd->push.store;
     return GAVEL_OK;
 }
 
@@ -248,9 +234,9 @@ static void close_store(struct store *store)
 {
     struct etcd_store *etcd = (struct etcd_store *)store;
 
-    if (etcd->pid != getpid())
+    if (push_is_forked(&etcd->push))
         return; /* in a forked child: the thread is not here, and the connections are the parent's */
-    etcd_watch_stop(etcd);
+    etcd_stream_stop(etcd);
     free_store(etcd);
 }
 
@@ -279,9 +265,9 @@ const struct store_driver store_etcd = {
     .probe = etcd_probe,
     .own_address = own_address,
     .run = etcd_run,
-    .wait = etcd_wait,
+    .wait = push_wait,
     .close = close_store,
-    .push_fd = etcd_push_fd,
-    .watch = etcd_watch,
-    .changed = etcd_changed,
+    .push_fd = push_fd,
+    .watch = push_watch,
+    .changed = push_changed,
 };

@@ -24,15 +24,15 @@
 #define STORE_ETCD_ETCD_H
 
 #include "base/prng.h"
-#include "store/driver.h"
 #include "store/http.h"
+#include "store/push.h"
 #include "store/row_json.h"
 #include "store/sightings.h"
+#include "store/text_buffer.h"
 #include "store/url.h"
 
 #include <bsd/sys/tree.h>
 #include <jansson.h>
-#include <pthread.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
@@ -57,15 +57,10 @@ struct etcd_endpoint {
     char base[300]; /* "https://h1:2379" */
 };
 
-struct etcd_watched;
-RB_HEAD(etcd_watched_tree, etcd_watched);
-TAILQ_HEAD(etcd_watched_list, etcd_watched);
-
 struct etcd_store {
-    struct store store;
+    struct push push; /* its lock guards what is shared with the thread that watches */
 
     /* fixed once opened */
-    pid_t pid; /* a child that was forked must not use the connections */
     char where[100];
     char prefix[ETCD_PREFIX_MAX + 1];
     struct etcd_endpoint endpoints[URL_HOSTS_MAX];
@@ -76,7 +71,6 @@ struct etcd_store {
     char *credentials_file; /* NULL: none */
     bool has_given_user;    /* by the URL, so that a file only has the password */
     struct process_id self;
-    int push_fd;
 
     /* of the thread that calls run() */
     struct http *http;
@@ -89,22 +83,17 @@ struct etcd_store {
     gavel_ms lease_ms;
     gavel_ns lease_kept_at;
 
-    /* shared with the thread that watches; guarded by the lock */
-    pthread_mutex_t lock;
+    /* shared with the thread that watches; guarded by the lock of `push` */
     size_t current; /* the endpoint that worked last */
     char *user;     /* NULL: nobody in particular */
     char *password;
     char *token; /* NULL: none */
-    pthread_cond_t changed;
     bool has_thread;
     bool is_closing;
     bool is_stream_old; /* the stream shall be made anew */
     pthread_t thread;
     struct http *stream; /* under way; NULL: none */
     size_t stream_endpoint;
-    struct etcd_watched_tree watched;
-    size_t watched_count;
-    struct etcd_watched_list changes;
 };
 
 /* ---- etcd_words.c: keys, questions and answers as JSON ---- */
@@ -282,14 +271,12 @@ struct etcd_known *etcd_known_get(struct etcd_known_tree *tree, const char *key)
 void etcd_known_drop(struct etcd_known_tree *tree, const char *key);
 void etcd_known_clear(struct etcd_known_tree *tree);
 
-/* ---- etcd_watch.c ---- */
+/* ---- watch.c and stream.c ---- */
 
-int etcd_push_fd(struct store *store);
-void etcd_watch(struct store *store, const char *group, bool is_on);
-bool etcd_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 1]);
-void etcd_wait(struct store *store, const char *group, uint64_t version, gavel_ns until);
+extern const struct push_hooks etcd_push_hooks;
 /* We wrote this ourselves and know it. */
 void etcd_watch_own(struct etcd_store *etcd, const char *group, const struct record *record);
-void etcd_watch_stop(struct etcd_store *etcd);
+/* Ends the thread, if there is one. Without the lock. */
+void etcd_stream_stop(struct etcd_store *etcd);
 
 #endif

@@ -42,7 +42,7 @@ enum gavel_status etcd_probe(struct store *store, struct gavel_error *error)
     struct etcd_call calls[FAMILIES] = {0};
     char group[64];
 
-    if (etcd->pid != getpid())
+    if (push_is_forked(&etcd->push))
         return error_set(error, GAVEL_ERR_STATE,
                          "%s was opened before this process was forked; open it again in the child",
                          etcd->where);

@@ -182,10 +182,10 @@ static void run_step(struct etcd_store *etcd, struct step *step)
 static bool may_begin(struct etcd_store *etcd, const struct step *step, struct store_reply *replies,
                       size_t count)
 {
-    if (etcd->pid == getpid() && step->jobs && step->calls)
+    if (!push_is_forked(&etcd->push) && step->jobs && step->calls)
         return true;
     for (size_t i = 0; i < count; i++) {
-        if (etcd->pid != getpid())
+        if (push_is_forked(&etcd->push))
             reply_fail(&replies[i], GAVEL_ERR_STATE,
                        "%s was opened before this process was forked; open it again in the child",
                        etcd->where);

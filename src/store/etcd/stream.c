@@ -28,30 +28,8 @@ struct stream {
     bool is_live;     /* all were confirmed */
     bool is_refused;  /* by a server that is in order */
     bool wants_token;
-    char *line; /* that has not ended yet */
-    size_t size;
-    size_t capacity;
+    struct text_buffer line; /* that has not ended yet */
 };
-
-bool etcd_wait_until(struct etcd_store *etcd, gavel_ns until)
-{
-    struct timespec at;
-    gavel_ns left = until - clock_now();
-
-    if (left <= 0)
-        return false;
-    /* The condition runs on CLOCK_MONOTONIC, which does not count suspend: the caller looks again. */
-    (void)clock_gettime(CLOCK_MONOTONIC, &at);
-    left = ns_min(left, 3600 * NS_PER_S);
-    at.tv_sec += left / NS_PER_S;
-    at.tv_nsec += left % NS_PER_S;
-    if (at.tv_nsec >= NS_PER_S) {
-        at.tv_sec++;
-        at.tv_nsec -= NS_PER_S;
-    }
-    (void)pthread_cond_timedwait(&etcd->changed, &etcd->lock, &at); /* the caller looks why */
-    return clock_now() < until;
-}
 
 static void take_event(struct etcd_store *etcd, const json_t *event)
 {
@@ -84,14 +62,14 @@ static bool take_line(struct stream *stream, const char *line, size_t size)
     bool is_good = result && !json_is_true(json_object_get(result, "canceled"));
     size_t i;
 
-    pthread_mutex_lock(&etcd->lock);
+    pthread_mutex_lock(&etcd->push.lock);
     if (is_good && json_is_true(json_object_get(result, "created")) && stream->questions > 0 &&
         --stream->questions == 0) {
         stream->is_live = true;
         etcd_watch_tell_all(etcd);
     }
     json_array_foreach(json_object_get(result, "events"), i, event) { take_event(etcd, event); }
-    pthread_mutex_unlock(&etcd->lock);
+    pthread_mutex_unlock(&etcd->push.lock);
     if (!is_good) {
         char *text = json ? json_dumps(json, 0) : NULL;
 
@@ -105,24 +83,6 @@ static bool take_line(struct stream *stream, const char *line, size_t size)
     return is_good;
 }
 
-static bool append(struct stream *stream, const char *bytes, size_t size)
-{
-    if (stream->size + size > LINE_MAX_BYTES)
-        return false;
-    if (stream->size + size > stream->capacity) {
-        size_t capacity = 2 * (stream->size + size);
-        char *grown = realloc(stream->line, capacity);
-
-        if (!grown)
-            return false;
-        stream->line = grown;
-        stream->capacity = capacity;
-    }
-    memcpy(stream->line + stream->size, bytes, size);
-    stream->size += size;
-    return true;
-}
-
 static bool on_bytes(void *user, const char *bytes, size_t size)
 {
     struct stream *stream = user;
@@ -131,13 +91,16 @@ static bool on_bytes(void *user, const char *bytes, size_t size)
         const char *end = memchr(bytes, '\n', size);
         size_t part = end ? (size_t)(end - bytes) : size;
 
-        if (!append(stream, bytes, part))
+        if (stream->line.length + part > LINE_MAX_BYTES)
+            return false;
+        text_buffer_add(&stream->line, bytes, part);
+        if (stream->line.is_short)
             return false;
         if (!end)
             break;
-        if (stream->size > 0 && !take_line(stream, stream->line, stream->size))
+        if (stream->line.length > 0 && !take_line(stream, stream->line.bytes, stream->line.length))
             return false;
-        stream->size = 0;
+        stream->line.length = 0;
         bytes += part + 1;
         size -= part + 1;
     }
@@ -180,7 +143,7 @@ static bool run_stream(struct etcd_store *etcd)
     }
     etcd->stream = http;
     etcd->stream_endpoint = endpoint;
-    pthread_mutex_unlock(&etcd->lock);
+    pthread_mutex_unlock(&etcd->push.lock);
 
     (void)snprintf(url, sizeof url, "%s/v3/watch", etcd->endpoints[endpoint].base);
     call.url = url;
@@ -188,16 +151,17 @@ static bool run_stream(struct etcd_store *etcd)
     call.body_size = strlen(text);
     call.headers = etcd_headers(etcd, true);
     http_run(http, &call, 1);
-    if (call.fate == HTTP_ANSWERED && call.status != 200 && call.answer_size == 0 && stream.size > 0)
-        (void)take_line(&stream, stream.line, stream.size); /* an error that ended without a line */
+    if (call.fate == HTTP_ANSWERED && call.status != 200 && call.answer_size == 0 && stream.line.length > 0)
+        (void)take_line(&stream, stream.line.bytes,
+                        stream.line.length); /* an error that ended without a line */
     if (stream.wants_token)
         log_in(etcd, http);
     http_call_done(&call);
     curl_slist_free_all(call.headers);
-    free(stream.line);
+    text_buffer_done(&stream.line);
     free(text);
 
-    pthread_mutex_lock(&etcd->lock);
+    pthread_mutex_lock(&etcd->push.lock);
     etcd->stream = NULL;
     http_free(http);
     if (!etcd->is_stream_old && !etcd->is_closing && !stream.is_refused && etcd->current == endpoint)
@@ -211,15 +175,15 @@ static void *run(void *argument)
     gavel_ns pause = PAUSE_FIRST;
     size_t failures = 0;
 
-    pthread_mutex_lock(&etcd->lock);
+    pthread_mutex_lock(&etcd->push.lock);
     while (!etcd->is_closing) {
-        if (etcd->watched_count == 0) {
-            (void)etcd_wait_until(etcd, NEVER);
+        if (etcd->push.watched_count == 0) {
+            (void)push_sleep(&etcd->push, NEVER);
             continue;
         }
         if (etcd->is_stream_old)
-            (void)etcd_wait_until(etcd, clock_now() + GATHER);
-        if (etcd->is_closing || etcd->watched_count == 0)
+            (void)push_sleep(&etcd->push, clock_now() + GATHER);
+        if (etcd->is_closing || etcd->push.watched_count == 0)
             continue;
         if (run_stream(etcd) || etcd->is_stream_old) {
             failures = 0;
@@ -227,12 +191,12 @@ static void *run(void *argument)
         } else if (++failures >= etcd->endpoint_count) {
             gavel_ns until = clock_now() + pause;
 
-            while (!etcd->is_closing && etcd_wait_until(etcd, until))
+            while (!etcd->is_closing && push_sleep(&etcd->push, until))
                 continue;
             pause = ns_min(2 * pause, PAUSE_LONGEST);
         }
     }
-    pthread_mutex_unlock(&etcd->lock);
+    pthread_mutex_unlock(&etcd->push.lock);
     return NULL;
 }
 
@@ -254,22 +218,22 @@ void etcd_stream_renew(struct etcd_store *etcd)
 {
     if (!etcd->has_thread)
         etcd->has_thread = start_thread(etcd); /* without one the caller looks again and again */
-    if (etcd->watched_count > ETCD_STREAM_GROUPS_MAX + 1)
+    if (etcd->push.watched_count > ETCD_STREAM_GROUPS_MAX + 1)
         return; /* it is about all of them */
     etcd->is_stream_old = true;
     if (etcd->stream)
         http_cancel(etcd->stream);
-    pthread_cond_broadcast(&etcd->changed);
+    pthread_cond_broadcast(&etcd->push.changed);
 }
 
 void etcd_stream_stop(struct etcd_store *etcd)
 {
-    pthread_mutex_lock(&etcd->lock);
+    pthread_mutex_lock(&etcd->push.lock);
     etcd->is_closing = true;
     if (etcd->stream)
         http_cancel(etcd->stream);
-    pthread_cond_broadcast(&etcd->changed);
-    pthread_mutex_unlock(&etcd->lock);
+    pthread_cond_broadcast(&etcd->push.changed);
+    pthread_mutex_unlock(&etcd->push.lock);
     if (etcd->has_thread)
         (void)pthread_join(etcd->thread, NULL); /* it has no result */
 }

@@ -96,11 +96,11 @@ char *etcd_user_login(struct etcd_store *etcd)
 {
     char *body;
 
-    pthread_mutex_lock(&etcd->lock);
+    pthread_mutex_lock(&etcd->push.lock);
     /* If it cannot be read now, what it said before is still the best guess. */
     if (etcd->credentials_file)
         (void)!read_file(etcd, etcd->has_given_user ? etcd->user : NULL, NULL);
     body = etcd_body_user(etcd->user, etcd->password);
-    pthread_mutex_unlock(&etcd->lock);
+    pthread_mutex_unlock(&etcd->push.lock);
     return body;
 }

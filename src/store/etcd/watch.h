@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What those who want to be told (etcd_watch.c) and the stream that tells (etcd_stream.c) say to each other.
- */
+/* What the watched groups (watch.c) and the stream that tells of them (stream.c) say to each other. */
 #ifndef STORE_ETCD_WATCH_H
 #define STORE_ETCD_WATCH_H
 
@@ -10,17 +9,9 @@
 /* With more groups than this the stream is about all keys: it need not be made anew for each group. */
 #define ETCD_STREAM_GROUPS_MAX 32
 
-/* A group that somebody wants to be told of. */
+/* What the stream has told of a watched group. */
 struct etcd_watched {
-    RB_ENTRY(etcd_watched) by_name;
-    TAILQ_ENTRY(etcd_watched) in_changes;
-    struct etcd_store *etcd;
-    size_t watchers;    /* of store_watch() */
-    bool is_waited_for; /* by store_wait(), now or the last time */
-    bool is_changed;    /* store_changed() has it to tell */
-    uint64_t told;      /* how often something was told of it */
-    uint64_t known_version;
-    uint64_t known_told; /* when that was known; 0 never */
+    struct push_watched push;
     bool has_seen;
     struct {
         struct nonce nonce;
@@ -28,7 +19,6 @@ struct etcd_watched {
         bool held;
         bool done;
     } seen; /* what makes a candidate act, as of the last event */
-    char group[];
 };
 
 /* All of these with the lock held. */
@@ -43,9 +33,5 @@ bool etcd_watch_questions(struct etcd_store *etcd, char **ret_text, size_t *ret_
 
 /* Another set of groups is watched; starts the thread if there is none. */
 void etcd_stream_renew(struct etcd_store *etcd);
-/* Without the lock. Safe if there is no thread. */
-void etcd_stream_stop(struct etcd_store *etcd);
-/* Waits for `changed`; false when that instant has come. */
-bool etcd_wait_until(struct etcd_store *etcd, gavel_ns until);
 
 #endif

@@ -25,6 +25,7 @@
 #include "store/driver.h"
 #include "store/mysql/schema.h"
 #include "store/rules.h"
+#include "store/text_buffer.h"
 #include "store/url.h"
 
 #include <mysql.h>
@@ -133,14 +134,6 @@ struct mysql_answer {
     MYSQL_RES *rows;  /* of the last statement; NULL: it gave none */
 };
 
-/* SQL in the making. */
-struct mysql_text {
-    char *data; /* NULL until something is added, and when out of memory */
-    size_t length;
-    size_t capacity;
-    bool is_short; /* out of memory */
-};
-
 /* mysql_place.c: reads the URL and the environment; an option file is read anew for each connection. */
 struct mysql_identity {
     char user[128]; /* "": as the library finds it */
@@ -162,10 +155,8 @@ GAVEL_CHECKED enum gavel_status mysql_name_find(struct mysql_store *mysql, gavel
 bool mysql_name_done(struct mysql_store *mysql);
 
 /* mysql_text.c */
-void mysql_text_add(struct mysql_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void mysql_text_fill(struct mysql_text *text, const struct mysql_store *mysql, const struct mysql_call *call,
+void mysql_text_fill(struct text_buffer *text, const struct mysql_store *mysql, const struct mysql_call *call,
                      const char *statement);
-void mysql_text_done(struct mysql_text *text);
 
 /* mysql_link.c. All end by `until`; then, and after any loss, the connection is gone. */
 GAVEL_CHECKED enum gavel_status mysql_link_open(struct mysql_store *mysql, gavel_ns until,
@@ -197,14 +188,15 @@ enum mysql_table { MYSQL_TABLE_LOCKS, MYSQL_TABLE_EPOCHS, MYSQL_TABLE_CANDIDATES
 extern const char *const mysql_table_suffixes[MYSQL_TABLES]; /* "", "_epochs", "_candidates" */
 bool mysql_schema_is_name(const char *table);                /* the name of a table, before any suffix */
 const char *mysql_schema_column(int column);                 /* its name */
-void mysql_schema_create(struct mysql_text *text, enum mysql_table which, const char *table, bool is_mariadb);
+void mysql_schema_create(struct text_buffer *text, enum mysql_table which, const char *table,
+                         bool is_mariadb);
 /* Adds those columns to `locks` that are not there. */
-void mysql_schema_alter(struct mysql_text *text, const char *table, bool is_mariadb,
+void mysql_schema_alter(struct text_buffer *text, const char *table, bool is_mariadb,
                         const bool is_there[MYSQL_COLUMNS]);
 
 const char *mysql_schema_collation(bool is_mariadb);
 /* Parts of an ALTER TABLE: the shared columns as they are here, names of that width; < 0: not that one. */
-void mysql_schema_modify(struct mysql_text *text, const char *comma, bool is_mariadb,
+void mysql_schema_modify(struct text_buffer *text, const char *comma, bool is_mariadb,
                          const int widths[MYSQL_COLUMNS_SHARED]);
 
 /* mysql_table.c: what is there. */

@@ -45,45 +45,45 @@ static bool choose(const struct mysql_survey *survey, int ret_widths[MYSQL_COLUM
 }
 
 /* One statement for each table: it is carried out whole or not at all. */
-static void add_alter(struct mysql_text *text, const struct mysql_store *mysql,
+static void add_alter(struct text_buffer *text, const struct mysql_store *mysql,
                       const struct mysql_survey *survey)
 {
     bool is_ours = survey->is_key && survey->key_columns == 1;
     int widths[MYSQL_COLUMNS_SHARED];
 
     (void)choose(survey, widths);
-    mysql_text_add(text, "ALTER TABLE `%s`\n  ENGINE=InnoDB ROW_FORMAT=DYNAMIC", mysql->place.table);
+    text_buffer_print(text, "ALTER TABLE `%s`\n  ENGINE=InnoDB ROW_FORMAT=DYNAMIC", mysql->place.table);
     mysql_schema_modify(text, ",", mysql->link.is_mariadb, widths);
     if (!is_ours && survey->key_columns > 0)
-        mysql_text_add(text, ",\n  DROP PRIMARY KEY");
+        text_buffer_print(text, ",\n  DROP PRIMARY KEY");
     if (!is_ours)
-        mysql_text_add(text, ",\n  ADD PRIMARY KEY (`lock_key`)");
+        text_buffer_print(text, ",\n  ADD PRIMARY KEY (`lock_key`)");
     for (int i = MYSQL_TABLE_EPOCHS; i < MYSQL_TABLES; i++)
         if (survey->is_unsafe[i])
-            mysql_text_add(text, ";\nALTER TABLE `%s%s`\n  ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
-                           mysql->place.table, mysql_table_suffixes[i]);
+            text_buffer_print(text, ";\nALTER TABLE `%s%s`\n  ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
+                              mysql->place.table, mysql_table_suffixes[i]);
 }
 
 static enum gavel_status carry_out(struct mysql_store *mysql, const struct mysql_survey *survey,
                                    const char *statement, gavel_ns until, struct gavel_error *error)
 {
-    struct mysql_text text = {0};
+    struct text_buffer text = {0};
     enum gavel_status status = GAVEL_OK;
 
     /* A DATETIME was written in the time zone of the server's clients, not in that of this connection. */
     if (strncasecmp(survey->expiry, "datetime", 8) == 0)
-        mysql_text_add(&text, "SET SESSION time_zone = @@GLOBAL.time_zone; ");
-    mysql_text_add(&text, "SET SESSION lock_wait_timeout = 20; %s", statement);
+        text_buffer_print(&text, "SET SESSION time_zone = @@GLOBAL.time_zone; ");
+    text_buffer_print(&text, "SET SESSION lock_wait_timeout = 20; %s", statement);
     if (text.is_short)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while migrating %s", mysql->shown);
-    else if (!mysql_link_do(mysql, text.data, until, NULL)) {
+    else if (!mysql_link_do(mysql, text.bytes, until, NULL)) {
         mysql->link.trouble.is_making = true;
         status = mysql_trouble_explain(mysql, error);
         if (mysql->link.trouble.code == ER_DUP_ENTRY)
             status = error_set(error, status, "table %s has several rows with one lock_key: %.90s; leave one",
                                mysql->place.table, mysql->link.trouble.text);
     }
-    mysql_text_done(&text);
+    text_buffer_done(&text);
     mysql_link_drop(mysql); /* the next connection begins with settings of its own */
     return status;
 }
@@ -96,23 +96,23 @@ static enum gavel_status open_again(struct mysql_store *mysql, gavel_ns until, s
 static enum gavel_status migrate_locks(struct mysql_store *mysql, const struct mysql_survey *survey,
                                        gavel_ns until, char **ret_told, struct gavel_error *error)
 {
-    struct mysql_text text = {0};
+    struct text_buffer text = {0};
     enum gavel_status status;
 
     add_alter(&text, mysql, survey);
     if (text.is_short)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while migrating %s", mysql->shown);
     else
-        status = carry_out(mysql, survey, text.data, until, error);
+        status = carry_out(mysql, survey, text.bytes, until, error);
     if (!status)
         status = open_again(mysql, until, error);
     if (!status)
         status = mysql_table_prepare(mysql, until, error);
     if (!status) {
-        *ret_told = text.data;
+        *ret_told = text.bytes;
         return GAVEL_OK;
     }
-    mysql_text_done(&text);
+    text_buffer_done(&text);
     return status;
 }
 

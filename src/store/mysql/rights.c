@@ -23,7 +23,7 @@ static const struct {
 
 enum gavel_status mysql_rights_try(struct mysql_store *mysql, gavel_ns until, struct gavel_error *error)
 {
-    struct mysql_text text = {0};
+    struct text_buffer text = {0};
     enum gavel_status status = GAVEL_OK;
 
     for (int i = 0; i < MYSQL_TABLES; i++) {
@@ -31,17 +31,18 @@ enum gavel_status mysql_rights_try(struct mysql_store *mysql, gavel_ns until, st
         const char *suffix = mysql_table_suffixes[i];
         const char *column = uses[i].updated;
 
-        mysql_text_add(&text, "%sSELECT %s FROM `%s%s` WHERE FALSE", i > 0 ? ";" : "", column, table, suffix);
-        mysql_text_add(&text, ";INSERT INTO `%s%s` (%s) SELECT %s FROM DUAL WHERE FALSE", table, suffix,
-                       uses[i].inserted, uses[i].values);
-        mysql_text_add(&text, ";UPDATE `%s%s` SET %s = %s WHERE FALSE", table, suffix, column, column);
+        text_buffer_print(&text, "%sSELECT %s FROM `%s%s` WHERE FALSE", i > 0 ? ";" : "", column, table,
+                          suffix);
+        text_buffer_print(&text, ";INSERT INTO `%s%s` (%s) SELECT %s FROM DUAL WHERE FALSE", table, suffix,
+                          uses[i].inserted, uses[i].values);
+        text_buffer_print(&text, ";UPDATE `%s%s` SET %s = %s WHERE FALSE", table, suffix, column, column);
         if (uses[i].deletes)
-            mysql_text_add(&text, ";DELETE FROM `%s%s` WHERE FALSE", table, suffix);
+            text_buffer_print(&text, ";DELETE FROM `%s%s` WHERE FALSE", table, suffix);
     }
     if (text.is_short)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while looking at %s", mysql->shown);
-    else if (!mysql_link_do(mysql, text.data, until, NULL))
+    else if (!mysql_link_do(mysql, text.bytes, until, NULL))
         status = mysql_trouble_explain(mysql, error);
-    mysql_text_done(&text);
+    text_buffer_done(&text);
     return status;
 }

@@ -34,7 +34,7 @@ struct wave {
     struct mysql_call *calls;
     size_t count;
     size_t first; /* all before it are answered */
-    struct mysql_text *text;
+    struct text_buffer *text;
     gavel_ns until;   /* the earliest deadline in it */
     int preparations; /* of the tables, in this run */
     bool *is_in;      /* which calls are in it */
@@ -95,7 +95,7 @@ static void add_call(struct wave *wave, size_t index)
 
     for (int i = 0; script->statements[i]; i++) {
         if (wave->text->length > 0)
-            mysql_text_add(wave->text, ";");
+            text_buffer_print(wave->text, ";");
         mysql_text_fill(wave->text, wave->mysql, &wave->calls[index], script->statements[i]);
     }
     wave->is_in[index] = true;
@@ -233,7 +233,7 @@ static void take_answers(struct wave *wave)
 {
     struct mysql_link *link = &wave->mysql->link;
     bool is_first = true;
-    bool is_good = mysql_link_send(wave->mysql, wave->text->data, wave->text->length, wave->until);
+    bool is_good = mysql_link_send(wave->mysql, wave->text->bytes, wave->text->length, wave->until);
 
     for (size_t i = 0; i < wave->count; i++) {
         if (!wave->is_in[i])
@@ -303,7 +303,7 @@ void mysql_run(struct store *store, const struct store_request *requests, struct
                size_t count)
 {
     struct mysql_store *mysql = (struct mysql_store *)store;
-    struct mysql_text text = {0};
+    struct text_buffer text = {0};
     struct wave wave = {.mysql = mysql, .count = count, .text = &text};
 
     if (mysql->pid != getpid()) {
@@ -321,7 +321,7 @@ void mysql_run(struct store *store, const struct store_request *requests, struct
         for (size_t i = 0; i < count; i++)
             reply_fail(&replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking the server");
     }
-    mysql_text_done(&text);
+    text_buffer_done(&text);
     free(wave.is_in);
     free(wave.calls);
 }

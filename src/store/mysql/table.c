@@ -139,7 +139,7 @@ static enum gavel_status check(const struct mysql_store *mysql, const struct mys
     return GAVEL_OK;
 }
 
-static enum gavel_status carry_out(struct mysql_store *mysql, struct mysql_text *text, gavel_ns until,
+static enum gavel_status carry_out(struct mysql_store *mysql, struct text_buffer *text, gavel_ns until,
                                    struct gavel_error *error)
 {
     enum gavel_status status = GAVEL_OK;
@@ -148,18 +148,19 @@ static enum gavel_status carry_out(struct mysql_store *mysql, struct mysql_text 
         status =
             error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while making tables in %s", mysql->shown);
     /* Another may have added the columns a moment ago. */
-    else if (!mysql_link_do(mysql, text->data, until, NULL) && mysql->link.trouble.code != ER_DUP_FIELDNAME) {
+    else if (!mysql_link_do(mysql, text->bytes, until, NULL) &&
+             mysql->link.trouble.code != ER_DUP_FIELDNAME) {
         mysql->link.trouble.is_making = true;
         status = mysql_trouble_explain(mysql, error);
     }
-    mysql_text_done(text);
+    text_buffer_done(text);
     return status;
 }
 
 enum gavel_status mysql_table_prepare(struct mysql_store *mysql, gavel_ns until, struct gavel_error *error)
 {
     struct mysql_survey survey;
-    struct mysql_text text = {0};
+    struct text_buffer text = {0};
     enum gavel_status status = GAVEL_OK;
     bool is_whole = true;
 

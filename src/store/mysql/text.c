@@ -12,9 +12,7 @@
 #include "store/mysql/internal.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* See is_expired() for the last part. */
@@ -22,81 +20,26 @@
     "(held <> 1 OR COALESCE(" MYSQL_LEFT_US ", 0) <= 0 OR " MYSQL_LEFT_US                                    \
     " > CAST(lease_ms * 1000 + {ahead_us} AS SIGNED))"
 
-static bool make_room(struct mysql_text *text, size_t more)
-{
-    size_t wanted = text->capacity ? text->capacity : 4096;
-    char *data;
-
-    if (text->is_short)
-        return false;
-    if (text->length + more + 1 <= text->capacity)
-        return true;
-    while (wanted < text->length + more + 1)
-        wanted *= 2;
-    data = realloc(text->data, wanted);
-    if (!data) {
-        text->is_short = true;
-        return false;
-    }
-    text->data = data;
-    text->capacity = wanted;
-    return true;
-}
-
-static void add_bytes(struct mysql_text *text, const char *bytes, size_t length)
-{
-    if (!make_room(text, length))
-        return;
-    memcpy(text->data + text->length, bytes, length);
-    text->length += length;
-    text->data[text->length] = '\0';
-}
-
-void mysql_text_add(struct mysql_text *text, const char *format, ...)
-{
-    va_list arguments;
-    char *line = NULL;
-    int length;
-
-    va_start(arguments, format);
-    length = vasprintf(&line, format, arguments);
-    va_end(arguments);
-    if (length < 0) {
-        text->is_short = true;
-        return;
-    }
-    add_bytes(text, line, (size_t)length);
-    free(line);
-}
-
-void mysql_text_done(struct mysql_text *text)
-{
-    free(text->data);
-    *text = (struct mysql_text){0};
-}
-
-static void add_hex(struct mysql_text *text, const char *bytes)
+static void add_hex(struct text_buffer *text, const char *bytes)
 {
     static const char digits[] = "0123456789abcdef";
-    size_t length = strlen(bytes);
 
-    add_bytes(text, "x'", 2);
-    if (!make_room(text, 2 * length))
-        return;
-    for (size_t i = 0; i < length; i++) {
-        text->data[text->length++] = digits[(unsigned char)bytes[i] >> 4];
-        text->data[text->length++] = digits[(unsigned char)bytes[i] & 15];
+    text_buffer_add(text, "x'", 2);
+    for (; *bytes; bytes++) {
+        const char pair[2] = {digits[(unsigned char)*bytes >> 4], digits[(unsigned char)*bytes & 15]};
+
+        text_buffer_add(text, pair, sizeof pair);
     }
-    add_bytes(text, "'", 1);
+    text_buffer_add(text, "'", 1);
 }
 
-static void add_string(struct mysql_text *text, const char *string)
+static void add_string(struct text_buffer *text, const char *string)
 {
-    add_bytes(text, "_utf8mb4 ", 9);
+    text_buffer_add(text, "_utf8mb4 ", 9);
     add_hex(text, string);
 }
 
-static void add_process(struct mysql_text *text, const struct process_id *process)
+static void add_process(struct text_buffer *text, const struct process_id *process)
 {
     char line[128] = "";
 
@@ -107,7 +50,7 @@ static void add_process(struct mysql_text *text, const struct process_id *proces
 }
 
 /* Words that come from a request as they are. */
-static bool add_string_word(struct mysql_text *text, const struct store_request *r, const char *word)
+static bool add_string_word(struct text_buffer *text, const struct store_request *r, const char *word)
 {
     const struct {
         const char *word;
@@ -136,12 +79,12 @@ struct number_word {
     uint64_t value;
 };
 
-static bool add_one_of(struct mysql_text *text, const struct number_word *words, size_t count,
+static bool add_one_of(struct text_buffer *text, const struct number_word *words, size_t count,
                        const char *word)
 {
     for (size_t i = 0; i < count; i++) {
         if (strcmp(words[i].word, word) == 0) {
-            mysql_text_add(text, "%" PRIu64, words[i].value);
+            text_buffer_print(text, "%" PRIu64, words[i].value);
             return true;
         }
     }
@@ -149,7 +92,7 @@ static bool add_one_of(struct mysql_text *text, const struct number_word *words,
 }
 
 /* Of the two that share their place in a request only the one that is there may be read. */
-static bool add_number_word(struct mysql_text *text, const struct mysql_call *call, const char *word)
+static bool add_number_word(struct text_buffer *text, const struct mysql_call *call, const char *word)
 {
     const struct store_request *r = call->request;
     bool has_registration = r->op == STORE_HEARTBEAT || r->op == STORE_LEAVE;
@@ -184,41 +127,41 @@ static bool add_number_word(struct mysql_text *text, const struct mysql_call *ca
     return add_one_of(text, words, sizeof words / sizeof *words, word);
 }
 
-static void add_word(struct mysql_text *text, const struct mysql_store *mysql, const struct mysql_call *call,
+static void add_word(struct text_buffer *text, const struct mysql_store *mysql, const struct mysql_call *call,
                      const char *word)
 {
     const struct store_request *r = call->request;
     const char *table = mysql->place.table;
 
     if (strcmp(word, "locks") == 0)
-        mysql_text_add(text, "`%s`", table);
+        text_buffer_print(text, "`%s`", table);
     else if (strcmp(word, "epochs") == 0 || strcmp(word, "candidates") == 0)
-        mysql_text_add(text, "`%s_%s`", table, word);
+        text_buffer_print(text, "`%s_%s`", table, word);
     else if (strcmp(word, "group_bytes") == 0)
         add_hex(text, r->group);
     else if (strcmp(word, "holder_bytes") == 0)
         add_hex(text, r->record.holder);
     else if (strcmp(word, "nonce") == 0)
-        mysql_text_add(text, "x'%016" PRIx64 "%016" PRIx64 "'", r->record.nonce.high, r->record.nonce.low);
+        text_buffer_print(text, "x'%016" PRIx64 "%016" PRIx64 "'", r->record.nonce.high, r->record.nonce.low);
     else if (strcmp(word, "process") == 0)
         add_process(text, &r->record.process);
     else if (strcmp(word, "candidate_process") == 0)
         add_process(text, &r->registration.process);
     else if (strcmp(word, "priority") == 0)
-        mysql_text_add(text, "%" PRIi32, r->registration.priority);
+        text_buffer_print(text, "%" PRIi32, r->registration.priority);
     else if (strcmp(word, "since_ms") == 0)
-        mysql_text_add(text, "%" PRIi64, r->registration.since_wall_ms);
+        text_buffer_print(text, "%" PRIi64, r->registration.since_wall_ms);
     else if (strcmp(word, "if_expired") == 0)
         mysql_text_fill(text, mysql, call, r->must_be_expired ? IF_EXPIRED : "TRUE");
     else if (strcmp(word, "if_epoch") == 0 && r->record.epoch == 0)
-        mysql_text_add(text, "TRUE");
+        text_buffer_print(text, "TRUE");
     else if (strcmp(word, "if_epoch") == 0)
-        mysql_text_add(text, "epoch = %" PRIu64, r->record.epoch);
+        text_buffer_print(text, "epoch = %" PRIu64, r->record.epoch);
     else
         ASSERT(add_string_word(text, r, word) || add_number_word(text, call, word));
 }
 
-void mysql_text_fill(struct mysql_text *text, const struct mysql_store *mysql, const struct mysql_call *call,
+void mysql_text_fill(struct text_buffer *text, const struct mysql_store *mysql, const struct mysql_call *call,
                      const char *statement)
 {
     const char *at = statement;
@@ -227,7 +170,7 @@ void mysql_text_fill(struct mysql_text *text, const struct mysql_store *mysql, c
         size_t plain = strcspn(at, "{");
         char word[32];
 
-        add_bytes(text, at, plain);
+        text_buffer_add(text, at, plain);
         at += plain;
         if (*at == '{') {
             size_t length = strcspn(at + 1, "}");

@@ -66,7 +66,7 @@ static bool add_item(struct s3_listing *listing, const char *key, const char *en
                      size_t size)
 {
     struct s3_item *item;
-    struct s3_text text = {0};
+    struct text_buffer text = {0};
 
     if (listing->count == listing->capacity) {
         size_t capacity = listing->capacity ? 2 * listing->capacity : 16;
@@ -77,8 +77,8 @@ static bool add_item(struct s3_listing *listing, const char *key, const char *en
         listing->items = grown;
         listing->capacity = capacity;
     }
-    s3_text_add(&text, key, strlen(key));
-    s3_text_add(&text, end, strlen(end));
+    text_buffer_add(&text, key, strlen(key));
+    text_buffer_add(&text, end, strlen(end));
     if (!text.bytes)
         return false;
     item = &listing->items[listing->count++];

@@ -36,6 +36,7 @@
 #include "store/http.h"
 #include "store/rules.h"
 #include "store/sightings.h"
+#include "store/text_buffer.h"
 
 #include <sys/queue.h>
 #include <sys/types.h>
@@ -155,17 +156,8 @@ struct s3_parameter {
     const char *value;
 };
 
-/* A text that grows; is_short: out of memory, and nothing more is added. */
-struct s3_text {
-    char *bytes;
-    size_t length;
-    size_t capacity;
-    bool is_short;
-};
-
-void s3_text_add(struct s3_text *text, const char *bytes, size_t length);
 /* Percent-encoded but for A-Z a-z 0-9 - . _ ~ and what stands in `keep`. */
-void s3_text_add_encoded(struct s3_text *text, const char *bytes, const char *keep);
+void s3_text_add_encoded(struct text_buffer *text, const char *bytes, const char *keep);
 
 /* The keys of objects; NULL when out of memory. The caller frees them. */
 char *s3_key_state(const struct s3_place *place, const char *group);

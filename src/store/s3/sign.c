@@ -24,28 +24,7 @@
 
 #define PARAMETERS_MAX 8
 
-void s3_text_add(struct s3_text *text, const char *bytes, size_t length)
-{
-    if (text->is_short)
-        return;
-    if (text->length + length + 1 > text->capacity) {
-        size_t capacity = 2 * (text->length + length) + 128;
-        char *grown = realloc(text->bytes, capacity);
-
-        if (!grown) {
-            free(text->bytes);
-            *text = (struct s3_text){.is_short = true};
-            return;
-        }
-        text->bytes = grown;
-        text->capacity = capacity;
-    }
-    memcpy(text->bytes + text->length, bytes, length);
-    text->length += length;
-    text->bytes[text->length] = '\0';
-}
-
-static void add(struct s3_text *text, const char *bytes) { s3_text_add(text, bytes, strlen(bytes)); }
+static void add(struct text_buffer *text, const char *bytes) { text_buffer_add(text, bytes, strlen(bytes)); }
 
 /* Not isalnum(): that depends on the locale. */
 static bool is_unreserved(char c)
@@ -54,23 +33,23 @@ static bool is_unreserved(char c)
            c == '.' || c == '_' || c == '~';
 }
 
-void s3_text_add_encoded(struct s3_text *text, const char *bytes, const char *keep)
+void s3_text_add_encoded(struct text_buffer *text, const char *bytes, const char *keep)
 {
     for (; *bytes; bytes++) {
         char code[4];
 
         if (is_unreserved(*bytes) || strchr(keep, *bytes)) {
-            s3_text_add(text, bytes, 1);
+            text_buffer_add(text, bytes, 1);
             continue;
         }
         (void)snprintf(code, sizeof code, "%%%02X", (unsigned)(unsigned char)*bytes);
-        s3_text_add(text, code, 3);
+        text_buffer_add(text, code, 3);
     }
 }
 
 static char *group_key(const struct s3_place *place, const char *group, const char *end)
 {
-    struct s3_text text = {0};
+    struct text_buffer text = {0};
 
     add(&text, place->prefix);
     add(&text, "namespace=");
@@ -96,7 +75,7 @@ char *s3_key_workers(const struct s3_place *place, const char *group)
 
 char *s3_key_worker(const struct s3_place *place, const char *group, const char *id)
 {
-    struct s3_text text = {0};
+    struct text_buffer text = {0};
 
     add(&text, place->prefix);
     add(&text, "namespace=");
@@ -109,7 +88,7 @@ char *s3_key_worker(const struct s3_place *place, const char *group, const char 
 
 char *s3_key_groups(const struct s3_place *place)
 {
-    struct s3_text text = {0};
+    struct text_buffer text = {0};
 
     add(&text, place->prefix);
     add(&text, "namespace=");
@@ -157,7 +136,7 @@ char *s3_url(const struct s3_place *place, const char *key, const struct s3_para
              size_t count)
 {
     struct s3_parameter sorted[PARAMETERS_MAX];
-    struct s3_text text = {0};
+    struct text_buffer text = {0};
 
     ASSERT(count <= PARAMETERS_MAX);
     add(&text, place->root);
