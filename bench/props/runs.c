@@ -62,7 +62,7 @@ enum gavel_status runs_start(const struct runs *runs, uint32_t member, const cha
                     WORD(RUNS_GROUP),
                     WORD("--id"),
                     WORD(name),
-                    WORD("--log-format"),
+                    WORD("--log"),
                     WORD("logfmt"),
                     WORD("--"),
                     NULL,

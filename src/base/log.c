@@ -23,7 +23,12 @@
 #include <unistd.h>
 
 #define LINE_MAX_BYTES 4096
-#define CLOSING 4 /* quote, brace, newline, NUL */
+#define CLOSING 7 /* quote, brace or the end of a colour, newline, NUL */
+
+#define COLOR_OFF "\033[0m"
+#define COLOR_DIM "\033[2m"
+#define TIME_AT 11 /* in "2026-11-15T12:00:00.123Z" */
+#define TIME_LENGTH 12
 
 struct writer {
     char *buffer;
@@ -31,10 +36,17 @@ struct writer {
     size_t limit; /* of everything but the closing bytes */
     bool is_full; /* a piece did not fit: nothing follows it */
     enum log_format format;
+    bool has_color;
 };
 
 static const char *const level_names[] = {
     [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARNING] = "warning", [LOG_ERROR] = "error"};
+
+static const char *const level_colors[] = {
+    [LOG_DEBUG] = COLOR_DIM, [LOG_INFO] = "\033[1m", [LOG_WARNING] = "\033[33m", [LOG_ERROR] = "\033[1;31m"};
+
+const char *const log_format_words[] = {
+    [LOG_LOGFMT] = "logfmt", [LOG_JSON] = "json", [LOG_HUMAN] = "human", [LOG_AUTO] = "auto", NULL};
 
 #define LEVEL_COUNT (sizeof level_names / sizeof *level_names)
 
@@ -95,7 +107,8 @@ static void put_escaped(struct writer *w, uint32_t c)
     }
 }
 
-static void put_text(struct writer *w, const char *text)
+/* Text with what others could forge a line with escaped; between quotes also what would end them. */
+static void put_text(struct writer *w, const char *text, bool is_quoted)
 {
     while (*text) {
         uint32_t c;
@@ -104,7 +117,7 @@ static void put_text(struct writer *w, const char *text)
         if (bytes == 0) {
             put(w, "\xef\xbf\xbd", 3); /* U+FFFD stands for one byte that is not UTF-8 */
             bytes = 1;
-        } else if (utf8_is_control(c) || c == '"' || c == '\\') {
+        } else if (utf8_is_control(c) || (is_quoted && (c == '"' || c == '\\'))) {
             put_escaped(w, c);
         } else {
             put(w, text, bytes);
@@ -118,11 +131,11 @@ static void put_quoted(struct writer *w, const char *text)
     put(w, "\"", 1);
     if (w->is_full)
         return;
-    put_text(w, text);
+    put_text(w, text, true);
     close_with(w, '"');
 }
 
-/* Whether a value of logfmt can do without quotes. */
+/* Whether a value outside JSON can do without quotes. */
 static bool is_plain(const char *text)
 {
     if (!*text)
@@ -143,7 +156,7 @@ static void put_key(struct writer *w, const char *key, bool is_first)
 {
     if (w->format == LOG_JSON) {
         put(w, is_first ? "\"" : ",\"", is_first ? 1 : 2);
-        put_text(w, key);
+        put_text(w, key, true);
         put(w, "\":", 2);
         return;
     }
@@ -197,17 +210,99 @@ static void put_field(struct writer *w, const struct log_field *field, bool is_f
     if (w->is_full || w->length >= w->limit) {
         w->is_full = true;
         w->length = before;
-    } else if (w->format == LOG_LOGFMT && is_plain(text)) {
-        put_text(w, text);
+    } else if (w->format != LOG_JSON && is_plain(text)) {
+        put_text(w, text, true);
     } else {
         put_quoted(w, text);
     }
 }
 
-size_t log_format_line(char *buffer, size_t size, enum log_format format, int64_t wall_ms,
+static void put_color(struct writer *w, const char *color)
+{
+    if (w->has_color)
+        put(w, color, strlen(color));
+}
+
+static bool is_text(const struct log_field *field)
+{
+    return field->kind == LOG_FIELD_STR && strcmp(field->key, "text") == 0;
+}
+
+/* What a person at a terminal does without, or has read already. */
+static bool is_for_programs(const struct log_field *field)
+{
+    size_t length = strlen(field->key);
+
+    return (length >= 3 && strcmp(field->key + length - 3, "_ns") == 0) || is_text(field) ||
+           (field->kind == LOG_FIELD_STR && !(field->value.str && *field->value.str));
+}
+
+/* "leader_changed", the name of an event, is "leader changed"; other messages stay as they are. */
+static void put_message(struct writer *w, const char *message)
+{
+    bool is_event = strspn(message, "abcdefghijklmnopqrstuvwxyz_") == strlen(message);
+
+    for (; is_event && *message; message++)
+        put(w, *message == '_' ? " " : message, 1);
+    put_text(w, message, false);
+}
+
+/* "12:00:00.123 warning: the store fails  group=jobs candidate=a" */
+static void put_human(struct writer *w, const char when[static 25], enum log_level level, const char *message,
+                      const struct log_field *fields)
+{
+    bool is_first = true;
+
+    put_color(w, COLOR_DIM);
+    put(w, when + TIME_AT, TIME_LENGTH);
+    put_color(w, COLOR_OFF);
+    put(w, " ", 1);
+    if ((size_t)level < LEVEL_COUNT)
+        put_color(w, level_colors[level]);
+    if (level >= LOG_WARNING) {
+        put(w, log_level_name(level), strlen(log_level_name(level)));
+        put(w, ": ", 2);
+    }
+    put_message(w, message ? message : "");
+    for (const struct log_field *field = fields; field && field->kind != LOG_FIELD_END; field++) {
+        if (is_text(field) && field->value.str && *field->value.str) {
+            put(w, ": ", 2);
+            put_text(w, field->value.str, false);
+        }
+    }
+    for (; fields && fields->kind != LOG_FIELD_END; fields++) {
+        if (is_for_programs(fields))
+            continue;
+        if (is_first) {
+            put_color(w, COLOR_OFF COLOR_DIM);
+            put(w, "  ", 2);
+        }
+        put_field(w, fields, is_first);
+        is_first = false;
+    }
+    for (const char *c = COLOR_OFF; w->has_color && *c; c++)
+        close_with(w, *c);
+}
+
+/* Everything of a line for programs. */
+static void put_structured(struct writer *w, const char when[static 25], enum log_level level,
+                           const char *message, const struct log_field *fields)
+{
+    if (w->format == LOG_JSON)
+        put(w, "{", 1);
+    put_field(w, &LOG_STR("ts", when), true);
+    put_field(w, &LOG_STR("level", log_level_name(level)), false);
+    put_field(w, &LOG_STR("msg", message), false);
+    for (; fields && fields->kind != LOG_FIELD_END; fields++)
+        put_field(w, fields, false);
+    if (w->format == LOG_JSON)
+        close_with(w, '}');
+}
+
+size_t log_format_line(char *buffer, size_t size, const struct log *log, int64_t wall_ms,
                        enum log_level level, const char *message, const struct log_field *fields)
 {
-    struct writer w = {.buffer = buffer, .format = format};
+    struct writer w = {.buffer = buffer, .format = log->format, .has_color = log->has_color};
     char when[25];
 
     if (size <= CLOSING) {
@@ -216,16 +311,13 @@ size_t log_format_line(char *buffer, size_t size, enum log_format format, int64_
         return 0;
     }
     w.limit = size - CLOSING;
-    wall_time_format(wall_ms, when);
-    if (format == LOG_JSON)
-        put(&w, "{", 1);
-    put_field(&w, &LOG_STR("ts", when), true);
-    put_field(&w, &LOG_STR("level", log_level_name(level)), false);
-    put_field(&w, &LOG_STR("msg", message), false);
-    for (; fields && fields->kind != LOG_FIELD_END; fields++)
-        put_field(&w, fields, false);
-    if (format == LOG_JSON)
-        close_with(&w, '}');
+    if (log->format == LOG_HUMAN) {
+        wall_time_format(wall_ms + (int64_t)log->utc_offset_s * 1000, when);
+        put_human(&w, when, level, message, fields);
+    } else {
+        wall_time_format(wall_ms, when);
+        put_structured(&w, when, level, message, fields);
+    }
     close_with(&w, '\n');
     buffer[w.length] = '\0';
     return w.length;
@@ -242,7 +334,7 @@ void log_write(const struct log *log, int64_t wall_ms, enum log_level level, con
         return;
     if (log->never_waits && poll(&(struct pollfd){.fd = log->fd, .events = POLLOUT}, 1, 0) != 1)
         return;
-    length = log_format_line(line, sizeof line, log->format, wall_ms, level, message, fields);
+    length = log_format_line(line, sizeof line, log, wall_ms, level, message, fields);
     do {
         n = write(log->fd, line, length);
     } while (n < 0 && errno == EINTR);

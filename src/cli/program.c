@@ -11,6 +11,7 @@
 #include "cli/settings/setting_values.h"
 #include "cli/settings/yaml_file.h"
 #include "os/signals.h"
+#include "os/terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +22,9 @@
 #include <unistd.h>
 
 /* NO_COLOR is not more than a default: whoever asks for colours by a flag gets them. */
-static bool wants_color(const struct config *config)
+static bool wants_color(const struct config *config, int fd)
 {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-
-    if (config->color != COLOR_AUTO)
-        return config->color == COLOR_ALWAYS;
-    return isatty(STDOUT_FILENO) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+    return config->color == COLOR_AUTO ? terminal_has_color(fd) : config->color == COLOR_ALWAYS;
 }
 
 /* `gavel store ping URL` and `migrate URL` are short for --store URL. */
@@ -59,9 +56,9 @@ static enum gavel_status configure(struct cli *cli, struct setting_values *value
         status = setting_values_resolve(values, groups, &cli->config, error);
     if (status)
         return status;
-    cli->color = wants_color(&cli->config);
-    cli->log =
-        (struct log){.fd = STDERR_FILENO, .level = cli->config.log_level, .format = cli->config.log_format};
+    cli->color = wants_color(&cli->config, STDOUT_FILENO);
+    cli->log = terminal_log(STDERR_FILENO, cli->config.log_level, cli->config.log_format);
+    cli->log.has_color = wants_color(&cli->config, STDERR_FILENO);
     if (cli->command && cli->command->options) /* the others have nothing that a variable could set */
         environment_warn(&cli->log, environ);
     return GAVEL_OK;
@@ -73,7 +70,7 @@ static int run(struct cli *cli, const struct args *args, struct setting_values *
 
     cli->config.json = setting_values_text(values, "json") != NULL; /* so that a failure below is JSON, too */
     if (args->wants_help) {
-        cli->color = wants_color(&cli->config);
+        cli->color = wants_color(&cli->config, STDOUT_FILENO);
         if (cli->command)
             help_command(cli, cli->command, stdout);
         else

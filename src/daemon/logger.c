@@ -42,8 +42,8 @@ void logger_write(struct logger *logger, enum log_level level, const char *messa
     } else {
         struct logger_line *line = &logger->lines[logger->next++ % LINES];
 
-        line->length = log_format_line(line->text, sizeof line->text, logger->log.format, wall_ms, level,
-                                       message, fields);
+        line->length =
+            log_format_line(line->text, sizeof line->text, &logger->log, wall_ms, level, message, fields);
     }
     (void)pthread_mutex_unlock(&logger->mutex);
     if (was_empty)

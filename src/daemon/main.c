@@ -8,6 +8,7 @@
 #include "daemon/node/node.h"
 #include "os/clock.h"
 #include "os/signals.h"
+#include "os/terminal.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -51,7 +52,7 @@ static int run(const struct daemon_config *config, bool has_no_guard)
 {
     struct life life = {.config = config};
     struct guard_process guard = {
-        .log = {.fd = STDERR_FILENO, .level = config->log_level, .format = config->log_format},
+        .log = terminal_log(STDERR_FILENO, config->log_level, config->log_format),
         .run = run_node,
         .user = &life,
         .realtime = config->realtime,
@@ -89,14 +90,14 @@ static void tell_warnings(const struct config_warnings *warnings, const struct l
 static int run_mode(const struct flags *flags, const struct daemon_config *config,
                     const struct config_warnings *warnings)
 {
-    const struct log log = {
-        .fd = STDERR_FILENO, .level = config->log_level, .format = config->log_format, .never_waits = true};
+    struct log log = terminal_log(STDERR_FILENO, config->log_level, config->log_format);
 
     if (flags->mode == FLAGS_CHECK) {
         config_print(config, stdout);
         tell_warnings(warnings, NULL);
         return 0;
     }
+    log.never_waits = true;
     tell_warnings(warnings, &log);
     return flags->mode == FLAGS_FORCE ? force_new_cluster(config) : run(config, flags->has_no_guard);
 }

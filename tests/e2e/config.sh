@@ -275,6 +275,7 @@ test_command_line_that_makes_no_sense_is_refused() {
     expect 2 timeout "$limit_s" "$GAVEL" watch --count 0
     expect 2 "$GAVEL" leader --color sometimes
     expect 2 "$GAVEL" leader --log-level loud
+    expect 2 "$GAVEL" leader --log xml
     expect 2 "$GAVEL" leader --log-format xml
 }
 

@@ -157,7 +157,7 @@ test_log_lines_are_logfmt_or_json() {
     await said a became_leader
     has "$(cat "$folder/a.err")" "level=info msg=\"takes part\" group=default candidate=a store=sqlite:$store"
     has "$(cat "$folder/a.err")" "msg=\"created the store\" group=default candidate=a store=sqlite:$store"
-    elect b --log-format json
+    elect b --log json
     await has_candidates 2
     same "$("$JSON_GET" msg level group candidate <"$folder/b.err")" "takes part	info	default	b"
     elect c --log-level error
@@ -189,6 +189,32 @@ test_colours_only_on_a_terminal() {
     has_not "$(on_terminal env NO_COLOR=1 "$GAVEL" check --store "$store")" "$escape"
     has_not "$(on_terminal env TERM=dumb "$GAVEL" check --store "$store")" "$escape"
     has "$(on_terminal env NO_COLOR=1 "$GAVEL" check --store "$store" --color always)" "$escape"
+}
+
+# A command that ends at once, on a terminal; the colours are taken away unless --color is given.
+log_on_terminal() { on_terminal env TZ=UTC0 "$GAVEL" run --store "$store" --id a "$@" -- true; }
+
+test_log_lines_on_a_terminal_are_for_people() {
+    local lines
+    lines=$(log_on_terminal)
+    has "$lines" "$escape[1mleads$escape[0m$escape[2m  group=default candidate=a epoch=1$escape[0m"
+    lines=$(log_on_terminal --color never)
+    grep -qE '^[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3} leads  group=default candidate=a epoch=2.?$' <<<"$lines" || fail "it says: $lines"
+    has_not "$lines" "$escape"
+    has_not "$lines" "level="
+    has_not "$(on_terminal env NO_COLOR=1 "$GAVEL" run --store "$store" -- true)" "$escape"
+}
+
+test_the_format_of_the_log_can_be_chosen_anywhere() {
+    has "$(log_on_terminal --log logfmt)" "level=info msg=leads group=default candidate=a"
+    has "$(log_on_terminal --log-format json)" '"level":"info","msg":"leads","group":"default","candidate":"a"'
+    has "$(GAVEL_LOG=json log_on_terminal)" '"msg":"leads"'
+    has "$(GAVEL_LOG_FORMAT=json log_on_terminal)" '"msg":"leads"'
+    echo "log_format: json" >"$folder/old.yaml"
+    has "$(log_on_terminal --config "$folder/old.yaml")" '"msg":"leads"'
+    has "$(log_on_terminal --config "$folder/old.yaml" --log auto --color never)" " leads  group=default"
+    expect 0 "$GAVEL" run --store "$store" --id a --log human -- true
+    grep -qE '^[0-9:.]{12} leads  group=default candidate=a epoch=[0-9]+$' <<<"$errors" || fail "it says: $errors"
 }
 
 test_tables_are_aligned() {

@@ -33,7 +33,7 @@ _gavel_values() {
         return
         ;;
     --color) list="auto always never" ;;
-    --log-format) list="logfmt json" ;;
+    --log | --log-format) list="auto human logfmt json" ;;
     --log-level) list="debug info warning error" ;;
     --preset | -p) list="local database coordinator object-store frugal" ;;
     --policy) list="first lexicographic priority" ;;
@@ -76,7 +76,7 @@ _gavel() {
     local commands="run once elect agent leader status groups candidates watch note handover check store elections member
         cert cluster demo bench help version"
     local older="resign stepdown transfer" # these still work and are not offered
-    local common="--config --json --color --log-format --log-level --help"
+    local common="--config --json --color --log --log-level --help"
     local place="--store --group"
     local cluster="--cluster --ca --revoked --token-file --cluster-timeout"
     local listing="--preset --candidate-timeout"

@@ -29,7 +29,6 @@ static const void *place_const(const struct setting *setting, const struct confi
 
 static const char *const color_words[] = {
     [COLOR_AUTO] = "auto", [COLOR_ALWAYS] = "always", [COLOR_NEVER] = "never", NULL};
-static const char *const format_words[] = {[LOG_LOGFMT] = "logfmt", [LOG_JSON] = "json", NULL};
 static const char *const contain_words[] = {
     [CONTAIN_AUTO] = "auto", [CONTAIN_CGROUP] = "cgroup", [CONTAIN_WALK] = "walk", NULL};
 
@@ -104,7 +103,7 @@ static enum gavel_status read_kind(const struct setting *setting, const char *te
             *(enum color_mode *)place(setting, config) = (enum color_mode)word;
         return status;
     case SETTING_LOG_FORMAT:
-        status = word_read(format_words, "logfmt, json", text, &word, error);
+        status = word_read(log_format_words, LOG_FORMAT_WORDS, text, &word, error);
         if (!status)
             *(enum log_format *)place(setting, config) = (enum log_format)word;
         return status;
@@ -164,7 +163,7 @@ const char *setting_text(const struct setting *setting, const struct config *con
         snprintf(buffer, size, "%s", color_words[*(const enum color_mode *)at]);
         break;
     case SETTING_LOG_FORMAT:
-        snprintf(buffer, size, "%s", format_words[*(const enum log_format *)at]);
+        snprintf(buffer, size, "%s", log_format_words[*(const enum log_format *)at]);
         break;
     case SETTING_LOG_LEVEL:
         snprintf(buffer, size, "%s", log_level_name(*(const enum log_level *)at));

@@ -224,6 +224,7 @@ enum gavel_status setting_values_resolve(const struct setting_values *values, un
                                   .group = "default",
                                   .enabled = true,
                                   .eligible = true,
+                                  .log_format = LOG_AUTO,
                                   .log_level = LOG_INFO,
                                   .cluster_timeout_ms = CLUSTER_TIMEOUT_MS,
                                   .run = run_defaults};

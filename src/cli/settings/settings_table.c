@@ -142,8 +142,8 @@ const struct setting settings_table[] = {
     {"json", 0, SETTING_SWITCH, COMMON, AT(json), NULL, NULL, NULL, "print JSON"},
     {"color", 0, SETTING_COLOR, COMMON, AT(color), "GAVEL_COLOR", NULL, "WHEN",
      "auto, always or never; NO_COLOR is honoured (default: auto)"},
-    {"log-format", 0, SETTING_LOG_FORMAT, COMMON, AT(log_format), "GAVEL_LOG_FORMAT", "log_format", "FORMAT",
-     "of log lines on stderr: logfmt or json (default: logfmt)"},
+    {"log", 0, SETTING_LOG_FORMAT, COMMON, AT(log_format), "GAVEL_LOG", "log", "FORMAT",
+     "log lines on stderr as human, logfmt or json (default: human on a terminal, else logfmt)"},
     {"log-level", 0, SETTING_LOG_LEVEL, COMMON, AT(log_level), "GAVEL_LOG_LEVEL", "log_level", "LEVEL",
      "debug, info, warning or error (default: info)"},
 };
@@ -156,6 +156,7 @@ _Static_assert(sizeof(settings_table) / sizeof(settings_table[0]) <= SETTINGS_MA
 
 const struct other_name other_names[] = {
     {"grace", 0, "GAVEL_GRACE", "grace", "stop-grace", OPTIONS_WORK},
+    {"log-format", 0, "GAVEL_LOG_FORMAT", "log_format", "log", 0},
     {NULL, 'f', NULL, NULL, "config", 0},
     {0},
 };

@@ -151,7 +151,7 @@ static void set_defaults(struct config_draft *draft)
     config->snapshot_entries = 10000;
     config->realtime = true;
     config->log_level = LOG_INFO;
-    config->log_format = LOG_LOGFMT;
+    config->log_format = LOG_AUTO;
     config->stop_grace_ms = 500;
 }
 

@@ -70,8 +70,8 @@ const struct config_setting config_settings[CONFIG_SETTINGS_COUNT] = {
         "run before other programs, where permitted (default: yes)"},
     [CONFIG_OF_LOG_LEVEL] = {"", "log_level", "log_level", CONFIG_LEVEL, AT(config.log_level), "LEVEL",
         "debug, info, warning or error (default: info)"},
-    [CONFIG_OF_LOG_FORMAT] = {"", "log_format", "log_format", CONFIG_FORMAT, AT(config.log_format), "FORMAT",
-        "logfmt or json (default: logfmt)"},
+    [CONFIG_OF_LOG_FORMAT] = {"", "log", "log", CONFIG_FORMAT, AT(config.log_format), "FORMAT",
+        "log lines as human, logfmt or json (default: human on a terminal, else logfmt)"},
     [CONFIG_OF_BOOTSTRAP] = {"", "bootstrap", "bootstrap", CONFIG_BOOL, AT(bootstraps), NULL,
         "an empty folder begins a cluster of the peers in the file"},
     [CONFIG_OF_STOP_GRACE] = {"coordinator", "stop_grace", "stop_grace", CONFIG_GRACE, AT(config.stop_grace_ms),
@@ -79,13 +79,11 @@ const struct config_setting config_settings[CONFIG_SETTINGS_COUNT] = {
 };
 /* clang-format on */
 
-const struct config_setting *config_setting_by_key(const char *section, const char *key)
-{
-    for (size_t i = 0; i < CONFIG_SETTINGS_COUNT; i++)
-        if (strcmp(config_settings[i].section, section) == 0 && strcmp(config_settings[i].key, key) == 0)
-            return &config_settings[i];
-    return NULL;
-}
+/* Names that settings once had; they are still understood, and nowhere shown. */
+static const struct {
+    const char *former;
+    const char *name;
+} former_names[] = {{"log_format", "log"}};
 
 static bool is_same_name(const char *a, const char *b)
 {
@@ -98,8 +96,26 @@ static bool is_same_name(const char *a, const char *b)
     return *a == *b;
 }
 
+static const char *name_today(const char *name)
+{
+    for (size_t i = 0; i < sizeof former_names / sizeof *former_names; i++)
+        if (is_same_name(former_names[i].former, name))
+            return former_names[i].name;
+    return name;
+}
+
+const struct config_setting *config_setting_by_key(const char *section, const char *key)
+{
+    key = name_today(key);
+    for (size_t i = 0; i < CONFIG_SETTINGS_COUNT; i++)
+        if (strcmp(config_settings[i].section, section) == 0 && strcmp(config_settings[i].key, key) == 0)
+            return &config_settings[i];
+    return NULL;
+}
+
 const struct config_setting *config_setting_by_name(const char *name)
 {
+    name = name_today(name);
     for (size_t i = 0; i < CONFIG_SETTINGS_COUNT; i++)
         if (is_same_name(config_settings[i].name, name))
             return &config_settings[i];

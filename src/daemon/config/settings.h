@@ -75,10 +75,10 @@ struct config_setting {
 
 extern const struct config_setting config_settings[CONFIG_SETTINGS_COUNT];
 
-/* By section and key of the file; NULL if there is none. */
+/* By section and key of the file, or by a key it once had; NULL if there is none. */
 const struct config_setting *config_setting_by_key(const char *section, const char *key);
 
-/* By name, whatever the case and the kind of dash: "LOG_LEVEL", "log-level". */
+/* By name, or one it once had, whatever the case and the kind of dash: "LOG_LEVEL", "log-level". */
 const struct config_setting *config_setting_by_name(const char *name);
 
 /* The flag of a setting, with its dashes, as it is to be shown. Returns buffer. */

@@ -109,7 +109,6 @@ static enum gavel_status read_time(const char *text, gavel_ns *ret_time, struct 
 static enum gavel_status read_word(const struct config_setting *setting, const char *text, void *at,
                                    struct gavel_error *error)
 {
-    static const char *const formats[] = {[LOG_LOGFMT] = "logfmt", [LOG_JSON] = "json", NULL};
     int word = 0;
 
     if (setting->kind == CONFIG_LEVEL)
@@ -117,7 +116,7 @@ static enum gavel_status read_word(const struct config_setting *setting, const c
                    ? GAVEL_OK
                    : error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is none of debug, info, warning, error",
                                text);
-    if (word_read(formats, "logfmt, json", text, &word, error))
+    if (word_read(log_format_words, LOG_FORMAT_WORDS, text, &word, error))
         return GAVEL_ERR_INVALID;
     *(enum log_format *)at = (enum log_format)word;
     return GAVEL_OK;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "os/clock.h"
 #include "os/entropy.h"
+#include "os/terminal.h"
 
 #include <event2/event.h>
 #include <inttypes.h>
@@ -398,8 +399,7 @@ int node_run(const struct daemon_config *config, struct page *page)
         view_box_init(&frontend->view) == GAVEL_OK && mailbox_init(&frontend->requests) == GAVEL_OK &&
         mailbox_init(&frontend->forwardings) == GAVEL_OK && table_box_init(&frontend->table) == GAVEL_OK) {
         frontend->config = config;
-        frontend->log =
-            (struct log){.fd = STDERR_FILENO, .level = config->log_level, .format = config->log_format};
+        frontend->log = terminal_log(STDERR_FILENO, config->log_level, config->log_format);
         c->config = config;
         c->frontend = frontend;
         c->table = &frontend->table.table;

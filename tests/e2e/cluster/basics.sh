@@ -21,6 +21,20 @@ test_three_nodes_elect_one_leader() {
     judge_logs
 }
 
+# Its guard and its node, at a terminal.
+test_a_terminal_gets_lines_for_people() {
+    cluster n1
+    run_as n1 env TERM=xterm --default-signal=CHLD script -qfec "exec '$GAVELD' --config '$folder/n1.yaml' --bootstrap" "$folder/typescript"
+    await_leader
+    await grep -q $'\033\\[1mleads' "$folder/typescript"
+    kill -TERM "$(pgrep -P "${pid_of[n1]}")"
+    await process_is_gone "${pid_of[n1]}"
+    sed -i 's/\x1b\[[0-9;]*m//g; s/\r$//' "$folder/typescript"
+    grep -qE '^[0-9:.]{12} node started  pid=' "$folder/typescript" || fail "the guard says: $(cat "$folder/typescript")"
+    grep -qE '^[0-9:.]{12} leads  term=1 lease_epoch=1$' "$folder/typescript" || fail "the node says: $(cat "$folder/typescript")"
+    ! grep -qE 'level=|at_ns=' "$folder/typescript" || fail "there is logfmt: $(cat "$folder/typescript")"
+}
+
 test_a_killed_leader_is_replaced_and_comes_back() {
     local former before
     cluster n1 n2 n3

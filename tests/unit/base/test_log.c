@@ -22,7 +22,8 @@ static void expect(enum log_format format, const char *message, const struct log
                    const char *line)
 {
     char buffer[1024];
-    size_t length = log_format_line(buffer, sizeof buffer, format, NOON, LOG_INFO, message, fields);
+    size_t length = log_format_line(buffer, sizeof buffer, &(struct log){.format = format}, NOON, LOG_INFO,
+                                    message, fields);
 
     assert_string_equal(buffer, line);
     assert_int_equal(length, strlen(line));
@@ -47,6 +48,80 @@ static void test_json_line_is_as_documented(void **state)
            "{\"ts\":\"2026-11-15T12:00:00.123Z\",\"level\":\"info\",\"msg\":\"became "
            "leader\",\"group\":\"jobs\","
            "\"epoch\":18446744073709551615,\"off\":-9223372036854775808,\"load\":0.5,\"eligible\":true}\n");
+}
+
+static void expect_human(const struct log *log, enum log_level level, const char *message,
+                         const struct log_field *fields, const char *line)
+{
+    char buffer[1024];
+    size_t length = log_format_line(buffer, sizeof buffer, log, NOON, level, message, fields);
+
+    assert_string_equal(buffer, line);
+    assert_int_equal(length, strlen(line));
+}
+
+static void test_human_line_is_time_what_and_who(void **state)
+{
+    const struct log_field fields[] = {LOG_STR("group", "jobs"), LOG_U64("epoch", 7), LOG_END};
+    const struct log log = {.format = LOG_HUMAN};
+
+    (void)state;
+    expect_human(&log, LOG_INFO, "became leader", fields, "12:00:00.123 became leader  group=jobs epoch=7\n");
+    expect_human(&log, LOG_DEBUG, "plain", NULL, "12:00:00.123 plain\n");
+    expect_human(&log, LOG_WARNING, "the store fails", NULL, "12:00:00.123 warning: the store fails\n");
+    expect_human(&log, LOG_ERROR, NULL, fields, "12:00:00.123 error:   group=jobs epoch=7\n");
+}
+
+static void test_human_line_has_a_colour_per_level(void **state)
+{
+    const struct log_field fields[] = {LOG_STR("group", "jobs"), LOG_END};
+    const struct log log = {.format = LOG_HUMAN, .has_color = true};
+
+    (void)state;
+    expect_human(&log, LOG_INFO, "leads", fields,
+                 "\033[2m12:00:00.123\033[0m \033[1mleads\033[0m\033[2m  group=jobs\033[0m\n");
+    expect_human(&log, LOG_DEBUG, "m", NULL, "\033[2m12:00:00.123\033[0m \033[2mm\033[0m\n");
+    expect_human(&log, LOG_WARNING, "m", NULL, "\033[2m12:00:00.123\033[0m \033[33mwarning: m\033[0m\n");
+    expect_human(&log, LOG_ERROR, "m", NULL, "\033[2m12:00:00.123\033[0m \033[1;31merror: m\033[0m\n");
+}
+
+static void test_human_line_has_local_time(void **state)
+{
+    (void)state;
+    expect_human(&(struct log){.format = LOG_HUMAN, .utc_offset_s = 5 * 3600 + 1800}, LOG_INFO, "m", NULL,
+                 "17:30:00.123 m\n");
+    expect_human(&(struct log){.format = LOG_HUMAN, .utc_offset_s = -13 * 3600}, LOG_INFO, "m", NULL,
+                 "23:00:00.123 m\n");
+}
+
+static void test_human_line_reads_as_a_sentence(void **state)
+{
+    (void)state;
+    expect_human(&(struct log){.format = LOG_HUMAN}, LOG_INFO, "election_ended",
+                 (struct log_field[]){LOG_STR("node", "n1"), LOG_STR("text", "n1 won, \"at last\""),
+                                      LOG_U64("term", 2), LOG_END},
+                 "12:00:00.123 election ended: n1 won, \"at last\"  node=n1 term=2\n");
+    expect_human(&(struct log){.format = LOG_HUMAN}, LOG_INFO, "the key lease_ms",
+                 (struct log_field[]){LOG_STR("text", ""), LOG_END}, "12:00:00.123 the key lease_ms\n");
+}
+
+static void test_human_line_leaves_out_instants_and_what_is_empty(void **state)
+{
+    (void)state;
+    expect_human(&(struct log){.format = LOG_HUMAN}, LOG_INFO, "m",
+                 (struct log_field[]){LOG_I64("at_ns", 1), LOG_I64("after_ms", 2), LOG_I64("until_ns", 3),
+                                      LOG_STR("ns", "4"), LOG_STR("leader", ""), LOG_STR("node", NULL),
+                                      LOG_END},
+                 "12:00:00.123 m  after_ms=2 ns=4\n");
+}
+
+static void test_human_line_cannot_be_forged(void **state)
+{
+    (void)state;
+    expect_human(&(struct log){.format = LOG_HUMAN}, LOG_INFO, "the group \"a\\b\"\n\x1b[31m\xff",
+                 (struct log_field[]){LOG_STR("text", "\b"), LOG_STR("reason", "no \"way\"\r\x1b"), LOG_END},
+                 "12:00:00.123 the group \"a\\b\"\\n\\u001b[31m\xef\xbf\xbd: \\u0008"
+                 "  reason=\"no \\\"way\\\"\\r\\u001b\"\n");
 }
 
 static void test_logfmt_quotes_what_would_be_misread(void **state)
@@ -94,8 +169,8 @@ static void test_json_gives_back_what_went_in(void **state)
         char buffer[512];
         json_t *line;
 
-        (void)log_format_line(buffer, sizeof buffer, LOG_JSON, NOON, LOG_ERROR, texts[i],
-                              (struct log_field[]){LOG_STR("v", texts[i]), LOG_END});
+        (void)log_format_line(buffer, sizeof buffer, &(struct log){.format = LOG_JSON}, NOON, LOG_ERROR,
+                              texts[i], (struct log_field[]){LOG_STR("v", texts[i]), LOG_END});
         line = json_loads(buffer, 0, NULL);
         assert_non_null(line);
         assert_string_equal(json_string_value(json_object_get(line, "msg")), texts[i]);
@@ -113,7 +188,7 @@ static void test_json_has_no_infinite_numbers(void **state)
 }
 
 /* Every size of buffer, so that the cut falls on every byte: keys, escapes, characters, numbers. */
-static void cut_everywhere(enum log_format format)
+static void cut_everywhere(enum log_format format, bool has_color)
 {
     const struct log_field fields[] = {LOG_STR("quoted", "a \"\n\x01 ü\xff東"),
                                        LOG_I64("number", -1234567),
@@ -121,6 +196,7 @@ static void cut_everywhere(enum log_format format)
                                        LOG_BOOL("flag", false),
                                        LOG_STR("last", ""),
                                        LOG_END};
+    const struct log log = {.format = format, .has_color = has_color};
     size_t longest = 0;
 
     for (size_t size = 0; size < 300; size++) {
@@ -130,7 +206,7 @@ static void cut_everywhere(enum log_format format)
 
         assert_non_null(buffer);
         buffer[size] = '?';
-        length = log_format_line(buffer, size, format, NOON, LOG_WARNING, "some message", fields);
+        length = log_format_line(buffer, size, &log, NOON, LOG_WARNING, "some message", fields);
         assert_int_equal(buffer[size], '?');
         assert_true(length < size || (size == 0 && length == 0));
         if (size > 0)
@@ -147,8 +223,10 @@ static void cut_everywhere(enum log_format format)
                 assert_true(!number || json_integer_value(number) == -1234567);
                 json_decref(line);
             } else {
+                const char *color = strrchr(buffer, '\033');
                 unsigned quotes = 0;
 
+                assert_true(!color || strcmp(color, "\033[0m\n") == 0);
                 for (const char *c = buffer; *c; c++) {
                     if (*c == '\\')
                         c++;
@@ -161,19 +239,26 @@ static void cut_everywhere(enum log_format format)
         }
         free(buffer);
     }
-    assert_true(longest > 100);
+    assert_true(longest > 90);
 }
 
 static void test_cut_json_line_stays_valid_json(void **state)
 {
     (void)state;
-    cut_everywhere(LOG_JSON);
+    cut_everywhere(LOG_JSON, false);
 }
 
 static void test_cut_logfmt_line_stays_one_closed_line(void **state)
 {
     (void)state;
-    cut_everywhere(LOG_LOGFMT);
+    cut_everywhere(LOG_LOGFMT, false);
+}
+
+static void test_cut_human_line_ends_its_colour(void **state)
+{
+    (void)state;
+    cut_everywhere(LOG_HUMAN, false);
+    cut_everywhere(LOG_HUMAN, true);
 }
 
 static void test_lines_below_the_level_are_dropped(void **state)
@@ -232,12 +317,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logfmt_line_is_as_documented),
         cmocka_unit_test(test_json_line_is_as_documented),
+        cmocka_unit_test(test_human_line_is_time_what_and_who),
+        cmocka_unit_test(test_human_line_has_a_colour_per_level),
+        cmocka_unit_test(test_human_line_has_local_time),
+        cmocka_unit_test(test_human_line_reads_as_a_sentence),
+        cmocka_unit_test(test_human_line_leaves_out_instants_and_what_is_empty),
+        cmocka_unit_test(test_human_line_cannot_be_forged),
         cmocka_unit_test(test_logfmt_quotes_what_would_be_misread),
         cmocka_unit_test(test_null_string_and_odd_keys_do_no_harm),
         cmocka_unit_test(test_json_gives_back_what_went_in),
         cmocka_unit_test(test_json_has_no_infinite_numbers),
         cmocka_unit_test(test_cut_json_line_stays_valid_json),
         cmocka_unit_test(test_cut_logfmt_line_stays_one_closed_line),
+        cmocka_unit_test(test_cut_human_line_ends_its_colour),
         cmocka_unit_test(test_lines_below_the_level_are_dropped),
         cmocka_unit_test(test_level_names_go_both_ways),
         cmocka_unit_test(test_wall_time_has_four_digits_of_year_always),

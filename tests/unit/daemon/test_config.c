@@ -136,7 +136,7 @@ static const char everything[] = "cluster: demo\n"
                                  "snapshot_entries: 500\n"
                                  "realtime: no\n"
                                  "log_level: debug\n"
-                                 "log_format: json\n"
+                                 "log: json\n"
                                  "bootstrap: true\n"
                                  "timing:\n"
                                  "  election_timeout_min_ms: 1000\n"
@@ -263,6 +263,26 @@ static void test_flags_beat_variables_and_those_the_file(void **state)
     assert_string_equal(f->config.token, "");
 }
 
+static void test_former_name_of_the_log_is_understood(void **state)
+{
+    char *environment[] = {(char[]){"GAVELD_LOG_FORMAT=json"}, NULL};
+    struct fixture *f = *state;
+
+    assert_good(f, GOOD);
+    assert_int_equal(f->config.log_format, LOG_AUTO);
+    config_done(&f->config);
+    assert_good(f, GOOD "log_format: logfmt\n");
+    assert_int_equal(f->config.log_format, LOG_LOGFMT);
+    config_done(&f->config);
+    f->input.environment = environment;
+    assert_good(f, GOOD "log: logfmt\n");
+    assert_int_equal(f->config.log_format, LOG_JSON);
+    config_done(&f->config);
+    set_flag(f, "log-format", "human");
+    assert_good(f, GOOD);
+    assert_int_equal(f->config.log_format, LOG_HUMAN);
+}
+
 static void test_mistakes_of_variables_and_flags_are_named(void **state)
 {
     char *unknown[] = {(char[]){"GAVELD_LOG_LEVL=info"}, NULL};
@@ -351,7 +371,8 @@ static void test_values_that_are_none(void **state)
     assert_refused(f, "snapshot_entries: 1\n", 1, "1 is not from 10 to");
     assert_refused(f, "priority: 256\n", 1, "256 is not from 0 to 255");
     assert_refused(f, "log_level: loud\n", 1, "none of debug, info, warning, error");
-    assert_refused(f, "log_format: xml\n", 1, "none of logfmt, json");
+    assert_refused(f, "log: xml\n", 1, "log: \"xml\" is none of auto, human, logfmt, json");
+    assert_refused(f, "log: json\nlog_format: json\n", 2, "log_format stands on line 1 already");
     assert_refused(f, "timing: {lease_ms: 0}\n", 1, "not from 1 ms to an hour");
     assert_refused(f, "timing: {lease_ms: 2h}\n", 1, "not from 1 ms to an hour");
     assert_refused(f, "timing: {lease_ms: -5}\n", 1, "lease_ms: ");
@@ -614,6 +635,7 @@ int main(void)
         TEST(test_defaults_are_those_of_the_manual),
         TEST(test_addresses_come_from_the_list_of_peers),
         TEST(test_flags_beat_variables_and_those_the_file),
+        TEST(test_former_name_of_the_log_is_understood),
         TEST(test_mistakes_of_variables_and_flags_are_named),
         TEST(test_no_file_is_needed),
         TEST(test_shapes_that_are_no_configuration),
