@@ -13,18 +13,8 @@ void trace_line(struct world *world, const struct process *process, const char *
     __attribute__((format(printf, 3, 4)));
 
 /* process may be NULL for something that concerns all. */
-#define TRACE(world, process, ...)                                                                           \
-    do {                                                                                                     \
-        if ((world)->trace)                                                                                  \
-            trace_line((world), (process), __VA_ARGS__);                                                     \
-    } while (0)
-
-/* What only a whole story tells, not the short one of a failure. */
-#define TRACE_DETAIL(world, process, ...)                                                                    \
-    do {                                                                                                     \
-        if ((world)->trace && (world)->trace->stream)                                                        \
-            trace_line((world), (process), __VA_ARGS__);                                                     \
-    } while (0)
+#define TRACE(world, process, ...) STORY(world, trace_line, process, __VA_ARGS__)
+#define TRACE_DETAIL(world, process, ...) STORY_DETAIL(world, trace_line, process, __VA_ARGS__)
 
 struct gavel_event;
 

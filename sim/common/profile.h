@@ -4,6 +4,9 @@
 #ifndef SIM_COMMON_PROFILE_H
 #define SIM_COMMON_PROFILE_H
 
+#include "base/prng.h"
+#include "base/time.h"
+
 #include <stdint.h>
 
 enum mood { MOOD_CALM, MOOD_MILD, MOOD_WILD, MOOD_STORM };
@@ -23,5 +26,19 @@ struct simulator_fault {
     const char *name; /* for --without */
     const char *what;
 };
+
+/* How long a fault lasts: short more often than long. */
+static inline gavel_ns fault_length(struct prng *prng, gavel_ns low, gavel_ns high)
+{
+    uint64_t drawn = prng_next(prng);
+    unsigned doublings = 0;
+    gavel_ns length;
+
+    while (low << (doublings + 1) <= high)
+        doublings++;
+    length = low << (drawn & 0xffff) % (doublings + 1);
+    length += (gavel_ns)((drawn >> 16) % (uint64_t)length);
+    return ns_min(length, high);
+}
 
 #endif

@@ -30,6 +30,22 @@ struct trace {
 void story_write(struct trace *trace, gavel_ns now, const char *label, const char *format, va_list arguments)
     __attribute__((format(printf, 4, 0)));
 
+/*
+ * A line of a world that has a `trace`, told by its function `tell`, which is
+ * not called where no story is wanted. What is only DETAIL is left out of the
+ * short story of a failure.
+ */
+#define STORY(world, tell, whom, ...)                                                                        \
+    do {                                                                                                     \
+        if ((world)->trace)                                                                                  \
+            tell((world), (whom), __VA_ARGS__);                                                              \
+    } while (0)
+#define STORY_DETAIL(world, tell, whom, ...)                                                                 \
+    do {                                                                                                     \
+        if ((world)->trace && (world)->trace->stream)                                                        \
+            tell((world), (whom), __VA_ARGS__);                                                              \
+    } while (0)
+
 /* The last lines, oldest first. */
 void story_print(const struct trace *trace, FILE *stream);
 

@@ -14,18 +14,8 @@ void cluster_trace_line(struct cluster *cluster, const struct node *node, const 
     __attribute__((format(printf, 3, 4)));
 
 /* node may be NULL for something that concerns all. */
-#define TRACE(cluster, node, ...)                                                                            \
-    do {                                                                                                     \
-        if ((cluster)->trace)                                                                                \
-            cluster_trace_line((cluster), (node), __VA_ARGS__);                                              \
-    } while (0)
-
-/* What only a whole story tells, not the short one of a failure. */
-#define TRACE_DETAIL(cluster, node, ...)                                                                     \
-    do {                                                                                                     \
-        if ((cluster)->trace && (cluster)->trace->stream)                                                    \
-            cluster_trace_line((cluster), (node), __VA_ARGS__);                                              \
-    } while (0)
+#define TRACE(cluster, node, ...) STORY(cluster, cluster_trace_line, node, __VA_ARGS__)
+#define TRACE_DETAIL(cluster, node, ...) STORY_DETAIL(cluster, cluster_trace_line, node, __VA_ARGS__)
 
 /* The letter of a node. */
 const char *cluster_label(const struct cluster *cluster, raft_id id);

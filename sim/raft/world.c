@@ -118,19 +118,6 @@ struct node *cluster_worker(struct cluster *cluster)
     return NULL;
 }
 
-gavel_ns cluster_length(struct cluster *cluster, unsigned stream, gavel_ns low, gavel_ns high)
-{
-    uint64_t drawn = prng_next(&cluster->streams[stream]);
-    unsigned doublings = 0;
-    gavel_ns length;
-
-    while (low << (doublings + 1) <= high)
-        doublings++;
-    length = low << (drawn & 0xffff) % (doublings + 1);
-    length += (gavel_ns)((drawn >> 16) % (uint64_t)length);
-    return ns_min(length, high);
-}
-
 static void empty(struct cluster *cluster)
 {
     for (unsigned i = 0; i < SLOTS_MAX; i++)

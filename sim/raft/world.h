@@ -247,6 +247,9 @@ static inline bool cluster_has(const struct cluster *cluster, enum fault fault)
 static inline void cluster_see(struct cluster *cluster, enum sight sight) { cluster->counts.seen[sight]++; }
 
 /* Short much more often than long: evenly by its logarithm. */
-gavel_ns cluster_length(struct cluster *cluster, unsigned stream, gavel_ns low, gavel_ns high);
+static inline gavel_ns cluster_length(struct cluster *cluster, unsigned stream, gavel_ns low, gavel_ns high)
+{
+    return fault_length(&cluster->streams[stream], low, high);
+}
 
 #endif

@@ -46,18 +46,6 @@ int64_t testbed_wall_ms(const struct testbed *testbed)
     return 1700000000000 + testbed->cluster->now / NS_PER_MS;
 }
 
-gavel_ns testbed_length(struct testbed *testbed, unsigned stream, gavel_ns low, gavel_ns high)
-{
-    uint64_t drawn = prng_next(&testbed->streams[stream]);
-    unsigned doublings = 0;
-    gavel_ns length;
-
-    while (low << (doublings + 1) <= high)
-        doublings++;
-    length = low << (drawn & 0xffff) % (doublings + 1);
-    return ns_min(length + (gavel_ns)((drawn >> 16) % (uint64_t)length), high);
-}
-
 /* ---- packets and events ---- */
 
 struct packet *packet_new(struct testbed *testbed, const uint8_t *bytes, size_t size)

@@ -267,8 +267,10 @@ static inline unsigned testbed_below(struct testbed *testbed, unsigned stream, u
     return (unsigned)prng_below(&testbed->streams[stream], bound);
 }
 static inline void testbed_see(struct testbed *testbed, enum session_sight sight) { testbed->seen[sight]++; }
-/* Short more often than long. */
-gavel_ns testbed_length(struct testbed *testbed, unsigned stream, gavel_ns low, gavel_ns high);
+static inline gavel_ns testbed_length(struct testbed *testbed, unsigned stream, gavel_ns low, gavel_ns high)
+{
+    return fault_length(&testbed->streams[stream], low, high);
+}
 
 /* The name of a group. */
 const char *testbed_group_name(unsigned group);

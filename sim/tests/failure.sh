@@ -89,8 +89,13 @@ for word in -h --help; do
     expect "$folder/message" '^usage: gavel-sim'
 done
 
+# What one simulator alone measures, the others do not know.
+if [ "$kind" != raft ]; then
+    refuses "^gavel-sim $kind: .*--failover" --failover
+fi
 # A fail-over that does not happen has no time, and can be replayed.
 if [ "$kind" = raft ]; then
+    refuses '--trials means something only with --failover;' --seed 1 --trials 2
     refuses 'only one of these at a time: --soak, --failover;' --failover --soak
     code=0
     "$sim" raft --failover --trials 2 --planted lease-from-ack >"$folder/trials" || code=$?
