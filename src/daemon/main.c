@@ -56,7 +56,7 @@ static int run(const struct daemon_config *config, bool has_no_guard)
         .run = run_node,
         .user = &life,
         .realtime = config->realtime,
-        .is_childless = !config->has_coordinator,
+        .is_childless = !config->has_leader_commands,
         .stop_limit = config->raft.transfer_timeout + config->raft.stop_margin + STOP_SLACK,
     };
     struct gavel_error error = {0};

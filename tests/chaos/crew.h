@@ -34,7 +34,7 @@ struct crew {
     int founders;
     char gaveld[PATH_MAX];
     char gavel[PATH_MAX];
-    char beat[PATH_MAX]; /* what a coordinator runs on the leader; "": nothing */
+    char beat[PATH_MAX]; /* what leader_commands runs on the leader; "": nothing */
     char folder[PATH_MAX];
     int witness; /* it votes, and must never lead; -1: none */
     FILE *deeds;

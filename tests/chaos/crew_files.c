@@ -54,7 +54,7 @@ static bool write_config(const struct crew *crew, int node)
     if (*crew->beat)
         fprintf(file,
                 "timing: {lease_ms: 450, election_timeout_min_ms: 450, election_timeout_max_ms: "
-                "900}\ncoordinator:\n  stop_grace: 100ms\n  children:\n    - name: beat\n"
+                "900}\nleader_commands:\n  stop_grace: 100ms\n  children:\n    - name: beat\n"
                 "      command: [\"%s\", \"%s/beats\"]\n      environment: {BEAT_MEMBER: \"%d\"}\n",
                 crew->beat, crew->folder, node);
     return fclose(file) == 0;

@@ -133,7 +133,7 @@ enum gavel_status config_fill_in(struct config_draft *draft)
     for (size_t i = 0; i < config->peer_count; i++)
         config->peers[i].id = seal_id_of_name("node", config->peers[i].name);
     config->raft.stop_margin = ns_from_ms(CONFIG_STOP_MARGIN_MS);
-    if (config->has_coordinator)
+    if (config->has_leader_commands)
         config->raft.stop_margin += ns_from_ms(config->stop_grace_ms);
     else
         config->stop_grace_ms = 0;

@@ -65,8 +65,8 @@ struct daemon_config {
     bool realtime;     /* SCHED_FIFO and mlockall where permitted: true */
     enum log_level log_level;
     enum log_format log_format;
-    bool has_coordinator;
-    struct run_file children; /* of `coordinator:` */
+    bool has_leader_commands;
+    struct run_file children; /* of `leader_commands:` */
     gavel_ms stop_grace_ms;   /* of the children; part of raft.stop_margin */
 };
 

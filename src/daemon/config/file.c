@@ -19,6 +19,7 @@
 
 struct config_section {
     const char *name;
+    bool is_former; /* a name it once had: read with a warning, and suggested to nobody */
     enum gavel_status (*read)(struct node_reader *reader, const yaml_node_t *value,
                               struct config_draft *draft);
 };
@@ -29,20 +30,26 @@ static enum gavel_status read_tls(struct node_reader *reader, const yaml_node_t 
                                   struct config_draft *draft);
 static enum gavel_status read_timing(struct node_reader *reader, const yaml_node_t *value,
                                      struct config_draft *draft);
+static enum gavel_status read_leader_commands(struct node_reader *reader, const yaml_node_t *value,
+                                              struct config_draft *draft);
 static enum gavel_status read_coordinator(struct node_reader *reader, const yaml_node_t *value,
                                           struct config_draft *draft);
 static enum gavel_status read_children(struct node_reader *reader, const yaml_node_t *value,
                                        struct config_draft *draft);
 
+/* What `leader_commands` was called until 0.6. */
+#define FORMER_LEADER_COMMANDS "coordinator"
+
 /* The keys that are no single values, by the section they stand in. */
-static const struct config_section top_parts[] = {{"peers", read_peers},
-                                                  {"tls", read_tls},
-                                                  {"timing", read_timing},
-                                                  {"coordinator", read_coordinator},
+static const struct config_section top_parts[] = {{"peers", false, read_peers},
+                                                  {"tls", false, read_tls},
+                                                  {"timing", false, read_timing},
+                                                  {"leader_commands", false, read_leader_commands},
+                                                  {FORMER_LEADER_COMMANDS, true, read_coordinator},
                                                   {0}};
-static const struct config_section coordinator_parts[] = {{"children", read_children}, {0}};
+static const struct config_section leader_commands_parts[] = {{"children", false, read_children}, {0}};
 static const struct config_section no_parts[] = {{0}};
-#define PARTS_MAX 4
+#define PARTS_MAX 5
 
 static enum gavel_status unknown_key(struct node_reader *reader, const yaml_node_t *key, const char *section,
                                      const struct config_section *parts)
@@ -56,7 +63,8 @@ static enum gavel_status unknown_key(struct node_reader *reader, const yaml_node
         if (strcmp(config_settings[i].section, section) == 0)
             suggestion_offer(&suggestion, config_settings[i].key);
     for (; parts->name; parts++)
-        suggestion_offer(&suggestion, parts->name);
+        if (!parts->is_former)
+            suggestion_offer(&suggestion, parts->name);
     for (size_t i = 0; i < CONFIG_SETTINGS_COUNT; i++) /* a time without its unit */
         if (strcmp(config_settings[i].section, section) == 0 && *word &&
             strncmp(config_settings[i].key, word, strlen(word)) == 0 &&
@@ -156,15 +164,30 @@ static enum gavel_status read_children(struct node_reader *reader, const yaml_no
     return run_file_read_list(reader, value, &draft->config.children);
 }
 
+static enum gavel_status read_leader_commands(struct node_reader *reader, const yaml_node_t *value,
+                                              struct config_draft *draft)
+{
+    enum gavel_status status;
+
+    if (draft->config.has_leader_commands)
+        return node_wrong(
+            reader, value,
+            "leader_commands stands there already, perhaps by its former name " FORMER_LEADER_COMMANDS
+            "; remove one of them");
+    status = read_mapping(reader, value, "leader_commands", leader_commands_parts, draft);
+
+    if (!status && draft->config.children.count == 0)
+        status = node_wrong(reader, value, "leader_commands has no children; list them, or remove it");
+    draft->config.has_leader_commands = true;
+    return status;
+}
+
 static enum gavel_status read_coordinator(struct node_reader *reader, const yaml_node_t *value,
                                           struct config_draft *draft)
 {
-    enum gavel_status status = read_mapping(reader, value, "coordinator", coordinator_parts, draft);
-
-    if (!status && draft->config.children.count == 0)
-        status = node_wrong(reader, value, "coordinator has no children; list them, or remove it");
-    draft->config.has_coordinator = true;
-    return status;
+    config_warn(draft, "%.200s:%d: " FORMER_LEADER_COMMANDS " is called leader_commands now; rename it",
+                draft->config.file, node_line(value));
+    return read_leader_commands(reader, value, draft);
 }
 
 static enum gavel_status read_peer_name(struct node_reader *reader, const yaml_node_t *value, void *user)

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "config/run_spec.h"
 #include "daemon/api/token.h"
-#include "daemon/commands/coordinator.h"
+#include "daemon/commands/leader_commands.h"
 #include "daemon/config/draft.h"
 #include "net/seal.h"
 #include "net/tls.h"
@@ -153,13 +153,13 @@ enum gavel_status config_check_files(struct config_draft *draft)
 /* Programs and users are looked up now, and not by whichever node leads some night. */
 enum gavel_status config_check_children(struct config_draft *draft)
 {
-    struct coordinator_plan plan;
+    struct leader_commands_plan plan;
     enum gavel_status status;
 
-    if (!draft->config.has_coordinator)
+    if (!draft->config.has_leader_commands)
         return GAVEL_OK;
-    status = coordinator_plan_make(&draft->config, &plan, draft->error);
+    status = leader_commands_plan_make(&draft->config, &plan, draft->error);
     if (!status)
-        coordinator_plan_done(&plan);
+        leader_commands_plan_done(&plan);
     return status;
 }

@@ -80,8 +80,8 @@ void config_print(const struct daemon_config *config, FILE *out)
     (void)fprintf(out, "  data        %s, at most %" PRIu64 " MiB\n", config->data,
                   config->data_bytes_max >> 20);
     print_times(config, out);
-    if (config->has_coordinator)
-        (void)fprintf(out, "  coordinator %zu child%s, stopped within %" PRId64 " ms\n",
+    if (config->has_leader_commands)
+        (void)fprintf(out, "  commands    leader_commands: %zu child%s, stopped within %" PRId64 " ms\n",
                       config->children.count, config->children.count == 1 ? "" : "ren",
                       config->stop_grace_ms);
 }

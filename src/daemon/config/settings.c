@@ -74,8 +74,8 @@ const struct config_setting config_settings[CONFIG_SETTINGS_COUNT] = {
         "log lines as human, logfmt or json (default: human on a terminal, else logfmt)"},
     [CONFIG_OF_BOOTSTRAP] = {"", "bootstrap", "bootstrap", CONFIG_BOOL, AT(bootstraps), NULL,
         "an empty folder begins a cluster of the peers in the file"},
-    [CONFIG_OF_STOP_GRACE] = {"coordinator", "stop_grace", "stop_grace", CONFIG_GRACE, AT(config.stop_grace_ms),
-        "MS", "the children of the coordinator stop in this time (default: 500)"},
+    [CONFIG_OF_STOP_GRACE] = {"leader_commands", "stop_grace", "stop_grace", CONFIG_GRACE, AT(config.stop_grace_ms),
+        "MS", "how long leader_commands may take to stop, all together (default: 500)"},
 };
 /* clang-format on */
 

@@ -64,7 +64,7 @@ enum config_id {
 };
 
 struct config_setting {
-    const char *section; /* of the file: "", "tls", "timing", "coordinator" */
+    const char *section; /* of the file: "", "tls", "timing", "leader_commands" */
     const char *key;     /* in that section */
     const char *name;    /* with dashes the flag, in capitals behind GAVELD_ the variable */
     enum config_kind kind;

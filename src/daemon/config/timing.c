@@ -29,20 +29,20 @@ static const struct {
     {"transfer_timeout", "transfer_timeout_ms"},
 };
 
-static const char *ours_of(const char *word, size_t length, bool has_coordinator)
+static const char *ours_of(const char *word, size_t length, bool has_leader_commands)
 {
     static const char margin[] = "stop_margin";
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strlen(words[i].raft) == length && strncmp(words[i].raft, word, length) == 0)
             return words[i].ours;
-    if (has_coordinator && length == strlen(margin) && strncmp(margin, word, length) == 0)
-        return "10 ms and coordinator.stop_grace";
+    if (has_leader_commands && length == strlen(margin) && strncmp(margin, word, length) == 0)
+        return "10 ms and leader_commands.stop_grace";
     return NULL;
 }
 
 /* The same sentence with our words in it. */
-static void translate(const char *from, bool has_coordinator, char *to, size_t size)
+static void translate(const char *from, bool has_leader_commands, char *to, size_t size)
 {
     size_t at = 0;
 
@@ -53,7 +53,7 @@ static void translate(const char *from, bool has_coordinator, char *to, size_t s
         if (isalpha((unsigned char)*from))
             length = strspn(from, "abcdefghijklmnopqrstuvwxyz_");
         length = length ? length : 1;
-        ours = ours_of(from, length, has_coordinator);
+        ours = ours_of(from, length, has_leader_commands);
         at += (size_t)snprintf(to + at, size - at, "%.*s", ours ? (int)strlen(ours) : (int)length,
                                ours ? ours : from); /* cut at the end; at may then be beyond it */
         from += length;
@@ -84,7 +84,7 @@ static enum gavel_status blame(struct config_draft *draft, const struct gavel_er
     char message[400] = "", place[CONFIG_PLACE_MAX];
     struct raft_settings longer;
 
-    translate(cause->message, draft->config.has_coordinator, message, sizeof message);
+    translate(cause->message, draft->config.has_leader_commands, message, sizeof message);
     (void)config_place(draft, CONFIG_OF_LEASE, place);
     if (cause->status == GAVEL_ERR_BUDGET && raft->transfer_timeout > raft->stop_margin &&
         find_longer(raft, &longer))
@@ -123,7 +123,7 @@ enum gavel_status config_check_timing(struct config_draft *draft)
     struct gavel_error cause = {0};
     enum gavel_status status = GAVEL_OK;
 
-    if (draft->config.has_coordinator)
+    if (draft->config.has_leader_commands)
         status = check_graces(draft);
     if (status)
         return status;

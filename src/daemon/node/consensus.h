@@ -13,7 +13,7 @@
 #include "core/session/frontend.h"
 #include "daemon/api/api.h"
 #include "daemon/clients/clients.h"
-#include "daemon/commands/coordinator.h"
+#include "daemon/commands/leader_commands.h"
 #include "daemon/logger.h"
 #include "daemon/node/address_book.h"
 #include "daemon/node/detector.h"
@@ -60,7 +60,7 @@ struct consensus {
     struct event *writer_event;
     struct event *request_event;
     struct event *forwarding_event;
-    struct event *coordinator_event;
+    struct event *commands_event;
     struct event *reload_event;
     struct event *signal_events[3];
     int timer_fd;
@@ -81,8 +81,8 @@ struct consensus {
     size_t record_count;
     gavel_ns promotes_from; /* not before this is a learner made a voter: the last try failed */
     struct detector detector;
-    struct coordinator *coordinator; /* NULL: no children */
-    bool must_step_down;             /* the children gave up, or cannot be fenced */
+    struct leader_commands *commands; /* NULL: no children */
+    bool must_step_down;              /* the children gave up, or cannot be fenced */
 
     struct held_message *held;
     size_t held_count;

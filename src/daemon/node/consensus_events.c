@@ -122,37 +122,37 @@ static void start_anew(struct consensus *c)
     begin_stopping(c);
 }
 
-static void tell_children(struct consensus *c, const struct coordinator_event *event)
+static void tell_children(struct consensus *c, const struct leader_commands_event *event)
 {
     static const char *const said[] = {
-        [COORDINATOR_RUNS] = "children run",
-        [COORDINATOR_RESTARTED] = "a child was started again",
-        [COORDINATOR_STOPPED] = "children stopped",
-        [COORDINATOR_GAVE_UP] = "the children gave up",
-        [COORDINATOR_LOST] = "the keeper of the children died; the node starts anew",
+        [LEADER_COMMANDS_RUNS] = "children run",
+        [LEADER_COMMANDS_RESTARTED] = "a child was started again",
+        [LEADER_COMMANDS_STOPPED] = "children stopped",
+        [LEADER_COMMANDS_GAVE_UP] = "the children gave up",
+        [LEADER_COMMANDS_LOST] = "the keeper of the children died; the node starts anew",
     };
-    bool is_good = event->news <= COORDINATOR_STOPPED && event->late_by_ms == 0;
+    bool is_good = event->news <= LEADER_COMMANDS_STOPPED && event->late_by_ms == 0;
 
     logger_line(&c->logger, is_good ? LOG_INFO : LOG_ERROR, said[event->news], LOG_U64("epoch", event->epoch),
                 LOG_STR("child", event->child), LOG_STR("text", event->text),
                 LOG_I64("late_by_ms", event->late_by_ms), LOG_END);
 }
 
-static void on_coordinator(evutil_socket_t fd, short what, void *user)
+static void on_commands(evutil_socket_t fd, short what, void *user)
 {
     struct consensus *c = user;
-    struct coordinator_event event;
+    struct leader_commands_event event;
 
     (void)fd;
     (void)what;
-    while (coordinator_look(c->coordinator, &event)) {
+    while (leader_commands_look(c->commands, &event)) {
         tell_children(c, &event);
-        if (event.news == COORDINATOR_GAVE_UP)
+        if (event.news == LEADER_COMMANDS_GAVE_UP)
             c->must_step_down = c->is_claimed && event.epoch == c->work_epoch;
-        else if (event.news == COORDINATOR_LOST)
+        else if (event.news == LEADER_COMMANDS_LOST)
             start_anew(c);
     }
-    if (c->raft.work == RAFT_WORK_STOPPING && coordinator_has_stopped(c->coordinator, c->work_epoch)) {
+    if (c->raft.work == RAFT_WORK_STOPPING && leader_commands_has_stopped(c->commands, c->work_epoch)) {
         consensus_work_stopped(c);
         consensus_feed(c, (struct raft_event){.kind = RAFT_WORK_STOPPED});
     }
@@ -311,9 +311,9 @@ enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error
     c->tick_event = event_new(c->base, -1, EV_PERSIST, on_tick, c);
     is_good = c->timer_event && c->writer_event && c->request_event && c->forwarding_event &&
               c->reload_event && c->tick_event && event_add(c->tick_event, &tick) == 0;
-    if (c->coordinator) {
-        c->coordinator_event = watch(c, c->coordinator->fd, on_coordinator);
-        is_good = is_good && c->coordinator_event;
+    if (c->commands) {
+        c->commands_event = watch(c, c->commands->fd, on_commands);
+        is_good = is_good && c->commands_event;
     }
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         c->signal_events[i] = evsignal_new(c->base, signals[i], on_signal, c);
@@ -336,7 +336,7 @@ void consensus_end_events(struct consensus *c)
     free_event(&c->writer_event);
     free_event(&c->request_event);
     free_event(&c->forwarding_event);
-    free_event(&c->coordinator_event);
+    free_event(&c->commands_event);
     free_event(&c->reload_event);
     for (size_t i = 0; i < sizeof c->signal_events / sizeof *c->signal_events; i++)
         free_event(&c->signal_events[i]);

@@ -2,7 +2,7 @@
 
 /*
  * The work of a leader: being the one that the API names, and the children of
- * `coordinator:`. It begins with CLAIM, goes on until raft_deadline() unless
+ * `leader_commands:`. It begins with CLAIM, goes on until raft_deadline() unless
  * that moves, and has stopped when nothing of it is left.
  */
 #include "daemon/node/consensus.h"
@@ -39,7 +39,7 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     consensus_publish(c); /* before anybody hears of it */
     consensus_put(c, &entry);
     c->is_status_due = true;
-    if (!c->coordinator)
+    if (!c->commands)
         return;
     if (!page_epoch(term, lease_epoch, &c->work_epoch)) {
         logger_line(&c->logger, LOG_ERROR, "too many hand-overs failed in one term; the node steps down",
@@ -49,7 +49,7 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
         return; /* the children do not run: the tick steps down */
     }
     publish_mandate(c);
-    coordinator_run(c->coordinator, c->work_epoch);
+    leader_commands_run(c->commands, c->work_epoch);
 }
 
 void consensus_extend_work(struct consensus *c)
@@ -75,10 +75,10 @@ void consensus_stop_work(struct consensus *c, enum raft_stop reason)
     c->draft.is_claimed = false;
     consensus_publish(c); /* the API stops first */
     c->is_status_due = true;
-    if (!c->coordinator || c->work_epoch == 0)
+    if (!c->commands || c->work_epoch == 0)
         c->has_stopped = true;
     else
-        coordinator_stop(c->coordinator, c->work_epoch, reason == RAFT_STOP_REPLACED);
+        leader_commands_stop(c->commands, c->work_epoch, reason == RAFT_STOP_REPLACED);
 }
 
 /* Nothing of it is left; Raft hears of it next. */

@@ -363,24 +363,24 @@ static int live(struct consensus *c, bool has_guard)
 /* The children's keeper is forked first, while there is only one thread. */
 static int live_with_children(struct consensus *c, struct node_frontend *frontend, bool has_guard)
 {
-    static struct coordinator coordinator; /* must not move, and is too large for a stack */
+    static struct leader_commands commands; /* must not move, and is too large for a stack */
     struct gavel_error error = {0};
     int exit_code;
 
-    if (c->config->has_coordinator) {
-        if (coordinator_start(&coordinator, c->config, c->page, &error) != GAVEL_OK) {
+    if (c->config->has_leader_commands) {
+        if (leader_commands_start(&commands, c->config, c->page, &error) != GAVEL_OK) {
             log_line(&frontend->log, clock_wall_ms(), LOG_ERROR, "cannot start",
                      LOG_STR("reason", error.message), LOG_END);
             return exit_code_of(error.status);
         }
-        c->coordinator = &coordinator;
+        c->commands = &commands;
     }
     if (logger_start(&c->logger, &frontend->log, c->config->realtime) != GAVEL_OK)
         return 1;
     exit_code = live(c, has_guard);
     logger_stop(&c->logger);
-    if (c->coordinator)
-        coordinator_finish(c->coordinator);
+    if (c->commands)
+        leader_commands_finish(c->commands);
     if (c->is_disk_left)
         _exit(exit_code); /* a thread is in the middle of a write, and nothing of it may be freed */
     return exit_code;

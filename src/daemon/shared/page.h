@@ -33,7 +33,7 @@ struct page {
     _Atomic uint32_t peers_which; /* the copy that is whole */
     struct page_peers peers[2];
 
-    /* For the guard of the coordinator's children: the mandate they run under (DESIGN §8). */
+    /* For the guard of the leader's commands: the mandate they run under (DESIGN §8). */
     _Atomic uint64_t epoch; /* 0: none; see page_epoch() */
     _Atomic gavel_ns stop_at;
     _Atomic gavel_ns deadline;

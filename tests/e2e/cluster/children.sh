@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Children of `coordinator:` that crash, do not want to end, or do not fit.
+# Children of `leader_commands:` that crash, do not want to end, or do not fit.
 set -euo pipefail
 # shellcheck source=commands_lib.sh
 source "$SOURCE_ROOT/tests/e2e/cluster/commands_lib.sh"
@@ -63,7 +63,7 @@ test_children_stop_in_reverse_order() {
     local name
     cluster n1
     # shellcheck disable=SC2016 # for the shell that runs there
-    configure n1 'coordinator:' "  stop_grace: $grace_ms" '  children:' \
+    configure n1 'leader_commands:' "  stop_grace: $grace_ms" '  children:' \
         "    - {name: first, command: [bash, -c, 'trap \"echo first >>\$0/ends; exit\" TERM; : >\$0/first; while :; do sleep 0.05; done', $folder]}" \
         "    - {name: second, command: [bash, -c, 'trap \"sleep 0.1; echo second >>\$0/ends; exit\" TERM; : >\$0/second; while :; do sleep 0.05; done', $folder]}"
     sed -i "s/^timing:.*/timing: {election_timeout_min_ms: $lease_ms, election_timeout_max_ms: $((2 * lease_ms)), lease_ms: $lease_ms}/" "$folder/n1.yaml"
@@ -76,9 +76,9 @@ test_children_stop_in_reverse_order() {
 test_a_grace_that_does_not_fit_the_lease_is_refused_with_one_that_does() {
     local proposal
     cluster n1 n2 n3
-    configure n1 'coordinator: {stop_grace: 2s, children: [{command: [sleep, infinity]}]}'
+    configure n1 'leader_commands: {stop_grace: 2s, children: [{command: [sleep, infinity]}]}'
     refused 2 n1 --check-config
-    has "$errors" '2 * heartbeat_interval_ms 100 + 10 ms and coordinator.stop_grace 2010'
+    has "$errors" '2 * heartbeat_interval_ms 100 + 10 ms and leader_commands.stop_grace 2010'
     has "$errors" 'must be less than lease_ms 400 ms'
     proposal=$(sed -n 's/.*timing: {\(.*\)} would do.*/\1/p' <<<"$errors")
     [[ $proposal ]] || fail "no times that would do in: $errors"

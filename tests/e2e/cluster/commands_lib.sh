@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Helpers of the tests of `coordinator:`: three nodes with a command.
+# Helpers of the tests of `leader_commands:`: three nodes with a command.
 #
 #     crew COMMAND…                  starts n1, n2 and n3, and waits for a leader
 #     await runs_only_on_the_leader  sets $leader
@@ -20,7 +20,7 @@ equip() {
     local name=$1 word command=
     shift
     for word in "$@"; do command+="${command:+, }'$word'"; done
-    configure "$name" 'coordinator:' "  stop_grace: $grace_ms" '  children:' "    - {name: job, command: [$command]}"
+    configure "$name" 'leader_commands:' "  stop_grace: $grace_ms" '  children:' "    - {name: job, command: [$command]}"
     sed -i "s/^timing:.*/timing: {election_timeout_min_ms: $lease_ms, election_timeout_max_ms: $((2 * lease_ms)), heartbeat_interval_ms: 100, lease_ms: $lease_ms}/" "$folder/$name.yaml"
 }
 

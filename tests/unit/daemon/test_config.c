@@ -150,7 +150,7 @@ static const char everything[] = "cluster: demo\n"
                                  "    address: 127.0.0.1:7402\n"
                                  "    witness: true\n"
                                  "  - {name: n3, address: 127.0.0.2}\n"
-                                 "coordinator:\n"
+                                 "leader_commands:\n"
                                  "  stop_grace: 200ms\n"
                                  "  children:\n"
                                  "    - {name: one, command: [/bin/sleep, 10]}\n";
@@ -189,7 +189,7 @@ static void test_every_key_is_read(void **state)
     assert_true(c->raft.promise == 900 * NS_PER_MS);
     assert_true(c->raft.transfer_timeout == 5000 * NS_PER_MS);
     assert_true(c->raft.stop_margin == 210 * NS_PER_MS);
-    assert_true(c->has_coordinator);
+    assert_true(c->has_leader_commands);
     assert_int_equal(c->children.count, 1);
     assert_int_equal(c->stop_grace_ms, 200);
     assert_int_equal(c->peer_count, 3);
@@ -351,7 +351,7 @@ static void test_unknown_and_repeated_keys_have_their_line(void **state)
     assert_refused(f, GOOD "node: n2\n", 4, "node stands on line 2 already");
     assert_refused(f, GOOD PEERS "peers: []\n", 8, "peers stands on line 4 already");
     assert_refused(f, GOOD "peers:\n  - {name: a, addres: b}\n", 5, "did you mean \"address\"?");
-    assert_refused(f, GOOD "coordinator: {childs: []}\n", 4, "\"childs\"");
+    assert_refused(f, GOOD "leader_commands: {childs: []}\n", 4, "\"childs\"");
 }
 
 static void test_values_that_are_none(void **state)
@@ -528,14 +528,14 @@ static void test_times_must_add_up_and_what_would_do_is_said(void **state)
                    "election_timeout_min_ms (150 ms) must be less than election_timeout_max_ms");
     assert_refused(f, GOOD "timing: {transfer_timeout_ms: 5}\n", 0,
                    "transfer_timeout_ms (5 ms) must be longer");
-    assert_refused(f, GOOD "coordinator:\n  children: [{command: 'true'}]\n", 0,
-                   "10 ms and coordinator.stop_grace 510");
+    assert_refused(f, GOOD "leader_commands:\n  children: [{command: 'true'}]\n", 0,
+                   "10 ms and leader_commands.stop_grace 510");
     assert_non_null(strstr(
         f->error.message,
         "timing: {lease_ms: 650, election_timeout_min_ms: 650, election_timeout_max_ms: 1300} would do"));
     assert_good(f,
                 GOOD "timing: {lease_ms: 650, election_timeout_min_ms: 650, election_timeout_max_ms: 1300}\n"
-                     "coordinator:\n  children: [{command: 'true'}]\n");
+                     "leader_commands:\n  children: [{command: 'true'}]\n");
 }
 
 #define SLOW "timing: {lease_ms: 950, election_timeout_min_ms: 1000, election_timeout_max_ms: 2000}\n"
@@ -544,25 +544,51 @@ static void test_children_are_looked_up_before_anything_starts(void **state)
 {
     struct fixture *f = *state;
 
-    assert_refused(f, GOOD SLOW "coordinator: {}\n", 5, "coordinator has no children");
-    assert_refused(f, GOOD SLOW "coordinator: {children: 5}\n", 5, "children must be a list");
-    assert_refused(f, GOOD SLOW "coordinator:\n  children: []\n", 6, "children is an empty list");
-    assert_refused(f, GOOD SLOW "coordinator:\n  children:\n    - {name: x}\n", 7,
+    assert_refused(f, GOOD SLOW "leader_commands: {}\n", 5, "leader_commands has no children");
+    assert_refused(f, GOOD SLOW "leader_commands: {children: 5}\n", 5, "children must be a list");
+    assert_refused(f, GOOD SLOW "leader_commands:\n  children: []\n", 6, "children is an empty list");
+    assert_refused(f, GOOD SLOW "leader_commands:\n  children:\n    - {name: x}\n", 7,
                    "this child has no command");
-    assert_refused(f, GOOD SLOW "coordinator:\n  children:\n    - {command: [no-such-program]}\n", 7,
+    assert_refused(f, GOOD SLOW "leader_commands:\n  children:\n    - {command: [no-such-program]}\n", 7,
                    "no-such-program");
-    assert_refused(f, GOOD SLOW "coordinator:\n  children:\n    - {command: 'true', user: no-such-user}\n", 7,
-                   "no-such-user");
-    assert_refused(f, GOOD SLOW "coordinator:\n  children:\n    - {command: 'true', directory: /nowhere}\n",
-                   7, "/nowhere");
-    assert_refused(
-        f, GOOD SLOW "coordinator:\n  children:\n    - {command: 'true', environment: {GAVEL_EPOCH: 1}}\n", 7,
-        "GAVEL_EPOCH is set by gavel itself");
-    assert_refused(f, GOOD SLOW "coordinator:\n  stop_grace: 10\n  children: [{command: 'true'}]\n", 6,
-                   "too short for a tree of processes");
     assert_refused(f,
-                   GOOD SLOW "coordinator:\n  stop_grace: 100\n  children: [{command: 'true', grace: 90}]\n",
-                   6, "their graces are 90 ms together");
+                   GOOD SLOW "leader_commands:\n  children:\n    - {command: 'true', user: no-such-user}\n",
+                   7, "no-such-user");
+    assert_refused(f,
+                   GOOD SLOW "leader_commands:\n  children:\n    - {command: 'true', directory: /nowhere}\n",
+                   7, "/nowhere");
+    assert_refused(f,
+                   GOOD SLOW
+                   "leader_commands:\n  children:\n    - {command: 'true', environment: {GAVEL_EPOCH: 1}}\n",
+                   7, "GAVEL_EPOCH is set by gavel itself");
+    assert_refused(f, GOOD SLOW "leader_commands:\n  stop_grace: 10\n  children: [{command: 'true'}]\n", 6,
+                   "too short for a tree of processes");
+    assert_refused(
+        f, GOOD SLOW "leader_commands:\n  stop_grace: 100\n  children: [{command: 'true', grace: 90}]\n", 6,
+        "their graces are 90 ms together");
+}
+
+static void test_former_name_of_leader_commands_is_understood_and_said(void **state)
+{
+    struct fixture *f = *state;
+    size_t warnings;
+
+    assert_good(f, GOOD SLOW "leader_commands:\n  children: [{command: 'true'}]\n");
+    warnings = f->warnings.count;
+    config_done(&f->config);
+    assert_good(f, GOOD SLOW "coordinator:\n  stop_grace: 200\n  children: [{command: 'true'}]\n");
+    assert_true(f->config.has_leader_commands);
+    assert_int_equal(f->config.children.count, 1);
+    assert_int_equal(f->config.stop_grace_ms, 200);
+    assert_int_equal(f->warnings.count, warnings + 1);
+    assert_non_null(strstr(f->warnings.texts[0], "coordinator is called leader_commands now; rename it"));
+    config_done(&f->config);
+    assert_refused(f,
+                   GOOD SLOW "coordinator: {children: [{command: 'true'}]}\n"
+                             "leader_commands: {children: [{command: 'true'}]}\n",
+                   6, "leader_commands stands there already");
+    assert_refused(f, GOOD "coordinater: {}\n", 4,
+                   "there is no key \"coordinater\"; gaveld.yaml(5) lists them");
 }
 
 static void test_a_node_that_joins_needs_no_list(void **state)
@@ -610,7 +636,7 @@ static void test_a_peer_that_cannot_be_found_now_stops_nobody(void **state)
 static void test_damaged_files_are_survived(void **state)
 {
     static const char text[] =
-        GOOD SLOW PEERS "coordinator:\n  children:\n    - {command: 'true', grace: 1}\n";
+        GOOD SLOW PEERS "leader_commands:\n  children:\n    - {command: 'true', grace: 1}\n";
     struct fixture *f = *state;
     char damaged[sizeof text];
     unsigned seed = 1;
@@ -635,6 +661,7 @@ int main(void)
         TEST(test_defaults_are_those_of_the_manual),
         TEST(test_addresses_come_from_the_list_of_peers),
         TEST(test_flags_beat_variables_and_those_the_file),
+        TEST(test_former_name_of_leader_commands_is_understood_and_said),
         TEST(test_former_name_of_the_log_is_understood),
         TEST(test_mistakes_of_variables_and_flags_are_named),
         TEST(test_no_file_is_needed),

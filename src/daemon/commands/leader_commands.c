@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "daemon/commands/coordinator.h"
+#include "daemon/commands/leader_commands.h"
 
 #include "base/error.h"
 #include "os/clock.h"
@@ -28,35 +28,35 @@
 /* The node is dead and nothing of the children is left. The guard process above sees that for itself. */
 static void release_nothing(void *user) { (void)user; }
 
-static bool watch(struct coordinator *c, int fd)
+static bool watch(struct leader_commands *c, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
     return epoll_ctl(c->fd, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-static void set_timer(struct coordinator *c, gavel_ns at)
+static void set_timer(struct leader_commands *c, gavel_ns at)
 {
     struct itimerspec spec = clock_alarm(at);
 
     (void)timerfd_settime(c->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL); /* cannot fail with these */
 }
 
-enum gavel_status coordinator_start(struct coordinator *c, const struct daemon_config *config,
-                                    struct page *page, struct gavel_error *error)
+enum gavel_status leader_commands_start(struct leader_commands *c, const struct daemon_config *config,
+                                        struct page *page, struct gavel_error *error)
 {
     const struct guard_mandates mandates = {
         .read = page_read_mandate, .release = release_nothing, .user = page};
     enum gavel_status status;
 
-    *c = (struct coordinator){.fd = -1, .timer_fd = -1};
-    status = coordinator_plan_make(config, &c->plan, error);
+    *c = (struct leader_commands){.fd = -1, .timer_fd = -1};
+    status = leader_commands_plan_make(config, &c->plan, error);
     if (status)
         return status;
     status = guard_start(&c->guard, &c->plan.spec, &mandates, error);
     if (status) {
-        coordinator_plan_done(&c->plan);
-        *c = (struct coordinator){.fd = -1, .timer_fd = -1};
+        leader_commands_plan_done(&c->plan);
+        *c = (struct leader_commands){.fd = -1, .timer_fd = -1};
         return status;
     }
     c->fd = epoll_create1(EPOLL_CLOEXEC);
@@ -65,13 +65,13 @@ enum gavel_status coordinator_start(struct coordinator *c, const struct daemon_c
         !watch(c, c->guard.socket) || !watch(c, c->guard.stopped_fd)) {
         status = error_set(error, GAVEL_ERR_IO,
                            "cannot watch the children: %s; look at the limits (ulimit -a)", strerror(errno));
-        coordinator_finish(c);
+        leader_commands_finish(c);
     }
     return status;
 }
 
 /* Gives what is to be ordered and was not taken yet. The stop goes first: it never hurts. */
-static void give_orders(struct coordinator *c)
+static void give_orders(struct leader_commands *c)
 {
     if (c->is_dying || c->is_lost)
         return;
@@ -85,7 +85,7 @@ static void give_orders(struct coordinator *c)
         set_timer(c, c->ordered_at + ORDER_LIMIT);
 }
 
-void coordinator_run(struct coordinator *c, uint64_t epoch)
+void leader_commands_run(struct leader_commands *c, uint64_t epoch)
 {
     if (epoch <= c->ordered || epoch <= c->stopped)
         return;
@@ -94,7 +94,7 @@ void coordinator_run(struct coordinator *c, uint64_t epoch)
     give_orders(c);
 }
 
-void coordinator_stop(struct coordinator *c, uint64_t epoch, bool at_once)
+void leader_commands_stop(struct leader_commands *c, uint64_t epoch, bool at_once)
 {
     if (epoch > c->stopped)
         c->stopped = epoch;
@@ -103,22 +103,22 @@ void coordinator_stop(struct coordinator *c, uint64_t epoch, bool at_once)
     c->stop_epoch = c->stopped;
     c->stops_at_once = at_once;
     give_orders(c);
-    if (coordinator_has_stopped(c, c->stopped))
+    if (leader_commands_has_stopped(c, c->stopped))
         set_timer(c, clock_now()); /* nothing more will happen, and whoever watches must hear of it */
 }
 
-bool coordinator_has_stopped(const struct coordinator *c, uint64_t epoch)
+bool leader_commands_has_stopped(const struct leader_commands *c, uint64_t epoch)
 {
     return c->is_lost || guard_dead_epoch(&c->guard) >= epoch;
 }
 
-static void forget(struct coordinator *c, int fd)
+static void forget(struct leader_commands *c, int fd)
 {
     (void)epoll_ctl(c->fd, EPOLL_CTL_DEL, fd, NULL); /* at worst it is told of again */
 }
 
 /* The keeper is dead; its children are killed by the kernel, whatever they have left by us, pass by pass. */
-static void mourn(struct coordinator *c)
+static void mourn(struct leader_commands *c)
 {
     if (!c->is_dying) {
         c->is_dying = true;
@@ -132,7 +132,7 @@ static void mourn(struct coordinator *c)
     c->is_lost = true;
 }
 
-static void drain(struct coordinator *c)
+static void drain(struct leader_commands *c)
 {
     const int fds[] = {c->timer_fd, c->guard.stopped_fd};
     uint64_t times;
@@ -142,7 +142,7 @@ static void drain(struct coordinator *c)
             times = 0; /* there was nothing */
 }
 
-static const char *name_of(const struct coordinator *c, uint32_t slot)
+static const char *name_of(const struct leader_commands *c, uint32_t slot)
 {
     return slot < c->plan.spec.rules.child_count ? c->plan.spec.children[slot].name : "";
 }
@@ -156,7 +156,7 @@ static void tell_status(char *text, size_t size, int status)
 }
 
 /* Why all has stopped. */
-static void tell_cause(const struct coordinator *c, struct coordinator_event *event)
+static void tell_cause(const struct leader_commands *c, struct leader_commands_event *event)
 {
     static const char *const causes[SUPERVISOR_CAUSE_COUNT] = {
         [CAUSE_NONE] = "it could not be started",
@@ -184,32 +184,32 @@ static void tell_cause(const struct coordinator *c, struct coordinator_event *ev
 }
 
 /* The next difference between what was reported and what was told. */
-static bool next_event(struct coordinator *c, struct coordinator_event *event)
+static bool next_event(struct leader_commands *c, struct leader_commands_event *event)
 {
     const struct guard_report *report = &c->report;
 
-    *event = (struct coordinator_event){.epoch = report->epoch, .child = ""};
+    *event = (struct leader_commands_event){.epoch = report->epoch, .child = ""};
     if (report->restarts > c->told_restarts) {
         c->told_restarts = report->restarts;
-        event->news = COORDINATOR_RESTARTED;
+        event->news = LEADER_COMMANDS_RESTARTED;
         event->child = name_of(c, report->ended_slot);
         tell_status(event->text, sizeof event->text, report->ended_status);
         return true;
     }
     if (report->state == SUPERVISOR_RUNNING && c->told_running != report->epoch) {
         c->told_running = report->epoch;
-        event->news = COORDINATOR_RUNS;
+        event->news = LEADER_COMMANDS_RUNS;
         return true;
     }
     if (report->state == SUPERVISOR_EMPTY && report->epoch > c->settled) {
         c->settled = report->epoch;
-        event->news = report->epoch <= c->stopped ? COORDINATOR_STOPPED : COORDINATOR_GAVE_UP;
+        event->news = report->epoch <= c->stopped ? LEADER_COMMANDS_STOPPED : LEADER_COMMANDS_GAVE_UP;
         tell_cause(c, event);
         return true;
     }
     if (c->is_lost && !c->has_told_loss) {
         c->has_told_loss = true;
-        event->news = COORDINATOR_LOST;
+        event->news = LEADER_COMMANDS_LOST;
         event->epoch = c->ordered;
         (void)snprintf(event->text, sizeof event->text, "the keeper of the children has died");
         return true;
@@ -217,9 +217,9 @@ static bool next_event(struct coordinator *c, struct coordinator_event *event)
     return false;
 }
 
-bool coordinator_look(struct coordinator *c, struct coordinator_event *ret_event)
+bool leader_commands_look(struct leader_commands *c, struct leader_commands_event *ret_event)
 {
-    struct coordinator_event event;
+    struct leader_commands_event event;
 
     drain(c);
     if (!c->is_lost) {
@@ -240,7 +240,7 @@ bool coordinator_look(struct coordinator *c, struct coordinator_event *ret_event
     return true;
 }
 
-void coordinator_finish(struct coordinator *c)
+void leader_commands_finish(struct leader_commands *c)
 {
     if (c->guard.pid > 0) {
         if (!c->is_lost && !c->is_dying &&
@@ -253,6 +253,6 @@ void coordinator_finish(struct coordinator *c)
         (void)close(c->timer_fd); /* nothing of value was written to these */
     if (c->fd > 0)
         (void)close(c->fd);
-    coordinator_plan_done(&c->plan);
-    *c = (struct coordinator){.fd = -1, .timer_fd = -1};
+    leader_commands_plan_done(&c->plan);
+    *c = (struct leader_commands){.fd = -1, .timer_fd = -1};
 }

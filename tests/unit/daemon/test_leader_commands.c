@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The coordinator's children, with real processes: they run under a mandate in the page, and never without.
+/* The leader's commands, with real processes: they run under a mandate in the page, and never without.
  */
-#include "daemon/commands/coordinator.h"
+#include "daemon/commands/leader_commands.h"
 #include "os/clock.h"
 
 #include <fcntl.h>
@@ -24,9 +24,9 @@
 struct fixture {
     struct page *page;
     struct daemon_config config;
-    struct coordinator coordinator;
-    struct coordinator_event event; /* the last one */
-    int out[2];                     /* what children write to their descriptor 9 */
+    struct leader_commands commands;
+    struct leader_commands_event event; /* the last one */
+    int out[2];                         /* what children write to their descriptor 9 */
     char *command[4];
 };
 
@@ -38,7 +38,7 @@ static int set_up(void **state)
         return -1;
     (void)snprintf(f->config.cluster, sizeof f->config.cluster, "demo");
     (void)snprintf(f->config.node, sizeof f->config.node, "n1");
-    f->config.has_coordinator = true;
+    f->config.has_leader_commands = true;
     f->config.stop_grace_ms = GRACE_MS;
     f->config.children.count = 1;
     f->command[0] = strdup("/bin/sh");
@@ -53,7 +53,7 @@ static int tear_down(void **state)
 {
     struct fixture *f = *state;
 
-    coordinator_finish(&f->coordinator);
+    leader_commands_finish(&f->commands);
     (void)close(f->out[0]);
     (void)close(f->out[1]);
     page_free(f->page);
@@ -68,7 +68,7 @@ static void start(struct fixture *f, const char *script)
     struct gavel_error error = {0};
 
     assert_true(asprintf(&f->command[2], "out=%d; %s", f->out[1], script) > 0);
-    if (coordinator_start(&f->coordinator, &f->config, f->page, &error))
+    if (leader_commands_start(&f->commands, &f->config, f->page, &error))
         fail_msg("%s", error.message);
 }
 
@@ -81,14 +81,14 @@ static void give_mandate(struct fixture *f, uint64_t epoch, gavel_ns stop_after)
 }
 
 /* Looks whenever there is something to see, until this has happened. */
-static void await_news(struct fixture *f, enum coordinator_news news)
+static void await_news(struct fixture *f, enum leader_commands_news news)
 {
     gavel_ns until = clock_now() + LIMIT;
 
     while (clock_now() < until) {
-        struct pollfd fd = {.fd = f->coordinator.fd, .events = POLLIN};
+        struct pollfd fd = {.fd = f->commands.fd, .events = POLLIN};
 
-        while (coordinator_look(&f->coordinator, &f->event))
+        while (leader_commands_look(&f->commands, &f->event))
             if (f->event.news == news)
                 return;
         (void)poll(&fd, 1, 1000);
@@ -120,12 +120,12 @@ static void test_children_know_for_whom_they_run(void **state)
 
     start(f, "echo $GAVEL_GROUP $GAVEL_CANDIDATE $GAVEL_EPOCH >&$out; exec sleep 100");
     give_mandate(f, 70, 60 * NS_PER_S);
-    coordinator_run(&f->coordinator, 70);
+    leader_commands_run(&f->commands, 70);
     await_line(f, line);
     assert_string_equal(line, "demo n1 70");
-    await_news(f, COORDINATOR_RUNS);
+    await_news(f, LEADER_COMMANDS_RUNS);
     assert_int_equal(f->event.epoch, 70);
-    assert_false(coordinator_has_stopped(&f->coordinator, 70));
+    assert_false(leader_commands_has_stopped(&f->commands, 70));
 }
 
 static void test_stopping_is_told_when_nothing_is_left(void **state)
@@ -135,11 +135,11 @@ static void test_stopping_is_told_when_nothing_is_left(void **state)
 
     start(f, "trap '' TERM; setsid sleep 100 & echo $! >&$out; while :; do sleep 100; done");
     give_mandate(f, 5, 60 * NS_PER_S);
-    coordinator_run(&f->coordinator, 5);
+    leader_commands_run(&f->commands, 5);
     await_line(f, line);
-    coordinator_stop(&f->coordinator, 5, false);
-    await_news(f, COORDINATOR_STOPPED);
-    assert_true(coordinator_has_stopped(&f->coordinator, 5));
+    leader_commands_stop(&f->commands, 5, false);
+    await_news(f, LEADER_COMMANDS_STOPPED);
+    assert_true(leader_commands_has_stopped(&f->commands, 5));
     assert_true(is_dead(strtol(line, NULL, 10)));
 }
 
@@ -149,14 +149,14 @@ static void test_an_epoch_that_was_stopped_never_runs(void **state)
     char line[128];
 
     start(f, "echo $GAVEL_EPOCH >&$out; exec sleep 100");
-    coordinator_stop(&f->coordinator, 8, true);
+    leader_commands_stop(&f->commands, 8, true);
     give_mandate(f, 8, 60 * NS_PER_S);
-    coordinator_run(&f->coordinator, 8);
+    leader_commands_run(&f->commands, 8);
     give_mandate(f, 9, 60 * NS_PER_S);
-    coordinator_run(&f->coordinator, 9);
+    leader_commands_run(&f->commands, 9);
     await_line(f, line);
     assert_string_equal(line, "9");
-    assert_true(coordinator_has_stopped(&f->coordinator, 8));
+    assert_true(leader_commands_has_stopped(&f->commands, 8));
 }
 
 static void test_a_mandate_that_is_not_renewed_ends_the_children(void **state)
@@ -168,13 +168,13 @@ static void test_a_mandate_that_is_not_renewed_ends_the_children(void **state)
     start(f, "trap '' TERM; echo $$ >&$out; while :; do sleep 100; done");
     give_mandate(f, 3, 300 * NS_PER_MS);
     deadline = atomic_load(&f->page->deadline);
-    coordinator_run(&f->coordinator, 3);
+    leader_commands_run(&f->commands, 3);
     await_line(f, line);
-    await_news(f, COORDINATOR_GAVE_UP);
+    await_news(f, LEADER_COMMANDS_GAVE_UP);
     assert_true(is_dead(strtol(line, NULL, 10)));
-    assert_int_equal(f->coordinator.report.late_by_ms, 0);
+    assert_int_equal(f->commands.report.late_by_ms, 0);
     assert_true(deadline > 0);
-    assert_true(coordinator_has_stopped(&f->coordinator, 3));
+    assert_true(leader_commands_has_stopped(&f->commands, 3));
 }
 
 static void test_a_child_that_ends_is_started_again(void **state)
@@ -189,8 +189,8 @@ static void test_a_child_that_ends_is_started_again(void **state)
                    "if [ -e %s ]; then rm %s; exit 3; fi; echo up >&$out; exec sleep 100", path, path);
     start(f, script);
     give_mandate(f, 4, 60 * NS_PER_S);
-    coordinator_run(&f->coordinator, 4);
-    await_news(f, COORDINATOR_RESTARTED);
+    leader_commands_run(&f->commands, 4);
+    await_news(f, LEADER_COMMANDS_RESTARTED);
     assert_string_equal(f->event.child, "one");
     assert_string_equal(f->event.text, "exit code 3");
     await_line(f, line);
@@ -203,15 +203,15 @@ static void test_a_child_that_ends_too_often_gives_up(void **state)
 
     start(f, "exit 5");
     give_mandate(f, 6, 60 * NS_PER_S);
-    coordinator_run(&f->coordinator, 6);
-    await_news(f, COORDINATOR_GAVE_UP);
+    leader_commands_run(&f->commands, 6);
+    await_news(f, LEADER_COMMANDS_GAVE_UP);
     assert_int_equal(f->event.epoch, 6);
     assert_string_equal(f->event.child, "one");
     assert_non_null(strstr(f->event.text, "too often: exit code 5"));
-    assert_true(coordinator_has_stopped(&f->coordinator, 6));
+    assert_true(leader_commands_has_stopped(&f->commands, 6));
     give_mandate(f, 7, 60 * NS_PER_S); /* and may try again with another mandate */
-    coordinator_run(&f->coordinator, 7);
-    await_news(f, COORDINATOR_GAVE_UP);
+    leader_commands_run(&f->commands, 7);
+    await_news(f, LEADER_COMMANDS_GAVE_UP);
     assert_int_equal(f->event.epoch, 7);
 }
 
@@ -225,11 +225,11 @@ static void test_a_child_that_is_not_to_be_started_again_gives_up(void **state)
         f->config.children.children[0].on_exit = rules[i];
         start(f, "exit 0");
         give_mandate(f, 6, 60 * NS_PER_S);
-        coordinator_run(&f->coordinator, 6);
-        await_news(f, COORDINATOR_GAVE_UP);
+        leader_commands_run(&f->commands, 6);
+        await_news(f, LEADER_COMMANDS_GAVE_UP);
         assert_string_equal(f->event.child, "one");
         assert_non_null(strstr(f->event.text, "a child has ended"));
-        coordinator_finish(&f->coordinator);
+        leader_commands_finish(&f->commands);
         free(f->command[2]);
         f->command[2] = NULL;
     }
@@ -242,17 +242,17 @@ static void test_children_do_not_outlive_their_keeper(void **state)
 
     start(f, "trap '' TERM; setsid sleep 100 & echo $! >&$out; while :; do sleep 100; done");
     give_mandate(f, 2, 60 * NS_PER_S);
-    coordinator_run(&f->coordinator, 2);
+    leader_commands_run(&f->commands, 2);
     await_line(f, line);
-    assert_int_equal(kill(f->coordinator.guard.pid, SIGKILL), 0);
-    await_news(f, COORDINATOR_LOST);
+    assert_int_equal(kill(f->commands.guard.pid, SIGKILL), 0);
+    await_news(f, LEADER_COMMANDS_LOST);
     assert_true(is_dead(strtol(line, NULL, 10)));
-    assert_true(coordinator_has_stopped(&f->coordinator, 2));
+    assert_true(leader_commands_has_stopped(&f->commands, 2));
 }
 
 static bool has_something_to_see(const struct fixture *f)
 {
-    struct pollfd fd = {.fd = f->coordinator.fd, .events = POLLIN};
+    struct pollfd fd = {.fd = f->commands.fd, .events = POLLIN};
 
     return poll(&fd, 1, 0) == 1;
 }
@@ -260,14 +260,14 @@ static bool has_something_to_see(const struct fixture *f)
 /* Whoever waits for WORK_STOPPED is woken, also if there was nothing left to stop; and only once. */
 static void assert_stop_is_told(struct fixture *f, uint64_t epoch)
 {
-    struct pollfd fd = {.fd = f->coordinator.fd, .events = POLLIN};
+    struct pollfd fd = {.fd = f->commands.fd, .events = POLLIN};
 
-    assert_true(coordinator_has_stopped(&f->coordinator, epoch));
+    assert_true(leader_commands_has_stopped(&f->commands, epoch));
     while (has_something_to_see(f))
-        (void)coordinator_look(&f->coordinator, &f->event);
-    coordinator_stop(&f->coordinator, epoch, false);
+        (void)leader_commands_look(&f->commands, &f->event);
+    leader_commands_stop(&f->commands, epoch, false);
     assert_int_equal(poll(&fd, 1, (int)ms_from_ns(LIMIT)), 1);
-    while (coordinator_look(&f->coordinator, &f->event))
+    while (leader_commands_look(&f->commands, &f->event))
         continue;
     assert_false(has_something_to_see(f));
 }
@@ -278,8 +278,8 @@ static void test_stopping_what_has_given_up_is_told(void **state)
 
     start(f, "exit 5");
     give_mandate(f, 6, 60 * NS_PER_S);
-    coordinator_run(&f->coordinator, 6);
-    await_news(f, COORDINATOR_GAVE_UP);
+    leader_commands_run(&f->commands, 6);
+    await_news(f, LEADER_COMMANDS_GAVE_UP);
     assert_stop_is_told(f, 6);
 }
 
@@ -289,10 +289,10 @@ static void test_stopping_what_was_lost_is_told(void **state)
 
     start(f, "exec sleep 100");
     give_mandate(f, 6, 60 * NS_PER_S);
-    coordinator_run(&f->coordinator, 6);
-    await_news(f, COORDINATOR_RUNS);
-    assert_int_equal(kill(f->coordinator.guard.pid, SIGKILL), 0);
-    await_news(f, COORDINATOR_LOST);
+    leader_commands_run(&f->commands, 6);
+    await_news(f, LEADER_COMMANDS_RUNS);
+    assert_int_equal(kill(f->commands.guard.pid, SIGKILL), 0);
+    await_news(f, LEADER_COMMANDS_LOST);
     assert_stop_is_told(f, 6);
 }
 
@@ -303,13 +303,13 @@ static void test_a_frozen_keeper_does_not_keep_the_children_alive(void **state)
 
     start(f, "trap '' TERM; echo $$ >&$out; while :; do sleep 100; done");
     give_mandate(f, 2, 500 * NS_PER_MS);
-    coordinator_run(&f->coordinator, 2);
+    leader_commands_run(&f->commands, 2);
     await_line(f, line);
-    assert_int_equal(kill(f->coordinator.guard.pid, SIGSTOP), 0);
-    coordinator_stop(&f->coordinator, 2, false);
-    await_news(f, COORDINATOR_LOST); /* the kernel kills it before the deadline */
+    assert_int_equal(kill(f->commands.guard.pid, SIGSTOP), 0);
+    leader_commands_stop(&f->commands, 2, false);
+    await_news(f, LEADER_COMMANDS_LOST); /* the kernel kills it before the deadline */
     assert_true(is_dead(strtol(line, NULL, 10)));
-    assert_true(coordinator_has_stopped(&f->coordinator, 2));
+    assert_true(leader_commands_has_stopped(&f->commands, 2));
 }
 
 static void test_what_cannot_be_run_is_told_before(void **state)
@@ -320,7 +320,7 @@ static void test_what_cannot_be_run_is_told_before(void **state)
     f->command[2] = strdup("true");
     free(f->command[0]);
     f->command[0] = strdup("/no/such/program");
-    assert_int_equal(coordinator_start(&f->coordinator, &f->config, f->page, &error), GAVEL_ERR_NOT_FOUND);
+    assert_int_equal(leader_commands_start(&f->commands, &f->config, f->page, &error), GAVEL_ERR_NOT_FOUND);
     assert_non_null(strstr(error.message, "/no/such/program"));
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* From the section `coordinator` to what the keeper of its children is told. */
+/* From the section `leader_commands` to what the keeper of its children is told. */
 #include "base/error.h"
 #include "config/run_spec.h"
-#include "daemon/commands/coordinator.h"
+#include "daemon/commands/leader_commands.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +28,8 @@ static enum gavel_status close_input(struct guard_spec *spec, struct gavel_error
                : error_set(error, GAVEL_ERR_IO, "cannot open /dev/null: %s", strerror(errno));
 }
 
-enum gavel_status coordinator_plan_make(const struct daemon_config *config, struct coordinator_plan *ret_plan,
-                                        struct gavel_error *error)
+enum gavel_status leader_commands_plan_make(const struct daemon_config *config,
+                                            struct leader_commands_plan *ret_plan, struct gavel_error *error)
 {
     const struct gavel_settings settings = {.stop_grace_ms = config->stop_grace_ms};
     const struct run_spec_base base = {
@@ -44,7 +44,7 @@ enum gavel_status coordinator_plan_make(const struct daemon_config *config, stru
     struct guard_spec *spec = &ret_plan->spec;
     enum gavel_status status;
 
-    *ret_plan = (struct coordinator_plan){0};
+    *ret_plan = (struct leader_commands_plan){0};
     spec->rules.restart_limit = RESTART_LIMIT;
     spec->rules.restart_window = RESTART_WINDOW;
     spec->stop_grace = ns_from_ms(config->stop_grace_ms);
@@ -61,15 +61,15 @@ enum gavel_status coordinator_plan_make(const struct daemon_config *config, stru
     if (!status)
         status = close_input(spec, error);
     if (status)
-        coordinator_plan_done(ret_plan);
+        leader_commands_plan_done(ret_plan);
     return status;
 }
 
-void coordinator_plan_done(struct coordinator_plan *plan)
+void leader_commands_plan_done(struct leader_commands_plan *plan)
 {
     run_spec_done(&plan->spec);
     if (plan->spec.rules.child_count == 1 && plan->spec.children[0].stdin_fd > STDERR_FILENO)
         (void)close(plan->spec.children[0].stdin_fd); /* only read from */
     arena_done(&plan->arena);
-    *plan = (struct coordinator_plan){0};
+    *plan = (struct leader_commands_plan){0};
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What `coordinator:` runs: on the node that leads, and only there, whatever is
+# What `leader_commands:` runs: on the node that leads, and only there, whatever is
 # killed, frozen or asked. The command of most is `beat`, and the judge reads
 # what it did (tests/run): never two at once.
 set -euo pipefail
@@ -20,6 +20,18 @@ test_the_children_run_where_the_leader_is_and_only_there() {
     done
     await logged "$leader" 'msg="children run"'
     finish
+}
+
+test_the_former_key_runs_them_and_says_its_new_name() {
+    cluster n1
+    configure n1 'timing: {lease_ms: 1000, election_timeout_min_ms: 1000, election_timeout_max_ms: 2000}' 'coordinator:' '  children:' "    - {command: [touch, $folder/ran]}"
+    sed -i '0,/^timing:/{/^timing:/d}' "$folder/n1.yaml"
+    expect 0 "$GAVELD" --config "$folder/n1.yaml" --check-config
+    has "$output" 'leader_commands: 1 child, stopped within 500 ms'
+    has "$output" 'coordinator is called leader_commands now; rename it'
+    begin n1
+    await test -e "$folder/ran"
+    logged n1 'coordinator is called leader_commands now; rename it' || fail "it did not say so"
 }
 
 test_transfer_and_stepdown_move_the_children() {
