@@ -203,7 +203,9 @@ static const char *take_append_reply(const Pb__AppendReply *from, struct raft_ap
                                      .round = from->round,
                                      .lease_epoch = from->lease_epoch,
                                      .promise = duration(from->promise_ns),
-                                     .seen_term = from->seen_term};
+                                     .seen_term = from->seen_term,
+                                     .refused = from->refused,
+                                     .refused_directory = from->refused_directory};
     return NULL;
 }
 

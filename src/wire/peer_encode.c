@@ -151,6 +151,8 @@ static void lay_append_reply(struct packing *p, const struct raft_append_reply *
     p->append_reply.lease_epoch = reply->lease_epoch;
     p->append_reply.promise_ns = (uint64_t)reply->promise;
     p->append_reply.seen_term = reply->seen_term;
+    p->append_reply.refused = reply->refused;
+    p->append_reply.refused_directory = reply->refused_directory;
 }
 
 static void lay_vote(struct packing *p, const struct raft_vote *vote)

@@ -45,6 +45,7 @@ struct raft_append_reply *raft_reply_append(struct raft *r, const struct raft_me
         .promise = round ? r->settings.promise : 0,
         .seen_term = r->seen_term,
     };
+    reply->append_reply.refused = raft_refused_one(r, &reply->append_reply.refused_directory);
     return &reply->append_reply;
 }
 

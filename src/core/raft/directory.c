@@ -191,6 +191,32 @@ void raft_meet(struct raft *r, const struct raft_claimant *met)
         note(peer, met);
 }
 
+raft_id raft_refused_one(const struct raft *r, uint64_t *ret_directory)
+{
+    for (size_t i = 0; i < r->peer_count; i++) {
+        const struct raft_peer *peer = &r->peers[i];
+        const struct raft_member *member = raft_config_find(&r->config, peer->id);
+
+        if (peer->is_refused && peer->bound != 0 && member && !member->is_refused) {
+            *ret_directory = peer->bound;
+            return peer->id;
+        }
+    }
+    return 0;
+}
+
+/*
+ * Of a leader: what a follower acknowledged, its leader of then knows, and nobody else. That one may follow
+ * now. So a follower tells whom it refuses, and whoever leads refuses it as well.
+ */
+void raft_hear_refusal(struct raft *r, raft_id id, uint64_t directory)
+{
+    const struct raft_peer *peer = raft_peer_at(r, id);
+
+    if (peer && peer->bound != 0 && peer->bound == directory)
+        (void)raft_distrust(r, id, RAFT_ROLLED_BACK); /* it is a peer */
+}
+
 /* Of a leader: what a peer has acknowledged, as far as it is committed, it can never lack again. */
 void raft_note_acked(struct raft *r)
 {

@@ -37,6 +37,9 @@ bool raft_peer_takes_vote(struct raft *r, raft_id from);
 /* directory.c: which data directory is the member */
 bool raft_is_own(const struct raft *r, const struct raft_config *config);
 bool raft_hears(struct raft *r, const struct raft_message *m);
+/* A member that we refuse and the configuration does not yet; 0 if there is none. */
+raft_id raft_refused_one(const struct raft *r, uint64_t *ret_directory);
+void raft_hear_refusal(struct raft *r, raft_id id, uint64_t directory);
 void raft_meet(struct raft *r, const struct raft_claimant *met);
 bool raft_is_blank(const struct raft *r, raft_index last); /* a log that ends there can never win */
 enum gavel_status raft_distrust(struct raft *r, raft_id id, enum raft_trust why);

@@ -89,6 +89,8 @@ struct raft_append_reply {
     uint64_t lease_epoch;
     gavel_ns promise;    /* for how long, from when the append came */
     raft_term seen_term; /* a higher term that was met and not adopted because of the promise; 0 none */
+    raft_id refused; /* a member whose data directory is an older copy, as the leader may not know; 0 none */
+    uint64_t refused_directory;
 };
 
 /* PRE_VOTE and VOTE. */

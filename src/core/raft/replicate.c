@@ -255,6 +255,7 @@ void raft_receive_append_reply(struct raft *r, const struct raft_message *m)
         raft_refuse(r, m->from, "it answers what was never sent");
         return;
     }
+    raft_hear_refusal(r, reply->refused, reply->refused_directory);
     if (is_empty(reply)) {
         peer->writing_at = r->now;
         return;

@@ -44,7 +44,7 @@ test_the_former_names_of_sections_are_known() {
 # A program without gaveld beside it, in no build folder and nowhere in PATH.
 test_without_gaveld_the_bench_says_so() {
     mkdir "$folder/alone"
-    cp "$GAVEL" "$folder/alone/gavel"
+    cp "$GAVEL" "$(dirname "$GAVEL")/../../bench/gavel-bench" "$folder/alone"
     expect 0 env PATH="$folder/alone" "$folder/alone/gavel" bench --only cluster-kill --trials 1
     has "$output" "left out"
 }

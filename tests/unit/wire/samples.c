@@ -76,7 +76,9 @@ static void make_message(struct sample *s, struct raft_message *m, enum raft_mes
                                                      .round = 5,
                                                      .lease_epoch = 2,
                                                      .promise = 150 * NS_PER_MS,
-                                                     .seen_term = 9};
+                                                     .seen_term = 9,
+                                                     .refused = 10,
+                                                     .refused_directory = 11};
         break;
     case RAFT_MSG_PRE_VOTE:
     case RAFT_MSG_VOTE:
