@@ -8,7 +8,7 @@
  * leader of term t may freeze what is committed, for good, and name a target
  * that has all of it. In exactly term t + 1 that target may win with any log.
  *
- * Promises and leases play no part here; they only forbid votes (quorum.pml).
+ * Promises and leases play no part here; they only forbid votes (cluster.pml).
  * An entry is its term and its place, since a leader never writes two entries
  * in one place. What the leader of a term has written stays known, so that its
  * appends and the answers may come late, twice, out of order or never.

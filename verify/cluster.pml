@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The rules by which leadership of the quorum changes hands, as a model for
+ * The rules by which leadership of the cluster changes hands, as a model for
  * Spin: promise, lease, gate, release, obituary, transfer and its abort,
  * crashes. Three nodes. README.md says what is left out and why nothing is
  * lost by it; `run` checks the model and its mutants.
