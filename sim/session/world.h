@@ -347,7 +347,7 @@ void pending_ask(struct program *program, enum pending_kind kind, unsigned group
 void pending_result(struct program *program, const struct client_action *action);
 void pending_answer(struct program *program, const struct client_action *action);
 
-/* office.c: what a program does in a group with its session, and its work */
+/* campaign.c: what a program does in a group with its session, and its work */
 void campaign_act(struct program *program, unsigned group);
 void campaign_elected(struct program *program, unsigned group, uint64_t epoch);
 void campaign_change(struct program *program, const Gavel__Change *change);
@@ -372,7 +372,7 @@ void lease_looked(struct program *program, unsigned group, const Gavel__Group *s
 /* The time that is sure of a lease, or a time to live, on the slowest clock. */
 gavel_ns lease_sure(const struct program *program, int64_t lease_ms);
 
-/* trouble.c */
+/* client_faults.c */
 void client_faults_begin(struct testbed *testbed);
 void client_faults_take(struct testbed *testbed, uint64_t fault);
 void client_faults_heal(struct testbed *testbed);
