@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A link of a document to a heading leads to a heading. (tools/tidy checks that
+# the file is there.)
+#
+#     anchors.sh ROOT
+set -euo pipefail
+
+root=$1
+source "$(dirname "$0")/../tools/scratch.sh"
+
+# check FILE…: prints the links that lead nowhere. Headings become anchors as on the usual hosting pages.
+check()
+{
+    awk '
+        function anchor(text) {
+            text = tolower(text)
+            gsub(/[^a-z0-9_ -]/, "", text)
+            gsub(/ /, "-", text)
+            return text
+        }
+        function normal(path) {
+            while (sub(/[^\/]+\/\.\.\//, "", path)) continue
+            return path
+        }
+        FNR == 1 { inside = 0; folder = FILENAME; if (!sub(/[^\/]*$/, "", folder)) folder = "" }
+        /^```/ { inside = !inside }
+        inside { next }
+        /^#+ / { heading = $0; sub(/^#+ /, "", heading); known[FILENAME "#" anchor(heading)] = 1 }
+        {
+            rest = $0
+            while (match(rest, /\]\([^)# ]*#[^) ]+\)/)) {
+                link = substr(rest, RSTART + 2, RLENGTH - 3)
+                rest = substr(rest, RSTART + RLENGTH)
+                if (link ~ /^https?:/) continue
+                wanted[FILENAME ":" FNR ": leads to " link] = link ~ /^#/ ? FILENAME link : normal(folder link)
+                count++
+            }
+        }
+        END {
+            for (place in wanted) if (!(wanted[place] in known)) print place ", which is no heading there"
+            if (count < 3) print "only " count " links were found"
+        }' "$@"
+}
+
+cd "$root"
+mapfile -t documents < <(find . -name '*.md' -not -path './build/*' -printf '%P\n')
+found=$(check "${documents[@]}")
+[ -z "$found" ] || fail "$found"
+
+# And a wrong one would be seen.
+mkdir -p "$folder/docs"
+cd "$folder"
+printf '# One: two\n[a](#one-two) [b](docs/c.md#three) [c](docs/c.md#four)\n' >a.md
+printf '# Three\n[a](../a.md#one-two)\n' >docs/c.md
+[ "$(check a.md docs/c.md)" = 'a.md:2: leads to docs/c.md#four, which is no heading there' ] || fail "a wrong link is not seen: $(check a.md docs/c.md)"
+echo "good: ${#documents[@]} documents"
