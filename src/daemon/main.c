@@ -21,7 +21,7 @@
 
 struct life {
     const struct daemon_config *config;
-    struct page *page;
+    struct node_page *page;
 };
 
 static int run_node(void *user)
@@ -69,12 +69,12 @@ static int run(const struct daemon_config *config, bool has_no_guard)
         seal_key_of_name(config->cluster, guard.key);
     else if (seal_key_read(config->secret, guard.key, &error))
         return fail(DAEMON_EXIT_USAGE, error.message);
-    if (page_new(&life.page))
+    if (node_page_new(&life.page))
         return fail(GUARD_PROCESS_EXIT_SYSTEM, "there is no memory to share with the node");
     guard.page = life.page;
     code = guard_process_run(&guard);
     explicit_bzero(guard.key, sizeof guard.key);
-    page_free(life.page);
+    node_page_free(life.page);
     return code;
 }
 

@@ -23,23 +23,23 @@ struct order {
     uint64_t epoch;    /* RUN, STOP */
 };
 
-struct guard_frontend {
+struct guard_shared {
     _Atomic uint64_t dead_epoch; /* nothing runs for it or any before it, and never will */
     struct gavel_error error;    /* why the guard could not start */
     char cgroup[512];            /* the folder of its cgroup, for whoever outlives it; "" without one */
 };
 
 /* What the guard process begins with. */
-struct keeper_start {
+struct guard_loop_start {
     struct guard_spec *spec;
     struct guard_mandates mandates;
-    struct guard_frontend *frontend;
+    struct guard_shared *shared;
     int socket;
     int stopped_fd;
     int elector_fd; /* a pidfd */
 };
 
 /* The life of the guard; returns its exit code. */
-int keeper_run(const struct keeper_start *start);
+int guard_loop_run(const struct guard_loop_start *start);
 
 #endif

@@ -33,24 +33,23 @@ static void close_all(struct guard *guard, int ends[2], int elector_fd)
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         if (fds[i] >= 0)
             (void)close(fds[i]); /* nothing of value was written to them */
-    if (guard->frontend)
-        (void)munmap(guard->frontend, sizeof *guard->frontend);
+    if (guard->shared)
+        (void)munmap(guard->shared, sizeof *guard->shared);
     tree_close(&guard->tree);
     guard->pidfd = guard->socket = guard->stopped_fd = -1;
-    guard->frontend = NULL;
+    guard->shared = NULL;
     guard->pid = 0;
 }
 
 static enum gavel_status open_all(struct guard *guard, int ends[2], int *ret_elector_fd,
                                   struct gavel_error *error)
 {
-    void *page =
-        mmap(NULL, sizeof *guard->frontend, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *page = mmap(NULL, sizeof *guard->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-    guard->frontend = page == MAP_FAILED ? NULL : page;
+    guard->shared = page == MAP_FAILED ? NULL : page;
     guard->stopped_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     *ret_elector_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    if (!guard->frontend || guard->stopped_fd < 0 || *ret_elector_fd < 0 ||
+    if (!guard->shared || guard->stopped_fd < 0 || *ret_elector_fd < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return error_set(error, GAVEL_ERR_IO,
                          "cannot get what the guard needs: %s; look at the limits (ulimit -a); Linux 5.3 or "
@@ -71,10 +70,10 @@ static enum gavel_status await_first_report(struct guard *guard, struct gavel_er
     /* A guard that has died leaves something to read, too: the end. */
     if (fds[0].revents & POLLIN && recv(guard->socket, &report, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
         return GAVEL_OK;
-    if ((fds[0].revents || fds[1].revents) && guard->frontend->error.status != GAVEL_OK) {
+    if ((fds[0].revents || fds[1].revents) && guard->shared->error.status != GAVEL_OK) {
         if (error)
-            *error = guard->frontend->error;
-        return guard->frontend->error.status;
+            *error = guard->shared->error;
+        return guard->shared->error.status;
     }
     return error_set(error, GAVEL_ERR_IO, "the guard did not start; look at the limits (ulimit -a)");
 }
@@ -86,17 +85,17 @@ enum gavel_status guard_start(struct guard *guard, struct guard_spec *spec,
     enum gavel_status status;
 
     *guard = (struct guard){.pidfd = -1, .socket = -1, .stopped_fd = -1};
-    pthread_mutex_init(&guard->mourning, NULL);
+    pthread_mutex_init(&guard->cleaning, NULL);
     tree_init(&guard->tree);
     status = open_all(guard, ends, &elector_fd, error);
     if (status != GAVEL_OK)
         goto out;
     guard->pid = fork();
     if (guard->pid == 0) {
-        const struct keeper_start start = {
+        const struct guard_loop_start start = {
             .spec = spec,
             .mandates = *mandates,
-            .frontend = guard->frontend,
+            .shared = guard->shared,
             .socket = ends[1],
             .stopped_fd = guard->stopped_fd,
             .elector_fd = elector_fd,
@@ -105,7 +104,7 @@ enum gavel_status guard_start(struct guard *guard, struct guard_spec *spec,
         int code;
 
         (void)close(ends[0]); /* the elector's */
-        code = keeper_run(&start);
+        code = guard_loop_run(&start);
         if (mandates->end)
             mandates->end(mandates->user);
         _exit(code);
@@ -166,7 +165,7 @@ bool guard_order_stop(const struct guard *guard, uint64_t epoch, bool at_once)
     return give(guard, &order);
 }
 
-uint64_t guard_dead_epoch(const struct guard *guard) { return atomic_load(&guard->frontend->dead_epoch); }
+uint64_t guard_dead_epoch(const struct guard *guard) { return atomic_load(&guard->shared->dead_epoch); }
 
 void guard_run(const struct guard *guard, uint64_t epoch)
 {
@@ -199,7 +198,7 @@ bool guard_has_died(const struct guard *guard) { return has_died(guard, 0); }
 /* Until the epoch is dead (true), the guard is (false), or the time is over (false). */
 static bool await_death(const struct guard *guard, uint64_t epoch, gavel_ns until)
 {
-    while (atomic_load(&guard->frontend->dead_epoch) < epoch) {
+    while (atomic_load(&guard->shared->dead_epoch) < epoch) {
         struct pollfd fds[] = {{.fd = guard->stopped_fd, .events = POLLIN},
                                {.fd = guard->pidfd, .events = POLLIN}};
         gavel_ns left = until - clock_now();
@@ -214,7 +213,7 @@ static bool await_death(const struct guard *guard, uint64_t epoch, gavel_ns unti
         if (fds[1].revents)
             break;
     }
-    return atomic_load(&guard->frontend->dead_epoch) >= epoch;
+    return atomic_load(&guard->shared->dead_epoch) >= epoch;
 }
 
 bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once, gavel_ns until)
@@ -227,7 +226,7 @@ bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once, gavel_n
     guard_abandon(guard);
     while (!has_died(guard, -1))
         ; /* interrupted by a signal */
-    return atomic_load(&guard->frontend->dead_epoch) >= epoch;
+    return atomic_load(&guard->shared->dead_epoch) >= epoch;
 }
 
 bool guard_read(const struct guard *guard, struct guard_report *ret_report)
@@ -242,28 +241,28 @@ bool guard_read(const struct guard *guard, struct guard_report *ret_report)
     return is_new;
 }
 
-bool guard_mourn(struct guard *guard, gavel_ns until)
+bool guard_clean_up(struct guard *guard, gavel_ns until)
 {
     bool is_empty;
 
-    pthread_mutex_lock(&guard->mourning);
+    pthread_mutex_lock(&guard->cleaning);
     is_empty = tree_end(&guard->tree, until);
-    pthread_mutex_unlock(&guard->mourning);
+    pthread_mutex_unlock(&guard->cleaning);
     return is_empty;
 }
 
-bool guard_mourn_pass(struct guard *guard)
+bool guard_clean_up_once(struct guard *guard)
 {
     int status;
     pid_t pid;
     bool is_empty;
 
-    pthread_mutex_lock(&guard->mourning);
+    pthread_mutex_lock(&guard->cleaning);
     (void)tree_signal(&guard->tree, SIGKILL, 0); /* whether anything is left is for wait(2) to say */
     while (tree_reap(&pid, &status))
         ;
     is_empty = tree_is_empty(&guard->tree);
-    pthread_mutex_unlock(&guard->mourning);
+    pthread_mutex_unlock(&guard->cleaning);
     return is_empty;
 }
 
@@ -278,8 +277,8 @@ void guard_finish(struct guard *guard)
         guard_abandon(guard);
     (void)has_died(guard, FINISH_LIMIT_MS);
     (void)waitpid(guard->pid, NULL, WNOHANG); /* somebody else may have reaped it */
-    if (guard->frontend->cgroup[0])
-        (void)rmdir(guard->frontend->cgroup); /* a guard that could, has done so */
+    if (guard->shared->cgroup[0])
+        (void)rmdir(guard->shared->cgroup); /* a guard that could, has done so */
     close_all(guard, ends, -1);
-    pthread_mutex_destroy(&guard->mourning);
+    pthread_mutex_destroy(&guard->cleaning);
 }

@@ -7,9 +7,9 @@
  *
  *      elector ─────── orders ───────► guard ──► command ──► …
  *         │  ◄─────── reports ───────    │
- *         └── will: until when ─────────►│      one pidfd in each direction
+ *         └── mandate: until when ──────►│      one pidfd in each direction
  *
- * This is the elector's side. keeper.c is what runs in the guard.
+ * This is the elector's side. loop.c is what runs in the guard.
  *
  * | dies or hangs    | what happens |
  * |------------------|--------------|
@@ -61,15 +61,15 @@ struct guard_report {
     int32_t spawn_error; /* errno of a process that could not be started under this epoch; 0 if all could */
 };
 
-struct guard_frontend;
+struct guard_shared;
 
 struct guard {
     pid_t pid; /* 0: not running */
     int pidfd; /* readable when it has died */
     int socket;
     int stopped_fd; /* an eventfd: some epoch has been stopped */
-    struct guard_frontend *frontend;
-    pthread_mutex_t mourning;
+    struct guard_shared *shared;
+    pthread_mutex_t cleaning;
     struct tree tree; /* for when the guard has died */
 };
 
@@ -90,7 +90,7 @@ void guard_kill(const struct guard *guard);                      /* no more grac
 /*
  * Stops what runs for this epoch or an older one, `at_once` or in order, and
  * waits until nothing is left. False if the guard has died instead, or is
- * killed because it has not done it by that instant: then guard_mourn() is to
+ * killed because it has not done it by that instant: then guard_clean_up() is to
  * be called.
  */
 bool guard_stop(const struct guard *guard, uint64_t epoch, bool at_once, gavel_ns until);
@@ -117,10 +117,10 @@ bool guard_read(const struct guard *guard, struct guard_report *ret_report);
  * nothing is left, or until that instant. True if nothing is left. Any
  * thread; several may call it.
  */
-bool guard_mourn(struct guard *guard, gavel_ns until);
+bool guard_clean_up(struct guard *guard, gavel_ns until);
 
 /* One pass of it, for whoever must not wait: true if nothing is left. To be repeated until then. */
-bool guard_mourn_pass(struct guard *guard);
+bool guard_clean_up_once(struct guard *guard);
 
 /* Lets the guard end, which has nothing to run any more, and waits for that. Safe on a zeroed struct. */
 void guard_finish(struct guard *guard);

@@ -54,7 +54,7 @@ static void on_demoted(struct gavel_candidate *candidate, enum gavel_reason reas
     is_over =
         guard_stop(&runner->guard, runner->run_epoch, reason == GAVEL_REASON_SUPERSEDED, stop_limit(runner));
     while (!is_over)
-        is_over = guard_mourn(&runner->guard, NEVER);
+        is_over = guard_clean_up(&runner->guard, NEVER);
 }
 
 static void on_event(struct gavel_candidate *candidate, const struct gavel_event *event, void *user)

@@ -124,8 +124,8 @@ void runner_guard_died(struct runner *runner)
 {
     log_line(&runner->cli->log, clock_wall_ms(), LOG_ERROR, "the guard died; ending whatever it ran",
              LOG_STR("group", runner->cli->config.group), LOG_STR("candidate", runner->plan->id), LOG_END);
-    health_done(&runner->health); /* mourning reaps it as well, and then its number is nobody's */
-    while (!guard_mourn(&runner->guard, NEVER))
+    health_done(&runner->health); /* cleaning up reaps it as well, and then its number is nobody's */
+    while (!guard_clean_up(&runner->guard, NEVER))
         ;
     if (runner->gavel)
         gavel_note_loss(runner->gavel, GAVEL_LOSS_KILLED);

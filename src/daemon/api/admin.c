@@ -3,8 +3,8 @@
 /*
  * The calls that change something. A body is read here and becomes a request
  * to the consensus thread, which alone knows whether it can be done; the
- * answer comes back as the same letter. Between the two the client may go
- * away: the letter then finds nobody, and is only freed.
+ * answer comes back as the same message. Between the two the client may go
+ * away: the message then finds nobody, and is only freed.
  */
 #include "daemon/api/json.h"
 
@@ -246,10 +246,10 @@ static void answer(struct api_call *call, const struct request *request)
 
 void api_answer_replies(struct api *api)
 {
-    struct mail_link *letter;
+    struct mail_link *message;
 
-    while ((letter = mailbox_take(&api->replies))) {
-        struct api_pending *pending = (struct api_pending *)(void *)letter;
+    while ((message = mailbox_take(&api->replies))) {
+        struct api_pending *pending = (struct api_pending *)(void *)message;
         struct api_call call = {
             .api = api, .http = pending->http, .connection = pending->connection, .route = pending->route};
 

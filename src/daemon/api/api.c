@@ -378,10 +378,10 @@ bool api_has_left(const struct api *api) { return !api || atomic_load(&api->camp
 /* Whoever stops the API reads no requests any more: those that lie there go back unread. */
 static void give_back_requests(struct api *api)
 {
-    struct mail_link *letter;
+    struct mail_link *message;
 
-    while ((letter = mailbox_take(&api->frontend->requests))) {
-        struct request *request = (struct request *)(void *)letter;
+    while ((message = mailbox_take(&api->frontend->requests))) {
+        struct request *request = (struct request *)(void *)message;
 
         request->status = GAVEL_ERR_STOPPED;
         (void)strncpy(request->message, "this node is ending; ask another one", sizeof request->message - 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What needs the leader of the cluster: a call becomes a forwarded request, a letter to
+ * What needs the leader of the cluster: a call becomes a forwarded request, a message to
  * the consensus thread, whose forwarder carries it to whoever leads; the answer
- * comes back as a letter with the number of the forwarding. The call waits
+ * comes back as a message with the number of the forwarding. The call waits
  * meanwhile (struct api_later). Either side may be gone when the other comes:
  * a forwarded request that was dropped has its answer thrown away, and a client that has
  * left is told to whatever waits on its behalf.
@@ -78,21 +78,21 @@ void api_reply_busy(struct api_call *call)
 static bool post(struct api_forwarding *forwarding, const Gavel__ClientFrame *frame, uint64_t *tag)
 {
     struct api *api = forwarding->api;
-    struct forwarding *letter;
+    struct forwarding *message;
     Gavel__ClientFrame *copy;
 
     if (api->is_stopping || api->forwarding_count >= API_FORWARDINGS_MAX)
         return false;
     *tag = api->forwarding_numbers + 1;
     copy = client_frame_copy(frame);
-    letter = copy ? forwarding_new(*tag, &api->answers, copy) : NULL;
-    if (!letter)
+    message = copy ? forwarding_new(*tag, &api->answers, copy) : NULL;
+    if (!message)
         return false;
     forwarding->number = ++api->forwarding_numbers;
     forwarding->sent_at = clock_now();
     RB_INSERT(api_forwardings, &api->forwardings, forwarding);
     api->forwarding_count++;
-    mailbox_put(&api->frontend->forwardings, &letter->link);
+    mailbox_put(&api->frontend->forwardings, &message->link);
     return true;
 }
 
@@ -170,10 +170,10 @@ enum gavel_status api_forwarding_outcome(const Gavel__ClientFrame *frame, size_t
 void api_forwardings_answer(struct api *api)
 {
     const Gavel__ClientFrame nothing = GAVEL__CLIENT_FRAME__INIT;
-    struct mail_link *letter;
+    struct mail_link *message;
 
-    while ((letter = mailbox_take(&api->answers))) {
-        struct forwarding *answer = (struct forwarding *)(void *)letter;
+    while ((message = mailbox_take(&api->answers))) {
+        struct forwarding *answer = (struct forwarding *)(void *)message;
         struct api_forwarding wanted = {.number = answer->client};
         struct api_forwarding *forwarding = RB_FIND(api_forwardings, &api->forwardings, &wanted);
 
@@ -201,11 +201,11 @@ void api_forwardings_end(struct api *api)
 
 void api_forwardings_done(struct api *api)
 {
-    struct mail_link *letter;
+    struct mail_link *message;
 
     if (api->answers.fd < 0)
         return;
-    while ((letter = mailbox_take(&api->answers)))
-        forwarding_free((struct forwarding *)(void *)letter);
+    while ((message = mailbox_take(&api->answers)))
+        forwarding_free((struct forwarding *)(void *)message);
     mailbox_done(&api->answers);
 }

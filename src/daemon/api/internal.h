@@ -309,7 +309,7 @@ void api_post_resign(struct api_call *call);
 void api_post_own_events(struct api_call *call);
 void api_post_group_transfer(struct api_call *call);
 
-/* api_admin.c: letters that came back. */
+/* api_admin.c: messages that came back. */
 void api_answer_replies(struct api *api);
 void api_pending_gone(struct api_pending *pending); /* the client went away */
 

@@ -195,12 +195,12 @@ static void take_reply(struct clients *clients, const struct forwarding *forward
 
 void clients_take_replies(struct clients *clients)
 {
-    struct mail_link *letter = mailbox_take_all(&clients->replies);
+    struct mail_link *message = mailbox_take_all(&clients->replies);
 
-    while (letter) {
-        struct forwarding *forwarding = (struct forwarding *)(void *)letter;
+    while (message) {
+        struct forwarding *forwarding = (struct forwarding *)(void *)message;
 
-        letter = letter->next;
+        message = message->next;
         take_reply(clients, forwarding);
         forwarding_free(forwarding);
     }

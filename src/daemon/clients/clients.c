@@ -2,7 +2,7 @@
 
 /*
  * The life of the clients thread. Other threads reach it by a word of orders
- * and an eventfd, by letters (replies) and by the bell of the table; all else
+ * and an eventfd, by messages (replies) and by the bell of the table; all else
  * is its own, so that libevent needs no locks.
  *
  * It says of itself when it last went round its loop: while it does not,
@@ -214,7 +214,7 @@ static void close_connections(struct clients *clients)
 /* However far it came. */
 static void destroy(struct clients *clients)
 {
-    struct mail_link *letter;
+    struct mail_link *message;
 
     clients_listen_end(clients);
     close_connections(clients);
@@ -235,8 +235,8 @@ static void destroy(struct clients *clients)
     SSL_CTX_free(clients->certificates.context);
     clients_slice_clear(&clients->slice);
     free(clients->slice.arena);
-    while ((letter = mailbox_take(&clients->replies)))
-        forwarding_free((struct forwarding *)(void *)letter);
+    while ((message = mailbox_take(&clients->replies)))
+        forwarding_free((struct forwarding *)(void *)message);
     mailbox_done(&clients->replies);
     free(clients);
 }

@@ -13,16 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* An order that the keeper did not take is given again after so long. */
+/* An order that the guard did not take is given again after so long. */
 #define RETRY (10 * NS_PER_MS)
 
-/* Between passes of SIGKILL over what a dead keeper has left. */
+/* Between passes of SIGKILL over what a dead guard has left. */
 #define PASS NS_PER_MS
 
-/* A keeper that is told to run something says so at once; one that has not after so long never will. */
+/* A guard that is told to run something says so at once; one that has not after so long never will. */
 #define ORDER_LIMIT (5 * NS_PER_S)
 
-/* When the node ends, children that do not are killed after so long; the keeper does it before. */
+/* When the node ends, children that do not are killed after so long; the guard does it before. */
 #define FINISH_LIMIT (2 * NS_PER_S)
 
 /* The node is dead and nothing of the children is left. The guard process above sees that for itself. */
@@ -43,10 +43,10 @@ static void set_timer(struct leader_commands *c, gavel_ns at)
 }
 
 enum gavel_status leader_commands_start(struct leader_commands *c, const struct daemon_config *config,
-                                        struct page *page, struct gavel_error *error)
+                                        struct node_page *page, struct gavel_error *error)
 {
     const struct guard_mandates mandates = {
-        .read = page_read_mandate, .release = release_nothing, .user = page};
+        .read = node_page_read_mandate, .release = release_nothing, .user = page};
     enum gavel_status status;
 
     *c = (struct leader_commands){.fd = -1, .timer_fd = -1};
@@ -117,15 +117,15 @@ static void forget(struct leader_commands *c, int fd)
     (void)epoll_ctl(c->fd, EPOLL_CTL_DEL, fd, NULL); /* at worst it is told of again */
 }
 
-/* The keeper is dead; its children are killed by the kernel, whatever they have left by us, pass by pass. */
-static void mourn(struct leader_commands *c)
+/* The guard is dead; its children are killed by the kernel, whatever they have left by us, pass by pass. */
+static void clean_up(struct leader_commands *c)
 {
     if (!c->is_dying) {
         c->is_dying = true;
         forget(c, c->guard.pidfd); /* readable for ever */
         forget(c, c->guard.socket);
     }
-    if (!guard_mourn_pass(&c->guard)) {
+    if (!guard_clean_up_once(&c->guard)) {
         set_timer(c, clock_now() + PASS);
         return;
     }
@@ -211,7 +211,7 @@ static bool next_event(struct leader_commands *c, struct leader_commands_event *
         c->has_told_loss = true;
         event->news = LEADER_COMMANDS_LOST;
         event->epoch = c->ordered;
-        (void)snprintf(event->text, sizeof event->text, "the keeper of the children has died");
+        (void)snprintf(event->text, sizeof event->text, "the guard of the children has died");
         return true;
     }
     return false;
@@ -230,7 +230,7 @@ bool leader_commands_look(struct leader_commands *c, struct leader_commands_even
             clock_now() >= c->ordered_at + ORDER_LIMIT)
             guard_abandon(&c->guard); /* its death is noticed like any other */
         if (c->is_dying || guard_has_died(&c->guard))
-            mourn(c);
+            clean_up(c);
         else
             give_orders(c);
     }
@@ -245,8 +245,8 @@ void leader_commands_finish(struct leader_commands *c)
     if (c->guard.pid > 0) {
         if (!c->is_lost && !c->is_dying &&
             !guard_stop(&c->guard, UINT64_MAX, true, clock_now() + FINISH_LIMIT))
-            (void)guard_mourn(&c->guard,
-                              clock_now() + FINISH_LIMIT); /* the guard process above does the rest */
+            (void)guard_clean_up(&c->guard,
+                                 clock_now() + FINISH_LIMIT); /* the guard process above does the rest */
         guard_finish(&c->guard);
     }
     if (c->timer_fd > 0)

@@ -2,13 +2,13 @@
 
 /*
  * The leader's commands: those of `leader_commands:` in the configuration. They
- * run on the node that leads, and only there. They are run by a keeper of src/guard, a process
+ * run on the node that leads, and only there. They are run by a guard of src/guard, a process
  * below the node that has them dead before the mandate's deadline, whatever
  * happens to the node; this is what the node's consensus thread has to do
  * with it. Nothing here waits, but for start and finish.
  *
  *     leader_commands_start()            before there are threads
- *     page_set_mandate()             until when, again and again while it leads
+ *     node_page_set_mandate()             until when, again and again while it leads
  *     leader_commands_run(epoch)         at CLAIM
  *     leader_commands_stop(epoch, …)     at STOP_WORK
  *     fd is readable                 leader_commands_look(), whenever
@@ -19,10 +19,10 @@
 #define DAEMON_COMMANDS_LEADER_COMMANDS_H
 
 #include "daemon/config/config.h"
-#include "daemon/shared/page.h"
+#include "daemon/shared/node_page.h"
 #include "guard/guard.h"
 
-/* What the keeper is told, with what it takes. Has pointers into itself and must not be moved. */
+/* What the guard is told, with what it takes. Has pointers into itself and must not be moved. */
 struct leader_commands_plan {
     struct arena arena;
     struct guard_spec spec;
@@ -43,7 +43,7 @@ enum leader_commands_news {
     LEADER_COMMANDS_STOPPED,   /* nothing of this epoch is left */
     LEADER_COMMANDS_GAVE_UP,   /* nothing of this epoch is left, and by its own doing: step down. `text` says
                                   why */
-    LEADER_COMMANDS_LOST, /* the keeper has died, and everything below was killed: nothing will run any more
+    LEADER_COMMANDS_LOST, /* the guard has died, and everything below was killed: nothing will run any more
                            */
 };
 
@@ -62,26 +62,26 @@ struct leader_commands {
     uint64_t ordered;           /* the highest epoch that was to be run */
     gavel_ns ordered_at;
     uint64_t stopped;   /* the highest epoch that was to be stopped */
-    uint64_t run_epoch; /* orders that the keeper did not take yet; 0: none */
+    uint64_t run_epoch; /* orders that the guard did not take yet; 0: none */
     uint64_t stop_epoch;
     bool stops_at_once;
     uint64_t settled; /* what was told: the end of this epoch, */
     uint64_t told_running;
     uint64_t told_restarts;
     bool has_told_loss;
-    bool is_dying; /* the keeper has died … */
+    bool is_dying; /* the guard has died … */
     bool is_lost;  /* … and nothing is left of what it ran */
     int timer_fd;
     int fd; /* readable when leader_commands_look() has something to do; an epoll descriptor */
 };
 
 /*
- * Forks the keeper. No thread may have been started; the page is shared with it. Errors of
+ * Forks the guard. No thread may have been started; the page is shared with it. Errors of
  * leader_commands_plan_make() and guard_start(). Not to be moved afterwards.
  */
 GAVEL_CHECKED enum gavel_status leader_commands_start(struct leader_commands *commands,
-                                                      const struct daemon_config *config, struct page *page,
-                                                      struct gavel_error *error);
+                                                      const struct daemon_config *config,
+                                                      struct node_page *page, struct gavel_error *error);
 
 /* Orders; an epoch that was stopped once never runs again, so the order of the two cannot go wrong. */
 void leader_commands_run(struct leader_commands *commands, uint64_t epoch);
@@ -93,7 +93,7 @@ bool leader_commands_look(struct leader_commands *commands, struct leader_comman
 /* Nothing runs for this epoch or any before it, and never will. */
 bool leader_commands_has_stopped(const struct leader_commands *commands, uint64_t epoch);
 
-/* Stops what runs, at once, and ends the keeper. Waits for it. Safe on a zeroed struct. */
+/* Stops what runs, at once, and ends the guard. Waits for it. Safe on a zeroed struct. */
 void leader_commands_finish(struct leader_commands *commands);
 
 #endif

@@ -42,7 +42,7 @@ enum state {
 struct process {
     struct guard_process settings;
     struct tree tree;
-    struct obituary_post post;
+    struct obituary_sender sender;
     struct notify notify;
     struct pulse pulse;
     int signal_fd;
@@ -59,7 +59,7 @@ struct process {
     gavel_ns pause;    /* before the next start, if the node dies quickly */
     int failures;      /* in a row that never got up */
     bool has_been_up;  /* some node of this guard */
-    bool is_mourned;   /* the obituary of this one is out */
+    bool has_obituary; /* the obituary of this one is out */
     bool is_asked;     /* to end */
     bool is_told;      /* the service manager, that the node is up */
     gavel_ns kill_at;  /* a node that was asked and does not end */
@@ -91,14 +91,14 @@ static _Noreturn void be_node(struct process *p)
 {
     struct guard_process settings = p->settings;
 
-    /* A node without a guard would die unmourned; and the guard may have died before this line. */
+    /* A node without a guard would die without an obituary; and the guard may have died before this line. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != p->guard_pid)
         _exit(GUARD_PROCESS_EXIT_SYSTEM);
     (void)setpgid(0, 0); /* signals of a terminal are for the guard, which passes them on once */
     (void)prctl(PR_SET_NAME, "gaveld");
     (void)close(p->signal_fd); /* nothing of value was written to these */
     (void)close(p->timer_fd);
-    obituary_post_close(&p->post);
+    obituary_sender_close(&p->sender);
     tree_close(&p->tree);
     notify_close(&p->notify);
     explicit_bzero(p->settings.key, sizeof p->settings.key); /* the node reads it itself */
@@ -126,7 +126,7 @@ static void start_node(struct process *p)
         return;
     }
     p->state = RUNNING;
-    p->is_mourned = false;
+    p->has_obituary = false;
     p->started_at = now;
     p->kill_at = NEVER;
     pulse_begin(&p->pulse, p->settings.hung, now);
@@ -149,7 +149,7 @@ static void describe(int status, char *how, size_t size)
 /* Says how the node ended, for people: one that was asked to and did is no casualty. */
 static void log_death(struct process *p)
 {
-    const struct page *page = p->settings.page;
+    const struct node_page *page = p->settings.page;
     int status = p->node_status;
     bool is_done = WIFEXITED(status) && WEXITSTATUS(status) == NODE_EXIT_DONE;
     bool is_asked_for = p->is_asked || is_done;
@@ -192,30 +192,30 @@ static void plan_next(struct process *p)
  * A node that starts no processes is dead with its last thread, and that is known before it is reaped, which
  * may take the kernel a while. With children, only an empty tree is the proof.
  */
-static void mourn_early(struct process *p)
+static void tell_early(struct process *p)
 {
     siginfo_t info = {0};
 
-    if (p->state != RUNNING || p->is_mourned || !p->settings.is_childless ||
+    if (p->state != RUNNING || p->has_obituary || !p->settings.is_childless ||
         waitid(P_PID, (id_t)p->node_pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 ||
         info.si_pid != p->node_pid)
         return;
     p->died_at = clock_now();
-    p->is_mourned = obituary_post_send(&p->post, p->settings.page, p->settings.key, p->died_at);
+    p->has_obituary = obituary_sender_send(&p->sender, p->settings.page, p->settings.key, p->died_at);
 }
 
 /* Nothing is left below us: that is the proof. The obituary goes first, everything else can wait. */
 static void bury(struct process *p)
 {
     bool is_sent =
-        p->is_mourned || obituary_post_send(&p->post, p->settings.page, p->settings.key, clock_now());
+        p->has_obituary || obituary_sender_send(&p->sender, p->settings.page, p->settings.key, clock_now());
     gavel_ns now = clock_now();
 
     log_death(p);
     if (is_sent)
         LOG(p, LOG_DEBUG, "obituary sent",
             LOG_U64("incarnation", atomic_load(&p->settings.page->incarnation)),
-            LOG_U64("peers", p->post.peers.count), LOG_I64("after_us", (now - p->died_at) / NS_PER_US),
+            LOG_U64("peers", p->sender.peers.count), LOG_I64("after_us", (now - p->died_at) / NS_PER_US),
             LOG_END);
     plan_next(p);
 }
@@ -226,11 +226,11 @@ static void reap(struct process *p)
     int status;
     pid_t pid;
 
-    mourn_early(p);
+    tell_early(p);
     while (tree_reap(&pid, &status)) {
         if (pid != p->node_pid)
             continue; /* something that it had left behind */
-        if (!p->is_mourned)
+        if (!p->has_obituary)
             p->died_at = clock_now();
         p->node_pid = 0;
         p->node_status = status;
@@ -316,7 +316,7 @@ static void be_in_time(struct process *p)
 {
     gavel_ns now = clock_now();
 
-    obituary_post_repeat(&p->post, now);
+    obituary_sender_repeat(&p->sender, now);
     clear(p, now);
     if (p->state == WAITING && now >= p->start_at)
         start_node(p);
@@ -330,7 +330,7 @@ static void be_in_time(struct process *p)
 
 static gavel_ns wake_at(const struct process *p)
 {
-    gavel_ns at = obituary_post_due_at(&p->post);
+    gavel_ns at = obituary_sender_due_at(&p->sender);
 
     if (p->state == CLEARING)
         at = ns_min(at, p->pass_at);
@@ -372,7 +372,7 @@ static bool set_up(struct process *p)
     (void)prctl(PR_SET_NAME, "gaveld-guard");
     p->signal_fd = signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
     p->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    obituary_post_open(&p->post, p->settings.key);
+    obituary_sender_open(&p->sender, p->settings.key);
     notify_open(&p->notify);
     if (p->signal_fd < 0 || p->timer_fd < 0 || tree_open(&p->tree, CONTAIN_WALK, &error)) {
         LOG(p, LOG_ERROR, "the guard cannot get what it needs; look at the limits (ulimit -a)",
@@ -392,7 +392,7 @@ static void tear_down(struct process *p)
         (void)close(p->signal_fd); /* nothing of value was written to these */
     if (p->timer_fd >= 0)
         (void)close(p->timer_fd);
-    obituary_post_close(&p->post);
+    obituary_sender_close(&p->sender);
     notify_close(&p->notify);
     tree_close(&p->tree);
     explicit_bzero(p->settings.key, sizeof p->settings.key);
@@ -421,7 +421,7 @@ int guard_process_run(const struct guard_process *settings)
         be_in_time(&p); /* starts it */
         p.pause = 0;
         /* A last obituary is repeated like any other, unless the node has ended in order. */
-        while (p.state != ENDED || (p.code != NODE_EXIT_DONE && obituary_post_due_at(&p.post) != NEVER)) {
+        while (p.state != ENDED || (p.code != NODE_EXIT_DONE && obituary_sender_due_at(&p.sender) != NEVER)) {
             wait_for_news(&p);
             be_in_time(&p);
         }

@@ -22,13 +22,13 @@
 
 #include "base/log.h"
 #include "base/time.h"
-#include "daemon/shared/page.h"
+#include "daemon/shared/node_page.h"
 #include "net/seal.h"
 
 #include <stdbool.h>
 
 struct guard_process {
-    struct page *page; /* shared with the node; written to by it */
+    struct node_page *page; /* shared with the node; written to by it */
     struct log log;
     uint8_t key[SEAL_KEY_BYTES]; /* of the seal of obituaries */
     int (*run)(void *user);      /* the life of the node process; returns its exit code (enum node_exit) */

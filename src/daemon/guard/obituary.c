@@ -12,7 +12,7 @@
 /* After the death: a datagram may be lost, or its reader be busy. */
 static const gavel_ns delays[OBITUARY_TIMES] = {0, 2 * NS_PER_MS, 10 * NS_PER_MS, 50 * NS_PER_MS};
 
-static void write_obituary(struct obituary_post *post, uint64_t cluster, uint64_t generation,
+static void write_obituary(struct obituary_sender *sender, uint64_t cluster, uint64_t generation,
                            struct raft_certificate *certificate, const uint8_t key[SEAL_KEY_BYTES])
 {
     struct seal seal = {.cluster = cluster, .generation = generation};
@@ -20,48 +20,48 @@ static void write_obituary(struct obituary_post *post, uint64_t cluster, uint64_
     memcpy(seal.key, key, sizeof seal.key);
     seal_sign(&seal, certificate);
     explicit_bzero(seal.key, sizeof seal.key);
-    post->size = obituary_encode(cluster, generation, certificate, post->bytes);
+    sender->size = obituary_encode(cluster, generation, certificate, sender->bytes);
 }
 
-void obituary_post_open(struct obituary_post *post, const uint8_t key[SEAL_KEY_BYTES])
+void obituary_sender_open(struct obituary_sender *sender, const uint8_t key[SEAL_KEY_BYTES])
 {
     struct raft_certificate nobody = {.kind = RAFT_CERT_OBITUARY, .node = 1, .incarnation = 1};
 
-    *post = (struct obituary_post){.sent = OBITUARY_TIMES};
-    post->fds[0] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    post->fds[1] = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    write_obituary(post, 0, 0, &nobody, key);
-    post->size = 0;
+    *sender = (struct obituary_sender){.sent = OBITUARY_TIMES};
+    sender->fds[0] = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    sender->fds[1] = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    write_obituary(sender, 0, 0, &nobody, key);
+    sender->size = 0;
 }
 
-void obituary_post_close(struct obituary_post *post)
+void obituary_sender_close(struct obituary_sender *sender)
 {
     for (size_t i = 0; i < 2; i++) {
-        if (post->fds[i] >= 0)
-            (void)close(post->fds[i]); /* what was sent is sent */
-        post->fds[i] = -1;
+        if (sender->fds[i] >= 0)
+            (void)close(sender->fds[i]); /* what was sent is sent */
+        sender->fds[i] = -1;
     }
 }
 
-static void send_once(struct obituary_post *post)
+static void send_once(struct obituary_sender *sender)
 {
-    for (uint32_t i = 0; i < post->peers.count; i++) {
-        const struct sockaddr_storage *address = &post->peers.addresses[i];
+    for (uint32_t i = 0; i < sender->peers.count; i++) {
+        const struct sockaddr_storage *address = &sender->peers.addresses[i];
         bool is_v6 = address->ss_family == AF_INET6;
-        int fd = post->fds[is_v6];
+        int fd = sender->fds[is_v6];
 
         if (fd < 0 || (address->ss_family != AF_INET && !is_v6))
             continue;
         /* One that does not leave now does so with the next repetition, or the time-out decides. */
-        (void)sendto(fd, post->bytes, post->size, MSG_DONTWAIT | MSG_NOSIGNAL,
+        (void)sendto(fd, sender->bytes, sender->size, MSG_DONTWAIT | MSG_NOSIGNAL,
                      (const struct sockaddr *)address,
                      is_v6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
     }
-    post->sent++;
+    sender->sent++;
 }
 
-bool obituary_post_send(struct obituary_post *post, const struct page *page,
-                        const uint8_t key[SEAL_KEY_BYTES], gavel_ns now)
+bool obituary_sender_send(struct obituary_sender *sender, const struct node_page *page,
+                          const uint8_t key[SEAL_KEY_BYTES], gavel_ns now)
 {
     struct raft_certificate certificate = {
         .kind = RAFT_CERT_OBITUARY,
@@ -69,24 +69,24 @@ bool obituary_post_send(struct obituary_post *post, const struct page *page,
         .incarnation = atomic_load(&page->incarnation),
     };
 
-    post->sent = OBITUARY_TIMES;
+    sender->sent = OBITUARY_TIMES;
     if (certificate.incarnation == 0)
         return false;
-    page_get_peers(page, &post->peers);
-    write_obituary(post, atomic_load(&page->cluster), atomic_load(&page->generation), &certificate, key);
-    post->began_at = now;
-    post->sent = 0;
-    send_once(post);
+    node_page_get_peers(page, &sender->peers);
+    write_obituary(sender, atomic_load(&page->cluster), atomic_load(&page->generation), &certificate, key);
+    sender->began_at = now;
+    sender->sent = 0;
+    send_once(sender);
     return true;
 }
 
-gavel_ns obituary_post_due_at(const struct obituary_post *post)
+gavel_ns obituary_sender_due_at(const struct obituary_sender *sender)
 {
-    return post->sent < OBITUARY_TIMES ? post->began_at + delays[post->sent] : NEVER;
+    return sender->sent < OBITUARY_TIMES ? sender->began_at + delays[sender->sent] : NEVER;
 }
 
-void obituary_post_repeat(struct obituary_post *post, gavel_ns now)
+void obituary_sender_repeat(struct obituary_sender *sender, gavel_ns now)
 {
-    if (now >= obituary_post_due_at(post))
-        send_once(post);
+    if (now >= obituary_sender_due_at(sender))
+        send_once(sender);
 }

@@ -17,7 +17,7 @@
 #define DAEMON_GUARD_PULSE_H
 
 #include "base/time.h"
-#include "daemon/shared/page.h"
+#include "daemon/shared/node_page.h"
 #include "guard/tree.h"
 
 #include <stdbool.h>
@@ -33,9 +33,10 @@ struct pulse {
 void pulse_begin(struct pulse *pulse, gavel_ns limit, gavel_ns now);
 
 /* Whether the node has ticked within the last second, or has not begun to. */
-bool pulse_is_fresh(const struct page *page, gavel_ns now);
+bool pulse_is_fresh(const struct node_page *page, gavel_ns now);
 
 /* Looks if it is time to; true if the node hangs, and again if it still does after as long. */
-bool pulse_look(struct pulse *pulse, const struct page *page, struct tree *tree, pid_t pid, gavel_ns now);
+bool pulse_look(struct pulse *pulse, const struct node_page *page, struct tree *tree, pid_t pid,
+                gavel_ns now);
 
 #endif

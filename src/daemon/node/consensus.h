@@ -49,7 +49,7 @@ struct pending {
 struct consensus {
     const struct daemon_config *config;
     struct node_frontend *frontend;
-    struct page *page;
+    struct node_page *page;
     struct api *api;
     struct clients *clients; /* NULL: none are served but by HTTP */
     struct logger logger;
@@ -136,7 +136,7 @@ struct consensus {
     struct frontend leader_frontend;
     struct process_watch process_watch;
     struct mailbox *client_boxes[4];
-    struct forwarding_stock letters;
+    struct forwarding_stock messages;
     STAILQ_HEAD(, own_answer) own_answers;
     struct event *sessions_event;
     gavel_ns sessions_armed_at;

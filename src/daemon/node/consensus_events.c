@@ -112,7 +112,7 @@ static void on_forwardings(evutil_socket_t fd, short what, void *user)
     consensus_take_forwardings(user);
 }
 
-/* Whoever kept the children is dead, and a keeper is forked before there are threads: by the next
+/* Whoever kept the children is dead, and a guard is forked before there are threads: by the next
  * incarnation. */
 static void start_anew(struct consensus *c)
 {
@@ -129,7 +129,7 @@ static void tell_children(struct consensus *c, const struct leader_commands_even
         [LEADER_COMMANDS_RESTARTED] = "a child was started again",
         [LEADER_COMMANDS_STOPPED] = "children stopped",
         [LEADER_COMMANDS_GAVE_UP] = "the children gave up",
-        [LEADER_COMMANDS_LOST] = "the keeper of the children died; the node starts anew",
+        [LEADER_COMMANDS_LOST] = "the guard of the children died; the node starts anew",
     };
     bool is_good = event->news <= LEADER_COMMANDS_STOPPED && event->late_by_ms == 0;
 

@@ -58,12 +58,12 @@ void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
  */
 void consensus_publish_peers(struct consensus *c)
 {
-    struct page_peers list = {0};
+    struct node_page_peers list = {0};
 
     for (size_t i = 0; i < c->raft.config.count; i++)
         if (transport_address_of(c->transport, c->raft.config.members[i].id, &list.addresses[list.count]))
             list.count++;
-    page_set_peers(c->page, &list);
+    node_page_set_peers(c->page, &list);
 }
 
 static size_t add_peer(const struct consensus *c, raft_id id, struct transport_address *peers, size_t count)

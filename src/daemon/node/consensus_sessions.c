@@ -60,7 +60,7 @@ static void answer(void *user, uint64_t client, uint64_t tag, const Gavel__Clien
     struct consensus *c = user;
 
     (void)tag; /* the frame has it */
-    forwarding_answer(&c->letters, client >> BOX_BITS, c->client_boxes[client & (BOXES_MAX - 1)], frame);
+    forwarding_answer(&c->messages, client >> BOX_BITS, c->client_boxes[client & (BOXES_MAX - 1)], frame);
 }
 
 /* ---- the frontend's hands ---- */
@@ -217,20 +217,20 @@ static uint64_t number_of_box(struct consensus *c, struct mailbox *box)
 
 void consensus_take_forwardings(struct consensus *c)
 {
-    struct mail_link *letter = mailbox_take_all(&c->frontend->forwardings);
+    struct mail_link *message = mailbox_take_all(&c->frontend->forwardings);
     gavel_ns now = clock_now();
 
-    while (letter) {
-        struct forwarding *forwarding = (struct forwarding *)letter;
+    while (message) {
+        struct forwarding *forwarding = (struct forwarding *)message;
         uint64_t client = forwarding->client << BOX_BITS | number_of_box(c, forwarding->reply_to);
         Gavel__ClientFrame *frame = forwarding->frame;
 
-        letter = letter->next;
+        message = message->next;
         if (c->forwarder.count == 0 && !c->forwarder.gathering)
-            forwarding_stock_clear(&c->letters); /* nobody is owed an answer */
+            forwarding_stock_clear(&c->messages); /* nobody is owed an answer */
         forwarding->frame = NULL;
         if (frame)
-            forwarding_stock_keep(&c->letters, forwarding); /* it may be answered at once */
+            forwarding_stock_keep(&c->messages, forwarding); /* it may be answered at once */
         else
             forwarding_free(forwarding);
         if (frame)
@@ -356,11 +356,11 @@ enum gavel_status consensus_begin_sessions(struct consensus *c, struct gavel_err
 void consensus_end_sessions(struct consensus *c)
 {
     struct own_answer *own;
-    struct mail_link *letter;
+    struct mail_link *message;
 
-    while ((letter = mailbox_take(&c->frontend->forwardings)))
-        forwarding_free((struct forwarding *)letter);
-    forwarding_stock_clear(&c->letters);
+    while ((message = mailbox_take(&c->frontend->forwardings)))
+        forwarding_free((struct forwarding *)message);
+    forwarding_stock_clear(&c->messages);
     while ((own = STAILQ_FIRST(&c->own_answers))) {
         STAILQ_REMOVE_HEAD(&c->own_answers, next);
         client_frame_free(own->frame);

@@ -18,7 +18,7 @@ static void publish_mandate(struct consensus *c)
     gavel_ns stop_at = ns_min(raft_deadline(&c->raft), FAR_AWAY);
 
     if (c->page && c->is_claimed)
-        page_set_mandate(c->page, c->work_epoch, stop_at, stop_at + c->config->raft.stop_margin);
+        node_page_set_mandate(c->page, c->work_epoch, stop_at, stop_at + c->config->raft.stop_margin);
 }
 
 void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_epoch)
@@ -41,7 +41,7 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     c->is_status_due = true;
     if (!c->commands)
         return;
-    if (!page_epoch(term, lease_epoch, &c->work_epoch)) {
+    if (!node_page_epoch(term, lease_epoch, &c->work_epoch)) {
         logger_line(&c->logger, LOG_ERROR, "too many hand-overs failed in one term; the node steps down",
                     LOG_U64("lease_epoch", lease_epoch), LOG_END);
         c->work_epoch = 0;

@@ -48,7 +48,7 @@ static void first_config(const struct daemon_config *config, struct raft_config 
  * A node of this guard has run already, so this one begins with the same directory or not at all: a bootstrap
  * is done once, by whoever starts gaveld, and never by a guard.
  */
-static enum gavel_status check_same(const struct daemon_config *config, const struct page *page,
+static enum gavel_status check_same(const struct daemon_config *config, const struct node_page *page,
                                     const struct disk *disk, bool is_new, struct gavel_error *error)
 {
     uint64_t directory = atomic_load(&page->directory);
@@ -94,7 +94,7 @@ static enum gavel_status found(const struct daemon_config *config, struct disk *
     return disk_found(disk, &state, &snapshot, error);
 }
 
-static enum gavel_status open_disk(const struct daemon_config *config, const struct page *page,
+static enum gavel_status open_disk(const struct daemon_config *config, const struct node_page *page,
                                    struct disk **ret_disk, struct gavel_error *error)
 {
     struct disk_options options = {.folder = config->data, .bytes_max = config->data_bytes_max};
@@ -290,13 +290,13 @@ static void run(struct consensus *c)
 /* Backwards; safe however far it came. */
 static void end(struct consensus *c)
 {
-    struct mail_link *letter;
+    struct mail_link *message;
 
     if (c->transport)
         transport_flush(c->transport); /* our last words first: the others may be waiting for them */
     consensus_answer_all(c, GAVEL_ERR_STOPPED, "this node is stopping; ask another");
-    while ((letter = mailbox_take(&c->frontend->requests)))
-        consensus_answer(c, (struct request *)letter, GAVEL_ERR_STOPPED,
+    while ((message = mailbox_take(&c->frontend->requests)))
+        consensus_answer(c, (struct request *)message, GAVEL_ERR_STOPPED,
                          "this node is stopping; ask another");
     api_stop(c->api);
     clients_stop(c->clients);
@@ -360,7 +360,7 @@ static int live(struct consensus *c, bool has_guard)
     return exit_code;
 }
 
-/* The children's keeper is forked first, while there is only one thread. */
+/* The children's guard is forked first, while there is only one thread. */
 static int live_with_children(struct consensus *c, struct node_frontend *frontend, bool has_guard)
 {
     static struct leader_commands commands; /* must not move, and is too large for a stack */
@@ -386,16 +386,16 @@ static int live_with_children(struct consensus *c, struct node_frontend *fronten
     return exit_code;
 }
 
-int node_run(const struct daemon_config *config, struct page *page)
+int node_run(const struct daemon_config *config, struct node_page *page)
 {
     struct consensus *c = calloc(1, sizeof *c);
     struct node_frontend *frontend = calloc(1, sizeof *frontend);
-    struct page *own_page = NULL;
+    struct node_page *own_page = NULL;
     int exit_code = 1;
 
     hold_signals(true);
     (void)signal(SIGPIPE, SIG_IGN);
-    if (c && frontend && (page || page_new(&own_page) == GAVEL_OK) &&
+    if (c && frontend && (page || node_page_new(&own_page) == GAVEL_OK) &&
         view_box_init(&frontend->view) == GAVEL_OK && mailbox_init(&frontend->requests) == GAVEL_OK &&
         mailbox_init(&frontend->forwardings) == GAVEL_OK && table_box_init(&frontend->table) == GAVEL_OK) {
         frontend->config = config;
@@ -412,7 +412,7 @@ int node_run(const struct daemon_config *config, struct page *page)
         view_box_done(&frontend->view);
         journal_free(frontend->journal);
     }
-    page_free(own_page);
+    node_page_free(own_page);
     free(frontend);
     free(c);
     return exit_code;

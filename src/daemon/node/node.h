@@ -20,7 +20,7 @@
 #include "daemon/config/config.h"
 #include "daemon/shared/journal.h"
 #include "daemon/shared/mailbox.h"
-#include "daemon/shared/page.h"
+#include "daemon/shared/node_page.h"
 #include "daemon/shared/table_box.h"
 #include "daemon/shared/view.h"
 
@@ -52,6 +52,6 @@ struct node_frontend {
 
 /* Runs the node until it is asked to end (SIGTERM, SIGINT: hand over, then end). Logs; returns enum
  * node_exit. SIGHUP reads certificates and token again. The page is NULL without a guard. */
-int node_run(const struct daemon_config *config, struct page *page);
+int node_run(const struct daemon_config *config, struct node_page *page);
 
 #endif

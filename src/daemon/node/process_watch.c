@@ -44,7 +44,7 @@ static bool is_ours(const struct process_watch *process_watch, const struct tabl
 }
 
 /* Operations are gathered and handed on in portions of what one command takes. */
-struct sermon {
+struct batch {
     struct process_watch *process_watch;
     size_t count;
     union {
@@ -56,22 +56,22 @@ struct sermon {
     const Gavel__Op *list[TABLE_OPS_MAX];
 };
 
-static void hand_on(struct sermon *sermon)
+static void hand_on(struct batch *batch)
 {
-    if (sermon->count > 0)
-        sermon->process_watch->callback(sermon->process_watch->user, sermon->list, sermon->count);
-    sermon->count = 0;
+    if (batch->count > 0)
+        batch->process_watch->callback(batch->process_watch->user, batch->list, batch->count);
+    batch->count = 0;
 }
 
-static size_t next_place(struct sermon *sermon)
+static size_t next_place(struct batch *batch)
 {
     size_t at;
 
-    if (sermon->count == TABLE_OPS_MAX)
-        hand_on(sermon);
-    at = sermon->count++;
-    gavel__op__init(&sermon->ops[at]);
-    sermon->list[at] = &sermon->ops[at];
+    if (batch->count == TABLE_OPS_MAX)
+        hand_on(batch);
+    at = batch->count++;
+    gavel__op__init(&batch->ops[at]);
+    batch->list[at] = &batch->ops[at];
     return at;
 }
 
@@ -89,75 +89,75 @@ static bool is_of_the_dead(struct process_watch *process_watch, const struct tab
     return true;
 }
 
-static void mourn_session(struct sermon *sermon, const struct table_session *session)
+static void tell_session(struct batch *batch, const struct table_session *session)
 {
     size_t at;
     Gavel__CloseSession *close;
 
-    if (!is_of_the_dead(sermon->process_watch, &session->process))
+    if (!is_of_the_dead(batch->process_watch, &session->process))
         return;
-    at = next_place(sermon);
-    close = &sermon->bodies[at].close;
+    at = next_place(batch);
+    close = &batch->bodies[at].close;
     gavel__close_session__init(close);
     close->session = session->id;
     close->ending = GAVEL__ENDING__ENDING_DEAD;
-    sermon->ops[at].what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
-    sermon->ops[at].close_session = close;
+    batch->ops[at].what_case = GAVEL__OP__WHAT_CLOSE_SESSION;
+    batch->ops[at].close_session = close;
 }
 
-static void mourn_group(struct sermon *sermon, const struct table_group *group)
+static void tell_group(struct batch *batch, const struct table_group *group)
 {
     const struct table_candidate *candidate;
 
-    if (group->is_held && !group->session && is_of_the_dead(sermon->process_watch, &group->process)) {
-        size_t at = next_place(sermon);
-        Gavel__Release *release = &sermon->bodies[at].release;
+    if (group->is_held && !group->session && is_of_the_dead(batch->process_watch, &group->process)) {
+        size_t at = next_place(batch);
+        Gavel__Release *release = &batch->bodies[at].release;
 
         gavel__release__init(release);
         release->group = group->name;
         release->epoch = group->epoch;
         release->is_dead = true;
-        sermon->ops[at].what_case = GAVEL__OP__WHAT_RELEASE;
-        sermon->ops[at].release = release;
+        batch->ops[at].what_case = GAVEL__OP__WHAT_RELEASE;
+        batch->ops[at].release = release;
     }
     TAILQ_FOREACH(candidate, &group->candidates, in_group)
     {
         size_t at;
         Gavel__Leave *leave;
 
-        if (candidate->session || !is_of_the_dead(sermon->process_watch, &candidate->process))
+        if (candidate->session || !is_of_the_dead(batch->process_watch, &candidate->process))
             continue;
-        at = next_place(sermon);
-        leave = &sermon->bodies[at].leave;
+        at = next_place(batch);
+        leave = &batch->bodies[at].leave;
         gavel__leave__init(leave);
         leave->group = group->name;
         leave->id = candidate->id;
         leave->instance = candidate->instance;
-        sermon->ops[at].what_case = GAVEL__OP__WHAT_LEAVE;
-        sermon->ops[at].leave = leave;
+        batch->ops[at].what_case = GAVEL__OP__WHAT_LEAVE;
+        batch->ops[at].leave = leave;
     }
 }
 
 /* Tells of all that are dead what the table has of them, in one walk: many may die at once, and the table may
  * be large. False: there is no memory for it now. */
-static bool mourn(struct process_watch *process_watch)
+static bool tell_of_the_dead(struct process_watch *process_watch)
 {
-    struct sermon *sermon = malloc(sizeof *sermon);
+    struct batch *batch = malloc(sizeof *batch);
     struct process_watch_watch *watch;
 
-    if (!sermon)
+    if (!batch)
         return false;
-    sermon->process_watch = process_watch;
-    sermon->count = 0;
+    batch->process_watch = process_watch;
+    batch->count = 0;
     RB_FOREACH(watch, process_watch_watches, &process_watch->watches) { watch->is_named = false; }
     for (struct table_session *session = table_session_first(process_watch->table); session;
          session = table_session_next(session))
-        mourn_session(sermon, session);
+        tell_session(batch, session);
     for (struct table_group *group = table_group_from(process_watch->table, ""); group;
          group = table_group_next(group))
-        mourn_group(sermon, group);
-    hand_on(sermon);
-    free(sermon);
+        tell_group(batch, group);
+    hand_on(batch);
+    free(batch);
     return true;
 }
 
@@ -188,7 +188,7 @@ static void on_deaths(evutil_socket_t fd, short what, void *user)
 {
     (void)fd;
     (void)what;
-    (void)mourn(user); /* the tick looks whether it was heard */
+    (void)tell_of_the_dead(user); /* the tick looks whether it was heard */
 }
 
 static void forget(struct process_watch *process_watch, struct process_watch_watch *watch)
@@ -270,7 +270,7 @@ void process_watch_tick(struct process_watch *process_watch)
         process_watch->is_rescan_due = false;
         meet_all(process_watch);
     }
-    if (process_watch->dead_count == 0 || !mourn(process_watch))
+    if (process_watch->dead_count == 0 || !tell_of_the_dead(process_watch))
         return;
     RB_FOREACH_SAFE(watch, process_watch_watches, &process_watch->watches, next)
     {

@@ -53,7 +53,7 @@ static void *run(void *user)
     struct reload *reload = user;
 
     reload->status = certificates_read(reload->config, &reload->certificates, &reload->error);
-    mailbox_put(&reload->done, &reload->letter);
+    mailbox_put(&reload->done, &reload->message);
     return NULL;
 }
 

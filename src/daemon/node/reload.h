@@ -3,7 +3,7 @@
 /*
  * Reading certificates, at the start and again on SIGHUP. Files may be slow,
  * so while the node runs a thread of its own reads them, and the consensus
- * thread gets what it found as a letter.
+ * thread gets what it found as a message.
  */
 #ifndef DAEMON_NODE_RELOAD_H
 #define DAEMON_NODE_RELOAD_H
@@ -28,7 +28,7 @@ struct reload {
     pthread_t thread;
     bool is_running;
     bool is_again; /* asked for while one was running */
-    struct mail_link letter;
+    struct mail_link message;
     struct certificates certificates;
     enum gavel_status status;
     struct gavel_error error;

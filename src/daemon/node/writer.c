@@ -22,21 +22,21 @@
 /* Changes in one transaction; more would make the first of them wait. */
 #define BATCH_MAX 64
 
-struct letter {
+struct queued_write {
     struct mail_link link; /* first */
     struct disk_write write;
 };
 
-static void letter_free(struct letter *letter)
+static void queued_write_free(struct queued_write *queued)
 {
-    if (!letter)
+    if (!queued)
         return;
-    for (size_t i = 0; letter->write.entries && i <= letter->write.persist.last - letter->write.persist.first;
+    for (size_t i = 0; queued->write.entries && i <= queued->write.persist.last - queued->write.persist.first;
          i++)
-        free((void *)(uintptr_t)letter->write.entries[i].data);
-    free(letter->write.entries);
-    free((void *)(uintptr_t)letter->write.snapshot.data);
-    free(letter);
+        free((void *)(uintptr_t)queued->write.entries[i].data);
+    free(queued->write.entries);
+    free((void *)(uintptr_t)queued->write.snapshot.data);
+    free(queued);
 }
 
 static const uint8_t *copy_of(const uint8_t *data, size_t size)
@@ -48,19 +48,20 @@ static const uint8_t *copy_of(const uint8_t *data, size_t size)
     return copy;
 }
 
-static bool copy_entries(struct letter *letter, const struct raft *raft, const struct raft_persist *persist)
+static bool copy_entries(struct queued_write *queued, const struct raft *raft,
+                         const struct raft_persist *persist)
 {
     size_t count;
 
     if (persist->first == 0)
         return true;
     count = persist->last - persist->first + 1;
-    letter->write.entries = calloc(count, sizeof *letter->write.entries);
-    if (!letter->write.entries)
+    queued->write.entries = calloc(count, sizeof *queued->write.entries);
+    if (!queued->write.entries)
         return false;
     for (size_t i = 0; i < count; i++) {
         const struct raft_entry *from = raft_log_at(&raft->log, persist->first + i);
-        struct raft_entry *entry = &letter->write.entries[i];
+        struct raft_entry *entry = &queued->write.entries[i];
 
         entry->term = from->term;
         entry->kind = from->kind;
@@ -75,20 +76,20 @@ static bool copy_entries(struct letter *letter, const struct raft *raft, const s
 enum gavel_status writer_put(struct writer *writer, const struct raft *raft,
                              const struct raft_persist *persist)
 {
-    struct letter *letter = calloc(1, sizeof *letter);
+    struct queued_write *queued = calloc(1, sizeof *queued);
 
-    if (!letter)
+    if (!queued)
         return GAVEL_ERR_NO_MEMORY;
-    letter->write.persist = *persist;
+    queued->write.persist = *persist;
     if (persist->has_snapshot) {
-        letter->write.snapshot = raft->snapshot;
-        letter->write.snapshot.data = copy_of(raft->snapshot.data, raft->snapshot.size);
+        queued->write.snapshot = raft->snapshot;
+        queued->write.snapshot.data = copy_of(raft->snapshot.data, raft->snapshot.size);
     }
-    if ((persist->has_snapshot && !letter->write.snapshot.data) || !copy_entries(letter, raft, persist)) {
-        letter_free(letter);
+    if ((persist->has_snapshot && !queued->write.snapshot.data) || !copy_entries(queued, raft, persist)) {
+        queued_write_free(queued);
         return GAVEL_ERR_NO_MEMORY;
     }
-    mailbox_put(&writer->letters, &letter->link);
+    mailbox_put(&writer->messages, &queued->link);
     return GAVEL_OK;
 }
 
@@ -109,12 +110,12 @@ static size_t count_to_snapshot(const struct mail_link *list)
     size_t count = 1;
 
     for (; list; list = list->next, count++)
-        if (((const struct letter *)list)->write.persist.has_snapshot)
+        if (((const struct queued_write *)list)->write.persist.has_snapshot)
             return count;
     return 0;
 }
 
-static size_t count_letters(const struct mail_link *list, size_t most)
+static size_t count_messages(const struct mail_link *list, size_t most)
 {
     size_t count = 0;
 
@@ -124,7 +125,7 @@ static size_t count_letters(const struct mail_link *list, size_t most)
 }
 
 /* The first `count` as one transaction. */
-static enum gavel_status write_letters(struct writer *writer, const struct mail_link *list, size_t count)
+static enum gavel_status write_messages(struct writer *writer, const struct mail_link *list, size_t count)
 {
     struct disk_write *writes = calloc(count, sizeof *writes);
     struct gavel_error error = {.status = GAVEL_ERR_NO_MEMORY, .message = "out of memory"};
@@ -132,7 +133,7 @@ static enum gavel_status write_letters(struct writer *writer, const struct mail_
     struct disk_mark mark;
 
     for (size_t i = 0; writes && i < count; i++, list = list->next)
-        writes[i] = ((const struct letter *)list)->write;
+        writes[i] = ((const struct queued_write *)list)->write;
     if (writes)
         status = disk_write(writer->disk, writes, count, &error);
     if (status == GAVEL_OK) {
@@ -156,37 +157,37 @@ static enum gavel_status write_letters(struct writer *writer, const struct mail_
  */
 static enum gavel_status write_some(struct writer *writer, struct mail_link **list)
 {
-    size_t count = count_letters(*list, BATCH_MAX);
+    size_t count = count_messages(*list, BATCH_MAX);
     size_t to_snapshot;
-    enum gavel_status status = write_letters(writer, *list, count);
+    enum gavel_status status = write_messages(writer, *list, count);
 
     if (status == GAVEL_ERR_STORE_FULL && count > 1) { /* all at once need more room than one by one */
         count = 1;
-        status = write_letters(writer, *list, count);
+        status = write_messages(writer, *list, count);
     }
     if (status == GAVEL_ERR_STORE_FULL) {
         set_state(writer, WRITER_FULL);
         to_snapshot = count_to_snapshot(*list);
         if (to_snapshot > count) {
             count = to_snapshot;
-            status = write_letters(writer, *list, count);
+            status = write_messages(writer, *list, count);
         }
     }
     for (; status == GAVEL_OK && count > 0; count--) {
         struct mail_link *next = (*list)->next;
 
-        letter_free((struct letter *)*list);
+        queued_write_free((struct queued_write *)*list);
         *list = next;
     }
     return status;
 }
 
-static void free_letters(struct mail_link *list)
+static void free_messages(struct mail_link *list)
 {
     while (list) {
         struct mail_link *next = list->next;
 
-        letter_free((struct letter *)list);
+        queued_write_free((struct queued_write *)list);
         list = next;
     }
 }
@@ -206,7 +207,7 @@ static void look(struct writer *writer, gavel_ns *look_at)
 static void *run(void *user)
 {
     struct writer *writer = user;
-    struct pollfd poll_of = {.fd = writer->letters.fd, .events = POLLIN};
+    struct pollfd poll_of = {.fd = writer->messages.fd, .events = POLLIN};
     struct mail_link *list = NULL; /* what is not durable yet, oldest first */
     enum gavel_status status = GAVEL_OK;
     gavel_ns look_at = 0;
@@ -218,7 +219,7 @@ static void *run(void *user)
         is_ending = atomic_load(&writer->is_ending); /* what was put before that is taken now */
         while (*end)
             end = &(*end)->next;
-        *end = mailbox_take_all(&writer->letters);
+        *end = mailbox_take_all(&writer->messages);
         do
             status = list ? write_some(writer, &list) : GAVEL_OK;
         while (list && status == GAVEL_OK);
@@ -230,7 +231,7 @@ static void *run(void *user)
             (void)poll(&poll_of, 1, LOOK_EVERY_MS); /* a failure only makes it look sooner */
         look(writer, &look_at);
     } while (true);
-    free_letters(list);
+    free_messages(list);
     return NULL;
 }
 
@@ -243,14 +244,14 @@ enum gavel_status writer_start(struct writer *writer, struct disk *disk, bool is
     writer->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (writer->fd < 0)
         return GAVEL_ERR_IO;
-    status = mailbox_init(&writer->letters);
+    status = mailbox_init(&writer->messages);
     if (status != GAVEL_OK) {
         (void)close(writer->fd); /* nothing to lose in an eventfd */
         return status;
     }
     if (realtime_thread(&writer->thread, "gaveld-disk", run, writer,
                         is_realtime ? REALTIME_FIRST : REALTIME_NO)) {
-        mailbox_done(&writer->letters);
+        mailbox_done(&writer->messages);
         (void)close(writer->fd); /* likewise */
         return GAVEL_ERR_NO_MEMORY;
     }
@@ -265,14 +266,14 @@ bool writer_stop(struct writer *writer)
     if (!writer->is_running)
         return true;
     atomic_store(&writer->is_ending, true);
-    (void)!write(writer->letters.fd, &(uint64_t){1},
-                 sizeof(uint64_t));               /* wakes it; it rings for letters too */
+    (void)!write(writer->messages.fd, &(uint64_t){1},
+                 sizeof(uint64_t));               /* wakes it; it rings for writes too */
     (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* fails only for bad arguments */
     limit.tv_sec += END_LIMIT_S;
     if (pthread_clockjoin_np(writer->thread, NULL, CLOCK_MONOTONIC, &limit))
         return false;
-    free_letters(mailbox_take_all(&writer->letters));
-    mailbox_done(&writer->letters);
+    free_messages(mailbox_take_all(&writer->messages));
+    mailbox_done(&writer->messages);
     (void)close(writer->fd); /* an eventfd has nothing to lose */
     writer->is_running = false;
     return true;

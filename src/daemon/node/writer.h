@@ -26,7 +26,7 @@ enum writer_state {
 
 struct writer {
     struct disk *disk; /* the thread's alone while it runs */
-    struct mailbox letters;
+    struct mailbox messages;
     int fd; /* an eventfd for the consensus thread */
     pthread_t thread;
     bool is_running;

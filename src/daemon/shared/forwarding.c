@@ -59,12 +59,12 @@ void forwarding_stock_clear(struct forwarding_stock *stock)
 void forwarding_answer(struct forwarding_stock *stock, uint64_t client, struct mailbox *reply_to,
                        const Gavel__ClientFrame *frame)
 {
-    struct forwarding *letter = take(stock);
+    struct forwarding *message = take(stock);
 
-    if (!letter)
-        letter = forwarding_new(client, reply_to, NULL);
-    if (!letter)
+    if (!message)
+        message = forwarding_new(client, reply_to, NULL);
+    if (!message)
         return; /* more are owed than are kept: whoever asked has to give up by itself */
-    *letter = (struct forwarding){.client = client, .reply_to = reply_to, .frame = client_frame_copy(frame)};
-    mailbox_put(reply_to, &letter->link);
+    *message = (struct forwarding){.client = client, .reply_to = reply_to, .frame = client_frame_copy(frame)};
+    mailbox_put(reply_to, &message->link);
 }

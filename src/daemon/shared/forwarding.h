@@ -2,7 +2,7 @@
 
 /*
  * How the threads that have clients (clients.h, api.h) send what those ask to
- * the consensus thread, and how the answer comes back: as letters. The
+ * the consensus thread, and how the answer comes back: as messages. The
  * consensus thread's forwarder carries each to whoever leads the cluster.
  *
  * A thread gives each of its clients a number that it never uses again. An
@@ -25,7 +25,7 @@ struct forwarding {
 };
 
 /*
- * Letters that have come, kept for the answers: so each that is owed can be sent, also without memory. Those
+ * Messages that have come, kept for the answers: so each that is owed can be sent, also without memory. Those
  * whose clients have gone are left over; they go when nothing is owed any more, and beyond
  * FORWARDING_STOCK_MAX.
  */
@@ -37,7 +37,7 @@ struct forwarding_stock {
 void forwarding_stock_keep(struct forwarding_stock *stock,
                            struct forwarding *forwarding); /* takes it, and frees its frame */
 void forwarding_stock_clear(struct forwarding_stock *stock);
-/* Sends a copy of the frame, or without memory a letter without one. */
+/* Sends a copy of the frame, or without memory a message without one. */
 void forwarding_answer(struct forwarding_stock *stock, uint64_t client, struct mailbox *reply_to,
                        const Gavel__ClientFrame *frame);
 

@@ -34,15 +34,15 @@ void mailbox_done(struct mailbox *box)
     *box = (struct mailbox){.fd = -1};
 }
 
-void mailbox_put(struct mailbox *box, struct mail_link *letter)
+void mailbox_put(struct mailbox *box, struct mail_link *message)
 {
     bool was_empty;
 
-    letter->next = NULL;
+    message->next = NULL;
     (void)pthread_mutex_lock(&box->mutex);
     was_empty = !box->first;
-    *box->last = letter;
-    box->last = &letter->next;
+    *box->last = message;
+    box->last = &message->next;
     box->count++;
     if (was_empty) {
         ssize_t n = write(box->fd, &(uint64_t){1}, sizeof(uint64_t));
@@ -61,12 +61,12 @@ static void silence(struct mailbox *box)
 
 struct mail_link *mailbox_take(struct mailbox *box)
 {
-    struct mail_link *letter;
+    struct mail_link *message;
 
     (void)pthread_mutex_lock(&box->mutex);
-    letter = box->first;
-    if (letter) {
-        box->first = letter->next;
+    message = box->first;
+    if (message) {
+        box->first = message->next;
         box->count--;
         if (!box->first) {
             box->last = &box->first;
@@ -74,7 +74,7 @@ struct mail_link *mailbox_take(struct mailbox *box)
         }
     }
     (void)pthread_mutex_unlock(&box->mutex);
-    return letter;
+    return message;
 }
 
 struct mail_link *mailbox_take_all(struct mailbox *box)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * How threads of a node talk: a queue of letters with an eventfd that is
- * readable while there are any. Letters are structs with a mail_link inside;
- * they change hands with the call. No letter is ever lost or reordered.
+ * How threads of a node talk: a queue of messages with an eventfd that is
+ * readable while there are any. Messages are structs with a mail_link inside;
+ * they change hands with the call. No message is ever lost or reordered.
  */
 #ifndef DAEMON_SHARED_MAILBOX_H
 #define DAEMON_SHARED_MAILBOX_H
@@ -23,14 +23,14 @@ struct mailbox {
     struct mail_link *first;
     struct mail_link **last;
     size_t count;
-    int fd; /* readable while there are letters */
+    int fd; /* readable while there are messages */
 };
 
 GAVEL_CHECKED enum gavel_status mailbox_init(struct mailbox *box);
-void mailbox_done(struct mailbox *box); /* letters left in it are the caller's to take first */
+void mailbox_done(struct mailbox *box); /* messages left in it are the caller's to take first */
 
 /* Any thread. */
-void mailbox_put(struct mailbox *box, struct mail_link *letter);
+void mailbox_put(struct mailbox *box, struct mail_link *message);
 
 /* The oldest, or NULL. One thread. */
 struct mail_link *mailbox_take(struct mailbox *box);

@@ -2,7 +2,7 @@
 
 /*
  * What the API asks of the consensus thread, and its answer. A request is a
- * letter: it goes to the consensus thread's mailbox and comes back, answered,
+ * message: it goes to the consensus thread's mailbox and comes back, answered,
  * to `reply_to`; whoever sent it frees it. Each is answered exactly once, in
  * bounded time: at the latest when timeout_ms is over.
  */

@@ -42,9 +42,9 @@ begin_crew() {
     wrapper=()
 }
 
-# keeper_of NAME, child_of NAME: the process below its node, and the first below that; nothing if there is none.
-keeper_of() { first_child "$(node_pid "$1")"; }
-child_of() { first_child "$(keeper_of "$1")"; }
+# run_guard_of NAME, child_of NAME: the process below its node, and the first below that; nothing if there is none.
+run_guard_of() { first_child "$(node_pid "$1")"; }
+child_of() { first_child "$(run_guard_of "$1")"; }
 
 # variable NAME: of the environment of the leader's child.
 variable() { tr '\0' '\n' <"/proc/$(child_of "$leader")/environ" | sed -n "s/^$1=//p"; }
@@ -76,15 +76,15 @@ await_next() {
     await moved "$1" "$2"
 }
 
-# came_back_with_children NAME KEEPER: it has another keeper, and when it leads the children run there.
+# came_back_with_children NAME GUARD: it has another run-guard, and when it leads the children run there.
 came_back_with_children() {
-    await has_another_keeper "$1" "$2"
+    await has_another_run_guard "$1" "$2"
     await_all_up
     has "$(post "$leader" /transfer "{\"target_leader_id\":\"$1\",\"timeout_ms\":5000}")" '"success":true'
     await runs_only_on_the_leader
     same "$leader" "$1"
 }
-has_another_keeper() { [[ $(keeper_of "$1") && $(keeper_of "$1") != "$2" ]]; }
+has_another_run_guard() { [[ $(run_guard_of "$1") && $(run_guard_of "$1") != "$2" ]]; }
 
 # Everybody follows, and the children run where they should.
 await_all_up() {

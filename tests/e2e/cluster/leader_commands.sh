@@ -16,7 +16,7 @@ test_the_children_run_where_the_leader_is_and_only_there() {
     (($(variable GAVEL_EPOCH) > 0)) || fail "GAVEL_EPOCH is not above 0"
     # shellcheck disable=SC2046 # words
     for name in $(others "$leader"); do
-        same "$(children_of "$(keeper_of "$name")")" ""
+        same "$(children_of "$(run_guard_of "$name")")" ""
     done
     await logged "$leader" 'msg="children run"'
     finish
@@ -43,7 +43,7 @@ test_transfer_and_stepdown_move_the_children() {
     has "$(post "$former" /transfer "{\"target_leader_id\":\"$target\",\"timeout_ms\":5000}")" '"success":true'
     await moved "$former" "$epoch"
     same "$leader" "$target"
-    same "$(children_of "$(keeper_of "$former")")" ""
+    same "$(children_of "$(run_guard_of "$former")")" ""
     former=$leader epoch=$(variable GAVEL_EPOCH)
     has "$(post "$former" /stepdown '{}')" '"success":true'
     await moved "$former" "$epoch"
@@ -80,25 +80,25 @@ test_a_killed_node_takes_its_children_with_it() {
     finish
 }
 
-test_a_node_and_its_keeper_that_are_killed_leave_nothing() {
+test_a_node_and_its_run_guard_that_are_killed_leave_nothing() {
     local former epoch
     crew "$BEAT" "$folder/beats" --sessions 2 --daemon
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
-    kill -KILL "$(node_pid "$former")" "$(keeper_of "$former")"
+    kill -KILL "$(node_pid "$former")" "$(run_guard_of "$former")"
     await moved "$former" "$epoch"
     await_all_up
     finish
 }
 
 test_a_killed_side_takes_its_children_with_it() {
-    local former epoch keeper child
+    local former epoch guard child
     crew "$BEAT" "$folder/beats"
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
-    keeper=$(keeper_of "$former")
+    guard=$(run_guard_of "$former")
     child=$(child_of "$former")
-    kill -KILL "${pid_of[$former]}" "$(node_pid "$former")" "$keeper"
+    kill -KILL "${pid_of[$former]}" "$(node_pid "$former")" "$guard"
     await process_is_gone "$child"
     ended "$former" 137
     await_next "$former" "$epoch"
@@ -107,14 +107,14 @@ test_a_killed_side_takes_its_children_with_it() {
     finish
 }
 
-# Nobody asks a frozen node: its keeper has the children dead before the deadline that it last knew.
+# Nobody asks a frozen node: its run-guard has the children dead before the deadline that it last knew.
 test_the_children_of_a_frozen_node_are_stopped_in_time() {
     local former epoch node children
     crew "$BEAT" "$folder/beats" --sessions 1
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     node=$(node_pid "$former")
-    children=$(children_of "$(keeper_of "$former")")
+    children=$(children_of "$(run_guard_of "$former")")
     deed paused "$former"
     kill -STOP "$node"
     await process_is_gone "${children%% *}"
@@ -124,47 +124,47 @@ test_the_children_of_a_frozen_node_are_stopped_in_time() {
     deed resumed "$former"
     await is "$former" role follower
     is "$former" has_lease false || fail "it says that it leads"
-    same "$(children_of "$(keeper_of "$former")")" ""
+    same "$(children_of "$(run_guard_of "$former")")" ""
     finish
 }
 
-test_a_frozen_keeper_is_killed_in_time() {
-    local former epoch keeper
+test_a_frozen_run_guard_is_killed_in_time() {
+    local former epoch guard
     crew "$BEAT" "$folder/beats" --sessions 1
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
-    keeper=$(keeper_of "$former")
-    kill -STOP "$keeper"
-    await process_is_gone "$keeper"
+    guard=$(run_guard_of "$former")
+    kill -STOP "$guard"
+    await process_is_gone "$guard"
     await_next "$former" "$epoch"
-    came_back_with_children "$former" "$keeper"
+    came_back_with_children "$former" "$guard"
     finish
 }
 
 # It had nothing to do, so no deadline has ended it; now it does not do what it is told.
-test_a_keeper_that_was_frozen_before_is_replaced() {
-    local former epoch target keeper
+test_a_guard_that_was_frozen_before_is_replaced() {
+    local former epoch target guard
     crew "$BEAT" "$folder/beats"
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     target=$(others "$former" | head -n 1)
-    keeper=$(keeper_of "$target")
-    kill -STOP "$keeper"
+    guard=$(run_guard_of "$target")
+    kill -STOP "$guard"
     has "$(post "$former" /transfer "{\"target_leader_id\":\"$target\",\"timeout_ms\":5000}")" '"success":true'
     await moved "$target" "$epoch"
-    came_back_with_children "$target" "$keeper"
+    came_back_with_children "$target" "$guard"
     finish
 }
 
-test_a_killed_keeper_is_replaced() {
-    local former epoch keeper
+test_a_killed_guard_is_replaced() {
+    local former epoch guard
     crew "$BEAT" "$folder/beats" --sessions 1
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
-    keeper=$(keeper_of "$former")
-    kill -KILL "$keeper"
+    guard=$(run_guard_of "$former")
+    kill -KILL "$guard"
     await_next "$former" "$epoch"
-    came_back_with_children "$former" "$keeper"
+    came_back_with_children "$former" "$guard"
     finish
 }
 

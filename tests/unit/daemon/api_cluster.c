@@ -33,12 +33,12 @@ static enum gavel_status propose(void *user, const uint8_t *const *commands, con
 static void answer(uint64_t client, struct mailbox *reply_to, const Gavel__ClientFrame *frame)
 {
     Gavel__ClientFrame *copy = frame ? client_frame_copy(frame) : NULL;
-    struct forwarding *letter;
+    struct forwarding *message;
 
     ASSERT(copy || !frame);
-    letter = forwarding_new(client, reply_to, copy);
-    ASSERT(letter);
-    mailbox_put(reply_to, &letter->link);
+    message = forwarding_new(client, reply_to, copy);
+    ASSERT(message);
+    mailbox_put(reply_to, &message->link);
 }
 
 static void reply(void *user, struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
@@ -62,13 +62,13 @@ void api_cluster_init(struct api_cluster *cluster, struct node_frontend *node)
 
 void api_cluster_done(struct api_cluster *cluster)
 {
-    struct mail_link *letter;
+    struct mail_link *message;
 
     frontend_done(&cluster->frontend);
     for (size_t i = 0; i < cluster->log_count; i++)
         free(cluster->log[i].bytes);
-    while ((letter = mailbox_take(&cluster->node->forwardings)))
-        forwarding_free((struct forwarding *)(void *)letter);
+    while ((message = mailbox_take(&cluster->node->forwardings)))
+        forwarding_free((struct forwarding *)(void *)message);
 }
 
 /* Whatever it asks: there is no leader. */
@@ -138,14 +138,14 @@ static void apply(struct api_cluster *cluster)
 void api_cluster_turn(struct api_cluster *cluster)
 {
     uint64_t before;
-    struct mail_link *letter;
+    struct mail_link *message;
 
     if (cluster->holds)
         return;
     table_box_lock(&cluster->node->table);
     before = cluster->node->table.table.revision;
-    while ((letter = mailbox_take(&cluster->node->forwardings))) {
-        struct forwarding *forwarding = (struct forwarding *)(void *)letter;
+    while ((message = mailbox_take(&cluster->node->forwardings))) {
+        struct forwarding *forwarding = (struct forwarding *)(void *)message;
 
         if (forwarding->frame)
             take(cluster, forwarding);

@@ -3,7 +3,7 @@
 /*
  * A cluster of one without Raft, for tests of the API: forwardings of the node go
  * straight to a real frontend, what it proposes is applied to the node's real table
- * at once, and the answers go back as letters.
+ * at once, and the answers go back as messages.
  */
 #ifndef TESTS_API_CLUSTER_H
 #define TESTS_API_CLUSTER_H

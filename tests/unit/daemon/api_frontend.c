@@ -107,28 +107,28 @@ static void *consensus_main(void *user)
     while (!frontend->is_ending) {
         struct pollfd poll_fds[] = {{.fd = frontend->frontend.requests.fd, .events = POLLIN},
                                     {.fd = frontend->frontend.forwardings.fd, .events = POLLIN}};
-        struct mail_link *letter;
+        struct mail_link *message;
 
         (void)poll(poll_fds, frontend->cluster.holds ? 1 : 2, 10);
         api_cluster_turn(&frontend->cluster);
         if (!frontend->is_silent)
             publish(frontend);
-        while ((letter = mailbox_take(&frontend->frontend.requests))) {
-            letter->next = held;
-            held = letter;
+        while ((message = mailbox_take(&frontend->frontend.requests))) {
+            message->next = held;
+            held = message;
             frontend->asked++;
         }
         while (held && !frontend->holds) {
-            letter = held;
+            message = held;
             held = held->next;
-            answer_one(frontend, (struct request *)(void *)letter);
+            answer_one(frontend, (struct request *)(void *)message);
         }
     }
     while (held) { /* as node.c does before it stops the API */
-        struct mail_link *letter = held;
+        struct mail_link *message = held;
 
         held = held->next;
-        answer_one(frontend, (struct request *)(void *)letter);
+        answer_one(frontend, (struct request *)(void *)message);
     }
     return NULL;
 }

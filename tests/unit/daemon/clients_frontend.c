@@ -71,15 +71,15 @@ int clients_frontend_setup(void **state)
 int clients_frontend_teardown(void **state)
 {
     struct clients_frontend *frontend = *state;
-    struct mail_link *letter;
+    struct mail_link *message;
     char command[128];
 
     clients_stop(frontend->clients);
     assert_int_equal(atomic_load(&frontend->frontend.clients_alive_at), 0);
     if (frontend->config->socket[0])
         assert_int_equal(access(frontend->config->socket, F_OK), -1); /* taken away */
-    while ((letter = mailbox_take(&frontend->frontend.forwardings)))
-        forwarding_free((struct forwarding *)(void *)letter);
+    while ((message = mailbox_take(&frontend->frontend.forwardings)))
+        forwarding_free((struct forwarding *)(void *)message);
     mailbox_done(&frontend->frontend.forwardings);
     table_box_done(&frontend->frontend.table);
     (void)snprintf(command, sizeof command, "rm -r '%s'", frontend->folder);

@@ -177,9 +177,9 @@ static void test_a_request_that_trickles_in_is_cut_off(void **state)
     char text[64];
 
     for (size_t i = 0; i < sizeof request - 1 && !is_closed; i++) {
-        char letter[2] = {request[i], '\0'};
+        char message[2] = {request[i], '\0'};
 
-        raw_say(fd, letter);
+        raw_say(fd, message);
         (void)raw_hear(fd, text, sizeof text, NULL, 500, &is_closed);
     }
     assert_true(is_closed);

@@ -64,7 +64,7 @@ static void test_an_answer_is_sent_without_memory(void **state)
     Gavel__Reply reply;
     struct forwarding_stock stock = {0};
     struct mailbox box;
-    struct forwarding *letter;
+    struct forwarding *message;
 
     (void)state;
     gavel__reply__init(&reply);
@@ -72,25 +72,25 @@ static void test_an_answer_is_sent_without_memory(void **state)
     frame.reply = &reply;
     assert_int_equal(mailbox_init(&box), GAVEL_OK);
     for (int i = 0; i < 2; i++) {
-        letter = forwarding_new(7, &box, client_frame_copy(&frame));
-        assert_non_null(letter);
-        forwarding_stock_keep(&stock, letter);
+        message = forwarding_new(7, &box, client_frame_copy(&frame));
+        assert_non_null(message);
+        forwarding_stock_keep(&stock, message);
     }
     refused_from = 0;
     forwarding_answer(&stock, 9, &box, &frame);
     refused_from = SIZE_MAX;
     forwarding_answer(&stock, 10, &box, &frame);
     assert_int_equal(stock.count, 0);
-    letter = (struct forwarding *)(void *)mailbox_take(&box);
-    assert_non_null(letter);
-    assert_int_equal(letter->client, 9);
-    assert_null(letter->frame);
-    forwarding_free(letter);
-    letter = (struct forwarding *)(void *)mailbox_take(&box);
-    assert_non_null(letter);
-    assert_int_equal(letter->client, 10);
-    assert_non_null(letter->frame);
-    forwarding_stock_keep(&stock, letter);
+    message = (struct forwarding *)(void *)mailbox_take(&box);
+    assert_non_null(message);
+    assert_int_equal(message->client, 9);
+    assert_null(message->frame);
+    forwarding_free(message);
+    message = (struct forwarding *)(void *)mailbox_take(&box);
+    assert_non_null(message);
+    assert_int_equal(message->client, 10);
+    assert_non_null(message->frame);
+    forwarding_stock_keep(&stock, message);
     forwarding_stock_clear(&stock);
     assert_int_equal(stock.count, 0);
     mailbox_done(&box);

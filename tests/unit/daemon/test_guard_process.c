@@ -46,7 +46,7 @@ enum part {
 };
 
 struct fixture {
-    struct page *page;
+    struct node_page *page;
     struct guard_process settings;
     enum part part;
     int code;
@@ -168,7 +168,7 @@ static _Noreturn void tick_until_told(const struct fixture *f)
 static int be_node(void *user)
 {
     struct fixture *f = user;
-    struct page_peers peers = {.count = 1};
+    struct node_page_peers peers = {.count = 1};
     socklen_t length = sizeof peers.addresses[0];
     uint64_t incarnation = atomic_load(&f->page->incarnation) + 1;
     int signal_number = 0;
@@ -188,7 +188,7 @@ static int be_node(void *user)
     atomic_store(&f->page->incarnation, incarnation);
     if (getsockname(f->socket, (struct sockaddr *)&peers.addresses[0], &length))
         return 97;
-    page_set_peers(f->page, &peers);
+    node_page_set_peers(f->page, &peers);
     if (f->part == PART_NEVER_UP)
         return f->code;
     if (f->part == PART_BUSY && incarnation > 1)
@@ -233,7 +233,7 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-    if (page_new(&f->page) || pipe2(f->pipe, O_CLOEXEC))
+    if (node_page_new(&f->page) || pipe2(f->pipe, O_CLOEXEC))
         return -1;
     f->socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (f->socket < 0 || bind(f->socket, (struct sockaddr *)&address, sizeof address))
@@ -320,7 +320,7 @@ static int tear_down(void **state)
     (void)close(f->pipe[0]);
     (void)close(f->pipe[1]);
     (void)close(f->socket);
-    page_free(f->page);
+    node_page_free(f->page);
     free(f);
     return 0;
 }

@@ -22,7 +22,7 @@
 #define GRACE_MS 400
 
 struct fixture {
-    struct page *page;
+    struct node_page *page;
     struct daemon_config config;
     struct leader_commands commands;
     struct leader_commands_event event; /* the last one */
@@ -34,7 +34,7 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    if (page_new(&f->page) || pipe2(f->out, O_NONBLOCK))
+    if (node_page_new(&f->page) || pipe2(f->out, O_NONBLOCK))
         return -1;
     (void)snprintf(f->config.cluster, sizeof f->config.cluster, "demo");
     (void)snprintf(f->config.node, sizeof f->config.node, "n1");
@@ -56,7 +56,7 @@ static int tear_down(void **state)
     leader_commands_finish(&f->commands);
     (void)close(f->out[0]);
     (void)close(f->out[1]);
-    page_free(f->page);
+    node_page_free(f->page);
     for (size_t i = 0; i < 3; i++)
         free(f->command[i]);
     free(f);
@@ -77,7 +77,7 @@ static void give_mandate(struct fixture *f, uint64_t epoch, gavel_ns stop_after)
 {
     gavel_ns stop_at = clock_now() + stop_after;
 
-    page_set_mandate(f->page, epoch, stop_at, stop_at + ns_from_ms(GRACE_MS));
+    node_page_set_mandate(f->page, epoch, stop_at, stop_at + ns_from_ms(GRACE_MS));
 }
 
 /* Looks whenever there is something to see, until this has happened. */
@@ -235,7 +235,7 @@ static void test_a_child_that_is_not_to_be_started_again_gives_up(void **state)
     }
 }
 
-static void test_children_do_not_outlive_their_keeper(void **state)
+static void test_children_do_not_outlive_their_guard(void **state)
 {
     struct fixture *f = *state;
     char line[128];
@@ -296,7 +296,7 @@ static void test_stopping_what_was_lost_is_told(void **state)
     assert_stop_is_told(f, 6);
 }
 
-static void test_a_frozen_keeper_does_not_keep_the_children_alive(void **state)
+static void test_a_frozen_guard_does_not_keep_the_children_alive(void **state)
 {
     struct fixture *f = *state;
     char line[128];
@@ -336,9 +336,9 @@ int main(void)
         TEST(test_a_child_that_ends_too_often_gives_up),
         TEST(test_a_child_that_is_not_to_be_started_again_gives_up),
         TEST(test_stopping_what_has_given_up_is_told),
-        TEST(test_children_do_not_outlive_their_keeper),
+        TEST(test_children_do_not_outlive_their_guard),
         TEST(test_stopping_what_was_lost_is_told),
-        TEST(test_a_frozen_keeper_does_not_keep_the_children_alive),
+        TEST(test_a_frozen_guard_does_not_keep_the_children_alive),
         TEST(test_what_cannot_be_run_is_told_before),
 #undef TEST
     };

@@ -18,7 +18,7 @@
 #define LIMIT (10 * NS_PER_S)
 
 struct fixture {
-    struct page *page;
+    struct node_page *page;
     struct tree tree;
     struct pulse pulse;
     pid_t pid; /* does nothing at all */
@@ -31,7 +31,7 @@ static int set_up(void **state)
     struct gavel_error error = {0};
 
     tree_init(&f->tree);
-    if (page_new(&f->page) || tree_open(&f->tree, CONTAIN_WALK, &error))
+    if (node_page_new(&f->page) || tree_open(&f->tree, CONTAIN_WALK, &error))
         return -1;
     f->pid = fork();
     if (f->pid == 0) {
@@ -52,7 +52,7 @@ static int tear_down(void **state)
     (void)kill(f->pid, SIGKILL);
     (void)waitpid(f->pid, NULL, 0);
     tree_close(&f->tree);
-    page_free(f->page);
+    node_page_free(f->page);
     free(f);
     return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What threads and processes of a node share: letters, the view, the journal, the page, records. */
+/* What threads and processes of a node share: messages, the view, the journal, the page, records. */
 #include "daemon/node/member_record.h"
 #include "daemon/shared/journal.h"
 #include "daemon/shared/mailbox.h"
-#include "daemon/shared/page.h"
+#include "daemon/shared/node_page.h"
 #include "daemon/shared/view.h"
 #include "net/seal.h"
 
@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-struct letter {
+struct message {
     struct mail_link link;
     unsigned number;
 };
@@ -36,16 +36,16 @@ static bool is_readable(int fd)
 static void *post(void *user)
 {
     for (unsigned i = 0; i < LETTERS; i++) {
-        struct letter *letter = malloc(sizeof *letter);
+        struct message *message = malloc(sizeof *message);
 
-        assert_non_null(letter);
-        letter->number = i;
-        mailbox_put(user, &letter->link);
+        assert_non_null(message);
+        message->number = i;
+        mailbox_put(user, &message->link);
     }
     return NULL;
 }
 
-static void test_letters_arrive_in_order_and_none_is_lost(void **state)
+static void test_messages_arrive_in_order_and_none_is_lost(void **state)
 {
     struct mailbox box;
     pthread_t thread;
@@ -64,11 +64,11 @@ static void test_letters_arrive_in_order_and_none_is_lost(void **state)
         if (next % 2)
             list->next = NULL;
         while (list) {
-            struct letter *letter = (struct letter *)list;
+            struct message *message = (struct message *)list;
 
             list = list->next;
-            assert_int_equal(letter->number, next++);
-            free(letter);
+            assert_int_equal(message->number, next++);
+            free(message);
         }
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -179,26 +179,26 @@ static void test_elections_are_listed_newest_first(void **state)
 
 static void test_a_mandate_is_read_only_under_its_own_epoch(void **state)
 {
-    struct page *page;
+    struct node_page *page;
     gavel_ns stop_at, deadline;
     uint64_t first, second;
 
     (void)state;
-    assert_int_equal(page_new(&page), GAVEL_OK);
-    assert_true(page_epoch(3, 1, &first));
-    assert_true(page_epoch(3, 2, &second));
+    assert_int_equal(node_page_new(&page), GAVEL_OK);
+    assert_true(node_page_epoch(3, 1, &first));
+    assert_true(node_page_epoch(3, 2, &second));
     assert_true(second > first);
-    assert_true(page_epoch(4, 1, &second));
+    assert_true(node_page_epoch(4, 1, &second));
     assert_true(second > first);
-    assert_false(page_epoch(3, 1 << 16, &second));
-    assert_false(page_read_mandate(page, first, &stop_at, &deadline));
-    page_set_mandate(page, first, 10, 20);
-    assert_true(page_read_mandate(page, first, &stop_at, &deadline));
+    assert_false(node_page_epoch(3, 1 << 16, &second));
+    assert_false(node_page_read_mandate(page, first, &stop_at, &deadline));
+    node_page_set_mandate(page, first, 10, 20);
+    assert_true(node_page_read_mandate(page, first, &stop_at, &deadline));
     assert_int_equal(stop_at, 10);
     assert_int_equal(deadline, 20);
-    assert_false(page_read_mandate(page, second, &stop_at, &deadline));
-    assert_false(page_read_mandate(page, 0, &stop_at, &deadline));
-    page_free(page);
+    assert_false(node_page_read_mandate(page, second, &stop_at, &deadline));
+    assert_false(node_page_read_mandate(page, 0, &stop_at, &deadline));
+    node_page_free(page);
 }
 
 static void apply(struct table *table, uint64_t index, uint8_t *bytes, size_t size)
@@ -266,7 +266,7 @@ static void test_a_record_that_is_none_is_left_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_letters_arrive_in_order_and_none_is_lost),
+        cmocka_unit_test(test_messages_arrive_in_order_and_none_is_lost),
         cmocka_unit_test(test_a_leader_is_named_only_while_its_lease_holds),
         cmocka_unit_test(test_events_are_read_in_order_across_restarts),
         cmocka_unit_test(test_elections_are_listed_newest_first),

@@ -6,8 +6,8 @@
  * more. Complete at every instant: scalars are atomic, the list of peers has
  * two copies of which one is whole.
  */
-#ifndef DAEMON_SHARED_PAGE_H
-#define DAEMON_SHARED_PAGE_H
+#ifndef DAEMON_SHARED_NODE_PAGE_H
+#define DAEMON_SHARED_NODE_PAGE_H
 
 #include "core/raft/config.h"
 
@@ -16,12 +16,12 @@
 #include <stdatomic.h>
 #include <sys/socket.h>
 
-struct page_peers {
+struct node_page_peers {
     uint32_t count;
     struct sockaddr_storage addresses[RAFT_MEMBERS_MAX]; /* whom an obituary is sent to */
 };
 
-struct page {
+struct node_page {
     _Atomic uint64_t cluster;
     _Atomic uint64_t generation;
     _Atomic uint64_t node;
@@ -31,29 +31,29 @@ struct page {
     _Atomic uint32_t is_up;     /* it has started well: a crash after that is worth a restart */
     _Atomic gavel_ns alive_at;  /* the last tick of its consensus thread; 0: none yet */
     _Atomic uint32_t peers_which; /* the copy that is whole */
-    struct page_peers peers[2];
+    struct node_page_peers peers[2];
 
     /* For the guard of the leader's commands: the mandate they run under (DESIGN §8). */
-    _Atomic uint64_t epoch; /* 0: none; see page_epoch() */
+    _Atomic uint64_t epoch; /* 0: none; see node_page_epoch() */
     _Atomic gavel_ns stop_at;
     _Atomic gavel_ns deadline;
 };
 
 /* Shared with forked children. ERR_NO_MEMORY. */
-GAVEL_CHECKED enum gavel_status page_new(struct page **ret_page);
-void page_free(struct page *page);
+GAVEL_CHECKED enum gavel_status node_page_new(struct node_page **ret_page);
+void node_page_free(struct node_page *page);
 
 /* Only the node process writes. */
-void page_set_peers(struct page *page, const struct page_peers *peers);
+void node_page_set_peers(struct node_page *page, const struct node_page_peers *peers);
 /* Only when the writer is dead, or by the writer. */
-void page_get_peers(const struct page *page, struct page_peers *ret_peers);
+void node_page_get_peers(const struct node_page *page, struct node_page_peers *ret_peers);
 
 /* The fencing token {term, lease epoch} as one number that only grows: GAVEL_EPOCH of the children. False if
  * the lease epoch is too large for that; then the node must not claim. */
-bool page_epoch(raft_term term, uint64_t lease_epoch, uint64_t *ret_epoch);
+bool node_page_epoch(raft_term term, uint64_t lease_epoch, uint64_t *ret_epoch);
 
-/* Fits guard_mandates.read; user is a struct page. */
-void page_set_mandate(struct page *page, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline);
-bool page_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
+/* Fits guard_mandates.read; user is a struct node_page. */
+void node_page_set_mandate(struct node_page *page, uint64_t epoch, gavel_ns stop_at, gavel_ns deadline);
+bool node_page_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gavel_ns *ret_deadline);
 
 #endif

@@ -5,8 +5,8 @@
  * takes no lock after it has started, so that nothing keeps it from ending
  * the tree in time: all its state is in this struct.
  */
-#ifndef GUARD_KEEPER_H
-#define GUARD_KEEPER_H
+#ifndef GUARD_LOOP_H
+#define GUARD_LOOP_H
 
 #include "guard/channel.h"
 #include "guard/instants.h"
@@ -15,7 +15,7 @@
 #include <time.h>
 
 /* The process of a slot. */
-struct post {
+struct slot_process {
     pid_t pid;       /* 0: none that was not reaped */
     pid_t session;   /* of the process that ran last, which led it; 0 before the first */
     int pidfd;       /* -1: none */
@@ -24,12 +24,12 @@ struct post {
     bool has_failed; /* it could not be started; told to the supervisor as its end */
 };
 
-struct keeper {
-    struct keeper_start start;
+struct guard_loop {
+    struct guard_loop_start start;
     struct supervisor supervisor;
     struct supervisor_actions actions;
     struct tree tree;
-    struct post posts[SUPERVISOR_SLOTS];
+    struct slot_process slots[SUPERVISOR_SLOTS];
     struct rlimit descriptors; /* as gavel was started with */
     int stdin_fd;              /* gavel's own, for the children; -1: still where they belong */
     int stdout_fd;
@@ -59,24 +59,24 @@ struct keeper {
 };
 
 /* Feeds one event to the supervisor with the mandate as it stands, and carries out what it says. */
-void keeper_feed(struct keeper *keeper, enum supervisor_event_kind kind, size_t slot, int status);
+void guard_loop_feed(struct guard_loop *loop, enum supervisor_event_kind kind, size_t slot, int status);
 
 /* Carries out the actions of the last step. */
-void keeper_carry_out(struct keeper *keeper);
+void guard_loop_carry_out(struct guard_loop *loop);
 
 /* Kills what is to be killed and tells the supervisor what has died. */
-void keeper_sweep(struct keeper *keeper);
+void guard_loop_sweep(struct guard_loop *loop);
 
 /* When to do so again, though nothing happens; NEVER if there is nothing to kill. */
-gavel_ns keeper_sweep_at(const struct keeper *keeper);
+gavel_ns guard_loop_sweep_at(const struct guard_loop *loop);
 
-/* Sends a signal to the process of a post, if it has one. */
-void post_signal(const struct post *post, int signal_number);
+/* Sends a signal to the process of a process, if it has one. */
+void slot_signal(const struct slot_process *process, int signal_number);
 
 /* Its readiness is told, or not awaited any more. */
-void post_forget_readiness(struct post *post);
+void slot_forget_readiness(struct slot_process *process);
 
 /* The children are dead or about to be: from now on the guard's own death would help nobody. */
-void keeper_spare(struct keeper *keeper);
+void guard_loop_spare(struct guard_loop *loop);
 
 #endif
