@@ -2,7 +2,7 @@
 
 /*
  * The HTTP API of a node, on a thread and an event base of its own, so that no
- * load on it delays a heartbeat. api_routes.c has the table of calls.
+ * load on it delays a heartbeat. routes.c has the table of calls.
  */
 #ifndef DAEMON_API_API_H
 #define DAEMON_API_API_H

@@ -13,7 +13,7 @@
  * deadline that this node knows, a client of the second kind is told that it
  * leads no more ("deadline"), and that it leads again, with the same epoch,
  * should the cluster answer after all. What is told of time is counted from the
- * client's own sends: api_campaign_time.c.
+ * client's own sends: campaign_time.c.
  *
  * The end. A stream that ends, by whichever side and in whichever way, says
  * nothing of the client's work: a proxy may have closed the node's side alone,

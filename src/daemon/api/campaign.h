@@ -73,12 +73,12 @@ struct api_campaign {
     uint64_t seen_revision; /* of the table when it was last looked at */
 };
 
-/* api_campaign_open.c: from the body to the request. */
+/* campaign_open.c: from the body to the request. */
 void api_campaign_free(struct api_campaign *campaign);
 /* A campaign that is on nobody's stream yet; NULL: no memory. */
 struct api_campaign *api_campaign_new(struct api *api, const char *group, const char *candidate);
 
-/* api_campaign_time.c */
+/* campaign_time.c */
 /* "sent_at" of a body. False: the call has been answered. */
 bool api_stamp_read(struct api_call *call, json_t *body, int64_t *ret_stamp);
 /* By the clock of this node: its client must have stopped by then, as far as this node knows. */
@@ -89,7 +89,7 @@ void api_campaign_add_time(const struct api_campaign *campaign, json_t *json);
 json_t *api_valid_json(const struct api *api, uint32_t ttl_ms);
 json_t *api_stamp_json(int64_t stamp);
 
-/* api_session.c: what this node's table knows of a session. */
+/* session.c: what this node's table knows of a session. */
 struct api_session_sight {
     bool is_known;
     bool is_candidate; /* of the group that was asked for */
@@ -105,7 +105,7 @@ bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session
 bool api_session_is_foreign(struct api_call *call, uint64_t session);
 void api_reply_session_gone(struct api_call *call);
 
-/* api_campaign.c: the session is open; the stream begins. */
+/* campaign.c: the session is open; the stream begins. */
 void api_campaign_begin(struct api_campaign *campaign, struct api_call *call);
 /* Ends the session, and then itself. */
 void api_campaign_close(struct api_campaign *campaign);

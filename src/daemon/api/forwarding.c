@@ -96,7 +96,7 @@ static bool post(struct api_forwarding *forwarding, const Gavel__ClientFrame *fr
     return true;
 }
 
-/* Whose sessions these are, for the leader (clients_principal.c): of whoever asks by HTTP, where the id of a
+/* Whose sessions these are, for the leader (clients/principal.c): of whoever asks by HTTP, where the id of a
  * session, told to nobody but who opened it, is itself the secret. */
 static uint64_t principal_of_http(void) { return seal_id_of_name("principal by door", "http"); }
 

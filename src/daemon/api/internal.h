@@ -223,13 +223,13 @@ GAVEL_CHECKED enum gavel_status api_new(struct node_frontend *frontend, int list
                                         struct gavel_error *error);
 void api_free(struct api *api); /* safe on NULL */
 
-/* api_bind.c: whether a listening socket can be reached from other machines. */
+/* bind.c: whether a listening socket can be reached from other machines. */
 bool api_is_open(int fd);
-/* api_bind.c: a listening socket for config->api_listen; the port it got. */
+/* bind.c: a listening socket for config->api_listen; the port it got. */
 GAVEL_CHECKED enum gavel_status api_bind(const struct daemon_config *config, int *ret_fd, uint16_t *ret_port,
                                          struct gavel_error *error);
 
-/* api_connection.c */
+/* connection.c */
 GAVEL_CHECKED enum gavel_status api_connections_init(struct api *api, int fd);
 void api_connections_begin(struct api *api); /* on the thread */
 void api_connections_done(struct api *api);
@@ -237,7 +237,7 @@ void api_connections_done(struct api *api);
 struct api_connection *api_connection_of(struct api *api, struct evhttp_request *http);
 void api_connection_used(struct api_connection *connection); /* a request is complete */
 
-/* api_routes.c */
+/* routes.c */
 void api_dispatch(struct evhttp_request *http, void *user);
 /* The table, for the test that compares it with the OpenAPI document, and for metrics. */
 struct api_route {
@@ -251,7 +251,7 @@ size_t api_route_count(void);
 const struct api_route *api_route_at(size_t which);
 const char *api_method_name(enum evhttp_cmd_type method);
 
-/* api_path.c: paths with names in them, "/groups/{group}/notes/{key}". */
+/* path.c: paths with names in them, "/groups/{group}/notes/{key}". */
 bool api_path_fits(const char *pattern, const char *path);
 /* Of a path that fits. False: the call has been answered. */
 bool api_path_read(struct api_call *call, const char *pattern, const char *path);
@@ -265,7 +265,7 @@ bool api_query_flag(struct api_call *call, const struct evkeyvalq *pairs, const 
 bool api_query_text(struct api_call *call, const struct evkeyvalq *pairs, const char *key, size_t most,
                     const char **ret_text);
 
-/* api_reply.c: each ends the call. */
+/* reply.c: each ends the call. */
 void api_reply(struct api_call *call, int code, const char *type, const char *body, size_t length);
 void api_reply_error(struct api_call *call, int code, enum gavel_status status, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -309,11 +309,11 @@ void api_post_resign(struct api_call *call);
 void api_post_own_events(struct api_call *call);
 void api_post_group_transfer(struct api_call *call);
 
-/* api_admin.c: messages that came back. */
+/* admin.c: messages that came back. */
 void api_answer_replies(struct api *api);
 void api_pending_gone(struct api_pending *pending); /* the client went away */
 
-/* api_stream.c: what all streams of server-sent events have in common. */
+/* stream.c: what all streams of server-sent events have in common. */
 /* False, and the call has been answered: there are too many, or the node is ending. */
 bool api_stream_may_open(struct api_call *call);
 void api_stream_open(struct api_call *call, struct api_stream *stream, const struct api_stream_kind *kind);
@@ -328,7 +328,7 @@ void api_streams_pump(struct api *api);
 void api_streams_heartbeat(struct api *api);
 void api_streams_end(struct api *api);
 
-/* api_forwarding.c */
+/* forwarding.c */
 void api_later_begin(struct api_call *call, struct api_later *later, void (*gone)(void *user), void *user);
 /* The call, to be answered now. */
 struct api_call api_later_end(struct api_later *later);
@@ -349,7 +349,7 @@ void api_forwardings_answer(struct api *api);
 void api_forwardings_end(struct api *api); /* whoever waits is told that this node is ending */
 void api_forwardings_done(struct api *api);
 
-/* api_campaign.c */
+/* campaign.c */
 struct api_word;
 /* By its client, through this node. */
 void api_campaign_kept(struct api *api, uint64_t session, const struct api_word *word);
@@ -357,10 +357,10 @@ void api_campaigns_leave(struct api *api);
 void api_campaigns_done(struct api *api);
 bool api_stream_is_campaign(const struct api_stream *stream);
 
-/* api_group_transfer.c */
+/* group_transfer.c */
 void api_transfers_look(struct api *api);
 
-/* api_groups.c */
+/* groups.c */
 void api_groups_count(struct api *api); /* the changes since the last time, for metrics */
 struct metrics_api;
 void api_groups_measure(struct api *api, struct metrics_api *ret_measure);

@@ -28,7 +28,7 @@ bool json_is_plain(const char *text);
 /* Bytes as base64. */
 json_t *json_base64(const uint8_t *bytes, size_t size);
 
-/* api_stream.c: one event; takes the data over (NULL: no memory, and it is lost). id NULL: none. */
+/* stream.c: one event; takes the data over (NULL: no memory, and it is lost). id NULL: none. */
 void api_stream_tell(struct api_stream *stream, const char *id, const char *event, json_t *data);
 
 /* A key that a body may have. */

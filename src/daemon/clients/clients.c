@@ -94,7 +94,7 @@ static void on_bell(evutil_socket_t fd, short what, void *user)
     clients_pump(user);
 }
 
-/* Whoever greets again is told the same (clients_greet.c). */
+/* Whoever greets again is told the same (greet.c). */
 static void send_elsewhere(struct clients *clients)
 {
     struct clients_connection *connection;

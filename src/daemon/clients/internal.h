@@ -132,7 +132,7 @@ struct clients_connection {
     SSL *ssl;     /* NULL: plain; the stream owns it */
     bool is_unix; /* else TCP */
     char place[64];
-    uint64_t principal;                        /* whose it is, by clients_principal.c; 0: not known */
+    uint64_t principal;                        /* whose it is, by principal.c; 0: not known */
     uint64_t sessions[CLIENTS_SESSIONS_KNOWN]; /* that it has said itself, a ring: it may be told of them */
     size_t session_count;
     gavel_ns made_at;
@@ -273,12 +273,12 @@ GAVEL_CHECKED enum gavel_status clients_start_with(struct node_frontend *fronten
                                                    const struct clients_patience *patience,
                                                    struct clients **ret_clients, struct gavel_error *error);
 
-/* clients_listen.c */
+/* listen.c */
 GAVEL_CHECKED enum gavel_status clients_listen(struct clients *clients, struct gavel_error *error);
 GAVEL_CHECKED enum gavel_status clients_listen_begin(struct clients *clients); /* once there is a base */
 void clients_listen_end(struct clients *clients); /* also takes away the unix socket's name */
 
-/* clients_connection.c */
+/* connection.c */
 /* Takes the descriptor over, also on failure (NULL). */
 struct clients_connection *clients_connection_new(struct clients *clients, int fd, bool is_unix,
                                                   const char *place);
@@ -292,7 +292,7 @@ void clients_connection_doom(struct clients_connection *connection, const char *
 void clients_reap(evutil_socket_t fd, short what, void *user);
 struct clients_connection *clients_find(struct clients *clients, uint64_t number);
 
-/* clients_flow.c: bytes in and out, within bounds. */
+/* flow.c: bytes in and out, within bounds. */
 size_t clients_waiting(const struct clients_connection *connection); /* bytes to be read by the other side */
 /* The frame goes out, or the connection ends. */
 void clients_write(struct clients_connection *connection, const Gavel__ClientFrame *frame);
@@ -306,12 +306,12 @@ void clients_readable(struct bufferevent *stream, void *user);
 void clients_writable(struct bufferevent *stream, void *user);
 void clients_sweep(struct clients *clients, gavel_ns now); /* who is too slow, or silent for too long */
 
-/* clients_greet.c */
+/* greet.c */
 void clients_greet(struct clients_connection *connection, const Gavel__ClientFrame *frame);
 void clients_greet_tls(struct clients_connection *connection); /* the handshake is done: may it go on? */
 const char *clients_explain(const uint8_t bytes[CLIENT_LENGTH_BYTES]);
 
-/* clients_principal.c: whose a connection is, and what it may be shown. */
+/* principal.c: whose a connection is, and what it may be shown. */
 void clients_principal_find(struct clients_connection *connection, const Gavel__ClientHello *hello);
 /* Writes into the frame whose it is, whatever the client has written there. */
 void clients_principal_stamp(struct clients_connection *connection, Gavel__ClientFrame *frame);
@@ -319,11 +319,11 @@ bool clients_principal_knows(const struct clients_connection *connection, uint64
 /* Whether this node knows that the session is another's. */
 bool clients_principal_is_foreign(struct clients_connection *connection, uint64_t session);
 
-/* clients_answer.c: takes the frame. */
+/* answer.c: takes the frame. */
 void clients_take(struct clients_connection *connection, Gavel__ClientFrame *frame);
 void clients_take_replies(struct clients *clients);
 
-/* clients_topic.c */
+/* topic.c */
 /* NULL: nobody is interested. The hash is that of the name (base/hash.h); of a session the name is "" and the
  * hash its id. */
 struct clients_topic *clients_topic_find(struct clients *clients, enum clients_topic_kind kind, uint64_t hash,
@@ -338,7 +338,7 @@ void clients_interest_drop(struct clients_interest *interest); /* and its topic,
 struct clients_interest *clients_interest_first(struct clients_topic *topic, uint64_t client);
 struct clients_interest *clients_interest_next(struct clients_interest *interest, uint64_t client);
 
-/* clients_watch.c */
+/* watch.c */
 void clients_watch(struct clients_connection *connection, const Gavel__Watch *ask);
 void clients_unwatch(struct clients_connection *connection, uint64_t number);
 void clients_watch_end(struct clients_watch *watch, enum gavel_status status, const char *message,
@@ -348,11 +348,11 @@ bool clients_is_after(struct table_cursor a, struct table_cursor b);
 
 #define CLIENTS_FORGOTTEN "changes that it was not told are forgotten already; look at the whole"
 
-/* clients_survey.c: an interest in each group in which the session was a candidate at watch->from, or is now
+/* survey.c: an interest in each group in which the session was a candidate at watch->from, or is now
  * if that has not come yet; sets known_at. ERR_NO_MEMORY, ERR_TOO_LARGE, ERR_FORGOTTEN. */
 GAVEL_CHECKED enum gavel_status clients_survey(struct clients_watch *watch, uint64_t session);
 
-/* clients_slice.c */
+/* slice.c */
 /* Changes after the cursor, maybe none. ERR_FORGOTTEN; then only `told` is set, to the table's revision. */
 GAVEL_CHECKED enum gavel_status clients_slice_read(struct clients *clients, struct table_cursor after);
 /* The change as a message, borrowed until the next slice; NULL: no memory. */
@@ -361,7 +361,7 @@ Gavel__Change *clients_slice_change(struct clients_slice *slice, size_t which);
 uint64_t clients_slice_told(const struct clients_slice *slice, size_t which);
 void clients_slice_clear(struct clients_slice *slice);
 
-/* clients_pump.c */
+/* pump.c */
 void clients_pump(struct clients *clients);                   /* for all that are live */
 void clients_pump_one(struct clients_connection *connection); /* for one that is not */
 

@@ -2,9 +2,9 @@
 
 /*
  * Watches: how they begin and end. One of a group or a prefix is one interest
- * (clients_topic.c). One of a session is an interest in the session and one in
+ * (topic.c). One of a session is an interest in the session and one in
  * each group in which it is a candidate; those come and go with the changes
- * that the watch is told (clients_pump.c).
+ * that the watch is told (pump.c).
  */
 #include "daemon/clients/internal.h"
 

@@ -3,7 +3,7 @@
 /*
  * Whether the parts of a configuration fit together: what follows from others
  * is filled in first, then everything is looked at as a whole. Files are in
- * config_files.c, times in config_timing.c.
+ * files.c, times in timing.c.
  */
 #include "base/error.h"
 #include "daemon/config/draft.h"

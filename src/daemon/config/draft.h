@@ -3,7 +3,7 @@
 /*
  * A configuration that is being put together, and where each part of it comes
  * from, so that whatever is wrong can be told with its place. Only for the
- * files config_*.c.
+ * files of this directory.
  */
 #ifndef DAEMON_CONFIG_DRAFT_H
 #define DAEMON_CONFIG_DRAFT_H
