@@ -197,7 +197,7 @@ log_on_terminal() { on_terminal env TZ=UTC0 "$GAVEL" run --store "$store" --id a
 test_log_lines_on_a_terminal_are_for_people() {
     local lines
     lines=$(log_on_terminal)
-    has "$lines" "$escape[1mleads$escape[0m$escape[2m  group=default candidate=a epoch=1$escape[0m"
+    has "$lines" "${escape}[1mleads${escape}[0m${escape}[2m  group=default candidate=a epoch=1${escape}[0m"
     lines=$(log_on_terminal --color never)
     grep -qE '^[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3} leads  group=default candidate=a epoch=2.?$' <<<"$lines" || fail "it says: $lines"
     has_not "$lines" "$escape"

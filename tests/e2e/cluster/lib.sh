@@ -10,7 +10,7 @@
 # run beside it must not cost a leader its place.
 # shellcheck source=../lib.sh
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
-# shellcheck source=../servers/ports.sh
+# shellcheck source=../../servers/ports.sh
 source "$SOURCE_ROOT/tests/servers/ports.sh"
 : "${GAVELD:?the daemon to test}" "${REFEREE:?the referee}" "${KNOCK:?the knocker}"
 for variable in ${!GAVELD_@}; do unset "$variable"; done

@@ -14,7 +14,7 @@
 # that one. They end with the shell that started them, however it ends.
 # shellcheck source=../lib.sh
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
-# shellcheck source=../servers/ports.sh
+# shellcheck source=../../servers/ports.sh
 source "$SOURCE_ROOT/tests/servers/ports.sh"
 : "${KEEPER:?the keeper of servers}" "${PROXY:?the proxy}"
 
