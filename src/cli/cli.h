@@ -54,6 +54,7 @@ enum option_group {
     OPTIONS_GROUP = 256,    /* --group together with these: one of the groups of the cluster */
     OPTIONS_PLACE = 512,    /* --store without --group: all groups are meant */
     OPTIONS_CALLS = 1024,   /* what decides how long a call to the store may take: --preset, --call-timeout */
+    OPTIONS_NODES = 2048,   /* --store, as far as it is gavel://…: of commands that only a cluster has */
 };
 
 /* The first word that is no option begins a command line of the user's, which is left as it is. */

@@ -180,6 +180,10 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
         heading(cli, file,
                 command->options & (OPTIONS_STORE | OPTIONS_PLACE) ? "Or a cluster of gaveld"
                                                                    : "Which cluster");
+        if (command->options & OPTIONS_NODES)
+            option_line(
+                file, 's', "store", false, "URL",
+                "the cluster by the URL of a store on it, gavel://…; its nodes tell where their API is");
         if (command->options & OPTIONS_GROUP && !(command->options & OPTIONS_STORE))
             option_line(file, 'g', "group", false, "NAME",
                         "a group of the cluster; without it, its nodes are meant");

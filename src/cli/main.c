@@ -204,7 +204,7 @@ const struct command commands[] = {
      .help = "Notes are small values that the leader of a group leaves for the next one. get GROUP KEY prints "
              "one. put GROUP KEY VALUE writes one and prints its revision; VALUE is - to read it from stdin. "
              "delete GROUP KEY removes one. list GROUP shows all. watch GROUP [KEY] prints each change.",
-     .options = OPTIONS_CLUSTER,
+     .options = OPTIONS_CLUSTER | OPTIONS_NODES,
      .flags = note_flags, .run = command_note},
     {.name = "handover", .arguments = "",
      .summary = "ask the leader to hand over: of a group, or of a cluster",
@@ -238,14 +238,14 @@ const struct command commands[] = {
      .summary = "tell of the elections of a cluster: who stood, who voted for whom, why not",
      .help = "Puts together what the nodes of a cluster remember of their elections, the newest first: the "
              "candidate, the result, how long it took, and the vote of each node with its reason.",
-     .options = OPTIONS_CLUSTER,
+     .options = OPTIONS_CLUSTER | OPTIONS_NODES,
      .flags = elections_flags, .run = command_elections},
     {.name = "member", .arguments = "ACTION [NAME [ADDRESS]]", .arguments_max = 3,
      .summary = "list the members of a cluster, or change them",
      .help = "list shows the members of a cluster. add NAME ADDRESS takes in a node that was started with "
              "--join; ADDRESS is where the other nodes reach it, host:port. remove NAME takes one out. promote "
              "NAME makes a learner a voter, demote NAME a voter a learner. One change at a time.",
-     .options = OPTIONS_CLUSTER,
+     .options = OPTIONS_CLUSTER | OPTIONS_NODES,
      .flags = member_flags, .run = command_member},
     {.name = "cert", .arguments = "ACTION [NAME]", .arguments_max = 2,
      .summary = "make the certificates of a cluster",
@@ -289,13 +289,13 @@ const struct command commands[] = {
      .summary = "the same as handover, of the nodes of a cluster",
      .help = "The same as `gavel handover --cluster`: the leader of a cluster stops its work and gives up; the "
              "nodes elect another, or it again.",
-     .options = OPTIONS_CLUSTER,
+     .options = OPTIONS_CLUSTER | OPTIONS_NODES,
      .flags = stepdown_flags, .run = command_stepdown, .older_name_of = "handover"},
     {.name = "transfer", .arguments = "[NAME]", .arguments_max = 1,
      .summary = "the same as handover --to NAME, of a cluster or of one of its groups",
      .help = "The same as `gavel handover --cluster --to NAME`, or with --group that of a group of the "
              "cluster. NAME may stand without --to. It may take 30s unless --timeout says otherwise.",
-     .options = OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .options = OPTIONS_CLUSTER | OPTIONS_NODES | OPTIONS_GROUP,
      .flags = handover_flags, .run = command_transfer, .older_name_of = "handover"},
     {0},
 };

@@ -47,6 +47,8 @@ struct cluster_link_events {
     /* NULL if not wanted. `trouble` "" when it is up. */
     void (*state)(void *user, enum client_state state, const char *trouble);
     void (*closed)(void *user); /* cluster_link_close() is done */
+    /* NULL if not wanted. A node has answered the hello; what it says is borrowed. */
+    void (*welcomed)(void *user, const Gavel__ClientWelcome *welcome);
     void *user;
 };
 

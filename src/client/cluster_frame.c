@@ -72,6 +72,9 @@ static void take(struct cluster_link_stream *stream, const uint8_t *bytes, size_
     }
     event.frame = frame;
     cluster_link_step(stream->cluster, &event);
+    if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_WELCOME && stream->cluster->stream == stream &&
+        !stream->has_failed && stream->cluster->events.welcomed)
+        stream->cluster->events.welcomed(stream->cluster->events.user, frame->welcome);
     client_frame_free(frame);
 }
 

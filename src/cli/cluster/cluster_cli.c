@@ -3,6 +3,7 @@
 #include "cli/cluster/cluster_cli.h"
 
 #include "base/error.h"
+#include "cli/cluster/addresses.h"
 #include "os/clock.h"
 
 #include <stdio.h>
@@ -21,14 +22,27 @@ enum gavel_status cluster_open(const struct cli *cli, struct cluster_client *ret
                                       .revoked = cli->config.cluster_revoked,
                                       .token_file = cli->config.token_file,
                                       .timeout_ms = cli->config.cluster_timeout_ms};
+    struct api_addresses addresses = {0};
+    enum gavel_status status = GAVEL_OK;
 
     *ret_client = (struct cluster_client){0};
     if (!options.urls || !*options.urls)
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "no cluster is named; give --cluster HOST:PORT,… or set GAVEL_CLUSTER (`gavel cluster "
-            "demo` starts one to try)");
-    return cluster_client_init(&options, ret_client, error);
+            "no cluster is named; give --cluster HOST:PORT,… or set GAVEL_CLUSTER, or a GAVEL_STORE that is "
+            "gavel://… (`gavel cluster demo` starts one to try)");
+    if (addresses_are_of_store(options.urls)) {
+        status = api_addresses_ask(options.urls, options.timeout_ms, &addresses, error);
+        options.urls = addresses.urls;
+        if (!options.ca && addresses.place.ca[0])
+            options.ca = addresses.place.ca;
+        if (!options.revoked && addresses.place.revoked[0])
+            options.revoked = addresses.place.revoked;
+    }
+    if (!status)
+        status = cluster_client_init(&options, ret_client, error);
+    api_addresses_done(&addresses);
+    return status;
 }
 
 /* Whether the node has certainly not begun, and another or a later try may do better. */

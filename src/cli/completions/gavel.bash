@@ -9,14 +9,18 @@ _gavel_ask() {
         case ${COMP_WORDS[i]} in
         --store | -s | --config | -c | -f) store+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         --group | -g) group=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
-        --cluster | --ca | --revoked | --token-file) cluster+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
+        --cluster)
+            cluster+=(--cluster)
+            [[ ${COMP_WORDS[i + 1]} == -* ]] || cluster+=("${COMP_WORDS[i + 1]}")
+            ;;
+        --ca | --revoked | --token-file) cluster+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}") ;;
         esac
     done
     # Without a group, a cluster's nodes are meant.
     [[ $1 != successors || (${#cluster[@]} -gt 0 && ${#group[@]} -eq 0) ]] || set -- candidates
     case $1 in
     candidates) gavel candidates "${store[@]}" "${group[@]}" "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 5 { print $1 }' ;;
-    nodes | successors) gavel member list "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
+    nodes | successors) gavel member list "${store[@]}" "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
     groups) gavel groups "${store[@]}" "${cluster[@]}" --color never 2>/dev/null | awk 'NR > 1 && NF > 4 { print $1 }' ;;
     esac
 }
@@ -49,7 +53,10 @@ _gavel_values() {
     --only) list="calls store handover failover run groups simulator" ;;
     --group | -g) list=$(_gavel_ask groups) ;;
     --to) list=$(_gavel_ask successors) ;;
-    --cluster) list=${GAVEL_CLUSTER:-} ;;
+    --cluster)
+        [[ $2 != -* ]] || return 1 # it may do without a value
+        list=${GAVEL_CLUSTER:-}
+        ;;
     --id | -i | --priority | --doorbell | --heartbeat | --heartbeat-jitter | --lease | --candidate-timeout | \
         --election-interval | --observation | --preparation | --min-mandate | --max-mandate | --takeover-delay | \
         --start-jitter-min | --start-jitter-max | --call-timeout | --stop-grace | --stop-margin | --stagger | \
@@ -118,7 +125,7 @@ _gavel() {
     groups) list="$common --store $cluster --prefix" ;;
     candidates) list="$common $place $listing $cluster" ;;
     note)
-        list="$common $cluster --epoch --if-revision --create --prefix --after --count --timeout"
+        list="$common --store $cluster --epoch --if-revision --create --prefix --after --count --timeout"
         case $prev in
         note) list+=" get put delete list watch" ;;
         get | put | delete | list | watch) list+=" $(_gavel_ask groups)" ;;
@@ -138,14 +145,14 @@ _gavel() {
         sql) list+=" mysql" ;;
         esac
         ;;
-    elections) list="$common $cluster --limit --pre-votes" ;;
+    elections) list="$common --store $cluster --limit --pre-votes" ;;
     transfer)
-        list="$common $cluster --group --to --force --timeout"
+        list="$common --store $cluster --group --to --force --timeout"
         [[ $cur == -* ]] || list+=" $(_gavel_ask nodes)"
         ;;
-    stepdown) list="$common $cluster --timeout" ;;
+    stepdown) list="$common --store $cluster --timeout" ;;
     member)
-        list="$common $cluster --api --priority --witness --learner --timeout"
+        list="$common --store $cluster --api --priority --witness --learner --timeout"
         case $prev in
         member) list+=" list add remove promote demote" ;;
         remove | promote | demote) list+=" $(_gavel_ask nodes)" ;;

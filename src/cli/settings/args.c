@@ -81,6 +81,12 @@ static enum gavel_status take_value(struct cursor *cursor, const char *name, con
     return GAVEL_OK;
 }
 
+/* Whether the next word could be the value of an option that may do without one. */
+static bool follows_value(const struct cursor *cursor)
+{
+    return cursor->at + 1 < cursor->argc && cursor->argv[cursor->at + 1][0] != '-';
+}
+
 static enum gavel_status take_setting(struct cursor *cursor, const struct setting *setting, bool is_negated,
                                       const char *attached)
 {
@@ -91,6 +97,10 @@ static enum gavel_status take_setting(struct cursor *cursor, const struct settin
     snprintf(name, sizeof(name), "--%s", setting->flag);
     if (is_negated && attached)
         return error_set(cursor->error, GAVEL_ERR_INVALID, "--no-%s takes no value", setting->flag);
+    if (strcmp(setting->flag, "cluster") == 0 && !attached && !follows_value(cursor)) {
+        cursor->values->wants_cluster = true;
+        return GAVEL_OK;
+    }
     if (setting_takes_value(setting)) {
         status = take_value(cursor, name, attached, &value);
         if (status)
@@ -122,7 +132,7 @@ static enum gavel_status check_flag(const struct cursor *cursor, const struct fl
     return GAVEL_OK;
 }
 
-/* Whether the next word is the value of an option that may do without one. */
+/* Likewise, where that is a number. */
 static bool follows_number(const struct cursor *cursor)
 {
     return cursor->at + 1 < cursor->argc && isdigit((unsigned char)cursor->argv[cursor->at + 1][0]);
@@ -242,6 +252,8 @@ static enum gavel_status check_groups(const struct cursor *cursor)
 {
     const struct command *command = cursor->args->command;
 
+    if (command && cursor->values->wants_cluster && !(command->options & OPTIONS_CLUSTER))
+        return error_set(cursor->error, GAVEL_ERR_INVALID, "--cluster is not an option of this command");
     for (size_t i = 0; command && i < settings_count; i++)
         if (cursor->values->items[i].source == SOURCE_FLAG &&
             !(settings_table[i].groups & (command->options | OPTIONS_COMMON)))

@@ -180,6 +180,38 @@ static const struct setting *most_for_store(const struct setting_values *values,
     return most;
 }
 
+/* The cluster of a store that is one; NULL if none is named that is. */
+static const char *cluster_of_store(const struct config *config)
+{
+    return config->store && strncmp(config->store, "gavel://", strlen("gavel://")) == 0 ? config->store
+                                                                                        : NULL;
+}
+
+/* The cluster of a command that only a cluster has, or of --cluster without a value: that of the store counts
+ * where it stands closer to the command line. */
+static enum gavel_status choose_place_of_nodes(const struct setting_values *values, unsigned groups,
+                                               struct config *config, struct gavel_error *error)
+{
+    int rank = rank_of(values, setting_by_flag("store"));
+
+    if (cluster_of_store(config)) {
+        if (!config->cluster || rank < rank_of(values, setting_by_flag("cluster")))
+            config->cluster = config->store;
+    } else if (rank == SOURCE_FLAG) {
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "--store: \"%.100s\" is not a cluster of gaveld, which this needs: gavel://HOST:PORT,…",
+            config->store);
+    } else if (!(groups & (OPTIONS_STORE | OPTIONS_PLACE)) && rank == SOURCE_ENVIRONMENT) {
+        config->store = NULL; /* meant for other commands */
+    }
+    if (!config->cluster && values->wants_cluster)
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "--cluster does not say which; give it HOST:PORT,…, or set GAVEL_CLUSTER or a "
+                         "GAVEL_STORE that is gavel://…");
+    return GAVEL_OK;
+}
+
 /*
  * A store or a cluster: some commands can look at either. Whichever was named
  * closer to the command line is meant; of two in the same place, the cluster.
@@ -190,16 +222,18 @@ static enum gavel_status choose_cluster(const struct setting_values *values, uns
 {
     const struct setting *store = most_for_store(values, groups);
     int rank = rank_of(values, setting_by_flag("cluster"));
+    bool is_for_both = groups & (OPTIONS_STORE | OPTIONS_PLACE);
 
-    if (!(groups & (OPTIONS_STORE | OPTIONS_PLACE)) || !config->cluster)
-        return GAVEL_OK;
-    if (rank == SOURCE_FLAG && store && rank_of(values, store) == SOURCE_FLAG)
+    if ((rank == SOURCE_FLAG || (values->wants_cluster && store != setting_by_flag("store"))) && store &&
+        rank_of(values, store) == SOURCE_FLAG)
         return error_set(error, GAVEL_ERR_INVALID,
                          "--cluster looks at a cluster of gaveld, --%s is for a store: give one of them",
                          store->flag);
-    if ((store && rank_of(values, store) < rank) ||
-        (groups & OPTIONS_SETTINGS && rank == SOURCE_ENVIRONMENT &&
-         rank_of(values, setting_by_flag("config")) == SOURCE_FLAG))
+    if (!is_for_both || values->wants_cluster)
+        return choose_place_of_nodes(values, groups, config, error);
+    if (config->cluster && ((store && rank_of(values, store) < rank) ||
+                            (groups & OPTIONS_SETTINGS && rank == SOURCE_ENVIRONMENT &&
+                             rank_of(values, setting_by_flag("config")) == SOURCE_FLAG)))
         config->cluster = NULL;
     return GAVEL_OK;
 }

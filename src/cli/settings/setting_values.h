@@ -28,6 +28,7 @@ struct setting_values {
     const char *file;                         /* name of the YAML file */
     char *file_texts[SETTINGS_MAX];           /* owned; items of SOURCE_FILE point to them */
     struct run_file children;                 /* of the YAML file; owned */
+    bool wants_cluster;                       /* --cluster without a value: the one that is set elsewhere */
 };
 
 /* Frees what the values own; a struct config made from them must not be used any more. */

@@ -16,17 +16,18 @@
 #define RUN OPTIONS_RUN
 #define CLUSTER OPTIONS_CLUSTER
 #define GROUP OPTIONS_GROUP
+#define NODES OPTIONS_NODES
 #define AT(field) offsetof(struct config, field)
 
 /* clang-format off */
 const struct setting settings_table[] = {
-    {"store", 's', SETTING_TEXT, STORE | PLACE, AT(store), "GAVEL_STORE", "store", "URL",
+    {"store", 's', SETTING_TEXT, STORE | PLACE | NODES, AT(store), "GAVEL_STORE", "store", "URL",
      "where mandates are kept; a SQLite file of this user if not given"},
     {"group", 'g', SETTING_TEXT, STORE | GROUP, AT(group), "GAVEL_GROUP", "group", "NAME",
      "the election to look at or to take part in (default: default)"},
-    {"cluster", 0, SETTING_TEXT, CLUSTER, AT(cluster), "GAVEL_CLUSTER", "cluster", "URLS",
+    {"cluster", 0, SETTING_TEXT, CLUSTER, AT(cluster), "GAVEL_CLUSTER", "cluster", "[URLS]",
      "the nodes of a gaveld cluster, by the addresses of their API, separated by commas; one is enough while it "
-     "answers"},
+     "answers. Without URLS: those of GAVEL_CLUSTER, or of the store if that is gavel://…"},
     {"ca", 0, SETTING_TEXT, CLUSTER, AT(cluster_ca), "GAVEL_CA", "ca", "FILE",
      "the certificate that signed those of the nodes; without a scheme in the URLs it means https"},
     {"revoked", 0, SETTING_TEXT, CLUSTER, AT(cluster_revoked), "GAVEL_REVOKED", "revoked", "FILE",
@@ -217,5 +218,5 @@ bool setting_takes_value(const struct setting *setting)
 bool setting_needs_words(const struct setting *setting)
 {
     return setting->kind == SETTING_TEXT &&
-           (strcmp(setting->argument, "FILE") == 0 || strcmp(setting->argument, "URLS") == 0);
+           (strcmp(setting->argument, "FILE") == 0 || strcmp(setting->argument, "[URLS]") == 0);
 }

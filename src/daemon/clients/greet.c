@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CLIENTS_URL_MAX (sizeof "https://" + PEER_ADDRESS_MAX)
+
 void clients_greet_tls(struct clients_connection *connection)
 {
     const char *cluster = connection->clients->frontend->config->cluster;
@@ -68,6 +70,23 @@ static void find_address(const struct clients *clients, char *buffer, size_t siz
         buffer[0] = '\0';
 }
 
+/* Where the API of each node is; one that is not yet known as a member tells its own. */
+static size_t find_apis(const struct clients *clients, char ret_urls[RAFT_MEMBERS_MAX][CLIENTS_URL_MAX])
+{
+    const struct daemon_config *config = clients->frontend->config;
+    char apis[RAFT_MEMBERS_MAX][PEER_ADDRESS_MAX + 1];
+    size_t count = view_apis_read(&clients->frontend->view, apis);
+
+    if (count == 0 && config->api_advertise[0]) {
+        (void)snprintf(apis[0], sizeof apis[0], "%s", config->api_advertise);
+        count = 1;
+    }
+    for (size_t i = 0; i < count; i++)
+        (void)snprintf(ret_urls[i], CLIENTS_URL_MAX, "%s://%s", config->has_api_tls ? "https" : "http",
+                       apis[i]);
+    return count;
+}
+
 static void welcome(struct clients_connection *connection, uint32_t version)
 {
     struct clients *clients = connection->clients;
@@ -76,6 +95,8 @@ static void welcome(struct clients_connection *connection, uint32_t version)
     Gavel__ClientFrame frame;
     char address[PEER_ADDRESS_MAX + 8];
     char *addresses[] = {address};
+    char urls[RAFT_MEMBERS_MAX][CLIENTS_URL_MAX];
+    char *api_urls[RAFT_MEMBERS_MAX];
 
     gavel__client_welcome__init(&welcome);
     gavel__client_frame__init(&frame);
@@ -87,6 +108,10 @@ static void welcome(struct clients_connection *connection, uint32_t version)
     welcome.revision = revision_now(clients);
     welcome.n_addresses = address[0] ? 1 : 0;
     welcome.addresses = addresses;
+    welcome.n_api_urls = find_apis(clients, urls);
+    for (size_t i = 0; i < welcome.n_api_urls; i++)
+        api_urls[i] = urls[i];
+    welcome.api_urls = api_urls;
     welcome.drift_ppm = (uint32_t)config->raft.drift_ppm;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_WELCOME;
     frame.welcome = &welcome;

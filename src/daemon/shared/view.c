@@ -40,6 +40,19 @@ static gavel_ns leads_until(const struct view *v)
 
 bool view_is_stale(const struct view *view, gavel_ns now) { return now >= leads_until(view); }
 
+size_t view_apis_read(struct view_box *box, char ret_apis[RAFT_MEMBERS_MAX][PEER_ADDRESS_MAX + 1])
+{
+    const struct view *v = &box->view;
+    size_t count = 0;
+
+    (void)pthread_mutex_lock(&box->mutex);
+    for (size_t i = 0; i < v->member_count; i++)
+        if (v->members[i].api[0])
+            memcpy(ret_apis[count++], v->members[i].api, sizeof v->members[i].api);
+    (void)pthread_mutex_unlock(&box->mutex);
+    return count;
+}
+
 void view_leader_read(struct view_box *box, struct view_leader *ret_leader)
 {
     const struct view *v = &box->view;

@@ -162,6 +162,9 @@ static inline bool view_leader_holds(const struct view_leader *leader, gavel_ns 
     return leader->id != 0 && now < leader->until;
 }
 
+/* The addresses of the API of the members, as far as they are known. Returns how many. */
+size_t view_apis_read(struct view_box *box, char ret_apis[RAFT_MEMBERS_MAX][PEER_ADDRESS_MAX + 1]);
+
 /* Whether what this node says may be out of date: it leads without a lease, or follows nobody. */
 bool view_is_stale(const struct view *view, gavel_ns now);
 

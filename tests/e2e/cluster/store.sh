@@ -66,6 +66,44 @@ test_commands_work_as_on_any_store() {
     same "$("$JSON_GET" store.driver store.has_push store.sees_processes <<<"$output")" "gavel"$'\t'true$'\t'true
 }
 
+# One list of addresses is enough: the nodes tell where their API is.
+test_the_url_of_the_store_serves_the_commands_for_nodes() {
+    local target
+    serving
+    export GAVEL_STORE=$store
+    same "$("$GAVEL" status --cluster --json | "$JSON_GET" leader_id members healthy)" "$leader"$'\t3\t3'
+    same "$("$GAVEL" leader --cluster)" "$leader"
+    expect 0 "$GAVEL" check --cluster
+    expect 0 "$GAVEL" elections --limit 1
+    expect 0 "$GAVEL" member list
+    has "$output" "127.0.0.1:${api_of[n2]}"
+    expect 0 "$GAVEL" note list jobs
+    read -r target < <(others "$leader")
+    expect 0 "$GAVEL" handover --cluster --to "$target"
+    has "$output" "$target leads in term"
+    # Without --cluster it is a group of the store.
+    expect 3 "$GAVEL" handover
+    has "$errors" 'the group "default"'
+    unset GAVEL_STORE
+    # One node is enough, by a socket or by a port, and by a flag.
+    expect 0 "$GAVEL" member list --store "gavel://$folder/n1.sock"
+    expect 0 "$GAVEL" status --cluster "gavel://$folder/n1.sock"
+    kill_both n1
+    expect 0 "$GAVEL" member list --store "$store"
+    expect 4 "$GAVEL" member list --store "gavel://$folder/n1.sock" --cluster-timeout 300ms
+    has "$errors" "no node of gavel://$folder/n1.sock answers within 300 ms"
+    expect 2 "$GAVEL" member list --store "$folder/gavel.db"
+    has "$errors" "is not a cluster of gaveld"
+    expect 2 "$GAVEL" status --store "$folder/gavel.db" --cluster
+    expect 2 "$GAVEL" status --cluster
+    has "$errors" "--cluster does not say which"
+    expect 2 "$GAVEL" run --cluster -- true
+    # A store that is none of these is for other commands, and GAVEL_CLUSTER goes before GAVEL_STORE.
+    GAVEL_STORE=$folder/gavel.db GAVEL_CLUSTER=127.0.0.1:${api_of[n2]} expect 0 "$GAVEL" member list
+    GAVEL_STORE=gavel://127.0.0.1:1 GAVEL_CLUSTER=127.0.0.1:${api_of[n2]} expect 0 "$GAVEL" status --cluster
+    GAVEL_CLUSTER=127.0.0.1:1 expect 0 "$GAVEL" member list --store "$store"
+}
+
 test_the_next_one_leads_long_before_the_lease_is_over_after_sigkill() {
     local before
     serving

@@ -169,4 +169,22 @@ test_the_api_speaks_https_with_the_same_certificate() {
     ! curl -sS -m 30 "http://127.0.0.1:${api_of[n1]}/status" >/dev/null 2>&1 || fail "it also answers in plain HTTP"
 }
 
+# One URL has all that is needed: the nodes tell where their API is and that it speaks https, and the CA is in it.
+test_the_url_of_a_store_serves_the_api_with_its_certificates() {
+    local name url
+    three_with_tls
+    (cd "$ca" && expect 0 "$GAVEL" cert issue app --client)
+    for name in n1 n2 n3; do
+        free_port
+        configure "$name" "tls: {ca: $ca/ca.crt, cert: $ca/$name.crt, key: $ca/$name.key, api: true}" \
+            "secret: $ca/cluster.secret" "clients: 127.0.0.1:$port"
+    done
+    url="gavel://127.0.0.1:$port?ca=$ca/ca.crt&cert=$ca/app.crt&key=$ca/app.key"
+    begin n1 n2 n3
+    lists_all() { [[ $("$GAVEL" status --cluster --store "$url" --json | "$JSON_GET" healthy) == 3 ]]; }
+    await lists_all
+    expect 4 "$GAVEL" member list --store "gavel://127.0.0.1:$port" --cluster-timeout 300ms
+    has "$errors" "TLS"
+}
+
 run_tests "$@"

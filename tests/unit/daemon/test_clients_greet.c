@@ -45,6 +45,37 @@ static void test_a_hello_is_answered_with_who_we_are(void **state)
     talk_end(&talker);
 }
 
+/* Whoever has the URL of a store finds the API, too. */
+static void test_a_welcome_tells_where_the_api_of_each_node_is(void **state)
+{
+    struct clients_frontend *frontend = *state;
+    struct view *view = &frontend->frontend.view.view;
+    struct talker talker;
+    Gavel__ClientFrame *frame;
+
+    (void)snprintf(frontend->config->api_advertise, sizeof frontend->config->api_advertise, "h1:7500");
+    talk_tcp(&talker, frontend);
+    talk_say_hello(&talker, 1, 7);
+    frame = talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_WELCOME);
+    assert_int_equal(frame->welcome->n_api_urls, 1); /* no member is known yet */
+    assert_string_equal(frame->welcome->api_urls[0], "http://h1:7500");
+    client_frame_free(frame);
+    talk_end(&talker);
+
+    frontend->config->has_api_tls = true;
+    view->member_count = 3;
+    (void)snprintf(view->members[0].api, sizeof view->members[0].api, "h1:7500");
+    (void)snprintf(view->members[2].api, sizeof view->members[2].api, "[::1]:7503");
+    talk_tcp(&talker, frontend);
+    talk_say_hello(&talker, 1, 7);
+    frame = talk_expect(&talker, GAVEL__CLIENT_FRAME__WHAT_WELCOME);
+    assert_int_equal(frame->welcome->n_api_urls, 2); /* of the second it is not known */
+    assert_string_equal(frame->welcome->api_urls[0], "https://h1:7500");
+    assert_string_equal(frame->welcome->api_urls[1], "https://[::1]:7503");
+    client_frame_free(frame);
+    talk_end(&talker);
+}
+
 static void test_versions_that_do_not_meet_are_refused_in_words(void **state)
 {
     struct talker talker;
@@ -529,6 +560,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH(test_a_hello_is_answered_with_who_we_are),
+        WITH(test_a_welcome_tells_where_the_api_of_each_node_is),
         WITH(test_versions_that_do_not_meet_are_refused_in_words),
         WITH(test_whoever_does_not_say_hello_is_refused),
         WITH(test_a_second_hello_is_refused),
