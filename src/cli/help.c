@@ -194,7 +194,7 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
         options_of(file, command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS | OPTIONS_CALLS));
         fputs("  ", file);
         print_wrapped(file, output_columns(file), 2, 2,
-                      "A DURATION is written 500ms, 2s, 1m30s or 1h; a plain number is milliseconds.");
+                      "A DURATION is written with a unit: 500ms, 2s, 1m30s or 1h.");
     }
     common_options(cli, file);
     exit_codes(cli, file);

@@ -20,6 +20,7 @@
 #define MS_PER_H (60 * MS_PER_MIN)
 #define MS_PER_D (24 * MS_PER_H)
 #define DURATION_MAX_MS (10000 * MS_PER_D)
+#define FEW 100
 
 static const struct unit {
     const char *name;
@@ -66,16 +67,23 @@ static bool read_thousandths(const char **p, int64_t *ret_value)
     return true;
 }
 
-/* Reads a unit; the end of the text stands for milliseconds if the whole text is one number. */
-static const struct unit *read_unit(const char **p, bool is_first)
+/* What a number without a unit was probably meant to be: few are seconds, many milliseconds. */
+static enum gavel_status refuse_plain(struct gavel_error *error, const char *text, int64_t thousandths)
+{
+    return error_set(
+        error, GAVEL_ERR_INVALID,
+        "\"%.60s\" has no unit; did you mean %.60s%s? A duration is written 500ms, 2s, 1m30s or 1h", text,
+        skip_spaces(text), thousandths < FEW * 1000 ? "s" : "ms");
+}
+
+/* Reads a unit; NULL if there is none that is known. */
+static const struct unit *read_unit(const char **p)
 {
     size_t length = 0;
 
     *p = skip_spaces(*p);
     while (isalpha((unsigned char)(*p)[length]))
         length++;
-    if (length == 0)
-        return is_first && **p == '\0' ? &units[0] : NULL;
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
         if (strlen(units[i].name) == length && strncmp(units[i].name, *p, length) == 0) {
             *p += length;
@@ -84,7 +92,8 @@ static const struct unit *read_unit(const char **p, bool is_first)
     return NULL;
 }
 
-enum gavel_status duration_parse(const char *text, gavel_ms *ret_ms, struct gavel_error *error)
+static enum gavel_status parse(const char *text, bool is_plain_ms, gavel_ms *ret_ms,
+                               struct gavel_error *error)
 {
     const char *p = skip_spaces(text);
     int64_t total = 0;
@@ -100,7 +109,11 @@ enum gavel_status duration_parse(const char *text, gavel_ms *ret_ms, struct gave
 
         if (!read_thousandths(&p, &thousandths))
             return refuse(error, text, "is not a duration");
-        unit = read_unit(&p, is_first);
+        unit = read_unit(&p);
+        if (!unit && is_first && !*p && (is_plain_ms || thousandths == 0))
+            unit = &units[0]; /* nothing is nothing in any unit */
+        if (!unit && is_first && !*p)
+            return refuse_plain(error, text, thousandths);
         if (!unit)
             return refuse(error, text, is_first ? "has no unit that is known" : "is not a duration");
         if (__builtin_mul_overflow(thousandths, unit->ms, &product) || product / 1000 > DURATION_MAX_MS)
@@ -114,6 +127,16 @@ enum gavel_status duration_parse(const char *text, gavel_ms *ret_ms, struct gave
     }
     *ret_ms = total;
     return GAVEL_OK;
+}
+
+enum gavel_status duration_parse(const char *text, gavel_ms *ret_ms, struct gavel_error *error)
+{
+    return parse(text, false, ret_ms, error);
+}
+
+enum gavel_status duration_parse_ms(const char *text, gavel_ms *ret_ms, struct gavel_error *error)
+{
+    return parse(text, true, ret_ms, error);
 }
 
 const char *duration_exact(gavel_ms ms, char buffer[static DURATION_TEXT_MAX])

@@ -186,13 +186,25 @@ test_mistyped_variable_is_a_warning() {
 
 test_durations_with_their_units() {
     local text
-    for text in 5400000 5400000ms 5400s 90m 90min 1.5h 1h30m '1 h 30 min'; do
+    for text in 5400000ms 5400s 90m 90min 1.5h 1h30m '1 h 30 min'; do
         same "$(check --max-mandate "$text" | "$JSON_GET" settings.max_mandate_ms)" 5400000
     done
-    for text in '' ' ' -1 -5s 5x s 1.5 1.5ms 1.2345s 5s5 1e3 0x10 99999999999999999999 100000d 9999999999h nan; do
+    for text in '' ' ' 5 5400000 -1 -5s 5x s 1.5 1.5ms 1.2345s 5s5 1e3 0x10 99999999999999999999 100000d 9999999999h nan; do
         expect 2 "$GAVEL" check --max-mandate "$text"
         has "$errors" "--max-mandate"
     done
+    same "$(check --max-mandate 0 | "$JSON_GET" settings.max_mandate_ms)" 0
+}
+
+# Nobody means 5 milliseconds by --wait 5.
+test_a_number_without_a_unit_is_refused_wherever_it_stands() {
+    expect 2 "$GAVEL" leader --store "$store" --wait 5
+    has "$errors" '--wait: "5" has no unit; did you mean 5s?'
+    GAVEL_LEASE=5000 expect 2 "$GAVEL" check --store "$store"
+    has "$errors" 'GAVEL_LEASE: "5000" has no unit; did you mean 5000ms?'
+    echo 'lease: 5' >"$folder/plain.yaml"
+    expect 2 "$GAVEL" check --store "$store" --config "$folder/plain.yaml"
+    has "$errors" 'plain.yaml:1: lease: "5" has no unit; did you mean 5s?'
 }
 
 test_absurd_values_are_refused() {

@@ -261,8 +261,7 @@ static int issue(const struct cli *cli, const char *node)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
     if (valid_ms < 1000) {
         free(names);
-        return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--valid-for: at least a second; a plain number is milliseconds");
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--valid-for: it must be at least a second");
     }
     if (is_client && cli_flag_text(cli, "host")) {
         free(names);

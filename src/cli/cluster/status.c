@@ -274,9 +274,7 @@ static int watch(const struct cli *cli, struct cluster_client *client, gavel_ms 
     int code = CLI_EXIT_OK;
 
     if (every_ms < WATCH_LEAST_MS)
-        return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--watch: at least %d ms, please; a plain number is milliseconds, 2 seconds are 2s",
-                        WATCH_LEAST_MS);
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--watch: it must be at least %d ms", WATCH_LEAST_MS);
     (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these */
     (void)sigaction(SIGTERM, &action, NULL);
     if (is_terminal)

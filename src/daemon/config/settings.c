@@ -75,7 +75,7 @@ const struct config_setting config_settings[CONFIG_SETTINGS_COUNT] = {
     [CONFIG_OF_BOOTSTRAP] = {"", "bootstrap", "bootstrap", CONFIG_BOOL, AT(bootstraps), NULL,
         "an empty folder begins a cluster of the peers in the file"},
     [CONFIG_OF_STOP_GRACE] = {"leader_commands", "stop_grace", "stop_grace", CONFIG_GRACE, AT(config.stop_grace_ms),
-        "MS", "how long leader_commands may take to stop, all together (default: 500)"},
+        "DURATION", "how long leader_commands may take to stop, all together (default: 500ms)"},
 };
 /* clang-format on */
 

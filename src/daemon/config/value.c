@@ -94,11 +94,13 @@ static enum gavel_status read_path(struct config_draft *draft, const struct conf
     return GAVEL_OK;
 }
 
-static enum gavel_status read_time(const char *text, gavel_ns *ret_time, struct gavel_error *error)
+/* The unit may be in the name of the setting: …_ms. */
+static enum gavel_status read_time(const char *text, bool is_named_ms, gavel_ns *ret_time,
+                                   struct gavel_error *error)
 {
     gavel_ms ms;
 
-    if (duration_parse(text, &ms, error))
+    if (is_named_ms ? duration_parse_ms(text, &ms, error) : duration_parse(text, &ms, error))
         return GAVEL_ERR_INVALID;
     if (ms < 1 || ms > 3600 * 1000)
         return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is not from 1 ms to an hour", text);
@@ -142,9 +144,9 @@ enum gavel_status config_value_read(struct config_draft *draft, const struct con
     case CONFIG_BOOL:
         return word_read_bool(text, at, error);
     case CONFIG_TIME:
-        return read_time(text, at, error);
+        return read_time(text, true, at, error);
     case CONFIG_GRACE:
-        if (read_time(text, &time, error))
+        if (read_time(text, false, &time, error))
             return GAVEL_ERR_INVALID;
         *(gavel_ms *)at = ms_from_ns(time);
         return GAVEL_OK;

@@ -63,7 +63,7 @@ test_children_stop_in_reverse_order() {
     local name
     cluster n1
     # shellcheck disable=SC2016 # for the shell that runs there
-    configure n1 'leader_commands:' "  stop_grace: $grace_ms" '  children:' \
+    configure n1 'leader_commands:' "  stop_grace: ${grace_ms}ms" '  children:' \
         "    - {name: first, command: [bash, -c, 'trap \"echo first >>\$0/ends; exit\" TERM; : >\$0/first; while :; do sleep 0.05; done', $folder]}" \
         "    - {name: second, command: [bash, -c, 'trap \"sleep 0.1; echo second >>\$0/ends; exit\" TERM; : >\$0/second; while :; do sleep 0.05; done', $folder]}"
     sed -i "s/^timing:.*/timing: {election_timeout_min_ms: $lease_ms, election_timeout_max_ms: $((2 * lease_ms)), lease_ms: $lease_ms}/" "$folder/n1.yaml"

@@ -299,7 +299,9 @@ test_status_can_be_watched() {
     ended pictures 0
     "$JSON_GET" leader_id <"$folder/pictures.out" >/dev/null
     expect 2 "$GAVEL" status --watch 2
-    has "$errors" "2 seconds are 2s"
+    has "$errors" "did you mean 2s?"
+    expect 2 "$GAVEL" status --watch 2ms
+    has "$errors" "at least"
 }
 
 many_lines() { (($(wc -l <"$folder/$1.out") >= $2)); }

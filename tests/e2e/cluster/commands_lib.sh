@@ -20,7 +20,7 @@ equip() {
     local name=$1 word command=
     shift
     for word in "$@"; do command+="${command:+, }'$word'"; done
-    configure "$name" 'leader_commands:' "  stop_grace: $grace_ms" '  children:' "    - {name: job, command: [$command]}"
+    configure "$name" 'leader_commands:' "  stop_grace: ${grace_ms}ms" '  children:' "    - {name: job, command: [$command]}"
     sed -i "s/^timing:.*/timing: {election_timeout_min_ms: $lease_ms, election_timeout_max_ms: $((2 * lease_ms)), heartbeat_interval_ms: 100, lease_ms: $lease_ms}/" "$folder/$name.yaml"
 }
 

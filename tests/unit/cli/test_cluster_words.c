@@ -155,9 +155,9 @@ static void test_a_list_is_given_as_often_as_one_likes(void **state)
 static void test_a_pace_may_be_left_out(void **state)
 {
     char gavel[] = "gavel", try[] = "try", watch[] = "--watch", pace[] = "2s", word[] = "word",
-         attached[] = "--watch=5";
+         attached[] = "--watch=5s", plain[] = "--watch=5";
     char *bare[] = {gavel, try, watch, word, NULL}, *with[] = {gavel, try, watch, pace, NULL},
-         *glued[] = {gavel, try, attached, NULL};
+         *glued[] = {gavel, try, attached, NULL}, *without[] = {gavel, try, plain, NULL};
     struct args args;
 
     (void)state;
@@ -170,7 +170,9 @@ static void test_a_pace_may_be_left_out(void **state)
     assert_int_equal(args.count, 0);
     args_done(&args);
     assert_int_equal(parse(glued, &args), GAVEL_OK);
-    assert_string_equal(args.flag_texts[1], "5");
+    assert_string_equal(args.flag_texts[1], "5s");
+    args_done(&args);
+    assert_int_equal(parse(without, &args), GAVEL_ERR_INVALID);
     args_done(&args);
 }
 

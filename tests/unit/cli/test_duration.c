@@ -17,7 +17,7 @@ static void test_units_are_added_up(void **state)
         const char *text;
         gavel_ms ms;
     } cases[] = {
-        {"0", 0},        {"1", 1},         {"250ms", 250},
+        {"0", 0},        {"1ms", 1},       {"250ms", 250},
         {"2s", 2000},    {"1m", 60000},    {"1min", 60000},
         {"1h", 3600000}, {"1d", 86400000}, {"1m30s", 90000},
         {"1.5s", 1500},  {"0.001s", 1},    {"1h 1min 1s 1ms", 3661001},
@@ -33,6 +33,37 @@ static void test_units_are_added_up(void **state)
     }
 }
 
+static void test_a_number_without_a_unit_is_refused_with_what_was_meant(void **state)
+{
+    static const struct {
+        const char *text, *meant;
+    } cases[] = {{"5", "did you mean 5s?"},      {"99", "did you mean 99s?"},
+                 {"100", "did you mean 100ms?"}, {"1.5", "did you mean 1.5s?"},
+                 {" 30", "did you mean 30s?"},   {"5000", "did you mean 5000ms?"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct gavel_error error = {0};
+        gavel_ms ms = 77;
+
+        assert_int_equal(duration_parse(cases[i].text, &ms, &error), GAVEL_ERR_INVALID);
+        assert_non_null(strstr(error.message, cases[i].meant));
+        assert_int_equal(ms, 77);
+    }
+}
+
+static void test_where_the_name_says_milliseconds_a_plain_number_is_that(void **state)
+{
+    gavel_ms ms = 77;
+
+    (void)state;
+    assert_int_equal(duration_parse_ms("150", &ms, NULL), GAVEL_OK);
+    assert_int_equal(ms, 150);
+    assert_int_equal(duration_parse_ms("2s", &ms, NULL), GAVEL_OK);
+    assert_int_equal(ms, 2000);
+    assert_int_equal(duration_parse_ms("1.5", &ms, NULL), GAVEL_ERR_INVALID);
+}
+
 static void test_anything_else_is_refused_and_leaves_the_value(void **state)
 {
     static const char *const texts[] = {
@@ -45,7 +76,9 @@ static void test_anything_else_is_refused_and_leaves_the_value(void **state)
         "5 x",
         "5S",
         "5sec",
+        "1",
         "1.5",
+        "5000",
         "1.",
         ".5s",
         "1..5s",
@@ -112,6 +145,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_units_are_added_up),
+        cmocka_unit_test(test_a_number_without_a_unit_is_refused_with_what_was_meant),
+        cmocka_unit_test(test_where_the_name_says_milliseconds_a_plain_number_is_that),
         cmocka_unit_test(test_anything_else_is_refused_and_leaves_the_value),
         cmocka_unit_test(test_exact_text_can_be_read_back),
         cmocka_unit_test(test_rough_text_has_one_unit),

@@ -118,13 +118,13 @@ static void test_another_name_is_the_same_setting(void **state)
         if (other->key)
             assert_ptr_equal(setting_by_key(other->key), setting);
     }
-    assert_int_equal(setenv("GAVEL_GRACE", "111", 1), 0);
+    assert_int_equal(setenv("GAVEL_GRACE", "111ms", 1), 0);
     assert_int_equal(resolve(&values, NULL, NULL, &config, NULL), GAVEL_OK);
     assert_int_equal(config.settings.stop_grace_ms, 111);
-    assert_int_equal(setenv("GAVEL_STOP_GRACE", "222", 1), 0); /* its own name goes first */
+    assert_int_equal(setenv("GAVEL_STOP_GRACE", "222ms", 1), 0); /* its own name goes first */
     assert_int_equal(resolve(&values, NULL, NULL, &config, NULL), GAVEL_OK);
     assert_int_equal(config.settings.stop_grace_ms, 222);
-    assert_int_equal(resolve(&values, "grace", "333", &config, NULL), GAVEL_OK);
+    assert_int_equal(resolve(&values, "grace", "333ms", &config, NULL), GAVEL_OK);
     assert_int_equal(config.settings.stop_grace_ms, 333);
     unsetenv("GAVEL_GRACE");
     unsetenv("GAVEL_STOP_GRACE");

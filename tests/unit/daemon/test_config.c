@@ -561,11 +561,13 @@ static void test_children_are_looked_up_before_anything_starts(void **state)
                    GOOD SLOW
                    "leader_commands:\n  children:\n    - {command: 'true', environment: {GAVEL_EPOCH: 1}}\n",
                    7, "GAVEL_EPOCH is set by gavel itself");
-    assert_refused(f, GOOD SLOW "leader_commands:\n  stop_grace: 10\n  children: [{command: 'true'}]\n", 6,
+    assert_refused(f, GOOD SLOW "leader_commands:\n  stop_grace: 10ms\n  children: [{command: 'true'}]\n", 6,
                    "too short for a tree of processes");
+    assert_refused(f, GOOD SLOW "leader_commands:\n  stop_grace: 500\n  children: [{command: 'true'}]\n", 6,
+                   "did you mean 500ms?");
     assert_refused(
-        f, GOOD SLOW "leader_commands:\n  stop_grace: 100\n  children: [{command: 'true', grace: 90}]\n", 6,
-        "their graces are 90 ms together");
+        f, GOOD SLOW "leader_commands:\n  stop_grace: 100ms\n  children: [{command: 'true', grace: 90ms}]\n",
+        6, "their graces are 90 ms together");
 }
 
 static void test_former_name_of_leader_commands_is_understood_and_said(void **state)
@@ -576,7 +578,7 @@ static void test_former_name_of_leader_commands_is_understood_and_said(void **st
     assert_good(f, GOOD SLOW "leader_commands:\n  children: [{command: 'true'}]\n");
     warnings = f->warnings.count;
     config_done(&f->config);
-    assert_good(f, GOOD SLOW "coordinator:\n  stop_grace: 200\n  children: [{command: 'true'}]\n");
+    assert_good(f, GOOD SLOW "coordinator:\n  stop_grace: 200ms\n  children: [{command: 'true'}]\n");
     assert_true(f->config.has_leader_commands);
     assert_int_equal(f->config.children.count, 1);
     assert_int_equal(f->config.stop_grace_ms, 200);
@@ -636,7 +638,7 @@ static void test_a_peer_that_cannot_be_found_now_stops_nobody(void **state)
 static void test_damaged_files_are_survived(void **state)
 {
     static const char text[] =
-        GOOD SLOW PEERS "leader_commands:\n  children:\n    - {command: 'true', grace: 1}\n";
+        GOOD SLOW PEERS "leader_commands:\n  children:\n    - {command: 'true', grace: 1ms}\n";
     struct fixture *f = *state;
     char damaged[sizeof text];
     unsigned seed = 1;
