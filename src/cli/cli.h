@@ -67,6 +67,7 @@ struct command {
     const char *summary;      /* one line for the list of commands */
     const char *help;         /* a few lines for its own --help */
     unsigned options;         /* bit set of enum option_group, besides OPTIONS_COMMON */
+    unsigned exits;           /* EXITS() that it can end with, besides EXITS_ALWAYS */
     const struct flag *flags; /* its own, ending with a NULL name; NULL for none */
     int (*run)(const struct cli *cli, int argc, char **argv); /* NULL: a program of its own, gavel-NAME */
     const char *older_name_of; /* the command that has replaced it, and which --help lists; NULL: none */

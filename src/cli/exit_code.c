@@ -10,8 +10,9 @@ enum cli_exit exit_code_of(enum gavel_status status)
     case GAVEL_OK:
         return CLI_EXIT_OK;
     case GAVEL_ERR_INVALID:
-    case GAVEL_ERR_SPLIT_BRAIN: /* as monitoring expects of what is critical */
         return CLI_EXIT_USAGE;
+    case GAVEL_ERR_SPLIT_BRAIN:
+        return CLI_EXIT_SPLIT_BRAIN;
     case GAVEL_ERR_NO_LEADER:
     case GAVEL_ERR_DONE: /* nor will it ever have one */
         return CLI_EXIT_NO_LEADER;

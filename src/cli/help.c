@@ -67,12 +67,15 @@ static void options_of(FILE *file, unsigned groups)
     }
 }
 
-static void exit_codes(const struct cli *cli, FILE *file)
+/* Those of the set. */
+static void exit_codes(const struct cli *cli, FILE *file, unsigned exits)
 {
     heading(cli, file, "Exit codes");
 #define CLI_EXIT_LINE(name, code, text)                                                                      \
-    fprintf(file, "  %d  ", code);                                                                           \
-    print_wrapped(file, output_columns(file), 5, 5, text);
+    if (exits & EXITS(name)) {                                                                               \
+        fprintf(file, "  %-2d  ", code);                                                                     \
+        print_wrapped(file, output_columns(file), 6, 6, text);                                               \
+    }
     CLI_EXIT_MAP(CLI_EXIT_LINE)
 #undef CLI_EXIT_LINE
 }
@@ -149,7 +152,7 @@ void help_program(const struct cli *cli, FILE *file)
     common_options(cli, file);
     option_line(file, 'V', "version", false, NULL, "print the version");
     stores(cli, file);
-    exit_codes(cli, file);
+    exit_codes(cli, file, ~0u);
     fputc('\n', file);
     print_wrapped(file, width, 0, 0,
                   "Flags beat the environment (GAVEL_STORE for --store, and so on), which beats the file of "
@@ -197,7 +200,7 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
                       "A DURATION is written with a unit: 500ms, 2s, 1m30s or 1h.");
     }
     common_options(cli, file);
-    exit_codes(cli, file);
+    exit_codes(cli, file, EXITS_ALWAYS | command->exits);
 }
 
 int command_help(const struct cli *cli, int argc, char **argv)

@@ -144,6 +144,7 @@ const struct command commands[] = {
              "with the exit code of the command, 128 + n if signal n killed it, 127 if it is not there, 126 if "
              "it cannot be executed.",
      .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK | OPTIONS_RUN,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(ID_IN_USE) | EXITS(TIMEOUT) | EXITS(BUDGET),
      .run = command_run},
     {.name = "once", .arguments = "--key KEY -- COMMAND [ARGUMENT…]", .arguments_max = ARGUMENTS_COMMAND,
      .summary = "run a command to success at most once for a key",
@@ -151,6 +152,7 @@ const struct command commands[] = {
              "code 0 at once. While another runs it, it stands by and takes over if that one fails or dies. "
              "Ends with the exit code of the command; 0 only if the success is recorded, 4 if it may not be.",
      .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_WORK,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(ID_IN_USE) | EXITS(TIMEOUT) | EXITS(BUDGET) | EXITS(BUSY),
      .flags = once_flags, .run = command_once},
     {.name = "elect", .arguments = "",
      .summary = "take part in an election; one JSON line per event",
@@ -158,6 +160,7 @@ const struct command commands[] = {
              "JSON for each event. Then it gives up what it leads, leaves the group and ends with exit code 0; "
              "a second signal ends it at once.",
      .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(ID_IN_USE) | EXITS(TIMEOUT) | EXITS(BUDGET),
      .flags = elect_flags, .run = command_elect},
     {.name = "agent", .arguments = "",
      .summary = "take part on behalf of a program that only speaks HTTP",
@@ -167,12 +170,14 @@ const struct command commands[] = {
              "SIGTERM, SIGINT or SIGHUP: it gives up what it leads, leaves the group and ends with exit code "
              "0; a second signal ends it at once.",
      .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(ID_IN_USE) | EXITS(TIMEOUT) | EXITS(BUDGET),
      .flags = agent_flags, .run = command_agent},
     {.name = "leader", .arguments = "",
      .summary = "print who leads",
      .help = "Prints the id of the leader of a group; with --cluster, of the group that --group names there, "
              "or of the nodes themselves. Exit code 3 if there is none.",
      .options = OPTIONS_STORE | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = leader_flags, .run = command_leader},
     {.name = "status", .arguments = "",
      .summary = "show the state of a group, of all groups, or of a cluster",
@@ -180,24 +185,28 @@ const struct command commands[] = {
              "--cluster it shows the nodes of a cluster: who leads, how far each is, and what is wrong; with "
              "--group besides, that group of the cluster.",
      .options = OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = status_flags, .run = command_status},
     {.name = "groups", .arguments = "",
      .summary = "list the groups of a cluster or of a store",
      .help = "Lists all groups with their leaders, epochs and states, sorted by name; of a cluster page by "
              "page, however many there are.",
      .options = OPTIONS_PLACE | OPTIONS_CLUSTER,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = groups_flags, .run = command_groups},
     {.name = "candidates", .arguments = "",
      .summary = "list the active candidates of a group",
      .help = "Lists who takes part in a group and was heard of within the candidate time-out; with --cluster, "
              "of a group of the cluster.",
      .options = OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .run = command_candidates},
     {.name = "watch", .arguments = "",
      .summary = "print each change of leader as it happens",
      .help = "Prints who leads a group now, and then a line for each change; with --cluster, of the group that "
              "--group names there, or a line for each event of its nodes.",
      .options = OPTIONS_STORE | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = watch_flags, .run = command_watch},
     {.name = "note", .arguments = "ACTION GROUP [KEY] [VALUE]", .arguments_max = 4,
      .summary = "read and write the notes of a group of a cluster",
@@ -205,6 +214,7 @@ const struct command commands[] = {
              "one. put GROUP KEY VALUE writes one and prints its revision; VALUE is - to read it from stdin. "
              "delete GROUP KEY removes one. list GROUP shows all. watch GROUP [KEY] prints each change.",
      .options = OPTIONS_CLUSTER | OPTIONS_NODES,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT) | EXITS(STALE),
      .flags = note_flags, .run = command_note},
     {.name = "handover", .arguments = "",
      .summary = "ask the leader to hand over: of a group, or of a cluster",
@@ -215,14 +225,16 @@ const struct command commands[] = {
              "the nodes elect one. If the other does not take over in time, the leader of a cluster or of a "
              "group there goes on.",
      .options = OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = handover_flags, .run = command_handover},
     {.name = "check", .arguments = "",
      .summary = "say whether the settings add up, or whether a cluster is well",
      .help = "Prints the timing budget of the settings, the longest time without a leader and the longest "
              "overlap of two. Nothing is started and the store is not touched. Exit code 7 if the times do not "
              "add up. With --cluster it looks for two leaders at once instead, and for nodes that are not "
-             "well: exit code 2 for split brain, 3 if nobody leads, 1 if a node is not well.",
+             "well: exit code 10 for split brain, 3 if nobody leads, 1 if a node is not well.",
      .options = OPTIONS_STORE | OPTIONS_CANDIDATE | OPTIONS_SETTINGS | OPTIONS_CLUSTER,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(BUDGET) | EXITS(SPLIT_BRAIN),
      .flags = check_flags, .run = command_check},
     {.name = "store", .arguments = "ACTION [ARGUMENT]", .arguments_max = 2,
      .summary = "measure a store, print its SQL, list the kinds of stores, migrate or back up one",
@@ -233,12 +245,14 @@ const struct command commands[] = {
              "migrate changes a table that another program made so that gavel can share it. backup copies a "
              "store of SQLite to a new file, while it is in use.",
      .options = OPTIONS_PLACE | OPTIONS_CALLS,
+     .exits = EXITS(STORE) | EXITS(TIMEOUT) | EXITS(BUDGET),
      .flags = store_flags, .run = command_store},
     {.name = "elections", .arguments = "",
      .summary = "tell of the elections of a cluster: who stood, who voted for whom, why not",
      .help = "Puts together what the nodes of a cluster remember of their elections, the newest first: the "
              "candidate, the result, how long it took, and the vote of each node with its reason.",
      .options = OPTIONS_CLUSTER | OPTIONS_NODES,
+     .exits = EXITS(STORE) | EXITS(TIMEOUT),
      .flags = elections_flags, .run = command_elections},
     {.name = "member", .arguments = "ACTION [NAME [ADDRESS]]", .arguments_max = 3,
      .summary = "list the members of a cluster, or change them",
@@ -246,6 +260,7 @@ const struct command commands[] = {
              "--join; ADDRESS is where the other nodes reach it, host:port. remove NAME takes one out. promote "
              "NAME makes a learner a voter, demote NAME a voter a learner. One change at a time.",
      .options = OPTIONS_CLUSTER | OPTIONS_NODES,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = member_flags, .run = command_member},
     {.name = "cert", .arguments = "ACTION [NAME]", .arguments_max = 2,
      .summary = "make the certificates of a cluster",
@@ -260,6 +275,7 @@ const struct command commands[] = {
      .summary = "start a cluster on this machine, to try",
      .help = "Starts three gaveld on loopback in a temporary folder, says how to talk to them, and prints what "
              "happens to them in plain words. Ctrl-C ends them and removes the folder.",
+     .exits = EXITS(TIMEOUT),
      .flags = cluster_flags, .run = command_cluster},
     {.name = "demo", .arguments = "",
      .summary = "watch three gavel run through hand-over, SIGKILL and SIGSTOP",
@@ -284,18 +300,21 @@ const struct command commands[] = {
      .help = "The same as `gavel handover` of a group, which is named `default` if --group does not say "
              "otherwise, also with --cluster.",
      .options = OPTIONS_STORE | OPTIONS_LISTING | OPTIONS_CLUSTER | OPTIONS_GROUP,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = handover_flags, .run = command_resign, .older_name_of = "handover"},
     {.name = "stepdown", .arguments = "",
      .summary = "the same as handover, of the nodes of a cluster",
      .help = "The same as `gavel handover --cluster`: the leader of a cluster stops its work and gives up; the "
              "nodes elect another, or it again.",
      .options = OPTIONS_CLUSTER | OPTIONS_NODES,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = stepdown_flags, .run = command_stepdown, .older_name_of = "handover"},
     {.name = "transfer", .arguments = "[NAME]", .arguments_max = 1,
      .summary = "the same as handover --to NAME, of a cluster or of one of its groups",
      .help = "The same as `gavel handover --cluster --to NAME`, or with --group that of a group of the "
              "cluster. NAME may stand without --to. It may take 30s unless --timeout says otherwise.",
      .options = OPTIONS_CLUSTER | OPTIONS_NODES | OPTIONS_GROUP,
+     .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = handover_flags, .run = command_transfer, .older_name_of = "handover"},
     {0},
 };

@@ -28,7 +28,7 @@ void cluster_print(const struct cli *cli, const struct cluster_view *view, FILE 
 /* The same for programs. The caller gets the object. */
 json_t *cluster_json(const struct cluster_view *view);
 
-/* The exit code that fits what is wrong: 2 split brain, 3 no leader, 1 anything that is unhealthy. */
+/* The exit code that fits what is wrong: 10 split brain, 3 no leader, 1 anything that is unhealthy. */
 int cluster_exit_code(const struct cluster_view *view);
 
 /*

@@ -334,7 +334,7 @@ test_hand_overs_never_look_like_split_brain() {
     while ! process_is_gone "${pid_of[transfers]}"; do
         code=0
         "$GAVEL" check >"$folder/check.err" 2>&1 || code=$?
-        ((code != 2)) || fail "it saw split brain"
+        ((code != 10)) || fail "it saw split brain"
         checks=$((checks + 1))
     done
     ((checks >= 5)) || fail "only $checks checks were made"
@@ -346,7 +346,7 @@ test_two_leases_at_once_are_split_brain() {
     fake_status a1 4 true true
     fake_status b2 9 true true
     export GAVEL_CLUSTER=${url_of[a1]},${url_of[b2]}
-    expect 2 "$GAVEL" check
+    expect 10 "$GAVEL" check
     has "$errors" "ERR_SPLIT_BRAIN"
     has "$errors" "a1 leads in generation 1, term 4 with a lease, and b2 in generation 1, term 9 with a lease"
     same "$("$GAVEL" check --json 2>/dev/null | "$JSON_GET" error.code error.name)" $'4004\tERR_SPLIT_BRAIN'
@@ -357,10 +357,10 @@ test_two_leases_at_once_are_split_brain() {
     expect 0 "$GAVEL" check
     # Two of one term are, whatever their leases.
     fake_status b2 4 true false
-    expect 2 "$GAVEL" check
+    expect 10 "$GAVEL" check
     # And two generations.
     fake_status b2 3 true false 2
-    expect 2 "$GAVEL" check
+    expect 10 "$GAVEL" check
     has "$errors" "b2 in generation 2, term 3"
 }
 
@@ -373,7 +373,7 @@ test_tables_that_differ_are_not_well() {
     sed -i 's/"leader_id":"b2"/"leader_id":"a1"/; s/"applied":1,/"applied":1,"digest":"00000000000000b2",/' "$folder/b2/GET-status"
     sed -i 's/"applied":1,/"applied":1,"digest":"00000000000000a1",/' "$folder/a1/GET-status"
     export GAVEL_CLUSTER=${url_of[a1]},${url_of[b2]}
-    expect 2 "$GAVEL" check
+    expect 10 "$GAVEL" check
     has "$errors" "ERR_SPLIT_BRAIN"
     has "$errors" "the tables of a1 and b2 differ after entry 1"
     sed -i 's/00000000000000b2/00000000000000a1/' "$folder/b2/GET-status"
