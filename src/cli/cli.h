@@ -38,7 +38,7 @@ struct flag {
     const char *name; /* without dashes */
     enum flag_kind kind;
     const char *argument; /* what --help calls its value; NULL for a switch */
-    const char *help;
+    const char *help;     /* NULL: an older name, which works and is not listed */
 };
 
 /* Which of the options in settings_table.c a command takes. */

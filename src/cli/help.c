@@ -42,19 +42,6 @@ static void option_line(FILE *file, char letter, const char *name, bool is_negat
     print_wrapped(file, output_columns(file), TEXT_BEGINS, TEXT_BEGINS, help);
 }
 
-/* Other names that have a line of their own. */
-static void other_names_of(FILE *file, unsigned groups)
-{
-    char help[128];
-
-    for (const struct other_name *other = other_names; other->of; other++) {
-        if (!(other->groups & groups))
-            continue;
-        snprintf(help, sizeof(help), "%s; another name of --%s", setting_by_flag(other->of)->help, other->of);
-        option_line(file, 0, other->flag, false, setting_by_flag(other->of)->argument, help);
-    }
-}
-
 /* The options of the table that belong to `groups`. */
 static void options_of(FILE *file, unsigned groups)
 {
@@ -167,11 +154,11 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
     if (command->flags && command->flags[0].name) {
         heading(cli, file, "Options of this command");
         for (const struct flag *flag = command->flags; flag->name; flag++)
-            option_line(file, 0, flag->name, false, flag->argument, flag->help);
+            if (flag->help)
+                option_line(file, 0, flag->name, false, flag->argument, flag->help);
     }
     if (command->options & (OPTIONS_WORK | OPTIONS_RUN)) {
         heading(cli, file, "How the command is run");
-        other_names_of(file, command->options);
         options_of(file, command->options & (OPTIONS_WORK | OPTIONS_RUN));
     }
     if (command->options & (OPTIONS_STORE | OPTIONS_PLACE | OPTIONS_CANDIDATE)) {

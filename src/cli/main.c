@@ -116,14 +116,14 @@ static const struct flag member_flags[] = {
 
 static const struct flag cert_flags[] = {
     {"out", FLAG_TEXT, "FOLDER", "where the files go (default: this folder)"},
-    {"days", FLAG_NUMBER, "NUMBER", "of init: how long the CA is valid (default: 3650)"},
     {"ca", FLAG_TEXT, "FOLDER", "of issue: where ca.crt and ca.key are (default: this folder)"},
     {"host", FLAG_LIST, "HOST",
      "of issue: a name or an address that the API of the node is called by; may be given more than once "
      "(default: "
      "localhost, 127.0.0.1 and ::1)"},
     {"client", FLAG_SWITCH, NULL, "of issue: for a program that uses the cluster, and not for a node"},
-    {"valid-for", FLAG_DURATION, "DURATION", "of issue: how long it is valid (default: 365d)"},
+    {"valid-for", FLAG_DURATION, "DURATION", "how long it is valid (default: 3650d of init, 365d of issue)"},
+    {"days", FLAG_NUMBER, "NUMBER", NULL}, /* older name of --valid-for, of init */
     {"list", FLAG_TEXT, "FILE", "of revoke: the list that the nodes have as tls.revoked (default: revoked)"},
     {"force", FLAG_SWITCH, NULL, "replace files that are there"},
     {0},

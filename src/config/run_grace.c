@@ -52,7 +52,7 @@ enum gavel_status run_settings_check(const struct gavel_settings *settings, stru
         return error_set(error, GAVEL_ERR_BUDGET,
                          "a stop grace of %" PRId64
                          " ms is too short for a tree of processes to die in time; "
-                         "give --grace %dms or more",
+                         "give --stop-grace %dms or more",
                          settings->stop_grace_ms, LEAST_GRACE_MS);
     if (!status)
         return GAVEL_OK;
@@ -82,7 +82,7 @@ static enum gavel_status refuse(const struct run_child *children, size_t count, 
     return error_set(error, GAVEL_ERR_BUDGET,
                      "the children stop one after the other, and %s = %" PRId64
                      " ms do not fit into the stop grace of %" PRId64 " ms, which leaves %" PRId64
-                     " ms before SIGKILL; give --grace %s%s, or shorter graces",
+                     " ms before SIGKILL; give --stop-grace %s%s, or shorter graces",
                      list, sum, settings->stop_grace_ms, budget_ms(settings->stop_grace_ms),
                      flag_text(enough.stop_grace_ms, grace), advice);
 }

@@ -85,6 +85,20 @@ test_exit_codes_are_in_the_page() {
     done < <("$GAVEL" --help | sed -n '/^Exit codes/,/^$/s/^  \([0-9]*\)  /\1 /p')
 }
 
+# Every number that a test of a command expects is one that its --help lists. run and once end with those of their commands.
+test_help_lists_the_exit_codes_that_a_command_can_return() {
+    local code command listed total=0
+    while read -r code command; do
+        case $command in run | once) continue ;; esac
+        listed=$("$GAVEL" "$command" --help | sed -n '/^Exit codes/,/^$/s/^  \([0-9]*\)  .*/\1/p')
+        grep -qx "$code" <<<"$listed" || fail "gavel $command --help does not list $code"
+        total=$((total + 1))
+    done < <(grep -rhoE 'expect [0-9]+ "\$GAVEL" [a-z]+' "$SOURCE_ROOT/tests/e2e" | awk '{ print $2, $4 }' | sort -u | grep -E '^([3-9]|10) ')
+    ((total > 20)) || fail "only $total were compared"
+    same "$("$GAVEL" version --help | sed -n '/^Exit codes/,$s/^  \([0-9]*\)  .*/\1/p' | tr '\n' ' ')" "0 1 2 "
+    has "$("$GAVEL" check --help)" "  10  split brain"
+}
+
 test_every_event_is_in_the_page() {
     local event count=0
     while read -r event; do

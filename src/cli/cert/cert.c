@@ -139,7 +139,8 @@ static void print_files(const struct cli *cli, const struct output_file *files, 
 static int init(const struct cli *cli, const char *cluster)
 {
     const char *folder = cli_flag_text(cli, "out") ? cli_flag_text(cli, "out") : ".";
-    int64_t days = cli_flag_number(cli, "days", CA_DAYS);
+    const gavel_ms most_ms = (gavel_ms)DAYS_MAX * DAY_MS;
+    gavel_ms valid_ms = cli_flag_number(cli, "days", CA_DAYS) * DAY_MS;
     struct output_file files[3] = {{.mode = 0644}, {.mode = 0600}, {.mode = 0600}};
     char secret[2 * SECRET_BYTES + 2] = "";
     char *certificate = NULL, *key = NULL;
@@ -147,13 +148,16 @@ static int init(const struct cli *cli, const char *cluster)
     struct gavel_error error = {0};
     int code;
 
-    if (days < 1 || days > DAYS_MAX)
-        return cli_fail(cli, GAVEL_ERR_INVALID, "--days: from 1 to %d", DAYS_MAX);
+    if (cli_flag_text(cli, "days") && cli_flag_text(cli, "valid-for"))
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--days is an older name of --valid-for: give one of them");
+    valid_ms = cli_flag_duration(cli, "valid-for", valid_ms);
+    if (valid_ms < 1000 || valid_ms > most_ms)
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--valid-for: it must be from a second to %d days", DAYS_MAX);
     if (check_name("cluster", cluster, &error) || make_folder(folder, &error) ||
         path_in(folder, "ca", ".crt", files[0].path, &error) ||
         path_in(folder, "ca", ".key", files[1].path, &error) ||
         path_in(folder, "cluster", ".secret", files[2].path, &error) ||
-        cert_make_ca(cluster, days * DAY_MS, &ca, &error) || make_secret(secret, &error))
+        cert_make_ca(cluster, valid_ms, &ca, &error) || make_secret(secret, &error))
         goto out;
     files[0].text = certificate = cert_pem(ca.certificate);
     files[1].text = key = cert_key_pem(ca.key);

@@ -94,7 +94,7 @@ _gavel() {
         --breaker-threshold --breaker-attempts --contention-threshold --contention-every --drift-ppm --policy
         --preempt --no-preempt --trust-store-clock --no-trust-store-clock"
 
-    local work="--grace --term-signal --orphan-grace --healthy --healthy-every --healthy-timeout --healthy-failures
+    local work="--term-signal --orphan-grace --healthy --healthy-every --healthy-timeout --healthy-failures
         --on-elected --on-demoted --hook-timeout --contain"
     local run="--on-exit --restart-limit --restart-window --cool-down --prefix --no-prefix"
 
@@ -159,7 +159,7 @@ _gavel() {
         esac
         ;;
     cert)
-        list="$common --out --days --ca --host --client --valid-for --list --force"
+        list="$common --out --ca --host --client --valid-for --list --force"
         [[ $prev != cert ]] || list+=" init issue show revoke secret"
         if [[ $prev == show || $prev == revoke ]]; then
             compopt -o default 2>/dev/null

@@ -57,7 +57,8 @@ static enum gavel_status unknown_option(const struct cursor *cursor, const char 
         if (!command || settings_table[i].groups & (command->options | OPTIONS_COMMON))
             suggestion_offer(&suggestion, settings_table[i].flag);
     for (const struct flag *flag = command ? command->flags : NULL; flag && flag->name; flag++)
-        suggestion_offer(&suggestion, flag->name);
+        if (flag->help)
+            suggestion_offer(&suggestion, flag->name);
     suggestion_offer(&suggestion, "help");
     if (suggestion.best)
         return error_set(cursor->error, GAVEL_ERR_INVALID, "there is no option --%.60s; did you mean --%s?",

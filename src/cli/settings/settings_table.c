@@ -156,9 +156,9 @@ _Static_assert(sizeof(settings_table) / sizeof(settings_table[0]) <= SETTINGS_MA
                "SETTINGS_MAX is too small");
 
 const struct other_name other_names[] = {
-    {"grace", 0, "GAVEL_GRACE", "grace", "stop-grace", OPTIONS_WORK},
-    {"log-format", 0, "GAVEL_LOG_FORMAT", "log_format", "log", 0},
-    {NULL, 'f', NULL, NULL, "config", 0},
+    {"grace", 0, "GAVEL_GRACE", "grace", "stop-grace"},
+    {"log-format", 0, "GAVEL_LOG_FORMAT", "log_format", "log"},
+    {NULL, 'f', NULL, NULL, "config"},
     {0},
 };
 

@@ -51,8 +51,7 @@ struct other_name {
     char letter;      /* 0: only the flag */
     const char *env;
     const char *key;
-    const char *of;  /* the flag it stands for */
-    unsigned groups; /* whose --help has a line for it */
+    const char *of; /* the flag it stands for, and which --help lists */
 };
 
 /* Ending with one that stands for nothing (`of` is NULL). */

@@ -131,7 +131,12 @@ test_nothing_is_replaced_without_force() {
 }
 
 test_it_is_valid_for_as_long_as_was_said() {
-    expect 0 "$GAVEL" cert init prod --out "$folder" --days 10
+    expect 0 "$GAVEL" cert init prod --out "$folder" --valid-for 5d
+    expect 0 openssl x509 -in "$folder/ca.crt" -noout -checkend $((5 * 86400 - 3600))
+    expect 1 openssl x509 -in "$folder/ca.crt" -noout -checkend $((5 * 86400 + 3600))
+    expect 0 "$GAVEL" cert init prod --out "$folder" --days 10 --force # its older name
+    expect 0 openssl x509 -in "$folder/ca.crt" -noout -checkend $((10 * 86400 - 3600))
+    expect 1 openssl x509 -in "$folder/ca.crt" -noout -checkend $((10 * 86400 + 3600))
     expect 0 "$GAVEL" cert issue n1 --ca "$folder" --out "$folder" --valid-for 1h
     expect 0 openssl x509 -in "$folder/n1.crt" -noout -checkend 3500
     expect 1 openssl x509 -in "$folder/n1.crt" -noout -checkend 3700
@@ -166,6 +171,8 @@ test_mistakes_are_told() {
     expect 2 "$GAVEL" cert init 'a b' --out "$folder/ca"
     has "$errors" "cannot be the name of a cluster"
     expect 2 "$GAVEL" cert init prod --days 0
+    expect 2 "$GAVEL" cert init prod --valid-for 0
+    expect 2 "$GAVEL" cert init prod --valid-for 10d --days 10
     expect 1 "$GAVEL" cert issue n1 --ca "$folder/nowhere" --out "$folder"
     has "$errors" '`gavel cert init CLUSTER` makes a CA'
     expect 0 "$GAVEL" cert init prod --out "$folder/ca"

@@ -86,13 +86,13 @@ test_every_option_has_flag_variable_and_key() {
         case $argument in
         COMMAND) continue ;; # any text is one; the next test has them
         esac
-        refuses 2 "--${flag/#grace/stop-grace}: " "$wrong" -- "${option[@]}" -- true
+        refuses 2 "--$flag: " "$wrong" -- "${option[@]}" -- true
         expect 2 env "GAVEL_${key^^}=$wrong" "$GAVEL" run --store "$store" -- true
         has "$errors" "$wrong"
-        refuses 2 "gavel.yaml:1: ${key/#grace/stop_grace}: " "$wrong" -- -f "$folder/gavel.yaml" -- true
+        refuses 2 "gavel.yaml:1: $key: " "$wrong" -- -f "$folder/gavel.yaml" -- true
         count=$((count + 1))
     done < <("$GAVEL" run --help | sed -nE '/^How the command/,/^$/s/^ +--(\[no-\])?([a-z-]+) ?([A-Z]*).*/\2 \3/p')
-    ((count >= 13)) || fail "--help lists only $count options"
+    ((count >= 12)) || fail "--help lists only $count options"
 }
 
 test_commands_of_options_come_from_flag_variable_and_file() {
@@ -106,7 +106,7 @@ test_commands_of_options_come_from_flag_variable_and_file() {
 
 stop_grace() { "$GAVEL" check --store "$store" --json "$@" | "$JSON_GET" settings.stop_grace_ms; }
 
-test_grace_is_another_name_of_stop_grace() {
+test_grace_is_an_older_name_of_stop_grace() {
     same "$(stop_grace --grace 300ms)" 300
     same "$(GAVEL_GRACE=310ms stop_grace)" 310
     yaml 'grace: 320ms'
@@ -129,7 +129,7 @@ test_lease_that_is_proposed_for_a_grace_works() {
 
 test_graces_of_children_must_fit() {
     yaml 'grace: 2s\nlease: 9s\nchildren:\n  - {name: a, command: x, grace: 1s}\n  - {name: b, command: y, grace: 600ms}'
-    refuses 7 "a 1000 + b 600 = 1600 ms" "--grace 2100ms" -- -f "$folder/gavel.yaml"
+    refuses 7 "a 1000 + b 600 = 1600 ms" "--stop-grace 2100ms" -- -f "$folder/gavel.yaml"
     expect 7 "$GAVEL" check --store "$store" -f "$folder/gavel.yaml"
     has "$errors" "1600 ms"
     expect 0 "$GAVEL" check --store "$store" -f "$folder/gavel.yaml" --grace 2100ms --lease 9s

@@ -105,7 +105,7 @@ test_what_needs_an_election_is_refused_without_one() {
 
 test_grace_that_is_too_short_to_die_in_is_refused() {
     expect 7 "$GAVEL" run --store "$store" --grace 10ms -- true
-    has "$errors" "--grace 50ms"
+    has "$errors" "--stop-grace 50ms"
 }
 
 test_failure_of_the_demoted_hook_is_told() {

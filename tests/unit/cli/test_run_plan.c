@@ -457,9 +457,9 @@ static void test_graces_of_all_children_fit_together(void **state)
                           NO_COMMAND),
                      GAVEL_ERR_BUDGET);
     assert_refused(f, GAVEL_ERR_BUDGET, "a 2000 + b 1501 = 3501 ms");
-    assert_non_null(strstr(f->error.message, "--grace 4001ms,")); /* and the lease would do */
+    assert_non_null(strstr(f->error.message, "--stop-grace 4001ms,")); /* and the lease would do */
     assert_int_equal(plan(f, "children:\n  - command: a\n    grace: 10s\n", NO_COMMAND), GAVEL_ERR_BUDGET);
-    assert_non_null(strstr(f->error.message, "--grace 10500ms and --lease 1"));
+    assert_non_null(strstr(f->error.message, "--stop-grace 10500ms and --lease 1"));
 }
 
 /* Whatever was asked for: what the message proposes is enough, and is not far more than that. */
