@@ -12,6 +12,7 @@
  */
 #include "disk/internal.h"
 
+#include "base/assert.h"
 #include "base/error.h"
 
 #include <string.h>
@@ -65,6 +66,7 @@ enum gavel_status disk_txn_commit(struct disk_txn *txn, struct gavel_error *erro
     code = disk_put(txn, record_key_state(), body, sizeof body);
     if (code != 0)
         return disk_txn_abort(txn, code, "writing the state", error);
+    ASSERT(txn->contents.txn > disk->contents.txn);
     code = mdb_txn_commit(txn->txn);
     if (code != 0)
         return failed(disk, code, "committing", error);

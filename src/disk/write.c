@@ -76,6 +76,7 @@ static int write_one(struct disk_txn *txn, const struct disk_write *write)
         ASSERT(persist->state.cluster == contents->state.cluster);
         ASSERT(persist->state.id == contents->state.id);
         ASSERT(persist->state.incarnation == contents->state.incarnation);
+        ASSERT(persist->state.term >= contents->state.term);
         contents->state = persist->state;
         contents->state.directory = directory; /* given once, when the directory was made */
     }
@@ -106,6 +107,8 @@ enum gavel_status disk_write(struct disk *disk, const struct disk_write *writes,
     enum gavel_status status;
 
     ASSERT(disk->is_begun);
+    for (size_t i = 1; i < count; i++)
+        ASSERT(writes[i].persist.seq >= writes[i - 1].persist.seq); /* in the order of the core */
     if (count == 0)
         return GAVEL_OK;
     status = make_room(disk, writes, count, error);

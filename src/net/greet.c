@@ -8,6 +8,7 @@
 
 #include "net/internal.h"
 
+#include "base/assert.h"
 #include "net/prove.h"
 #include "net/tls.h"
 #include "os/clock.h"
@@ -423,6 +424,8 @@ static void let_in(struct connection *connection, const struct peer_hello *hello
     struct connection *older = find_older(connection, hello->node);
     struct link *link = link_find(transport, hello->node);
 
+    ASSERT(!connection->is_dialled);
+    ASSERT(connection->phase == PHASE_HELLO || connection->phase == PHASE_PROOF);
     connection->phase = PHASE_UP;
     connection->peer = hello->node;
     connection->process = hello->process;
@@ -466,6 +469,7 @@ void greet_hello(struct connection *connection, const struct peer_hello *hello)
     if (!connection_write(connection, &frame)) {
         connection_close(connection);
     } else if (must_prove(connection, hello)) {
+        ASSERT(connection->phase == PHASE_HELLO);
         connection->greeting = *hello;
         connection->phase = PHASE_PROOF;
     } else {
@@ -541,6 +545,8 @@ void greet_welcome(struct connection *connection, const struct peer_hello *hello
     } else if (!prove_both(connection, hello, text)) {
         refuse_dialled(connection, text, hello, true);
     } else {
+        ASSERT(connection->is_dialled);
+        ASSERT(connection->phase == PHASE_HELLO);
         connection->phase = PHASE_UP;
         connection->peer = hello->node;
         memcpy(connection->name, hello->name, sizeof connection->name);

@@ -94,6 +94,7 @@ bool call_send(struct candidate *c, enum candidate_slot slot, const struct store
         .sent_at = c->now,
         .give_up_at = c->now + ns_from_ms(c->settings.call_timeout_ms),
     };
+    ASSERT(call->give_up_at > call->sent_at);
     action = act(c, CANDIDATE_CALL);
     action->call.id = call->id;
     action->call.request = *request;
@@ -187,6 +188,8 @@ static void call_done(struct candidate *c, enum candidate_slot slot, enum gavel_
 {
     struct candidate_call call = c->calls[slot];
 
+    ASSERT(call.is_pending);
+    ASSERT(call.sent_at <= c->now);
     c->calls[slot].is_pending = false;
     count_outcome(c, slot, &call, status, reply);
     if (status == GAVEL_ERR_STORE_TOO_NEW)

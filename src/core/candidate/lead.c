@@ -39,9 +39,12 @@ static void extend(struct candidate *c, gavel_ns sent_at)
 {
     gavel_ns grace = ns_from_ms(c->settings.stop_grace_ms);
 
+    ASSERT(sent_at <= c->now);
+    ASSERT(sent_at >= c->renewed_at); /* calls are answered in order: a deadline never comes nearer */
     c->renewed_at = PLANTED(DEADLINE_FROM_ANSWER) ? c->now : sent_at;
     c->deadline = ns_min(deadline_of(c, c->renewed_at), term_ends_at(c));
     c->stop_at = c->deadline - grace;
+    ASSERT(c->stop_at <= c->deadline);
     c->is_renewal_failing = false;
     /* A doorbell may have asked for a look while the call was under way. */
     c->look_at = ns_min(c->look_at, sent_at + jittered(c, c->settings.heartbeat_ms));
@@ -53,6 +56,8 @@ static void publish(struct candidate *c)
 {
     struct candidate_action *action = act(c, CANDIDATE_MANDATE);
 
+    ASSERT(c->state == CANDIDATE_LEADING);
+    ASSERT(c->epoch != 0);
     action->mandate.epoch = c->epoch;
     action->mandate.stop_at = c->stop_at;
     action->mandate.deadline = c->deadline;
@@ -127,6 +132,7 @@ void lead_renew(struct candidate *c)
     bool is_reclaim = c->now >= new_epoch_due_at(c) && !c->is_claim_open && c->version != 0;
     struct store_request request = lead_request(c, is_reclaim ? STORE_CLAIM : STORE_RENEW);
 
+    ASSERT(holds_mandate(c));
     if (!call_send(c, SLOT_MANDATE, &request, true, &c->look_at))
         return;
     c->look_at = NEVER; /* the answer says when next */

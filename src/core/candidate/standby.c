@@ -21,6 +21,7 @@ void standby_ask(struct candidate *c)
     struct store_request request = call_request(c, STORE_ASK);
     gavel_ns retry_at;
 
+    ASSERT(c->state == CANDIDATE_STANDBY);
     c->has_ask = false;
     request.record.wish_epoch = c->seen.record.epoch;
     request.record.wish_force = c->ask_force;
@@ -62,6 +63,10 @@ static void claim(struct candidate *c, enum vacancy vacancy)
 {
     struct store_request request = call_request(c, STORE_CLAIM);
 
+    ASSERT(c->state == CANDIDATE_STANDBY);
+    ASSERT(c->is_eligible);
+    ASSERT(!c->is_stopping);
+    ASSERT(vacancy != VACANCY_NONE);
     /* While an earlier claim may still arrive, its nonce is kept: whichever is applied is then known as ours.
      */
     if (!c->is_claim_open)

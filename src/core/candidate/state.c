@@ -44,8 +44,9 @@ bool holds_mandate(const struct candidate *c)
 static void move(struct candidate *c, enum candidate_state to)
 {
     ASSERT(candidate_may_move(c->state, to));
+    ASSERT(c->now >= c->entered_at);
     /* Work runs only with a mandate, and nothing else is done before it has stopped. */
-    if (to != CANDIDATE_LEADING && to != CANDIDATE_STOPPING)
+    if (to != CANDIDATE_STOPPING)
         ASSERT(!c->is_work_running);
     c->state = to;
     c->entered_at = c->now;
@@ -95,18 +96,25 @@ void become_standby(struct candidate *c)
 
 void become_claiming(struct candidate *c)
 {
+    ASSERT(c->is_claim_open);
+    ASSERT(c->calls[SLOT_MANDATE].is_pending);
     move(c, CANDIDATE_CLAIMING);
     c->claim_at = NEVER;
 }
 
 void become_preparing(struct candidate *c)
 {
+    ASSERT(c->epoch != 0);
+    ASSERT(!c->is_claim_open);
+    ASSERT(c->stop_at <= c->deadline);
     move(c, CANDIDATE_PREPARING);
     enter_phase(c, GAVEL_PHASE_PREPARING);
 }
 
 void become_leading(struct candidate *c)
 {
+    ASSERT(c->epoch != 0);
+    ASSERT(c->now < c->stop_at);
     move(c, CANDIDATE_LEADING);
     c->led_from = c->now;
     c->is_work_running = true;
@@ -126,6 +134,7 @@ void become_ended(struct candidate *c)
 {
     struct gavel_event *event;
 
+    ASSERT(!holds_mandate(c));
     move(c, CANDIDATE_ENDED);
     c->look_at = c->beat_at = c->list_at = c->claim_at = NEVER;
     for (int i = 0; i < SLOT_COUNT; i++)

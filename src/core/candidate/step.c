@@ -227,10 +227,26 @@ static void run_due(struct candidate *c)
     run_calls(c);
 }
 
+/* What holds after every step, whatever came in. */
+static void check_after(const struct candidate *c)
+{
+    if (holds_mandate(c)) {
+        ASSERT(c->now < c->stop_at);
+        ASSERT(c->stop_at <= c->deadline);
+        ASSERT(c->epoch != 0);
+    }
+    ASSERT((c->state == CANDIDATE_LEADING) <= c->is_work_running);
+    if (c->is_work_running && c->state != CANDIDATE_LEADING)
+        ASSERT(c->state == CANDIDATE_STOPPING);
+    if (c->state == CANDIDATE_CLAIMING)
+        ASSERT(c->calls[SLOT_MANDATE].is_pending);
+}
+
 void candidate_step(struct candidate *c, const struct candidate_event *event,
                     struct candidate_actions *ret_actions)
 {
     ASSERT(event->now >= c->now);
+    ASSERT(!c->actions); /* a step is not taken within a step */
     ret_actions->count = 0;
     c->actions = ret_actions;
     c->now = event->now;
@@ -240,6 +256,7 @@ void candidate_step(struct candidate *c, const struct candidate_event *event,
         call_timeouts(c);
         lead_check_time(c);
         run_due(c);
+        check_after(c);
     }
     c->actions = NULL;
 }

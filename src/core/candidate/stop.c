@@ -15,6 +15,8 @@ void stop_end(struct candidate *c, bool is_released)
     bool was_voluntary = c->reason == GAVEL_REASON_RESIGNED || c->reason == GAVEL_REASON_HANDED_OVER ||
                          c->reason == GAVEL_REASON_TERM_OVER;
 
+    ASSERT(c->state == CANDIDATE_STOPPING);
+    ASSERT(!c->is_work_running);
     if (is_released)
         act(c, CANDIDATE_RING);
     /* Let another have it, even one that missed the doorbell: it looks at least once in this time. */
@@ -29,6 +31,8 @@ void stop_send_release(struct candidate *c)
     struct store_request request = lead_request(c, STORE_RELEASE);
     gavel_ns retry_at;
 
+    ASSERT(c->state == CANDIDATE_STOPPING);
+    ASSERT(!c->is_work_running || PLANTED(RELEASE_BEFORE_STOP));
     /* A renewal still under way is of no interest: it cannot be applied after the release. */
     c->calls[SLOT_MANDATE].is_pending = false;
     memcpy(request.record.successor, c->successor, sizeof request.record.successor);
@@ -43,6 +47,8 @@ static void stop_work(struct candidate *c)
     struct candidate_action *action = act(c, CANDIDATE_MANDATE);
     struct gavel_event *event;
 
+    ASSERT(c->is_work_running);
+    ASSERT(c->epoch != 0);
     action->mandate.epoch = 0;
     action->mandate.stop_at = 0;
     action->mandate.deadline = c->deadline;
@@ -60,6 +66,8 @@ void stop_begin(struct candidate *c, enum gavel_reason reason, const char *succe
 {
     bool has_work = c->is_work_running;
 
+    if (has_work)
+        ASSERT(c->state == CANDIDATE_LEADING);
     c->reason = reason;
     memmove(c->successor, successor, strlen(successor) + 1);
     become_stopping(c);

@@ -59,6 +59,7 @@ void raft_mark_append(struct raft *r, raft_index index)
 {
     if (r->dirty.first == 0)
         r->dirty.first = index;
+    ASSERT(index >= r->dirty.first);
     r->dirty.last = index;
 }
 
@@ -93,6 +94,8 @@ void raft_flush(struct raft *r)
         r->dirty.seq = r->seq;
         r->state.commit = r->commit;
         r->dirty.state = r->state;
+        ASSERT(r->durable_seq < r->seq);
+        ASSERT(r->dirty.last <= raft_log_last(&r->log));
         raft_act(r, RAFT_PERSIST)->persist = r->dirty;
         backlog_add(&r->writes, r->seq, r->now);
         if (r->role == RAFT_LEADER && r->dirty.first != 0)

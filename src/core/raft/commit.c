@@ -30,6 +30,7 @@ void raft_advance_commit(struct raft *r)
         return;
     if (raft_log_term(&r->log, (raft_index)reached) != r->state.term && !PLANTED(COMMITS_OLD_TERM))
         return;
+    ASSERT((raft_index)reached <= raft_log_last(&r->log));
     r->commit = (raft_index)reached;
     backlog_end(&r->uncommitted, r->commit, r->now);
     if (r->commit == raft_log_last(&r->log))

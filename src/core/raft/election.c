@@ -60,6 +60,8 @@ static struct raft_election *add(struct raft *r, raft_term term, raft_id candida
 
 static void end(struct raft *r, struct raft_election *e, enum raft_result result)
 {
+    ASSERT(result != RAFT_RUNNING);
+    ASSERT(r->now >= e->started_at);
     e->result = result;
     e->ended_at = r->now;
     raft_tell(r, RAFT_NEWS_ELECTION_ENDED, e->candidate)->tell.election = e;
@@ -85,6 +87,7 @@ void raft_record_begin(struct raft *r, raft_term term, raft_id candidate, bool i
         add(r, term, candidate, is_pre_vote);
     }
     e = newest(r);
+    ASSERT(e->ballot_count == 0);
     e->ballots[e->ballot_count++] = (struct raft_ballot){candidate, candidate, RAFT_GRANTED};
 }
 

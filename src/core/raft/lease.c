@@ -123,6 +123,9 @@ void raft_try_claim(struct raft *r)
         return;
     if (!raft_is_lasting(r) && !PLANTED(CLAIMS_BRIEFLY))
         return;
+    ASSERT(r->state.vote == r->state.id);
+    ASSERT(r->applied == r->commit);
+    ASSERT(!r->is_lease_given_up);
     r->work = RAFT_WORK_RUNNING;
     r->idle_turns = 0;
     action = raft_act(r, RAFT_CLAIM);
@@ -141,6 +144,8 @@ void raft_stop_work(struct raft *r, enum raft_stop why)
 /* Whatever was promised to an earlier epoch counts no more: a release of it may be about. */
 void raft_next_lease_epoch(struct raft *r)
 {
+    ASSERT(r->role == RAFT_LEADER);
+    ASSERT(r->work == RAFT_WORK_NONE);
     r->is_lease_given_up = false;
     if (PLANTED(OLD_LEASE_EPOCH))
         return;

@@ -99,6 +99,7 @@ enum gavel_status raft_log_append(struct raft_log *log, const struct raft_entry 
         memcpy(data, entry->data, entry->size);
     }
     copy.data = data;
+    ASSERT(log->count < log->capacity);
     log->entries[log->count++] = copy;
     return GAVEL_OK;
 }
@@ -119,6 +120,7 @@ void raft_log_truncate(struct raft_log *log, raft_index index)
     for (size_t i = 0; i < log->write_count; i++)
         if (log->writes[i].last >= index)
             log->writes[i].last = index - 1;
+    ASSERT(log->durable < index);
 }
 
 void raft_log_compact(struct raft_log *log, raft_index index)
@@ -133,6 +135,7 @@ void raft_log_compact(struct raft_log *log, raft_index index)
     log->base_term = raft_log_term(log, index);
     free_entries(log, 0, gone);
     memmove(log->entries, log->entries + gone, (log->count - gone) * sizeof *log->entries);
+    ASSERT(log->base_term > 0);
     log->count -= gone;
     log->base = index;
 }
@@ -200,6 +203,7 @@ void raft_log_wrote(struct raft_log *log, uint64_t seq)
         *newest = (struct raft_log_write){.seq = seq, .last = last};
         return;
     }
+    ASSERT(log->write_count < RAFT_LOG_WRITES_MAX);
     log->writes[log->write_count++] = (struct raft_log_write){.seq = seq, .last = last};
 }
 
@@ -210,6 +214,7 @@ void raft_log_persisted(struct raft_log *log, uint64_t seq)
     for (; done < log->write_count && log->writes[done].seq <= seq; done++)
         if (log->writes[done].last > log->durable)
             log->durable = log->writes[done].last;
+    ASSERT(log->durable <= raft_log_last(log));
     if (done == 0)
         return;
     log->write_count -= done;

@@ -60,6 +60,8 @@ static bool is_leaving(const struct raft *r)
 
 static void use_config(struct raft *r, const struct raft_config *config, raft_index index)
 {
+    ASSERT(config->count <= RAFT_MEMBERS_MAX);
+    ASSERT(index <= raft_log_last(&r->log));
     r->config = *config;
     r->config_index = index;
     r->is_leaving = is_leaving(r);

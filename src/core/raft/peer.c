@@ -79,6 +79,7 @@ void raft_peers_rebuild(struct raft *r)
             raft_peer_begin(r, peer, member->id);
         peer->bound = member->directory;
         r->peer_count++;
+        ASSERT(r->peer_count <= RAFT_MEMBERS_MAX);
     }
 }
 
@@ -105,6 +106,7 @@ bool raft_peer_takes_vote(struct raft *r, raft_id from)
         r->dropped_votes++;
         return false;
     }
+    ASSERT(peer->vote_tokens <= r->settings.vote_burst);
     peer->vote_tokens--;
     return true;
 }

@@ -50,6 +50,7 @@ bool raft_promise_make(struct raft *r, raft_id leader, uint64_t incarnation, uin
     };
     gavel_ns until = r->now + promise.length;
 
+    ASSERT(leader != r->state.id);
     if (raft_is_dead(r, leader, incarnation))
         return false;
     if (r->certificate.kind != RAFT_CERT_OBITUARY && raft_certificate_covers(&r->certificate, &promise))
@@ -61,11 +62,14 @@ bool raft_promise_make(struct raft *r, raft_id leader, uint64_t incarnation, uin
         until = r->promise_until;
         promise.length = ns_max(old->length, promise.length);
     }
+    if (old->leader == leader && old->term == r->state.term)
+        ASSERT(until >= r->promise_until);
     if (!is_same(old, &promise)) {
         *old = promise;
         raft_mark_state(r);
     }
     r->promise_until = until;
+    ASSERT(r->state.promise.term <= r->state.term);
     return true;
 }
 

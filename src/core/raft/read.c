@@ -42,6 +42,7 @@ enum gavel_status raft_read(struct raft *r, uint64_t id, bool needs_round)
     raft_new_round(r);
     raft_send_appends(r, true);
     read.round = r->lead_round;
+    ASSERT(r->read_count < RAFT_READS_MAX);
     r->reads[r->read_count++] = read;
     raft_answer_reads(r);
     return GAVEL_OK;
@@ -61,6 +62,7 @@ void raft_answer_reads(struct raft *r)
         else
             r->reads[kept++] = r->reads[i];
     }
+    ASSERT(kept <= r->read_count);
     r->read_count = kept;
 }
 

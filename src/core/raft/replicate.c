@@ -25,6 +25,7 @@ void raft_new_round(struct raft *r)
     r->lead_round = round > r->lead_round ? round : r->lead_round + 1;
     if (r->lead_round - round > r->round_ahead)
         r->round_ahead = r->lead_round - round; /* several in one instant; the lease must not gain by it */
+    ASSERT(r->lead_round >= round);
     r->heartbeat_at = r->now + r->settings.heartbeat;
     raft_order_successors(r);
 }
@@ -48,6 +49,8 @@ static void send_append(struct raft *r, const struct raft_peer *peer, raft_index
 {
     struct raft_append *a = &raft_send(r, RAFT_MSG_APPEND, peer->id, RAFT_AFTER_STATE)->append;
 
+    ASSERT(r->role == RAFT_LEADER);
+    ASSERT(prev + count <= raft_log_last(&r->log));
     a->prev_index = prev;
     a->prev_term = raft_log_term(&r->log, prev);
     a->commit = r->commit;
@@ -75,6 +78,7 @@ static void send_flowing(struct raft *r, struct raft_peer *peer, bool also_empty
         if (count == 0)
             break;
         send_append(r, peer, peer->next - 1, count);
+        ASSERT(peer->inflight_count < RAFT_INFLIGHT_MAX);
         peer->next += count;
         peer->inflight[peer->inflight_count++] = peer->next - 1;
         also_empty = false;
@@ -126,8 +130,11 @@ void raft_send_commit(struct raft *r)
 
 enum gavel_status raft_append_own(struct raft *r, const struct raft_entry *entry)
 {
-    enum gavel_status status = raft_log_append(&r->log, entry);
+    enum gavel_status status;
 
+    ASSERT(r->role == RAFT_LEADER);
+    ASSERT(entry->term == r->state.term);
+    status = raft_log_append(&r->log, entry);
     if (status == GAVEL_OK)
         raft_mark_append(r, raft_log_last(&r->log));
     return status;
@@ -204,6 +211,7 @@ static void accept_match(struct raft *r, struct raft_peer *peer, raft_index matc
     } else if (peer->next <= peer->match) {
         peer->next = peer->match + 1;
     }
+    ASSERT(peer->next > peer->match);
 }
 
 /* Goes back to where the two logs may agree; stale refusals, overtaken by later answers, change nothing. */
@@ -229,6 +237,7 @@ static void accept_refusal(struct raft *r, struct raft_peer *peer, const struct 
     peer->is_probing = false;
     peer->inflight_count = 0;
     peer->next = next;
+    ASSERT(peer->next > peer->match);
 }
 
 /* In our own term: it has heard us, and its disk is not done yet with what it has to write before it

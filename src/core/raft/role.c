@@ -41,6 +41,8 @@ void raft_set_leader(struct raft *r, raft_id leader, uint64_t incarnation)
 {
     bool is_news = r->leader != leader;
 
+    if (leader == r->state.id)
+        ASSERT(r->role == RAFT_LEADER);
     r->leader = leader;
     r->leader_incarnation = incarnation;
     if (!is_news)
@@ -90,6 +92,8 @@ static void leave_leadership(struct raft *r, enum raft_stop why)
     backlog_clear(&r->uncommitted);
     r->heartbeat_at = NEVER;
     r->successor_count = 0; /* our own list has us nowhere */
+    ASSERT(r->work != RAFT_WORK_RUNNING);
+    ASSERT(r->read_count == 0);
 }
 
 void raft_become_follower(struct raft *r, enum raft_stop why)
@@ -128,6 +132,8 @@ void raft_adopt_term(struct raft *r, raft_term term)
         r->seen_term = 0;
     raft_set_leader(r, 0, 0);
     raft_mark_state(r);
+    ASSERT(r->role != RAFT_LEADER);
+    ASSERT(r->work != RAFT_WORK_RUNNING);
 }
 
 static void forget_answers(struct raft *r)
@@ -142,6 +148,7 @@ static void forget_answers(struct raft *r)
 /* Thesis, section 9.6. Nothing durable changes, and nobody is disturbed by a node that cannot win. */
 void raft_become_pre_candidate(struct raft *r)
 {
+    ASSERT(raft_may_stand(r));
     if (r->role != RAFT_PRE_CANDIDATE)
         move(r, RAFT_PRE_CANDIDATE);
     raft_set_leader(r, 0, 0);
@@ -156,6 +163,8 @@ void raft_become_pre_candidate(struct raft *r)
 void raft_become_candidate(struct raft *r)
 {
     ASSERT(r->work == RAFT_WORK_NONE);
+    ASSERT(raft_may_stand(r));
+    ASSERT(r->state.term + 1 < RAFT_NUMBER_MAX);
     if (r->has_election)
         raft_record_end(r, RAFT_WON); /* of pre-votes */
     r->state.term++;
@@ -181,8 +190,10 @@ void raft_become_leader(struct raft *r)
 {
     struct raft_entry noop = {.term = r->state.term, .kind = RAFT_ENTRY_NOOP};
 
+    ASSERT(r->state.vote == r->state.id);
     ASSERT(r->durable_seq >= r->own_vote_seq);
     ASSERT(r->work == RAFT_WORK_NONE);
+    ASSERT(r->read_count == 0);
     raft_record_end(r, RAFT_WON);
     move(r, RAFT_LEADER);
     r->election_at = NEVER;
@@ -212,6 +223,7 @@ void raft_become_leader(struct raft *r)
     }
     raft_set_leader(r, r->state.id, r->state.incarnation);
     r->noop_index = raft_log_last(&r->log) + 1;
+    ASSERT(r->noop_index > r->commit);
     raft_new_round(r);
     if (raft_append_own(r, &noop) != GAVEL_OK) {
         raft_become_follower(r, RAFT_STOP_COMMAND); /* no memory for a single entry: let another lead */

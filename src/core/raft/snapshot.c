@@ -50,11 +50,14 @@ enum gavel_status raft_compact(struct raft *r, raft_index index, const uint8_t *
     r->snapshot.term = raft_log_term(&r->log, index);
     raft_log_compact(&r->log, index);
     r->dirty.has_snapshot = true;
+    ASSERT(r->log.base == r->snapshot.index);
     return GAVEL_OK;
 }
 
 void raft_send_snapshot(struct raft *r, struct raft_peer *peer)
 {
+    ASSERT(r->role == RAFT_LEADER);
+    ASSERT(r->snapshot.index == r->log.base);
     peer->progress = RAFT_INSTALL;
     peer->installed_at = r->now;
     peer->inflight_count = 0;
@@ -76,6 +79,7 @@ static enum gavel_status install(struct raft *r, const struct raft_install *s)
     enum gavel_status status = keep(r, s->data, s->size);
     bool is_known = raft_log_term(&r->log, s->index) == s->index_term;
 
+    ASSERT(s->index > r->commit);
     if (status != GAVEL_OK)
         return status;
     r->snapshot.index = s->index;

@@ -73,6 +73,7 @@ static enum gavel_status persisted(struct raft *r, uint64_t seq)
         return GAVEL_ERR_INVALID;
     if (seq > r->durable_seq)
         r->durable_seq = seq;
+    ASSERT(r->durable_seq <= r->seq);
     raft_log_persisted(&r->log, seq);
     backlog_end(&r->writes, r->durable_seq, r->now);
     if (was_writing && !raft_is_writing_state(r))
@@ -257,10 +258,47 @@ static void due(struct raft *r)
     raft_apply_committed(r);
 }
 
+/* What a step may only raise, as it was before it. */
+struct marks {
+    raft_term term;
+    raft_id vote;
+    raft_index commit;
+    raft_index applied;
+};
+
+/* What holds after every step, whatever came in. */
+static void check_after(const struct raft *r, const struct marks *before)
+{
+    ASSERT(r->state.term >= before->term);
+    if (r->state.term == before->term && before->vote != 0 && !PLANTED(TWO_VOTES))
+        ASSERT(r->state.vote == before->vote); /* one vote per term */
+    ASSERT(r->commit >= before->commit);
+    ASSERT(r->applied >= before->applied);
+    ASSERT(r->applied <= r->commit);
+    ASSERT(r->commit <= raft_log_last(&r->log));
+    ASSERT(r->log.base <= r->applied);
+    ASSERT(r->log.durable <= raft_log_last(&r->log));
+    ASSERT(r->durable_seq <= r->seq);
+    ASSERT(r->state_seq <= r->seq);
+    if (r->work == RAFT_WORK_RUNNING)
+        ASSERT(r->role == RAFT_LEADER);
+    if (r->work == RAFT_WORK_RUNNING && !PLANTED(WINDOWED_CHECK_QUORUM))
+        ASSERT(r->now < r->lease_until);
+    if (r->change != RAFT_CHANGE_NONE)
+        ASSERT(r->role == RAFT_LEADER);
+    if (r->role == RAFT_LEADER) {
+        ASSERT(r->leader == r->state.id);
+        ASSERT(r->led_term == r->state.term);
+        ASSERT(r->state.vote == r->state.id);
+    }
+}
+
 enum gavel_status raft_step(struct raft *r, const struct raft_event *event, struct raft_actions *ret_actions)
 {
+    const struct marks before = {r->state.term, r->state.vote, r->commit, r->applied};
     enum gavel_status status;
 
+    ASSERT(!r->actions); /* a step is not taken within a step */
     ret_actions->count = 0;
     r->actions = ret_actions;
     r->now = ns_max(r->now, event->now);
@@ -275,6 +313,7 @@ enum gavel_status raft_step(struct raft *r, const struct raft_event *event, stru
     if (!r->is_failed) {
         due(r);
         raft_flush(r);
+        check_after(r, &before);
     }
     r->actions = NULL;
     return status;

@@ -32,6 +32,8 @@ static void let_others(struct raft *r)
 /* The work has stopped: what it stopped for can be done. */
 static void leave(struct raft *r)
 {
+    ASSERT(r->role == RAFT_LEADER);
+    ASSERT(r->work == RAFT_WORK_NONE);
     if (r->transfer.phase != RAFT_TRANSFER_NONE)
         raft_transfer_ends(r, "the leader stepped down");
     raft_make_release(r, 0, &r->certificate);
@@ -58,6 +60,7 @@ void raft_step_down(struct raft *r, enum raft_stop why)
 
 void raft_work_stopped(struct raft *r)
 {
+    ASSERT(r->work == RAFT_WORK_STOPPING);
     r->work = RAFT_WORK_NONE;
     if (r->role != RAFT_LEADER) {
         /* The lease lapsed. Whoever still hears us, though we did not hear it, need not wait for its promise.

@@ -145,6 +145,7 @@ enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_fo
 
 void raft_transfer_ends(struct raft *r, const char *why)
 {
+    ASSERT(r->transfer.phase != RAFT_TRANSFER_NONE);
     r->transfer.phase = RAFT_TRANSFER_NONE;
     raft_tell(r, RAFT_NEWS_TRANSFER_FAILED, r->transfer.target)->tell.text = why;
 }
@@ -153,6 +154,8 @@ static void hand_over(struct raft *r)
 {
     struct raft_certificate certificate;
 
+    ASSERT(r->role == RAFT_LEADER);
+    ASSERT(r->transfer.target != r->state.id);
     raft_make_release(r, r->transfer.is_forced ? r->transfer.target : 0, &certificate);
     r->transfer.phase = RAFT_TRANSFER_HANDED;
     /* Nobody works now, so this is no time to be patient: a target that lives stands at once. */

@@ -104,6 +104,8 @@ static void grant(struct raft *r, raft_id candidate)
     if (r->state.vote == candidate && !PLANTED(LATE_VOTE_CLEARS))
         return;                                  /* asked twice, answered twice */
     raft_become_follower(r, RAFT_STOP_REPLACED); /* ends a round of pre-votes of our own */
+    ASSERT(candidate != r->state.id);
+    ASSERT(r->role != RAFT_LEADER);
     r->state.vote = candidate;
     if (!PLANTED(VOTE_NOT_PERSISTED))
         raft_mark_state(r);

@@ -41,6 +41,7 @@ void raft_state_is_durable(struct raft *r)
 {
     bool was_put_off = r->is_put_off;
 
+    ASSERT(!raft_is_writing_state(r));
     r->is_put_off = false;
     if (r->role == RAFT_LEADER || r->role == RAFT_LEARNER)
         return;

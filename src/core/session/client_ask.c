@@ -7,6 +7,7 @@
 
 #include "core/session/client_internal.h"
 
+#include "base/assert.h"
 #include "wire/client.h"
 
 #include <stdlib.h>
@@ -63,6 +64,7 @@ void client_ask_begin(struct client *client, const struct client_event *event)
 /* Out of its list, and freed when the next step begins. */
 static void retire(struct client *client, struct client_asks *from, struct client_ask *ask)
 {
+    ASSERT(client->asks.count > 0);
     TAILQ_REMOVE(from, ask, entry);
     TAILQ_INSERT_TAIL(&client->old_asks, ask, entry);
     client->asks.count--;

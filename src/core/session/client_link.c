@@ -12,6 +12,7 @@
 
 #include "core/session/client_internal.h"
 
+#include "base/assert.h"
 #include "base/utf8.h"
 #include "wire/client.h"
 
@@ -69,6 +70,13 @@ gavel_ns client_back_off(const struct client *client, unsigned times)
 
 void client_become(struct client *client, enum client_state state)
 {
+    ASSERT(client->state != CLIENT_CLOSED); /* the end is the end */
+    if (state == CLIENT_GREETING)
+        ASSERT(client->state == CLIENT_AWAY);
+    if (state == CLIENT_OPENING || state == CLIENT_UP)
+        ASSERT(client->state != CLIENT_AWAY); /* without a connection nobody is welcome */
+    if (state == CLIENT_OPENING)
+        ASSERT(!client->session.is_open);
     client->state = state;
     if (state == CLIENT_UP)
         client->trouble[0] = '\0';
@@ -78,6 +86,8 @@ gavel_ns client_patience(const struct client *client) { return 2 * client->setti
 
 void client_try_sent(struct client *client, struct client_try *attempt, uint64_t tag)
 {
+    ASSERT(tag != 0);
+    ASSERT(attempt->tag == 0);
     attempt->tag = tag;
     attempt->sent_at = client->now;
     if (attempt->first_at == 0)
@@ -147,6 +157,7 @@ static void plan_next(struct client *client)
     bool was_of_use = client->link.has_answered && client_is_welcome(client) &&
                       client->now - client->link.up_at >= client->settings.retry_max;
 
+    ASSERT(count > 0);
     client->link.at = (client->link.at + 1) % count;
     client->link.failures = was_of_use ? 0 : client->link.failures + 1;
     client->link.retry_at = client->now;

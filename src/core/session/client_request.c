@@ -9,6 +9,7 @@
 
 #include "core/session/client_internal.h"
 
+#include "base/assert.h"
 #include "wire/client.h"
 
 #include <stdlib.h>
@@ -84,6 +85,8 @@ static void wait_for_turn(struct client *client, struct client_submit *submit)
 
 static void stop_waiting(struct client *client, struct client_submit *submit)
 {
+    ASSERT(client->request.waiting_count > 0);
+    ASSERT(client->request.waiting_bytes >= submit->bytes);
     TAILQ_REMOVE(&client->request.waiting, submit, entry);
     client->request.waiting_count--;
     client->request.waiting_bytes -= submit->bytes;
@@ -170,6 +173,7 @@ static void gather(struct client *client)
     struct client_submit *submit;
     size_t bytes = 0;
 
+    ASSERT(TAILQ_EMPTY(&client->request.sent)); /* one request at a time */
     client->request.ops = 0;
     while ((submit = TAILQ_FIRST(&client->request.waiting))) {
         if (client->request.ops > 0 &&
@@ -183,6 +187,8 @@ static void gather(struct client *client)
         if (submit->goes_alone)
             break;
     }
+    ASSERT(client->request.ops > 0);
+    ASSERT(client->request.ops <= TABLE_OPS_MAX);
     client->request.id = ++client->session.last_request;
     client->request.attempt = (struct client_try){0};
 }
@@ -204,6 +210,7 @@ static void send(struct client *client)
         for (size_t i = 0; i < submit->count; i++)
             letter->ops[at++] = submit->ops[i];
     }
+    ASSERT(at == client->request.ops);
     client_try_sent(client, &client->request.attempt, client_number(client));
     gavel__request__init(&letter->request);
     letter->request.tag = client->request.attempt.tag;

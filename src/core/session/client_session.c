@@ -15,6 +15,7 @@
 
 #include "core/session/client_internal.h"
 
+#include "base/assert.h"
 #include "base/planted.h"
 
 #include <string.h>
@@ -40,6 +41,7 @@ static void move_deadline(struct client *client, gavel_ns sent_at)
 
     if (deadline <= client->session.deadline)
         return;
+    ASSERT(client->session.is_open);
     client->session.deadline = deadline;
     client_act(client, CLIENT_DO_DEADLINE)->at = deadline;
 }
@@ -124,6 +126,8 @@ static void send_keep_alive(struct client *client)
 
 static void become_open(struct client *client)
 {
+    ASSERT(client->session.id != 0);
+    ASSERT(client->session.opened_from != 0);
     client->session.is_open = true;
     client->link.has_answered = true;
     client_become(client, CLIENT_UP);
@@ -262,6 +266,9 @@ void client_finish(struct client *client)
         client->session.deadline = 0;
         client_act(client, CLIENT_DO_DEADLINE)->at = 0;
     }
+    ASSERT(client->asks.count == 0);
+    ASSERT(client->request.waiting_count == 0);
+    ASSERT(client->watches.count == 0);
     (void)client_act(client, CLIENT_DO_CLOSED);
     client_become(client, CLIENT_CLOSED);
 }

@@ -12,6 +12,7 @@
 
 #include "core/session/client_internal.h"
 
+#include "base/assert.h"
 #include "base/planted.h"
 
 #include <stdlib.h>
@@ -62,6 +63,7 @@ static void watch_free(struct client *client, struct client_watch *watch)
     else
         TAILQ_REMOVE(&client->watches.idle, watch, entry);
     (void)RB_REMOVE(client_watches, &client->watches.all, watch);
+    ASSERT(client->watches.count > 0);
     client->watches.count--;
     free(watch->group);
     free(watch->prefix);

@@ -15,6 +15,7 @@
 
 #include "core/session/forwarder.h"
 
+#include "base/assert.h"
 #include "base/planted.h"
 
 #include "core/session/forwarder_internal.h"
@@ -62,8 +63,12 @@ static bool is_keep_alive(const struct forwarder_forwarding *forwarding)
 
 static void drop(struct forwarder *forwarder, struct forwarder_forwarding *forwarding)
 {
-    if (is_keep_alive(forwarding))
+    ASSERT(forwarder->count > 0);
+    ASSERT(forwarder->bytes >= forwarding->size);
+    if (is_keep_alive(forwarding)) {
+        ASSERT(forwarder->keep_alives > 0);
         forwarder->keep_alives--;
+    }
     TAILQ_REMOVE(&forwarder->forwardings, forwarding, in_order);
     (void)RB_REMOVE(forwarder_numbers, &forwarder->by_number, forwarding);
     forwarder->count--;
@@ -113,6 +118,10 @@ static void renumber(struct forwarder *forwarder, struct forwarder_forwarding *f
 /* To the leader that there is. */
 static bool carry(struct forwarder *forwarder, gavel_ns now, struct forwarder_forwarding *forwarding)
 {
+    ASSERT(forwarder->leader != 0);
+    ASSERT(forwarding->frame);
+    if (!forwarding->may_repeat)
+        ASSERT(!forwarding->is_out); /* what must not be carried twice is under way once at the most */
     if (forwarding->has_been_out && !forwarding->may_repeat)
         renumber(forwarder, forwarding);
     forwarding->is_out = forwarder->hands.deliver(
@@ -198,6 +207,8 @@ static void send_off(struct forwarder *forwarder, gavel_ns now, struct forwarder
 {
     bool may_carry = forwarder->leader != 0 && !forwarder->is_doubted;
 
+    ASSERT(forwarding->frame);
+    ASSERT(!forwarding->has_been_out);
     forwarding->number = ++forwarder->numbers;
     if (is_keep_alive(forwarding)) {
         TAILQ_INSERT_HEAD(&forwarder->forwardings, forwarding, in_order);
@@ -228,6 +239,7 @@ static void send_gathered(struct forwarder *forwarder, gavel_ns now)
     const char *reason = "";
     enum gavel_status status;
 
+    ASSERT(is_keep_alive(forwarding));
     forwarder->gathering = NULL;
     gavel__client_frame__init(&frame);
     gavel__keep_alive__init(&keep_alive);

@@ -57,9 +57,12 @@ static void waiting_free(struct frontend *frontend, struct frontend_waiting *wai
     if (waiting->session != 0 && RB_FIND(frontend_requests, &frontend->requests, waiting) == waiting)
         RB_REMOVE(frontend_requests, &frontend->requests, waiting);
     frontend->waiting_count--;
+    ASSERT(frontend->waiting_bytes >= waiting->size);
     frontend->waiting_bytes -= waiting->size;
-    if (waiting->is_in_flight)
+    if (waiting->is_in_flight) {
+        ASSERT(frontend->flight_ops >= waiting->command->n_ops);
         frontend->flight_ops -= waiting->command->n_ops;
+    }
     frontend_verdicts_free(waiting->verdicts, waiting->command->n_ops);
     gavel__command__free_unpacked(waiting->command, NULL);
     free(waiting->bytes);
@@ -128,6 +131,7 @@ void frontend_done(struct frontend *frontend)
 void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now)
 {
     ASSERT(!frontend->is_open);
+    ASSERT(term >= frontend->term);
     ASSERT(term > 0);
     if (term != frontend->term) /* whatever of the term before is in the log was applied before ours began */
         dismiss_all(frontend, &frontend->waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
@@ -145,6 +149,7 @@ void frontend_close(struct frontend *frontend)
     frontend->is_open = false;
     excuse_all(frontend);
     dismiss_all(frontend, &frontend->draft, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+    ASSERT(TAILQ_EMPTY(&frontend->draft));
 }
 
 static void refuse(struct frontend *frontend, struct frontend_ticket ticket, const Gavel__ClientFrame *frame)
@@ -297,6 +302,8 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
     status = GAVEL_ERR_STORE_UNAVAILABLE;
     if (request && waiting->size > FRONTEND_WAITING_BYTES_MAX - frontend->waiting_bytes)
         goto out;
+    ASSERT(frontend->is_open);
+    ASSERT(frontend->term > 0);
     waiting->term = frontend->term;
     waiting->session = waiting->command->session;
     waiting->id = waiting->command->id;
@@ -355,6 +362,8 @@ static bool flush_batch(struct frontend *frontend)
     /* Out of the frontend meanwhile: proposing may find that we lead no more, and close it. */
     while (count < BATCH_MAX && (waiting = TAILQ_FIRST(&frontend->draft)) &&
            has_room_in_flight(frontend, waiting)) {
+        ASSERT(waiting->index == 0);
+        ASSERT(waiting->bytes);
         waiting->is_in_flight = true;
         frontend->flight_ops += waiting->command->n_ops;
         TAILQ_REMOVE(&frontend->draft, waiting, in_list);
@@ -448,6 +457,8 @@ void frontend_applied(struct frontend *frontend, gavel_ns now, bool is_working, 
     }
     if (!waiting || waiting->index != index)
         return; /* another's */
+    ASSERT(waiting->term == term);
+    ASSERT(waiting->is_in_flight);
     TAILQ_REMOVE(&frontend->waiting, waiting, in_list);
     moment.wall_ms = waiting->wall_ms;
     close_ends(frontend, waiting);

@@ -17,6 +17,7 @@
  */
 #include "core/session/frontend_internal.h"
 
+#include "base/assert.h"
 #include "base/planted.h"
 
 #include <stdlib.h>
@@ -73,6 +74,7 @@ static void count_up(uint64_t *closing_term, uint32_t *closing_count, uint64_t t
 {
     if (*closing_term != term)
         *closing_count = 0;
+    ASSERT(term > 0);
     *closing_term = term;
     (*closing_count)++;
 }

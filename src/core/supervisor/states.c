@@ -30,6 +30,10 @@ static const char *const causes[] = {
 void supervisor_move(struct supervisor *supervisor, enum supervisor_state to)
 {
     ASSERT(supervisor_may_move(supervisor->state, to));
+    if (to == SUPERVISOR_RUNNING)
+        ASSERT(supervisor->current == supervisor->rules.child_count);
+    for (size_t i = 0; to == SUPERVISOR_EMPTY && i < SUPERVISOR_SLOTS; i++)
+        ASSERT(!supervisor->is_running[i]);
     supervisor->state = to;
 }
 

@@ -10,6 +10,8 @@
 
 void supervisor_init(struct supervisor *s, const struct supervisor_rules *rules)
 {
+    ASSERT(rules->child_count <= CHILDREN_MAX);
+    ASSERT(rules->restart_limit <= RESTART_LIMIT_MAX);
     *s = (struct supervisor){
         .rules = *rules,
         .state = SUPERVISOR_EMPTY,
@@ -24,6 +26,7 @@ static struct supervisor_action *act(struct supervisor *s, enum supervisor_actio
     struct supervisor_action *action;
 
     ASSERT(s->actions->count < SUPERVISOR_ACTIONS_MAX);
+    ASSERT(slot < SUPERVISOR_SLOTS);
     action = &s->actions->items[s->actions->count++];
     *action = (struct supervisor_action){.kind = kind, .slot = slot};
     return action;
@@ -47,6 +50,7 @@ static void kill_slot(struct supervisor *s, size_t slot)
 /* The first cause stands: what follows from it is no news. */
 static void blame(struct supervisor *s, enum supervisor_cause cause, size_t slot, int status)
 {
+    ASSERT(cause != CAUSE_NONE);
     if (s->cause != CAUSE_NONE)
         return;
     s->cause = cause;
@@ -72,6 +76,8 @@ static void clear(struct supervisor *s)
 /* The next child to stop, from the last to the first. */
 static void stop_next(struct supervisor *s, gavel_ns now)
 {
+    ASSERT(s->state == SUPERVISOR_STOPPING);
+    ASSERT(s->current <= s->rules.child_count);
     while (s->current > 0) {
         s->current--;
         if (s->is_running[s->current]) {
@@ -106,6 +112,7 @@ static void begin_stop(struct supervisor *s, gavel_ns now)
 /* Starts children from `current` on, up to the first that is not ready at once. */
 static void start_children(struct supervisor *s, gavel_ns now)
 {
+    ASSERT(s->state == SUPERVISOR_STARTING);
     for (; s->current < s->rules.child_count; s->current++) {
         const struct child_rule *rule = &s->rules.children[s->current];
 
@@ -253,6 +260,7 @@ static void tree_empty(struct supervisor *s, const struct supervisor_event *even
 {
     if (s->state != SUPERVISOR_CLEARING)
         return;
+    ASSERT(s->timeout_at == NEVER); /* clear() has forgotten every plan */
     for (size_t i = 0; i < SUPERVISOR_SLOTS; i++)
         s->is_running[i] = s->is_clearing[i] = false;
     if (s->has_hooked && s->rules.has_on_demoted && s->is_graceful && event->now < event->kill_at) {
@@ -327,6 +335,8 @@ static void check_mandate(struct supervisor *s, const struct supervisor_event *e
 void supervisor_step(struct supervisor *s, const struct supervisor_event *event,
                      struct supervisor_actions *ret_actions)
 {
+    ASSERT(!s->actions); /* a step is not taken within a step */
+    ASSERT(event->slot < SUPERVISOR_SLOTS);
     ret_actions->count = 0;
     s->actions = ret_actions;
     if (event->kind == SUPERVISOR_EXITED)

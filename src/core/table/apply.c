@@ -140,6 +140,8 @@ static enum gavel_status apply_op(struct table *table, struct table_session **se
     if (status == GAVEL_ERR_NO_MEMORY)
         return status;
     *session = step.session;
+    /* A claim may have jumped ahead, so one more at least. */
+    ASSERT(step.revision > table->revision);
     if (step.has_changed)
         table->revision = step.revision;
     group = step.group[0] ? table_group_find(table, step.group) : NULL;
@@ -259,6 +261,7 @@ enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uin
 {
     struct table_command command;
     enum gavel_status status = table_command_decode(bytes, size, &command);
+    const uint64_t revision_before = table->revision;
     struct table_result *results = NULL;
     size_t count = 0;
 
@@ -276,6 +279,7 @@ enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uin
     }
     if (status == GAVEL_ERR_NO_MEMORY)
         return status;
+    ASSERT(table->revision >= revision_before);
     table->index = index;
     *ret_results = results;
     *ret_count = count;

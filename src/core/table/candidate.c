@@ -5,6 +5,7 @@
  * mandate, and those of a store, who register by heartbeats and claim it.
  */
 
+#include "base/assert.h"
 #include "core/table/step.h"
 
 #include <stdlib.h>
@@ -118,9 +119,12 @@ void candidate_tell(struct step *step, Gavel__Change__Kind kind, const struct ta
 void candidate_remove(struct step *step, struct table_candidate *candidate, Gavel__Ending why)
 {
     candidate_tell(step, GAVEL__CHANGE__KIND__LEFT, candidate, why);
+    ASSERT(!candidate_leads(candidate));
+    ASSERT(candidate->group->candidate_count > 0);
     TAILQ_REMOVE(&candidate->group->candidates, candidate, in_group);
     candidate->group->candidate_count--;
     if (candidate->session) {
+        ASSERT(candidate->session->candidate_count > 0);
         TAILQ_REMOVE(&candidate->session->candidates, candidate, in_session);
         candidate->session->candidate_count--;
     }

@@ -127,6 +127,7 @@ void election_begin(struct step *step, struct table_group *group, char *holder, 
 {
     Gavel__Change change = step_change(GAVEL__CHANGE__KIND__ELECTED, group);
 
+    ASSERT(!group->is_done);
     ASSERT(step->revision > group->epoch);
     text_set(&group->previous_holder, group->holder);
     group->holder = holder;
@@ -167,6 +168,8 @@ void election_grant(struct step *step, struct table_group *group, const struct t
             PLANTED(LEAVER_FIRST) && leaver ? table_candidate_find(group, leaver->id) : best_but(group, NULL);
     if (!chosen)
         return;
+    ASSERT(chosen->group == group);
+    ASSERT(chosen->session);
     group->session = chosen->session;
     group->nonce_high = group->nonce_low = 0;
     group->lease_ms = chosen->session->ttl_ms;

@@ -6,6 +6,7 @@
  * that its epochs never restart.
  */
 
+#include "base/assert.h"
 #include "core/table/step.h"
 
 #include <stdlib.h>
@@ -179,6 +180,7 @@ static void group_remove(struct table *table, struct table_group *group)
 {
     if (group->has_attention)
         TAILQ_REMOVE(&table->attention, group, in_attention);
+    ASSERT(table->group_count > 0);
     RB_REMOVE(table_groups, &table->groups, group);
     table->group_count--;
     table_account(table, &group->hash, &group->weight, 0, 0);

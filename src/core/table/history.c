@@ -7,6 +7,7 @@
 
 #include "core/table/history.h"
 
+#include "base/assert.h"
 #include "core/table/step.h"
 
 #include <stdlib.h>
@@ -36,6 +37,8 @@ static void forget_oldest(struct table_history *history)
 {
     struct table_change *change = at(history, 0);
 
+    ASSERT(history->count > 0);
+    ASSERT(history->bytes >= change->size);
     history->floor = change->at;
     history->bytes -= change->size;
     free(change->bytes);
@@ -103,6 +106,8 @@ void history_push(struct table_history *history, const Gavel__Change *change)
     gavel__change__pack(change, next.bytes);
     memcpy(next.bytes + size, change->group, name_size);
     next.group = (const char *)next.bytes + size;
+    if (history->count > 0)
+        ASSERT(is_after(next.at, at(history, history->count - 1)->at));
     history->count++;
     history->bytes += size;
     *at(history, history->count - 1) = next;

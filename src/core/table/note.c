@@ -6,6 +6,7 @@
  * cannot overwrite what its successor has written.
  */
 
+#include "base/assert.h"
 #include "base/planted.h"
 #include "core/table/step.h"
 
@@ -136,6 +137,8 @@ struct table_note *note_add(struct table *table, struct table_group *group, cons
 
 static void note_remove(struct table *table, struct table_note *note)
 {
+    ASSERT(note->group->note_count > 0);
+    ASSERT(table->note_count > 0);
     RB_REMOVE(table_notes, &table->notes, note);
     note->group->note_count--;
     table->note_count--;

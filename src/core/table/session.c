@@ -6,6 +6,8 @@
  * it, in the order in which it had joined the groups.
  */
 
+#include "base/assert.h"
+#include "base/planted.h"
 #include "core/table/step.h"
 
 #include <stdlib.h>
@@ -89,6 +91,7 @@ void session_free(struct table_session *session)
 
 static void session_remove(struct table *table, struct table_session *session)
 {
+    ASSERT(table->session_count > 0);
     RB_REMOVE(table_sessions, &table->sessions, session);
     table->session_count--;
     table_account(table, &session->hash, &session->weight, 0, 0);
@@ -143,6 +146,7 @@ enum gavel_status session_close(struct step *step, const Gavel__CloseSession *cl
         candidate_remove(step, candidate, close->ending);
         group_settle(step, group, NULL);
     }
+    ASSERT(session->candidate_count == 0);
     change.session = session->id;
     change.why = close->ending;
     step_tell(step, &change);
@@ -162,6 +166,8 @@ bool session_has_room(const struct table *table, const struct table_session *ses
 void session_keep_results(struct table *table, struct table_session *session, uint64_t id,
                           struct table_result *results, size_t count)
 {
+    if (!PLANTED(APPLIED_AGAIN))
+        ASSERT(id > session->last_id);
     for (size_t i = 0; i < count; i++)
         results[i].why = "";
     free(session->results);

@@ -10,6 +10,7 @@
 
 #include "core/table/table.h"
 
+#include "base/assert.h"
 #include "core/table/step.h"
 
 #include <stdlib.h>
@@ -124,6 +125,7 @@ static void count_in(struct table *table, const struct table_item *item)
 
 static void count_out(struct table *table, const struct table_item *item)
 {
+    ASSERT(table->bytes >= bytes_of(item));
     table->bytes -= bytes_of(item);
     table->contents -= item->hash;
 }
@@ -185,6 +187,7 @@ enum gavel_status table_apply_plain(struct table *table, const struct table_comm
 
 void table_account(struct table *table, uint64_t *hash, size_t *weight, uint64_t new_hash, size_t new_weight)
 {
+    ASSERT(table->bytes >= *weight);
     table->contents += new_hash - *hash;
     table->bytes += new_weight - *weight;
     *hash = new_hash;
