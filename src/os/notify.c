@@ -32,7 +32,7 @@ static bool address_of(const char *name, struct sockaddr_un *ret_address, sockle
     size_t length = strlen(name);
     bool is_abstract = name[0] == '@';
 
-    if ((name[0] != '/' && !is_abstract) || length < 2 || length >= sizeof(ret_address->sun_path))
+    if ((name[0] != '/' && !is_abstract) || length < 2 || length >= sizeof ret_address->sun_path)
         return false;
     *ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
     memcpy(ret_address->sun_path, name, length);
@@ -86,7 +86,7 @@ bool notify_send(struct notify *notify, const char *format, ...)
     if (notify->fd < 0)
         return true;
     va_start(list, format);
-    (void)vsnprintf(text, sizeof(text), format, list); /* cut off if too long */
+    (void)vsnprintf(text, sizeof text, format, list); /* cut off if too long */
     va_end(list);
     do {
         /* To an address rather than connected: the manager may make its socket anew while we run. */

@@ -41,7 +41,9 @@ static void extend(struct candidate *c, gavel_ns sent_at)
 
     ASSERT(sent_at <= c->now);
     ASSERT(sent_at >= c->renewed_at); /* calls are answered in order: a deadline never comes nearer */
-    c->renewed_at = PLANTED(DEADLINE_FROM_ANSWER) ? c->now : sent_at;
+    c->renewed_at = sent_at;
+    if (PLANTED(DEADLINE_FROM_ANSWER))
+        c->renewed_at = c->now;
     c->deadline = ns_min(deadline_of(c, c->renewed_at), term_ends_at(c));
     c->stop_at = c->deadline - grace;
     ASSERT(c->stop_at <= c->deadline);
@@ -120,7 +122,8 @@ struct store_request lead_request(const struct candidate *c, enum store_op op)
     request.record.process = call_process(c);
     /* While a claim of ours is open, any epoch that our nonce got is ours. */
     request.record.epoch = c->is_claim_open ? 0 : c->epoch;
-    request.record.renewed_wall_ms = PLANTED(WALL_CLOCK) ? ms_from_ns(c->now) : 0;
+    if (PLANTED(WALL_CLOCK))
+        request.record.renewed_wall_ms = ms_from_ns(c->now);
     memcpy(request.record.holder, c->id, sizeof request.record.holder);
     memcpy(request.record.address, c->address, sizeof request.record.address);
     return request;
@@ -242,8 +245,14 @@ static bool is_fit(struct candidate *c, const char *successor)
 void lead_consider_handover(struct candidate *c)
 {
     bool is_challengeable = c->now >= c->mandate_at + ns_from_ms(c->settings.min_mandate_ms);
+    bool preempts = c->settings.preempt;
+    gavel_ns heard_after = c->listed_at;
     const struct peer *better;
 
+    if (PLANTED(FLAPPING))
+        preempts = true;
+    if (PLANTED(HANDOVER_TO_THE_DEAD))
+        heard_after = INT64_MIN;
     if (c->state != CANDIDATE_LEADING)
         return;
     if (c->wish_epoch == c->epoch && (c->wish_force || is_challengeable) &&
@@ -252,15 +261,14 @@ void lead_consider_handover(struct candidate *c)
                    c->wish_successor);
         return;
     }
-    if (!(c->settings.preempt || PLANTED(FLAPPING)) || !is_challengeable)
+    if (!preempts || !is_challengeable)
         return;
     /*
      * One that has died stands in the list for a while: hand over only to one
      * that beats. And to the best one: to another that was merely heard of
      * first would be two hand-overs.
      */
-    better = peers_better(&c->peers, c->settings.policy, c->id, c->priority,
-                          PLANTED(HANDOVER_TO_THE_DEAD) ? INT64_MIN : c->listed_at);
+    better = peers_better(&c->peers, c->settings.policy, c->id, c->priority, heard_after);
     if (better)
         stop_begin(c, GAVEL_REASON_HANDED_OVER, better->id);
     else if (peers_better(&c->peers, c->settings.policy, c->id, c->priority, INT64_MIN))

@@ -28,7 +28,9 @@ bool observation_update(struct observation *seen, const struct store_reply *repl
     if (went_back(seen, reply))
         seen->free_from = now + ns_stretch(ns_from_ms(seen->record.lease_ms), drift_ppm);
     if (is_new) {
-        seen->seen_at = PLANTED(SEEN_FROM_SEND) ? sent_at : now;
+        seen->seen_at = now;
+        if (PLANTED(SEEN_FROM_SEND))
+            seen->seen_at = sent_at;
         /* A dead process stays dead, whatever a renewal of it that arrived late has written. */
         if (!is_same_holder)
             seen->is_holder_dead = false;
@@ -53,16 +55,24 @@ bool observation_update(struct observation *seen, const struct store_reply *repl
 static gavel_ns times_out_at(const struct observation *seen, const struct gavel_settings *settings,
                              enum store_clock clock)
 {
-    gavel_ms lease_ms = PLANTED(OWN_LEASE_LENGTH) ? settings->lease_ms : seen->record.lease_ms;
-    int ppm = PLANTED(NO_DRIFT) ? 0 : settings->drift_ppm;
-    gavel_ns own =
-        seen->seen_at + ns_stretch(ns_from_ms(PLANTED(EARLY_TAKEOVER) ? lease_ms / 2 : lease_ms), ppm);
+    gavel_ms lease_ms = seen->record.lease_ms;
+    int ppm = settings->drift_ppm;
+    gavel_ns own;
 
+    if (PLANTED(OWN_LEASE_LENGTH))
+        lease_ms = settings->lease_ms;
+    if (PLANTED(NO_DRIFT))
+        ppm = 0;
+    own = seen->seen_at + ns_stretch(ns_from_ms(lease_ms), ppm);
+    if (PLANTED(EARLY_TAKEOVER))
+        own = seen->seen_at + ns_stretch(ns_from_ms(lease_ms / 2), ppm);
     if (PLANTED(WALL_CLOCK))
         return ns_from_ms(seen->record.renewed_wall_ms + lease_ms);
     if (clock == STORE_CLOCK_NONE)
         return own;
-    if (clock == STORE_CLOCK_STEADY || settings->trust_store_clock || PLANTED(TRUST_STORE_CLOCK))
+    if (clock == STORE_CLOCK_STEADY || settings->trust_store_clock)
+        return seen->expires_at;
+    if (PLANTED(TRUST_STORE_CLOCK))
         return seen->expires_at;
     return ns_max(own, seen->expires_at);
 }
@@ -115,7 +125,9 @@ enum gavel_loss observation_loss(const struct observation *seen, enum vacancy va
         return GAVEL_LOSS_LAPSED;
     case VACANCY_FREE:
         /* To come back is not to replace anybody, so it is not put off. */
-        if (!seen->is_found || nonce_equal(seen->record.nonce, own_nonce) || PLANTED(LOSS_AS_HANDOVER))
+        if (!seen->is_found || nonce_equal(seen->record.nonce, own_nonce))
+            return GAVEL_LOSS_NONE;
+        if (PLANTED(LOSS_AS_HANDOVER))
             return GAVEL_LOSS_NONE;
         return seen->record.loss;
     case VACANCY_NONE:

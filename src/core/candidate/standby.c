@@ -72,14 +72,17 @@ static void claim(struct candidate *c, enum vacancy vacancy)
     if (!c->is_claim_open)
         c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
     request.expected_version = c->seen.is_found ? c->seen.record.version : 0;
-    request.must_be_expired = vacancy == VACANCY_TIMED_OUT && !PLANTED(WALL_CLOCK);
+    request.must_be_expired = vacancy == VACANCY_TIMED_OUT;
     request.record.epoch = c->fence.newest;
     request.record.nonce = c->nonce;
     request.record.lease_ms = c->settings.lease_ms;
     request.record.process = call_process(c);
-    request.record.renewed_wall_ms = PLANTED(WALL_CLOCK) ? ms_from_ns(c->now) : 0;
     memcpy(request.record.holder, c->id, sizeof request.record.holder);
     memcpy(request.record.address, c->address, sizeof request.record.address);
+    if (PLANTED(WALL_CLOCK)) {
+        request.must_be_expired = false;
+        request.record.renewed_wall_ms = ms_from_ns(c->now);
+    }
     if (!call_send(c, SLOT_MANDATE, &request, false, &c->claim_at))
         return;
     c->is_claim_open = true;

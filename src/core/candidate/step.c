@@ -314,7 +314,9 @@ gavel_ns candidate_wake_at(const struct candidate *c)
 
 bool candidate_is_leader(const struct candidate *c, gavel_ns now)
 {
-    return c->state == CANDIDATE_LEADING && (now < c->stop_at || PLANTED(IS_LEADER_WITHOUT_CLOCK));
+    if (PLANTED(IS_LEADER_WITHOUT_CLOCK))
+        return c->state == CANDIDATE_LEADING;
+    return c->state == CANDIDATE_LEADING && now < c->stop_at;
 }
 
 enum candidate_answer candidate_answer(const struct candidate *c, gavel_ns now, gavel_ns *ret_until)

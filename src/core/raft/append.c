@@ -163,9 +163,11 @@ void raft_receive_append(struct raft *r, const struct raft_message *m)
     if (PLANTED(COMMIT_BEYOND_MATCH) && a->commit > r->commit)
         r->commit = a->commit < raft_log_last(&r->log) ? a->commit : raft_log_last(&r->log);
     if (r->dirty.first != 0) {
-        bool is_early = PLANTED(REPLY_BEFORE_SYNC);
+        enum raft_after after = RAFT_AFTER_ALL;
 
-        reply = raft_reply_append(r, m, round, a->lease_epoch, is_early ? RAFT_AFTER_STATE : RAFT_AFTER_ALL);
+        if (PLANTED(REPLY_BEFORE_SYNC))
+            after = RAFT_AFTER_STATE;
+        reply = raft_reply_append(r, m, round, a->lease_epoch, after);
         reply->match = match;
     } else {
         /* Nothing new: no need to wait for a slow disk, as long as we speak only of what is durable. */

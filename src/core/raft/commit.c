@@ -14,13 +14,16 @@ static int64_t matched(const void *context, raft_id id)
     const struct raft *r = context;
     const struct raft_peer *peer = raft_peer_at(r, id);
 
+    if (id == r->state.id && PLANTED(COUNTS_OWN_UNSYNCED))
+        return (int64_t)raft_log_last(&r->log);
     if (id == r->state.id)
-        return (int64_t)(PLANTED(COUNTS_OWN_UNSYNCED) ? raft_log_last(&r->log) : r->log.durable);
+        return (int64_t)r->log.durable;
     return peer ? (int64_t)peer->match : 0;
 }
 
 void raft_advance_commit(struct raft *r)
 {
+    bool is_of_term;
     int64_t reached;
 
     if (r->role != RAFT_LEADER || r->is_commit_frozen)
@@ -28,7 +31,10 @@ void raft_advance_commit(struct raft *r)
     reached = raft_config_reached(&r->config, matched, r);
     if (reached <= (int64_t)r->commit)
         return;
-    if (raft_log_term(&r->log, (raft_index)reached) != r->state.term && !PLANTED(COMMITS_OLD_TERM))
+    is_of_term = raft_log_term(&r->log, (raft_index)reached) == r->state.term;
+    if (PLANTED(COMMITS_OLD_TERM))
+        is_of_term = true;
+    if (!is_of_term)
         return;
     ASSERT((raft_index)reached <= raft_log_last(&r->log));
     r->commit = (raft_index)reached;

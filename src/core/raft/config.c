@@ -241,8 +241,10 @@ static bool half_decides(const struct raft_config *config, enum half half,
 bool raft_config_decides(const struct raft_config *config, bool (*has)(const void *context, raft_id id),
                          const void *context)
 {
-    bool needs_old = config->is_joint && !PLANTED(JOINT_NEW_ONLY);
+    bool needs_old = config->is_joint;
 
+    if (PLANTED(JOINT_NEW_ONLY))
+        needs_old = false;
     return half_decides(config, NEW_HALF, has, context) &&
            (!needs_old || half_decides(config, OLD_HALF, has, context));
 }
@@ -273,7 +275,9 @@ int64_t raft_config_reached(const struct raft_config *config,
 {
     int64_t reached = half_reached(config, NEW_HALF, value, context);
 
-    if (config->is_joint && !PLANTED(JOINT_NEW_ONLY)) {
+    if (PLANTED(JOINT_NEW_ONLY))
+        return reached;
+    if (config->is_joint) {
         int64_t old = half_reached(config, OLD_HALF, value, context);
 
         if (old < reached)

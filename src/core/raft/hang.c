@@ -45,8 +45,9 @@ static bool is_behind(const struct raft *r)
 
 void raft_leave_if_hung(struct raft *r)
 {
-    if (r->role == RAFT_LEADER && !r->steps_down && raft_disk_hangs(r, r->now) && is_behind(r) &&
-        !PLANTED(HUNG_LEADS))
+    if (PLANTED(HUNG_LEADS))
+        return;
+    if (r->role == RAFT_LEADER && !r->steps_down && raft_disk_hangs(r, r->now) && is_behind(r))
         raft_step_down(r, RAFT_STOP_HANGS);
 }
 

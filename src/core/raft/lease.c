@@ -39,22 +39,25 @@ static int64_t bound_until(const void *context, raft_id id)
 {
     const struct raft *r = context;
     const struct raft_peer *peer = raft_peer_at(r, id);
-    gavel_ns promise;
+    gavel_ns worth;
 
     if (id == r->state.id)
         return NEVER;
     if (!peer || peer->acked_round == 0)
         return 0;
-    promise = peer->acked_promise;
-    if (!PLANTED(LEASE_WITHOUT_DRIFT))
-        promise = shrink(r, promise);
-    return (int64_t)(peer->acked_round - r->round_ahead) + promise;
+    worth = shrink(r, peer->acked_promise);
+    if (PLANTED(LEASE_WITHOUT_DRIFT))
+        worth = peer->acked_promise;
+    return (int64_t)(peer->acked_round - r->round_ahead) + worth;
 }
 
 void raft_update_lease(struct raft *r)
 {
+    gavel_ns margin = r->settings.stop_margin;
     gavel_ns until;
 
+    if (PLANTED(LEASE_WITHOUT_DRIFT))
+        margin = 0;
     if (r->role != RAFT_LEADER)
         return;
     if (r->is_lease_given_up) {
@@ -63,7 +66,7 @@ void raft_update_lease(struct raft *r)
     }
     until = raft_config_reached(&r->config, bound_until, r);
     if (until != NEVER)
-        until = ns_max(0, until - (PLANTED(LEASE_WITHOUT_DRIFT) ? 0 : r->settings.stop_margin));
+        until = ns_max(0, until - margin);
     r->lease_until = until;
     if (raft_is_lasting(r))
         r->leased_until = until;
@@ -112,16 +115,23 @@ void raft_check_lease(struct raft *r)
  */
 void raft_try_claim(struct raft *r)
 {
+    bool may_work = !raft_is_caretaker(r);
+    bool knows_all = r->commit >= r->noop_index;
+    bool is_lasting = raft_is_lasting(r);
     struct raft_action *action;
 
+    if (PLANTED(WITNESS_CLAIMS))
+        may_work = true;
+    if (PLANTED(CLAIM_WITHOUT_NOOP))
+        knows_all = true;
+    if (PLANTED(CLAIMS_BRIEFLY))
+        is_lasting = true;
     if (r->role != RAFT_LEADER || r->work != RAFT_WORK_NONE || r->transfer.phase != RAFT_TRANSFER_NONE ||
         r->steps_down)
         return;
-    if ((raft_is_caretaker(r) && !PLANTED(WITNESS_CLAIMS)) || r->is_commit_frozen)
+    if (!may_work || r->is_commit_frozen)
         return;
-    if ((r->commit < r->noop_index && !PLANTED(CLAIM_WITHOUT_NOOP)) || r->now >= r->lease_until)
-        return;
-    if (!raft_is_lasting(r) && !PLANTED(CLAIMS_BRIEFLY))
+    if (!knows_all || r->now >= r->lease_until || !is_lasting)
         return;
     ASSERT(r->state.vote == r->state.id);
     ASSERT(r->applied == r->commit);

@@ -117,7 +117,9 @@ static gavel_ns claim_patience(const struct raft *r)
 {
     gavel_ns patience = RAFT_CLAIM_PATIENCE(&r->settings);
 
-    if (r->idle_turns <= RAFT_IDLE_TURNS || is_new_hope(r) || PLANTED(IDLE_WITHOUT_BACK_OFF))
+    if (r->idle_turns <= RAFT_IDLE_TURNS || is_new_hope(r))
+        return patience;
+    if (PLANTED(IDLE_WITHOUT_BACK_OFF))
         return patience;
     for (unsigned i = RAFT_IDLE_TURNS; i < r->idle_turns && patience < RAFT_CLAIM_PATIENCE_MAX(&r->settings);
          i++)
@@ -174,7 +176,9 @@ gavel_ns raft_claim_by(const struct raft *r)
 
     if (r->role != RAFT_LEADER || r->work != RAFT_WORK_NONE || r->transfer.phase != RAFT_TRANSFER_NONE ||
         r->steps_down || r->is_lease_given_up || raft_is_caretaker(r) || r->config.is_joint ||
-        r->config_index > r->commit || PLANTED(IDLE_LEADER_STAYS))
+        r->config_index > r->commit)
+        return NEVER;
+    if (PLANTED(IDLE_LEADER_STAYS))
         return NEVER;
     since = -raft_config_reached(&r->config, answered_at, r);
     if (since == NEVER || r->leased_until == NEVER)

@@ -30,12 +30,15 @@ static void answer(struct raft *r, enum raft_action_kind kind, const struct raft
 enum gavel_status raft_read(struct raft *r, uint64_t id, bool needs_round)
 {
     struct raft_pending_read read = {.id = id, .index = r->commit};
+    bool is_at_hand = !needs_round && raft_is_working(r, r->now);
 
+    if (PLANTED(STALE_READ))
+        is_at_hand = true;
     if (r->role != RAFT_LEADER)
         return GAVEL_ERR_NO_LEADER;
     if (r->commit < r->noop_index || raft_is_caretaker(r) || r->read_count == RAFT_READS_MAX)
         return GAVEL_ERR_STATE; /* until an entry of our term is committed we may not know all that is */
-    if ((!needs_round && raft_is_working(r, r->now)) || PLANTED(STALE_READ)) {
+    if (is_at_hand) {
         answer(r, RAFT_READ_READY, &read);
         return GAVEL_OK;
     }

@@ -182,7 +182,9 @@ static void accept_promise(struct raft *r, struct raft_peer *peer, const struct 
     if (peer->acked_round == 0)
         peer->answered_at = r->now;
     raft_note_round_trip(r, peer, reply->round);
-    peer->acked_round = PLANTED(LEASE_FROM_ACK) ? (uint64_t)r->now : reply->round;
+    peer->acked_round = reply->round;
+    if (PLANTED(LEASE_FROM_ACK))
+        peer->acked_round = (uint64_t)r->now;
     peer->acked_promise = reply->promise;
 }
 

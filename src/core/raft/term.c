@@ -67,8 +67,9 @@ bool raft_is_term_plausible(struct raft *r, const struct raft_message *m)
 {
     raft_term term = furthest_term(m);
 
-    if (PLANTED(ANY_TERM) || r->config.count == 0 || term <= r->state.term ||
-        term - r->state.term <= RAFT_TERM_JUMP_MAX)
+    if (r->config.count == 0 || term <= r->state.term || term - r->state.term <= RAFT_TERM_JUMP_MAX)
+        return true;
+    if (PLANTED(ANY_TERM))
         return true;
     r->refused_messages++;
     raft_tell(r, RAFT_NEWS_TERM_REFUSED, m->from)->tell.term = term;

@@ -52,8 +52,10 @@ static bool is_vetoed(const struct raft *r, const struct raft_vote *vote)
 static void reply(struct raft *r, const struct raft_message *m, enum raft_reason reason, gavel_ns wait)
 {
     bool is_pre = m->kind == RAFT_MSG_PRE_VOTE;
-    enum raft_after after = is_pre || PLANTED(VOTE_NOT_PERSISTED) ? RAFT_AFTER_NOTHING : RAFT_AFTER_ALL;
+    enum raft_after after = is_pre ? RAFT_AFTER_NOTHING : RAFT_AFTER_ALL;
 
+    if (PLANTED(VOTE_NOT_PERSISTED))
+        after = RAFT_AFTER_NOTHING;
     raft_send(r, is_pre ? RAFT_MSG_PRE_VOTE_REPLY : RAFT_MSG_VOTE_REPLY, m->from, after)->vote_reply =
         (struct raft_vote_reply){
             .term = m->vote.term,
@@ -68,8 +70,9 @@ static void reply(struct raft *r, const struct raft_message *m, enum raft_reason
  * win. */
 static bool is_voting(const struct raft *r)
 {
-    return r->role != RAFT_LEADER && r->state.vote != 0 && raft_is_writing_state(r) &&
-           !PLANTED(PRE_VOTE_WHILE_VOTING);
+    if (PLANTED(PRE_VOTE_WHILE_VOTING))
+        return false;
+    return r->role != RAFT_LEADER && r->state.vote != 0 && raft_is_writing_state(r);
 }
 
 void raft_receive_pre_vote(struct raft *r, const struct raft_message *m)
@@ -122,10 +125,13 @@ static void grant(struct raft *r, raft_id candidate)
 
 static enum raft_reason decide(struct raft *r, const struct raft_message *m, gavel_ns *ret_wait)
 {
+    bool has_voted = m->vote.term == r->state.term && r->state.vote != 0 && r->state.vote != m->from;
+
+    if (PLANTED(TWO_VOTES))
+        has_voted = false;
     if (m->vote.term < r->state.term)
         return RAFT_TERM;
-    if (m->vote.term == r->state.term && r->state.vote != 0 && r->state.vote != m->from &&
-        !PLANTED(TWO_VOTES))
+    if (has_voted)
         return RAFT_VOTED;
     if (!raft_gate(r, m->from, m->incarnation, m->vote.last_term, NULL, ret_wait)) {
         raft_meet_term(r, m->vote.term);

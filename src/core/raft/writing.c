@@ -28,7 +28,9 @@ bool raft_is_writing_state(const struct raft *r) { return r->state_seq > r->dura
 /* Stands later: when the state is durable, see raft_state_is_durable(). Asked again now and then. */
 bool raft_put_off_standing(struct raft *r, bool is_direct)
 {
-    if (!raft_is_writing_state(r) || PLANTED(STANDS_WHILE_WRITING))
+    if (!raft_is_writing_state(r))
+        return false;
+    if (PLANTED(STANDS_WHILE_WRITING))
         return false;
     r->stands_directly = r->stands_directly || is_direct;
     r->is_put_off = true;

@@ -25,8 +25,10 @@
 /* The time to live on our clock, if ours is the slowest that is allowed and the cluster's is the fastest. */
 static gavel_ns sure_time(const struct client *client)
 {
-    int64_t drift = PLANTED(SESSION_WITHOUT_DRIFT) ? 0 : client->link.drift_ppm;
+    int64_t drift = client->link.drift_ppm;
 
+    if (PLANTED(SESSION_WITHOUT_DRIFT))
+        drift = 0;
     /* In microseconds: a day of them times a million fits. */
     return (gavel_ns)client->settings.ttl_ms * 1000 * (PPM - drift) / (PPM + drift) * NS_PER_US;
 }
@@ -227,7 +229,9 @@ void client_session_kept(struct client *client, const Gavel__Kept *kept)
         return;
     }
     client->session.keep_due = sent_at + pace(client);
-    move_deadline(client, PLANTED(KEPT_FROM_ANSWER) ? client->now : sent_at);
+    if (PLANTED(KEPT_FROM_ANSWER))
+        sent_at = client->now;
+    move_deadline(client, sent_at);
 }
 
 void client_session_doubt(struct client *client) { client->session.keep_due = client->now; }

@@ -44,8 +44,11 @@ gavel_ns frontend_granted_at(const struct frontend *frontend, const struct table
 
 gavel_ns frontend_session_ends_at(const struct frontend *frontend, const struct table_session *session)
 {
-    return frontend_heard_at(frontend, session) +
-           ns_stretch(ns_from_ms(session->ttl_ms), PLANTED(SESSION_WITHOUT_DRIFT) ? 0 : frontend->drift_ppm);
+    gavel_ns ttl = ns_stretch(ns_from_ms(session->ttl_ms), frontend->drift_ppm);
+
+    if (PLANTED(SESSION_WITHOUT_DRIFT))
+        ttl = ns_from_ms(session->ttl_ms);
+    return frontend_heard_at(frontend, session) + ttl;
 }
 
 gavel_ns frontend_lease_ends_at(const struct frontend *frontend, const struct table_group *group)

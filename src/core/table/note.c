@@ -156,7 +156,9 @@ static enum gavel_status check_fence(struct step *step, const struct table_group
 {
     uint64_t newest = group ? group->epoch : 0;
 
-    if (epoch == 0 || epoch == newest || PLANTED(OLD_NOTE))
+    if (PLANTED(OLD_NOTE))
+        return GAVEL_OK;
+    if (epoch == 0 || epoch == newest)
         return GAVEL_OK;
     if (epoch < newest)
         return step_refuse(step, GAVEL_ERR_TERM_STALE, "the group has a newer epoch");
@@ -166,7 +168,9 @@ static enum gavel_status check_fence(struct step *step, const struct table_group
 static enum gavel_status check_expected(struct step *step, const struct table_note *note, bool has_expected,
                                         uint64_t expected)
 {
-    if (!has_expected || expected == (note ? note->mod_revision : 0) || PLANTED(NOTE_OVER_NEWER))
+    if (PLANTED(NOTE_OVER_NEWER))
+        return GAVEL_OK;
+    if (!has_expected || expected == (note ? note->mod_revision : 0))
         return GAVEL_OK;
     return step_refuse(step, GAVEL_ERR_CONFLICT, "the note has changed, or its existence has");
 }

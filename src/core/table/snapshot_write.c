@@ -88,7 +88,9 @@ static void show_session(const struct table_session *session, struct scratch *sc
         scratch->results[i].epoch = result->epoch;
         scratch->result_pointers[i] = &scratch->results[i];
     }
-    shown->n_results = PLANTED(SNAPSHOT_FORGETS) ? 0 : session->result_count;
+    shown->n_results = session->result_count;
+    if (PLANTED(SNAPSHOT_FORGETS))
+        shown->n_results = 0;
     shown->results = scratch->result_pointers;
 }
 
