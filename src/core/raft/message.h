@@ -108,7 +108,7 @@ struct raft_vote_reply {
     uint64_t round;
     enum raft_reason reason;
     raft_id voted_for; /* VOTED: for whom */
-    gavel_ns wait;     /* LEASE: the promise lasts so long yet */
+    gavel_ns wait;     /* LEASE: how long the promise still lasts */
 };
 
 struct raft_install {

@@ -45,21 +45,21 @@
 #include "core/raft/message.h"
 
 struct raft_settings {
-    gavel_ns election_min;     /* a follower waits so long for its leader: 150 ms */
-    gavel_ns election_max;     /* and at most so long: 300 ms */
+    gavel_ns election_min;     /* shortest wait for a silent leader: 150 ms */
+    gavel_ns election_max;     /* longest wait: 300 ms */
     gavel_ns heartbeat;        /* 50 ms */
-    gavel_ns promise;          /* accepting an append binds the vote for so long: 150 ms */
+    gavel_ns promise;          /* how long accepting an append binds the vote: 150 ms */
     gavel_ns stop_margin;      /* the work stops within this: 10 ms */
     int drift_ppm;             /* any two clocks differ in rate by less: 1000 */
     gavel_ns transfer_timeout; /* a transfer that takes longer is given up: 300 ms */
-    bool auto_failover;        /* otherwise nobody stands because a leader is gone, unless asked to: true */
-    gavel_ns catch_up_timeout; /* a change of members waits so long for new voters to be level: 10 s */
+    bool auto_failover;        /* false: nodes stand only when an operator asks: true */
+    gavel_ns catch_up_timeout; /* how long a change of members waits for new voters to be level: 10 s */
     bool prefers_priority;     /* a leader hands over to a level voter of higher priority */
-    gavel_ns prefers_after;    /* once it has led for so long: 5 s */
+    gavel_ns prefers_after;    /* but only after leading for this long: 5 s */
     uint32_t batch_bytes;      /* of entries in one append: 64 KiB */
     uint32_t batch_entries;    /* 256 */
     uint32_t inflight_max;     /* appends with entries under way to one peer: 8 */
-    gavel_ns disk_patience;    /* a disk that has written nothing for so long hangs: 1 s */
+    gavel_ns disk_patience;    /* a disk that finishes no write for this long hangs: 1 s */
     uint32_t vote_burst;       /* vote requests taken from one peer at once: 16 */
     gavel_ns vote_refill;      /* and one more after each of these: 20 ms */
 
@@ -71,7 +71,7 @@ struct raft_settings {
     void *context;
 };
 
-/* A leader whom a majority answers, and who has no lease for so long all the same, steps down. */
+/* How long a leader that a majority answers may go without a lease before it steps down. */
 #define RAFT_CLAIM_PATIENCE(settings) (2 * (settings)->election_max)
 /* After more such turns than this in a row, without work in between, it waits twice as long each time … */
 #define RAFT_IDLE_TURNS 2u
@@ -534,7 +534,7 @@ bool raft_is_in_vain(const struct raft *raft);
 /* The longest round trip with which this node can hold a lease, by its own settings. */
 gavel_ns raft_round_trip_limit(const struct raft *raft);
 
-/* Within so long a majority of the voters answered this node when it last led; NEVER if it is not known. */
+/* How long a majority of the voters took to answer when this node last led; NEVER: not known. */
 gavel_ns raft_majority_round_trip(const struct raft *raft);
 
 /* The newest configuration that is known to be committed; returns where in the log it stands, or stood. */
@@ -553,7 +553,7 @@ bool raft_disk_hangs(const struct raft *raft, gavel_ns now);
 /* Leads, and has committed nothing for settings.disk_patience, although it should. */
 bool raft_commit_hangs(const struct raft *raft, gavel_ns now);
 
-/* What is to be thought of whoever says that it is member `id`, before anything it says counts. */
+/* Judges a sender that claims to be member `id`, before anything it says counts. */
 #define RAFT_TRUST_MAP(X)                                                                                    \
     X(TRUSTED, "trusted")                                                                                    \
     X(OTHER_DIRECTORY, "it has another data directory than the member had")                                  \

@@ -43,7 +43,7 @@ struct client_settings {
     gavel_ns retry_min; /* 0: 5 ms */
     gavel_ns retry_max; /* 0: 500 ms */
     size_t address_count;
-    size_t near_count; /* the first so many are tried before the others: unix sockets */
+    size_t near_count; /* how many of the first are tried before the others: unix sockets */
     uint64_t session;  /* the id for it: random, not 0 */
     uint8_t
         secret[CLIENT_SECRET_BYTES]; /* random: who does not know it may not use the session; zeroes: none */

@@ -183,7 +183,8 @@ struct client {
 char *client_text_copy(const char *text); /* NULL without memory */
 
 /* client_action.c */
-/* Room for what a step gives out, with so many more submits, asks, watches or changes. False: no memory. */
+/* Makes room for the actions of a step with `more` further submits, asks, watches or changes. False: no
+ * memory. */
 bool client_reserve(struct client *client, size_t more);
 struct client_action *client_act(struct client *client, enum client_action_kind kind);
 /* NULL without memory. It belongs to the step. */

@@ -44,7 +44,7 @@
 /* Operations that are in the log and not applied; the rest waits its turn. What is committed is applied in
  * one go, and heartbeats must not wait for it: a thousand operations take a few milliseconds. */
 #define FRONTEND_FLIGHT_OPS_MAX 2048
-/* A hand-over of a session mandate takes at most so long, if whoever wishes it does not say. */
+/* The time limit of a hand-over of a session mandate that names none. */
 #define FRONTEND_DRAIN_MS 30000
 
 /* Where an answer goes: the caller's business. */

@@ -65,8 +65,8 @@ struct supervisor_rules {
     bool has_on_elected;
     bool has_on_demoted;
     gavel_ns hook_timeout;
-    int restart_limit;       /* so many ends of children that are started again, here or elsewhere … */
-    gavel_ns restart_window; /* … in so long are too many to go on */
+    int restart_limit;       /* restarts and resignations allowed per window */
+    gavel_ns restart_window; /* one more within it stops the children */
 };
 
 #define RESTART_LIMIT_MAX 100
@@ -166,7 +166,7 @@ struct supervisor {
     struct supervisor_actions *actions; /* only during a step */
 };
 
-/* Rules are copied; they must have passed whoever reads them from people. */
+/* Copies the rules; the reader of the configuration has checked them. */
 void supervisor_init(struct supervisor *supervisor, const struct supervisor_rules *rules);
 
 /* Feeds one event; ret_actions is what the caller must do, in order. Time never runs backwards. */

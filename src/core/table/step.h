@@ -63,7 +63,7 @@ bool table_has_room(const struct table *table, size_t more);
 /* Sessions. */
 GAVEL_CHECKED enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open);
 GAVEL_CHECKED enum gavel_status session_close(struct step *step, const Gavel__CloseSession *close);
-/* Whether so many results can be kept for it. */
+/* Whether `count` results can be kept for it. */
 bool session_has_room(const struct table *table, const struct table_session *session, size_t count);
 /* Takes over the results. */
 void session_keep_results(struct table *table, struct table_session *session, uint64_t id,
