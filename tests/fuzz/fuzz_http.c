@@ -26,7 +26,7 @@
 
 struct stage {
     struct daemon_config config;
-    struct node_frontend frontend;
+    struct node_shared frontend;
     struct api *api;
     struct api_cluster cluster;
     struct sockaddr_un address;

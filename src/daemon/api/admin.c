@@ -48,7 +48,7 @@ static void hand_over(struct api_call *call, struct api_pending *pending)
 {
     call->connection->pending = pending;
     call->api->pending_count++;
-    mailbox_put(&call->api->frontend->requests, &pending->request.link);
+    mailbox_put(&call->api->shared->requests, &pending->request.link);
 }
 
 /* False: the call has been answered. */
@@ -222,7 +222,7 @@ static void add_location(struct api_call *call, const struct request *request)
     char location[PEER_ADDRESS_MAX + 32];
 
     (void)snprintf(location, sizeof location, "%s://%s%s",
-                   call->api->frontend->config->has_api_tls ? "https" : "http", request->leader_api,
+                   call->api->shared->config->has_api_tls ? "https" : "http", request->leader_api,
                    api_route_at(call->route)->path);
     (void)evhttp_add_header(evhttp_request_get_output_headers(call->http), "Location", location);
 }

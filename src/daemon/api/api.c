@@ -23,7 +23,7 @@
 
 static void say(const struct api *api, enum log_level level, const char *message, const char *reason)
 {
-    log_line(&api->frontend->log, clock_wall_ms(), level, message, LOG_STR("reason", reason), LOG_END);
+    log_line(&api->shared->log, clock_wall_ms(), level, message, LOG_STR("reason", reason), LOG_END);
 }
 
 static enum gavel_status read_tls(const struct daemon_config *config, SSL_CTX **ret_tls,
@@ -48,13 +48,13 @@ static void reload(struct api *api)
     struct api_token token;
     SSL_CTX *tls;
 
-    if (read_tls(api->frontend->config, &tls, &error) == GAVEL_OK) {
+    if (read_tls(api->shared->config, &tls, &error) == GAVEL_OK) {
         SSL_CTX_free(api->tls);
         api->tls = tls;
     } else {
         say(api, LOG_ERROR, "the API keeps its old certificate", error.message);
     }
-    if (api_token_read(api->frontend->config->token, &token, &error) == GAVEL_OK)
+    if (api_token_read(api->shared->config->token, &token, &error) == GAVEL_OK)
         api->token = token;
     else
         say(api, LOG_ERROR, "the API keeps its old token", error.message);
@@ -288,7 +288,7 @@ static int start_thread(struct api *api)
     return failure;
 }
 
-enum gavel_status api_new(struct node_frontend *frontend, int listening, struct api **ret_api,
+enum gavel_status api_new(struct node_shared *shared, int listening, struct api **ret_api,
                           struct gavel_error *error)
 {
     struct api *api = calloc(1, sizeof *api);
@@ -304,7 +304,7 @@ enum gavel_status api_new(struct node_frontend *frontend, int listening, struct 
         (void)close(listening); /* nothing was sent on it */
         return error_set(error, status, "api: %s", gavel_status_text(status));
     }
-    api->frontend = frontend;
+    api->shared = shared;
     api->orders_fd = api->bell_fd = api->table_fd = -1;
     api->fd_limit = raise_fd_limit();
     status = build(api, listening);
@@ -312,9 +312,9 @@ enum gavel_status api_new(struct node_frontend *frontend, int listening, struct 
         api_free(api);
         return error_set(error, status, "api: no room for the server's own parts");
     }
-    status = api_token_read(frontend->config->token, &api->token, error);
+    status = api_token_read(shared->config->token, &api->token, error);
     if (status == GAVEL_OK)
-        status = read_tls(frontend->config, &api->tls, error);
+        status = read_tls(shared->config, &api->tls, error);
     if (status != GAVEL_OK) {
         api_free(api);
         return status;
@@ -323,7 +323,7 @@ enum gavel_status api_new(struct node_frontend *frontend, int listening, struct 
     return GAVEL_OK;
 }
 
-enum gavel_status api_start(struct node_frontend *frontend, struct api **ret_api, struct gavel_error *error)
+enum gavel_status api_start(struct node_shared *shared, struct api **ret_api, struct gavel_error *error)
 {
     enum gavel_status status;
     struct api *api;
@@ -331,23 +331,23 @@ enum gavel_status api_start(struct node_frontend *frontend, struct api **ret_api
     int failure;
     int fd;
 
-    status = api_bind(frontend->config, &fd, &port, error);
+    status = api_bind(shared->config, &fd, &port, error);
     if (status == GAVEL_OK)
-        status = api_new(frontend, fd, &api, error);
+        status = api_new(shared, fd, &api, error);
     if (status != GAVEL_OK)
         return status;
     api->port = port;
     api->is_open = api_is_open(fd);
-    journal_set_bell(frontend->journal, api->bell_fd);
-    if (!table_box_add_bell(&frontend->table, api->table_fd)) {
-        journal_set_bell(frontend->journal, -1);
+    journal_set_bell(shared->journal, api->bell_fd);
+    if (!table_box_add_bell(&shared->table, api->table_fd)) {
+        journal_set_bell(shared->journal, -1);
         api_free(api);
         return error_set(error, GAVEL_ERR_STATE, "api: the table has no bell left");
     }
     failure = start_thread(api);
     if (failure) {
-        journal_set_bell(frontend->journal, -1);
-        table_box_remove_bell(&frontend->table, api->table_fd);
+        journal_set_bell(shared->journal, -1);
+        table_box_remove_bell(&shared->table, api->table_fd);
         api_free(api);
         return error_set(error, GAVEL_ERR_NO_MEMORY, "api: no thread: %s", strerror(failure));
     }
@@ -380,7 +380,7 @@ static void give_back_requests(struct api *api)
 {
     struct mail_link *message;
 
-    while ((message = mailbox_take(&api->frontend->requests))) {
+    while ((message = mailbox_take(&api->shared->requests))) {
         struct request *request = (struct request *)(void *)message;
 
         request->status = GAVEL_ERR_STOPPED;
@@ -393,8 +393,8 @@ void api_stop(struct api *api)
 {
     if (!api)
         return;
-    journal_set_bell(api->frontend->journal, -1);
-    table_box_remove_bell(&api->frontend->table, api->table_fd);
+    journal_set_bell(api->shared->journal, -1);
+    table_box_remove_bell(&api->shared->table, api->table_fd);
     order(api, API_ORDER_STOP);
     give_back_requests(api);
     if (api->has_thread)

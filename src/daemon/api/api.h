@@ -12,7 +12,7 @@
 struct api;
 
 /* Binds and starts the thread. ERR_INVALID, ERR_IO: the port is taken and the like, with the next step. */
-GAVEL_CHECKED enum gavel_status api_start(struct node_frontend *frontend, struct api **ret_api,
+GAVEL_CHECKED enum gavel_status api_start(struct node_shared *shared, struct api **ret_api,
                                           struct gavel_error *error);
 
 /* The port it listens on. */

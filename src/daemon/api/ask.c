@@ -75,7 +75,7 @@ bool api_is_stale(struct api_call *call)
 {
     struct view_leader leader;
 
-    view_leader_read(&call->api->frontend->view, &leader);
+    view_leader_read(&call->api->shared->view, &leader);
     call->now = clock_now(); /* after the copy: it may be old */
     return !view_leader_holds(&leader, call->now);
 }
@@ -115,7 +115,7 @@ void api_ask(struct api_call *call, Gavel__Ask *ask, bool is_fresh, api_show_cb 
     ask->is_local = true;
     if (api_is_stale(call))
         api_reply_stale(call);
-    bytes = pack_answer(&call->api->frontend->table, ask, &size, &status);
+    bytes = pack_answer(&call->api->shared->table, ask, &size, &status);
     answer = bytes ? gavel__answer__unpack(NULL, size, bytes) : NULL;
     free(bytes);
     if (answer)

@@ -123,7 +123,7 @@ static void look_at_group(const struct table_group *group, const struct api_camp
 
 static void look(const struct api_campaign *campaign, struct sight *sight)
 {
-    struct table_box *box = &campaign->api->frontend->table;
+    struct table_box *box = &campaign->api->shared->table;
     const struct table_group *group;
 
     *sight = (struct sight){0};

@@ -26,7 +26,7 @@
 
 static gavel_ns shrink(const struct api *api, gavel_ns time)
 {
-    int64_t drift = api->frontend->config->raft.drift_ppm;
+    int64_t drift = api->shared->config->raft.drift_ppm;
 
     return time / NS_PER_US * (PPM - drift) / (PPM + drift) * NS_PER_US; /* fits for 31 days and more */
 }

@@ -133,7 +133,7 @@ static void push_missed(struct event_stream *events, uint64_t after)
 static void pump(struct api_stream *stream)
 {
     struct event_stream *events = (struct event_stream *)stream;
-    struct journal *journal = stream->connection->api->frontend->journal;
+    struct journal *journal = stream->connection->api->shared->journal;
     struct journal_entry entry;
     bool has_missed = false;
 
@@ -154,7 +154,7 @@ static const struct api_stream_kind kind = {.pump = pump, .gone = gone};
 void api_get_events(struct api_call *call)
 {
     static const char hello[] = "retry: 1000\n: events of this node follow\n\n";
-    struct journal *journal = call->api->frontend->journal;
+    struct journal *journal = call->api->shared->journal;
     struct wish wish = {.after = journal_newest(journal), .wanted = UINT64_MAX};
     struct event_stream *events;
 

@@ -92,7 +92,7 @@ static bool post(struct api_forwarding *forwarding, const Gavel__ClientFrame *fr
     forwarding->sent_at = clock_now();
     RB_INSERT(api_forwardings, &api->forwardings, forwarding);
     api->forwarding_count++;
-    mailbox_put(&api->frontend->forwardings, &message->link);
+    mailbox_put(&api->shared->forwardings, &message->link);
     return true;
 }
 

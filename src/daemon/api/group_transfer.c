@@ -84,7 +84,7 @@ static void settle(struct api_transfer *transfer, const char *leader, uint64_t e
 
 static void look(struct api_transfer *transfer)
 {
-    struct table_box *box = &transfer->forwarding.api->frontend->table;
+    struct table_box *box = &transfer->forwarding.api->shared->table;
     const struct table_group *group;
     char leader[NAME_MAX_BYTES + 1] = "";
     uint64_t epoch = 0;

@@ -181,7 +181,7 @@ static bool read_fresh(struct api_call *call, bool *ret_is_fresh)
 /* Whether the table of this node has it as led by lease. */
 static bool is_leased(struct api_call *call)
 {
-    struct table_box *box = &call->api->frontend->table;
+    struct table_box *box = &call->api->shared->table;
     const struct table_group *group;
     bool is_leased;
 
@@ -293,7 +293,7 @@ static void show_leader(struct api_call *call, const Gavel__Answer *answer)
 /* The call that is made thousands of times a second: what it needs is copied, and nothing else. */
 static void look(struct api_call *call, struct leader *ret_leader)
 {
-    struct table_box *box = &call->api->frontend->table;
+    struct table_box *box = &call->api->shared->table;
     const struct table_group *group;
 
     table_box_lock(box);
@@ -389,7 +389,7 @@ void api_get_group_leader_name(struct api_call *call)
 
 void api_groups_measure(struct api *api, struct metrics_api *ret_measure)
 {
-    struct table_box *box = &api->frontend->table;
+    struct table_box *box = &api->shared->table;
     const struct api_stream *stream;
 
     api_groups_count(api);
@@ -405,7 +405,7 @@ void api_groups_measure(struct api *api, struct metrics_api *ret_measure)
 
 void api_groups_count(struct api *api)
 {
-    struct table_box *box = &api->frontend->table;
+    struct table_box *box = &api->shared->table;
     const struct table_change *change;
     bool has_more = true;
 

@@ -142,7 +142,7 @@ struct api_counts {
 };
 
 struct api {
-    struct node_frontend *frontend;
+    struct node_shared *shared;
     struct event_base *base;
     struct evhttp *http;
     struct evconnlistener *listener;
@@ -219,7 +219,7 @@ struct api_call {
  * api.c: everything but the thread, for whoever drives the loop itself (api->base), as fuzzing does. Takes
  * the listening socket over, also when it fails.
  */
-GAVEL_CHECKED enum gavel_status api_new(struct node_frontend *frontend, int listening, struct api **ret_api,
+GAVEL_CHECKED enum gavel_status api_new(struct node_shared *shared, int listening, struct api **ret_api,
                                         struct gavel_error *error);
 void api_free(struct api *api); /* safe on NULL */
 

@@ -24,7 +24,7 @@ void api_get_leader(struct api_call *call)
     char body[PEER_NAME_MAX + PEER_ADDRESS_MAX + 96];
     int length;
 
-    view_leader_read(&call->api->frontend->view, &leader);
+    view_leader_read(&call->api->shared->view, &leader);
     call->now = clock_now(); /* after the copy: it may be old */
     if (!view_leader_holds(&leader, call->now)) {
         api_reply_stale(call);
@@ -118,7 +118,7 @@ static const struct view *look(struct api_call *call, bool *ret_is_stale)
 {
     struct view *view = &call->api->view;
 
-    view_read(&call->api->frontend->view, view);
+    view_read(&call->api->shared->view, view);
     call->now = clock_now(); /* after the copy: it may be old */
     *ret_is_stale = view_is_stale(view, call->now);
     if (*ret_is_stale)
@@ -153,7 +153,7 @@ static json_t *status_rest(const struct api *api, const struct view *view, bool 
         (json_int_t)ms_from_ns(clock_now() - view->started_at), "version", GAVEL_VERSION, "disk_full",
         (int)view->is_disk_full, "waits_for_operator", (int)view->waits_for_operator, "handing_over",
         (int)view->is_handing_over, "changing_members", (int)view->is_changing, "api_address",
-        json_text(api->frontend->config->api_advertise), "now_ns", (json_int_t)now, "counters",
+        json_text(api->shared->config->api_advertise), "now_ns", (json_int_t)now, "counters",
         counters_json(&view->counters));
 }
 
@@ -253,7 +253,7 @@ void api_get_elections(struct api_call *call)
         api_reply_json(call, 500, NULL);
         return;
     }
-    count = journal_elections(call->api->frontend->journal, records, (size_t)limit);
+    count = journal_elections(call->api->shared->journal, records, (size_t)limit);
     list = json_array();
     for (size_t i = 0; i < count; i++)
         (void)json_array_append_new(list, election_json(&records[i]));
@@ -267,7 +267,7 @@ void api_get_health(struct api_call *call)
     const struct view *view = &call->api->view;
     gavel_ms age;
 
-    view_read(&call->api->frontend->view, &call->api->view);
+    view_read(&call->api->shared->view, &call->api->view);
     call->now = clock_now();
     age = ms_from_ns(ns_max(call->now - view->at, 0));
     if (age > API_SILENCE_MS)
@@ -348,7 +348,7 @@ void api_get_metrics(struct api_call *call)
     char *text;
 
     api_groups_measure(api, &own);
-    view_read(&api->frontend->view, &api->view);
+    view_read(&api->shared->view, &api->view);
     call->now = clock_now();
     text = metrics_text(&api->view, call->now, &own, &length);
     if (!text) {

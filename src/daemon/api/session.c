@@ -54,7 +54,7 @@ bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session
 
 void api_session_look(struct api *api, uint64_t id, const char *group, struct api_session_sight *ret_sight)
 {
-    struct table_box *box = &api->frontend->table;
+    struct table_box *box = &api->shared->table;
     const struct table_session *session;
     const struct table_candidate *candidate;
 

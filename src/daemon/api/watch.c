@@ -153,7 +153,7 @@ static void pump(struct api_stream *stream)
     struct haul haul = {.has_more = true};
 
     while (haul.has_more && api_stream_waiting(stream) < API_STREAM_BYTES_MAX) {
-        take_haul(watch, &stream->connection->api->frontend->table, &haul);
+        take_haul(watch, &stream->connection->api->shared->table, &haul);
         for (size_t i = 0; i < haul.count; i++) {
             Gavel__Change *change = gavel__change__unpack(NULL, haul.copies[i].size, haul.copies[i].bytes);
 
@@ -216,7 +216,7 @@ static bool read_query(struct api_call *call, struct watch *ret_watch)
 static void begin(struct api_call *call, bool has_group)
 {
     static const char hello[] = "retry: 1000\n\n";
-    struct table_box *box = &call->api->frontend->table;
+    struct table_box *box = &call->api->shared->table;
     struct watch *watch = calloc(1, sizeof *watch);
     char id[40];
 

@@ -3,7 +3,7 @@
 /*
  * What clients that are up may say, and who answers it. What this node can
  * answer by itself (look-ups for which its own table will do, watches) is
- * answered here; all else is a forwarded request for the consensus thread, whose frontend
+ * answered here; all else is a forwarded request for the consensus thread, whose front end
  * checks what is asked.
  */
 #include "daemon/clients/internal.h"
@@ -23,7 +23,7 @@ static void send_forwarding(struct clients_connection *connection, Gavel__Client
     }
     connection->forwardings++;
     connection->has_forwardings = true;
-    mailbox_put(&clients->frontend->forwardings, &forwarding->link);
+    mailbox_put(&clients->shared->forwardings, &forwarding->link);
 }
 
 /* An answer that is none: why. */
@@ -48,7 +48,7 @@ static void write_failure(struct clients_connection *connection, uint64_t tag, e
 static enum gavel_status look_up(struct clients *clients, const Gavel__Ask *ask, uint8_t **ret_bytes,
                                  size_t *ret_size)
 {
-    struct table_box *box = &clients->frontend->table;
+    struct table_box *box = &clients->shared->table;
     Gavel__Answer answer;
     Gavel__ClientFrame frame;
     gavel_ns now = clock_now();

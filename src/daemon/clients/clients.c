@@ -23,7 +23,7 @@
 
 static void mark_alive(struct clients *clients)
 {
-    atomic_store(&clients->frontend->clients_alive_at, clock_now());
+    atomic_store(&clients->shared->clients_alive_at, clock_now());
 }
 
 static void on_orders(evutil_socket_t fd, short what, void *user)
@@ -37,7 +37,7 @@ static void on_orders(evutil_socket_t fd, short what, void *user)
     orders = atomic_exchange(&clients->orders, 0);
     /* Files may be slow: another thread reads them. */
     if (orders & CLIENTS_ORDER_RELOAD && !reload_begin(&clients->reload))
-        log_line(&clients->frontend->log, clock_wall_ms(), LOG_ERROR, "clients keep the old certificate",
+        log_line(&clients->shared->log, clock_wall_ms(), LOG_ERROR, "clients keep the old certificate",
                  LOG_STR("reason", "no thread could be started to read the new one"), LOG_END);
     if (orders & CLIENTS_ORDER_STOP)
         clients->is_stopping = true;
@@ -69,7 +69,7 @@ static void on_reloaded(evutil_socket_t fd, short what, void *user)
         clients->certificates = certificates;
         drop_revoked(clients);
     } else {
-        log_line(&clients->frontend->log, clock_wall_ms(), LOG_ERROR, "clients keep the old certificate",
+        log_line(&clients->shared->log, clock_wall_ms(), LOG_ERROR, "clients keep the old certificate",
                  LOG_STR("reason", clients->reload.error.message), LOG_END);
     }
     if (clients->reload.is_again) {
@@ -117,7 +117,7 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
     mark_alive(clients);
     if (clients->is_hungry)
         clients_pump(clients);
-    if (atomic_load(&clients->frontend->is_blind))
+    if (atomic_load(&clients->shared->is_blind))
         send_elsewhere(clients);
     if (++clients->ticks % CLIENTS_SWEEP_TICKS == 0)
         clients_sweep(clients, clock_now());
@@ -180,7 +180,7 @@ static enum gavel_status build(struct clients *clients)
     clients->orders_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     clients->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (!clients->base || clients->orders_fd < 0 || clients->bell_fd < 0 ||
-        reload_init(&clients->reload, clients->frontend->config) != GAVEL_OK)
+        reload_init(&clients->reload, clients->shared->config) != GAVEL_OK)
         return GAVEL_ERR_NO_MEMORY;
     clients->work_event = event_new(clients->base, -1, 0, clients_work, clients);
     clients->reap_event = event_new(clients->base, -1, 0, clients_reap, clients);
@@ -247,32 +247,32 @@ static enum gavel_status set_up(struct clients *clients, struct gavel_error *err
 
     if (status != GAVEL_OK)
         return error_set(error, status, "clients: %s", gavel_status_text(status));
-    if (clients->frontend->config->clients_listen[0])
-        status = certificates_read(clients->frontend->config, &clients->certificates, error);
+    if (clients->shared->config->clients_listen[0])
+        status = certificates_read(clients->shared->config, &clients->certificates, error);
     if (status == GAVEL_OK)
         status = clients_listen(clients, error);
     if (status != GAVEL_OK)
         return status;
-    if (build(clients) != GAVEL_OK || !table_box_add_bell(&clients->frontend->table, clients->bell_fd))
+    if (build(clients) != GAVEL_OK || !table_box_add_bell(&clients->shared->table, clients->bell_fd))
         return error_set(error, GAVEL_ERR_NO_MEMORY, "clients: no room for the server's own parts");
     return GAVEL_OK;
 }
 
-enum gavel_status clients_start_with(struct node_frontend *frontend, const struct clients_patience *patience,
+enum gavel_status clients_start_with(struct node_shared *shared, const struct clients_patience *patience,
                                      struct clients **ret_clients, struct gavel_error *error)
 {
-    enum realtime realtime = frontend->config->realtime ? REALTIME_EAGER : REALTIME_NO;
+    enum realtime realtime = shared->config->realtime ? REALTIME_EAGER : REALTIME_NO;
     struct clients *clients;
     enum gavel_status status;
 
-    if (!frontend->config->clients_listen[0] && !frontend->config->socket[0]) {
+    if (!shared->config->clients_listen[0] && !shared->config->socket[0]) {
         *ret_clients = NULL;
         return GAVEL_OK;
     }
     clients = calloc(1, sizeof *clients);
     if (!clients)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "clients: out of memory");
-    clients->frontend = frontend;
+    clients->shared = shared;
     clients->patience = *patience;
     clients->orders_fd = clients->bell_fd = clients->tcp.fd = clients->local.fd = -1;
     TAILQ_INIT(&clients->connections);
@@ -295,13 +295,13 @@ enum gavel_status clients_start_with(struct node_frontend *frontend, const struc
     return GAVEL_OK;
 }
 
-enum gavel_status clients_start(struct node_frontend *frontend, struct clients **ret_clients,
+enum gavel_status clients_start(struct node_shared *shared, struct clients **ret_clients,
                                 struct gavel_error *error)
 {
     const struct clients_patience patience = {
         .greeting = 5 * NS_PER_S, .idle = CLIENTS_IDLE_MS * NS_PER_MS, .slow = 5 * NS_PER_S};
 
-    return clients_start_with(frontend, &patience, ret_clients, error);
+    return clients_start_with(shared, &patience, ret_clients, error);
 }
 
 static void order(struct clients *clients, enum clients_order what)
@@ -323,12 +323,12 @@ void clients_stop(struct clients *clients)
     if (!clients)
         return;
     if (clients->bell_fd >= 0)
-        table_box_remove_bell(&clients->frontend->table, clients->bell_fd);
+        table_box_remove_bell(&clients->shared->table, clients->bell_fd);
     if (clients->has_thread) {
         order(clients, CLIENTS_ORDER_STOP);
         (void)pthread_join(clients->thread, NULL); /* fails only for a thread that is none */
     }
-    atomic_store(&clients->frontend->clients_alive_at, 0);
+    atomic_store(&clients->shared->clients_alive_at, 0);
     destroy(clients);
 }
 

@@ -16,7 +16,7 @@ struct clients;
  * Listens where config->clients_listen ("" not) and config->socket ("" not) say, on a thread of its own. NULL
  * in *ret_clients if neither is set. ERR_IO, ERR_INVALID with the next step.
  */
-GAVEL_CHECKED enum gavel_status clients_start(struct node_frontend *frontend, struct clients **ret_clients,
+GAVEL_CHECKED enum gavel_status clients_start(struct node_shared *shared, struct clients **ret_clients,
                                               struct gavel_error *error);
 void clients_reload(struct clients *clients);         /* the certificates; safe on NULL */
 void clients_stop(struct clients *clients);           /* waits for the thread, frees; safe on NULL */

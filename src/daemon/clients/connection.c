@@ -40,7 +40,7 @@ struct clients_connection *clients_find(struct clients *clients, uint64_t number
 
 static void say(const struct clients_connection *connection, const char *message, const char *reason)
 {
-    log_line(&connection->clients->frontend->log, clock_wall_ms(), LOG_DEBUG, message,
+    log_line(&connection->clients->shared->log, clock_wall_ms(), LOG_DEBUG, message,
              LOG_U64("client", connection->number), LOG_STR("place", connection->place),
              LOG_STR("reason", reason), LOG_END);
 }
@@ -51,7 +51,7 @@ static void say_farewell(struct clients_connection *connection)
     if (!connection->farewell)
         return;
     if (connection->has_forwardings)
-        mailbox_put(&connection->clients->frontend->forwardings, &connection->farewell->link);
+        mailbox_put(&connection->clients->shared->forwardings, &connection->farewell->link);
     else
         forwarding_free(connection->farewell);
     connection->farewell = NULL;

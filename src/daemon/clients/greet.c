@@ -15,7 +15,7 @@
 
 void clients_greet_tls(struct clients_connection *connection)
 {
-    const char *cluster = connection->clients->frontend->config->cluster;
+    const char *cluster = connection->clients->shared->config->cluster;
     struct tls_identity identity;
     char text[256];
 
@@ -49,16 +49,16 @@ static uint64_t revision_now(struct clients *clients)
 {
     uint64_t revision;
 
-    table_box_lock(&clients->frontend->table);
-    revision = clients->frontend->table.table.revision;
-    table_box_unlock(&clients->frontend->table);
+    table_box_lock(&clients->shared->table);
+    revision = clients->shared->table.table.revision;
+    table_box_unlock(&clients->shared->table);
     return revision;
 }
 
 /* Where this node's clients find it; nobody else's address is known here. */
 static void find_address(const struct clients *clients, char *buffer, size_t size)
 {
-    const struct daemon_config *config = clients->frontend->config;
+    const struct daemon_config *config = clients->shared->config;
     const char *listen = config->clients_listen;
     const char *colon = strrchr(listen, ':');
 
@@ -73,9 +73,9 @@ static void find_address(const struct clients *clients, char *buffer, size_t siz
 /* Where the API of each node is; one that is not yet known as a member tells its own. */
 static size_t find_apis(const struct clients *clients, char ret_urls[RAFT_MEMBERS_MAX][CLIENTS_URL_MAX])
 {
-    const struct daemon_config *config = clients->frontend->config;
+    const struct daemon_config *config = clients->shared->config;
     char apis[RAFT_MEMBERS_MAX][PEER_ADDRESS_MAX + 1];
-    size_t count = view_apis_read(&clients->frontend->view, apis);
+    size_t count = view_apis_read(&clients->shared->view, apis);
 
     if (count == 0 && config->api_advertise[0]) {
         (void)snprintf(apis[0], sizeof apis[0], "%s", config->api_advertise);
@@ -90,7 +90,7 @@ static size_t find_apis(const struct clients *clients, char ret_urls[RAFT_MEMBER
 static void welcome(struct clients_connection *connection, uint32_t version)
 {
     struct clients *clients = connection->clients;
-    const struct daemon_config *config = clients->frontend->config;
+    const struct daemon_config *config = clients->shared->config;
     Gavel__ClientWelcome welcome;
     Gavel__ClientFrame frame;
     char address[PEER_ADDRESS_MAX + 8];
@@ -139,7 +139,7 @@ void clients_greet(struct clients_connection *connection, const Gavel__ClientFra
         clients_connection_cut(connection, text);
         return;
     }
-    if (atomic_load(&connection->clients->frontend->is_blind)) {
+    if (atomic_load(&connection->clients->shared->is_blind)) {
         clients_connection_cut(connection, CLIENTS_BLIND);
         return;
     }

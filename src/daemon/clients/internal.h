@@ -56,7 +56,7 @@
 #define CLIENTS_REVOKED                                                                                      \
     "the certificate is revoked; have another issued (gavel cert issue --client), and start again with it"
 
-/* What clients are told while node_frontend.is_blind. */
+/* What clients are told while node_shared.is_blind. */
 #define CLIENTS_BLIND                                                                                        \
     "the disk of this node does not answer, and what it says is out of date; ask another one"
 
@@ -210,7 +210,7 @@ struct clients_patience {
 };
 
 struct clients {
-    struct node_frontend *frontend;
+    struct node_shared *shared;
     struct clients_patience patience;
     struct event_base *base;
     pthread_t thread;
@@ -269,7 +269,7 @@ struct clients {
 };
 
 /* clients.c: clients_start() with other patience. */
-GAVEL_CHECKED enum gavel_status clients_start_with(struct node_frontend *frontend,
+GAVEL_CHECKED enum gavel_status clients_start_with(struct node_shared *shared,
                                                    const struct clients_patience *patience,
                                                    struct clients **ret_clients, struct gavel_error *error);
 

@@ -37,7 +37,7 @@ static enum gavel_status tcp_failed(const char *name, int reason, struct gavel_e
 
 static enum gavel_status listen_tcp(struct clients *clients, struct gavel_error *error)
 {
-    const struct daemon_config *config = clients->frontend->config;
+    const struct daemon_config *config = clients->shared->config;
     struct sockaddr_storage address = {0};
     socklen_t length;
     enum gavel_status status = address_resolve(config->clients_listen, &address, &length, error);
@@ -87,7 +87,7 @@ static const char *make_free(const struct sockaddr_un *address)
 
 static enum gavel_status listen_local(struct clients *clients, struct gavel_error *error)
 {
-    const char *path = clients->frontend->config->socket;
+    const char *path = clients->shared->config->socket;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *reason;
     struct stat made;
@@ -121,7 +121,7 @@ static enum gavel_status listen_local(struct clients *clients, struct gavel_erro
 
 enum gavel_status clients_listen(struct clients *clients, struct gavel_error *error)
 {
-    const struct daemon_config *config = clients->frontend->config;
+    const struct daemon_config *config = clients->shared->config;
     enum gavel_status status = GAVEL_OK;
 
     if (config->clients_listen[0])

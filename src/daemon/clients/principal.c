@@ -109,7 +109,7 @@ void clients_principal_stamp(struct clients_connection *connection, Gavel__Clien
 
 bool clients_principal_is_foreign(struct clients_connection *connection, uint64_t id)
 {
-    struct table_box *box = &connection->clients->frontend->table;
+    struct table_box *box = &connection->clients->shared->table;
     const struct table_session *session;
     bool is_foreign;
 

@@ -73,7 +73,7 @@ static enum gavel_status read_locked(struct clients_slice *slice, const struct t
 
 enum gavel_status clients_slice_read(struct clients *clients, struct table_cursor after)
 {
-    struct table_box *box = &clients->frontend->table;
+    struct table_box *box = &clients->shared->table;
     struct clients_slice *slice = &clients->slice;
     size_t wanted = CLIENTS_SLICE_BYTES;
     enum gavel_status status;

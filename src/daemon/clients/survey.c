@@ -122,7 +122,7 @@ static enum gavel_status look_through(struct survey *survey, struct table_cursor
 /* Both halves as of one revision. */
 static enum gavel_status find_out(struct survey *survey, struct table_cursor from)
 {
-    struct table_box *box = &survey->clients->frontend->table;
+    struct table_box *box = &survey->clients->shared->table;
     struct names *names = &survey->names;
     struct table_cursor cursor = from;
     bool is_whole = false;

@@ -145,7 +145,7 @@ static enum gavel_status add_interests(struct clients_watch *watch, const Gavel_
 /* Whether all after it is remembered still; and what "now" is. */
 static enum gavel_status look_back(struct clients *clients, struct table_cursor *from, uint64_t *ret_now)
 {
-    struct table_box *box = &clients->frontend->table;
+    struct table_box *box = &clients->shared->table;
     const struct table_change *change;
     enum gavel_status status = GAVEL_OK;
 

@@ -48,7 +48,7 @@ struct pending {
 
 struct consensus {
     const struct daemon_config *config;
-    struct node_frontend *frontend;
+    struct node_shared *shared;
     struct node_page *page;
     struct api *api;
     struct clients *clients; /* NULL: none are served but by HTTP */
@@ -68,7 +68,7 @@ struct consensus {
 
     struct raft raft;
     struct raft_actions actions;
-    struct table *table; /* the one in frontend->table: changed here, under its lock */
+    struct table *table; /* the one in shared->table: changed here, under its lock */
     struct seal seal;
     struct writer writer;
     struct transport *transport;

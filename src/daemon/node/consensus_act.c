@@ -84,7 +84,7 @@ static void apply(struct consensus *c, raft_index first, raft_index last)
             member_record_is_key(command.key, command.key_size))
             has_records = true;
     }
-    table_box_ring(&c->frontend->table);
+    table_box_ring(&c->shared->table);
     if (has_records)
         consensus_read_records(c);
 }
@@ -93,12 +93,12 @@ static void restore(struct consensus *c)
 {
     enum gavel_status status;
 
-    table_box_lock(&c->frontend->table);
+    table_box_lock(&c->shared->table);
     status = table_snapshot_decode(c->table, c->raft.snapshot.data, c->raft.snapshot.size);
     detector_applied(&c->detector, c->raft.snapshot.index, table_digest(c->table));
-    table_box_unlock(&c->frontend->table);
+    table_box_unlock(&c->shared->table);
     c->process_watch.is_rescan_due = true;
-    table_box_ring(&c->frontend->table);
+    table_box_ring(&c->shared->table);
     if (status == GAVEL_ERR_NO_MEMORY) {
         out_of_memory(c, "a snapshot");
     } else if (status != GAVEL_OK) {

@@ -305,8 +305,8 @@ enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error
     c->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     c->timer_event = c->timer_fd < 0 ? NULL : watch(c, c->timer_fd, on_timer);
     c->writer_event = watch(c, c->writer.fd, on_writer);
-    c->request_event = watch(c, c->frontend->requests.fd, on_requests);
-    c->forwarding_event = watch(c, c->frontend->forwardings.fd, on_forwardings);
+    c->request_event = watch(c, c->shared->requests.fd, on_requests);
+    c->forwarding_event = watch(c, c->shared->forwardings.fd, on_forwardings);
     c->reload_event = watch(c, c->reload.done.fd, on_reloaded);
     c->tick_event = event_new(c->base, -1, EV_PERSIST, on_tick, c);
     is_good = c->timer_event && c->writer_event && c->request_event && c->forwarding_event &&

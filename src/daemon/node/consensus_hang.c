@@ -64,6 +64,6 @@ void consensus_check_hangs(struct consensus *c)
 
     check_disk(c, now);
     check_commits(c, now);
-    atomic_store(&c->frontend->is_blind,
+    atomic_store(&c->shared->is_blind,
                  c->is_disk_hung && c->raft.role != RAFT_LEADER && now - c->hung_at >= BLIND_AFTER);
 }

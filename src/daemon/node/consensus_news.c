@@ -17,7 +17,7 @@ void consensus_put(struct consensus *c, struct journal_entry *entry)
         entry->at = clock_now();
     if (entry->term == 0)
         entry->term = c->raft.state.term;
-    (void)journal_put(c->frontend->journal, entry);
+    (void)journal_put(c->shared->journal, entry);
 }
 
 static enum log_level level_of(enum journal_event event)
@@ -100,7 +100,7 @@ static void tell_election(struct consensus *c, const struct raft_election *elect
         (void)address_book_name(&c->book, election->ballots[i].voter, record.names[i].voter);
         (void)address_book_name(&c->book, election->ballots[i].candidate, record.names[i].vote);
     }
-    journal_put_election(c->frontend->journal, &record);
+    journal_put_election(c->shared->journal, &record);
     if (!election->is_pre_vote) {
         c->draft.counters.elections++;
         c->draft.counters.elections_won += election->result == RAFT_WON;

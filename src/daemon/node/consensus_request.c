@@ -95,7 +95,7 @@ static enum gavel_status refuse_unless_leader(struct consensus *c, struct reques
 
     if (c->raft.role == RAFT_LEADER)
         return GAVEL_OK;
-    view_leader_read(&c->frontend->view, &leader);
+    view_leader_read(&c->shared->view, &leader);
     if (!view_leader_holds(&leader, clock_now())) {
         consensus_answer(
             c, request, GAVEL_ERR_NO_LEADER,
@@ -300,7 +300,7 @@ static void take(struct consensus *c, struct request *request)
 
 void consensus_take_requests(struct consensus *c)
 {
-    struct mail_link *list = mailbox_take_all(&c->frontend->requests);
+    struct mail_link *list = mailbox_take_all(&c->shared->requests);
 
     while (list) {
         struct mail_link *next = list->next;

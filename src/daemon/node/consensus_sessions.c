@@ -2,12 +2,12 @@
 
 /*
  * What clients ask, on the consensus thread: the forwarder of this node, and,
- * while it leads, the frontend (src/core/session). Here they get their hands.
+ * while it leads, the front end (src/core/session). Here they get their hands.
  *
- *     forwardings of other threads ─► forwarder ─► our own frontend, or the leader's by a peer frame
- *     peer frames FORWARDING ───────► frontend    ─► raft_step(PROPOSE), answers to where they came from
+ *     forwardings of other threads ─► forwarder ─► our own front end, or the leader's by a peer frame
+ *     peer frames FORWARDING ───────► front end ─► raft_step(PROPOSE), answers to where they came from
  *
- * Neither calls the other directly: what the frontend answers to this node's own
+ * Neither calls the other directly: what the front end answers to this node's own
  * forwarder waits in a list until both are done. After every step of Raft
  * consensus_settle_sessions() brings everything to rest.
  */
@@ -30,7 +30,7 @@
 /* Turns of settling; more wait for the next event of the loop, and there is always a tick. */
 #define SETTLE_TURNS 64
 
-/* An answer of our own frontend for our own forwarder. */
+/* An answer of our own front end for our own forwarder. */
 struct own_answer {
     STAILQ_ENTRY(own_answer) next;
     uint64_t number;
@@ -63,7 +63,7 @@ static void answer(void *user, uint64_t client, uint64_t tag, const Gavel__Clien
     forwarding_answer(&c->messages, client >> BOX_BITS, c->client_boxes[client & (BOXES_MAX - 1)], frame);
 }
 
-/* ---- the frontend's hands ---- */
+/* ---- the front end's hands ---- */
 
 static enum gavel_status propose(void *user, const uint8_t *const *commands, const size_t *sizes,
                                  size_t count, uint64_t *ret_first, uint64_t *ret_term)
@@ -217,7 +217,7 @@ static uint64_t number_of_box(struct consensus *c, struct mailbox *box)
 
 void consensus_take_forwardings(struct consensus *c)
 {
-    struct mail_link *message = mailbox_take_all(&c->frontend->forwardings);
+    struct mail_link *message = mailbox_take_all(&c->shared->forwardings);
     gavel_ns now = clock_now();
 
     while (message) {
@@ -252,9 +252,9 @@ enum gavel_status consensus_apply_entry(struct consensus *c, raft_index index, c
     gavel_ns now = clock_now();
 
     c->applying_at = now;
-    table_box_lock(&c->frontend->table);
+    table_box_lock(&c->shared->table);
     status = table_apply_ops(c->table, index, entry->data, entry->size, &results, &count);
-    table_box_unlock(&c->frontend->table);
+    table_box_unlock(&c->shared->table);
     for (size_t i = 0; i < c->met_count; i++)
         process_watch_meet(&c->process_watch, &c->met[i]);
     c->met_count = 0;
@@ -270,7 +270,7 @@ enum gavel_status consensus_apply_entry(struct consensus *c, raft_index index, c
 /* Whether clients may have spoken without being heard: their thread did not run. */
 static bool is_stalled(const struct consensus *c, gavel_ns now)
 {
-    gavel_ns alive_at = atomic_load(&c->frontend->clients_alive_at);
+    gavel_ns alive_at = atomic_load(&c->shared->clients_alive_at);
 
     return alive_at != 0 && now - alive_at > CLIENTS_SILENCE;
 }
@@ -313,9 +313,9 @@ static void on_due(evutil_socket_t fd, short what, void *user)
 }
 
 /*
- * Brings what clients asked to rest: proposes what the frontend has gathered, tells the forwarder who leads,
- * and carries our own frontend's answers to it. Proposing is a step of Raft, after which we are called again:
- * only the first call does anything.
+ * Brings what clients asked to rest: proposes what the front end has gathered, tells the forwarder who leads,
+ * and carries our own front end's answers to it. Proposing is a step of Raft, after which we are called
+ * again: only the first call does anything.
  */
 void consensus_settle_sessions(struct consensus *c)
 {
@@ -358,7 +358,7 @@ void consensus_end_sessions(struct consensus *c)
     struct own_answer *own;
     struct mail_link *message;
 
-    while ((message = mailbox_take(&c->frontend->forwardings)))
+    while ((message = mailbox_take(&c->shared->forwardings)))
         forwarding_free((struct forwarding *)message);
     forwarding_stock_clear(&c->messages);
     while ((own = STAILQ_FIRST(&c->own_answers))) {

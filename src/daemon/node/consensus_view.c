@@ -62,7 +62,7 @@ static void take_scalars(struct consensus *c, struct view *v)
 void consensus_publish(struct consensus *c)
 {
     take_scalars(c, &c->draft);
-    view_publish(&c->frontend->view, &c->draft);
+    view_publish(&c->shared->view, &c->draft);
 }
 
 static void take_link(struct consensus *c, struct view_member *member)

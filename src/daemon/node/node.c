@@ -233,7 +233,7 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     consensus_read_hints(c);
     detector_init(&c->detector);
     begin_view(c, has_guard);
-    status = journal_new(c->raft.state.incarnation, &c->frontend->journal);
+    status = journal_new(c->raft.state.incarnation, &c->shared->journal);
     if (status != GAVEL_OK)
         return error_set(error, status, "out of memory");
     status = writer_start(&c->writer, disk, c->config->realtime);
@@ -256,8 +256,8 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     c->is_member = raft_config_find(&c->raft.config, c->config->id);
     consensus_set_peers(c);
     consensus_publish(c);
-    status = clients_start(c->frontend, &c->clients, error);
-    return status == GAVEL_OK ? api_start(c->frontend, &c->api, error) : status;
+    status = clients_start(c->shared, &c->clients, error);
+    return status == GAVEL_OK ? api_start(c->shared, &c->api, error) : status;
 }
 
 /* Signals that come while it starts wait until there is somebody to take them. */
@@ -295,7 +295,7 @@ static void end(struct consensus *c)
     if (c->transport)
         transport_flush(c->transport); /* our last words first: the others may be waiting for them */
     consensus_answer_all(c, GAVEL_ERR_STOPPED, "this node is stopping; ask another");
-    while ((message = mailbox_take(&c->frontend->requests)))
+    while ((message = mailbox_take(&c->shared->requests)))
         consensus_answer(c, (struct request *)message, GAVEL_ERR_STOPPED,
                          "this node is stopping; ask another");
     api_stop(c->api);
@@ -361,7 +361,7 @@ static int live(struct consensus *c, bool has_guard)
 }
 
 /* The children's guard is forked first, while there is only one thread. */
-static int live_with_children(struct consensus *c, struct node_frontend *frontend, bool has_guard)
+static int live_with_children(struct consensus *c, struct node_shared *shared, bool has_guard)
 {
     static struct leader_commands commands; /* must not move, and is too large for a stack */
     struct gavel_error error = {0};
@@ -369,13 +369,13 @@ static int live_with_children(struct consensus *c, struct node_frontend *fronten
 
     if (c->config->has_leader_commands) {
         if (leader_commands_start(&commands, c->config, c->page, &error) != GAVEL_OK) {
-            log_line(&frontend->log, clock_wall_ms(), LOG_ERROR, "cannot start",
+            log_line(&shared->log, clock_wall_ms(), LOG_ERROR, "cannot start",
                      LOG_STR("reason", error.message), LOG_END);
             return exit_code_of(error.status);
         }
         c->commands = &commands;
     }
-    if (logger_start(&c->logger, &frontend->log, c->config->realtime) != GAVEL_OK)
+    if (logger_start(&c->logger, &shared->log, c->config->realtime) != GAVEL_OK)
         return 1;
     exit_code = live(c, has_guard);
     logger_stop(&c->logger);
@@ -389,31 +389,31 @@ static int live_with_children(struct consensus *c, struct node_frontend *fronten
 int node_run(const struct daemon_config *config, struct node_page *page)
 {
     struct consensus *c = calloc(1, sizeof *c);
-    struct node_frontend *frontend = calloc(1, sizeof *frontend);
+    struct node_shared *shared = calloc(1, sizeof *shared);
     struct node_page *own_page = NULL;
     int exit_code = 1;
 
     hold_signals(true);
     (void)signal(SIGPIPE, SIG_IGN);
-    if (c && frontend && (page || node_page_new(&own_page) == GAVEL_OK) &&
-        view_box_init(&frontend->view) == GAVEL_OK && mailbox_init(&frontend->requests) == GAVEL_OK &&
-        mailbox_init(&frontend->forwardings) == GAVEL_OK && table_box_init(&frontend->table) == GAVEL_OK) {
-        frontend->config = config;
-        frontend->log = terminal_log(STDERR_FILENO, config->log_level, config->log_format);
+    if (c && shared && (page || node_page_new(&own_page) == GAVEL_OK) &&
+        view_box_init(&shared->view) == GAVEL_OK && mailbox_init(&shared->requests) == GAVEL_OK &&
+        mailbox_init(&shared->forwardings) == GAVEL_OK && table_box_init(&shared->table) == GAVEL_OK) {
+        shared->config = config;
+        shared->log = terminal_log(STDERR_FILENO, config->log_level, config->log_format);
         c->config = config;
-        c->frontend = frontend;
-        c->table = &frontend->table.table;
+        c->shared = shared;
+        c->table = &shared->table.table;
         c->page = page ? page : own_page;
         c->timer_fd = -1;
-        exit_code = live_with_children(c, frontend, page != NULL);
-        table_box_done(&frontend->table);
-        mailbox_done(&frontend->forwardings);
-        mailbox_done(&frontend->requests);
-        view_box_done(&frontend->view);
-        journal_free(frontend->journal);
+        exit_code = live_with_children(c, shared, page != NULL);
+        table_box_done(&shared->table);
+        mailbox_done(&shared->forwardings);
+        mailbox_done(&shared->requests);
+        view_box_done(&shared->view);
+        journal_free(shared->journal);
     }
     node_page_free(own_page);
-    free(frontend);
+    free(shared);
     free(c);
     return exit_code;
 }

@@ -3,7 +3,7 @@
 /*
  * The node process: four threads.
  *
- *     consensus   raft_step(), sockets to the peers, the table, the frontend; never blocks
+ *     consensus   raft_step(), sockets to the peers, the table, the front end; never blocks
  *     disk        writes what Raft wants durable, many changes in one transaction
  *     API         HTTP; reads the view, the journal and the table, sends requests and forwardings
  *     clients     frames of clients; reads the table, sends forwardings; only if it is configured
@@ -36,8 +36,8 @@ enum node_exit {
     NODE_EXIT_BUSY = 75,   /* EX_TEMPFAIL: the port or the folder is taken */
 };
 
-/* What the API thread needs of the node. All of it is safe to use from another thread. */
-struct node_frontend {
+/* What the threads of the node share. All of it is safe to use from another thread. */
+struct node_shared {
     const struct daemon_config *config;
     struct log log;
     struct view_box view;

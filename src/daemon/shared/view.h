@@ -59,7 +59,7 @@ struct view_counters {
     uint64_t split_brains;
     uint64_t obituaries;
     uint64_t deaths;          /* operations that this node asked for because a process had died */
-    uint64_t client_requests; /* that this node's frontend took, while it led */
+    uint64_t client_requests; /* that this node's front end took, while it led */
     uint64_t client_repeated; /* of those, answered from the session's newest outcome */
     uint64_t client_refused;
     uint64_t keep_alives;

@@ -50,7 +50,7 @@ static void reply(void *user, struct frontend_ticket ticket, const Gavel__Client
     answer(cluster->askers[which].client, cluster->askers[which].reply_to, cluster->is_poor ? NULL : frame);
 }
 
-void api_cluster_init(struct api_cluster *cluster, struct node_frontend *node)
+void api_cluster_init(struct api_cluster *cluster, struct node_shared *node)
 {
     const struct frontend_hands hands = {.propose = propose, .reply = reply, .user = cluster};
 

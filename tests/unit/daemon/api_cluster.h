@@ -13,7 +13,7 @@
 #include "daemon/shared/forwarding.h"
 
 struct api_cluster {
-    struct node_frontend *node;
+    struct node_shared *node;
     struct frontend frontend;
     uint64_t index;
     struct {
@@ -33,7 +33,7 @@ struct api_cluster {
     _Atomic int keep_alives;    /* that came */
 };
 
-void api_cluster_init(struct api_cluster *cluster, struct node_frontend *node);
+void api_cluster_init(struct api_cluster *cluster, struct node_shared *node);
 void api_cluster_done(struct api_cluster *cluster);
 
 /* Answers what has come, and what is due by time. */

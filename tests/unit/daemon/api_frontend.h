@@ -17,7 +17,7 @@
 #include <jansson.h>
 
 struct api_frontend {
-    struct node_frontend frontend;
+    struct node_shared frontend;
     struct daemon_config *config;
     struct api *api;
     struct api_cluster cluster; /* answers forwardings, on the consensus thread */

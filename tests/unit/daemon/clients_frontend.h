@@ -14,7 +14,7 @@
 
 struct clients_frontend {
     struct daemon_config *config;
-    struct node_frontend frontend;
+    struct node_shared frontend;
     struct clients *clients;
     char folder[64];
     uint64_t index;
