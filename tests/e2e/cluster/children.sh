@@ -28,7 +28,7 @@ test_where_a_child_keeps_crashing_another_node_leads() {
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     echo "$former" >"$folder/bad"
-    kill -KILL "$(child_of "$former")"
+    kill -KILL "$(child_of "$former")" || true # one that had only begun may have read the name and ended
     await moved "$former" "$epoch"
     logged "$former" 'msg="the children gave up"' || fail "it did not say why"
     logged "$former" 'exit code 3' || fail "it did not say how the child ended"
