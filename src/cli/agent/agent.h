@@ -126,7 +126,7 @@ struct agent_call {
     struct agent_connection *connection;
 };
 
-/* agent_listen.c */
+/* listen.c */
 GAVEL_CHECKED enum gavel_status agent_listen(const char *where, bool has_token, struct agent_place *ret_place,
                                              struct gavel_error *error);
 void agent_listen_end(struct agent_place *place); /* removes the socket's file */
@@ -134,14 +134,14 @@ GAVEL_CHECKED enum gavel_status agent_token_read(const char *file, char ret_toke
                                                  struct gavel_error *error);
 bool agent_token_is_shown(const char *token, const char *authorization);
 
-/* agent_http.c: connections. The listening socket is taken over. */
+/* http.c: connections. The listening socket is taken over. */
 GAVEL_CHECKED enum gavel_status agent_http_open(struct agent *agent);
 void agent_http_close(struct agent *agent);
 void agent_http_stop_listening(struct agent *agent);
 struct agent_connection *agent_connection_of(struct agent *agent, struct evhttp_request *http);
 bool agent_is_answering(const struct agent *agent);
 
-/* agent_routes.c */
+/* routes.c */
 void agent_dispatch(struct evhttp_request *http, void *user);
 /* Each ends the call. The object is handed over. */
 void agent_reply(struct agent_call *call, int code, json_t *body);
@@ -151,7 +151,7 @@ void agent_reply_error(struct agent_call *call, int code, enum gavel_status stat
 /* A value of the query, "" if it stands there without one, NULL if it does not; the caller frees. */
 char *agent_query(const struct agent_call *call, const char *key);
 
-/* agent_answers.c: what is so at this moment. */
+/* answers.c: what is so at this moment. */
 bool agent_leads(struct agent *agent);
 /* `is_event`: to be read at any later time, so nothing in it counts from its arrival. */
 json_t *agent_status_json(struct agent *agent, bool is_event);
@@ -166,7 +166,7 @@ void agent_post_resign(struct agent_call *call);
 void agent_post_alive(struct agent_call *call);
 void agent_post_stopped(struct agent_call *call);
 
-/* agent_stream.c */
+/* stream.c */
 void agent_get_events(struct agent_call *call);
 void agent_streams_pump(struct agent *agent);
 void agent_streams_beat(struct agent *agent); /* a comment, so that both ends notice when the other is gone */

@@ -3,7 +3,7 @@
 /*
  * Talks HTTP with the nodes of a gaveld cluster. Reads ask all nodes at once
  * and wait no longer than the time limit, so that one that hangs costs that
- * much and no more; what several say is put together by cluster_view.h.
+ * much and no more; what several say is put together by view.h.
  * Changes go to the leader: a node that does not lead names it, and it is
  * asked instead.
  *

@@ -96,7 +96,7 @@ struct etcd_store {
     size_t stream_endpoint;
 };
 
-/* ---- etcd_words.c: keys, questions and answers as JSON ---- */
+/* ---- words.c: keys, questions and answers as JSON ---- */
 
 enum etcd_family { ETCD_GROUPS, ETCD_WISHES, ETCD_CANDIDATES };
 
@@ -159,7 +159,7 @@ uint64_t etcd_number(const json_t *json, const char *name);
 char *etcd_wish_write(const struct record *record, struct nonce write);
 void etcd_wish_read(const struct etcd_kv *kv, struct record *record, struct nonce *ret_write);
 
-/* ---- etcd_call.c: a question to the cluster ---- */
+/* ---- call.c: a question to the cluster ---- */
 
 struct etcd_call {
     /* asked; see etcd_ask() */
@@ -177,7 +177,7 @@ struct etcd_call {
     json_t *answer;           /* borrowed */
     char message[256];
 
-    /* for etcd_call.c */
+    /* for call.c */
     struct etcd_store *etcd;
     char url[340];
     struct curl_slist *headers;
@@ -199,7 +199,7 @@ void etcd_calls_run(struct etcd_store *etcd, struct http *http, struct etcd_call
 struct curl_slist *etcd_headers(struct etcd_store *etcd, bool with_token);
 GAVEL_CHECKED enum gavel_status etcd_http_new(const struct etcd_store *etcd, struct http **ret_http);
 
-/* ---- etcd_user.c: who asks ---- */
+/* ---- user.c: who asks ---- */
 
 GAVEL_CHECKED enum gavel_status etcd_user_take(struct etcd_store *etcd, const struct url *url,
                                                struct gavel_error *error);
@@ -207,11 +207,11 @@ void etcd_user_done(struct etcd_store *etcd);
 /* The question for a token; there must be a user. NULL when out of memory. */
 char *etcd_user_login(struct etcd_store *etcd);
 
-/* ---- etcd_probe.c: whether we may write ---- */
+/* ---- probe.c: whether we may write ---- */
 
 GAVEL_CHECKED enum gavel_status etcd_probe(struct store *store, struct gavel_error *error);
 
-/* ---- etcd_run.c: a batch, and one request of it ---- */
+/* ---- run.c: a batch, and one request of it ---- */
 
 struct etcd_job {
     struct etcd_store *etcd;
@@ -248,7 +248,7 @@ bool etcd_job_fail_doubt(struct etcd_job *job);
 bool etcd_job_take_page(struct etcd_job *job, bool (*take)(struct etcd_job *job, const struct etcd_kv *kv),
                         bool *ret_is_last);
 
-/* ---- etcd_mandate.c, etcd_registry.c, etcd_list.c: the first question of a job ---- */
+/* ---- mandate.c, registry.c, list.c: the first question of a job ---- */
 
 void etcd_begin_mandate(struct etcd_job *job);
 void etcd_begin_groups(struct etcd_job *job);
@@ -263,7 +263,7 @@ void etcd_begin_keep_alive(struct etcd_store *etcd, struct etcd_call *call, gave
 GAVEL_CHECKED enum gavel_status etcd_row_read(const struct etcd_kv *kv, struct mandate_row *ret_row,
                                               struct nonce *ret_write, uint64_t *ret_offset);
 
-/* ---- etcd_known.c ---- */
+/* ---- known.c ---- */
 
 struct etcd_known *etcd_known_find(struct etcd_known_tree *tree, const char *key);
 /* NULL when out of memory, or when there are too many. */

@@ -10,11 +10,11 @@
  * Every request becomes a call, and every call a script: the statements that
  * carry it out, the last of which reads the row back. A wave is the scripts of
  * all calls that may go now, sent in one piece; most calls are answered by
- * their first one. mysql_run.c has the waves, mysql_script.c and
- * mysql_registry.c the scripts, mysql_mandate.c what their answers mean, mysql_text.c
- * fills in the values, mysql_link.c has the connection and its deadlines.
+ * their first one. run.c has the waves, script.c and
+ * registry.c the scripts, mandate.c what their answers mean, text.c
+ * fills in the values, link.c has the connection and its deadlines.
  *
- * Three tables (mysql_schema.c): `locks` may be shared with programs that know
+ * Three tables (schema.c): `locks` may be shared with programs that know
  * only lock_key, owner_id and expires_at. `locks_epochs` outlives the rows that
  * such programs delete, so that epochs never restart. `locks_candidates` has
  * the registrations.
@@ -55,7 +55,7 @@ struct mysql_environment {
     char *options;
 };
 
-/* Where the server is and who we are there; mysql_place.c. */
+/* Where the server is and who we are there; place.c. */
 struct mysql_place {
     struct url url;   /* owned: what the others point into */
     const char *host; /* NULL: by the socket */
@@ -134,7 +134,7 @@ struct mysql_answer {
     MYSQL_RES *rows;  /* of the last statement; NULL: it gave none */
 };
 
-/* mysql_place.c: reads the URL and the environment; an option file is read anew for each connection. */
+/* place.c: reads the URL and the environment; an option file is read anew for each connection. */
 struct mysql_identity {
     char user[128]; /* "": as the library finds it */
     char password[256];
@@ -148,17 +148,17 @@ GAVEL_CHECKED enum gavel_status mysql_place_identity(const struct mysql_place *p
 void mysql_place_forget(struct mysql_place *place);
 void mysql_place_done(struct mysql_place *place);
 
-/* mysql_name.c: whether the host has an address, by `until`. */
+/* name.c: whether the host has an address, by `until`. */
 GAVEL_CHECKED enum gavel_status mysql_name_find(struct mysql_store *mysql, gavel_ns until,
                                                 struct gavel_error *error);
 /* False: a thread still uses the name of the host, and will not be stopped; leave it. */
 bool mysql_name_done(struct mysql_store *mysql);
 
-/* mysql_text.c */
+/* text.c */
 void mysql_text_fill(struct text_buffer *text, const struct mysql_store *mysql, const struct mysql_call *call,
                      const char *statement);
 
-/* mysql_link.c. All end by `until`; then, and after any loss, the connection is gone. */
+/* link.c. All end by `until`; then, and after any loss, the connection is gone. */
 GAVEL_CHECKED enum gavel_status mysql_link_open(struct mysql_store *mysql, gavel_ns until,
                                                 struct gavel_error *error);
 /* Whether it is there, as far as can be told without asking. */
@@ -174,12 +174,12 @@ void mysql_link_drop(struct mysql_store *mysql);
 /* With a word; of a connection that works. */
 void mysql_link_close(struct mysql_store *mysql);
 
-/* mysql_session.c: makes a new connection independent of the server's settings. */
+/* session.c: makes a new connection independent of the server's settings. */
 GAVEL_CHECKED enum gavel_status mysql_session_begin(struct mysql_store *mysql, gavel_ns until,
                                                     struct gavel_error *error);
 
 /*
- * mysql_schema.c: the columns of `locks`. The first MYSQL_COLUMNS_SHARED are those that other programs know;
+ * schema.c: the columns of `locks`. The first MYSQL_COLUMNS_SHARED are those that other programs know;
  * the others have defaults.
  */
 #define MYSQL_COLUMNS_SHARED 3
@@ -199,7 +199,7 @@ const char *mysql_schema_collation(bool is_mariadb);
 void mysql_schema_modify(struct text_buffer *text, const char *comma, bool is_mariadb,
                          const int widths[MYSQL_COLUMNS_SHARED]);
 
-/* mysql_table.c: what is there. */
+/* table.c: what is there. */
 struct mysql_survey {
     bool has_table[MYSQL_TABLES];
     bool is_unsafe[MYSQL_TABLES]; /* its engine has no transactions */
@@ -218,19 +218,19 @@ GAVEL_CHECKED bool mysql_survey_take(struct mysql_store *mysql, gavel_ns until,
 /* Whether expires_at is of the type that it has here. */
 bool mysql_survey_has_expiry(const struct mysql_survey *survey);
 
-/* mysql_migrate.c: see store_migrate(). */
+/* migrate.c: see store_migrate(). */
 GAVEL_CHECKED enum gavel_status mysql_migrate(struct store *store, char **ret_told,
                                               struct gavel_error *error);
 
-/* mysql_table.c: makes the tables or adds what they lack; refuses those that cannot keep the promise. */
+/* table.c: makes the tables or adds what they lack; refuses those that cannot keep the promise. */
 GAVEL_CHECKED enum gavel_status mysql_table_prepare(struct mysql_store *mysql, gavel_ns until,
                                                     struct gavel_error *error);
 
-/* mysql_rights.c: whether we may do to the tables what a candidate does; they must be there. */
+/* rights.c: whether we may do to the tables what a candidate does; they must be there. */
 GAVEL_CHECKED enum gavel_status mysql_rights_try(struct mysql_store *mysql, gavel_ns until,
                                                  struct gavel_error *error);
 
-/* mysql_trouble.c: what an error means, in words and as a status, which it also returns. */
+/* trouble.c: what an error means, in words and as a status, which it also returns. */
 enum gavel_status mysql_trouble_explain(const struct mysql_store *mysql, struct gavel_error *error);
 /* Nothing was changed, and trying again may help at once. */
 bool mysql_trouble_passes(unsigned code);
@@ -240,7 +240,7 @@ bool mysql_trouble_is_denial(unsigned code); /* reading may be allowed all the s
 bool mysql_trouble_is_missing_table(unsigned code);
 bool mysql_trouble_is_missing_column(unsigned code);
 
-/* mysql_script.c: the statements for mandates. All but a listing end with a look at the row, which gives
+/* script.c: the statements for mandates. All but a listing end with a look at the row, which gives
  * these. */
 enum mysql_column {
     MYSQL_COLUMN_KEY,
@@ -264,19 +264,19 @@ enum mysql_column {
 };
 const struct mysql_script *mysql_mandate_script(const struct mysql_call *call);
 
-/* mysql_mandate.c, mysql_registry.c: what an answer means; and the statements for registrations. */
+/* mandate.c, registry.c: what an answer means; and the statements for registrations. */
 void mysql_mandate_conclude(struct mysql_store *mysql, struct mysql_call *call,
                             const struct mysql_answer *answer);
 const struct mysql_script *mysql_registry_script(const struct mysql_call *call);
 void mysql_registry_conclude(struct mysql_store *mysql, struct mysql_call *call,
                              const struct mysql_answer *answer);
 
-/* mysql_run.c */
+/* run.c */
 void mysql_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
                size_t count);
 void mysql_wait(struct store *store, const char *group, uint64_t version, gavel_ns until);
 
-/* mysql_words.c: columns of a result. NULL reads as 0 and "". */
+/* words.c: columns of a result. NULL reads as 0 and "". */
 uint64_t mysql_word_u64(MYSQL_ROW row, int column);
 int64_t mysql_word_i64(MYSQL_ROW row, int column);
 void mysql_word_text(MYSQL_ROW row, int column, char *to, size_t size);

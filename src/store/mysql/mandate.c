@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What the answers to the statements of mysql_script.c mean. The row that was
+ * What the answers to the statements of script.c mean. The row that was
  * read back tells what stands there now; whether a write was applied tells the
  * count of rows that it has changed, for a row may look the same by an earlier
  * write. Why one was not applied follows from the rules of rules.c.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The mandates in MySQL: the statements that decide; mysql_mandate.c says what
+ * The mandates in MySQL: the statements that decide; mandate.c says what
  * their answers mean. Each decision is one conditional statement; the row is
  * then read back, in the same round trip, and tells what stands there.
  *

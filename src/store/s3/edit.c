@@ -19,7 +19,7 @@
  * write may still arrive, as it is conditional on what is there now.
  *
  * A state of s3db.js is not all there is to know: its workers are listed, each
- * time, before anything is decided (s3_foreign.h). And a heartbeat looks once
+ * time, before anything is decided (foreign.h). And a heartbeat looks once
  * whose namespace it is, and leaves none where it is not gavel's.
  *
  * All PUTs of an edit carry the same number (`write`), so any of them is known

@@ -9,20 +9,20 @@
  *                                                  /metadata.json         what this is, for people
  *
  *     s3.c             opening, closing, the probe
- *     s3_place.c       URL, environment: where it is
- *     s3_credentials.c who we are
- *     s3_sign.c        keys, URLs and headers in the one form that can be signed
- *     s3_object.c      one request for an object or a list, and what became of it
- *     s3_error.c       what a refusal means, in words
- *     s3_xml.c         the few elements of an answer that matter
- *     s3_cache.c       what was last seen of an object
- *     s3_foreign.c     namespaces of s3db.js
- *     s3_edit.c        fetch, decide, put if nothing has changed, read back
- *     s3_mandate.c     what is decided about mandates
- *     s3_registry.c    what is decided about candidates
- *     s3_list.c        lists of candidates and of groups
- *     s3_chores.c      what is worth doing and may be left undone
- *     s3_run.c         a batch: who goes side by side, who waits for whom
+ *     place.c       URL, environment: where it is
+ *     credentials.c who we are
+ *     sign.c        keys, URLs and headers in the one form that can be signed
+ *     object.c      one request for an object or a list, and what became of it
+ *     error.c       what a refusal means, in words
+ *     xml.c         the few elements of an answer that matter
+ *     cache.c       what was last seen of an object
+ *     foreign.c     namespaces of s3db.js
+ *     edit.c        fetch, decide, put if nothing has changed, read back
+ *     mandate.c     what is decided about mandates
+ *     registry.c    what is decided about candidates
+ *     list.c        lists of candidates and of groups
+ *     chores.c      what is worth doing and may be left undone
+ *     run.c         a batch: who goes side by side, who waits for whom
  *
  * Every write is conditional on the ETag that was read, and carries a number
  * of its own (`write`), so that two writes never have the same ETag and a
@@ -71,7 +71,7 @@ struct s3_entry {
     uint64_t hash;
     bool is_known;              /* false: never read, or not to be relied on */
     bool is_found;              /* false: there is no such object */
-    bool is_foreign;            /* a state of s3db.js, see s3_foreign.h */
+    bool is_foreign;            /* a state of s3db.js, see foreign.h */
     char etag[S3_ETAG_MAX + 1]; /* without quotes; "" if there is no object */
     struct nonce write;         /* of the last write */
     bool is_in_group;
@@ -121,7 +121,7 @@ struct s3_store {
     gavel_ns forgot_at; /* when sightings of long ago were dropped */
 };
 
-/* ---- s3_place.c, s3_credentials.c ---- */
+/* ---- place.c, credentials.c ---- */
 
 struct url;
 
@@ -148,7 +148,7 @@ GAVEL_CHECKED enum gavel_status s3_credentials_read(const struct s3_credentials_
  */
 bool s3_credentials_renew(struct s3_store *s3, unsigned used);
 
-/* ---- s3_sign.c ---- */
+/* ---- sign.c ---- */
 
 /* One parameter of a query. */
 struct s3_parameter {
@@ -177,7 +177,7 @@ char *s3_url(const struct s3_place *place, const char *key, const struct s3_para
 /* As 64 digits. */
 void s3_body_hash(const void *body, size_t size, char ret_hex[65]);
 
-/* ---- s3_xml.c ---- */
+/* ---- xml.c ---- */
 
 /* A piece of a text. */
 struct s3_span {
@@ -191,7 +191,7 @@ bool s3_xml_find(struct s3_span in, const char *name, struct s3_span *ret_conten
 /* Such an element without elements in it, as text; false if there is none or it is too long. */
 bool s3_xml_text(struct s3_span in, const char *name, char *ret_text, size_t size);
 
-/* ---- s3_object.c ---- */
+/* ---- object.c ---- */
 
 /* What became of a request. */
 enum s3_outcome {
@@ -232,13 +232,13 @@ void s3_object_etag(const struct s3_object *object, char ret_etag[S3_ETAG_MAX + 
 /* The same of any. */
 void s3_etag_bare(const char *etag, char ret_etag[S3_ETAG_MAX + 1]);
 
-/* ---- s3_error.c ---- */
+/* ---- error.c ---- */
 
 /* What a request that was not answered well means: the status, and a message of at most 255 bytes. */
 enum gavel_status s3_explain(const struct s3_store *s3, const struct s3_object *object, char *ret_message,
                              size_t size);
 
-/* ---- s3_cache.c ---- */
+/* ---- cache.c ---- */
 
 void s3_cache_done(struct s3_cache *cache);
 /* The entry of a key; one that is not known if it is new; NULL when out of memory. */
@@ -247,7 +247,7 @@ void s3_cache_drop(struct s3_cache *cache, struct s3_entry *entry);
 /* Empties it if it has become too large; between batches, as entries must last for one. */
 void s3_cache_trim(struct s3_cache *cache);
 
-/* ---- s3_edit.c ---- */
+/* ---- edit.c ---- */
 
 struct s3_edit;
 
@@ -319,7 +319,7 @@ void s3_entry_absent(struct s3_entry *entry);
 extern const struct s3_kind s3_kind_mandate;
 extern const struct s3_kind s3_kind_worker;
 
-/* ---- s3_registry.c ---- */
+/* ---- registry.c ---- */
 
 /* Notes that the entry is that of a candidate of the group. */
 void s3_registry_note(struct s3_store *s3, struct s3_entry *entry, const char *group);
@@ -330,7 +330,7 @@ void s3_registry_note(struct s3_store *s3, struct s3_entry *entry, const char *g
  */
 bool s3_registry_is_beat(struct s3_entry *entry, const char *etag, size_t size);
 
-/* ---- s3_chores.c ---- */
+/* ---- chores.c ---- */
 
 /* Something to be done when there is time, or never. */
 struct s3_chore {
@@ -357,7 +357,7 @@ void s3_chores_describe(struct s3_chores *chores, const char *group);
 void s3_chores_run(struct s3_chores *chores, gavel_ns until);
 void s3_chores_done(struct s3_chores *chores);
 
-/* ---- s3_list.c ---- */
+/* ---- list.c ---- */
 
 struct s3_item {
     char *key;                  /* of a state or of a registration */
@@ -389,7 +389,7 @@ bool s3_listing_go_on(struct s3_listing *listing);
 void s3_listings_finish(struct s3_store *s3, struct s3_listing *const *listings, size_t count);
 void s3_listing_done(struct s3_listing *listing); /* safe on NULL; frees it */
 
-/* ---- s3_run.c ---- */
+/* ---- run.c ---- */
 
 void s3_run(struct store *store, const struct store_request *requests, struct store_reply *replies,
             size_t count);

@@ -4,14 +4,14 @@
  * The parts of the sqlite driver:
  *
  *   sqlite.c           batches, transactions, waiting
- *   sqlite_place.c     the file: its folder, its file system, whether it is still there
- *   sqlite_open.c      the database: whether it is ours, its tables
- *   sqlite_whole.c     whether the file is all of it; the last one out takes the log in
- *   sqlite_backup.c    a copy of it
- *   sqlite_mandate.c   READ, CLAIM, RENEW, RELEASE, ASK, REOPEN, GROUPS
- *   sqlite_registry.c  HEARTBEAT, LEAVE, CANDIDATES
- *   sqlite_lock.c      who holds the lock that others wait for
- *   sqlite_error.c     what SQLite's errors mean to gavel
+ *   place.c     the file: its folder, its file system, whether it is still there
+ *   open.c      the database: whether it is ours, its tables
+ *   whole.c     whether the file is all of it; the last one out takes the log in
+ *   backup.c    a copy of it
+ *   mandate.c   READ, CLAIM, RENEW, RELEASE, ASK, REOPEN, GROUPS
+ *   registry.c  HEARTBEAT, LEAVE, CANDIDATES
+ *   lock.c      who holds the lock that others wait for
+ *   error.c     what SQLite's errors mean to gavel
  *   filesystem.c       where the file must not lie
  */
 #ifndef STORE_SQLITE_SQLITE_H
@@ -106,17 +106,17 @@ struct sqlite_store {
     char shown[112];                /* the path for messages, its end if it is long */
 };
 
-/* sqlite_place.c: fills in a zeroed store up to and including its statements; on failure the caller closes
+/* place.c: fills in a zeroed store up to and including its statements; on failure the caller closes
  * it.
  */
 GAVEL_CHECKED enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, const char *path,
                                                  struct gavel_error *error);
 
-/* sqlite_open.c: opens the main file, which exists. */
+/* open.c: opens the main file, which exists. */
 GAVEL_CHECKED enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel_error *error);
 
 /*
- * sqlite_whole.c. Before anything is read: ERR_STORE_DAMAGED if the log that belongs to the file is missing.
+ * whole.c. Before anything is read: ERR_STORE_DAMAGED if the log that belongs to the file is missing.
  * Then the switch to WAL, which may have to be tried again and again; a code of SQLite. And in the end, with
  * nothing open any more: closes the database, and leaves a whole file if nobody else has it open.
  */
@@ -125,7 +125,7 @@ GAVEL_CHECKED enum gavel_status sqlite_check_log(const struct sqlite_store *sqli
 GAVEL_CHECKED int sqlite_use_log(struct sqlite_store *sqlite, bool (*may_wait)(struct sqlite_store *sqlite));
 void sqlite_leave_whole(struct sqlite_store *sqlite);
 
-/* sqlite_backup.c: see store_backup(). */
+/* backup.c: see store_backup(). */
 GAVEL_CHECKED enum gavel_status sqlite_backup(struct store *store, const char *path,
                                               struct gavel_error *error);
 
@@ -140,7 +140,7 @@ GAVEL_CHECKED enum gavel_status sqlite_check_files(const struct sqlite_store *sq
                                                    struct gavel_error *error);
 
 /*
- * sqlite_mandate.c and sqlite_registry.c: one request inside a transaction.
+ * mandate.c and registry.c: one request inside a transaction.
  * Return SQLITE_OK when the reply is filled in, be it with a refusal; any
  * other code means that the transaction must be rolled back.
  */
@@ -155,11 +155,11 @@ GAVEL_CHECKED int sqlite_read_version(struct sqlite_store *sqlite, const char *g
 /* Drops from a listing who is proven dead. Looks at /proc, so it is done after the transaction. */
 void sqlite_drop_dead(struct sqlite_store *sqlite, struct store_reply *reply);
 
-/* sqlite_lock.c: half a sentence for a message, about who holds the write lock and what to do about it. */
+/* lock.c: half a sentence for a message, about who holds the write lock and what to do about it. */
 #define SQLITE_HOLDER_TEXT_MAX 128
 void sqlite_tell_holder(const struct sqlite_store *sqlite, char *text, size_t size);
 
-/* sqlite_error.c; `doing` stands before "the store …" in the message. */
+/* error.c; `doing` stands before "the store …" in the message. */
 enum gavel_status sqlite_status(int code, int system_errno);
 const char *sqlite_next_step(enum gavel_status status, int system_errno);
 GAVEL_CHECKED enum gavel_status sqlite_error(const struct sqlite_store *sqlite, int code, const char *doing,

@@ -3,7 +3,7 @@
 /*
  * The driver `etcd` through the suite, against a real etcd, and what is its
  * own: keys, epochs, leases, the stream of changes. Who may use it and how is
- * in etcd_access.c, what becomes of it when servers fail in etcd_faults.c.
+ * in access.c, what becomes of it when servers fail in faults.c.
  */
 #include "store/etcd/etcd.h"
 #include "raw.h"

@@ -3,7 +3,7 @@
 /*
  * The driver `s3` through the suite, against a real S3 server (radosgw), and
  * what is its own: lists of several pages, and what is in the bucket. What it
- * makes of answers is in s3_answers.c, of faults in s3_faults.c.
+ * makes of answers is in answers.c, of faults in faults.c.
  */
 #include "store/s3/s3.h"
 #include "servers/server.h"
