@@ -211,7 +211,8 @@ void report_section_end(struct report *report)
     if (!report->cli->config.json) {
         if (json_array_size(report->rows))
             table_print(&report->table, report->cli, stdout);
-        json_array_foreach(report->notes, i, note)(void) printf("  %s\n", json_string_value(note));
+        json_array_foreach(report->notes, i, note)
+            (void)printf("  %s\n", json_string_value(note));
         (void)fflush(stdout); /* as above */
     }
     table_done(&report->table);

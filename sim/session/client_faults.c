@@ -137,5 +137,7 @@ void client_faults_heal(struct testbed *testbed)
         program_resume(&testbed->programs[i]);
     for (unsigned i = 0; i < SLOTS_MAX; i++)
         testbed->services[i].numb_until = 0;
-    LIST_FOREACH(connection, &testbed->connections, link) { connection->mute_until = 0; }
+    LIST_FOREACH(connection, &testbed->connections, link) {
+        connection->mute_until = 0;
+    }
 }

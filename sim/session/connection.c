@@ -17,8 +17,7 @@ struct connection *connection_find(struct testbed *testbed, uint64_t number)
 {
     struct connection *connection;
 
-    LIST_FOREACH(connection, &testbed->connections, link)
-    {
+    LIST_FOREACH(connection, &testbed->connections, link) {
         if (connection->number == number)
             return connection;
     }

@@ -17,8 +17,7 @@ void watch_end(struct connection *connection, uint64_t number)
 {
     struct watch *watch;
 
-    LIST_FOREACH(watch, &connection->watches, link)
-    {
+    LIST_FOREACH(watch, &connection->watches, link) {
         if (watch->number == number) {
             LIST_REMOVE(watch, link);
             free(watch->group);
@@ -132,8 +131,7 @@ void watch_pump(struct service *service)
     struct testbed *testbed = service->testbed;
     struct connection *connection;
 
-    LIST_FOREACH(connection, &testbed->connections, link)
-    {
+    LIST_FOREACH(connection, &testbed->connections, link) {
         struct watch *watch, *next;
 
         if (!connection->is_up || connection->slot != service->node->slot)

@@ -217,8 +217,7 @@ static struct push_watched *wait_for(struct push *push, const char *group)
 
     if (!watched || watched->is_waited_for)
         return watched;
-    RB_FOREACH_SAFE(other, push_tree, &push->watched, next)
-    {
+    RB_FOREACH_SAFE(other, push_tree, &push->watched, next) {
         if (other->is_waited_for) {
             other->is_waited_for = false;
             if (!push_is_wanted(other))

@@ -223,8 +223,7 @@ void relay_links_leave_server(struct relay_links *links, bool by_reset)
     const struct linger at_once = {.l_onoff = 1};
     struct link *link;
 
-    LIST_FOREACH(link, &links->list, next)
-    {
+    LIST_FOREACH(link, &links->list, next) {
         if (link->fds[UP] < 0)
             continue;
         for (int i = 0; i < 2; i++)
@@ -245,14 +244,13 @@ void relay_links_hurry(struct relay_links *links)
 {
     struct link *link;
 
-    LIST_FOREACH(link, &links->list, next)
-    {
+    LIST_FOREACH(link, &links->list, next) {
         for (int i = 0; i < 2; i++) {
             struct piece *piece;
 
             link->ways[i].due = 0;
             STAILQ_FOREACH(piece, &link->ways[i].pieces, next)
-            piece->due = 0;
+                piece->due = 0;
         }
     }
 }
@@ -279,8 +277,7 @@ size_t relay_links_poll(const struct relay_links *links, struct pollfd *fds, gav
     const struct link *link;
     size_t count = 0;
 
-    LIST_FOREACH(link, &links->list, next)
-    {
+    LIST_FOREACH(link, &links->list, next) {
         for (int side = 0; side < 2; side++, count++) {
             short events = events_of(link, side, now, until);
 

@@ -310,8 +310,7 @@ static bool knows_keys(struct agent_call *call, const json_t *body, const char *
     const char *key;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)body, key, value)
-    {
+    json_object_foreach((json_t *)(uintptr_t)body, key, value) {
         if (strcmp(key, only) != 0) {
             agent_reply_error(call, 400, GAVEL_ERR_INVALID, "\"%.60s\" is not known here; there is \"%s\"",
                               key, only);

@@ -381,8 +381,7 @@ static int show(const struct cli *cli, const char *path)
         json_print_line(json);
         return cli_finish(cli, CLI_EXIT_OK);
     }
-    json_object_foreach(json, key, value)
-    {
+    json_object_foreach(json, key, value) {
         bool is_bad = strcmp(key, "expired") == 0 && json_is_true(value);
 
         if (strcmp(key, "remaining_ms") == 0)

@@ -65,8 +65,7 @@ static size_t collect(const struct cluster_call *call, const char *node, struct 
     const json_t *list = json_object_get(call->body, "elections"), *json;
     size_t position, count = 0;
 
-    json_array_foreach(list, position, json)
-    {
+    json_array_foreach(list, position, json) {
         struct record *record = &records[count];
 
         if (count == room)
@@ -88,8 +87,7 @@ static bool has_voted(const json_t *votes, const char *name)
     const json_t *ballot;
     size_t position;
 
-    json_array_foreach(votes, position, ballot)
-    {
+    json_array_foreach(votes, position, ballot) {
         if (strcmp(text_of(ballot, "voter"), name) == 0)
             return true;
     }
@@ -116,14 +114,12 @@ static void print_votes(const struct cli *cli, const struct cluster_view *view, 
     const json_t *votes = json_object_get(election, "votes"), *ballot;
     size_t position, widest = 0;
 
-    json_array_foreach(votes, position, ballot)
-    {
+    json_array_foreach(votes, position, ballot) {
         size_t width = text_columns(text_of(ballot, "voter"));
 
         widest = width > widest ? width : widest;
     }
-    json_array_foreach(votes, position, ballot)
-    {
+    json_array_foreach(votes, position, ballot) {
         const char *voter = text_of(ballot, "voter"), *vote = text_of(ballot, "vote");
         const char *reason = text_of(ballot, "reason");
         bool is_for = strcmp(vote, text_of(election, "candidate")) == 0;

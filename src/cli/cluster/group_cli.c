@@ -159,8 +159,7 @@ static void print_candidates(const struct cli *cli, const json_t *group)
     size_t position;
 
     table_init(&table, headings);
-    json_array_foreach(candidates, position, candidate)
-    {
+    json_array_foreach(candidates, position, candidate) {
         const char *id = group_text(candidate, "candidate"), *address = group_text(candidate, "address");
         bool is_leader = *leader && strcmp(id, leader) == 0;
         bool is_eligible = json_is_true(json_object_get(candidate, "eligible"));

@@ -24,8 +24,7 @@ static bool is_candidate(const json_t *group, const char *name, struct suggestio
     const json_t *candidate;
     size_t position;
 
-    json_array_foreach(json_object_get(group, "candidates"), position, candidate)
-    {
+    json_array_foreach(json_object_get(group, "candidates"), position, candidate) {
         if (strcmp(group_text(candidate, "candidate"), name) == 0)
             return true;
         suggestion_offer(suggestion, group_text(candidate, "candidate"));

@@ -94,8 +94,7 @@ json_t *group_candidates_json(const json_t *group)
     json_t *json = json_object(), *list = json_array();
     size_t position;
 
-    json_array_foreach(candidates, position, candidate)
-    {
+    json_array_foreach(candidates, position, candidate) {
         const char *id = group_text(candidate, "candidate");
         json_t *item = json_object();
 

@@ -53,7 +53,8 @@ static bool add_json(const json_t *groups, void *user)
     const json_t *group;
     size_t position;
 
-    json_array_foreach(groups, position, group) json_array_append_new(user, group_leadership_json(group));
+    json_array_foreach(groups, position, group)
+        json_array_append_new(user, group_leadership_json(group));
     return true;
 }
 
@@ -65,8 +66,7 @@ static bool add_rows(const json_t *groups, void *user)
     const json_t *group;
     size_t position;
 
-    json_array_foreach(groups, position, group)
-    {
+    json_array_foreach(groups, position, group) {
         const char *leader = group_text(group, "leader");
         enum style style = *leader ? STYLE_GREEN : STYLE_YELLOW;
 

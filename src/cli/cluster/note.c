@@ -237,8 +237,7 @@ static void add_rows(struct table *table, const json_t *notes)
     const json_t *item;
     size_t position;
 
-    json_array_foreach(notes, position, item)
-    {
+    json_array_foreach(notes, position, item) {
         table_cell(table, STYLE_PLAIN, "%s", group_text(item, "key"));
         table_cell(table, STYLE_PLAIN, "%" JSON_INTEGER_FORMAT,
                    json_integer_value(json_object_get(item, "revision")));
@@ -258,8 +257,7 @@ static void add_json(json_t *list, const json_t *notes)
     json_t *item;
     size_t position;
 
-    json_array_foreach(notes, position, item)
-    {
+    json_array_foreach(notes, position, item) {
         size_t length = 0;
         char *bytes = group_value(item, &length);
 

@@ -40,8 +40,7 @@ static bool hears(const struct cluster_node *node, const char *name)
     const json_t *peers = json_object_get(node->status, "peers"), *peer;
     size_t position;
 
-    json_array_foreach(peers, position, peer)
-    {
+    json_array_foreach(peers, position, peer) {
         const char *id = json_string_value(json_object_get(peer, "id"));
 
         if (id && strcmp(id, name) == 0)
@@ -133,8 +132,7 @@ static void add_trips(const struct cluster_node *node, char *buffer, size_t size
     const json_t *peers = json_object_get(node->status, "peers"), *peer;
     size_t position;
 
-    json_array_foreach(peers, position, peer)
-    {
+    json_array_foreach(peers, position, peer) {
         const char *id = json_string_value(json_object_get(peer, "id"));
         const json_t *trip = json_object_get(peer, "round_trip_ms");
         char text[2 * VIEW_NAME_MAX + 40], other[2 * VIEW_NAME_MAX + 8];

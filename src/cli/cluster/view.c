@@ -155,8 +155,7 @@ static void read_members(struct cluster_view *view)
     const json_t *peers = json_object_get(view->nodes[view->believed].status, "peers"), *peer;
     size_t position;
 
-    json_array_foreach(peers, position, peer)
-    {
+    json_array_foreach(peers, position, peer) {
         const char *name = json_string_value(json_object_get(peer, "id"));
         const char *address = json_string_value(json_object_get(peer, "api_address"));
         struct cluster_node *node = name ? node_of_member(view, name, address ? address : "") : NULL;

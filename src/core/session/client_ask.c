@@ -74,8 +74,7 @@ static struct client_ask *find(const struct client *client, uint64_t tag)
 {
     struct client_ask *ask;
 
-    TAILQ_FOREACH(ask, &client->asks.sent, entry)
-    {
+    TAILQ_FOREACH(ask, &client->asks.sent, entry) {
         if (ask->frame->ask->tag == tag)
             return ask;
     }
@@ -121,7 +120,7 @@ void client_ask_unlinked(struct client *client)
     TAILQ_CONCAT(&client->asks.sent, &client->asks.waiting, entry);
     TAILQ_CONCAT(&client->asks.waiting, &client->asks.sent, entry);
     TAILQ_FOREACH(ask, &client->asks.waiting, entry)
-    ask->first_at = 0;
+        ask->first_at = 0;
     client->asks.retry_at = 0;
     client->asks.refusals = 0;
 }

@@ -205,8 +205,7 @@ static void send(struct client *client)
         client_link_lost(client, true, "out of memory");
         return;
     }
-    TAILQ_FOREACH(submit, &client->request.sent, entry)
-    {
+    TAILQ_FOREACH(submit, &client->request.sent, entry) {
         for (size_t i = 0; i < submit->count; i++)
             letter->ops[at++] = submit->ops[i];
     }

@@ -259,8 +259,7 @@ void client_watch_unlinked(struct client *client)
 
     while ((watch = RB_MIN(client_wires, &client->watches.running)))
         go_idle(client, watch);
-    TAILQ_FOREACH(watch, &client->watches.idle, entry)
-    {
+    TAILQ_FOREACH(watch, &client->watches.idle, entry) {
         watch->retry_at = 0;
         watch->refusals = 0;
         if (!PLANTED(WATCH_TOO_LATE))
@@ -334,8 +333,7 @@ gavel_ns client_watch_wake(const struct client *client)
 
     if (!client_is_welcome(client))
         return NEVER;
-    TAILQ_FOREACH(watch, &client->watches.idle, entry)
-    {
+    TAILQ_FOREACH(watch, &client->watches.idle, entry) {
         if (!watch->is_of_session || client->session.is_open)
             at = ns_min(at, watch->retry_at);
     }

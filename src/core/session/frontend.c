@@ -112,7 +112,7 @@ static void excuse_all(struct frontend *frontend)
     struct frontend_waiting *waiting;
 
     TAILQ_FOREACH(waiting, &frontend->waiting, in_list)
-    excuse(frontend, waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
+        excuse(frontend, waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
 }
 
 void frontend_done(struct frontend *frontend)
@@ -384,8 +384,7 @@ static bool flush_batch(struct frontend *frontend)
                                                    : "the cluster takes no writes at the moment; ask again");
         return false;
     }
-    TAILQ_FOREACH(waiting, &batch, in_list)
-    {
+    TAILQ_FOREACH(waiting, &batch, in_list) {
         free(waiting->bytes);
         waiting->bytes = NULL;
         waiting->index = first++;

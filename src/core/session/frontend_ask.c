@@ -141,8 +141,7 @@ static size_t choose(const struct frontend *frontend, const struct table_group *
     size_t at = 0;
     size_t chosen = 0;
 
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         int64_t age_ms = age_of(frontend, candidate, now);
         size_t from = at++;
 

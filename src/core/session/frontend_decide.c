@@ -76,8 +76,7 @@ static bool has_other(const struct table_group *group)
 {
     const struct table_candidate *candidate;
 
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         if (candidate->session && is_eligible(group, candidate))
             return true;
     }
@@ -214,8 +213,7 @@ void frontend_forget_silent(struct frontend *frontend, const struct frontend_mom
 
     if (!group || registration->timeout_ms <= 0 || table_candidate_find(group, registration->id))
         return; /* only when one is added, as otherwise their number does not grow */
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         gavel_ms age_ms = ms_from_ns(moment->now - frontend_beat_at(frontend, candidate));
 
         if (candidate->session || candidate->seen.beat_at == FRONTEND_LEAVING ||

@@ -16,8 +16,7 @@ struct table_candidate *table_candidate_find(const struct table_group *group, co
 {
     struct table_candidate *candidate;
 
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         if (strcmp(candidate->id, id) == 0)
             return candidate;
     }
@@ -29,8 +28,7 @@ struct table_candidate *candidate_of_session(const struct table_group *group,
 {
     struct table_candidate *candidate;
 
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         if (candidate->session == session)
             return candidate;
     }

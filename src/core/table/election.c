@@ -44,8 +44,7 @@ static struct table_candidate *best_but(const struct table_group *group, const s
     struct table_candidate *best = NULL;
     struct table_candidate *candidate;
 
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         if (candidate != but && may_lead(candidate) && (!best || is_before(candidate, best)))
             best = candidate;
     }
@@ -85,8 +84,7 @@ bool election_has_waiting(const struct table_group *group)
 {
     const struct table_candidate *candidate;
 
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         if (may_lead(candidate) && !candidate_leads(candidate))
             return true;
     }

@@ -61,7 +61,9 @@ enum gavel_status table_candidates_show(const struct table_group *group, Gavel__
 
     if (!shown)
         return GAVEL_ERR_NO_MEMORY;
-    TAILQ_FOREACH(candidate, &group->candidates, in_group) { candidate_show(candidate, &shown[count++]); }
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
+        candidate_show(candidate, &shown[count++]);
+    }
     *ret_candidates = shown;
     *ret_count = count;
     return GAVEL_OK;

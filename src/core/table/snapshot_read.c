@@ -236,7 +236,9 @@ static enum gavel_status sort_candidates(struct table *table)
         all = calloc(count, sizeof *all);
         if (!all)
             return GAVEL_ERR_NO_MEMORY;
-        TAILQ_FOREACH(candidate, &s->candidates, in_session) { all[i++] = candidate; }
+        TAILQ_FOREACH(candidate, &s->candidates, in_session) {
+            all[i++] = candidate;
+        }
         qsort(all, count, sizeof *all, by_joining);
         TAILQ_INIT(&s->candidates);
         for (i = 0; i < count; i++)

@@ -104,8 +104,7 @@ static void show_group(const struct table_group *group, struct scratch *scratch)
     scratch->item.group = &scratch->group;
     table_group_show(group, &scratch->group);
     scratch->group.remaining_ms = 0; /* not kept */
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         candidate_show(candidate, &scratch->candidates[count]);
         scratch->candidate_pointers[count] = &scratch->candidates[count];
         count++;

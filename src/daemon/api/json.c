@@ -114,8 +114,7 @@ static bool check_keys(struct api_call *call, json_t *body, const struct api_key
     const char *name;
     json_t *value;
 
-    json_object_foreach(body, name, value)
-    {
+    json_object_foreach(body, name, value) {
         const struct api_key *key = find(keys, count, name);
 
         if (!key) {

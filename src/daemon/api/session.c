@@ -66,8 +66,7 @@ void api_session_look(struct api *api, uint64_t id, const char *group, struct ap
         ret_sight->is_known = true;
         ret_sight->last_id = session->last_id;
         ret_sight->ttl_ms = session->ttl_ms;
-        TAILQ_FOREACH(candidate, &session->candidates, in_session)
-        {
+        TAILQ_FOREACH(candidate, &session->candidates, in_session) {
             if (strcmp(candidate->group->name, group) == 0) {
                 ret_sight->is_candidate = true;
                 (void)snprintf(ret_sight->candidate, sizeof ret_sight->candidate, "%s", candidate->id);

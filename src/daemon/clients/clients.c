@@ -128,8 +128,8 @@ static bool has_unwritten(const struct clients *clients)
     const struct clients_connection *connection;
 
     TAILQ_FOREACH(connection, &clients->connections, next)
-    if (clients_waiting(connection) > 0)
-        return true;
+        if (clients_waiting(connection) > 0)
+            return true;
     return false;
 }
 

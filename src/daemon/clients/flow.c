@@ -220,7 +220,7 @@ void clients_work(evutil_socket_t fd, short what, void *user)
     (void)what;
     /* Whoever needs work again meanwhile has its turn after the others have had theirs. */
     TAILQ_FOREACH(connection, &clients->work, next_work)
-    count++;
+        count++;
     while (count-- > 0 && (connection = TAILQ_FIRST(&clients->work))) {
         TAILQ_REMOVE(&clients->work, connection, next_work);
         connection->has_work = false;

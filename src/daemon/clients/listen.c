@@ -164,8 +164,7 @@ static bool make_room(struct clients *clients)
 {
     struct clients_connection *connection;
 
-    TAILQ_FOREACH(connection, &clients->connections, next)
-    {
+    TAILQ_FOREACH(connection, &clients->connections, next) {
         if (connection->phase == CLIENTS_TLS || connection->phase == CLIENTS_HELLO) {
             (void)atomic_fetch_add(&clients->counts.cut, 1);
             clients_connection_close(connection);

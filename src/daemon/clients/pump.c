@@ -250,8 +250,8 @@ static void forget_all_live(struct clients *clients)
     struct clients_connection *connection;
 
     TAILQ_FOREACH(connection, &clients->connections, next)
-    if (connection->is_live)
-        end_all(connection, clients->slice.told);
+        if (connection->is_live)
+            end_all(connection, clients->slice.told);
     clients->cursor = (struct table_cursor){clients->slice.told, UINT32_MAX};
     clients_flush(clients);
 }

@@ -83,8 +83,7 @@ static size_t copy_names(const struct table *table, uint64_t id, struct names *n
     size_t size = 0;
 
     if (session) {
-        TAILQ_FOREACH(candidate, &session->candidates, in_session)
-        {
+        TAILQ_FOREACH(candidate, &session->candidates, in_session) {
             size_t length = strlen(candidate->group->name) + 1;
 
             if (names->bytes && size + length <= names->capacity)
@@ -162,8 +161,8 @@ static enum gavel_status add_interests(struct clients_watch *watch, const struct
         if (!has_deed(&survey->deeds, names->bytes + at))
             status = clients_interest_add(watch, CLIENTS_GROUP, 0, names->bytes + at);
     SLIST_FOREACH(deed, &survey->all, next)
-    if (deed->was_leaving && status == GAVEL_OK)
-        status = clients_interest_add(watch, CLIENTS_GROUP, 0, deed->name);
+        if (deed->was_leaving && status == GAVEL_OK)
+            status = clients_interest_add(watch, CLIENTS_GROUP, 0, deed->name);
     return status;
 }
 

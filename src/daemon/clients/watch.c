@@ -176,8 +176,7 @@ static void place(struct clients_watch *watch)
     if (connection->is_live)
         connection->cursor = connection->high;
     if (clients_is_after(connection->cursor, watch->from)) {
-        LIST_FOREACH(other, &connection->behind, next_behind)
-        {
+        LIST_FOREACH(other, &connection->behind, next_behind) {
             other->from = later(other->from, connection->cursor);
             other->known_at = later(other->known_at, connection->cursor);
         }

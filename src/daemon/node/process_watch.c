@@ -120,8 +120,7 @@ static void tell_group(struct batch *batch, const struct table_group *group)
         batch->ops[at].what_case = GAVEL__OP__WHAT_RELEASE;
         batch->ops[at].release = release;
     }
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         size_t at;
         Gavel__Leave *leave;
 
@@ -149,7 +148,9 @@ static bool tell_of_the_dead(struct process_watch *process_watch)
         return false;
     batch->process_watch = process_watch;
     batch->count = 0;
-    RB_FOREACH(watch, process_watch_watches, &process_watch->watches) { watch->is_named = false; }
+    RB_FOREACH(watch, process_watch_watches, &process_watch->watches) {
+        watch->is_named = false;
+    }
     for (struct table_session *session = table_session_first(process_watch->table); session;
          session = table_session_next(session))
         tell_session(batch, session);
@@ -256,8 +257,8 @@ static void meet_all(struct process_watch *process_watch)
         if (group->is_held && !group->session)
             process_watch_meet(process_watch, &group->process);
         TAILQ_FOREACH(candidate, &group->candidates, in_group)
-        if (!candidate->session)
-            process_watch_meet(process_watch, &candidate->process);
+            if (!candidate->session)
+                process_watch_meet(process_watch, &candidate->process);
     }
 }
 
@@ -272,8 +273,7 @@ void process_watch_tick(struct process_watch *process_watch)
     }
     if (process_watch->dead_count == 0 || !tell_of_the_dead(process_watch))
         return;
-    RB_FOREACH_SAFE(watch, process_watch_watches, &process_watch->watches, next)
-    {
+    RB_FOREACH_SAFE(watch, process_watch_watches, &process_watch->watches, next) {
         if (!watch->event && !watch->is_named)
             forget(process_watch, watch);
     }

@@ -132,8 +132,7 @@ void gavel_refuse_waiting(struct gavel_store *gavel, bool is_write)
 {
     struct gavel_parcel *parcel, *next;
 
-    TAILQ_FOREACH(parcel, &gavel->sent, in_store)
-    {
+    TAILQ_FOREACH(parcel, &gavel->sent, in_store) {
         if (parcel->is_write != is_write || !parcel->visit)
             continue;
         fail_refused(parcel);

@@ -50,8 +50,7 @@ bool etcd_job_take_page(struct etcd_job *job, bool (*take)(struct etcd_job *job,
     if (job->call->status)
         return etcd_job_fail(job);
     name_copy(before, sizeof before, job->after);
-    json_array_foreach(kvs, i, one)
-    {
+    json_array_foreach(kvs, i, one) {
         struct etcd_kv kv;
         bool is_taken = true;
 

@@ -68,7 +68,9 @@ static bool take_line(struct stream *stream, const char *line, size_t size)
         stream->is_live = true;
         etcd_watch_tell_all(etcd);
     }
-    json_array_foreach(json_object_get(result, "events"), i, event) { take_event(etcd, event); }
+    json_array_foreach(json_object_get(result, "events"), i, event) {
+        take_event(etcd, event);
+    }
     pthread_mutex_unlock(&etcd->push.lock);
     if (!is_good) {
         char *text = json ? json_dumps(json, 0) : NULL;

@@ -297,8 +297,7 @@ enum gavel_status etcd_answer_kv(const json_t *answer, size_t n, struct etcd_kv 
     size_t i;
 
     *ret_kv = (struct etcd_kv){0};
-    json_array_foreach(responses, i, one)
-    {
+    json_array_foreach(responses, i, one) {
         const json_t *range = json_object_get(one, "response_range");
 
         if (!range || n-- > 0)

@@ -67,8 +67,7 @@ void s3_chores_prune(struct s3_chores *chores, const struct store_request *reque
     if (!head || (head->pruned_at != 0 && now - head->pruned_at < ns_from_ms(request->candidate_timeout_ms)))
         return;
     head->pruned_at = now;
-    LIST_FOREACH(entry, &head->workers, in_group)
-    {
+    LIST_FOREACH(entry, &head->workers, in_group) {
         struct s3_chore *chore;
 
         if (!entry->is_known || !entry->is_found || strcmp(entry->worker.id, request->registration.id) == 0 ||

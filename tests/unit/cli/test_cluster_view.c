@@ -393,8 +393,7 @@ static void is_too_far(struct cluster_view *view, const char *other, int round_t
 
     assert_false(
         json_object_update_new(body, json_pack("{s:b, s:i}", "too_far", 1, "lease_round_trip_ms", 89)));
-    json_array_foreach(json_object_get(body, "peers"), position, peer)
-    {
+    json_array_foreach(json_object_get(body, "peers"), position, peer) {
         if (strcmp(json_string_value(json_object_get(peer, "id")), other) == 0)
             assert_false(json_object_set_new(peer, "round_trip_ms", json_integer(round_trip_ms)));
     }

@@ -287,5 +287,5 @@ void fake_node_change(struct fake_node *node, uint64_t revision)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_CHANGES;
     frame.changes = &changes;
     LIST_FOREACH(client, &node->clients, entry)
-    say(client, &frame);
+        say(client, &frame);
 }

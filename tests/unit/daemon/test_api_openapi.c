@@ -84,7 +84,9 @@ static bool has_type(const json_t *value, json_t *type)
 
     if (json_is_string(type))
         return is_of_type(value, json_string_value(type));
-    json_array_foreach(type, i, one) if (is_of_type(value, json_string_value(one))) return true;
+    json_array_foreach(type, i, one)
+        if (is_of_type(value, json_string_value(one)))
+            return true;
     return false;
 }
 
@@ -98,13 +100,13 @@ static void check_object(json_t *document, json_t *schema, json_t *value, const 
     json_t *item;
     size_t i;
 
-    json_array_foreach(required, i, item) if (!json_object_get(value, json_string_value(item)))
-        fail_msg("%s has no %s", where, json_string_value(item));
+    json_array_foreach(required, i, item)
+        if (!json_object_get(value, json_string_value(item)))
+            fail_msg("%s has no %s", where, json_string_value(item));
     if (!properties)
         return;
     assert_true(json_is_false(json_object_get(schema, "additionalProperties")));
-    json_object_foreach(value, key, item)
-    {
+    json_object_foreach(value, key, item) {
         json_t *property = json_object_get(properties, key);
         char inner[256];
 
@@ -120,7 +122,9 @@ static void check_enum(json_t *list, const json_t *value, const char *where)
     json_t *one;
     size_t i;
 
-    json_array_foreach(list, i, one) if (json_equal(one, value)) return;
+    json_array_foreach(list, i, one)
+        if (json_equal(one, value))
+            return;
     fail_msg("%s: \"%s\" is none of those in the document", where, json_string_value(value));
 }
 
@@ -134,8 +138,7 @@ static void check(json_t *document, json_t *schema, json_t *value, const char *w
     size_t i;
 
     schema = resolve(document, schema);
-    json_object_foreach(schema, word, item)
-    {
+    json_object_foreach(schema, word, item) {
         bool is_known = false;
 
         for (size_t k = 0; k < sizeof known / sizeof *known; k++)
@@ -149,7 +152,8 @@ static void check(json_t *document, json_t *schema, json_t *value, const char *w
         check_enum(json_object_get(schema, "enum"), value, where);
     if (json_is_object(value))
         check_object(document, schema, value, where);
-    json_array_foreach(value, i, item) check(document, json_object_get(schema, "items"), item, where);
+    json_array_foreach(value, i, item)
+        check(document, json_object_get(schema, "items"), item, where);
 }
 
 static json_t *operation_of(json_t *document, const char *path, const char *method)
@@ -213,10 +217,8 @@ static void test_everything_in_the_document_is_a_call(void **state)
     json_t *operation;
     size_t count = 0;
 
-    json_object_foreach(json_object_get(f->document, "paths"), path, methods)
-    {
-        json_object_foreach(methods, method, operation)
-        {
+    json_object_foreach(json_object_get(f->document, "paths"), path, methods) {
+        json_object_foreach(methods, method, operation) {
             bool is_known = false;
 
             for (size_t i = 0; i < api_route_count(); i++)
@@ -333,8 +335,7 @@ static void test_bodies_are_as_the_document_says(void **state)
         json_t *item;
         size_t k;
 
-        json_object_foreach(json_object_get(schema, "properties"), key, property)
-        {
+        json_object_foreach(json_object_get(schema, "properties"), key, property) {
             char body[128];
             struct http_answer *answer;
 

@@ -137,8 +137,7 @@ static bool has_waiting(const struct table_group *group)
 {
     const struct table_candidate *candidate;
 
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         if (candidate->session && candidate->is_eligible &&
             !(group->is_held && group->session == candidate->session))
             return true;
@@ -154,8 +153,7 @@ static void check_group(const struct table *table, const struct table_group *gro
     size_t count = 0;
     bool needs;
 
-    TAILQ_FOREACH(candidate, &group->candidates, in_group)
-    {
+    TAILQ_FOREACH(candidate, &group->candidates, in_group) {
         assert_true(candidate->joined_revision > joined);
         joined = candidate->joined_revision;
         count++;
@@ -189,8 +187,7 @@ static void check_table(const struct table *table)
     size_t listed = 0;
     size_t count = 0;
 
-    TAILQ_FOREACH(attended, &table->attention, in_attention)
-    {
+    TAILQ_FOREACH(attended, &table->attention, in_attention) {
         assert_true(attended->has_attention);
         listed++;
     }
@@ -207,8 +204,7 @@ static void check_table(const struct table *table)
         const struct table_candidate *candidate;
         uint64_t joined = 0;
 
-        TAILQ_FOREACH(candidate, &session->candidates, in_session)
-        {
+        TAILQ_FOREACH(candidate, &session->candidates, in_session) {
             assert_true(candidate->joined_revision > joined);
             assert_ptr_equal(candidate->session, session);
             joined = candidate->joined_revision;
