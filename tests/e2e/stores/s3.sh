@@ -50,7 +50,8 @@ test_a_namespace_of_s3db_js_is_taken_over_with_its_epoch_when_it_is_silent() {
     fresh
     limit_s=150
     put state.json <<<'{"leaderId":"pod-1","epoch":18,"leaseStart":1790000000000,"leaseEnd":1790000015000}'
-    run_as s3db bash "$SOURCE_ROOT/tests/e2e/stores/s3db_like.sh" "http://127.0.0.1:${server_port[site]}/$name" p pod-1
+    run_as s3db bash "$SOURCE_ROOT/tests/e2e/stores/s3db_like.sh" "http://127.0.0.1:${server_port[site]}/$name" p pod-1 \
+        "$folder/pause"
     await is_at_least 20
     worker a "$store" --group job -- sleep 1000
     await grep -qF 'another program leads this group' "$folder/a.err"
@@ -60,13 +61,16 @@ test_a_namespace_of_s3db_js_is_taken_over_with_its_epoch_when_it_is_silent() {
     expect 0 "$GAVEL" status --store "$store" --group job
     has "$output" "s3db.js leads here: pod-1"
     ! is_registered_there a || fail "a candidate of gavel lies where s3db.js would elect it"
-    kill -STOP "${pid_of[s3db]}"
+    # Not by SIGSTOP, which may come between its look at the state and its PUT. That PUT is unconditional, and would be
+    # the first that it does when it goes on: no other program can do anything against that.
+    touch "$folder/pause"
+    await test -e "$folder/pause.seen"
     epoch=$(state_epoch)
     await leads_job_with leader_id a
     leads_job_with epoch $((epoch + 1)) || fail "not epoch $((epoch + 1)): $("$GAVEL" status --store "$store" --group job)"
     has_not "$(at state.json)" leaseEnd
     await is_registered_there a
-    kill -CONT "${pid_of[s3db]}" # who comes back stands by
+    rm "$folder/pause" # who comes back stands by
     await is_beating
     leads_job_with leader_id a || fail "s3db.js has taken over"
 }

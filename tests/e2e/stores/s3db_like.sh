@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# s3db_like.sh BUCKET-URL PREFIX ID: what a process of s3db.js does in the namespace `job`, in its own time: it beats,
-# and when the lease of the state is over it elects the first of all that lie below workers/, with the next epoch.
+# s3db_like.sh BUCKET-URL PREFIX ID PAUSE: what a process of s3db.js does in the namespace `job`, in its own time: it
+# beats, and when the lease of the state is over it elects the first of all that lie below workers/, with the next epoch.
+# While there is a file PAUSE it does nothing, and has made PAUSE.seen.
 set -euo pipefail
-bucket=$1 prefix=$2/plugin=coordinator/namespace=job id=$3
+bucket=$1 prefix=$2/plugin=coordinator/namespace=job id=$3 pause=$4
 
 s3() {
     curl -sSf -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' --aws-sigv4 aws:amz:us-east-1:s3 \
@@ -19,6 +20,10 @@ workers() {
 }
 
 while :; do
+    while [[ -e $pause ]]; do
+        touch "$pause.seen"
+        sleep 0.1
+    done
     now=$(($(date +%s%N) / 1000000))
     put "workers/worker=$id.json" "{\"workerId\":\"$id\",\"lastHeartbeat\":$now,\"startTime\":$now,\"namespace\":\"job\"}" || true
     state=$(s3 "$(key state.json)") || state=
