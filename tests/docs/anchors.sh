@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A link of a document to a heading leads to a heading. (tools/tidy checks that
-# the file is there.)
+# the file is there.) And the README of a directory names files that exist.
 #
 #     anchors.sh ROOT
 set -euo pipefail
@@ -55,4 +55,26 @@ cd "$folder"
 printf '# One: two\n[a](#one-two) [b](docs/c.md#three) [c](docs/c.md#four)\n' >a.md
 printf '# Three\n[a](../a.md#one-two)\n' >docs/c.md
 [ "$(check a.md docs/c.md)" = 'a.md:2: leads to docs/c.md#four, which is no heading there' ] || fail "a wrong link is not seen: $(check a.md docs/c.md)"
+
+# missing: prints the files that a README names and that are neither at or below its directory nor, by their path, in the tree.
+missing()
+{
+    local readme name
+
+    find . -path ./build -prune -o -type f -printf '%P\n' >"$folder/files"
+    grep -xE '(.*/)?README\.md' "$folder/files" | xargs grep -noHE '`[a-z0-9_/-]+\.(c|h|sh|proto|pml)`' | tr -d '`' |
+        while IFS=: read -r readme _ name; do
+            grep -qxE "(src/|${readme%README.md}(.*/)?)?${name//./\\.}" "$folder/files" || echo "$readme names $name, which does not exist"
+        done
+}
+
+cd "$root"
+found=$(missing)
+[ -z "$found" ] || fail "$found"
+
+mkdir -p "$folder/tree/part"
+cd "$folder/tree"
+printf '`one.c` `part/two.c` `three.c`\n' >part/README.md
+touch part/one.c part/two.c three.h
+[ "$(missing)" = 'part/README.md names three.c, which does not exist' ] || fail "a missing file is not seen: $(missing)"
 echo "good: ${#documents[@]} documents"
