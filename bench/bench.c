@@ -24,14 +24,14 @@
 #define TRIALS_MAX 2000
 
 const struct flag bench_flags[] = {
-    {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that all runs, not how fast"},
+    {"quick", FLAG_SWITCH, NULL, "fewer and shorter trials: shows that everything works, not how fast"},
     {"only", FLAG_TEXT, "NAMES",
-     "sections, with commas between them: calls, store, handover, failover, run, groups, simulator, "
+     "sections to run, separated by commas: calls, store, handover, failover, run, groups, simulator, "
      "cluster-kill, sessions-kill, "
      "stores-kill, …; or all of cluster, sessions or stores"},
     {"trials", FLAG_NUMBER, "N", "hand-overs, fail-overs and cold starts to measure (100)"},
-    {"servers", FLAG_TEXT, "FILE", "the servers whose stores are measured: see gavel-bench(1)"},
-    {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (by gnuplot) into this folder"},
+    {"servers", FLAG_TEXT, "FILE", "a file that lists servers to measure, see gavel-bench(1)"},
+    {"out", FLAG_TEXT, "DIR", "also write CSV files and plots (with gnuplot) to this directory"},
     {NULL, FLAG_SWITCH, NULL, NULL},
 };
 

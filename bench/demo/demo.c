@@ -19,7 +19,7 @@ const char *const demo_names[DEMO_MEMBERS] = {"ada", "ben", "cleo"};
 const enum style demo_styles[DEMO_MEMBERS] = {STYLE_CYAN, STYLE_YELLOW, STYLE_GREEN};
 
 const struct flag demo_flags[] = {
-    {"sabotage", FLAG_SWITCH, NULL, "let one candidate ignore the election, to see the verdict fail"},
+    {"sabotage", FLAG_SWITCH, NULL, "make one candidate ignore the election, to see the verdict fail"},
     {NULL, FLAG_SWITCH, NULL, NULL},
 };
 

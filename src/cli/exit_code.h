@@ -13,15 +13,15 @@
 /* clang-format off */
 #define CLI_EXIT_MAP(X)                                                                                       \
     X(OK,        0, "done")                                                                                   \
-    X(FAILURE,   1, "failed for a reason that has no number of its own")                                      \
+    X(FAILURE,   1, "failed for any other reason")                                                            \
     X(USAGE,     2, "the command line, environment or configuration is wrong")                                \
     X(NO_LEADER, 3, "the group or the cluster has no leader")                                                 \
     X(STORE,     4, "the store or the cluster cannot be used")                                                \
     X(ID_IN_USE, 5, "another live candidate uses this id")                                                    \
     X(TIMEOUT,   6, "timed out")                                                                              \
     X(BUDGET,    7, "the times of the settings do not add up")                                                \
-    X(BUSY,      8, "another candidate runs it at the moment")                                                \
-    X(STALE,     9, "the epoch is out of date, or the note has changed meanwhile")                            \
+    X(BUSY,      8, "another candidate is running it")                                                        \
+    X(STALE,     9, "the epoch is out of date, or the note has changed")                                      \
     X(SPLIT_BRAIN, 10, "split brain: two nodes lead at once, or disagree")
 /* clang-format on */
 

@@ -86,14 +86,14 @@ static void stores(const struct cli *cli, FILE *file)
     }
     fputs("  ", file);
     print_wrapped(file, output_columns(file), 2, 2,
-                  "gavel-stores(7) has their options; `gavel store list` an example of each.");
+                  "Options: gavel-stores(7). Examples: `gavel store list`.");
 }
 
 static void common_options(const struct cli *cli, FILE *file)
 {
     heading(cli, file, "Options of every command");
     options_of(file, OPTIONS_COMMON);
-    option_line(file, 'h', "help", false, NULL, "say how it is used");
+    option_line(file, 'h', "help", false, NULL, "show this help");
 }
 
 /* Commands that still work and are not listed. */
@@ -143,7 +143,7 @@ void help_program(const struct cli *cli, FILE *file)
     fputc('\n', file);
     print_wrapped(file, width, 0, 0,
                   "Flags beat the environment (GAVEL_STORE for --store, and so on), which beats the file of "
-                  "--config, which beats the preset. `gavel COMMAND --help` and gavel(1) say more.");
+                  "--config, which beats the preset. For more, see `gavel COMMAND --help` and gavel(1).");
 }
 
 void help_command(const struct cli *cli, const struct command *command, FILE *file)
@@ -173,10 +173,10 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
         if (command->options & OPTIONS_NODES)
             option_line(
                 file, 's', "store", false, "URL",
-                "the cluster by the URL of a store on it, gavel://…; its nodes tell where their API is");
+                "the cluster by the URL of a store on it, gavel://…; its nodes say where their API is");
         if (command->options & OPTIONS_GROUP && !(command->options & OPTIONS_STORE))
             option_line(file, 'g', "group", false, "NAME",
-                        "a group of the cluster; without it, its nodes are meant");
+                        "a group of the cluster; without it, the nodes of the cluster");
         options_of(file, OPTIONS_CLUSTER);
     }
     if (command->options & (OPTIONS_LISTING | OPTIONS_SETTINGS | OPTIONS_CALLS)) {

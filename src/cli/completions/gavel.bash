@@ -137,7 +137,7 @@ _gavel() {
     store)
         list="$common --store --preset --call-timeout --count --read-only --table"
         case $prev in
-        store) list+=" ping sql list" ;;
+        store) list+=" ping sql list migrate backup" ;;
         ping)
             [[ $cur == -* ]] || compopt -o default 2>/dev/null
             list+=" sqlite: gavel:// mysql:// s3:// etcd://"

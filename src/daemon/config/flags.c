@@ -18,17 +18,17 @@ static const struct {
 } others[] = {
     {"--config", "-c, --config FILE", "read this file, see gaveld.yaml(5)"},
     {"--check-config", "--check-config",
-     "say whether the configuration is good and what follows from it; start "
-     "nothing"},
-    {"--join", "--join", "an empty folder waits for the cluster to add this node (gavel member add)"},
+     "check the configuration and print what follows from it; start nothing"},
+    {"--join", "--join",
+     "with an empty data directory: wait until the cluster adds this node (gavel member add)"},
     {"--force-new-cluster", "--force-new-cluster",
-     "cluster lost for good: make this node's data a new cluster of one, and end"},
+     "the cluster is lost for good: turn this node's data into a new cluster of one, and end"},
     {"--yes", "--yes", "with --force-new-cluster: do not ask"},
     {"--accept-copy", "--accept-copy",
-     "the data directory was copied to where it is, and nothing has run on the original since"},
-    {"--no-guard", "--no-guard", "run the node alone, without obituaries and restarts: for a debugger"},
+     "accept a data directory that was copied; nothing has run on the original since"},
+    {"--no-guard", "--no-guard", "run the node alone, without obituaries and restarts; for a debugger"},
     {"--version", "--version", "print the version"},
-    {"--help", "-h, --help", "print this"},
+    {"--help", "-h, --help", "show this help"},
 };
 #define OTHERS (sizeof others / sizeof *others)
 
@@ -84,11 +84,11 @@ void flags_print_help(FILE *out)
     (void)fputs("\nExit codes:\n", out);
     for (size_t i = 0; i < exit_code_count; i++)
         (void)fprintf(out, "  %3d  %s\n", exit_codes[i].code, exit_codes[i].text);
-    (void)fputs("\nThe first start of each node of a new cluster:\n"
+    (void)fputs("\nFirst start of each node of a new cluster:\n"
                 "  gaveld --config gaveld.yaml --bootstrap\n"
-                "That of a node that is added to one that runs, and then gavel member add:\n"
+                "First start of a node that joins a running cluster (then run gavel member add):\n"
                 "  gaveld --config gaveld.yaml --join\n"
-                "Each start after that:\n"
+                "Every later start:\n"
                 "  gaveld --config gaveld.yaml\n",
                 out);
 }

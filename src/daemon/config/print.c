@@ -46,16 +46,16 @@ static void print_times(const struct daemon_config *config, FILE *out)
             ms_from_ns(raft->election_min), ms_from_ns(raft->election_max), ms_from_ns(raft->election_max));
     else
         (void)fprintf(out,
-                      "  fail-over   auto_failover is off: when the leader is gone an operator says who\n"
-                      "              is next, by `gavel transfer NODE --force`\n");
+                      "  fail-over   auto_failover is off: when the leader is lost, an operator chooses\n"
+                      "              the next: `gavel handover --cluster --to NODE --force`\n");
     (void)fprintf(out,
                   "  lease       a leader that is cut off has stopped its work %.1f ms after its\n"
-                  "              last heartbeat that a majority answered, nobody else leads before\n"
+                  "              last heartbeat that a majority answered; nobody else leads before\n"
                   "              %" PRId64 " ms; heartbeats every %" PRId64
                   " ms, clocks may differ by %.2f %%\n",
                   (double)lease / (double)NS_PER_MS, ms_from_ns(raft->promise), ms_from_ns(raft->heartbeat),
                   raft->drift_ppm / 10000.0);
-    (void)fprintf(out, "  transfer    given up after %" PRId64 " ms\n", ms_from_ns(raft->transfer_timeout));
+    (void)fprintf(out, "  transfer    abandoned after %" PRId64 " ms\n", ms_from_ns(raft->transfer_timeout));
 }
 
 void config_print(const struct daemon_config *config, FILE *out)
@@ -76,7 +76,7 @@ void config_print(const struct daemon_config *config, FILE *out)
     (void)fprintf(out, "  security    %s\n              %s\n              %s\n",
                   config->has_tls ? "TLS with certificates on both sides" : "no TLS: loopback only",
                   config->secret[0] ? "obituaries sealed by the secret" : "no secret: loopback only",
-                  config->token[0] ? "the API asks for a token" : "the API asks for no token");
+                  config->token[0] ? "the API requires a token" : "the API requires no token");
     (void)fprintf(out, "  data        %s, at most %" PRIu64 " MiB\n", config->data,
                   config->data_bytes_max >> 20);
     print_times(config, out);
