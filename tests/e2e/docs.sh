@@ -99,6 +99,23 @@ test_help_lists_the_exit_codes_that_a_command_can_return() {
     has "$("$GAVEL" check --help)" "  10  split brain"
 }
 
+# exits_of_page COMMAND: the numbers that its page explains under EXIT STATUS.
+exits_of_page() {
+    page "gavel-$1.1" | sed -n '/^# EXIT STATUS/,/^# [^E]/p' | grep -E '^\*[0-9]+\*' | grep -oE '[0-9]+'
+}
+
+# Beyond those of --help a page has only those of the command that is run, and of signals.
+test_pages_and_help_have_the_same_exit_codes() {
+    local command total=0
+    for command in $commands; do
+        case $command in help | version) continue ;; esac
+        same "$(exits_of_page "$command" | grep -vE '^1[0-9][0-9]$' | tr '\n' ' ')" \
+            "$("$GAVEL" "$command" --help | sed -n '/^Exit codes/,$s/^  \([0-9]*\)  .*/\1/p' | tr '\n' ' ')"
+        total=$((total + 1))
+    done
+    ((total >= 18)) || fail "only $total commands were compared"
+}
+
 test_every_event_is_in_the_page() {
     local event count=0
     while read -r event; do
