@@ -43,10 +43,11 @@ static gavel_ms remaining_ms(const struct world *world)
 {
     const struct sim_store *store = &world->store;
     gavel_ns left = store->expires_at - sim_store_now(world);
+    bool is_set_back = left > ns_from_ms(store->record.lease_ms);
 
-    if (!store->is_found || !store->record.held || left <= 0)
-        return 0;
-    if (left > ns_from_ms(store->record.lease_ms) && !PLANTED(CLOCK_SET_BACK_BLOCKS))
+    if (PLANTED(CLOCK_SET_BACK_BLOCKS))
+        is_set_back = false;
+    if (!store->is_found || !store->record.held || left <= 0 || is_set_back)
         return 0;
     return (left + NS_PER_MS - 1) / NS_PER_MS;
 }
@@ -61,28 +62,43 @@ static void begin_lease(struct world *world, const struct message *message)
     store->expires_at = sim_store_now(world) + ns_from_ms(store->record.lease_ms);
 }
 
+/* Somebody else was quicker, or the lease still runs. */
+static bool is_claim_refused(const struct world *world, const struct store_request *request)
+{
+    const struct sim_store *store = &world->store;
+    uint64_t version = store->is_found ? store->record.version : 0;
+
+    if (PLANTED(CLAIM_IGNORES_VERSION))
+        return false;
+    if (request->expected_version != version)
+        return true;
+    return request->must_be_expired && has_clock(world) && remaining_ms(world) > 0;
+}
+
 static enum gavel_status claim(struct world *world, const struct message *message)
 {
     struct sim_store *store = &world->store;
     struct record *record = &store->record;
     const struct store_request *request = &message->request;
-    uint64_t version = store->is_found ? record->version : 0;
+    bool is_done = record->done;
+    uint64_t newest = request->record.epoch;
     bool is_wished = record->epoch != 0 &&
                      (record->wish_epoch == record->epoch || world->referee.wished_epoch == record->epoch);
     unsigned previous_slot = store->is_found && !is_wished ? store->holder_slot : SLOTS_MAX;
 
-    if (record->done && !PLANTED(CLAIM_IGNORES_DONE))
+    if (PLANTED(CLAIM_IGNORES_DONE))
+        is_done = false;
+    if (PLANTED(EPOCH_RESTARTS))
+        newest = 0;
+    if (is_done)
         return GAVEL_ERR_DONE;
     if (PLANTED(CLAIM_KNOWN_AGAIN) && record->held && nonce_equal(record->nonce, request->record.nonce))
         return GAVEL_OK;
-    if (request->expected_version != version && !PLANTED(CLAIM_IGNORES_VERSION))
-        return GAVEL_ERR_CONFLICT;
-    if (request->must_be_expired && has_clock(world) && remaining_ms(world) > 0 &&
-        !PLANTED(CLAIM_IGNORES_VERSION))
+    if (is_claim_refused(world, request))
         return GAVEL_ERR_CONFLICT;
     referee_check_delay(world, message);
-    if (record->epoch < request->record.epoch && !PLANTED(EPOCH_RESTARTS))
-        record->epoch = request->record.epoch;
+    if (record->epoch < newest)
+        record->epoch = newest;
     record->epoch++;
     record->held = true;
     record->loss = GAVEL_LOSS_NONE;
@@ -117,15 +133,15 @@ static enum gavel_status renew(struct world *world, const struct message *messag
     struct record *record = &world->store.record;
     const struct record *claimant = &message->request.record;
 
-    if (!is_holder(world, claimant)) {
-        if (!PLANTED(RENEW_ANY_EPOCH) || !world->store.is_found || claimant->epoch == 0)
-            return GAVEL_ERR_NOT_HOLDER;
+    if (PLANTED(RENEW_ANY_EPOCH) && world->store.is_found && claimant->epoch != 0) {
         /* The mistake: an upsert that writes what the caller believes. */
         record->held = true;
         record->epoch = claimant->epoch;
         record->nonce = claimant->nonce;
         memcpy(record->holder, claimant->holder, sizeof record->holder);
     }
+    if (!is_holder(world, claimant))
+        return GAVEL_ERR_NOT_HOLDER;
     begin_lease(world, message);
     referee_renewed(world, message, record->epoch);
     return GAVEL_OK;

@@ -9,7 +9,9 @@
 
 bool work_believes(const struct process *process, gavel_ns local)
 {
-    return process->mandate_epoch != 0 && (PLANTED(IS_LEADER_WITHOUT_CLOCK) || local < process->stop_at);
+    if (PLANTED(IS_LEADER_WITHOUT_CLOCK))
+        return process->mandate_epoch != 0;
+    return process->mandate_epoch != 0 && local < process->stop_at;
 }
 
 /* A watchdog is a timer too and may be late; the stop margin is there for that. */

@@ -13,9 +13,12 @@ static void open_until(struct breaker *breaker, gavel_ns retry_at)
 bool breaker_succeeded(struct breaker *breaker, gavel_ns sent_at)
 {
     bool was_closed = breaker->state == BREAKER_CLOSED;
+    bool is_old = !was_closed && sent_at < breaker->opened_at;
 
+    if (PLANTED(BREAKER_OLD_ANSWER))
+        is_old = false;
     /* An answer that was under way says how the store was before it failed. */
-    if (!was_closed && sent_at < breaker->opened_at && !PLANTED(BREAKER_OLD_ANSWER))
+    if (is_old)
         return false;
     /* Also while open: calls of a leader are never held back, and one that succeeds shows that the store is
      * back. */
@@ -26,8 +29,10 @@ bool breaker_succeeded(struct breaker *breaker, gavel_ns sent_at)
 
 bool breaker_failed(struct breaker *breaker, const struct gavel_settings *settings, gavel_ns now)
 {
-    gavel_ns retry_at = PLANTED(BREAKER_STAYS_OPEN) ? NEVER : now + ns_from_ms(settings->breaker_reset_ms);
+    gavel_ns retry_at = now + ns_from_ms(settings->breaker_reset_ms);
 
+    if (PLANTED(BREAKER_STAYS_OPEN))
+        retry_at = NEVER;
     breaker->failures++;
     breaker->failed_at = now;
     switch (breaker->state) {
@@ -50,7 +55,9 @@ gavel_ns breaker_retry_at(const struct breaker *breaker, const struct gavel_sett
 {
     if (PLANTED(BREAKER_STAYS_OPEN))
         return breaker->retry_at;
-    if (is_led || PLANTED(BREAKER_RESET_ONLY))
+    if (PLANTED(BREAKER_RESET_ONLY))
+        return breaker->retry_at;
+    if (is_led)
         return breaker->retry_at;
     return ns_min(breaker->retry_at, breaker->failed_at + ns_from_ms(settings->election_interval_ms));
 }
@@ -75,7 +82,9 @@ bool breaker_allows(struct breaker *breaker, const struct gavel_settings *settin
 
 void breaker_nudge(struct breaker *breaker)
 {
-    if (breaker->state != BREAKER_OPEN || PLANTED(BREAKER_STAYS_OPEN))
+    if (breaker->state != BREAKER_OPEN)
+        return;
+    if (PLANTED(BREAKER_STAYS_OPEN))
         return;
     breaker->state = BREAKER_HALF_OPEN;
     breaker->trials = 0;

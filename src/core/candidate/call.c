@@ -129,10 +129,13 @@ static void count_outcome(struct candidate *c, enum candidate_slot slot, const s
     /* A call is given up a moment before the driver says so in its own words. */
     static const char silence[] = "the store did not answer in time; it may be overloaded, frozen or cut off";
     gavel_ns opened_at = c->breaker.opened_at;
+    bool counts = slot == SLOT_MANDATE;
     struct gavel_event *event;
 
+    if (PLANTED(BREAKER_OLD_ANSWER) && c->breaker.state != BREAKER_CLOSED)
+        counts = true;
     if (is_answer(status)) {
-        if (slot != SLOT_MANDATE && !(PLANTED(BREAKER_OLD_ANSWER) && c->breaker.state != BREAKER_CLOSED))
+        if (!counts)
             return;
         if (breaker_succeeded(&c->breaker, call->sent_at)) {
             emit(c, GAVEL_EVENT_BREAKER_CLOSED)->took_ms = ms_from_ns(c->now - opened_at);

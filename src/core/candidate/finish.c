@@ -106,7 +106,9 @@ void finish_release_done(struct candidate *c, enum gavel_status status)
 {
     if (c->settle_until == 0)
         c->settle_until = ns_max(c->now, c->deadline) + ns_from_ms(c->settings.lease_ms);
-    if (status == GAVEL_OK || (PLANTED(FINISH_BLINDLY) && status != GAVEL_ERR_NOT_HOLDER))
+    if (PLANTED(FINISH_BLINDLY) && status != GAVEL_ERR_NOT_HOLDER)
+        status = GAVEL_OK;
+    if (status == GAVEL_OK)
         end(c, true);
     else
         settle_later(c, status);

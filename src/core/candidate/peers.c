@@ -145,8 +145,10 @@ size_t peers_others(const struct peers *peers, const char *id)
 /* Whether the policy, or a wish, puts this peer before who asks. */
 static bool precedes(const struct peer *peer, const struct peers_place *place)
 {
-    bool may_stand = peer->is_eligible || (place->observation > 0 && !PLANTED(OBSERVER_IGNORED));
+    bool may_stand = peer->is_eligible || place->observation > 0;
 
+    if (PLANTED(OBSERVER_IGNORED))
+        may_stand = peer->is_eligible;
     if (!peer->is_active || !may_stand || strcmp(peer->id, place->id) == 0 ||
         strcmp(peer->id, place->excluded) == 0)
         return false;

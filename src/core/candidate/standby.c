@@ -118,14 +118,19 @@ static gavel_ns all_stand_at(const struct candidate *c, const struct peers_place
 {
     gavel_ns call_timeout = ns_from_ms(c->settings.call_timeout_ms);
     gavel_ns lease = ns_stretch(ns_from_ms(c->seen.record.lease_ms), c->settings.drift_ppm);
+    bool has_listed = c->has_listed;
 
+    if (PLANTED(LIST_FROM_BEFORE))
+        has_listed = true;
     /* Each waits for a whole lease since its own first look, unless all go by one clock. */
     if (vacancy == VACANCY_TIMED_OUT && c->clock != STORE_CLOCK_STEADY)
         at = ns_max(at, ns_min(peers_joined_at(&c->peers, place) + lease, at + observed_ns(c)));
-    if (!is_cold_start(c) || PLANTED(STAGGER_FROM_SIGHT))
+    if (!is_cold_start(c))
+        return at;
+    if (PLANTED(STAGGER_FROM_SIGHT))
         return at;
     at = ns_max(at, c->standing_at);
-    if (!c->has_listed && !PLANTED(LIST_FROM_BEFORE))
+    if (!has_listed)
         at = ns_max(at, c->standing_at + call_timeout); /* the answer brings us here again */
     return ns_max(at,
                   ns_min(peers_stand_at(&c->peers, place), c->standing_at + call_timeout + observed_ns(c)));
@@ -146,7 +151,9 @@ static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, g
     };
     size_t rank = peers_rank(&c->peers, &place);
 
-    if (at == NEVER || (PLANTED(PREFERRED_BLOCKS) && rank > 0))
+    if (at == NEVER)
+        return NEVER;
+    if (PLANTED(PREFERRED_BLOCKS) && rank > 0)
         return NEVER;
     at = all_stand_at(c, &place, vacancy, at);
     at += (gavel_ns)rank * ns_from_ms(c->settings.stagger_ms);
@@ -193,6 +200,7 @@ void standby_read_done(struct candidate *c, const struct candidate_call *call,
     const struct record *record = &c->seen.record;
     bool is_first = !c->seen.is_known;
     struct gavel_event *event;
+    bool is_done;
     gavel_ns at;
 
     if (observation_update(&c->seen, reply, call->sent_at, c->now, c->settings.drift_ppm) && !is_first)
@@ -200,7 +208,10 @@ void standby_read_done(struct candidate *c, const struct candidate_call *call,
     if (c->seen.is_found)
         fence_note(&c->fence, record->epoch, c->now);
     watch_holder(c);
-    if (record->done && !PLANTED(CLAIM_IGNORES_DONE)) {
+    is_done = record->done;
+    if (PLANTED(CLAIM_IGNORES_DONE))
+        is_done = false;
+    if (is_done) {
         finish_seen(c, record);
         return;
     }

@@ -73,6 +73,14 @@ void become_observing(struct candidate *c)
     c->look_at = c->beat_at = c->list_at = c->now;
 }
 
+/* Who came meanwhile is not known yet. */
+static void list_now(struct candidate *c)
+{
+    if (PLANTED(LIST_FROM_BEFORE))
+        return;
+    c->list_at = c->now;
+}
+
 void become_standby(struct candidate *c)
 {
     bool is_first = c->state == CANDIDATE_OBSERVING;
@@ -86,8 +94,7 @@ void become_standby(struct candidate *c)
         enter_phase(c, GAVEL_PHASE_ELECTION);
         if (c->settings.observation_ms > 0) {
             c->beat_at = c->now; /* from now on it counts as eligible */
-            if (!PLANTED(LIST_FROM_BEFORE))
-                c->list_at = c->now; /* who came meanwhile is not known yet */
+            list_now(c);
         }
     } else {
         c->look_at = c->now;

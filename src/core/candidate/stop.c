@@ -78,11 +78,14 @@ void stop_begin(struct candidate *c, enum gavel_reason reason, const char *succe
     if (PLANTED(RECLAIM_WHILE_STOPPING) && has_work) {
         c->is_work_running = false;
         stop_end(c, false);
-    } else if (!has_work && reason == GAVEL_REASON_SUPERSEDED) {
-        stop_end(c, false);
-    } else if (!has_work || PLANTED(RELEASE_BEFORE_STOP)) {
-        stop_send_release(c);
+        return;
     }
+    if (!has_work && reason == GAVEL_REASON_SUPERSEDED)
+        stop_end(c, false);
+    else if (!has_work)
+        stop_send_release(c);
+    if (PLANTED(RELEASE_BEFORE_STOP) && has_work)
+        stop_send_release(c);
 }
 
 void stop_for_good(struct candidate *c, enum gavel_status status)
@@ -101,11 +104,15 @@ void stop_work_done(struct candidate *c)
     if (c->state != CANDIDATE_STOPPING || !c->is_work_running)
         return;
     c->is_work_running = false;
-    if (PLANTED(RELEASE_BEFORE_STOP) && !c->calls[SLOT_MANDATE].is_pending)
-        stop_end(c, true);
-    else if (c->reason == GAVEL_REASON_SUPERSEDED && !c->is_finishing)
+    if (PLANTED(RELEASE_BEFORE_STOP)) {
+        /* It was sent when the work was told to stop. */
+        if (!c->calls[SLOT_MANDATE].is_pending)
+            stop_end(c, true);
+        return;
+    }
+    if (c->reason == GAVEL_REASON_SUPERSEDED && !c->is_finishing)
         stop_end(c, false);
-    else if (!PLANTED(RELEASE_BEFORE_STOP))
+    else
         stop_send_release(c);
 }
 
@@ -113,6 +120,8 @@ void stop_work_done(struct candidate *c)
  * the lease. */
 void stop_release_done(struct candidate *c, enum gavel_status status)
 {
+    bool was_claim_open = c->is_claim_open;
+
     if (c->is_work_running) /* only with the planted bug */
         return;
     if (c->is_finishing) {
@@ -124,7 +133,8 @@ void stop_release_done(struct candidate *c, enum gavel_status status)
      * release may still be under way, and with the old nonce it would end the
      * new mandate while its work runs.
      */
-    if (!PLANTED(LATE_RELEASE) || status == GAVEL_OK || status == GAVEL_ERR_NOT_HOLDER)
-        c->is_claim_open = false;
+    c->is_claim_open = false;
+    if (PLANTED(LATE_RELEASE) && status != GAVEL_OK && status != GAVEL_ERR_NOT_HOLDER)
+        c->is_claim_open = was_claim_open;
     stop_end(c, status == GAVEL_OK);
 }

@@ -75,8 +75,11 @@ static bool fits(const struct raft *r, const struct raft_append *a)
 /* AppendEntries 3: an entry that conflicts goes, and all after it. Never a committed one; false then. */
 static bool drop_from(struct raft *r, raft_id from, raft_index index)
 {
+    bool has_config = r->config_index >= index;
     struct raft_action *news;
 
+    if (PLANTED(CONFIG_STAYS))
+        has_config = false;
     if (index <= r->commit) {
         raft_refuse(r, from, "it contradicts an entry that is committed here");
         return false;
@@ -85,7 +88,7 @@ static bool drop_from(struct raft *r, raft_id from, raft_index index)
     news->tell.index = index;
     raft_log_truncate(&r->log, index);
     raft_mark_truncate(r, index);
-    if (r->config_index >= index && !PLANTED(CONFIG_STAYS))
+    if (has_config)
         raft_use_config_of_log(r);
     return true;
 }
@@ -136,10 +139,14 @@ void raft_receive_append(struct raft *r, const struct raft_message *m)
     struct raft_append_reply *reply;
     raft_index match;
     uint64_t round;
+    bool is_writing;
 
     if (!raft_follow(r, m))
         return;
-    if (raft_is_writing_state(r) && !PLANTED(SILENT_WHILE_WRITING))
+    is_writing = raft_is_writing_state(r);
+    if (PLANTED(SILENT_WHILE_WRITING))
+        is_writing = false;
+    if (is_writing)
         (void)raft_reply_append(r, m, 0, 0, RAFT_AFTER_NOTHING); /* empty: that we have heard it */
     round = raft_promise_make(r, m->from, m->incarnation, a->lease_epoch) ? a->round : 0;
     if (round) {

@@ -16,6 +16,13 @@
 #define ASK_AGAIN_MAX 8u
 #define ASK_LONGER_MAX 3 /* doublings */
 
+static bool is_asked(const struct raft *r, const struct raft_peer *peer)
+{
+    if (PLANTED(COUNTS_LEARNER))
+        return true;
+    return raft_peer_votes(r, peer);
+}
+
 /* Asks every voter, old and new, for what our role needs. */
 void raft_ask_votes(struct raft *r)
 {
@@ -23,7 +30,7 @@ void raft_ask_votes(struct raft *r)
     const struct raft_member *self = raft_config_find(&r->config, r->state.id);
 
     for (size_t i = 0; i < r->peer_count; i++) {
-        if (!raft_peer_votes(r, &r->peers[i]) && !PLANTED(COUNTS_LEARNER))
+        if (!is_asked(r, &r->peers[i]))
             continue;
         raft_send(r, is_pre ? RAFT_MSG_PRE_VOTE : RAFT_MSG_VOTE, r->peers[i].id,
                   is_pre ? RAFT_AFTER_NOTHING : RAFT_AFTER_ALL)
@@ -228,8 +235,9 @@ static bool ask_again(struct raft *r)
 {
     unsigned longer = r->failures < ASK_LONGER_MAX ? r->failures : ASK_LONGER_MAX;
 
-    if (r->role != RAFT_CANDIDATE || is_refused(r) || r->asked_again >= ASK_AGAIN_MAX << longer ||
-        PLANTED(NEW_TERM_EACH_TIME))
+    if (r->role != RAFT_CANDIDATE || is_refused(r) || r->asked_again >= ASK_AGAIN_MAX << longer)
+        return false;
+    if (PLANTED(NEW_TERM_EACH_TIME))
         return false;
     r->asked_again++;
     raft_retry_timer(r);

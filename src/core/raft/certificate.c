@@ -27,8 +27,10 @@ bool raft_certificate_covers(const struct raft_certificate *c, const struct raft
 {
     if (c->kind == RAFT_CERT_NONE || c->node != promise->leader)
         return false;
+    if (PLANTED(OBITUARY_ANY_INCARNATION) && c->kind == RAFT_CERT_OBITUARY)
+        return true;
     if (c->kind == RAFT_CERT_OBITUARY)
-        return c->incarnation >= promise->incarnation || PLANTED(OBITUARY_ANY_INCARNATION);
+        return c->incarnation >= promise->incarnation;
     return c->incarnation == promise->incarnation && c->term == promise->term &&
            c->lease_epoch >= promise->lease_epoch;
 }

@@ -14,7 +14,7 @@ static int64_t matched(const void *context, raft_id id)
     const struct raft *r = context;
     const struct raft_peer *peer = raft_peer_at(r, id);
 
-    if (id == r->state.id && PLANTED(COUNTS_OWN_UNSYNCED))
+    if (PLANTED(COUNTS_OWN_UNSYNCED) && id == r->state.id)
         return (int64_t)raft_log_last(&r->log);
     if (id == r->state.id)
         return (int64_t)r->log.durable;

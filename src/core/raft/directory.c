@@ -47,7 +47,9 @@ bool raft_is_own(const struct raft *r, const struct raft_config *config)
 {
     const struct raft_member *self = raft_config_find(config, r->state.id);
 
-    if (!self || PLANTED(DISOWNED_STANDS))
+    if (PLANTED(DISOWNED_STANDS))
+        return true;
+    if (!self)
         return true;
     return !self->is_refused && (self->directory == 0 || self->directory == r->state.directory);
 }
@@ -65,7 +67,9 @@ bool raft_is_blank(const struct raft *r, raft_index last) { return last == 0 && 
 /* Rule 3: by the same directory, in a later incarnation than we have heard from. */
 static bool is_rolled_back(const struct raft *r, const struct raft_peer *peer, const struct raft_claimant *c)
 {
-    if (c->incarnation <= peer->incarnation || PLANTED(ROLLED_BACK_HEARD))
+    if (PLANTED(ROLLED_BACK_HEARD))
+        return false;
+    if (c->incarnation <= peer->incarnation)
         return false;
     /* What a follower has acknowledged in our own term only the leader of a later one can have truncated, and
      * then the follower is in that term. */
@@ -244,6 +248,13 @@ static bool is_silent(const struct raft *r, const struct raft_peer *peer)
     return peer && r->now - ns_max(peer->heard_at, r->led_from) >= BIND_PATIENCE;
 }
 
+static bool learns_refusal(const struct raft_member *member, const struct raft_peer *peer)
+{
+    if (PLANTED(REFUSAL_NOT_WRITTEN))
+        return false;
+    return peer && peer->is_refused && member->directory != 0;
+}
+
 /* Fills in what we know of the directories; false if a member of a cluster that binds none yet is unknown. */
 static bool learn(const struct raft *r, struct raft_config *config)
 {
@@ -255,7 +266,7 @@ static bool learn(const struct raft *r, struct raft_config *config)
 
         if (member->directory == 0)
             member->directory = member->id == r->state.id ? r->state.directory : peer ? peer->directory : 0;
-        if (peer && peer->is_refused && member->directory != 0 && !PLANTED(REFUSAL_NOT_WRITTEN))
+        if (learns_refusal(member, peer))
             member->is_refused = true;
         knows_all = knows_all && (member->directory != 0 || is_silent(r, peer));
     }

@@ -94,7 +94,9 @@ static enum gavel_status take_snapshot(struct raft *r, const struct raft_snapsho
  */
 static void hold_promise(struct raft *r)
 {
-    if (PLANTED(PROMISE_FORGOTTEN) || r->state.promise.leader == r->state.id)
+    if (r->state.promise.leader == r->state.id)
+        raft_promise_clear(r);
+    if (PLANTED(PROMISE_FORGOTTEN))
         raft_promise_clear(r);
     if (r->state.promise.leader != 0)
         r->promise_until = r->now + r->state.promise.length;

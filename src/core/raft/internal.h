@@ -171,6 +171,7 @@ void raft_receive_timeout_now(struct raft *r, const struct raft_message *m);
 void raft_receive_take_over(struct raft *r, const struct raft_message *m);
 enum gavel_status raft_take_over(struct raft *r);
 void raft_order_successors(struct raft *r);
+bool raft_may_succeed(const struct raft *r, raft_id id);
 void raft_preferred(struct raft *r, raft_id target);
 void raft_wait_to_prefer(struct raft *r);
 

@@ -184,7 +184,9 @@ static enum gavel_status check_change(const struct raft *r, const struct raft_co
     if (r->change != RAFT_CHANGE_NONE || r->config.is_joint || r->config_index > r->commit ||
         r->transfer.phase != RAFT_TRANSFER_NONE || r->steps_down || raft_is_caretaker(r))
         return GAVEL_ERR_STATE;
-    if (r->commit < r->noop_index && !PLANTED(NO_NOOP_GUARD))
+    if (PLANTED(NO_NOOP_GUARD))
+        return GAVEL_OK;
+    if (r->commit < r->noop_index)
         return GAVEL_ERR_STATE;
     return GAVEL_OK;
 }
@@ -195,11 +197,15 @@ enum gavel_status raft_change(struct raft *r, const struct raft_config *wanted)
     struct raft_config config = r->config;
     struct raft_config bound = *wanted;
     const struct raft_config *target = &bound;
+    bool has_same_voters;
 
     if (status != GAVEL_OK)
         return status;
     raft_config_inherit(&bound, &r->config);
-    if (raft_config_same_voters(&r->config, target) || PLANTED(NO_NOOP_GUARD)) {
+    has_same_voters = raft_config_same_voters(&r->config, target);
+    if (PLANTED(NO_NOOP_GUARD))
+        has_same_voters = true;
+    if (has_same_voters) {
         status = raft_append_config(r, target); /* learners, priorities, witnesses: no majority changes */
         if (status == GAVEL_OK)
             r->change = RAFT_CHANGE_NEW;
@@ -290,7 +296,9 @@ void raft_change_goes_on(struct raft *r)
 
 bool raft_may_stand(const struct raft *r)
 {
-    return raft_is_voter(r) || (r->is_leaving && !PLANTED(REMOVED_NEVER_STANDS));
+    if (PLANTED(REMOVED_NEVER_STANDS))
+        return raft_is_voter(r);
+    return raft_is_voter(r) || r->is_leaving;
 }
 
 bool raft_is_voter(const struct raft *r)

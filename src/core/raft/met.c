@@ -80,8 +80,11 @@ static void gather(struct raft *r)
 bool raft_met_is_due(struct raft *r, bool is_writing)
 {
     bool is_refusal;
+    bool is_new = has_changed(r, &is_refusal);
 
-    if (!has_changed(r, &is_refusal) || PLANTED(MET_FORGOTTEN)) {
+    if (PLANTED(MET_FORGOTTEN))
+        is_new = false;
+    if (!is_new) {
         r->met_from = NEVER;
         return false;
     }

@@ -87,9 +87,12 @@ bool raft_gate(const struct raft *r, raft_id candidate, uint64_t incarnation, ra
                const struct raft_certificate *certificate, gavel_ns *ret_wait)
 {
     const struct raft_promise *promise = &r->state.promise;
+    bool is_working = r->work != RAFT_WORK_NONE;
 
+    if (PLANTED(VOTE_WHILE_WORKING) && r->work == RAFT_WORK_STOPPING)
+        is_working = false;
     *ret_wait = 0;
-    if (r->work != RAFT_WORK_NONE && !(PLANTED(VOTE_WHILE_WORKING) && r->work == RAFT_WORK_STOPPING)) {
+    if (is_working) {
         /* Until the lease ends, if nothing renews it; who asks again sooner asks in vain. */
         *ret_wait = r->settings.stop_margin;
         if (r->work == RAFT_WORK_RUNNING)

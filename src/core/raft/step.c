@@ -193,7 +193,7 @@ static void prefer(struct raft *r)
     first = raft_config_find(&r->config, r->successors[0]);
     peer = raft_peer_at(r, r->successors[0]);
     if (!first || first->is_witness || first->priority <= self->priority || peer->match < r->commit ||
-        (!raft_makes_lease(r, peer->id) && !PLANTED(FAR_SUCCESSOR)))
+        !raft_may_succeed(r, peer->id))
         return;
     if (raft_begin_transfer(r, first->id, false, 0) == GAVEL_OK)
         raft_preferred(r, first->id);
@@ -270,8 +270,8 @@ struct marks {
 static void check_after(const struct raft *r, const struct marks *before)
 {
     ASSERT(r->state.term >= before->term);
-    if (r->state.term == before->term && before->vote != 0 && !PLANTED(TWO_VOTES))
-        ASSERT(r->state.vote == before->vote); /* one vote per term */
+    if (r->state.term == before->term && before->vote != 0)
+        ASSERT(r->state.vote == before->vote || PLANTED(TWO_VOTES)); /* one vote per term */
     ASSERT(r->commit >= before->commit);
     ASSERT(r->applied >= before->applied);
     ASSERT(r->applied <= r->commit);
@@ -280,10 +280,10 @@ static void check_after(const struct raft *r, const struct marks *before)
     ASSERT(r->log.durable <= raft_log_last(&r->log));
     ASSERT(r->durable_seq <= r->seq);
     ASSERT(r->state_seq <= r->seq);
-    if (r->work == RAFT_WORK_RUNNING)
+    if (r->work == RAFT_WORK_RUNNING) {
         ASSERT(r->role == RAFT_LEADER);
-    if (r->work == RAFT_WORK_RUNNING && !PLANTED(WINDOWED_CHECK_QUORUM))
-        ASSERT(r->now < r->lease_until);
+        ASSERT(r->now < r->lease_until || PLANTED(WINDOWED_CHECK_QUORUM));
+    }
     if (r->change != RAFT_CHANGE_NONE)
         ASSERT(r->role == RAFT_LEADER);
     if (r->role == RAFT_LEADER) {

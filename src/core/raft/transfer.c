@@ -26,6 +26,20 @@ static bool is_heard(const struct raft *r, const struct raft_peer *peer)
     return r->now - peer->heard_at < r->settings.election_min;
 }
 
+bool raft_may_succeed(const struct raft *r, raft_id id)
+{
+    if (PLANTED(FAR_SUCCESSOR))
+        return true;
+    return raft_makes_lease(r, id);
+}
+
+static bool counts_as_near(const struct raft *r, const struct raft_peer *peer)
+{
+    if (PLANTED(FAR_SUCCESSOR))
+        return true;
+    return raft_is_near(r, peer);
+}
+
 /* Who should lead after us: those that answer before those that do not, witnesses last, those that could hold
  * a lease first (near.c), then priority, then the log. */
 static int compare_successors(const struct raft *r, const struct raft_peer *a, const struct raft_peer *b)
@@ -37,8 +51,8 @@ static int compare_successors(const struct raft *r, const struct raft_peer *a, c
         return is_heard(r, a) ? -1 : 1;
     if (ma->is_witness != mb->is_witness)
         return ma->is_witness ? 1 : -1;
-    if (raft_is_near(r, a) != raft_is_near(r, b) && !PLANTED(FAR_SUCCESSOR))
-        return raft_is_near(r, a) ? -1 : 1;
+    if (counts_as_near(r, a) != counts_as_near(r, b))
+        return counts_as_near(r, a) ? -1 : 1;
     if (ma->priority != mb->priority)
         return ma->priority > mb->priority ? -1 : 1;
     if (a->match != b->match)
@@ -78,8 +92,7 @@ static raft_id best_target(struct raft *r)
     for (unsigned i = 0; i < r->successor_count; i++) {
         const struct raft_peer *peer = raft_peer_at(r, r->successors[i]);
 
-        if (!raft_peer_is_witness(r, peer) &&
-            (r->work != RAFT_WORK_RUNNING || raft_makes_lease(r, peer->id) || PLANTED(FAR_SUCCESSOR)))
+        if (!raft_peer_is_witness(r, peer) && (r->work != RAFT_WORK_RUNNING || raft_may_succeed(r, peer->id)))
             return peer->id;
     }
     return 0;
@@ -112,6 +125,23 @@ void raft_preferred(struct raft *r, raft_id target)
     raft_wait_to_prefer(r);
 }
 
+/* For a transfer that was given up: its lease epoch must end first, or the token of the work that stops is
+ * claimed again. */
+static bool is_still_stopping(const struct raft *r)
+{
+    if (PLANTED(TRANSFER_AGAIN))
+        return false;
+    return r->work == RAFT_WORK_STOPPING;
+}
+
+/* Before that we may not know all that our predecessors committed, so a forced transfer could lose it. */
+static bool knows_commit(const struct raft *r)
+{
+    if (PLANTED(FORCE_BEFORE_NOOP))
+        return true;
+    return r->commit >= r->noop_index;
+}
+
 enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_forced, gavel_ns timeout)
 {
     const struct raft_member *member;
@@ -121,12 +151,8 @@ enum gavel_status raft_begin_transfer(struct raft *r, raft_id target, bool is_fo
     if (r->transfer.phase != RAFT_TRANSFER_NONE || r->steps_down || r->change != RAFT_CHANGE_NONE ||
         r->config_index > r->commit || r->config.is_joint)
         return GAVEL_ERR_STATE;
-    if (r->work == RAFT_WORK_STOPPING && !PLANTED(TRANSFER_AGAIN))
-        return GAVEL_ERR_STATE; /* for a transfer that was given up: its lease epoch must end first, or the
-                                   token of the work that stops is claimed again */
-    if (is_forced && r->commit < r->noop_index && !PLANTED(FORCE_BEFORE_NOOP))
-        return GAVEL_ERR_STATE; /* we may not know yet all that our predecessors committed, so it could get
-                                   lost */
+    if (is_still_stopping(r) || (is_forced && !knows_commit(r)))
+        return GAVEL_ERR_STATE;
     if (target == 0)
         target = best_target(r);
     member = raft_config_find(&r->config, target);
@@ -167,13 +193,16 @@ static void hand_over(struct raft *r)
 static void give_up(struct raft *r)
 {
     bool has_stopped = r->transfer.phase != RAFT_TRANSFER_CATCH_UP;
+    bool must_step_down = r->is_commit_frozen;
 
+    if (PLANTED(FORCE_GOES_ON))
+        must_step_down = false;
     if (r->transfer.is_target_dead)
         raft_transfer_ends(r, "the target has died");
     else
         raft_transfer_ends(r, has_stopped ? "the target did not take over in time"
                                           : "the target is not level in time");
-    if (r->is_commit_frozen && !PLANTED(FORCE_GOES_ON)) {
+    if (must_step_down) {
         raft_step_down(r, RAFT_STOP_TRANSFER);
         return;
     }

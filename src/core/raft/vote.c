@@ -39,13 +39,11 @@ static bool is_forced(const struct raft *r, const struct raft_message *m)
            raft_certificate_is_genuine(r, c);
 }
 
-static bool is_vetoed(const struct raft *r, const struct raft_vote *vote)
+/* Priority decides who hands over to whom, never who may be voted for: this is for the planted bug only. */
+static bool is_outranked(const struct raft *r, const struct raft_vote *vote)
 {
-    const struct raft_member *self;
+    const struct raft_member *self = raft_config_find(&r->config, r->state.id);
 
-    if (!PLANTED(PRIORITY_VETO))
-        return false;
-    self = raft_config_find(&r->config, r->state.id);
     return self && vote->priority < self->priority;
 }
 
@@ -101,22 +99,39 @@ void raft_receive_pre_vote(struct raft *r, const struct raft_message *m)
     reply(r, m, reason, wait);
 }
 
+static void write_vote(struct raft *r, raft_id candidate)
+{
+    r->state.vote = candidate;
+    if (PLANTED(VOTE_NOT_PERSISTED))
+        return;
+    raft_mark_state(r);
+}
+
+/*
+ * A request that comes late or twice: its election is won, and what we promised the winner since is part of
+ * its lease. Only promises of earlier terms end with a vote.
+ */
+static bool is_promised_to_winner(const struct raft *r)
+{
+    if (PLANTED(LATE_VOTE_CLEARS))
+        return false;
+    return r->state.promise.leader != 0 && r->state.promise.term == r->state.term;
+}
+
 /* The promise, which the gate has passed, ends with the vote. */
 static void grant(struct raft *r, raft_id candidate)
 {
-    if (r->state.vote == candidate && !PLANTED(LATE_VOTE_CLEARS))
+    bool is_known = r->state.vote == candidate;
+
+    if (PLANTED(LATE_VOTE_CLEARS))
+        is_known = false;
+    if (is_known)
         return;                                  /* asked twice, answered twice */
     raft_become_follower(r, RAFT_STOP_REPLACED); /* ends a round of pre-votes of our own */
     ASSERT(candidate != r->state.id);
     ASSERT(r->role != RAFT_LEADER);
-    r->state.vote = candidate;
-    if (!PLANTED(VOTE_NOT_PERSISTED))
-        raft_mark_state(r);
-    /*
-     * A request that comes late or twice: its election is won, and what we promised the winner since is part
-     * of its lease. Only promises of earlier terms end with a vote.
-     */
-    if (r->state.promise.leader != 0 && r->state.promise.term == r->state.term && !PLANTED(LATE_VOTE_CLEARS))
+    write_vote(r, candidate);
+    if (is_promised_to_winner(r))
         return;
     raft_promise_clear(r);
     raft_set_leader(r, 0, 0);
@@ -139,7 +154,9 @@ static enum raft_reason decide(struct raft *r, const struct raft_message *m, gav
     }
     if (m->vote.term > r->state.term)
         raft_adopt_term(r, m->vote.term);
-    if ((!raft_log_is_current(r, &m->vote) && !is_forced(r, m)) || is_vetoed(r, &m->vote))
+    if (!raft_log_is_current(r, &m->vote) && !is_forced(r, m))
+        return RAFT_LOG;
+    if (PLANTED(PRIORITY_VETO) && is_outranked(r, &m->vote))
         return RAFT_LOG;
     return RAFT_GRANTED;
 }

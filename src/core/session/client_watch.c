@@ -168,15 +168,18 @@ static struct client_watch *find(struct client *client, uint64_t wire)
 static bool take_change(struct client *client, struct client_watch *watch, const Gavel__Change *change)
 {
     struct table_cursor at = {change->revision, change->part};
+    bool is_known = !is_after(at, watch->cursor);
     struct client_action *action;
 
+    if (PLANTED(WATCH_REPEATS))
+        is_known = false;
     if (change->revision == 0 || !is_after(at, watch->told)) {
         client_hostile(client, "changes of a watch are out of order");
         return false;
     }
     watch->told = at;
-    if (!is_after(at, watch->cursor) && !PLANTED(WATCH_REPEATS))
-        return true; /* known already, from another node */
+    if (is_known)
+        return true; /* from another node */
     watch->cursor = at;
     action = client_act(client, CLIENT_DO_CHANGE);
     action->token = watch->number;
@@ -260,10 +263,13 @@ void client_watch_unlinked(struct client *client)
     while ((watch = RB_MIN(client_wires, &client->watches.running)))
         go_idle(client, watch);
     TAILQ_FOREACH(watch, &client->watches.idle, entry) {
+        struct table_cursor from = watch->from;
+
         watch->retry_at = 0;
         watch->refusals = 0;
-        if (!PLANTED(WATCH_TOO_LATE))
-            watch->from = watch->cursor;
+        watch->from = watch->cursor;
+        if (PLANTED(WATCH_TOO_LATE))
+            watch->from = from;
         if (PLANTED(WATCH_REPEATS) && watch->cursor.revision > 1)
             watch->from = (struct table_cursor){watch->cursor.revision - 1, UINT32_MAX};
     }

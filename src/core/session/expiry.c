@@ -178,8 +178,11 @@ static gavel_ns need_of(const struct frontend *frontend, const struct table_grou
 {
     bool is_of_session = group->is_held && group->session;
     bool is_wished = group->is_held && group->wish_epoch == group->epoch && group->wish_epoch != 0;
+    bool is_wish_limited = is_wished && group->wish_timeout_ms > 0;
     gavel_ns at = NEVER;
 
+    if (PLANTED(WISH_FOR_EVER))
+        is_wish_limited = false;
     *ret_need = NEEDS_NOTHING;
     if (frontend_is_closing_group(frontend, group))
         return NEVER;
@@ -189,7 +192,7 @@ static gavel_ns need_of(const struct frontend *frontend, const struct table_grou
             at -= ns_from_ms(group->lease_ms / 2);
         *ret_need = NEEDS_LAPSE;
     }
-    if (is_wished && group->wish_timeout_ms > 0 && !PLANTED(WISH_FOR_EVER)) {
+    if (is_wish_limited) {
         gavel_ns over_at =
             ns_max(group->seen.wished_at, frontend->began_at) + ns_from_ms(group->wish_timeout_ms);
 

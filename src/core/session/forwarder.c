@@ -349,7 +349,9 @@ static void take_forwarding(struct forwarder *forwarder, gavel_ns now, uint64_t 
     }
     forwarding->client = client;
     forwarding->tag = tag;
-    forwarding->may_repeat = !is_request || frame->request->session != 0 || PLANTED(CARRIED_TWICE);
+    forwarding->may_repeat = !is_request || frame->request->session != 0;
+    if (PLANTED(CARRIED_TWICE))
+        forwarding->may_repeat = true;
     forwarding->give_up_at = now + ns_min(timeout, FORWARDER_TIMEOUT_MAX);
     send_off(forwarder, now, forwarding);
 }

@@ -79,8 +79,10 @@ static void close_ends(struct frontend *frontend, const struct frontend_waiting 
 static void excuse(struct frontend *frontend, struct frontend_waiting *waiting, enum gavel_status status,
                    const char *message)
 {
-    bool is_unknown = waiting->index != 0 && waiting->session == 0 && !PLANTED(LOST_IS_REFUSED);
+    bool is_unknown = waiting->index != 0 && waiting->session == 0;
 
+    if (PLANTED(LOST_IS_REFUSED))
+        is_unknown = false;
     if (waiting->has_asker)
         frontend_reply_status(frontend, waiting->ticket, waiting->tag,
                               is_unknown ? GAVEL_ERR_STORE_UNAVAILABLE : status, is_unknown ? LOST : message);
@@ -194,7 +196,9 @@ void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int
     }
     if (frontend->is_open)
         expiry_notice(frontend, now, is_working);
-    if (!frontend->is_open || (!is_working && !PLANTED(KEPT_WITHOUT_LEASE))) {
+    if (PLANTED(KEPT_WITHOUT_LEASE))
+        is_working = true;
+    if (!frontend->is_open || !is_working) {
         refuse(frontend, ticket, frame);
         return;
     }

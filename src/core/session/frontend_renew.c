@@ -357,13 +357,17 @@ void frontend_keep_alive(struct frontend *frontend, gavel_ns now, struct fronten
     frontend->counts.keep_alives += keep_alive->n_sessions;
     for (size_t i = 0; i < keep_alive->n_sessions; i++) {
         struct table_session *session = table_session_find(frontend->table, keep_alive->sessions[i]);
+        bool is_kept;
 
         if (session && !may_keep(keep_alive, i, session)) {
             if (is_kept_by_another(keep_alive, session))
                 continue;
             session = NULL;
         }
-        if (session && (!frontend_is_closing_session(frontend, session) || PLANTED(KEPT_WHILE_ENDING))) {
+        is_kept = session && !frontend_is_closing_session(frontend, session);
+        if (PLANTED(KEPT_WHILE_ENDING))
+            is_kept = session;
+        if (is_kept) {
             session->seen.heard_at = now;
             continue;
         }

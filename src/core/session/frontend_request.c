@@ -62,8 +62,9 @@ static const char not_yours[] = "the session is not open for who asks: another c
 
 bool frontend_may_use(const struct table_session *session, bool has_principal, uint64_t principal)
 {
-    return !session || session->principal == 0 || !has_principal || session->principal == principal ||
-           PLANTED(ANYBODYS_SESSION);
+    if (PLANTED(ANYBODYS_SESSION))
+        return true;
+    return !session || session->principal == 0 || !has_principal || session->principal == principal;
 }
 
 /*
@@ -74,8 +75,10 @@ static bool closes_unknown(const struct frontend *frontend, const Gavel__Request
 {
     const Gavel__Op *op = request->ops[which];
 
+    if (PLANTED(ANYBODYS_SESSION))
+        return false;
     return request->has_principal && op->what_case == GAVEL__OP__WHAT_CLOSE_SESSION &&
-           !table_session_find(frontend->table, op->close_session->session) && !PLANTED(ANYBODYS_SESSION);
+           !table_session_find(frontend->table, op->close_session->session);
 }
 
 /* Whoever asks has opened it just now, and the log does not have it yet: its end is not over, it is to come.
@@ -205,15 +208,18 @@ static bool is_settled(struct frontend *frontend, const struct frontend_moment *
 {
     const struct table_session *session = table_session_find(frontend->table, request->session);
     struct frontend_waiting *waiting = frontend_find_request(frontend, request->session, request->id);
+    bool is_last = session && request->id == session->last_id;
     char message[FRONTEND_MESSAGE_MAX];
 
+    if (PLANTED(APPLIED_AGAIN))
+        is_last = false;
     if (waiting) {
         waiting->has_asker = true;
         waiting->ticket = ticket;
         waiting->tag = request->tag;
         return true;
     }
-    if (session && request->id == session->last_id && !PLANTED(APPLIED_AGAIN)) {
+    if (is_last) {
         repeat(frontend, moment, ticket, request, session);
         return true;
     }

@@ -235,14 +235,17 @@ static enum gavel_status apply_command(struct table *table, const Gavel__Command
 {
     struct table_session *session =
         command->session != 0 ? table_session_find(table, command->session) : NULL;
+    bool is_last = session && command->id == session->last_id;
     enum gavel_status status;
 
+    if (PLANTED(APPLIED_AGAIN))
+        is_last = false;
     if (command->n_ops == 0 || command->n_ops > TABLE_OPS_MAX ||
         (command->session != 0) != (command->id != 0))
         return GAVEL_ERR_INVALID;
     if (command->session != 0 && !session && !is_opening(command))
         return GAVEL_ERR_SESSION_GONE;
-    if (session && command->id == session->last_id && !PLANTED(APPLIED_AGAIN))
+    if (is_last)
         return repeat(session, ret_results, ret_count);
     if (session && command->id < session->last_id && is_opening(command))
         return confirm(table, ret_results, ret_count);

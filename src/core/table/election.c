@@ -18,7 +18,9 @@
 
 static bool may_lead(const struct table_candidate *candidate)
 {
-    return candidate->session && (candidate->is_eligible || PLANTED(GRANTS_INELIGIBLE));
+    if (PLANTED(GRANTS_INELIGIBLE))
+        return candidate->session;
+    return candidate->session && candidate->is_eligible;
 }
 
 /* Whether `a` comes before `b` by the policy of their group. */
@@ -124,6 +126,7 @@ void election_end(struct step *step, struct table_group *group, Gavel__Ending en
 void election_begin(struct step *step, struct table_group *group, char *holder, char *address)
 {
     Gavel__Change change = step_change(GAVEL__CHANGE__KIND__ELECTED, group);
+    uint64_t last_epoch = group->epoch;
 
     ASSERT(!group->is_done);
     ASSERT(step->revision > group->epoch);
@@ -133,8 +136,9 @@ void election_begin(struct step *step, struct table_group *group, char *holder, 
     text_set(&group->successor, text_new(""));
     election_drop_wish(group);
     group->is_held = true;
-    if (!PLANTED(EPOCH_AGAIN) || group->last_ending != GAVEL__ENDING__ENDING_RESIGNED || group->epoch == 0)
-        group->epoch = step->revision;
+    group->epoch = step->revision;
+    if (PLANTED(EPOCH_AGAIN) && group->last_ending == GAVEL__ENDING__ENDING_RESIGNED && last_epoch != 0)
+        group->epoch = last_epoch;
     group->version = step->revision;
     group->since_wall_ms = step->wall_ms;
     group->seen.granted_at = group->seen.renewed_at = step_now(step);
@@ -161,9 +165,10 @@ void election_grant(struct step *step, struct table_group *group, const struct t
     }
     if (!chosen || !may_lead(chosen) || chosen == leaver)
         chosen = best_but(group, leaver);
-    if (!chosen || (PLANTED(LEAVER_FIRST) && leaver && may_lead(leaver)))
-        chosen =
-            PLANTED(LEAVER_FIRST) && leaver ? table_candidate_find(group, leaver->id) : best_but(group, NULL);
+    if (!chosen)
+        chosen = best_but(group, NULL);
+    if (PLANTED(LEAVER_FIRST) && leaver && may_lead(leaver))
+        chosen = table_candidate_find(group, leaver->id);
     if (!chosen)
         return;
     ASSERT(chosen->group == group);
