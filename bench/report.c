@@ -78,8 +78,8 @@ static bool is_met(struct aim aim, double p50, double p99, double max)
            (aim.max <= 0 || max <= aim.max);
 }
 
-/* The columns of aim and judgement, and the same for JSON: true, false, or null without an aim or a sample.
- */
+/* The columns of aim and judgement, and the same for JSON: true, false, or null without an aim or a
+ * sample. */
 static json_t *judge(struct report *report, struct aim aim, size_t count, double p50, double p99, double max)
 {
     char text[64];

@@ -40,8 +40,8 @@ struct aim {
     bool is_none; /* there must not be any: a count of 0 */
 };
 
-/* Percentiles of samples, shown after division by `scale` in `unit`. Also writes <out>/<section>-<name>.csv.
- */
+/* Percentiles of samples, shown after division by `scale` in `unit`. Also writes
+ * <out>/<section>-<name>.csv. */
 void report_samples(struct report *report, const char *name, struct samples *samples, double scale,
                     const char *unit, struct aim aim);
 

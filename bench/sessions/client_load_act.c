@@ -87,8 +87,8 @@ static void hold(struct client_load_groups *groups, size_t number, uint64_t epoc
     groups->epochs[number] = epoch;
 }
 
-/* Whoever holds all that it campaigned for says so once; of the groups of others it is enough to be in line.
- */
+/* Whoever holds all that it campaigned for says so once; of the groups of others it is enough to be in
+ * line. */
 static void look_whether_done(const struct client_load_groups *groups)
 {
     const struct client_load *client_load = groups->client_load;

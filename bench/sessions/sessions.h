@@ -16,8 +16,8 @@
 /* "path,path,path" or "127.0.0.1:port,…", as after "gavel://": all nodes, by unix socket or by TCP. */
 void sessions_place(const struct cluster *cluster, bool is_tcp, char place[static CLIENT_LOAD_PLACE_BYTES]);
 
-/* That node by its unix socket, and the others by TCP: so it is the first, and they are for when it is gone.
- */
+/* That node by its unix socket, and the others by TCP: so it is the first, and they are for when it is
+ * gone. */
 void sessions_place_near(const struct cluster *cluster, size_t node,
                          char place[static CLIENT_LOAD_PLACE_BYTES]);
 

@@ -169,8 +169,8 @@ static enum gavel_status start_rivals(struct field *field, const struct server_r
     return status;
 }
 
-/* All parts of one of the processes have been told that they lead; nobody marks anything else but a failure.
- */
+/* All parts of one of the processes have been told that they lead; nobody marks anything else but a
+ * failure. */
 static enum gavel_status await_parts(const struct field *field)
 {
     enum gavel_status status = GAVEL_OK;

@@ -162,8 +162,8 @@ struct gavel_options {
      * between processes: there is nothing to release.
      */
     bool guard;
-    /* The path of its program; NULL: what the environment says (GAVEL_GUARD), or the one that was installed.
-     */
+    /* The path of its program; NULL: what the environment says (GAVEL_GUARD), or the one that was
+     * installed. */
     const char *guard_program;
 };
 

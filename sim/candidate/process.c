@@ -216,8 +216,8 @@ static void carry_out(struct world *world, struct process *process, const struct
     }
 }
 
-/* Sees to it that the candidate is woken in time; an event that comes earlier is asked again when it comes.
- */
+/* Sees to it that the candidate is woken in time; an event that comes earlier is asked again when it
+ * comes. */
 static void plan_tick(struct world *world, struct process *process)
 {
     gavel_ns wake_at = candidate_wake_at(&process->candidate);

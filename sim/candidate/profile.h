@@ -70,8 +70,8 @@ struct profile {
     unsigned failure_per_mille;
 };
 
-/* candidates 0: drawn as well. `without` is a bit set of faults that do not happen although they were drawn.
- */
+/* candidates 0: drawn as well. `without` is a bit set of faults that do not happen although they were
+ * drawn. */
 void profile_draw(struct profile *profile, struct prng *prng, unsigned candidates, gavel_ns duration,
                   uint64_t without);
 

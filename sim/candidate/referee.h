@@ -93,8 +93,8 @@ bool referee_is_active(const struct world *world, const struct process *process)
 /* The process may just have become active. */
 void referee_check_exclusive(struct world *world, const struct process *process);
 
-/* The store granted a claim; previous_slot is whom it replaces, SLOTS_MAX if nobody or if that was asked for.
- */
+/* The store granted a claim; previous_slot is whom it replaces, SLOTS_MAX if nobody or if that was asked
+ * for. */
 void referee_granted(struct world *world, const struct message *message, uint64_t epoch,
                      unsigned previous_slot);
 

@@ -34,8 +34,8 @@ void sim_store_begin(struct world *world);
 /* Carries out the request of the message and fills in its reply. */
 void sim_store_apply(struct world *world, struct message *message);
 
-/* What the guard of a process that died does: releases by the nonce of its newest claim, and rings everybody.
- */
+/* What the guard of a process that died does: releases by the nonce of its newest claim, and rings
+ * everybody. */
 void sim_store_release_for_the_dead(struct world *world, unsigned slot, struct nonce nonce);
 
 /* The store's clock jumps. */

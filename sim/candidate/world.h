@@ -74,8 +74,8 @@ struct world {
     struct message *all_messages;
     enum outage outage;
     gavel_ns outage_until;
-    struct process
-        *ambushed;         /* whose next renewal is the last one that is answered, and late; NULL: nobody */
+    /* Whose next renewal is the last one that is answered, and late; NULL: nobody. */
+    struct process *ambushed;
     struct fence resource; /* what the work of leaders writes to */
     struct referee referee;
     bool is_quiet;

@@ -55,8 +55,8 @@ struct simulator_size {
 struct simulator_measure {
     const char *name; /* NULL: there is none */
     const char *what;
-    unsigned
-        trials; /* unless --trials says otherwise; 0: it knows no --trials, --from, --jobs or --planted */
+    /* Unless --trials says otherwise; 0: it knows no --trials, --from, --jobs or --planted. */
+    unsigned trials;
     int (*run)(uint64_t trials, uint64_t first_seed, unsigned jobs); /* returns the exit code */
 };
 

@@ -25,8 +25,8 @@ struct cluster;
 struct node;
 struct event;
 
-/* Whether every other disk knows which directory the node had. Before that nobody could tell the two apart.
- */
+/* Whether every other disk knows which directory the node had. Before that nobody could tell the two
+ * apart. */
 bool ghost_may_come(const struct cluster *cluster, const struct node *node);
 
 /* The node is damaged for good; its ghost begins. */

@@ -25,8 +25,8 @@ void members_replace(struct cluster *cluster);
 /* Whether the cluster would survive the loss of this node for good, whatever configuration wins. */
 bool members_can_spare(struct cluster *cluster, const struct node *node);
 
-/* Whether the slots of this set decide every configuration that can still matter, and one of them can work.
- */
+/* Whether the slots of this set decide every configuration that can still matter, and one of them can
+ * work. */
 bool members_decide(struct cluster *cluster, unsigned slots);
 
 /*

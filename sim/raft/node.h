@@ -43,8 +43,8 @@ struct node_read {
 #define PROPOSALS_MAX 1024
 #define READS_MAX 320
 
-/* What a node has known of the directory of another, and must not forget once it has written anything since.
- */
+/* What a node has known of the directory of another, and must not forget once it has written anything
+ * since. */
 struct ghost_known {
     struct raft_met now;  /* at last */
     struct raft_met sure; /* and what of it was on the disk when a later write was durable */
@@ -131,8 +131,8 @@ enum gavel_status node_step(struct cluster *cluster, struct node *node, struct r
 /* An event for the node. */
 void node_take(struct cluster *cluster, const struct event *event);
 
-/* Any two rates differ by less than the bound: each is within half of it around one. Not if rates break it.
- */
+/* Any two rates differ by less than the bound: each is within half of it around one. Not if rates break
+ * it. */
 int64_t node_draw_rate(struct cluster *cluster);
 
 /* The rate of the clock changes; what it shows does not. */

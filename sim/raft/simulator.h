@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The simulator of the nodes of a cluster; a run goes from the first start to the end of the liveness phase.
- */
+/* The simulator of the nodes of a cluster; a run goes from the first start to the end of the liveness
+ * phase. */
 #ifndef SIM_RAFT_SIMULATOR_H
 #define SIM_RAFT_SIMULATOR_H
 

@@ -43,8 +43,8 @@ static enum finding look_at(const char *path, const char **ret_reason)
     return DENIED;
 }
 
-/* The path as the process in that directory will find it, always with a slash, so that nothing is searched.
- */
+/* The path as the process in that directory will find it, always with a slash, so that nothing is
+ * searched. */
 static char *path_join(struct arena *arena, const char *directory, const char *folder, size_t folder_length,
                        const char *name)
 {

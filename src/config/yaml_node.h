@@ -44,8 +44,8 @@ GAVEL_CHECKED enum gavel_status node_text(struct node_reader *reader, const yaml
 GAVEL_CHECKED enum gavel_status node_duration(struct node_reader *reader, const yaml_node_t *node,
                                               const char *what, gavel_ms least, gavel_ms *ret_ms);
 
-/* Reads a mapping by a table of its keys, which ends with a NULL name; unknown and repeated keys are wrong.
- */
+/* Reads a mapping by a table of its keys, which ends with a NULL name; unknown and repeated keys are
+ * wrong. */
 GAVEL_CHECKED enum gavel_status node_mapping(struct node_reader *reader, const yaml_node_t *node,
                                              const char *what, const struct node_key *keys, void *user);
 

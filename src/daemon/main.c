@@ -110,8 +110,8 @@ int main(int argc, char **argv)
     struct gavel_error error = {0};
     int code;
 
-    /* "Read the certificates again" must not end a gaveld that has not read them yet; it is taken up later.
-     */
+    /* "Read the certificates again" must not end a gaveld that has not read them yet; it is taken up
+     * later. */
     signals_begin(SIGHUP);
     fill_descriptors();
     if (flags_read(argc, argv, environ, &flags, &error))

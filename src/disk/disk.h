@@ -45,9 +45,9 @@ struct disk_identity {
 struct disk_options {
     const char *folder; /* is made, with its parents' permissions kept (0700), if it does not exist */
     struct disk_identity identity;
-    size_t bytes_max;  /* the most that the data may take; 0: 1 GiB */
-    bool accepts_copy; /* data.mdb may be a copy: an operator has said that the original is not used any more
-                        */
+    size_t bytes_max; /* the most that the data may take; 0: 1 GiB */
+    /* data.mdb may be a copy: an operator has said that the original is not used any more. */
+    bool accepts_copy;
 };
 
 /* One change, deep enough that it can wait in a queue: raft_persist with what its indexes stand for. */

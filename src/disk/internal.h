@@ -11,8 +11,8 @@
 #include <limits.h>
 #include <sys/types.h>
 
-/* What the database holds, as of the last transaction that was committed; of the snapshot all but the bytes.
- */
+/* What the database holds, as of the last transaction that was committed; of the snapshot all but the
+ * bytes. */
 struct disk_contents {
     struct raft_state state;
     struct raft_snapshot snapshot;
@@ -36,8 +36,8 @@ struct disk {
     struct disk_contents contents;
     struct raft_config config; /* the newest, of log and snapshot; only until the node begins */
     bool is_begun;
-    bool
-        is_failed; /* a write failed in a way that leaves open what is on disk: nothing is written any more */
+    /* A write failed in a way that leaves open what is on disk: nothing is written any more. */
+    bool is_failed;
 };
 
 /* One transaction that writes. `contents` are what it makes of the disk's. */

@@ -26,8 +26,8 @@
 
 #define STEP_BYTES (1 << 20)
 
-/* What any transaction may need besides its records: the pages on the way to them, and the list of free ones.
- */
+/* What any transaction may need besides its records: the pages on the way to them, and the list of free
+ * ones. */
 #define PATH_PAGES 64
 
 /* Entries leave so much of the file unused, for the transactions that are not appends. */

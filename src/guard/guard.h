@@ -49,15 +49,15 @@ struct guard_report {
     enum supervisor_cause cause;
     uint32_t cause_slot;
     int32_t cause_status; /* as from waitpid(2); -1 if nothing ended */
-    int32_t
-        last_status;    /* of the first child's last end, likewise; -1 if it has not ended under this epoch */
-    uint64_t restarts;  /* of all children, since the guard started */
-    int32_t late_by_ms; /* EMPTY: how long after the deadline the tree was still there; 0 if it was gone in
-                           time */
-    uint32_t ended_slot;    /* the child that ended last, */
-    int32_t ended_status;   /* and how */
-    int32_t demoted_status; /* of the hook on_demoted, as from waitpid(2); -1 if it has not ended under this
-                               epoch */
+    /* Of the first child's last end, likewise; -1 if it has not ended under this epoch. */
+    int32_t last_status;
+    uint64_t restarts; /* of all children, since the guard started */
+    /* EMPTY: how long after the deadline the tree was still there; 0 if it was gone in time. */
+    int32_t late_by_ms;
+    uint32_t ended_slot;  /* the child that ended last, */
+    int32_t ended_status; /* and how */
+    /* Of the hook on_demoted, as from waitpid(2); -1 if it has not ended under this epoch. */
+    int32_t demoted_status;
     int32_t spawn_error; /* errno of a process that could not be started under this epoch; 0 if all could */
 };
 

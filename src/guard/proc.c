@@ -32,8 +32,8 @@ bool proc_raise_limit(void)
     return setrlimit(RLIMIT_NOFILE, &limit) == 0;
 }
 
-/* Closes one of the spare descriptors if the lack of one is what went wrong, so that it can be tried again.
- */
+/* Closes one of the spare descriptors if the lack of one is what went wrong, so that it can be tried
+ * again. */
 static bool give_up_spare(struct tree *tree)
 {
     if (errno != EMFILE && errno != ENFILE)

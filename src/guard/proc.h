@@ -22,8 +22,8 @@ struct proc_stat {
     uint64_t pages; /* resident */
 };
 
-/* Dead, and only waiting to be reaped. Where the first of several threads has ended the process still lives.
- */
+/* Dead, and only waiting to be reaped. Where the first of several threads has ended the process still
+ * lives. */
 static inline bool proc_is_dead(const struct proc_stat *stat)
 {
     return (stat->state == 'Z' || stat->state == 'X') && stat->threads <= 1;
@@ -38,8 +38,8 @@ uint64_t proc_now_ticks(void);
 /* Writes a name below /proc: "PID" and the parts that follow; `thread` 0 ends it before the thread. */
 void proc_path(char path[PROC_PATH_MAX], pid_t pid, const char *middle, pid_t thread, const char *last);
 
-/* Opens a name below /proc. -1 with errno; if no descriptor is left, not before the spare ones are used up.
- */
+/* Opens a name below /proc. -1 with errno; if no descriptor is left, not before the spare ones are used
+ * up. */
 int proc_open(struct tree *tree, const char *path, int flags);
 
 /* False with errno if it cannot be read: ENOENT or ESRCH if there is no such process that we may see. */

@@ -81,8 +81,8 @@ static _Noreturn void execute(const struct spawn *spawn, pid_t guard)
     become_user(spawn);
     die_with(guard); /* a change of user takes it back */
     reset_signals(spawn);
-    /* The path has a slash, so nothing is searched for; a script without an interpreter line is given to sh.
-     */
+    /* The path has a slash, so nothing is searched for; a script without an interpreter line is given to
+     * sh. */
     (void)execvpe(spawn->command->path, spawn->command->argv, child->environment);
     fail(spawn, "execute the command");
 }

@@ -152,8 +152,8 @@ struct wish {
     struct gavel_leader_info leader; /* as last looked at, if has_leader */
 };
 
-/* Whether what was wished for has come true, or never will. Takes the candidate's lock inside the handle's.
- */
+/* Whether what was wished for has come true, or never will. Takes the candidate's lock inside the
+ * handle's. */
 static bool look(void *argument)
 {
     struct wish *wish = argument;

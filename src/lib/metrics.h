@@ -38,8 +38,8 @@ void metrics_given_up(struct metrics *metrics, enum store_op op);
 void metrics_event(struct metrics *metrics, const struct gavel_event *event, gavel_ns election_at,
                    int64_t wall_ms);
 
-/* Before the machine takes a listing in: counts those who were there at the last look and fell silent since.
- */
+/* Before the machine takes a listing in: counts those who were there at the last look and fell silent
+ * since. */
 void metrics_silent(struct metrics *metrics, const struct store_reply *reply);
 
 /* Counts the active candidates that were not there at the last look. */

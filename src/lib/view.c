@@ -137,8 +137,8 @@ static void fill_info(const struct gavel_candidate *member, const struct peer *p
     (void)snprintf(ret_info->address, sizeof ret_info->address, "%s", peer->address);
 }
 
-/* Puts one more in its place among those that are there, sorted by id, and drops the last if it does not fit.
- */
+/* Puts one more in its place among those that are there, sorted by id, and drops the last if it does not
+ * fit. */
 static void insert(struct gavel_candidate_info *infos, size_t capacity, size_t count,
                    const struct gavel_candidate_info *info)
 {

@@ -67,8 +67,8 @@ static void connect_to(struct link *link, const struct sockaddr_storage *address
     /* Fails only for signals. */
     (void)event_assign(&link->connected, link->transport->base, link->fd, EV_WRITE, connected, link);
     socket_tune(link->fd);
-    link_limit(link); /* not before: a resolver whose first server is dead needs longer, and answers all the
-                         same */
+    /* Not before: a resolver whose first server is dead needs longer, and answers all the same. */
+    link_limit(link);
     link->resolved_to = *address;
     if (connect(link->fd, (const struct sockaddr *)address, length) != 0 && errno != EINPROGRESS) {
         fail(link, "cannot connect", strerror(errno));

@@ -28,8 +28,8 @@ static void take_message(struct connection *connection, const struct raft_messag
 {
     struct transport *transport = connection->transport;
 
-    /* Who it is was settled in the greeting; one may not speak for another. A certificate speaks for itself.
-     */
+    /* Who it is was settled in the greeting; one may not speak for another. A certificate speaks for
+     * itself. */
     if (message->from != connection->peer && !(message->kind == RAFT_MSG_CERTIFICATE && message->from == 0))
         frame_bad(connection, "a message in the name of another node");
     else if (message->to != transport->settings.self.node)

@@ -24,8 +24,8 @@ struct seal {
 GAVEL_CHECKED enum gavel_status seal_key_read(const char *path, uint8_t ret_key[SEAL_KEY_BYTES],
                                               struct gavel_error *error);
 
-/* The key of a cluster that runs on loopback without a secret: from its name. Keeps mistakes out, not people.
- */
+/* The key of a cluster that runs on loopback without a secret: from its name. Keeps mistakes out, not
+ * people. */
 void seal_key_of_name(const char *cluster_name, uint8_t ret_key[SEAL_KEY_BYTES]);
 
 /* Fits raft_settings.sign and .verify; context is a struct seal. */

@@ -26,8 +26,8 @@ struct tls_files {
     const char *revoked; /* the list of certificates that are not taken any more; NULL or "": none */
 };
 
-/* One for dialling and accepting among nodes, one for the HTTP API (which asks clients for no certificate).
- */
+/* One for dialling and accepting among nodes, one for the HTTP API (which asks clients for no
+ * certificate). */
 enum tls_use { TLS_PEER, TLS_API };
 
 /*
@@ -71,8 +71,8 @@ bool tls_is_revoked(const SSL_CTX *context, const SSL *ssl);
 /* What OpenSSL says of the last failure on this thread, or of the verification of this connection, in words;
  * clears its queue. */
 void tls_reason(SSL *ssl, char *buffer, size_t size);
-/* The same of errors that somebody else has taken from the queue already, as libevent does; the newest last.
- */
+/* The same of errors that somebody else has taken from the queue already, as libevent does; the newest
+ * last. */
 void tls_reason_of(SSL *ssl, const unsigned long *errors, size_t count, char *buffer, size_t size);
 
 /* Whether these errors mean that the other side does not speak TLS at all. */

@@ -37,9 +37,9 @@ struct transport_address {
 };
 
 enum transport_news {
-    TRANSPORT_UP,   /* we can send to `peer` */
-    TRANSPORT_LOST, /* the connection to `peer` that we dialled closed after it was up; or the one it dialled
-                       to us */
+    TRANSPORT_UP, /* we can send to `peer` */
+    /* The connection to `peer` that we dialled closed after it was up; or the one it dialled to us. */
+    TRANSPORT_LOST,
     TRANSPORT_DISOWNED, /* the other side refused us for our data directory, as it will the next time */
     TRANSPORT_REFUSED,  /* one side refused the other; `text` says who, whom and why */
     TRANSPORT_FAILED,   /* could not connect; told once until it changes */
@@ -95,8 +95,8 @@ void transport_free(struct transport *transport);
 
 uint16_t transport_port(const struct transport *transport);
 
-/* Whom to dial; replaces the list. Connections to those that stay are kept, to a changed address made anew.
- */
+/* Whom to dial; replaces the list. Connections to those that stay are kept, to a changed address made
+ * anew. */
 void transport_set_peers(struct transport *transport, const struct transport_address *peers, size_t count);
 
 /*
@@ -154,8 +154,8 @@ bool transport_link_of(const struct transport *transport, raft_id peer, struct t
 bool transport_address_of(const struct transport *transport, raft_id peer,
                           struct sockaddr_storage *ret_address);
 
-/* "host:port" to socket addresses; numeric or by name. Shared with the guard and the configuration's check.
- */
+/* "host:port" to socket addresses; numeric or by name. Shared with the guard and the configuration's
+ * check. */
 GAVEL_CHECKED enum gavel_status address_resolve(const char *address, struct sockaddr_storage *ret_address,
                                                 socklen_t *ret_length, struct gavel_error *error);
 bool address_is_loopback(const struct sockaddr_storage *address);

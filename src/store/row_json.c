@@ -277,8 +277,8 @@ static bool read_wish(const json_t *object, struct record *record)
     return true;
 }
 
-/* How a mandate ended that was not given up; 0.6.0 writes nothing, and a later release perhaps another word.
- */
+/* How a mandate ended that was not given up; 0.6.0 writes nothing, and a later release perhaps another
+ * word. */
 static bool read_loss(const json_t *object, struct record *record)
 {
     const json_t *loss = json_object_get(object, "loss");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A text that grows. Begins as {0}; whoever takes `bytes` frees them, and need not call text_buffer_done().
- */
+/* A text that grows. Begins as {0}; whoever takes `bytes` frees them, and need not call
+ * text_buffer_done(). */
 #ifndef STORE_TEXT_BUFFER_H
 #define STORE_TEXT_BUFFER_H
 

@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-/* What protobuf-c may need for a frame of `size` bytes: honest ones need less than four times their length.
- */
+/* What protobuf-c may need for a frame of `size` bytes: honest ones need less than four times their
+ * length. */
 #define MEMORY_OF(size) ((size)*16 + 4096)
 
 static const char unknown[] = "a frame of a newer program";

@@ -221,8 +221,8 @@ static bool begin(struct camper *camper, const char *store)
         process.start_ticks = self.start_ticks;
         memcpy(process.boot_id, self.boot_id, sizeof process.boot_id);
     }
-    /* One of two is not seen by the nodes, as if it were on another machine: only silence tells of its end.
-     */
+    /* One of two is not seen by the nodes, as if it were on another machine: only silence tells of its
+     * end. */
     if (cluster_link_place_parse(store + 8, &place, &error) != GAVEL_OK ||
         cluster_link_new(camper->base, &place, TTL_MS, camper->id, camper->member % 2 ? &process : NULL,
                          &events, &camper->cluster, &error) != GAVEL_OK) {

@@ -114,12 +114,12 @@ unsigned crew_alive(const struct crew *crew);
 /* A line for people in the deeds, and on the terminal if it is verbose. */
 __attribute__((format(printf, 2, 3))) void crew_tell(struct crew *crew, const char *format, ...);
 
-/* The referee over all logs: prints, and is true if there is no contradiction and there were so many claims.
- */
+/* The referee over all logs: prints, and is true if there is no contradiction and there were so many
+ * claims. */
 bool crew_referee(struct crew *crew, size_t claims_min);
 
-/* Whether no log tells of a failed assertion, a sanitizer, or a node that died of itself; prints what does.
- */
+/* Whether no log tells of a failed assertion, a sanitizer, or a node that died of itself; prints what
+ * does. */
 bool crew_is_sane(const struct crew *crew);
 
 #endif

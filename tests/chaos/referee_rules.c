@@ -329,8 +329,8 @@ static void judge_boasts(struct referee *r)
     }
 }
 
-/* The statuses are many and the same applied index is rare beyond a short time: looks at neighbours in time.
- */
+/* The statuses are many and the same applied index is rare beyond a short time: looks at neighbours in
+ * time. */
 #define NEIGHBOURS 2000
 
 static void judge_digests(struct referee *r)

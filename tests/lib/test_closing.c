@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* While shut, nothing of this process reaches the disk, as when a disk has died under a mounted file system.
- */
+/* While shut, nothing of this process reaches the disk, as when a disk has died under a mounted file
+ * system. */
 static struct disk {
     pthread_mutex_t mutex;
     pthread_cond_t changed;

@@ -34,8 +34,8 @@ static void test_only_candidate_is_elected_and_released_by_close(void **state)
     assert_int_equal(witness.events[GAVEL_EVENT_STOPPED], 1);
     assert_int_equal(witness.stopped, GAVEL_OK);
 
-    /* It was released: with a long lease, another is elected at once all the same, and with a higher epoch.
-     */
+    /* It was released: with a long lease, another is elected at once all the same, and with a higher
+     * epoch. */
     gavel = open_gavel(scene->url);
     (void)join_group(gavel, "jobs", "next", NULL, &witness);
     assert_true(witness_sees(&witness, &witness.elected, 2, LIMIT_MS));

@@ -267,8 +267,8 @@ static bool sees_second_lead(void *candidate)
     return gavel_leader(candidate, &leader) == GAVEL_OK && strcmp(leader.id, "second") == 0;
 }
 
-/* Two handles, as two processes would have them; nobody looks by itself for minutes, and nobody can be rung.
- */
+/* Two handles, as two processes would have them; nobody looks by itself for minutes, and nobody can be
+ * rung. */
 static void test_a_store_that_tells_of_changes_needs_no_doorbell(void **state)
 {
     struct gavel_options options = GAVEL_OPTIONS_INIT;

@@ -72,8 +72,8 @@ static void test_claim_that_was_due_wakes_nobody_while_a_call_is_under_way(void 
     standby_init(&machine, now, beat_at);
     machine.calls[SLOT_MANDATE] = (struct candidate_call){.is_pending = true, .give_up_at = now + NS_PER_S};
     assert_int_equal(grid_wake_at(&machine, 1), beat_at);
-    /* With many it is put off to the grid, and not back to a past instant, which would come round for ever.
-     */
+    /* With many it is put off to the grid, and not back to a past instant, which would come round for
+     * ever. */
     assert_int_equal(grid_wake_at(&machine, GRID_ABOVE + 1), now + 150 * NS_PER_MS);
     machine.calls[SLOT_MANDATE].is_pending = false;
     assert_int_equal(grid_wake_at(&machine, GRID_ABOVE + 1), machine.claim_at);

@@ -61,8 +61,8 @@ static bool settle(struct run *run)
             struct leader leader;
 
             crowd_look(crowd);
-            /* A machine that stood still may have cost it its guard; not for ever, if it cannot run at all.
-             */
+            /* A machine that stood still may have cost it its guard; not for ever, if it cannot run at
+             * all. */
             if (!crowd->contenders[0].pid && crowd->contenders[0].lives < ROUNDS_MAX)
                 crowd_start(crowd, &crowd->contenders[0]);
             if (!crowd_find_leader(crowd, &leader))

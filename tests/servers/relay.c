@@ -72,8 +72,8 @@ static bool pass(struct state *state)
     return start_listening(state);
 }
 
-/* Cuts a line into its word and up to two numbers; returns how many parts there are, 0 if they are no good.
- */
+/* Cuts a line into its word and up to two numbers; returns how many parts there are, 0 if they are no
+ * good. */
 static int parse(char *line, const char **ret_word, unsigned ret_numbers[2])
 {
     char *rest = NULL;

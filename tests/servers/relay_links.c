@@ -34,12 +34,12 @@ struct way {
 
 struct link {
     LIST_ENTRY(link) next;
-    int fds[2]; /* where UP and DOWN lead: the server, the client; the server is -1 for a link that is dropped
-                 */
+    /* Where UP and DOWN lead: the server, the client; the server is -1 for a link that is dropped. */
+    int fds[2];
     struct way ways[2];
     bool is_spoiled; /* it lost bytes: what would come after them makes no sense */
-    bool
-        has_left; /* its server's side was ended with a FIN, and what still comes from there is thrown away */
+    /* Its server's side was ended with a FIN, and what still comes from there is thrown away. */
+    bool has_left;
 };
 
 static void drop_first(struct way *way)

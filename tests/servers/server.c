@@ -161,8 +161,8 @@ void test_server_thaw(struct test_server *server, int member)
 
 void test_server_restart(struct test_server *server) { order(server, "up"); }
 
-/* Runs the server's command with a verb and perhaps a name, and `input` (NULL: none) on its standard input.
- */
+/* Runs the server's command with a verb and perhaps a name, and `input` (NULL: none) on its standard
+ * input. */
 static void run_command(struct test_server *server, const char *verb, const char *name, const char *input)
 {
     const char *const argv[] = {command_path(server), verb, server->folder, name, NULL};

@@ -59,8 +59,8 @@ void test_server_start(struct test_server *server, enum test_server_kind kind);
 /* Ends it and removes its folder. Safe on a zeroed struct. */
 void test_server_stop(struct test_server *server);
 
-/* Makes, or removes with all that is in it, a database or bucket; of etcd the keys that begin with "/name".
- */
+/* Makes, or removes with all that is in it, a database or bucket; of etcd the keys that begin with
+ * "/name". */
 void test_server_make(struct test_server *server, const char *name);
 void test_server_drop(struct test_server *server, const char *name);
 
@@ -71,8 +71,8 @@ void test_server_drop(struct test_server *server, const char *name);
 void test_server_url(const struct test_server *server, const char *name, const char *address, char *url,
                      size_t size);
 
-/* Of a cluster one member, or TEST_SERVER_ALL. Only the gateway of radosgw is killed: its data is in memory.
- */
+/* Of a cluster one member, or TEST_SERVER_ALL. Only the gateway of radosgw is killed: its data is in
+ * memory. */
 void test_server_kill(struct test_server *server, int member); /* by SIGKILL; gone when it returns */
 void test_server_restart(struct test_server *server); /* what was killed, with folder and ports of before */
 void test_server_freeze(struct test_server *server, int member); /* by SIGSTOP; of radosgw the OSD */

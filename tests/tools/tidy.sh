@@ -77,6 +77,8 @@ echo '/* TO''DO: more */' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "left 
 echo 'see /ro''ot/notes' >>"$tree/docs/b.md" && expect docs/b.md:2 "path of one machine"
 printf '\tint x;\n' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "a tab"
 printf 'int x; \n' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "space at the end"
+printf 'int x; /* goes\n          on */\n' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "goes on below"
+printf '/* A sentence.\n */\n' >>"$tree/src/base/a.c" && expect src/base/a.c:10 "alone on its line"
 sed -i '/#define BASE_A_H/d' "$tree/src/base/a.h" && expect src/base/a.h:1 "no include guard"
 rm "$tree/src/core/candidate/README.md" && expect src/core/candidate/README.md "is missing"
 mkdir "$tree/src/core/attic" && expect src/core/attic/ "in no table"

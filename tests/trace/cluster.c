@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Time on the stage of the cluster, and the commands that move it. What else a story can say is in command.c.
- */
+/* Time on the stage of the cluster, and the commands that move it. What else a story can say is in
+ * command.c. */
 
 #include "trace/cluster.h"
 

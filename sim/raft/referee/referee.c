@@ -214,8 +214,8 @@ static void look_at_writes(struct raft_referee *referee, struct shadow *shadow,
     check_handed(referee, shadow);
 }
 
-/* AppendEntries 5: the lesser of what the leader has committed and the last entry that this append is about.
- */
+/* AppendEntries 5: the lesser of what the leader has committed and the last entry that this append is
+ * about. */
 static void check_vouched(struct raft_referee *referee, const struct shadow *shadow,
                           const struct raft_event *event)
 {

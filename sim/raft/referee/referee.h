@@ -86,8 +86,9 @@ const char *raft_invariant_what(enum raft_invariant invariant);
 struct raft_referee_options {
     bool is_within_bound; /* clock rates differ by less than the bound, all the time */
     bool has_forgeries;   /* obituaries of the living with a good mac: leases are not compared then */
-    bool is_calm;         /* no fault, and nobody asks a leader to go (no transfer, step-down, take-over,
-                             campaign, removal; prefers_priority off): then no leader is ever replaced */
+    /* No fault, and nobody asks a leader to go (no transfer, step-down, take-over, campaign, removal;
+     * prefers_priority off): then no leader is ever replaced. */
+    bool is_calm;
     /* Ends the run; must not return. `what` is borrowed. */
     void (*violate)(void *context, enum raft_invariant invariant, const char *what);
     void *context;

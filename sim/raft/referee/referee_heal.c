@@ -131,8 +131,8 @@ void raft_referee_healed(struct raft_referee *referee, gavel_ns at, const struct
     referee->commit_at_heal = referee->commit;
 }
 
-/* A change of members that was asked for before may remove the leader when it is done, however late that is.
- */
+/* A change of members that was asked for before may remove the leader when it is done, however late that
+ * is. */
 void referee_work_stops(struct raft_referee *referee, const struct shadow *shadow, enum raft_stop reason)
 {
     if (referee->is_healed && reason == RAFT_STOP_TRANSFER && referee->now >= referee->leader_by &&

@@ -230,8 +230,8 @@ static void check_read(struct raft_referee *referee, struct shadow *shadow, cons
         *read = shadow->reads[--shadow->read_count];
 }
 
-/* A read is answered by the lease, or after a round that began when it was asked for (thesis, section 6.4).
- */
+/* A read is answered by the lease, or after a round that began when it was asked for (thesis, section
+ * 6.4). */
 void referee_check_reads(struct raft_referee *referee, struct shadow *shadow, const struct raft_event *event,
                          const struct raft_actions *actions)
 {

@@ -121,8 +121,8 @@ static void stand(struct fixture *f, unsigned who, raft_term term)
     tell_after(f, who);
 }
 
-/* The term begins with a no-op, at index 1, in the log of a node, on its disk, and committed if that is said.
- */
+/* The term begins with a no-op, at index 1, in the log of a node, on its disk, and committed if that is
+ * said. */
 static void become_leader(struct fixture *f, unsigned who)
 {
     struct raft *raft = &f->nodes[who];

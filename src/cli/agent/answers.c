@@ -59,8 +59,8 @@ static bool leader_now(struct agent *agent, struct gavel_leader_info *ret_leader
            (!ret_leader->is_self || agent_leads(agent));
 }
 
-/* An instant of CLOCK_BOOTTIME; and what is left until then, for an answer, which counts from its question.
- */
+/* An instant of CLOCK_BOOTTIME; and what is left until then, for an answer, which counts from its
+ * question. */
 static void put_deadline(json_t *json, gavel_ns now, gavel_ns deadline, bool is_event)
 {
     bool is_there = deadline != NEVER;

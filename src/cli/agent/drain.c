@@ -8,8 +8,8 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* The clock of a condition stands still while the machine is suspended, ours does not: it is looked at anew.
- */
+/* The clock of a condition stands still while the machine is suspended, ours does not: it is looked at
+ * anew. */
 #define LOOK_AGAIN_NS (100 * NS_PER_MS)
 
 void drain_init(struct drain *drain)

@@ -101,8 +101,8 @@ static void on_newborns(evutil_socket_t fd, short what, void *user)
     }
 }
 
-/* evhttp wants a bufferevent for a connection that it has accepted. NULL: it makes one itself, unknown here.
- */
+/* evhttp wants a bufferevent for a connection that it has accepted. NULL: it makes one itself, unknown
+ * here. */
 static struct bufferevent *on_accept(struct event_base *base, void *user)
 {
     struct agent *agent = user;
@@ -208,8 +208,8 @@ enum gavel_status agent_http_open(struct agent *agent)
     evconnlistener_set_error_cb(agent->listener, on_accept_failed);
     evhttp_set_bevcb(agent->http, on_accept, agent);
     evhttp_set_timeout(agent->http, AGENT_IDLE_S);
-    /* What is a little too large is answered in words by agent_dispatch(); what is more is not read at all.
-     */
+    /* What is a little too large is answered in words by agent_dispatch(); what is more is not read at
+     * all. */
     evhttp_set_max_headers_size(agent->http, 2 * AGENT_HEADERS_MAX);
     evhttp_set_max_body_size(agent->http, 2 * AGENT_BODY_MAX);
     evhttp_set_allowed_methods(agent->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST | EVHTTP_REQ_HEAD |

@@ -131,8 +131,8 @@ enum gavel_status cert_make_ca(const char *cluster, gavel_ms valid_ms, struct ce
     return GAVEL_OK;
 }
 
-/* Letters, digits, dots and dashes, so that nothing of it is taken for syntax; '_' because nodes may have it.
- */
+/* Letters, digits, dots and dashes, so that nothing of it is taken for syntax; '_' because nodes may have
+ * it. */
 static bool is_host_name(const char *host)
 {
     size_t length = strlen(host);

@@ -54,8 +54,8 @@ static void instants_of(const struct gavel_settings *s, const struct gavel_bound
     memcpy(ret_instants, instants, sizeof(instants));
 }
 
-/* A bar to scale with a letter at each instant; letters that would fall on one another are put side by side.
- */
+/* A bar to scale with a letter at each instant; letters that would fall on one another are put side by
+ * side. */
 static void print_picture(const struct cli *cli, const struct gavel_settings *s,
                           const struct gavel_bounds *bounds)
 {

@@ -41,8 +41,8 @@ int64_t group_time(const char *text);
  */
 json_t *group_change_json(const char *kind, const json_t *change, int64_t now_wall_ms);
 
-/* One sentence about such a change, without a full stop. Returns buffer; "" for a change of something else.
- */
+/* One sentence about such a change, without a full stop. Returns buffer; "" for a change of something
+ * else. */
 const char *group_change_words(const char *kind, const json_t *change, char *buffer, size_t size);
 
 /*

@@ -17,8 +17,8 @@
 /* What to do with a page; false ends it. */
 typedef bool (*page_cb)(const json_t *groups, void *user);
 
-/* All pages, one after the other. A group that comes while they are read is in it if its name is still ahead.
- */
+/* All pages, one after the other. A group that comes while they are read is in it if its name is still
+ * ahead. */
 static enum gavel_status each_page(struct cluster_client *client, const char *prefix, page_cb cb, void *user,
                                    struct gavel_error *error)
 {

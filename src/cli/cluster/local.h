@@ -90,8 +90,8 @@ const char *local_cluster_urls(const struct local_cluster *cluster, char buffer[
 GAVEL_CHECKED enum gavel_status local_cluster_start_node(struct local_cluster *cluster, size_t position,
                                                          struct gavel_error *error);
 
-/* Sends a signal to the guard. SIGTERM is passed on to its node; SIGKILL kills both. ERR_STATE: not running.
- */
+/* Sends a signal to the guard. SIGTERM is passed on to its node; SIGKILL kills both. ERR_STATE: not
+ * running. */
 GAVEL_CHECKED enum gavel_status local_cluster_signal(const struct local_cluster *cluster, size_t position,
                                                      int number);
 

@@ -338,8 +338,8 @@ static void judge_certificate(struct cluster_view *view, const struct cluster_no
                 node->name, duration_rough(left_ms > 0 ? left_ms : 0, text), node->name);
 }
 
-/* Whoever has applied the same entries has the same table; otherwise something committed is lost or changed.
- */
+/* Whoever has applied the same entries has the same table; otherwise something committed is lost or
+ * changed. */
 static void judge_tables(struct cluster_view *view)
 {
     for (size_t i = 0; i < view->node_count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The first lines in the log of a candidate: where it takes part, with what a mistyped path would give away.
- */
+/* The first lines in the log of a candidate: where it takes part, with what a mistyped path would give
+ * away. */
 #ifndef CLI_RUN_BEGINNING_H
 #define CLI_RUN_BEGINNING_H
 

@@ -39,8 +39,8 @@ void setting_values_done(struct setting_values *values);
 void setting_values_note(struct setting_values *values, const struct setting *setting,
                          enum value_source source, const char *text, int line);
 
-/* Takes in the environment, as far as the command takes those options; an empty variable counts as not set.
- */
+/* Takes in the environment, as far as the command takes those options; an empty variable counts as not
+ * set. */
 void setting_values_from_environment(struct setting_values *values, unsigned groups);
 
 /* The text noted for a flag; NULL if there is none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a store can do, as `gavel check` and `gavel store ping` tell it: from its driver, without opening it.
- */
+/* What a store can do, as `gavel check` and `gavel store ping` tell it: from its driver, without opening
+ * it. */
 #ifndef CLI_STORE_FACTS_H
 #define CLI_STORE_FACTS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* gavel store sql: the statements that make the tables of a store, for an administrator who grants no CREATE.
- */
+/* gavel store sql: the statements that make the tables of a store, for an administrator who grants no
+ * CREATE. */
 #include "cli/store/store_cli.h"
 
 #include "cli/json_out.h"

@@ -109,8 +109,8 @@ static bool is_answer(enum gavel_status status)
            status == GAVEL_ERR_ID_IN_USE || status == GAVEL_ERR_DONE;
 }
 
-/* A hint may have closed the breaker long before its reset time: what waits for that must not go on waiting.
- */
+/* A hint may have closed the breaker long before its reset time: what waits for that must not go on
+ * waiting. */
 static void catch_up(struct candidate *c)
 {
     c->beat_at = ns_min(c->beat_at, c->now);

@@ -211,8 +211,8 @@ void lead_renew_done(struct candidate *c, const struct candidate_call *call, enu
         take_new_epoch(c, call->sent_at, reply->record.epoch);
     else
         extend(c, call->sent_at);
-    /* A claim still under way comes too late: the renewal changed the version, or came after it for certain.
-     */
+    /* A claim still under way comes too late: the renewal changed the version, or came after it for
+     * certain. */
     c->is_claim_open = false;
     if (c->state == CANDIDATE_LEADING)
         publish(c);

@@ -16,8 +16,8 @@ void leader_seen(struct candidate *c, const char *id, uint64_t epoch)
     if (!c->is_leader_down && c->last_epoch == epoch && strcmp(c->last_leader, id) == 0)
         return;
     event = emit(c, GAVEL_EVENT_LEADER_CHANGED);
-    /* The event lives on after this step's caller has read it, so the former name needs a place of its own.
-     */
+    /* The event lives on after this step's caller has read it, so the former name needs a place of its
+     * own. */
     memcpy(c->previous_leader, c->last_leader, sizeof c->previous_leader);
     memmove(c->last_leader, id, strlen(id) + 1);
     event->previous = c->previous_leader;

@@ -67,8 +67,8 @@ static void claim(struct candidate *c, enum vacancy vacancy)
     ASSERT(c->is_eligible);
     ASSERT(!c->is_stopping);
     ASSERT(vacancy != VACANCY_NONE);
-    /* While an earlier claim may still arrive, its nonce is kept: whichever is applied is then known as ours.
-     */
+    /* While an earlier claim may still arrive, its nonce is kept: whichever is applied is then known as
+     * ours. */
     if (!c->is_claim_open)
         c->nonce = (struct nonce){prng_next(&c->prng), prng_next(&c->prng)};
     request.expected_version = c->seen.is_found ? c->seen.record.version : 0;

@@ -93,8 +93,8 @@ static bool drop_from(struct raft *r, raft_id from, raft_index index)
     return true;
 }
 
-/* AppendEntries 3 and 4. Returns the last index up to which our log is now the leader's; 0 if it cannot be.
- */
+/* AppendEntries 3 and 4. Returns the last index up to which our log is now the leader's; 0 if it cannot
+ * be. */
 static raft_index take_entries(struct raft *r, const struct raft_message *m)
 {
     const struct raft_append *a = &m->append;

@@ -23,8 +23,8 @@ static bool votes_in(const struct raft_member *member, enum half half)
     return half == OLD_HALF ? member->was_voter : member->is_voter;
 }
 
-/* What makes a configuration one at all, whether or not it could decide anything. NULL if nothing is wrong.
- */
+/* What makes a configuration one at all, whether or not it could decide anything. NULL if nothing is
+ * wrong. */
 static const char *check_form(const struct raft_config *config)
 {
     if (config->count > RAFT_MEMBERS_MAX)

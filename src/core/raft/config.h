@@ -35,8 +35,8 @@ struct raft_member {
     bool was_voter;   /* in the old half of a joint configuration; otherwise false */
     bool is_witness;  /* votes and keeps the log, but never leads for work */
     bool is_refused;  /* its directory has forgotten something: nothing it says counts until it is replaced */
-    /* The random number of the data directory that this member is, for good (directory.c); 0: not known yet
-     */
+    /* The random number of the data directory that this member is, for good (directory.c); 0: not known
+     * yet */
     uint64_t directory;
 };
 

@@ -80,8 +80,8 @@ static int64_t heard_at(const void *context, raft_id id)
     return id == r->state.id ? r->now : peer ? ns_max(peer->heard_at, peer->writing_at) : 0;
 }
 
-/* A leader without work, which is not held to its lease, gives up when no majority has answered for so long.
- */
+/* A leader without work, which is not held to its lease, gives up when no majority has answered for so
+ * long. */
 gavel_ns raft_contact_until(const struct raft *r)
 {
     return raft_config_reached(&r->config, heard_at, r) + r->settings.election_max;

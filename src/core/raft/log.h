@@ -77,8 +77,8 @@ void raft_log_restart(struct raft_log *log, raft_index base, raft_term base_term
 raft_index raft_log_first_of_term(const struct raft_log *log, raft_term term);
 raft_index raft_log_last_of_term(const struct raft_log *log, raft_term term);
 
-/* The write `seq` carries the log up to its present end. Writes beyond the limit are merged with the newest.
- */
+/* The write `seq` carries the log up to its present end. Writes beyond the limit are merged with the
+ * newest. */
 void raft_log_wrote(struct raft_log *log, uint64_t seq);
 
 /* All writes up to seq are durable. */

@@ -153,8 +153,8 @@ static bool are_ready(const struct raft *r)
     return are_level(r) && raft_config_decides(&r->change_target, is_answering, r);
 }
 
-/* And one in which nobody could hold a lease could neither work nor, without work, be changed by most means.
- */
+/* And one in which nobody could hold a lease could neither work nor, without work, be changed by most
+ * means. */
 static bool can_lease(const struct raft *r)
 {
     if (PLANTED(FAR_VOTER))

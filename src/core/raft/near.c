@@ -187,8 +187,8 @@ gavel_ns raft_claim_by(const struct raft *r)
     return since + claim_patience(r);
 }
 
-/* A new leader waits for a node that is near and still writes its first promise, though others have answered.
- */
+/* A new leader waits for a node that is near and still writes its first promise, though others have
+ * answered. */
 void raft_hope(struct raft *r)
 {
     if (r->work == RAFT_WORK_NONE && r->now < r->led_from + WRITING_MAX(&r->settings) &&

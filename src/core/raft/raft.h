@@ -111,8 +111,8 @@ struct raft_state {
     uint64_t cluster;
     uint64_t generation; /* 0: of a node that joins and has not heard from a leader yet */
     raft_id id;
-    uint64_t
-        incarnation; /* grows with each start; the caller adds one and makes it durable before raft_init() */
+    /* Grows with each start; the caller adds one and makes it durable before raft_init(). */
+    uint64_t incarnation;
     raft_term term;
     raft_id vote;       /* in this term; 0 none */
     uint64_t directory; /* a random number that the data directory was given when it was made; 0 none */
@@ -135,8 +135,8 @@ struct raft_snapshot {
 /* What the disk had, or what a new node begins with. All of it is copied. */
 struct raft_restore {
     struct raft_state state;
-    struct raft_snapshot
-        snapshot; /* of a new cluster: index 0 and the first configuration; of a node that joins: no member */
+    /* Of a new cluster: index 0 and the first configuration; of a node that joins: no member. */
+    struct raft_snapshot snapshot;
     const struct raft_entry *entries; /* after the snapshot */
     size_t entry_count;
     uint64_t seed;
@@ -181,8 +181,8 @@ enum raft_event_kind {
     RAFT_PROPOSE,      /* ERR_NO_LEADER if not the leader, ERR_STATE while handing over or as a caretaker */
     RAFT_READ,         /* answered by READ_READY, or READ_LOST; same errors */
     RAFT_TRANSFER,     /* to `target`, or whoever is best if 0; ERR_INVALID, ERR_STATE, ERR_NO_LEADER */
-    RAFT_TAKE_OVER, /* forced, at a follower: lead as soon as that is safe, whatever the leader thinks of it
-                     */
+    /* Forced, at a follower: lead as soon as that is safe, whatever the leader thinks of it. */
+    RAFT_TAKE_OVER,
     RAFT_CHANGE,    /* of members; ERR_NO_LEADER, ERR_STATE (one is pending, or the no-op is not committed) */
     RAFT_COMPACT,   /* the state machine has a snapshot of what it applied up to `index` */
     RAFT_STEP_DOWN, /* stop the work, release the lease, and let the others elect */
@@ -265,8 +265,8 @@ struct raft_ballot {
     enum raft_reason reason; /* why not for the candidate of the record */
 };
 
-/* One election as this node saw it: its own candidacy with all answers, or the one it was asked to vote in.
- */
+/* One election as this node saw it: its own candidacy with all answers, or the one it was asked to vote
+ * in. */
 struct raft_election {
     raft_term term;
     raft_id candidate;

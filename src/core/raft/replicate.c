@@ -63,8 +63,8 @@ static void send_append(struct raft *r, const struct raft_peer *peer, raft_index
         a->successors[i] = r->successors[i];
 }
 
-/* A heartbeat for one whose log is not known, or not worth speaking of: it agrees with everything at index 0.
- */
+/* A heartbeat for one whose log is not known, or not worth speaking of: it agrees with everything at index
+ * 0. */
 static void send_bare(struct raft *r, const struct raft_peer *peer) { send_append(r, peer, 0, 0); }
 
 static void send_flowing(struct raft *r, struct raft_peer *peer, bool also_empty)
@@ -93,8 +93,8 @@ static void send_to(struct raft *r, struct raft_peer *peer, bool also_empty)
         bool is_due =
             peer->progress != RAFT_INSTALL || r->now - peer->installed_at > 2 * r->settings.election_max;
 
-        /* Also with a snapshot, and before it: the answer to that waits for the disk, the promise need not.
-         */
+        /* Also with a snapshot, and before it: the answer to that waits for the disk, the promise need
+         * not. */
         if (also_empty)
             send_bare(r, peer);
         if (is_due)

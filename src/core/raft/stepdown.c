@@ -63,8 +63,8 @@ void raft_work_stopped(struct raft *r)
     ASSERT(r->work == RAFT_WORK_STOPPING);
     r->work = RAFT_WORK_NONE;
     if (r->role != RAFT_LEADER) {
-        /* The lease lapsed. Whoever still hears us, though we did not hear it, need not wait for its promise.
-         */
+        /* The lease lapsed. Whoever still hears us, though we did not hear it, need not wait for its
+         * promise. */
         if (r->stop_reason == RAFT_STOP_LAPSED && r->state.term == r->led_term && r->leader == 0) {
             raft_make_release(r, 0, &r->certificate);
             let_others(r);

@@ -38,15 +38,15 @@ struct client_settings {
     uint32_t ttl_ms;          /* 0: no session; else 2000 is a good choice */
     int drift_ppm;            /* 1000; or what the nodes tell, if that is more */
     gavel_ns connect_timeout; /* 0: 1 s, until WELCOME */
-    gavel_ns silence;   /* an answer that takes longer means that the connection is dead; 0: ttl / 2, but
-                           500 ms to 5 s */
+    /* An answer that takes longer means that the connection is dead; 0: ttl / 2, but 500 ms to 5 s. */
+    gavel_ns silence;
     gavel_ns retry_min; /* 0: 5 ms */
     gavel_ns retry_max; /* 0: 500 ms */
     size_t address_count;
     size_t near_count; /* how many of the first are tried before the others: unix sockets */
     uint64_t session;  /* the id for it: random, not 0 */
-    uint8_t
-        secret[CLIENT_SECRET_BYTES]; /* random: who does not know it may not use the session; zeroes: none */
+    /* Random: who does not know it may not use the session; zeroes: none. */
+    uint8_t secret[CLIENT_SECRET_BYTES];
     uint64_t seed;
     const char *name;             /* of the program; copied */
     const char *program;          /* "libgavel 0.5.0" */
@@ -102,11 +102,13 @@ enum client_action_kind {
     CLIENT_DO_ANSWER,   /* of an ask: answer is NULL if status is not OK */
     CLIENT_DO_CHANGE,   /* one change of a watch */
     CLIENT_DO_WATCHING, /* a watch has begun at `revision` … */
-    CLIENT_DO_GAP, /* … or changes may have been missed before `revision`: look at the whole. status and
-                      message if the node would not go on for another reason; it is asked again */
-    CLIENT_DO_DEADLINE,     /* it is `at` now */
-    CLIENT_DO_SESSION_LOST, /* expired or closed at the cluster: all mandates of it are over; a new one, with
-                               another id, is opened by itself */
+    /* … or changes may have been missed before `revision`: look at the whole. status and message if the
+     * node would not go on for another reason; it is asked again. */
+    CLIENT_DO_GAP,
+    CLIENT_DO_DEADLINE, /* it is `at` now */
+    /* Expired or closed at the cluster: all mandates of it are over; a new one, with another id, is opened
+     * by itself. */
+    CLIENT_DO_SESSION_LOST,
     CLIENT_DO_CLOSED,
 };
 

@@ -23,8 +23,8 @@
 /* Groups and their candidates, likewise: a look goes over all of them. */
 #define LOOK_GROUPS_MAX 4096
 #define COMMANDS_MAX 2
-/* The next portion; the next try, also the second look of FRONTEND_FRESH; and while proposals are under way.
- */
+/* The next portion; the next try, also the second look of FRONTEND_FRESH; and while proposals are under
+ * way. */
 #define MORE (1 * NS_PER_MS)
 #define AGAIN (10 * NS_PER_MS)
 #define LATER (100 * NS_PER_MS)

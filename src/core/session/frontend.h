@@ -75,8 +75,8 @@ struct frontend {
     int drift_ppm;
     bool is_open; /* this node leads, with a lease */
     uint64_t term;
-    uint64_t
-        generation; /* of the cluster, for the commands; the caller's to set before it opens the frontend */
+    /* Of the cluster, for the commands; the caller's to set before it opens the frontend. */
+    uint64_t generation;
     gavel_ns began_at; /* to lead, or to move again after a stall */
     gavel_ns ticked_at;
     struct frontend_waitings waiting;  /* proposed, in order of index */

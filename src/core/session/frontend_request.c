@@ -81,8 +81,8 @@ static bool closes_unknown(const struct frontend *frontend, const Gavel__Request
            !table_session_find(frontend->table, op->close_session->session);
 }
 
-/* Whoever asks has opened it just now, and the log does not have it yet: its end is not over, it is to come.
- */
+/* Whoever asks has opened it just now, and the log does not have it yet: its end is not over, it is to
+ * come. */
 static bool closes_coming(struct frontend *frontend, const Gavel__Request *request)
 {
     const struct frontend_waiting *waiting =

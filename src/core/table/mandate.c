@@ -92,8 +92,8 @@ static bool is_holder(const struct table_group *group, const char *holder, uint6
            strcmp(group->holder, holder) == 0;
 }
 
-/* Renewals are for the leader of the cluster to remember; the log has them only if the lease becomes another.
- */
+/* Renewals are for the leader of the cluster to remember; the log has them only if the lease becomes
+ * another. */
 enum gavel_status mandate_renew(struct step *step, const Gavel__Renew *renew)
 {
     struct table_group *group = table_group_find(step->table, renew->group);

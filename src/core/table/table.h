@@ -138,10 +138,10 @@ struct table_result {
     enum gavel_status status;
     uint64_t revision; /* the table's after the operation */
     uint64_t version;  /* of its group after it; 0 none */
-    uint64_t
-        epoch; /* of its group after it; of a Claim that was granted, or a Campaign that was: the new one */
-    const char
-        *why; /* static, a clause for people; "" if there is nothing to say. Of a repeated request "" */
+    /* Of its group after it; of a Claim that was granted, or a Campaign that was: the new one. */
+    uint64_t epoch;
+    /* Static, a clause for people; "" if there is nothing to say. Of a repeated request "". */
+    const char *why;
 };
 
 struct table_candidate {
@@ -178,8 +178,9 @@ struct table_session {
     uint64_t id;
     uint32_t ttl_ms;
     char *name;
-    uint64_t principal; /* who may use it; 0: anybody who knows its id. Not in the digest: nodes of before
-                           0.7.0 do not have it */
+    /* Who may use it; 0: anybody who knows its id. Not in the digest: nodes of before 0.7.0 do not have
+     * it. */
+    uint64_t principal;
     struct table_process process;
     Gavel__Process shown;
     uint64_t create_revision;
@@ -201,12 +202,14 @@ struct table_session {
 struct table_group {
     RB_ENTRY(table_group) by_name;
     TAILQ_ENTRY(table_group) in_attention;
-    bool has_attention; /* is in table.attention: a wish, a preemption or a lapse (of a lease, or of a vacant
-                           group that waits for a store's candidate) may come due */
+    /* Is in table.attention: a wish, a preemption or a lapse (of a lease, or of a vacant group that waits
+     * for a store's candidate) may come due. */
+    bool has_attention;
     char *name;
     uint64_t create_revision;
-    uint64_t version; /* the revision of the last change of the mandate; not of a renewal, nor of a wish. 0:
-                         there was never a mandate (only candidates or notes) */
+    /* The revision of the last change of the mandate; not of a renewal, nor of a wish. 0: there was never
+     * a mandate (only candidates or notes). */
+    uint64_t version;
     uint64_t epoch;
     bool is_held;
     bool is_done;
@@ -235,8 +238,9 @@ struct table_group {
     uint64_t hash;
     size_t weight;
     struct {
-        gavel_ns renewed_at; /* of a lease mandate, on this node's clock, while it led; of a vacant group
-                                when it became so; 0 never */
+        /* Of a lease mandate, on this node's clock, while it led; of a vacant group when it became so; 0
+         * never. */
+        gavel_ns renewed_at;
         gavel_ns granted_at; /* when the mandate began, likewise */
         gavel_ns wished_at;
         int64_t renewed_wall_ms;

@@ -18,8 +18,8 @@ GAVEL_CHECKED enum gavel_status api_start(struct node_shared *shared, struct api
 /* The port it listens on. */
 uint16_t api_port(const struct api *api);
 
-/* Reads certificates and token again. Any thread; what is wrong with them is logged, and the old ones stay.
- */
+/* Reads certificates and token again. Any thread; what is wrong with them is logged, and the old ones
+ * stay. */
 void api_reload(struct api *api);
 
 /*

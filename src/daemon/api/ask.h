@@ -11,8 +11,8 @@
 /* Ends the call with what was found. The answer is borrowed. */
 typedef void (*api_show_cb)(struct api_call *call, const Gavel__Answer *answer);
 
-/* Ends the call, now or later: with show, or an error. call->wants and call->names are there again for show.
- */
+/* Ends the call, now or later: with show, or an error. call->wants and call->names are there again for
+ * show. */
 void api_ask(struct api_call *call, Gavel__Ask *ask, bool is_fresh, api_show_cb show);
 
 /* "expired", "resigned" …: how a mandate or a session ended. */

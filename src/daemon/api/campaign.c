@@ -392,8 +392,8 @@ static void gone(struct api_stream *stream)
         api_campaign_free(campaign);
 }
 
-/* The session lives on, and so does a mandate: the client keeps it alive at another node, or stops in time.
- */
+/* The session lives on, and so does a mandate: the client keeps it alive at another node, or stops in
+ * time. */
 static void farewell(struct api_stream *stream)
 {
     struct api_campaign *campaign = (struct api_campaign *)stream;

@@ -266,8 +266,8 @@ static void reply_leader(struct api_call *call, const struct leader *leader)
                                  "revision", json_u64(leader->revision)));
 }
 
-/* Whether the mandate holds, as far as the leader of the cluster knew when it was asked; it answered later.
- */
+/* Whether the mandate holds, as far as the leader of the cluster knew when it was asked; it answered
+ * later. */
 static bool holds(const struct api_call *call, const Gavel__Group *group)
 {
     return group->is_held && !group->is_expired &&

@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
-/* Ends the call with a document; takes it over. NULL: memory ran out on the way, and the caller is told so.
- */
+/* Ends the call with a document; takes it over. NULL: memory ran out on the way, and the caller is told
+ * so. */
 void api_reply_json(struct api_call *call, int code, json_t *body);
 
 /* Numbers that do not fit a signed one are not met: terms, indices and epochs stay below 2^62. */

@@ -73,8 +73,8 @@ static void add_own_words(json_t *peer, const struct view *view, const struct vi
     bool disk_hangs = member->is_self ? view->is_disk_hung : member->status.disk_hangs_ms > 0;
     raft_term term = member->is_self ? view->term : member->status.term;
 
-    /* A key that does not go in for want of memory makes the object smaller; the walker of the test sees it.
-     */
+    /* A key that does not go in for want of memory makes the object smaller; the walker of the test sees
+     * it. */
     (void)json_object_set_new(peer, "term", has_told ? json_u64(term) : json_null());
     (void)json_object_set_new(peer, "is_leader", has_told ? json_boolean(is_leader) : json_null());
     (void)json_object_set_new(peer, "has_lease", has_told ? json_boolean(is_working) : json_null());

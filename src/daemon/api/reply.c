@@ -129,8 +129,8 @@ static void reply(struct api_call *call, int code, const char *type, const char 
     struct evkeyvalq *headers = evhttp_request_get_output_headers(call->http);
 
     api_count(call->api, call->route, code);
-    /* Without memory for a header or the body the answer is poorer, and what follows is told by its length.
-     */
+    /* Without memory for a header or the body the answer is poorer, and what follows is told by its
+     * length. */
     (void)evhttp_add_header(headers, "Content-Type", type);
     (void)evhttp_add_header(headers, "Cache-Control", "no-store");
     (void)evhttp_add_header(headers, "Date", date_of(call->api));

@@ -150,8 +150,8 @@ struct clients_connection {
     const char *doom;     /* NULL, or why it shall be cut when the loop comes round */
     size_t forwardings;   /* under way */
     bool has_forwardings; /* there was one, ever */
-    struct forwarding
-        *farewell; /* made at the beginning, so that it can be sent without memory; NULL: sent */
+    /* Made at the beginning, so that it can be sent without memory; NULL: sent. */
+    struct forwarding *farewell;
 
     struct clients_watches watches;
     size_t watch_count;

@@ -41,10 +41,10 @@ enum leader_commands_news {
     LEADER_COMMANDS_RUNS,      /* all children have started for this epoch */
     LEADER_COMMANDS_RESTARTED, /* a child ended, and was started again */
     LEADER_COMMANDS_STOPPED,   /* nothing of this epoch is left */
-    LEADER_COMMANDS_GAVE_UP,   /* nothing of this epoch is left, and by its own doing: step down. `text` says
-                                  why */
-    LEADER_COMMANDS_LOST, /* the guard has died, and everything below was killed: nothing will run any more
-                           */
+    /* Nothing of this epoch is left, and by its own doing: step down. `text` says why. */
+    LEADER_COMMANDS_GAVE_UP,
+    /* The guard has died, and everything below was killed: nothing will run any more. */
+    LEADER_COMMANDS_LOST,
 };
 
 struct leader_commands_event {

@@ -28,8 +28,8 @@
 /* Whether the node has got up is looked at so often, while a service manager waits to be told. */
 #define LOOK_EVERY (20 * NS_PER_MS)
 
-/* The service manager is not told of a node that does not move; whether it does again is looked at so often.
- */
+/* The service manager is not told of a node that does not move; whether it does again is looked at so
+ * often. */
 #define PULSE_EVERY (100 * NS_PER_MS)
 
 enum state {

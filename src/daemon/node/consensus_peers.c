@@ -54,8 +54,8 @@ void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
     *ret_hello = hello;
 }
 
-/* For the guard, which must not look anything up when the node is dead: addresses as they were last dialled.
- */
+/* For the guard, which must not look anything up when the node is dead: addresses as they were last
+ * dialled. */
 void consensus_publish_peers(struct consensus *c)
 {
     struct node_page_peers list = {0};

@@ -23,10 +23,10 @@ struct member_record {
     char api[PEER_ADDRESS_MAX + 1];
     uint8_t priority;
     bool is_witness;
-    bool is_voter;       /* shall be one, as soon as it is level */
-    uint64_t generation; /* of the cluster, when it was written: what was wished before --force-new-cluster is
-                            over */
-    bool is_learned;     /* the leader wrote it: the addresses are what the node said of itself */
+    bool is_voter; /* shall be one, as soon as it is level */
+    /* Of the cluster, when it was written: what was wished before --force-new-cluster is over. */
+    uint64_t generation;
+    bool is_learned; /* the leader wrote it: the addresses are what the node said of itself */
 };
 
 /* The command that puts or deletes the record, as bytes that are handed over to the caller. ERR_NO_MEMORY. */

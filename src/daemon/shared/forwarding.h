@@ -18,10 +18,10 @@ struct forwarding {
     struct mail_link link; /* first */
     uint64_t client;
     struct mailbox *reply_to;
-    Gavel__ClientFrame *frame; /* Request, KeepAlive or Ask; the answer: Reply, Kept or Answer with the tag of
-                                  the question. Owned. NULL on the way there: the client is gone; on the
-                                  way back: there was no memory for the answer, and what came of it is not
-                                  known */
+    /* Request, KeepAlive or Ask; the answer: Reply, Kept or Answer with the tag of the question. Owned.
+     * NULL on the way there: the client is gone; on the way back: there was no memory for the answer, and
+     * what came of it is not known. */
+    Gavel__ClientFrame *frame;
 };
 
 /*

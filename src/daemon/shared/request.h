@@ -37,10 +37,10 @@ struct request {
     struct mailbox *reply_to;
     void *user; /* of the sender */
 
-    /* the answer */
-    enum gavel_status status; /* OK, ERR_NO_LEADER, ERR_NOT_LEADER (ask `leader`), ERR_LEADER_TRANSFER_FAILED,
-                                 ERR_STATE, ERR_INVALID, ERR_NOT_FOUND, ERR_TIMEOUT */
-    char message[256];        /* one sentence: what happened, why, what to do next */
+    /* The answer: OK, ERR_NO_LEADER, ERR_NOT_LEADER (ask `leader`), ERR_LEADER_TRANSFER_FAILED, ERR_STATE,
+     * ERR_INVALID, ERR_NOT_FOUND, ERR_TIMEOUT. */
+    enum gavel_status status;
+    char message[256]; /* one sentence: what happened, why, what to do next */
     char old_leader[PEER_NAME_MAX + 1];
     char new_leader[PEER_NAME_MAX + 1]; /* "" if not known */
     char leader_api[PEER_ADDRESS_MAX + 1];

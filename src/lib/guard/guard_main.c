@@ -22,8 +22,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* After the last deadline others may lead on their own account; a store that comes back later needs no help.
- */
+/* After the last deadline others may lead on their own account; a store that comes back later needs no
+ * help. */
 #define PATIENCE (60 * NS_PER_S)
 #define LEASE_MAX (INT64_C(31) * 24 * 3600 * NS_PER_S)
 

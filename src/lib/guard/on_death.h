@@ -24,8 +24,8 @@
 #define ON_DEATH_STORE_MAX 4400
 #define ON_DEATH_ENTRIES_MAX 16384 /* groups beyond that are left to their leases */
 
-/* What the memory looks like; another number whenever that changes, since the guard may be another program.
- */
+/* What the memory looks like; another number whenever that changes, since the guard may be another
+ * program. */
 #define ON_DEATH_FORMAT 1
 
 struct on_death_entry {

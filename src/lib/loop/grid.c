@@ -17,7 +17,7 @@ gavel_ns grid_wake_at(const struct candidate *machine, size_t groups)
     at = (at + grid - 1) / grid * grid;
     if (machine->state == CANDIDATE_LEADING)
         return ns_min(at, machine->stop_at);
-    /* While a call is under way the machine waits for its answer: a claim that was due before cannot be made.
-     */
+    /* While a call is under way the machine waits for its answer: a claim that was due before cannot be
+     * made. */
     return machine->calls[SLOT_MANDATE].is_pending ? at : ns_min(at, machine->claim_at);
 }

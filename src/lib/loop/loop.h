@@ -13,8 +13,8 @@
 
 #include <stdbool.h>
 
-/* Opens the epoll set with its timer and wake-up; bell and push are added if they have a descriptor. ERR_IO.
- */
+/* Opens the epoll set with its timer and wake-up; bell and push are added if they have a descriptor.
+ * ERR_IO. */
 GAVEL_CHECKED enum gavel_status loop_open(struct gavel *gavel);
 void loop_close(struct gavel *gavel);
 

@@ -87,8 +87,8 @@ static int await(struct mysql_link *link, int wanted, gavel_ns until)
            (fd.revents & POLLPRI ? wanted & MYSQL_WAIT_EXCEPT : 0);
 }
 
-/* Children of this process must not have the socket, and the handshake of TLS must not wait too long for it.
- */
+/* Children of this process must not have the socket, and the handshake of TLS must not wait too long for
+ * it. */
 static void harden(const struct mysql_store *mysql, gavel_ns until)
 {
     int fd = mysql_get_socket(mysql->link.mysql);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The errors of the server and of its library, once, in gavel's words: what happened, why, what to do next.
- */
+/* The errors of the server and of its library, once, in gavel's words: what happened, why, what to do
+ * next. */
 #include "base/error.h"
 #include "store/mysql/internal.h"
 

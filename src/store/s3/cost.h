@@ -46,8 +46,8 @@ struct s3_prices {
  */
 extern const struct s3_prices s3_prices_default;
 
-/* In an hour, by one leader and so many standbys in each of so many elections. The settings are checked ones.
- */
+/* In an hour, by one leader and so many standbys in each of so many elections. The settings are checked
+ * ones. */
 struct s3_requests s3_requests_per_hour(const struct gavel_settings *settings, size_t standbys,
                                         size_t elections);
 

@@ -126,8 +126,8 @@ static char *trim(char *text)
     return text;
 }
 
-/* Whether "[…]" is the head of that profile; "[profile NAME]" is how the other file of that world writes it.
- */
+/* Whether "[…]" is the head of that profile; "[profile NAME]" is how the other file of that world writes
+ * it. */
 static bool is_head_of(char *line, const char *profile)
 {
     char *end = strchr(line, ']');

@@ -67,8 +67,8 @@ bool s3_xml_find(struct s3_span in, const char *name, struct s3_span *ret_conten
     return true;
 }
 
-/* The character that an entity stands for; NUL: none that we know, it stays as it is. Only ASCII is expected.
- */
+/* The character that an entity stands for; NUL: none that we know, it stays as it is. Only ASCII is
+ * expected. */
 static char entity(const char *text, size_t length)
 {
     static const struct {

@@ -55,8 +55,8 @@ static void sync_parent(char *path)
     *slash = '/';
 }
 
-/* Creates the folder of a file, and what is missing above it. `path` is changed while it works, and restored.
- */
+/* Creates the folder of a file, and what is missing above it. `path` is changed while it works, and
+ * restored. */
 static enum gavel_status make_folders(const struct sqlite_store *sqlite, char *path,
                                       struct gavel_error *error)
 {

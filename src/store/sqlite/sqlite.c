@@ -297,8 +297,8 @@ static void run_batch(struct sqlite_store *sqlite, struct batch *batch)
         roll_back(sqlite);
         return;
     }
-    /* A mandate, or its success, counts only if the file was still the one that others see after the write.
-     */
+    /* A mandate, or its success, counts only if the file was still the one that others see after the
+     * write. */
     if ((batch->is_lasting || batch->renews) && !has_files(sqlite, batch))
         return;
     for (size_t i = 0; i < batch->count; i++)

@@ -45,8 +45,8 @@ static bool freeze_server(struct scene *scene)
 
 static void thaw_server(struct scene *scene) { test_server_thaw(&scene->site->server, TEST_SERVER_ALL); }
 
-/* Somebody makes a backup: all that was asked meanwhile is carried out afterwards, whoever has given it up.
- */
+/* Somebody makes a backup: all that was asked meanwhile is carried out afterwards, whoever has given it
+ * up. */
 static bool lock_tables(struct scene *scene)
 {
     test_server_sql(&scene->site->server, "flush tables with read lock; do sleep(2.3); unlock tables");

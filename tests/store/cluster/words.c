@@ -76,8 +76,8 @@ static void test_a_process_of_this_machine_is_passed_on(void **state)
     assert_int_equal(pid_of_holder(&f), 100);
 }
 
-/* For one machine another boot id means dead; for many it means elsewhere, and alive as far as anybody knows.
- */
+/* For one machine another boot id means dead; for many it means elsewhere, and alive as far as anybody
+ * knows. */
 static void test_a_leader_on_another_machine_is_never_called_dead(void **state)
 {
     struct fixture f;

@@ -87,8 +87,8 @@ static void test_a_batch_keeps_the_order_of_what_it_does_to_a_group(void **state
     assert_false(replies[READ].record.held);
     assert_string_equal(replies[READ].record.holder, "one");
     assert_int_equal(replies[BEFORE].registration_count, 1);
-    /* A heartbeat that changes nothing is known to the leader of a cluster only, which may change meanwhile.
-     */
+    /* A heartbeat that changes nothing is known to the leader of a cluster only, which may change
+     * meanwhile. */
     assert_in_range(replies[BEFORE].registrations[0].beats, f->driver->may_count_anew ? 1 : 2, 2);
     assert_int_equal(replies[LEFT].registration_count, 0);
     assert_int_equal(replies[AFTER].registration_count, 1);

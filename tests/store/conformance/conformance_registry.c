@@ -60,8 +60,8 @@ static void test_candidates_are_listed_in_order_with_what_they_said(void **state
     assert_int_equal(reply.registrations[1].beats, 2);
     assert_int_equal(reply.registrations[1].priority, 6);
     assert_false(reply.registrations[1].eligible);
-    /* What the candidate said, or when the store first heard of it; either way later beats do not change it.
-     */
+    /* What the candidate said, or when the store first heard of it; either way later beats do not change
+     * it. */
     assert_true(since == 1234567 || since > clock_wall_ms() - 60000);
     assert_int_equal(reply.registrations[1].since_wall_ms, since);
     assert_true(reply.registrations[1].last_wall_ms >= since);

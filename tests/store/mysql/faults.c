@@ -282,8 +282,8 @@ static void test_a_claim_that_never_arrived_is_in_doubt_and_not_made_twice(void 
     test_proxy_say(&proxy, "delay 0 0");
     test_proxy_say(&proxy, "cut");
     reply = finish(&forwarding);
-    /* What was not sent yet goes by a new connection; of what was sent nobody knows whether it will arrive.
-     */
+    /* What was not sent yet goes by a new connection; of what was sent nobody knows whether it will
+     * arrive. */
     if (reply.status != GAVEL_OK) {
         assert_int_equal(reply.status, GAVEL_ERR_STORE_UNAVAILABLE);
         assert_non_null(strstr(reply.message, "not known"));
@@ -375,8 +375,8 @@ int main(void)
         TEST(test_a_claim_that_never_arrived_is_in_doubt_and_not_made_twice),
         TEST(test_a_network_that_swallows_delays_nobody),
         TEST(test_a_forked_child_is_told_to_open_a_store_of_its_own),
-        TEST(test_a_server_that_is_killed_and_comes_back_has_all_mandates), /* the last: it ends the root's
-                                                                               own */
+        /* The last: it ends the root's own. */
+        TEST(test_a_server_that_is_killed_and_comes_back_has_all_mandates),
     };
 
     return cmocka_run_group_tests_name("mysql faults", tests, mysql_bench_start, mysql_bench_stop);

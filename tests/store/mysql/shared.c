@@ -244,8 +244,8 @@ static void lead(struct store *store, const char *id, uint64_t n, uint64_t epoch
     pause_ms(150); /* for others */
 }
 
-/* What a candidate does: it claims what the store calls expired and what it saw unchanged for a whole lease.
- */
+/* What a candidate does: it claims what the store calls expired and what it saw unchanged for a whole
+ * lease. */
 static _Noreturn void run_gavel(const char *url, const char *id, int log)
 {
     struct store *store;

@@ -138,8 +138,8 @@ static void test_of_two_claims_that_arrive_late_one_is_granted(void **state)
     }
 }
 
-/* The renewal of one who was cut off arrives after somebody else has the mandate, or before; never over it.
- */
+/* The renewal of one who was cut off arrives after somebody else has the mandate, or before; never over
+ * it. */
 static void test_a_late_renewal_does_not_take_the_mandate_back(void **state)
 {
     struct bench *b = *state;

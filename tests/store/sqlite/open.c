@@ -83,8 +83,8 @@ static void test_a_relative_path_stays_the_same_file_when_the_folder_changes(voi
     assert_int_equal(access(s->file, F_OK), 0);
 }
 
-/* Runs in a child that is not root, since root may write everywhere. Exits with 0 if refused as it should be.
- */
+/* Runs in a child that is not root, since root may write everywhere. Exits with 0 if refused as it should
+ * be. */
 static void open_as_nobody(const char *path)
 {
     struct store *store = NULL;

@@ -244,8 +244,8 @@ static void test_descriptors_are_kept_for_the_node(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* Streams are not idle and do not go for others; then the others do not get in, and the node keeps its own.
- */
+/* Streams are not idle and do not go for others; then the others do not get in, and the node keeps its
+ * own. */
 static void test_streams_do_not_take_the_descriptors_of_the_node(void **state)
 {
     struct api_frontend *frontend = *state;

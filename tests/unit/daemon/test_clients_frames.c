@@ -185,8 +185,8 @@ static void test_a_client_with_too_much_under_way_is_not_read(void **state)
         talk_keep_alive(&talker, i, 42);
     while (count < MOST)
         held[count++] = play_take_forwarding(frontend);
-    /* Another one is read meanwhile; when it has been answered, whatever was to come of the first has come.
-     */
+    /* Another one is read meanwhile; when it has been answered, whatever was to come of the first has
+     * come. */
     for (int i = 0; i < 3; i++) {
         struct talker other;
 

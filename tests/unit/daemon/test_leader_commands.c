@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The leader's commands, with real processes: they run under a mandate in the page, and never without.
- */
+/* The leader's commands, with real processes: they run under a mandate in the page, and never without. */
 #include "daemon/commands/leader_commands.h"
 #include "os/clock.h"
 

@@ -213,8 +213,8 @@ static void *fork_and_live(void *user)
     warden_live(warden);
 }
 
-/* The first thread ends; another one has forked. The state of such a process reads like that of a dead one.
- */
+/* The first thread ends; another one has forked. The state of such a process reads like that of a dead
+ * one. */
 static void be_headless(struct warden *warden)
 {
     pthread_t thread;

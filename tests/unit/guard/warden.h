@@ -46,8 +46,8 @@ struct warden {
 
 typedef void warden_cb(struct warden *warden);
 
-/* Runs that in a warden; fails the test if it ends otherwise than with 0, skips it where there are no pidfds.
- */
+/* Runs that in a warden; fails the test if it ends otherwise than with 0, skips it where there are no
+ * pidfds. */
 void warden_run(enum contain contain, warden_cb *cb);
 
 /* A child of the warden that does that; alive until then, and no longer than the limit. */

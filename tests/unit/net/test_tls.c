@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* TLS between nodes: who has the right certificate may speak; who has not is told why, and so is the other.
- */
+/* TLS between nodes: who has the right certificate may speak; who has not is told why, and so is the
+ * other. */
 #include "certs.h"
 #include "world.h"
 
@@ -59,8 +59,8 @@ static SSL_CTX *context_of(const struct tls_files *files)
     return context;
 }
 
-/* The certificate by hand, past the checks of tls_context_make(): as it is when one goes bad while running.
- */
+/* The certificate by hand, past the checks of tls_context_make(): as it is when one goes bad while
+ * running. */
 static SSL_CTX *bad_context_of(const struct tls_files *files)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_method());

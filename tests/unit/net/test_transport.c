@@ -125,8 +125,8 @@ static void test_a_node_that_comes_back_is_connected_again(void **state)
     WAIT_FOR(world, b->message_count == 1);
 }
 
-/* A process of its own, which writes the port that it listens on and then turns its loop until it is killed.
- */
+/* A process of its own, which writes the port that it listens on and then turns its loop until it is
+ * killed. */
 static pid_t start_child(uint16_t parent_port, uint16_t *ret_port)
 {
     int ends[2];

@@ -266,8 +266,8 @@ static void test_changes_that_cannot_be_are_refused_and_touch_nothing(void **sta
         others.members[others.count++] = (struct raft_member){.id = 9 + id, VOTER};
     }
     assert_int_equal(raft_config_join(&crowd, &others, &joint), GAVEL_ERR_INVALID);
-    /* 1 is a real voter of the old half, 3 of the new; made a witness now, 1 would leave the old without one.
-     */
+    /* 1 is a real voter of the old half, 3 of the new; made a witness now, 1 would leave the old without
+     * one. */
     old.members[1].is_witness = true;
     witnesses.members[0].is_witness = true;
     assert_true(is_valid(&old));

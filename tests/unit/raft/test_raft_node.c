@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A node by itself: the table of roles, what it refuses from the disk, from callers and from hostile peers.
- */
+/* A node by itself: the table of roles, what it refuses from the disk, from callers and from hostile
+ * peers. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -48,8 +48,8 @@ struct fixture {
     struct delivery deliveries[KEPT_MAX];
     size_t answered;
     struct answer answers[KEPT_MAX];
-    bool is_at_frontend[TAGS_MAX]; /* writes without a session, by tag: the frontend has it, and has not
-                                      refused it */
+    /* Writes without a session, by tag: the frontend has it, and has not refused it. */
+    bool is_at_frontend[TAGS_MAX];
 };
 
 int set_up(void **state);

@@ -75,8 +75,8 @@ static void look(struct chaos *chaos)
                      action->kind != CLIENT_DO_ANSWER);
         chaos->kinds_seen[action->kind]++;
         switch (action->kind) {
-        case CLIENT_DO_CONNECT: /* what was asked before is asked again; now and then it is answered all the
-                                   same */
+        /* What was asked before is asked again; now and then it is answered all the same. */
+        case CLIENT_DO_CONNECT:
             if (!prng_chance(&chaos->prng, 50))
                 memset(chaos->kinds, 0, sizeof chaos->kinds);
             break;
