@@ -73,7 +73,7 @@ static const struct {
      bench_stores_freeze},
     {"stores-load", "stores on servers: requests when nothing happens", bench_stores_load},
 };
-#define SECTION_COUNT (sizeof(sections) / sizeof(sections[0]))
+#define SECTION_COUNT (sizeof sections / sizeof sections[0])
 
 void bench_result(const struct post *post, uint64_t series, int64_t value)
 {
@@ -129,12 +129,12 @@ void bench_sync(const struct rig *rig, struct samples *samples)
 {
     char path[RIG_FOLDER_MAX + 16], block[4096] = {0};
 
-    (void)snprintf(path, sizeof(path), "%s/block", rig->folder);
+    (void)snprintf(path, sizeof path, "%s/block", rig->folder);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return; /* a floor without samples shows as such */
     gavel_ns began = clock_now();
-    if (pwrite(fd, block, sizeof(block), 0) == (ssize_t)sizeof(block) && fdatasync(fd) == 0)
+    if (pwrite(fd, block, sizeof block, 0) == (ssize_t)sizeof block && fdatasync(fd) == 0)
         samples_add(samples, clock_now() - began);
     (void)close(fd); /* nothing of it is kept */
 }

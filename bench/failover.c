@@ -34,7 +34,7 @@ static int flock_run(const struct post *post, void *user)
     char path[RIG_FOLDER_MAX + 16];
 
     (void)user;
-    (void)snprintf(path, sizeof(path), "%s/lock", post->rig->folder);
+    (void)snprintf(path, sizeof path, "%s/lock", post->rig->folder);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fd < 0)
         return 1;
@@ -51,7 +51,7 @@ static enum gavel_status start(struct rig *rig, const struct contest *contest, u
 {
     char name[32];
 
-    (void)snprintf(name, sizeof(name), "member-%u", (unsigned)member);
+    (void)snprintf(name, sizeof name, "member-%u", (unsigned)member);
     return rig_start(rig, member, name, contest->run, contest->user, NULL);
 }
 

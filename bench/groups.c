@@ -74,7 +74,7 @@ static enum gavel_status join_all(struct gavel *gavel, size_t groups, struct cou
         (struct gavel_subscriber){.on_elected = on_elected, .on_demoted = on_demoted, .user = count};
     for (size_t i = 0; i < groups && !status; i++) {
         char group[32];
-        (void)snprintf(group, sizeof(group), "group-%04zu", i);
+        (void)snprintf(group, sizeof group, "group-%04zu", i);
         join.group = group;
         status = gavel_join(gavel, &join, &candidate, NULL);
     }
@@ -149,10 +149,10 @@ enum gavel_status bench_groups(struct bench *bench, struct rig *rig)
     enum gavel_status status = bench_collect(rig, run, &plan, LIMIT_NS, series, SERIES);
 
     if (!status) {
-        (void)snprintf(name, sizeof(name), "CPU to keep %zu groups", plan.groups);
+        (void)snprintf(name, sizeof name, "CPU to keep %zu groups", plan.groups);
         report_value(&bench->report, name, (double)samples_percentile(&series[SHARE], 50) / SHARE_SCALE * 100,
                      "% of a core", (struct aim){.p50 = 5});
-        (void)snprintf(name, sizeof(name), "joining and winning %zu groups", plan.groups);
+        (void)snprintf(name, sizeof name, "joining and winning %zu groups", plan.groups);
         report_value(&bench->report, name, (double)samples_percentile(&series[ELECTION], 50) / NS_PER_MS,
                      "ms", (struct aim){0});
         report_note(&bench->report, "%lld of them led at the end of %lld s, %lld mandates lost on the way",

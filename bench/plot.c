@@ -93,9 +93,9 @@ static const char script[] =
 static bool write_script(const char *folder)
 {
     char path[PATH_MAX];
-    int length = snprintf(path, sizeof(path), "%s/plot.gp", folder);
+    int length = snprintf(path, sizeof path, "%s/plot.gp", folder);
 
-    if (length < 0 || (size_t)length >= sizeof(path))
+    if (length < 0 || (size_t)length >= sizeof path)
         return false;
     FILE *file = fopen(path, "we");
     if (!file)

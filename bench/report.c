@@ -62,7 +62,7 @@ static void aim_text(struct aim aim, char *buffer, size_t size)
 
     if (!has_aim(aim) || aim.is_none)
         (void)snprintf(buffer, size, "%s", aim.is_none ? "none" : "-");
-    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         if (parts[i].value > 0 && length < size)
             length += (size_t)snprintf(buffer + length, size - length, "%s%s%s %g", length ? ", " : "",
                                        is_single ? "" : parts[i].name, sign, parts[i].value);
@@ -84,7 +84,7 @@ static json_t *judge(struct report *report, struct aim aim, size_t count, double
 {
     char text[64];
 
-    aim_text(aim, text, sizeof(text));
+    aim_text(aim, text, sizeof text);
     table_cell(&report->table, STYLE_DIM, "%s", text);
     if (!has_aim(aim) || !count) {
         table_cell(&report->table, STYLE_PLAIN, "%s", "");
@@ -123,9 +123,9 @@ static void write_csv(struct report *report, const char *name, const struct samp
 
     if (!report->out)
         return;
-    file_words(name, words, sizeof(words));
-    int length = snprintf(path, sizeof(path), "%s/%s-%s.csv", report->out, report->section, words);
-    if (length < 0 || (size_t)length >= sizeof(path))
+    file_words(name, words, sizeof words);
+    int length = snprintf(path, sizeof path, "%s/%s-%s.csv", report->out, report->section, words);
+    if (length < 0 || (size_t)length >= sizeof path)
         return;
     file = fopen(path, "we");
     if (!file) {
@@ -198,7 +198,7 @@ void report_note(struct report *report, const char *format, ...)
     va_list arguments;
 
     va_start(arguments, format);
-    (void)vsnprintf(text, sizeof(text), format, arguments);
+    (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     (void)json_array_append_new(report->notes, json_string(text));
 }

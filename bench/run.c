@@ -54,7 +54,7 @@ static enum gavel_status start(const struct contest *contest, uint32_t member)
 {
     char name[32];
 
-    (void)snprintf(name, sizeof(name), "member-%u", (unsigned)member);
+    (void)snprintf(name, sizeof name, "member-%u", (unsigned)member);
     return runs_start(&contest->runs, member, name, 0, NULL);
 }
 
@@ -113,7 +113,7 @@ static bool is_waiting(pid_t pid)
     bool waits = false;
     int number;
 
-    while (locks && !waits && fgets(line, sizeof(line), locks))
+    while (locks && !waits && fgets(line, sizeof line, locks))
         waits = sscanf(line, "%*d: -> FLOCK %*s %*s %d", &number) == 1 && number == pid;
     if (locks)
         (void)fclose(locks); /* only read from */
@@ -140,8 +140,8 @@ static enum gavel_status start_flock(const struct contest *contest, uint32_t mem
     struct beat_words text = {0};
     char *argv[3 + RUNS_BEAT_WORDS + 1] = {program, option, path};
 
-    (void)snprintf(path, sizeof(path), "%s/lock", contest->runs.rig->folder);
-    (void)snprintf(name, sizeof(name), "flock-%u", (unsigned)member);
+    (void)snprintf(path, sizeof path, "%s/lock", contest->runs.rig->folder);
+    (void)snprintf(name, sizeof name, "flock-%u", (unsigned)member);
     runs_beat_words(&contest->runs, member, 0, &text, argv + 3);
     return rig_start_program(contest->runs.rig, member, name, argv, NULL);
 }
@@ -181,7 +181,7 @@ static bool has_flock(const struct contest *contest)
     char *argv[] = {program, option, path, command, NULL};
     struct rig *rig = contest->runs.rig;
 
-    (void)snprintf(path, sizeof(path), "%s/lock", rig->folder);
+    (void)snprintf(path, sizeof path, "%s/lock", rig->folder);
     return !rig_start_program(rig, FLOCK_FIRST, "flock", argv, NULL) &&
            !rig_await(rig, FLOCK_FIRST, clock_now() + TRIAL_LIMIT_NS);
 }

@@ -55,7 +55,7 @@ static enum gavel_status simulate(char *path, const char *runs)
     enum gavel_status status = GAVEL_ERR_IO;
     pid_t pid;
 
-    (void)snprintf(count, sizeof(count), "%s", runs);
+    (void)snprintf(count, sizeof count, "%s", runs);
     if (posix_spawn_file_actions_init(&actions) != 0)
         return GAVEL_ERR_NO_MEMORY;
     if (posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) == 0 &&

@@ -66,7 +66,7 @@ static enum gavel_status round_trip(const struct post *post, struct store *store
 
     request.record = (struct record){.lease_ms = LEASE_MS, .process = *self};
     request.record.nonce = (struct nonce){.high = entropy_u64(), .low = entropy_u64()};
-    (void)snprintf(request.record.holder, sizeof(request.record.holder), "%s", post->name);
+    (void)snprintf(request.record.holder, sizeof request.record.holder, "%s", post->name);
     enum gavel_status status = timed_call(post, store, &request, CLAIM, record);
     if (status)
         return status;
@@ -90,7 +90,7 @@ static enum gavel_status heartbeat(const struct post *post, struct store *store,
 
     request.registration =
         (struct registration){.instance = 1, .beats = beats, .eligible = true, .process = *self};
-    (void)snprintf(request.registration.id, sizeof(request.registration.id), "%s", post->name);
+    (void)snprintf(request.registration.id, sizeof request.registration.id, "%s", post->name);
     return timed_call(post, store, &request, HEARTBEAT, &ignored);
 }
 
@@ -112,11 +112,11 @@ static enum gavel_status store_rig_open(struct store_rig *store_rig, const struc
         "CREATE TABLE t(k INTEGER PRIMARY KEY, v INTEGER); INSERT INTO t VALUES(1, 0);";
     char path[RIG_FOLDER_MAX + 16];
 
-    (void)snprintf(path, sizeof(path), "%s/block", rig->folder);
+    (void)snprintf(path, sizeof path, "%s/block", rig->folder);
     store_rig->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (store_rig->fd < 0)
         return GAVEL_ERR_IO;
-    (void)snprintf(path, sizeof(path), "%s/floor.db", rig->folder);
+    (void)snprintf(path, sizeof path, "%s/floor.db", rig->folder);
     if (sqlite3_open(path, &store_rig->database) ||
         sqlite3_exec(store_rig->database, schema, NULL, NULL, NULL) ||
         sqlite3_prepare_v2(store_rig->database, "UPDATE t SET v = v + 1 WHERE k = 1", -1, &store_rig->update,
@@ -141,9 +141,9 @@ static enum gavel_status time_sync(const struct post *post, int fd, size_t round
 {
     char block[BLOCK];
 
-    memset(block, (int)round, sizeof(block));
+    memset(block, (int)round, sizeof block);
     gavel_ns began = clock_now();
-    if (pwrite(fd, block, sizeof(block), 0) != BLOCK || fdatasync(fd) < 0)
+    if (pwrite(fd, block, sizeof block, 0) != BLOCK || fdatasync(fd) < 0)
         return GAVEL_ERR_IO;
     bench_result(post, SYNC, clock_now() - began);
     return GAVEL_OK;

@@ -72,7 +72,7 @@ static enum gavel_status with_cluster(struct bench *bench, struct rig *rig, benc
 {
     char program[PATH_MAX];
     struct gavel_error error = {0};
-    struct cluster *cluster = calloc(1, sizeof(*cluster));
+    struct cluster *cluster = calloc(1, sizeof *cluster);
     enum gavel_status status = cluster ? local_cluster_program(program, &error) : GAVEL_ERR_NO_MEMORY;
 
     if (status == GAVEL_ERR_NOT_FOUND) {
@@ -145,7 +145,7 @@ enum gavel_status bench_cluster_read_status(const struct http_answer *answer,
     struct bench_cluster_status status = {0};
     json_t *root = answer->code == 200 ? json_loads(answer->body, 0, NULL) : NULL;
 
-    bool is_good = root && take_text(root, "leader_id", status.leader, sizeof(status.leader)) &&
+    bool is_good = root && take_text(root, "leader_id", status.leader, sizeof status.leader) &&
                    json_is_boolean(json_object_get(root, "has_lease")) &&
                    json_is_integer(json_object_get(root, "pid"));
     if (is_good) {
@@ -279,7 +279,7 @@ void bench_cluster_note(struct cluster *cluster, size_t failed)
     const char *name = "another file system";
 
     if (statfs(cluster->rig->folder, &place) == 0)
-        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
             if ((long)place.f_type == kinds[i].type)
                 name = kinds[i].name;
     report_note(&cluster->bench->report, "%d nodes on loopback without TLS, default settings, data on %s%s",

@@ -41,9 +41,9 @@ static void dial(struct bench_cluster_stream *stream, uint16_t port)
     stream->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (stream->fd < 0)
         return;
-    int length = snprintf(request, sizeof(request), "GET /events?after=%s HTTP/1.0\r\n\r\n",
+    int length = snprintf(request, sizeof request, "GET /events?after=%s HTTP/1.0\r\n\r\n",
                           stream->last_id[0] ? stream->last_id : "0");
-    if (connect(stream->fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+    if (connect(stream->fd, (struct sockaddr *)&address, sizeof address) < 0 ||
         send(stream->fd, request, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT) != length)
         hang_up(stream);
 }
@@ -66,16 +66,16 @@ static void take_event(struct cluster *cluster, size_t node, const char *text)
         return; /* cut off with its node */
     event.at = (gavel_ns)json_integer_value(json_object_get(root, "at_ns"));
     event.term = (uint64_t)json_integer_value(json_object_get(root, "term"));
-    copy(event.name, sizeof(event.name), json_object_get(root, "event"));
-    copy(event.whom, sizeof(event.whom), json_object_get(root, "node"));
-    copy(event.text, sizeof(event.text), json_object_get(root, "text"));
-    copy(stream->last_id, sizeof(stream->last_id), json_object_get(root, "id"));
+    copy(event.name, sizeof event.name, json_object_get(root, "event"));
+    copy(event.whom, sizeof event.whom, json_object_get(root, "node"));
+    copy(event.text, sizeof event.text, json_object_get(root, "text"));
+    copy(stream->last_id, sizeof stream->last_id, json_object_get(root, "id"));
     json_decref(root);
     if (cluster->event_count == CLUSTER_EVENTS_MAX) {
         /* The older half is of no use to a trial that has told so much. */
         cluster->event_count /= 2;
         memmove(cluster->events, cluster->events + cluster->event_count,
-                cluster->event_count * sizeof(cluster->events[0]));
+                cluster->event_count * sizeof cluster->events[0]);
     }
     cluster->events[cluster->event_count++] = event;
 }
@@ -94,7 +94,7 @@ static void take_lines(struct cluster *cluster, size_t node)
     }
     stream->have -= (size_t)(begin - stream->buffer);
     memmove(stream->buffer, begin, stream->have);
-    if (stream->have == sizeof(stream->buffer))
+    if (stream->have == sizeof stream->buffer)
         hang_up(stream); /* no event is so long */
 }
 
@@ -102,7 +102,7 @@ static void hear(struct cluster *cluster, size_t node)
 {
     struct bench_cluster_stream *stream = &cluster->streams[node];
     ssize_t got =
-        recv(stream->fd, stream->buffer + stream->have, sizeof(stream->buffer) - stream->have, MSG_DONTWAIT);
+        recv(stream->fd, stream->buffer + stream->have, sizeof stream->buffer - stream->have, MSG_DONTWAIT);
 
     if (got > 0) {
         stream->have += (size_t)got;

@@ -25,11 +25,11 @@ static gavel_ns cpu_time(pid_t pid)
     char path[64], text[1024];
     unsigned long long user, system;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     FILE *file = fopen(path, "re");
     if (!file)
         return 0;
-    size_t length = fread(text, 1, sizeof(text) - 1, file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
     (void)fclose(file); /* only read from */
     text[length] = '\0';
     const char *rest = strrchr(text, ')'); /* the name before it may hold anything */
@@ -45,11 +45,11 @@ static int64_t kib_of(pid_t pid, const char *name, const char *field)
     char path[64], line[256];
     int64_t kib = 0;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+    (void)snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, name);
     FILE *file = fopen(path, "re");
     if (!file)
         return 0;
-    while (!kib && fgets(line, sizeof(line), file))
+    while (!kib && fgets(line, sizeof line, file))
         if (strncmp(line, field, strlen(field)) == 0)
             (void)sscanf(line + strlen(field), ": %" SCNd64, &kib); /* stays 0 if it is none */
     (void)fclose(file);                                             /* only read from */
@@ -71,14 +71,14 @@ static void tell(struct report *report, const char *who, const struct bench_clus
 {
     char name[64];
 
-    (void)snprintf(name, sizeof(name), "CPU of %s", who);
+    (void)snprintf(name, sizeof name, "CPU of %s", who);
     report_value(report, name, (double)(after->cpu - before->cpu) * 100 / (double)passed, "% of a core",
                  (struct aim){.p50 = 1});
-    (void)snprintf(name, sizeof(name), "RSS of %s, node and guard", who);
+    (void)snprintf(name, sizeof name, "RSS of %s, node and guard", who);
     report_value(report, name, (double)after->rss_kib / KIB_PER_MIB, "MiB", (struct aim){.p50 = 15});
-    (void)snprintf(name, sizeof(name), "RSS of %s, node process alone", who);
+    (void)snprintf(name, sizeof name, "RSS of %s, node process alone", who);
     report_value(report, name, (double)after->node_rss_kib / KIB_PER_MIB, "MiB", (struct aim){0});
-    (void)snprintf(name, sizeof(name), "PSS of %s, node and guard", who);
+    (void)snprintf(name, sizeof name, "PSS of %s, node and guard", who);
     report_value(report, name, (double)after->pss_kib / KIB_PER_MIB, "MiB", (struct aim){0});
 }
 
@@ -105,7 +105,7 @@ static enum gavel_status run(struct cluster *cluster)
     for (size_t i = 0; i < CLUSTER_NODES; i++) {
         char who[32] = "the leader";
         if (i != leader)
-            (void)snprintf(who, sizeof(who), "the follower %s",
+            (void)snprintf(who, sizeof who, "the follower %s",
                            local_cluster_node(&cluster->cluster, i)->name);
         after = bench_cluster_cost_of(&said[i]);
         tell(&cluster->bench->report, who, &before[i], &after, passed);

@@ -53,10 +53,10 @@ static enum gavel_status run_closed(struct load_rig *rig, size_t leader)
     for (size_t width = 0; width < WIDTHS && !status; width++) {
         struct report *report = &rig->cluster->bench->report;
         char how[32], name[96];
-        (void)snprintf(how, sizeof(how), "%u connection%s", widths[width], widths[width] > 1 ? "s" : "");
+        (void)snprintf(how, sizeof how, "%u connection%s", widths[width], widths[width] > 1 ? "s" : "");
         for (size_t server = SERVERS; server-- > 0;)
             load_tell(rig, names[server], how, &tallies[server][width]);
-        (void)snprintf(name, sizeof(name), "GET /leader beside the echo, %s", how);
+        (void)snprintf(name, sizeof name, "GET /leader beside the echo, %s", how);
         report_value(report, name,
                      load_per_second(&tallies[SERVER_LEADER][width]) /
                          load_per_second(&tallies[SERVER_ECHO][width]),
@@ -104,12 +104,12 @@ static enum gavel_status run_fixed(struct load_rig *rig, bool is_follower)
     if (!status)
         status = look(rig->cluster, &after, &ignored);
     if (!status) {
-        (void)snprintf(how, sizeof(how), "%d/s", RATE);
+        (void)snprintf(how, sizeof how, "%d/s", RATE);
         load_tell(rig, what, how, &tally);
-        (void)snprintf(name, sizeof(name), "%s, %s: late heartbeats", what, how);
+        (void)snprintf(name, sizeof name, "%s, %s: late heartbeats", what, how);
         report_value(report, name, (double)(after.late - before.late), "of all nodes",
                      (struct aim){.is_none = true});
-        (void)snprintf(name, sizeof(name), "%s, %s: elections", what, how);
+        (void)snprintf(name, sizeof name, "%s, %s: elections", what, how);
         report_value(report, name, (double)(after.term - before.term), "terms",
                      (struct aim){.is_none = true});
     }

@@ -57,7 +57,7 @@ static enum gavel_status transfer(struct contest *contest, struct cluster *clust
     char body[128];
     struct http_line *line = &cluster->lines[leader];
 
-    (void)snprintf(body, sizeof(body), "{\"target_leader_id\":\"%s\",\"timeout_ms\":5000}",
+    (void)snprintf(body, sizeof body, "{\"target_leader_id\":\"%s\",\"timeout_ms\":5000}",
                    local_cluster_node(&cluster->cluster, target)->name);
     gavel_ns sent_at = clock_now(), until = sent_at + CLUSTER_LIMIT_NS;
     enum gavel_status status = http_line_ask(line, "POST", "/transfer", body);

@@ -85,7 +85,7 @@ static int conclude(struct demo *demo)
 
 int command_demo(const struct cli *cli, int argc, char **argv)
 {
-    struct demo *demo = calloc(1, sizeof(*demo));
+    struct demo *demo = calloc(1, sizeof *demo);
     struct gavel_error error = {0};
     enum gavel_status status;
     int code;

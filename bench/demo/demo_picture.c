@@ -26,7 +26,7 @@ static bool is_utf8(void)
     static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
 
     /* The first one that is set decides, as setlocale(3) has it. */
-    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
         const char *value = getenv(variables[i]);
         if (value && *value)
             return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
@@ -86,12 +86,12 @@ static void print_axis(gavel_ns span, FILE *file)
     int seconds = (int)(span / NS_PER_S);
     int step = seconds / 8 + 1;
 
-    memset(axis, ' ', sizeof(axis));
+    memset(axis, ' ', sizeof axis);
     for (int s = 0; s <= seconds; s += step) {
         char text[16];
-        int length = snprintf(text, sizeof(text), "%d s", s);
+        int length = snprintf(text, sizeof text, "%d s", s);
         size_t column = (size_t)(s * NS_PER_S * COLUMNS / span);
-        if (length > 0 && column + (size_t)length < sizeof(axis)) {
+        if (length > 0 && column + (size_t)length < sizeof axis) {
             memcpy(axis + column, text, (size_t)length);
             end = column + (size_t)length;
         }

@@ -42,9 +42,9 @@ static bool is_connected(struct http_line *line)
     line->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (line->fd < 0)
         return false;
-    (void)setsockopt(line->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* without it only slower */
+    (void)setsockopt(line->fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* without it only slower */
     /* On loopback the kernel answers at once, also for a process that is frozen. */
-    if (connect(line->fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+    if (connect(line->fd, (struct sockaddr *)&address, sizeof address) == 0)
         return true;
     http_line_close(line);
     return false;
@@ -57,14 +57,14 @@ enum gavel_status http_line_ask(struct http_line *line, const char *method, cons
     int length;
 
     if (body)
-        length = snprintf(request, sizeof(request),
+        length = snprintf(request, sizeof request,
                           "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nContent-Type: application/json\r\n"
                           "Content-Length: %zu\r\n\r\n%s",
                           method, path, (unsigned)line->port, strlen(body), body);
     else
-        length = snprintf(request, sizeof(request), "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", method,
+        length = snprintf(request, sizeof request, "%s %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", method,
                           path, (unsigned)line->port);
-    if (length < 0 || (size_t)length >= sizeof(request) || !is_connected(line))
+    if (length < 0 || (size_t)length >= sizeof request || !is_connected(line))
         return GAVEL_ERR_IO;
     if (send(line->fd, request, (size_t)length, MSG_NOSIGNAL | MSG_DONTWAIT) == length)
         return GAVEL_OK;

@@ -58,13 +58,13 @@ struct load_result *load_result_new(void)
 void load_result_free(struct load_result *result)
 {
     if (result)
-        (void)munmap(result, sizeof(*result)); /* fails only for an address that is none */
+        (void)munmap(result, sizeof *result); /* fails only for an address that is none */
 }
 
 void load_plan_get(struct load_plan *plan, const char *path)
 {
-    (void)snprintf(plan->request, sizeof(plan->request), "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
-                   path, (unsigned)plan->port);
+    (void)snprintf(plan->request, sizeof plan->request, "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n", path,
+                   (unsigned)plan->port);
 }
 
 /* Blocking to connect, since the other side is on this machine; not afterwards. */
@@ -77,8 +77,8 @@ static int dial(uint16_t port)
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (fd < 0)
         return -1;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* without it only slower */
-    if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* without it only slower */
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) < 0) {
         (void)close(fd);
         return -1;
     }
@@ -94,10 +94,10 @@ static bool greet(const struct load_plan *plan, int fd)
     if (plan->kind != LOAD_FRAMES)
         return true;
     if (send(fd, plan->greeting, plan->greeting_bytes, MSG_NOSIGNAL) != (ssize_t)plan->greeting_bytes ||
-        recv(fd, length, sizeof(length), MSG_WAITALL) != (ssize_t)sizeof(length))
+        recv(fd, length, sizeof length, MSG_WAITALL) != (ssize_t)sizeof length)
         return false;
     size_t size = client_frame_length(length);
-    return size <= sizeof(welcome) && recv(fd, welcome, size, MSG_WAITALL) == (ssize_t)size;
+    return size <= sizeof welcome && recv(fd, welcome, size, MSG_WAITALL) == (ssize_t)size;
 }
 
 static enum gavel_status open_lines(struct load *load)
@@ -160,11 +160,11 @@ static size_t frame_length(const struct line *line)
 {
     uint8_t bytes[CLIENT_LENGTH_BYTES];
 
-    if (line->have < sizeof(bytes))
+    if (line->have < sizeof bytes)
         return 0;
-    memcpy(bytes, line->answer, sizeof(bytes));
+    memcpy(bytes, line->answer, sizeof bytes);
     size_t length = client_frame_length(bytes);
-    return length > LOAD_ANSWER_MAX - 1 - sizeof(bytes) ? SIZE_MAX : sizeof(bytes) + length;
+    return length > LOAD_ANSWER_MAX - 1 - sizeof bytes ? SIZE_MAX : sizeof bytes + length;
 }
 
 static size_t whole_length(const struct load *load, struct line *line)
@@ -278,7 +278,7 @@ static void run_fixed(struct load *load, gavel_ns began)
 
 enum gavel_status load_run(const struct load_plan *plan, struct load_result *result)
 {
-    struct load *load = calloc(1, sizeof(*load));
+    struct load *load = calloc(1, sizeof *load);
     enum gavel_status status = GAVEL_ERR_IO;
 
     ASSERT(plan->connections > 0 && plan->connections <= LOAD_CONNECTIONS_MAX);

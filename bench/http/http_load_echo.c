@@ -16,13 +16,13 @@
 int load_echo_listen(uint16_t *ret_port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
-    socklen_t length = sizeof(address);
+    socklen_t length = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (fd < 0)
         return -1;
-    if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, LOAD_CONNECTIONS_MAX) < 0 ||
+    if (bind(fd, (struct sockaddr *)&address, sizeof address) < 0 || listen(fd, LOAD_CONNECTIONS_MAX) < 0 ||
         getsockname(fd, (struct sockaddr *)&address, &length) < 0) {
         (void)close(fd);
         return -1;
@@ -44,8 +44,8 @@ static void greet(int epoll, int listener)
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
     if (fd < 0)
-        return;                                                        /* it went away again */
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* without it only slower */
+        return;                                                       /* it went away again */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* without it only slower */
     if (!watch(epoll, fd))
         (void)close(fd);
 }
@@ -53,7 +53,7 @@ static void greet(int epoll, int listener)
 static void answer(int fd)
 {
     char buffer[LOAD_ANSWER_MAX];
-    ssize_t got = recv(fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+    ssize_t got = recv(fd, buffer, sizeof buffer, MSG_DONTWAIT);
 
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;

@@ -28,13 +28,13 @@ static void stand_back(void)
     cpu_set_t cpus, last;
 
     (void)setpriority(PRIO_PROCESS, 0, LOAD_NICE);
-    if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+    if (sched_getaffinity(0, sizeof cpus, &cpus) < 0)
         return;
     for (int i = CPU_SETSIZE - 1; i >= 0; i--)
         if (CPU_ISSET(i, &cpus)) {
             CPU_ZERO(&last);
             CPU_SET(i, &last);
-            (void)sched_setaffinity(0, sizeof(last), &last);
+            (void)sched_setaffinity(0, sizeof last, &last);
             return;
         }
 }
@@ -77,9 +77,9 @@ void load_tell(struct load_rig *load, const char *what, const char *how, struct 
     const struct aim none = {0};
     char name[96];
 
-    (void)snprintf(name, sizeof(name), "%s, %s: answers", what, how);
+    (void)snprintf(name, sizeof name, "%s, %s: answers", what, how);
     report_value(report, name, load_per_second(tally), "per s", none);
-    (void)snprintf(name, sizeof(name), "%s, %s: latency", what, how);
+    (void)snprintf(name, sizeof name, "%s, %s: latency", what, how);
     report_samples(report, name, &tally->latency, NS_PER_US, "µs", none);
     if (tally->failures)
         report_note(report, "%s, %s: %llu were not answered well", what, how,

@@ -41,8 +41,8 @@ enum gavel_status rig_open(struct rig *rig, struct gavel_error *error)
     *rig = (struct rig){0};
     if (!base || !*base)
         base = P_tmpdir;
-    int length = snprintf(rig->folder, sizeof(rig->folder), "%s/gavel-XXXXXX", base);
-    if (length < 0 || (size_t)length >= sizeof(rig->folder))
+    int length = snprintf(rig->folder, sizeof rig->folder, "%s/gavel-XXXXXX", base);
+    if (length < 0 || (size_t)length >= sizeof rig->folder)
         return error_set(error, GAVEL_ERR_INVALID, "the path in TMPDIR is too long: set a shorter one");
     status = shared_log_new(&rig->shared_log, &rig->shared_log_fd);
     if (status)
@@ -53,7 +53,7 @@ enum gavel_status rig_open(struct rig *rig, struct gavel_error *error)
         return error_set(error, GAVEL_ERR_IO, "cannot make a folder in %s: %s; set TMPDIR to another place",
                          base, strerror(errno));
     }
-    (void)snprintf(rig->store, sizeof(rig->store), "sqlite:%s/gavel.db", rig->folder);
+    (void)snprintf(rig->store, sizeof rig->store, "sqlite:%s/gavel.db", rig->folder);
     (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these signals */
     (void)sigaction(SIGTERM, &action, NULL);
     (void)signal(SIGPIPE, SIG_IGN); /* a member that is gone does not end us */
@@ -127,7 +127,7 @@ static _Noreturn void live(struct rig *rig, uint32_t number, const char *name, i
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* the pipe's end does the same for whoever is not frozen */
     if (getppid() != driver)
         _exit(1); /* it died before the line above */
-    (void)snprintf(post.name, sizeof(post.name), "%s", name);
+    (void)snprintf(post.name, sizeof post.name, "%s", name);
     (void)signal(SIGINT, SIG_IGN); /* Ctrl-C reaches the whole group; the driver sends us home */
     (void)signal(SIGTERM, SIG_DFL);
     (void)sigprocmask(SIG_SETMASK, mask, NULL);
@@ -191,7 +191,7 @@ void rig_clear_environment(void)
 
     for (char **entry = environ; *entry;) {
         size_t length = strcspn(*entry, "=");
-        if (strncmp(*entry, prefix, strlen(prefix)) == 0 && length < sizeof(name)) {
+        if (strncmp(*entry, prefix, strlen(prefix)) == 0 && length < sizeof name) {
             memcpy(name, *entry, length);
             name[length] = '\0';
             (void)unsetenv(name); /* moves the others up */

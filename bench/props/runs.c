@@ -38,9 +38,9 @@ enum gavel_status runs_init(struct runs *runs, struct rig *rig, struct gavel_err
 void runs_beat_words(const struct runs *runs, uint32_t member, gavel_ns every, struct beat_words *text,
                      char *ret_argv[RUNS_BEAT_WORDS])
 {
-    (void)snprintf(text->shared_log, sizeof(text->shared_log), "%d", runs->rig->shared_log_fd);
-    (void)snprintf(text->member, sizeof(text->member), "%u", (unsigned)member);
-    (void)snprintf(text->every, sizeof(text->every), "%lld", (long long)(every / NS_PER_US));
+    (void)snprintf(text->shared_log, sizeof text->shared_log, "%d", runs->rig->shared_log_fd);
+    (void)snprintf(text->member, sizeof text->member, "%u", (unsigned)member);
+    (void)snprintf(text->every, sizeof text->every, "%lld", (long long)(every / NS_PER_US));
     /* exec(3) takes words that may be written to, and does not. */
     ret_argv[0] = (char *)(uintptr_t)runs->beat;
     ret_argv[1] = text->shared_log;
@@ -70,7 +70,7 @@ enum gavel_status runs_start(const struct runs *runs, uint32_t member, const cha
                     NULL,
                     NULL,
                     NULL};
-    size_t count = sizeof(argv) / sizeof(argv[0]);
+    size_t count = sizeof argv / sizeof argv[0];
 
     runs_beat_words(runs, member, every, &text, argv + count - 1 - RUNS_BEAT_WORDS);
     return rig_start_program(runs->rig, member, name, argv, error);

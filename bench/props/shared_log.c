@@ -61,7 +61,7 @@ enum gavel_status shared_log_new(struct shared_log **ret_shared_log, int *ret_fd
 void shared_log_free(struct shared_log *shared_log)
 {
     if (shared_log)
-        (void)munmap(shared_log, sizeof(*shared_log)); /* fails only for an address that is none */
+        (void)munmap(shared_log, sizeof *shared_log); /* fails only for an address that is none */
 }
 
 bool shared_log_beat(struct shared_log *shared_log, uint32_t member, uint64_t epoch, gavel_ns at)

@@ -194,7 +194,7 @@ static void judge_sightings(struct timeline *timeline, const struct mark *marks,
 enum gavel_status timeline_build(const struct mark *marks, size_t mark_count, const struct beat *beats,
                                  size_t beat_count, struct timeline *ret_timeline)
 {
-    struct timeline *timeline = calloc(1, sizeof(*timeline));
+    struct timeline *timeline = calloc(1, sizeof *timeline);
     enum gavel_status status;
 
     if (!timeline)
@@ -206,7 +206,7 @@ enum gavel_status timeline_build(const struct mark *marks, size_t mark_count, co
     if (status)
         goto out;
     add_ends(timeline, marks, mark_count);
-    qsort(timeline->mandates, timeline->count, sizeof(timeline->mandates[0]), by_begin);
+    qsort(timeline->mandates, timeline->count, sizeof timeline->mandates[0], by_begin);
 
     for (size_t a = 0; a < timeline->count; a++) {
         judge_alone(timeline, a);
@@ -215,7 +215,7 @@ enum gavel_status timeline_build(const struct mark *marks, size_t mark_count, co
     }
     judge_order(timeline, beats, beat_count);
     judge_sightings(timeline, marks, mark_count);
-    memcpy(ret_timeline, timeline, sizeof(*timeline));
+    memcpy(ret_timeline, timeline, sizeof *timeline);
 out:
     free(timeline);
     return status;

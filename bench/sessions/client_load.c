@@ -29,7 +29,7 @@ struct client_load_board *client_load_board_new(void)
 void client_load_board_free(struct client_load_board *board)
 {
     if (board)
-        (void)munmap(board, sizeof(*board)); /* fails only for an address that is none */
+        (void)munmap(board, sizeof *board); /* fails only for an address that is none */
 }
 
 void client_load_fail(struct client_load *client_load, enum gavel_status status, const char *what,
@@ -136,7 +136,7 @@ static void on_letter(evutil_socket_t fd, short events, void *user)
 {
     struct client_load *client_load = user;
     char letters[16];
-    ssize_t count = read(fd, letters, sizeof(letters));
+    ssize_t count = read(fd, letters, sizeof letters);
 
     (void)events;
     if (count <= 0)
@@ -182,7 +182,7 @@ static enum gavel_status tell_self(struct table_process *ret_process)
         return status;
     *ret_process =
         (struct table_process){.pid = self.pid, .pid_ns = self.pid_ns, .start_ticks = self.start_ticks};
-    memcpy(ret_process->boot_id, self.boot_id, sizeof(ret_process->boot_id));
+    memcpy(ret_process->boot_id, self.boot_id, sizeof ret_process->boot_id);
     return GAVEL_OK;
 }
 
@@ -232,7 +232,7 @@ static void tear_down(struct client_load *client_load)
 int client_load_run(const struct post *post, void *user)
 {
     const struct client_load_plan *plan = user;
-    struct client_load *client_load = calloc(1, sizeof(*client_load));
+    struct client_load *client_load = calloc(1, sizeof *client_load);
     enum gavel_status status = GAVEL_ERR_NO_MEMORY;
 
     ASSERT(plan->connections > 0 && plan->connections <= CLIENT_LOAD_CONNECTIONS_MAX);

@@ -129,7 +129,7 @@ static void submit(struct client_load_seat *seat, struct client_load_groups *gro
                    cluster_link_result_cb callback)
 {
     struct client_load *client_load = seat->client_load;
-    struct item *items = calloc(BATCH, sizeof(*items));
+    struct item *items = calloc(BATCH, sizeof *items);
     const Gavel__Op *ops[BATCH];
     char id[CLIENT_LOAD_NAME_BYTES];
     size_t count = 0, step = client_load->plan->connections;
@@ -331,7 +331,7 @@ static void on_page(void *user, enum gavel_status status, const char *message, c
         const Gavel__Group *group = answer->groups[i];
         size_t number;
 
-        (void)snprintf(client_load->survey.after, sizeof(client_load->survey.after), "%s", group->name);
+        (void)snprintf(client_load->survey.after, sizeof client_load->survey.after, "%s", group->name);
         if (find_group(client_load, group->name, &number) != own)
             continue;
         client_load->survey.seen++;

@@ -36,7 +36,7 @@
 enum { KEEPER, HOLDER };
 
 static const size_t sizes[] = {100, 1000, 10000, 50000};
-#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+#define SIZES (sizeof sizes / sizeof sizes[0])
 #define MAIN_SIZE 10000 /* the one that is held to aims */
 #define QUICK_SIZES 2
 #define TRIALS 5
@@ -260,7 +260,7 @@ static void tell(struct report *report, struct growth *growth)
 
     if (!growth->acquire)
         return; /* there is no gaveld, or it came to nothing */
-#define NAME(text) ((void)snprintf(name, sizeof(name), "%zu groups: " text, growth->groups), name)
+#define NAME(text) ((void)snprintf(name, sizeof name, "%zu groups: " text, growth->groups), name)
     report_value(report, NAME("until all are led"), (double)growth->acquire / NS_PER_MS, "ms", none);
     report_value(report, NAME("CPU of three nodes, at rest"), growth->cpu, "% of a core",
                  (struct aim){.p50 = is_main ? 5 : 0});
@@ -289,7 +289,7 @@ static void write_growth(struct report *report, struct growth *growths, size_t c
 {
     char path[PATH_MAX];
 
-    if (!report->out || snprintf(path, sizeof(path), "%s/growth-sessions.csv", report->out) >= PATH_MAX)
+    if (!report->out || snprintf(path, sizeof path, "%s/growth-sessions.csv", report->out) >= PATH_MAX)
         return;
     FILE *file = fopen(path, "we");
     if (!file) {

@@ -108,7 +108,7 @@ static enum gavel_status plan(struct load_rig *rig, size_t server, size_t node, 
                                    .connections = connections,
                                    .kind = kinds[server],
                                    .duration = rig->cluster->bench->is_quick ? QUICK_NS : ROUND_NS};
-    (void)snprintf(path, sizeof(path), "/groups/%s/leader", group);
+    (void)snprintf(path, sizeof path, "/groups/%s/leader", group);
     load_plan_get(&rig->plan, path);
     return server == SERVER_CLIENT ? plan_frames(&rig->plan, group) : GAVEL_OK;
 }
@@ -119,11 +119,11 @@ static void tell(struct load_rig *rig, struct load_tally tallies[SERVERS][WIDTHS
 
     for (size_t width = 0; width < WIDTHS; width++) {
         char how[32], name[96];
-        (void)snprintf(how, sizeof(how), "%u connection%s", widths[width], widths[width] > 1 ? "s" : "");
+        (void)snprintf(how, sizeof how, "%u connection%s", widths[width], widths[width] > 1 ? "s" : "");
         for (size_t server = SERVERS; server-- > 0;)
             load_tell(rig, names[server], how, &tallies[server][width]);
         for (size_t server = SERVER_HTTP; server < SERVERS; server++) {
-            (void)snprintf(name, sizeof(name), "%s beside the echo, %s", names[server], how);
+            (void)snprintf(name, sizeof name, "%s beside the echo, %s", names[server], how);
             report_value(report, name,
                          load_per_second(&tallies[server][width]) /
                              load_per_second(&tallies[SERVER_ECHO][width]),

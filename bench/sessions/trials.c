@@ -40,7 +40,7 @@ static enum gavel_status start(const struct contest *contest, uint32_t member)
 {
     char name[32];
 
-    (void)snprintf(name, sizeof(name), "member-%u", (unsigned)member);
+    (void)snprintf(name, sizeof name, "member-%u", (unsigned)member);
     return rig_start(contest->rig, member, name, contest->run, contest->user, NULL);
 }
 
@@ -137,7 +137,7 @@ static struct client_load_plan candidate_plan(const struct cluster *cluster, boo
                                     .own = {.count = 1}};
 
     sessions_place(cluster, is_tcp, plan.places[0]);
-    (void)snprintf(plan.own.prefix, sizeof(plan.own.prefix), "%s", group);
+    (void)snprintf(plan.own.prefix, sizeof plan.own.prefix, "%s", group);
     return plan;
 }
 
@@ -167,9 +167,9 @@ static enum gavel_status run_both(struct cluster *cluster, enum fault fault, con
     status = run_contest(&ours, cluster->bench->trials);
     if (!status)
         status = run_contest(&session, cluster->bench->trials);
-    (void)snprintf(name, sizeof(name), "%s to on_elected, libgavel", what);
+    (void)snprintf(name, sizeof name, "%s to on_elected, libgavel", what);
     report_samples(report, name, &ours.latency, NS_PER_MS, "ms", aim);
-    (void)snprintf(name, sizeof(name), "%s to the next leader, sessions", what);
+    (void)snprintf(name, sizeof name, "%s to the next leader, sessions", what);
     report_samples(report, name, &session.latency, NS_PER_MS, "ms", aim);
     for (size_t i = 0; i < session.disk.count; i++)
         samples_add(&ours.disk, session.disk.values[i]);
@@ -200,7 +200,7 @@ static enum gavel_status freeze(struct cluster *cluster, uint32_t ttl_ms, const 
     enum gavel_status status = run_contest(&contest, trials);
     char name[96];
 
-    (void)snprintf(name, sizeof(name), "SIGSTOP to the next leader, time to live %u ms", (unsigned)ttl_ms);
+    (void)snprintf(name, sizeof name, "SIGSTOP to the next leader, time to live %u ms", (unsigned)ttl_ms);
     report_samples(&cluster->bench->report, name, &contest.latency, NS_PER_MS, "ms",
                    (struct aim){.max = ttl_ms + 200});
     samples_done(&contest.latency);

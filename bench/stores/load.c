@@ -94,12 +94,12 @@ static enum gavel_status count(const struct server_store *server, struct tally *
 
     if (!pipe)
         return GAVEL_ERR_IO;
-    while (tally.count < KINDS_MAX && fgets(line, sizeof(line), pipe)) {
+    while (tally.count < KINDS_MAX && fgets(line, sizeof line, pipe)) {
         int64_t value;
         if (sscanf(line, "%31s %" SCNd64, tally.kinds[tally.count].name, &value) == 2)
             tally.kinds[tally.count++].value = value;
     }
-    while (fgets(line, sizeof(line), pipe))
+    while (fgets(line, sizeof line, pipe))
         ; /* to the end, so that it does not fail for want of a reader */
     tally.at = clock_now();
     if (pclose(pipe) != 0 || !tally.count)
@@ -142,7 +142,7 @@ static int plugins_run(const struct post *post, void *user)
     join.subscriber = (struct gavel_subscriber){.on_elected = on_elected, .user = self.out};
     enum gavel_status status = gavel_open(&options, &gavel, NULL);
     for (size_t i = 0; i < PARTS && !status; i++) {
-        (void)snprintf(group, sizeof(group), "plugins-%zu-of-%zu", i % plugins->groups, plugins->groups);
+        (void)snprintf(group, sizeof group, "plugins-%zu-of-%zu", i % plugins->groups, plugins->groups);
         status = i < plugins->groups ? gavel_join(gavel, &join, &candidate, NULL)
                                      : gavel_subscribe(candidate, &join.subscriber, NULL);
     }
@@ -161,8 +161,8 @@ static enum gavel_status start_rivals(struct field *field, const struct server_r
 
     for (uint32_t i = 0; i < MEMBERS && !status; i++) {
         char *argv[] = {program, option, command, NULL};
-        (void)snprintf(name, sizeof(name), "rival-%u", (unsigned)i);
-        (void)snprintf(command, sizeof(command), "export KEY=load-%d ID=%s; exec %s", (int)getpid(), name,
+        (void)snprintf(name, sizeof name, "rival-%u", (unsigned)i);
+        (void)snprintf(command, sizeof command, "export KEY=load-%d ID=%s; exec %s", (int)getpid(), name,
                        rival->command);
         status = rig_start_program(&field->rig, i, name, argv, NULL);
     }
@@ -193,7 +193,7 @@ static enum gavel_status start_load(struct field *field, struct load *load)
         return start_rivals(field, load->rival);
     for (uint32_t i = 0; i < HOSTS && !status; i++) {
         char name[32];
-        (void)snprintf(name, sizeof(name), "host-%u", (unsigned)i);
+        (void)snprintf(name, sizeof name, "host-%u", (unsigned)i);
         status = rig_start(&field->rig, i, name, plugins_run, &load->plugins, NULL);
     }
     return status ? status : await_parts(field);
@@ -222,8 +222,8 @@ static void tell_load(struct bench *bench, const struct loaded *loaded, struct l
             (double)(after->kinds[i].value - value_of(before, name) - value_of(idle, name)) / minutes;
         if (i == 0)
             load->per_minute = rate;
-        else if (rate >= 0.5 && length < sizeof(text))
-            length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s %.0f", length ? ", " : "",
+        else if (rate >= 0.5 && length < sizeof text)
+            length += (size_t)snprintf(text + length, sizeof text - length, "%s%s %.0f", length ? ", " : "",
                                        name, rate);
     }
     load->is_measured = true;
@@ -237,7 +237,7 @@ static void add_load(struct loaded *loaded, enum load_kind kind, const char *wha
     struct load *load = &loaded->loads[loaded->load_count++];
 
     load->kind = kind;
-    (void)snprintf(load->title, sizeof(load->title), "%s on %s, %s", what, loaded->server->name, title);
+    (void)snprintf(load->title, sizeof load->title, "%s on %s, %s", what, loaded->server->name, title);
 }
 
 static void list_loads(struct loaded *loaded, const struct servers *servers)
@@ -254,7 +254,7 @@ static void list_loads(struct loaded *loaded, const struct servers *servers)
     if (strncmp(store->url, "s3:", 3) != 0)
         return;
     for (size_t groups = 1; groups <= PARTS; groups += PARTS - 1) {
-        (void)snprintf(title, sizeof(title), "%d hosts, %d subscribers, %zu group%s", HOSTS, PARTS, groups,
+        (void)snprintf(title, sizeof title, "%d hosts, %d subscribers, %zu group%s", HOSTS, PARTS, groups,
                        groups > 1 ? "s" : "");
         add_load(loaded, LOAD_PLUGINS, "libgavel", title);
         loaded->loads[loaded->load_count - 1].plugins =
@@ -337,8 +337,8 @@ static void take_round(struct bench *bench, const struct rig *rig, struct loadin
 static void write_csv(struct bench *bench, const struct loading *loading)
 {
     char path[PATH_MAX];
-    int length = bench->out ? snprintf(path, sizeof(path), "%s/load-stores.csv", bench->out) : -1;
-    FILE *file = length > 0 && (size_t)length < sizeof(path) ? fopen(path, "we") : NULL;
+    int length = bench->out ? snprintf(path, sizeof path, "%s/load-stores.csv", bench->out) : -1;
+    FILE *file = length > 0 && (size_t)length < sizeof path ? fopen(path, "we") : NULL;
 
     if (!file)
         return; /* the folder was made; what cannot be written there shows with the other files */
@@ -381,7 +381,7 @@ static enum gavel_status prepare(struct bench *bench, struct loading *loading)
 
 enum gavel_status bench_stores_load(struct bench *bench, struct rig *rig)
 {
-    struct loading *loading = calloc(1, sizeof(*loading));
+    struct loading *loading = calloc(1, sizeof *loading);
     enum gavel_status status = loading ? prepare(bench, loading) : GAVEL_ERR_NO_MEMORY;
 
     if (!status) {

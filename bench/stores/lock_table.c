@@ -63,7 +63,7 @@ static bool is_owner(MYSQL *server, const char *key, const char *id)
     char statement[512];
     bool is_ours = false;
 
-    (void)snprintf(statement, sizeof(statement), OWNER, key);
+    (void)snprintf(statement, sizeof statement, OWNER, key);
     run(server, statement);
     MYSQL_RES *result = mysql_store_result(server);
     if (!result)
@@ -80,7 +80,7 @@ static void acquire(MYSQL *server, const char *key, const char *id)
 {
     char statement[1024];
 
-    (void)snprintf(statement, sizeof(statement), ACQUIRE, key, id);
+    (void)snprintf(statement, sizeof statement, ACQUIRE, key, id);
     for (;;) {
         run(server, statement);
         if (is_owner(server, key, id))
@@ -94,7 +94,7 @@ static void keep(MYSQL *server, const char *key, const char *id)
 {
     char statement[1024];
 
-    (void)snprintf(statement, sizeof(statement), RENEW, key, id);
+    (void)snprintf(statement, sizeof statement, RENEW, key, id);
     do {
         (void)sleep(RENEW_S);
         run(server, statement);

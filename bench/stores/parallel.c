@@ -73,10 +73,10 @@ static _Noreturn void become(const struct parallel *parallel, const struct paral
         dup2(parallel->log, STDERR_FILENO) < 0)
         _exit(1);
     rig_clear_environment();
-    (void)snprintf(key, sizeof(key), "parallel_trial-%d-%zu-%zu", (int)driver, parallel_trial->contender,
+    (void)snprintf(key, sizeof key, "parallel_trial-%d-%zu-%zu", (int)driver, parallel_trial->contender,
                    parallel_trial->number);
-    (void)snprintf(id, sizeof(id), "m%zu-%u", member, parallel_trial->starts);
-    (void)snprintf(command, sizeof(command), "exec %s", contender->command);
+    (void)snprintf(id, sizeof id, "m%zu-%u", member, parallel_trial->starts);
+    (void)snprintf(command, sizeof command, "exec %s", contender->command);
     if (setenv("KEY", key, 1) < 0 || setenv("ID", id, 1) < 0 ||
         setenv("PROGRAM", parallel->plan->program, 1) < 0 ||
         (contender->store && setenv("STORE", contender->store, 1) < 0))
@@ -176,7 +176,7 @@ static void attend(struct parallel *parallel, struct parallel_trial *parallel_tr
                    gavel_ns now)
 {
     char text[512];
-    ssize_t length = read(parallel_trial->members[member].fd, text, sizeof(text));
+    ssize_t length = read(parallel_trial->members[member].fd, text, sizeof text);
 
     if (length > 0)
         hear(parallel, parallel_trial, member, now);
@@ -276,8 +276,8 @@ int parallel_run(const struct post *post, void *user)
 
     parallel_log(post->rig, path);
     prng_seed(&parallel.prng, entropy_u64());
-    parallel.parallel = calloc(parallel.count + 1, sizeof(*parallel.parallel));
-    parallel.polls = calloc(1 + parallel.count * PARALLEL_TRIAL_MEMBERS, sizeof(*parallel.polls));
+    parallel.parallel = calloc(parallel.count + 1, sizeof *parallel.parallel);
+    parallel.polls = calloc(1 + parallel.count * PARALLEL_TRIAL_MEMBERS, sizeof *parallel.polls);
     parallel.log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     is_good = parallel.parallel && parallel.polls && parallel.log >= 0;
     if (is_good)

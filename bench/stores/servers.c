@@ -49,9 +49,9 @@ static const char *add_store(struct servers *servers, const char *name, const ch
         return "there is a store of that name already";
     if (servers->store_count == SERVERS_MAX)
         return "there are too many stores";
-    if (!copy(name, store->name, sizeof(store->name)))
+    if (!copy(name, store->name, sizeof store->name))
         return "the name of a store has 1 to 15 letters";
-    if (!copy(url, store->url, sizeof(store->url)))
+    if (!copy(url, store->url, sizeof store->url))
         return "the URL of the store is missing or too long";
     servers->store_count++;
     return NULL;
@@ -67,9 +67,9 @@ static const char *add_rival(struct servers *servers, const struct server_store 
     if (!colon)
         return "a rival is written as TITLE: COMMAND";
     *colon = '\0';
-    if (!copy(rest, rival->title, sizeof(rival->title)))
+    if (!copy(rest, rival->title, sizeof rival->title))
         return "the title of the rival is missing or too long";
-    if (!copy(colon + strspn(colon + 1, " ") + 1, rival->command, sizeof(rival->command)))
+    if (!copy(colon + strspn(colon + 1, " ") + 1, rival->command, sizeof rival->command))
         return "the command of the rival is missing or too long";
     rival->store = (size_t)(store - servers->stores);
     servers->rival_count++;
@@ -93,12 +93,12 @@ static const char *take_line(struct servers *servers, char *line)
         return "there is no store of that name above it";
     if (strcmp(kind, "rival") == 0)
         return add_rival(servers, store, rest);
-    return copy(rest, store->count, sizeof(store->count)) ? NULL : "the command is missing or too long";
+    return copy(rest, store->count, sizeof store->count) ? NULL : "the command is missing or too long";
 }
 
 enum gavel_status servers_read(const char *path, struct servers *ret_servers, struct gavel_error *error)
 {
-    struct servers *servers = calloc(1, sizeof(*servers));
+    struct servers *servers = calloc(1, sizeof *servers);
     FILE *file = servers ? fopen(path, "re") : NULL;
     char *line = NULL;
     const char *wrong = NULL;

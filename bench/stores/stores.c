@@ -31,13 +31,13 @@ void field_open(struct field *field, struct bench *bench, const struct server_st
     struct gavel_error error = {0};
 
     *field = (struct field){.server = server};
-    (void)snprintf(field->name, sizeof(field->name), "%s", server ? server->name : "sqlite");
+    (void)snprintf(field->name, sizeof field->name, "%s", server ? server->name : "sqlite");
     field->status = rig_open(&field->rig, &error);
     field->is_open = !field->status;
     if (!field->status)
         field->status = runs_init(&field->runs, &field->rig, &error);
     if (!field->status && server)
-        (void)snprintf(field->rig.store, sizeof(field->rig.store), "%s", server->url);
+        (void)snprintf(field->rig.store, sizeof field->rig.store, "%s", server->url);
     if (field->status)
         report_note(&bench->report, "%s: %s", field->name, error.message);
 }
@@ -54,7 +54,7 @@ enum gavel_status field_start(struct field *field, uint32_t member)
 {
     char name[32];
 
-    (void)snprintf(name, sizeof(name), "member-%u", (unsigned)member);
+    (void)snprintf(name, sizeof name, "member-%u", (unsigned)member);
     return runs_start(&field->runs, member, name, 0, NULL);
 }
 

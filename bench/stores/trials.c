@@ -110,7 +110,7 @@ static void add_contender(struct race *race, const char *title, const char *stor
 {
     size_t place = race->plan.contender_count++;
 
-    (void)snprintf(race->titles[place], sizeof(race->titles[place]), "%s on %s", title, store_name);
+    (void)snprintf(race->titles[place], sizeof race->titles[place], "%s on %s", title, store_name);
     race->plan.contenders[place] = (struct parallel_contender){.command = command, .store = store};
 }
 
@@ -160,7 +160,7 @@ static enum gavel_status tell_parallel(struct race *race, const char *what)
 
     collect(race);
     for (size_t i = 0; i < race->plan.contender_count; i++) {
-        (void)snprintf(name, sizeof(name), "%s, %s", what, race->titles[i]);
+        (void)snprintf(name, sizeof name, "%s, %s", what, race->titles[i]);
         report_samples(&race->bench->report, name, &race->parallel[i], NS_PER_MS, "ms", (struct aim){0});
         if (race->failed[i])
             report_note(&race->bench->report, "%zu trials of %s failed: it ended by itself, or took %lld s",
@@ -183,8 +183,8 @@ static enum gavel_status tell_parallel(struct race *race, const char *what)
 static struct race *race_new(struct bench *bench, struct rig *rig, int signal_number,
                              enum gavel_status *ret_status)
 {
-    struct race *race = calloc(1, sizeof(*race));
-    struct servers *servers = calloc(1, sizeof(*servers));
+    struct race *race = calloc(1, sizeof *race);
+    struct servers *servers = calloc(1, sizeof *servers);
     struct runs runs;
     struct gavel_error error = {0};
 
@@ -201,7 +201,7 @@ static struct race *race_new(struct bench *bench, struct rig *rig, int signal_nu
     race->servers = servers;
     if (getloadavg(&race->load, 1) != 1)
         race->load = -1;
-    (void)snprintf(race->self, sizeof(race->self), "%s", runs.gavel);
+    (void)snprintf(race->self, sizeof race->self, "%s", runs.gavel);
     race->plan = (struct parallel_plan){
         .parallel = PARALLEL,
         .trials = bench->trials < PARALLEL_TRIAL_TRIALS_MOST ? bench->trials : PARALLEL_TRIAL_TRIALS_MOST,
@@ -266,7 +266,7 @@ static enum gavel_status tell_fields(struct race *race, const char *what)
 
     for (size_t i = 0; i < race->field_count; i++) {
         struct field *field = &race->fields[i];
-        (void)snprintf(name, sizeof(name), "%s, gavel run on %s", what, field->name);
+        (void)snprintf(name, sizeof name, "%s, gavel run on %s", what, field->name);
         report_samples(&race->bench->report, name, &field->latency, NS_PER_MS, "ms", aim_of(field));
         if (field->is_open)
             overlaps += count_overlaps(&field->rig);

@@ -67,7 +67,7 @@ int cli_fail(const struct cli *cli, enum gavel_status status, const char *format
     va_list list;
 
     va_start(list, format);
-    vsnprintf(message, sizeof(message), format, list);
+    vsnprintf(message, sizeof message, format, list);
     va_end(list);
     fflush(stdout);
     fprintf(stderr, "gavel%s%s: %s\n", name ? " " : "", name ? name : "", message);

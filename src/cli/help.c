@@ -30,10 +30,10 @@ static void option_line(FILE *file, char letter, const char *name, bool is_negat
     int length = 0;
 
     if (letter)
-        length = snprintf(text, sizeof(text), "-%c, ", letter);
+        length = snprintf(text, sizeof text, "-%c, ", letter);
     else
-        length = snprintf(text, sizeof(text), "    ");
-    snprintf(text + length, sizeof(text) - (size_t)length, "--%s%s%s%s", is_negatable ? "[no-]" : "", name,
+        length = snprintf(text, sizeof text, "    ");
+    snprintf(text + length, sizeof text - (size_t)length, "--%s%s%s%s", is_negatable ? "[no-]" : "", name,
              argument ? " " : "", argument ? argument : "");
     if (strlen(text) > NAME_COLUMNS)
         fprintf(file, "  %s\n%*s", text, TEXT_BEGINS, "");
@@ -76,7 +76,7 @@ static void stores(const struct cli *cli, FILE *file)
         size_t length = gap ? (size_t)(gap - summary) : strlen(summary);
         char form[96];
 
-        (void)snprintf(form, sizeof(form), "%.*s", (int)length, summary);
+        (void)snprintf(form, sizeof form, "%.*s", (int)length, summary);
         if (text_columns(form) > NAME_COLUMNS)
             fprintf(file, "  %s\n%*s", form, TEXT_BEGINS, "");
         else

@@ -87,7 +87,7 @@ static void append(struct table *table, enum style style, char *text)
         abort(); /* out of memory while printing a table: nothing sensible is left to do */
     if (table->used == table->capacity) {
         table->capacity = table->capacity ? 2 * table->capacity : 64;
-        table->cells = realloc(table->cells, table->capacity * sizeof(table->cells[0]));
+        table->cells = realloc(table->cells, table->capacity * sizeof table->cells[0]);
         if (!table->cells)
             abort();
     }

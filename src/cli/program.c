@@ -143,7 +143,7 @@ int program_main(int argc, char **argv)
     } else if (args.command && !args.command->run) {
         code = program_start(&cli, args.command, argv);
     } else {
-        memcpy(cli.flag_texts, args.flag_texts, sizeof(cli.flag_texts));
+        memcpy(cli.flag_texts, args.flag_texts, sizeof cli.flag_texts);
         code = run(&cli, &args, &values);
     }
     setting_values_done(&values);

@@ -10,7 +10,7 @@ void samples_add(struct samples *samples, int64_t value)
 {
     if (samples->count == samples->capacity) {
         size_t capacity = samples->capacity ? 2 * samples->capacity : 256;
-        int64_t *values = reallocarray(samples->values, capacity, sizeof(*values));
+        int64_t *values = reallocarray(samples->values, capacity, sizeof *values);
         if (!values)
             return;
         samples->values = values;
@@ -35,7 +35,7 @@ static int by_value(const void *left, const void *right)
 static void sort(struct samples *samples)
 {
     if (samples->count)
-        qsort(samples->values, samples->count, sizeof(samples->values[0]), by_value);
+        qsort(samples->values, samples->count, sizeof samples->values[0], by_value);
 }
 
 int64_t samples_percentile(struct samples *samples, double percent)

@@ -13,7 +13,7 @@ struct arena_block {
 
 void *arena_take(struct arena *arena, size_t size)
 {
-    struct arena_block *block = calloc(1, sizeof(*block) + size);
+    struct arena_block *block = calloc(1, sizeof *block + size);
 
     if (!block)
         return NULL;

@@ -84,7 +84,7 @@ static const struct unit *read_unit(const char **p)
     *p = skip_spaces(*p);
     while (isalpha((unsigned char)(*p)[length]))
         length++;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
         if (strlen(units[i].name) == length && strncmp(units[i].name, *p, length) == 0) {
             *p += length;
             return &units[i];
@@ -152,7 +152,7 @@ const char *duration_exact(gavel_ms ms, char buffer[static DURATION_TEXT_MAX])
         buffer[used++] = '-';
         ms = -ms;
     }
-    for (size_t i = 0; i < sizeof(down) / sizeof(down[0]); i++) {
+    for (size_t i = 0; i < sizeof down / sizeof down[0]; i++) {
         if (ms < down[i].ms)
             continue;
         if (used >= DURATION_TEXT_MAX - 1)
@@ -169,7 +169,7 @@ const char *duration_rough(gavel_ms ms, char buffer[static DURATION_TEXT_MAX])
     static const struct unit down[] = {
         {"d", MS_PER_D}, {"h", MS_PER_H}, {"min", MS_PER_MIN}, {"s", MS_PER_S}};
 
-    for (size_t i = 0; i < sizeof(down) / sizeof(down[0]); i++) {
+    for (size_t i = 0; i < sizeof down / sizeof down[0]; i++) {
         if (ms < down[i].ms)
             continue;
         if (ms < 10 * down[i].ms && ms % down[i].ms >= down[i].ms / 10)

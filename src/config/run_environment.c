@@ -31,7 +31,7 @@ static bool is_named(const char *variable, const char *name)
 
 bool run_environment_is_passed_on(const char *variable)
 {
-    for (size_t i = 0; i < sizeof(not_passed_on) / sizeof(not_passed_on[0]); i++)
+    for (size_t i = 0; i < sizeof not_passed_on / sizeof not_passed_on[0]; i++)
         if (is_named(variable, not_passed_on[i]))
             return false;
     return true;
@@ -77,7 +77,7 @@ enum gavel_status run_environment_make(struct arena *arena, const struct run_env
 {
     const char *values[RESERVED - 1] = {parts->group, parts->candidate, parts->store};
     size_t room = count_of(parts->from) + RESERVED + count_of(parts->user) + count_of(parts->own) + 1;
-    char **list = arena_take(arena, room * sizeof(*list));
+    char **list = arena_take(arena, room * sizeof *list);
     size_t count = 0;
 
     if (!list)

@@ -74,7 +74,7 @@ static enum gavel_status read_command_of(struct node_reader *reader, const yaml_
 {
     bool is_list = value->type == YAML_SEQUENCE_NODE;
     size_t count = is_list ? (size_t)(value->data.sequence.items.top - value->data.sequence.items.start) : 3;
-    char **list = arena_take(reader->arena, (count + 1) * sizeof(*list));
+    char **list = arena_take(reader->arena, (count + 1) * sizeof *list);
     enum gavel_status status = GAVEL_OK;
 
     if (!list)
@@ -165,7 +165,7 @@ static enum gavel_status read_environment(struct node_reader *reader, const yaml
     if (value->type != YAML_MAPPING_NODE)
         return node_wrong(reader, value, "environment must be a mapping: {NAME: value, …}");
     count = (size_t)(value->data.mapping.pairs.top - value->data.mapping.pairs.start);
-    child->environment = arena_take(reader->arena, (count + 1) * sizeof(*child->environment));
+    child->environment = arena_take(reader->arena, (count + 1) * sizeof *child->environment);
     if (!child->environment)
         return no_memory(reader);
     for (size_t i = 0; i < count && !status; i++)

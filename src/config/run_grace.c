@@ -68,17 +68,17 @@ static enum gavel_status refuse(const struct run_child *children, size_t count, 
     char list[160] = "", grace[FLAG_TEXT_MAX], lease[FLAG_TEXT_MAX], advice[64] = "";
     size_t length = 0;
 
-    for (size_t i = 0; i < count && length < sizeof(list) - 1; i++)
+    for (size_t i = 0; i < count && length < sizeof list - 1; i++)
         if (children[i].grace_ms >= 0)
-            length += (size_t)snprintf(list + length, sizeof(list) - length, "%s%s %" PRId64,
+            length += (size_t)snprintf(list + length, sizeof list - length, "%s%s %" PRId64,
                                        length ? " + " : "", children[i].name, children[i].grace_ms);
-    if (length >= sizeof(list)) /* cut off */
-        snprintf(list, sizeof(list), "the graces of %zu children", count);
+    if (length >= sizeof list) /* cut off */
+        snprintf(list, sizeof list, "the graces of %zu children", count);
     enough.stop_grace_ms = sum;
     while (budget_ms(enough.stop_grace_ms) < sum) /* the kill lead is at most half a second */
         enough.stop_grace_ms++;
     if (gavel_settings_check(&enough, NULL) && lease_for(&enough))
-        snprintf(advice, sizeof(advice), " and --lease %s", flag_text(lease_for(&enough), lease));
+        snprintf(advice, sizeof advice, " and --lease %s", flag_text(lease_for(&enough), lease));
     return error_set(error, GAVEL_ERR_BUDGET,
                      "the children stop one after the other, and %s = %" PRId64
                      " ms do not fit into the stop grace of %" PRId64 " ms, which leaves %" PRId64

@@ -46,7 +46,7 @@ static enum gavel_status find_directory(struct making *making, const char *given
     if (!S_ISDIR(stat_of.st_mode))
         return error_set(error, GAVEL_ERR_INVALID, "the directory %.200s cannot be used: it is a file",
                          given);
-    if (given[0] != '/' && !getcwd(here, sizeof(here)))
+    if (given[0] != '/' && !getcwd(here, sizeof here))
         return error_set(error, GAVEL_ERR_INVALID,
                          "the directory %.200s cannot be used: where gavel was started has no path (%s)",
                          given, strerror(errno));
@@ -70,7 +70,7 @@ static enum gavel_status check_size(const struct guard_child *child, struct gave
                     error, GAVEL_ERR_INVALID,
                     "an argument or a variable of %zu bytes is more than the system takes (%.40s…)", length,
                     *text);
-            total += length + sizeof(*text);
+            total += length + sizeof *text;
         }
     if (most > 0 && total > (size_t)most)
         return error_set(error, GAVEL_ERR_INVALID,

@@ -41,7 +41,7 @@ static enum gavel_status find_groups(const struct passwd *entry, struct guard_ch
 
 static char *const *login_environment(struct arena *arena, const struct passwd *entry)
 {
-    char **list = arena_take(arena, 4 * sizeof(*list));
+    char **list = arena_take(arena, 4 * sizeof *list);
 
     if (!list)
         return NULL;

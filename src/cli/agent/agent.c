@@ -88,7 +88,7 @@ static void on_event(struct gavel_candidate *candidate, const struct gavel_event
         break;
     case GAVEL_EVENT_STOPPED:
         agent->ended = event->status;
-        (void)snprintf(agent->ended_message, sizeof(agent->ended_message), "%s", event->message);
+        (void)snprintf(agent->ended_message, sizeof agent->ended_message, "%s", event->message);
         atomic_store(&agent->has_ended, true);
         break;
     default:
@@ -122,7 +122,7 @@ static void log_item(const struct agent *agent, const struct agent_news_item *it
     const json_t *why = json_object_get(json, item->kind == GAVEL_EVENT_BREAKER_OPEN ? "message" : "reason");
     const char *words = json_string_value(why);
 
-    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
         if (lines[i].kind == item->kind)
             log_line(&agent->cli->log, clock_wall_ms(), lines[i].level, lines[i].words,
                      LOG_STR("group", agent->cli->config.group), LOG_STR("candidate", agent->id),
@@ -148,8 +148,8 @@ static void *close_library(void *user)
     struct agent *agent = user;
     uint64_t one = 1;
 
-    (void)gavel_close(agent->gavel);                   /* not from a callback, so it does not fail */
-    (void)!write(agent->closed_fd, &one, sizeof(one)); /* an eventfd that was never written to */
+    (void)gavel_close(agent->gavel);                  /* not from a callback, so it does not fail */
+    (void)!write(agent->closed_fd, &one, sizeof one); /* an eventfd that was never written to */
     return NULL;
 }
 
@@ -171,7 +171,7 @@ static void on_news(evutil_socket_t fd, short what, void *user)
     uint64_t count;
 
     (void)what;
-    (void)!read(fd, &count, sizeof(count)); /* only empties it */
+    (void)!read(fd, &count, sizeof count); /* only empties it */
     log_news(agent);
     agent_streams_pump(agent);
     if (atomic_exchange(&agent->is_beating, false))
@@ -186,7 +186,7 @@ static void on_signal(evutil_socket_t fd, short what, void *user)
     struct signalfd_siginfo info;
 
     (void)what;
-    if (read(fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+    if (read(fd, &info, sizeof info) != (ssize_t)sizeof info)
         return;
     agent->signal_number = (int)info.ssi_signo;
     begin_to_leave(agent); /* its thread is made before: a second signal is for this one */
@@ -200,7 +200,7 @@ static void on_closed(evutil_socket_t fd, short what, void *user)
     uint64_t count;
 
     (void)what;
-    (void)!read(fd, &count, sizeof(count)); /* only empties it */
+    (void)!read(fd, &count, sizeof count); /* only empties it */
     agent->is_closed = true;
     agent_http_stop_listening(agent);
     log_news(agent);
@@ -352,7 +352,7 @@ static void done(struct agent *agent)
     agent_news_done(&agent->news);
     drain_done(&agent->drain);
     on_death_free(agent->will);
-    explicit_bzero(agent->token, sizeof(agent->token));
+    explicit_bzero(agent->token, sizeof agent->token);
 }
 
 /* What the flags ask for. Not OK: the code to end with. */
@@ -379,7 +379,7 @@ static int read_flags(const struct cli *cli, struct agent *agent)
 
 int command_agent(const struct cli *cli, int argc, char **argv)
 {
-    struct agent *agent = calloc(1, sizeof(*agent));
+    struct agent *agent = calloc(1, sizeof *agent);
     int code;
 
     (void)argc;

@@ -197,7 +197,7 @@ void agent_get_candidates(struct agent_call *call)
                           agent->cli->config.group);
         return;
     }
-    infos = calloc(room + 1, sizeof(*infos));
+    infos = calloc(room + 1, sizeof *infos);
     if (!infos || gavel_candidates(agent->candidate, infos, room, &count)) {
         free(infos);
         agent_reply(call, 500, NULL);

@@ -70,7 +70,7 @@ static void welcome(struct agent *agent, struct bufferevent *bev)
     bufferevent_getcb(bev, &readable, &writable, &happened, &owner);
     if (!owner)
         return;
-    connection = calloc(1, sizeof(*connection));
+    connection = calloc(1, sizeof *connection);
     if (!connection) {
         evhttp_connection_free(owner);
         return;
@@ -106,7 +106,7 @@ static void on_newborns(evutil_socket_t fd, short what, void *user)
 static struct bufferevent *on_accept(struct event_base *base, void *user)
 {
     struct agent *agent = user;
-    struct agent_newborn *newborn = calloc(1, sizeof(*newborn));
+    struct agent_newborn *newborn = calloc(1, sizeof *newborn);
     struct bufferevent *bev = newborn ? bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE) : NULL;
 
     if (!bev) {

@@ -31,7 +31,7 @@ static bool is_alive(const struct sockaddr_un *address)
 
     if (fd < 0)
         return true; /* not known, so nothing is removed */
-    if (connect(fd, (const struct sockaddr *)address, sizeof(*address)))
+    if (connect(fd, (const struct sockaddr *)address, sizeof *address))
         is_refused = errno == ECONNREFUSED;
     (void)close(fd); /* nothing was sent */
     return !is_refused;
@@ -65,9 +65,9 @@ static enum gavel_status listen_unix(const char *path, struct agent_place *ret_p
     mode_t before;
     int fd, failed;
 
-    if (strlen(path) >= sizeof(address.sun_path))
+    if (strlen(path) >= sizeof address.sun_path)
         return error_set(error, GAVEL_ERR_INVALID, "--listen: the path of a socket has at most %zu bytes",
-                         sizeof(address.sun_path) - 1);
+                         sizeof address.sun_path - 1);
     strcpy(address.sun_path, path);
     status = clear_path(&address, error);
     if (status)
@@ -76,7 +76,7 @@ static enum gavel_status listen_unix(const char *path, struct agent_place *ret_p
     if (fd < 0)
         return error_set(error, GAVEL_ERR_IO, "--listen: no socket: %s", strerror(errno));
     before = umask(0177); /* whoever may talk to it may make it resign: its owner */
-    failed = bind(fd, (const struct sockaddr *)&address, sizeof(address));
+    failed = bind(fd, (const struct sockaddr *)&address, sizeof address);
     (void)umask(before);
     if (failed || listen(fd, BACKLOG)) {
         int reason = errno;
@@ -86,7 +86,7 @@ static enum gavel_status listen_unix(const char *path, struct agent_place *ret_p
     }
     *ret_place = (struct agent_place){.fd = fd};
     strcpy(ret_place->path, path);
-    (void)snprintf(ret_place->url, sizeof(ret_place->url), "unix:%s", path);
+    (void)snprintf(ret_place->url, sizeof ret_place->url, "unix:%s", path);
     return GAVEL_OK;
 }
 
@@ -99,7 +99,7 @@ static void name(int fd, struct agent_place *place)
         struct sockaddr_in6 v6;
         struct sockaddr_storage room;
     } bound = {.room = {0}};
-    socklen_t size = sizeof(bound);
+    socklen_t size = sizeof bound;
     char host[INET6_ADDRSTRLEN + 2] = "";
 
     (void)getsockname(fd, &bound.any, &size); /* it is bound */
@@ -108,9 +108,9 @@ static void name(int fd, struct agent_place *place)
         (void)inet_ntop(AF_INET6, &bound.v6.sin6_addr, host + 1, INET6_ADDRSTRLEN);
         strcat(host, "]");
     } else {
-        (void)inet_ntop(AF_INET, &bound.v4.sin_addr, host, sizeof(host));
+        (void)inet_ntop(AF_INET, &bound.v4.sin_addr, host, sizeof host);
     }
-    (void)snprintf(place->url, sizeof(place->url), "http://%s:%u", host,
+    (void)snprintf(place->url, sizeof place->url, "http://%s:%u", host,
                    ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port));
 }
 
@@ -132,7 +132,7 @@ static enum gavel_status listen_tcp(const char *where, bool has_token, struct ag
     fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return error_set(error, GAVEL_ERR_IO, "--listen: no socket for %s: %s", where, strerror(errno));
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)); /* without it a restart has to wait */
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* without it a restart has to wait */
     if (bind(fd, (const struct sockaddr *)&address, length) || listen(fd, BACKLOG)) {
         int reason = errno;
 
@@ -171,7 +171,7 @@ enum gavel_status agent_token_read(const char *file, char ret_token[static AGENT
 
     if (!stream)
         return error_set(error, GAVEL_ERR_IO, "--token-file: cannot read %s: %s", file, strerror(errno));
-    if (!fgets(line, sizeof(line), stream))
+    if (!fgets(line, sizeof line, stream))
         line[0] = '\0';   /* an empty file, which is too short */
     (void)fclose(stream); /* it was only read */
     length = strcspn(line, "\r\n");
@@ -188,7 +188,7 @@ enum gavel_status agent_token_read(const char *file, char ret_token[static AGENT
                              "--token-file: character %zu of the token in %s cannot stand in an HTTP header",
                              i + 1, file);
     strcpy(ret_token, line);
-    explicit_bzero(line, sizeof(line));
+    explicit_bzero(line, sizeof line);
     return GAVEL_OK;
 }
 
@@ -205,7 +205,7 @@ bool agent_token_is_shown(const char *token, const char *authorization)
     strcpy(shown, authorization + 7);
     strcpy(wanted, token);
     /* All of the buffer, whatever differs first: how long it takes tells nothing of the token. */
-    for (size_t i = 0; i < sizeof(shown); i++)
+    for (size_t i = 0; i < sizeof shown; i++)
         difference |= (unsigned char)(shown[i] ^ wanted[i]);
     return difference == 0;
 }

@@ -28,7 +28,7 @@ void agent_news_wake(struct agent_news *news)
 {
     uint64_t one = 1;
 
-    (void)!write(news->fd, &one, sizeof(one)); /* full means that it is readable anyway */
+    (void)!write(news->fd, &one, sizeof one); /* full means that it is readable anyway */
 }
 
 void agent_news_put(struct agent_news *news, enum gavel_event_kind kind, char *json)

@@ -35,7 +35,7 @@ static const struct route {
     {EVHTTP_REQ_POST, "/resign", true, agent_post_resign},
     {EVHTTP_REQ_POST, "/stopped", true, agent_post_stopped},
 };
-#define ROUTE_COUNT (sizeof(routes) / sizeof(routes[0]))
+#define ROUTE_COUNT (sizeof routes / sizeof routes[0])
 
 static const struct {
     int code;
@@ -58,7 +58,7 @@ static const struct {
 
 static const char *reason_of(int code)
 {
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
         if (reasons[i].code == code)
             return reasons[i].reason;
     return "Error";
@@ -74,7 +74,7 @@ void agent_reply_text(struct agent_call *call, int code, const char *type, const
     if (evhttp_request_get_command(call->http) == EVHTTP_REQ_HEAD) { /* what GET would have sent */
         char size[24];
 
-        (void)snprintf(size, sizeof(size), "%zu", length);
+        (void)snprintf(size, sizeof size, "%zu", length);
         (void)evhttp_add_header(headers, "Content-Length", size);
     }
     if (call->agent->is_closed)
@@ -94,7 +94,7 @@ void agent_reply(struct agent_call *call, int code, json_t *body)
     json_decref(body);
     if (!line) {
         free(text);
-        agent_reply_text(call, 500, "application/json", bare, sizeof(bare) - 1);
+        agent_reply_text(call, 500, "application/json", bare, sizeof bare - 1);
         return;
     }
     memcpy(line + length, "\n", 2); /* people read it in a terminal */
@@ -109,7 +109,7 @@ void agent_reply_error(struct agent_call *call, int code, enum gavel_status stat
     va_list list;
 
     va_start(list, format);
-    (void)vsnprintf(message, sizeof(message), format, list);
+    (void)vsnprintf(message, sizeof message, format, list);
     va_end(list);
     words = json_string(message);
     if (!words) /* what a caller sent stands in it, perhaps cut in the middle of a character */
@@ -161,7 +161,7 @@ static void reply_not_found(struct agent_call *call, const char *path)
     char list[256] = "";
 
     for (size_t i = 0; i < ROUTE_COUNT; i++)
-        (void)snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", i ? ", " : "",
+        (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "",
                        routes[i].path);
     agent_reply_error(call, 404, GAVEL_ERR_NOT_FOUND, "there is no %.100s here; there are %s", path, list);
 }

@@ -64,7 +64,7 @@ static void push_event(struct agent_stream *stream, uint64_t id, const char *nam
     char number[32] = "", *frame = NULL;
 
     if (id)
-        (void)snprintf(number, sizeof(number), "id: %" PRIu64 "\n", id);
+        (void)snprintf(number, sizeof number, "id: %" PRIu64 "\n", id);
     if (json && asprintf(&frame, "%sevent: %s\ndata: %s\n\n", number, name, json) >= 0) {
         push(stream, frame);
         free(frame);
@@ -238,7 +238,7 @@ void agent_get_events(struct agent_call *call)
                           call->agent->stream_count);
         return;
     }
-    stream = calloc(1, sizeof(*stream));
+    stream = calloc(1, sizeof *stream);
     if (!stream) {
         agent_reply(call, 500, NULL);
         return;

@@ -73,7 +73,7 @@ static enum gavel_status write_file(const struct output_file *file, bool is_forc
     bool is_written;
     int fd;
 
-    (void)snprintf(part, sizeof(part), "%s.part", file->path);
+    (void)snprintf(part, sizeof part, "%s.part", file->path);
     (void)unlink(part); /* of a run that was cut short */
     fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, file->mode);
     is_written = fd >= 0 && write(fd, file->text, length) == (ssize_t)length && fchmod(fd, file->mode) == 0 &&
@@ -104,7 +104,7 @@ static enum gavel_status make_secret(char ret_text[2 * SECRET_BYTES + 2], struct
 {
     unsigned char bytes[SECRET_BYTES];
 
-    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return error_set(error, GAVEL_ERR_IO, "the kernel gives no randomness: %s", strerror(errno));
     for (size_t i = 0; i < SECRET_BYTES; i++)
         (void)sprintf(ret_text + 2 * i, "%02x", bytes[i]);
@@ -176,7 +176,7 @@ out:
     }
     if (key)
         explicit_bzero(key, strlen(key));
-    explicit_bzero(secret, sizeof(secret));
+    explicit_bzero(secret, sizeof secret);
     free(key);
     free(certificate);
     cert_pair_done(&ca);
@@ -196,7 +196,7 @@ static int secret(const struct cli *cli)
         file.text = text;
         (void)write_files(cli, &file, 1, &error); /* told below */
     }
-    explicit_bzero(text, sizeof(text));
+    explicit_bzero(text, sizeof text);
     if (error.status)
         return cli_fail(cli, error.status, "%s", error.message);
     print_files(cli, &file, 1);

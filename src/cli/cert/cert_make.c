@@ -50,10 +50,10 @@ static bool set_serial(X509 *certificate)
     BIGNUM *number;
     bool is_set;
 
-    if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+    if (RAND_bytes(bytes, sizeof bytes) != 1)
         return false;
     bytes[0] = (unsigned char)((bytes[0] & 0x7f) | 0x40); /* positive, and of full length */
-    number = BN_bin2bn(bytes, sizeof(bytes), NULL);
+    number = BN_bin2bn(bytes, sizeof bytes, NULL);
     is_set = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate));
     BN_free(number);
     return is_set;
@@ -115,7 +115,7 @@ enum gavel_status cert_make_ca(const char *cluster, gavel_ms valid_ms, struct ce
     char common[CERT_NAME_MAX + 8];
     X509 *own;
 
-    (void)snprintf(common, sizeof(common), "%.*s CA", CERT_NAME_MAX - 3, cluster);
+    (void)snprintf(common, sizeof common, "%.*s CA", CERT_NAME_MAX - 3, cluster);
     if (!begin(NULL, cluster, common, valid_ms, &pair))
         return refused(error, "the certificate of the CA");
     own = pair.certificate;

@@ -51,7 +51,7 @@ static void instants_of(const struct gavel_settings *s, const struct gavel_bound
         {'F', bounds->takeover_after_ms, "others may take over, counted from when they saw the renewal"},
     };
 
-    memcpy(ret_instants, instants, sizeof(instants));
+    memcpy(ret_instants, instants, sizeof instants);
 }
 
 /* A bar to scale with a letter at each instant; letters that would fall on one another are put side by
@@ -66,7 +66,7 @@ static void print_picture(const struct cli *cli, const struct gavel_settings *s,
 
     instants_of(s, bounds, instants);
     longest = instants[INSTANTS - 1].at_ms;
-    memset(bar, '-', sizeof(bar));
+    memset(bar, '-', sizeof bar);
     for (int i = 0; i < INSTANTS; i++) {
         int column = longest > 0 ? (int)(instants[i].at_ms * (PICTURE_COLUMNS - 1) / longest) : 0;
 
@@ -102,7 +102,7 @@ static void print_settings(const struct cli *cli)
             printf("  %-22s  %s\n", settings_table[i].key,
                    is_unlimited(&settings_table[i], &cli->config)
                        ? "none"
-                       : setting_text(&settings_table[i], &cli->config, value, sizeof(value)));
+                       : setting_text(&settings_table[i], &cli->config, value, sizeof value));
 }
 
 static gavel_ms drift_ms(const struct gavel_settings *s, const struct gavel_bounds *bounds)
@@ -151,14 +151,14 @@ static void print_bounds(const struct cli *cli, const struct gavel_bounds *bound
 {
     char text[96];
 
-    snprintf(text, sizeof(text), "\nLongest time without a leader, with %" PRId64 " candidates", candidates);
+    snprintf(text, sizeof text, "\nLongest time without a leader, with %" PRId64 " candidates", candidates);
     heading(cli, text);
     print_bound("after a hand-over", bounds->gap_resign_ms);
     print_bound("after a proven death", bounds->gap_killed_ms);
     print_bound("after a freeze or a cut connection", bounds->gap_loss_ms);
     print_bound("after an outage of the store", bounds->gap_outage_ms);
     heading(cli, "\nLongest overlap of two leaders");
-    snprintf(text, sizeof(text), "while clock rates differ by at most %g %%",
+    snprintf(text, sizeof text, "while clock rates differ by at most %g %%",
              cli->config.settings.drift_ppm / 1e4);
     print_bound(text, bounds->overlap_ms);
     print_bound("if they differ by 1 %, beyond what is assumed", bounds->overlap_at_1pct_ms);
@@ -229,7 +229,7 @@ static json_t *settings_json(const struct config *config)
         if (!(setting->groups & OPTIONS_SETTINGS))
             continue;
         if (setting->kind == SETTING_DURATION) {
-            snprintf(text, sizeof(text), "%s_ms", setting->key);
+            snprintf(text, sizeof text, "%s_ms", setting->key);
             json_put_number(json, text, *(const gavel_ms *)at);
         } else if (setting->kind == SETTING_INT) {
             json_put_number(json, setting->key, *(const int *)at);
@@ -238,7 +238,7 @@ static json_t *settings_json(const struct config *config)
         } else if (setting->kind == SETTING_BOOL) {
             json_put_bool(json, setting->key, *(const bool *)at);
         } else {
-            json_put_text(json, setting->key, setting_text(setting, config, text, sizeof(text)));
+            json_put_text(json, setting->key, setting_text(setting, config, text, sizeof text));
         }
     }
     return json;

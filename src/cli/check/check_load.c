@@ -69,7 +69,7 @@ static double calls_of(const struct load *load)
 /* What one minute comes to on the server of this driver; -1 if it has none, or is counted otherwise. */
 static double on_server(const struct load *load, const struct store_capabilities *store, const char *unit)
 {
-    for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++)
+    for (size_t i = 0; i < sizeof servers / sizeof servers[0]; i++)
         if (strcmp(servers[i].driver, store->name) == 0 && strcmp(servers[i].unit, unit) == 0)
             return load->renewals * servers[i].of_renewal + load->heartbeats * servers[i].of_heartbeat +
                    load->looks * servers[i].of_look + load->listings * servers[i].of_listing +

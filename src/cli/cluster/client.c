@@ -53,9 +53,9 @@ enum gavel_status cluster_url_read(const char *text, size_t length, const char *
     int written;
 
     written =
-        snprintf(whole, sizeof(whole), "%s%s%.*s", memmem(text, length, "://", 3) ? "" : scheme,
+        snprintf(whole, sizeof whole, "%s%s%.*s", memmem(text, length, "://", 3) ? "" : scheme,
                  memmem(text, length, "://", 3) ? "" : "://", (int)(length < 1024 ? length : 1024), text);
-    if (written < 0 || (size_t)written >= sizeof(whole) || !parts ||
+    if (written < 0 || (size_t)written >= sizeof whole || !parts ||
         curl_url_set(parts, CURLUPART_URL, whole, 0)) {
         status = error_set(error, GAVEL_ERR_INVALID,
                            "\"%.*s\" is no address of a node; write host:port or https://host:port",
@@ -67,10 +67,10 @@ enum gavel_status cluster_url_read(const char *text, size_t length, const char *
     port = part_of(parts, CURLUPART_PORT);
     path = part_of(parts, CURLUPART_PATH);
     written =
-        snprintf(url, sizeof(url), "%s://%s:%s", named ? named : "", host ? host : "", port ? port : "7500");
+        snprintf(url, sizeof url, "%s://%s:%s", named ? named : "", host ? host : "", port ? port : "7500");
     if (!named || (strcmp(named, "http") != 0 && strcmp(named, "https") != 0))
         status = error_set(error, GAVEL_ERR_INVALID, "\"%s\": nodes are asked by http or https", whole);
-    else if (!host || written < 0 || (size_t)written >= sizeof(url) || (path && strcmp(path, "/") != 0))
+    else if (!host || written < 0 || (size_t)written >= sizeof url || (path && strcmp(path, "/") != 0))
         status =
             error_set(error, GAVEL_ERR_INVALID, "\"%s\": only the address of a node belongs here", whole);
     else
@@ -136,7 +136,7 @@ static enum gavel_status read_token(struct cluster_client *client, const char *p
     FILE *file = fopen(path, "re");
 
     if (file)
-        length = fread(token, 1, sizeof(token), file);
+        length = fread(token, 1, sizeof token, file);
     if (!file || ferror(file)) {
         enum gavel_status status =
             error_set(error, GAVEL_ERR_IO, "cannot read the token file %s: %s", path, strerror(errno));
@@ -146,7 +146,7 @@ static enum gavel_status read_token(struct cluster_client *client, const char *p
         return status;
     }
     (void)fclose(file);
-    while (length > 0 && length < sizeof(token) && isspace((unsigned char)token[length - 1]))
+    while (length > 0 && length < sizeof token && isspace((unsigned char)token[length - 1]))
         length--;
     while (begin < length && isspace((unsigned char)token[begin]))
         begin++;
@@ -155,7 +155,7 @@ static enum gavel_status read_token(struct cluster_client *client, const char *p
             return error_set(error, GAVEL_ERR_INVALID,
                              "the token file %s holds more than one word; it must hold the token alone",
                              path);
-    if (begin == length || length == sizeof(token))
+    if (begin == length || length == sizeof token)
         return error_set(error, GAVEL_ERR_INVALID, "the token file %s is empty, or longer than %d bytes",
                          path, TOKEN_MAX);
     strncat(header, token + begin, length - begin);
@@ -230,7 +230,7 @@ CURL *cluster_handle(const struct cluster_client *client, const char *url, const
 
     if (!handle)
         return NULL;
-    (void)snprintf(whole, sizeof(whole), "%s%s", url, path);
+    (void)snprintf(whole, sizeof whole, "%s%s", url, path);
     (void)curl_easy_setopt(handle, CURLOPT_URL, whole); /* copied; no memory shows when it is performed */
     (void)curl_easy_setopt(handle, CURLOPT_HTTPHEADER, client->headers);
     (void)curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
@@ -334,13 +334,13 @@ void cluster_read_refusal(struct cluster_call *call)
     call->status = code > 0 && code <= 9999 ? (enum gavel_status)code : GAVEL_ERR_STORE_UNAVAILABLE;
     if (call->code == 401 || call->code == 403) {
         call->status = GAVEL_ERR_DENIED;
-        (void)snprintf(call->reason, sizeof(call->reason), "%.200s%s",
+        (void)snprintf(call->reason, sizeof call->reason, "%.200s%s",
                        message ? message : "it does not let us in",
                        message && strstr(message, "`token:`") ? "" : "; name the token with --token-file");
     } else if (message) {
-        (void)snprintf(call->reason, sizeof(call->reason), "%.250s", message);
+        (void)snprintf(call->reason, sizeof call->reason, "%.250s", message);
     } else {
-        (void)snprintf(call->reason, sizeof(call->reason),
+        (void)snprintf(call->reason, sizeof call->reason,
                        "it answered with HTTP %ld; is this a node of gaveld?", call->code);
     }
 }
@@ -371,7 +371,7 @@ static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_
     call->reason[0] = '\0';
     if (exchange->is_too_long) {
         call->status = GAVEL_ERR_INVALID;
-        (void)snprintf(call->reason, sizeof(call->reason),
+        (void)snprintf(call->reason, sizeof call->reason,
                        "its answer is too long; is this a node of gaveld?");
         return;
     }
@@ -381,7 +381,7 @@ static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_
         (void)curl_easy_getinfo(exchange->handle, CURLINFO_REQUEST_SIZE, &sent);
         call->may_have_arrived = sent > 0;
         call->status = cluster_reason(exchange->handle, result, exchange->detail, timeout_ms, call->reason,
-                                      sizeof(call->reason));
+                                      sizeof call->reason);
         return;
     }
     (void)curl_easy_getinfo(exchange->handle, CURLINFO_RESPONSE_CODE, &call->code);
@@ -390,7 +390,7 @@ static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_
     if (location && call->code == 307) {
         size_t host = (size_t)(cluster_url_host(location) - location);
 
-        (void)snprintf(call->location, sizeof(call->location), "%.*s",
+        (void)snprintf(call->location, sizeof call->location, "%.*s",
                        (int)(host + strcspn(location + host, "/?")), location);
     }
     call->body =
@@ -399,7 +399,7 @@ static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_
         cluster_read_refusal(call);
     } else if (!json_is_object(call->body)) {
         call->status = GAVEL_ERR_INVALID;
-        (void)snprintf(call->reason, sizeof(call->reason),
+        (void)snprintf(call->reason, sizeof call->reason,
                        "what it answered is not JSON; is this a node of gaveld?");
     } else {
         call->status = GAVEL_OK;
@@ -412,12 +412,12 @@ static void begin(struct cluster_client *client, const char *path, gavel_ms time
     struct cluster_call *call = exchange->call;
 
     call->status = GAVEL_ERR_NO_MEMORY; /* until something better is known */
-    (void)snprintf(call->reason, sizeof(call->reason), "out of memory");
+    (void)snprintf(call->reason, sizeof call->reason, "out of memory");
     exchange->handle = cluster_handle(client, call->url, path);
     if (!exchange->handle)
         return;
     call->status = GAVEL_ERR_TIMEOUT;
-    (void)snprintf(call->reason, sizeof(call->reason), "its answer was not waited for");
+    (void)snprintf(call->reason, sizeof call->reason, "its answer was not waited for");
     (void)curl_easy_setopt(exchange->handle, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     (void)curl_easy_setopt(exchange->handle, CURLOPT_WRITEFUNCTION, keep_body);
     (void)curl_easy_setopt(exchange->handle, CURLOPT_WRITEDATA, exchange);
@@ -478,7 +478,7 @@ static void perform(struct cluster_client *client, const struct round *round)
 void cluster_get(struct cluster_client *client, const char *path, struct cluster_call *calls, size_t count,
                  cluster_enough_cb enough, void *user)
 {
-    struct round round = {.exchanges = calloc(count ? count : 1, sizeof(*round.exchanges)),
+    struct round round = {.exchanges = calloc(count ? count : 1, sizeof *round.exchanges),
                           .count = count,
                           .timeout_ms = client->timeout_ms,
                           .enough = enough,

@@ -175,7 +175,7 @@ static bool is_news(struct demo *demo, const struct cluster_event *event)
 
     if (is_told_again(demo, event))
         return false;
-    for (size_t i = 0; i < sizeof(dull) / sizeof(dull[0]); i++)
+    for (size_t i = 0; i < sizeof dull / sizeof dull[0]; i++)
         if (strcmp(event->name, dull[i]) == 0)
             return false;
     return true;
@@ -211,7 +211,7 @@ static void print_event(const struct cluster_event *event, void *user)
     printf("%s%.12s%s  %s%s%s", style_begin(cli, STYLE_DIM),
            strlen(event->at) > 11 ? event->at + 11 : event->at, style_end(cli, STYLE_DIM),
            style_begin(cli, is_leading ? STYLE_GREEN : STYLE_PLAIN),
-           cluster_event_words(event, words, sizeof(words)),
+           cluster_event_words(event, words, sizeof words),
            style_end(cli, is_leading ? STYLE_GREEN : STYLE_PLAIN));
     if (is_leading)
         print_pid(demo, event->teller);
@@ -276,7 +276,7 @@ static enum gavel_status start(struct demo *demo, size_t count, struct gavel_err
 static int demonstrate(const struct cli *cli, int64_t count)
 {
     struct sigaction action = {.sa_handler = end};
-    struct demo *demo = calloc(1, sizeof(*demo));
+    struct demo *demo = calloc(1, sizeof *demo);
     struct gavel_error error = {0};
     enum gavel_status status;
 

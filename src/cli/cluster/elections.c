@@ -203,7 +203,7 @@ static int show(const struct cli *cli, struct cluster_client *client, const stru
 {
     struct cluster_call calls[VIEW_NODES_MAX] = {0};
     const char *names[VIEW_NODES_MAX];
-    struct record *records = calloc(RECORDS_MAX, sizeof(*records));
+    struct record *records = calloc(RECORDS_MAX, sizeof *records);
     json_t *list = cli->config.json ? json_array() : NULL;
     size_t call_count = 0, count = 0, left_out;
 
@@ -218,7 +218,7 @@ static int show(const struct cli *cli, struct cluster_client *client, const stru
     for (size_t i = 0; i < call_count; i++)
         if (!calls[i].status)
             count += collect(&calls[i], names[i], records + count, RECORDS_MAX - count);
-    qsort(records, count, sizeof(*records), by_age);
+    qsort(records, count, sizeof *records, by_age);
     left_out = print_records(cli, view, records, count, limit, list);
     if (list)
         json_print_line(json_pack("{s:s, s:o}", "cluster", view->cluster, "elections", list));

@@ -56,7 +56,7 @@ static const char *text_of(const json_t *json, const char *key)
 struct cluster_streams *cluster_streams_new(const struct cluster_client *client, cluster_event_cb cb,
                                             void *user)
 {
-    struct cluster_streams *streams = calloc(1, sizeof(*streams));
+    struct cluster_streams *streams = calloc(1, sizeof *streams);
 
     if (!streams)
         return NULL;
@@ -99,14 +99,14 @@ void cluster_streams_free(struct cluster_streams *streams)
 enum gavel_status cluster_streams_add(struct cluster_streams *streams, const char *url, const char *name,
                                       bool from_the_beginning)
 {
-    struct stream *stream = streams->count < CLUSTER_URLS_MAX ? calloc(1, sizeof(*stream)) : NULL;
+    struct stream *stream = streams->count < CLUSTER_URLS_MAX ? calloc(1, sizeof *stream) : NULL;
 
     if (!stream)
         return GAVEL_ERR_NO_MEMORY;
     stream->streams = streams;
     stream->wants_all = from_the_beginning;
-    (void)snprintf(stream->url, sizeof(stream->url), "%s", url);
-    (void)snprintf(stream->name, sizeof(stream->name), "%s", name);
+    (void)snprintf(stream->url, sizeof stream->url, "%s", url);
+    (void)snprintf(stream->name, sizeof stream->name, "%s", name);
     streams->items[streams->count++] = stream;
     return GAVEL_OK;
 }
@@ -146,14 +146,14 @@ static void release(struct cluster_streams *streams, gavel_ns now)
 {
     size_t ready = 0;
 
-    qsort(streams->held, streams->held_count, sizeof(streams->held[0]), by_time);
+    qsort(streams->held, streams->held_count, sizeof streams->held[0], by_time);
     for (size_t i = 0; i < streams->held_count; i++)
         if (now - streams->held[i].came_at >= HOLD_NS)
             ready = i + 1;
     for (size_t i = 0; i < ready; i++)
         tell(streams, &streams->held[i]);
     streams->held_count -= ready;
-    memmove(streams->held, streams->held + ready, streams->held_count * sizeof(streams->held[0]));
+    memmove(streams->held, streams->held + ready, streams->held_count * sizeof streams->held[0]);
 }
 
 static void take_line(struct stream *stream)
@@ -162,7 +162,7 @@ static void take_line(struct stream *stream)
     json_t *json;
 
     if (stream->length > 4 && memcmp(stream->line, "id: ", 4) == 0) {
-        (void)snprintf(stream->last_id, sizeof(stream->last_id), "%.*s", (int)(stream->length - 4),
+        (void)snprintf(stream->last_id, sizeof stream->last_id, "%.*s", (int)(stream->length - 4),
                        stream->line + 4);
         return;
     }
@@ -205,9 +205,9 @@ static void dial(struct stream *stream)
     char path[64] = "/events";
 
     if (*stream->last_id)
-        (void)snprintf(path, sizeof(path), "/events?after=%s", stream->last_id);
+        (void)snprintf(path, sizeof path, "/events?after=%s", stream->last_id);
     else if (stream->wants_all)
-        (void)snprintf(path, sizeof(path), "/events?after=0");
+        (void)snprintf(path, sizeof path, "/events?after=0");
     stream->handle = cluster_handle(stream->streams->client, stream->url, path);
     if (!stream->handle)
         return;
@@ -322,7 +322,7 @@ const char *cluster_event_words(const struct cluster_event *event, char *buffer,
         words = *event->node ? "%t follows %n" : "%t knows of no leader";
     if (strcmp(event->name, "leader_changed") == 0 && strcmp(event->node, event->teller) == 0)
         words = "%t has won the election";
-    for (size_t i = 0; i < sizeof(sentences) / sizeof(sentences[0]); i++)
+    for (size_t i = 0; i < sizeof sentences / sizeof sentences[0]; i++)
         if (strcmp(sentences[i].name, event->name) == 0)
             words = sentences[i].words;
     buffer[0] = '\0';

@@ -43,7 +43,7 @@ static void take_line(struct listener *listener)
     if (length > 4 && memcmp(line, "id: ", 4) == 0)
         (void)snprintf(listener->last_id, ID_MAX, "%.*s", (int)(length - 4), line + 4);
     else if (length > 7 && memcmp(line, "event: ", 7) == 0)
-        (void)snprintf(listener->kind, sizeof(listener->kind), "%.*s", (int)(length - 7), line + 7);
+        (void)snprintf(listener->kind, sizeof listener->kind, "%.*s", (int)(length - 7), line + 7);
     else if (length > 6 && memcmp(line, "data: ", 6) == 0)
         tell(listener, line + 6, length - 6);
 }
@@ -101,7 +101,7 @@ static enum gavel_status connect_once(struct cluster_client *client, const char 
 
     for (const struct curl_slist *each = client->headers; each; each = each->next)
         headers = curl_slist_append(headers, each->data);
-    (void)snprintf(header, sizeof(header), "Last-Event-ID: %s", listener->last_id);
+    (void)snprintf(header, sizeof header, "Last-Event-ID: %s", listener->last_id);
     if (*listener->last_id)
         headers = curl_slist_append(headers, header);
     if (!handle || !multi || !headers) {

@@ -179,7 +179,7 @@ const char *group_change_words(const char *kind, const json_t *change, char *buf
                        json_integer_value(json_object_get(change, "epoch")));
     if (strcmp(kind, "vacant") != 0)
         return buffer;
-    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
         if (strcmp(endings[i].reason, group_text(change, "reason")) == 0)
             words = endings[i].words;
     (void)snprintf(buffer, size, "nobody leads: %s %s", who, words);

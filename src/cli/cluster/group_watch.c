@@ -61,10 +61,10 @@ static bool print_current(struct watcher *watcher, const json_t *group)
         return count(watcher);
     }
     if (*leader)
-        (void)snprintf(words, sizeof(words), "%s leads with epoch %" JSON_INTEGER_FORMAT, leader,
+        (void)snprintf(words, sizeof words, "%s leads with epoch %" JSON_INTEGER_FORMAT, leader,
                        json_integer_value(json_object_get(group, "epoch")));
     else
-        (void)snprintf(words, sizeof(words), "nobody leads: %s", group_state_text(group));
+        (void)snprintf(words, sizeof words, "nobody leads: %s", group_state_text(group));
     print_words(cli, *leader ? STYLE_GREEN : STYLE_YELLOW, words);
     return count(watcher);
 }
@@ -80,7 +80,7 @@ static bool on_change(const char *kind, const json_t *change, void *user)
                 "gavel watch: some changes are not remembered any more; what follows is complete again\n");
         return true;
     }
-    if (!*group_change_words(kind, change, words, sizeof(words)))
+    if (!*group_change_words(kind, change, words, sizeof words))
         return true; /* of something else than who leads */
     if (cli->config.json)
         json_print_line(group_change_json(kind, change, clock_wall_ms()));

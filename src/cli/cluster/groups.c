@@ -26,7 +26,7 @@ static enum gavel_status each_page(struct cluster_client *client, const char *pr
     const struct cluster_ask ask = {.path = path, .may_repeat = true};
     bool goes_on = true;
 
-    (void)snprintf(limit, sizeof(limit), "%d", PAGE);
+    (void)snprintf(limit, sizeof limit, "%d", PAGE);
     while (goes_on) {
         struct cluster_reply reply;
         enum gavel_status status =
@@ -41,7 +41,7 @@ static enum gavel_status each_page(struct cluster_client *client, const char *pr
             return status;
         }
         goes_on = cb(json_object_get(reply.call.body, "groups"), user);
-        (void)snprintf(after, sizeof(after), "%s", group_text(reply.call.body, "next"));
+        (void)snprintf(after, sizeof after, "%s", group_text(reply.call.body, "next"));
         goes_on = goes_on && *after;
         cluster_reply_done(&reply);
     }

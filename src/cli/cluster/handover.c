@@ -85,7 +85,7 @@ static int no_such_node(const struct cli *cli, const struct cluster_view *view, 
         if (!*node->name)
             continue;
         suggestion_offer(&suggestion, node->name);
-        (void)snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", *list ? ", " : "",
+        (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", *list ? ", " : "",
                        node->name);
     }
     if (suggestion.best)
@@ -111,7 +111,7 @@ static enum gavel_status force_at_target(struct cluster_client *client, const st
     strcpy(ret_call->url, target->url);
     cluster_post(client, "/transfer", request, timeout_ms + ANSWER_MS, ret_call);
     error->status = ret_call->status;
-    (void)snprintf(error->message, sizeof(error->message), "%s: %s", target->name, ret_call->reason);
+    (void)snprintf(error->message, sizeof error->message, "%s: %s", target->name, ret_call->reason);
     return ret_call->status;
 }
 
@@ -148,7 +148,7 @@ static void explain_force(const struct cli *cli, const struct cluster_node *lead
 
     if (cli->config.json)
         return;
-    (void)snprintf(text, sizeof(text),
+    (void)snprintf(text, sizeof text,
                    "Forced: what %s has accepted and not yet committed is lost if %s does not have it. %s "
                    "leads as soon as "
                    "the lease of %s cannot hold any more. The journal keeps that it was forced.",

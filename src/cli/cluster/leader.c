@@ -81,7 +81,7 @@ static void print_check(const struct cli *cli, const struct cluster_view *view, 
         json_print_line(cluster_json(view));
         return;
     }
-    printf("%s%s%s\n", style_begin(cli, STYLE_BOLD), cluster_headline(view, text, sizeof(text)),
+    printf("%s%s%s\n", style_begin(cli, STYLE_BOLD), cluster_headline(view, text, sizeof text),
            style_end(cli, STYLE_BOLD));
     for (size_t i = 0; i < view->trouble_count; i++) {
         fputs("! ", stdout);

@@ -81,7 +81,7 @@ static bool is_free(uint16_t port)
     for (size_t i = 0; i < 2 && is_good; i++) {
         int fd = socket(AF_INET, kinds[i] | SOCK_CLOEXEC, 0);
 
-        is_good = fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+        is_good = fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
         if (fd >= 0)
             (void)close(fd);
     }
@@ -121,18 +121,18 @@ static enum gavel_status name_node(struct local_cluster *cluster, size_t positio
 
     strcpy(folder, cluster->folder);
     node->pidfd = -1;
-    (void)snprintf(node->name, sizeof(node->name), "n%u", number);
-    (void)snprintf(node->folder, sizeof(node->folder), "%s/n%u", folder, number);
-    (void)snprintf(node->log, sizeof(node->log), "%s/n%u.log", folder, number);
-    (void)snprintf(node->config, sizeof(node->config), "%s/n%u.yaml", folder, number);
+    (void)snprintf(node->name, sizeof node->name, "n%u", number);
+    (void)snprintf(node->folder, sizeof node->folder, "%s/n%u", folder, number);
+    (void)snprintf(node->log, sizeof node->log, "%s/n%u.log", folder, number);
+    (void)snprintf(node->config, sizeof node->config, "%s/n%u.yaml", folder, number);
     status = take_port(cluster, &node->port, error);
     if (!status)
         status = take_port(cluster, &node->api_port, error);
     if (!status && serves_clients) {
-        (void)snprintf(node->socket, sizeof(node->socket), "%s/n%u.sock", folder, number);
+        (void)snprintf(node->socket, sizeof node->socket, "%s/n%u.sock", folder, number);
         status = take_port(cluster, &node->client_port, error);
     }
-    (void)snprintf(node->url, sizeof(node->url), "http://127.0.0.1:%u", node->api_port);
+    (void)snprintf(node->url, sizeof node->url, "http://127.0.0.1:%u", node->api_port);
     return status;
 }
 
@@ -143,7 +143,7 @@ static enum gavel_status write_secret(const struct local_cluster *cluster, struc
     bool is_written;
     int fd;
 
-    (void)snprintf(path, sizeof(path), "%s/secret", cluster->folder);
+    (void)snprintf(path, sizeof path, "%s/secret", cluster->folder);
     for (size_t i = 0; i < 4; i++)
         (void)snprintf(text + 16 * i, 17, "%016llx", (unsigned long long)entropy_u64());
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -202,7 +202,7 @@ static void clear_environment(void)
     for (char **entry = environ; *entry;) {
         size_t length = strcspn(*entry, "=");
 
-        if (strncmp(*entry, "GAVEL", 5) == 0 && length < sizeof(name)) {
+        if (strncmp(*entry, "GAVEL", 5) == 0 && length < sizeof name) {
             memcpy(name, *entry, length);
             name[length] = '\0';
             (void)unsetenv(name); /* moves the others up */
@@ -275,8 +275,8 @@ static enum gavel_status make_folder(struct local_cluster *cluster, const char *
         base = getenv("TMPDIR");
     if (!base || !*base)
         base = P_tmpdir;
-    length = snprintf(cluster->folder, sizeof(cluster->folder), "%s/gavel-XXXXXX", base);
-    if (length < 0 || (size_t)length >= sizeof(cluster->folder))
+    length = snprintf(cluster->folder, sizeof cluster->folder, "%s/gavel-XXXXXX", base);
+    if (length < 0 || (size_t)length >= sizeof cluster->folder)
         return error_set(error, GAVEL_ERR_INVALID, "the path in TMPDIR is too long: set a shorter one");
     if (!mkdtemp(cluster->folder)) {
         cluster->folder[0] = '\0';
@@ -296,9 +296,9 @@ enum gavel_status local_cluster_start(size_t count, const struct local_options *
     *cluster = (struct local_cluster){0};
     for (size_t i = 0; i < LOCAL_NODES_MAX; i++)
         cluster->nodes[i].pidfd = -1;
-    (void)snprintf(cluster->name, sizeof(cluster->name), "%s", options->cluster ? options->cluster : "local");
+    (void)snprintf(cluster->name, sizeof cluster->name, "%s", options->cluster ? options->cluster : "local");
     if (options->gaveld)
-        (void)snprintf(cluster->gaveld, sizeof(cluster->gaveld), "%s", options->gaveld);
+        (void)snprintf(cluster->gaveld, sizeof cluster->gaveld, "%s", options->gaveld);
     else
         status = local_cluster_program(cluster->gaveld, error);
     if (!status)

@@ -136,7 +136,7 @@ static void add_members(const struct cluster_client *client, struct cluster_view
 
         if (node->has_answered || *node->url || !*node->address || view->call_count == VIEW_NODES_MAX)
             continue;
-        (void)snprintf(url, sizeof(url), "%s://%s", is_https ? "https" : "http", node->address);
+        (void)snprintf(url, sizeof url, "%s://%s", is_https ? "https" : "http", node->address);
         if (was_asked(view, url))
             continue;
         view->calls[view->call_count] = (struct cluster_call){0};
@@ -218,7 +218,7 @@ static size_t tell_reason(const struct cluster_view *view, size_t first, char *t
 static enum gavel_status say_silence(const struct cluster_view *view, struct gavel_error *error)
 {
     enum gavel_status status = view->calls[0].status;
-    char text[sizeof(error->message) - 120] = "";
+    char text[sizeof error->message - 120] = "";
     size_t used = 0;
     bool is_reached = true;
 
@@ -226,19 +226,19 @@ static enum gavel_status say_silence(const struct cluster_view *view, struct gav
         if (view->calls[i].status != status)
             status = GAVEL_ERR_STORE_UNAVAILABLE;
         is_reached = is_reached && view->calls[i].code != 0;
-        if (was_told(view, i) || used >= sizeof(text))
+        if (was_told(view, i) || used >= sizeof text)
             continue;
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s", used ? "; " : "");
-        if (used < sizeof(text))
-            used += tell_reason(view, i, text + used, sizeof(text) - used);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s", used ? "; " : "");
+        if (used < sizeof text)
+            used += tell_reason(view, i, text + used, sizeof text - used);
     }
     if (status == GAVEL_OK || status == GAVEL_ERR_TIMEOUT) /* nobody was given time to wait for it */
         status = GAVEL_ERR_STORE_UNAVAILABLE;
     if (status == GAVEL_ERR_DENIED || status == GAVEL_ERR_INVALID) /* the reason says what to do */
         return error_set(error, status, "the cluster cannot be asked (%s%s)", text,
-                         used >= sizeof(text) ? "…" : "");
+                         used >= sizeof text ? "…" : "");
     return error_set(error, status, "no node of the cluster answers (%s%s)%s", text,
-                     used >= sizeof(text) ? "…" : "", is_reached ? "" : "; see whether gaveld runs there");
+                     used >= sizeof text ? "…" : "", is_reached ? "" : "; see whether gaveld runs there");
 }
 
 enum gavel_status cluster_find(struct cluster_client *client, const char *wanted, struct cluster_view *view,
@@ -258,11 +258,11 @@ static bool tell_split(struct cluster_view *view, const struct cluster_view *bef
         return false;
     if (view->trouble_count == VIEW_TROUBLES_MAX)
         view->trouble_count--;
-    memmove(worst + 1, worst, view->trouble_count * sizeof(*worst));
+    memmove(worst + 1, worst, view->trouble_count * sizeof *worst);
     view->trouble_count++;
     worst->kind = TROUBLE_SPLIT_BRAIN;
     (void)snprintf(
-        worst->text, sizeof(worst->text),
+        worst->text, sizeof worst->text,
         "split brain: %s leads in generation %llu, term %llu%s, and %s in generation %llu, term %llu%s; "
         "stop the one whose work is to be given up, and keep the logs of both",
         one->name, (unsigned long long)one->generation, (unsigned long long)one->term,

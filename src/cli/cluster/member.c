@@ -43,7 +43,7 @@ static void print_members(const struct cli *cli, const json_t *members)
         count = MEMBERS_MAX;
     for (size_t i = 0; i < count; i++)
         sorted[i] = json_array_get(members, i);
-    qsort(sorted, count, sizeof(sorted[0]), by_name);
+    qsort(sorted, count, sizeof sorted[0], by_name);
     table_init(&table, headings);
     for (size_t i = 0; i < count; i++) {
         const json_t *member = sorted[i];
@@ -112,7 +112,7 @@ static int change(const struct cli *cli, struct cluster_client *client, const ch
         bool has_port = *address == '[' ? strstr(address, "]:") != NULL : strchr(address, ':') != NULL;
         char whole[CLUSTER_URL_MAX];
 
-        (void)snprintf(whole, sizeof(whole), "%s%s", address, has_port ? "" : ":" PEERS_PORT);
+        (void)snprintf(whole, sizeof whole, "%s%s", address, has_port ? "" : ":" PEERS_PORT);
         json_put_text(request, "address", whole);
         if (api)
             json_put_text(request, "api_address", api);
@@ -157,7 +157,7 @@ static const struct action *action_find(const struct cli *cli, int argc, char **
         return NULL;
     }
     suggestion_init(&suggestion, argv[0]);
-    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++) {
         suggestion_offer(&suggestion, actions[i].name);
         if (strcmp(actions[i].name, argv[0]) == 0)
             found = &actions[i];
@@ -188,7 +188,7 @@ int command_member(const struct cli *cli, int argc, char **argv)
     action = action_find(cli, argc, argv, &code);
     if (!action)
         return code;
-    for (size_t i = 0; i < sizeof(of_add) / sizeof(of_add[0]); i++)
+    for (size_t i = 0; i < sizeof of_add / sizeof of_add[0]; i++)
         if (cli_flag_is_set(cli, of_add[i]) && action->arguments != 2)
             return cli_fail(cli, GAVEL_ERR_INVALID, "--%s is only for `gavel member add`", of_add[i]);
     if (cli_flag_number(cli, "priority", 0) > PRIORITY_MAX)

@@ -147,11 +147,11 @@ static enum gavel_status read_condition(const struct note *note, struct conditio
             error, GAVEL_ERR_INVALID,
             "--create wants that there is no such note, --if-revision that there is: give one of them");
     if (cli_flag_is_set(note->cli, "epoch")) {
-        (void)snprintf(ret_lines->epoch, sizeof(ret_lines->epoch), "Epoch: %" PRIu64, epoch);
+        (void)snprintf(ret_lines->epoch, sizeof ret_lines->epoch, "Epoch: %" PRIu64, epoch);
         ret_headers[count++] = ret_lines->epoch;
     }
     if (cli_flag_is_set(note->cli, "if-revision")) {
-        (void)snprintf(ret_lines->match, sizeof(ret_lines->match), "If-Match: \"%" PRIu64 "\"", revision);
+        (void)snprintf(ret_lines->match, sizeof ret_lines->match, "If-Match: \"%" PRIu64 "\"", revision);
         ret_headers[count++] = ret_lines->match;
     }
     if (cli_flag_is_set(note->cli, "create"))
@@ -226,7 +226,7 @@ static void value_cell(struct table *table, const json_t *item)
             cell[used] = (char)((unsigned char)bytes[used] < ' ' || bytes[used] == 127 ? ' ' : bytes[used]);
         while (used < length && used > 0 && (bytes[used] & 0xc0) == 0x80)
             used--; /* not in the middle of a character */
-        (void)snprintf(cell + used, sizeof(cell) - used, "%s", used < length ? "…" : "");
+        (void)snprintf(cell + used, sizeof cell - used, "%s", used < length ? "…" : "");
         table_cell(table, STYLE_PLAIN, "%s", cell);
     }
     free(bytes);
@@ -278,7 +278,7 @@ static enum gavel_status fetch_all(struct note *note, struct table *table, json_
     const struct cluster_ask ask = {.path = path, .may_repeat = true};
     enum gavel_status status;
 
-    (void)snprintf(limit, sizeof(limit), "%d", PAGE);
+    (void)snprintf(limit, sizeof limit, "%d", PAGE);
     do {
         struct cluster_reply reply = {0};
 
@@ -293,7 +293,7 @@ static enum gavel_status fetch_all(struct note *note, struct table *table, json_
             add_rows(table, json_object_get(reply.call.body, "notes"));
             add_json(list, json_object_get(reply.call.body, "notes"));
         }
-        (void)snprintf(after, sizeof(after), "%s", group_text(reply.call.body, "next"));
+        (void)snprintf(after, sizeof after, "%s", group_text(reply.call.body, "next"));
         cluster_reply_done(&reply);
     } while (!status && *after);
     return status;
@@ -339,7 +339,7 @@ static const struct action {
     {"list", 1, 1, "gavel note list GROUP", list},
     {"watch", 1, 2, "gavel note watch GROUP [KEY]", note_watch},
 };
-#define ACTION_COUNT (sizeof(actions) / sizeof(actions[0]))
+#define ACTION_COUNT (sizeof actions / sizeof actions[0])
 
 /* Flags that an action has no use for are mistakes: whoever gives them expects something. */
 static enum gavel_status check_flags(const struct cli *cli, const char *action, struct gavel_error *error)
@@ -354,7 +354,7 @@ static enum gavel_status check_flags(const struct cli *cli, const char *action, 
         {"timeout", "watch"},
     };
 
-    for (size_t i = 0; i < sizeof(uses) / sizeof(uses[0]); i++)
+    for (size_t i = 0; i < sizeof uses / sizeof uses[0]; i++)
         if (cli_flag_is_set(cli, uses[i].flag) && !strstr(uses[i].actions, action))
             return error_set(error, GAVEL_ERR_INVALID, "--%s is for: %s", uses[i].flag, uses[i].actions);
     return GAVEL_OK;

@@ -87,9 +87,9 @@ static void add_name(char *list, size_t size, const char *name)
     static const char more[] = ", …";
     size_t used = strlen(list);
 
-    if (used + strlen(name) + 2 * sizeof(more) <= size)
+    if (used + strlen(name) + 2 * sizeof more <= size)
         (void)snprintf(list + used, size - used, "%s%s", used ? ", " : "", name);
-    else if (!strstr(list, more) && used + sizeof(more) <= size)
+    else if (!strstr(list, more) && used + sizeof more <= size)
         (void)snprintf(list + used, size - used, "%s", used ? more : more + 2);
 }
 
@@ -115,12 +115,12 @@ bool cluster_view_constrained(const struct cluster_view *view, struct cluster_co
             hubs[hub_count++] = &view->nodes[i];
     }
     for (size_t i = 0; i < hub_count; i++)
-        add_name(ret_constraint->hubs, sizeof(ret_constraint->hubs), hubs[i]->name);
+        add_name(ret_constraint->hubs, sizeof ret_constraint->hubs, hubs[i]->name);
     for (size_t i = 0; i < view->node_count; i++)
         for (size_t k = 0; k < hub_count; k++)
             if (is_voter(&view->nodes[i]) && are_linked(view, &view->nodes[i], hubs[k]) &&
                 refuses(view, &view->nodes[i], hubs[k])) {
-                add_name(ret_constraint->holders, sizeof(ret_constraint->holders), view->nodes[i].name);
+                add_name(ret_constraint->holders, sizeof ret_constraint->holders, view->nodes[i].name);
                 break;
             }
     return hub_count > 0;
@@ -139,10 +139,10 @@ static void add_trips(const struct cluster_node *node, char *buffer, size_t size
 
         if (!id || !json_is_integer(trip))
             continue;
-        (void)snprintf(other, sizeof(other), "%.63s–%.63s ", id, node->name);
+        (void)snprintf(other, sizeof other, "%.63s–%.63s ", id, node->name);
         if (strstr(buffer, other))
             continue; /* the other one has measured it as well */
-        (void)snprintf(text, sizeof(text), "%.63s–%.63s %lld ms", node->name, id,
+        (void)snprintf(text, sizeof text, "%.63s–%.63s %lld ms", node->name, id,
                        (long long)json_integer_value(trip));
         add_name(buffer, size, text);
     }

@@ -48,8 +48,8 @@ static size_t keep_header(char *bytes, size_t size, size_t count, void *user)
                    {"Epoch:", &reply->epoch}};
     char line[128];
 
-    (void)snprintf(line, sizeof(line), "%.*s", (int)(size * count < 127 ? size * count : 127), bytes);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+    (void)snprintf(line, sizeof line, "%.*s", (int)(size * count < 127 ? size * count : 127), bytes);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         if (strncasecmp(line, numbers[i].name, strlen(numbers[i].name)) == 0)
             *numbers[i].number = strtoull(line + strlen(numbers[i].name), NULL, 10);
     return size * count;
@@ -66,7 +66,7 @@ static void finish(CURL *handle, CURLcode result, const struct cluster_ask *ask,
     call->is_over = true;
     if (exchange->is_too_long) {
         call->status = GAVEL_ERR_INVALID;
-        (void)snprintf(call->reason, sizeof(call->reason),
+        (void)snprintf(call->reason, sizeof call->reason,
                        "its answer is too long; is this a node of gaveld?");
         return;
     }
@@ -74,7 +74,7 @@ static void finish(CURL *handle, CURLcode result, const struct cluster_ask *ask,
         (void)curl_easy_getinfo(handle, CURLINFO_REQUEST_SIZE, &sent);
         call->may_have_arrived = sent > 0;
         call->status =
-            cluster_reason(handle, result, exchange->detail, timeout_ms, call->reason, sizeof(call->reason));
+            cluster_reason(handle, result, exchange->detail, timeout_ms, call->reason, sizeof call->reason);
         return;
     }
     (void)curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &call->code);
@@ -85,7 +85,7 @@ static void finish(CURL *handle, CURLcode result, const struct cluster_ask *ask,
         cluster_read_refusal(call);
     } else if (!ask->wants_bytes && !json_is_object(call->body)) {
         call->status = GAVEL_ERR_INVALID;
-        (void)snprintf(call->reason, sizeof(call->reason),
+        (void)snprintf(call->reason, sizeof call->reason,
                        "what it answered is not JSON; is this a node of gaveld?");
     } else {
         call->status = GAVEL_OK;
@@ -103,7 +103,7 @@ static void try_once(struct cluster_client *client, const struct cluster_ask *as
     char type[128];
 
     reply->call.status = GAVEL_ERR_NO_MEMORY;
-    (void)snprintf(reply->call.reason, sizeof(reply->call.reason), "out of memory");
+    (void)snprintf(reply->call.reason, sizeof reply->call.reason, "out of memory");
     if (!handle)
         return;
     for (const struct curl_slist *header = client->headers; header; header = header->next)
@@ -112,7 +112,7 @@ static void try_once(struct cluster_client *client, const struct cluster_ask *as
     for (const char *const *header = ask->headers; *header; header++)
         headers = curl_slist_append(headers, *header);
     if (ask->type) {
-        (void)snprintf(type, sizeof(type), "Content-Type: %s", ask->type);
+        (void)snprintf(type, sizeof type, "Content-Type: %s", ask->type);
         headers = curl_slist_append(headers, type);
     }
     if (headers) {
@@ -193,7 +193,7 @@ enum gavel_status cluster_path(char ret_path[static CLUSTER_PATH_MAX], const cha
         char *encoded = NULL;
 
         if (format[0] == '%' && format[1] == 's') {
-            ASSERT(next < sizeof(names) / sizeof(names[0]));
+            ASSERT(next < sizeof names / sizeof names[0]);
             encoded = curl_easy_escape(NULL, names[next], (int)strlen(names[next]));
             next++;
             format++;

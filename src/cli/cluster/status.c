@@ -24,7 +24,7 @@ const char *cluster_headline(const struct cluster_view *view, char *buffer, size
     char lease[DURATION_TEXT_MAX + 16] = "", text[DURATION_TEXT_MAX];
 
     if (leader && leader->has_lease && leader->lease_ms >= 0)
-        (void)snprintf(lease, sizeof(lease), ", lease %s", duration_exact(leader->lease_ms, text));
+        (void)snprintf(lease, sizeof lease, ", lease %s", duration_exact(leader->lease_ms, text));
     if (leader)
         (void)snprintf(buffer, size, "cluster %s: %s leads in term %" PRIu64 "%s; %zu of %zu healthy",
                        view->cluster, leader->name, view->term, lease, view->healthy, view->members);
@@ -123,7 +123,7 @@ void cluster_print(const struct cli *cli, const struct cluster_view *view, FILE 
     size_t width = room ? room : output_columns(file);
     char text[256];
 
-    fprintf(file, "%s%s%s\n\n", style_begin(cli, STYLE_BOLD), cluster_headline(view, text, sizeof(text)),
+    fprintf(file, "%s%s%s\n\n", style_begin(cli, STYLE_BOLD), cluster_headline(view, text, sizeof text),
             style_end(cli, STYLE_BOLD));
     print_nodes(cli, view, file, room);
     if (view->is_changing)

@@ -40,10 +40,10 @@ static void read_status(struct cluster_node *node, const struct cluster_call *ca
 {
     const json_t *json = call->body;
 
-    take_text(json, "node", node->name, sizeof(node->name));
-    take_text(json, "role", node->role, sizeof(node->role));
-    take_text(json, "leader_id", node->leader, sizeof(node->leader));
-    take_text(json, "api_address", node->address, sizeof(node->address));
+    take_text(json, "node", node->name, sizeof node->name);
+    take_text(json, "role", node->role, sizeof node->role);
+    take_text(json, "leader_id", node->leader, sizeof node->leader);
+    take_text(json, "api_address", node->address, sizeof node->address);
     node->generation = take_number(json, "generation");
     node->term = take_number(json, "term");
     node->lease_epoch = take_number(json, "lease_epoch");
@@ -53,7 +53,7 @@ static void read_status(struct cluster_node *node, const struct cluster_call *ca
     node->has_log_end = json_is_integer(json_object_get(json, "last_term"));
     node->last = take_number(json, "last");
     node->last_term = take_number(json, "last_term");
-    take_text(json, "digest", node->digest, sizeof(node->digest));
+    take_text(json, "digest", node->digest, sizeof node->digest);
     node->pid = (int64_t)take_number(json, "pid");
     node->guard_pid = (int64_t)take_number(json, "guard_pid");
     node->is_leader = take_bool(json, "is_leader");
@@ -162,11 +162,11 @@ static void read_members(struct cluster_view *view)
 
         if (!node)
             continue;
-        (void)snprintf(node->name, sizeof(node->name), "%s", name);
+        (void)snprintf(node->name, sizeof node->name, "%s", name);
         if (address && *address)
-            (void)snprintf(node->address, sizeof(node->address), "%s", address);
-        take_text(peer, "role", node->kind, sizeof(node->kind));
-        take_text(peer, "trouble", node->trouble, sizeof(node->trouble));
+            (void)snprintf(node->address, sizeof node->address, "%s", address);
+        take_text(peer, "role", node->kind, sizeof node->kind);
+        take_text(peer, "trouble", node->trouble, sizeof node->trouble);
         node->is_healthy = take_bool(peer, "self") || take_bool(peer, "healthy");
         node->contact_ms = take_bool(peer, "self") ? 0 : take_time(peer, "last_contact_ms");
         view->members++;
@@ -185,14 +185,14 @@ static void read_calls(struct cluster_view *view)
             continue;
         *node = (struct cluster_node){
             .lease_ms = -1, .contact_ms = -1, .disk_hangs_ms = -1, .uncommitted_ms = -1};
-        (void)snprintf(node->url, sizeof(node->url), "%s", call->url);
+        (void)snprintf(node->url, sizeof node->url, "%s", call->url);
         if (name)
             read_status(node, call);
         else
-            (void)snprintf(node->reason, sizeof(node->reason), "%s",
+            (void)snprintf(node->reason, sizeof node->reason, "%s",
                            call->status ? call->reason : "what it answered has no name of a node");
         if (!*node->address)
-            (void)snprintf(node->address, sizeof(node->address), "%.255s", cluster_url_host(call->url));
+            (void)snprintf(node->address, sizeof node->address, "%.255s", cluster_url_host(call->url));
         view->node_count++;
     }
 }
@@ -238,7 +238,7 @@ static void trouble(struct cluster_view *view, enum trouble_kind kind, const cha
         return;
     view->troubles[view->trouble_count].kind = kind;
     va_start(list, format);
-    (void)vsnprintf(view->troubles[view->trouble_count].text, sizeof(view->troubles[0].text), format, list);
+    (void)vsnprintf(view->troubles[view->trouble_count].text, sizeof view->troubles[0].text, format, list);
     va_end(list);
     view->trouble_count++;
 }
@@ -250,7 +250,7 @@ static void judge_leader(struct cluster_view *view)
     char trips[150];
     int64_t limit_ms;
 
-    if (cluster_view_too_far(view, trips, sizeof(trips), &limit_ms))
+    if (cluster_view_too_far(view, trips, sizeof trips, &limit_ms))
         trouble(view, TROUBLE_NO_LEADER,
                 "nobody can work: no node reaches a majority of the voters within %lld ms, which a lease "
                 "needs; round trips %s; raise promise, election_min and election_max on all nodes, or move "
@@ -385,13 +385,13 @@ void cluster_view_make(struct cluster_view *view)
     read_calls(view);
     view->believed = find_believed(view);
     if (view->believed < 0) {
-        qsort(view->nodes, view->node_count, sizeof(view->nodes[0]), by_name);
+        qsort(view->nodes, view->node_count, sizeof view->nodes[0], by_name);
         return;
     }
     read_members(view);
-    qsort(view->nodes, view->node_count, sizeof(view->nodes[0]), by_name);
+    qsort(view->nodes, view->node_count, sizeof view->nodes[0], by_name);
     view->believed = find_believed(view);
-    take_text(view->nodes[view->believed].status, "cluster", view->cluster, sizeof(view->cluster));
+    take_text(view->nodes[view->believed].status, "cluster", view->cluster, sizeof view->cluster);
     view->generation = view->nodes[view->believed].generation;
     view->term = view->nodes[view->believed].term;
     view->is_changing = take_bool(view->nodes[view->believed].status, "changing_members");
@@ -404,7 +404,7 @@ void cluster_view_make(struct cluster_view *view)
     }
     judge_names(view);
     judge_tables(view);
-    qsort(view->troubles, view->trouble_count, sizeof(view->troubles[0]), by_kind);
+    qsort(view->troubles, view->trouble_count, sizeof view->troubles[0], by_kind);
 }
 
 void cluster_view_done(struct cluster_view *view)

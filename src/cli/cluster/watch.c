@@ -35,7 +35,7 @@ static enum style style_of(const struct cluster_event *event)
 
     if (strcmp(event->name, "became_leader") == 0)
         return STYLE_GREEN;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         if (strcmp(event->name, bad[i]) == 0)
             return STYLE_RED;
     return STYLE_PLAIN;
@@ -58,7 +58,7 @@ static void print_event(const struct cluster_event *event, void *user)
         enum style style = style_of(event);
 
         printf("%s%s%s  %s%s%s\n", style_begin(cli, STYLE_DIM), event->at, style_end(cli, STYLE_DIM),
-               style_begin(cli, style), cluster_event_words(event, words, sizeof(words)),
+               style_begin(cli, style), cluster_event_words(event, words, sizeof words),
                style_end(cli, style));
     }
     watcher->printed++;
@@ -108,7 +108,7 @@ int cluster_watch(const struct cli *cli)
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         if (!cli->config.json)
-            fprintf(stderr, "%s\n", cluster_headline(&view, headline, sizeof(headline)));
+            fprintf(stderr, "%s\n", cluster_headline(&view, headline, sizeof headline));
         code =
             listen_to(cli, &client, &view, &watcher, limit_ms ? clock_now() + ns_from_ms(limit_ms) : NEVER);
         if (!code && watcher.wanted && watcher.printed < watcher.wanted && limit_ms)

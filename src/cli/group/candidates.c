@@ -73,7 +73,7 @@ static void print_nobody(const struct cli *cli, const char *reason)
 {
     char text[NAME_MAX_BYTES + 128];
 
-    snprintf(text, sizeof(text), "The group \"%s\" has no active candidates%s%s.", cli->config.group,
+    snprintf(text, sizeof text, "The group \"%s\" has no active candidates%s%s.", cli->config.group,
              reason ? ": " : "", reason ? reason : "");
     print_wrapped(stdout, output_columns(stdout), 0, 0, text);
 }

@@ -110,7 +110,7 @@ static enum gavel_status ask(const struct cli *cli, const struct onlooker *onloo
     request.record.wish_epoch = record->epoch;
     request.record.wish_force = cli_flag_is_set(cli, "force");
     if (successor)
-        snprintf(request.record.wish_successor, sizeof(request.record.wish_successor), "%s", successor);
+        snprintf(request.record.wish_successor, sizeof request.record.wish_successor, "%s", successor);
     status = onlooker_call(onlooker, &request, &reply, error);
     store_reply_done(&reply);
     return status == GAVEL_ERR_NOT_HOLDER ? GAVEL_OK : status; /* it has just changed: what we wanted */

@@ -198,7 +198,7 @@ enum gavel_status leadership_read(const struct onlooker *onlooker, const char *g
         ret_leadership->state = leadership_judge(onlooker, &reply.record, reply.found, reply.expired);
         if (ret_leadership->state != LEADERSHIP_EMPTY)
             ret_leadership->record = reply.record;
-        (void)snprintf(ret_leadership->note, sizeof(ret_leadership->note), "%s", reply.note);
+        (void)snprintf(ret_leadership->note, sizeof ret_leadership->note, "%s", reply.note);
         if (store_capabilities(onlooker->store)->is_fixed) { /* the lease of an assignment means nothing */
             ret_leadership->record.lease_ms = 0;
             ret_leadership->remaining_ms = -1;

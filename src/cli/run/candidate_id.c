@@ -13,8 +13,8 @@ void candidate_id_choose(const struct config *config, char ret_id[static NAME_MA
         snprintf(ret_id, NAME_MAX_BYTES + 1, "%s", config->candidate);
         return;
     }
-    if (gethostname(host, sizeof(host)) || !host[0])
-        snprintf(host, sizeof(host), "localhost");
-    host[sizeof(host) - 1] = '\0';
+    if (gethostname(host, sizeof host) || !host[0])
+        snprintf(host, sizeof host, "localhost");
+    host[sizeof host - 1] = '\0';
     snprintf(ret_id, NAME_MAX_BYTES + 1, "%s-%d", host, (int)getpid());
 }

@@ -59,7 +59,7 @@ static void note_trouble(struct elect *elect, const struct gavel_event *event)
     pthread_mutex_lock(&elect->mutex);
     elect->has_trouble = true;
     elect->trouble = event->status;
-    snprintf(elect->trouble_message, sizeof(elect->trouble_message), "%s",
+    snprintf(elect->trouble_message, sizeof elect->trouble_message, "%s",
              event->message[0] ? event->message : gavel_status_text(event->status));
     pthread_mutex_unlock(&elect->mutex);
     line_queue_wake(&elect->queue);
@@ -67,7 +67,7 @@ static void note_trouble(struct elect *elect, const struct gavel_event *event)
 
 static void log_trouble(struct elect *elect)
 {
-    char message[sizeof(elect->trouble_message)];
+    char message[sizeof elect->trouble_message];
     enum gavel_status status;
     bool has_trouble;
 
@@ -75,7 +75,7 @@ static void log_trouble(struct elect *elect)
     has_trouble = elect->has_trouble;
     elect->has_trouble = false;
     status = elect->trouble;
-    memcpy(message, elect->trouble_message, sizeof(message));
+    memcpy(message, elect->trouble_message, sizeof message);
     pthread_mutex_unlock(&elect->mutex);
     if (has_trouble)
         log_line(&elect->cli->log, clock_wall_ms(), LOG_WARNING, "the store fails",
@@ -94,7 +94,7 @@ static void on_event(struct gavel_candidate *candidate, const struct gavel_event
         note_trouble(elect, event);
     if (event->kind == GAVEL_EVENT_STOPPED) {
         elect->ended = event->status;
-        snprintf(elect->ended_message, sizeof(elect->ended_message), "%s", event->message);
+        snprintf(elect->ended_message, sizeof elect->ended_message, "%s", event->message);
         atomic_store(&elect->has_ended, true);
         line_queue_wake(&elect->queue);
     }
@@ -144,9 +144,9 @@ static int serve(struct elect *elect, int signal_fd)
             return 0;
         if (poll(fds, 3, -1) < 0 && errno != EINTR)
             return 0;
-        if (fds[0].revents && read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        if (fds[0].revents && read(signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
             return (int)info.ssi_signo;
-        if (fds[1].revents && read(elect->queue.fd, &woken, sizeof(woken)) < 0 && errno != EAGAIN)
+        if (fds[1].revents && read(elect->queue.fd, &woken, sizeof woken) < 0 && errno != EAGAIN)
             return 0;
         if (fds[2].revents & POLLOUT)
             write_some(elect);
@@ -236,7 +236,7 @@ int command_elect(const struct cli *cli, int argc, char **argv)
 
     (void)argc;
     (void)argv;
-    elect = calloc(1, sizeof(*elect));
+    elect = calloc(1, sizeof *elect);
     if (!elect)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
     elect->cli = cli;

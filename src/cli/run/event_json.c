@@ -117,7 +117,7 @@ enum gavel_status event_set_parse(const char *names, unsigned *ret_set, struct g
         char name[64];
         int kind = 0;
 
-        snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1), names);
+        snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), names);
         while (kind < GAVEL_EVENT_COUNT && strcmp(name, gavel_event_name((enum gavel_event_kind)kind)) != 0)
             kind++;
         if (kind == GAVEL_EVENT_COUNT)

@@ -28,7 +28,7 @@ void health_init(struct health *health, const char *command, gavel_ms every, gav
         .start_at = command ? 0 : NEVER,
         .limit_at = NEVER,
     };
-    snprintf(health->reason, sizeof(health->reason), "%s", command ? "no check has ended yet" : "");
+    snprintf(health->reason, sizeof health->reason, "%s", command ? "no check has ended yet" : "");
 }
 
 gavel_ns health_wake_at(const struct health *health)
@@ -56,7 +56,7 @@ static char **make_environment(void)
 
     while (environ[count])
         count++;
-    list = calloc(count + 1, sizeof(*list));
+    list = calloc(count + 1, sizeof *list);
     for (size_t i = 0; list && i < count; i++)
         if (run_environment_is_passed_on(environ[i]))
             list[kept++] = environ[i];
@@ -111,7 +111,7 @@ static void start(struct health *health, gavel_ns now)
 
     health->start_at = now + health->every;
     if (error) {
-        snprintf(health->reason, sizeof(health->reason), "cannot be started: %s", strerror(error));
+        snprintf(health->reason, sizeof health->reason, "cannot be started: %s", strerror(error));
         count_failure(health);
         return;
     }
@@ -142,7 +142,7 @@ static void stop_late(struct health *health, gavel_ns now)
         return;
     (void)kill(-health->pid, SIGKILL); /* fails only if all of them are dead */
     health->was_killed = true;
-    snprintf(health->reason, sizeof(health->reason), "took longer than %s",
+    snprintf(health->reason, sizeof health->reason, "took longer than %s",
              duration_exact(ms_from_ns(health->timeout), text));
     count_failure(health);
 }
@@ -173,9 +173,9 @@ bool health_reaped(struct health *health, pid_t pid, int status, gavel_ns now)
         return true;
     }
     if (WIFSIGNALED(status))
-        snprintf(health->reason, sizeof(health->reason), "killed by signal %d", WTERMSIG(status));
+        snprintf(health->reason, sizeof health->reason, "killed by signal %d", WTERMSIG(status));
     else
-        snprintf(health->reason, sizeof(health->reason), "exit code %d", WEXITSTATUS(status));
+        snprintf(health->reason, sizeof health->reason, "exit code %d", WEXITSTATUS(status));
     count_failure(health);
     return true;
 }

@@ -29,7 +29,7 @@ static void end_at_once(int number)
 
 static const int leaving_signals[] = {SIGTERM, SIGINT, SIGHUP};
 
-#define LEAVING_SIGNALS (sizeof(leaving_signals) / sizeof(leaving_signals[0]))
+#define LEAVING_SIGNALS (sizeof leaving_signals / sizeof leaving_signals[0])
 
 int leaving_begin(sigset_t *ret_signals)
 {

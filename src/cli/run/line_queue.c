@@ -31,7 +31,7 @@ void line_queue_done(struct line_queue *queue)
 void line_queue_wake(struct line_queue *queue)
 {
     const uint64_t one = 1;
-    ssize_t written = write(queue->fd, &one, sizeof(one));
+    ssize_t written = write(queue->fd, &one, sizeof one);
 
     (void)written; /* fails only when it is readable already */
 }

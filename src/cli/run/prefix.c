@@ -32,7 +32,7 @@
 
 /* Cyan, yellow, green, magenta, blue; not red, which would look like an error. */
 static const int colors[] = {36, 33, 32, 35, 34};
-#define COLOR_COUNT (sizeof(colors) / sizeof(colors[0]))
+#define COLOR_COUNT (sizeof colors / sizeof colors[0])
 
 static void close_fd(int *fd)
 {
@@ -44,7 +44,7 @@ static void close_fd(int *fd)
 static void signal_fd(int fd)
 {
     const uint64_t one = 1;
-    ssize_t written = write(fd, &one, sizeof(one));
+    ssize_t written = write(fd, &one, sizeof one);
 
     (void)written; /* cannot fail: nobody adds up to its limit */
 }
@@ -86,10 +86,10 @@ static void make_labels(struct prefix *prefix, const char *const *names, bool co
         char begin[16] = "";
 
         if (has_color[i % 2])
-            snprintf(begin, sizeof(begin), "\033[%dm", colors[i / 2 % COLOR_COUNT]);
-        if (padding > PREFIX_LABEL_MAX - NAME_BYTES_MAX - sizeof(begin) - 8)
+            snprintf(begin, sizeof begin, "\033[%dm", colors[i / 2 % COLOR_COUNT]);
+        if (padding > PREFIX_LABEL_MAX - NAME_BYTES_MAX - sizeof begin - 8)
             padding = 0; /* names that do not fit a line of a terminal anyway */
-        snprintf(source->label, sizeof(source->label), "%s%.*s%*s |%s ", begin, NAME_BYTES_MAX, name,
+        snprintf(source->label, sizeof source->label, "%s%.*s%*s |%s ", begin, NAME_BYTES_MAX, name,
                  (int)padding, "", begin[0] ? "\033[0m" : "");
     }
 }
@@ -122,9 +122,9 @@ enum gavel_status prefix_open(struct prefix *prefix, const char *const *names, s
 
     *prefix = (struct prefix){
         .source_count = 2 * count,
-        .sources = calloc(2 * count, sizeof(*prefix->sources)),
-        .outputs = calloc(2, sizeof(*prefix->outputs)),
-        .polls = calloc(2 * count + 1, sizeof(*prefix->polls)),
+        .sources = calloc(2 * count, sizeof *prefix->sources),
+        .outputs = calloc(2, sizeof *prefix->outputs),
+        .polls = calloc(2 * count + 1, sizeof *prefix->polls),
         .partial_after = ns_from_ms(PREFIX_PARTIAL_MS),
         .stop_fd = -1,
         .done_fd = -1,
@@ -220,7 +220,7 @@ static void put(struct prefix *prefix, size_t index, const char *text, size_t le
     struct prefix_output *output = output_of(prefix, index);
     size_t label = strlen(prefix->sources[index].label);
 
-    if (sizeof(output->buffer) - output->used < label + length + 1)
+    if (sizeof output->buffer - output->used < label + length + 1)
         flush(prefix, output);
     memcpy(output->buffer + output->used, prefix->sources[index].label, label);
     memcpy(output->buffer + output->used + label, text, length);
@@ -257,7 +257,7 @@ static void put_whole_lines(struct prefix *prefix, size_t index, gavel_ns now)
         if (start > source->used) /* the reader of our output has gone meanwhile */
             return;
     }
-    if (start == 0 && source->used == sizeof(source->line)) {
+    if (start == 0 && source->used == sizeof source->line) {
         start = piece_of(source->line, source->used);
         put(prefix, index, source->line, start);
     }
@@ -281,7 +281,7 @@ static void put_rest(struct prefix *prefix, size_t index)
 static void take(struct prefix *prefix, size_t index, gavel_ns now)
 {
     struct prefix_source *source = &prefix->sources[index];
-    ssize_t count = read(source->read_fd, source->line + source->used, sizeof(source->line) - source->used);
+    ssize_t count = read(source->read_fd, source->line + source->used, sizeof source->line - source->used);
 
     if (count < 0 && (errno == EINTR || errno == EAGAIN))
         return;

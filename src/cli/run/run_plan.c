@@ -32,7 +32,7 @@ static enum gavel_status find_shell(struct making *making, const char *text,
                                     struct guard_command *ret_command)
 {
     struct arena *arena = &making->plan->arena;
-    char **argv = arena_take(arena, 4 * sizeof(*argv));
+    char **argv = arena_take(arena, 4 * sizeof *argv);
 
     if (!argv)
         return no_memory(making);
@@ -113,7 +113,7 @@ static enum gavel_status plan_itself(struct making *making)
     plan->spec.contain = config->run.contain;
     plan->spec.is_single = !config->enabled;
     plan->spec.ignores_sigpipe = making->cli->ignored_sigpipe;
-    (void)snprintf(plan->spec.epoch, sizeof(plan->spec.epoch), "GAVEL_EPOCH=0");
+    (void)snprintf(plan->spec.epoch, sizeof plan->spec.epoch, "GAVEL_EPOCH=0");
     (void)pthread_sigmask(SIG_SETMASK, NULL, &plan->spec.signal_mask); /* reading it cannot fail */
     if (!config->enabled && (plan->healthy || config->run.on_exit == ON_EXIT_RESIGN))
         return error_set(making->error, GAVEL_ERR_INVALID,

@@ -232,7 +232,7 @@ static void finish(struct runner *runner)
 
 int runner_run(const struct cli *cli, struct run_plan *plan)
 {
-    struct runner *runner = calloc(1, sizeof(*runner));
+    struct runner *runner = calloc(1, sizeof *runner);
     struct gavel_error error = {0};
     int code;
 

@@ -35,7 +35,7 @@ static void note_stopped(struct runner *runner, const struct news *news)
 {
     runner->has_stopped = true;
     runner->stopped = news->status;
-    (void)snprintf(runner->stopped_message, sizeof(runner->stopped_message), "%s", news->message);
+    (void)snprintf(runner->stopped_message, sizeof runner->stopped_message, "%s", news->message);
     if (news->status == GAVEL_ERR_DONE)
         log_line(&runner->cli->log, clock_wall_ms(), LOG_INFO, "done for good", WHO(runner),
                  LOG_STR("by", news->previous), LOG_U64("epoch", news->epoch), LOG_END);
@@ -191,10 +191,10 @@ static void log_end(const struct runner *runner, const struct guard_report *repo
 
     log_line(log, clock_wall_ms(), level_of(report), sentence(report->cause), WHO(runner),
              LOG_STR("child", spec->children[child].name), LOG_U64("epoch", epoch_of(runner, report)),
-             LOG_STR("how", describe(status, how, sizeof(how))), LOG_END);
+             LOG_STR("how", describe(status, how, sizeof how)), LOG_END);
     if (report->demoted_status > 0)
         log_line(log, clock_wall_ms(), LOG_WARNING, "the hook on_demoted failed", WHO(runner),
-                 LOG_STR("how", describe(report->demoted_status, how, sizeof(how))), LOG_END);
+                 LOG_STR("how", describe(report->demoted_status, how, sizeof how)), LOG_END);
     if (report->late_by_ms > 0)
         log_line(log, clock_wall_ms(), LOG_ERROR,
                  "the command was still there after the deadline, so two may have overlapped; give a tree of "
@@ -218,7 +218,7 @@ void runner_log_report(const struct runner *runner, const struct guard_report *b
         report->ended_slot < spec->rules.child_count)
         log_line(log, clock_wall_ms(), LOG_WARNING, "a child ended and is restarted", WHO(runner),
                  LOG_STR("child", spec->children[report->ended_slot].name),
-                 LOG_STR("how", describe(report->ended_status, how, sizeof(how))),
+                 LOG_STR("how", describe(report->ended_status, how, sizeof how)),
                  LOG_U64("restarts", report->restarts), LOG_END);
     if (report->state == SUPERVISOR_RUNNING && before->state != SUPERVISOR_RUNNING)
         log_line(log, clock_wall_ms(), LOG_INFO, "runs the command", WHO(runner),

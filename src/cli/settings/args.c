@@ -95,7 +95,7 @@ static enum gavel_status take_setting(struct cursor *cursor, const struct settin
     const char *value = is_negated ? "false" : "true";
     enum gavel_status status;
 
-    snprintf(name, sizeof(name), "--%s", setting->flag);
+    snprintf(name, sizeof name, "--%s", setting->flag);
     if (is_negated && attached)
         return error_set(cursor->error, GAVEL_ERR_INVALID, "--no-%s takes no value", setting->flag);
     if (strcmp(setting->flag, "cluster") == 0 && !attached && !follows_value(cursor)) {
@@ -159,7 +159,7 @@ static enum gavel_status take_flag(struct cursor *cursor, const struct flag *fla
     enum gavel_status status;
 
     ASSERT(position < CLI_FLAGS_MAX);
-    snprintf(name, sizeof(name), "--%s", flag->name);
+    snprintf(name, sizeof name, "--%s", flag->name);
     if (flag->kind == FLAG_SWITCH && attached)
         return error_set(cursor->error, GAVEL_ERR_INVALID, "%s takes no value", name);
     if (flag->kind == FLAG_PACE && !attached && !follows_number(cursor)) {
@@ -193,7 +193,7 @@ static enum gavel_status take_long(struct cursor *cursor, const char *text)
     const struct flag *flag;
     char name[OPTION_NAME_MAX];
 
-    snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : sizeof(name) - 1), text);
+    snprintf(name, sizeof name, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), text);
     if (strcmp(name, "help") == 0 || strcmp(name, "version") == 0) {
         *(name[0] == 'h' ? &cursor->args->wants_help : &cursor->args->wants_version) = true;
         return GAVEL_OK;

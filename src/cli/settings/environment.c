@@ -27,7 +27,7 @@ static bool is_ours(const char *name)
     for (const struct other_name *other = other_names; other->of; other++)
         if (other->env && strcmp(other->env, name) == 0)
             return true;
-    for (size_t i = 0; i < sizeof(of_stores) / sizeof(of_stores[0]); i++)
+    for (size_t i = 0; i < sizeof of_stores / sizeof of_stores[0]; i++)
         if (strcmp(of_stores[i], name) == 0)
             return true;
     return strcmp(name, EPOCH_VARIABLE) == 0;
@@ -58,14 +58,13 @@ void environment_warn(const struct log *log, char *const *variables)
         char name[NAME_MAX_LENGTH + 1], message[256];
         const char *meant;
 
-        if (strncmp(*variables, PREFIX, strlen(PREFIX)) != 0 || length >= sizeof(name))
+        if (strncmp(*variables, PREFIX, strlen(PREFIX)) != 0 || length >= sizeof name)
             continue;
         memcpy(name, *variables, length);
         name[length] = '\0';
         meant = environment_meant(name);
         if (meant) {
-            (void)snprintf(message, sizeof(message), "there is no variable %s; did you mean %s?", name,
-                           meant);
+            (void)snprintf(message, sizeof message, "there is no variable %s; did you mean %s?", name, meant);
             log_line(log, clock_wall_ms(), LOG_WARNING, message, LOG_STR("variable", name), LOG_END);
         } else if (!is_ours(name)) {
             log_line(log, clock_wall_ms(), LOG_DEBUG, "a variable of our prefix that is none of ours",

@@ -27,7 +27,7 @@ static bool folder_is_there(const char *file)
     const char *slash = strrchr(file, '/');
     char folder[PATH_MAX];
 
-    if (!slash || slash == file || (size_t)(slash - file) >= sizeof(folder))
+    if (!slash || slash == file || (size_t)(slash - file) >= sizeof folder)
         return true;
     memcpy(folder, file, (size_t)(slash - file));
     folder[slash - file] = '\0';
@@ -41,16 +41,16 @@ void place_look(const char *url, struct place *ret_place)
 
     *ret_place = (struct place){.has_folder = true};
     if (!file || !*file) {
-        (void)snprintf(ret_place->shown, sizeof(ret_place->shown), "%s", url);
+        (void)snprintf(ret_place->shown, sizeof ret_place->shown, "%s", url);
         return;
     }
     ret_place->is_new = is_missing(file);
     ret_place->has_folder = folder_is_there(file);
-    if (*file != '/' && !getcwd(folder, sizeof(folder)))
+    if (*file != '/' && !getcwd(folder, sizeof folder))
         folder[0] = '\0'; /* then the path is told as it was given */
     while (folder[0] && strncmp(file, "./", 2) == 0)
         file += 2;
-    (void)snprintf(ret_place->shown, sizeof(ret_place->shown), SQLITE_SCHEME "%s%s%s", folder,
+    (void)snprintf(ret_place->shown, sizeof ret_place->shown, SQLITE_SCHEME "%s%s%s", folder,
                    folder[0] ? "/" : "", file);
 }
 

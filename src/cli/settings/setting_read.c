@@ -55,7 +55,7 @@ static const struct {
 static enum gavel_status check_range(const struct setting *setting, const struct config *config,
                                      struct gavel_error *error)
 {
-    for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         const void *at = place_const(setting, config);
         int64_t value;
 

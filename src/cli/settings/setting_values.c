@@ -95,7 +95,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
     struct gavel_error cause = {0};
 
     if (!config->store && groups & (OPTIONS_STORE | OPTIONS_PLACE)) {
-        if (gavel_default_store(config->default_store, sizeof(config->default_store)))
+        if (gavel_default_store(config->default_store, sizeof config->default_store))
             return error_set(
                 error, GAVEL_ERR_INVALID,
                 "there is no default store, since neither XDG_STATE_HOME nor HOME is set to a usable "
@@ -109,7 +109,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
     }
     if (config->store && place_is_bare_word(config->store)) {
         cause.status = GAVEL_ERR_INVALID;
-        snprintf(cause.message, sizeof(cause.message),
+        snprintf(cause.message, sizeof cause.message,
                  "there is no kind of store \"%.60s\"; for a file of that name write ./%.60s or sqlite:%.60s",
                  config->store, config->store, config->store);
         return blame(values, setting_by_flag("store"), &cause, error);
@@ -127,7 +127,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
     if (gavel_settings_preset(config->preset, &config->settings)) {
         cause.status = GAVEL_ERR_INVALID;
         snprintf(
-            cause.message, sizeof(cause.message),
+            cause.message, sizeof cause.message,
             "there is no preset \"%.60s\"; there are local, database, coordinator, object-store and frugal",
             config->preset);
         return blame(values, setting_by_flag("preset"), &cause, error);

@@ -155,10 +155,9 @@ const struct setting settings_table[] = {
 };
 /* clang-format on */
 
-const size_t settings_count = sizeof(settings_table) / sizeof(settings_table[0]);
+const size_t settings_count = sizeof settings_table / sizeof settings_table[0];
 
-_Static_assert(sizeof(settings_table) / sizeof(settings_table[0]) <= SETTINGS_MAX,
-               "SETTINGS_MAX is too small");
+_Static_assert(sizeof settings_table / sizeof settings_table[0] <= SETTINGS_MAX, "SETTINGS_MAX is too small");
 
 const struct other_name other_names[] = {
     {"grace", 0, "GAVEL_GRACE", "grace", "stop-grace"},
@@ -167,8 +166,7 @@ const struct other_name other_names[] = {
     {0},
 };
 
-_Static_assert(sizeof(other_names) / sizeof(other_names[0]) <= OTHER_NAMES_MAX,
-               "OTHER_NAMES_MAX is too small");
+_Static_assert(sizeof other_names / sizeof other_names[0] <= OTHER_NAMES_MAX, "OTHER_NAMES_MAX is too small");
 
 const struct setting *setting_by_flag(const char *flag)
 {
@@ -208,7 +206,7 @@ const struct setting *setting_meant(const char *word)
     char flag[64];
     size_t length = strlen(word);
 
-    if (length >= sizeof(flag))
+    if (length >= sizeof flag)
         return NULL;
     for (size_t i = 0; i <= length; i++)
         flag[i] = (char)(word[i] == '_' ? '-' : tolower((unsigned char)word[i]));

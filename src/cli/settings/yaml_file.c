@@ -30,7 +30,7 @@ static void keep_first(cyaml_log_t level, void *context, const char *format, va_
     (void)level;
     if (error->message[0])
         return;
-    vsnprintf(error->message, sizeof(error->message), format, list);
+    vsnprintf(error->message, sizeof error->message, format, list);
     error->message[strcspn(error->message, "\n")] = '\0';
 }
 

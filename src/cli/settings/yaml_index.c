@@ -42,7 +42,7 @@ static bool is_of_gaveld(const char *key)
     static const char *const keys[] = {"node", "listen", "advertise", "api",
                                        "data", "peers",  "tls",       "timing"};
 
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(keys[i], key) == 0)
             return true;
     return false;

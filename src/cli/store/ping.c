@@ -64,7 +64,7 @@ static bool is_told_to_end(struct ping *ping)
     struct signalfd_siginfo signal;
 
     if (!ping->result->signal_number && ping->signals >= 0 &&
-        read(ping->signals, &signal, sizeof(signal)) == sizeof(signal)) {
+        read(ping->signals, &signal, sizeof signal) == sizeof signal) {
         ping->result->signal_number = (int)signal.ssi_signo;
         leaving_let_through(&ping->signal_set);
     }
@@ -98,7 +98,7 @@ static struct store_request mandate_request(const struct ping *ping, enum store_
     request.record.lease_ms = LEASE_MS;
     request.record.nonce = ping->nonce;
     request.record.process = ping->self;
-    (void)snprintf(request.record.holder, sizeof(request.record.holder), PING_GROUP);
+    (void)snprintf(request.record.holder, sizeof request.record.holder, PING_GROUP);
     return request;
 }
 
@@ -133,7 +133,7 @@ static enum gavel_status timed_call(struct ping *ping, enum ping_op op, struct s
     }
     ping->failures++;
     result->failed[op]++;
-    (void)snprintf(result->message, sizeof(result->message), "%s",
+    (void)snprintf(result->message, sizeof result->message, "%s",
                    ret_reply->message[0] ? ret_reply->message : gavel_status_text(status));
     return error_set(ping->error, status, "%s", result->message);
 }

@@ -20,7 +20,7 @@ static const struct {
     double percent;
 } columns[] = {{"p50_ms", 50}, {"p90_ms", 90}, {"p99_ms", 99}, {"max_ms", 100}};
 
-#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
+#define COLUMNS (sizeof columns / sizeof columns[0])
 #define TIME_TEXT_MAX 32
 
 /* -1 if nothing was measured. */

@@ -40,7 +40,7 @@ static const struct action {
     {"backup", " FILE", 1, 1, {NULL}, store_backup_to},
 };
 
-#define ACTIONS (sizeof(actions) / sizeof(actions[0]))
+#define ACTIONS (sizeof actions / sizeof actions[0])
 
 static const struct action *action_find(const char *name)
 {

@@ -17,11 +17,11 @@ static int by_name(const void *left, const void *right)
 /* They are kept by id, which nobody reads. */
 static void print_peers(const struct daemon_config *config, FILE *out)
 {
-    const struct daemon_peer *sorted[sizeof(config->peers) / sizeof(config->peers[0])] = {NULL};
+    const struct daemon_peer *sorted[sizeof config->peers / sizeof config->peers[0]] = {NULL};
 
     for (size_t i = 0; i < config->peer_count; i++)
         sorted[i] = &config->peers[i];
-    qsort(sorted, config->peer_count, sizeof(sorted[0]), by_name);
+    qsort(sorted, config->peer_count, sizeof sorted[0], by_name);
     for (size_t i = 0; i < config->peer_count; i++) {
         const struct daemon_peer *peer = sorted[i];
 

@@ -31,7 +31,7 @@ static _Noreturn void die(const char *what)
 static int listen_somewhere(const char *folder)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof(address);
+    socklen_t length = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     char path[4096], part[4104];
     FILE *file;
@@ -39,8 +39,8 @@ static int listen_somewhere(const char *folder)
     if (fd < 0 || bind(fd, (const struct sockaddr *)&address, length) || listen(fd, 64) ||
         getsockname(fd, (struct sockaddr *)&address, &length))
         die("listen");
-    (void)snprintf(path, sizeof(path), "%s/port", folder);
-    (void)snprintf(part, sizeof(part), "%s.part", path);
+    (void)snprintf(path, sizeof path, "%s/port", folder);
+    (void)snprintf(part, sizeof part, "%s.part", path);
     file = fopen(part, "w");
     if (!file || fprintf(file, "%d\n", ntohs(address.sin_port)) < 0 || fclose(file) || rename(part, path))
         die(path);
@@ -74,7 +74,7 @@ static void note(const char *folder, const char *request)
     char path[4096];
     FILE *file;
 
-    (void)snprintf(path, sizeof(path), "%s/asked", folder);
+    (void)snprintf(path, sizeof path, "%s/asked", folder);
     file = fopen(path, "a");
     if (!file || fprintf(file, "%s\n", request) < 0 || fclose(file))
         die(path);
@@ -86,7 +86,7 @@ static FILE *answer_of(const char *folder, const char *request)
 
     if (sscanf(request, "%15[A-Z] /%63[a-z]", method, name) < 1)
         return NULL;
-    (void)snprintf(path, sizeof(path), "%s/%s-%s", folder, method, name);
+    (void)snprintf(path, sizeof path, "%s/%s-%s", folder, method, name);
     return fopen(path, "r");
 }
 
@@ -99,7 +99,7 @@ static void answer(int fd, FILE *file)
     if (!body)
         die("calloc");
     if (file) {
-        if (!fgets(head, sizeof(head), file))
+        if (!fgets(head, sizeof head, file))
             head[0] = '\0';
         length = fread(body, 1, REQUEST_MAX, file);
     }

@@ -54,7 +54,7 @@ static int print_path(const json_t *root, const char *path)
     char *rest = copy;
     const json_t *at = root;
 
-    snprintf(copy, sizeof(copy), "%s", path);
+    snprintf(copy, sizeof copy, "%s", path);
     for (char *name = strsep(&rest, "."); name && at; name = strsep(&rest, ".")) {
         if (strcmp(name, "#") == 0 && json_is_array(at))
             return printf("%zu", json_array_size(at)) < 0;
@@ -81,7 +81,7 @@ static FILE *ask(const char *port, const char *target)
 
     alarm(5);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (!file || connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+    if (!file || connect(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
         dprintf(fd, "GET %s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nConnection: close\r\n\r\n", target, port) < 0) {
         fprintf(stderr, "json-get: cannot ask port %s: %s\n", port, strerror(errno));
         return NULL;

@@ -19,16 +19,16 @@ int main(int argc, char **argv)
     char text[4096];
     ssize_t length;
 
-    if (argc != 2 || strlen(argv[1]) >= sizeof(address.sun_path)) {
+    if (argc != 2 || strlen(argv[1]) >= sizeof address.sun_path) {
         fprintf(stderr, "usage: manager SOCKET\n");
         return 2;
     }
     memcpy(address.sun_path, argv[1], strlen(argv[1]));
-    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof(address))) {
+    if (fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address)) {
         perror(argv[1]);
         return 1;
     }
-    while ((length = recv(fd, text, sizeof(text) - 1, 0)) >= 0) {
+    while ((length = recv(fd, text, sizeof text - 1, 0)) >= 0) {
         text[length] = '\0';
         printf("%s\n", text);
         fflush(stdout);

@@ -18,7 +18,7 @@
 
 static int begin(void **state)
 {
-    struct drain *drain = malloc(sizeof(*drain));
+    struct drain *drain = malloc(sizeof *drain);
 
     assert_non_null(drain);
     drain_init(drain);

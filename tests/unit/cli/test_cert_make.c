@@ -22,7 +22,7 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = calloc(1, sizeof *f);
 
     if (!f || cert_make_ca("prod", 30 * DAY_MS, &f->ca, &f->error))
         return -1;
@@ -79,7 +79,7 @@ static void test_a_host_that_is_neither_is_refused(void **state)
     static const char *const bad[] = {"", "a b", "a,DNS:b", "-x", "http://host", "h\nx"};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_int_equal(make(f, bad[i], DAY_MS), GAVEL_ERR_INVALID);
         assert_null(f->node.certificate);
     }

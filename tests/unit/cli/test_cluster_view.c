@@ -41,7 +41,7 @@ static json_t *peers_of(const struct words *words)
         char name[3] = {names[0], names[1], '\0'}, address[32];
         bool is_silent = words->silent && strstr(words->silent, name);
 
-        (void)snprintf(address, sizeof(address), "10.0.0.%c:7500", names[1]);
+        (void)snprintf(address, sizeof address, "10.0.0.%c:7500", names[1]);
         json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:o, s:n}", "id", name,
                                               "address", "10.0.0.1:7400", "api_address", address, "role",
                                               "voter", "self", strcmp(name, words->node) == 0, "healthy",
@@ -57,7 +57,7 @@ static void says(struct cluster_view *view, struct words words)
     struct cluster_call *call = &view->calls[view->call_count++];
 
     *call = (struct cluster_call){.status = GAVEL_OK, .code = 200};
-    (void)snprintf(call->url, sizeof(call->url), "http://10.0.0.%c:7500", words.node[1]);
+    (void)snprintf(call->url, sizeof call->url, "http://10.0.0.%c:7500", words.node[1]);
     call->body = json_pack(
         "{s:s, s:i, s:s, s:i, s:s, s:i, s:o, s:b, s:b, s:o, s:i, s:i, s:i, s:b, s:b, s:b, s:s, s:i, s:o}",
         "cluster", words.cluster ? words.cluster : "demo", "generation",
@@ -89,8 +89,8 @@ static void is_silent(struct cluster_view *view, const char *url, const char *re
     struct cluster_call *call = &view->calls[view->call_count++];
 
     *call = (struct cluster_call){.status = GAVEL_ERR_STORE_UNAVAILABLE};
-    (void)snprintf(call->url, sizeof(call->url), "%s", url);
-    (void)snprintf(call->reason, sizeof(call->reason), "%s", reason);
+    (void)snprintf(call->url, sizeof call->url, "%s", url);
+    (void)snprintf(call->reason, sizeof call->reason, "%s", reason);
 }
 
 static void says_well(struct cluster_view *view)
@@ -137,7 +137,7 @@ static void test_a_cluster_that_is_well_has_a_leader_and_no_troubles(void **stat
     assert_false(view->is_hearsay);
     assert_int_equal(view->trouble_count, 0);
     assert_int_equal(cluster_exit_code(view), 0);
-    assert_string_equal(cluster_headline(view, text, sizeof(text)),
+    assert_string_equal(cluster_headline(view, text, sizeof text),
                         "cluster demo: n2 leads in term 4, lease 120 ms; 3 of 3 healthy");
 }
 
@@ -593,7 +593,7 @@ static void test_answers_that_make_no_sense_do_no_harm(void **state)
 
         *call =
             (struct cluster_call){.status = GAVEL_OK, .code = 200, .body = json_loads(bodies[i], 0, NULL)};
-        (void)snprintf(call->url, sizeof(call->url), "http://10.0.0.%zu:7500", i);
+        (void)snprintf(call->url, sizeof call->url, "http://10.0.0.%zu:7500", i);
     }
     cluster_view_make(view);
     assert_int_equal(view->node_count, 4);

@@ -67,7 +67,7 @@ static void test_what_is_no_address_is_refused(void **state)
     struct gavel_error error = {0};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(cluster_url_read(bad[i], strlen(bad[i]), "http", url, &error), GAVEL_ERR_INVALID);
     assert_string_equal(url, "untouched");
 }
@@ -95,7 +95,7 @@ static void assert_words(const char *name, const char *node, const char *text, c
         .teller = "n1", .name = name, .at = "", .node = node, .previous = "", .text = text, .term = 4};
     char words[128];
 
-    assert_string_equal(cluster_event_words(&event, words, sizeof(words)), wanted);
+    assert_string_equal(cluster_event_words(&event, words, sizeof words), wanted);
 }
 
 static void test_events_are_told_in_words(void **state)
@@ -118,7 +118,7 @@ static void test_words_of_an_event_are_cut_to_their_room(void **state)
     char words[6];
 
     (void)state;
-    assert_string_equal(cluster_event_words(&event, words, sizeof(words)), "n1 le");
+    assert_string_equal(cluster_event_words(&event, words, sizeof words), "n1 le");
 }
 
 /* Takes a command line apart; the values are given back at once. */
@@ -140,11 +140,11 @@ static void test_a_list_is_given_as_often_as_one_likes(void **state)
 {
     char *argv[] = {strdup("gavel"),      strdup("try"),    strdup("--host"), strdup("a"),
                     strdup("--host=b,c"), strdup("--host"), strdup("d"),      NULL};
-    char *copy[sizeof(argv) / sizeof(argv[0])];
+    char *copy[sizeof argv / sizeof argv[0]];
     struct args args;
 
     (void)state;
-    memcpy(copy, argv, sizeof(argv)); /* argv is reordered */
+    memcpy(copy, argv, sizeof argv); /* argv is reordered */
     assert_int_equal(parse(argv, &args), GAVEL_OK);
     assert_string_equal(args.flag_texts[0], "a,b,c,d");
     args_done(&args);

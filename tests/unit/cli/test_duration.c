@@ -25,7 +25,7 @@ static void test_units_are_added_up(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         gavel_ms ms = -1;
 
         assert_int_equal(duration_parse(cases[i].text, &ms, NULL), GAVEL_OK);
@@ -42,7 +42,7 @@ static void test_a_number_without_a_unit_is_refused_with_what_was_meant(void **s
                  {" 30", "did you mean 30s?"},   {"5000", "did you mean 5000ms?"}};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct gavel_error error = {0};
         gavel_ms ms = 77;
 
@@ -100,7 +100,7 @@ static void test_anything_else_is_refused_and_leaves_the_value(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct gavel_error error = {0};
         gavel_ms ms = 77;
 

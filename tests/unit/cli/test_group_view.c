@@ -38,7 +38,7 @@ static void test_a_held_group_has_the_shape_of_a_seat(void **state)
     json_t *group = read_json(held), *seat = group_leadership_json(group);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         assert_non_null(json_object_get(seat, keys[i]));
     assert_string_equal(group_text(seat, "state"), "held");
     assert_string_equal(group_text(seat, "leader_id"), "web-1");
@@ -114,7 +114,7 @@ static void test_odd_answers_do_no_harm(void **state)
         "{\"candidates\":[1,null,{\"candidate\":[]}],\"since\":12,\"done\":\"yes\"}"};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
         json_t *group = read_json(odd[i]), *seat = group_leadership_json(group),
                *list = group_candidates_json(group);
 
@@ -141,7 +141,7 @@ static void change_is(const char *kind, const char *fields, const char *event, c
     json_t *change = read_json(fields), *json = group_change_json(kind, change, 1000);
     char buffer[256];
 
-    assert_string_equal(group_change_words(kind, change, buffer, sizeof(buffer)), words);
+    assert_string_equal(group_change_words(kind, change, buffer, sizeof buffer), words);
     if (event)
         assert_string_equal(group_text(json, "event"), event);
     else

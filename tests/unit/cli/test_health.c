@@ -172,19 +172,19 @@ static void test_a_check_that_takes_too_long_dies_with_what_it_started(void **st
 
     (void)state;
     assert_int_equal(pipe(pipe_fds), 0); /* inherited on purpose: it closes when the last of them is dead */
-    snprintf(command, sizeof(command), "sleep 1000 & echo $! >&%d; wait", pipe_fds[1]);
+    snprintf(command, sizeof command, "sleep 1000 & echo $! >&%d; wait", pipe_fds[1]);
     health_init(&health, command, EVERY_MS, TIMEOUT_MS, 2);
     check(&health, "exit 0", now);
     health.command = command;
     health_tick(&health, now += EVERY);
     close(pipe_fds[1]);
-    assert_true(read(pipe_fds[0], pid_text, sizeof(pid_text) - 1) > 0);
+    assert_true(read(pipe_fds[0], pid_text, sizeof pid_text - 1) > 0);
     health_tick(&health, now += TIMEOUT);
     assert_true(health_is_good(&health)); /* one failure of two */
     assert_string_equal(health_reason(&health), "took longer than 2 s");
     fd = (struct pollfd){.fd = pipe_fds[0], .events = POLLIN};
     assert_int_equal(poll(&fd, 1, LIMIT_MS), 1);
-    assert_int_equal(read(pipe_fds[0], pid_text, sizeof(pid_text)), 0); /* the shell and its sleep are gone */
+    assert_int_equal(read(pipe_fds[0], pid_text, sizeof pid_text), 0); /* the shell and its sleep are gone */
     reap(&health, now + 1);
     assert_true(health_is_good(&health)); /* counted once, not again when it was reaped */
     assert_string_equal(health_reason(&health), "took longer than 2 s");
@@ -243,7 +243,7 @@ static void test_its_output_goes_to_stderr_and_it_reads_nothing(void **state)
     close(output[1]);
     reap(&health, T0 + 1);
     assert_true(health_is_good(&health));
-    assert_true(read(output[0], text, sizeof(text) - 1) > 0);
+    assert_true(read(output[0], text, sizeof text - 1) > 0);
     assert_string_equal(text, "hello\nthere\n");
     close(output[0]);
     close(saved_stdout);

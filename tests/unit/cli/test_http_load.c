@@ -56,9 +56,9 @@ static void serve_one(struct server *server, int fd)
     size_t half = strlen(server->answer) / 2;
     int yes = 1;
 
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)); /* the halves shall not wait */
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes); /* the halves shall not wait */
     for (unsigned said = 0; !server->per_answer || said < server->per_answer; said++) {
-        if (!await_input(server, fd) || recv(fd, buffer, sizeof(buffer), 0) <= 0)
+        if (!await_input(server, fd) || recv(fd, buffer, sizeof buffer, 0) <= 0)
             return;
         if (server->stall_ms)
             (void)poll(NULL, 0, server->stall_ms);
@@ -202,7 +202,7 @@ static void test_a_line_hears_the_whole_answer_and_dials_again(void **state)
 {
     struct server server = {.answer = "HTTP/1.1 404 No\r\nContent-Length: 10\r\n\r\n0123456789",
                             .per_answer = 1};
-    struct http_answer *answer = malloc(sizeof(*answer));
+    struct http_answer *answer = malloc(sizeof *answer);
     struct http_line line;
 
     (void)state;
@@ -222,7 +222,7 @@ static void test_a_line_hears_the_whole_answer_and_dials_again(void **state)
 static void test_a_line_does_not_wait_for_ever(void **state)
 {
     struct server server = {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n", .per_answer = 0};
-    struct http_answer *answer = malloc(sizeof(*answer));
+    struct http_answer *answer = malloc(sizeof *answer);
     struct http_line line;
 
     (void)state;

@@ -50,7 +50,7 @@ static void await_line(struct line_queue *queue)
 
 static void test_lines_come_out_in_order_also_when_it_was_full(void **state)
 {
-    struct producer *producer = calloc(1, sizeof(*producer));
+    struct producer *producer = calloc(1, sizeof *producer);
     pthread_t thread;
 
     (void)state;
@@ -59,7 +59,7 @@ static void test_lines_come_out_in_order_also_when_it_was_full(void **state)
     for (int i = 0; i < LINE_QUEUE_CAPACITY + EXTRA; i++) {
         char expected[32];
 
-        snprintf(expected, sizeof(expected), "line %d\n", i);
+        snprintf(expected, sizeof expected, "line %d\n", i);
         await_line(&producer->queue);
         assert_string_equal(line_queue_peek(&producer->queue), expected);
         line_queue_drop(&producer->queue);
@@ -72,7 +72,7 @@ static void test_lines_come_out_in_order_also_when_it_was_full(void **state)
 
 static void test_closing_lets_whoever_waits_for_room_go(void **state)
 {
-    struct producer *producer = calloc(1, sizeof(*producer));
+    struct producer *producer = calloc(1, sizeof *producer);
     pthread_t thread;
 
     (void)state;
@@ -91,7 +91,7 @@ static void test_closing_lets_whoever_waits_for_room_go(void **state)
 
 static void test_wake_makes_it_readable_without_a_line(void **state)
 {
-    struct line_queue *queue = calloc(1, sizeof(*queue));
+    struct line_queue *queue = calloc(1, sizeof *queue);
     struct pollfd fd;
 
     (void)state;

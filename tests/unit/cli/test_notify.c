@@ -43,13 +43,13 @@ static void listen_at(struct manager *manager)
 
 static int setup(void **state)
 {
-    struct manager *manager = calloc(1, sizeof(*manager));
+    struct manager *manager = calloc(1, sizeof *manager);
 
     manager->fd = -1;
     manager->notify.fd = -1;
-    snprintf(manager->folder, sizeof(manager->folder), "/tmp/gavel-notify.XXXXXX");
+    snprintf(manager->folder, sizeof manager->folder, "/tmp/gavel-notify.XXXXXX");
     assert_non_null(mkdtemp(manager->folder));
-    snprintf(manager->name, sizeof(manager->name), "%s/socket", manager->folder);
+    snprintf(manager->name, sizeof manager->name, "%s/socket", manager->folder);
     unsetenv("NOTIFY_SOCKET");
     unsetenv("WATCHDOG_USEC");
     unsetenv("WATCHDOG_PID");
@@ -64,7 +64,7 @@ static int teardown(void **state)
     notify_close(&manager->notify);
     if (manager->fd >= 0)
         close(manager->fd);
-    snprintf(manager->name, sizeof(manager->name), "%s/socket", manager->folder);
+    snprintf(manager->name, sizeof manager->name, "%s/socket", manager->folder);
     unlink(manager->name);
     rmdir(manager->folder);
     free(manager);
@@ -78,7 +78,7 @@ static void assert_next(const struct manager *manager, const char *expected)
     ssize_t length;
 
     assert_int_equal(poll(&fd, 1, LIMIT_MS), 1);
-    length = recv(manager->fd, text, sizeof(text) - 1, 0);
+    length = recv(manager->fd, text, sizeof text - 1, 0);
     assert_true(length >= 0);
     text[length] = '\0';
     assert_string_equal(text, expected);
@@ -100,7 +100,7 @@ static void test_an_abstract_name_is_understood(void **state)
 {
     struct manager *manager = *state;
 
-    snprintf(manager->name, sizeof(manager->name), "@gavel-test-notify-%d", (int)getpid());
+    snprintf(manager->name, sizeof manager->name, "@gavel-test-notify-%d", (int)getpid());
     listen_at(manager);
     notify_open(&manager->notify);
     assert_true(notify_send(&manager->notify, "WATCHDOG=1"));
@@ -141,13 +141,13 @@ static void test_a_name_that_fits_no_address_is_left_alone(void **state)
     struct manager *manager = *state;
     char name[sizeof(struct sockaddr_un)];
 
-    memset(name, 'x', sizeof(name));
+    memset(name, 'x', sizeof name);
     name[0] = '/';
-    name[sizeof(manager->notify.address.sun_path)] = '\0';
+    name[sizeof manager->notify.address.sun_path] = '\0';
     setenv("NOTIFY_SOCKET", name, 1);
     notify_open(&manager->notify);
     assert_int_equal(manager->notify.fd, -1);
-    name[sizeof(manager->notify.address.sun_path) - 1] = '\0'; /* the longest that there is */
+    name[sizeof manager->notify.address.sun_path - 1] = '\0'; /* the longest that there is */
     setenv("NOTIFY_SOCKET", name, 1);
     notify_open(&manager->notify);
     assert_true(manager->notify.fd >= 0);
@@ -191,10 +191,10 @@ static void test_a_status_that_is_too_long_is_cut(void **state)
 
     listen_at(manager);
     notify_open(&manager->notify);
-    memset(text, 'x', sizeof(text) - 1);
-    text[sizeof(text) - 1] = '\0';
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
     assert_true(notify_send(&manager->notify, "STATUS=%s", text));
-    assert_in_range(recv(manager->fd, received, sizeof(received), 0), 500, 1100);
+    assert_in_range(recv(manager->fd, received, sizeof received, 0), 500, 1100);
     assert_memory_equal(received, "STATUS=xxxx", 11);
 }
 
@@ -215,7 +215,7 @@ static void test_the_watchdog_is_fed_twice_in_its_limit(void **state)
     struct manager *manager = *state;
     char own_pid[16];
 
-    snprintf(own_pid, sizeof(own_pid), "%d", (int)getpid());
+    snprintf(own_pid, sizeof own_pid, "%d", (int)getpid());
     listen_at(manager);
     assert_int_equal(watchdog_of(manager, "3000000", own_pid), 1500 * NS_PER_MS);
     assert_int_equal(watchdog_of(manager, "3000000", NULL), 1500 * NS_PER_MS);

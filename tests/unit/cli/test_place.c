@@ -20,8 +20,8 @@ static void test_path_is_told_as_a_whole(void **state)
     struct place place;
 
     (void)state;
-    assert_non_null(getcwd(folder, sizeof(folder)));
-    snprintf(expected, sizeof(expected), "sqlite:%s/some.db", folder);
+    assert_non_null(getcwd(folder, sizeof folder));
+    snprintf(expected, sizeof expected, "sqlite:%s/some.db", folder);
     place_look("./some.db", &place);
     assert_string_equal(place.shown, expected);
     place_look("sqlite:some.db", &place);
@@ -41,7 +41,7 @@ static void test_new_file_and_new_folder_are_noticed(void **state)
 
     (void)state;
     assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/gavel.db", folder);
+    snprintf(path, sizeof path, "%s/gavel.db", folder);
     place_look(path, &place);
     assert_true(place.is_new);
     assert_true(place.has_folder);

@@ -71,7 +71,7 @@ static void start(struct stage *stage)
 
 static int setup(void **state)
 {
-    struct stage *stage = calloc(1, sizeof(*stage));
+    struct stage *stage = calloc(1, sizeof *stage);
 
     signal(SIGPIPE, SIG_IGN);
     open_stage(stage, false);
@@ -250,9 +250,9 @@ static void test_a_flood_arrives_whole_and_in_order(void **state)
         char expected[128];
         size_t child;
 
-        assert_non_null(fgets(line, sizeof(line), file));
+        assert_non_null(fgets(line, sizeof line, file));
         child = line[0] == 's';
-        snprintf(expected, sizeof(expected), "%s | %s %d\n", names[child], jobs[child].word, next[child]++);
+        snprintf(expected, sizeof expected, "%s | %s %d\n", names[child], jobs[child].word, next[child]++);
         assert_string_equal(line, expected);
     }
     for (size_t i = 0; i < CHILDREN; i++)
@@ -271,7 +271,7 @@ static size_t fill(int fd, size_t most, int patience_ms)
 
     assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     while (written < most && poll(&poll_fd, 1, patience_ms) == 1) {
-        ssize_t count = write(fd, line, sizeof(line) - 1);
+        ssize_t count = write(fd, line, sizeof line - 1);
 
         if (count > 0)
             written += (size_t)count;

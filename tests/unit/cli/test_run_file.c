@@ -19,8 +19,8 @@ static void assert_line_refused(struct fixture *f, const char *line, const char 
 {
     char text[512], place[128];
 
-    snprintf(text, sizeof(text), "children:\n  - command: x\n    %s\n", line);
-    snprintf(place, sizeof(place), "%s:3: ", f->name);
+    snprintf(text, sizeof text, "children:\n  - command: x\n    %s\n", line);
+    snprintf(place, sizeof place, "%s:3: ", f->name);
     assert_int_equal(load_text(f, text), GAVEL_ERR_INVALID);
     if (strncmp(f->error.message, place, strlen(place)) != 0 || !strstr(f->error.message, words))
         fail_msg("\"%s\" gives: %s", line, f->error.message);
@@ -30,7 +30,7 @@ static void assert_file_refused(struct fixture *f, const char *text, int line, c
 {
     char place[128];
 
-    snprintf(place, sizeof(place), "%s:%d: ", f->name, line);
+    snprintf(place, sizeof place, "%s:%d: ", f->name, line);
     assert_int_equal(load_text(f, text), GAVEL_ERR_INVALID);
     if (strncmp(f->error.message, place, strlen(place)) != 0 || !strstr(f->error.message, words))
         fail_msg("line %d, \"%s\": %s", line, words, f->error.message);
@@ -102,10 +102,10 @@ static void test_a_child_is_named_after_its_program(void **state)
                  {"[/bin/sh, -c, exec y]", "exec"},   {"[/bin/sh, script]", "sh"}};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[128];
 
-        snprintf(text, sizeof(text), "children:\n  - command: %s\n", cases[i].command);
+        snprintf(text, sizeof text, "children:\n  - command: %s\n", cases[i].command);
         assert_int_equal(load_text(f, text), GAVEL_OK);
         assert_string_equal(f->values.children.children[0].name, cases[i].name);
     }
@@ -193,7 +193,7 @@ static void test_there_is_a_limit_to_children(void **state)
     char text[4096] = "children:\n";
 
     for (int i = 0; i < CHILDREN_MAX; i++)
-        snprintf(text + strlen(text), sizeof(text) - strlen(text), "  - command: x%d\n", i);
+        snprintf(text + strlen(text), sizeof text - strlen(text), "  - command: x%d\n", i);
     assert_int_equal(load_text(f, text), GAVEL_OK);
     assert_int_equal(f->values.children.count, CHILDREN_MAX);
     strcat(text, "  - command: y\n");
@@ -212,11 +212,11 @@ static void test_mangled_children_are_refused_in_words_or_taken(void **state)
 
     prng_seed(&prng, 1);
     for (int i = 0; i < MUTATIONS; i++) {
-        char bytes[sizeof(good)];
-        size_t length = 1 + prng_below(&prng, sizeof(good) - 1);
+        char bytes[sizeof good];
+        size_t length = 1 + prng_below(&prng, sizeof good - 1);
         enum gavel_status status;
 
-        length = prng_chance(&prng, 500) ? sizeof(good) - 1 : length;
+        length = prng_chance(&prng, 500) ? sizeof good - 1 : length;
         memcpy(bytes, good, length);
         for (uint64_t n = prng_below(&prng, 4); n > 0; n--)
             bytes[prng_below(&prng, length)] = prng_chance(&prng, 500)

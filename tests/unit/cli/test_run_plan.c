@@ -38,20 +38,20 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = calloc(1, sizeof *f);
     char path[128];
 
     strcpy(f->folder, "/tmp/gavel-test-XXXXXX");
     if (!mkdtemp(f->folder))
         return -1;
-    snprintf(f->file, sizeof(f->file), "%s/gavel.yaml", f->folder);
+    snprintf(f->file, sizeof f->file, "%s/gavel.yaml", f->folder);
     f->cli.command = &run_command;
     *state = f;
     /* The first is a folder that an ordinary user may not look into; it changes nothing. */
-    snprintf(path, sizeof(path), "%s/closed", f->folder);
+    snprintf(path, sizeof path, "%s/closed", f->folder);
     if (mkdir(path, 0))
         return -1;
-    snprintf(path, sizeof(path), "%s/closed:/usr/bin:/bin", f->folder);
+    snprintf(path, sizeof path, "%s/closed:/usr/bin:/bin", f->folder);
     return setenv("PATH", path, 1);
 }
 
@@ -61,8 +61,8 @@ static int tear_down(void **state)
     struct fixture *f = *state;
     char path[128];
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s", f->folder, names[i]);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", f->folder, names[i]);
         (void)remove(path); /* most tests make few of them */
     }
     assert_int_equal(rmdir(f->folder), 0);
@@ -89,7 +89,7 @@ static enum gavel_status plan(struct fixture *f, const char *yaml, const char *c
 
     for (; words[argc]; argc++) {
         assert_true(argc < ARGUMENTS_MAX);
-        snprintf(f->words[argc], sizeof(f->words[argc]), "%s", words[argc]);
+        snprintf(f->words[argc], sizeof f->words[argc], "%s", words[argc]);
         f->argv[argc] = f->words[argc];
     }
     f->argv[argc] = NULL;
@@ -158,7 +158,7 @@ static void test_a_program_that_cannot_be_executed_is_told_apart(void **state)
     struct fixture *f = *state;
     char path[128];
 
-    snprintf(path, sizeof(path), "%s/tool", f->folder);
+    snprintf(path, sizeof path, "%s/tool", f->folder);
     write_file(path, "#!/bin/sh\n", 0600);
     assert_int_equal(plan(f, "", ARGV(path)), GAVEL_ERR_IO);
     assert_refused(f, GAVEL_ERR_IO, "chmod +x");
@@ -172,7 +172,7 @@ static void test_a_script_needs_its_interpreter(void **state)
     struct fixture *f = *state;
     char path[128];
 
-    snprintf(path, sizeof(path), "%s/tool", f->folder);
+    snprintf(path, sizeof path, "%s/tool", f->folder);
     write_file(path, "#! /no/such/interpreter -x\n", 0700);
     assert_int_equal(plan(f, "", ARGV(path)), GAVEL_ERR_NOT_FOUND);
     assert_refused(f, GAVEL_ERR_NOT_FOUND, "names /no/such/interpreter");
@@ -191,23 +191,23 @@ static void test_the_search_follows_the_path_of_the_child(void **state)
     struct fixture *f = *state;
     char bad[128], good[128], yaml[512];
 
-    snprintf(bad, sizeof(bad), "%s/tool", f->folder);
-    snprintf(good, sizeof(good), "%s/bin", f->folder);
+    snprintf(bad, sizeof bad, "%s/tool", f->folder);
+    snprintf(good, sizeof good, "%s/bin", f->folder);
     assert_int_equal(mkdir(good, 0700), 0);
-    snprintf(good, sizeof(good), "%s/bin/tool", f->folder);
+    snprintf(good, sizeof good, "%s/bin/tool", f->folder);
     write_file(bad, "#!/bin/sh\n", 0600);
     write_file(good, "#!/bin/sh\n", 0700);
-    snprintf(yaml, sizeof(yaml), "children:\n  - command: [tool]\n    environment: {PATH: '%s:%s/bin'}\n",
+    snprintf(yaml, sizeof yaml, "children:\n  - command: [tool]\n    environment: {PATH: '%s:%s/bin'}\n",
              f->folder, f->folder);
     assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_OK);
     assert_string_equal(f->plan.spec.children[0].command.path, good);
-    snprintf(yaml, sizeof(yaml),
+    snprintf(yaml, sizeof yaml,
              "children:\n  - command: [tool]\n    directory: %s\n    environment: {PATH: ':bin'}\n",
              f->folder);
     assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_OK); /* relative parts count from its own folder */
     assert_string_equal(f->plan.spec.children[0].command.path, good);
     assert_string_equal(f->plan.spec.children[0].directory, f->folder);
-    snprintf(yaml, sizeof(yaml), "children:\n  - command: [tool]\n    environment: {PATH: '/bin:%s'}\n",
+    snprintf(yaml, sizeof yaml, "children:\n  - command: [tool]\n    environment: {PATH: '/bin:%s'}\n",
              f->folder);
     assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_ERR_IO); /* there is one, and no other */
     assert_refused(f, GAVEL_ERR_IO, bad);
@@ -220,8 +220,8 @@ static void test_the_command_knows_who_it_runs_for(void **state)
     struct fixture *f = *state;
     char cwd[PATH_MAX], expected[PATH_MAX + 32];
 
-    assert_non_null(getcwd(cwd, sizeof(cwd)));
-    snprintf(expected, sizeof(expected), "sqlite:%s/some.db", cwd);
+    assert_non_null(getcwd(cwd, sizeof cwd));
+    snprintf(expected, sizeof expected, "sqlite:%s/some.db", cwd);
     assert_int_equal(plan(f, "store: ./some.db\ngroup: jobs\ncandidate: web-1\n", ARGV("true")), GAVEL_OK);
     assert_string_equal(value_of(f, 0, "GAVEL_STORE"), expected); /* it may run in another folder */
     assert_string_equal(value_of(f, 0, "GAVEL_GROUP"), "jobs");
@@ -239,12 +239,12 @@ static void test_what_was_meant_for_gavel_alone_is_not_passed_on(void **state)
                                         "GAVEL_MYSQL_PASSWORD", "GAVEL_ETCD_PASSWORD"};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         assert_int_equal(setenv(names[i], "1", 1), 0);
     assert_int_equal(setenv("GAVEL_EPOCH", "77", 1), 0);
     assert_int_equal(setenv("LISTEN_ADDRESS", "localhost", 1), 0);
     assert_int_equal(plan(f, "", ARGV("true")), GAVEL_OK);
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         assert_null(value_of(f, 0, names[i]));
         unsetenv(names[i]);
     }
@@ -360,7 +360,7 @@ static void test_what_the_system_refuses_is_told_with_its_line(void **state)
     assert_int_equal(plan(f, "children:\n  - command: x\n    directory: /no/such\n", NO_COMMAND),
                      GAVEL_ERR_INVALID);
     assert_refused(f, GAVEL_ERR_INVALID, "gavel.yaml:2: x: the directory /no/such");
-    snprintf(yaml, sizeof(yaml), "children:\n  - command: x\n    directory: %s\n", f->file);
+    snprintf(yaml, sizeof yaml, "children:\n  - command: x\n    directory: %s\n", f->file);
     assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_ERR_INVALID);
     assert_refused(f, GAVEL_ERR_INVALID, "it is a file");
     assert_int_equal(plan(f, "children:\n  - command: [no-such]\n", NO_COMMAND), GAVEL_ERR_NOT_FOUND);
@@ -407,7 +407,7 @@ static void test_another_user_is_for_root_only(void **state)
                          GAVEL_ERR_INVALID);
         assert_refused(f, GAVEL_ERR_INVALID, "only root may");
     }
-    snprintf(yaml, sizeof(yaml), "children:\n  - command: x\n    user: %d\n", (int)geteuid());
+    snprintf(yaml, sizeof yaml, "children:\n  - command: x\n    user: %d\n", (int)geteuid());
     assert_int_equal(plan(f, yaml, NO_COMMAND), GAVEL_OK); /* to be who one is needs no permission */
     assert_false(child->has_user);
     assert_int_equal(plan(f, "children:\n  - command: x\n    user: 4294967295\n", NO_COMMAND),
@@ -469,8 +469,8 @@ static void test_the_lease_that_is_proposed_adds_up(void **state)
     static const int drifts[] = {0, 1000, 20000, 100000};
 
     (void)state;
-    for (size_t i = 0; i < sizeof(graces) / sizeof(graces[0]); i++)
-        for (size_t j = 0; j < sizeof(drifts) / sizeof(drifts[0]); j++) {
+    for (size_t i = 0; i < sizeof graces / sizeof graces[0]; i++)
+        for (size_t j = 0; j < sizeof drifts / sizeof drifts[0]; j++) {
             struct gavel_error error = {0};
             struct gavel_settings settings;
             const char *advice;

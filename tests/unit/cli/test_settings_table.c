@@ -42,7 +42,7 @@ static void test_every_field_of_the_settings_has_one_row(void **state)
     for (size_t i = 0; i < settings_count; i++) {
         const struct setting *setting = &settings_table[i];
 
-        if (setting->offset < begin || setting->offset >= begin + sizeof(used))
+        if (setting->offset < begin || setting->offset >= begin + sizeof used)
             continue;
         for (size_t j = 0; j < size_of(setting->kind); j++)
             assert_int_equal(used[setting->offset - begin + j]++, 0);
@@ -139,11 +139,11 @@ static void test_a_signal_has_many_names(void **state)
     int number;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_int_equal(signal_parse(good[i], &number, NULL), GAVEL_OK);
         assert_int_equal(number, SIGINT);
     }
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         error = (struct gavel_error){0};
         assert_int_equal(signal_parse(bad[i], &number, &error), GAVEL_ERR_INVALID);
         assert_true(error.message[0] != '\0');
@@ -166,7 +166,7 @@ static void test_values_out_of_range_are_refused(void **state)
     struct config config;
 
     (void)state;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct gavel_error error = {0};
 
         assert_int_equal(resolve(&values, bad[i][0], bad[i][1], &config, &error), GAVEL_ERR_INVALID);

@@ -16,7 +16,7 @@ static const char *suggest(const char *typed)
     struct suggestion suggestion;
 
     suggestion_init(&suggestion, typed);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         suggestion_offer(&suggestion, words[i]);
     return suggestion.best;
 }
@@ -38,8 +38,8 @@ static void test_far_word_is_not_offered(void **state)
     char long_word[200];
 
     (void)state;
-    memset(long_word, 'x', sizeof(long_word) - 1);
-    long_word[sizeof(long_word) - 1] = '\0';
+    memset(long_word, 'x', sizeof long_word - 1);
+    long_word[sizeof long_word - 1] = '\0';
     assert_null(suggest("xyzzy"));
     assert_null(suggest(""));
     assert_null(suggest("q"));

@@ -17,7 +17,7 @@ static void assert_refused_at(struct fixture *f, const char *text, int line)
 {
     char place[128];
 
-    snprintf(place, sizeof(place), "%s:%d: ", f->name, line);
+    snprintf(place, sizeof place, "%s:%d: ", f->name, line);
     assert_int_equal(load_text(f, text), GAVEL_ERR_INVALID);
     if (strncmp(f->error.message, place, strlen(place)) != 0)
         fail_msg("line %d is not blamed: %s", line, f->error.message);
@@ -68,7 +68,7 @@ static void test_empty_files_set_nothing(void **state)
     static const char *const texts[] = {"", "\n", "# comment", "---", "---\n...\n", "~"};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         assert_int_equal(load_text(f, texts[i]), GAVEL_OK);
         for (size_t j = 0; j < settings_count; j++)
             assert_int_equal(f->values.items[j].source, SOURCE_NONE);
@@ -94,8 +94,8 @@ static void test_mangled_files_are_refused_in_words_or_taken(void **state)
 
     prng_seed(&prng, 1);
     for (int i = 0; i < MUTATIONS; i++) {
-        char bytes[sizeof(good)];
-        size_t length = 1 + prng_below(&prng, sizeof(good) - 1);
+        char bytes[sizeof good];
+        size_t length = 1 + prng_below(&prng, sizeof good - 1);
         enum gavel_status status;
 
         memcpy(bytes, good, length);

@@ -23,7 +23,7 @@ struct fixture {
 
 static inline int set_up(void **state)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = calloc(1, sizeof *f);
     int fd;
 
     strcpy(f->name, "/tmp/gavel-test-XXXXXX");

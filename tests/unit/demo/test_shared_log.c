@@ -28,7 +28,7 @@ struct fixture {
 
 static int make(void **state)
 {
-    struct fixture *fixture = malloc(sizeof(*fixture));
+    struct fixture *fixture = malloc(sizeof *fixture);
 
     if (!fixture || shared_log_new(&fixture->shared_log, &fixture->fd))
         return -1;
