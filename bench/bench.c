@@ -101,9 +101,9 @@ enum gavel_status bench_collect(struct rig *rig, post_run run, void *user, gavel
     const struct mark *marks;
     enum gavel_status status = rig_start(rig, 0, "bench", run, user, NULL);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = bench_await(rig, 0, clock_now() + limit);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     marks = shared_log_marks(rig->shared_log, &count);
     for (size_t i = 0; i < count; i++) {
@@ -158,11 +158,11 @@ static enum gavel_status run_section(struct bench *bench, size_t i)
 
     report_section(&bench->report, sections[i].name, sections[i].title);
     enum gavel_status status = rig_open(&rig, &error);
-    if (status) {
+    if (status != GAVEL_OK) {
         report_note(&bench->report, "not measured: %s", error.message);
     } else {
         status = sections[i].run(bench, &rig);
-        if (status)
+        if (status != GAVEL_OK)
             report_note(&bench->report, "not measured to the end: %s",
                         status == GAVEL_ERR_STOPPED ? "ended by a signal" : gavel_status_text(status));
         rig_close(&rig);
@@ -268,7 +268,7 @@ int command_bench(const struct cli *cli, int argc, char **argv)
     if (bench.out && mkdir(bench.out, 0777) < 0 && errno != EEXIST)
         return cli_fail(cli, GAVEL_ERR_IO, "cannot make the folder %s: %s; name another with --out",
                         bench.out, strerror(errno));
-    if (report_init(&bench.report, cli, bench.out))
+    if (report_init(&bench.report, cli, bench.out) != GAVEL_OK)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
 
     if (!cli->config.json)

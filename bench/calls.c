@@ -71,11 +71,11 @@ static enum gavel_status measure(const struct post *post, struct gavel *gavel, s
     struct gavel_ensure_options ensure = {.timeout_ms = ELECTION_LIMIT_MS};
     enum gavel_status status = join(gavel, "led", true, &leader);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = join(gavel, "watched", false, &standby);
-    if (!status)
+    if (status == GAVEL_OK)
         status = gavel_ensure_leader(leader, &ensure, NULL);
-    for (size_t i = 0; !status && i < batches; i++) {
+    for (size_t i = 0; status == GAVEL_OK && i < batches; i++) {
         int64_t leads = time_is_leader(leader, true);
         if (leads >= 0)
             bench_result(post, LEADER, leads);
@@ -95,10 +95,10 @@ static int run(const struct post *post, void *user)
 
     options.store = "memory:bench";
     enum gavel_status status = gavel_open(&options, &gavel, NULL);
-    if (!status)
+    if (status == GAVEL_OK)
         status = measure(post, gavel, *(const size_t *)user);
     (void)gavel_close(gavel); /* not from a callback, so it cannot be refused */
-    return status ? 1 : 0;
+    return status != GAVEL_OK ? 1 : 0;
 }
 
 enum gavel_status bench_calls(struct bench *bench, struct rig *rig)
@@ -108,7 +108,7 @@ enum gavel_status bench_calls(struct bench *bench, struct rig *rig)
     struct aim aim = {.p50 = 50};
     enum gavel_status status = bench_collect(rig, run, &batches, LIMIT_NS, series, SERIES);
 
-    if (!status) {
+    if (status == GAVEL_OK) {
         report_samples(&bench->report, "gavel_is_leader(), leader", &series[LEADER], PS_PER_NS, "ns", aim);
         report_samples(&bench->report, "gavel_is_leader(), standby", &series[STANDBY], PS_PER_NS, "ns", aim);
         report_samples(&bench->report, "gavel_epoch()", &series[EPOCH], PS_PER_NS, "ns", (struct aim){0});

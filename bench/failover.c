@@ -61,7 +61,7 @@ static enum gavel_status await_standbys(const struct rig *rig, const struct cont
 {
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < MEMBERS && !status; i++) {
+    for (uint32_t i = 0; i < MEMBERS && status == GAVEL_OK; i++) {
         struct mark_query query = {.kind = contest->has_epochs ? MARK_KNOWS : MARK_JOINED,
                                    .member = i,
                                    .epoch_at_least = leader->epoch,
@@ -105,9 +105,9 @@ static enum gavel_status trial(struct rig *rig, const struct contest *contest, s
 
     bench_pause(rig, PAUSE_NS);
     enum gavel_status status = rig_kill(rig, victim, &sent_at, &dead_at);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, leader);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     samples_add(&results->latency, leader->at - sent_at);
     if (contest->has_epochs)
@@ -115,7 +115,7 @@ static enum gavel_status trial(struct rig *rig, const struct contest *contest, s
     bench_sync(rig, &results->disk);
     size_t from = rig_mark_count(rig);
     status = start(rig, contest, victim);
-    return status ? status : await_standbys(rig, contest, leader, victim, from);
+    return status != GAVEL_OK ? status : await_standbys(rig, contest, leader, victim, from);
 }
 
 static enum gavel_status run_contest(struct bench *bench, struct rig *rig, const struct contest *contest,
@@ -126,13 +126,13 @@ static enum gavel_status run_contest(struct bench *bench, struct rig *rig, const
     struct mark leader = {0};
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < MEMBERS && !status; i++)
+    for (uint32_t i = 0; i < MEMBERS && status == GAVEL_OK; i++)
         status = start(rig, contest, i);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, &leader);
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_standbys(rig, contest, &leader, leader.member, from);
-    for (size_t i = 0; i < bench->trials && !status; i++)
+    for (size_t i = 0; i < bench->trials && status == GAVEL_OK; i++)
         status = trial(rig, contest, &leader, results);
     for (uint32_t i = 0; i < MEMBERS; i++) {
         gavel_ns ignored;
@@ -157,13 +157,13 @@ enum gavel_status bench_failover(struct bench *bench, struct rig *rig)
     struct report *report = &bench->report;
     enum gavel_status status = run_contest(bench, rig, &lock, &floor);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = run_contest(bench, rig, &gavel, &ours);
     report_samples(report, "SIGKILL to on_elected", &ours.latency, NS_PER_MS, "ms", aim);
     report_samples(report, "of which: to a standby seeing the death", &ours.sight, NS_PER_MS, "ms", none);
     report_samples(report, "floor: SIGKILL to flock(2) held", &floor.latency, NS_PER_MS, "ms", none);
     report_samples(report, "floor: write 4 KiB, fdatasync", &ours.disk, NS_PER_MS, "ms", none);
-    if (!status)
+    if (status == GAVEL_OK)
         report_note(report, "at p50 gavel takes %.2f ms more than the kernel and one durable write together",
                     (double)(samples_percentile(&ours.latency, 50) - samples_percentile(&floor.latency, 50) -
                              samples_percentile(&ours.disk, 50)) /

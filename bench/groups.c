@@ -72,7 +72,7 @@ static enum gavel_status join_all(struct gavel *gavel, size_t groups, struct cou
     join.candidate = "keeper";
     join.subscriber =
         (struct gavel_subscriber){.on_elected = on_elected, .on_demoted = on_demoted, .user = count};
-    for (size_t i = 0; i < groups && !status; i++) {
+    for (size_t i = 0; i < groups && status == GAVEL_OK; i++) {
         char group[32];
         (void)snprintf(group, sizeof group, "group-%04zu", i);
         join.group = group;
@@ -110,9 +110,9 @@ static enum gavel_status keep(const struct post *post, struct gavel *gavel, cons
     gavel_ns began = clock_now();
     enum gavel_status status = join_all(gavel, plan->groups, &count);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_all(&count, plan->groups);
-    if (!status) {
+    if (status == GAVEL_OK) {
         gavel_ns elected = clock_now(), cpu = cpu_time(), until = elected + plan->window;
         while (clock_now() < until && post_listen(post, until) != RIG_QUIT)
             ;
@@ -135,9 +135,9 @@ static int run(const struct post *post, void *user)
 
     options.store = post->rig->store;
     enum gavel_status status = gavel_open(&options, &gavel, NULL);
-    if (!status)
+    if (status == GAVEL_OK)
         status = keep(post, gavel, user);
-    return status ? 1 : 0;
+    return status != GAVEL_OK ? 1 : 0;
 }
 
 enum gavel_status bench_groups(struct bench *bench, struct rig *rig)
@@ -148,7 +148,7 @@ enum gavel_status bench_groups(struct bench *bench, struct rig *rig)
     char name[64];
     enum gavel_status status = bench_collect(rig, run, &plan, LIMIT_NS, series, SERIES);
 
-    if (!status) {
+    if (status == GAVEL_OK) {
         (void)snprintf(name, sizeof name, "CPU to keep %zu groups", plan.groups);
         report_value(&bench->report, name, (double)samples_percentile(&series[SHARE], 50) / SHARE_SCALE * 100,
                      "% of a core", (struct aim){.p50 = 5});

@@ -22,7 +22,7 @@ static enum gavel_status await_leader(const struct rig *rig, uint64_t epoch, str
     struct mark ignored;
     enum gavel_status status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, ret_elected);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     query = (struct mark_query){
         .kind = MARK_KNOWS, .member = !ret_elected->member, .epoch_at_least = ret_elected->epoch};
@@ -50,11 +50,11 @@ static enum gavel_status trial(struct rig *rig, struct mark *leader, gavel_ns se
     bench_pause(rig, PAUSE_NS);
     rig_tell(rig, leader->member, RIG_RESIGN);
     enum gavel_status status = await_leader(rig, leader->epoch, &elected);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_expect(rig, &resign, clock_now(), &resigned);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_expect(rig, &stop, clock_now(), &stopped);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     /* After a gap of two heartbeats the same one may lead again; that is no hand-over. */
     if (elected.member != leader->member) {
@@ -72,15 +72,17 @@ enum gavel_status bench_handover(struct bench *bench, struct rig *rig)
     struct mark leader;
     enum gavel_status status = gavel_settings_preset("local", &settings);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_start(rig, 0, "first", participant_run, NULL, NULL);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_start(rig, 1, "second", participant_run, NULL, NULL);
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_leader(rig, 0, &leader);
-    gavel_ns settle = status ? 0 : ns_from_ms(2 * (settings.heartbeat_ms + settings.heartbeat_jitter_ms));
+    gavel_ns settle =
+        status != GAVEL_OK ? 0 : ns_from_ms(2 * (settings.heartbeat_ms + settings.heartbeat_jitter_ms));
     /* One that did not count is made up for, within reason. */
-    for (size_t i = 0; !status && results.from_resign.count < bench->trials && i < 2 * bench->trials; i++)
+    for (size_t i = 0;
+         status == GAVEL_OK && results.from_resign.count < bench->trials && i < 2 * bench->trials; i++)
         status = trial(rig, &leader, settle, &results);
 
     struct aim aim = {.p50 = 10, .p99 = 50};

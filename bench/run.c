@@ -64,7 +64,7 @@ static enum gavel_status await_standbys(const struct contest *contest)
     gavel_ns until = clock_now() + TRIAL_LIMIT_NS;
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < MEMBERS && !status; i++)
+    for (uint32_t i = 0; i < MEMBERS && status == GAVEL_OK; i++)
         if (i != contest->leader.member)
             status = runs_await_standby(&contest->runs, i, contest->leader.epoch, until);
     return status;
@@ -93,16 +93,16 @@ static enum gavel_status trial(struct contest *contest, enum fault fault)
         status = runs_resign(&contest->runs, RESIGNER, &sent_at);
     else
         status = runs_kill(&contest->runs, &contest->leader, parts[fault], &sent_at);
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_leader(contest);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     samples_add(&contest->latency[fault], contest->leader.at - sent_at);
     status =
         runs_bury(&contest->runs, fault == FAULT_RESIGN ? RESIGNER : victim, clock_now() + TRIAL_LIMIT_NS);
-    if (!status && fault != FAULT_RESIGN)
+    if (status == GAVEL_OK && fault != FAULT_RESIGN)
         status = start(contest, victim);
-    return status ? status : await_standbys(contest);
+    return status != GAVEL_OK ? status : await_standbys(contest);
 }
 
 /* Whether the process waits for a lock, by the kernel's own list. */
@@ -164,13 +164,13 @@ static enum gavel_status trial_flock(struct contest *contest)
 
     bench_pause(rig, PAUSE_NS);
     enum gavel_status status = rig_kill(rig, victim, &sent_at, &dead_at);
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_holder(contest, from);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     samples_add(&contest->floor, contest->holder.at - sent_at);
     status = start_flock(contest, victim);
-    return status ? status : await_waiting(rig, victim);
+    return status != GAVEL_OK ? status : await_waiting(rig, victim);
 }
 
 /* Whether flock(1) is there and knows --no-fork, by trying. */
@@ -182,8 +182,8 @@ static bool has_flock(const struct contest *contest)
     struct rig *rig = contest->runs.rig;
 
     (void)snprintf(path, sizeof path, "%s/lock", rig->folder);
-    return !rig_start_program(rig, FLOCK_FIRST, "flock", argv, NULL) &&
-           !rig_await(rig, FLOCK_FIRST, clock_now() + TRIAL_LIMIT_NS);
+    return rig_start_program(rig, FLOCK_FIRST, "flock", argv, NULL) == GAVEL_OK &&
+           rig_await(rig, FLOCK_FIRST, clock_now() + TRIAL_LIMIT_NS) == GAVEL_OK;
 }
 
 static enum gavel_status assemble(struct contest *contest)
@@ -194,18 +194,18 @@ static enum gavel_status assemble(struct contest *contest)
 
     contest->has_flock = has_flock(contest);
     from = rig_mark_count(rig);
-    for (uint32_t i = FLOCK_FIRST; contest->has_flock && i < FLOCK_FIRST + MEMBERS && !status; i++)
+    for (uint32_t i = FLOCK_FIRST; contest->has_flock && i < FLOCK_FIRST + MEMBERS && status == GAVEL_OK; i++)
         status = start_flock(contest, i);
-    if (!status && contest->has_flock)
+    if (status == GAVEL_OK && contest->has_flock)
         status = await_holder(contest, from);
-    for (uint32_t i = FLOCK_FIRST; contest->has_flock && i < FLOCK_FIRST + MEMBERS && !status; i++)
+    for (uint32_t i = FLOCK_FIRST; contest->has_flock && i < FLOCK_FIRST + MEMBERS && status == GAVEL_OK; i++)
         if (i != contest->holder.member)
             status = await_waiting(rig, i);
-    for (uint32_t i = 0; i < MEMBERS && !status; i++)
+    for (uint32_t i = 0; i < MEMBERS && status == GAVEL_OK; i++)
         status = start(contest, i);
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_leader(contest);
-    return status ? status : await_standbys(contest);
+    return status != GAVEL_OK ? status : await_standbys(contest);
 }
 
 /* Not a figure: the next command found the one before still there. */
@@ -257,21 +257,21 @@ enum gavel_status bench_runs(struct bench *bench, struct rig *rig)
     enum gavel_status status = runs_init(&contest.runs, rig, &error);
     size_t fewer = (bench->trials + FEWER - 1) / FEWER;
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = assemble(&contest);
-    for (size_t i = 0; i < bench->trials && !status; i++) {
+    for (size_t i = 0; i < bench->trials && status == GAVEL_OK; i++) {
         status = trial(&contest, FAULT_ELECTOR);
-        if (!status && contest.has_flock)
+        if (status == GAVEL_OK && contest.has_flock)
             status = trial_flock(&contest);
     }
-    for (size_t i = 0; i < fewer && !status; i++)
-        for (enum fault fault = FAULT_GUARD; fault < FAULT_COUNT && !status; fault++)
+    for (size_t i = 0; i < fewer && status == GAVEL_OK; i++)
+        for (enum fault fault = FAULT_GUARD; fault < FAULT_COUNT && status == GAVEL_OK; fault++)
             status = trial(&contest, fault);
-    if (status && status != GAVEL_ERR_STOPPED)
+    if (status != GAVEL_OK && status != GAVEL_ERR_STOPPED)
         runs_print_logs(&contest.runs, MEMBERS, stderr);
     if (contest.runs.rig)
         tell(bench, &contest);
-    if (!status && count_overlaps(rig))
+    if (status == GAVEL_OK && count_overlaps(rig))
         status = GAVEL_ERR_STATE;
     for (size_t i = 0; i < FAULT_COUNT; i++)
         samples_done(&contest.latency[i]);

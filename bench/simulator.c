@@ -80,7 +80,7 @@ enum gavel_status bench_simulator(struct bench *bench, struct rig *rig)
     double seconds = (double)(clock_now() - began) / NS_PER_S;
     if (status == GAVEL_ERR_STOPPED)
         return status;
-    if (status) {
+    if (status != GAVEL_OK) {
         report_note(&bench->report, "gavel-sim failed: run it by hand, %s --seeds %s --candidates 5", path,
                     runs);
         return status;

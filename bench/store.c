@@ -49,7 +49,7 @@ static enum gavel_status timed_call(const struct post *post, struct store *store
     request->give_up_at = began + CALL_LIMIT_NS;
     enum gavel_status status = store_call(store, request, &reply);
     gavel_ns took = clock_now() - began;
-    if (!status) {
+    if (status == GAVEL_OK) {
         bench_result(post, series, took);
         *ret_record = reply.record;
     }
@@ -68,15 +68,15 @@ static enum gavel_status round_trip(const struct post *post, struct store *store
     request.record.nonce = (struct nonce){.high = entropy_u64(), .low = entropy_u64()};
     (void)snprintf(request.record.holder, sizeof request.record.holder, "%s", post->name);
     enum gavel_status status = timed_call(post, store, &request, CLAIM, record);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     request = (struct store_request){.op = STORE_RENEW, .record = *record};
     status = timed_call(post, store, &request, RENEW, record);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     request = (struct store_request){.op = STORE_READ};
     status = timed_call(post, store, &request, READ, &ignored);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     request = (struct store_request){.op = STORE_RELEASE, .record = *record};
     return timed_call(post, store, &request, RELEASE, record);
@@ -124,7 +124,7 @@ static enum gavel_status store_rig_open(struct store_rig *store_rig, const struc
         sqlite3_prepare_v2(store_rig->database, "SELECT v FROM t WHERE k = 1", -1, &store_rig->select, NULL))
         return GAVEL_ERR_IO;
     enum gavel_status status = process_self(&store_rig->self);
-    return status ? status : store_open(rig->store, &store_rig->store, NULL);
+    return status != GAVEL_OK ? status : store_open(rig->store, &store_rig->store, NULL);
 }
 
 static void store_rig_close(struct store_rig *store_rig)
@@ -167,19 +167,19 @@ static int run(const struct post *post, void *user)
     struct store_rig store_rig = {.fd = -1};
     enum gavel_status status = store_rig_open(&store_rig, post->rig);
 
-    for (size_t i = 0; i < rounds && !status; i++) {
+    for (size_t i = 0; i < rounds && status == GAVEL_OK; i++) {
         status = time_sync(post, store_rig.fd, i);
-        if (!status)
+        if (status == GAVEL_OK)
             status = time_step(post, store_rig.update, UPDATE, SQLITE_DONE);
-        if (!status)
+        if (status == GAVEL_OK)
             status = time_step(post, store_rig.select, SELECT, SQLITE_ROW);
-        if (!status)
+        if (status == GAVEL_OK)
             status = round_trip(post, store_rig.store, &store_rig.self, &store_rig.record);
-        if (!status)
+        if (status == GAVEL_OK)
             status = heartbeat(post, store_rig.store, &store_rig.self, i + 1);
     }
     store_rig_close(&store_rig);
-    return status ? 1 : 0;
+    return status != GAVEL_OK ? 1 : 0;
 }
 
 enum gavel_status bench_store(struct bench *bench, struct rig *rig)
@@ -188,7 +188,7 @@ enum gavel_status bench_store(struct bench *bench, struct rig *rig)
     size_t rounds = bench->is_quick ? ROUNDS_QUICK : ROUNDS;
     enum gavel_status status = bench_collect(rig, run, &rounds, LIMIT_NS, series, SERIES);
 
-    if (!status) {
+    if (status == GAVEL_OK) {
         for (size_t i = 0; i < SERIES; i++)
             report_samples(&bench->report, names[i], &series[i], NS_PER_US, "µs", (struct aim){0});
         report_note(

@@ -29,7 +29,7 @@ enum gavel_status trial_cluster_open(struct cluster *cluster, struct gavel_error
 
     cluster->cluster = (struct local_cluster){0};
     enum gavel_status status = local_cluster_start(CLUSTER_NODES, &options, &cluster->cluster, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     for (size_t i = 0; i < CLUSTER_NODES; i++) {
         http_line_init(&cluster->lines[i], local_cluster_node(&cluster->cluster, i)->api_port);
@@ -80,7 +80,7 @@ static enum gavel_status with_cluster(struct bench *bench, struct rig *rig, benc
         free(cluster);
         return GAVEL_OK;
     }
-    if (!status) {
+    if (status == GAVEL_OK) {
         cluster->bench = bench;
         cluster->rig = rig;
         cluster->user = user;
@@ -89,11 +89,11 @@ static enum gavel_status with_cluster(struct bench *bench, struct rig *rig, benc
             cluster->load = -1;
         status = trial_cluster_open(cluster, &error);
     }
-    if (status) {
+    if (status != GAVEL_OK) {
         report_note(&bench->report, "%s", error.message);
     } else {
         status = run(cluster);
-        if (status && status != GAVEL_ERR_STOPPED)
+        if (status != GAVEL_OK && status != GAVEL_ERR_STOPPED)
             print_logs(cluster);
         trial_cluster_close(cluster);
     }
@@ -184,7 +184,7 @@ enum gavel_status bench_cluster_ask_status(struct cluster *cluster, size_t node,
 {
     enum gavel_status status = http_line_get(&cluster->lines[node], "/status", until, &cluster->answer);
 
-    return status ? status : bench_cluster_read_status(&cluster->answer, ret_status);
+    return status != GAVEL_OK ? status : bench_cluster_read_status(&cluster->answer, ret_status);
 }
 
 enum gavel_status bench_cluster_ask_leader(struct cluster *cluster, size_t node, gavel_ns until,
@@ -192,7 +192,7 @@ enum gavel_status bench_cluster_ask_leader(struct cluster *cluster, size_t node,
 {
     enum gavel_status status = http_line_get(&cluster->lines[node], "/leader", until, &cluster->answer);
 
-    return status ? status : bench_cluster_read_leader(&cluster->answer, ret_name);
+    return status != GAVEL_OK ? status : bench_cluster_read_leader(&cluster->answer, ret_name);
 }
 
 size_t bench_cluster_find(const struct cluster *cluster, const char *name)
@@ -210,7 +210,7 @@ static size_t look(struct cluster *cluster, gavel_ns settled, struct bench_clust
     size_t leader = CLUSTER_NODES, leaders = 0;
 
     for (size_t i = 0; i < CLUSTER_NODES; i++) {
-        if (bench_cluster_ask_status(cluster, i, clock_now() + ASK_LIMIT_NS, &statuses[i]))
+        if (bench_cluster_ask_status(cluster, i, clock_now() + ASK_LIMIT_NS, &statuses[i]) != GAVEL_OK)
             return CLUSTER_NODES;
         if (statuses[i].has_lease)
             leader = i, leaders++;

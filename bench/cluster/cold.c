@@ -25,13 +25,13 @@ static enum gavel_status kill_all(struct cluster *cluster)
     gavel_ns until = clock_now() + CLUSTER_LIMIT_NS;
     enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < CLUSTER_NODES && !status; i++)
+    for (size_t i = 0; i < CLUSTER_NODES && status == GAVEL_OK; i++)
         status = bench_cluster_ask_status(cluster, i, until, &said[i]);
-    for (size_t i = 0; i < CLUSTER_NODES && !status; i++)
+    for (size_t i = 0; i < CLUSTER_NODES && status == GAVEL_OK; i++)
         status = local_cluster_signal(&cluster->cluster, i, SIGKILL);
-    for (size_t i = 0; i < CLUSTER_NODES && !status; i++) {
+    for (size_t i = 0; i < CLUSTER_NODES && status == GAVEL_OK; i++) {
         status = local_cluster_await_end(&cluster->cluster, i, until, NULL);
-        if (!status)
+        if (status == GAVEL_OK)
             status = bench_cluster_await_death(said[i].pid, until);
     }
     return status;
@@ -46,7 +46,7 @@ static enum gavel_status await_claim(struct contest *contest, struct cluster *cl
 
     if (status == GAVEL_ERR_STOPPED)
         return status;
-    samples_add(&contest->series[series], status ? CLUSTER_LIMIT_NS : claim.at - began);
+    samples_add(&contest->series[series], status != GAVEL_OK ? CLUSTER_LIMIT_NS : claim.at - began);
     contest->failed += status != GAVEL_OK;
     return GAVEL_OK;
 }
@@ -57,13 +57,13 @@ static enum gavel_status start_again(struct contest *contest, struct cluster *cl
     size_t leader;
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = kill_all(cluster);
     bench_cluster_forget(cluster);
     gavel_ns began = clock_now();
-    for (size_t i = 0; i < CLUSTER_NODES && !status; i++)
+    for (size_t i = 0; i < CLUSTER_NODES && status == GAVEL_OK; i++)
         status = local_cluster_start_node(&cluster->cluster, i, NULL);
-    return status ? status : await_claim(contest, cluster, AGAIN, began);
+    return status != GAVEL_OK ? status : await_claim(contest, cluster, AGAIN, began);
 }
 
 /* The cluster that bench_with_cluster() has started only shows that it can be; each trial has its own. */
@@ -75,22 +75,22 @@ static enum gavel_status run(struct cluster *cluster)
     struct gavel_error error = {0};
     enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < cluster->bench->trials && !status; i++) {
+    for (size_t i = 0; i < cluster->bench->trials && status == GAVEL_OK; i++) {
         trial_cluster_close(cluster);
         gavel_ns began = clock_now();
         status = trial_cluster_open(cluster, &error);
-        if (!status)
+        if (status == GAVEL_OK)
             status = await_claim(&contest, cluster, NEW, began);
         else
             report_note(report, "%s", error.message);
-        if (!status)
+        if (status == GAVEL_OK)
             status = start_again(&contest, cluster);
     }
     report_samples(report, "three new nodes to the first claim", &contest.series[NEW], NS_PER_MS, "ms", aim);
     report_samples(report, "three nodes started again to the first claim", &contest.series[AGAIN], NS_PER_MS,
                    "ms", aim);
     bench_cluster_note(cluster, contest.failed);
-    if (!status && contest.failed)
+    if (status == GAVEL_OK && contest.failed)
         status = GAVEL_ERR_TIMEOUT;
     for (size_t i = 0; i < SERIES; i++)
         samples_done(&contest.series[i]);

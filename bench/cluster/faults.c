@@ -63,7 +63,7 @@ static enum gavel_status find_leader(struct contest *contest, struct cluster *cl
             if (rig_is_interrupted())
                 return GAVEL_ERR_STOPPED;
             enum gavel_status status = bench_cluster_ask_leader(cluster, i, until, name);
-            if (status)
+            if (status != GAVEL_OK)
                 return status;
         } while (bench_cluster_find(cluster, name) != claim->node);
         samples_add(&contest->series[FOUND], clock_now() - claim->at);
@@ -106,26 +106,26 @@ static enum gavel_status wake(struct contest *contest, struct cluster *cluster, 
 
     http_line_init(&lines[0], port);
     http_line_init(&lines[1], port);
-    while (!status && leader != new_leader) {
+    while (status == GAVEL_OK && leader != new_leader) {
         status = http_line_ask(&lines[0], "GET", "/leader", NULL);
-        if (!status)
+        if (status == GAVEL_OK)
             status = http_line_ask(&lines[1], "GET", "/status", NULL);
-        if (!rounds && !status) {
+        if (!rounds && status == GAVEL_OK) {
             bench_cluster_pause(cluster, 2 * PAUSE_NS);
             woken_at = clock_now();
             if (kill(pid, SIGCONT) < 0)
                 status = GAVEL_ERR_IO;
         }
-        for (size_t i = 0; i < 2 && !status; i++)
+        for (size_t i = 0; i < 2 && status == GAVEL_OK; i++)
             status = http_line_hear(&lines[i], until, &answers[i]);
-        if (!status)
+        if (status == GAVEL_OK)
             status = hear_woken(contest, cluster, victim, &answers[0], &answers[1], &leader);
-        if (!status && !rounds++)
+        if (status == GAVEL_OK && !rounds++)
             samples_add(&contest->series[WOKEN], clock_now() - woken_at);
-        if (!status && (rig_is_interrupted() || clock_now() > until))
+        if (status == GAVEL_OK && (rig_is_interrupted() || clock_now() > until))
             status = rig_is_interrupted() ? GAVEL_ERR_STOPPED : GAVEL_ERR_TIMEOUT;
     }
-    if (!status)
+    if (status == GAVEL_OK)
         samples_add(&contest->series[FOLLOWS], clock_now() - woken_at);
     (void)kill(pid, SIGCONT); /* whatever went wrong, it shall be able to leave */
     http_line_close(&lines[0]);
@@ -139,7 +139,7 @@ static enum gavel_status inflict(struct cluster *cluster, enum fault fault, size
     gavel_ns sent_at = clock_now();
 
     /* The guard first: one that lives on for a moment would tell of the death. */
-    if (fault == FAULT_KILL_ALL && local_cluster_signal(&cluster->cluster, victim, SIGKILL))
+    if (fault == FAULT_KILL_ALL && local_cluster_signal(&cluster->cluster, victim, SIGKILL) != GAVEL_OK)
         return GAVEL_ERR_IO;
     if (kill(said->pid, fault == FAULT_FREEZE ? SIGSTOP : SIGKILL) < 0 && fault != FAULT_KILL_ALL)
         return GAVEL_ERR_IO;
@@ -152,9 +152,9 @@ static enum gavel_status start_again(struct cluster *cluster, size_t victim, pid
     gavel_ns until = clock_now() + CLUSTER_LIMIT_NS;
     enum gavel_status status = local_cluster_await_end(&cluster->cluster, victim, until, NULL);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = bench_cluster_await_death(pid, until);
-    return status ? status : local_cluster_start_node(&cluster->cluster, victim, NULL);
+    return status != GAVEL_OK ? status : local_cluster_start_node(&cluster->cluster, victim, NULL);
 }
 
 /* One that was not over in time counts as the limit, and goes on with whoever leads. */
@@ -166,21 +166,21 @@ static enum gavel_status trial(struct contest *contest, struct cluster *cluster)
     size_t victim;
     enum gavel_status status = bench_cluster_await_steady(cluster, SETTLED_NS, &victim, said);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     bench_cluster_pause(cluster, PAUSE_NS);
     bench_cluster_forget(cluster);
     status = inflict(cluster, contest->fault, victim, &said[victim], &sent_at);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     status = bench_cluster_expect(cluster, "became_leader", sent_at, sent_at + CLUSTER_LIMIT_NS, &claim);
-    samples_add(&contest->series[CLAIM], status ? CLUSTER_LIMIT_NS : claim.at - sent_at);
-    if (!status) {
+    samples_add(&contest->series[CLAIM], status != GAVEL_OK ? CLUSTER_LIMIT_NS : claim.at - sent_at);
+    if (status == GAVEL_OK) {
         status = find_leader(contest, cluster, victim, &claim);
         note_stages(contest, cluster, sent_at);
     }
     if (contest->fault == FAULT_FREEZE) {
-        if (status)
+        if (status != GAVEL_OK)
             (void)kill(said[victim].pid, SIGCONT); /* it shall be able to leave */
         else
             status = wake(contest, cluster, victim, said[victim].pid, claim.node);
@@ -238,11 +238,11 @@ static enum gavel_status run_contest(struct cluster *cluster, enum fault fault)
     struct contest contest = {.fault = fault};
     enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < cluster->bench->trials && !status; i++)
+    for (size_t i = 0; i < cluster->bench->trials && status == GAVEL_OK; i++)
         status = trial(&contest, cluster);
     tell(&contest, cluster);
     /* Whether a woken leader says so is no matter of speed. */
-    if (!status && (contest.wrong || contest.failed))
+    if (status == GAVEL_OK && (contest.wrong || contest.failed))
         status = contest.wrong ? GAVEL_ERR_STATE : GAVEL_ERR_TIMEOUT;
     for (size_t i = 0; i < SERIES; i++)
         samples_done(&contest.series[i]);

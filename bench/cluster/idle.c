@@ -90,7 +90,7 @@ static enum gavel_status run(struct cluster *cluster)
     size_t leader, ignored;
     enum gavel_status status = bench_cluster_await_steady(cluster, SETTLED_NS, &leader, said);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     for (size_t i = 0; i < CLUSTER_NODES; i++)
         before[i] = bench_cluster_cost_of(&said[i]);
@@ -111,7 +111,7 @@ static enum gavel_status run(struct cluster *cluster)
         tell(&cluster->bench->report, who, &before[i], &after, passed);
     }
     status = bench_cluster_await_steady(cluster, 0, &ignored, later);
-    if (!status)
+    if (status == GAVEL_OK)
         report_note(&cluster->bench->report, "over %.1f s; %" PRIu64 " elections meanwhile",
                     (double)passed / NS_PER_S, later[ignored].term - said[leader].term);
     bench_cluster_note(cluster, 0);

@@ -45,12 +45,12 @@ static enum gavel_status run_closed(struct load_rig *rig, size_t leader)
     enum gavel_status status = GAVEL_OK;
     size_t rounds = is_quick ? 1 : ROUNDS;
 
-    for (size_t i = 0; i < rounds * WIDTHS * SERVERS && !status; i++) {
+    for (size_t i = 0; i < rounds * WIDTHS * SERVERS && status == GAVEL_OK; i++) {
         size_t server = i % SERVERS, width = i / SERVERS % WIDTHS;
         plan(rig, server == SERVER_ECHO, leader, widths[width], 0, is_quick ? QUICK_NS : ROUND_NS);
         status = load_rig_run(rig, &tallies[server][width]);
     }
-    for (size_t width = 0; width < WIDTHS && !status; width++) {
+    for (size_t width = 0; width < WIDTHS && status == GAVEL_OK; width++) {
         struct report *report = &rig->cluster->bench->report;
         char how[32], name[96];
         (void)snprintf(how, sizeof how, "%u connection%s", widths[width], widths[width] > 1 ? "s" : "");
@@ -78,7 +78,7 @@ static enum gavel_status look(struct cluster *cluster, struct calm *ret_calm, si
     struct bench_cluster_status said[CLUSTER_NODES];
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, ret_leader, said);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     *ret_calm = (struct calm){.term = said[*ret_leader].term};
     for (size_t i = 0; i < CLUSTER_NODES; i++)
@@ -96,14 +96,14 @@ static enum gavel_status run_fixed(struct load_rig *rig, bool is_follower)
     char name[96], how[32];
     enum gavel_status status = look(rig->cluster, &before, &leader);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     plan(rig, false, is_follower ? (leader + 1) % CLUSTER_NODES : leader, RATE_CONNECTIONS, RATE,
          rig->cluster->bench->is_quick ? QUICK_NS : FIXED_NS);
     status = load_rig_run(rig, &tally);
-    if (!status)
+    if (status == GAVEL_OK)
         status = look(rig->cluster, &after, &ignored);
-    if (!status) {
+    if (status == GAVEL_OK) {
         (void)snprintf(how, sizeof how, "%d/s", RATE);
         load_tell(rig, what, how, &tally);
         (void)snprintf(name, sizeof name, "%s, %s: late heartbeats", what, how);
@@ -124,13 +124,13 @@ static enum gavel_status run(struct cluster *cluster)
     size_t leader;
     enum gavel_status status = load_rig_open(&rig, cluster);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = look(cluster, &calm, &leader);
-    if (!status)
+    if (status == GAVEL_OK)
         status = run_closed(&rig, leader);
-    if (!status)
+    if (status == GAVEL_OK)
         status = run_fixed(&rig, false);
-    if (!status)
+    if (status == GAVEL_OK)
         status = run_fixed(&rig, true);
     bench_cluster_note(cluster, 0);
     report_note(&cluster->bench->report,

@@ -44,7 +44,7 @@ static enum gavel_status find_leader(struct contest *contest, struct cluster *cl
         if (rig_is_interrupted())
             return GAVEL_ERR_STOPPED;
         enum gavel_status status = bench_cluster_ask_leader(cluster, asked, until, name);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
     } while (bench_cluster_find(cluster, name) != claim->node);
     samples_add(&contest->series[FOUND], clock_now() - claim->at);
@@ -61,16 +61,16 @@ static enum gavel_status transfer(struct contest *contest, struct cluster *clust
                    local_cluster_node(&cluster->cluster, target)->name);
     gavel_ns sent_at = clock_now(), until = sent_at + CLUSTER_LIMIT_NS;
     enum gavel_status status = http_line_ask(line, "POST", "/transfer", body);
-    if (!status)
+    if (status == GAVEL_OK)
         status = http_line_hear(line, until, &cluster->answer);
     gavel_ns answered_at = clock_now();
-    if (!status && !says_success(&cluster->answer))
+    if (status == GAVEL_OK && !says_success(&cluster->answer))
         status = GAVEL_ERR_LEADER_TRANSFER_FAILED;
-    if (!status)
+    if (status == GAVEL_OK)
         status = bench_cluster_expect(cluster, "became_leader", sent_at, until, ret_claim);
-    if (!status && ret_claim->node != target)
+    if (status == GAVEL_OK && ret_claim->node != target)
         status = GAVEL_ERR_LEADER_TRANSFER_FAILED;
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     samples_add(&contest->series[CLAIM], ret_claim->at - sent_at);
     samples_add(&contest->series[ANSWER], answered_at - sent_at);
@@ -89,18 +89,18 @@ static enum gavel_status attempt(struct contest *contest, struct cluster *cluste
     size_t leader;
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
 
-    *ret_step = status ? NOBODY_LEADS : ASKED;
-    if (status)
+    *ret_step = status != GAVEL_OK ? NOBODY_LEADS : ASKED;
+    if (status != GAVEL_OK)
         return status;
     size_t target = (leader + 1) % CLUSTER_NODES;
     bench_cluster_pause(cluster, PAUSE_NS);
     bench_cluster_forget(cluster);
     status = transfer(contest, cluster, leader, target, &claim);
-    if (!status) {
+    if (status == GAVEL_OK) {
         *ret_step = HANDED_OVER;
         status = find_leader(contest, cluster, (target + 1) % CLUSTER_NODES, &claim);
     }
-    if (status && status != GAVEL_ERR_STOPPED)
+    if (status != GAVEL_OK && status != GAVEL_ERR_STOPPED)
         report_note(&cluster->bench->report, "a transfer failed: HTTP %d, %.400s", cluster->answer.code,
                     cluster->answer.body);
     return status;
@@ -115,7 +115,7 @@ static enum gavel_status trial(struct contest *contest, struct cluster *cluster)
         contest->repeated++;
         status = attempt(contest, cluster, &step);
     }
-    if (status && (step == NOBODY_LEADS || status == GAVEL_ERR_STOPPED))
+    if (status != GAVEL_OK && (step == NOBODY_LEADS || status == GAVEL_ERR_STOPPED))
         return status;
     contest->failed += status != GAVEL_OK;
     if (step == ASKED) {
@@ -133,7 +133,7 @@ static enum gavel_status run(struct cluster *cluster)
     const struct aim aim = {.p50 = 10, .p99 = 50}, none = {0};
     enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < cluster->bench->trials && !status; i++)
+    for (size_t i = 0; i < cluster->bench->trials && status == GAVEL_OK; i++)
         status = trial(&contest, cluster);
     report_samples(report, "POST /transfer to the claim", &contest.series[CLAIM], NS_PER_MS, "ms", aim);
     report_samples(report, "POST /transfer to its answer", &contest.series[ANSWER], NS_PER_MS, "ms", none);
@@ -145,7 +145,7 @@ static enum gavel_status run(struct cluster *cluster)
     if (contest.repeated)
         report_note(report, "%zu transfers that failed were asked for again; only the others have a time",
                     contest.repeated);
-    if (!status && contest.failed)
+    if (status == GAVEL_OK && contest.failed)
         status = GAVEL_ERR_LEADER_TRANSFER_FAILED;
     for (size_t i = 0; i < SERIES; i++)
         samples_done(&contest.series[i]);

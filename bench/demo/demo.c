@@ -52,7 +52,7 @@ enum gavel_status demo_judge(struct demo *demo)
 static bool has_taken_all_steps(const struct demo *demo)
 {
     for (size_t i = 0; i < DEMO_STEPS; i++)
-        if (!demo->steps[i].name || demo->steps[i].status)
+        if (!demo->steps[i].name || demo->steps[i].status != GAVEL_OK)
             return false;
     return true;
 }
@@ -72,7 +72,7 @@ static int conclude(struct demo *demo)
     demo->ended = clock_now();
     demo->fenced = shared_log_fenced(demo->rig.shared_log);
     demo->lost = shared_log_lost(demo->rig.shared_log);
-    if (status)
+    if (status != GAVEL_OK)
         return cli_fail(cli, status, "the records cannot be judged: %s", gavel_status_text(status));
     if (!has_taken_all_steps(demo) && !rig_is_interrupted())
         runs_print_logs(&demo->runs, DEMO_MEMBERS, stderr);
@@ -97,12 +97,12 @@ int command_demo(const struct cli *cli, int argc, char **argv)
     demo->cli = cli;
     demo->began = clock_now();
     status = rig_open(&demo->rig, &error);
-    if (status) {
+    if (status != GAVEL_OK) {
         free(demo);
         return cli_fail(cli, status, "%s", error.message);
     }
     status = runs_init(&demo->runs, &demo->rig, &error);
-    if (status) {
+    if (status != GAVEL_OK) {
         code = cli_fail(cli, status, "%s", error.message);
     } else {
         if (!cli->config.json)

@@ -111,7 +111,7 @@ static const char *failure_text(enum gavel_status status)
 static void print_steps_missed(const struct demo *demo, FILE *file)
 {
     for (size_t i = 0; i < demo->step_count; i++)
-        if (demo->steps[i].status)
+        if (demo->steps[i].status != GAVEL_OK)
             (void)fprintf(file, "    the step \"%s\" failed after %.1f s: %s\n", demo->steps[i].name,
                           ms(demo->steps[i].took) / 1000, failure_text(demo->steps[i].status));
     if (demo->lost)
@@ -197,8 +197,9 @@ static json_t *steps_json(const struct demo *demo)
 
     for (size_t i = 0; list && i < demo->step_count; i++) {
         const struct demo_step *step = &demo->steps[i];
-        json_t *item = json_pack("{s:s, s:b, s:s, s:f}", "name", step->name, "passed", !step->status,
-                                 "status", gavel_status_name(step->status), "took_ms", ms(step->took));
+        json_t *item =
+            json_pack("{s:s, s:b, s:s, s:f}", "name", step->name, "passed", step->status == GAVEL_OK,
+                      "status", gavel_status_name(step->status), "took_ms", ms(step->took));
         if (json_array_append_new(list, item) < 0) {
             json_decref(list);
             return NULL;

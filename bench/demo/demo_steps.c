@@ -22,7 +22,7 @@
 
 static gavel_ns gap_before(struct demo *demo, uint64_t epoch)
 {
-    if (demo_judge(demo))
+    if (demo_judge(demo) != GAVEL_OK)
         return 0;
     for (size_t i = 0; i < demo->timeline.count; i++)
         if (demo->timeline.mandates[i].epoch == epoch && demo->timeline.mandates[i].is_elected)
@@ -58,7 +58,7 @@ static enum gavel_status start(struct demo *demo, uint32_t member)
     struct gavel_error error = {0};
     enum gavel_status status = runs_start(&demo->runs, member, demo_names[member], BEAT_EVERY_NS, &error);
 
-    if (status) {
+    if (status != GAVEL_OK) {
         (void)fprintf(stderr, "gavel demo: %s\n", error.message);
         return status;
     }
@@ -76,7 +76,7 @@ static enum gavel_status await_leader(struct demo *demo)
     struct mark mark;
     enum gavel_status status = rig_expect(&demo->rig, &query, clock_now() + STEP_LIMIT_NS, &mark);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (demo->leader.epoch)
         demo_tell(demo, mark.member, mark.at, "leads, epoch %" PRIu64 ", after a gap of %.2f ms", mark.epoch,
@@ -107,23 +107,23 @@ static enum gavel_status let_it_lead(struct demo *demo)
     gavel_ns until = clock_now() + STEP_LIMIT_NS;
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < DEMO_MEMBERS && !status; i++)
+    for (uint32_t i = 0; i < DEMO_MEMBERS && status == GAVEL_OK; i++)
         if (i != demo->leader.member)
             status = runs_await_standby(&demo->runs, i, demo->leader.epoch, until);
-    return status ? status : await_beats(demo, BEATS_ENOUGH, until);
+    return status != GAVEL_OK ? status : await_beats(demo, BEATS_ENOUGH, until);
 }
 
 static enum gavel_status elect(struct demo *demo)
 {
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < DEMO_MEMBERS && !status; i++)
+    for (uint32_t i = 0; i < DEMO_MEMBERS && status == GAVEL_OK; i++)
         status = start(demo, i);
-    if (!status && cli_flag_is_set(demo->cli, "sabotage"))
+    if (status == GAVEL_OK && cli_flag_is_set(demo->cli, "sabotage"))
         status = rig_start(&demo->rig, SABOTEUR, "saboteur", sabotage, NULL, NULL);
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_leader(demo);
-    return status ? status : let_it_lead(demo);
+    return status != GAVEL_OK ? status : let_it_lead(demo);
 }
 
 static enum gavel_status hand_over(struct demo *demo)
@@ -132,13 +132,13 @@ static enum gavel_status hand_over(struct demo *demo)
     gavel_ns at;
     enum gavel_status status = runs_resign(&demo->runs, RESIGNER, &at);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     demo_tell(demo, former, at, "is asked to hand over (gavel resign)");
     status = await_leader(demo);
-    if (!status)
+    if (status == GAVEL_OK)
         status = runs_bury(&demo->runs, RESIGNER, clock_now() + STEP_LIMIT_NS);
-    return status ? status : let_it_lead(demo);
+    return status != GAVEL_OK ? status : let_it_lead(demo);
 }
 
 /* Kills a part of the leader. Whichever it is, the whole of it ends, and is started anew. */
@@ -148,15 +148,15 @@ static enum gavel_status kill_part(struct demo *demo, enum run_part part)
     gavel_ns at;
     enum gavel_status status = runs_kill(&demo->runs, &demo->leader, part, &at);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     demo_tell(demo, victim, at, "loses its %s (SIGKILL)", run_part_name(part));
     status = await_leader(demo);
-    if (!status)
+    if (status == GAVEL_OK)
         status = runs_bury(&demo->runs, victim, clock_now() + STEP_LIMIT_NS);
-    if (!status)
+    if (status == GAVEL_OK)
         status = start(demo, victim);
-    return status ? status : let_it_lead(demo);
+    return status != GAVEL_OK ? status : let_it_lead(demo);
 }
 
 static enum gavel_status kill_elector(struct demo *demo) { return kill_part(demo, PART_ELECTOR); }
@@ -168,17 +168,17 @@ static enum gavel_status freeze(struct demo *demo)
     struct mark mark = {.kind = MARK_FROZEN, .member = demo->leader.member};
     enum gavel_status status = rig_freeze(&demo->rig, mark.member, &mark.at);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     shared_log_mark(demo->rig.shared_log, &mark);
     demo_tell(demo, mark.member, mark.at, "is frozen: its elector (SIGSTOP)");
     status = await_leader(demo);
     /* Resumed only when its successor has been at work, so that an act of the old one would be caught. */
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_beats(demo, BEATS_ENOUGH / 2, clock_now() + STEP_LIMIT_NS);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_thaw(&demo->rig, mark.member);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     mark.kind = MARK_RESUMED;
     mark.at = clock_now();
@@ -193,12 +193,12 @@ static enum gavel_status leave(struct demo *demo)
     gavel_ns until = clock_now() + STEP_LIMIT_NS;
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < DEMO_MEMBERS && !status; i++)
+    for (uint32_t i = 0; i < DEMO_MEMBERS && status == GAVEL_OK; i++)
         if (i != demo->leader.member)
             status = rig_dismiss(&demo->rig, i, until);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_dismiss(&demo->rig, demo->leader.member, until);
-    if (!status)
+    if (status == GAVEL_OK)
         demo_tell(demo, demo->leader.member, clock_now(), "leaves in order, as the others did");
     return status;
 }
@@ -224,7 +224,7 @@ void demo_run_steps(struct demo *demo)
         step->name = steps[i].name;
         step->status = steps[i].run(demo);
         step->took = clock_now() - began;
-        if (step->status)
+        if (step->status != GAVEL_OK)
             return;
     }
 }

@@ -117,7 +117,7 @@ enum gavel_status http_line_hear(struct http_line *line, gavel_ns until, struct 
         if (line->fd < 0)
             return GAVEL_ERR_IO;
         enum gavel_status status = receive(line, until, text + have, HTTP_ANSWER_MAX - 1 - have, &got);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
         have += got;
         text[have] = '\0';
@@ -140,12 +140,12 @@ enum gavel_status http_line_get(struct http_line *line, const char *path, gavel_
     bool was_open = line->fd >= 0;
     enum gavel_status status = http_line_ask(line, "GET", path, NULL);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = http_line_hear(line, until, ret_answer);
     if (status == GAVEL_ERR_IO && was_open) {
         http_line_close(line);
         status = http_line_ask(line, "GET", path, NULL);
-        if (!status)
+        if (status == GAVEL_OK)
             status = http_line_hear(line, until, ret_answer);
     }
     return status;

@@ -295,7 +295,7 @@ enum gavel_status load_run(const struct load_plan *plan, struct load_result *res
     (void)prctl(PR_SET_TIMERSLACK, 1); /* only less precise without it */
     if (load->epoll >= 0)
         status = open_lines(load);
-    if (!status) {
+    if (status == GAVEL_OK) {
         gavel_ns began = clock_now();
         if (plan->rate)
             run_fixed(load, began);

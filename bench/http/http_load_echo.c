@@ -70,7 +70,7 @@ enum gavel_status load_echo_run(int listener, int control)
 
     if (epoll < 0 || !watch(epoll, listener) || !watch(epoll, control))
         status = GAVEL_ERR_IO;
-    while (!status && !is_over) {
+    while (status == GAVEL_OK && !is_over) {
         struct epoll_event events[EVENTS];
         int ready = epoll_wait(epoll, events, EVENTS, -1);
         if (ready < 0 && errno != EINTR)

@@ -19,7 +19,7 @@ static int run_echo(const struct post *post, void *user)
 {
     const struct load_rig *load = user;
 
-    return load_echo_run(load->listener, post->control) ? 1 : 0;
+    return load_echo_run(load->listener, post->control) != GAVEL_OK ? 1 : 0;
 }
 
 /* Failures of these calls make the figures worse, not wrong. */
@@ -45,7 +45,7 @@ static int run_load(const struct post *post, void *user)
 
     (void)post;
     stand_back();
-    return load_run(&load->plan, load->result) ? 1 : 0;
+    return load_run(&load->plan, load->result) != GAVEL_OK ? 1 : 0;
 }
 
 enum gavel_status load_rig_run(struct load_rig *load, struct load_tally *tally)
@@ -54,9 +54,9 @@ enum gavel_status load_rig_run(struct load_rig *load, struct load_tally *tally)
     const struct load_result *result = load->result;
     enum gavel_status status = rig_start(rig, MAKER, "load", run_load, load, NULL);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = bench_await(rig, MAKER, clock_now() + load->plan.duration + EXTRA_LIMIT_NS);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     for (size_t i = 0; i < result->count; i++)
         samples_add(&tally->latency, result->latencies[i]);

@@ -81,7 +81,7 @@ int beat_main(int argc, char **argv)
     struct beater beater = {.epoch = epoch ? strtoull(epoch, NULL, 10) : 0};
     sigset_t told;
 
-    if (argc != 4 || shared_log_map((int)strtol(argv[1], NULL, 10), &beater.shared_log))
+    if (argc != 4 || shared_log_map((int)strtol(argv[1], NULL, 10), &beater.shared_log) != GAVEL_OK)
         return EXIT_MISUSED;
     beater.member = (uint32_t)strtoul(argv[2], NULL, 10);
     beater.every = strtoll(argv[3], NULL, 10) * NS_PER_US;

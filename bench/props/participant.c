@@ -61,7 +61,7 @@ static void on_event(struct gavel_candidate *candidate, const struct gavel_event
         post_mark(post, MARK_KNOWS, event->epoch, clock_now(), 0);
     else if (event->kind == GAVEL_EVENT_LEADER_DOWN)
         shared_log_death(post, event->epoch);
-    else if (event->kind == GAVEL_EVENT_STOPPED && event->status)
+    else if (event->kind == GAVEL_EVENT_STOPPED && event->status != GAVEL_OK)
         post_mark(post, MARK_FAILED, 0, clock_now(), event->status);
 }
 
@@ -93,9 +93,9 @@ int participant_run(const struct post *post, void *user)
         .on_elected = on_elected, .on_demoted = on_demoted, .on_event = on_event, .user = &participant};
 
     enum gavel_status status = gavel_open(&options, &gavel, &error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = gavel_join(gavel, &join, &candidate, &error);
-    if (status) {
+    if (status != GAVEL_OK) {
         (void)fprintf(stderr, "gavel: %s cannot take part: %s\n", post->name, error.message);
         post_mark(post, MARK_FAILED, 0, clock_now(), status);
     } else {
@@ -103,5 +103,5 @@ int participant_run(const struct post *post, void *user)
         serve(post, candidate);
     }
     (void)gavel_close(gavel); /* not from a callback, so it cannot be refused */
-    return status ? 1 : 0;
+    return status != GAVEL_OK ? 1 : 0;
 }

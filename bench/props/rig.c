@@ -45,7 +45,7 @@ enum gavel_status rig_open(struct rig *rig, struct gavel_error *error)
     if (length < 0 || (size_t)length >= sizeof rig->folder)
         return error_set(error, GAVEL_ERR_INVALID, "the path in TMPDIR is too long: set a shorter one");
     status = shared_log_new(&rig->shared_log, &rig->shared_log_fd);
-    if (status)
+    if (status != GAVEL_OK)
         return error_set(error, status, "no memory for the records of the processes");
     if (!mkdtemp(rig->folder)) {
         shared_log_free(rig->shared_log);
@@ -108,7 +108,7 @@ void rig_close(struct rig *rig)
     for (uint32_t i = 0; i < RIG_MAX; i++) {
         if (!rig->members[i].pid)
             continue;
-        if (rig_await(rig, i, until) && rig->members[i].pid)
+        if (rig_await(rig, i, until) != GAVEL_OK && rig->members[i].pid)
             (void)rig_kill(rig, i, &ignored, &ignored); /* nothing is left to be done about it */
     }
     if (rig->folder[0])
@@ -226,7 +226,7 @@ enum gavel_status rig_start_program(struct rig *rig, uint32_t member, const char
     /* Only handed through to execute(), which takes it back as what it is. */
     enum gavel_status status = rig_start(rig, member, name, execute, (void *)(uintptr_t)argv, error);
 
-    if (!status)
+    if (status == GAVEL_OK)
         rig->members[member].is_program = true;
     return status;
 }

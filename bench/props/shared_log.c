@@ -50,7 +50,7 @@ enum gavel_status shared_log_new(struct shared_log **ret_shared_log, int *ret_fd
 
     if (fd < 0)
         return GAVEL_ERR_NO_MEMORY;
-    if (ftruncate(fd, sizeof(struct shared_log)) < 0 || shared_log_map(fd, ret_shared_log)) {
+    if (ftruncate(fd, sizeof(struct shared_log)) < 0 || shared_log_map(fd, ret_shared_log) != GAVEL_OK) {
         (void)close(fd); /* nothing is in it */
         return GAVEL_ERR_NO_MEMORY;
     }

@@ -200,10 +200,10 @@ enum gavel_status timeline_build(const struct mark *marks, size_t mark_count, co
     if (!timeline)
         return GAVEL_ERR_NO_MEMORY;
     status = add_beginnings(timeline, marks, mark_count);
-    if (status)
+    if (status != GAVEL_OK)
         goto out;
     status = add_beats(timeline, beats, beat_count);
-    if (status)
+    if (status != GAVEL_OK)
         goto out;
     add_ends(timeline, marks, mark_count);
     qsort(timeline->mandates, timeline->count, sizeof timeline->mandates[0], by_begin);

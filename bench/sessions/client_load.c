@@ -162,12 +162,13 @@ static enum gavel_status take_seat(struct client_load *client_load, size_t numbe
     seat->pace = evtimer_new(client_load->base, on_pace, seat);
     enum gavel_status status =
         cluster_link_place_parse(plan->places[number % plan->place_count], &place, &error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = cluster_link_new(client_load->base, &place, plan->ttl_ms, client_load->post->name,
                                   plan->tells_process ? process : NULL, &events, &seat->cluster, &error);
-    if (!status && (!seat->pace || !cluster_link_watch(seat->cluster, NULL, NULL, 0, on_change, seat)))
+    if (status == GAVEL_OK &&
+        (!seat->pace || !cluster_link_watch(seat->cluster, NULL, NULL, 0, on_change, seat)))
         status = GAVEL_ERR_NO_MEMORY;
-    if (status)
+    if (status != GAVEL_OK)
         client_load_fail(client_load, status, "cannot connect", error.message);
     return status;
 }
@@ -178,7 +179,7 @@ static enum gavel_status tell_self(struct table_process *ret_process)
     struct process_id self;
     enum gavel_status status = process_self(&self);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     *ret_process =
         (struct table_process){.pid = self.pid, .pid_ns = self.pid_ns, .start_ticks = self.start_ticks};
@@ -208,7 +209,7 @@ static enum gavel_status set_up(struct client_load *client_load)
         if (!client_load->groups[i].epochs)
             return GAVEL_ERR_NO_MEMORY;
     }
-    for (size_t i = 0; i < client_load->plan->connections && !status; i++)
+    for (size_t i = 0; i < client_load->plan->connections && status == GAVEL_OK; i++)
         status = take_seat(client_load, i, &process);
     return status;
 }
@@ -242,11 +243,11 @@ int client_load_run(const struct post *post, void *user)
         client_load->post = post;
         client_load->plan = plan;
         status = set_up(client_load);
-        if (!status)
+        if (status == GAVEL_OK)
             (void)event_base_dispatch(client_load->base); /* ends by a letter, or by a failure that is told */
         if (client_load->has_failed)
             status = GAVEL_ERR_IO;
         tear_down(client_load);
     }
-    return status ? 1 : 0;
+    return status != GAVEL_OK ? 1 : 0;
 }

@@ -104,7 +104,7 @@ static void on_campaigned(void *user, enum gavel_status status, const char *mess
     struct client_load_job *job = user;
     const struct client_load *client_load = job->groups->client_load;
 
-    if (status) {
+    if (status != GAVEL_OK) {
         client_load_fail(job->seat->client_load, status, "cannot campaign", message);
         return;
     }
@@ -166,7 +166,7 @@ static void on_left(void *user, enum gavel_status status, const char *message,
     struct client_load_groups *groups = job->groups;
 
     (void)results; /* who is not there has left */
-    if (status) {
+    if (status != GAVEL_OK) {
         client_load_fail(job->seat->client_load, status, "cannot leave", message);
         return;
     }
@@ -193,7 +193,7 @@ static void on_resigned(void *user, enum gavel_status status, const char *messag
 
     (void)results; /* one that does not lead any more has nothing to give up */
     (void)count;
-    if (status)
+    if (status != GAVEL_OK)
         client_load_fail(seat->client_load, status, "cannot resign", message);
 }
 
@@ -239,9 +239,9 @@ static void on_written(void *user, enum gavel_status status, const char *message
     struct client_load_seat *seat = user;
     struct client_load *client_load = seat->client_load;
 
-    if (!status && count && results[0]->status)
+    if (status == GAVEL_OK && count && results[0]->status != GAVEL_OK)
         status = (enum gavel_status)results[0]->status;
-    if (status) {
+    if (status != GAVEL_OK) {
         client_load_fail(client_load, status, "a write was refused", message);
         return;
     }
@@ -321,9 +321,9 @@ static void on_page(void *user, enum gavel_status status, const char *message, c
     struct client_load *client_load = user;
     const struct client_load_groups *own = &client_load->groups[CLIENT_LOAD_OWN];
 
-    if (!status && answer->status)
+    if (status == GAVEL_OK && answer->status != GAVEL_OK)
         status = (enum gavel_status)answer->status;
-    if (status) {
+    if (status != GAVEL_OK) {
         client_load_fail(client_load, status, "cannot list the groups", message);
         return;
     }

@@ -81,9 +81,9 @@ static enum gavel_status acquire(struct scene *scene)
     enum gavel_status status = sessions_start(rig, KEEPER, "keeper", &scene->keeper);
     gavel_ns began = clock_now();
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = sessions_tell(rig, KEEPER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS, ACQUIRE_LIMIT_NS, &mark);
-    if (!status)
+    if (status == GAVEL_OK)
         scene->growth->acquire = mark.at - began;
     return status;
 }
@@ -125,7 +125,7 @@ static enum gavel_status look_for_snapshot(struct scene *scene, bool *ret_has)
     for (size_t i = 0; i < CLUSTER_NODES; i++) {
         enum gavel_status status =
             bench_cluster_ask_status(scene->cluster, i, clock_now() + CLUSTER_LIMIT_NS, &said);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
         has = has && said.snapshot > scene->before[i].snapshot;
     }
@@ -143,7 +143,7 @@ static enum gavel_status write_on(struct scene *scene)
     enum gavel_status status = GAVEL_OK;
 
     rig_tell(rig, KEEPER, CLIENT_LOAD_WRITE);
-    while (!status && !growth->has_snapshot && clock_now() < until) {
+    while (status == GAVEL_OK && !growth->has_snapshot && clock_now() < until) {
         wait_until(rig, ns_min(until, clock_now() + 4 * BENCH_LOOK_NS));
         status = rig_is_interrupted() ? GAVEL_ERR_STOPPED : look_for_snapshot(scene, &growth->has_snapshot);
     }
@@ -168,23 +168,24 @@ static enum gavel_status fail_over(struct scene *scene)
     struct mark mark = {0};
     enum gavel_status status = sessions_start(rig, HOLDER, "holder", &scene->holder);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = sessions_tell(rig, HOLDER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS, ACQUIRE_LIMIT_NS, &mark);
-    if (!status)
+    if (status == GAVEL_OK)
         status =
             sessions_tell(rig, KEEPER, CLIENT_LOAD_STAND_BY, CLIENT_LOAD_STANDS, ACQUIRE_LIMIT_NS, &mark);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_kill(rig, HOLDER, &sent_at, &ignored);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_expect(rig, &all, clock_now() + CLUSTER_LIMIT_NS, &mark);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     samples_add(&scene->growth->failover, mark.at - sent_at);
     status = rig_expect(rig, &half, clock_now(), &mark);
-    if (!status)
+    if (status == GAVEL_OK)
         samples_add(&scene->growth->half, mark.at - sent_at);
-    return status ? status
-                  : sessions_tell(rig, KEEPER, CLIENT_LOAD_LEAVE, CLIENT_LOAD_LEFT, ACQUIRE_LIMIT_NS, &mark);
+    return status != GAVEL_OK
+               ? status
+               : sessions_tell(rig, KEEPER, CLIENT_LOAD_LEAVE, CLIENT_LOAD_LEFT, ACQUIRE_LIMIT_NS, &mark);
 }
 
 /* Heartbeats that were late and elections, since everything was steady. */
@@ -194,9 +195,9 @@ static enum gavel_status look_at_calm(struct scene *scene)
     size_t ignored;
     enum gavel_status status = bench_cluster_await_steady(scene->cluster, 0, &ignored, after);
 
-    for (size_t i = 0; i < CLUSTER_NODES && !status; i++)
+    for (size_t i = 0; i < CLUSTER_NODES && status == GAVEL_OK; i++)
         scene->growth->late += after[i].late_heartbeats - scene->before[i].late_heartbeats;
-    if (!status)
+    if (status == GAVEL_OK)
         scene->growth->elections = after[ignored].term - scene->before[scene->leader].term;
     return status;
 }
@@ -208,18 +209,18 @@ static enum gavel_status measure(struct scene *scene)
 
     sessions_place(cluster, false, scene->keeper.places[0]);
     sessions_place(cluster, false, scene->holder.places[0]);
-    if (!status)
+    if (status == GAVEL_OK)
         status = acquire(scene);
-    if (!status)
+    if (status == GAVEL_OK)
         status = keep(scene);
-    for (size_t i = 0; i < (cluster->bench->is_quick ? TRIALS_QUICK : TRIALS) && !status; i++)
+    for (size_t i = 0; i < (cluster->bench->is_quick ? TRIALS_QUICK : TRIALS) && status == GAVEL_OK; i++)
         status = fail_over(scene);
-    if (!status)
+    if (status == GAVEL_OK)
         status = write_on(scene);
-    if (!status)
+    if (status == GAVEL_OK)
         status = look_at_calm(scene);
     scene->growth->gaps = atomic_load(&scene->keeper.board->gaps);
-    if (!status && atomic_load(&scene->keeper.board->lost))
+    if (status == GAVEL_OK && atomic_load(&scene->keeper.board->lost))
         status = GAVEL_ERR_STATE; /* a mandate that nobody asked for was lost: no matter of speed */
     sessions_end(cluster->rig, KEEPER);
     sessions_end(cluster->rig, HOLDER);
@@ -312,7 +313,7 @@ enum gavel_status bench_sessions_groups(struct bench *bench, struct rig *rig)
     size_t count = bench->is_quick ? QUICK_SIZES : SIZES;
     enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < count && !status; i++) {
+    for (size_t i = 0; i < count && status == GAVEL_OK; i++) {
         growths[i].groups = sizes[i];
         status = bench_with_clients(bench, rig, run, &growths[i]);
         tell(&bench->report, &growths[i]);

@@ -39,10 +39,11 @@ static bool is_held(const char *answer, size_t size)
     const char *ignored;
 
     if (client_frame_unpack((const uint8_t *)answer + CLIENT_LENGTH_BYTES, size - CLIENT_LENGTH_BYTES, &frame,
-                            &ignored))
+                            &ignored) != GAVEL_OK)
         return false;
-    bool is_good = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ANSWER && !frame->answer->status &&
-                   frame->answer->n_groups == 1 && frame->answer->groups[0]->is_held;
+    bool is_good = frame->what_case == GAVEL__CLIENT_FRAME__WHAT_ANSWER &&
+                   frame->answer->status == GAVEL_OK && frame->answer->n_groups == 1 &&
+                   frame->answer->groups[0]->is_held;
     client_frame_free(frame);
     return is_good;
 }
@@ -53,7 +54,7 @@ static enum gavel_status put(const Gavel__ClientFrame *frame, char *bytes, size_
     size_t size;
     enum gavel_status status = client_frame_pack(frame, &packed, &size);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (size <= LOAD_REQUEST_MAX) {
         memcpy(bytes, packed, size);
@@ -82,7 +83,7 @@ static enum gavel_status plan_frames(struct load_plan *plan, char *group)
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_HELLO;
     frame.hello = &hello;
     enum gavel_status status = put(&frame, plan->greeting, &plan->greeting_bytes);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     ask.tag = 1;
     ask.kind = GAVEL__ASK__KIND__GROUP;
@@ -137,9 +138,9 @@ static enum gavel_status hold(struct cluster *cluster, struct client_load_plan *
     struct mark ignored;
     enum gavel_status status = sessions_start(cluster->rig, HOLDER, "holder", plan);
 
-    return status ? status
-                  : sessions_tell(cluster->rig, HOLDER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS,
-                                  ACQUIRE_LIMIT_NS, &ignored);
+    return status != GAVEL_OK ? status
+                              : sessions_tell(cluster->rig, HOLDER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS,
+                                              ACQUIRE_LIMIT_NS, &ignored);
 }
 
 static enum gavel_status measure(struct load_rig *rig, size_t leader)
@@ -148,13 +149,13 @@ static enum gavel_status measure(struct load_rig *rig, size_t leader)
     size_t rounds = rig->cluster->bench->is_quick ? 1 : ROUNDS;
     enum gavel_status status = GAVEL_OK;
 
-    for (size_t i = 0; i < rounds * WIDTHS * SERVERS && !status; i++) {
+    for (size_t i = 0; i < rounds * WIDTHS * SERVERS && status == GAVEL_OK; i++) {
         size_t server = i % SERVERS, width = i / SERVERS % WIDTHS;
         status = plan(rig, server, leader, widths[width]);
-        if (!status)
+        if (status == GAVEL_OK)
             status = load_rig_run(rig, &tallies[server][width]);
     }
-    if (!status)
+    if (status == GAVEL_OK)
         tell(rig, tallies);
     for (size_t i = 0; i < SERVERS * WIDTHS; i++)
         samples_done(&tallies[i / WIDTHS][i % WIDTHS].latency);
@@ -175,11 +176,11 @@ static enum gavel_status run(struct cluster *cluster)
     enum gavel_status status = load_rig_open(&rig, cluster);
 
     sessions_place(cluster, false, holder.places[0]);
-    if (!status)
+    if (status == GAVEL_OK)
         status = bench_cluster_await_steady(cluster, 0, &leader, said);
-    if (!status)
+    if (status == GAVEL_OK)
         status = hold(cluster, &holder);
-    if (!status)
+    if (status == GAVEL_OK)
         status = measure(&rig, leader);
     report_note(
         &cluster->bench->report,

@@ -63,10 +63,10 @@ static enum gavel_status start_probers(struct contest *contest, struct client_lo
     struct mark ignored;
     enum gavel_status status = sessions_start(contest->cluster->rig, PROBER, "prober", plan);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = sessions_tell(contest->cluster->rig, PROBER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS,
                                CLUSTER_LIMIT_NS, &ignored);
-    if (!status)
+    if (status == GAVEL_OK)
         rig_tell(contest->cluster->rig, PROBER, CLIENT_LOAD_WRITE);
     return status;
 }
@@ -79,9 +79,9 @@ static enum gavel_status trial(struct contest *contest, struct client_load_plan 
     size_t victim;
     enum gavel_status status = bench_cluster_await_steady(cluster, SETTLED_NS, &victim, said);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = start_probers(contest, plan);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     for (size_t i = 0; i < CLUSTER_NODES; i++)
         atomic_store(&board->answered_at[i], 0);
@@ -109,7 +109,7 @@ static enum gavel_status verify(const struct contest *contest)
                                              CLIENT_LOAD_VERIFIED, CLUSTER_LIMIT_NS, &verified);
     uint64_t lost = atomic_load(&contest->holders->lost);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     report_value(report, "groups that changed their leader", (double)verified.value, "groups",
                  (struct aim){.is_none = true});
@@ -144,20 +144,20 @@ static enum gavel_status measure(struct contest *contest)
     sessions_place(cluster, false, holders.places[0]);
     for (size_t i = 0; i < CLUSTER_NODES; i++)
         sessions_place_near(cluster, i, probers.places[i]);
-    if (!status)
+    if (status == GAVEL_OK)
         status = sessions_start(cluster->rig, HOLDER, "holder", &holders);
-    if (!status)
+    if (status == GAVEL_OK)
         status = sessions_tell(cluster->rig, HOLDER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS,
                                CLUSTER_LIMIT_NS, &mark);
-    for (size_t i = 0; i < trials && !status; i++)
+    for (size_t i = 0; i < trials && status == GAVEL_OK; i++)
         status = trial(contest, &probers);
-    if (!status)
+    if (status == GAVEL_OK)
         status = bench_cluster_await_steady(cluster, 0, &ignored, said);
     report_samples(&cluster->bench->report, "SIGKILL to an answered campaign, by a surviving node",
                    &contest->series[SURVIVOR], NS_PER_MS, "ms", (struct aim){.p99 = 100});
     report_samples(&cluster->bench->report, "SIGKILL to an answered campaign, after connecting anew",
                    &contest->series[RECONNECTED], NS_PER_MS, "ms", (struct aim){.p99 = 100});
-    if (!status)
+    if (status == GAVEL_OK)
         status = verify(contest);
     report_note(&cluster->bench->report, "%d groups were held by %d sessions meanwhile", GROUPS, HOLDERS);
     bench_cluster_note(cluster, 0);

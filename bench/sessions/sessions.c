@@ -43,7 +43,7 @@ enum gavel_status sessions_start(struct rig *rig, uint32_t member, const char *n
     struct mark ignored;
     enum gavel_status status = rig_start(rig, member, name, client_load_run, plan, NULL);
 
-    return status ? status : rig_expect(rig, &query, clock_now() + CLUSTER_LIMIT_NS, &ignored);
+    return status != GAVEL_OK ? status : rig_expect(rig, &query, clock_now() + CLUSTER_LIMIT_NS, &ignored);
 }
 
 enum gavel_status sessions_tell(struct rig *rig, uint32_t member, char letter, enum client_load_news news,

@@ -49,7 +49,7 @@ static enum gavel_status await_standbys(const struct contest *contest, size_t fr
 {
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < MEMBERS && !status; i++) {
+    for (uint32_t i = 0; i < MEMBERS && status == GAVEL_OK; i++) {
         struct mark_query query = {
             .kind = MARK_KNOWS, .member = i, .epoch_at_least = contest->leader.epoch, .from = from};
         struct mark ignored;
@@ -74,7 +74,7 @@ static enum gavel_status inflict(struct contest *contest, gavel_ns *ret_sent_at)
         return rig_freeze(contest->rig, victim, ret_sent_at);
     rig_tell(contest->rig, victim, RIG_RESIGN);
     enum gavel_status status = rig_expect(contest->rig, &query, clock_now() + TRIAL_LIMIT_NS, &resigned);
-    if (!status)
+    if (status == GAVEL_OK)
         *ret_sent_at = resigned.at;
     return status;
 }
@@ -92,9 +92,9 @@ static enum gavel_status trial(struct contest *contest)
 
     bench_pause(rig, PAUSE_NS);
     enum gavel_status status = inflict(contest, &sent_at);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_expect(rig, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     /* If nobody came forward the same one may lead again; that is no hand-over. */
     if (contest->leader.member != victim)
@@ -104,7 +104,7 @@ static enum gavel_status trial(struct contest *contest)
         sessions_end(rig, victim);
     if (contest->fault != FAULT_RESIGN)
         status = start(contest, victim);
-    return status ? status : await_standbys(contest, from);
+    return status != GAVEL_OK ? status : await_standbys(contest, from);
 }
 
 static enum gavel_status run_contest(struct contest *contest, size_t trials)
@@ -113,13 +113,13 @@ static enum gavel_status run_contest(struct contest *contest, size_t trials)
     struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = from};
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < MEMBERS && !status; i++)
+    for (uint32_t i = 0; i < MEMBERS && status == GAVEL_OK; i++)
         status = start(contest, i);
-    if (!status)
+    if (status == GAVEL_OK)
         status = rig_expect(contest->rig, &query, clock_now() + TRIAL_LIMIT_NS, &contest->leader);
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_standbys(contest, from);
-    for (size_t i = 0; i < 2 * trials && contest->latency.count < trials && !status; i++)
+    for (size_t i = 0; i < 2 * trials && contest->latency.count < trials && status == GAVEL_OK; i++)
         status = trial(contest);
     for (uint32_t i = 0; i < MEMBERS; i++)
         sessions_end(contest->rig, i);
@@ -161,11 +161,11 @@ static enum gavel_status run_both(struct cluster *cluster, enum fault fault, con
     size_t leader;
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     store_url(cluster, url);
     status = run_contest(&ours, cluster->bench->trials);
-    if (!status)
+    if (status == GAVEL_OK)
         status = run_contest(&session, cluster->bench->trials);
     (void)snprintf(name, sizeof name, "%s to on_elected, libgavel", what);
     report_samples(report, name, &ours.latency, NS_PER_MS, "ms", aim);
@@ -215,9 +215,9 @@ static enum gavel_status run_freeze(struct cluster *cluster)
     size_t leader, most = bench->trials < MANY_AFTER_FREEZE ? bench->trials : MANY_AFTER_FREEZE;
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, &leader, said);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = freeze(cluster, SHORT_TTL_MS, "short", most);
-    if (!status && !bench->is_quick)
+    if (status == GAVEL_OK && !bench->is_quick)
         status = freeze(cluster, SESSIONS_TTL_MS, "long", most < FEW_AFTER_FREEZE ? most : FEW_AFTER_FREEZE);
     report_note(&cluster->bench->report,
                 "clients by TCP that tell of no process; their last keep-alive was up to a third of the time "

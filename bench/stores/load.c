@@ -141,17 +141,17 @@ static int plugins_run(const struct post *post, void *user)
     join.group = group;
     join.subscriber = (struct gavel_subscriber){.on_elected = on_elected, .user = self.out};
     enum gavel_status status = gavel_open(&options, &gavel, NULL);
-    for (size_t i = 0; i < PARTS && !status; i++) {
+    for (size_t i = 0; i < PARTS && status == GAVEL_OK; i++) {
         (void)snprintf(group, sizeof group, "plugins-%zu-of-%zu", i % plugins->groups, plugins->groups);
         status = i < plugins->groups ? gavel_join(gavel, &join, &candidate, NULL)
                                      : gavel_subscribe(candidate, &join.subscriber, NULL);
     }
-    if (status)
+    if (status != GAVEL_OK)
         post_mark(post, MARK_FAILED, 0, clock_now(), status);
-    while (!status && post_listen(post, clock_now() + NS_PER_S) != RIG_QUIT)
+    while (status == GAVEL_OK && post_listen(post, clock_now() + NS_PER_S) != RIG_QUIT)
         ;
     (void)gavel_close(gavel); /* not from a callback, so it cannot be refused */
-    return status ? 1 : 0;
+    return status != GAVEL_OK ? 1 : 0;
 }
 
 static enum gavel_status start_rivals(struct field *field, const struct server_rival *rival)
@@ -159,7 +159,7 @@ static enum gavel_status start_rivals(struct field *field, const struct server_r
     enum gavel_status status = GAVEL_OK;
     char program[] = "/bin/sh", option[] = "-c", command[SERVER_COMMAND_MAX + 64], name[32];
 
-    for (uint32_t i = 0; i < MEMBERS && !status; i++) {
+    for (uint32_t i = 0; i < MEMBERS && status == GAVEL_OK; i++) {
         char *argv[] = {program, option, command, NULL};
         (void)snprintf(name, sizeof name, "rival-%u", (unsigned)i);
         (void)snprintf(command, sizeof command, "export KEY=load-%d ID=%s; exec %s", (int)getpid(), name,
@@ -176,7 +176,7 @@ static enum gavel_status await_parts(const struct field *field)
     enum gavel_status status = GAVEL_OK;
     struct mark mark;
 
-    for (size_t i = 0; i < PARTS && !status; i++) {
+    for (size_t i = 0; i < PARTS && status == GAVEL_OK; i++) {
         struct mark_query query = {.kind = MARK_ELECTED, .member = ANY_MEMBER, .from = i};
         status = rig_expect(&field->rig, &query, clock_now() + ELECTION_LIMIT_NS, &mark);
     }
@@ -191,12 +191,12 @@ static enum gavel_status start_load(struct field *field, struct load *load)
         return field_assemble(field, MEMBERS);
     if (load->kind == LOAD_RIVAL)
         return start_rivals(field, load->rival);
-    for (uint32_t i = 0; i < HOSTS && !status; i++) {
+    for (uint32_t i = 0; i < HOSTS && status == GAVEL_OK; i++) {
         char name[32];
         (void)snprintf(name, sizeof name, "host-%u", (unsigned)i);
         status = rig_start(&field->rig, i, name, plugins_run, &load->plugins, NULL);
     }
-    return status ? status : await_parts(field);
+    return status != GAVEL_OK ? status : await_parts(field);
 }
 
 /* Whether all are still there; who ended before makes the figure worthless. */
@@ -276,7 +276,7 @@ typedef enum gavel_status (*load_step)(struct bench *bench, struct loaded *loade
 static enum gavel_status begin(struct bench *bench, struct loaded *loaded, struct load *load)
 {
     field_open(&loaded->field, bench, loaded->server);
-    return loaded->field.status ? loaded->field.status : start_load(&loaded->field, load);
+    return loaded->field.status != GAVEL_OK ? loaded->field.status : start_load(&loaded->field, load);
 }
 
 static enum gavel_status open_window(struct bench *bench, struct loaded *loaded, struct load *load)
@@ -291,9 +291,9 @@ static enum gavel_status close_window(struct bench *bench, struct loaded *loaded
     struct tally after;
     enum gavel_status status = count(loaded->server, &after);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = check_load(&loaded->field);
-    if (!status)
+    if (status == GAVEL_OK)
         tell_load(bench, loaded, load, &after);
     return status;
 }
@@ -311,11 +311,11 @@ static void on_each(struct bench *bench, struct loading *loading, size_t n, load
 {
     for (size_t i = 0; i < loading->count; i++) {
         struct loaded *loaded = &loading->servers[i];
-        if (n >= loaded->load_count || (loaded->status && step != end))
+        if (n >= loaded->load_count || (loaded->status != GAVEL_OK && step != end))
             continue;
         enum gavel_status status =
             rig_is_interrupted() && step != end ? GAVEL_ERR_STOPPED : step(bench, loaded, &loaded->loads[n]);
-        if (!status)
+        if (status == GAVEL_OK)
             continue;
         loaded->status = status;
         field_fail(&loaded->field, bench, status);
@@ -357,7 +357,7 @@ static enum gavel_status prepare(struct bench *bench, struct loading *loading)
 {
     enum gavel_status status = stores_list(bench, &loading->list);
 
-    for (size_t i = 0; i < loading->list.store_count && !status; i++) {
+    for (size_t i = 0; i < loading->list.store_count && status == GAVEL_OK; i++) {
         struct loaded *loaded = &loading->servers[loading->count];
         struct tally first;
         loaded->server = &loading->list.stores[i];
@@ -368,11 +368,11 @@ static enum gavel_status prepare(struct bench *bench, struct loading *loading)
         if (loading->rounds < loaded->load_count)
             loading->rounds = loaded->load_count;
         status = count(loaded->server, &first);
-        if (!status)
+        if (status == GAVEL_OK)
             status = count(loaded->server, &loaded->idle);
-        for (size_t k = 0; k < loaded->idle.count && !status; k++)
+        for (size_t k = 0; k < loaded->idle.count && status == GAVEL_OK; k++)
             loaded->idle.kinds[k].value -= value_of(&first, loaded->idle.kinds[k].name);
-        if (status)
+        if (status != GAVEL_OK)
             report_note(&bench->report, "%s: its count prints no name with a number, or fails: %s",
                         loaded->server->name, loaded->server->count);
     }
@@ -384,14 +384,14 @@ enum gavel_status bench_stores_load(struct bench *bench, struct rig *rig)
     struct loading *loading = calloc(1, sizeof *loading);
     enum gavel_status status = loading ? prepare(bench, loading) : GAVEL_ERR_NO_MEMORY;
 
-    if (!status) {
+    if (status == GAVEL_OK) {
         for (size_t n = 0; n < loading->rounds && !rig_is_interrupted(); n++)
             take_round(bench, rig, loading, n);
         write_csv(bench, loading);
         report_note(&bench->report, "by the servers' own counts over %lld s, without what counting adds",
                     (long long)((bench->is_quick ? WINDOW_QUICK_NS : WINDOW_NS) / NS_PER_S));
     }
-    for (size_t i = 0; loading && i < loading->count && !status; i++)
+    for (size_t i = 0; loading && i < loading->count && status == GAVEL_OK; i++)
         status = loading->servers[i].status;
     free(loading);
     return status == GAVEL_ERR_NOT_FOUND ? GAVEL_OK : status;

@@ -21,7 +21,7 @@ enum gavel_status stores_list(struct bench *bench, struct servers *ret_servers)
         return GAVEL_ERR_NOT_FOUND;
     }
     enum gavel_status status = servers_read(bench->servers, ret_servers, &error);
-    if (status)
+    if (status != GAVEL_OK)
         report_note(&bench->report, "%s", error.message);
     return status;
 }
@@ -33,12 +33,12 @@ void field_open(struct field *field, struct bench *bench, const struct server_st
     *field = (struct field){.server = server};
     (void)snprintf(field->name, sizeof field->name, "%s", server ? server->name : "sqlite");
     field->status = rig_open(&field->rig, &error);
-    field->is_open = !field->status;
-    if (!field->status)
+    field->is_open = field->status == GAVEL_OK;
+    if (field->status == GAVEL_OK)
         field->status = runs_init(&field->runs, &field->rig, &error);
-    if (!field->status && server)
+    if (field->status == GAVEL_OK && server)
         (void)snprintf(field->rig.store, sizeof field->rig.store, "%s", server->url);
-    if (field->status)
+    if (field->status != GAVEL_OK)
         report_note(&bench->report, "%s: %s", field->name, error.message);
 }
 
@@ -71,7 +71,7 @@ enum gavel_status field_await_standbys(struct field *field, uint32_t count)
     gavel_ns until = clock_now() + TRIAL_LIMIT_NS;
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < count && !status; i++)
+    for (uint32_t i = 0; i < count && status == GAVEL_OK; i++)
         if (i != field->leader.member)
             status = runs_await_standby(&field->runs, i, field->leader.epoch, until);
     return status;
@@ -91,11 +91,11 @@ enum gavel_status field_assemble(struct field *field, uint32_t count)
     gavel_ns until = clock_now() + TRIAL_LIMIT_NS;
     enum gavel_status status = GAVEL_OK;
 
-    for (uint32_t i = 0; i < count && !status; i++)
+    for (uint32_t i = 0; i < count && status == GAVEL_OK; i++)
         status = field_start(field, i);
-    while (!status) {
+    while (status == GAVEL_OK) {
         status = rig_expect(&field->rig, &query, clock_now() + BENCH_LOOK_NS, &field->leader);
-        if (!status)
+        if (status == GAVEL_OK)
             return field_await_standbys(field, count);
         if (has_ended(field, count)) /* one that the store refuses says so and ends */
             return GAVEL_ERR_STATE;

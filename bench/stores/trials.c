@@ -69,19 +69,19 @@ static enum gavel_status trial(struct race *race, struct field *field)
     gavel_ns sent_at;
     enum gavel_status status = field_await_standbys(field, MEMBERS);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     bench_sync(race->rig, &race->disk);
     bench_pause(race->rig, PAUSE_NS);
     status = runs_kill(&field->runs, &field->leader, PART_ELECTOR, &sent_at);
-    if (!status)
+    if (status == GAVEL_OK)
         status = field_await_leader(field);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     samples_add(&field->latency, field->leader.at - sent_at);
     status = runs_bury(&field->runs, victim, clock_now() + BURY_LIMIT_NS);
     /* It comes up while the others have their turn. */
-    return status ? status : field_start(field, victim);
+    return status != GAVEL_OK ? status : field_start(field, victim);
 }
 
 /* One trial of each store after the other. What fails on one store does not keep the others. */
@@ -91,15 +91,15 @@ static enum gavel_status take_turns(struct race *race)
 
     for (size_t i = 0; i < race->field_count; i++) {
         struct field *field = &race->fields[i];
-        enum gavel_status status = field->status ? field->status : field_assemble(field, MEMBERS);
-        if (status && !field->status)
+        enum gavel_status status = field->status != GAVEL_OK ? field->status : field_assemble(field, MEMBERS);
+        if (status != GAVEL_OK && field->status == GAVEL_OK)
             field_fail(field, race->bench, status);
     }
     for (size_t n = 0; n < trials; n++)
         for (size_t i = 0; i < race->field_count && !rig_is_interrupted(); i++) {
             struct field *field = &race->fields[i];
-            enum gavel_status status = field->status ? GAVEL_OK : trial(race, field);
-            if (status)
+            enum gavel_status status = field->status != GAVEL_OK ? GAVEL_OK : trial(race, field);
+            if (status != GAVEL_OK)
                 field_fail(field, race->bench, status);
         }
     return rig_is_interrupted() ? GAVEL_ERR_STOPPED : GAVEL_OK;
@@ -270,7 +270,7 @@ static enum gavel_status tell_fields(struct race *race, const char *what)
         report_samples(&race->bench->report, name, &field->latency, NS_PER_MS, "ms", aim_of(field));
         if (field->is_open)
             overlaps += count_overlaps(&field->rig);
-        status = status ? status : field->status;
+        status = status != GAVEL_OK ? status : field->status;
     }
     report_samples(&race->bench->report, "floor: write 4 KiB, fdatasync", &race->disk, NS_PER_MS, "ms",
                    (struct aim){0});
@@ -294,14 +294,14 @@ enum gavel_status bench_stores_kill(struct bench *bench, struct rig *rig)
     for (size_t i = 0; i < race->field_count; i++)
         field_open(&race->fields[i], bench, i ? &race->servers->stores[i - 1] : NULL);
     status = start_parallel(race);
-    if (!status)
+    if (status == GAVEL_OK)
         status = take_turns(race);
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_parallel(race);
     enum gavel_status fields = tell_fields(race, "SIGKILL");
     enum gavel_status parallel = tell_parallel(race, "SIGKILL");
     race_free(race);
-    return status ? status : fields ? fields : parallel;
+    return status != GAVEL_OK ? status : fields ? fields : parallel;
 }
 
 enum gavel_status bench_stores_freeze(struct bench *bench, struct rig *rig)
@@ -316,9 +316,9 @@ enum gavel_status bench_stores_freeze(struct bench *bench, struct rig *rig)
                       race->servers->stores[i].url);
     add_rivals(race);
     status = start_parallel(race);
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_parallel(race);
     enum gavel_status parallel = tell_parallel(race, "SIGSTOP");
     race_free(race);
-    return status ? status : parallel;
+    return status != GAVEL_OK ? status : parallel;
 }

@@ -320,8 +320,8 @@ void sim_store_apply(struct world *world, struct message *message)
     if (message->request.op != STORE_READ)
         TRACE(world, NULL, "store: %s of %s is %s; epoch %llu of %s, %s, version %llu",
               store_op_name(message->request.op), world->processes[message->slot].label,
-              reply->status ? gavel_status_name(reply->status) : "done", (unsigned long long)record->epoch,
-              record->holder,
+              reply->status != GAVEL_OK ? gavel_status_name(reply->status) : "done",
+              (unsigned long long)record->epoch, record->holder,
               record->held   ? "held"
               : record->done ? "done"
                              : "released",

@@ -52,9 +52,9 @@ static enum gavel_status configure(struct cli *cli, struct setting_values *value
     file = setting_values_text(values, "config");
     if (file)
         status = yaml_file_load(file, values, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = setting_values_resolve(values, groups, &cli->config, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     cli->color = wants_color(&cli->config, STDOUT_FILENO);
     cli->log = terminal_log(STDERR_FILENO, cli->config.log_level, cli->config.log_format);
@@ -83,7 +83,7 @@ static int run(struct cli *cli, const struct args *args, struct setting_values *
         help_program(cli, stderr);
         return CLI_EXIT_USAGE;
     }
-    if (take_place(args, values, &error) || configure(cli, values, &error)) {
+    if (take_place(args, values, &error) != GAVEL_OK || configure(cli, values, &error) != GAVEL_OK) {
         int code = cli_fail(cli, error.status, "%s", error.message);
 
         return code == CLI_EXIT_FAILURE && error.status == GAVEL_ERR_IO ? CLI_EXIT_USAGE : code;
@@ -137,7 +137,7 @@ int program_main(int argc, char **argv)
                           SIG_IGN; /* a reader that goes away is an error of write(2), not our death */
     status = args_parse(argc, argv, &values, &args, &error);
     cli.command = args.command;
-    if (status) {
+    if (status != GAVEL_OK) {
         cli.config.json = setting_values_text(&values, "json") != NULL;
         code = cli_fail(&cli, status, "%s", error.message);
     } else if (args.command && !args.command->run) {

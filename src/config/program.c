@@ -173,9 +173,9 @@ enum gavel_status program_find(struct arena *arena, char *const *argv, const cha
         status = find_path(arena, argv[0], directory, &path, error);
     else
         status = find_in(arena, argv[0], directory, search ? search : USUAL_PATH, &path, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = look_inside(path, error);
-    if (!status)
+    if (status == GAVEL_OK)
         *ret_command = (struct guard_command){.path = path, .argv = argv};
     return status;
 }

@@ -43,9 +43,9 @@ static enum gavel_status read_name(struct node_reader *reader, const yaml_node_t
     struct run_child *child = user;
     struct gavel_error cause = {0};
 
-    if (node_text(reader, value, "name", &child->name))
+    if (node_text(reader, value, "name", &child->name) != GAVEL_OK)
         return reader->error->status;
-    if (name_check("name", child->name, &cause))
+    if (name_check("name", child->name, &cause) != GAVEL_OK)
         return node_wrong(reader, value, "%s", cause.message);
     if (strlen(child->name) > NAME_LENGTH_MAX)
         return node_wrong(reader, value, "the name of a child has at most %d bytes", NAME_LENGTH_MAX);
@@ -58,7 +58,7 @@ static enum gavel_status read_shell_command(struct node_reader *reader, const ya
 {
     const char *text = "";
 
-    if (node_text(reader, value, what, &text))
+    if (node_text(reader, value, what, &text) != GAVEL_OK)
         return reader->error->status;
     if (!text[strspn(text, BLANKS)])
         return node_wrong(reader, value, "%s is empty; write a program, or remove the child", what);
@@ -86,17 +86,17 @@ static enum gavel_status read_command_of(struct node_reader *reader, const yaml_
         return node_wrong(reader, value, "%s is an empty list; its first word is the program", what);
     if (!is_list)
         status = read_shell_command(reader, value, what, list);
-    for (size_t i = 0; is_list && i < count && !status; i++) {
+    for (size_t i = 0; is_list && i < count && status == GAVEL_OK; i++) {
         const yaml_node_t *item = node_at(reader, value->data.sequence.items.start[i]);
         const char *text = "";
 
         status = node_text(reader, item, "a word of the command", &text);
-        if (!status && i == 0 && !*text)
+        if (status == GAVEL_OK && i == 0 && !*text)
             status = node_wrong(reader, item, "%s begins with an empty word; it must be the program", what);
-        if (!status && !(list[i] = arena_text(reader->arena, "%s", text)))
+        if (status == GAVEL_OK && !(list[i] = arena_text(reader->arena, "%s", text)))
             status = no_memory(reader);
     }
-    if (!status)
+    if (status == GAVEL_OK)
         *ret_command = list;
     return status;
 }
@@ -112,7 +112,7 @@ static enum gavel_status read_command(struct node_reader *reader, const yaml_nod
 static enum gavel_status read_full_text(struct node_reader *reader, const yaml_node_t *value,
                                         const char *what, const char **ret_text)
 {
-    if (node_text(reader, value, what, ret_text))
+    if (node_text(reader, value, what, ret_text) != GAVEL_OK)
         return reader->error->status;
     return **ret_text ? GAVEL_OK : node_wrong(reader, value, "%s is empty; remove the line", what);
 }
@@ -138,7 +138,7 @@ static enum gavel_status read_variable(struct node_reader *reader, const yaml_no
     const yaml_node_t *key = node_at(reader, pair->key), *value = node_at(reader, pair->value);
     const char *name = "", *text = "";
 
-    if (node_text(reader, key, "the name of a variable", &name))
+    if (node_text(reader, key, "the name of a variable", &name) != GAVEL_OK)
         return reader->error->status;
     if (!*name || strchr(name, '='))
         return node_wrong(reader, key, "\"%.60s\" cannot be the name of a variable", name);
@@ -150,7 +150,7 @@ static enum gavel_status read_variable(struct node_reader *reader, const yaml_no
         value->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
         return node_wrong(reader, value, "the variable %.60s has no value; write \"\" for an empty one",
                           name);
-    if (node_text(reader, value, "the value of a variable", &text))
+    if (node_text(reader, value, "the value of a variable", &text) != GAVEL_OK)
         return reader->error->status;
     list[position] = arena_text(reader->arena, "%s=%s", name, text);
     return list[position] ? GAVEL_OK : no_memory(reader);
@@ -168,7 +168,7 @@ static enum gavel_status read_environment(struct node_reader *reader, const yaml
     child->environment = arena_take(reader->arena, (count + 1) * sizeof *child->environment);
     if (!child->environment)
         return no_memory(reader);
-    for (size_t i = 0; i < count && !status; i++)
+    for (size_t i = 0; i < count && status == GAVEL_OK; i++)
         status = read_variable(reader, &value->data.mapping.pairs.start[i], child->environment, i);
     return status;
 }
@@ -186,7 +186,7 @@ static enum gavel_status read_term_signal(struct node_reader *reader, const yaml
     struct gavel_error cause = {0};
     const char *text = "";
 
-    if (node_text(reader, value, "term_signal", &text))
+    if (node_text(reader, value, "term_signal", &text) != GAVEL_OK)
         return reader->error->status;
     return signal_parse(text, &child->term_signal, &cause)
                ? node_wrong(reader, value, "term_signal: %s", cause.message)
@@ -199,7 +199,7 @@ static enum gavel_status read_on_exit(struct node_reader *reader, const yaml_nod
     struct gavel_error cause = {0};
     const char *text = "";
 
-    if (node_text(reader, value, "on_exit", &text))
+    if (node_text(reader, value, "on_exit", &text) != GAVEL_OK)
         return reader->error->status;
     child->has_on_exit = true;
     return on_exit_parse(text, &child->on_exit, &cause)
@@ -220,7 +220,7 @@ static enum gavel_status read_ready_fd(struct node_reader *reader, const yaml_no
     const char *text = "";
     long number;
 
-    if (node_text(reader, value, "fd", &text))
+    if (node_text(reader, value, "fd", &text) != GAVEL_OK)
         return reader->error->status;
     number = strlen(text) <= 3 && strspn(text, "0123456789") == strlen(text) ? strtol(text, NULL, 10) : -1;
     if (!*text || number < READY_FD_MIN || number > READY_FD_MAX)
@@ -250,7 +250,7 @@ static enum gavel_status read_ready(struct node_reader *reader, const yaml_node_
 {
     struct run_child *child = user;
 
-    if (node_mapping(reader, value, "ready", ready_keys, user))
+    if (node_mapping(reader, value, "ready", ready_keys, user) != GAVEL_OK)
         return reader->error->status;
     if (!child->ready_command == !child->ready_fd)
         return node_wrong(reader, value, "ready needs either a command or an fd");
@@ -296,11 +296,11 @@ static enum gavel_status read_child(struct node_reader *reader, const yaml_node_
 
     *child =
         (struct run_child){.line = node_line(node), .grace_ms = -1, .ready_timeout_ms = RUN_READY_TIMEOUT_MS};
-    if (node_mapping(reader, node, "a child", child_keys, child))
+    if (node_mapping(reader, node, "a child", child_keys, child) != GAVEL_OK)
         return reader->error->status;
     if (!child->command)
         return node_wrong(reader, node, "this child has no command");
-    if (check_name(reader, node, file, child))
+    if (check_name(reader, node, file, child) != GAVEL_OK)
         return reader->error->status;
     file->count++;
     return GAVEL_OK;
@@ -321,7 +321,7 @@ enum gavel_status run_file_read_list(struct node_reader *reader, const yaml_node
     if (count > CHILDREN_MAX)
         return node_wrong(reader, node_at(reader, items[CHILDREN_MAX]),
                           "%zu children are too many; at most %d", count, CHILDREN_MAX);
-    for (size_t i = 0; i < count && !status; i++)
+    for (size_t i = 0; i < count && status == GAVEL_OK; i++)
         status = read_child(reader, node_at(reader, items[i]), file);
     return status;
 }

@@ -38,7 +38,7 @@ static gavel_ms lease_for(const struct gavel_settings *settings)
     /* Drift takes its part of the lease away; two more for what the sums round off. */
     longer.lease_ms = least * 1000000 / (1000000 - longer.drift_ppm) + 2;
     longer.lease_ms += LEASE_STEP_MS - longer.lease_ms % LEASE_STEP_MS;
-    return gavel_settings_check(&longer, NULL) ? 0 : longer.lease_ms;
+    return gavel_settings_check(&longer, NULL) != GAVEL_OK ? 0 : longer.lease_ms;
 }
 
 enum gavel_status run_settings_check(const struct gavel_settings *settings, struct gavel_error *error)
@@ -48,13 +48,13 @@ enum gavel_status run_settings_check(const struct gavel_settings *settings, stru
     gavel_ms lease = status == GAVEL_ERR_BUDGET ? lease_for(settings) : 0;
     char text[FLAG_TEXT_MAX];
 
-    if (!status && settings->stop_grace_ms < LEAST_GRACE_MS)
+    if (status == GAVEL_OK && settings->stop_grace_ms < LEAST_GRACE_MS)
         return error_set(error, GAVEL_ERR_BUDGET,
                          "a stop grace of %" PRId64
                          " ms is too short for a tree of processes to die in time; "
                          "give --stop-grace %dms or more",
                          settings->stop_grace_ms, LEAST_GRACE_MS);
-    if (!status)
+    if (status == GAVEL_OK)
         return GAVEL_OK;
     if (lease > settings->lease_ms)
         return error_set(error, status, "%.450s; --lease %s would do", cause.message, flag_text(lease, text));
@@ -77,7 +77,7 @@ static enum gavel_status refuse(const struct run_child *children, size_t count, 
     enough.stop_grace_ms = sum;
     while (budget_ms(enough.stop_grace_ms) < sum) /* the kill lead is at most half a second */
         enough.stop_grace_ms++;
-    if (gavel_settings_check(&enough, NULL) && lease_for(&enough))
+    if (gavel_settings_check(&enough, NULL) != GAVEL_OK && lease_for(&enough))
         snprintf(advice, sizeof advice, " and --lease %s", flag_text(lease_for(&enough), lease));
     return error_set(error, GAVEL_ERR_BUDGET,
                      "the children stop one after the other, and %s = %" PRId64

@@ -93,18 +93,18 @@ static enum gavel_status find_child(struct making *making, const struct run_chil
 
     if (from->directory)
         status = find_directory(making, from->directory, &child->directory, error);
-    if (!status && from->user)
+    if (status == GAVEL_OK && from->user)
         status = run_user_find(making->arena, from->user, child, &parts.user, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = run_environment_make(making->arena, &parts, &child->environment, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     search = run_environment_value(child->environment, "PATH");
     status = program_find(making->arena, from->command, child->directory, search, &child->command, error);
-    if (!status && from->ready == READY_BY_COMMAND)
+    if (status == GAVEL_OK && from->ready == READY_BY_COMMAND)
         status =
             program_find(making->arena, from->ready_command, child->directory, search, &child->ready, error);
-    return status ? status : check_size(child, error);
+    return status != GAVEL_OK ? status : check_size(child, error);
 }
 
 static enum gavel_status add_child(struct making *making, size_t position, const struct run_child *from)
@@ -126,7 +126,7 @@ static enum gavel_status add_child(struct making *making, size_t position, const
     rule->on_exit = base->stops_with_any ? ON_EXIT_STOP : rule->on_exit;
     rule->ready = from->ready;
     rule->ready_timeout = ns_from_ms(from->ready_timeout_ms);
-    return find_child(making, from, child, &cause) ? blame(making, from, &cause) : GAVEL_OK;
+    return find_child(making, from, child, &cause) != GAVEL_OK ? blame(making, from, &cause) : GAVEL_OK;
 }
 
 /* Several children cannot share one input. */
@@ -152,11 +152,11 @@ enum gavel_status run_spec_add(struct arena *arena, struct guard_spec *spec, con
     enum gavel_status status = GAVEL_OK;
 
     spec->rules.child_count = count;
-    for (size_t i = 0; i < count && !status; i++)
+    for (size_t i = 0; i < count && status == GAVEL_OK; i++)
         status = add_child(&making, i, &children[i]);
-    if (!status)
+    if (status == GAVEL_OK)
         status = run_graces_share(children, count, base->settings, spec->rules.children, error);
-    return status ? status : close_inputs(&making);
+    return status != GAVEL_OK ? status : close_inputs(&making);
 }
 
 void run_spec_done(struct guard_spec *spec)

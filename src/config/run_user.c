@@ -81,7 +81,7 @@ enum gavel_status run_user_find(struct arena *arena, const char *user, struct gu
     if (!entry)
         return GAVEL_OK;
     status = find_groups(entry, child, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     *ret_environment = login_environment(arena, entry);
     return *ret_environment ? GAVEL_OK : error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");

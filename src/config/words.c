@@ -76,7 +76,7 @@ enum gavel_status on_exit_parse(const char *text, enum on_exit *ret_on_exit, str
 {
     int word = 0;
 
-    if (word_read(on_exit_words, "stop, resign, restart", text, &word, error))
+    if (word_read(on_exit_words, "stop, resign, restart", text, &word, error) != GAVEL_OK)
         return GAVEL_ERR_INVALID;
     *ret_on_exit = (enum on_exit)word;
     return GAVEL_OK;

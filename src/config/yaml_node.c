@@ -71,9 +71,9 @@ enum gavel_status node_duration(struct node_reader *reader, const yaml_node_t *n
     const char *text = "";
     gavel_ms ms = 0;
 
-    if (node_text(reader, node, what, &text))
+    if (node_text(reader, node, what, &text) != GAVEL_OK)
         return reader->error->status;
-    if (duration_parse(text, &ms, &cause))
+    if (duration_parse(text, &ms, &cause) != GAVEL_OK)
         return node_wrong(reader, node, "%s: %s", what, cause.message);
     if (ms < least || ms > LONGEST_MS)
         return node_wrong(reader, node, "%s: it must be from %" PRId64 " ms to 30 days", what, least);
@@ -106,7 +106,7 @@ enum gavel_status node_mapping(struct node_reader *reader, const yaml_node_t *no
     if (node->type != YAML_MAPPING_NODE)
         return node_wrong(reader, node, "%s must be lines of the form `key: value`", what);
     for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-         pair < node->data.mapping.pairs.top && !status; pair++) {
+         pair < node->data.mapping.pairs.top && status == GAVEL_OK; pair++) {
         const yaml_node_t *key = node_at(reader, pair->key);
         size_t i = 0;
 

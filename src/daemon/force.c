@@ -67,7 +67,7 @@ static enum gavel_status force(const struct daemon_config *config, uint64_t *ret
         return error->status;
     }
     status = disk_open(&options, &disk, &is_new, error);
-    if (!status && is_new) {
+    if (status == GAVEL_OK && is_new) {
         error->status = GAVEL_ERR_NOT_FOUND;
         (void)snprintf(
             error->message, sizeof error->message,
@@ -76,7 +76,7 @@ static enum gavel_status force(const struct daemon_config *config, uint64_t *ret
             config->data);
         status = error->status;
     }
-    if (!status)
+    if (status == GAVEL_OK)
         status = disk_force_new_cluster(disk, ret_generation, error);
     disk_close(disk);
     return status;
@@ -90,7 +90,7 @@ int force_new_cluster(const struct daemon_config *config)
     explain(config);
     if (!ask(config))
         return DAEMON_EXIT_FAILURE;
-    if (force(config, &generation, &error)) {
+    if (force(config, &generation, &error) != GAVEL_OK) {
         (void)fprintf(stderr, "gaveld: %s\n", error.message);
         return DAEMON_EXIT_FAILURE;
     }

@@ -132,7 +132,7 @@ enum gavel_status logger_start(struct logger *logger, const struct log *log, boo
     logger->log = *log;
     logger->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     logger->lines = calloc(LINES, sizeof *logger->lines);
-    if (logger->fd < 0 || !logger->lines || lock_init(&logger->mutex)) {
+    if (logger->fd < 0 || !logger->lines || lock_init(&logger->mutex) != GAVEL_OK) {
         free(logger->lines);
         if (logger->fd >= 0)
             (void)close(logger->fd); /* an eventfd has nothing to lose */

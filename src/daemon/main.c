@@ -67,9 +67,9 @@ static int run(const struct daemon_config *config, bool has_no_guard)
         return node_run(config, NULL);
     if (!config->secret[0])
         seal_key_of_name(config->cluster, guard.key);
-    else if (seal_key_read(config->secret, guard.key, &error))
+    else if (seal_key_read(config->secret, guard.key, &error) != GAVEL_OK)
         return fail(DAEMON_EXIT_USAGE, error.message);
-    if (node_page_new(&life.page))
+    if (node_page_new(&life.page) != GAVEL_OK)
         return fail(GUARD_PROCESS_EXIT_SYSTEM, "there is no memory to share with the node");
     guard.page = life.page;
     code = guard_process_run(&guard);
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
      * later. */
     signals_begin(SIGHUP);
     fill_descriptors();
-    if (flags_read(argc, argv, environ, &flags, &error))
+    if (flags_read(argc, argv, environ, &flags, &error) != GAVEL_OK)
         return fail(DAEMON_EXIT_USAGE, error.message);
     if (flags.mode == FLAGS_HELP) {
         flags_print_help(stdout);
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
         (void)printf("gaveld " GAVEL_VERSION "\n");
         return 0;
     }
-    if (config_read(&flags.input, &config, &warnings, &error))
+    if (config_read(&flags.input, &config, &warnings, &error) != GAVEL_OK)
         return fail(DAEMON_EXIT_USAGE, error.message);
     code = run_mode(&flags, &config, &warnings);
     config_done(&config);

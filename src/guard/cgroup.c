@@ -235,9 +235,9 @@ enum gavel_status cgroup_open(struct tree *tree, bool forced, struct gavel_error
     char parent[sizeof tree->cgroup];
     enum gavel_status status = find_folder(forced, parent, sizeof parent, error);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = make_folder(tree, parent, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (!open_files(tree)) {
         status = error_set(error, GAVEL_ERR_STATE,

@@ -97,12 +97,12 @@ enum gavel_status tree_open(struct tree *tree, enum contain contain, struct gave
     keep_dead_children();
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* since Linux 3.4, and cannot fail */
     status = open_proc(tree, error);
-    if (!status && contain != CONTAIN_WALK) {
+    if (status == GAVEL_OK && contain != CONTAIN_WALK) {
         status = cgroup_open(tree, contain == CONTAIN_CGROUP, error);
-        if (status && contain == CONTAIN_AUTO)
+        if (status != GAVEL_OK && contain == CONTAIN_AUTO)
             status = GAVEL_OK;
     }
-    if (status)
+    if (status != GAVEL_OK)
         tree_close(tree);
     return status;
 }

@@ -82,11 +82,11 @@ static enum gavel_status check_record(const struct store_request *request, struc
 {
     enum gavel_status status = check_name("candidate id", request->record.holder, error);
 
-    if (!status && request->op == STORE_CLAIM)
+    if (status == GAVEL_OK && request->op == STORE_CLAIM)
         status = check_address(request->record.address, error);
-    if (!status && request->op != STORE_RELEASE)
+    if (status == GAVEL_OK && request->op != STORE_RELEASE)
         status = check_duration("lease", request->record.lease_ms, error);
-    if (!status && request->op == STORE_RELEASE)
+    if (status == GAVEL_OK && request->op == STORE_RELEASE)
         status = check_optional_name("successor", request->record.successor, error);
     return status;
 }
@@ -95,9 +95,9 @@ static enum gavel_status check_registration(const struct store_request *request,
 {
     enum gavel_status status = check_name("candidate id", request->registration.id, error);
 
-    if (!status && request->op == STORE_HEARTBEAT)
+    if (status == GAVEL_OK && request->op == STORE_HEARTBEAT)
         status = check_address(request->registration.address, error);
-    if (!status && request->op == STORE_HEARTBEAT)
+    if (status == GAVEL_OK && request->op == STORE_HEARTBEAT)
         status = check_duration("candidate time-out", request->candidate_timeout_ms, error);
     return status;
 }
@@ -109,7 +109,7 @@ static enum gavel_status check(const struct store_request *request, struct gavel
     if (request->op == STORE_GROUPS)
         return GAVEL_OK;
     status = check_name("group name", request->group, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     switch (request->op) {
     case STORE_CLAIM:
@@ -136,7 +136,7 @@ bool request_refuse(const struct store_request *request, gavel_ns now, struct st
     struct gavel_error error;
     enum gavel_status status = check(request, &error);
 
-    if (status) {
+    if (status != GAVEL_OK) {
         reply_fail(reply, status, "%s", error.message);
         return true;
     }

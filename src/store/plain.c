@@ -45,7 +45,7 @@ static void keep_registrations(struct store_reply *reply)
     for (size_t i = 0; i < reply->registration_count; i++) {
         struct registration *registration = &reply->registrations[i];
 
-        if (name_check("candidate id", registration->id, NULL))
+        if (name_check("candidate id", registration->id, NULL) != GAVEL_OK)
             continue;
         text_make_plain(registration->address);
         text_make_plain(registration->process.boot_id);
@@ -63,7 +63,7 @@ static void keep_groups(struct store_reply *reply)
     for (size_t i = 0; i < reply->group_count; i++) {
         struct group_row *row = &reply->groups[i];
 
-        if (name_check("group name", row->group, NULL))
+        if (name_check("group name", row->group, NULL) != GAVEL_OK)
             continue;
         record_make_plain(&row->record);
         if (kept != i)

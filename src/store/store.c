@@ -123,7 +123,7 @@ static enum gavel_status require_driver(const char *url, const struct store_driv
 /* A failure in words that a server or a file may have had a part in. */
 static enum gavel_status tell(enum gavel_status status, struct gavel_error *error)
 {
-    if (status && error)
+    if (status != GAVEL_OK && error)
         text_make_plain(error->message);
     return status;
 }
@@ -134,7 +134,7 @@ enum gavel_status store_check_url(const char *url, struct gavel_error *error)
     const char *rest;
     enum gavel_status status = require_driver(url, &driver, &rest, error);
 
-    return status || !driver->check_url ? status : driver->check_url(rest, error);
+    return status != GAVEL_OK || !driver->check_url ? status : driver->check_url(rest, error);
 }
 
 enum gavel_status store_open(const char *url, struct store **ret_store, struct gavel_error *error)
@@ -144,10 +144,10 @@ enum gavel_status store_open(const char *url, struct store **ret_store, struct g
     enum gavel_status status = require_driver(url, &driver, &rest, error);
     struct store *store;
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     status = tell(driver->open(rest, &store, error), error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     store->driver = driver;
     *ret_store = store;
@@ -231,7 +231,7 @@ static void poll_version(struct store *store, const char *group, uint64_t versio
     while (clock_now() < until) {
         struct store_reply reply;
         enum gavel_status status = store_call(store, &request, &reply);
-        bool differs = !status && reply.record.version != version;
+        bool differs = status == GAVEL_OK && reply.record.version != version;
 
         store_reply_done(&reply);
         if (differs)

@@ -104,7 +104,7 @@ static enum gavel_status take_authority(const struct url_form *form, char *text,
         if (next)
             *next++ = '\0';
         status = take_host(form, host, url, error);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
     }
     return GAVEL_OK;
@@ -159,7 +159,7 @@ static enum gavel_status take_query(const struct url_form *form, char *text, str
         if (text)
             *text++ = '\0';
         status = *option ? take_option(form, option, url, error) : GAVEL_OK;
-        if (status)
+        if (status != GAVEL_OK)
             return status;
     }
     return GAVEL_OK;
@@ -185,11 +185,11 @@ enum gavel_status url_parse(const struct url_form *form, const char *rest, struc
     if (path)
         *path++ = '\0';
     status = take_authority(form, ret_url->text, ret_url, error);
-    if (!status && path && !decode(path))
+    if (status == GAVEL_OK && path && !decode(path))
         status = refuse(form, error, "the path has a '%' or a character that it cannot have");
-    if (!status && path)
+    if (status == GAVEL_OK && path)
         ret_url->path = path;
-    return status ? status : take_query(form, query, ret_url, error);
+    return status != GAVEL_OK ? status : take_query(form, query, ret_url, error);
 }
 
 void url_done(struct url *url)

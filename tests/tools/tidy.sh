@@ -80,6 +80,8 @@ printf 'int x; \n' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "space at the
 printf 'int x; /* goes\n          on */\n' >>"$tree/src/base/a.c" && expect src/base/a.c:9 "goes on below"
 printf '/* A sentence.\n */\n' >>"$tree/src/base/a.c" && expect src/base/a.c:10 "alone on its line"
 printf 'int x = sizeof(int);\nint y = sizeof(x);\n' >>"$tree/src/base/a.c" && expect src/base/a.c:10 "write sizeof x"
+printf '%s\n    if (status != GAVEL_OK)\n    if (!status)\n' "$spdx" >"$tree/src/base/p.c" && expect src/base/p.c:3 "compare it with GAVEL_OK"
+printf '%s\n    return status ? status : f();\n' "$spdx" >"$tree/src/base/p.c" && expect src/base/p.c:2 "compare it with GAVEL_OK"
 sed -i '/#define BASE_A_H/d' "$tree/src/base/a.h" && expect src/base/a.h:1 "no include guard"
 rm "$tree/src/core/candidate/README.md" && expect src/core/candidate/README.md "is missing"
 mkdir "$tree/src/core/attic" && expect src/core/attic/ "in no table"

@@ -36,7 +36,7 @@ struct actor *actor_add(struct stage *stage, const char *name, const char *id, i
 
     snprintf(actor->name, sizeof actor->name, "%s", name);
     actor->pid = stage->next_pid;
-    if (candidate_init(&actor->candidate, &config, &error)) {
+    if (candidate_init(&actor->candidate, &config, &error) != GAVEL_OK) {
         fprintf(stage->out, "refused: %s\n", error.message);
         free(actor);
         return NULL;

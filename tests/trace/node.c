@@ -68,7 +68,8 @@ void node_start(struct cluster *cluster, struct node *node)
     };
     raft_done(&node->raft);
     memset(&node->raft, 0, sizeof node->raft);
-    node->is_alive = !raft_init(&node->raft, &cluster->settings, &restore, node_clock(cluster, node), &error);
+    node->is_alive =
+        raft_init(&node->raft, &cluster->settings, &restore, node_clock(cluster, node), &error) == GAVEL_OK;
     if (!node->is_alive) {
         fprintf(cluster->out, "refused: %s\n", error.message);
         return;

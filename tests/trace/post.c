@@ -120,7 +120,7 @@ void post_deliver(struct cluster *cluster, struct letter *letter)
     letters_remove(&cluster->post, (size_t)(letter - cluster->post.items));
     /* What the story delivers by hand arrives in any case. */
     if (to->is_alive && (own.is_held || !(cut_kinds & (1u << message->kind)))) {
-        if (raft_message_check(message, &reason))
+        if (raft_message_check(message, &reason) != GAVEL_OK)
             alarm_raise(cluster, to, "got a message that no node should send: %s", reason);
         else
             (void)node_feed(cluster, to, /* a refusal is told */

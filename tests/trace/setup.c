@@ -128,7 +128,7 @@ bool command_nodes(struct cluster *cluster, char **words, size_t count)
             return false;
         }
     }
-    if (raft_settings_check(&cluster->settings, &error)) {
+    if (raft_settings_check(&cluster->settings, &error) != GAVEL_OK) {
         fprintf(cluster->out, "refused: %s\n", error.message);
         return true;
     }

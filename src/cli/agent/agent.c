@@ -254,11 +254,11 @@ static enum gavel_status join(struct agent *agent, struct gavel_error *error)
     struct gavel_join_options join = GAVEL_JOIN_OPTIONS_INIT;
     enum gavel_status status;
 
-    if (agent->waits_for_program && config->enabled && on_death_new(1, &agent->will))
+    if (agent->waits_for_program && config->enabled && on_death_new(1, &agent->will) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     status = agent->will ? gavel_open_guarded(&options, agent->will, &agent->gavel, error)
                          : gavel_open(&options, &agent->gavel, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     join.group = config->group;
     join.candidate = agent->id;
@@ -272,7 +272,7 @@ static enum gavel_status join(struct agent *agent, struct gavel_error *error)
     join.subscriber.on_event = on_event;
     join.subscriber.user = agent;
     status = gavel_join(agent->gavel, &join, &agent->candidate, error);
-    if (status)
+    if (status != GAVEL_OK)
         (void)gavel_close(agent->gavel); /* nothing was joined */
     return status;
 }
@@ -305,13 +305,13 @@ static enum gavel_status prepare(struct agent *agent, struct gavel_error *error)
     struct timeval look = {.tv_sec = pace / NS_PER_S, .tv_usec = pace % NS_PER_S / 1000};
     enum gavel_status status = token ? agent_token_read(token, agent->token, error) : GAVEL_OK;
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = agent_listen(listen ? listen : AGENT_LISTEN, *agent->token, &agent->place, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     agent->base = event_base_new();
     agent->closed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!agent->base || agent->closed_fd < 0 || agent_http_open(agent) ||
+    if (!agent->base || agent->closed_fd < 0 || agent_http_open(agent) != GAVEL_OK ||
         !watch(agent, agent->news.fd, on_news, NULL) || !watch(agent, agent->signal_fd, on_signal, NULL) ||
         !watch(agent, agent->closed_fd, on_closed, NULL) || !watch(agent, -1, on_beat, &beat) ||
         (agent->alive_within && !watch(agent, -1, on_look, &look)))
@@ -325,10 +325,10 @@ static int take_part(struct agent *agent)
     struct gavel_error error = {0};
     struct place place;
 
-    if (prepare(agent, &error))
+    if (prepare(agent, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     place_look(beginning_store(&cli->config), &place);
-    if (join(agent, &error))
+    if (join(agent, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     tell_beginning(agent, &place);
     (void)event_base_dispatch(agent->base);

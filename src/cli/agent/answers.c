@@ -192,13 +192,13 @@ void agent_get_candidates(struct agent_call *call)
     json_t *json, *list;
     size_t room = 0, count = 0;
 
-    if (agent->is_leaving || gavel_candidates(agent->candidate, NULL, 0, &room)) {
+    if (agent->is_leaving || gavel_candidates(agent->candidate, NULL, 0, &room) != GAVEL_OK) {
         agent_reply_error(call, 503, GAVEL_ERR_STOPPED, "this agent is leaving the group \"%s\"",
                           agent->cli->config.group);
         return;
     }
     infos = calloc(room + 1, sizeof *infos);
-    if (!infos || gavel_candidates(agent->candidate, infos, room, &count)) {
+    if (!infos || gavel_candidates(agent->candidate, infos, room, &count) != GAVEL_OK) {
         free(infos);
         agent_reply(call, 500, NULL);
         return;
@@ -275,7 +275,7 @@ void agent_get_metrics(struct agent_call *call)
     if (!call->agent->is_leaving) {
         gavel_metrics(call->agent->candidate, &figures.metrics);
         gavel_breaker(call->agent->candidate, &figures.breaker);
-        if (gavel_candidates(call->agent->candidate, NULL, 0, &figures.candidates))
+        if (gavel_candidates(call->agent->candidate, NULL, 0, &figures.candidates) != GAVEL_OK)
             figures.candidates = 0;
     }
     text = agent_metrics_text(&figures, &length);
@@ -378,7 +378,7 @@ static void stopped(struct agent_call *call, const json_t *body)
         agent_reply_error(call, 409, GAVEL_ERR_STATE,
                           "this agent runs with --no-drain: it waits for nobody before another may lead");
     } else if (drain_stopped(&agent->drain, (uint64_t)json_integer_value(epoch), agent_leads(agent),
-                             &error)) {
+                             &error) != GAVEL_OK) {
         agent_reply_error(call, error.status == GAVEL_ERR_INVALID ? 400 : 409, error.status, "%s",
                           error.message);
     } else {

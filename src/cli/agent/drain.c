@@ -101,7 +101,7 @@ enum gavel_status drain_stopped(struct drain *drain, uint64_t epoch, bool leads,
 
     pthread_mutex_lock(&drain->mutex);
     status = judge(drain, epoch, leads, error);
-    if (!status) {
+    if (status == GAVEL_OK) {
         drain->has_stopped = true;
         pthread_cond_broadcast(&drain->changed);
     }

@@ -70,7 +70,7 @@ static enum gavel_status listen_unix(const char *path, struct agent_place *ret_p
                          sizeof address.sun_path - 1);
     strcpy(address.sun_path, path);
     status = clear_path(&address, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
@@ -122,7 +122,7 @@ static enum gavel_status listen_tcp(const char *where, bool has_token, struct ag
     socklen_t length = 0;
     int fd, yes = 1;
 
-    if (address_resolve(where, &address, &length, &cause))
+    if (address_resolve(where, &address, &length, &cause) != GAVEL_OK)
         return error_set(error, cause.status, "--listen: %s", cause.message);
     if (!address_is_loopback(&address) && !has_token)
         return error_set(error, GAVEL_ERR_INVALID,

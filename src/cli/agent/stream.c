@@ -188,7 +188,7 @@ static bool read_wish(struct agent_call *call, uint64_t *ret_after, unsigned *re
 
     if (seen || after) /* the header is what a browser sends when it comes back: it is newer */
         is_good = read_after(call, seen ? seen : after, ret_after);
-    if (is_good && names && event_set_parse(names, ret_wanted, &error)) {
+    if (is_good && names && event_set_parse(names, ret_wanted, &error) != GAVEL_OK) {
         agent_reply_error(call, 400, GAVEL_ERR_INVALID, "names: %s", error.message);
         is_good = false;
     }

@@ -93,7 +93,7 @@ static enum gavel_status write_files(const struct cli *cli, const struct output_
     bool is_forced = cli_flag_is_set(cli, "force");
     enum gavel_status status = is_forced ? GAVEL_OK : refuse_existing(files, count, error);
 
-    for (size_t i = 0; i < count && !status; i++)
+    for (size_t i = 0; i < count && status == GAVEL_OK; i++)
         status = files[i].text ? write_file(&files[i], is_forced, error)
                                : error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     return status;
@@ -153,18 +153,18 @@ static int init(const struct cli *cli, const char *cluster)
     valid_ms = cli_flag_duration(cli, "valid-for", valid_ms);
     if (valid_ms < 1000 || valid_ms > most_ms)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--valid-for: it must be from a second to %d days", DAYS_MAX);
-    if (check_name("cluster", cluster, &error) || make_folder(folder, &error) ||
-        path_in(folder, "ca", ".crt", files[0].path, &error) ||
-        path_in(folder, "ca", ".key", files[1].path, &error) ||
-        path_in(folder, "cluster", ".secret", files[2].path, &error) ||
-        cert_make_ca(cluster, valid_ms, &ca, &error) || make_secret(secret, &error))
+    if (check_name("cluster", cluster, &error) != GAVEL_OK || make_folder(folder, &error) != GAVEL_OK ||
+        path_in(folder, "ca", ".crt", files[0].path, &error) != GAVEL_OK ||
+        path_in(folder, "ca", ".key", files[1].path, &error) != GAVEL_OK ||
+        path_in(folder, "cluster", ".secret", files[2].path, &error) != GAVEL_OK ||
+        cert_make_ca(cluster, valid_ms, &ca, &error) != GAVEL_OK || make_secret(secret, &error) != GAVEL_OK)
         goto out;
     files[0].text = certificate = cert_pem(ca.certificate);
     files[1].text = key = cert_key_pem(ca.key);
     files[2].text = secret;
     (void)write_files(cli, files, 3, &error); /* told below */
 out:
-    if (error.status) {
+    if (error.status != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         print_files(cli, files, 3);
@@ -191,13 +191,14 @@ static int secret(const struct cli *cli)
     char text[2 * SECRET_BYTES + 2] = "";
     struct gavel_error error = {0};
 
-    if (!make_folder(folder, &error) && !path_in(folder, "cluster", ".secret", file.path, &error) &&
-        !make_secret(text, &error)) {
+    if (make_folder(folder, &error) == GAVEL_OK &&
+        path_in(folder, "cluster", ".secret", file.path, &error) == GAVEL_OK &&
+        make_secret(text, &error) == GAVEL_OK) {
         file.text = text;
         (void)write_files(cli, &file, 1, &error); /* told below */
     }
     explicit_bzero(text, sizeof text);
-    if (error.status)
+    if (error.status != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     print_files(cli, &file, 1);
     if (!cli->config.json)
@@ -271,13 +272,13 @@ static int issue(const struct cli *cli, const char *node)
         free(names);
         return cli_fail(cli, GAVEL_ERR_INVALID, "--host is of nodes; nobody calls a client");
     }
-    if (check_name(is_client ? "client" : "node", node, &error) ||
-        path_in(ca_folder, "ca", ".crt", certificate_path, &error) ||
-        path_in(ca_folder, "ca", ".key", key_path, &error) ||
-        path_in(folder, node, ".crt", files[0].path, &error) ||
-        path_in(folder, node, ".key", files[1].path, &error) ||
-        cert_read(certificate_path, &ca.certificate, &error) || cert_read_key(key_path, &ca.key, &error) ||
-        make_folder(folder, &error) ||
+    if (check_name(is_client ? "client" : "node", node, &error) != GAVEL_OK ||
+        path_in(ca_folder, "ca", ".crt", certificate_path, &error) != GAVEL_OK ||
+        path_in(ca_folder, "ca", ".key", key_path, &error) != GAVEL_OK ||
+        path_in(folder, node, ".crt", files[0].path, &error) != GAVEL_OK ||
+        path_in(folder, node, ".key", files[1].path, &error) != GAVEL_OK ||
+        cert_read(certificate_path, &ca.certificate, &error) != GAVEL_OK ||
+        cert_read_key(key_path, &ca.key, &error) != GAVEL_OK || make_folder(folder, &error) != GAVEL_OK ||
         (is_client ? cert_make_client(&ca, node, valid_ms, &pair, &error)
                    : cert_make_node(&ca, node, hosts, split_hosts(names, hosts), valid_ms, &pair, &error)))
         goto out;
@@ -288,7 +289,7 @@ out:
     if (error.status == GAVEL_ERR_IO && !ca.certificate) {
         code = cli_fail(cli, error.status, "%s; `gavel cert init CLUSTER` makes a CA, --ca says where it is",
                         error.message);
-    } else if (error.status) {
+    } else if (error.status != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         print_files(cli, files, 2);
@@ -373,7 +374,7 @@ static int show(const struct cli *cli, const char *path)
     const char *key;
     json_t *json;
 
-    if (cert_read(path, &certificate, &error))
+    if (cert_read(path, &certificate, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     json = describe(certificate);
     X509_free(certificate);

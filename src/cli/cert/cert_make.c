@@ -156,7 +156,7 @@ static enum gavel_status add_host(GENERAL_NAMES *names, const char *host, struct
     else if (!name || (!address && (!text || !ASN1_STRING_set(text, host, -1))) ||
              !sk_GENERAL_NAME_push(names, name))
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-    if (status) {
+    if (status != GAVEL_OK) {
         ASN1_OCTET_STRING_free(address);
         ASN1_IA5STRING_free(text);
         GENERAL_NAME_free(name);
@@ -206,11 +206,12 @@ static enum gavel_status add_names(X509 *certificate, const char *cluster, const
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     if (wanted->kind == TLS_KIND_NODE)
         status = add_host(names, wanted->name, error);
-    for (size_t i = 0; i < wanted->host_count && !status; i++)
+    for (size_t i = 0; i < wanted->host_count && status == GAVEL_OK; i++)
         status = add_host(names, wanted->hosts[i], error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = add_uri(names, wanted->kind, cluster, wanted->name, error);
-    if (!status && X509_add1_ext_i2d(certificate, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) != 1)
+    if (status == GAVEL_OK &&
+        X509_add1_ext_i2d(certificate, NID_subject_alt_name, names, 0, X509V3_ADD_DEFAULT) != 1)
         status = refused(error, "the names of the certificate");
     GENERAL_NAMES_free(names);
     return status;
@@ -244,12 +245,12 @@ static enum gavel_status issue(const struct cert_pair *ca, const struct wanted *
     struct cert_pair pair = {0};
     enum gavel_status status = check_ca(ca, cluster, error);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (!begin(ca, cluster, wanted->name, wanted->valid_ms, &pair))
         return refused(error, "the certificate");
     status = add_names(pair.certificate, cluster, wanted, error);
-    if (!status &&
+    if (status == GAVEL_OK &&
         (!add_extension(pair.certificate, ca->certificate, NID_basic_constraints, "critical,CA:FALSE") ||
          !add_extension(pair.certificate, ca->certificate, NID_key_usage, "critical,digitalSignature") ||
          !add_extension(pair.certificate, ca->certificate, NID_ext_key_usage, use) ||
@@ -257,7 +258,7 @@ static enum gavel_status issue(const struct cert_pair *ca, const struct wanted *
          !add_extension(pair.certificate, ca->certificate, NID_authority_key_identifier, "keyid:always") ||
          !X509_sign(pair.certificate, ca->key, EVP_sha256())))
         status = refused(error, "the certificate");
-    if (status)
+    if (status != GAVEL_OK)
         cert_pair_done(&pair);
     else
         *ret_pair = pair;
@@ -310,7 +311,7 @@ enum gavel_status cert_read(const char *path, X509 **ret_certificate, struct gav
     enum gavel_status status = open_pem(path, &file, error);
     X509 *certificate;
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     certificate = PEM_read_X509(file, NULL, no_passphrase, NULL);
     (void)fclose(file); /* it was only read */
@@ -327,7 +328,7 @@ enum gavel_status cert_read_key(const char *path, EVP_PKEY **ret_key, struct gav
     enum gavel_status status = open_pem(path, &file, error);
     EVP_PKEY *key;
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     key = PEM_read_PrivateKey(file, NULL, no_passphrase, NULL);
     (void)fclose(file); /* it was only read */

@@ -90,7 +90,7 @@ int cert_revoke(const struct cli *cli, const char *path)
     X509 *certificate = NULL;
     bool is_new;
 
-    if (cert_read(path, &certificate, &error))
+    if (cert_read(path, &certificate, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (X509_check_ca(certificate) == 1) {
         X509_free(certificate);
@@ -107,7 +107,7 @@ int cert_revoke(const struct cli *cli, const char *path)
     if (is_new)
         (void)add_line(list, certificate, digest, &error); /* told below */
     X509_free(certificate);
-    if (error.status)
+    if (error.status != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (cli->config.json)
         json_print_line(json_pack("{s:s, s:s, s:b}", "list", list, "sha256", digest, "is_new", is_new));

@@ -325,14 +325,15 @@ int command_check(const struct cli *cli, int argc, char **argv)
     (void)argv;
     if (cli->config.cluster)
         return cluster_check(cli);
-    if (store_check_url(cli->config.store, &error))
+    if (store_check_url(cli->config.store, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     f.store = store_capabilities_of(cli->config.store);
     if (f.candidates < 1 || f.candidates > CANDIDATES_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--candidates: a group has from 1 to %d candidates",
                         CANDIDATES_MAX);
-    if (load_prices_parse(cli_flag_text(cli, "prices"), &f.prices, &error) || run_settings_check(s, &error) ||
-        (file && run_graces_share(file->children, file->count, s, f.rules, &error)))
+    if (load_prices_parse(cli_flag_text(cli, "prices"), &f.prices, &error) != GAVEL_OK ||
+        run_settings_check(s, &error) != GAVEL_OK ||
+        (file && run_graces_share(file->children, file->count, s, f.rules, &error) != GAVEL_OK))
         return cli_fail(cli, error.status, "%s", error.message);
     gavel_settings_bounds(s, (size_t)f.candidates, &f.bounds);
     f.no_bounds = no_bounds_reason(cli, f.store);

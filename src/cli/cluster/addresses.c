@@ -91,7 +91,7 @@ static enum gavel_status greet(struct greeting *greeting, const struct cluster_l
     if (!greeting->base || event_base_loopexit(greeting->base, &limit))
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     status = cluster_link_new(greeting->base, place, 0, "gavel", NULL, &events, &greeting->link, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     (void)event_base_dispatch(greeting->base); /* what has not come of it is told next */
     return conclude(greeting, url, timeout_ms, error);
@@ -105,7 +105,7 @@ enum gavel_status api_addresses_ask(const char *url, gavel_ms timeout_ms, struct
 
     *ret_addresses = (struct api_addresses){0};
     status = cluster_link_place_parse(url + strlen(SCHEME), &ret_addresses->place, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     ret_addresses->place.ttl_ms = 0; /* a greeting needs no session */
     status = greet(&greeting, &ret_addresses->place, url, timeout_ms, error);

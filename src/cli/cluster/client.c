@@ -97,7 +97,7 @@ static enum gavel_status read_urls(struct cluster_client *client, const struct c
         if (length > 0) {
             enum gavel_status status = cluster_url_read(at, length, scheme, url, error);
 
-            if (status)
+            if (status != GAVEL_OK)
                 return status;
             while (i < client->url_count && strcmp(client->urls[i], url) != 0)
                 i++;
@@ -171,13 +171,13 @@ enum gavel_status cluster_client_init(const struct cluster_options *options,
     if (curl_global_init(CURL_GLOBAL_DEFAULT))
         return error_set(error, GAVEL_ERR_NO_MEMORY, "libcurl cannot be used");
     status = read_urls(ret_client, options, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = add_header(ret_client, "Accept: application/json", error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = add_header(ret_client, "Expect:", error); /* a body of a few bytes need not be announced */
-    if (!status && options->token_file && *options->token_file)
+    if (status == GAVEL_OK && options->token_file && *options->token_file)
         status = read_token(ret_client, options->token_file, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     ret_client->multi = curl_multi_init();
     if (options->ca && *options->ca)

@@ -93,7 +93,7 @@ static enum gavel_status await_leader(struct demo *demo, struct cluster_view *vi
     for (;;) {
         enum gavel_status status = cluster_look(&demo->client, view, error);
 
-        if (!status && view->leader >= 0 && view->healthy == view->members)
+        if (status == GAVEL_OK && view->leader >= 0 && view->healthy == view->members)
             return GAVEL_OK;
         if (is_over)
             return error_set(error, GAVEL_ERR_STOPPED, "ended before there was a leader");
@@ -101,7 +101,8 @@ static enum gavel_status await_leader(struct demo *demo, struct cluster_view *vi
             return error_set(error, GAVEL_ERR_IO, "no node is left; what they said is above");
         if (clock_now() >= until)
             return error_set(error, GAVEL_ERR_TIMEOUT, "nobody leads after %d s: %.300s",
-                             START_LIMIT_MS / 1000, status ? error->message : view->troubles[0].text);
+                             START_LIMIT_MS / 1000,
+                             status != GAVEL_OK ? error->message : view->troubles[0].text);
         cluster_view_done(view);
         (void)usleep(LOOK_EVERY_MS * 1000);
     }
@@ -192,7 +193,7 @@ static void print_pid(struct demo *demo, const char *name)
             continue;
         strcpy(call.url, node->url);
         cluster_get(&demo->client, "/status", &call, 1, NULL, NULL);
-        if (!call.status)
+        if (call.status == GAVEL_OK)
             printf(" (its process is %" JSON_INTEGER_FORMAT ")",
                    json_integer_value(json_object_get(call.body, "pid")));
         cluster_calls_done(&call, 1);
@@ -235,10 +236,10 @@ static enum gavel_status play(struct demo *demo, struct gavel_error *error)
     demo->streams = cluster_streams_new(&demo->client, print_event, demo);
     if (!demo->streams)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-    for (size_t i = 0; i < demo->cluster.count && !status; i++)
+    for (size_t i = 0; i < demo->cluster.count && status == GAVEL_OK; i++)
         status = cluster_streams_add(demo->streams, demo->cluster.nodes[i].url, demo->cluster.nodes[i].name,
                                      false);
-    if (status)
+    if (status != GAVEL_OK)
         return error_set(error, status, "out of memory");
     while (!is_over) {
         cluster_streams_run(demo->streams, clock_now() + ns_from_ms(SLICE_MS), &is_over);
@@ -258,15 +259,15 @@ static enum gavel_status start(struct demo *demo, size_t count, struct gavel_err
     struct cluster_view view = {0};
     enum gavel_status status = local_cluster_start(count, &options, &demo->cluster, error);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     local_cluster_urls(&demo->cluster, urls);
     status = cluster_client_init(&client, &demo->client, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = await_leader(demo, &view, error);
-    if (!status && demo->cli->config.json)
+    if (status == GAVEL_OK && demo->cli->config.json)
         print_json(demo, &view);
-    else if (!status)
+    else if (status == GAVEL_OK)
         print_welcome(demo, &view);
     (void)fflush(stdout); /* cli_finish() tells of what did not arrive */
     cluster_view_done(&view);
@@ -287,15 +288,15 @@ static int demonstrate(const struct cli *cli, int64_t count)
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGHUP, &action, NULL);
     status = start(demo, (size_t)count, &error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = play(demo, &error);
     cluster_streams_free(demo->streams);
     cluster_client_done(&demo->client);
-    if (!cli->config.json && !status)
+    if (!cli->config.json && status == GAVEL_OK)
         printf("\nEnding the nodes …\n");
     local_cluster_stop(&demo->cluster);
     free(demo);
-    if (status && !is_over)
+    if (status != GAVEL_OK && !is_over)
         return cli_fail(cli, status, "%s", error.message);
     return cli_finish(cli, CLI_EXIT_OK);
 }

@@ -39,7 +39,7 @@ enum gavel_status cluster_open(const struct cli *cli, struct cluster_client *ret
         if (!options.revoked && addresses.place.revoked[0])
             options.revoked = addresses.place.revoked;
     }
-    if (!status)
+    if (status == GAVEL_OK)
         status = cluster_client_init(&options, ret_client, error);
     api_addresses_done(&addresses);
     return status;

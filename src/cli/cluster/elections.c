@@ -216,7 +216,7 @@ static int show(const struct cli *cli, struct cluster_client *client, const stru
         }
     cluster_get(client, "/elections?limit=128", calls, call_count, NULL, NULL);
     for (size_t i = 0; i < call_count; i++)
-        if (!calls[i].status)
+        if (calls[i].status == GAVEL_OK)
             count += collect(&calls[i], names[i], records + count, RECORDS_MAX - count);
     qsort(records, count, sizeof *records, by_age);
     left_out = print_records(cli, view, records, count, limit, list);
@@ -247,7 +247,7 @@ int command_elections(const struct cli *cli, int argc, char **argv)
     (void)argv;
     if (limit == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--limit: at least 1 election");
-    if (cluster_open(cli, &client, &error) || cluster_look(&client, &view, &error))
+    if (cluster_open(cli, &client, &error) != GAVEL_OK || cluster_look(&client, &view, &error) != GAVEL_OK)
         code = cli_fail(cli, error.status, "%s", error.message);
     else
         code = show(cli, &client, &view, limit);

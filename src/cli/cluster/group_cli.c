@@ -28,7 +28,7 @@ enum gavel_status group_fetch(const struct cli *cli, struct cluster_client *clie
     struct cluster_reply reply = {0};
     enum gavel_status status = cluster_path(path, "/groups/%s?fresh=true", name, NULL, NULL);
 
-    if (status)
+    if (status != GAVEL_OK)
         return error_set(error, status, "the name of the group cannot be sent: %s",
                          gavel_status_text(status));
     status = cluster_send(client, &ask, &reply, error);
@@ -39,7 +39,7 @@ enum gavel_status group_fetch(const struct cli *cli, struct cluster_client *clie
         *strchr(path, '?') = '\0';
         status = cluster_send(client, &ask, &reply, error);
     }
-    if (!status)
+    if (status == GAVEL_OK)
         *ret_group = json_incref(reply.call.body);
     if (reply.call.code == 404 && status == GAVEL_ERR_NOT_FOUND) {
         *ret_group = group_unknown(name);
@@ -122,7 +122,8 @@ static int look(const struct cli *cli, int (*tell)(const struct cli *cli, const 
     json_t *group = NULL;
     int code;
 
-    if (cluster_open(cli, &client, &error) || group_fetch(cli, &client, cli->config.group, &group, &error))
+    if (cluster_open(cli, &client, &error) != GAVEL_OK ||
+        group_fetch(cli, &client, cli->config.group, &group, &error) != GAVEL_OK)
         code = cli_fail(cli, error.status, "%s", error.message);
     else
         code = tell(cli, group);
@@ -230,7 +231,7 @@ int group_leader(const struct cli *cli)
     json_t *group = NULL;
     int code;
 
-    if (cluster_open(cli, &client, &error)) {
+    if (cluster_open(cli, &client, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
         goto out;
     }
@@ -241,7 +242,8 @@ int group_leader(const struct cli *cli)
                               : *group_text(group, "leader") || json_is_true(json_object_get(group, "done"));
 
         if (is_settled || clock_now() >= until) {
-            code = status ? cli_fail(cli, error.status, "%s", error.message) : tell_leader(cli, group);
+            code = status != GAVEL_OK ? cli_fail(cli, error.status, "%s", error.message)
+                                      : tell_leader(cli, group);
             break;
         }
         json_decref(group);

@@ -103,7 +103,7 @@ static int ask_leader(const struct cli *cli, struct cluster_client *client, cons
     int code;
 
     json_decref(body);
-    if (!text || cluster_path(path, "/groups/%s/transfer", cli->config.group, NULL, NULL)) {
+    if (!text || cluster_path(path, "/groups/%s/transfer", cli->config.group, NULL, NULL) != GAVEL_OK) {
         free(text);
         return cli_fail(cli, GAVEL_ERR_INVALID, "\"%.60s\" cannot be sent: it is not UTF-8", to);
     }
@@ -113,7 +113,7 @@ static int ask_leader(const struct cli *cli, struct cluster_client *client, cons
                to);
         (void)fflush(stdout); /* cli_finish() tells of what did not arrive */
     }
-    if (cluster_send(client, &ask, &reply, &error))
+    if (cluster_send(client, &ask, &reply, &error) != GAVEL_OK)
         code =
             cli_fail(cli, is_still_led(&error, to) ? GAVEL_ERR_TIMEOUT : error.status, "%s", error.message);
     else if (form == HANDOVER)
@@ -163,8 +163,9 @@ int group_handover(const struct cli *cli, const char *to, enum handover_form for
     json_t *group = NULL;
     int code;
 
-    if (cluster_open(cli, &client, &error) || (to && name_check("candidate id", to, &error)) ||
-        group_fetch(cli, &client, cli->config.group, &group, &error))
+    if (cluster_open(cli, &client, &error) != GAVEL_OK ||
+        (to && name_check("candidate id", to, &error) != GAVEL_OK) ||
+        group_fetch(cli, &client, cli->config.group, &group, &error) != GAVEL_OK)
         code = cli_fail(cli, error.status, "%s", error.message);
     else
         code = hand_over(cli, &client, group, to ? to : "", form);

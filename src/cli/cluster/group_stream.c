@@ -142,16 +142,16 @@ enum gavel_status group_stream_run(struct cluster_client *client, const struct g
     char path[CLUSTER_PATH_MAX], url[CLUSTER_URL_MAX];
     enum gavel_status status = cluster_path(path, "/groups/%s/watch", stream->group, NULL, NULL);
 
-    if (status)
+    if (status != GAVEL_OK)
         return error_set(error, status, "%s", gavel_status_text(status));
     if (stream->has_after)
         (void)snprintf(listener.last_id, ID_MAX, "%" PRIu64, stream->after);
-    while (!status && !has_ended(&listener)) {
+    while (status == GAVEL_OK && !has_ended(&listener)) {
         if (cluster_choose(client, client->timeout_ms, url, error))
             status = connect_once(client, url, path, &listener, error);
         else if (error->status != GAVEL_ERR_STORE_UNAVAILABLE && error->status != GAVEL_ERR_TIMEOUT)
             status = error->status;
-        if (!status && !has_ended(&listener))
+        if (status == GAVEL_OK && !has_ended(&listener))
             (void)usleep(RETRY_MS * 1000); /* whoever is away comes back, or another leads */
     }
     free(listener.line);

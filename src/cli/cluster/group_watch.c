@@ -102,13 +102,13 @@ static int watch(const struct cli *cli, struct cluster_client *client, struct wa
     json_t *group = NULL;
     bool goes_on;
 
-    if (group_fetch(cli, client, cli->config.group, &group, &error))
+    if (group_fetch(cli, client, cli->config.group, &group, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     stream.after = (uint64_t)json_integer_value(json_object_get(group, "revision"));
     stream.has_after = stream.after > 0; /* a group that nobody knows yet comes without one */
     goes_on = print_current(watcher, group);
     json_decref(group);
-    if (goes_on && group_stream_run(client, &stream, &error))
+    if (goes_on && group_stream_run(client, &stream, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     return watcher->code;
 }
@@ -127,7 +127,7 @@ int group_watch(const struct cli *cli)
                         "--count: at least 1 line is printed; leave it out to watch without an end");
     (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these */
     (void)sigaction(SIGTERM, &action, NULL);
-    if (cluster_open(cli, &client, &error)) {
+    if (cluster_open(cli, &client, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         code = watch(cli, &client, &watcher, limit_ms ? clock_now() + ns_from_ms(limit_ms) : NEVER);

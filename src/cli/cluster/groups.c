@@ -32,11 +32,11 @@ static enum gavel_status each_page(struct cluster_client *client, const char *pr
         enum gavel_status status =
             cluster_path(path, "/groups?prefix=%s&after=%s&limit=%s", prefix, after, limit);
 
-        if (!status)
+        if (status == GAVEL_OK)
             status = cluster_send(client, &ask, &reply, error);
         else
             return error->status = status;
-        if (status) {
+        if (status != GAVEL_OK) {
             cluster_reply_done(&reply);
             return status;
         }
@@ -87,7 +87,7 @@ static enum gavel_status print_json(struct cluster_client *client, const char *p
     enum gavel_status status = each_page(client, prefix, add_json, list, error);
 
     json_put(json, "groups", list);
-    if (!status)
+    if (status == GAVEL_OK)
         json_print_line(json);
     else
         json_decref(json);
@@ -103,10 +103,10 @@ static enum gavel_status print_table(const struct cli *cli, struct cluster_clien
 
     table_init(&table, headings);
     status = each_page(client, prefix, add_rows, &table, error);
-    if (!status && table.used == table.columns)
+    if (status == GAVEL_OK && table.used == table.columns)
         printf("The cluster has no groups%s%s%s.\n", *prefix ? " that begin with \"" : "", prefix,
                *prefix ? "\"" : "");
-    else if (!status)
+    else if (status == GAVEL_OK)
         table_print(&table, cli, stdout);
     table_done(&table);
     return status;
@@ -125,11 +125,11 @@ int command_groups(const struct cli *cli, int argc, char **argv)
     if (!cli->config.cluster)
         return groups_of_store(cli, prefix ? prefix : "");
     status = cluster_open(cli, &client, &error);
-    if (!status && cli->config.json)
+    if (status == GAVEL_OK && cli->config.json)
         status = print_json(&client, prefix ? prefix : "", &error);
-    else if (!status)
+    else if (status == GAVEL_OK)
         status = print_table(cli, &client, prefix ? prefix : "", &error);
-    code = status ? cli_fail(cli, status, "%s", error.message) : cli_finish(cli, CLI_EXIT_OK);
+    code = status != GAVEL_OK ? cli_fail(cli, status, "%s", error.message) : cli_finish(cli, CLI_EXIT_OK);
     cluster_client_done(&client);
     return code;
 }

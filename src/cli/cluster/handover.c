@@ -49,7 +49,8 @@ static int report(const struct cli *cli, struct cluster_client *client, const st
     const struct cluster_node *leader;
     uint64_t term;
 
-    if (cluster_await(client, clock_now() + ns_from_ms(SUCCESSOR_MS), SUCCESSOR_MS, &view, &error))
+    if (cluster_await(client, clock_now() + ns_from_ms(SUCCESSOR_MS), SUCCESSOR_MS, &view, &error) !=
+        GAVEL_OK)
         view.leader = -1;
     leader = cluster_view_leader(&view);
     term = view.term;
@@ -130,7 +131,7 @@ static enum gavel_status hand_over(const struct cli *cli, struct cluster_client 
                  target->name);
         status = cluster_ask_leader(client, "/transfer", request, timeout_ms + ANSWER_MS, ret_call, error);
     }
-    if (is_forced && (hangs || (status && ret_call->code == 0))) {
+    if (is_forced && (hangs || (status != GAVEL_OK && ret_call->code == 0))) {
         if (!hangs)
             cluster_calls_done(ret_call, 1);
         progress(cli, "%s; %s itself is asked to stand …\n",
@@ -167,7 +168,8 @@ static int hand_over_to(const struct cli *cli, const char *to)
     gavel_ns begun;
     int code;
 
-    if (cluster_open(cli, &client, &error) || cluster_find(&client, to, &view, &error)) {
+    if (cluster_open(cli, &client, &error) != GAVEL_OK ||
+        cluster_find(&client, to, &view, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
         goto out;
     }
@@ -218,8 +220,9 @@ static int step_down(const struct cli *cli)
     int code;
 
     json_put_number(request, "timeout_ms", timeout_ms);
-    if (cluster_open(cli, &client, &error) ||
-        cluster_ask_leader(&client, "/stepdown", request, timeout_ms + ANSWER_MS, &call, &error)) {
+    if (cluster_open(cli, &client, &error) != GAVEL_OK ||
+        cluster_ask_leader(&client, "/stepdown", request, timeout_ms + ANSWER_MS, &call, &error) !=
+            GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         progress(cli, "%s has given up.\n", text_of(call.body, "old_leader_id"));

@@ -56,9 +56,10 @@ int cluster_leader(const struct cli *cli)
     struct cluster_view view = {0};
     int code;
 
-    if (cluster_open(cli, &client, &error)) {
+    if (cluster_open(cli, &client, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
-    } else if (cluster_await(&client, clock_now() + ns_from_ms(wait_ms), NOTICE_MS, &view, &error)) {
+    } else if (cluster_await(&client, clock_now() + ns_from_ms(wait_ms), NOTICE_MS, &view, &error) !=
+               GAVEL_OK) {
         code = cli_fail(
             cli, wait_ms && error.status == GAVEL_ERR_STORE_UNAVAILABLE ? GAVEL_ERR_TIMEOUT : error.status,
             "%s", error.message);
@@ -99,7 +100,7 @@ int cluster_check(const struct cli *cli)
     struct cluster_view view = {0};
     int code;
 
-    if (cluster_open(cli, &client, &error) || cluster_look(&client, &view, &error)) {
+    if (cluster_open(cli, &client, &error) != GAVEL_OK || cluster_look(&client, &view, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         code = cluster_exit_code(&view);

@@ -126,9 +126,9 @@ static enum gavel_status name_node(struct local_cluster *cluster, size_t positio
     (void)snprintf(node->log, sizeof node->log, "%s/n%u.log", folder, number);
     (void)snprintf(node->config, sizeof node->config, "%s/n%u.yaml", folder, number);
     status = take_port(cluster, &node->port, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = take_port(cluster, &node->api_port, error);
-    if (!status && serves_clients) {
+    if (status == GAVEL_OK && serves_clients) {
         (void)snprintf(node->socket, sizeof node->socket, "%s/n%u.sock", folder, number);
         status = take_port(cluster, &node->client_port, error);
     }
@@ -301,17 +301,17 @@ enum gavel_status local_cluster_start(size_t count, const struct local_options *
         (void)snprintf(cluster->gaveld, sizeof cluster->gaveld, "%s", options->gaveld);
     else
         status = local_cluster_program(cluster->gaveld, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = make_folder(cluster, options->base, error);
-    for (; !status && cluster->count < count; cluster->count++)
+    for (; status == GAVEL_OK && cluster->count < count; cluster->count++)
         status = name_node(cluster, cluster->count, options->serves_clients, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = write_secret(cluster, error);
-    for (size_t i = 0; !status && i < count; i++)
+    for (size_t i = 0; status == GAVEL_OK && i < count; i++)
         status = write_config(cluster, &cluster->nodes[i], options, error);
-    for (size_t i = 0; !status && i < count; i++)
+    for (size_t i = 0; status == GAVEL_OK && i < count; i++)
         status = local_cluster_start_node(cluster, i, error);
-    if (status)
+    if (status != GAVEL_OK)
         local_cluster_stop(cluster);
     return status;
 }

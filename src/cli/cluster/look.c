@@ -315,7 +315,7 @@ enum gavel_status cluster_await(struct cluster_client *client, gavel_ns until, g
         gavel_ns now = clock_now();
         enum gavel_status status = cluster_find_within(client, "", limit_ms, view, error);
 
-        if (!status && view->leader >= 0 && (!view->is_hearsay || now >= believe_at))
+        if (status == GAVEL_OK && view->leader >= 0 && (!view->is_hearsay || now >= believe_at))
             return status;
         if (clock_now() >= until)
             return status;

@@ -69,13 +69,13 @@ static int list(const struct cli *cli, struct cluster_client *client)
     struct cluster_view view;
     int code;
 
-    if (cluster_find(client, "", &view, &error)) {
+    if (cluster_find(client, "", &view, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
         goto out;
     }
     strcpy(call.url, view.nodes[view.believed].url);
     cluster_get(client, "/members", &call, 1, NULL, NULL);
-    if (call.status) {
+    if (call.status != GAVEL_OK) {
         code = cli_fail(cli, call.status, "%s: %s", cluster_url_host(call.url), call.reason);
     } else {
         if (cli->config.json) {
@@ -122,7 +122,7 @@ static int change(const struct cli *cli, struct cluster_client *client, const ch
         json_put_bool(request, "learner", cli_flag_is_set(cli, "learner"));
     }
     json_put_number(request, "timeout_ms", timeout_ms);
-    if (cluster_ask_leader(client, "/members", request, timeout_ms + ANSWER_MS, &call, &error)) {
+    if (cluster_ask_leader(client, "/members", request, timeout_ms + ANSWER_MS, &call, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         if (cli->config.json)
@@ -193,7 +193,7 @@ int command_member(const struct cli *cli, int argc, char **argv)
             return cli_fail(cli, GAVEL_ERR_INVALID, "--%s is only for `gavel member add`", of_add[i]);
     if (cli_flag_number(cli, "priority", 0) > PRIORITY_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--priority: from 0 to %d", PRIORITY_MAX);
-    if (cluster_open(cli, &client, &error))
+    if (cluster_open(cli, &client, &error) != GAVEL_OK)
         code = cli_fail(cli, error.status, "%s", error.message);
     else if (action->arguments == 0)
         code = list(cli, &client);

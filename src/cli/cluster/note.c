@@ -54,7 +54,7 @@ static enum gavel_status path_of(const struct note *note, const char *query,
                                    ? cluster_path(path, "/groups/%s/notes/%s", note->group, note->key, NULL)
                                    : cluster_path(path, "/groups/%s/notes", note->group, NULL, NULL);
 
-    if (status || strlen(path) + strlen(query) >= CLUSTER_PATH_MAX)
+    if (status != GAVEL_OK || strlen(path) + strlen(query) >= CLUSTER_PATH_MAX)
         return error_set(error, GAVEL_ERR_INVALID, "the name of the note is too long");
     strcat(path, query);
     return GAVEL_OK;
@@ -71,7 +71,8 @@ static int get(struct note *note)
     int code;
 
     /* Where the last leader stopped: that has to be the newest there is. */
-    if (path_of(note, "?fresh=true", path, &error) || cluster_send(&note->client, &ask, &reply, &error)) {
+    if (path_of(note, "?fresh=true", path, &error) != GAVEL_OK ||
+        cluster_send(&note->client, &ask, &reply, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else if (cli->config.json) {
         json = json_object();
@@ -133,8 +134,8 @@ static enum gavel_status read_condition(const struct note *note, struct conditio
     uint64_t epoch = 0, revision = 0;
     size_t count = 0;
 
-    if (group_number(note->cli, "epoch", &epoch, error) ||
-        group_number(note->cli, "if-revision", &revision, error))
+    if (group_number(note->cli, "epoch", &epoch, error) != GAVEL_OK ||
+        group_number(note->cli, "if-revision", &revision, error) != GAVEL_OK)
         return error->status;
     if (cli_flag_is_set(note->cli, "epoch") && !epoch)
         return error_set(error, GAVEL_ERR_INVALID,
@@ -169,9 +170,10 @@ static int change(struct note *note, struct cluster_ask ask)
     int code;
 
     ask.path = path;
-    if (path_of(note, "", path, &error) || read_condition(note, &lines, ask.headers, &error)) {
+    if (path_of(note, "", path, &error) != GAVEL_OK ||
+        read_condition(note, &lines, ask.headers, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
-    } else if (cluster_send(&note->client, &ask, &reply, &error)) {
+    } else if (cluster_send(&note->client, &ask, &reply, &error) != GAVEL_OK) {
         code = fail_write(note, &error);
     } else {
         if (cli->config.json)
@@ -195,7 +197,7 @@ static int put(struct note *note)
     if (strcmp(note->value, "-") != 0) {
         ask.body = note->value;
         ask.length = strlen(note->value);
-    } else if (read_stdin(&read, &ask.length, &error)) {
+    } else if (read_stdin(&read, &ask.length, &error) != GAVEL_OK) {
         return cli_fail(note->cli, error.status, "%s", error.message);
     } else {
         ask.body = read;
@@ -284,18 +286,18 @@ static enum gavel_status fetch_all(struct note *note, struct table *table, json_
 
         status = cluster_path(query, "?fresh=true&prefix=%s&after=%s&limit=%s", prefix ? prefix : "", after,
                               limit);
-        if (status)
+        if (status != GAVEL_OK)
             return error_set(error, status, "--prefix: %s", gavel_status_text(status));
         status = path_of(note, query, path, error);
-        if (!status)
+        if (status == GAVEL_OK)
             status = cluster_send(&note->client, &ask, &reply, error);
-        if (!status) {
+        if (status == GAVEL_OK) {
             add_rows(table, json_object_get(reply.call.body, "notes"));
             add_json(list, json_object_get(reply.call.body, "notes"));
         }
         (void)snprintf(after, sizeof after, "%s", group_text(reply.call.body, "next"));
         cluster_reply_done(&reply);
-    } while (!status && *after);
+    } while (status == GAVEL_OK && *after);
     return status;
 }
 
@@ -311,7 +313,7 @@ static int list(struct note *note)
     table_init(&table, headings);
     json_put_text(json, "group", note->group);
     json_put(json, "notes", items);
-    if (fetch_all(note, &table, items, &error)) {
+    if (fetch_all(note, &table, items, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         if (cli->config.json)
@@ -378,10 +380,11 @@ int command_note(const struct cli *cli, int argc, char **argv)
     note.group = argv[1];
     note.key = argc > 2 ? argv[2] : NULL;
     note.value = argc > 3 ? argv[3] : NULL;
-    if (check_flags(cli, action->name, &error) || name_check("group name", note.group, &error) ||
-        (note.key && name_check("key", note.key, &error)))
+    if (check_flags(cli, action->name, &error) != GAVEL_OK ||
+        name_check("group name", note.group, &error) != GAVEL_OK ||
+        (note.key && name_check("key", note.key, &error) != GAVEL_OK))
         return cli_fail(cli, GAVEL_ERR_INVALID, "%s", error.message);
-    if (cluster_open(cli, &note.client, &error))
+    if (cluster_open(cli, &note.client, &error) != GAVEL_OK)
         code = cli_fail(cli, error.status, "%s", error.message);
     else
         code = action->run(&note);

@@ -105,14 +105,14 @@ int note_watch(struct note *note)
     struct sigaction action = {.sa_handler = end};
     struct gavel_error error = {0};
 
-    if (group_number(cli, "after", &stream.after, &error))
+    if (group_number(cli, "after", &stream.after, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "--count: at least 1 line is printed; leave it out to watch without an end");
     (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these */
     (void)sigaction(SIGTERM, &action, NULL);
-    if (group_stream_run(&note->client, &stream, &error))
+    if (group_stream_run(&note->client, &stream, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (!watcher.code && watcher.wanted && watcher.printed < watcher.wanted && !is_over)
         return cli_fail(cli, GAVEL_ERR_TIMEOUT, "only %" PRId64 " of %" PRId64 " changes came in time",

@@ -145,7 +145,7 @@ void cluster_reply_done(struct cluster_reply *reply)
 static enum gavel_status say(const struct cluster_ask *ask, const struct cluster_call *call,
                              struct gavel_error *error)
 {
-    if (!call->status)
+    if (call->status == GAVEL_OK)
         return GAVEL_OK;
     return error_set(error, call->status, "%s: %s%s%s", cluster_url_host(call->url), call->reason,
                      call->may_have_arrived && !ask->may_repeat ? "; whether it was done is not known" : "",

@@ -298,14 +298,14 @@ int cluster_status(const struct cli *cli)
     struct cluster_view view = {0};
     int code;
 
-    if (cluster_open(cli, &client, &error)) {
+    if (cluster_open(cli, &client, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else if (cli_flag_is_set(cli, "all")) {
         code = cli_fail(cli, GAVEL_ERR_INVALID,
                         "--all is for a store; `gavel groups` lists the groups of a cluster");
     } else if (cli_flag_is_set(cli, "watch")) {
         code = watch(cli, &client, cli_flag_duration(cli, "watch", WATCH_MS));
-    } else if (cluster_look(&client, &view, &error)) {
+    } else if (cluster_look(&client, &view, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         if (cli->config.json)

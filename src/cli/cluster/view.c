@@ -178,7 +178,8 @@ static void read_calls(struct cluster_view *view)
 {
     for (size_t i = 0; i < view->call_count; i++) {
         const struct cluster_call *call = &view->calls[i];
-        const char *name = call->status ? NULL : json_string_value(json_object_get(call->body, "node"));
+        const char *name =
+            call->status != GAVEL_OK ? NULL : json_string_value(json_object_get(call->body, "node"));
         struct cluster_node *node = &view->nodes[view->node_count];
 
         if (name && cluster_view_find(view, name))
@@ -190,7 +191,8 @@ static void read_calls(struct cluster_view *view)
             read_status(node, call);
         else
             (void)snprintf(node->reason, sizeof node->reason, "%s",
-                           call->status ? call->reason : "what it answered has no name of a node");
+                           call->status != GAVEL_OK ? call->reason
+                                                    : "what it answered has no name of a node");
         if (!*node->address)
             (void)snprintf(node->address, sizeof node->address, "%.255s", cluster_url_host(call->url));
         view->node_count++;

@@ -74,12 +74,12 @@ static int listen_to(const struct cli *cli, const struct cluster_client *client,
     struct cluster_streams *streams = cluster_streams_new(client, print_event, watcher);
     enum gavel_status status = streams ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
 
-    for (size_t i = 0; i < view->node_count && !status; i++)
+    for (size_t i = 0; i < view->node_count && status == GAVEL_OK; i++)
         if (*view->nodes[i].url)
             status = cluster_streams_add(streams, view->nodes[i].url,
                                          *view->nodes[i].name ? view->nodes[i].name : view->nodes[i].address,
                                          false);
-    if (status) {
+    if (status != GAVEL_OK) {
         cluster_streams_free(streams);
         return cli_fail(cli, status, "out of memory");
     }
@@ -104,7 +104,7 @@ int cluster_watch(const struct cli *cli)
                         "--count: at least 1 line is printed; leave it out to watch without an end");
     (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these */
     (void)sigaction(SIGTERM, &action, NULL);
-    if (cluster_open(cli, &client, &error) || cluster_look(&client, &view, &error)) {
+    if (cluster_open(cli, &client, &error) != GAVEL_OK || cluster_look(&client, &view, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         if (!cli->config.json)

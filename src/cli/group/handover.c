@@ -50,7 +50,7 @@ static enum gavel_status look_up(const struct cli *cli, const struct onlooker *o
     enum gavel_status status = onlooker_call(onlooker, &request, &reply, error);
 
     *ret_listing = (struct listing){0};
-    for (size_t i = 0; !status && !ret_listing->is_there && i < reply.registration_count; i++)
+    for (size_t i = 0; status == GAVEL_OK && !ret_listing->is_there && i < reply.registration_count; i++)
         if (strcmp(reply.registrations[i].id, id) == 0)
             *ret_listing = (struct listing){true, reply.registrations[i].eligible};
     store_reply_done(&reply);
@@ -64,7 +64,7 @@ static enum gavel_status check_successor(const struct cli *cli, const struct onl
     struct listing listing;
     enum gavel_status status = look_up(cli, onlooker, successor, &listing, error);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (!listing.is_there)
         return error_set(
@@ -90,7 +90,7 @@ static enum gavel_status check_leader(const struct cli *cli, const struct onlook
     if (!nonce_equal(record->nonce, (struct nonce){0}))
         return GAVEL_OK;
     status = look_up(cli, onlooker, record->holder, &listing, error);
-    if (status || listing.is_there)
+    if (status != GAVEL_OK || listing.is_there)
         return status;
     return error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
                      "%.100s leads, but is no candidate of gavel and cannot be asked; stop that program "
@@ -127,7 +127,7 @@ static enum gavel_status wait_for(const struct cli *cli, const struct onlooker *
         enum gavel_status status = leadership_read(onlooker, cli->config.group, &handover->after, error);
         gavel_ns now = clock_now();
 
-        if (status)
+        if (status != GAVEL_OK)
             return status;
         handover->took_ms = ms_from_ns(now - begin);
         handover->has_new = handover->after.state == LEADERSHIP_HELD &&
@@ -193,7 +193,7 @@ static int hand_over(const struct cli *cli, const struct onlooker *onlooker)
     struct gavel_error error = {0};
     struct handover handover = {0};
 
-    if (leadership_read(onlooker, cli->config.group, &handover.before, &error))
+    if (leadership_read(onlooker, cli->config.group, &handover.before, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (handover.before.state != LEADERSHIP_HELD)
         return cli_fail(cli, GAVEL_ERR_NO_LEADER,
@@ -207,14 +207,14 @@ static int hand_over(const struct cli *cli, const struct onlooker *onlooker)
             printf("%s leads already, with epoch %" PRIu64 ".\n", desired, handover.before.record.epoch);
         return cli_finish(cli, CLI_EXIT_OK);
     }
-    if (check_leader(cli, onlooker, &handover.before.record, &error) ||
-        (desired && check_successor(cli, onlooker, desired, &error)))
+    if (check_leader(cli, onlooker, &handover.before.record, &error) != GAVEL_OK ||
+        (desired && check_successor(cli, onlooker, desired, &error) != GAVEL_OK))
         return cli_fail(cli, error.status, "%s", error.message);
-    if (ask(cli, onlooker, &handover.before.record, &error))
+    if (ask(cli, onlooker, &handover.before.record, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (handover.before.record.address[0])
         ring_address(handover.before.record.address, cli->config.group);
-    if (wait_for(cli, onlooker, &handover, &error))
+    if (wait_for(cli, onlooker, &handover, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     return conclude(cli, &handover);
 }
@@ -227,11 +227,11 @@ static int hand_group_over(const struct cli *cli)
     struct gavel_error error = {0};
     int code;
 
-    if (desired && name_check("candidate id", desired, &error))
+    if (desired && name_check("candidate id", desired, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "--to: %s", error.message);
     if (cli->config.cluster)
         return group_handover(cli, desired, HANDOVER);
-    if (onlooker_open(cli, 0, &onlooker, &error))
+    if (onlooker_open(cli, 0, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (store_capabilities(onlooker.store)->is_fixed)
         code =

@@ -21,8 +21,8 @@ static enum gavel_status read_until_held(const struct onlooker *onlooker, const 
         enum gavel_status status = leadership_read(onlooker, group, ret_leadership, error);
         gavel_ns now = clock_now();
 
-        if (status || ret_leadership->state == LEADERSHIP_HELD || ret_leadership->state == LEADERSHIP_DONE ||
-            now >= until)
+        if (status != GAVEL_OK || ret_leadership->state == LEADERSHIP_HELD ||
+            ret_leadership->state == LEADERSHIP_DONE || now >= until)
             return status;
         store_wait(onlooker->store, group, ret_leadership->record.version,
                    ns_min(until, now + ns_from_ms(LOOK_EVERY_MS)));
@@ -43,9 +43,9 @@ int command_leader(const struct cli *cli, int argc, char **argv)
     (void)argv;
     if (cli->config.cluster)
         return cli->config.has_group ? group_leader(cli) : cluster_leader(cli);
-    if (onlooker_open(cli, until, &onlooker, &error))
+    if (onlooker_open(cli, until, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
-    if (read_until_held(&onlooker, group, until, &leadership, &error)) {
+    if (read_until_held(&onlooker, group, until, &leadership, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else if (leadership.state == LEADERSHIP_DONE) {
         code = cli_fail(cli, GAVEL_ERR_DONE,

@@ -127,11 +127,11 @@ enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct on
             "election is switched off in this file: whoever runs with it leads, and no store tells of it",
             LOG_STR("file", cli->config.file), LOG_STR("group", cli->config.group), LOG_END);
     status = file && *file ? wait_for_file(cli, file, until, error) : GAVEL_OK;
-    if (!status)
+    if (status == GAVEL_OK)
         status = open_store(cli, until, &onlooker.store, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
-    if (process_self(&onlooker.self))
+    if (process_self(&onlooker.self) != GAVEL_OK)
         onlooker.self =
             (struct process_id){0}; /* then nobody's death can be proven, which is only less to say */
     *ret_onlooker = onlooker;
@@ -151,7 +151,7 @@ enum gavel_status onlooker_call(const struct onlooker *onlooker, struct store_re
 
     request->give_up_at = clock_now() + ns_from_ms(PATIENCE_MS);
     status = store_call(onlooker->store, request, ret_reply);
-    if (!status)
+    if (status == GAVEL_OK)
         return GAVEL_OK;
     return error_set(error, status, "%s",
                      ret_reply->message[0] ? ret_reply->message : gavel_status_text(status));
@@ -193,7 +193,7 @@ enum gavel_status leadership_read(const struct onlooker *onlooker, const char *g
     struct store_reply reply = {0};
     enum gavel_status status = onlooker_call(onlooker, &request, &reply, error);
 
-    if (!status) {
+    if (status == GAVEL_OK) {
         *ret_leadership = (struct leadership){.remaining_ms = reply.remaining_ms};
         ret_leadership->state = leadership_judge(onlooker, &reply.record, reply.found, reply.expired);
         if (ret_leadership->state != LEADERSHIP_EMPTY)

@@ -83,8 +83,8 @@ static int show_group(const struct cli *cli, const struct onlooker *onlooker)
     const char *reason = leadership_no_list_reason(onlooker->store);
     struct leadership leadership;
 
-    if (leadership_read(onlooker, cli->config.group, &leadership, &error) ||
-        onlooker_call(onlooker, &request, &reply, &error)) {
+    if (leadership_read(onlooker, cli->config.group, &leadership, &error) != GAVEL_OK ||
+        onlooker_call(onlooker, &request, &reply, &error) != GAVEL_OK) {
         store_reply_done(&reply);
         return cli_fail(cli, error.status, "%s", error.message);
     }
@@ -182,7 +182,7 @@ static int show_all(const struct cli *cli, const struct onlooker *onlooker, cons
     struct store_reply reply = {0};
     struct gavel_error error = {0};
 
-    if (onlooker_call(onlooker, &request, &reply, &error)) {
+    if (onlooker_call(onlooker, &request, &reply, &error) != GAVEL_OK) {
         store_reply_done(&reply);
         return cli_fail(cli, error.status, "%s", error.message);
     }
@@ -205,7 +205,7 @@ int groups_of_store(const struct cli *cli, const char *prefix)
     struct gavel_error error = {0};
     int code;
 
-    if (onlooker_open(cli, 0, &onlooker, &error))
+    if (onlooker_open(cli, 0, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     code = show_all(cli, &onlooker, prefix);
     onlooker_close(&onlooker);
@@ -224,7 +224,7 @@ int command_status(const struct cli *cli, int argc, char **argv)
         return cli->config.has_group ? group_status(cli) : cluster_status(cli);
     if (cli_flag_is_set(cli, "all"))
         return groups_of_store(cli, "");
-    if (onlooker_open(cli, 0, &onlooker, &error))
+    if (onlooker_open(cli, 0, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     code = show_group(cli, &onlooker);
     onlooker_close(&onlooker);

@@ -118,7 +118,7 @@ static int watch(const struct cli *cli, const struct onlooker *onlooker, gavel_n
         struct gavel_error error = {0};
         gavel_ns now;
 
-        if (leadership_read(onlooker, cli->config.group, now_leadership, &error)) {
+        if (leadership_read(onlooker, cli->config.group, now_leadership, &error) != GAVEL_OK) {
             if (!may_pass(error.status))
                 return cli_fail(cli, error.status, "%s", error.message);
             if (!was_failing)
@@ -165,7 +165,7 @@ int command_watch(const struct cli *cli, int argc, char **argv)
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "--count: at least 1 line is printed; leave it out to watch without an end");
-    if (onlooker_open(cli, until, &onlooker, &error))
+    if (onlooker_open(cli, until, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     code = watch(cli, &onlooker, until);
     onlooker_close(&onlooker);

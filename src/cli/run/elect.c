@@ -211,9 +211,9 @@ static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd
     int signal_number;
 
     place_look(options.store, &place);
-    if (gavel_open(&options, &gavel, &error))
+    if (gavel_open(&options, &gavel, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
-    if (join(elect, gavel, &error)) {
+    if (join(elect, gavel, &error) != GAVEL_OK) {
         (void)gavel_close(gavel); /* nothing was joined */
         return cli_fail(cli, error.status, "%s", error.message);
     }
@@ -243,7 +243,7 @@ int command_elect(const struct cli *cli, int argc, char **argv)
     elect->events = ~0U;
     pthread_mutex_init(&elect->mutex, NULL);
     candidate_id_choose(&cli->config, elect->id);
-    if (names && event_set_parse(names, &elect->events, &error)) {
+    if (names && event_set_parse(names, &elect->events, &error) != GAVEL_OK) {
         free(elect);
         return cli_fail(cli, error.status, "--events: %s", error.message);
     }

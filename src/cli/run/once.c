@@ -32,7 +32,7 @@ static enum gavel_status name_group(const struct cli *cli, char *buffer, size_t 
     if (!*key)
         return error_set(error, GAVEL_ERR_INVALID, "the key is empty; give it 1 to %zu bytes", longest);
     status = name_check("key", key, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (strlen(key) > longest)
         return error_set(error, GAVEL_ERR_INVALID, "the key is longer than %zu bytes; choose a shorter one",
@@ -69,9 +69,9 @@ static bool is_done(const struct cli *cli)
     struct leadership leadership;
     bool is_done = false;
 
-    if (onlooker_open(cli, 0, &onlooker, NULL))
+    if (onlooker_open(cli, 0, &onlooker, NULL) != GAVEL_OK)
         return false;
-    if (!leadership_read(&onlooker, cli->config.group, &leadership, NULL))
+    if (leadership_read(&onlooker, cli->config.group, &leadership, NULL) == GAVEL_OK)
         is_done = leadership.state == LEADERSHIP_DONE;
     if (is_done)
         log_line(&cli->log, clock_wall_ms(), LOG_INFO, "already done", LOG_STR("group", cli->config.group),
@@ -87,7 +87,7 @@ static enum gavel_status reopen(const struct onlooker *onlooker, const char *gro
     struct leadership leadership;
     enum gavel_status status = leadership_read(onlooker, group, &leadership, error);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (leadership.state != LEADERSHIP_DONE)
         return error_set(error, GAVEL_ERR_NOT_FOUND, "\"%.100s\" is not done, so there is nothing to forget",
@@ -104,10 +104,10 @@ static int forget(const struct cli *cli)
     struct gavel_error error = {0};
     enum gavel_status status = onlooker_open(cli, 0, &onlooker, &error);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = reopen(&onlooker, cli->config.group, &error);
     onlooker_close(&onlooker);
-    if (status)
+    if (status != GAVEL_OK)
         return cli_fail(cli, status, "%s", error.message);
     log_line(&cli->log, clock_wall_ms(), LOG_INFO, "may be done again", LOG_STR("group", cli->config.group),
              LOG_END);
@@ -122,7 +122,7 @@ static int run(const struct cli *cli, int argc, char **argv)
 
     if (argc == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID, "there is no command to run; name one after --");
-    if (run_plan_make(cli, argc, argv, &plan, &error))
+    if (run_plan_make(cli, argc, argv, &plan, &error) != GAVEL_OK)
         return run_plan_fail(cli, &error);
     plan.is_once = true;
     plan.waits = !cli_flag_is_set(cli, "no-wait");
@@ -137,7 +137,8 @@ int command_once(const struct cli *cli, int argc, char **argv)
     char group[NAME_MAX_BYTES + 1];
     struct cli own = *cli;
 
-    if (name_group(cli, group, sizeof group, &error) || check_store(&cli->config, &error))
+    if (name_group(cli, group, sizeof group, &error) != GAVEL_OK ||
+        check_store(&cli->config, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     own.config.group = group;
     /* One command is run once; that a file has children, or restarts what ended, is for `gavel run`. */

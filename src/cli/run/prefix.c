@@ -142,7 +142,7 @@ enum gavel_status prefix_open(struct prefix *prefix, const char *const *names, s
     prefix->outputs[1].fd = STDERR_FILENO;
     make_labels(prefix, names, color);
     status = open_pipes(prefix, error);
-    if (status)
+    if (status != GAVEL_OK)
         close_all(prefix);
     return status;
 }
@@ -352,7 +352,7 @@ enum gavel_status prefix_start(struct prefix *prefix, struct gavel_error *error)
     for (size_t i = 0; i < prefix->source_count; i++)
         close_fd(&prefix->sources[i].write_fd);
     status = thread_start(&prefix->thread, "gavel-prefix", run, prefix);
-    if (status)
+    if (status != GAVEL_OK)
         return error_set(error, status, "no thread for the output of the children: %s",
                          gavel_status_text(status));
     prefix->has_thread = true;

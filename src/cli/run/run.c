@@ -9,7 +9,7 @@ int command_run(const struct cli *cli, int argc, char **argv)
     struct run_plan plan;
     int code;
 
-    if (run_plan_make(cli, argc, argv, &plan, &error))
+    if (run_plan_make(cli, argc, argv, &plan, &error) != GAVEL_OK)
         return run_plan_fail(cli, &error);
     code = runner_run(cli, &plan);
     run_plan_done(&plan);

@@ -82,7 +82,7 @@ static enum gavel_status plan_hooks(struct making *making)
     spec->rules.hook_timeout = ns_from_ms(config->hook_timeout_ms);
     if (spec->rules.has_on_elected)
         status = find_shell(making, config->on_elected, &spec->on_elected);
-    if (!status && spec->rules.has_on_demoted)
+    if (status == GAVEL_OK && spec->rules.has_on_demoted)
         status = find_shell(making, config->on_demoted, &spec->on_demoted);
     return status;
 }
@@ -152,13 +152,13 @@ enum gavel_status run_plan_make(const struct cli *cli, int argc, char **argv, st
 
     *ret_plan = (struct run_plan){0};
     status = check_source(cli, argc, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = plan_itself(&making);
-    if (!status)
+    if (status == GAVEL_OK)
         status = argc > 0 ? plan_command(&making, argv) : plan_children(&making, file->children, file->count);
-    if (!status)
+    if (status == GAVEL_OK)
         status = plan_hooks(&making);
-    if (status)
+    if (status != GAVEL_OK)
         run_plan_done(ret_plan);
     return status;
 }

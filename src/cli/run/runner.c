@@ -168,7 +168,7 @@ static enum gavel_status open_prefix(struct runner *runner, struct gavel_error *
     for (size_t i = 0; i < spec->rules.child_count; i++)
         names[i] = spec->children[i].name;
     status = prefix_open(&runner->prefix, names, spec->rules.child_count, runner->cli->color, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     runner->has_prefix = true;
     for (size_t i = 0; i < spec->rules.child_count; i++) {
@@ -193,17 +193,17 @@ static enum gavel_status start(struct runner *runner, struct gavel_error *error)
 
     place_look(runner->cli->config.store, &place); /* the guard opens it, too */
 
-    if (!status && on_death_new(1, &runner->will))
+    if (status == GAVEL_OK && on_death_new(1, &runner->will) != GAVEL_OK)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory for what the guard has to know");
-    if (!status)
+    if (status == GAVEL_OK)
         status = guard_start(&runner->guard, &runner->plan->spec, &mandates, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (runner->has_prefix)
         status = prefix_start(&runner->prefix, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = runner_join(runner, error);
-    if (!status)
+    if (status == GAVEL_OK)
         beginning_log(runner->cli, runner->plan->id, &place);
     return status;
 }
@@ -224,7 +224,8 @@ static void finish(struct runner *runner)
         runner->end = END_GUARD;
     told_guard = NULL;
     guard_finish(&runner->guard);
-    if (runner->has_prefix && prefix_finish(&runner->prefix, clock_now() + ns_from_ms(DRAIN_MS), &error))
+    if (runner->has_prefix &&
+        prefix_finish(&runner->prefix, clock_now() + ns_from_ms(DRAIN_MS), &error) != GAVEL_OK)
         log_line(&runner->cli->log, clock_wall_ms(), LOG_WARNING, "some output of the children is lost",
                  LOG_STR("reason", error.message), LOG_END);
     notify_close(&runner->notify);
@@ -252,7 +253,7 @@ int runner_run(const struct cli *cli, struct run_plan *plan)
     if (!take_signals(runner) || !news_queue_init(&runner->news))
         return cli_fail(cli, GAVEL_ERR_IO, "cannot get a descriptor: %s; raise the limit (ulimit -n)",
                         strerror(errno));
-    if (start(runner, &error)) {
+    if (start(runner, &error) != GAVEL_OK) {
         finish(runner);
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {

@@ -84,7 +84,7 @@ enum gavel_status runner_join(struct runner *runner, struct gavel_error *error)
         return GAVEL_OK;
     }
     status = gavel_open_guarded(&options, runner->will, &runner->gavel, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     runner->is_eligible = may_lead(runner, clock_now());
     join.group = config->group;
@@ -130,7 +130,7 @@ void runner_begin_guard(void *user)
         prefix_close_readers(&runner->prefix);
     /* Opened now, it need not be when every millisecond counts; if that fails, the elector tells why. */
     if (runner->cli->config.enabled &&
-        store_open(runner->cli->config.store, &runner->store_for_the_dead, NULL))
+        store_open(runner->cli->config.store, &runner->store_for_the_dead, NULL) != GAVEL_OK)
         runner->store_for_the_dead = NULL;
 }
 
@@ -169,9 +169,10 @@ void runner_release_for_the_dead(void *user)
     until = clock_now() + 2 * ns_from_ms(config->settings.lease_ms);
     status = on_death_release(runner->will, runner->store_for_the_dead,
                               runner->store_for_the_dead ? 0 : until, &released, &error);
-    if (status && runner->store_for_the_dead) /* it may only be this connection that does not work any more */
+    if (status != GAVEL_OK &&
+        runner->store_for_the_dead) /* it may only be this connection that does not work any more */
         status = on_death_release(runner->will, NULL, until, &released, &error);
-    if (status)
+    if (status != GAVEL_OK)
         log_line(log, clock_wall_ms(), LOG_ERROR, "the elector died and its mandate could not be released",
                  LOG_STR("group", config->group), LOG_STR("candidate", runner->plan->id),
                  LOG_STR("reason", error.message), LOG_END);
@@ -186,6 +187,6 @@ void runner_finish_once(struct runner *runner)
     enum gavel_status status = gavel_finish(runner->candidate);
 
     runner->has_succeeded = true;
-    if (status && status != GAVEL_ERR_STOPPED) /* else the last event tells what came of it */
+    if (status != GAVEL_OK && status != GAVEL_ERR_STOPPED) /* else the last event tells what came of it */
         runner_end(runner, END_FAILURE);
 }

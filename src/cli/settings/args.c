@@ -104,7 +104,7 @@ static enum gavel_status take_setting(struct cursor *cursor, const struct settin
     }
     if (setting_takes_value(setting)) {
         status = take_value(cursor, name, attached, &value);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
     } else if (attached) {
         value = attached;
@@ -121,7 +121,8 @@ static enum gavel_status check_flag(const struct cursor *cursor, const struct fl
     struct gavel_error cause = {0};
     gavel_ms ms;
 
-    if ((flag->kind == FLAG_DURATION || flag->kind == FLAG_PACE) && duration_parse(value, &ms, &cause))
+    if ((flag->kind == FLAG_DURATION || flag->kind == FLAG_PACE) &&
+        duration_parse(value, &ms, &cause) != GAVEL_OK)
         return error_set(cursor->error, GAVEL_ERR_INVALID, "--%s: %s", flag->name, cause.message);
     if ((flag->kind == FLAG_TEXT && !*value) || (flag->kind == FLAG_LIST && !value[strspn(value, ", ")]))
         return error_set(cursor->error, GAVEL_ERR_INVALID, "--%s is empty; give it a value, or leave it out",
@@ -166,9 +167,9 @@ static enum gavel_status take_flag(struct cursor *cursor, const struct flag *fla
         value = "";
     } else if (flag->kind != FLAG_SWITCH) {
         status = take_value(cursor, name, attached, &value);
-        if (!status)
+        if (status == GAVEL_OK)
             status = check_flag(cursor, flag, value);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
     }
     if (flag->kind == FLAG_LIST && cursor->args->flag_texts[position])
@@ -271,7 +272,7 @@ enum gavel_status args_parse(int argc, char **argv, struct setting_values *value
     bool has_ended = false;
 
     *args = (struct args){.items = argv + 1}; /* never ahead of the cursor, since each word is moved down */
-    for (cursor.at = 1; cursor.at < argc && !status; cursor.at++) {
+    for (cursor.at = 1; cursor.at < argc && status == GAVEL_OK; cursor.at++) {
         const char *word = argv[cursor.at];
 
         if (has_ended || word[0] != '-' || !word[1]) {
@@ -289,7 +290,7 @@ enum gavel_status args_parse(int argc, char **argv, struct setting_values *value
     }
     if (argc > 0)
         args->items[args->count] = NULL; /* what a command line of the user's ends with, as argv did */
-    return status ? status : check_groups(&cursor);
+    return status != GAVEL_OK ? status : check_groups(&cursor);
 }
 
 void args_done(struct args *args)

@@ -93,18 +93,18 @@ static enum gavel_status read_kind(const struct setting *setting, const char *te
     case SETTING_REAL:
         return word_read_real(text, place(setting, config), error);
     case SETTING_POLICY:
-        if (gavel_policy_parse(text, place(setting, config)))
+        if (gavel_policy_parse(text, place(setting, config)) != GAVEL_OK)
             return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is none of first, lexicographic, priority",
                              text);
         return GAVEL_OK;
     case SETTING_COLOR:
         status = word_read(color_words, "auto, always, never", text, &word, error);
-        if (!status)
+        if (status == GAVEL_OK)
             *(enum color_mode *)place(setting, config) = (enum color_mode)word;
         return status;
     case SETTING_LOG_FORMAT:
         status = word_read(log_format_words, LOG_FORMAT_WORDS, text, &word, error);
-        if (!status)
+        if (status == GAVEL_OK)
             *(enum log_format *)place(setting, config) = (enum log_format)word;
         return status;
     case SETTING_LOG_LEVEL:
@@ -116,7 +116,7 @@ static enum gavel_status read_kind(const struct setting *setting, const char *te
         return on_exit_parse(text, place(setting, config), error);
     case SETTING_CONTAIN:
         status = word_read(contain_words, "auto, cgroup, walk", text, &word, error);
-        if (!status)
+        if (status == GAVEL_OK)
             *(enum contain *)place(setting, config) = (enum contain)word;
         return status;
     case SETTING_SIGNAL:
@@ -130,7 +130,7 @@ enum gavel_status setting_read(const struct setting *setting, const char *text, 
 {
     enum gavel_status status = read_kind(setting, text, config, error);
 
-    return status ? status : check_range(setting, config, error);
+    return status != GAVEL_OK ? status : check_range(setting, config, error);
 }
 
 const char *setting_text(const struct setting *setting, const struct config *config, char *buffer,

@@ -82,7 +82,7 @@ static enum gavel_status check_name(const struct setting_values *values, const c
 {
     struct gavel_error cause = {0};
 
-    if (!name || !name_check(what, name, &cause))
+    if (!name || name_check(what, name, &cause) == GAVEL_OK)
         return GAVEL_OK;
     return blame(values, setting_by_flag(flag), &cause, error);
 }
@@ -95,7 +95,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
     struct gavel_error cause = {0};
 
     if (!config->store && groups & (OPTIONS_STORE | OPTIONS_PLACE)) {
-        if (gavel_default_store(config->default_store, sizeof config->default_store))
+        if (gavel_default_store(config->default_store, sizeof config->default_store) != GAVEL_OK)
             return error_set(
                 error, GAVEL_ERR_INVALID,
                 "there is no default store, since neither XDG_STATE_HOME nor HOME is set to a usable "
@@ -124,7 +124,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
         capabilities = config->store ? store_capabilities_of(config->store) : NULL;
         config->preset = capabilities && capabilities->preset ? capabilities->preset : "local";
     }
-    if (gavel_settings_preset(config->preset, &config->settings)) {
+    if (gavel_settings_preset(config->preset, &config->settings) != GAVEL_OK) {
         cause.status = GAVEL_ERR_INVALID;
         snprintf(
             cause.message, sizeof cause.message,
@@ -148,7 +148,7 @@ static enum gavel_status read_values(const struct setting_values *values, unsign
             continue;
         if (value->source != SOURCE_FILE && !(setting->groups & groups))
             continue;
-        if (setting_read(setting, value->text, config, &cause))
+        if (setting_read(setting, value->text, config, &cause) != GAVEL_OK)
             return blame(values, setting, &cause, error);
     }
     return GAVEL_OK;
@@ -268,15 +268,15 @@ enum gavel_status setting_values_resolve(const struct setting_values *values, un
     }
     ret_config->has_group = values->items[setting_by_flag("group") - settings_table].source == SOURCE_FLAG;
     status = read_values(values, groups, true, ret_config, error);
-    if (!status && groups & OPTIONS_CLUSTER)
+    if (status == GAVEL_OK && groups & OPTIONS_CLUSTER)
         status = choose_cluster(values, groups, ret_config, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = resolve_base(values, groups, ret_config, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = read_values(values, groups, false, ret_config, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = check_name(values, "group", "group name", ret_config->group, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = check_name(values, "id", "candidate id", ret_config->candidate, error);
     return status;
 }

@@ -95,10 +95,10 @@ static enum gavel_status load(const char *name, const char *bytes, size_t length
     if (failure)
         return error_set(error, GAVEL_ERR_INVALID, "%s: %.300s", name,
                          cause.message[0] ? cause.message : cyaml_strerror(failure));
-    for (size_t i = 0; loaded && i < settings_count && !status; i++)
+    for (size_t i = 0; loaded && i < settings_count && status == GAVEL_OK; i++)
         if (loaded->texts[i])
             status = keep(values, i, loaded->texts[i], error);
-    for (size_t i = 0; loaded && other_names[i].of && !status; i++)
+    for (size_t i = 0; loaded && other_names[i].of && status == GAVEL_OK; i++)
         if (loaded->texts[settings_count + i])
             status = keep(values, (size_t)(setting_by_flag(other_names[i].of) - settings_table),
                           loaded->texts[settings_count + i], error);
@@ -114,14 +114,14 @@ enum gavel_status yaml_file_load(const char *name, struct setting_values *values
     size_t length = 0;
     enum gavel_status status = whole_file_read(name, &bytes, &length, error);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = yaml_index_make(name, bytes, length, &index, error);
-    if (!status && index.count > 0)
+    if (status == GAVEL_OK && index.count > 0)
         status = load(name, bytes, length, values, error);
-    if (!status && index.children_line)
+    if (status == GAVEL_OK && index.children_line)
         status = run_file_read(name, bytes, length, &values->children, error);
     values->file = name;
-    for (size_t i = 0; !status && i < settings_count; i++)
+    for (size_t i = 0; status == GAVEL_OK && i < settings_count; i++)
         if (values->file_texts[i])
             setting_values_note(values, &settings_table[i], SOURCE_FILE, values->file_texts[i],
                                 index.lines[i]);

@@ -88,7 +88,7 @@ static enum gavel_status take_value(struct walk *walk, const struct setting *set
     yaml_event_t event;
 
     status = next(walk, &event);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (event.type != YAML_SCALAR_EVENT)
         status = error_set(walk->error, GAVEL_ERR_INVALID,
@@ -125,7 +125,7 @@ static enum gavel_status take_children(struct walk *walk, int line)
         yaml_event_t event;
 
         status = next(walk, &event);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
         if (depth == 0 && event.type != YAML_SEQUENCE_START_EVENT)
             status = error_set(walk->error, GAVEL_ERR_INVALID,
@@ -140,7 +140,7 @@ static enum gavel_status take_children(struct walk *walk, int line)
         else if (event.type == YAML_SEQUENCE_END_EVENT || event.type == YAML_MAPPING_END_EVENT)
             depth--;
         yaml_event_delete(&event);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
     } while (depth > 0);
     return GAVEL_OK;
@@ -155,7 +155,7 @@ static enum gavel_status take_pair(struct walk *walk, bool *ret_is_end)
     int line;
 
     status = next(walk, &event);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     line = line_of(&event);
     if (event.type == YAML_MAPPING_END_EVENT) {
@@ -198,7 +198,7 @@ static enum gavel_status take_end(struct walk *walk)
         int line;
 
         status = next(walk, &event);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
         type = event.type;
         line = line_of(&event);
@@ -223,7 +223,7 @@ static enum gavel_status take_beginning(struct walk *walk, bool *ret_is_empty)
         int line;
 
         status = next(walk, &event);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
         type = event.type;
         line = line_of(&event);
@@ -252,12 +252,12 @@ enum gavel_status yaml_index_make(const char *name, const char *bytes, size_t le
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
     yaml_parser_set_input_string(&walk.parser, (const unsigned char *)bytes, length);
     status = take_beginning(&walk, &is_empty);
-    while (!status && !is_empty && !is_end)
+    while (status == GAVEL_OK && !is_empty && !is_end)
         status = take_pair(&walk, &is_end);
-    if (!status && !is_empty)
+    if (status == GAVEL_OK && !is_empty)
         status = take_end(&walk);
     yaml_parser_delete(&walk.parser);
-    if (!status)
+    if (status == GAVEL_OK)
         *ret_index = walk.index;
     return status;
 }

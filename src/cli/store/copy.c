@@ -24,7 +24,7 @@ static enum gavel_status open_store(const struct cli *cli, struct store **ret_st
         return GAVEL_ERR_STORE_UNAVAILABLE;
     }
     status = store_open(cli->config.store, ret_store, &error);
-    if (status)
+    if (status != GAVEL_OK)
         *ret_code = cli_fail(cli, status, "%s", error.message);
     return status;
 }
@@ -37,11 +37,11 @@ int store_migrate_it(const struct cli *cli)
     enum gavel_status status;
     int code = CLI_EXIT_OK;
 
-    if (open_store(cli, &store, &code))
+    if (open_store(cli, &store, &code) != GAVEL_OK)
         return code;
     status = store_migrate(store, &told, &error);
     store_close(store);
-    if (status)
+    if (status != GAVEL_OK)
         return cli_fail(cli, status, "%s", error.message);
     if (cli->config.json) {
         json_t *json = json_object();
@@ -63,11 +63,11 @@ int store_backup_to(const struct cli *cli, const char *path)
     enum gavel_status status;
     int code = CLI_EXIT_OK;
 
-    if (open_store(cli, &store, &code))
+    if (open_store(cli, &store, &code) != GAVEL_OK)
         return code;
     status = store_backup(store, path, &error);
     store_close(store);
-    if (status)
+    if (status != GAVEL_OK)
         return cli_fail(cli, status, "%s", error.message);
     if (cli->config.json) {
         json_t *json = json_object();

@@ -125,8 +125,8 @@ static enum gavel_status timed_call(struct ping *ping, enum ping_op op, struct s
 
     if (status == GAVEL_ERR_CONFLICT || status == GAVEL_ERR_NOT_HOLDER)
         return status;
-    samples_add(&result->series[op], status ? PING_FAILED : took);
-    if (!status) {
+    samples_add(&result->series[op], status != GAVEL_OK ? PING_FAILED : took);
+    if (status == GAVEL_OK) {
         ping->failures = 0;
         ping->good_at = began + took;
         return GAVEL_OK;
@@ -149,7 +149,7 @@ static enum gavel_status let_go(struct ping *ping, struct gavel_error *error)
         status = call(ping, &request, TIDY_MS, &reply);
     if (status == GAVEL_ERR_NOT_HOLDER)
         status = GAVEL_OK;
-    if (status)
+    if (status != GAVEL_OK)
         status = error_set(error, status, "%s", reply.message[0] ? reply.message : gavel_status_text(status));
     ping->may_hold = status != GAVEL_OK;
     store_reply_done(&reply);
@@ -182,11 +182,12 @@ static enum gavel_status read_until_free(struct ping *ping, gavel_ns until, uint
     for (;;) {
         struct store_reply reply = {0};
         enum gavel_status status = timed_call(ping, PING_READ, &request, &reply);
-        bool is_done = reply.record.done, free = !status && is_free(ping, &reply, &seen_version, &seen_at);
+        bool is_done = reply.record.done,
+             free = status == GAVEL_OK && is_free(ping, &reply, &seen_version, &seen_at);
 
         *ret_version = reply.record.version;
         store_reply_done(&reply);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
         if (is_done)
             return error_set(ping->error, GAVEL_ERR_DONE,
@@ -218,7 +219,7 @@ static enum gavel_status read_and_claim(struct ping *ping)
         uint64_t version;
 
         status = read_until_free(ping, until, &version);
-        if (status || ping->result->only_reads)
+        if (status != GAVEL_OK || ping->result->only_reads)
             return status;
         ping->nonce = (struct nonce){.high = entropy_u64(), .low = entropy_u64()};
         request = mandate_request(ping, STORE_CLAIM);
@@ -239,7 +240,7 @@ static enum gavel_status renew_and_release(struct ping *ping)
     enum gavel_status status = timed_call(ping, PING_RENEW, &request, &reply);
 
     store_reply_done(&reply);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     request = mandate_request(ping, STORE_RELEASE);
     status = timed_call(ping, PING_RELEASE, &request, &reply);
@@ -282,14 +283,15 @@ static enum gavel_status measure(struct ping *ping)
     while (wants_more(ping) && !is_told_to_end(ping)) {
         show_progress(ping);
         status = read_and_claim(ping);
-        if (!status && !ping->result->only_reads)
+        if (status == GAVEL_OK && !ping->result->only_reads)
             status = renew_and_release(ping);
         if (status == GAVEL_ERR_STOPPED)
             return GAVEL_OK; /* what has been measured so far is told */
         if (is_final(status) || is_gone(ping) || ping->is_busy)
             return status;
         /* A claim that failed may have been carried out. */
-        if (status && !is_told_to_end(ping) && let_go(ping, &ignored) && is_gone(ping))
+        if (status != GAVEL_OK && !is_told_to_end(ping) && let_go(ping, &ignored) != GAVEL_OK &&
+            is_gone(ping))
             return status;
         ping->result->rounds++;
     }
@@ -311,7 +313,7 @@ static enum gavel_status begin(struct ping *ping)
                          "there is no store %.150s; without --read-only it is made, as by a candidate",
                          place.shown);
     status = store_open(cli->config.store, &ping->store, ping->error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     result->store = store_capabilities(ping->store);
     result->open_took = clock_now() - began;
@@ -349,7 +351,7 @@ static void tidy_up(struct ping *ping)
     struct gavel_error error = {0};
 
     hide_progress(ping);
-    if (ping->store && let_go(ping, &error) && !is_others(ping))
+    if (ping->store && let_go(ping, &error) != GAVEL_OK && !is_others(ping))
         fprintf(stderr,
                 "gavel store: the group " PING_GROUP " could not be released and is free again when its "
                 "lease of %d s is over: %s\n",
@@ -371,22 +373,22 @@ int store_ping(const struct cli *cli)
     if (cli_flag_is_set(cli, "count") && (count < 1 || count > ROUNDS_MAX))
         return cli_fail(cli, GAVEL_ERR_INVALID, "--count: from 1 to %d", ROUNDS_MAX);
     ping.rounds_wanted = (size_t)count;
-    if (process_self(&ping.self))
+    if (process_self(&ping.self) != GAVEL_OK)
         ping.self = (struct process_id){0}; /* then nobody's death can be proven, and the lease decides */
     ping.signals = leaving_begin(&ping.signal_set);
     status = begin(&ping);
-    if (!status)
+    if (status == GAVEL_OK)
         status = measure(&ping);
     tidy_up(&ping);
-    if (status)
+    if (status != GAVEL_OK)
         code = cli_fail(cli, status, "%s", error.message[0] ? error.message : gavel_status_text(status));
     if (code == CLI_EXIT_FAILURE || (code == CLI_EXIT_TIMEOUT && !ping.is_busy))
         code = CLI_EXIT_STORE; /* whatever kept it from being measured, it cannot be used */
-    else if (!status && !ping_report(cli, &result))
+    else if (status == GAVEL_OK && !ping_report(cli, &result))
         code = CLI_EXIT_BUDGET;
     for (size_t i = 0; i < PING_OPS; i++)
         samples_done(&result.series[i]);
-    if (status)
+    if (status != GAVEL_OK)
         return code;
     return cli_finish(cli, result.signal_number ? 128 + result.signal_number : code);
 }

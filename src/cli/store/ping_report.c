@@ -85,7 +85,7 @@ static bool is_changed(const struct cli *cli)
 {
     struct gavel_settings preset;
 
-    return !gavel_settings_preset(cli->config.preset, &preset) &&
+    return gavel_settings_preset(cli->config.preset, &preset) == GAVEL_OK &&
            preset.call_timeout_ms != cli->config.settings.call_timeout_ms;
 }
 
@@ -118,7 +118,7 @@ static void print_presets(const struct cli *cli, struct ping_result *result)
     for (const char *const *name = gavel_preset_names; *name; name++) {
         struct gavel_settings settings;
 
-        if (gavel_settings_preset(*name, &settings))
+        if (gavel_settings_preset(*name, &settings) != GAVEL_OK)
             continue; /* it is one of the list */
         add_preset(&table, result, *name, own && strcmp(*name, own) == 0, settings.call_timeout_ms,
                    strcmp(*name, cli->config.preset) == 0 && !is_changed(cli));
@@ -135,7 +135,8 @@ static const char *fitting_preset(struct ping_result *result)
     struct gavel_settings settings;
 
     for (const char *const *name = gavel_preset_names; *name; name++)
-        if (!gavel_settings_preset(*name, &settings) && ping_fits(result, settings.call_timeout_ms))
+        if (gavel_settings_preset(*name, &settings) == GAVEL_OK &&
+            ping_fits(result, settings.call_timeout_ms))
             return *name;
     return NULL;
 }
@@ -223,7 +224,7 @@ static json_t *presets_json(struct ping_result *result)
         struct gavel_settings settings;
         json_t *json;
 
-        if (gavel_settings_preset(*name, &settings))
+        if (gavel_settings_preset(*name, &settings) != GAVEL_OK)
             continue; /* it is one of the list */
         json = json_object();
         json_put_text(json, "name", *name);

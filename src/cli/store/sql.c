@@ -22,7 +22,7 @@ static int print_sql(const struct cli *cli)
     json_t *json;
     char *sql;
 
-    if (mysql_schema_sql(table ? table : MYSQL_TABLE_DEFAULT, &sql, &error))
+    if (mysql_schema_sql(table ? table : MYSQL_TABLE_DEFAULT, &sql, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (cli->config.json) {
         json = json_object();

@@ -262,11 +262,11 @@ static enum gavel_status encode(const struct frontend *frontend, struct frontend
     command.n_ops = count;
     command.ops = (Gavel__Op **)(uintptr_t)ops; /* packing does not write to them */
     status = table_ops_encode(&command, &waiting->bytes, &waiting->size);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     /* What was asked is gone by the time of the outcome; this is our own copy of it. */
     status = table_command_decode(waiting->bytes, waiting->size, &head);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     waiting->command = gavel__command__unpack(NULL, head.value_size, head.value);
     return waiting->command ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
@@ -301,7 +301,7 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
         goto out;
     waiting->wall_ms = moment->wall_ms;
     status = encode(frontend, waiting, request, ops, count);
-    if (status)
+    if (status != GAVEL_OK)
         goto out;
     status = GAVEL_ERR_STORE_UNAVAILABLE;
     if (request && waiting->size > FRONTEND_WAITING_BYTES_MAX - frontend->waiting_bytes)
@@ -382,7 +382,7 @@ static bool flush_batch(struct frontend *frontend)
      * leads next does. */
     if (status == GAVEL_ERR_STATE || status == GAVEL_ERR_NO_LEADER)
         status = GAVEL_ERR_NOT_LEADER;
-    if (status) {
+    if (status != GAVEL_OK) {
         dismiss_all(frontend, &batch, status,
                     status == GAVEL_ERR_NOT_LEADER ? NOT_LEADING
                                                    : "the cluster takes no writes at the moment; ask again");

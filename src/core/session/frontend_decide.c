@@ -120,7 +120,7 @@ static void decide_transfer(struct frontend *frontend, gavel_ns now, const struc
     if (wish->epoch != group->epoch)
         return; /* of another mandate: the table says so */
     refuse_successor(group, wish, verdict);
-    if (verdict->status)
+    if (verdict->status != GAVEL_OK)
         return;
     if (!wish->is_forced && now < over_at) {
         verdict->status = GAVEL_ERR_STATE;
@@ -292,7 +292,7 @@ void frontend_decide(struct frontend *frontend, gavel_ns now, const Gavel__Op *o
             decide_session_less(op, &verdict);
         break;
     }
-    if (verdict.status)
+    if (verdict.status != GAVEL_OK)
         become_refused(op, &verdict, ret_op);
     *ret_verdict = verdict;
 }

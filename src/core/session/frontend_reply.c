@@ -190,7 +190,7 @@ static void fill(struct frontend *frontend, gavel_ns now, const Gavel__Op *op,
         frontend_show_group(frontend, group, now, known_of(op), &slot->group);
         result->group = &slot->group;
     }
-    if (verdict && verdict->status) {
+    if (verdict && verdict->status != GAVEL_OK) {
         result->status = verdict->status;
         result->other_instance = verdict->other_instance;
         result->other_beats = verdict->other_beats;

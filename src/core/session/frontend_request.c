@@ -48,9 +48,9 @@ static enum gavel_status check(const Gavel__Request *request, struct gavel_error
     for (size_t i = 0; i < request->n_ops; i++) {
         enum gavel_status status = table_op_check(request->ops[i], true, &wrong);
 
-        if (status && request->n_ops == 1)
+        if (status != GAVEL_OK && request->n_ops == 1)
             return error_set(error, status, "%s", wrong.message);
-        if (status)
+        if (status != GAVEL_OK)
             return error_set(error, status, "operation %zu of %zu: %s", i + 1, request->n_ops, wrong.message);
     }
     return GAVEL_OK;
@@ -147,7 +147,7 @@ static void answer_now(struct frontend *frontend, const struct frontend_moment *
     if (results)
         status = frontend_reply_results(frontend, moment->now, ticket, request->tag, request->ops, results,
                                         request->n_ops, verdicts);
-    if (status)
+    if (status != GAVEL_OK)
         frontend_reply_status(frontend, ticket, request->tag, status,
                               "the leader of the cluster is out of memory");
     free(results);
@@ -300,7 +300,7 @@ void frontend_request(struct frontend *frontend, const struct frontend_moment *m
 
     frontend->counts.requests++;
     status = check(request, &error);
-    if (status) {
+    if (status != GAVEL_OK) {
         refuse(frontend, ticket, request, status, error.message);
         return;
     }
@@ -340,7 +340,7 @@ void frontend_request(struct frontend *frontend, const struct frontend_moment *m
                                 &waiting);
         decided.verdicts = NULL;
     }
-    if (status) {
+    if (status != GAVEL_OK) {
         refuse(frontend, ticket, request, status, why_not(status));
     } else {
         waiting->has_asker = true;

@@ -51,10 +51,10 @@ enum gavel_status leader_commands_start(struct leader_commands *c, const struct 
 
     *c = (struct leader_commands){.fd = -1, .timer_fd = -1};
     status = leader_commands_plan_make(config, &c->plan, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     status = guard_start(&c->guard, &c->plan.spec, &mandates, error);
-    if (status) {
+    if (status != GAVEL_OK) {
         leader_commands_plan_done(&c->plan);
         *c = (struct leader_commands){.fd = -1, .timer_fd = -1};
         return status;

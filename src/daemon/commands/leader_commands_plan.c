@@ -58,9 +58,9 @@ enum gavel_status leader_commands_plan_make(const struct daemon_config *config,
     (void)sigdelset(&spec->signal_mask, SIGHUP);
     status =
         run_spec_add(&ret_plan->arena, spec, &base, config->children.children, config->children.count, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = close_input(spec, error);
-    if (status)
+    if (status != GAVEL_OK)
         leader_commands_plan_done(ret_plan);
     return status;
 }

@@ -84,7 +84,8 @@ bool config_address_is_same(const char *a, const char *b)
 
     if (strcmp(a, b) == 0)
         return true;
-    if (address_resolve(a, &first, &first_length, NULL) || address_resolve(b, &second, &second_length, NULL))
+    if (address_resolve(a, &first, &first_length, NULL) != GAVEL_OK ||
+        address_resolve(b, &second, &second_length, NULL) != GAVEL_OK)
         return false;
     return first_length == second_length && memcmp(&first, &second, first_length) == 0;
 }

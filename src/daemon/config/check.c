@@ -102,7 +102,7 @@ enum gavel_status config_fill_in(struct config_draft *draft)
     enum gavel_status status = check_names(draft);
     bool is_listed;
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     is_listed = find_self(draft);
     if (draft->peers_line && !is_listed && config->start != START_JOIN && config->start != START_FORCE)
@@ -116,7 +116,7 @@ enum gavel_status config_fill_in(struct config_draft *draft)
                             "a cluster begins with the nodes listed as peers, and there are none; list "
                             "them, this node too, in the file, or give --join");
     status = fill_addresses(draft, is_listed ? &config->peers[draft->self] : NULL);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (!is_listed)
         add_self(draft);
@@ -202,13 +202,14 @@ static enum gavel_status check_peers(struct config_draft *draft)
 
     for (size_t i = 0; i < config->peer_count; i++) {
         witnesses += config->peers[i].is_witness;
-        for (size_t j = 0; j < i && !status; j++)
+        for (size_t j = 0; j < i && status == GAVEL_OK; j++)
             status = check_pair(draft, j, i);
-        if (!status && draft->peers_line && strcmp(config->peers[i].address, config->peers[i].api) == 0)
+        if (status == GAVEL_OK && draft->peers_line &&
+            strcmp(config->peers[i].address, config->peers[i].api) == 0)
             status = config_wrong_line(draft, draft->peer_lines[i],
                                        "address and api of %s are the same; they need a port each",
                                        config->peers[i].name);
-        if (status)
+        if (status != GAVEL_OK)
             return status;
     }
     if (draft->peers_line && witnesses == config->peer_count)
@@ -227,7 +228,7 @@ static enum gavel_status check_reach(struct config_draft *draft, enum config_id 
     struct gavel_error cause = {0};
     socklen_t length;
 
-    if (address_resolve(address, &resolved, &length, &cause))
+    if (address_resolve(address, &resolved, &length, &cause) != GAVEL_OK)
         return config_wrong(draft, id, "%s", cause.message);
     *ret_is_loopback = address_is_loopback(&resolved);
     return GAVEL_OK;
@@ -241,7 +242,8 @@ static void warn_of_unknown_peers(struct config_draft *draft)
         struct gavel_error cause = {0};
         socklen_t length;
 
-        if (i != draft->self && address_resolve(draft->config.peers[i].address, &resolved, &length, &cause))
+        if (i != draft->self &&
+            address_resolve(draft->config.peers[i].address, &resolved, &length, &cause) != GAVEL_OK)
             config_warn(draft, "the peer %s cannot be found now: %s", draft->config.peers[i].name,
                         cause.message);
     }
@@ -260,7 +262,7 @@ static enum gavel_status check_clients(struct config_draft *draft)
     if (!config->clients_listen[0])
         return GAVEL_OK;
     status = check_reach(draft, CONFIG_OF_CLIENTS, config->clients_listen, &is_loopback);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (!is_loopback && !config->has_tls)
         return config_wrong(draft, CONFIG_OF_CLIENTS,
@@ -281,9 +283,9 @@ static enum gavel_status check_security(struct config_draft *draft)
     bool is_loopback = false, is_api_loopback = false;
     enum gavel_status status = check_reach(draft, CONFIG_OF_LISTEN, config->listen, &is_loopback);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = check_reach(draft, CONFIG_OF_API, config->api_listen, &is_api_loopback);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (!is_loopback && !config->has_tls)
         return config_wrong(draft, CONFIG_OF_LISTEN,
@@ -327,17 +329,17 @@ enum gavel_status config_check(struct config_draft *draft)
 {
     enum gavel_status status = check_self(draft);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = check_peers(draft);
-    if (!status)
+    if (status == GAVEL_OK)
         status = config_check_timing(draft);
-    if (!status)
+    if (status == GAVEL_OK)
         status = check_security(draft);
-    if (!status)
+    if (status == GAVEL_OK)
         status = config_check_files(draft);
-    if (!status)
+    if (status == GAVEL_OK)
         status = config_check_children(draft);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     warn_of_unknown_peers(draft);
     qsort(draft->config.peers, draft->config.peer_count, sizeof draft->config.peers[0], by_id);

@@ -101,11 +101,11 @@ static enum gavel_status read_setting(struct node_reader *reader, const yaml_nod
 
     if (config_is_set(draft, (enum config_id)id))
         return repeated(reader, key, draft->origins[id].line);
-    if (node_text(reader, value, setting->key, &text))
+    if (node_text(reader, value, setting->key, &text) != GAVEL_OK)
         return reader->error->status;
     draft->origins[id].source = CONFIG_FILE;
     draft->origins[id].line = node_line(key);
-    if (config_value_read(draft, setting, text, &cause))
+    if (config_value_read(draft, setting, text, &cause) != GAVEL_OK)
         return node_wrong(reader, value, "%s: %s", setting->key, cause.message);
     return GAVEL_OK;
 }
@@ -121,7 +121,7 @@ static enum gavel_status read_mapping(struct node_reader *reader, const yaml_nod
         return node_wrong(reader, node, "%s must be lines of the form `key: value`",
                           *section ? section : "the file");
     for (const yaml_node_pair_t *pair = node->data.mapping.pairs.start;
-         pair < node->data.mapping.pairs.top && !status; pair++) {
+         pair < node->data.mapping.pairs.top && status == GAVEL_OK; pair++) {
         const yaml_node_t *key = node_at(reader, pair->key), *value = node_at(reader, pair->value);
         const struct config_setting *setting;
         size_t i = 0;
@@ -176,7 +176,7 @@ static enum gavel_status read_leader_commands(struct node_reader *reader, const 
             "; remove one of them");
     status = read_mapping(reader, value, "leader_commands", leader_commands_parts, draft);
 
-    if (!status && draft->config.children.count == 0)
+    if (status == GAVEL_OK && draft->config.children.count == 0)
         status = node_wrong(reader, value, "leader_commands has no children; list them, or remove it");
     draft->config.has_leader_commands = true;
     return status;
@@ -195,7 +195,7 @@ static enum gavel_status read_peer_name(struct node_reader *reader, const yaml_n
     struct daemon_peer *peer = user;
     const char *text = "";
 
-    if (node_text(reader, value, "name", &text))
+    if (node_text(reader, value, "name", &text) != GAVEL_OK)
         return reader->error->status;
     if (!peer_name_is_good(text))
         return node_wrong(
@@ -213,9 +213,9 @@ static enum gavel_status read_address(struct node_reader *reader, const yaml_nod
     struct gavel_error cause = {0};
     const char *text = "";
 
-    if (node_text(reader, value, what, &text))
+    if (node_text(reader, value, what, &text) != GAVEL_OK)
         return reader->error->status;
-    if (config_address_read(text, port, ret_address, &cause))
+    if (config_address_read(text, port, ret_address, &cause) != GAVEL_OK)
         return node_wrong(reader, value, "%s: %s", what, cause.message);
     if (config_address_is_any(ret_address))
         return node_wrong(reader, value, "%s: nobody can be reached at %s; write the address of that machine",
@@ -238,7 +238,7 @@ static enum gavel_status read_peer_priority(struct node_reader *reader, const ya
     struct gavel_error cause = {0};
     const char *text = "";
 
-    if (node_text(reader, value, "priority", &text))
+    if (node_text(reader, value, "priority", &text) != GAVEL_OK)
         return reader->error->status;
     return config_priority_read(text, &((struct daemon_peer *)user)->priority, &cause)
                ? node_wrong(reader, value, "priority: %s", cause.message)
@@ -250,7 +250,7 @@ static enum gavel_status read_peer_witness(struct node_reader *reader, const yam
     struct gavel_error cause = {0};
     const char *text = "";
 
-    if (node_text(reader, value, "witness", &text))
+    if (node_text(reader, value, "witness", &text) != GAVEL_OK)
         return reader->error->status;
     return word_read_bool(text, &((struct daemon_peer *)user)->is_witness, &cause)
                ? node_wrong(reader, value, "witness: %s", cause.message)
@@ -279,7 +279,7 @@ static enum gavel_status read_peers(struct node_reader *reader, const yaml_node_
                               "a cluster begins with at most %d voters; remove this and those "
                               "that follow",
                               RAFT_VOTERS_MAX);
-        if (node_mapping(reader, node, "a peer", peer_keys, peer))
+        if (node_mapping(reader, node, "a peer", peer_keys, peer) != GAVEL_OK)
             return reader->error->status;
         if (!peer->name[0] || !peer->address[0])
             return node_wrong(reader, node, "this peer has no %s", peer->name[0] ? "address" : "name");
@@ -305,7 +305,7 @@ static enum gavel_status read_document(struct node_reader *reader, yaml_parser_t
     if (root)
         status = read_mapping(reader, root, "", top_parts, draft);
     yaml_document_delete(&reader->document);
-    if (status || !root)
+    if (status != GAVEL_OK || !root)
         return status;
     if (!yaml_parser_load(parser, &reader->document))
         return error_set(reader->error, GAVEL_ERR_INVALID, "%.200s:%d: this is not YAML: %s", reader->name,
@@ -333,7 +333,7 @@ enum gavel_status config_file_read(struct config_draft *draft, const char *file)
         return error_set(draft->error, GAVEL_ERR_INVALID, "the path of the configuration file is too long");
     (void)snprintf(draft->config.file, sizeof draft->config.file, "%s", file); /* it fits */
     status = whole_file_read(file, &bytes, &length, draft->error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (yaml_parser_initialize(&parser)) {
         yaml_parser_set_input_string(&parser, (const unsigned char *)bytes, length);

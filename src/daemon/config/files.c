@@ -40,7 +40,7 @@ static enum gavel_status check_certificate(struct config_draft *draft)
     char day[25];
     int64_t left;
 
-    if (tls_identity_of_file(config->tls_cert, &identity, &cause))
+    if (tls_identity_of_file(config->tls_cert, &identity, &cause) != GAVEL_OK)
         return config_wrong(draft, CONFIG_OF_TLS_CERT, "%s", cause.message);
     if (strcmp(identity.cluster, config->cluster) != 0)
         return config_wrong(draft, CONFIG_OF_TLS_CERT,
@@ -89,15 +89,15 @@ static enum gavel_status check_tls(struct config_draft *draft)
 
     if (!config->has_tls)
         return GAVEL_OK;
-    for (size_t i = 0; i < 3 && !status; i++)
+    for (size_t i = 0; i < 3 && status == GAVEL_OK; i++)
         status = config_is_set(draft, ids[i])
                      ? check_readable(draft, ids[i], paths[i], ids[i] == CONFIG_OF_TLS_KEY)
                      : config_wrong(draft, ids[i], "tls needs ca, cert and key, and this one is missing");
-    if (!status)
+    if (status == GAVEL_OK)
         status = check_certificate(draft);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
-    if (tls_context_make(&files, TLS_PEER, &context, &cause))
+    if (tls_context_make(&files, TLS_PEER, &context, &cause) != GAVEL_OK)
         return config_wrong(draft, CONFIG_OF_TLS_CERT, "%s", cause.message);
     SSL_CTX_free(context);
     return GAVEL_OK;
@@ -112,11 +112,11 @@ static enum gavel_status check_secret(struct config_draft *draft)
     if (!draft->config.secret[0])
         return GAVEL_OK;
     status = check_readable(draft, CONFIG_OF_SECRET, draft->config.secret, true);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     status = seal_key_read(draft->config.secret, key, &cause);
     explicit_bzero(key, sizeof key);
-    return status ? config_wrong(draft, CONFIG_OF_SECRET, "%s", cause.message) : GAVEL_OK;
+    return status != GAVEL_OK ? config_wrong(draft, CONFIG_OF_SECRET, "%s", cause.message) : GAVEL_OK;
 }
 
 static enum gavel_status check_token(struct config_draft *draft)
@@ -128,11 +128,11 @@ static enum gavel_status check_token(struct config_draft *draft)
     if (!draft->config.token[0])
         return GAVEL_OK;
     status = check_readable(draft, CONFIG_OF_TOKEN, draft->config.token, true);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     status = api_token_read(draft->config.token, &token, &cause);
     explicit_bzero(&token, sizeof token);
-    return status ? config_wrong(draft, CONFIG_OF_TOKEN, "%s", cause.message) : GAVEL_OK;
+    return status != GAVEL_OK ? config_wrong(draft, CONFIG_OF_TOKEN, "%s", cause.message) : GAVEL_OK;
 }
 
 enum gavel_status config_check_files(struct config_draft *draft)
@@ -145,9 +145,9 @@ enum gavel_status config_check_files(struct config_draft *draft)
         return config_wrong(draft, CONFIG_OF_DATA, "%.200s is a file; the data need a folder of their own",
                             data);
     status = check_tls(draft);
-    if (!status)
+    if (status == GAVEL_OK)
         status = check_secret(draft);
-    return status ? status : check_token(draft);
+    return status != GAVEL_OK ? status : check_token(draft);
 }
 
 /* Programs and users are looked up now, and not by whichever node leads some night. */
@@ -159,7 +159,7 @@ enum gavel_status config_check_children(struct config_draft *draft)
     if (!draft->config.has_leader_commands)
         return GAVEL_OK;
     status = leader_commands_plan_make(&draft->config, &plan, draft->error);
-    if (!status)
+    if (status == GAVEL_OK)
         leader_commands_plan_done(&plan);
     return status;
 }

@@ -198,9 +198,9 @@ enum gavel_status flags_read(int argc, char **argv, char *const *environment, st
     enum gavel_status status = GAVEL_OK;
 
     flags.input.file = file && *file ? file : NULL;
-    for (int i = 1; i < argc && !status; i++)
+    for (int i = 1; i < argc && status == GAVEL_OK; i++)
         status = take_word(argv, &i, &flags, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (flags.input.forces && flags.mode == FLAGS_RUN)
         flags.mode = FLAGS_FORCE;

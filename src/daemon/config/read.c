@@ -94,8 +94,9 @@ static enum gavel_status take(struct config_draft *draft, const struct config_se
 
     draft->origins[id].source = source;
     draft->origins[id].line = 0;
-    return config_value_read(draft, setting, text, &cause) ? config_wrong(draft, id, "%s", cause.message)
-                                                           : GAVEL_OK;
+    return config_value_read(draft, setting, text, &cause) != GAVEL_OK
+               ? config_wrong(draft, id, "%s", cause.message)
+               : GAVEL_OK;
 }
 
 static enum gavel_status unknown_variable(struct config_draft *draft, const char *name, int length)
@@ -180,11 +181,11 @@ static enum gavel_status gather(struct config_draft *draft, const struct config_
     set_defaults(draft);
     if (input->file)
         status = config_file_read(draft, input->file);
-    for (char *const *variable = input->environment; variable && *variable && !status; variable++)
+    for (char *const *variable = input->environment; variable && *variable && status == GAVEL_OK; variable++)
         status = take_variable(draft, *variable);
-    for (size_t i = 0; i < input->flag_count && !status; i++)
+    for (size_t i = 0; i < input->flag_count && status == GAVEL_OK; i++)
         status = take(draft, input->flags[i].setting, CONFIG_FLAG, input->flags[i].text);
-    return status ? status : choose_start(draft, input);
+    return status != GAVEL_OK ? status : choose_start(draft, input);
 }
 
 enum gavel_status config_read(const struct config_input *input, struct daemon_config *ret_config,
@@ -200,11 +201,11 @@ enum gavel_status config_read(const struct config_input *input, struct daemon_co
     draft->warnings = ret_warnings;
     draft->error = error ? error : &own; /* so that there is one to look at */
     status = gather(draft, input);
-    if (!status)
+    if (status == GAVEL_OK)
         status = config_fill_in(draft);
-    if (!status)
+    if (status == GAVEL_OK)
         status = config_check(draft);
-    if (!status)
+    if (status == GAVEL_OK)
         *ret_config = draft->config;
     else
         config_done(&draft->config);

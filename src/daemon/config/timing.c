@@ -125,7 +125,7 @@ enum gavel_status config_check_timing(struct config_draft *draft)
 
     if (draft->config.has_leader_commands)
         status = check_graces(draft);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
-    return raft_settings_check(&draft->config.raft, &cause) ? blame(draft, &cause) : GAVEL_OK;
+    return raft_settings_check(&draft->config.raft, &cause) != GAVEL_OK ? blame(draft, &cause) : GAVEL_OK;
 }

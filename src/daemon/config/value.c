@@ -43,7 +43,7 @@ static enum gavel_status read_count(const char *text, uint32_t *ret_count, struc
 {
     int number;
 
-    if (word_read_int(text, &number, error))
+    if (word_read_int(text, &number, error) != GAVEL_OK)
         return GAVEL_ERR_INVALID;
     if (number < ENTRIES_LEAST || number > ENTRIES_MOST)
         return error_set(error, GAVEL_ERR_INVALID, "%d is not from %d to %d", number, ENTRIES_LEAST,
@@ -56,7 +56,7 @@ enum gavel_status config_priority_read(const char *text, uint8_t *ret_priority, 
 {
     int number;
 
-    if (word_read_int(text, &number, error))
+    if (word_read_int(text, &number, error) != GAVEL_OK)
         return GAVEL_ERR_INVALID;
     if (number < 0 || number > UINT8_MAX)
         return error_set(error, GAVEL_ERR_INVALID, "%d is not from 0 to %d", number, UINT8_MAX);
@@ -118,7 +118,7 @@ static enum gavel_status read_word(const struct config_setting *setting, const c
                    ? GAVEL_OK
                    : error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is none of debug, info, warning, error",
                                text);
-    if (word_read(log_format_words, LOG_FORMAT_WORDS, text, &word, error))
+    if (word_read(log_format_words, LOG_FORMAT_WORDS, text, &word, error) != GAVEL_OK)
         return GAVEL_ERR_INVALID;
     *(enum log_format *)at = (enum log_format)word;
     return GAVEL_OK;
@@ -146,7 +146,7 @@ enum gavel_status config_value_read(struct config_draft *draft, const struct con
     case CONFIG_TIME:
         return read_time(text, true, at, error);
     case CONFIG_GRACE:
-        if (read_time(text, false, &time, error))
+        if (read_time(text, false, &time, error) != GAVEL_OK)
             return GAVEL_ERR_INVALID;
         *(gavel_ms *)at = ms_from_ns(time);
         return GAVEL_OK;

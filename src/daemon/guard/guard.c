@@ -374,9 +374,9 @@ static bool set_up(struct process *p)
     p->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     obituary_sender_open(&p->sender, p->settings.key);
     notify_open(&p->notify);
-    if (p->signal_fd < 0 || p->timer_fd < 0 || tree_open(&p->tree, CONTAIN_WALK, &error)) {
+    if (p->signal_fd < 0 || p->timer_fd < 0 || tree_open(&p->tree, CONTAIN_WALK, &error) != GAVEL_OK) {
         LOG(p, LOG_ERROR, "the guard cannot get what it needs; look at the limits (ulimit -a)",
-            LOG_STR("why", error.status ? error.message : strerror(errno)), LOG_END);
+            LOG_STR("why", error.status != GAVEL_OK ? error.message : strerror(errno)), LOG_END);
         return false;
     }
     if (!p->settings.realtime)

@@ -330,7 +330,7 @@ static enum gavel_status remove_member(struct consensus *c, struct pending *pend
     uint8_t *bytes;
     size_t size;
 
-    if (member && member->is_voter && refuse_last(c, request, member->id))
+    if (member && member->is_voter && refuse_last(c, request, member->id) != GAVEL_OK)
         return GAVEL_ERR_INVALID;
     if (member_record_delete(request->target, &bytes, &size) != GAVEL_OK) {
         consensus_answer(c, request, GAVEL_ERR_NO_MEMORY, "out of memory");
@@ -347,7 +347,7 @@ static enum gavel_status set_voter(struct consensus *c, struct pending *pending,
 
     if (member && member->is_voter == is_voter && (!has_record || record.is_voter == is_voter))
         pending->is_already = true; /* written down all the same: now it is somebody's wish */
-    if (!is_voter && member && member->is_voter && refuse_last(c, pending->request, member->id))
+    if (!is_voter && member && member->is_voter && refuse_last(c, pending->request, member->id) != GAVEL_OK)
         return GAVEL_ERR_INVALID;
     if (member && !has_record)
         describe(c, member, pending->request->target, &record);

@@ -169,7 +169,7 @@ static enum gavel_status begin_transfer(struct consensus *c, struct pending *pen
     }
     if (target && target->id == c->config->id && request->is_forced && c->raft.role != RAFT_LEADER)
         return begin_forced_here(c, pending);
-    if (refuse_unless_leader(c, request))
+    if (refuse_unless_leader(c, request) != GAVEL_OK)
         return GAVEL_ERR_NOT_LEADER;
     if (target && target->id == c->config->id) {
         consensus_answer(c, request, GAVEL_OK, "%s leads already", request->target);
@@ -196,7 +196,7 @@ static enum gavel_status begin_step_down(struct consensus *c, struct pending *pe
 {
     enum gavel_status status;
 
-    if (refuse_unless_leader(c, pending->request))
+    if (refuse_unless_leader(c, pending->request) != GAVEL_OK)
         return GAVEL_ERR_NOT_LEADER;
     if (!c->config->auto_failover) {
         status = consensus_ask(c, (struct raft_event){.kind = RAFT_TRANSFER,
@@ -365,7 +365,7 @@ static void time_is_up(struct consensus *c, struct pending *pending)
 static void settle_transfer(struct consensus *c, struct pending *pending)
 {
     const struct request *request = pending->request;
-    const struct peer_status *status = detector_status_of(&c->detector, pending->elected);
+    const struct peer_status *said = detector_status_of(&c->detector, pending->elected);
     char name[ADDRESS_BOOK_NAME_BYTES];
     bool is_right = !request->target[0] || c->raft.leader == seal_id_of_name("node", request->target);
 
@@ -375,7 +375,7 @@ static void settle_transfer(struct consensus *c, struct pending *pending)
         /* Another may have been faster, and does not know yet that it is to hand over. */
         pending->ask_at = clock_now() + c->config->raft.election_max;
         consensus_feed(c, (struct raft_event){.kind = RAFT_TAKE_OVER});
-    } else if (pending->elected && status && status->is_working && status->term > pending->term)
+    } else if (pending->elected && said && said->is_working && said->term > pending->term)
         consensus_answer(c, settle_with(pending), GAVEL_OK, "%s leads now",
                          address_book_name(&c->book, pending->elected, name));
     else if (!pending->has_begun && !pending->elected && c->raft.role != RAFT_LEADER && c->raft.leader != 0)

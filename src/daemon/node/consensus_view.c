@@ -67,7 +67,7 @@ void consensus_publish(struct consensus *c)
 
 static void take_link(struct consensus *c, struct view_member *member)
 {
-    const struct peer_status *status = detector_status_of(&c->detector, member->id);
+    const struct peer_status *said = detector_status_of(&c->detector, member->id);
     struct transport_link link;
 
     for (size_t i = 0; i < c->raft.peer_count; i++)
@@ -75,9 +75,9 @@ static void take_link(struct consensus *c, struct view_member *member)
             member->match = c->raft.role == RAFT_LEADER ? c->raft.peers[i].match : 0;
             member->round_trip = c->raft.peers[i].round_trip;
         }
-    if (status) {
-        member->status = *status;
-        member->incarnation = status->incarnation;
+    if (said) {
+        member->status = *said;
+        member->incarnation = said->incarnation;
     }
     if (member->is_refused)
         (void)snprintf(

@@ -26,7 +26,7 @@ enum gavel_status journal_new(uint64_t incarnation, struct journal **ret_journal
         return GAVEL_ERR_NO_MEMORY;
     journal->first_id = incarnation << 32;
     journal->bell = -1;
-    if (lock_init(&journal->mutex)) {
+    if (lock_init(&journal->mutex) != GAVEL_OK) {
         free(journal);
         return GAVEL_ERR_NO_MEMORY;
     }

@@ -18,7 +18,7 @@ enum gavel_status mailbox_init(struct mailbox *box)
         return GAVEL_ERR_IO;
     *box = (struct mailbox){.fd = fd};
     box->last = &box->first;
-    if (lock_init(&box->mutex)) {
+    if (lock_init(&box->mutex) != GAVEL_OK) {
         (void)close(fd); /* nothing was ever written to it */
         return GAVEL_ERR_NO_MEMORY;
     }

@@ -92,19 +92,19 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening gavel:%.100s", rest);
     (void)snprintf(gavel->where, sizeof gavel->where, "gavel:%.*s", (int)(length < 112 ? length : 112), rest);
     status = parse(rest, &gavel->place, error);
-    if (!status && (gavel->wake_fd < 0 || gavel->push.fd < 0))
+    if (status == GAVEL_OK && (gavel->wake_fd < 0 || gavel->push.fd < 0))
         status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                            "no descriptors are left for %s; look at the limit on open files", gavel->where);
-    if (!status && process_self(&gavel->self))
+    if (status == GAVEL_OK && process_self(&gavel->self) != GAVEL_OK)
         gavel->self = (struct process_id){0}; /* not told: the time to live decides */
-    if (!status)
+    if (status == GAVEL_OK)
         status = gavel_thread_start(gavel, error);
-    if (status) {
+    if (status != GAVEL_OK) {
         free_store(gavel);
         return status;
     }
     status = await_node(gavel, error);
-    if (status) {
+    if (status != GAVEL_OK) {
         gavel_thread_stop(gavel);
         free_store(gavel);
         return status;

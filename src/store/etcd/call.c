@@ -274,7 +274,7 @@ static bool has_token(struct etcd_call *call)
     const char *told = json_string_value(json_object_get(call->answer, "token"));
     char *token;
 
-    if (call->status)
+    if (call->status != GAVEL_OK)
         return false;
     token = told ? strdup(told) : NULL;
     if (!token || strpbrk(token, "\r\n")) {
@@ -337,7 +337,7 @@ static bool on_done(struct http_call *http)
         verdict = VERDICT_DONE;
     }
     if (!goes_on) {
-        call->may_be_applied = call->is_write && call->status && verdict == VERDICT_UNKNOWN;
+        call->may_be_applied = call->is_write && call->status != GAVEL_OK && verdict == VERDICT_UNKNOWN;
         goes_on = hand_over(call);
     }
     return goes_on && proceed(call, http);

@@ -69,7 +69,7 @@ static enum gavel_status take_places(struct etcd_store *etcd, const struct url *
     for (size_t i = 0; i < url->host_count; i++)
         has_tls |= !url_host_is_loopback(url->hosts[i].name);
     status = url_option_bool(url, "tls", has_tls, &has_tls, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     for (size_t i = 0; i < url->host_count; i++) {
         const struct url_host *host = &url->hosts[i];
@@ -143,11 +143,11 @@ static enum gavel_status take_place(struct etcd_store *etcd, const char *rest, s
     size_t length = strcspn(rest, "?");
 
     (void)snprintf(etcd->where, sizeof etcd->where, "etcd:%.*s", (int)(length < 80 ? length : 80), rest);
-    if (!status)
+    if (status == GAVEL_OK)
         status = take_places(etcd, ret_url, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = take_prefix(etcd, ret_url, error);
-    return status ? status : take_files(etcd, ret_url, error);
+    return status != GAVEL_OK ? status : take_files(etcd, ret_url, error);
 }
 
 static enum gavel_status take_url(struct etcd_store *etcd, const char *rest, struct gavel_error *error)
@@ -155,7 +155,7 @@ static enum gavel_status take_url(struct etcd_store *etcd, const char *rest, str
     struct url url;
     enum gavel_status status = take_place(etcd, rest, &url, error);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = etcd_user_take(etcd, &url, error);
     url_done(&url);
     return status;
@@ -202,7 +202,7 @@ static enum gavel_status look_at(struct etcd_store *etcd, struct gavel_error *er
     etcd_calls_run(etcd, etcd->http, &call, 1);
     if (look.status == GAVEL_ERR_TIMEOUT)
         look.status = GAVEL_ERR_STORE_UNAVAILABLE; /* callers try that again */
-    return look.status ? error_set(error, look.status, "%s", look.message) : GAVEL_OK;
+    return look.status != GAVEL_OK ? error_set(error, look.status, "%s", look.message) : GAVEL_OK;
 }
 
 static enum gavel_status open_store(const char *rest, struct store **ret_store, struct gavel_error *error)
@@ -213,16 +213,16 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     if (!etcd)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening etcd:%.100s", rest);
     status = take_url(etcd, rest, error);
-    if (!status && etcd->push.fd < 0)
+    if (status == GAVEL_OK && etcd->push.fd < 0)
         status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                            "no descriptors are left for %s; look at the limit on open files", etcd->where);
-    if (!status && process_self(&etcd->self))
+    if (status == GAVEL_OK && process_self(&etcd->self) != GAVEL_OK)
         etcd->self = (struct process_id){0}; /* not told: the time-out decides */
-    if (!status && etcd_http_new(etcd, &etcd->http))
+    if (status == GAVEL_OK && etcd_http_new(etcd, &etcd->http) != GAVEL_OK)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening %s", etcd->where);
-    if (!status)
+    if (status == GAVEL_OK)
         status = look_at(etcd, error);
-    if (status) {
+    if (status != GAVEL_OK) {
         free_store(etcd);
         return status;
     }

@@ -37,7 +37,7 @@ static bool add_group(struct etcd_job *job, const struct etcd_kv *kv)
     struct group_row *place;
 
     if (!etcd_key_read(job->etcd, ETCD_GROUPS, NULL, kv->key, name) ||
-        etcd_row_read(kv, &row, &write, &offset) || job->reply->group_count == STORE_GROUPS_MAX)
+        etcd_row_read(kv, &row, &write, &offset) != GAVEL_OK || job->reply->group_count == STORE_GROUPS_MAX)
         return true;
     place = reply_add_group(job->reply);
     if (!place)

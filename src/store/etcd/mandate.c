@@ -87,7 +87,7 @@ static bool answer(struct etcd_job *job, enum gavel_status status, const struct 
     rules_reply_untimed(&whole, job->request, status, job->reply);
     job->reply->record.process = process_within_sight(&whole.record.process, &job->etcd->self);
     remember(job);
-    if (!status && job->request->op != STORE_READ && job->request->op != STORE_ASK)
+    if (status == GAVEL_OK && job->request->op != STORE_READ && job->request->op != STORE_ASK)
         etcd_watch_own(job->etcd, job->request->group, &job->row.record);
     return false;
 }
@@ -120,12 +120,12 @@ static enum gavel_status read_answer(struct etcd_job *job, struct record *ret_wi
     struct etcd_kv kv;
     enum gavel_status status = etcd_answer_kv(job->call->answer, 0, &kv);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = etcd_row_read(&kv, &job->row, &job->row_write, &job->epoch_offset);
     job->revision = kv.revision;
     free(job->value);
     job->value = kv.value;
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     status = etcd_answer_kv(job->call->answer, 1, &kv);
     etcd_wish_read(&kv, ret_wish, ret_wish_write);
@@ -169,7 +169,7 @@ static enum gavel_status apply(struct etcd_job *job, struct mandate_row *row)
 
     untimed.must_be_expired = false;
     status = rules_apply(row, &untimed, &now);
-    if (!status && job->request->op == STORE_CLAIM)
+    if (status == GAVEL_OK && job->request->op == STORE_CLAIM)
         status = raise_offset(job);
     return status;
 }
@@ -211,7 +211,7 @@ static bool decide(struct etcd_job *job, const struct record *wish)
     struct mandate_row changed = job->row;
     enum gavel_status status = apply(job, &changed);
 
-    if (status || job->request->op == STORE_READ)
+    if (status != GAVEL_OK || job->request->op == STORE_READ)
         return answer(job, status, wish);
     if (job->tries++ == TRIES_MAX) {
         reply_fail(job->reply, GAVEL_ERR_STORE_UNAVAILABLE,
@@ -228,10 +228,10 @@ static bool take_load(struct etcd_job *job)
     struct nonce wish_write;
     enum gavel_status status;
 
-    if (job->call->status)
+    if (job->call->status != GAVEL_OK)
         return job->doubt ? etcd_job_fail_doubt(job) : etcd_job_fail(job);
     status = read_answer(job, &wish, &wish_write);
-    if (status)
+    if (status != GAVEL_OK)
         return refuse(job, status);
     if (!job->doubt)
         return decide(job, &wish);
@@ -246,14 +246,14 @@ static bool take_put(struct etcd_job *job)
     struct nonce wish_write;
     enum gavel_status status;
 
-    if (job->call->status && job->call->may_be_applied) {
+    if (job->call->status != GAVEL_OK && job->call->may_be_applied) {
         etcd_job_doubt(job);
         return ask_load(job);
     }
-    if (job->call->status)
+    if (job->call->status != GAVEL_OK)
         return etcd_job_fail(job);
     status = read_answer(job, &wish, &wish_write);
-    if (status)
+    if (status != GAVEL_OK)
         return refuse(job, status);
     if (etcd_has_put(job->call->answer) || nonce_equal(job->row_write, job->write))
         return answer(job, GAVEL_OK, &wish);
@@ -278,7 +278,7 @@ void etcd_begin_mandate(struct etcd_job *job)
     }
     changed = job->row;
     if (request->op == STORE_READ || request->op == STORE_ASK ||
-        (!job->value && request->op != STORE_CLAIM) || apply(job, &changed)) {
+        (!job->value && request->op != STORE_CLAIM) || apply(job, &changed) != GAVEL_OK) {
         (void)ask_load(job); /* which it always does */
         return;
     }

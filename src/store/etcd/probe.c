@@ -64,7 +64,7 @@ enum gavel_status etcd_probe(struct store *store, struct gavel_error *error)
 
         if (status == GAVEL_ERR_TIMEOUT)
             status = GAVEL_ERR_STORE_UNAVAILABLE; /* callers try that again */
-        if (status)
+        if (status != GAVEL_OK)
             return error_set(error, status, "%s", findings[i].message);
     }
     return GAVEL_OK;

@@ -89,7 +89,7 @@ static bool take_grant(struct etcd_job *job)
     struct etcd_store *etcd = job->etcd;
     uint64_t ttl_s = etcd_number(job->call->answer, "TTL");
 
-    if (job->call->status)
+    if (job->call->status != GAVEL_OK)
         return etcd_job_fail(job);
     etcd->lease = etcd_number(job->call->answer, "ID");
     etcd->lease_ms = (gavel_ms)(ttl_s < TTL_MAX_S ? ttl_s : TTL_MAX_S) * 1000;
@@ -201,9 +201,9 @@ static bool take_put(struct etcd_job *job)
             job->etcd->lease = 0;
         return job->etcd->lease ? ask_put(job) : ask_grant(job);
     }
-    if (job->call->status && !job->call->may_be_applied)
+    if (job->call->status != GAVEL_OK && !job->call->may_be_applied)
         return etcd_job_fail(job);
-    if (job->call->status) {
+    if (job->call->status != GAVEL_OK) {
         etcd_job_doubt(job);
         own_key(job, key);
         job->next = read_back_beat;
@@ -212,7 +212,7 @@ static bool take_put(struct etcd_job *job)
     }
     if (etcd_has_put(job->call->answer))
         return finish_beat(job, etcd_revision(job->call->answer));
-    if (etcd_answer_kv(job->call->answer, 0, &kv)) {
+    if (etcd_answer_kv(job->call->answer, 0, &kv) != GAVEL_OK) {
         reply_fail(job->reply, GAVEL_ERR_STORE_UNSUPPORTED,
                    "%s does not answer as etcd does; is something else there?", job->etcd->where);
         goes_on = false;
@@ -285,9 +285,9 @@ static bool take_delete(struct etcd_job *job)
     struct etcd_kv kv;
     bool is_ours;
 
-    if (job->call->status)
+    if (job->call->status != GAVEL_OK)
         return etcd_job_fail(job);
-    if (etcd_answer_kv(job->call->answer, 0, &kv)) {
+    if (etcd_answer_kv(job->call->answer, 0, &kv) != GAVEL_OK) {
         reply_fail(job->reply, GAVEL_ERR_STORE_UNSUPPORTED,
                    "%s does not answer as etcd does; is something else there?", job->etcd->where);
         etcd_kv_done(&kv);

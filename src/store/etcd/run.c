@@ -47,7 +47,7 @@ bool etcd_job_take_page(struct etcd_job *job, bool (*take)(struct etcd_job *job,
     const json_t *one;
     size_t i;
 
-    if (job->call->status)
+    if (job->call->status != GAVEL_OK)
         return etcd_job_fail(job);
     name_copy(before, sizeof before, job->after);
     json_array_foreach(kvs, i, one) {

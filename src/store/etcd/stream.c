@@ -44,8 +44,9 @@ static void take_event(struct etcd_store *etcd, const json_t *event)
 
     if (etcd_kv_read(json, &kv) == GAVEL_OK) {
         if (etcd_key_read(etcd, ETCD_GROUPS, NULL, kv.key, name))
-            etcd_watch_tell(etcd, name,
-                            is_deleted || etcd_row_read(&kv, &row, &write, &offset) ? NULL : &row.record);
+            etcd_watch_tell(
+                etcd, name,
+                is_deleted || etcd_row_read(&kv, &row, &write, &offset) != GAVEL_OK ? NULL : &row.record);
         else if (etcd_key_read(etcd, ETCD_WISHES, NULL, kv.key, name))
             etcd_watch_tell_wish(etcd, name);
     }
@@ -138,7 +139,7 @@ static bool run_stream(struct etcd_store *etcd)
     gavel_ns began = clock_now();
 
     etcd->is_stream_old = false;
-    if (etcd_http_new(etcd, &http) || !etcd_watch_questions(etcd, &text, &stream.questions)) {
+    if (etcd_http_new(etcd, &http) != GAVEL_OK || !etcd_watch_questions(etcd, &text, &stream.questions)) {
         free(text);
         http_free(http);
         return false;

@@ -48,7 +48,7 @@ static enum gavel_status read_file(struct etcd_store *etcd, const char *given_us
     char *colon;
     enum gavel_status status = secret_read(path, &file, &why);
 
-    if (status)
+    if (status != GAVEL_OK)
         return error_set(error, status, "the file of credentials %.120s cannot be read: %s", path, why);
     file.text[strcspn(file.text, "\r\n")] = '\0';
     colon = strchr(file.text, ':');

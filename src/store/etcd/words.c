@@ -260,7 +260,7 @@ enum gavel_status etcd_kv_read(const json_t *json, struct etcd_kv *ret_kv)
     if (ret_kv->revision == 0 || !json_is_string(key))
         return GAVEL_ERR_STORE_UNSUPPORTED;
     status = decode(json_string_value(key), json_string_length(key), &bytes, &size);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     /* A longer one is none of ours: what is left of it is still too long for a name. */
     name_copy(ret_kv->key, sizeof ret_kv->key, bytes);
@@ -271,7 +271,7 @@ enum gavel_status etcd_kv_read(const json_t *json, struct etcd_kv *ret_kv)
         ret_kv->value = strdup("");
         status = ret_kv->value ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
     }
-    ret_kv->is_found = !status;
+    ret_kv->is_found = status == GAVEL_OK;
     return status;
 }
 

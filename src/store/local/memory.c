@@ -113,7 +113,7 @@ static enum gavel_status memory_open(const char *rest, struct store **ret_store,
     struct memory_store *memory;
     enum gavel_status status = name_check("name of a memory store", rest, error);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     memory = calloc(1, sizeof *memory);
     if (memory)
@@ -211,9 +211,9 @@ static void run_mandate(struct room *room, const struct store_request *request, 
     }
     status = rules_apply(&group->mandate, request, now);
     rules_reply(&group->mandate, request, now, status, reply);
-    if (!status)
+    if (status == GAVEL_OK)
         pthread_cond_broadcast(&room->changed);
-    if (!status && request->op != STORE_RENEW) /* which is of no interest to anybody else */
+    if (status == GAVEL_OK && request->op != STORE_RENEW) /* which is of no interest to anybody else */
         push(room, request->group);
 }
 

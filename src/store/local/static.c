@@ -72,7 +72,7 @@ static enum gavel_status parse(const char *rest, struct static_store *fixed, str
                          "the candidate id of a static store is longer than %d bytes", NAME_MAX_BYTES);
     memcpy(fixed->leader, rest, length);
     fixed->leader[length] = '\0';
-    if (name_check("candidate id of a static store", fixed->leader, error))
+    if (name_check("candidate id of a static store", fixed->leader, error) != GAVEL_OK)
         return GAVEL_ERR_INVALID;
     return query ? parse_epoch(query + strlen(key), &fixed->epoch, error) : GAVEL_OK;
 }
@@ -85,7 +85,7 @@ static enum gavel_status static_open(const char *rest, struct store **ret_store,
     if (!fixed)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening static:%.100s", rest);
     status = parse(rest, fixed, error);
-    if (status) {
+    if (status != GAVEL_OK) {
         free(fixed);
         return status;
     }

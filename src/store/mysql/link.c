@@ -167,10 +167,10 @@ enum gavel_status mysql_link_open(struct mysql_store *mysql, gavel_ns until, str
 
     mysql_link_drop(mysql);
     status = mysql_name_find(mysql, until, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     status = mysql_place_identity(&mysql->place, &identity, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     link->trouble = (struct mysql_trouble){0};
     link->is_late = false;
@@ -188,7 +188,7 @@ enum gavel_status mysql_link_open(struct mysql_store *mysql, gavel_ns until, str
         return status;
     }
     status = mysql_session_begin(mysql, until, error);
-    if (status)
+    if (status != GAVEL_OK)
         mysql_link_drop(mysql);
     return status;
 }

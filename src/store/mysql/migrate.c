@@ -104,11 +104,11 @@ static enum gavel_status migrate_locks(struct mysql_store *mysql, const struct m
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while migrating %s", mysql->shown);
     else
         status = carry_out(mysql, survey, text.bytes, until, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = open_again(mysql, until, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = mysql_table_prepare(mysql, until, error);
-    if (!status) {
+    if (status == GAVEL_OK) {
         *ret_told = text.bytes;
         return GAVEL_OK;
     }
@@ -129,7 +129,7 @@ enum gavel_status mysql_migrate(struct store *store, char **ret_told, struct gav
                          "%s was opened before this process was forked; open it again in the child",
                          mysql->shown);
     status = open_again(mysql, until, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (!mysql_survey_take(mysql, until, &survey))
         return mysql_trouble_explain(mysql, error);

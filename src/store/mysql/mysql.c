@@ -60,9 +60,9 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening mysql:%.100s", rest);
     mysql->pid = getpid();
     status = mysql_place_parse(rest, &mysql->place, error);
-    if (!status && asprintf(&mysql->url, "mysql:%s", rest) < 0)
+    if (status == GAVEL_OK && asprintf(&mysql->url, "mysql:%s", rest) < 0)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening mysql:%.100s", rest);
-    if (status) {
+    if (status != GAVEL_OK) {
         free_store(mysql);
         return status;
     }
@@ -72,10 +72,10 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     else
         (void)snprintf(mysql->shown, sizeof mysql->shown, "mysql://%.50s:%d/%.30s", mysql->place.host,
                        mysql->place.port, mysql->place.database);
-    if (process_self(&mysql->self))
+    if (process_self(&mysql->self) != GAVEL_OK)
         mysql->self = (struct process_id){0}; /* not told: the lease decides */
     status = mysql_link_open(mysql, clock_now() + STORE_OPEN_PATIENCE, error);
-    if (status) {
+    if (status != GAVEL_OK) {
         if (status == GAVEL_ERR_TIMEOUT)
             status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                                "%s does not answer; look whether the server runs and can be reached",
@@ -99,12 +99,12 @@ static enum gavel_status probe_store(struct store *store, struct gavel_error *er
                          mysql->shown);
     if (!mysql_link_is_up(mysql))
         status = mysql_link_open(mysql, until, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     status = mysql_table_prepare(mysql, until, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = mysql_rights_try(mysql, until, error);
-    if (status)
+    if (status != GAVEL_OK)
         mysql_link_drop(mysql); /* whatever state it is in */
     return status;
 }

@@ -45,13 +45,13 @@ static enum gavel_status choose_tls(struct mysql_place *place, struct gavel_erro
     place->key = url_option(&place->url, "key");
     status =
         url_option_bool(&place->url, "tls", !is_near || place->ca || place->cert, &place->has_tls, error);
-    if (!status && place->has_tls && place->socket)
+    if (status == GAVEL_OK && place->has_tls && place->socket)
         return error_set(error, GAVEL_ERR_INVALID,
                          "a socket of this host needs no TLS; take tls= out of the URL");
-    if (!status && !place->has_tls && (place->ca || place->cert))
+    if (status == GAVEL_OK && !place->has_tls && (place->ca || place->cert))
         return error_set(error, GAVEL_ERR_INVALID,
                          "tls=off and ca= or cert= do not go together; take one out");
-    if (!status && !place->cert != !place->key)
+    if (status == GAVEL_OK && !place->cert != !place->key)
         return error_set(error, GAVEL_ERR_INVALID, "cert= and key= belong together; give both, or none");
     return status;
 }
@@ -85,7 +85,7 @@ enum gavel_status mysql_place_parse(const char *rest, struct mysql_place *ret_pl
 
     *place = (struct mysql_place){0};
     status = url_parse(&form, rest, &place->url, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     place->host = place->url.hosts[0].name;
     place->port = place->url.hosts[0].port;
@@ -99,9 +99,9 @@ enum gavel_status mysql_place_parse(const char *rest, struct mysql_place *ret_pl
     if (!place->table)
         place->table = MYSQL_TABLE_DEFAULT;
     status = check_names(place, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = choose_tls(place, error);
-    return status ? status : take_environment(&place->environment, error);
+    return status != GAVEL_OK ? status : take_environment(&place->environment, error);
 }
 
 void mysql_place_forget(struct mysql_place *place)
@@ -180,7 +180,7 @@ static enum gavel_status read_options(const char *path, struct mysql_identity *i
     char *line;
     enum gavel_status status = secret_read(path, &file, &why);
 
-    if (status)
+    if (status != GAVEL_OK)
         return error_set(
             error, status,
             "the option file %.150s cannot be read: %s; name one like my.cnf with user and password "
@@ -207,7 +207,7 @@ enum gavel_status mysql_place_identity(const struct mysql_place *place, struct m
     memset(ret_identity, 0, sizeof *ret_identity);
     if (path && *path)
         status = read_options(path, ret_identity, error);
-    if (status) {
+    if (status != GAVEL_OK) {
         explicit_bzero(ret_identity, sizeof *ret_identity);
         return status;
     }

@@ -260,7 +260,7 @@ static void run_wave(struct wave *wave)
                 fail_call(&wave->calls[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking the server");
         return;
     }
-    if (!mysql_link_is_up(wave->mysql) && mysql_link_open(wave->mysql, wave->until, &error)) {
+    if (!mysql_link_is_up(wave->mysql) && mysql_link_open(wave->mysql, wave->until, &error) != GAVEL_OK) {
         /* What was good when the store was opened is wrong now: an option file that is being rewritten. */
         if (error.status == GAVEL_ERR_INVALID)
             error.status = GAVEL_ERR_STORE_DENIED;

@@ -168,7 +168,7 @@ enum gavel_status mysql_table_prepare(struct mysql_store *mysql, gavel_ns until,
         return mysql_trouble_explain(mysql, error);
     if (survey.has_table[MYSQL_TABLE_LOCKS])
         status = check(mysql, &survey, error);
-    for (int i = 0; !status && i < MYSQL_TABLES; i++) {
+    for (int i = 0; status == GAVEL_OK && i < MYSQL_TABLES; i++) {
         if (survey.has_table[i])
             continue;
         mysql_schema_create(&text, (enum mysql_table)i, mysql->place.table, mysql->link.is_mariadb);
@@ -176,7 +176,7 @@ enum gavel_status mysql_table_prepare(struct mysql_store *mysql, gavel_ns until,
     }
     for (int i = 0; i < MYSQL_COLUMNS; i++)
         is_whole = is_whole && survey.has_column[i];
-    if (!status && survey.has_table[MYSQL_TABLE_LOCKS] && !is_whole) {
+    if (status == GAVEL_OK && survey.has_table[MYSQL_TABLE_LOCKS] && !is_whole) {
         mysql_schema_alter(&text, mysql->place.table, mysql->link.is_mariadb, survey.has_column);
         status = carry_out(mysql, &text, until, error);
     }

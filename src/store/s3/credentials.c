@@ -220,12 +220,12 @@ enum gavel_status s3_credentials_read(const struct s3_credentials_source *source
     if (source->is_environment) {
         status = read_environment(&made, error);
     } else {
-        if (secret_read(source->file, &file, &why))
+        if (secret_read(source->file, &file, &why) != GAVEL_OK)
             return refuse_file(source->file, why, error);
         status = read_text(file.text, source, &made, error);
         secret_done(&file);
     }
-    if (!status)
+    if (status == GAVEL_OK)
         *ret_credentials = made;
     explicit_bzero(&made, sizeof made);
     return status;
@@ -243,7 +243,7 @@ bool s3_credentials_renew(struct s3_store *s3, unsigned used)
     if (s3->source.is_environment || (s3->credentials_at != 0 && at - s3->credentials_at < READ_AGAIN_AFTER))
         return false;
     s3->credentials_at = at;
-    if (s3_credentials_read(&s3->source, &now, NULL))
+    if (s3_credentials_read(&s3->source, &now, NULL) != GAVEL_OK)
         return false; /* what was refused stays in use until the file is whole again */
     is_other = strcmp(now.key, s3->credentials.key) != 0 || strcmp(now.secret, s3->credentials.secret) != 0 ||
                strcmp(now.token, s3->credentials.token) != 0;

@@ -107,7 +107,7 @@ static bool decide(struct s3_edit *edit)
                     "others change the same object of the store again and again; it is tried again later");
     *edit->reply = (struct store_reply){0}; /* of an earlier round; it owns nothing */
     status = edit->kind->decide(edit, &body);
-    if (!status)
+    if (status == GAVEL_OK)
         return ask_put(edit, body);
     return edit->is_fresh ? conclude(edit, status) : ask_get(edit);
 }

@@ -26,7 +26,7 @@ static enum gavel_status decide(struct s3_edit *edit, char **ret_body)
         return request.op == STORE_REOPEN ? GAVEL_ERR_CONFLICT : GAVEL_ERR_NOT_HOLDER;
     edit->row = edit->entry->is_known ? edit->entry->row : (struct mandate_row){0};
     status = rules_apply(&edit->row, &request, &now);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     *ret_body = row_json_write(&edit->row, edit->write);
     return *ret_body ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
@@ -54,7 +54,7 @@ static void conclude(struct s3_edit *edit, enum gavel_status status)
         return;
     }
     rules_reply_untimed(&edit->entry->row, edit->request, status, reply);
-    if (edit->entry->is_foreign && !status)
+    if (edit->entry->is_foreign && status == GAVEL_OK)
         s3_foreign_tell(&edit->entry->row, edit->workers, reply);
     reply->record.process = process_within_sight(&reply->record.process, &edit->s3->self);
 }

@@ -171,13 +171,13 @@ static enum gavel_status make_root(const struct url *url, struct s3_place *place
     enum gavel_status status =
         url_option_bool(url, "path_style", endpoint || strchr(bucket, '.'), &is_path, error);
 
-    if (!status && endpoint)
+    if (status == GAVEL_OK && endpoint)
         status = parse_endpoint(endpoint, &scheme, &host, error);
-    if (!status && !endpoint && asprintf(&host, "s3.%s.amazonaws.com", place->region) < 0) {
+    if (status == GAVEL_OK && !endpoint && asprintf(&host, "s3.%s.amazonaws.com", place->region) < 0) {
         host = NULL;
         status = no_memory(error);
     }
-    if (!status) {
+    if (status == GAVEL_OK) {
         made = is_path ? asprintf(&place->root, "%s://%s/%s", scheme ? scheme : "https", host, bucket)
                        : asprintf(&place->root, "%s://%s.%s", scheme ? scheme : "https", bucket, host);
         if (made < 0) {
@@ -197,7 +197,7 @@ enum gavel_status s3_place_find(const struct url *url, struct s3_place *ret_plac
     enum gavel_status status = check_bucket(url, error);
 
     *ret_place = (struct s3_place){0};
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (!region)
         region = REGION_DEFAULT;
@@ -214,5 +214,5 @@ enum gavel_status s3_place_find(const struct url *url, struct s3_place *ret_plac
     if (!ret_place->region || (ca && !ret_place->ca_file))
         return no_memory(error);
     status = make_prefix(url, ret_place, error);
-    return status ? status : make_root(url, ret_place, error);
+    return status != GAVEL_OK ? status : make_root(url, ret_place, error);
 }

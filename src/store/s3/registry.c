@@ -130,7 +130,7 @@ static void conclude(struct s3_edit *edit, enum gavel_status status)
 {
     const struct store_request *request = edit->request;
 
-    if (status)
+    if (status != GAVEL_OK)
         return; /* the reply says why */
     *edit->reply = (struct store_reply){0};
     if (request->op == STORE_LEAVE) {

@@ -265,7 +265,7 @@ static void tidy_up(struct batch *batch)
     gavel_ns until = now;
 
     for (size_t i = 0; i < batch->count; i++) {
-        if (batch->plans[i].is_answered || batch->replies[i].status)
+        if (batch->plans[i].is_answered || batch->replies[i].status != GAVEL_OK)
             continue;
         until = ns_max(until, batch->requests[i].give_up_at);
         if (batch->requests[i].op == STORE_HEARTBEAT)

@@ -60,7 +60,8 @@ static enum gavel_status make_http(struct s3_store *s3, struct gavel_error *erro
     (void)snprintf(sigv4, sizeof sigv4, "aws:amz:%s:s3", s3->place.region);
     status = http_new(&settings, &s3->http);
     explicit_bzero(pair, sizeof pair);
-    return status ? error_set(error, status, "out of memory while opening an object store") : GAVEL_OK;
+    return status != GAVEL_OK ? error_set(error, status, "out of memory while opening an object store")
+                              : GAVEL_OK;
 }
 
 /* One request by itself: what became of it, and if it is not a success, why. */
@@ -112,9 +113,9 @@ static enum gavel_status check_url(const char *rest, struct gavel_error *error)
     struct url url;
     enum gavel_status status = url_parse(&form, rest, &url, error);
 
-    if (!status)
+    if (status == GAVEL_OK)
         status = s3_place_find(&url, &place, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = s3_credentials_find(&url, &source, error);
     s3_credentials_source_done(&source);
     s3_place_done(&place);
@@ -132,21 +133,21 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening an object store");
     s3->pid = getpid();
     s3->page_size = S3_PAGE_SIZE;
-    if (process_self(&s3->self))
+    if (process_self(&s3->self) != GAVEL_OK)
         s3->self = (struct process_id){0}; /* not told: leases decide */
     status = url_parse(&form, rest, &url, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = s3_place_find(&url, &s3->place, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = s3_credentials_find(&url, &s3->source, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = s3_credentials_read(&s3->source, &s3->credentials, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = make_http(s3, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = look(s3, error);
     url_done(&url);
-    if (status) {
+    if (status != GAVEL_OK) {
         free_store(s3);
         return status;
     }

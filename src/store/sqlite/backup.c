@@ -64,7 +64,7 @@ enum gavel_status sqlite_backup(struct store *store, const char *path, struct ga
     sqlite3 *copy = NULL;
     int code;
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     /* For its owner only, as the store itself is; a file that is there is not written over. */
     if (mknod(path, S_IFREG | 0600, 0) < 0)
@@ -79,7 +79,7 @@ enum gavel_status sqlite_backup(struct store *store, const char *path, struct ga
     if (code)
         status = explain(copy, code, path, error);
     (void)sqlite3_close(copy); /* nothing is open on it any more */
-    if (status)
+    if (status != GAVEL_OK)
         (void)unlink(path); /* half of it is of no use */
     else
         sync_folder_of(path);

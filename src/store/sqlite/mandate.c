@@ -269,7 +269,7 @@ int sqlite_run_mandate(struct sqlite_store *sqlite, const struct store_request *
     }
     now = read_now(sqlite);
     status = rules_apply(&row, request, &now);
-    if (!status) {
+    if (status == GAVEL_OK) {
         code = save(sqlite, request, &row);
         if (code)
             return code;

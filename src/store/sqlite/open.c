@@ -164,7 +164,7 @@ static enum gavel_status create_schema(struct sqlite_store *sqlite, struct gavel
     if (code)
         return sqlite_error(sqlite, code, "creating the tables of", error);
     status = check_owner(sqlite, &is_empty, error);
-    if (!status && is_empty) {
+    if (status == GAVEL_OK && is_empty) {
         numbers = sqlite3_mprintf("%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema,
                                   APPLICATION_ID, SQLITE_SCHEMA_VERSION);
         code = numbers ? sqlite3_exec(sqlite->db, numbers, NULL, NULL, NULL) : SQLITE_NOMEM;
@@ -172,12 +172,12 @@ static enum gavel_status create_schema(struct sqlite_store *sqlite, struct gavel
         if (code)
             status = sqlite_error(sqlite, code, "creating the tables of", error);
     }
-    if (!status) {
+    if (status == GAVEL_OK) {
         code = sqlite3_exec(sqlite->db, "COMMIT", NULL, NULL, NULL);
         if (code)
             status = sqlite_error(sqlite, code, "creating the tables of", error);
     }
-    if (status)
+    if (status != GAVEL_OK)
         (void)sqlite3_exec(sqlite->db, "ROLLBACK", NULL, NULL, NULL); /* the first error is the one to tell */
     return status;
 }
@@ -263,15 +263,15 @@ enum gavel_status sqlite_open_database(struct sqlite_store *sqlite, struct gavel
         return error_set(error, GAVEL_ERR_STORE_DENIED, "the store %s is not writable; %s", sqlite->shown,
                          sqlite_next_step(GAVEL_ERR_STORE_DENIED, 0));
     status = sqlite_check_log(sqlite, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = check_owner_at_once(sqlite, &is_empty, error);
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     if (is_empty) /* no harm if another was faster: then it has no effect */
         (void)sqlite3_exec(sqlite->db, "PRAGMA page_size = 1024", NULL, NULL, NULL);
     /* The tables before the log, so that no file that belongs to a log is without them. */
     status = is_empty ? create_schema(sqlite, error) : GAVEL_OK;
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     code = sqlite_use_log(sqlite, may_wait);
     if (code)

@@ -75,7 +75,7 @@ static enum gavel_status make_folders(const struct sqlite_store *sqlite, char *p
             status = denied(sqlite, "use the folder", path, error);
         }
         *slash = '/';
-        if (status)
+        if (status != GAVEL_OK)
             return status;
     }
     return GAVEL_OK;
@@ -228,7 +228,7 @@ enum gavel_status sqlite_check_files(const struct sqlite_store *sqlite, struct g
         struct stat now;
         enum gavel_status status = look(sqlite, file, &now, error);
 
-        if (status)
+        if (status != GAVEL_OK)
             return status;
         if (now.st_ino != file->inode || now.st_dev != file->device)
             return gone(sqlite, error);
@@ -249,16 +249,16 @@ static enum gavel_status note_files(struct sqlite_store *sqlite, struct gavel_er
         asprintf(&sqlite->files[SQLITE_FILE_SHM].path, "%s-shm", real) < 0)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening the store %s",
                          sqlite->shown);
-    for (int i = 0; i < SQLITE_FILE_COUNT && !status; i++) {
+    for (int i = 0; i < SQLITE_FILE_COUNT && status == GAVEL_OK; i++) {
         struct stat info = {0};
 
         status = look(sqlite, &sqlite->files[i], &info, error);
         sqlite->files[i].device = info.st_dev;
         sqlite->files[i].inode = info.st_ino;
     }
-    if (!status && sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved))
+    if (status == GAVEL_OK && sqlite3_file_control(sqlite->db, "main", SQLITE_FCNTL_HAS_MOVED, &has_moved))
         has_moved = true;
-    if (!status && !has_moved) /* a second name may have come since we looked for one */
+    if (status == GAVEL_OK && !has_moved) /* a second name may have come since we looked for one */
         status = sqlite_check_files(sqlite, error);
     if (has_moved || status == GAVEL_ERR_STORE_DAMAGED)
         return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
@@ -273,7 +273,7 @@ enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, const char *path
     size_t length;
     enum gavel_status status = absolute(path, &given, error);
 
-    if (status)
+    if (status != GAVEL_OK)
         return status;
     sqlite->files[SQLITE_FILE_MAIN].path = given;
     length = strlen(given);
@@ -284,16 +284,16 @@ enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, const char *path
                        given + length - (sizeof sqlite->shown - 8));
     sqlite->opened_by = getpid();
     status = process_self(&sqlite->self);
-    if (status)
+    if (status != GAVEL_OK)
         return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE, "cannot tell who this process is; mount /proc");
     status = make_folders(sqlite, given, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = make_file(sqlite, given, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = check_place(sqlite, given, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = sqlite_open_database(sqlite, error);
-    if (!status)
+    if (status == GAVEL_OK)
         status = note_files(sqlite, error);
     return status;
 }

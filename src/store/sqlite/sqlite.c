@@ -70,7 +70,7 @@ static void sqlite_close(struct store *store)
     for (int i = 0; i < SQLITE_STATEMENT_COUNT; i++)
         (void)sqlite3_finalize(sqlite->statements[i]); /* repeats an earlier error */
     sqlite->give_up_at = 0;                            /* nobody waits for whoever leaves */
-    if (sqlite->files[SQLITE_FILE_SHM].inode && !sqlite_check_files(sqlite, NULL))
+    if (sqlite->files[SQLITE_FILE_SHM].inode && sqlite_check_files(sqlite, NULL) == GAVEL_OK)
         sqlite_leave_whole(sqlite);
     (void)sqlite3_close(sqlite->db); /* nothing is open on it any more; safe on NULL */
     for (int i = 0; i < SQLITE_FILE_COUNT; i++)
@@ -87,7 +87,7 @@ static enum gavel_status sqlite_open(const char *rest, struct store **ret_store,
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening a sqlite store");
     sqlite->opened_by = getpid();
     status = sqlite_open_file(sqlite, rest, error);
-    if (status) {
+    if (status != GAVEL_OK) {
         sqlite_close(&sqlite->store);
         return status;
     }
@@ -118,7 +118,7 @@ static void survey(struct batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         const struct store_request *request = &batch->requests[i];
 
-        if (batch->replies[i].status || request_refuse(request, now, &batch->replies[i]))
+        if (batch->replies[i].status != GAVEL_OK || request_refuse(request, now, &batch->replies[i]))
             continue;
         batch->open++;
         batch->writes |= request_writes(request);
@@ -155,11 +155,11 @@ static bool has_files(const struct sqlite_store *sqlite, struct batch *batch)
     struct gavel_error error;
     enum gavel_status status = sqlite_check_files(sqlite, &error);
 
-    for (size_t i = 0; status && i < batch->count; i++) {
+    for (size_t i = 0; status != GAVEL_OK && i < batch->count; i++) {
         if (!was_never_begun(&batch->replies[i]))
             reply_fail(&batch->replies[i], status, "%s", error.message);
     }
-    return !status;
+    return status == GAVEL_OK;
 }
 
 static int set_sync(struct sqlite_store *sqlite, bool fully)
@@ -184,7 +184,7 @@ static bool refuse_late(const struct sqlite_store *sqlite, struct batch *batch)
     for (size_t i = 0; i < batch->count; i++) {
         struct store_reply *reply = &batch->replies[i];
 
-        if (reply->status || now < batch->requests[i].give_up_at)
+        if (reply->status != GAVEL_OK || now < batch->requests[i].give_up_at)
             continue;
         if (!*holder)
             sqlite_tell_holder(sqlite, holder, sizeof holder);
@@ -287,7 +287,7 @@ static void run_batch(struct sqlite_store *sqlite, struct batch *batch)
         return;
     }
     for (size_t i = 0; i < batch->count && !code; i++) {
-        if (!batch->replies[i].status)
+        if (batch->replies[i].status == GAVEL_OK)
             code = apply(sqlite, &batch->requests[i], &batch->replies[i]);
     }
     if (!code)
@@ -353,8 +353,8 @@ static void sqlite_wait(struct store *store, const char *group, uint64_t version
         int64_t number = last;
         uint64_t seen = version;
 
-        if (!sqlite_check_files(sqlite, NULL) && !read_data_version(sqlite, &number) && number != last &&
-            !sqlite_read_version(sqlite, group, &seen)) {
+        if (sqlite_check_files(sqlite, NULL) == GAVEL_OK && !read_data_version(sqlite, &number) &&
+            number != last && !sqlite_read_version(sqlite, group, &seen)) {
             if (seen != version)
                 return;
             last = number;

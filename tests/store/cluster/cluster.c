@@ -36,7 +36,7 @@ static void await_open(const char *url)
     struct gavel_error error = {0};
     struct store *store;
 
-    while (store_open(url, &store, &error)) {
+    while (store_open(url, &store, &error) != GAVEL_OK) {
         if (error.status != GAVEL_ERR_STORE_UNAVAILABLE || clock_now() >= limit)
             fail_msg("%s", error.message);
     }
@@ -189,7 +189,7 @@ static void claim_and_die(const char *url, const char *group)
         struct store_request claim = ask_claim(group, "one", 1, 0);
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* end with the test, also with one that fails */
-        if (store_open(url, &store, NULL) || store_call(store, &claim, &reply) ||
+        if (store_open(url, &store, NULL) != GAVEL_OK || store_call(store, &claim, &reply) != GAVEL_OK ||
             write(ready[1], "y", 1) != 1)
             _exit(1);
         for (;;)

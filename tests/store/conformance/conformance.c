@@ -146,7 +146,7 @@ struct store_reply claim_expired(const struct fixture *fixture, struct store *st
         await_expiry(store, claim.group);
         if (!fixture->driver->may_count_anew || clock_now() > limit)
             return expect(store, claim, GAVEL_OK);
-        if (!store_call(store, &claim, &reply)) {
+        if (store_call(store, &claim, &reply) == GAVEL_OK) {
             store_reply_done(&reply);
             return reply;
         }
@@ -170,7 +170,8 @@ static int set_up(void **state)
     assert_non_null(fixture);
     fixture->driver = driver;
     driver->make_url(fixture->url, sizeof fixture->url);
-    if (store_open(fixture->url, &fixture->a, &error) || store_open(fixture->url, &fixture->b, &error)) {
+    if (store_open(fixture->url, &fixture->a, &error) != GAVEL_OK ||
+        store_open(fixture->url, &fixture->b, &error) != GAVEL_OK) {
         print_error("%s: %s\n", fixture->url, error.message);
         store_close(fixture->a);
         free(fixture);

@@ -55,7 +55,7 @@ static void claim_vacant(struct claimer *claimer, struct store *store, const cha
         claim.give_up_at = clock_now() + 60 * NS_PER_S;
         status = store_call(store, &claim, &reply);
         store_reply_done(&reply);
-        if (!status && reply.record.epoch > 0)
+        if (status == GAVEL_OK && reply.record.epoch > 0)
             atomic_fetch_add(&claimer->score->winners[i], 1);
         else if (status != GAVEL_ERR_CONFLICT)
             atomic_fetch_add(&claimer->score->failures, 1);
@@ -76,7 +76,7 @@ static void take_over(struct claimer *claimer, struct store *store, const char *
         read.give_up_at = limit;
         status = store_call(store, &read, &reply);
         store_reply_done(&reply);
-        if (status) {
+        if (status != GAVEL_OK) {
             atomic_fetch_add(&claimer->score->failures, 1);
             return;
         }
@@ -86,7 +86,7 @@ static void take_over(struct claimer *claimer, struct store *store, const char *
         store_reply_done(&reply);
         if (status == GAVEL_ERR_CONFLICT)
             continue;
-        if (status) {
+        if (status != GAVEL_OK) {
             atomic_fetch_add(&claimer->score->failures, 1);
             return;
         }
@@ -102,7 +102,7 @@ static void *run_claimer(void *argument)
     char id[32];
 
     (void)snprintf(id, sizeof id, "claimer-%d", claimer->number);
-    if (store_open(claimer->url, &store, NULL)) {
+    if (store_open(claimer->url, &store, NULL) != GAVEL_OK) {
         atomic_fetch_add(&claimer->score->failures, 1);
         return NULL;
     }
@@ -252,7 +252,7 @@ static void test_a_batch_of_many_groups(void **state)
         }
         store_run(f->a, requests, replies, (size_t)count);
         for (int i = 0; i < count; i++) {
-            if (replies[i].status)
+            if (replies[i].status != GAVEL_OK)
                 print_error("%s: %s\n", groups[i], replies[i].message);
             assert_int_equal(replies[i].status, GAVEL_OK);
             if (round == 0)

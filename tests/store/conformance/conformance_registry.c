@@ -193,7 +193,8 @@ static pid_t register_and_die(const char *url, const char *id)
         struct store_request beat = ask_heartbeat("g", id, 77, 5);
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* end with the test, also with one that fails */
-        if (store_open(url, &store, NULL) || store_call(store, &beat, &reply) || write(ready[1], "y", 1) != 1)
+        if (store_open(url, &store, NULL) != GAVEL_OK || store_call(store, &beat, &reply) != GAVEL_OK ||
+            write(ready[1], "y", 1) != 1)
             _exit(1);
         for (;;)
             (void)pause();

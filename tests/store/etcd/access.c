@@ -57,7 +57,7 @@ static void assert_works(const char *url)
     struct store *store;
     struct record record;
 
-    if (store_open(url, &store, &error))
+    if (store_open(url, &store, &error) != GAVEL_OK)
         fail_msg("%s: %s", url, error.message);
     record = expect(store, ask_read("g"), GAVEL_OK).record;
     record = expect(store, ask_claim("g", "one", 1, record.version), GAVEL_OK).record;

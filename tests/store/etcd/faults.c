@@ -108,7 +108,7 @@ static enum gavel_status try_in_time(struct store *store, const struct store_req
 
     assert_true(clock_now() < request->give_up_at + SLACK);
     assert_true((status == GAVEL_OK) == (reply.message[0] == '\0'));
-    if (!status)
+    if (status == GAVEL_OK)
         *ret_record = reply.record;
     store_reply_done(&reply);
     return status;
@@ -127,7 +127,7 @@ static struct record insist(struct store *store, struct store_request request)
         if (status != GAVEL_OK && status != GAVEL_ERR_TIMEOUT && status != GAVEL_ERR_STORE_UNAVAILABLE)
             fail_msg("%s ended with %s", store_op_name(request.op), gavel_status_name(status));
         assert_true(clock_now() < limit);
-    } while (status);
+    } while (status != GAVEL_OK);
     return record;
 }
 

@@ -67,7 +67,7 @@ void etcd_raw_do(int port, const char *token, const char *path, const char *form
 
 static bool must_succeed(struct etcd_call *call)
 {
-    if (call->status)
+    if (call->status != GAVEL_OK)
         fail_msg("%s", call->message);
     return false;
 }

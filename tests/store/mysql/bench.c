@@ -66,7 +66,7 @@ struct store *mysql_bench_open(struct mysql_bench *bench, const char *address, c
     char url[512];
 
     mysql_bench_url(bench, address, options, url, sizeof url);
-    if (store_open(url, &store, &error))
+    if (store_open(url, &store, &error) != GAVEL_OK)
         fail_msg("%s: %s", url, error.message);
     return store;
 }

@@ -90,7 +90,7 @@ static void test_a_table_of_any_collation_is_used_as_it_is(void **state)
         (void)mysql_bench_next(state);
         mysql_bench_sql(b, SEED, b->table, 255, 255, "TIMESTAMP(6)", kinds[i]);
         store = mysql_bench_open(b, NULL, NULL);
-        if (store_probe(store, &error))
+        if (store_probe(store, &error) != GAVEL_OK)
             fail_msg("%s: %s", kinds[i], error.message);
         live(b, store);
         store_close(store);
@@ -130,11 +130,11 @@ static void test_the_seeds_table_is_migrated_by_the_command_that_the_refusal_pri
         mysql_bench_sql(b, STRICT);
         expect_refusal(b);
         store = mysql_bench_open(b, NULL, NULL);
-        if (store_migrate(store, &told, &error))
+        if (store_migrate(store, &told, &error) != GAVEL_OK)
             fail_msg("%s %s: %s", expiry, kind, error.message);
         assert_non_null(told);
         free(told);
-        if (store_probe(store, &error))
+        if (store_probe(store, &error) != GAVEL_OK)
             fail_msg("%s %s: %s", expiry, kind, error.message);
         reply = expect(store, ask_read("before"), GAVEL_OK);
         assert_string_equal(reply.record.holder, "plain");
@@ -168,7 +168,7 @@ static void test_a_table_without_its_key_or_engine_is_migrated_too(void **state)
         mysql_bench_sql(b, "CREATE TABLE %s %s", b->table, definitions[i]);
         expect_refusal(b);
         store = mysql_bench_open(b, NULL, NULL);
-        if (store_migrate(store, &told, &error))
+        if (store_migrate(store, &told, &error) != GAVEL_OK)
             fail_msg("%s: %s", definitions[i], error.message);
         free(told);
         assert_int_equal(store_probe(store, &error), GAVEL_OK);

@@ -229,7 +229,7 @@ static void lead(struct store *store, const char *id, uint64_t n, uint64_t epoch
             break;
         status = store_call(store, &renew, &reply);
         store_reply_done(&reply);
-        if (status)
+        if (status != GAVEL_OK)
             break;
         until = sent_at + ns_from_ms(LEASE_MS - MARGIN_MS);
     }
@@ -253,14 +253,14 @@ static _Noreturn void run_gavel(const char *url, const char *id, int log)
     gavel_ns seen_at = 0;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (store_open(url, &store, NULL))
+    if (store_open(url, &store, NULL) != GAVEL_OK)
         _exit(1);
     for (uint64_t n = 1;; pause_ms(15)) {
         struct store_request request = ask_read("g");
         struct store_reply reply;
         gavel_ns sent_at;
 
-        if (store_call(store, &request, &reply))
+        if (store_call(store, &request, &reply) != GAVEL_OK)
             _exit(2);
         store_reply_done(&reply);
         if (reply.record.version != seen) {

@@ -93,7 +93,7 @@ static struct store_reply read_again(struct store *store, const char *group)
     do {
         assert_true(clock_now() < limit);
         reply = call_for(store, ask_read(group), 5 * NS_PER_S);
-    } while (reply.status);
+    } while (reply.status != GAVEL_OK);
     return reply;
 }
 
@@ -188,7 +188,7 @@ static void test_a_claim_whose_answer_is_lost_on_the_way_is_found_by_its_nonce(v
         do { /* it may be carried out only now */
             assert_true(clock_now() < limit);
             reply = call_for(far, ask_renew("g", "far", i, 0), 5 * NS_PER_S);
-        } while (reply.status);
+        } while (reply.status != GAVEL_OK);
         assert_true(reply.record.epoch > last.epoch);
         last = expect(far, ask_release("g", "far", i, reply.record.epoch), GAVEL_OK).record;
     }
@@ -214,7 +214,7 @@ static void test_a_server_that_is_started_again_is_found_again(void **state)
     do {
         assert_true(clock_now() < limit);
         reply = call_for(b->a, ask_renew("g", "a", 1, epoch), 5 * NS_PER_S);
-    } while (reply.status);
+    } while (reply.status != GAVEL_OK);
     assert_int_equal(reply.record.epoch, epoch);
     assert_string_equal(expect(b->b, ask_read("g"), GAVEL_OK).record.holder, "a");
 }
@@ -291,7 +291,7 @@ static void test_tls_needs_a_certificate_that_is_trusted(void **state)
     assert_non_null(strstr(error.message, "certificate"));
     (void)snprintf(secure + strlen(secure), sizeof secure - strlen(secure), "&ca=%s/tls.crt",
                    b->server->folder);
-    if (store_open(secure, &store, &error))
+    if (store_open(secure, &store, &error) != GAVEL_OK)
         fail_msg("%s", error.message);
     (void)expect(store, ask_claim("tls", "a", 1, 0), GAVEL_OK);
     store_close(store);

@@ -53,7 +53,7 @@ static struct store *open_store(struct bench *b)
     struct store *store = NULL;
     struct gavel_error error = {0};
 
-    if (store_open(b->url, &store, &error) || store_probe(store, &error))
+    if (store_open(b->url, &store, &error) != GAVEL_OK || store_probe(store, &error) != GAVEL_OK)
         fail_msg("%s", error.message);
     return store;
 }

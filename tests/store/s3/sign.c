@@ -203,7 +203,7 @@ static enum gavel_status find_place(const char *rest, struct s3_place *ret_place
     enum gavel_status status = url_parse(&form, rest, &url, error);
 
     *ret_place = (struct s3_place){0};
-    if (!status)
+    if (status == GAVEL_OK)
         status = s3_place_find(&url, ret_place, error);
     url_done(&url);
     return status;

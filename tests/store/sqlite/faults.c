@@ -52,7 +52,7 @@ static struct store *open_store(const char *path)
     struct store *store;
     struct gavel_error error;
 
-    if (store_open(path, &store, &error))
+    if (store_open(path, &store, &error) != GAVEL_OK)
         fail_msg("%s", error.message);
     return store;
 }
@@ -265,7 +265,7 @@ static void lose_sight_of_the_file(const struct scratch *s)
         _exit(3);
     if (!strstr(reply.message, "cannot look at") || !strstr(reply.message, "permissions"))
         _exit(4);
-    if (chmod(s->folder, 0700) || store_call(store, &renew, &reply))
+    if (chmod(s->folder, 0700) || store_call(store, &renew, &reply) != GAVEL_OK)
         _exit(5);
     store_close(store);
     _exit(0);
@@ -298,7 +298,7 @@ static enum gavel_status claim_until_it_fails(struct store *store, unsigned *ret
         claim = ask_claim(group, "one", i, 0);
         status = store_call(store, &claim, &reply);
         store_reply_done(&reply);
-        if (status) {
+        if (status != GAVEL_OK) {
             *ret_claimed = i;
             return status;
         }
@@ -370,11 +370,11 @@ static void fill_a_disk(const char *folder)
         mount("none", folder, "tmpfs", 0, "size=256k"))
         _exit(77);
     (void)snprintf(path, sizeof path, "%s/gavel.db", folder);
-    if (store_open(path, &store, NULL))
+    if (store_open(path, &store, NULL) != GAVEL_OK)
         _exit(1);
     if (claim_until_it_fails(store, &claimed) != GAVEL_ERR_STORE_FULL || claimed < 10)
         _exit(2);
-    if (store_call(store, &read, &reply) || reply.record.epoch != 1)
+    if (store_call(store, &read, &reply) != GAVEL_OK || reply.record.epoch != 1)
         _exit(3); /* reading still works */
     _exit(0);
 }
@@ -592,7 +592,7 @@ static void write_for_ever(const char *file, _Atomic uint64_t *epoch)
         store_run(store, requests, replies, 2);
         claim = ask_claim("g", "writer", ++n, replies[0].record.version);
         store_run(store, &claim, replies, 1);
-        if (replies[0].status)
+        if (replies[0].status != GAVEL_OK)
             _exit(1);
         atomic_store(epoch, replies[0].record.epoch);
     }

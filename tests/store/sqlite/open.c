@@ -258,7 +258,7 @@ static void test_a_damaged_page_is_reported_as_damage(void **state)
     assert_int_equal(fclose(file), 0);
     store = NULL;
     status = store_open(s->file, &store, &error);
-    if (!status)
+    if (status == GAVEL_OK)
         (void)expect(store, ask_read("g7"), GAVEL_ERR_STORE_DAMAGED);
     else
         assert_int_equal(status, GAVEL_ERR_STORE_DAMAGED);
@@ -354,7 +354,7 @@ static void open_in_mounted_folder(const struct scratch *s)
     if (mount(s->folder, path, "none", MS_BIND, NULL))
         _exit(77);
     (void)strcat(path, "/gavel.db");
-    if (store_open(path, &store, NULL))
+    if (store_open(path, &store, NULL) != GAVEL_OK)
         _exit(1);
     _exit(store_call(store, &claim, &reply) == GAVEL_ERR_CONFLICT && reply.record.epoch == 1 ? 0 : 2);
 }
@@ -426,7 +426,7 @@ static void test_many_processes_may_create_the_store_at_once(void **state)
             struct store_reply reply;
             struct gavel_error error;
 
-            if (store_open(s->file, &store, &error)) {
+            if (store_open(s->file, &store, &error) != GAVEL_OK) {
                 (void)fprintf(stderr, "%s\n", error.message);
                 _exit(1);
             }

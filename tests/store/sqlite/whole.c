@@ -23,7 +23,7 @@ static struct store *open_store(const char *path)
     struct store *store;
     struct gavel_error error;
 
-    if (store_open(path, &store, &error))
+    if (store_open(path, &store, &error) != GAVEL_OK)
         fail_msg("%s", error.message);
     return store;
 }
@@ -219,7 +219,7 @@ static pid_t start_visitor(const char *file, int tell)
         struct store_reply reply;
         uint64_t epoch;
 
-        if (store_open(file, &store, &error)) {
+        if (store_open(file, &store, &error) != GAVEL_OK) {
             if (error.status == GAVEL_ERR_STORE_UNAVAILABLE || error.status == GAVEL_ERR_TIMEOUT)
                 continue; /* others were there for too long */
             (void)fprintf(stderr, "%s\n", error.message);
@@ -283,7 +283,7 @@ static void test_many_who_come_and_go_at_once_end_with_a_whole_file(void **state
             struct store *store = NULL;
             struct gavel_error error = {0};
 
-            if (store_open(s->file, &store, &error)) {
+            if (store_open(s->file, &store, &error) != GAVEL_OK) {
                 (void)fprintf(stderr, "%s\n", error.message);
                 _exit(1);
             }

@@ -24,7 +24,7 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    if (!f || cert_make_ca("prod", 30 * DAY_MS, &f->ca, &f->error))
+    if (!f || cert_make_ca("prod", 30 * DAY_MS, &f->ca, &f->error) != GAVEL_OK)
         return -1;
     *state = f;
     return 0;

@@ -187,7 +187,7 @@ static enum gavel_status choose(enum value_source cluster, enum value_source sto
     setting_values_note(&values, setting_by_flag("cluster"), cluster, "127.0.0.1:1", 1);
     setting_values_note(&values, setting_by_flag("store"), store, "memory:x", 1);
     status = setting_values_resolve(&values, groups, &config, &error);
-    *ret_cluster = status ? NULL : config.cluster;
+    *ret_cluster = status != GAVEL_OK ? NULL : config.cluster;
     setting_values_done(&values);
     return status;
 }

@@ -73,7 +73,7 @@ static void *serve(void *user)
     struct server *server = user;
 
     if (server->is_echo)
-        return load_echo_run(server->listener, server->control) ? server : NULL;
+        return load_echo_run(server->listener, server->control) != GAVEL_OK ? server : NULL;
     while (await_input(server, server->listener)) {
         int fd = accept(server->listener, NULL, NULL);
         if (fd < 0)

@@ -97,8 +97,8 @@ static enum gavel_status plan(struct fixture *f, const char *yaml, const char *c
     setting_values_done(&f->values);
     f->error = (struct gavel_error){0};
     write_file(f->file, yaml, 0600);
-    if (yaml_file_load(f->file, &f->values, &f->error) ||
-        setting_values_resolve(&f->values, f->cli.command->options, &f->cli.config, &f->error))
+    if (yaml_file_load(f->file, &f->values, &f->error) != GAVEL_OK ||
+        setting_values_resolve(&f->values, f->cli.command->options, &f->cli.config, &f->error) != GAVEL_OK)
         fail_msg("%s", f->error.message);
     f->cli.config.file = f->file;
     return run_plan_make(&f->cli, argc, f->argv, &f->plan, &f->error);

@@ -88,7 +88,7 @@ static enum gavel_status load(struct fixture *f, const char *text)
 
 static void assert_good(struct fixture *f, const char *text)
 {
-    if (load(f, text))
+    if (load(f, text) != GAVEL_OK)
         fail_msg("%s", f->error.message);
 }
 
@@ -99,7 +99,7 @@ static void assert_refused(struct fixture *f, const char *text, int line, const 
 
     if (line)
         (void)snprintf(place, sizeof place, "%s:%d: ", f->name, line);
-    if (!load(f, text))
+    if (load(f, text) == GAVEL_OK)
         fail_msg("taken, but should not be: %s", text);
     if (strncmp(f->error.message, place, strlen(place)) != 0 || !strstr(f->error.message, words))
         fail_msg("line %d, \"%s\": %s", line, words, f->error.message);

@@ -68,7 +68,7 @@ static enum gavel_status load(struct fixture *f)
 
 static void assert_good(struct fixture *f)
 {
-    if (load(f))
+    if (load(f) != GAVEL_OK)
         fail_msg("%s", f->error.message);
 }
 
@@ -78,7 +78,7 @@ static void assert_refused(struct fixture *f, const char *words, const char *nex
     char place[128];
 
     (void)snprintf(place, sizeof place, "%s:6: ", f->file);
-    if (!load(f))
+    if (load(f) == GAVEL_OK)
         fail_msg("taken, but should not be: %s", words);
     if (strncmp(f->error.message, place, strlen(place)) != 0 || !strstr(f->error.message, words) ||
         !strstr(f->error.message, next))

@@ -233,7 +233,7 @@ static int set_up(void **state)
     struct fixture *f = calloc(1, sizeof *f);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-    if (node_page_new(&f->page) || pipe2(f->pipe, O_CLOEXEC))
+    if (node_page_new(&f->page) != GAVEL_OK || pipe2(f->pipe, O_CLOEXEC))
         return -1;
     f->socket = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (f->socket < 0 || bind(f->socket, (struct sockaddr *)&address, sizeof address))

@@ -33,7 +33,7 @@ static int set_up(void **state)
 {
     struct fixture *f = calloc(1, sizeof *f);
 
-    if (node_page_new(&f->page) || pipe2(f->out, O_NONBLOCK))
+    if (node_page_new(&f->page) != GAVEL_OK || pipe2(f->out, O_NONBLOCK))
         return -1;
     (void)snprintf(f->config.cluster, sizeof f->config.cluster, "demo");
     (void)snprintf(f->config.node, sizeof f->config.node, "n1");
@@ -67,7 +67,7 @@ static void start(struct fixture *f, const char *script)
     struct gavel_error error = {0};
 
     assert_true(asprintf(&f->command[2], "out=%d; %s", f->out[1], script) > 0);
-    if (leader_commands_start(&f->commands, &f->config, f->page, &error))
+    if (leader_commands_start(&f->commands, &f->config, f->page, &error) != GAVEL_OK)
         fail_msg("%s", error.message);
 }
 

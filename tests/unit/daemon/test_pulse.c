@@ -31,7 +31,7 @@ static int set_up(void **state)
     struct gavel_error error = {0};
 
     tree_init(&f->tree);
-    if (node_page_new(&f->page) || tree_open(&f->tree, CONTAIN_WALK, &error))
+    if (node_page_new(&f->page) != GAVEL_OK || tree_open(&f->tree, CONTAIN_WALK, &error) != GAVEL_OK)
         return -1;
     f->pid = fork();
     if (f->pid == 0) {

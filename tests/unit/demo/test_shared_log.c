@@ -30,7 +30,7 @@ static int make(void **state)
 {
     struct fixture *fixture = malloc(sizeof *fixture);
 
-    if (!fixture || shared_log_new(&fixture->shared_log, &fixture->fd))
+    if (!fixture || shared_log_new(&fixture->shared_log, &fixture->fd) != GAVEL_OK)
         return -1;
     *state = fixture;
     return 0;

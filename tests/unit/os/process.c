@@ -52,7 +52,7 @@ static struct child start_child(void)
         struct process_id id;
 
         die_with_parent();
-        if (process_self(&id) || write(told[1], &id, sizeof id) != sizeof id)
+        if (process_self(&id) != GAVEL_OK || write(told[1], &id, sizeof id) != sizeof id)
             _exit(1);
         for (;;)
             (void)pause();
@@ -201,7 +201,8 @@ static void test_a_process_whose_first_thread_ended_is_alive(void **state)
     assert_true(child.pid >= 0);
     if (child.pid == 0) {
         die_with_parent();
-        if (process_self(&child.id) || write(told[1], &child.id, sizeof child.id) != sizeof child.id)
+        if (process_self(&child.id) != GAVEL_OK ||
+            write(told[1], &child.id, sizeof child.id) != sizeof child.id)
             _exit(1);
         run_without_first_thread(told[1]);
     }
