@@ -5,11 +5,11 @@
 #include "daemon/realtime.h"
 #include "daemon/shared/lock.h"
 #include "os/clock.h"
+#include "os/wakeup.h"
 
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define LINE_BYTES 1024
@@ -19,11 +19,6 @@ struct logger_line {
     size_t length;
     char text[LINE_BYTES];
 };
-
-static void ring(const struct logger *logger)
-{
-    (void)!write(logger->fd, &(uint64_t){1}, sizeof(uint64_t)); /* full means that it rings already */
-}
 
 void logger_write(struct logger *logger, enum log_level level, const char *message,
                   const struct log_field *fields)
@@ -47,7 +42,7 @@ void logger_write(struct logger *logger, enum log_level level, const char *messa
     }
     (void)pthread_mutex_unlock(&logger->mutex);
     if (was_empty)
-        ring(logger);
+        wakeup_ring(logger->fd);
 }
 
 /* Whole, or not at all if nobody reads any more. */
@@ -116,10 +111,8 @@ static void *run(void *user)
     bool is_last;
 
     do {
-        uint64_t rings;
-
         (void)poll(&poll_of, 1, -1); /* a failure only makes it look sooner */
-        (void)!read(logger->fd, &rings, sizeof rings);
+        wakeup_clear(logger->fd);
         is_last = is_ending(logger); /* what was put before that is written yet */
         write_lines(logger);
     } while (!is_last);
@@ -130,18 +123,17 @@ enum gavel_status logger_start(struct logger *logger, const struct log *log, boo
 {
     memset(logger, 0, sizeof *logger);
     logger->log = *log;
-    logger->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    logger->fd = wakeup_open();
     logger->lines = calloc(LINES, sizeof *logger->lines);
     if (logger->fd < 0 || !logger->lines || lock_init(&logger->mutex) != GAVEL_OK) {
         free(logger->lines);
-        if (logger->fd >= 0)
-            (void)close(logger->fd); /* an eventfd has nothing to lose */
+        wakeup_close(&logger->fd);
         return GAVEL_ERR_NO_MEMORY;
     }
     if (realtime_thread(&logger->thread, "gaveld-log", run, logger,
                         is_eager ? REALTIME_EAGER : REALTIME_NO)) {
         (void)pthread_mutex_destroy(&logger->mutex);
-        (void)close(logger->fd); /* likewise */
+        wakeup_close(&logger->fd);
         free(logger->lines);
         return GAVEL_ERR_NO_MEMORY;
     }
@@ -156,10 +148,10 @@ void logger_stop(struct logger *logger)
     (void)pthread_mutex_lock(&logger->mutex);
     logger->is_ending = true;
     (void)pthread_mutex_unlock(&logger->mutex);
-    ring(logger);
+    wakeup_ring(logger->fd);
     (void)pthread_join(logger->thread, NULL); /* fails only for a thread that is none */
     (void)pthread_mutex_destroy(&logger->mutex);
-    (void)close(logger->fd); /* an eventfd has nothing to lose */
+    wakeup_close(&logger->fd);
     free(logger->lines);
     logger->is_running = false;
 }

@@ -2,9 +2,10 @@
 
 #include "daemon/realtime.h"
 
+#include "os/thread.h"
+
 #include <linux/capability.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,7 +66,6 @@ int realtime_thread(pthread_t *ret_thread, const char *name, void *(*run)(void *
 {
     struct start *start = malloc(sizeof *start);
     pthread_attr_t attributes;
-    sigset_t all, old;
     int failure;
 
     if (!start || pthread_attr_init(&attributes)) {
@@ -74,14 +74,9 @@ int realtime_thread(pthread_t *ret_thread, const char *name, void *(*run)(void *
     }
     *start = (struct start){run, user, realtime};
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES); /* otherwise the default */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    failure = pthread_create(ret_thread, &attributes, begin, start);
-    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    failure = thread_start(ret_thread, &attributes, name, begin, start);
     (void)pthread_attr_destroy(&attributes);
     if (failure)
         free(start);
-    else
-        (void)pthread_setname_np(*ret_thread, name); /* for people who look with top(1) */
     return failure;
 }

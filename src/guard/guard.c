@@ -5,12 +5,12 @@
 #include "base/error.h"
 #include "guard/channel.h"
 #include "os/clock.h"
+#include "os/wakeup.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -47,7 +47,7 @@ static enum gavel_status open_all(struct guard *guard, int ends[2], int *ret_ele
     void *page = mmap(NULL, sizeof *guard->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     guard->shared = page == MAP_FAILED ? NULL : page;
-    guard->stopped_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    guard->stopped_fd = wakeup_open();
     *ret_elector_fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (!guard->shared || guard->stopped_fd < 0 || *ret_elector_fd < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
@@ -202,14 +202,13 @@ static bool await_death(const struct guard *guard, uint64_t epoch, gavel_ns unti
         struct pollfd fds[] = {{.fd = guard->stopped_fd, .events = POLLIN},
                                {.fd = guard->pidfd, .events = POLLIN}};
         gavel_ns left = until - clock_now();
-        uint64_t times;
 
         if (left <= 0)
             break;
         if (poll(fds, 2, (int)ns_min(ms_from_ns(left) + 1, 60000)) < 0)
             continue;
-        if (fds[0].revents && read(guard->stopped_fd, &times, sizeof times) < 0)
-            times = 0; /* somebody else has read it; the number counts, not the news */
+        if (fds[0].revents)
+            wakeup_clear(guard->stopped_fd); /* the number counts, not the news */
         if (fds[1].revents)
             break;
     }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "guard/proc.h"
 #include "os/clock.h"
+#include "os/wakeup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -131,13 +132,11 @@ static void report(struct guard_loop *loop)
 static void bury(struct guard_loop *loop, uint64_t epoch)
 {
     struct guard_shared *shared = loop->start.shared;
-    const uint64_t one = 1;
 
     if (atomic_load(&shared->dead_epoch) >= epoch)
         return;
     atomic_store(&shared->dead_epoch, epoch);
-    if (write(loop->start.stopped_fd, &one, sizeof one) < 0)
-        return; /* it is full of news already */
+    wakeup_ring(loop->start.stopped_fd);
 }
 
 static void settle(struct guard_loop *loop)

@@ -9,6 +9,7 @@
 #include "lib/member.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "os/thread.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -83,17 +84,6 @@ static enum gavel_status open_bell(struct gavel *gavel, const char *where, struc
     return bell_open(&gavel->bell, NULL, error); /* no address to bind to, such as one behind a translator */
 }
 
-static void init_locks(struct gavel *gavel)
-{
-    pthread_condattr_t attributes;
-
-    pthread_mutex_init(&gavel->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&gavel->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 /* Safe on a half-built handle. What the worker may still use goes last. Nobody is in any group any more. */
 static void destroy(struct gavel *gavel)
 {
@@ -160,7 +150,8 @@ static enum gavel_status open_handle(const struct gavel_options *options, struct
     gavel->is_threaded = options->threaded;
     gavel->will = will;
     gavel->is_guarded = will != NULL;
-    init_locks(gavel);
+    pthread_mutex_init(&gavel->mutex, NULL);
+    condition_init(&gavel->changed);
     if (process_self(&gavel->self) != GAVEL_OK)
         gavel->self = (struct process_id){0}; /* not told: others then wait for the lease */
     status = open_parts(gavel, options, error);

@@ -2,12 +2,12 @@
 
 #include "net/resolve.h"
 
+#include "os/thread.h"
+#include "os/wakeup.h"
+
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 /* Belongs to the thread and to the loop; whoever lets go last frees it. */
 struct resolve {
@@ -28,18 +28,17 @@ static void let_go(struct resolve *resolve)
 {
     if (atomic_fetch_sub(&resolve->holders, 1) > 1)
         return;
-    (void)close(resolve->bell);
+    wakeup_close(&resolve->bell);
     free(resolve);
 }
 
 static void *ask(void *context)
 {
     struct resolve *resolve = context;
-    uint64_t one = 1;
 
     resolve->failure =
         address_look_up(&resolve->parts, resolve->attempt, &resolve->address, &resolve->length);
-    (void)!write(resolve->bell, &one, sizeof one); /* an eventfd at 0 takes it */
+    wakeup_ring(resolve->bell);
     let_go(resolve);
     return NULL;
 }
@@ -60,7 +59,6 @@ static int start_thread(struct resolve *resolve)
 {
     struct sched_param ordinary = {0};
     pthread_attr_t attributes;
-    sigset_t all, before;
     pthread_t thread;
     int failure;
 
@@ -71,10 +69,7 @@ static int start_thread(struct resolve *resolve)
     (void)pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
     (void)pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
     (void)pthread_attr_setschedparam(&attributes, &ordinary);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    failure = pthread_create(&thread, &attributes, ask, resolve);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    failure = thread_start(&thread, &attributes, "gavel-resolve", ask, resolve);
     (void)pthread_attr_destroy(&attributes);
     return failure;
 }
@@ -91,13 +86,12 @@ struct resolve *resolve_begin(struct event_base *base, const struct address_part
     resolve->attempt = attempt;
     resolve->answer = answer;
     resolve->user = user;
-    resolve->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    resolve->bell = wakeup_open();
     resolve->event = resolve->bell < 0 ? NULL : event_new(base, resolve->bell, EV_READ, answered, resolve);
     if (!resolve->event || event_add(resolve->event, NULL) != 0 || start_thread(resolve) != 0) {
         if (resolve->event)
             event_free(resolve->event);
-        if (resolve->bell >= 0)
-            (void)close(resolve->bell);
+        wakeup_close(&resolve->bell);
         free(resolve);
         return NULL;
     }

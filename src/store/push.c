@@ -4,11 +4,11 @@
 
 #include "base/assert.h"
 #include "os/clock.h"
+#include "os/thread.h"
+#include "os/wakeup.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A caller that waits with this version has no answer to compare with: it wants one. */
@@ -27,20 +27,14 @@ RB_GENERATE_INTERNAL(push_tree, push_watched, by_name, compare, static __attribu
 
 void push_init(struct push *push, const struct push_hooks *hooks)
 {
-    pthread_condattr_t attributes;
-
     ASSERT(hooks->watched_size >= sizeof(struct push_watched));
     push->hooks = hooks;
     push->pid = getpid();
-    push->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    push->fd = wakeup_open();
     RB_INIT(&push->watched);
     TAILQ_INIT(&push->changes);
-    /* These cannot fail on Linux with these arguments. */
-    (void)pthread_mutex_init(&push->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&push->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    (void)pthread_mutex_init(&push->lock, NULL); /* cannot fail on Linux with these arguments */
+    condition_init(&push->changed);
 }
 
 /* As deep as the tree is, which is balanced. */
@@ -59,8 +53,7 @@ void push_done(struct push *push)
     RB_INIT(&push->watched);
     TAILQ_INIT(&push->changes);
     push->watched_count = 0;
-    if (push->fd >= 0)
-        (void)close(push->fd);                  /* it holds no data */
+    wakeup_close(&push->fd);
     (void)pthread_cond_destroy(&push->changed); /* nobody is left to use them */
     (void)pthread_mutex_destroy(&push->lock);
 }
@@ -134,14 +127,11 @@ void push_forget(struct push_watched *watched)
 
 void push_put(struct push_watched *watched)
 {
-    const uint64_t one = 1;
-
     if (watched->watchers == 0 || watched->is_changed)
         return;
     watched->is_changed = true;
     TAILQ_INSERT_TAIL(&watched->push->changes, watched, in_changes);
-    if (write(watched->push->fd, &one, sizeof one) < 0)
-        watched->is_changed = true; /* the counter is full, so it is readable */
+    wakeup_ring(watched->push->fd);
 }
 
 void push_told(struct push_watched *watched)
@@ -152,18 +142,7 @@ void push_told(struct push_watched *watched)
 
 bool push_sleep(struct push *push, gavel_ns until)
 {
-    gavel_ns left = until - clock_now();
-    struct timespec limit;
-
-    if (left <= 0)
-        return false;
-    /* Condition variables do not know CLOCK_BOOTTIME; an hour at a time also keeps NEVER from overflowing. */
-    (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* cannot fail with a valid clock and pointer */
-    left = ns_min(left, 3600 * NS_PER_S) + limit.tv_nsec;
-    limit.tv_sec += (time_t)(left / NS_PER_S);
-    limit.tv_nsec = (long)(left % NS_PER_S);
-    (void)pthread_cond_timedwait(&push->changed, &push->lock, &limit); /* callers look at what is true */
-    return true;
+    return condition_wait(&push->changed, &push->lock, until);
 }
 
 int push_fd(struct store *store) { return ((struct push *)store)->fd; }
@@ -192,7 +171,6 @@ bool push_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 1])
 {
     struct push *push = (struct push *)store;
     struct push_watched *watched;
-    uint64_t count;
 
     if (push_is_forked(push))
         return false;
@@ -201,8 +179,8 @@ bool push_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 1])
     if (watched) {
         take_off_list(watched);
         name_copy(ret_group, NAME_MAX_BYTES + 1, watched->group);
-    } else if (read(push->fd, &count, sizeof count) < 0) {
-        count = 0; /* it was not readable: nothing had changed, which is what we say */
+    } else {
+        wakeup_clear(push->fd);
     }
     pthread_mutex_unlock(&push->lock);
     return watched != NULL;

@@ -27,13 +27,13 @@
 #include "cli/settings/place.h"
 #include "lib/guard/on_death.h"
 #include "os/clock.h"
+#include "os/wakeup.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -146,10 +146,9 @@ static void log_news(struct agent *agent)
 static void *close_library(void *user)
 {
     struct agent *agent = user;
-    uint64_t one = 1;
 
-    (void)gavel_close(agent->gavel);                  /* not from a callback, so it does not fail */
-    (void)!write(agent->closed_fd, &one, sizeof one); /* an eventfd that was never written to */
+    (void)gavel_close(agent->gavel); /* not from a callback, so it does not fail */
+    wakeup_ring(agent->closed_fd);
     return NULL;
 }
 
@@ -168,10 +167,9 @@ static void begin_to_leave(struct agent *agent)
 static void on_news(evutil_socket_t fd, short what, void *user)
 {
     struct agent *agent = user;
-    uint64_t count;
 
     (void)what;
-    (void)!read(fd, &count, sizeof count); /* only empties it */
+    wakeup_clear(fd);
     log_news(agent);
     agent_streams_pump(agent);
     if (atomic_exchange(&agent->is_beating, false))
@@ -197,10 +195,9 @@ static void on_closed(evutil_socket_t fd, short what, void *user)
 {
     struct agent *agent = user;
     struct timeval flush = {.tv_usec = FLUSH_MS * 1000};
-    uint64_t count;
 
     (void)what;
-    (void)!read(fd, &count, sizeof count); /* only empties it */
+    wakeup_clear(fd);
     agent->is_closed = true;
     agent_http_stop_listening(agent);
     log_news(agent);
@@ -310,7 +307,7 @@ static enum gavel_status prepare(struct agent *agent, struct gavel_error *error)
     if (status != GAVEL_OK)
         return status;
     agent->base = event_base_new();
-    agent->closed_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    agent->closed_fd = wakeup_open();
     if (!agent->base || agent->closed_fd < 0 || agent_http_open(agent) != GAVEL_OK ||
         !watch(agent, agent->news.fd, on_news, NULL) || !watch(agent, agent->signal_fd, on_signal, NULL) ||
         !watch(agent, agent->closed_fd, on_closed, NULL) || !watch(agent, -1, on_beat, &beat) ||
@@ -347,8 +344,7 @@ static void done(struct agent *agent)
         event_free(agent->events[i]);
     if (agent->base)
         event_base_free(agent->base);
-    if (agent->closed_fd >= 0)
-        (void)close(agent->closed_fd); /* an eventfd */
+    wakeup_close(&agent->closed_fd);
     agent_news_done(&agent->news);
     drain_done(&agent->drain);
     on_death_free(agent->will);

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <inttypes.h>
-#include <time.h>
 
 /* The clock of a condition stands still while the machine is suspended, ours does not: it is looked at
  * anew. */
@@ -14,14 +14,9 @@
 
 void drain_init(struct drain *drain)
 {
-    pthread_condattr_t attributes;
-
     *drain = (struct drain){.is_lost = true};
     pthread_mutex_init(&drain->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&drain->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    condition_init(&drain->changed);
 }
 
 void drain_done(struct drain *drain)
@@ -59,18 +54,8 @@ bool drain_wait(struct drain *drain, gavel_ns until)
     bool has_stopped;
 
     pthread_mutex_lock(&drain->mutex);
-    while (!drain->has_stopped) {
-        gavel_ns left = until - clock_now();
-        struct timespec wake;
-
-        if (left <= 0)
-            break;
-        (void)clock_gettime(CLOCK_MONOTONIC, &wake); /* it is there */
-        left = ns_min(left, LOOK_AGAIN_NS) + wake.tv_nsec;
-        wake.tv_sec += left / NS_PER_S;
-        wake.tv_nsec = left % NS_PER_S;
-        (void)pthread_cond_timedwait(&drain->changed, &drain->mutex, &wake); /* the loop looks why it ended */
-    }
+    while (!drain->has_stopped && clock_now() < until)
+        (void)condition_wait(&drain->changed, &drain->mutex, ns_min(until, clock_now() + LOOK_AGAIN_NS));
     has_stopped = drain->has_stopped;
     pthread_mutex_unlock(&drain->mutex);
     return has_stopped;

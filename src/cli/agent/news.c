@@ -2,14 +2,14 @@
 
 #include "cli/agent/news.h"
 
+#include "os/wakeup.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 bool agent_news_init(struct agent_news *news)
 {
-    *news = (struct agent_news){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    *news = (struct agent_news){.fd = wakeup_open()};
     pthread_mutex_init(&news->mutex, NULL);
     return news->fd >= 0;
 }
@@ -18,18 +18,11 @@ void agent_news_done(struct agent_news *news)
 {
     for (size_t i = 0; i < AGENT_NEWS_MAX; i++)
         free(news->items[i].json);
-    if (news->fd >= 0)
-        (void)close(news->fd); /* an eventfd */
+    wakeup_close(&news->fd);
     pthread_mutex_destroy(&news->mutex);
-    news->fd = -1;
 }
 
-void agent_news_wake(struct agent_news *news)
-{
-    uint64_t one = 1;
-
-    (void)!write(news->fd, &one, sizeof one); /* full means that it is readable anyway */
-}
+void agent_news_wake(struct agent_news *news) { wakeup_ring(news->fd); }
 
 void agent_news_put(struct agent_news *news, enum gavel_event_kind kind, char *json)
 {

@@ -2,14 +2,13 @@
 
 #include "cli/run/line_queue.h"
 
-#include <stdint.h>
+#include "os/wakeup.h"
+
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 bool line_queue_init(struct line_queue *queue)
 {
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd = wakeup_open();
 
     if (fd < 0)
         return false;
@@ -23,18 +22,12 @@ void line_queue_done(struct line_queue *queue)
 {
     while (line_queue_peek(queue))
         line_queue_drop(queue);
-    close(queue->fd);
+    wakeup_close(&queue->fd);
     pthread_cond_destroy(&queue->room);
     pthread_mutex_destroy(&queue->mutex);
 }
 
-void line_queue_wake(struct line_queue *queue)
-{
-    const uint64_t one = 1;
-    ssize_t written = write(queue->fd, &one, sizeof one);
-
-    (void)written; /* fails only when it is readable already */
-}
+void line_queue_wake(struct line_queue *queue) { wakeup_ring(queue->fd); }
 
 void line_queue_put(struct line_queue *queue, char *line)
 {

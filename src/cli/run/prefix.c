@@ -13,8 +13,9 @@
 
 #include "base/error.h"
 #include "cli/output.h"
-#include "lib/loop/thread.h"
 #include "os/clock.h"
+#include "os/thread.h"
+#include "os/wakeup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define NAME_BYTES_MAX 255
@@ -39,14 +39,6 @@ static void close_fd(int *fd)
     if (*fd >= 0)
         close(*fd);
     *fd = -1;
-}
-
-static void signal_fd(int fd)
-{
-    const uint64_t one = 1;
-    ssize_t written = write(fd, &one, sizeof one);
-
-    (void)written; /* cannot fail: nobody adds up to its limit */
 }
 
 /* The sources of a child lie next to each other, in the order of the outputs. */
@@ -107,8 +99,8 @@ static enum gavel_status open_pipes(struct prefix *prefix, struct gavel_error *e
         prefix->sources[i].read_fd = fds[0];
         prefix->sources[i].write_fd = fds[1];
     }
-    prefix->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    prefix->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    prefix->stop_fd = wakeup_open();
+    prefix->done_fd = wakeup_open();
     if (prefix->stop_fd < 0 || prefix->done_fd < 0)
         return error_set(error, GAVEL_ERR_IO, "no event descriptor: %s; raise the limit of open files",
                          strerror(errno));
@@ -341,20 +333,20 @@ static void *run(void *argument)
         put_rest(prefix, i);
     flush(prefix, &prefix->outputs[0]);
     flush(prefix, &prefix->outputs[1]);
-    signal_fd(prefix->done_fd);
+    wakeup_ring(prefix->done_fd);
     return NULL;
 }
 
 enum gavel_status prefix_start(struct prefix *prefix, struct gavel_error *error)
 {
-    enum gavel_status status;
+    int failure;
 
     for (size_t i = 0; i < prefix->source_count; i++)
         close_fd(&prefix->sources[i].write_fd);
-    status = thread_start(&prefix->thread, "gavel-prefix", run, prefix);
-    if (status != GAVEL_OK)
-        return error_set(error, status, "no thread for the output of the children: %s",
-                         gavel_status_text(status));
+    failure = thread_start(&prefix->thread, NULL, "gavel-prefix", run, prefix);
+    if (failure)
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "no thread for the output of the children: %s",
+                         strerror(failure));
     prefix->has_thread = true;
     return GAVEL_OK;
 }
@@ -386,7 +378,7 @@ enum gavel_status prefix_finish(struct prefix *prefix, gavel_ns until, struct ga
         status =
             error_set(error, GAVEL_ERR_TIMEOUT,
                       "output of the children may be lost: it did not come to an end, or nobody reads ours");
-        signal_fd(prefix->stop_fd);
+        wakeup_ring(prefix->stop_fd);
         if (!await_done(prefix, clock_now() + ns_from_ms(STOP_MS))) {
             /* It waits inside of the system; what it uses must stay until the process ends. */
             pthread_detach(prefix->thread);

@@ -4,12 +4,12 @@
 
 #include "daemon/realtime.h"
 #include "os/clock.h"
+#include "os/wakeup.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -93,15 +93,10 @@ enum gavel_status writer_put(struct writer *writer, const struct raft *raft,
     return GAVEL_OK;
 }
 
-static void ring(const struct writer *writer)
-{
-    (void)!write(writer->fd, &(uint64_t){1}, sizeof(uint64_t)); /* full means that it rings already */
-}
-
 static void set_state(struct writer *writer, enum writer_state state)
 {
     if (atomic_exchange(&writer->state, state) != (int)state)
-        ring(writer);
+        wakeup_ring(writer->fd);
 }
 
 /* Those up to the first that brings a snapshot; 0 if none does. */
@@ -142,7 +137,7 @@ static enum gavel_status write_messages(struct writer *writer, const struct mail
         atomic_store(&writer->written, mark.txn);
         atomic_store(&writer->durable, writes[count - 1].persist.seq);
         atomic_store(&writer->state, WRITER_GOOD);
-        ring(writer);
+        wakeup_ring(writer->fd);
     } else if (status != GAVEL_ERR_STORE_FULL) {
         writer->error = error;
         set_state(writer, WRITER_FAILED);
@@ -201,7 +196,7 @@ static void look(struct writer *writer, gavel_ns *look_at)
         return;
     *look_at = now + LOOK_EVERY_MS * NS_PER_MS;
     if (!disk_is_there(writer->disk) && !atomic_exchange(&writer->is_lost, true))
-        ring(writer);
+        wakeup_ring(writer->fd);
 }
 
 static void *run(void *user)
@@ -241,18 +236,18 @@ enum gavel_status writer_start(struct writer *writer, struct disk *disk, bool is
 
     memset(writer, 0, sizeof *writer);
     writer->disk = disk;
-    writer->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    writer->fd = wakeup_open();
     if (writer->fd < 0)
         return GAVEL_ERR_IO;
     status = mailbox_init(&writer->messages);
     if (status != GAVEL_OK) {
-        (void)close(writer->fd); /* nothing to lose in an eventfd */
+        wakeup_close(&writer->fd);
         return status;
     }
     if (realtime_thread(&writer->thread, "gaveld-disk", run, writer,
                         is_realtime ? REALTIME_FIRST : REALTIME_NO)) {
         mailbox_done(&writer->messages);
-        (void)close(writer->fd); /* likewise */
+        wakeup_close(&writer->fd);
         return GAVEL_ERR_NO_MEMORY;
     }
     writer->is_running = true;
@@ -266,15 +261,14 @@ bool writer_stop(struct writer *writer)
     if (!writer->is_running)
         return true;
     atomic_store(&writer->is_ending, true);
-    (void)!write(writer->messages.fd, &(uint64_t){1},
-                 sizeof(uint64_t));               /* wakes it; it rings for writes too */
+    wakeup_ring(writer->messages.fd);             /* it rings for writes too */
     (void)clock_gettime(CLOCK_MONOTONIC, &limit); /* fails only for bad arguments */
     limit.tv_sec += END_LIMIT_S;
     if (pthread_clockjoin_np(writer->thread, NULL, CLOCK_MONOTONIC, &limit))
         return false;
     free_messages(mailbox_take_all(&writer->messages));
     mailbox_done(&writer->messages);
-    (void)close(writer->fd); /* an eventfd has nothing to lose */
+    wakeup_close(&writer->fd);
     writer->is_running = false;
     return true;
 }

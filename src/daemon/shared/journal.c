@@ -3,10 +3,10 @@
 #include "daemon/shared/journal.h"
 
 #include "daemon/shared/lock.h"
+#include "os/wakeup.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct journal {
     pthread_mutex_t mutex;
@@ -56,7 +56,7 @@ uint64_t journal_put(struct journal *journal, const struct journal_entry *entry)
     place->id = id;
     (void)pthread_mutex_unlock(&journal->mutex);
     if (journal->bell >= 0)
-        (void)!write(journal->bell, &(uint64_t){1}, sizeof(uint64_t)); /* full means that it rings already */
+        wakeup_ring(journal->bell);
     return id;
 }
 

@@ -2,24 +2,19 @@
 
 #include "daemon/shared/mailbox.h"
 
-#include "base/assert.h"
 #include "daemon/shared/lock.h"
-
-#include <errno.h>
-#include <stdint.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include "os/wakeup.h"
 
 enum gavel_status mailbox_init(struct mailbox *box)
 {
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int fd = wakeup_open();
 
     if (fd < 0)
         return GAVEL_ERR_IO;
     *box = (struct mailbox){.fd = fd};
     box->last = &box->first;
     if (lock_init(&box->mutex) != GAVEL_OK) {
-        (void)close(fd); /* nothing was ever written to it */
+        wakeup_close(&fd);
         return GAVEL_ERR_NO_MEMORY;
     }
     return GAVEL_OK;
@@ -29,7 +24,7 @@ void mailbox_done(struct mailbox *box)
 {
     if (!box || !box->last)
         return;
-    (void)close(box->fd); /* an eventfd has nothing to lose */
+    wakeup_close(&box->fd);
     (void)pthread_mutex_destroy(&box->mutex);
     *box = (struct mailbox){.fd = -1};
 }
@@ -44,19 +39,9 @@ void mailbox_put(struct mailbox *box, struct mail_link *message)
     *box->last = message;
     box->last = &message->next;
     box->count++;
-    if (was_empty) {
-        ssize_t n = write(box->fd, &(uint64_t){1}, sizeof(uint64_t));
-
-        ASSERT(n == sizeof(uint64_t)); /* the count never comes near its limit */
-    }
+    if (was_empty)
+        wakeup_ring(box->fd);
     (void)pthread_mutex_unlock(&box->mutex);
-}
-
-static void silence(struct mailbox *box)
-{
-    uint64_t rings;
-
-    (void)!read(box->fd, &rings, sizeof rings); /* there may be none */
 }
 
 struct mail_link *mailbox_take(struct mailbox *box)
@@ -70,7 +55,7 @@ struct mail_link *mailbox_take(struct mailbox *box)
         box->count--;
         if (!box->first) {
             box->last = &box->first;
-            silence(box);
+            wakeup_clear(box->fd);
         }
     }
     (void)pthread_mutex_unlock(&box->mutex);
@@ -84,7 +69,7 @@ struct mail_link *mailbox_take_all(struct mailbox *box)
     (void)pthread_mutex_lock(&box->mutex);
     first = box->first;
     if (first)
-        silence(box);
+        wakeup_clear(box->fd);
     box->first = NULL;
     box->last = &box->first;
     box->count = 0;

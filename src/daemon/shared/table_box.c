@@ -3,9 +3,9 @@
 #include "daemon/shared/table_box.h"
 
 #include "daemon/shared/lock.h"
+#include "os/wakeup.h"
 
 #include <stdint.h>
-#include <unistd.h>
 
 enum gavel_status table_box_init(struct table_box *box)
 {
@@ -49,6 +49,6 @@ void table_box_ring(struct table_box *box)
     table_box_lock(box); /* a bell must not be taken away, and its descriptor used anew, in between */
     for (size_t i = 0; i < TABLE_BOX_BELLS; i++)
         if (box->bells[i] >= 0)
-            (void)!write(box->bells[i], &(uint64_t){1}, sizeof(uint64_t)); /* full: it rings already */
+            wakeup_ring(box->bells[i]);
     table_box_unlock(box);
 }

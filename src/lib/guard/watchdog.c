@@ -2,8 +2,8 @@
 
 #include "lib/guard/watchdog.h"
 
-#include "lib/loop/thread.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -137,8 +137,8 @@ enum gavel_status watchdog_start(struct watchdog *watchdog)
     pthread_mutex_init(&watchdog->mutex, NULL);
     pthread_cond_init(&watchdog->reported, NULL);
     status = killer_open(&watchdog->killer);
-    if (status == GAVEL_OK)
-        status = thread_start(&watchdog->thread, "gavel-deadline", run, watchdog);
+    if (status == GAVEL_OK && thread_start(&watchdog->thread, NULL, "gavel-deadline", run, watchdog))
+        status = GAVEL_ERR_NO_MEMORY;
     if (status != GAVEL_OK) {
         tear_down(watchdog);
         return status;

@@ -3,14 +3,14 @@
 #include "lib/loop/loop.h"
 
 #include "lib/handle.h"
-#include "lib/loop/thread.h"
 #include "lib/member.h"
 #include "lib/push.h"
 #include "os/clock.h"
+#include "os/thread.h"
+#include "os/wakeup.h"
 
 #include <stddef.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -18,12 +18,8 @@
 
 static void drain(struct gavel *gavel, struct source *source)
 {
-    uint64_t count;
-
     (void)gavel;
-    /* Nothing to read means that another pass has read it; both are the same to us. */
-    if (read(source->fd, &count, sizeof count) < 0)
-        return;
+    wakeup_clear(source->fd);
 }
 
 static void timer_ready(struct gavel *gavel, struct source *source)
@@ -60,7 +56,7 @@ enum gavel_status loop_open(struct gavel *gavel)
     if (gavel->epoll_fd < 0)
         return GAVEL_ERR_IO;
     gavel->timer.fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    gavel->wakeup.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    gavel->wakeup.fd = wakeup_open();
     if (gavel->timer.fd < 0 || gavel->wakeup.fd < 0)
         return GAVEL_ERR_IO;
     if (loop_add(gavel, &gavel->timer) != GAVEL_OK || loop_add(gavel, &gavel->wakeup) != GAVEL_OK)
@@ -88,14 +84,7 @@ void loop_close(struct gavel *gavel)
     timers_done(&gavel->lapsed);
 }
 
-void loop_wake(struct gavel *gavel)
-{
-    const uint64_t one = 1;
-
-    /* It fails only when the counter is full, and then the loop is awake anyway. */
-    if (write(gavel->wakeup.fd, &one, sizeof one) < 0)
-        return;
-}
+void loop_wake(struct gavel *gavel) { wakeup_ring(gavel->wakeup.fd); }
 
 static struct gavel_candidate *member_of(struct timer *timer)
 {
@@ -200,10 +189,8 @@ static void *run(void *argument)
 
 enum gavel_status loop_start_thread(struct gavel *gavel)
 {
-    enum gavel_status status = thread_start(&gavel->thread, "gavel-loop", run, gavel);
-
-    gavel->has_thread = status == GAVEL_OK;
-    return status;
+    gavel->has_thread = thread_start(&gavel->thread, NULL, "gavel-loop", run, gavel) == 0;
+    return gavel->has_thread ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
 }
 
 void loop_stop_thread(struct gavel *gavel)

@@ -9,6 +9,7 @@
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
 /* The longest that one wait goes on without looking again. */
 #define WAIT_MAX_MS 1000
@@ -38,20 +39,10 @@ static int64_t wait_ms(gavel_ns until)
     return left > WAIT_MAX_MS * NS_PER_MS ? WAIT_MAX_MS : (left + NS_PER_MS - 1) / NS_PER_MS;
 }
 
-/* The condition variable counts on CLOCK_MONOTONIC, since none counts on CLOCK_BOOTTIME. */
 static void wait_for_change(struct gavel *gavel, int64_t ms)
 {
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with a valid clock and pointer */
-    t.tv_sec += ms / 1000;
-    t.tv_nsec += ms % 1000 * NS_PER_MS;
-    if (t.tv_nsec >= NS_PER_S) {
-        t.tv_sec++;
-        t.tv_nsec -= NS_PER_S;
-    }
     gavel->waiters++;
-    (void)pthread_cond_timedwait(&gavel->changed, &gavel->mutex, &t); /* the caller looks again either way */
+    (void)condition_wait(&gavel->changed, &gavel->mutex, clock_now() + ns_from_ms(ms)); /* or looks again */
     gavel->waiters--;
 }
 

@@ -4,15 +4,13 @@
 
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
-#include "lib/loop/thread.h"
 #include "lib/member.h"
 #include "os/clock.h"
+#include "os/thread.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* Large enough for every group of a busy process, small enough that one batch stays short. */
 #define BATCH_MAX 512
@@ -146,45 +144,33 @@ static void *run(void *argument)
 enum gavel_status worker_start(struct gavel *gavel)
 {
     struct worker *worker = &gavel->worker;
-    pthread_condattr_t attributes;
-    enum gavel_status status;
 
     worker->batch = calloc(1, sizeof *worker->batch);
     if (!worker->batch)
         return GAVEL_ERR_NO_MEMORY;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&worker->wanted, NULL);
-    pthread_cond_init(&worker->ended, &attributes);
-    pthread_condattr_destroy(&attributes);
-    status = thread_start(&worker->thread, "gavel-store", run, gavel);
-    worker->has_thread = status == GAVEL_OK;
-    return status;
+    condition_init(&worker->ended);
+    worker->has_thread = thread_start(&worker->thread, NULL, "gavel-store", run, gavel) == 0;
+    return worker->has_thread ? GAVEL_OK : GAVEL_ERR_NO_MEMORY;
 }
 
 /*
  * Until when a store that works must have answered: every call under way has
  * a time-out, and a moment more for a loaded machine. Mutex held.
  */
-static struct timespec patience(const struct worker *worker)
+static gavel_ns patience(const struct worker *worker)
 {
-    gavel_ns now = clock_now();
-    gavel_ns until = now;
-    struct timespec t;
+    gavel_ns until = clock_now();
 
     for (const struct job *job = worker->running; job; job = job->next)
         until = ns_max(until, job->request.give_up_at);
-    until = until - now + STOP_GRACE;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail with a valid clock and pointer */
-    t.tv_sec += (until + t.tv_nsec) / NS_PER_S;
-    t.tv_nsec = (until + t.tv_nsec) % NS_PER_S;
-    return t;
+    return until + STOP_GRACE;
 }
 
 void worker_stop(struct gavel *gavel)
 {
     struct worker *worker = &gavel->worker;
-    struct timespec until;
+    gavel_ns until;
 
     if (!worker->has_thread)
         return;
@@ -192,9 +178,8 @@ void worker_stop(struct gavel *gavel)
     worker->is_stopping = true;
     pthread_cond_signal(&worker->wanted);
     until = patience(worker);
-    while (!worker->has_ended)
-        if (pthread_cond_timedwait(&worker->ended, &gavel->mutex, &until) == ETIMEDOUT)
-            break;
+    while (!worker->has_ended && condition_wait(&worker->ended, &gavel->mutex, until))
+        continue;
     pthread_mutex_unlock(&gavel->mutex);
 }
 

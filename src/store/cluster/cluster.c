@@ -12,20 +12,18 @@
 #include "base/error.h"
 #include "os/clock.h"
 #include "os/process.h"
+#include "os/wakeup.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 /* For one node to answer. A second try of each of three addresses is within it. */
 #define OPEN_PATIENCE (2 * NS_PER_S)
 
 static void free_store(struct gavel_store *gavel)
 {
-    if (gavel->wake_fd >= 0)
-        (void)close(gavel->wake_fd); /* it holds no data */
+    wakeup_close(&gavel->wake_fd);
     push_done(&gavel->push);
     free(gavel);
 }
@@ -40,7 +38,7 @@ static struct gavel_store *new_store(void)
     TAILQ_INIT(&gavel->queue);
     TAILQ_INIT(&gavel->sent);
     TAILQ_INIT(&gavel->dirty);
-    gavel->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    gavel->wake_fd = wakeup_open();
     return gavel;
 }
 

@@ -9,13 +9,13 @@
 
 #include "base/error.h"
 #include "os/clock.h"
+#include "os/thread.h"
+#include "os/wakeup.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /* Deep enough for a TLS handshake, and little enough for a guard that locks its memory. */
 #define STACK_BYTES (512u * 1024)
@@ -25,13 +25,7 @@
 /* For the end of the session; after that it expires by itself. */
 #define CLOSE_PATIENCE_MS 500
 
-void gavel_thread_wake(struct gavel_store *gavel)
-{
-    const uint64_t one = 1;
-
-    if (write(gavel->wake_fd, &one, sizeof one) < 0)
-        return; /* the counter is full, so it is awake */
-}
+void gavel_thread_wake(struct gavel_store *gavel) { wakeup_ring(gavel->wake_fd); }
 
 static void reads_state(void *user, enum client_state state, const char *trouble)
 {
@@ -98,11 +92,9 @@ static void woken(evutil_socket_t fd, short events, void *user)
 {
     struct gavel_store *gavel = user;
     struct gavel_parcel *parcel;
-    uint64_t count;
 
     (void)events;
-    if (read(fd, &count, sizeof count) < 0)
-        return; /* nothing to read: it was not for us */
+    wakeup_clear(fd);
     pthread_mutex_lock(&gavel->push.lock);
     gavel_watch_tend(gavel);
     while ((parcel = TAILQ_FIRST(&gavel->queue))) {
@@ -161,22 +153,15 @@ static enum gavel_status make_loop(struct gavel_store *gavel, struct gavel_error
     return status;
 }
 
-/* With all signals blocked, so that the program's handlers run on the program's own threads. */
 static int start(struct gavel_store *gavel)
 {
     pthread_attr_t attributes;
-    sigset_t all, before;
     int problem;
 
     (void)pthread_attr_init(&attributes); /* these cannot fail on Linux with these arguments */
     (void)pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    problem = pthread_create(&gavel->thread, &attributes, run, gavel);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    problem = thread_start(&gavel->thread, &attributes, "gavel-cluster", run, gavel);
     (void)pthread_attr_destroy(&attributes);
-    if (problem == 0)
-        (void)pthread_setname_np(gavel->thread, "gavel-cluster"); /* only for people who look */
     return problem;
 }
 

@@ -8,10 +8,10 @@
  * watched group counts as changed.
  */
 #include "os/clock.h"
+#include "os/thread.h"
 #include "store/etcd/watch.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,24 +203,10 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Signals are for the threads of the program. */
-static bool start_thread(struct etcd_store *etcd)
-{
-    sigset_t all;
-    sigset_t before;
-    int code;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    code = pthread_create(&etcd->thread, NULL, run, etcd);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return code == 0;
-}
-
 void etcd_stream_renew(struct etcd_store *etcd)
 {
-    if (!etcd->has_thread)
-        etcd->has_thread = start_thread(etcd); /* without one the caller looks again and again */
+    if (!etcd->has_thread) /* without one the caller looks again and again */
+        etcd->has_thread = thread_start(&etcd->thread, NULL, "gavel-etcd", run, etcd) == 0;
     if (etcd->push.watched_count > ETCD_STREAM_GROUPS_MAX + 1)
         return; /* it is about all of them */
     etcd->is_stream_old = true;

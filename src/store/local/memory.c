@@ -8,6 +8,8 @@
  */
 #include "os/clock.h"
 #include "os/process.h"
+#include "os/thread.h"
+#include "os/wakeup.h"
 #include "store/driver.h"
 #include "store/local/rows.h"
 
@@ -16,8 +18,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 /* A rows by name, counted by the stores that are open on it. */
 struct room {
@@ -54,18 +54,13 @@ static struct room *rooms;
 
 static struct room *room_new(const char *name)
 {
-    pthread_condattr_t attributes;
     struct room *room = calloc(1, sizeof *room);
 
     if (!room)
         return NULL;
     name_copy(room->name, sizeof room->name, name);
-    /* These cannot fail on Linux with these arguments. */
-    (void)pthread_mutex_init(&room->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&room->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    (void)pthread_mutex_init(&room->lock, NULL); /* cannot fail on Linux with these arguments */
+    condition_init(&room->changed);
     return room;
 }
 
@@ -122,7 +117,7 @@ static enum gavel_status memory_open(const char *rest, struct store **ret_store,
         free(memory);
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening memory:%s", rest);
     }
-    memory->push_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* without one nothing is pushed */
+    memory->push_fd = wakeup_open(); /* without one nothing is pushed */
     *ret_store = &memory->store;
     return GAVEL_OK;
 }
@@ -153,8 +148,7 @@ static void memory_close(struct store *store)
         memory->watched = watched->next;
         free(watched);
     }
-    if (memory->push_fd >= 0)
-        (void)close(memory->push_fd); /* it holds no data */
+    wakeup_close(&memory->push_fd);
     room_leave(memory->room);
     free(memory);
 }
@@ -162,15 +156,12 @@ static void memory_close(struct store *store)
 /* Tells all who watch that group. The room's lock is held. */
 static void push(const struct room *room, const char *group)
 {
-    const uint64_t one = 1;
-
     for (struct memory_store *memory = room->stores; memory; memory = memory->next) {
         for (struct watched *watched = memory->watched; watched; watched = watched->next) {
             if (strcmp(watched->group, group) != 0)
                 continue;
             watched->is_changed = true;
-            if (write(memory->push_fd, &one, sizeof one) < 0)
-                continue; /* the counter is full, so it is readable */
+            wakeup_ring(memory->push_fd);
         }
     }
 }
@@ -263,21 +254,8 @@ static void memory_wait(struct store *store, const char *name, uint64_t version,
     struct room *room = ((struct memory_store *)store)->room;
 
     pthread_mutex_lock(&room->lock);
-    while (version_of(room, name) == version) {
-        struct timespec limit;
-        gavel_ns left = until - clock_now();
-
-        if (left <= 0)
-            break;
-        /* Condition variables do not know CLOCK_BOOTTIME; an hour at a time also keeps NEVER from
-         * overflowing. */
-        (void)clock_gettime(CLOCK_MONOTONIC, &limit);
-        left = ns_min(left, 3600 * NS_PER_S) + limit.tv_nsec;
-        limit.tv_sec += (time_t)(left / NS_PER_S);
-        limit.tv_nsec = (long)(left % NS_PER_S);
-        (void)pthread_cond_timedwait(&room->changed, &room->lock,
-                                     &limit); /* the loop looks at what is true */
-    }
+    while (version_of(room, name) == version && condition_wait(&room->changed, &room->lock, until))
+        continue;
     pthread_mutex_unlock(&room->lock);
 }
 
@@ -340,7 +318,6 @@ static bool memory_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 
 {
     struct memory_store *memory = (struct memory_store *)store;
     struct watched *watched;
-    uint64_t count;
 
     pthread_mutex_lock(&memory->room->lock);
     for (watched = memory->watched; watched && !watched->is_changed; watched = watched->next)
@@ -348,8 +325,8 @@ static bool memory_changed(struct store *store, char ret_group[NAME_MAX_BYTES + 
     if (watched) {
         watched->is_changed = false;
         name_copy(ret_group, sizeof watched->group, watched->group);
-    } else if (memory->push_fd >= 0 && read(memory->push_fd, &count, sizeof count) < 0) {
-        /* It was not readable: nothing had changed, which is what we say. */
+    } else {
+        wakeup_clear(memory->push_fd);
     }
     pthread_mutex_unlock(&memory->room->lock);
     return watched != NULL;
