@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The life of the API thread. Other threads reach it by a word of orders and
- * an eventfd; everything else in struct api is its own, so that libevent needs
- * no locks. It is an ordinary thread, whatever the consensus thread is; and not
- * less than that: a process is not dead before its last thread has been given
- * the time to die.
+ * The life of the API thread. Other threads reach it by orders and wake-ups;
+ * everything else in struct api is its own. It is an ordinary thread, whatever the consensus thread is; and
+ * not less than that: a process is not dead before its last thread has been given the time to die.
  */
 #include "daemon/api/internal.h"
 
 #include "base/error.h"
 #include "net/tls.h"
 #include "os/clock.h"
+#include "os/thread.h"
+#include "os/wakeup.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -75,12 +72,10 @@ static void begin_to_stop(struct api *api)
 static void on_orders(evutil_socket_t fd, short what, void *user)
 {
     struct api *api = user;
-    uint64_t count;
-    unsigned orders;
+    unsigned orders = loop_orders_take(&api->orders);
 
+    (void)fd;
     (void)what;
-    (void)!read(fd, &count, sizeof count); /* only empties it */
-    orders = atomic_exchange(&api->orders, 0);
     if (orders & API_ORDER_RELOAD)
         reload(api);
     if ((orders & API_ORDER_LEAVE) && !api->is_leaving)
@@ -102,10 +97,8 @@ static void on_replies(evutil_socket_t fd, short what, void *user)
 
 static void on_bell(evutil_socket_t fd, short what, void *user)
 {
-    uint64_t count;
-
     (void)what;
-    (void)!read(fd, &count, sizeof count); /* only empties it */
+    wakeup_clear(fd);
     api_streams_pump(user);
 }
 
@@ -119,10 +112,9 @@ static void on_forwardings(evutil_socket_t fd, short what, void *user)
 static void on_table(evutil_socket_t fd, short what, void *user)
 {
     struct api *api = user;
-    uint64_t count;
 
     (void)what;
-    (void)!read(fd, &count, sizeof count); /* only empties it */
+    wakeup_clear(fd);
     api_groups_count(api);
     api_transfers_look(api);
     api_streams_pump(api);
@@ -180,51 +172,29 @@ static int raise_fd_limit(void)
     return limit.rlim_cur > INT32_MAX ? INT32_MAX : (int)limit.rlim_cur;
 }
 
-static bool watch(struct api *api, struct event **ret_event, int fd, event_callback_fn callback)
-{
-    *ret_event = event_new(api->base, fd, EV_READ | EV_PERSIST, callback, api);
-    return *ret_event && event_add(*ret_event, NULL) == 0;
-}
-
-/*
- * Changes of what epoll watches are put together: evhttp changes its mind several times for each request,
- * and that would cost more than the request itself.
- */
-static struct event_base *make_base(void)
-{
-    struct event_config *config = event_config_new();
-    struct event_base *base = NULL;
-
-    if (config &&
-        event_config_set_flag(config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST | EVENT_BASE_FLAG_NOLOCK) == 0)
-        base = event_base_new_with_config(config);
-    if (config)
-        event_config_free(config);
-    return base;
-}
-
 static enum gavel_status build(struct api *api, int listening)
 {
     struct timeval beat = {.tv_sec = API_HEARTBEAT_S};
     int fd = listening;
 
-    api->base = make_base();
+    api->base = loop_new();
     api->http = api->base ? evhttp_new(api->base) : NULL;
-    api->orders_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    api->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    api->table_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!api->http || api->orders_fd < 0 || api->bell_fd < 0 || api->table_fd < 0 ||
-        api_connections_init(api, listening) != GAVEL_OK)
+    api->orders.fd = wakeup_open();
+    api->bell_fd = wakeup_open();
+    api->table_fd = wakeup_open();
+    if (!api->http || api_connections_init(api, listening) != GAVEL_OK)
         goto failed;
     fd = -1; /* the listener has it */
     api->heartbeat_event = event_new(api->base, -1, EV_PERSIST, on_heartbeat, api);
     if (!api->heartbeat_event || event_add(api->heartbeat_event, &beat))
         goto failed;
-    if (!watch(api, &api->orders_event, api->orders_fd, on_orders) ||
-        !watch(api, &api->replies_event, api->replies.fd, on_replies) ||
-        !watch(api, &api->forwardings_event, api->answers.fd, on_forwardings) ||
-        !watch(api, &api->table_event, api->table_fd, on_table) ||
-        !watch(api, &api->bell_event, api->bell_fd, on_bell))
+    api->orders_event = loop_watch(api->base, api->orders.fd, on_orders, api);
+    api->replies_event = loop_watch(api->base, api->replies.fd, on_replies, api);
+    api->forwardings_event = loop_watch(api->base, api->answers.fd, on_forwardings, api);
+    api->table_event = loop_watch(api->base, api->table_fd, on_table, api);
+    api->bell_event = loop_watch(api->base, api->bell_fd, on_bell, api);
+    if (!api->orders_event || !api->replies_event || !api->forwardings_event || !api->table_event ||
+        !api->bell_event)
         goto failed;
     evhttp_set_gencb(api->http, api_dispatch, api);
     return GAVEL_OK;
@@ -234,35 +204,25 @@ failed:
     return GAVEL_ERR_NO_MEMORY;
 }
 
-static void drop_event(struct event **event)
-{
-    if (*event)
-        event_free(*event);
-    *event = NULL;
-}
-
 void api_free(struct api *api)
 {
     if (!api)
         return;
-    drop_event(&api->orders_event);
-    drop_event(&api->replies_event);
-    drop_event(&api->bell_event);
-    drop_event(&api->heartbeat_event);
-    drop_event(&api->forwardings_event);
-    drop_event(&api->table_event);
+    loop_drop(&api->orders_event);
+    loop_drop(&api->replies_event);
+    loop_drop(&api->bell_event);
+    loop_drop(&api->heartbeat_event);
+    loop_drop(&api->forwardings_event);
+    loop_drop(&api->table_event);
     api->is_stopping = true; /* nothing is sent any more, whoever goes */
     api_connections_done(api);
     api_campaigns_done(api);
     api_forwardings_done(api);
     if (api->base)
         event_base_free(api->base);
-    if (api->orders_fd >= 0)
-        (void)close(api->orders_fd); /* an eventfd */
-    if (api->bell_fd >= 0)
-        (void)close(api->bell_fd); /* an eventfd */
-    if (api->table_fd >= 0)
-        (void)close(api->table_fd); /* an eventfd */
+    wakeup_close(&api->orders.fd);
+    wakeup_close(&api->bell_fd);
+    wakeup_close(&api->table_fd);
     SSL_CTX_free(api->tls);
     explicit_bzero(&api->token, sizeof api->token);
     /* A request that never came back would be answered into memory that is gone: then this little stays. */
@@ -271,21 +231,6 @@ void api_free(struct api *api)
     if (api->replies.fd >= 0)
         mailbox_done(&api->replies);
     free(api);
-}
-
-/* Signals are for the thread that waits for them; SIGPIPE is for nobody. */
-static int start_thread(struct api *api)
-{
-    sigset_t all;
-    sigset_t before;
-    int failure;
-
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    failure = pthread_create(&api->thread, NULL, thread_main, api);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    api->has_thread = failure == 0;
-    return failure;
 }
 
 enum gavel_status api_new(struct node_shared *shared, int listening, struct api **ret_api,
@@ -305,7 +250,7 @@ enum gavel_status api_new(struct node_shared *shared, int listening, struct api 
         return error_set(error, status, "api: %s", gavel_status_text(status));
     }
     api->shared = shared;
-    api->orders_fd = api->bell_fd = api->table_fd = -1;
+    api->orders.fd = api->bell_fd = api->table_fd = -1;
     api->fd_limit = raise_fd_limit();
     status = build(api, listening);
     if (status != GAVEL_OK) {
@@ -344,7 +289,8 @@ enum gavel_status api_start(struct node_shared *shared, struct api **ret_api, st
         api_free(api);
         return error_set(error, GAVEL_ERR_STATE, "api: the table has no bell left");
     }
-    failure = start_thread(api);
+    failure = thread_start(&api->thread, NULL, "gaveld-api", thread_main, api);
+    api->has_thread = failure == 0;
     if (failure) {
         journal_set_bell(shared->journal, -1);
         table_box_remove_bell(&shared->table, api->table_fd);
@@ -357,20 +303,12 @@ enum gavel_status api_start(struct node_shared *shared, struct api **ret_api, st
 
 uint16_t api_port(const struct api *api) { return api->port; }
 
-static void order(struct api *api, enum api_order what)
-{
-    uint64_t one = 1;
-
-    (void)atomic_fetch_or(&api->orders, (unsigned)what);
-    (void)!write(api->orders_fd, &one, sizeof one); /* full means that it is readable anyway */
-}
-
-void api_reload(struct api *api) { order(api, API_ORDER_RELOAD); }
+void api_reload(struct api *api) { loop_orders_give(&api->orders, API_ORDER_RELOAD); }
 
 void api_leave(struct api *api)
 {
     if (api)
-        order(api, API_ORDER_LEAVE);
+        loop_orders_give(&api->orders, API_ORDER_LEAVE);
 }
 
 bool api_has_left(const struct api *api) { return !api || atomic_load(&api->campaign_count) == 0; }
@@ -395,7 +333,7 @@ void api_stop(struct api *api)
         return;
     journal_set_bell(api->shared->journal, -1);
     table_box_remove_bell(&api->shared->table, api->table_fd);
-    order(api, API_ORDER_STOP);
+    loop_orders_give(&api->orders, API_ORDER_STOP);
     give_back_requests(api);
     if (api->has_thread)
         (void)pthread_join(api->thread, NULL);

@@ -34,8 +34,7 @@ void api_campaign_free(struct api_campaign *campaign)
     api_forwarding_drop(&campaign->request);
     for (size_t i = 0; i < CAMPAIGN_KEEP_ALIVES; i++)
         api_forwarding_drop(&campaign->keep_alives[i].forwarding);
-    if (campaign->timer)
-        event_free(campaign->timer);
+    loop_drop(&campaign->timer);
     if (campaign->op)
         gavel__op__free_unpacked(campaign->op, NULL);
     LIST_REMOVE(campaign, in_api);

@@ -378,21 +378,15 @@ enum gavel_status api_connections_init(struct api *api, int fd)
     return GAVEL_OK;
 }
 
-static void drop_event(struct event *event)
-{
-    if (event)
-        event_free(event);
-}
-
 void api_connections_done(struct api *api)
 {
     if (api->base)
         on_newborns(-1, 0, api); /* so that each is known, and freed with the rest */
     if (api->http)
         evhttp_free(api->http); /* with listener and connections */
-    drop_event(api->newborn_event);
-    drop_event(api->resume_event);
-    drop_event(api->pages_event);
-    drop_event(api->sweep_event);
+    loop_drop(&api->newborn_event);
+    loop_drop(&api->resume_event);
+    loop_drop(&api->pages_event);
+    loop_drop(&api->sweep_event);
     free(api->by_fd);
 }

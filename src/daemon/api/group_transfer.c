@@ -42,8 +42,7 @@ static void drop(struct api_transfer *transfer)
     api_forwarding_drop(&transfer->forwarding);
     if (transfer->is_waiting)
         LIST_REMOVE(transfer, next);
-    if (transfer->timer)
-        event_free(transfer->timer);
+    loop_drop(&transfer->timer);
     free(transfer);
 }
 

@@ -16,6 +16,7 @@
 #include "daemon/api/api.h"
 #include "daemon/api/token.h"
 #include "daemon/shared/forwarding.h"
+#include "daemon/shared/loop.h"
 #include "daemon/shared/request.h"
 
 #include <event2/event.h>
@@ -152,8 +153,7 @@ struct api {
     bool is_open; /* it listens beyond loopback */
     pthread_t thread;
     bool has_thread;
-    int orders_fd;
-    _Atomic unsigned orders;
+    struct loop_orders orders;
     bool is_stopping;
     gavel_ns stop_at;
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The life of the clients thread. Other threads reach it by a word of orders
- * and an eventfd, by messages (replies) and by the bell of the table; all else
- * is its own, so that libevent needs no locks.
+ * The life of the clients thread. Other threads reach it by orders, by messages
+ * (replies) and by the bell of the table; all else is its own.
  *
  * It says of itself when it last went round its loop: while it does not,
  * clients may have spoken without being heard, and the leader of the cluster
@@ -13,13 +12,11 @@
 
 #include "base/error.h"
 #include "daemon/realtime.h"
+#include "os/wakeup.h"
 
 #include <event2/buffer.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 static void mark_alive(struct clients *clients)
 {
@@ -29,12 +26,10 @@ static void mark_alive(struct clients *clients)
 static void on_orders(evutil_socket_t fd, short what, void *user)
 {
     struct clients *clients = user;
-    uint64_t count;
-    unsigned orders;
+    unsigned orders = loop_orders_take(&clients->orders);
 
+    (void)fd;
     (void)what;
-    (void)!read(fd, &count, sizeof count); /* only empties it */
-    orders = atomic_exchange(&clients->orders, 0);
     /* Files may be slow: another thread reads them. */
     if (orders & CLIENTS_ORDER_RELOAD && !reload_begin(&clients->reload))
         log_line(&clients->shared->log, clock_wall_ms(), LOG_ERROR, "clients keep the old certificate",
@@ -87,10 +82,8 @@ static void on_replies(evutil_socket_t fd, short what, void *user)
 
 static void on_bell(evutil_socket_t fd, short what, void *user)
 {
-    uint64_t count;
-
     (void)what;
-    (void)!read(fd, &count, sizeof count); /* only empties it */
+    wakeup_clear(fd);
     clients_pump(user);
 }
 
@@ -153,52 +146,27 @@ static void *thread_main(void *user)
     return NULL;
 }
 
-static bool watch(struct clients *clients, struct event **ret_event, int fd, event_callback_fn callback)
-{
-    *ret_event = event_new(clients->base, fd, EV_READ | EV_PERSIST, callback, clients);
-    return *ret_event && event_add(*ret_event, NULL) == 0;
-}
-
-static struct event_base *make_base(void)
-{
-    struct event_config *config = event_config_new();
-    struct event_base *base = NULL;
-
-    if (config &&
-        event_config_set_flag(config, EVENT_BASE_FLAG_EPOLL_USE_CHANGELIST | EVENT_BASE_FLAG_NOLOCK) == 0)
-        base = event_base_new_with_config(config);
-    if (config)
-        event_config_free(config);
-    return base;
-}
-
 static enum gavel_status build(struct clients *clients)
 {
     const struct timeval tick = {.tv_usec = CLIENTS_TICK_MS * 1000};
 
-    clients->base = make_base();
-    clients->orders_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    clients->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (!clients->base || clients->orders_fd < 0 || clients->bell_fd < 0 ||
-        reload_init(&clients->reload, clients->shared->config) != GAVEL_OK)
+    clients->base = loop_new();
+    clients->orders.fd = wakeup_open();
+    clients->bell_fd = wakeup_open();
+    if (!clients->base || reload_init(&clients->reload, clients->shared->config) != GAVEL_OK)
         return GAVEL_ERR_NO_MEMORY;
     clients->work_event = event_new(clients->base, -1, 0, clients_work, clients);
     clients->reap_event = event_new(clients->base, -1, 0, clients_reap, clients);
     clients->tick_event = event_new(clients->base, -1, EV_PERSIST, on_tick, clients);
+    clients->orders_event = loop_watch(clients->base, clients->orders.fd, on_orders, clients);
+    clients->bell_event = loop_watch(clients->base, clients->bell_fd, on_bell, clients);
+    clients->replies_event = loop_watch(clients->base, clients->replies.fd, on_replies, clients);
+    clients->reload_event = loop_watch(clients->base, clients->reload.done.fd, on_reloaded, clients);
     if (!clients->work_event || !clients->reap_event || !clients->tick_event ||
-        event_add(clients->tick_event, &tick) ||
-        !watch(clients, &clients->orders_event, clients->orders_fd, on_orders) ||
-        !watch(clients, &clients->bell_event, clients->bell_fd, on_bell) ||
-        !watch(clients, &clients->replies_event, clients->replies.fd, on_replies) ||
-        !watch(clients, &clients->reload_event, clients->reload.done.fd, on_reloaded))
+        event_add(clients->tick_event, &tick) || !clients->orders_event || !clients->bell_event ||
+        !clients->replies_event || !clients->reload_event)
         return GAVEL_ERR_NO_MEMORY;
     return clients_listen_begin(clients);
-}
-
-static void drop_event(struct event *event)
-{
-    if (event)
-        event_free(event);
 }
 
 static void close_connections(struct clients *clients)
@@ -218,19 +186,17 @@ static void destroy(struct clients *clients)
 
     clients_listen_end(clients);
     close_connections(clients);
-    drop_event(clients->orders_event);
-    drop_event(clients->bell_event);
-    drop_event(clients->replies_event);
-    drop_event(clients->reload_event);
-    drop_event(clients->tick_event);
-    drop_event(clients->work_event);
-    drop_event(clients->reap_event);
+    loop_drop(&clients->orders_event);
+    loop_drop(&clients->bell_event);
+    loop_drop(&clients->replies_event);
+    loop_drop(&clients->reload_event);
+    loop_drop(&clients->tick_event);
+    loop_drop(&clients->work_event);
+    loop_drop(&clients->reap_event);
     if (clients->base)
         event_base_free(clients->base);
-    if (clients->orders_fd >= 0)
-        (void)close(clients->orders_fd); /* an eventfd */
-    if (clients->bell_fd >= 0)
-        (void)close(clients->bell_fd); /* an eventfd */
+    wakeup_close(&clients->orders.fd);
+    wakeup_close(&clients->bell_fd);
     reload_done(&clients->reload);
     SSL_CTX_free(clients->certificates.context);
     clients_slice_clear(&clients->slice);
@@ -274,7 +240,7 @@ enum gavel_status clients_start_with(struct node_shared *shared, const struct cl
         return error_set(error, GAVEL_ERR_NO_MEMORY, "clients: out of memory");
     clients->shared = shared;
     clients->patience = *patience;
-    clients->orders_fd = clients->bell_fd = clients->tcp.fd = clients->local.fd = -1;
+    clients->orders.fd = clients->bell_fd = clients->tcp.fd = clients->local.fd = -1;
     TAILQ_INIT(&clients->connections);
     TAILQ_INIT(&clients->dead);
     TAILQ_INIT(&clients->work);
@@ -304,18 +270,10 @@ enum gavel_status clients_start(struct node_shared *shared, struct clients **ret
     return clients_start_with(shared, &patience, ret_clients, error);
 }
 
-static void order(struct clients *clients, enum clients_order what)
-{
-    uint64_t one = 1;
-
-    (void)atomic_fetch_or(&clients->orders, (unsigned)what);
-    (void)!write(clients->orders_fd, &one, sizeof one); /* full means that it is readable anyway */
-}
-
 void clients_reload(struct clients *clients)
 {
     if (clients)
-        order(clients, CLIENTS_ORDER_RELOAD);
+        loop_orders_give(&clients->orders, CLIENTS_ORDER_RELOAD);
 }
 
 void clients_stop(struct clients *clients)
@@ -325,7 +283,7 @@ void clients_stop(struct clients *clients)
     if (clients->bell_fd >= 0)
         table_box_remove_bell(&clients->shared->table, clients->bell_fd);
     if (clients->has_thread) {
-        order(clients, CLIENTS_ORDER_STOP);
+        loop_orders_give(&clients->orders, CLIENTS_ORDER_STOP);
         (void)pthread_join(clients->thread, NULL); /* fails only for a thread that is none */
     }
     atomic_store(&clients->shared->clients_alive_at, 0);

@@ -20,6 +20,7 @@
 #include "daemon/clients/clients.h"
 #include "daemon/node/reload.h"
 #include "daemon/shared/forwarding.h"
+#include "daemon/shared/loop.h"
 #include "os/clock.h"
 
 #include <bsd/sys/tree.h>
@@ -216,9 +217,8 @@ struct clients {
     pthread_t thread;
     bool has_thread;
     size_t leaving; /* connections that are */
-    int orders_fd;
     int bell_fd;
-    _Atomic unsigned orders;
+    struct loop_orders orders;
     bool is_stopping;
 
     struct clients_door tcp;

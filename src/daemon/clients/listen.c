@@ -246,8 +246,8 @@ static bool open_door(struct clients *clients, struct clients_door *door, bool i
     door->is_unix = is_unix;
     if (door->fd < 0)
         return true;
-    door->event = event_new(clients->base, door->fd, EV_READ | EV_PERSIST, on_client, door);
-    return door->event && event_add(door->event, NULL) == 0;
+    door->event = loop_watch(clients->base, door->fd, on_client, door);
+    return door->event != NULL;
 }
 
 enum gavel_status clients_listen_begin(struct clients *clients)
@@ -261,11 +261,9 @@ enum gavel_status clients_listen_begin(struct clients *clients)
 
 static void close_door(struct clients_door *door)
 {
-    if (door->event)
-        event_free(door->event);
+    loop_drop(&door->event);
     if (door->fd >= 0)
         (void)close(door->fd); /* nothing was sent on it */
-    door->event = NULL;
     door->fd = -1;
 }
 
@@ -273,9 +271,7 @@ void clients_listen_end(struct clients *clients)
 {
     struct stat found;
 
-    if (clients->resume_event)
-        event_free(clients->resume_event);
-    clients->resume_event = NULL;
+    loop_drop(&clients->resume_event);
     close_door(&clients->tcp);
     if (clients->path[0] && lstat(clients->path, &found) == 0 && S_ISSOCK(found.st_mode) &&
         found.st_dev == clients->path_device && found.st_ino == clients->path_inode)

@@ -4,7 +4,9 @@
 #include "daemon/node/consensus.h"
 
 #include "base/error.h"
+#include "daemon/shared/loop.h"
 #include "os/clock.h"
+#include "os/wakeup.h"
 
 #include <event2/event.h>
 #include <signal.h>
@@ -20,10 +22,9 @@
 static void on_timer(evutil_socket_t fd, short what, void *user)
 {
     struct consensus *c = user;
-    uint64_t count;
 
     (void)what;
-    (void)!read(fd, &count, sizeof count); /* how often does not matter */
+    wakeup_clear(fd);
     c->armed_at = 0;
     consensus_feed(c, (struct raft_event){.kind = RAFT_TIMER});
 }
@@ -68,10 +69,9 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
 {
     struct consensus *c = user;
     enum writer_state before = c->disk_state;
-    uint64_t count;
 
     (void)what;
-    (void)!read(fd, &count, sizeof count); /* how often does not matter */
+    wakeup_clear(fd);
     if (c->is_over)
         return;
     c->disk_state = atomic_load(&c->writer.state);
@@ -285,17 +285,6 @@ static void on_tick(evutil_socket_t fd, short what, void *user)
         consensus_look_at_pending(c);
 }
 
-static struct event *watch(struct consensus *c, int fd, event_callback_fn callback)
-{
-    struct event *event = event_new(c->base, fd, EV_READ | EV_PERSIST, callback, c);
-
-    if (event && event_add(event, NULL)) {
-        event_free(event);
-        return NULL;
-    }
-    return event;
-}
-
 enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error *error)
 {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
@@ -303,16 +292,16 @@ enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error
     bool is_good = true;
 
     c->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    c->timer_event = c->timer_fd < 0 ? NULL : watch(c, c->timer_fd, on_timer);
-    c->writer_event = watch(c, c->writer.fd, on_writer);
-    c->request_event = watch(c, c->shared->requests.fd, on_requests);
-    c->forwarding_event = watch(c, c->shared->forwardings.fd, on_forwardings);
-    c->reload_event = watch(c, c->reload.done.fd, on_reloaded);
+    c->timer_event = loop_watch(c->base, c->timer_fd, on_timer, c);
+    c->writer_event = loop_watch(c->base, c->writer.fd, on_writer, c);
+    c->request_event = loop_watch(c->base, c->shared->requests.fd, on_requests, c);
+    c->forwarding_event = loop_watch(c->base, c->shared->forwardings.fd, on_forwardings, c);
+    c->reload_event = loop_watch(c->base, c->reload.done.fd, on_reloaded, c);
     c->tick_event = event_new(c->base, -1, EV_PERSIST, on_tick, c);
     is_good = c->timer_event && c->writer_event && c->request_event && c->forwarding_event &&
               c->reload_event && c->tick_event && event_add(c->tick_event, &tick) == 0;
     if (c->commands) {
-        c->commands_event = watch(c, c->commands->fd, on_commands);
+        c->commands_event = loop_watch(c->base, c->commands->fd, on_commands, c);
         is_good = is_good && c->commands_event;
     }
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
@@ -322,25 +311,16 @@ enum gavel_status consensus_begin_events(struct consensus *c, struct gavel_error
     return is_good ? GAVEL_OK : error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory or descriptors");
 }
 
-static void free_event(struct event **event)
-{
-    if (*event)
-        event_free(*event);
-    *event = NULL;
-}
-
 void consensus_end_events(struct consensus *c)
 {
-    free_event(&c->timer_event);
-    free_event(&c->tick_event);
-    free_event(&c->writer_event);
-    free_event(&c->request_event);
-    free_event(&c->forwarding_event);
-    free_event(&c->commands_event);
-    free_event(&c->reload_event);
+    loop_drop(&c->timer_event);
+    loop_drop(&c->tick_event);
+    loop_drop(&c->writer_event);
+    loop_drop(&c->request_event);
+    loop_drop(&c->forwarding_event);
+    loop_drop(&c->commands_event);
+    loop_drop(&c->reload_event);
     for (size_t i = 0; i < sizeof c->signal_events / sizeof *c->signal_events; i++)
-        free_event(&c->signal_events[i]);
-    if (c->timer_fd >= 0)
-        (void)close(c->timer_fd); /* a timer has nothing to lose */
-    c->timer_fd = -1;
+        loop_drop(&c->signal_events[i]);
+    wakeup_close(&c->timer_fd); /* a timer has nothing to lose either */
 }

@@ -15,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "daemon/shared/loop.h"
 #include "os/clock.h"
 
 #include <stdlib.h>
@@ -366,8 +367,7 @@ void consensus_end_sessions(struct consensus *c)
         client_frame_free(own->frame);
         free(own);
     }
-    if (c->sessions_event)
-        event_free(c->sessions_event);
+    loop_drop(&c->sessions_event);
     free(c->met);
     process_watch_done(&c->process_watch);
     frontend_done(&c->leader_frontend);
