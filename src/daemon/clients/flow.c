@@ -15,6 +15,8 @@
  */
 #include "daemon/clients/internal.h"
 
+#include "net/cut.h"
+
 #include <errno.h>
 #include <event2/buffer.h>
 #include <stdlib.h>
@@ -121,25 +123,15 @@ void clients_flush(struct clients *clients)
 }
 
 /* The size of the next frame with its length; 0 if it is not there yet or was bad. */
-static size_t next_size(struct clients_connection *connection, struct evbuffer *input)
+static size_t next_size(struct clients_connection *connection)
 {
     size_t most = connection->phase == CLIENTS_UP ? CLIENT_FRAME_MAX : CLIENT_FIRST_FRAME_MAX;
-    uint8_t bytes[CLIENT_LENGTH_BYTES];
-    size_t wanted = CLIENT_LENGTH_BYTES;
+    uint8_t length[CUT_LENGTH_BYTES];
+    size_t size = cut_next(connection->stream, most, length);
 
-    if (evbuffer_copyout(input, bytes, sizeof bytes) == CLIENT_LENGTH_BYTES) {
-        uint32_t size = client_frame_length(bytes);
-
-        if (size == 0 || size > most) {
-            clients_connection_cut(connection, clients_explain(bytes));
-            return 0;
-        }
-        wanted += size;
-        if (evbuffer_get_length(input) >= wanted)
-            return wanted;
-    }
-    /* Not to be called for every piece of it. */
-    bufferevent_setwatermark(connection->stream, EV_READ, wanted, 0);
+    if (size != CUT_BAD)
+        return size;
+    clients_connection_cut(connection, clients_explain(length));
     return 0;
 }
 
@@ -166,7 +158,7 @@ static void take_frames(struct clients_connection *connection)
     connection->is_tired = false;
     while (connection->is_reading && !connection->doom && !connection->is_tired &&
            (connection->phase == CLIENTS_HELLO || connection->phase == CLIENTS_UP) &&
-           (size = next_size(connection, input)) > 0) {
+           (size = next_size(connection)) > 0) {
         const uint8_t *bytes = evbuffer_pullup(input, (ev_ssize_t)size);
 
         if (!bytes) {
