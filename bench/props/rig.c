@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "os/clock.h"
+#include "os/interrupt.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,21 +22,11 @@
 
 #define LEAVE_LIMIT_NS (5 * NS_PER_S)
 
-/* Signals have no other place to leave a word. */
-static volatile sig_atomic_t is_interrupted;
-
-static void interrupt(int signal_number)
-{
-    (void)signal_number;
-    is_interrupted = 1;
-}
-
 bool rig_is_interrupted(void) { return is_interrupted; }
 
 enum gavel_status rig_open(struct rig *rig, struct gavel_error *error)
 {
     const char *base = getenv("TMPDIR");
-    struct sigaction action = {.sa_handler = interrupt};
     enum gavel_status status;
 
     *rig = (struct rig){0};
@@ -54,8 +45,7 @@ enum gavel_status rig_open(struct rig *rig, struct gavel_error *error)
                          base, strerror(errno));
     }
     (void)snprintf(rig->store, sizeof rig->store, "sqlite:%s/gavel.db", rig->folder);
-    (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these signals */
-    (void)sigaction(SIGTERM, &action, NULL);
+    interrupt_catch(0);
     (void)signal(SIGPIPE, SIG_IGN); /* a member that is gone does not end us */
     return GAVEL_OK;
 }

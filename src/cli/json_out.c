@@ -78,6 +78,13 @@ char *json_line(json_t *object)
     return line;
 }
 
+const char *json_get_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
 void json_print_line(json_t *object)
 {
     char *line = json_line(object);

@@ -24,6 +24,18 @@ const char *style_end(const struct cli *cli, enum style style)
     return cli->color && style != STYLE_PLAIN ? "\033[0m" : "";
 }
 
+void print_field(const struct cli *cli, const char *name, enum style style, const char *format, ...)
+{
+    va_list list;
+
+    printf("%s%-12s%s%s", style_begin(cli, STYLE_DIM), name, style_end(cli, STYLE_DIM),
+           style_begin(cli, style));
+    va_start(list, format);
+    vprintf(format, list);
+    va_end(list);
+    printf("%s\n", style_end(cli, style));
+}
+
 size_t text_columns(const char *text)
 {
     size_t columns = 0;

@@ -25,6 +25,10 @@ size_t output_columns(FILE *file);
  */
 void print_wrapped(FILE *file, size_t width, size_t at, size_t indent, const char *text);
 
+/* A line "name        words". */
+void print_field(const struct cli *cli, const char *name, enum style style, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
 /* How many columns a UTF-8 text takes on a terminal, taking each character as one. */
 size_t text_columns(const char *text);
 

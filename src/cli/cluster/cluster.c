@@ -11,6 +11,7 @@
 #include "cli/cluster/local.h"
 #include "cli/json_out.h"
 #include "cli/output.h"
+#include "os/interrupt.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -25,14 +26,6 @@
 #define LOOK_EVERY_MS 20
 #define SLICE_MS 200
 #define LOG_TAIL_BYTES 2000
-
-static volatile sig_atomic_t is_over;
-
-static void end(int number)
-{
-    (void)number;
-    is_over = 1;
-}
 
 struct demo {
     const struct cli *cli;
@@ -95,7 +88,7 @@ static enum gavel_status await_leader(struct demo *demo, struct cluster_view *vi
 
         if (status == GAVEL_OK && view->leader >= 0 && view->healthy == view->members)
             return GAVEL_OK;
-        if (is_over)
+        if (is_interrupted)
             return error_set(error, GAVEL_ERR_STOPPED, "ended before there was a leader");
         if (!watch_guards(demo))
             return error_set(error, GAVEL_ERR_IO, "no node is left; what they said is above");
@@ -218,7 +211,7 @@ static void print_event(const struct cluster_event *event, void *user)
         print_pid(demo, event->teller);
     putchar('\n');
     if (fflush(stdout))
-        is_over = 1; /* nobody reads it any more */
+        is_interrupted = 1; /* nobody reads it any more */
 }
 
 /* Whether stdout leads nowhere any more, such as into a head(1) that has seen enough. */
@@ -241,9 +234,9 @@ static enum gavel_status play(struct demo *demo, struct gavel_error *error)
                                      false);
     if (status != GAVEL_OK)
         return error_set(error, status, "out of memory");
-    while (!is_over) {
-        cluster_streams_run(demo->streams, clock_now() + ns_from_ms(SLICE_MS), &is_over);
-        if (!is_over && !watch_guards(demo))
+    while (!is_interrupted) {
+        cluster_streams_run(demo->streams, clock_now() + ns_from_ms(SLICE_MS), &is_interrupted);
+        if (!is_interrupted && !watch_guards(demo))
             return error_set(error, GAVEL_ERR_IO, "no node is left");
         if (is_unread())
             return GAVEL_OK;
@@ -276,7 +269,6 @@ static enum gavel_status start(struct demo *demo, size_t count, struct gavel_err
 
 static int demonstrate(const struct cli *cli, int64_t count)
 {
-    struct sigaction action = {.sa_handler = end};
     struct demo *demo = calloc(1, sizeof *demo);
     struct gavel_error error = {0};
     enum gavel_status status;
@@ -284,9 +276,7 @@ static int demonstrate(const struct cli *cli, int64_t count)
     if (!demo)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
     demo->cli = cli;
-    (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these */
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGHUP, &action, NULL);
+    interrupt_catch(SIGHUP);
     status = start(demo, (size_t)count, &error);
     if (status == GAVEL_OK)
         status = play(demo, &error);
@@ -296,7 +286,7 @@ static int demonstrate(const struct cli *cli, int64_t count)
         printf("\nEnding the nodes …\n");
     local_cluster_stop(&demo->cluster);
     free(demo);
-    if (status != GAVEL_OK && !is_over)
+    if (status != GAVEL_OK && !is_interrupted)
         return cli_fail(cli, status, "%s", error.message);
     return cli_finish(cli, CLI_EXIT_OK);
 }

@@ -27,13 +27,6 @@ struct record {
     bool is_own; /* told by the candidate itself */
 };
 
-static const char *text_of(const json_t *json, const char *key)
-{
-    const char *text = json_string_value(json_object_get(json, key));
-
-    return text ? text : "";
-}
-
 /* The newest first; of one election the candidate's own record. */
 static int by_age(const void *left, const void *right)
 {
@@ -73,8 +66,8 @@ static size_t collect(const struct cluster_call *call, const char *node, struct 
         *record = (struct record){.json = json,
                                   .node = node,
                                   .term = (uint64_t)json_integer_value(json_object_get(json, "term")),
-                                  .candidate = text_of(json, "candidate"),
-                                  .started_at = text_of(json, "started_at"),
+                                  .candidate = json_get_text(json, "candidate"),
+                                  .started_at = json_get_text(json, "started_at"),
                                   .is_pre_vote = json_is_true(json_object_get(json, "pre_vote"))};
         record->is_own = strcmp(record->candidate, node) == 0;
         count++;
@@ -88,7 +81,7 @@ static bool has_voted(const json_t *votes, const char *name)
     size_t position;
 
     json_array_foreach(votes, position, ballot) {
-        if (strcmp(text_of(ballot, "voter"), name) == 0)
+        if (strcmp(json_get_text(ballot, "voter"), name) == 0)
             return true;
     }
     return false;
@@ -115,14 +108,14 @@ static void print_votes(const struct cli *cli, const struct cluster_view *view, 
     size_t position, widest = 0;
 
     json_array_foreach(votes, position, ballot) {
-        size_t width = text_columns(text_of(ballot, "voter"));
+        size_t width = text_columns(json_get_text(ballot, "voter"));
 
         widest = width > widest ? width : widest;
     }
     json_array_foreach(votes, position, ballot) {
-        const char *voter = text_of(ballot, "voter"), *vote = text_of(ballot, "vote");
-        const char *reason = text_of(ballot, "reason");
-        bool is_for = strcmp(vote, text_of(election, "candidate")) == 0;
+        const char *voter = json_get_text(ballot, "voter"), *vote = json_get_text(ballot, "vote");
+        const char *reason = json_get_text(ballot, "reason");
+        bool is_for = strcmp(vote, json_get_text(election, "candidate")) == 0;
 
         printf("    %s%*s  %s", voter, (int)(widest - text_columns(voter)), "",
                style_begin(cli, is_for ? STYLE_GREEN : STYLE_YELLOW));
@@ -152,7 +145,7 @@ static void print_election(const struct cli *cli, const struct cluster_view *vie
                            const struct record *record)
 {
     const json_t *duration = json_object_get(record->json, "duration_ms");
-    const char *result = text_of(record->json, "result");
+    const char *result = json_get_text(record->json, "result");
     enum style style = strcmp(result, "won") == 0 ? STYLE_GREEN : STYLE_YELLOW;
 
     printf("%sterm %" PRIu64 "%s  %s%s%s %s%s", style_begin(cli, STYLE_BOLD), record->term,

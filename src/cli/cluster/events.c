@@ -2,6 +2,7 @@
 
 #include "cli/cluster/events.h"
 
+#include "cli/json_out.h"
 #include "os/clock.h"
 
 #include <inttypes.h>
@@ -45,13 +46,6 @@ struct cluster_streams {
     struct held held[HELD_MAX];
     size_t held_count;
 };
-
-static const char *text_of(const json_t *json, const char *key)
-{
-    const char *text = json_string_value(json_object_get(json, key));
-
-    return text ? text : "";
-}
 
 struct cluster_streams *cluster_streams_new(const struct cluster_client *client, cluster_event_cb cb,
                                             void *user)
@@ -115,13 +109,13 @@ enum gavel_status cluster_streams_add(struct cluster_streams *streams, const cha
 static int by_time(const void *left, const void *right)
 {
     const struct held *a = left, *b = right;
-    int order = strcmp(text_of(a->json, "at"), text_of(b->json, "at"));
+    int order = strcmp(json_get_text(a->json, "at"), json_get_text(b->json, "at"));
 
     if (order)
         return order;
     if (a->from == b->from) {
-        order = (int)strlen(text_of(a->json, "id")) - (int)strlen(text_of(b->json, "id"));
-        return order ? order : strcmp(text_of(a->json, "id"), text_of(b->json, "id"));
+        order = (int)strlen(json_get_text(a->json, "id")) - (int)strlen(json_get_text(b->json, "id"));
+        return order ? order : strcmp(json_get_text(a->json, "id"), json_get_text(b->json, "id"));
     }
     return (a->came_at > b->came_at) - (a->came_at < b->came_at);
 }
@@ -129,11 +123,11 @@ static int by_time(const void *left, const void *right)
 static void tell(struct cluster_streams *streams, const struct held *held)
 {
     struct cluster_event event = {.teller = held->from->name,
-                                  .name = text_of(held->json, "event"),
-                                  .at = text_of(held->json, "at"),
-                                  .node = text_of(held->json, "node"),
-                                  .previous = text_of(held->json, "previous"),
-                                  .text = text_of(held->json, "text"),
+                                  .name = json_get_text(held->json, "event"),
+                                  .at = json_get_text(held->json, "at"),
+                                  .node = json_get_text(held->json, "node"),
+                                  .previous = json_get_text(held->json, "previous"),
+                                  .text = json_get_text(held->json, "text"),
                                   .term = (uint64_t)json_integer_value(json_object_get(held->json, "term")),
                                   .json = held->json};
 

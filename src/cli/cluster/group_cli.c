@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,52 +65,37 @@ enum gavel_status group_number(const struct cli *cli, const char *flag, uint64_t
     return GAVEL_OK;
 }
 
-static void line(const struct cli *cli, const char *name, enum style style, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static void line(const struct cli *cli, const char *name, enum style style, const char *format, ...)
-{
-    va_list list;
-
-    printf("%s%-12s%s%s", style_begin(cli, STYLE_DIM), name, style_end(cli, STYLE_DIM),
-           style_begin(cli, style));
-    va_start(list, format);
-    vprintf(format, list);
-    va_end(list);
-    printf("%s\n", style_end(cli, style));
-}
-
 static void print_group(const struct cli *cli, const json_t *group)
 {
-    const char *leader = group_text(group, "leader"), *former = group_text(group, "former_leader");
+    const char *leader = json_get_text(group, "leader"), *former = json_get_text(group, "former_leader");
     const json_t *wish = json_object_get(group, "wish"), *left = json_object_get(group, "remaining_ms");
     json_int_t lease = json_integer_value(json_object_get(group, "ttl_ms"));
     char text[AGO_TEXT_MAX], exact[DURATION_TEXT_MAX], rough[DURATION_TEXT_MAX];
 
-    line(cli, "group", STYLE_BOLD, "%s", group_text(group, "group"));
+    print_field(cli, "group", STYLE_BOLD, "%s", json_get_text(group, "group"));
     if (*leader)
-        line(cli, "leader", STYLE_GREEN, "%s", leader);
+        print_field(cli, "leader", STYLE_GREEN, "%s", leader);
     else
-        line(cli, "leader", STYLE_YELLOW, "none: %s", group_state_text(group));
+        print_field(cli, "leader", STYLE_YELLOW, "none: %s", group_state_text(group));
     if (!*leader && *former)
-        line(cli, "last leader", STYLE_PLAIN, "%s", former);
+        print_field(cli, "last leader", STYLE_PLAIN, "%s", former);
     if (*leader || *former)
-        line(cli, "epoch", STYLE_PLAIN, "%" JSON_INTEGER_FORMAT,
-             json_integer_value(json_object_get(group, "epoch")));
+        print_field(cli, "epoch", STYLE_PLAIN, "%" JSON_INTEGER_FORMAT,
+                    json_integer_value(json_object_get(group, "epoch")));
     if (*leader)
-        line(cli, "since", STYLE_PLAIN, "%s",
-             ago(group_time(group_text(group, "since")), clock_wall_ms(), text));
+        print_field(cli, "since", STYLE_PLAIN, "%s",
+                    ago(group_time(json_get_text(group, "since")), clock_wall_ms(), text));
     if (*leader && json_is_integer(left))
-        line(cli, "lease", STYLE_PLAIN, "%s, %s left", duration_exact(lease, exact),
-             duration_rough(json_integer_value(left), rough));
+        print_field(cli, "lease", STYLE_PLAIN, "%s, %s left", duration_exact(lease, exact),
+                    duration_rough(json_integer_value(left), rough));
     else if (*leader)
-        line(cli, "lease", STYLE_PLAIN, "%s", duration_exact(lease, exact));
+        print_field(cli, "lease", STYLE_PLAIN, "%s", duration_exact(lease, exact));
     if (json_is_object(wish))
-        line(cli, "asked", STYLE_YELLOW, "to hand over%s%s", *group_text(wish, "successor") ? " to " : "",
-             group_text(wish, "successor"));
-    if (*group_text(group, "policy"))
-        line(cli, "policy", STYLE_PLAIN, "%s", group_text(group, "policy"));
-    line(cli, "candidates", STYLE_PLAIN, "%zu", json_array_size(json_object_get(group, "candidates")));
+        print_field(cli, "asked", STYLE_YELLOW, "to hand over%s%s",
+                    *json_get_text(wish, "successor") ? " to " : "", json_get_text(wish, "successor"));
+    if (*json_get_text(group, "policy"))
+        print_field(cli, "policy", STYLE_PLAIN, "%s", json_get_text(group, "policy"));
+    print_field(cli, "candidates", STYLE_PLAIN, "%zu", json_array_size(json_object_get(group, "candidates")));
 }
 
 /* What each of these commands does: look at the group of --group, and say something about it. */
@@ -153,7 +137,7 @@ static void print_candidates(const struct cli *cli, const json_t *group)
 {
     static const char *const headings[] = {"CANDIDATE", "ROLE", "ELIGIBLE", "PRIO", "SINCE", "ADDRESS", NULL};
     const json_t *candidates = json_object_get(group, "candidates"), *candidate;
-    const char *leader = group_text(group, "leader");
+    const char *leader = json_get_text(group, "leader");
     int64_t now = clock_wall_ms();
     char text[AGO_TEXT_MAX];
     struct table table;
@@ -161,7 +145,8 @@ static void print_candidates(const struct cli *cli, const json_t *group)
 
     table_init(&table, headings);
     json_array_foreach(candidates, position, candidate) {
-        const char *id = group_text(candidate, "candidate"), *address = group_text(candidate, "address");
+        const char *id = json_get_text(candidate, "candidate"),
+                   *address = json_get_text(candidate, "address");
         bool is_leader = *leader && strcmp(id, leader) == 0;
         bool is_eligible = json_is_true(json_object_get(candidate, "eligible"));
 
@@ -170,7 +155,7 @@ static void print_candidates(const struct cli *cli, const json_t *group)
         table_cell(&table, is_eligible ? STYLE_PLAIN : STYLE_DIM, "%s", is_eligible ? "yes" : "no");
         table_cell(&table, STYLE_PLAIN, "%" JSON_INTEGER_FORMAT,
                    json_integer_value(json_object_get(candidate, "priority")));
-        table_cell(&table, STYLE_PLAIN, "%s", ago(group_time(group_text(candidate, "since")), now, text));
+        table_cell(&table, STYLE_PLAIN, "%s", ago(group_time(json_get_text(candidate, "since")), now, text));
         table_cell(&table, STYLE_PLAIN, "%s", *address ? address : "-");
     }
     table_print(&table, cli, stdout);
@@ -199,20 +184,20 @@ static int tell_leader(const struct cli *cli, const json_t *group)
     if (json_is_true(json_object_get(group, "done")))
         return cli_fail(cli, GAVEL_ERR_DONE, "the group \"%s\" has no leader: %s", name,
                         group_state_text(group));
-    if (!*group_text(group, "leader") && wait_ms)
+    if (!*json_get_text(group, "leader") && wait_ms)
         return cli_fail(
             cli, GAVEL_ERR_TIMEOUT,
             "waited %s, and the group \"%s\" has no leader: %s; `gavel candidates` lists who could "
             "lead",
             duration_exact(wait_ms, text), name, group_state_text(group));
-    if (!*group_text(group, "leader"))
+    if (!*json_get_text(group, "leader"))
         return cli_fail(cli, GAVEL_ERR_NO_LEADER,
                         "the group \"%s\" has no leader: %s; `gavel candidates` lists who could lead", name,
                         group_state_text(group));
     if (cli->config.json)
         json_print_line(group_leadership_json(group));
     else
-        printf("%s\n", group_text(group, "leader"));
+        printf("%s\n", json_get_text(group, "leader"));
     return cli_finish(cli, CLI_EXIT_OK);
 }
 
@@ -237,9 +222,9 @@ int group_leader(const struct cli *cli)
     }
     for (;;) {
         enum gavel_status status = group_fetch(cli, &client, cli->config.group, &group, &error);
-        bool is_settled = status
-                              ? !may_pass(status)
-                              : *group_text(group, "leader") || json_is_true(json_object_get(group, "done"));
+        bool is_settled =
+            status ? !may_pass(status)
+                   : *json_get_text(group, "leader") || json_is_true(json_object_get(group, "done"));
 
         if (is_settled || clock_now() >= until) {
             code = status != GAVEL_OK ? cli_fail(cli, error.status, "%s", error.message)

@@ -25,9 +25,9 @@ static bool is_candidate(const json_t *group, const char *name, struct suggestio
     size_t position;
 
     json_array_foreach(json_object_get(group, "candidates"), position, candidate) {
-        if (strcmp(group_text(candidate, "candidate"), name) == 0)
+        if (strcmp(json_get_text(candidate, "candidate"), name) == 0)
             return true;
-        suggestion_offer(suggestion, group_text(candidate, "candidate"));
+        suggestion_offer(suggestion, json_get_text(candidate, "candidate"));
     }
     return false;
 }
@@ -63,12 +63,12 @@ static int report_handover(const struct cli *cli, const json_t *group, const cha
 
     if (!cli->config.json) {
         printf("%s leads now with epoch %" JSON_INTEGER_FORMAT ", %s after %s was asked to hand over.\n", to,
-               epoch, duration_exact(ms_from_ns(took), text), group_text(group, "leader"));
+               epoch, duration_exact(ms_from_ns(took), text), json_get_text(group, "leader"));
         return cli_finish(cli, CLI_EXIT_OK);
     }
     json = json_object();
     json_put_text(json, "group", cli->config.group);
-    json_put_text(json, "previous", group_text(group, "leader"));
+    json_put_text(json, "previous", json_get_text(group, "leader"));
     json_put(json, "previous_epoch", json_incref(json_object_get(group, "epoch")));
     json_put_text(json, "leader_id", to);
     json_put_number(json, "epoch", epoch);
@@ -109,7 +109,7 @@ static int ask_leader(const struct cli *cli, struct cluster_client *client, cons
     }
     ask.length = strlen(text);
     if (!cli->config.json && form == HANDOVER_TRANSFER) {
-        printf("%s leads \"%s\"; it hands over to %s …\n", group_text(group, "leader"), cli->config.group,
+        printf("%s leads \"%s\"; it hands over to %s …\n", json_get_text(group, "leader"), cli->config.group,
                to);
         (void)fflush(stdout); /* cli_finish() tells of what did not arrive */
     }
@@ -117,12 +117,12 @@ static int ask_leader(const struct cli *cli, struct cluster_client *client, cons
         code =
             cli_fail(cli, is_still_led(&error, to) ? GAVEL_ERR_TIMEOUT : error.status, "%s", error.message);
     else if (form == HANDOVER)
-        code = report_handover(cli, group, group_text(reply.call.body, "new_leader"),
+        code = report_handover(cli, group, json_get_text(reply.call.body, "new_leader"),
                                json_integer_value(json_object_get(reply.call.body, "epoch")),
                                clock_now() - begun);
     else
         code = report_transfer(
-            cli, group_text(reply.call.body, "old_leader"), group_text(reply.call.body, "new_leader"),
+            cli, json_get_text(reply.call.body, "old_leader"), json_get_text(reply.call.body, "new_leader"),
             json_integer_value(json_object_get(reply.call.body, "epoch")), clock_now() - begun);
     cluster_reply_done(&reply);
     free(text);
@@ -132,7 +132,7 @@ static int ask_leader(const struct cli *cli, struct cluster_client *client, cons
 static int hand_over(const struct cli *cli, struct cluster_client *client, const json_t *group,
                      const char *to, enum handover_form form)
 {
-    const char *leader = group_text(group, "leader"), *name = cli->config.group;
+    const char *leader = json_get_text(group, "leader"), *name = cli->config.group;
     json_int_t epoch = json_integer_value(json_object_get(group, "epoch"));
     struct suggestion suggestion;
 

@@ -13,13 +13,6 @@
 #include <string.h>
 #include <time.h>
 
-const char *group_text(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text ? text : "";
-}
-
 /* How the last mandate ended, in the words of a store. */
 static enum leadership_state state_of_ending(const char *ending)
 {
@@ -34,11 +27,11 @@ static enum leadership_state state_of(const json_t *group)
 {
     if (json_is_true(json_object_get(group, "done")))
         return LEADERSHIP_DONE;
-    if (*group_text(group, "leader"))
+    if (*json_get_text(group, "leader"))
         return LEADERSHIP_HELD;
-    if (!*group_text(group, "former_leader"))
+    if (!*json_get_text(group, "former_leader"))
         return LEADERSHIP_EMPTY;
-    return state_of_ending(group_text(group, "former_ending"));
+    return state_of_ending(json_get_text(group, "former_ending"));
 }
 
 const char *group_state(const json_t *group) { return leadership_state_name(state_of(group)); }
@@ -65,13 +58,13 @@ static json_t *copy_of(const json_t *object, const char *key)
 json_t *group_leadership_json(const json_t *group)
 {
     bool is_held = state_of(group) == LEADERSHIP_HELD;
-    const char *last = is_held ? group_text(group, "leader") : group_text(group, "former_leader");
+    const char *last = is_held ? json_get_text(group, "leader") : json_get_text(group, "former_leader");
     json_t *json = json_object(), *epoch = json_object_get(group, "epoch");
 
-    json_put_text(json, "group", group_text(group, "group"));
+    json_put_text(json, "group", json_get_text(group, "group"));
     json_put_text(json, "state", group_state(group));
-    json_put_text_or_null(json, "leader_id", is_held ? group_text(group, "leader") : "");
-    json_put_text_or_null(json, "leader_address", is_held ? group_text(group, "address") : "");
+    json_put_text_or_null(json, "leader_id", is_held ? json_get_text(group, "leader") : "");
+    json_put_text_or_null(json, "leader_address", is_held ? json_get_text(group, "address") : "");
     json_put(json, "epoch", json_is_integer(epoch) ? json_incref(epoch) : json_integer(0));
     json_put_text_or_null(json, "last_leader", last);
     json_put_text_or_null(json, "how",
@@ -90,16 +83,16 @@ json_t *group_leadership_json(const json_t *group)
 json_t *group_candidates_json(const json_t *group)
 {
     const json_t *candidate, *candidates = json_object_get(group, "candidates");
-    const char *leader = group_text(group, "leader");
+    const char *leader = json_get_text(group, "leader");
     json_t *json = json_object(), *list = json_array();
     size_t position;
 
     json_array_foreach(candidates, position, candidate) {
-        const char *id = group_text(candidate, "candidate");
+        const char *id = json_get_text(candidate, "candidate");
         json_t *item = json_object();
 
         json_put_text(item, "candidate", id);
-        json_put_text_or_null(item, "address", group_text(candidate, "address"));
+        json_put_text_or_null(item, "address", json_get_text(candidate, "address"));
         json_put_bool(item, "leader", *leader && strcmp(id, leader) == 0);
         json_put_bool(item, "eligible", json_is_true(json_object_get(candidate, "eligible")));
         json_put(item, "priority", copy_of(candidate, "priority"));
@@ -109,7 +102,7 @@ json_t *group_candidates_json(const json_t *group)
         json_put(item, "metadata", copy_of(candidate, "metadata"));
         json_array_append_new(list, item);
     }
-    json_put_text(json, "group", group_text(group, "group"));
+    json_put_text(json, "group", json_get_text(group, "group"));
     json_put(json, "candidates", list);
     return json;
 }
@@ -128,13 +121,13 @@ int64_t group_time(const char *text)
 /* Whether somebody led and was lost, rather than gave up. */
 static bool was_lost(const json_t *change)
 {
-    return state_of_ending(group_text(change, "reason")) != LEADERSHIP_RELEASED;
+    return state_of_ending(json_get_text(change, "reason")) != LEADERSHIP_RELEASED;
 }
 
 json_t *group_change_json(const char *kind, const json_t *change, int64_t now_wall_ms)
 {
     bool is_elected = strcmp(kind, "elected") == 0, is_vacant = strcmp(kind, "vacant") == 0;
-    const char *who = group_text(change, "candidate");
+    const char *who = json_get_text(change, "candidate");
     json_t *json;
 
     if (!is_elected && !is_vacant)
@@ -142,18 +135,18 @@ json_t *group_change_json(const char *kind, const json_t *change, int64_t now_wa
     json = json_object();
     json_put_time(json, "time", now_wall_ms);
     json_put_text(json, "event", is_vacant && was_lost(change) ? "leader_down" : "leader_changed");
-    json_put_text(json, "group", group_text(change, "group"));
-    json_put_text_or_null(json, "leader_address", is_elected ? group_text(change, "address") : "");
+    json_put_text(json, "group", json_get_text(change, "group"));
+    json_put_text_or_null(json, "leader_address", is_elected ? json_get_text(change, "address") : "");
     json_put(json, "epoch", copy_of(change, "epoch"));
     json_put(json, "revision", copy_of(change, "revision"));
     if (is_elected)
-        event_json_put_change(json, group_text(change, "former_leader"), who);
+        event_json_put_change(json, json_get_text(change, "former_leader"), who);
     else if (was_lost(change))
-        event_json_put_loss(json, who, leadership_loss(state_of_ending(group_text(change, "reason"))));
+        event_json_put_loss(json, who, leadership_loss(state_of_ending(json_get_text(change, "reason"))));
     else
         event_json_put_change(json, who, "");
     if (is_vacant)
-        json_put_text(json, "reason", group_text(change, "reason"));
+        json_put_text(json, "reason", json_get_text(change, "reason"));
     return json;
 }
 
@@ -171,7 +164,7 @@ const char *group_change_words(const char *kind, const json_t *change, char *buf
         {"handed_over", "hands over"},
         {"closed", "left the group"},
     };
-    const char *who = group_text(change, "candidate"), *words = "leads no more";
+    const char *who = json_get_text(change, "candidate"), *words = "leads no more";
 
     buffer[0] = '\0';
     if (strcmp(kind, "elected") == 0)
@@ -180,7 +173,7 @@ const char *group_change_words(const char *kind, const json_t *change, char *buf
     if (strcmp(kind, "vacant") != 0)
         return buffer;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++)
-        if (strcmp(endings[i].reason, group_text(change, "reason")) == 0)
+        if (strcmp(endings[i].reason, json_get_text(change, "reason")) == 0)
             words = endings[i].words;
     (void)snprintf(buffer, size, "nobody leads: %s %s", who, words);
     return buffer;

@@ -20,9 +20,6 @@ const char *group_state(const json_t *group);
 /* A sentence about a group that nobody leads. */
 const char *group_state_text(const json_t *group);
 
-/* A text of an object; "" for null, for another type, or if it is not there. */
-const char *group_text(const json_t *object, const char *key);
-
 /* What a group is that no node knows of: nobody has led it. The caller gets the object. */
 json_t *group_unknown(const char *name);
 

@@ -7,19 +7,11 @@
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "os/clock.h"
+#include "os/interrupt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-/* One at a time, since signal handlers know no context. */
-static volatile sig_atomic_t is_over;
-
-static void end(int number)
-{
-    (void)number;
-    is_over = 1;
-}
 
 struct watcher {
     const struct cli *cli;
@@ -48,7 +40,7 @@ static void print_words(const struct cli *cli, enum style style, const char *wor
 static bool print_current(struct watcher *watcher, const json_t *group)
 {
     const struct cli *cli = watcher->cli;
-    const char *leader = group_text(group, "leader");
+    const char *leader = json_get_text(group, "leader");
     char words[512];
 
     if (cli->config.json) {
@@ -95,7 +87,7 @@ static int watch(const struct cli *cli, struct cluster_client *client, struct wa
     struct group_stream stream = {.group = cli->config.group,
                                   .has_after = true,
                                   .until = until,
-                                  .stop = &is_over,
+                                  .stop = &is_interrupted,
                                   .cb = on_change,
                                   .user = watcher};
     struct gavel_error error = {0};
@@ -117,7 +109,6 @@ int group_watch(const struct cli *cli)
 {
     gavel_ms limit_ms = cli_flag_duration(cli, "timeout", 0);
     struct watcher watcher = {.cli = cli, .wanted = cli_flag_number(cli, "count", 0)};
-    struct sigaction action = {.sa_handler = end};
     struct cluster_client client;
     struct gavel_error error = {0};
     int code;
@@ -125,13 +116,12 @@ int group_watch(const struct cli *cli)
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "--count: at least 1 line is printed; leave it out to watch without an end");
-    (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these */
-    (void)sigaction(SIGTERM, &action, NULL);
+    interrupt_catch(0);
     if (cluster_open(cli, &client, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
         code = watch(cli, &client, &watcher, limit_ms ? clock_now() + ns_from_ms(limit_ms) : NEVER);
-        if (!code && watcher.wanted && watcher.printed < watcher.wanted && !is_over)
+        if (!code && watcher.wanted && watcher.printed < watcher.wanted && !is_interrupted)
             code = cli_fail(cli, GAVEL_ERR_TIMEOUT, "only %" PRId64 " of %" PRId64 " lines came in time",
                             watcher.printed, watcher.wanted);
     }

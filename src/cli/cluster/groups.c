@@ -41,7 +41,7 @@ static enum gavel_status each_page(struct cluster_client *client, const char *pr
             return status;
         }
         goes_on = cb(json_object_get(reply.call.body, "groups"), user);
-        (void)snprintf(after, sizeof after, "%s", group_text(reply.call.body, "next"));
+        (void)snprintf(after, sizeof after, "%s", json_get_text(reply.call.body, "next"));
         goes_on = goes_on && *after;
         cluster_reply_done(&reply);
     }
@@ -67,15 +67,15 @@ static bool add_rows(const json_t *groups, void *user)
     size_t position;
 
     json_array_foreach(groups, position, group) {
-        const char *leader = group_text(group, "leader");
+        const char *leader = json_get_text(group, "leader");
         enum style style = *leader ? STYLE_GREEN : STYLE_YELLOW;
 
-        table_cell(table, STYLE_PLAIN, "%s", group_text(group, "group"));
+        table_cell(table, STYLE_PLAIN, "%s", json_get_text(group, "group"));
         table_cell(table, style, "%s", *leader ? leader : "-");
         table_cell(table, STYLE_PLAIN, "%" JSON_INTEGER_FORMAT,
                    json_integer_value(json_object_get(group, "epoch")));
         table_cell(table, style, "%s", group_state(group));
-        table_cell(table, STYLE_PLAIN, "%s", ago(group_time(group_text(group, "since")), now, text));
+        table_cell(table, STYLE_PLAIN, "%s", ago(group_time(json_get_text(group, "since")), now, text));
     }
     return true;
 }

@@ -32,18 +32,12 @@ static void progress(const struct cli *cli, const char *format, ...)
     (void)fflush(stdout); /* cli_finish() tells of what did not arrive */
 }
 
-static const char *text_of(const json_t *json, const char *key)
-{
-    const char *text = json_string_value(json_object_get(json, key));
-
-    return text ? text : "";
-}
-
 /* Says who leads now, by what the node answered and by looking once more. */
 static int report(const struct cli *cli, struct cluster_client *client, const struct cluster_call *call,
                   gavel_ns took)
 {
-    const char *successor = text_of(call->body, "new_leader_id"), *message = text_of(call->body, "message");
+    const char *successor = json_get_text(call->body, "new_leader_id"),
+               *message = json_get_text(call->body, "message");
     struct gavel_error error = {0};
     struct cluster_view view;
     const struct cluster_node *leader;
@@ -59,7 +53,7 @@ static int report(const struct cli *cli, struct cluster_client *client, const st
 
         json_put_bool(json, "success", json_is_true(json_object_get(call->body, "success")));
         json_put_text(json, "message", message);
-        json_put_text_or_null(json, "old_leader_id", text_of(call->body, "old_leader_id"));
+        json_put_text_or_null(json, "old_leader_id", json_get_text(call->body, "old_leader_id"));
         json_put_text_or_null(json, "new_leader_id", *successor ? successor : leader ? leader->name : "");
         json_put(json, "term", leader ? json_integer((json_int_t)term) : json_null());
         json_put_real(json, "took_ms", (double)took / NS_PER_MS);
@@ -225,7 +219,7 @@ static int step_down(const struct cli *cli)
             GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {
-        progress(cli, "%s has given up.\n", text_of(call.body, "old_leader_id"));
+        progress(cli, "%s has given up.\n", json_get_text(call.body, "old_leader_id"));
         code = report(cli, &client, &call, clock_now() - begun);
     }
     json_decref(request);

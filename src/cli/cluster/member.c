@@ -18,18 +18,11 @@
 #define MEMBERS_MAX 64 /* more than a cluster can have */
 #define PEERS_PORT "7400"
 
-static const char *text_of(const json_t *json, const char *key)
-{
-    const char *text = json_string_value(json_object_get(json, key));
-
-    return text ? text : "";
-}
-
 static int by_name(const void *left, const void *right)
 {
     const json_t *const *a = left, *const *b = right;
 
-    return strverscmp(text_of(*a, "id"), text_of(*b, "id"));
+    return strverscmp(json_get_text(*a, "id"), json_get_text(*b, "id"));
 }
 
 static void print_members(const struct cli *cli, const json_t *members)
@@ -49,13 +42,13 @@ static void print_members(const struct cli *cli, const json_t *members)
         const json_t *member = sorted[i];
         bool is_healthy = json_is_true(json_object_get(member, "healthy"));
 
-        table_cell(&table, STYLE_PLAIN, "%s", text_of(member, "id"));
-        table_cell(&table, STYLE_PLAIN, "%s", text_of(member, "role"));
+        table_cell(&table, STYLE_PLAIN, "%s", json_get_text(member, "id"));
+        table_cell(&table, STYLE_PLAIN, "%s", json_get_text(member, "role"));
         table_cell(&table, STYLE_PLAIN, "%" PRId64,
                    (int64_t)json_integer_value(json_object_get(member, "priority")));
         table_cell(&table, is_healthy ? STYLE_GREEN : STYLE_RED, "%s", is_healthy ? "ok" : "silent");
-        table_cell(&table, STYLE_PLAIN, "%s", text_of(member, "address"));
-        table_cell(&table, STYLE_PLAIN, "%s", text_of(member, "api_address"));
+        table_cell(&table, STYLE_PLAIN, "%s", json_get_text(member, "address"));
+        table_cell(&table, STYLE_PLAIN, "%s", json_get_text(member, "api_address"));
     }
     table_print(&table, cli, stdout);
     table_done(&table);
@@ -128,7 +121,7 @@ static int change(const struct cli *cli, struct cluster_client *client, const ch
         if (cli->config.json)
             json_print_line(json_incref(call.body));
         else
-            printf("%s\n", text_of(call.body, "message"));
+            printf("%s\n", json_get_text(call.body, "message"));
         code = cli_finish(cli, CLI_EXIT_OK);
     }
     json_decref(request);

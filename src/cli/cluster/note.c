@@ -240,7 +240,7 @@ static void add_rows(struct table *table, const json_t *notes)
     size_t position;
 
     json_array_foreach(notes, position, item) {
-        table_cell(table, STYLE_PLAIN, "%s", group_text(item, "key"));
+        table_cell(table, STYLE_PLAIN, "%s", json_get_text(item, "key"));
         table_cell(table, STYLE_PLAIN, "%" JSON_INTEGER_FORMAT,
                    json_integer_value(json_object_get(item, "revision")));
         if (json_is_integer(json_object_get(item, "epoch")))
@@ -295,7 +295,7 @@ static enum gavel_status fetch_all(struct note *note, struct table *table, json_
             add_rows(table, json_object_get(reply.call.body, "notes"));
             add_json(list, json_object_get(reply.call.body, "notes"));
         }
-        (void)snprintf(after, sizeof after, "%s", group_text(reply.call.body, "next"));
+        (void)snprintf(after, sizeof after, "%s", json_get_text(reply.call.body, "next"));
         cluster_reply_done(&reply);
     } while (status == GAVEL_OK && *after);
     return status;

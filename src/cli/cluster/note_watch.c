@@ -9,20 +9,12 @@
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "os/clock.h"
+#include "os/interrupt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* One at a time, since signal handlers know no context. */
-static volatile sig_atomic_t is_over;
-
-static void end(int number)
-{
-    (void)number;
-    is_over = 1;
-}
 
 struct watcher {
     const struct note *note;
@@ -57,7 +49,7 @@ static bool on_change(const char *kind, const json_t *change, void *user)
 {
     struct watcher *watcher = user;
     const struct cli *cli = watcher->note->cli;
-    const char *key = group_text(change, "key");
+    const char *key = json_get_text(change, "key");
     bool is_put = strcmp(kind, "note_put") == 0;
     size_t length = 0;
     char *bytes;
@@ -99,10 +91,9 @@ int note_watch(struct note *note)
     struct group_stream stream = {.group = note->group,
                                   .has_after = cli_flag_is_set(cli, "after"),
                                   .until = limit_ms ? clock_now() + ns_from_ms(limit_ms) : NEVER,
-                                  .stop = &is_over,
+                                  .stop = &is_interrupted,
                                   .cb = on_change,
                                   .user = &watcher};
-    struct sigaction action = {.sa_handler = end};
     struct gavel_error error = {0};
 
     if (group_number(cli, "after", &stream.after, &error) != GAVEL_OK)
@@ -110,11 +101,10 @@ int note_watch(struct note *note)
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "--count: at least 1 line is printed; leave it out to watch without an end");
-    (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these */
-    (void)sigaction(SIGTERM, &action, NULL);
+    interrupt_catch(0);
     if (group_stream_run(&note->client, &stream, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
-    if (!watcher.code && watcher.wanted && watcher.printed < watcher.wanted && !is_over)
+    if (!watcher.code && watcher.wanted && watcher.printed < watcher.wanted && !is_interrupted)
         return cli_fail(cli, GAVEL_ERR_TIMEOUT, "only %" PRId64 " of %" PRId64 " changes came in time",
                         watcher.printed, watcher.wanted);
     return watcher.code;

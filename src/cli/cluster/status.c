@@ -6,11 +6,11 @@
 #include "cli/output.h"
 #include "config/duration.h"
 #include "os/clock.h"
+#include "os/interrupt.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -214,14 +214,6 @@ json_t *cluster_json(const struct cluster_view *view)
     return json;
 }
 
-static volatile sig_atomic_t is_over;
-
-static void end_watch(int number)
-{
-    (void)number;
-    is_over = 1;
-}
-
 /* The same lines again over the old ones: each clears the rest of its own, the last what is below. */
 static void redraw(const char *text)
 {
@@ -270,18 +262,16 @@ static int watch_once(const struct cli *cli, struct cluster_client *client, bool
 static int watch(const struct cli *cli, struct cluster_client *client, gavel_ms every_ms)
 {
     bool is_terminal = isatty(STDOUT_FILENO) && !cli->config.json;
-    struct sigaction action = {.sa_handler = end_watch};
     int code = CLI_EXIT_OK;
 
     if (every_ms < WATCH_LEAST_MS)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--watch: it must be at least %d ms", WATCH_LEAST_MS);
-    (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these */
-    (void)sigaction(SIGTERM, &action, NULL);
+    interrupt_catch(0);
     if (is_terminal)
         fputs("\033[?25l\033[2J", stdout); /* without the cursor, on an empty page */
-    while (!is_over && !code) {
+    while (!is_interrupted && !code) {
         code = watch_once(cli, client, is_terminal);
-        if (!is_over && !code)
+        if (!is_interrupted && !code)
             (void)poll(NULL, 0, (int)every_ms); /* a signal ends it */
     }
     if (is_terminal) {

@@ -2,6 +2,7 @@
 
 #include "cli/cluster/view.h"
 
+#include "cli/json_out.h"
 #include "config/duration.h"
 
 #include <stdio.h>
@@ -12,9 +13,7 @@
 
 static void take_text(const json_t *object, const char *key, char *buffer, size_t size)
 {
-    const char *text = json_string_value(json_object_get(object, key));
-
-    (void)snprintf(buffer, size, "%s", text ? text : "");
+    (void)snprintf(buffer, size, "%s", json_get_text(object, key));
 }
 
 static bool take_bool(const json_t *object, const char *key)

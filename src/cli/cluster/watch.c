@@ -6,19 +6,11 @@
 #include "cli/json_out.h"
 #include "cli/output.h"
 #include "os/clock.h"
+#include "os/interrupt.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-/* One at a time, since signal handlers know no context. */
-static volatile sig_atomic_t is_over;
-
-static void end(int number)
-{
-    (void)number;
-    is_over = 1;
-}
 
 struct watcher {
     const struct cli *cli;
@@ -64,7 +56,7 @@ static void print_event(const struct cluster_event *event, void *user)
     watcher->printed++;
     watcher->code = cli_finish(cli, CLI_EXIT_OK);
     if (watcher->code || (watcher->wanted && watcher->printed >= watcher->wanted))
-        is_over = 1;
+        is_interrupted = 1;
 }
 
 /* Listens to all that were found; those that are silent are asked again and again. */
@@ -83,7 +75,7 @@ static int listen_to(const struct cli *cli, const struct cluster_client *client,
         cluster_streams_free(streams);
         return cli_fail(cli, status, "out of memory");
     }
-    cluster_streams_run(streams, until, &is_over);
+    cluster_streams_run(streams, until, &is_interrupted);
     cluster_streams_free(streams);
     return watcher->code;
 }
@@ -92,7 +84,6 @@ int cluster_watch(const struct cli *cli)
 {
     gavel_ms limit_ms = cli_flag_duration(cli, "timeout", 0);
     struct watcher watcher = {.cli = cli, .wanted = cli_flag_number(cli, "count", 0)};
-    struct sigaction action = {.sa_handler = end};
     struct cluster_client client;
     struct gavel_error error = {0};
     struct cluster_view view = {0};
@@ -102,8 +93,7 @@ int cluster_watch(const struct cli *cli)
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
                         "--count: at least 1 line is printed; leave it out to watch without an end");
-    (void)sigaction(SIGINT, &action, NULL); /* cannot fail for these */
-    (void)sigaction(SIGTERM, &action, NULL);
+    interrupt_catch(0);
     if (cluster_open(cli, &client, &error) != GAVEL_OK || cluster_look(&client, &view, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {

@@ -11,7 +11,6 @@
 #include "os/clock.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,46 +30,31 @@ static enum style state_style(enum leadership_state state)
     }
 }
 
-static void line(const struct cli *cli, const char *name, enum style style, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static void line(const struct cli *cli, const char *name, enum style style, const char *format, ...)
-{
-    va_list list;
-
-    printf("%s%-12s%s%s", style_begin(cli, STYLE_DIM), name, style_end(cli, STYLE_DIM),
-           style_begin(cli, style));
-    va_start(list, format);
-    vprintf(format, list);
-    va_end(list);
-    printf("%s\n", style_end(cli, style));
-}
-
 static void print_mandate(const struct cli *cli, const struct leadership *leadership)
 {
     const struct record *record = &leadership->record;
     char text[AGO_TEXT_MAX], lease[DURATION_TEXT_MAX], left[DURATION_TEXT_MAX];
     int64_t now = clock_wall_ms();
 
-    line(cli, "epoch", STYLE_PLAIN, "%" PRIu64, record->epoch);
+    print_field(cli, "epoch", STYLE_PLAIN, "%" PRIu64, record->epoch);
     if (!leadership_has_mandate(leadership)) /* the rest tells of somebody who has left */
         return;
     if (record->lease_ms == 0) {
-        line(cli, "lease", STYLE_PLAIN, "none: the leader is assigned");
+        print_field(cli, "lease", STYLE_PLAIN, "none: the leader is assigned");
         return;
     }
-    line(cli, "since", STYLE_PLAIN, "%s", ago(record->since_wall_ms, now, text));
-    line(cli, "renewed", STYLE_PLAIN, "%s", ago(record->renewed_wall_ms, now, text));
+    print_field(cli, "since", STYLE_PLAIN, "%s", ago(record->since_wall_ms, now, text));
+    print_field(cli, "renewed", STYLE_PLAIN, "%s", ago(record->renewed_wall_ms, now, text));
     if (leadership->state == LEADERSHIP_HELD && leadership->remaining_ms >= 0)
-        line(cli, "lease", STYLE_PLAIN, "%s, %s left", duration_exact(record->lease_ms, lease),
-             duration_rough(leadership->remaining_ms, left));
+        print_field(cli, "lease", STYLE_PLAIN, "%s, %s left", duration_exact(record->lease_ms, lease),
+                    duration_rough(leadership->remaining_ms, left));
     else
-        line(cli, "lease", STYLE_PLAIN, "%s", duration_exact(record->lease_ms, lease));
+        print_field(cli, "lease", STYLE_PLAIN, "%s", duration_exact(record->lease_ms, lease));
     if (record->process.pid)
-        line(cli, "process", STYLE_PLAIN, "%d", (int)record->process.pid);
+        print_field(cli, "process", STYLE_PLAIN, "%d", (int)record->process.pid);
     if (record->held && record->wish_epoch == record->epoch && record->epoch)
-        line(cli, "asked", STYLE_YELLOW, "to hand over%s%s", record->wish_successor[0] ? " to " : "",
-             record->wish_successor);
+        print_field(cli, "asked", STYLE_YELLOW, "to hand over%s%s", record->wish_successor[0] ? " to " : "",
+                    record->wish_successor);
 }
 
 static int show_group(const struct cli *cli, const struct onlooker *onlooker)
@@ -96,23 +80,23 @@ static int show_group(const struct cli *cli, const struct onlooker *onlooker)
         json_put_text(json, "store", cli->config.store);
         json_print_line(json);
     } else {
-        line(cli, "group", STYLE_BOLD, "%s", cli->config.group);
-        line(cli, "store", STYLE_PLAIN, "%s", cli->config.store);
+        print_field(cli, "group", STYLE_BOLD, "%s", cli->config.group);
+        print_field(cli, "store", STYLE_PLAIN, "%s", cli->config.store);
         if (leadership.state == LEADERSHIP_HELD)
-            line(cli, "leader", STYLE_GREEN, "%s", leadership.record.holder);
+            print_field(cli, "leader", STYLE_GREEN, "%s", leadership.record.holder);
         else
-            line(cli, "leader", state_style(leadership.state), "none: %s",
-                 leadership_state_text(leadership.state));
+            print_field(cli, "leader", state_style(leadership.state), "none: %s",
+                        leadership_state_text(leadership.state));
         if (leadership.state != LEADERSHIP_HELD && leadership.state != LEADERSHIP_EMPTY)
-            line(cli, "last leader", STYLE_PLAIN, "%s", leadership.record.holder);
+            print_field(cli, "last leader", STYLE_PLAIN, "%s", leadership.record.holder);
         if (leadership.state != LEADERSHIP_EMPTY)
             print_mandate(cli, &leadership);
         if (leadership.note[0])
-            line(cli, "note", STYLE_YELLOW, "%s", leadership.note);
+            print_field(cli, "note", STYLE_YELLOW, "%s", leadership.note);
         if (reason)
-            line(cli, "candidates", STYLE_PLAIN, "unknown: %s", reason);
+            print_field(cli, "candidates", STYLE_PLAIN, "unknown: %s", reason);
         else
-            line(cli, "candidates", STYLE_PLAIN, "%zu active", reply.registration_count);
+            print_field(cli, "candidates", STYLE_PLAIN, "%zu active", reply.registration_count);
     }
     store_reply_done(&reply);
     return cli_finish(cli, CLI_EXIT_OK);

@@ -2,6 +2,7 @@
 
 /* A group of a cluster, made out of what a node says of it: the same words as for a group of a store. */
 #include "cli/cluster/group_view.h"
+#include "cli/json_out.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,9 +41,9 @@ static void test_a_held_group_has_the_shape_of_a_seat(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         assert_non_null(json_object_get(seat, keys[i]));
-    assert_string_equal(group_text(seat, "state"), "held");
-    assert_string_equal(group_text(seat, "leader_id"), "web-1");
-    assert_string_equal(group_text(seat, "leader_address"), "10.0.0.1:80");
+    assert_string_equal(json_get_text(seat, "state"), "held");
+    assert_string_equal(json_get_text(seat, "leader_id"), "web-1");
+    assert_string_equal(json_get_text(seat, "leader_address"), "10.0.0.1:80");
     assert_int_equal(json_integer_value(json_object_get(seat, "epoch")), INT64_C(4611686018427387905));
     assert_int_equal(json_integer_value(json_object_get(seat, "lease_ms")), 2000);
     assert_int_equal(json_integer_value(json_object_get(seat, "remaining_ms")), 1500);
@@ -80,8 +81,8 @@ static void test_a_group_that_no_node_knows_is_empty(void **state)
            *list = group_candidates_json(group);
 
     (void)state;
-    assert_string_equal(group_text(seat, "group"), "jobs");
-    assert_string_equal(group_text(seat, "state"), "empty");
+    assert_string_equal(json_get_text(seat, "group"), "jobs");
+    assert_string_equal(json_get_text(seat, "state"), "empty");
     assert_int_equal(json_integer_value(json_object_get(seat, "epoch")), 0);
     assert_true(json_is_null(json_object_get(seat, "leader_id")));
     assert_int_equal(json_array_size(json_object_get(list, "candidates")), 0);
@@ -98,7 +99,7 @@ static void test_candidates_are_listed_with_their_leader(void **state)
     (void)state;
     assert_int_equal(json_array_size(list), 2);
     assert_true(json_is_true(json_object_get(json_array_get(list, 0), "leader")));
-    assert_string_equal(group_text(json_array_get(list, 0), "metadata"), "blue");
+    assert_string_equal(json_get_text(json_array_get(list, 0), "metadata"), "blue");
     assert_true(json_is_false(json_object_get(json_array_get(list, 1), "leader")));
     assert_true(json_is_false(json_object_get(json_array_get(list, 1), "eligible")));
     assert_int_equal(json_integer_value(json_object_get(json_array_get(list, 1), "priority")), -1);
@@ -118,7 +119,7 @@ static void test_odd_answers_do_no_harm(void **state)
         json_t *group = read_json(odd[i]), *seat = group_leadership_json(group),
                *list = group_candidates_json(group);
 
-        assert_string_equal(group_text(seat, "state"), "empty");
+        assert_string_equal(json_get_text(seat, "state"), "empty");
         assert_int_equal(json_integer_value(json_object_get(seat, "epoch")), 0);
         json_decref(list);
         json_decref(seat);
@@ -143,7 +144,7 @@ static void change_is(const char *kind, const char *fields, const char *event, c
 
     assert_string_equal(group_change_words(kind, change, buffer, sizeof buffer), words);
     if (event)
-        assert_string_equal(group_text(json, "event"), event);
+        assert_string_equal(json_get_text(json, "event"), event);
     else
         assert_null(json);
     json_decref(json);
@@ -176,7 +177,7 @@ static void value_is(const char *base64, const char *bytes, size_t length)
     assert_memory_equal(value, bytes, length);
     group_put_value(again, value, got);
     if (json_object_get(again, "value_base64"))
-        assert_string_equal(group_text(again, "value_base64"), base64);
+        assert_string_equal(json_get_text(again, "value_base64"), base64);
     else
         assert_int_equal(json_string_length(json_object_get(again, "value")), length);
     json_decref(again);
