@@ -4,7 +4,6 @@
 
 #include "sim/candidate/simulator.h"
 #include "sim/common/args.h"
-#include "sim/common/command.h"
 #include "sim/raft/simulator.h"
 #include "sim/session/simulator.h"
 

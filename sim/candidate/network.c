@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "sim/candidate/trace.h"
 #include "sim/candidate/world.h"
+#include "sim/common/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,8 +19,7 @@ static struct message *take_message(struct world *world)
     if (message) {
         world->free_messages = message->next_free;
     } else {
-        message = calloc(1, sizeof *message);
-        ASSERT(message); /* a simulator without memory has nothing to tell */
+        message = zeroed(1, sizeof *message);
         message->next = world->all_messages;
         world->all_messages = message;
     }

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct simulator_fault *fault_row(unsigned fault)
+const struct named *fault_row(unsigned fault)
 {
-    static const struct simulator_fault rows[] = {
+    static const struct named rows[] = {
 #define FAULT_ROW(name, text, what) [FAULT_##name] = {text, what},
         FAULT_MAP(FAULT_ROW)
 #undef FAULT_ROW

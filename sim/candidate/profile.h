@@ -75,6 +75,6 @@ struct profile {
 void profile_draw(struct profile *profile, struct prng *prng, unsigned candidates, gavel_ns duration,
                   uint64_t without);
 
-const struct simulator_fault *fault_row(unsigned fault);
+const struct named *fault_row(unsigned fault);
 
 #endif

@@ -14,17 +14,11 @@
 /* What an event may take in the world: more means that it runs away. */
 #define EVENTS_MAX 5000000
 
-static const struct {
-    const char *name;
-    const char *what;
-} invariants[] = {[INVARIANT_NONE] = {"none", "nothing is broken"},
+const struct named invariants[] = {[INVARIANT_NONE] = {"none", "nothing is broken"},
 #define INVARIANT_ROW(name, text, what) [INVARIANT_##name] = {text, what},
-                  INVARIANT_MAP(INVARIANT_ROW)
+                                   INVARIANT_MAP(INVARIANT_ROW)
 #undef INVARIANT_ROW
 };
-
-const char *invariant_name(enum invariant invariant) { return invariants[invariant].name; }
-const char *invariant_what(enum invariant invariant) { return invariants[invariant].what; }
 
 _Noreturn void violate(struct world *world, enum invariant invariant, const char *format, ...)
 {
@@ -35,7 +29,7 @@ _Noreturn void violate(struct world *world, enum invariant invariant, const char
     (void)vsnprintf(world->referee.what, sizeof world->referee.what, format,
                     arguments); /* cut off if too long */
     va_end(arguments);
-    TRACE(world, NULL, "VIOLATION of %s: %s", invariant_name(invariant), world->referee.what);
+    TRACE(world, NULL, "VIOLATION of %s: %s", invariants[invariant].name, world->referee.what);
     longjmp(world->escape, 1);
 }
 

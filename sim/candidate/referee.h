@@ -14,6 +14,7 @@
 #define SIM_CANDIDATE_REFEREE_H
 
 #include "base/time.h"
+#include "sim/common/profile.h"
 
 #include <gavel/status.h>
 
@@ -80,8 +81,7 @@ struct message;
 struct breaker;
 
 /* "S1", … and the sentence. */
-const char *invariant_name(enum invariant invariant);
-const char *invariant_what(enum invariant invariant);
+extern const struct named invariants[];
 
 /* Ends the run: jumps to world->escape. */
 _Noreturn void violate(struct world *world, enum invariant invariant, const char *format, ...)

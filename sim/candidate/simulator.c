@@ -9,6 +9,7 @@
 #include "sim/candidate/work.h"
 #include "sim/candidate/world.h"
 #include "sim/common/assertion.h"
+#include "sim/common/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,18 +121,12 @@ static void run(void *memory, const struct run_options *options, struct run_resu
     };
     if (referee->broken == INVARIANT_NONE)
         return;
-    ret_result->broken = invariant_name(referee->broken);
-    ret_result->sentence = invariant_what(referee->broken);
+    ret_result->broken = invariants[referee->broken].name;
+    ret_result->sentence = invariants[referee->broken].what;
     memcpy(ret_result->what, world->referee.what, sizeof ret_result->what);
 }
 
-static void *begin(void)
-{
-    struct world *world = calloc(1, sizeof *world);
-
-    ASSERT(world);
-    return world;
-}
+static void *begin(void) { return zeroed(1, sizeof(struct world)); }
 
 static void end(void *memory)
 {

@@ -9,19 +9,14 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define TRIALS_MAX 1000000
 
 enum {
-    OPT_SEED,
-    OPT_SEEDS,
-    OPT_SOAK,
-    OPT_PLANTED_ALL,
-    OPT_BENCH,
-    OPT_MEASURE,
-    OPT_TRACE = OPT_MEASURE + MEASURES_MAX,
+    OPT_TRACE = MODE_NONE, /* the modes come first */
     OPT_MINIMIZE,
     OPT_FROM,
     OPT_JOBS,
@@ -32,7 +27,6 @@ enum {
     OPT_TRIALS,
     OPT_WITHOUT,
     OPT_SECONDS,
-    OPT_MINUTES,
     OPT_SIZE,
     OPT_LIST_PLANTED = OPT_SIZE + SIZES_MAX,
     OPT_LIST_FAULTS,
@@ -43,48 +37,48 @@ enum {
 _Static_assert(OPT_COUNT <= 32, "each option has a bit of a set");
 
 #define BIT(option) (UINT32_C(1) << (option))
-#define MODES_MANY (BIT(OPT_SEEDS) | BIT(OPT_SOAK))
-#define MODES_SEEDS (BIT(OPT_SEED) | MODES_MANY | BIT(OPT_PLANTED_ALL) | BIT(OPT_BENCH))
-#define MODES_FROM (MODES_SEEDS & ~BIT(OPT_SEED))
-#define MODES (BIT(OPT_TRACE) - 1)
+#define MODES_MANY (BIT(MODE_SEEDS) | BIT(MODE_SOAK))
+#define MODES_SEEDS (BIT(MODE_SEED) | MODES_MANY | BIT(MODE_PLANTED_ALL) | BIT(MODE_BENCH))
+#define MODES_FROM (MODES_SEEDS & ~BIT(MODE_SEED))
+#define MODES (BIT(MODE_NONE) - 1)
+#define TO(member) offsetof(struct arguments, member)
 
-/* Those of every simulator, and with which modes they mean something. */
-static const struct row {
+struct row {
     const char *name;
-    int value;
-    bool has_argument;
-    bool has_trials; /* also with a measure that runs trials */
-    uint32_t modes;
-} rows[] = {
-    {"seed", OPT_SEED, true, false, MODES},
-    {"seeds", OPT_SEEDS, true, false, MODES},
-    {"soak", OPT_SOAK, false, false, MODES},
-    {"planted-all", OPT_PLANTED_ALL, false, false, MODES},
-    {"bench", OPT_BENCH, false, false, MODES},
-    {"trace", OPT_TRACE, false, false, BIT(OPT_SEED)},
-    {"minimize", OPT_MINIMIZE, false, false, BIT(OPT_SEED)},
-    {"from", OPT_FROM, true, true, MODES_FROM},
-    {"jobs", OPT_JOBS, true, true, MODES_MANY},
-    {"all-seen", OPT_ALL_SEEN, false, false, MODES_MANY},
-    {"promises", OPT_PROMISES, false, false, MODES_SEEDS},
-    {"planted", OPT_PLANTED, true, true, MODES_SEEDS & ~BIT(OPT_PLANTED_ALL)},
-    {"limit", OPT_LIMIT, true, false, BIT(OPT_PLANTED_ALL)},
-    {"trials", OPT_TRIALS, true, true, 0},
-    {"without", OPT_WITHOUT, true, false, MODES_SEEDS},
-    {"seconds", OPT_SECONDS, true, false, MODES_SEEDS},
-    {"minutes", OPT_MINUTES, true, false, MODES_SEEDS},
-    {"list-planted", OPT_LIST_PLANTED, false, false, MODES},
-    {"list-faults", OPT_LIST_FAULTS, false, false, MODES},
-    {"help", OPT_HELP, false, false, MODES},
+    uint32_t modes;     /* with which it means something */
+    bool has_trials;    /* also with a measure that runs trials */
+    bool takes_names;   /* instead of a number */
+    uint64_t low, high; /* of its number; 0, 0: it takes none */
+    size_t to;          /* where the number goes, or that it was said; 0: see take() */
+};
+
+/* Those of every simulator. */
+static const struct row rows[OPT_COUNT] = {
+    [MODE_SEED] = {"seed", MODES, .high = UINT64_MAX, .to = TO(options.seed)},
+    [MODE_SEEDS] = {"seeds", MODES, .low = 1, .high = UINT32_MAX, .to = TO(count)},
+    [MODE_SOAK] = {.name = "soak", .modes = MODES},
+    [MODE_PLANTED_ALL] = {.name = "planted-all", .modes = MODES},
+    [MODE_BENCH] = {.name = "bench", .modes = MODES},
+    [OPT_TRACE] = {"trace", BIT(MODE_SEED), .to = TO(traces)},
+    [OPT_MINIMIZE] = {"minimize", BIT(MODE_SEED), .to = TO(minimizes)},
+    [OPT_FROM] = {"from", MODES_FROM, true, .low = 1, .high = UINT64_MAX, .to = TO(options.seed)},
+    [OPT_JOBS] = {"jobs", MODES_MANY, true, .low = 1, .high = POOL_JOBS_MAX, .to = TO(jobs)},
+    [OPT_ALL_SEEN] = {"all-seen", MODES_MANY, .to = TO(wants_all_seen)},
+    [OPT_PROMISES] = {"promises", MODES_SEEDS, .to = TO(options.only_promises)},
+    [OPT_PLANTED] = {"planted", MODES_SEEDS & ~BIT(MODE_PLANTED_ALL), true, .takes_names = true},
+    [OPT_LIMIT] = {"limit", BIT(MODE_PLANTED_ALL), .low = 1, .high = UINT32_MAX, .to = TO(limit)},
+    [OPT_TRIALS] = {"trials", 0, true, .low = 1, .high = TRIALS_MAX, .to = TO(trials)},
+    [OPT_WITHOUT] = {"without", MODES_SEEDS, .takes_names = true},
+    [OPT_SECONDS] = {"seconds", MODES_SEEDS, .low = 1, .high = 86400, .to = TO(seconds)},
+    [OPT_LIST_PLANTED] = {.name = "list-planted", .modes = MODES},
+    [OPT_LIST_FAULTS] = {.name = "list-faults", .modes = MODES},
 };
 
 static struct {
     const char *program;
     const struct simulator *simulator;
-    struct option options[OPT_COUNT + 2]; /* and --help, and the end */
-    uint32_t modes[OPT_COUNT];            /* by option: with which modes it means something */
-    size_t count;
-    const char *option; /* that came last */
+    struct row rows[OPT_COUNT];           /* those that this simulator knows have a name */
+    struct option options[OPT_COUNT + 2]; /* of them, and --help, and the end */
     uint32_t given;
     uint32_t repeated;
 } line;
@@ -102,49 +96,51 @@ __attribute__((format(printf, 2, 3))) static _Noreturn void refuse(const char *s
     exit(2);
 }
 
-static void add_option(const char *name, int value, bool has_argument, uint32_t modes)
-{
-    line.options[line.count++] =
-        (struct option){name, has_argument ? required_argument : no_argument, NULL, value};
-    if (value < OPT_COUNT)
-        line.modes[value] = modes;
-}
-
 /* The options that this simulator knows. */
 static void collect_options(const struct simulator *simulator)
 {
+    struct option *option = line.options;
     uint32_t with_trials = 0;
 
-    for (int i = 0; i < MEASURES_MAX; i++)
-        if (simulator->measures[i].trials > 0)
-            with_trials |= BIT(OPT_MEASURE + i);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const struct row *row = &rows[i];
-
-        if ((row->value == OPT_ALL_SEEN && simulator->sight_count == 0) ||
-            (row->value == OPT_PROMISES && !simulator->tells_promises) ||
-            (row->value == OPT_TRIALS && !with_trials))
-            continue;
-        add_option(row->name, row->value, row->has_argument,
-                   row->modes | (row->has_trials ? with_trials : 0));
+    memcpy(line.rows, rows, sizeof rows);
+    for (int i = 0; i < MEASURES_MAX && simulator->measures[i].name; i++) {
+        line.rows[MODE_MEASURE + i] = (struct row){.name = simulator->measures[i].name, .modes = MODES};
+        with_trials |= simulator->measures[i].trials > 0 ? BIT(MODE_MEASURE + i) : 0;
     }
-    for (int i = 0; i < MEASURES_MAX && simulator->measures[i].name; i++)
-        add_option(simulator->measures[i].name, OPT_MEASURE + i, false, MODES);
     for (int i = 0; i < SIZES_MAX && simulator->sizes[i].name; i++)
-        add_option(simulator->sizes[i].name, OPT_SIZE + i, true, MODES_SEEDS);
+        line.rows[OPT_SIZE + i] = (struct row){.name = simulator->sizes[i].name,
+                                               .modes = MODES_SEEDS,
+                                               .low = simulator->sizes[i].min,
+                                               .high = simulator->sizes[i].max,
+                                               .to = TO(sizes[i])};
+    if (simulator->sight_count == 0)
+        line.rows[OPT_ALL_SEEN].name = NULL;
+    if (!simulator->tells_promises)
+        line.rows[OPT_PROMISES].name = NULL;
+    if (!with_trials)
+        line.rows[OPT_TRIALS].name = NULL;
+    for (int i = 0; i < OPT_COUNT; i++) {
+        struct row *row = &line.rows[i];
+
+        row->modes |= row->has_trials ? with_trials : 0;
+        if (row->name)
+            *option++ = (struct option){
+                row->name, row->high || row->takes_names ? required_argument : no_argument, NULL, i};
+    }
+    *option = (struct option){"help", no_argument, NULL, OPT_HELP};
 }
 
 /* The value of the option that came last. */
-static uint64_t number(uint64_t low, uint64_t high)
+static uint64_t number(const struct row *row)
 {
     char *end;
     uint64_t value;
 
     errno = 0;
     value = strtoull(optarg, &end, 10);
-    if (errno || !isdigit((unsigned char)*optarg) || *end || value < low || value > high)
-        refuse("--help", "--%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not \"%s\"", line.option,
-               low, high, optarg);
+    if (errno || !isdigit((unsigned char)*optarg) || *end || value < row->low || value > row->high)
+        refuse("--help", "--%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not \"%s\"", row->name,
+               row->low, row->high, optarg);
     return value;
 }
 
@@ -189,80 +185,23 @@ static bool take_list(int option)
     }
 }
 
-static void take_mode(struct arguments *a, int option)
+static void take(struct arguments *a, int option)
 {
-    switch (option) {
-    case OPT_SEED:
-        a->mode = MODE_SEED;
-        a->options.seed = number(0, UINT64_MAX);
-        break;
-    case OPT_SEEDS:
-        a->mode = MODE_SEEDS;
-        a->count = number(1, UINT32_MAX);
-        break;
-    case OPT_SOAK:
-        a->mode = MODE_SEEDS;
-        a->count = POOL_ENDLESS;
-        break;
-    case OPT_PLANTED_ALL:
-        a->mode = MODE_PLANTED_ALL;
-        break;
-    case OPT_BENCH:
-        a->mode = MODE_BENCH;
-        break;
-    default:
-        a->mode = MODE_MEASURE;
-        a->measure = &line.simulator->measures[option - OPT_MEASURE];
-        break;
-    }
-}
+    const struct row *row = &line.rows[option];
+    void *place = (char *)a + row->to;
 
-static void take_option(struct arguments *a, int option)
-{
-    switch (option) {
-    case OPT_TRACE:
-        a->traces = true;
-        break;
-    case OPT_MINIMIZE:
-        a->minimizes = true;
-        break;
-    case OPT_FROM:
-        a->options.seed = number(1, UINT64_MAX);
-        break;
-    case OPT_JOBS:
-        a->jobs = (unsigned)number(1, POOL_JOBS_MAX);
-        break;
-    case OPT_ALL_SEEN:
-        a->wants_all_seen = true;
-        break;
-    case OPT_PROMISES:
-        a->options.only_promises = true;
-        break;
-    case OPT_PLANTED:
-        if (!planted_find(line.simulator->planted, optarg, &planted_bug))
-            refuse("--list-planted", "there is no planted bug \"%s\"", optarg);
-        break;
-    case OPT_LIMIT:
-        a->limit = number(1, UINT32_MAX);
-        break;
-    case OPT_TRIALS:
-        a->trials = number(1, TRIALS_MAX);
-        break;
-    case OPT_WITHOUT:
-        if (!args_faults(line.simulator, optarg, &a->options.without))
-            refuse("--list-faults", "not all of these are faults: \"%s\"", optarg);
-        break;
-    case OPT_SECONDS:
-        a->options.duration = (gavel_ns)number(1, 86400) * NS_PER_S;
-        break;
-    case OPT_MINUTES:
-        a->options.duration = (gavel_ns)number(1, 1440) * 60 * NS_PER_S;
-        break;
-    default:
-        a->options.sizes[option - OPT_SIZE] = (unsigned)number(line.simulator->sizes[option - OPT_SIZE].min,
-                                                               line.simulator->sizes[option - OPT_SIZE].max);
-        break;
-    }
+    line.repeated |= line.given & BIT(option);
+    line.given |= BIT(option);
+    if (BIT(option) & MODES)
+        a->mode = (unsigned)option;
+    if (row->high)
+        *(uint64_t *)place = number(row);
+    else if (row->to)
+        *(bool *)place = true;
+    if (option == OPT_PLANTED && !planted_find(line.simulator->planted, optarg, &planted_bug))
+        refuse("--list-planted", "there is no planted bug \"%s\"", optarg);
+    if (option == OPT_WITHOUT && !args_faults(line.simulator, optarg, &a->options.without))
+        refuse("--list-faults", "not all of these are faults: \"%s\"", optarg);
 }
 
 /* The options of a set as "--a, --b"; the text is cut off where it does not fit. */
@@ -271,9 +210,10 @@ static void join(uint32_t set, char *ret_text, size_t size)
     size_t used = 0;
 
     ret_text[0] = '\0';
-    for (const struct option *option = line.options; option->name; option++)
-        if (option->val < OPT_COUNT && set & BIT(option->val) && used < size)
-            used += (size_t)snprintf(ret_text + used, size - used, "%s--%s", used ? ", " : "", option->name);
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (line.rows[i].name && set & BIT(i) && used < size)
+            used +=
+                (size_t)snprintf(ret_text + used, size - used, "%s--%s", used ? ", " : "", line.rows[i].name);
 }
 
 /* Exactly one mode, and only options that mean something with it. */
@@ -295,10 +235,10 @@ static void check(void)
     if (line.repeated & mode)
         refuse("--help", "%s is given twice", names);
     for (int option = 0; option < OPT_COUNT; option++) {
-        if (!(line.given & BIT(option)) || mode & line.modes[option])
+        if (!(line.given & BIT(option)) || mode & line.rows[option].modes)
             continue;
         join(BIT(option), names, sizeof names);
-        join(line.modes[option], others, sizeof others);
+        join(line.rows[option].modes, others, sizeof others);
         refuse("--help", "%s means something only with %s", names, others);
     }
     if (line.given & BIT(OPT_TRACE) && line.given & BIT(OPT_MINIMIZE))
@@ -307,37 +247,33 @@ static void check(void)
 
 void args_parse(const struct simulator *simulator, int argc, char **argv, struct arguments *ret_arguments)
 {
-    struct arguments a = {.options = {.seed = 1, .duration = (gavel_ns)simulator->seconds * NS_PER_S},
+    struct arguments a = {.mode = MODE_NONE,
+                          .options.seed = 1,
+                          .count = POOL_ENDLESS,
                           .limit = simulator->limit,
-                          .jobs = 1};
-    int index = 0;
+                          .jobs = 1,
+                          .seconds = simulator->seconds};
     int option;
 
+    *ret_arguments = a;
     line.program = argv[0];
     line.simulator = simulator;
     collect_options(simulator);
-    while ((option = getopt_long(argc, argv, "h", line.options, &index)) >= 0) {
+    while ((option = getopt_long(argc, argv, "h", line.options, NULL)) >= 0) {
         if (option == '?') { /* getopt has said why */
             (void)fprintf(stderr, "see %s --help\n", line.program);
             exit(2);
         }
-        if (take_list(option)) {
-            *ret_arguments = (struct arguments){.mode = MODE_NONE};
+        if (take_list(option))
             return;
-        }
-        line.option = line.options[index].name;
-        line.repeated |= line.given & BIT(option);
-        line.given |= BIT(option);
-        if (BIT(option) & MODES)
-            take_mode(&a, option);
-        else
-            take_option(&a, option);
+        take(&a, option);
     }
     if (optind < argc)
         refuse("--help", "cannot make sense of \"%s\"", argv[optind]);
     check();
-    if (a.measure && a.trials == 0)
-        a.trials = a.measure->trials;
+    a.options.duration = (gavel_ns)a.seconds * NS_PER_S;
+    for (int i = 0; i < SIZES_MAX; i++)
+        a.options.sizes[i] = (unsigned)a.sizes[i];
     *ret_arguments = a;
 }
 
@@ -365,8 +301,7 @@ void args_usage(const struct simulator *simulator, FILE *stream)
         (void)fprintf(stream, "  --%s N%*s %u to %u; drawn from the seed otherwise\n", size->name,
                       (int)(14 - strlen(size->name)), "", size->min, size->max);
     }
-    (void)fprintf(stream, "  --seconds N         virtual time of a run, at least (%u); or --minutes N\n",
-                  simulator->seconds);
+    (void)fprintf(stream, "  --seconds N         virtual time of a run, at least (%u)\n", simulator->seconds);
     if (simulator->sight_count > 0)
         (void)fputs("  --all-seen          --seeds fails, too, if something it counts never happened\n",
                     stream);

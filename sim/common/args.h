@@ -6,16 +6,26 @@
 
 #include "sim/common/simulator.h"
 
-enum mode { MODE_NONE, MODE_SEED, MODE_SEEDS, MODE_PLANTED_ALL, MODE_BENCH, MODE_MEASURE };
+/* What a command line asks for: exactly one. */
+enum mode {
+    MODE_SEED,
+    MODE_SEEDS,
+    MODE_SOAK,
+    MODE_PLANTED_ALL,
+    MODE_BENCH,
+    MODE_MEASURE, /* the first of the simulator's own */
+    MODE_NONE = MODE_MEASURE + MEASURES_MAX,
+};
 
 struct arguments {
-    enum mode mode; /* MODE_NONE: what was asked for has been printed */
     struct run_options options;
-    uint64_t count;  /* of seeds; POOL_ENDLESS */
-    uint64_t limit;  /* of seeds per planted bug */
-    uint64_t trials; /* of a measure; 0: its own default */
-    const struct simulator_measure *measure;
-    unsigned jobs;
+    unsigned mode;             /* MODE_NONE: what was asked for has been printed */
+    uint64_t count;            /* of seeds */
+    uint64_t limit;            /* of seeds per planted bug */
+    uint64_t trials;           /* of a measure; 0: its own default */
+    uint64_t jobs;             /* processes */
+    uint64_t seconds;          /* as in the options */
+    uint64_t sizes[SIZES_MAX]; /* likewise */
     bool traces;
     bool minimizes;
     bool wants_all_seen;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "sim/common/command.h"
-
 #include "sim/common/args.h"
 #include "sim/common/report.h"
 #include "sim/common/seeds.h"
@@ -53,6 +51,7 @@ static const char *hunt_seed(void *context, uint64_t seed)
 
 int command_run(const struct simulator *simulator, int argc, char **argv)
 {
+    const struct simulator_measure *measure;
     struct arguments a;
     struct hunt hunt;
     void *memory;
@@ -67,7 +66,8 @@ int command_run(const struct simulator *simulator, int argc, char **argv)
         simulator->end(memory);
         break;
     case MODE_SEEDS:
-        code = seeds_run(simulator, &a.options, a.count, a.jobs, a.wants_all_seen) > 0;
+    case MODE_SOAK:
+        code = seeds_run(simulator, &a.options, a.count, (unsigned)a.jobs, a.wants_all_seen) > 0;
         break;
     case MODE_PLANTED_ALL:
         hunt = (struct hunt){simulator, simulator->begin(), a.options};
@@ -77,10 +77,11 @@ int command_run(const struct simulator *simulator, int argc, char **argv)
     case MODE_BENCH:
         seeds_bench(simulator, &a.options);
         break;
-    case MODE_MEASURE:
-        code = a.measure->run(a.trials, a.options.seed, a.jobs);
-        break;
     case MODE_NONE:
+        break;
+    default:
+        measure = &simulator->measures[a.mode - MODE_MEASURE];
+        code = measure->run(a.trials ? a.trials : measure->trials, a.options.seed, (unsigned)a.jobs);
         break;
     }
     return code;

@@ -2,7 +2,7 @@
 
 #include "sim/common/heap.h"
 
-#include "base/assert.h"
+#include "sim/common/memory.h"
 
 #include <stdlib.h>
 
@@ -42,24 +42,11 @@ static void sift_down(struct heap *heap, size_t i)
     heap->items[i] = event;
 }
 
-static void reserve(struct heap *heap)
-{
-    size_t capacity = heap->capacity ? heap->capacity * 2 : 256;
-    struct event *items;
-
-    if (heap->count < heap->capacity)
-        return;
-    items = realloc(heap->items, capacity * sizeof *items);
-    ASSERT(items); /* a simulator without memory has nothing to tell */
-    heap->items = items;
-    heap->capacity = capacity;
-}
-
 struct event *heap_push(struct heap *heap, gavel_ns at, unsigned kind, unsigned slot)
 {
     size_t i = heap->count;
 
-    reserve(heap);
+    heap->items = grow(heap->items, heap->count, &heap->capacity, sizeof *heap->items);
     heap->items[heap->count++] =
         (struct event){.at = at, .sequence = heap->sequence++, .kind = kind, .slot = slot};
     return &heap->items[sift_up(heap, i)];

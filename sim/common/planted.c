@@ -27,7 +27,6 @@ static const struct {
 };
 
 const char *planted_name(enum planted_bug bug) { return bugs[bug].name; }
-const char *planted_what(enum planted_bug bug) { return bugs[bug].what; }
 
 bool planted_find(enum planted_kind kind, const char *name, enum planted_bug *ret_bug)
 {

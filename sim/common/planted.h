@@ -16,7 +16,6 @@
 enum planted_kind { PLANTED_KIND_CANDIDATE, PLANTED_KIND_RAFT, PLANTED_KIND_SESSION };
 
 const char *planted_name(enum planted_bug bug);
-const char *planted_what(enum planted_bug bug);
 
 /* Finds one of this kind; false if there is none. */
 bool planted_find(enum planted_kind kind, const char *name, enum planted_bug *ret_bug);

@@ -22,8 +22,9 @@ static inline const char *mood_name(enum mood mood)
 /* Kinds of faults are a bit set. */
 #define FAULT_BIT(fault) (UINT64_C(1) << (fault))
 
-struct simulator_fault {
-    const char *name; /* for --without */
+/* A fault or an invariant: a name for the command line and the report, and a sentence. */
+struct named {
+    const char *name;
     const char *what;
 };
 

@@ -70,7 +70,7 @@ struct simulator {
     unsigned limit;      /* seeds per planted bug, unless --limit says otherwise */
     bool tells_promises; /* knows --promises */
     unsigned fault_count;
-    const struct simulator_fault *(*fault)(unsigned fault);
+    const struct named *(*fault)(unsigned fault);
     const char *counts[COUNTS_MAX]; /* each a plural; NULL after the last */
     unsigned sight_count;           /* what must have happened for a clean run to mean something */
     const char *(*sight)(unsigned sight);
@@ -80,5 +80,9 @@ struct simulator {
     void (*end)(void *memory);
     void (*run)(void *memory, const struct run_options *options, struct run_result *ret_result);
 };
+
+/* Does what the command line asks for. argv[0] is how the program is called in what it says. Returns the exit
+ * code: 0 nothing is broken, 1 something is, 2 wrong usage. */
+int command_run(const struct simulator *simulator, int argc, char **argv);
 
 #endif

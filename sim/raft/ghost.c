@@ -3,6 +3,7 @@
 #include "sim/raft/ghost.h"
 
 #include "base/assert.h"
+#include "sim/common/memory.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
 
@@ -301,8 +302,7 @@ void ghost_begin(struct cluster *cluster, struct node *node)
     enum ghost_kind kind = drawn > 2 ? GHOST_OLD : (enum ghost_kind)drawn;
     const struct disk *log = kind == GHOST_OTHER ? find_log(cluster, node) : NULL;
 
-    node->ghost = calloc(1, sizeof *node->ghost);
-    ASSERT(node->ghost);
+    node->ghost = zeroed(1, sizeof *node->ghost);
     node->ghost->kind = kind;
     if (kind == GHOST_OLD && node->copy.state.directory == node->disk.state.directory) {
         begin_old(cluster, node, node->copy.state.incarnation + 1);

@@ -3,6 +3,7 @@
 #include "sim/raft/network.h"
 
 #include "base/assert.h"
+#include "sim/common/memory.h"
 #include "sim/raft/ghost.h"
 #include "sim/raft/trace.h"
 #include "sim/raft/world.h"
@@ -59,8 +60,7 @@ static struct message *new_message(struct cluster *cluster)
         cluster->network.free_messages = message->next;
         return message;
     }
-    message = calloc(1, sizeof *message);
-    ASSERT(message);
+    message = zeroed(1, sizeof *message);
     message->next_of_all = cluster->network.all_messages;
     cluster->network.all_messages = message;
     return message;

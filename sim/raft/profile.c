@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-const struct simulator_fault *cluster_fault_row(unsigned fault)
+const struct named *cluster_fault_row(unsigned fault)
 {
-    static const struct simulator_fault rows[] = {
+    static const struct named rows[] = {
 #define FAULT_ROW(name, text, what) [FAULT_##name] = {text, what},
         FAULT_MAP(FAULT_ROW)
 #undef FAULT_ROW

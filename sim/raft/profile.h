@@ -115,6 +115,6 @@ void cluster_profile_draw(struct profile *profile, struct prng *prng, unsigned n
 /* Default settings, a quiet network with delays from `low` to `high`, no faults: a stage for measurements. */
 void cluster_profile_plain(struct profile *profile, unsigned nodes, gavel_ns low, gavel_ns high);
 
-const struct simulator_fault *cluster_fault_row(unsigned fault);
+const struct named *cluster_fault_row(unsigned fault);
 
 #endif

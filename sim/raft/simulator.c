@@ -43,8 +43,8 @@ static void run(void *memory, const struct run_options *options, struct run_resu
     memcpy(ret_result->sights, cluster->counts.seen, sizeof cluster->counts.seen);
     if (cluster->broken == RAFT_INVARIANT_NONE)
         return;
-    ret_result->broken = raft_invariant_name(cluster->broken);
-    ret_result->sentence = raft_invariant_what(cluster->broken);
+    ret_result->broken = raft_invariants[cluster->broken].name;
+    ret_result->sentence = raft_invariants[cluster->broken].what;
     memcpy(ret_result->what, cluster->what, sizeof ret_result->what);
 }
 

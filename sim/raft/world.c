@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "sim/common/assertion.h"
+#include "sim/common/memory.h"
 #include "sim/raft/chaos.h"
 #include "sim/raft/ghost.h"
 #include "sim/raft/members.h"
@@ -16,11 +17,9 @@
 
 struct cluster *cluster_new(void)
 {
-    struct cluster *cluster = calloc(1, sizeof *cluster);
+    struct cluster *cluster = zeroed(1, sizeof *cluster);
 
-    ASSERT(cluster); /* a simulator without memory has nothing to tell */
     cluster->referee = raft_referee_new();
-    ASSERT(cluster->referee);
     return cluster;
 }
 
@@ -65,7 +64,7 @@ _Noreturn void cluster_violate(struct cluster *cluster, enum raft_invariant inva
     (void)vsnprintf(cluster->what, sizeof cluster->what, format, arguments); /* cut off if too long */
     va_end(arguments);
     cluster->broken = invariant;
-    TRACE(cluster, NULL, "VIOLATION of %s: %s", raft_invariant_name(invariant), cluster->what);
+    TRACE(cluster, NULL, "VIOLATION of %s: %s", raft_invariants[invariant].name, cluster->what);
     longjmp(cluster->escape, 1);
 }
 

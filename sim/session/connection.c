@@ -9,6 +9,7 @@
 #include "sim/session/world.h"
 
 #include "base/assert.h"
+#include "sim/common/memory.h"
 #include "wire/client.h"
 
 #include <stdlib.h>
@@ -82,9 +83,8 @@ void connection_dial(struct program *program, size_t which)
 {
     struct testbed *testbed = program->testbed;
     const struct node *node = &testbed->cluster->nodes[which];
-    struct connection *connection = calloc(1, sizeof *connection);
+    struct connection *connection = zeroed(1, sizeof *connection);
 
-    ASSERT(connection);
     connection_drop(program);
     *connection = (struct connection){.number = ++testbed->connection_count,
                                       .program = program->index,

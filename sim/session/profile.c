@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-const struct simulator_fault *testbed_fault_row(unsigned fault)
+const struct named *testbed_fault_row(unsigned fault)
 {
-    static const struct simulator_fault rows[] = {
+    static const struct named rows[] = {
 #define FAULT_ROW(name, text, what) [CLIENT_FAULT_##name] = {text, what},
         CLIENT_FAULT_MAP(FAULT_ROW)
 #undef FAULT_ROW

@@ -81,6 +81,6 @@ void session_profile_draw(struct session_profile *profile, uint64_t seed, unsign
                           gavel_ns duration, uint64_t without);
 
 /* Of both kinds. */
-const struct simulator_fault *testbed_fault_row(unsigned fault);
+const struct named *testbed_fault_row(unsigned fault);
 
 #endif

@@ -18,41 +18,13 @@ typedef unsigned long long ull;
 /* For a wish to be taken back, also by a new leader. */
 #define WISH_SLACK (2500 * NS_PER_MS)
 
-static const struct {
-    const char *name;
-    const char *what;
-} invariants[] = {[SESSION_INVARIANT_NONE] = {"none", "nothing is broken"},
+const struct named session_invariants[] = {[SESSION_INVARIANT_NONE] = {"none", "nothing is broken"},
 #define INVARIANT_ROW(name, text, what) [SESSION_INVARIANT_##name] = {text, what},
-                  SESSION_INVARIANT_MAP(INVARIANT_ROW)
+                                           SESSION_INVARIANT_MAP(INVARIANT_ROW)
 #undef INVARIANT_ROW
 };
 
-const char *session_invariant_name(enum session_invariant invariant) { return invariants[invariant].name; }
-const char *session_invariant_what(enum session_invariant invariant) { return invariants[invariant].what; }
-
-void *session_referee_grow(void *items, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return items;
-    *capacity = *capacity > 0 ? *capacity * 2 : 64;
-    items = realloc(items, *capacity * size);
-    if (!items) {
-        (void)fputs("gavel-sim: out of memory\n", stderr);
-        exit(1);
-    }
-    return items;
-}
-
-struct session_referee *session_referee_new(void)
-{
-    struct session_referee *referee = calloc(1, sizeof *referee);
-
-    if (!referee) {
-        (void)fputs("gavel-sim: out of memory\n", stderr);
-        exit(1);
-    }
-    return referee;
-}
+struct session_referee *session_referee_new(void) { return zeroed(1, sizeof(struct session_referee)); }
 
 void session_referee_free(struct session_referee *referee)
 {
@@ -132,11 +104,7 @@ static void grow_values(struct session_referee *referee)
     size_t capacity = referee->value_capacity;
 
     referee->value_capacity = capacity > 0 ? 2 * capacity : 256;
-    referee->values = calloc(referee->value_capacity, sizeof *referee->values);
-    if (!referee->values) {
-        (void)fputs("gavel-sim: out of memory\n", stderr);
-        exit(1);
-    }
+    referee->values = zeroed(referee->value_capacity, sizeof *referee->values);
     for (size_t i = 0; i < capacity; i++)
         if (old[i].value != 0)
             *place_of(referee, old[i].value) = old[i];
@@ -229,8 +197,8 @@ static void remember_changes(struct session_referee *referee, const struct table
         Gavel__Change *whole = gavel__change__unpack(NULL, change->size, change->bytes);
 
         cursor = change->at;
-        referee->changes = session_referee_grow(referee->changes, referee->change_count,
-                                                &referee->change_capacity, sizeof *referee->changes);
+        referee->changes = grow(referee->changes, referee->change_count, &referee->change_capacity,
+                                sizeof *referee->changes);
         referee->changes[referee->change_count++] =
             (struct shadow_change){.at = referee->now,
                                    .revision = change->at.revision,

@@ -42,8 +42,7 @@ enum session_invariant {
 };
 #undef SESSION_INVARIANT_ENUM
 
-const char *session_invariant_name(enum session_invariant invariant);
-const char *session_invariant_what(enum session_invariant invariant);
+extern const struct named session_invariants[];
 
 struct session_referee;
 typedef void (*session_referee_cb)(void *context, enum session_invariant invariant, const char *what);

@@ -99,8 +99,8 @@ static void begin_mandate(struct session_referee *referee, struct shadow_group *
     group->wish_epoch = 0;
     group->lease_until = 0;
     group->ordinal++;
-    referee->grants = session_referee_grow(referee->grants, referee->grant_count, &referee->grant_capacity,
-                                           sizeof *referee->grants);
+    referee->grants =
+        grow(referee->grants, referee->grant_count, &referee->grant_capacity, sizeof *referee->grants);
     referee->grants[referee->grant_count++] = (struct shadow_grant){
         .group = (unsigned)(group - referee->groups), .epoch = epoch, .ordinal = group->ordinal};
     if (session != 0)
@@ -161,8 +161,8 @@ static void open_session(struct session_referee *referee, const Gavel__OpenSessi
 {
     if (shadow_session_find(referee, open->session) && shadow_session_find(referee, open->session)->is_open)
         return;
-    referee->sessions = session_referee_grow(referee->sessions, referee->session_count,
-                                             &referee->session_capacity, sizeof *referee->sessions);
+    referee->sessions = grow(referee->sessions, referee->session_count, &referee->session_capacity,
+                             sizeof *referee->sessions);
     referee->sessions[referee->session_count++] = (struct shadow_session){
         .id = open->session, .is_open = true, .pid = open->process ? open->process->pid : 0};
     referee->counts.sessions++;

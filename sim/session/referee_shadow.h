@@ -4,6 +4,7 @@
 #ifndef SIM_SESSION_REFEREE_SHADOW_H
 #define SIM_SESSION_REFEREE_SHADOW_H
 
+#include "sim/common/memory.h"
 #include "sim/session/referee.h"
 
 #define SHADOW_ID 16
@@ -126,7 +127,6 @@ struct session_referee {
 /* Once in a run; nothing is judged after it. */
 void session_referee_violate(struct session_referee *referee, enum session_invariant invariant,
                              const char *format, ...) __attribute__((format(printf, 3, 4)));
-void *session_referee_grow(void *items, size_t count, size_t *capacity, size_t size);
 struct shadow_session *shadow_session_find(struct session_referee *referee, uint64_t id);
 struct shadow_value *shadow_value_find(struct session_referee *referee, uint64_t value);
 /* The name of the program of a process, as a letter. */

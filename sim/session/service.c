@@ -11,6 +11,7 @@
 #include "sim/session/world.h"
 
 #include "base/assert.h"
+#include "sim/common/memory.h"
 #include "wire/client.h"
 
 #include <stdlib.h>
@@ -109,8 +110,7 @@ static void reply(void *user, struct frontend_ticket ticket, const Gavel__Client
         free(bytes); /* what is lost is asked again */
         return;
     }
-    own = calloc(1, sizeof *own);
-    ASSERT(own);
+    own = zeroed(1, sizeof *own);
     own->number = ticket.tag;
     own->frame = client_frame_copy(frame);
     ASSERT(own->frame);

@@ -35,12 +35,12 @@ static void run(void *memory, const struct run_options *options, struct run_resu
     if (cluster->broken == RAFT_INVARIANT_NONE)
         return;
     if (cluster->broken == RAFT_INVARIANT_GUEST) {
-        ret_result->broken = session_invariant_name(testbed->broken);
-        ret_result->sentence = session_invariant_what(testbed->broken);
+        ret_result->broken = session_invariants[testbed->broken].name;
+        ret_result->sentence = session_invariants[testbed->broken].what;
         memcpy(ret_result->what, testbed->what, sizeof ret_result->what);
     } else {
-        ret_result->broken = raft_invariant_name(cluster->broken);
-        ret_result->sentence = raft_invariant_what(cluster->broken);
+        ret_result->broken = raft_invariants[cluster->broken].name;
+        ret_result->sentence = raft_invariants[cluster->broken].what;
         memcpy(ret_result->what, cluster->what, sizeof ret_result->what);
     }
 }

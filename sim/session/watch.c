@@ -7,6 +7,7 @@
 #include "sim/session/world.h"
 
 #include "base/assert.h"
+#include "sim/common/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +79,7 @@ void watch_begin(struct service *service, struct connection *connection, const G
         write_ended(service, connection, ask->watch);
         return;
     }
-    watch = calloc(1, sizeof *watch);
-    ASSERT(watch);
+    watch = zeroed(1, sizeof *watch);
     watch->number = ask->watch;
     watch->group = strdup(ask->group);
     ASSERT(watch->group);

@@ -3,6 +3,7 @@
 #include "sim/session/world.h"
 
 #include "base/assert.h"
+#include "sim/common/memory.h"
 #include "sim/raft/chaos.h"
 
 #include <stdlib.h>
@@ -50,9 +51,8 @@ int64_t testbed_wall_ms(const struct testbed *testbed)
 
 struct packet *packet_new(struct testbed *testbed, const uint8_t *bytes, size_t size)
 {
-    struct packet *packet = calloc(1, sizeof *packet);
+    struct packet *packet = zeroed(1, sizeof *packet);
 
-    ASSERT(packet);
     if (bytes) {
         packet->bytes = malloc(size > 0 ? size : 1);
         ASSERT(packet->bytes);
@@ -225,7 +225,7 @@ static void after(void *context, struct cluster *cluster)
     struct testbed *testbed = context;
 
     if (testbed->broken != SESSION_INVARIANT_NONE)
-        cluster_violate(cluster, RAFT_INVARIANT_GUEST, "%s: %s", session_invariant_name(testbed->broken),
+        cluster_violate(cluster, RAFT_INVARIANT_GUEST, "%s: %s", session_invariants[testbed->broken].name,
                         testbed->what);
 }
 
@@ -255,9 +255,8 @@ static void clear(struct testbed *testbed)
 
 struct testbed *testbed_new(void)
 {
-    struct testbed *testbed = calloc(1, sizeof *testbed);
+    struct testbed *testbed = zeroed(1, sizeof *testbed);
 
-    ASSERT(testbed); /* a simulator without memory has nothing to tell */
     testbed->cluster = cluster_new();
     testbed->referee = session_referee_new();
     LIST_INIT(&testbed->connections);

@@ -14,32 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    const char *name;
-    const char *what;
-} invariants[] = {[RAFT_INVARIANT_NONE] = {"none", "nothing is broken"},
+const struct named raft_invariants[] = {[RAFT_INVARIANT_NONE] = {"none", "nothing is broken"},
 #define INVARIANT_ROW(name, text, what) [RAFT_INVARIANT_##name] = {text, what},
-                  RAFT_INVARIANT_MAP(INVARIANT_ROW)
+                                        RAFT_INVARIANT_MAP(INVARIANT_ROW)
 #undef INVARIANT_ROW
 };
 
-const char *raft_invariant_name(enum raft_invariant invariant) { return invariants[invariant].name; }
-const char *raft_invariant_what(enum raft_invariant invariant) { return invariants[invariant].what; }
-
-void *referee_grow(void *items, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return items;
-    *capacity = *capacity > 0 ? *capacity * 2 : 64;
-    items = realloc(items, *capacity * size);
-    if (!items) {
-        (void)fputs("gavel-sim: out of memory\n", stderr);
-        exit(1);
-    }
-    return items;
-}
-
-struct raft_referee *raft_referee_new(void) { return calloc(1, sizeof(struct raft_referee)); }
+struct raft_referee *raft_referee_new(void) { return zeroed(1, sizeof(struct raft_referee)); }
 
 void raft_referee_free(struct raft_referee *referee)
 {

@@ -25,6 +25,7 @@
 #define SIM_RAFT_REFEREE_REFEREE_H
 
 #include "core/raft/raft.h"
+#include "sim/common/profile.h"
 
 /* clang-format off */
 #define RAFT_INVARIANT_MAP(X)                                                                                 \
@@ -77,8 +78,7 @@ enum raft_invariant { RAFT_INVARIANT_NONE, RAFT_INVARIANT_MAP(RAFT_INVARIANT_ENU
 #undef RAFT_INVARIANT_ENUM
 
 /* "election-safety", … and the sentence. */
-const char *raft_invariant_name(enum raft_invariant invariant);
-const char *raft_invariant_what(enum raft_invariant invariant);
+extern const struct named raft_invariants[];
 
 #define RAFT_REFEREE_IDS 64
 

@@ -61,7 +61,7 @@ void terms_truncate(struct terms *terms, raft_index index)
 
 void terms_append(struct terms *terms, raft_term term)
 {
-    terms->items = referee_grow(terms->items, terms->count, &terms->capacity, sizeof *terms->items);
+    terms->items = grow(terms->items, terms->count, &terms->capacity, sizeof *terms->items);
     terms->items[terms->count++] = term;
 }
 
@@ -75,8 +75,8 @@ void terms_copy(struct terms *terms, const struct terms *from)
 static struct place *place_of(struct raft_referee *referee, raft_index index)
 {
     while (referee->place_count <= index) {
-        referee->places = referee_grow(referee->places, referee->place_count, &referee->place_capacity,
-                                       sizeof *referee->places);
+        referee->places =
+            grow(referee->places, referee->place_count, &referee->place_capacity, sizeof *referee->places);
         referee->places[referee->place_count++] = (struct place){0};
     }
     return &referee->places[index];
@@ -101,8 +101,7 @@ static void register_entry(struct raft_referee *referee, const struct shadow *sh
                              (ull)shadow->id, (ull)index, (ull)entry->term,
                              variant->hash == hash ? " (or another log before it)" : "");
     }
-    referee->pool =
-        referee_grow(referee->pool, referee->pool_count, &referee->pool_capacity, sizeof *referee->pool);
+    referee->pool = grow(referee->pool, referee->pool_count, &referee->pool_capacity, sizeof *referee->pool);
     variant = &referee->pool[referee->pool_count++];
     *variant = (struct variant){entry->term, previous_term, hash, place->variants};
     place->variants = (uint32_t)referee->pool_count;

@@ -8,6 +8,7 @@
 #define SIM_RAFT_REFEREE_REFEREE_SHADOW_H
 
 #include "base/assert.h"
+#include "sim/common/memory.h"
 #include "sim/raft/referee/referee.h"
 
 /* The terms of a log, without the entries: log matching makes the rest of an entry follow from its term. */
@@ -233,9 +234,6 @@ static inline struct shadow *shadow_of(struct raft_referee *referee, raft_id id)
 }
 
 typedef unsigned long long ull;
-
-/* Grows an array so that it has room for one more; memory that is not there ends the program. */
-void *referee_grow(void *items, size_t count, size_t *capacity, size_t size);
 
 /* referee_log.c */
 void referee_log_restored(struct raft_referee *referee, struct shadow *shadow,
