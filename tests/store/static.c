@@ -8,14 +8,6 @@
 
 static void make_url(char *url, size_t size) { (void)snprintf(url, size, "static:web-1?epoch=3"); }
 
-static struct store *open_store(const char *url)
-{
-    struct store *store;
-
-    assert_int_equal(store_open(url, &store, NULL), GAVEL_OK);
-    return store;
-}
-
 static void test_others_see_the_assigned_leader_and_nothing_to_claim(void **state)
 {
     struct store *store = open_store("static:web-1");
@@ -132,16 +124,9 @@ static void test_a_url_that_assigns_nobody_is_refused(void **state)
         "static:web?epoch=99999999999999999999",
         "static:a\nb",
     };
-    struct store *store = NULL;
 
     (void)state;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct gavel_error error = {0};
-
-        assert_int_equal(store_open(bad[i], &store, &error), GAVEL_ERR_INVALID);
-        assert_true(error.message[0]);
-        assert_null(store);
-    }
+    expect_bad_urls(bad, sizeof bad / sizeof *bad);
 }
 
 static void test_a_url_finds_its_driver(void **state)

@@ -8,11 +8,9 @@
 #include "nodes.h"
 #include "store/conformance/conformance.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -103,16 +101,9 @@ static void test_a_url_that_names_no_cluster_is_refused(void **state)
                                       "gavel://h1",
                                       "gavel://h1:7600?nonsense=1",
                                       "gavel://192.0.2.1:7600"};
-    struct store *store = NULL;
 
     (void)state;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct gavel_error error = {0};
-
-        assert_int_equal(store_open(bad[i], &store, &error), GAVEL_ERR_INVALID);
-        assert_true(error.message[0]);
-        assert_null(store);
-    }
+    expect_bad_urls(bad, sizeof bad / sizeof *bad);
 }
 
 static void test_a_cluster_that_is_not_there_is_not_waited_for_for_long(void **state)
@@ -173,42 +164,15 @@ static void test_without_a_majority_a_call_says_what_is_missing_in_time(void **s
     store_reply_done(&reply);
 }
 
-/* Claims in a child of its own, which then dies by SIGKILL. */
-static void claim_and_die(const char *url, const char *group)
-{
-    int ready[2];
-    char byte;
-    pid_t pid;
-
-    assert_int_equal(pipe(ready), 0);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        struct store *store;
-        struct store_reply reply;
-        struct store_request claim = ask_claim(group, "one", 1, 0);
-
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* end with the test, also with one that fails */
-        if (store_open(url, &store, NULL) != GAVEL_OK || store_call(store, &claim, &reply) != GAVEL_OK ||
-            write(ready[1], "y", 1) != 1)
-            _exit(1);
-        for (;;)
-            (void)pause();
-    }
-    (void)close(ready[1]);
-    assert_int_equal(read(ready[0], &byte, 1), 1);
-    (void)close(ready[0]);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
 static void test_a_dead_process_frees_its_mandate_long_before_the_lease_is_over(void **state)
 {
     struct bench *b = *state;
     gavel_ns limit = clock_now() + LIMIT;
     struct store_reply seen;
+    pid_t pid;
 
-    claim_and_die(b->cluster->url, "g");
+    pid = call_and_die(b->cluster->url, ask_claim("g", "one", 1, 0));
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
     seen = expect(b->a, ask_read("g"), GAVEL_OK);
     while (seen.record.held) {
         assert_true(clock_now() < limit); /* the lease is a minute */
@@ -223,25 +187,8 @@ static void test_a_dead_process_frees_its_mandate_long_before_the_lease_is_over(
 static void test_a_forked_child_is_told_to_open_a_store_of_its_own(void **state)
 {
     struct bench *b = *state;
-    int status;
-    pid_t pid;
 
-    (void)expect(b->a, ask_read("g"), GAVEL_OK);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        struct store_request read = ask_read("g");
-        struct store_reply reply;
-
-        if (store_call(b->a, &read, &reply) != GAVEL_ERR_STATE || !strstr(reply.message, "in the child"))
-            _exit(1);
-        store_close(b->a);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    (void)expect(b->a, ask_read("g"), GAVEL_OK); /* the parent is not disturbed */
+    expect_refused_in_a_child(b->a);
 }
 
 static int end_pool(void **state)

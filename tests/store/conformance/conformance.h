@@ -99,6 +99,24 @@ struct store_reply claim_expired(const struct fixture *fixture, struct store *st
 /* Epochs and versions of a group grow, by whatever step the store counts in: `number` is beyond `before`. */
 uint64_t higher(uint64_t number, uint64_t before);
 
+/* Fails the test with the reason if that does not work. */
+struct store *open_store(const char *url);
+
+/* Each is refused as invalid, with a message. */
+void expect_bad_urls(const char *const *urls, size_t count);
+
+/* Waits until the store tells of that group, and takes whatever else it tells on the way. */
+bool is_told(struct store *store, const char *group, gavel_ns limit);
+
+/* A store may tell that it watches by telling of a change; from here on only true ones count. */
+void settle(struct store *store, const char *group);
+
+/* Makes the call in a child of its own and kills that with SIGKILL; it is the caller's to wait for. */
+pid_t call_and_die(const char *url, struct store_request request);
+
+/* A forked child is told to open a store of its own, and does no harm. */
+void expect_refused_in_a_child(struct store *store);
+
 struct nonce test_nonce(const char *id, uint64_t n);
 
 #endif

@@ -3,36 +3,10 @@
 /* Being told of changes instead of looking again and again. */
 #include "conformance.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 
 #define LIMIT (60 * NS_PER_S)
-
-/* Waits until the store tells of that group, and takes whatever else it tells on the way. */
-static bool is_told(struct store *store, const char *group, gavel_ns limit)
-{
-    struct pollfd fd = {.fd = store_push_fd(store), .events = POLLIN};
-    gavel_ns until = clock_now() + limit;
-
-    assert_true(fd.fd >= 0);
-    do {
-        char name[NAME_MAX_BYTES + 1];
-
-        while (store_changed(store, name))
-            if (strcmp(name, group) == 0)
-                return true;
-        (void)poll(&fd, 1, (int)ms_from_ns(ns_max(until - clock_now(), 0)) + 1); /* the loop looks again */
-    } while (clock_now() < until);
-    return false;
-}
-
-/* A store may tell that it watches by telling of a change; from here on only true ones count. */
-static void settle(struct store *store)
-{
-    while (is_told(store, "g", 50 * NS_PER_MS))
-        continue;
-}
 
 static void test_who_watches_a_group_is_told_of_its_changes(void **state)
 {
@@ -40,7 +14,7 @@ static void test_who_watches_a_group_is_told_of_its_changes(void **state)
     struct record record;
 
     store_watch(f->b, "g", true);
-    settle(f->b);
+    settle(f->b, "g");
     record = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
     assert_true(is_told(f->b, "g", LIMIT));
     (void)expect(f->a, ask_release("g", "one", 1, record.epoch), GAVEL_OK);
@@ -58,7 +32,7 @@ static void test_the_holder_is_told_of_a_wish(void **state)
 
     store_watch(f->a, "g", true);
     record = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
-    settle(f->a);
+    settle(f->a, "g");
     (void)expect(f->b, ask_wish("g", record.epoch, "two"), GAVEL_OK);
     assert_true(is_told(f->a, "g", LIMIT));
     store_watch(f->a, "g", false);
@@ -71,7 +45,7 @@ static void test_nobody_is_told_of_renewals_and_of_groups_that_are_not_watched(v
     int count = 0;
 
     store_watch(f->b, "g", true);
-    settle(f->b);
+    settle(f->b, "g");
     for (uint64_t i = 0; i < 10; i++) {
         (void)expect(f->a, ask_renew("g", "one", 1, record.epoch), GAVEL_OK);
         (void)expect(f->a, ask_heartbeat("g", "one", 1, i), GAVEL_OK);
@@ -93,7 +67,7 @@ static void test_a_group_is_watched_until_the_last_has_enough(void **state)
     store_watch(f->b, "g", true);
     store_watch(f->b, "g", false);
     store_watch(f->b, "h", false); /* never watched */
-    settle(f->b);
+    settle(f->b, "g");
     record = expect(f->a, ask_claim("g", "one", 1, 0), GAVEL_OK).record;
     assert_true(is_told(f->b, "g", LIMIT));
     store_watch(f->b, "g", false);

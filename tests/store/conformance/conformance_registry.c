@@ -3,13 +3,10 @@
 /* What a store promises of the candidates of a group. */
 #include "conformance.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 /* How many candidates are listed, and whether `id` (may be NULL) is one of them. */
 static size_t listed(struct store *store, struct store_request request, const char *id, bool *ret_is_there)
@@ -177,35 +174,6 @@ static void test_leaving_ends_the_own_registration_only(void **state)
     (void)expect(f->a, ask_heartbeat("g", "one", 3, 1), GAVEL_OK); /* the id is free at once */
 }
 
-/* Registers `id` in a child of its own and kills that with SIGKILL; `pid` is a zombie then. */
-static pid_t register_and_die(const char *url, const char *id)
-{
-    int ready[2];
-    char byte;
-    pid_t pid;
-
-    assert_int_equal(pipe(ready), 0);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        struct store *store;
-        struct store_reply reply;
-        struct store_request beat = ask_heartbeat("g", id, 77, 5);
-
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* end with the test, also with one that fails */
-        if (store_open(url, &store, NULL) != GAVEL_OK || store_call(store, &beat, &reply) != GAVEL_OK ||
-            write(ready[1], "y", 1) != 1)
-            _exit(1);
-        for (;;)
-            (void)pause();
-    }
-    (void)close(ready[1]);
-    assert_int_equal(read(ready[0], &byte, 1), 1);
-    (void)close(ready[0]);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    return pid;
-}
-
 static void test_a_dead_process_gives_its_id_free_and_is_not_listed(void **state)
 {
     struct fixture *f = *state;
@@ -215,7 +183,7 @@ static void test_a_dead_process_gives_its_id_free_and_is_not_listed(void **state
 
     if (!store_capabilities(f->a)->sees_processes)
         fail_msg("a driver shared between processes that does not see them needs a test of its own");
-    pid = register_and_die(f->url, "one");
+    pid = call_and_die(f->url, ask_heartbeat("g", "one", 77, 5));
     assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0); /* dead, and still a zombie */
     (void)expect(f->a, ask_heartbeat("g", "two", 2, 1), GAVEL_OK);
     assert_int_equal(listed(f->a, ask_candidates("g"), "one", &is_there), 1);

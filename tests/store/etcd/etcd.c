@@ -9,7 +9,6 @@
 #include "raw.h"
 #include "servers/server.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -391,29 +390,6 @@ static void test_a_lease_is_kept_alive_and_ends_with_the_last_registration(void 
         etcd_raw(server.port, NULL, "/v3/lease/timetolive", "{\"ID\":\"%llu\"}", (unsigned long long)lease);
     assert_string_equal(json_string_value(json_object_get(answer, "TTL")), "-1"); /* there is none */
     json_decref(answer);
-}
-
-/* Waits until the store tells of that group. */
-static bool is_told(struct store *store, const char *group, gavel_ns limit)
-{
-    struct pollfd fd = {.fd = store_push_fd(store), .events = POLLIN};
-    gavel_ns until = clock_now() + limit;
-
-    do {
-        char name[NAME_MAX_BYTES + 1];
-
-        while (store_changed(store, name))
-            if (strcmp(name, group) == 0)
-                return true;
-        (void)poll(&fd, 1, (int)ms_from_ns(ns_max(until - clock_now(), 0)) + 1); /* the loop looks again */
-    } while (clock_now() < until);
-    return false;
-}
-
-static void settle(struct store *store, const char *group)
-{
-    while (is_told(store, group, 50 * NS_PER_MS))
-        continue;
 }
 
 /* From a number of groups on the stream is about all keys. */

@@ -10,7 +10,6 @@
 #include "servers/server.h"
 #include "store/etcd/etcd.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,29 +128,6 @@ static struct record insist(struct store *store, struct store_request request)
         assert_true(clock_now() < limit);
     } while (status != GAVEL_OK);
     return record;
-}
-
-/* Waits until the store tells of that group. */
-static bool is_told(struct store *store, const char *group, gavel_ns limit)
-{
-    struct pollfd fd = {.fd = store_push_fd(store), .events = POLLIN};
-    gavel_ns until = clock_now() + limit;
-
-    do {
-        char name[NAME_MAX_BYTES + 1];
-
-        while (store_changed(store, name))
-            if (strcmp(name, group) == 0)
-                return true;
-        (void)poll(&fd, 1, (int)ms_from_ns(ns_max(until - clock_now(), 0)) + 1); /* the loop looks again */
-    } while (clock_now() < until);
-    return false;
-}
-
-static void settle(struct store *store, const char *group)
-{
-    while (is_told(store, group, 50 * NS_PER_MS))
-        continue;
 }
 
 static void test_a_mandate_and_its_watchers_outlive_each_member(void **state)

@@ -120,7 +120,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static struct store *open_store(const struct server *server)
+static struct store *open_here(const struct server *server)
 {
     char url[100];
     struct store *store;
@@ -159,7 +159,7 @@ static void test_a_write_or_a_look_is_not_taken_for_done(void **state)
         "<html>this is not etcd</html>",
     };
     struct server *server = *state;
-    struct store *store = open_store(server);
+    struct store *store = open_here(server);
     const struct store_request requests[] = {
         ask_read("g"),
         ask_claim("g", "one", 1, 0),
@@ -209,7 +209,7 @@ static void test_errors_are_told_in_words(void **state)
         {301, "{\"error\":7}", GAVEL_ERR_STORE_UNSUPPORTED, "301"},
     };
     struct server *server = *state;
-    struct store *store = open_store(server);
+    struct store *store = open_here(server);
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct store_request requests[] = {ask_read("g"), ask_claim("g", "one", 1, 0)};
@@ -231,7 +231,7 @@ static void test_errors_are_told_in_words(void **state)
 static void test_a_write_that_found_no_space_is_looked_for(void **state)
 {
     struct server *server = *state;
-    struct store *store = open_store(server);
+    struct store *store = open_here(server);
     struct store_request claim = ask_claim("g", "one", 1, 0);
     struct store_reply reply;
     unsigned before;
@@ -255,7 +255,7 @@ static void test_a_listing_without_end_ends(void **state)
         "{\"more\":true,\"kvs\":[7,null,{\"key\":\"\"}]}",
     };
     struct server *server = *state;
-    struct store *store = open_store(server);
+    struct store *store = open_here(server);
 
     for (size_t i = 0; i < sizeof pages / sizeof *pages; i++) {
         struct store_request requests[] = {ask_candidates("g"),
@@ -285,7 +285,7 @@ static void test_a_stream_of_nonsense_is_tried_again_with_pauses(void **state)
     struct server *server = *state;
 
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
-        struct store *store = open_store(server);
+        struct store *store = open_here(server);
         struct pollfd fd = {.fd = store_push_fd(store), .events = POLLIN};
         gavel_ns until = clock_now() + 500 * NS_PER_MS;
         char group[NAME_MAX_BYTES + 1];
@@ -324,7 +324,7 @@ static void test_only_what_is_ours_is_read_out_of_a_key(void **state)
         "p/candidates/g/x",
     };
     struct server *server = *state;
-    struct store *store = open_store(server);
+    struct store *store = open_here(server);
     struct etcd_store *etcd = (struct etcd_store *)store;
     char key[ETCD_KEY_SIZE];
     char name[NAME_MAX_BYTES + 1];

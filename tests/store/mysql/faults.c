@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define PATIENCE (300 * NS_PER_MS) /* of a call that is to fail */
@@ -337,27 +336,9 @@ static void test_a_server_that_is_killed_and_comes_back_has_all_mandates(void **
 
 static void test_a_forked_child_is_told_to_open_a_store_of_its_own(void **state)
 {
-    struct mysql_bench *b = *state;
-    struct store *store = mysql_bench_open(b, NULL, NULL);
-    int status;
-    pid_t pid;
+    struct store *store = mysql_bench_open(*state, NULL, NULL);
 
-    (void)expect(store, ask_read("g"), GAVEL_OK);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        struct store_request read = ask_read("g");
-        struct store_reply reply;
-
-        if (store_call(store, &read, &reply) != GAVEL_ERR_STATE || !strstr(reply.message, "in the child"))
-            _exit(1);
-        store_close(store);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    (void)expect(store, ask_read("g"), GAVEL_OK); /* the parent is not disturbed */
+    expect_refused_in_a_child(store);
     store_close(store);
 }
 

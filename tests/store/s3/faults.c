@@ -11,12 +11,9 @@
 #include "store/conformance/conformance.h"
 #include "store/s3/s3.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define LIMIT (60 * NS_PER_S) /* for anything that a test waits for */
@@ -300,26 +297,8 @@ static void test_tls_needs_a_certificate_that_is_trusted(void **state)
 static void test_a_forked_child_is_told_to_open_a_store_of_its_own(void **state)
 {
     struct bench *b = *state;
-    int status;
-    pid_t pid;
 
-    (void)expect(b->a, ask_read("g"), GAVEL_OK);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        struct store_request read = ask_read("g");
-        struct store_reply reply;
-
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* end with the test, also with one that fails */
-        if (store_call(b->a, &read, &reply) != GAVEL_ERR_STATE || !strstr(reply.message, "in the child"))
-            _exit(1);
-        store_close(b->a);
-        _exit(0);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    (void)expect(b->a, ask_read("g"), GAVEL_OK); /* the parent is not disturbed */
+    expect_refused_in_a_child(b->a);
 }
 
 /* Renewals of groups that answer are not held up by one that does not: it is asked beside them. */

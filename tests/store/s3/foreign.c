@@ -48,7 +48,7 @@ static int stop(void **state)
     return 0;
 }
 
-static struct store *open_store(struct bench *b)
+static struct store *open_probed(struct bench *b)
 {
     struct store *store = NULL;
     struct gavel_error error = {0};
@@ -69,7 +69,7 @@ static int set_up(void **state)
     assert_non_null(query);
     *query++ = '\0';
     (void)snprintf(b->url, sizeof b->url, "%s/%u?%s", bucket_url, ++b->prefixes, query);
-    b->s3 = (struct s3_store *)open_store(b);
+    b->s3 = (struct s3_store *)open_probed(b);
     return 0;
 }
 
@@ -191,7 +191,7 @@ static void test_what_is_neither_is_still_refused(void **state)
 static void test_anything_that_moves_there_is_a_renewal(void **state)
 {
     struct bench *b = *state;
-    struct store *other = open_store(b);
+    struct store *other = open_probed(b);
     uint64_t version;
     uint64_t next;
 
@@ -217,7 +217,7 @@ static void test_anything_that_moves_there_is_a_renewal(void **state)
 static void test_it_is_taken_over_with_its_epoch(void **state)
 {
     struct bench *b = *state;
-    struct store *other = open_store(b);
+    struct store *other = open_probed(b);
     struct store_reply reply;
     char etag[S3_ETAG_MAX + 1];
     char *text;
@@ -254,7 +254,7 @@ static void test_it_is_taken_over_with_its_epoch(void **state)
 static void test_nobody_of_gavel_is_registered_where_s3db_js_elects(void **state)
 {
     struct bench *b = *state;
-    struct store *other = open_store(b);
+    struct store *other = open_probed(b);
 
     (void)expect(other, ask_heartbeat("g", "early", 1, 1), GAVEL_OK); /* before there was any state */
     assert_true(is_registered(b, "early"));

@@ -47,16 +47,6 @@ __attribute__((visibility("default"))) int fdatasync(int fd)
     return (int)syscall(SYS_fdatasync, fd);
 }
 
-static struct store *open_store(const char *path)
-{
-    struct store *store;
-    struct gavel_error error;
-
-    if (store_open(path, &store, &error) != GAVEL_OK)
-        fail_msg("%s", error.message);
-    return store;
-}
-
 static void test_a_claim_is_on_the_disk_before_it_is_answered(void **state)
 {
     struct scratch *s = *state;

@@ -18,16 +18,6 @@
 
 #define LIMIT (60 * NS_PER_S) /* for anything that a test waits for */
 
-static struct store *open_store(const char *path)
-{
-    struct store *store;
-    struct gavel_error error;
-
-    if (store_open(path, &store, &error) != GAVEL_OK)
-        fail_msg("%s", error.message);
-    return store;
-}
-
 static void beside(const char *file, const char *suffix, char *path, size_t size)
 {
     (void)snprintf(path, size, "%s%s", file, suffix);
