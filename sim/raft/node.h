@@ -139,7 +139,6 @@ int64_t node_draw_rate(struct cluster *cluster);
 void node_set_rate(struct cluster *cluster, struct node *node, int64_t rate_ppb);
 
 /* guard.c */
-void guard_begin(struct cluster *cluster);
 void guard_sign(const struct cluster *cluster, struct raft_certificate *certificate);
 /* The process of the node has died: obituaries are on their way. */
 void guard_write_obituary(struct cluster *cluster, struct node *node);

@@ -15,7 +15,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -177,12 +176,6 @@ static void put_number(struct writer *w, const struct log_field *field)
         break;
     case LOG_FIELD_U64:
         (void)snprintf(text, sizeof text, "%" PRIu64, field->value.u64);
-        break;
-    case LOG_FIELD_DOUBLE:
-        if (w->format == LOG_JSON && !isfinite(field->value.real))
-            (void)snprintf(text, sizeof text, "null"); /* JSON has no other word for it */
-        else
-            (void)snprintf(text, sizeof text, "%.10g", field->value.real);
         break;
     default:
         (void)snprintf(text, sizeof text, "%s", field->value.flag ? "true" : "false");

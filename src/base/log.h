@@ -33,14 +33,7 @@ enum log_format {
     LOG_AUTO, /* a wish only: terminal_log() makes it LOG_HUMAN or LOG_LOGFMT */
 };
 
-enum log_field_kind {
-    LOG_FIELD_END,
-    LOG_FIELD_STR,
-    LOG_FIELD_I64,
-    LOG_FIELD_U64,
-    LOG_FIELD_DOUBLE,
-    LOG_FIELD_BOOL
-};
+enum log_field_kind { LOG_FIELD_END, LOG_FIELD_STR, LOG_FIELD_I64, LOG_FIELD_U64, LOG_FIELD_BOOL };
 
 struct log_field {
     enum log_field_kind kind;
@@ -49,7 +42,6 @@ struct log_field {
         const char *str; /* NULL prints as an empty string */
         int64_t i64;
         uint64_t u64;
-        double real;
         bool flag;
     } value;
 };
@@ -57,7 +49,6 @@ struct log_field {
 #define LOG_STR(k, v) ((struct log_field){.kind = LOG_FIELD_STR, .key = (k), .value.str = (v)})
 #define LOG_I64(k, v) ((struct log_field){.kind = LOG_FIELD_I64, .key = (k), .value.i64 = (v)})
 #define LOG_U64(k, v) ((struct log_field){.kind = LOG_FIELD_U64, .key = (k), .value.u64 = (v)})
-#define LOG_REAL(k, v) ((struct log_field){.kind = LOG_FIELD_DOUBLE, .key = (k), .value.real = (v)})
 #define LOG_BOOL(k, v) ((struct log_field){.kind = LOG_FIELD_BOOL, .key = (k), .value.flag = (v)})
 #define LOG_END ((struct log_field){.kind = LOG_FIELD_END})
 

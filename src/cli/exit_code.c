@@ -33,16 +33,3 @@ enum cli_exit exit_code_of(enum gavel_status status)
         return CLI_EXIT_FAILURE;
     }
 }
-
-const char *exit_code_text(int code)
-{
-    switch (code) {
-#define CLI_EXIT_CASE(name, number, text)                                                                    \
-    case number:                                                                                             \
-        return text;
-        CLI_EXIT_MAP(CLI_EXIT_CASE)
-#undef CLI_EXIT_CASE
-    default:
-        return NULL;
-    }
-}

@@ -36,7 +36,4 @@ enum cli_exit exit_code_of(enum gavel_status status);
 #define EXITS(name) (1u << CLI_EXIT_##name)
 #define EXITS_ALWAYS (EXITS(OK) | EXITS(FAILURE) | EXITS(USAGE))
 
-/* What it means, for --help; NULL for a number that is none of them. */
-const char *exit_code_text(int code);
-
 #endif

@@ -149,11 +149,3 @@ uint16_t address_port(const struct sockaddr_storage *address)
         return ntohs(((const struct sockaddr_in6 *)address)->sin6_port);
     return ntohs(((const struct sockaddr_in *)address)->sin_port);
 }
-
-void address_set_port(struct sockaddr_storage *address, uint16_t port)
-{
-    if (address->ss_family == AF_INET6)
-        ((struct sockaddr_in6 *)address)->sin6_port = htons(port);
-    else
-        ((struct sockaddr_in *)address)->sin_port = htons(port);
-}

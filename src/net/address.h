@@ -31,6 +31,5 @@ int address_look_up(const struct address_parts *parts, unsigned attempt, struct 
 void address_write(const struct sockaddr_storage *address, char buffer[ADDRESS_TEXT_MAX]);
 
 uint16_t address_port(const struct sockaddr_storage *address);
-void address_set_port(struct sockaddr_storage *address, uint16_t port);
 
 #endif

@@ -25,7 +25,6 @@
 
 #define CLUSTER_URLS_MAX 32
 #define CLUSTER_URL_MAX 288
-#define CLUSTER_PORT 7500     /* of the API, where none is named */
 #define CLUSTER_PATH_MAX 3072 /* names are percent-encoded, and so up to three times as long */
 #define CLUSTER_BODY_MAX (4u << 20)
 

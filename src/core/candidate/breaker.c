@@ -89,11 +89,3 @@ void breaker_nudge(struct breaker *breaker)
     breaker->state = BREAKER_HALF_OPEN;
     breaker->trials = 0;
 }
-
-const char *breaker_state_name(enum breaker_state state)
-{
-    static const char *const names[] = {
-        [BREAKER_CLOSED] = "closed", [BREAKER_OPEN] = "open", [BREAKER_HALF_OPEN] = "half_open"};
-
-    return (unsigned)state < sizeof names / sizeof *names ? names[state] : "unknown";
-}

@@ -51,6 +51,4 @@ bool breaker_allows(struct breaker *breaker, const struct gavel_settings *settin
 /* A reason to try early, such as a doorbell: an open breaker becomes half open. */
 void breaker_nudge(struct breaker *breaker);
 
-const char *breaker_state_name(enum breaker_state state);
-
 #endif

@@ -14,8 +14,6 @@
 #include "core/table/table.h"
 #include "wire/peer.h"
 
-#define MEMBER_RECORD_BYTES_MAX 2048
-
 struct member_record {
     raft_id id;
     char name[PEER_NAME_MAX + 1];

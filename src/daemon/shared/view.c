@@ -97,11 +97,3 @@ const struct view_member *view_find(const struct view *view, raft_id id)
             return &view->members[i];
     return NULL;
 }
-
-const struct view_member *view_find_name(const struct view *view, const char *name)
-{
-    for (size_t i = 0; i < view->member_count; i++)
-        if (strcmp(view->members[i].name, name) == 0)
-            return &view->members[i];
-    return NULL;
-}

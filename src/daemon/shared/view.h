@@ -177,6 +177,5 @@ bool view_is_healthy(const struct view *view, const struct view_member *member, 
 
 /* NULL if it is not among the members. */
 const struct view_member *view_find(const struct view *view, raft_id id);
-const struct view_member *view_find_name(const struct view *view, const char *name);
 
 #endif
