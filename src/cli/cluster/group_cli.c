@@ -222,9 +222,9 @@ int group_leader(const struct cli *cli)
     }
     for (;;) {
         enum gavel_status status = group_fetch(cli, &client, cli->config.group, &group, &error);
-        bool is_settled =
-            status ? !may_pass(status)
-                   : *json_get_text(group, "leader") || json_is_true(json_object_get(group, "done"));
+        bool is_settled = status != GAVEL_OK ? !may_pass(status)
+                                             : *json_get_text(group, "leader") ||
+                                                   json_is_true(json_object_get(group, "done"));
 
         if (is_settled || clock_now() >= until) {
             code = status != GAVEL_OK ? cli_fail(cli, error.status, "%s", error.message)
