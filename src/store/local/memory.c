@@ -168,19 +168,10 @@ static void push(const struct room *room, const char *group)
 
 static void list_groups(const struct rows *rows, const struct rules_now *now, struct store_reply *reply)
 {
-    for (size_t i = 0; i < rows->count && reply->group_count < STORE_GROUPS_MAX; i++) {
-        const struct rows_group *group = rows->groups[i];
-        struct group_row *row;
+    bool has_room = true;
 
-        if (!group->mandate.is_found)
-            continue;
-        row = reply_add_group(reply);
-        if (!row)
-            return;
-        name_copy(row->group, sizeof row->group, group->name);
-        row->record = group->mandate.record;
-        row->expired = mandate_expired(&group->mandate, now, &row->remaining_ms);
-    }
+    for (size_t i = 0; i < rows->count && has_room; i++)
+        has_room = rows_list_group(rows->groups[i], &rows->groups[i]->mandate, now, reply);
 }
 
 static void run_mandate(struct room *room, const struct store_request *request, const struct rules_now *now,
@@ -220,24 +211,12 @@ static void memory_run(struct store *store, const struct store_request *requests
 
         if (request_refuse(&requests[i], now.now, &replies[i]))
             continue;
-        switch (requests[i].op) {
-        case STORE_READ:
-        case STORE_CLAIM:
-        case STORE_RENEW:
-        case STORE_RELEASE:
-        case STORE_ASK:
-        case STORE_REOPEN:
-            run_mandate(room, &requests[i], &now, &replies[i]);
-            break;
-        case STORE_HEARTBEAT:
-        case STORE_LEAVE:
-        case STORE_CANDIDATES:
-            rows_registry(&room->rows, &requests[i], now.now, now.wall_ms, &replies[i]);
-            break;
-        case STORE_GROUPS:
+        if (requests[i].op == STORE_GROUPS)
             list_groups(&room->rows, &now, &replies[i]);
-            break;
-        }
+        else if (rows_is_registry(requests[i].op))
+            rows_registry(&room->rows, &requests[i], now.now, now.wall_ms, &replies[i]);
+        else
+            run_mandate(room, &requests[i], &now, &replies[i]);
     }
     pthread_mutex_unlock(&room->lock);
 }

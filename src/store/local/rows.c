@@ -161,6 +161,27 @@ static void list(const struct rows_group *group, const struct store_request *req
     }
 }
 
+bool rows_list_group(const struct rows_group *group, const struct mandate_row *mandate,
+                     const struct rules_now *now, struct store_reply *reply)
+{
+    struct group_row *row;
+
+    if (!mandate->is_found)
+        return true;
+    row = reply->group_count < STORE_GROUPS_MAX ? reply_add_group(reply) : NULL;
+    if (!row)
+        return false;
+    name_copy(row->group, sizeof row->group, group->name);
+    row->record = mandate->record;
+    row->expired = mandate_expired(mandate, now, &row->remaining_ms);
+    return true;
+}
+
+bool rows_is_registry(enum store_op op)
+{
+    return op == STORE_HEARTBEAT || op == STORE_LEAVE || op == STORE_CANDIDATES;
+}
+
 void rows_registry(struct rows *rows, const struct store_request *request, gavel_ns now, int64_t wall_ms,
                    struct store_reply *reply)
 {

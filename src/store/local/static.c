@@ -226,22 +226,18 @@ static void run_registry(struct static_store *fixed, const struct store_request 
     }
 }
 
-static void list_groups(const struct static_store *fixed, struct rules_now *now, struct store_reply *reply)
+static void list_groups(const struct static_store *fixed, const struct rules_now *now,
+                        struct store_reply *reply)
 {
-    for (size_t i = 0; i < fixed->rows.count && reply->group_count < STORE_GROUPS_MAX; i++) {
-        struct mandate_row seen;
-        struct group_row *row;
+    bool has_room = true;
 
-        view(fixed, fixed->rows.groups[i], fixed->rows.groups[i]->name, &seen);
-        if (!seen.is_found)
-            continue;
-        row = reply_add_group(reply);
-        if (!row)
-            return;
-        name_copy(row->group, sizeof row->group, fixed->rows.groups[i]->name);
-        row->record = seen.record;
+    for (size_t i = 0; i < fixed->rows.count && has_room; i++) {
+        const struct rows_group *group = fixed->rows.groups[i];
+        struct mandate_row seen;
+
+        view(fixed, group, group->name, &seen);
         seen.applied_at = now->now;
-        row->expired = mandate_expired(&seen, now, &row->remaining_ms);
+        has_room = rows_list_group(group, &seen, now, reply);
     }
 }
 
@@ -258,24 +254,12 @@ static void static_run(struct store *store, const struct store_request *requests
 
         if (request_refuse(&requests[i], now.now, &replies[i]))
             continue;
-        switch (requests[i].op) {
-        case STORE_READ:
-        case STORE_CLAIM:
-        case STORE_RENEW:
-        case STORE_RELEASE:
-        case STORE_ASK:
-        case STORE_REOPEN:
-            run_mandate(fixed, &requests[i], &now, &replies[i]);
-            break;
-        case STORE_HEARTBEAT:
-        case STORE_LEAVE:
-        case STORE_CANDIDATES:
-            run_registry(fixed, &requests[i], &now, &replies[i]);
-            break;
-        case STORE_GROUPS:
+        if (requests[i].op == STORE_GROUPS)
             list_groups(fixed, &now, &replies[i]);
-            break;
-        }
+        else if (rows_is_registry(requests[i].op))
+            run_registry(fixed, &requests[i], &now, &replies[i]);
+        else
+            run_mandate(fixed, &requests[i], &now, &replies[i]);
     }
     fixed->batch = NULL;
     fixed->batch_count = 0;
