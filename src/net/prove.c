@@ -10,7 +10,7 @@
 #include <string.h>
 
 #define LABEL_BYTES 24
-#define FIELDS_MAX 11
+#define FIELDS_MAX 13
 
 _Static_assert(PEER_PROOF_BYTES == SEAL_KEY_BYTES, "a proof is a digest, and so is a key");
 
@@ -37,10 +37,11 @@ static void hash(const uint8_t key[SEAL_KEY_BYTES], const char *label, const uin
 void prove_make(const uint8_t key[SEAL_KEY_BYTES], enum prove_role role, const struct peer_hello *speaker,
                 const uint8_t nonce[PEER_NONCE_BYTES], uint8_t ret_proof[PEER_PROOF_BYTES])
 {
-    const uint64_t fields[] = {(uint64_t)role,    speaker->cluster,      speaker->node,
-                               speaker->to,       speaker->generation,   speaker->incarnation,
-                               speaker->process,  speaker->config_index, speaker->directory,
-                               speaker->bound_at, speaker->began_at};
+    const uint64_t fields[] = {(uint64_t)role,     speaker->cluster,      speaker->node,
+                               speaker->to,        speaker->generation,   speaker->incarnation,
+                               speaker->process,   speaker->config_index, speaker->directory,
+                               speaker->bound_at,  speaker->began_at,     speaker->founding,
+                               speaker->is_founded};
     uint8_t nonces[2 * PEER_NONCE_BYTES];
 
     memcpy(nonces, nonce, PEER_NONCE_BYTES);

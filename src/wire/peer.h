@@ -85,6 +85,8 @@ struct peer_hello {
     uint64_t directory;
     raft_index bound_at;
     raft_index began_at;
+    uint64_t founding;
+    bool is_founded;
 };
 
 /* A hundred years; far from where milliseconds as nanoseconds overflow. */
@@ -103,6 +105,7 @@ struct peer_status {
     raft_index commit;
     raft_index digest_index; /* what the table was after this entry; 0: not told */
     uint64_t digest;
+    uint64_t founding;        /* of the cluster, committed; 0: not known to be */
     uint64_t disk_hangs_ms;   /* for so long its disk has not answered; 0: it does */
     uint64_t commit_hangs_ms; /* of a leader: for so long nothing has been committed; 0: all is well */
     uint64_t number;          /* of this status, growing; others echo it … */

@@ -85,6 +85,8 @@ static const char *take_hello(const Pb__Hello *from, struct peer_hello *to)
         from->bound_at >= RAFT_NUMBER_MAX || from->began_at >= RAFT_NUMBER_MAX ||
         from->config_index >= RAFT_NUMBER_MAX)
         return "a greeting with a number out of range";
+    if (from->is_founded && from->founding == 0)
+        return "a greeting with a founding without its number";
     if (!take_bytes(&from->nonce, to->nonce, sizeof to->nonce, &to->has_nonce) ||
         !take_bytes(&from->proof, to->proof, sizeof to->proof, &to->has_proof) ||
         !take_bytes(&from->generation_seal, to->generation_seal, sizeof to->generation_seal,
@@ -100,6 +102,8 @@ static const char *take_hello(const Pb__Hello *from, struct peer_hello *to)
     to->directory = from->directory;
     to->bound_at = from->bound_at;
     to->began_at = from->began_at;
+    to->founding = from->founding;
+    to->is_founded = from->is_founded;
     to->bootstrap = from->bootstrap;
     to->process = from->process;
     to->config_index = from->config_index;
@@ -285,6 +289,8 @@ static const char *take_head(const Pb__Message *from, struct raft_message *to)
     to->bound_at = from->bound_at;
     to->began_at = from->began_at;
     to->start = from->start;
+    to->founding = from->founding;
+    to->is_founded = from->is_founded;
     to->term = from->term;
     return NULL;
 }
@@ -367,6 +373,7 @@ static const char *take_status(const Pb__Status *from, struct peer_status *to)
                                .commit = from->commit,
                                .digest_index = from->digest_index,
                                .digest = from->digest,
+                               .founding = from->founding,
                                .number = from->number,
                                .disk_hangs_ms = from->disk_hangs_ms,
                                .commit_hangs_ms = from->commit_hangs_ms,

@@ -63,6 +63,8 @@ static void lay_hello(struct packing *p, const struct peer_hello *hello)
     p->hello.directory = hello->directory;
     p->hello.bound_at = hello->bound_at;
     p->hello.began_at = hello->began_at;
+    p->hello.founding = hello->founding;
+    p->hello.is_founded = hello->is_founded;
     p->hello.config_index = hello->config_index;
     if (hello->has_nonce)
         p->hello.nonce = (ProtobufCBinaryData){PEER_NONCE_BYTES, bytes_of(hello->nonce)};
@@ -205,6 +207,8 @@ static enum gavel_status lay_message(struct packing *p, const struct raft_messag
     p->message.bound_at = message->bound_at;
     p->message.began_at = message->began_at;
     p->message.start = message->start;
+    p->message.founding = message->founding;
+    p->message.is_founded = message->is_founded;
     p->message.term = message->term;
     p->message.what_case = (Pb__Message__WhatCase)(PB__MESSAGE__WHAT_APPEND + (int)message->kind);
     /* All members of the oneof are one pointer. */
@@ -268,6 +272,7 @@ static void lay_status(struct packing *p, const struct peer_status *status)
     p->status.commit = status->commit;
     p->status.digest_index = status->digest_index;
     p->status.digest = status->digest;
+    p->status.founding = status->founding;
     p->status.number = status->number;
     p->status.disk_hangs_ms = status->disk_hangs_ms;
     p->status.commit_hangs_ms = status->commit_hangs_ms;

@@ -34,10 +34,14 @@ void cluster_free(struct cluster *cluster)
 {
     for (size_t i = 0; i <= NODES_MAX; i++)
         node_free(&cluster->nodes[i]);
-    for (size_t i = 0; i < cluster->agreed_count; i++)
-        free(cluster->agreed[i].text);
-    free(cluster->agreed);
-    free(cluster->leaders);
+    for (size_t which = 0; which < 2; which++) {
+        struct history *history = &cluster->histories[which];
+
+        for (size_t i = 0; i < history->agreed_count; i++)
+            free(history->agreed[i].text);
+        free(history->agreed);
+        free(history->leaders);
+    }
     letters_free(&cluster->post);
     free(cluster);
 }

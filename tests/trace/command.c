@@ -348,6 +348,7 @@ static const struct {
     {"nodes", command_nodes, NULL},
     {"join", command_join, NULL},
     {"lose", command_lose, NULL},
+    {"refound", command_refound, NULL},
     {"copy", command_copy, NULL},
     {"restore", command_restore, NULL},
     {"given", command_given, NULL},

@@ -19,6 +19,7 @@ bool command_given(struct cluster *cluster, char **words, size_t count);
 
 /* directory.c: what can happen to the data of a node. */
 bool command_lose(struct cluster *cluster, char **words, size_t count);
+bool command_refound(struct cluster *cluster, char **words, size_t count);
 bool command_copy(struct cluster *cluster, char **words, size_t count);
 bool command_restore(struct cluster *cluster, char **words, size_t count);
 

@@ -34,6 +34,14 @@ static void copy_disk(struct disk *to, const struct disk *from)
     }
 }
 
+static void empty(struct cluster *cluster, struct node *node, bool joins)
+{
+    disk_free(&node->disk);
+    node->disk = (struct disk){0};
+    disk_make(&node->disk, joins ? NULL : &cluster->config, node->id);
+    node->disk.state.directory = cluster->has_directories ? ++cluster->directories : 0;
+}
+
 /* lose c [joins]: its directory is gone; an empty one is made, with the first members or without any */
 bool command_lose(struct cluster *cluster, char **words, size_t count)
 {
@@ -42,11 +50,23 @@ bool command_lose(struct cluster *cluster, char **words, size_t count)
 
     if (!node || node->is_alive || (count == 3 && !joins) || count > 3)
         return false;
-    disk_free(&node->disk);
-    node->disk = (struct disk){0};
-    disk_make(&node->disk, joins ? NULL : &cluster->config, node->id);
-    node->disk.state.directory = cluster->has_directories ? ++cluster->directories : 0;
+    empty(cluster, node, joins);
     return true;
+}
+
+/* refound a c …: likewise, and what they do from now on is another cluster, which the referee judges apart */
+bool command_refound(struct cluster *cluster, char **words, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct node *node = command_node(cluster, words[i]);
+
+        if (!node || node->is_alive)
+            return false;
+        empty(cluster, node, false);
+        node->is_refounded = true;
+        node->has_applied = false;
+    }
+    return count > 1;
 }
 
 /* copy c: also of a node that runs */

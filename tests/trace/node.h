@@ -75,6 +75,7 @@ struct node {
     bool is_made;
     bool is_alive;
     bool is_hung;
+    bool is_refounded; /* it was emptied and founded again: it belongs to another cluster of this name */
     struct raft raft;
     struct disk disk;
     struct disk copy;       /* of the disk, as `copy` made it; is_made if there is one */
@@ -93,12 +94,23 @@ struct node {
 
     char *table; /* the words that were applied, one after the other; owned */
     raft_index applied;
+    bool has_applied; /* ever, by this directory */
 };
 
 /* What all nodes must agree on. */
 struct agreed {
     raft_term term;
     char *text; /* owned */
+};
+
+/* What the nodes of one cluster did together. */
+struct history {
+    raft_term claim_term; /* the token of the newest claim */
+    uint64_t claim_epoch;
+    raft_id *leaders; /* by term; owned */
+    size_t leader_count;
+    struct agreed *agreed; /* by index; owned */
+    size_t agreed_count;
 };
 
 struct cluster {
@@ -123,14 +135,9 @@ struct cluster {
     gavel_ns load_every;    /* 0: no load */
     gavel_ns load_at;
     uint64_t load_count;
-    raft_term claim_term; /* the token of the newest claim */
-    uint64_t claim_epoch;
     raft_term token_term; /* the newest token that the model resource has seen */
     uint64_t token_epoch;
-    raft_id *leaders; /* by term; owned */
-    size_t leader_count;
-    struct agreed *agreed; /* by index; owned */
-    size_t agreed_count;
+    struct history histories[2]; /* of those that never forgot, and of those that were founded again */
     struct raft_actions actions;
 };
 

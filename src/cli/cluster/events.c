@@ -275,6 +275,7 @@ static const struct {
     {"breaker_open", "%t gives %n a rest: %w"},
     {"directory_refused", "%t: the data directory of %n is refused: %w"},
     {"directory_awaited", "%t waits for %n: %w"},
+    {"founding_refused", "%t and %n refuse each other: %w"},
     {"directory_lost", "%t: %w"},
     {"breaker_closed", "%t talks with %n again"},
     {"split_brain", "%t sees what cannot be: %w"},

@@ -21,9 +21,10 @@ struct watcher {
 
 static enum style style_of(const struct cluster_event *event)
 {
-    static const char *const bad[] = {"split_brain",     "disk_full",   "disk_hangs",   "commits_hang",
-                                      "lost_leadership", "leader_down", "peer_refused", "directory_refused",
-                                      "directory_lost",  "nobody_near"};
+    static const char *const bad[] = {"split_brain",  "disk_full",         "disk_hangs",
+                                      "commits_hang", "lost_leadership",   "leader_down",
+                                      "peer_refused", "directory_refused", "directory_lost",
+                                      "nobody_near",  "founding_refused"};
 
     if (strcmp(event->name, "became_leader") == 0)
         return STYLE_GREEN;

@@ -38,6 +38,8 @@ struct raft_message *raft_send(struct raft *r, enum raft_message_kind kind, raft
     m->bound_at = raft_bound_at(r);
     m->began_at = r->began_at;
     m->start = r->state.start;
+    m->founding = raft_founding(r);
+    m->is_founded = r->founding != 0;
     m->term = r->state.term;
     return m;
 }
@@ -84,13 +86,15 @@ static uint64_t after_what(const struct raft *r, uint64_t after)
 
 void raft_flush(struct raft *r)
 {
-    r->dirty.has_met = raft_met_is_due(r, is_dirty(&r->dirty));
-    if (is_dirty(&r->dirty)) {
+    r->dirty.has_met = raft_met_is_due(r, is_dirty(&r->dirty) || r->keeps_commit);
+    if (is_dirty(&r->dirty) || r->keeps_commit) {
         r->seq++;
         if (r->dirty.has_state)
             r->state_seq = r->seq;
         if (r->dirty.first != 0 || r->dirty.has_snapshot)
             raft_log_wrote(&r->log, r->seq);
+        r->dirty.has_state = r->dirty.has_state || r->keeps_commit; /* after state_seq: nobody waits for it */
+        r->keeps_commit = false;
         r->dirty.seq = r->seq;
         r->state.commit = r->commit;
         r->dirty.state = r->state;

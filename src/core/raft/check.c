@@ -260,6 +260,8 @@ static const char *check_head(const struct raft_message *message)
     if (!is_number(message->term) || !is_number(message->incarnation) || !is_number(message->generation) ||
         !is_number(message->bound_at) || !is_number(message->began_at))
         return "a number is out of range";
+    if (message->is_founded && message->founding == 0)
+        return "a founding without its number";
     return NULL;
 }
 

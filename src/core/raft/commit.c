@@ -54,4 +54,6 @@ void raft_apply_committed(struct raft *r)
     action->apply.first = r->applied + 1;
     action->apply.last = r->commit;
     r->applied = r->commit;
+    if (raft_learn_founding(r))
+        r->keeps_commit = true; /* a restart must not forget it */
 }

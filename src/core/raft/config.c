@@ -29,6 +29,10 @@ static const char *check_form(const struct raft_config *config)
 {
     if (config->count > RAFT_MEMBERS_MAX)
         return "too many members";
+    if (config->founding != 0 && !config->binds)
+        return "a founding in a configuration that binds no directory";
+    if (config->founding == 0 && config->generation != 0)
+        return "the generation of a founding that there is not";
     for (size_t i = 0; i < config->count; i++) {
         const struct raft_member *member = &config->members[i];
 
@@ -125,7 +129,8 @@ static bool add_member(struct raft_config *config, const struct raft_member *mem
 enum gavel_status raft_config_join(const struct raft_config *from, const struct raft_config *target,
                                    struct raft_config *ret_joint)
 {
-    struct raft_config joint = {.is_joint = true, .binds = from->binds};
+    struct raft_config joint = {
+        .is_joint = true, .binds = from->binds, .founding = from->founding, .generation = from->generation};
     const char *reason;
 
     ASSERT(!from->is_joint);
@@ -164,7 +169,10 @@ enum gavel_status raft_config_join(const struct raft_config *from, const struct 
 
 void raft_config_leave(const struct raft_config *joint, struct raft_config *ret_plain)
 {
-    struct raft_config plain = {.is_joint = false, .binds = joint->binds};
+    struct raft_config plain = {.is_joint = false,
+                                .binds = joint->binds,
+                                .founding = joint->founding,
+                                .generation = joint->generation};
 
     ASSERT(joint->is_joint);
     for (size_t i = 0; i < joint->count; i++) {
@@ -202,6 +210,8 @@ enum gavel_status raft_config_add_learners(struct raft_config *config, const str
 void raft_config_inherit(struct raft_config *config, const struct raft_config *from)
 {
     config->binds = from->binds;
+    config->founding = from->founding;
+    config->generation = from->generation;
     for (size_t i = 0; i < config->count; i++) {
         const struct raft_member *old = raft_config_find(from, config->members[i].id);
 
@@ -287,16 +297,17 @@ int64_t raft_config_reached(const struct raft_config *config,
 }
 
 /*
- *   joint (1), binds (2) (1 byte) · count (1) · for each member: id, little-endian (8) · priority (1) ·
- *   flags (1) · if it binds: directory (8)
+ *   joint (1), binds (2), founded (4) (1 byte) · count (1) · if it is founded: founding, little-endian (8) ·
+ *   generation (8) · for each member: id (8) · priority (1) · flags (1) · if it binds: directory (8)
  *
  * Without directories it is what 0.6.0 wrote and reads.
  */
-enum { HEAD_BYTES = 2, MEMBER_BYTES = 10, DIRECTORY_BYTES = 8 };
-enum { HEAD_IS_JOINT = 1, HEAD_BINDS = 2, HEADS = 3 };
+enum { HEAD_BYTES = 2, FOUNDING_BYTES = 16, MEMBER_BYTES = 10, DIRECTORY_BYTES = 8 };
+enum { HEAD_IS_JOINT = 1, HEAD_BINDS = 2, HEAD_IS_FOUNDED = 4, HEADS = 7 };
 enum { FLAG_IS_VOTER = 1, FLAG_WAS_VOTER = 2, FLAG_IS_WITNESS = 4, FLAG_IS_REFUSED = 8, FLAGS = 15 };
 
-_Static_assert(HEAD_BYTES + (MEMBER_BYTES + DIRECTORY_BYTES) * RAFT_MEMBERS_MAX == RAFT_CONFIG_BYTES_MAX,
+_Static_assert(HEAD_BYTES + FOUNDING_BYTES + (MEMBER_BYTES + DIRECTORY_BYTES) * RAFT_MEMBERS_MAX ==
+                   RAFT_CONFIG_BYTES_MAX,
                "the header says how long");
 
 static uint8_t *put_number(uint8_t *at, uint64_t number)
@@ -320,8 +331,13 @@ size_t raft_config_encode(const struct raft_config *config, uint8_t bytes[RAFT_C
     uint8_t *at = bytes + HEAD_BYTES;
 
     ASSERT(config->count <= RAFT_MEMBERS_MAX);
-    bytes[0] = (uint8_t)((config->is_joint ? HEAD_IS_JOINT : 0) | (config->binds ? HEAD_BINDS : 0));
+    bytes[0] = (uint8_t)((config->is_joint ? HEAD_IS_JOINT : 0) | (config->binds ? HEAD_BINDS : 0) |
+                         (config->founding != 0 ? HEAD_IS_FOUNDED : 0));
     bytes[1] = config->count;
+    if (config->founding != 0) {
+        at = put_number(at, config->founding);
+        at = put_number(at, config->generation);
+    }
     for (size_t i = 0; i < config->count; i++) {
         const struct raft_member *member = &config->members[i];
 
@@ -339,6 +355,7 @@ size_t raft_config_encode(const struct raft_config *config, uint8_t bytes[RAFT_C
 enum gavel_status raft_config_decode(const uint8_t *bytes, size_t size, struct raft_config *ret_config)
 {
     struct raft_config config = {0};
+    size_t head_bytes = HEAD_BYTES;
     size_t member_bytes;
 
     if (size < HEAD_BYTES || bytes[0] > HEADS || bytes[1] > RAFT_MEMBERS_MAX)
@@ -346,11 +363,19 @@ enum gavel_status raft_config_decode(const uint8_t *bytes, size_t size, struct r
     config.is_joint = bytes[0] & HEAD_IS_JOINT;
     config.binds = bytes[0] & HEAD_BINDS;
     config.count = bytes[1];
+    if (bytes[0] & HEAD_IS_FOUNDED)
+        head_bytes += FOUNDING_BYTES;
     member_bytes = MEMBER_BYTES + (config.binds ? DIRECTORY_BYTES : 0);
-    if (size != HEAD_BYTES + config.count * member_bytes)
+    if (size != head_bytes + config.count * member_bytes)
         return GAVEL_ERR_INVALID;
+    if (bytes[0] & HEAD_IS_FOUNDED) {
+        config.founding = get_number(bytes + HEAD_BYTES);
+        config.generation = get_number(bytes + HEAD_BYTES + 8);
+        if (config.founding == 0)
+            return GAVEL_ERR_INVALID;
+    }
     for (size_t i = 0; i < config.count; i++) {
-        const uint8_t *at = bytes + HEAD_BYTES + i * member_bytes;
+        const uint8_t *at = bytes + head_bytes + i * member_bytes;
         struct raft_member *member = &config.members[i];
 
         member->id = get_number(at);

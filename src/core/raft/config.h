@@ -44,6 +44,10 @@ struct raft_member {
 struct raft_config {
     bool is_joint;
     bool binds; /* members have directories: all nodes are of 0.7.0 or later */
+    /* A random number that the first leader which binds members gives the cluster, and that every later
+     * configuration repeats (directory.c); 0: not given yet */
+    uint64_t founding;
+    uint64_t generation; /* in which it was given: that of an earlier one says nothing; 0 without founding */
     uint8_t count;
     struct raft_member members[RAFT_MEMBERS_MAX];
 };
@@ -77,7 +81,8 @@ void raft_config_leave(const struct raft_config *joint, struct raft_config *ret_
 GAVEL_CHECKED enum gavel_status raft_config_add_learners(struct raft_config *config,
                                                          const struct raft_config *target);
 
-/* Whatever directories `from` knows of its members are those of the same members in config. */
+/* The founding of `from` is that of config, and whatever directories `from` knows of its members are those of
+ * the same members in config. */
 void raft_config_inherit(struct raft_config *config, const struct raft_config *from);
 
 /* Puts members into order; for configurations that people write. */
@@ -99,7 +104,7 @@ int64_t raft_config_reached(const struct raft_config *config,
                             int64_t (*value)(const void *context, raft_id id), const void *context);
 
 /* As bytes, for log entries and snapshots; returns the length. */
-#define RAFT_CONFIG_BYTES_MAX (2 + RAFT_MEMBERS_MAX * 18)
+#define RAFT_CONFIG_BYTES_MAX (18 + RAFT_MEMBERS_MAX * 18)
 size_t raft_config_encode(const struct raft_config *config, uint8_t bytes[RAFT_CONFIG_BYTES_MAX]);
 
 /* ERR_INVALID for bytes that raft_config_encode() cannot have made; *ret_config untouched then. Looks at the

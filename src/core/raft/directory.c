@@ -24,11 +24,27 @@
  *      one that is bound, and has no entry itself, knows that an empty log cannot
  *      win: it neither stands nor votes for one. It may be a founder that comes
  *      late, and be asked by an emptied directory before it knows any better.
+ *   5. A majority that is emptied and founded again, while the others are down, is another cluster of the
+ * same name, with terms and indexes that look alike. So the first configuration that binds members has a
+ * random number, the founding, which all later ones repeat. Once it is committed it never changes, and
+ * whoever knows that of its own refuses all that is said by another: neither may follow, elect or count the
+ * other. Whichever is right, people decide.
  *
  * What a replaced member says comes with the index of the configuration that
  * it is bound by. Whoever is behind that cannot know better, so requests are
  * heard, as Raft hears candidates and leaders that it does not know. What is
  * counted (votes, acknowledgements) is counted by our own configuration only.
+ * Such a one has the founding of the cluster in its log: it is not heard without.
+ *
+ * Every message says which founding the log of its sender has, and whether the
+ * sender knows that it is committed. Before that another leader may replace it
+ * by its own, so it is held against nobody, with two exceptions. A leader has
+ * all that is committed (thesis, section 3.6.3), so one whose log has not our
+ * committed founding is no leader of ours. And a founding that is in our log,
+ * committed or not, binds directories: another one is not believed from another
+ * directory. Between the commit and when a node knows of it lies no entry of a
+ * client: no leader works before, and with the first such entry it is written
+ * what is committed.
  */
 
 #include "core/raft/internal.h"
@@ -61,6 +77,27 @@ raft_index raft_bound_at(const struct raft *r)
     return self && self->directory != 0 && raft_is_own(r, &r->config) ? r->config_index : 0;
 }
 
+uint64_t raft_founding(const struct raft *r)
+{
+    if (r->founding != 0)
+        return r->founding;
+    return r->config.generation == r->state.generation ? r->config.founding : 0;
+}
+
+bool raft_learn_founding(struct raft *r)
+{
+    struct raft_config config = r->config;
+
+    if (r->founding != 0 || raft_founding(r) == 0)
+        return false;
+    if (r->config_index > r->commit)
+        (void)raft_committed_config(r, &config);
+    if (config.founding == 0 || config.generation != r->state.generation)
+        return false;
+    r->founding = config.founding;
+    return true;
+}
+
 /* Rule 4. */
 bool raft_is_blank(const struct raft *r, raft_index last) { return last == 0 && r->has_begun; }
 
@@ -77,16 +114,39 @@ static bool is_rolled_back(const struct raft *r, const struct raft_peer *peer, c
            (r->role == RAFT_LEADER && c->term <= r->state.term && c->began_at < peer->match);
 }
 
+/* Which directory the member is, as far as we know. */
+static uint64_t bound_to(const struct raft *r, raft_id id)
+{
+    const struct raft_member *member = raft_config_find(&r->config, id);
+    const struct raft_peer *peer = raft_peer_at(r, id);
+
+    return member && member->directory != 0 ? member->directory : peer ? peer->directory : 0;
+}
+
+/* Rule 5. */
+static bool is_of_other_founding(const struct raft *r, const struct raft_claimant *c)
+{
+    uint64_t bound = bound_to(r, c->id);
+
+    if (raft_founding(r) == 0 || c->founding == raft_founding(r))
+        return false;
+    if (r->founding == 0)
+        return c->is_founded && bound != 0 && c->directory != bound;
+    return c->is_founded || c->leads || (c->asks && c->founding != 0);
+}
+
 enum raft_trust raft_trust(const struct raft *r, const struct raft_claimant *c)
 {
     const struct raft_member *member = raft_config_find(&r->config, c->id);
     const struct raft_peer *peer = raft_peer_at(r, c->id);
-    uint64_t bound;
+    uint64_t bound = bound_to(r, c->id);
+    bool is_founded_alike = r->founding == 0 || c->founding == r->founding;
 
+    if (is_of_other_founding(r, c))
+        return RAFT_OTHER_FOUNDING;
     if (!member || !peer)
         return RAFT_TRUSTED; /* a stranger: nothing is known that it could contradict */
-    bound = member->directory != 0 ? member->directory : peer->directory;
-    if (c->bound_at > r->config_index && c->directory != 0 && c->directory != bound)
+    if (c->bound_at > r->config_index && c->directory != 0 && c->directory != bound && is_founded_alike)
         return RAFT_TRUSTED; /* replaced, by a configuration that we do not have yet */
     if (member->is_refused || peer->is_refused)
         return RAFT_REFUSED;
@@ -155,6 +215,16 @@ enum gavel_status raft_distrust(struct raft *r, raft_id id, enum raft_trust why)
     return GAVEL_OK;
 }
 
+static bool is_of_leader(enum raft_message_kind kind)
+{
+    return kind == RAFT_MSG_APPEND || kind == RAFT_MSG_SNAPSHOT || kind == RAFT_MSG_TIMEOUT_NOW;
+}
+
+static bool is_of_candidate(enum raft_message_kind kind)
+{
+    return kind == RAFT_MSG_VOTE || kind == RAFT_MSG_PRE_VOTE || kind == RAFT_MSG_TAKE_OVER;
+}
+
 /* Whether what it says is to be looked at. */
 bool raft_hears(struct raft *r, const struct raft_message *m)
 {
@@ -164,14 +234,19 @@ bool raft_hears(struct raft *r, const struct raft_message *m)
                                      .term = m->term,
                                      .bound_at = is_counted(m->kind) ? 0 : m->bound_at,
                                      .began_at = m->began_at,
-                                     .start = m->start};
-    enum raft_trust trust;
+                                     .start = m->start,
+                                     .founding = m->founding,
+                                     .is_founded = m->is_founded,
+                                     .leads = is_of_leader(m->kind),
+                                     .asks = is_of_candidate(m->kind)};
+    enum raft_trust trust = raft_trust(r, &claimant);
     struct raft_peer *peer = raft_peer_find(r, m->from);
 
-    if (!peer || m->kind == RAFT_MSG_CERTIFICATE)
-        return true; /* a certificate is proven by its mac */
-    trust = raft_trust(r, &claimant);
+    if (trust != RAFT_OTHER_FOUNDING && m->kind == RAFT_MSG_CERTIFICATE)
+        return true; /* it is proven by its mac */
     if (trust == RAFT_TRUSTED) {
+        if (!peer)
+            return true;
         note(peer, &claimant);
         r->has_begun = r->has_begun || m->bound_at > 0;
         return true;
@@ -275,6 +350,8 @@ static bool learn(const struct raft *r, struct raft_config *config)
 
 static bool is_same(const struct raft_config *a, const struct raft_config *b)
 {
+    if (a->founding != b->founding)
+        return false;
     for (unsigned i = 0; i < a->count; i++)
         if (a->members[i].directory != b->members[i].directory ||
             a->members[i].is_refused != b->members[i].is_refused)
@@ -294,7 +371,13 @@ void raft_bind_directories(struct raft *r)
     if (r->role != RAFT_LEADER || config.is_joint || r->config_index > r->commit ||
         r->commit < r->noop_index || r->transfer.phase != RAFT_TRANSFER_NONE || r->steps_down ||
         r->is_commit_frozen || (r->change != RAFT_CHANGE_NONE && r->change != RAFT_CHANGE_LEARN) ||
-        !raft_is_voter(r) || !learn(r, &config) || is_same(&config, &r->config))
+        !raft_is_voter(r) || !learn(r, &config))
+        return;
+    if (raft_founding(r) == 0 && r->state.directory != 0) {
+        config.founding = r->state.directory; /* as random as any, and nobody else's */
+        config.generation = r->state.generation;
+    }
+    if (is_same(&config, &r->config))
         return;
     config.binds = true;
     (void)raft_append_config(r, &config); /* no memory for now: tried again with the next step */

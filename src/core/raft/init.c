@@ -139,6 +139,7 @@ enum gavel_status raft_init(struct raft *r, const struct raft_settings *settings
         hold_promise(r);
         raft_peer_begin(r, &r->strangers, 0);
         raft_use_config_of_log(r);
+        (void)raft_learn_founding(r); /* from the disk, so it is there */
         ASSERT(r->applied <= r->commit);
         ASSERT(r->commit <= raft_log_last(&r->log));
         raft_recall_met(r);

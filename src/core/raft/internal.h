@@ -45,6 +45,8 @@ bool raft_is_blank(const struct raft *r, raft_index last); /* a log that ends th
 enum gavel_status raft_distrust(struct raft *r, raft_id id, enum raft_trust why);
 void raft_note_acked(struct raft *r);
 void raft_bind_directories(struct raft *r);
+/* Whether what is committed tells, for the first time, which founding this directory belongs to. */
+bool raft_learn_founding(struct raft *r);
 
 /* met.c: what is known of the directories of the others, kept on disk */
 bool raft_met_is_due(struct raft *r, bool is_writing);

@@ -111,12 +111,14 @@ void raft_check_lease(struct raft *r)
 /*
  * Work may begin: our vote and a majority's are durable (we lead), an entry of this term is committed, and a
  * round that began after the election has made a lease, one that the next round can renew. Not for a
- * caretaker, not while handing over, and not after a forced transfer, which may not commit any more.
+ * caretaker, not while handing over, and not after a forced transfer, which may not commit any more. Nor
+ * before the founding that is in the log is committed: whoever gets an entry of a client is to know, and to
+ * write down with it, which founding that belongs to (directory.c).
  */
 void raft_try_claim(struct raft *r)
 {
     bool may_work = !raft_is_caretaker(r);
-    bool knows_all = r->commit >= r->noop_index;
+    bool knows_all = r->commit >= r->noop_index && raft_founding(r) == r->founding;
     bool is_lasting = raft_is_lasting(r);
     struct raft_action *action;
 

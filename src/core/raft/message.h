@@ -133,6 +133,8 @@ struct raft_message {
     raft_index bound_at;  /* of the configuration, in its log, that has this directory; 0: none has */
     raft_index began_at;  /* its log ended here when this incarnation began */
     uint64_t start;       /* a random number of this start: another one in the same incarnation is a copy */
+    uint64_t founding;    /* of the cluster, by the newest configuration in its log; 0: none yet */
+    bool is_founded;      /* it knows that this founding is committed: it never changes */
     raft_term term;       /* of the sender */
     union {
         struct raft_append append;

@@ -281,8 +281,9 @@ struct raft_election {
 
 struct raft_persist {
     uint64_t seq;
-    bool has_state; /* term, vote, promise or generation changed: write all of state */
-    bool has_met;   /* write state.met, too */
+    /* term, vote, promise or generation changed, or the founding was committed: write all of state */
+    bool has_state;
+    bool has_met; /* write state.met, too */
     struct raft_state state;
     bool has_snapshot;   /* replaces the old one; entries up to its index may go */
     bool restarts_log;   /* and all entries go, also later ones: the log begins after the snapshot */
@@ -423,6 +424,7 @@ struct raft {
     raft_index commit;
     raft_index applied;  /* handed out by APPLY */
     raft_index began_at; /* where the log ended when this incarnation began */
+    uint64_t founding;   /* of the cluster that this directory belongs to, committed; 0: not known to be */
     bool has_begun;      /* a member that is bound to its directory has spoken: something is committed */
     gavel_ns met_from;   /* since when we know more of the others than was written; NEVER: no more */
 
@@ -432,6 +434,7 @@ struct raft {
     uint64_t state_seq;        /* the newest that changed the state */
     struct backlog writes;     /* that are not durable yet, by seq */
     struct raft_persist dirty; /* what this step has changed */
+    bool keeps_commit;         /* what is committed is to be written, too; no message waits for that */
     bool is_failed;            /* the disk failed: nothing is done any more */
 
     enum raft_role role;
@@ -561,7 +564,8 @@ bool raft_commit_hangs(const struct raft *raft, gavel_ns now);
     X(ROLLED_BACK, "its data directory is older than what it has acknowledged")                              \
     X(TWICE, "two processes have the data directory, or a copy of it")                                       \
     X(REFUSED, "its data directory was refused before")                                                      \
-    X(OUTLIVED, "it is of an incarnation that has ended")
+    X(OUTLIVED, "it is of an incarnation that has ended")                                                    \
+    X(OTHER_FOUNDING, "it belongs to another founding of a cluster of this name")
 #define RAFT_TRUST_ENUM(name, text) RAFT_##name,
 enum raft_trust { RAFT_TRUST_MAP(RAFT_TRUST_ENUM) };
 #undef RAFT_TRUST_ENUM
@@ -576,9 +580,17 @@ struct raft_claimant {
     raft_index bound_at;
     raft_index began_at;
     uint64_t start;
+    uint64_t founding;
+    bool is_founded;
+    bool leads;   /* it says this as a leader … */
+    bool asks;    /* … or to become one */
     bool is_live; /* it has answered us since we began: it is no late word of a process that has ended */
 };
 enum raft_trust raft_trust(const struct raft *raft, const struct raft_claimant *claimant);
+
+/* The founding of the cluster, by the newest configuration in our log; 0: none yet. Committed if it is
+ * raft->founding. */
+uint64_t raft_founding(const struct raft *raft);
 
 /* Where our log has the configuration that this directory is a member by; 0 if it has none. */
 raft_index raft_bound_at(const struct raft *raft);

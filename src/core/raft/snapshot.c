@@ -95,6 +95,7 @@ static enum gavel_status install(struct raft *r, const struct raft_install *s)
     r->dirty.has_snapshot = true;
     r->commit = r->applied = s->index;
     raft_use_config_of_log(r);
+    (void)raft_learn_founding(r); /* it is on disk with the snapshot */
     raft_act(r, RAFT_RESTORE);
     return GAVEL_OK;
 }

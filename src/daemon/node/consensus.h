@@ -110,9 +110,14 @@ struct consensus {
     bool is_status_due;
     gavel_ns term_refused_at; /* told; 0 never */
     enum writer_state disk_state;
-    bool is_disk_hung;       /* and that was told … */
-    gavel_ns hung_at;        /* … since then */
-    bool is_awaited_told;    /* that members have not told their data directories */
+    bool is_disk_hung;    /* and that was told … */
+    gavel_ns hung_at;     /* … since then */
+    bool is_awaited_told; /* that members have not told their data directories */
+    struct {
+        raft_id peer;
+        uint64_t founding;
+    } foreign[RAFT_MEMBERS_MAX]; /* of another founding of this cluster, and that was told */
+    size_t foreign_count;
     bool is_commit_hung;     /* likewise, of what we as leader have to commit */
     gavel_ns uncommitted_at; /* likewise */
 
@@ -194,6 +199,16 @@ void consensus_check_hangs(struct consensus *c);
     "a lost one is not noticed: start it with 0.7.0, or gavel member remove it; after 10 minutes of "        \
     "silence the others are bound without it"
 void consensus_check_bindings(struct consensus *c);
+
+/* consensus_founding.c: nodes of another founding of this cluster */
+#define CONSENSUS_FOUNDING_TEXT                                                                              \
+    "it belongs to another founding of this cluster: one of the two was bootstrapped again on empty data "   \
+    "directories, and neither follows the other; see OPERATIONS, founded twice"
+bool consensus_is_other_founding(const struct consensus *c, uint64_t founding);
+bool consensus_is_of_other_founding(const struct consensus *c, raft_id peer);
+void consensus_meet_founding(struct consensus *c, raft_id peer,
+                             uint64_t founding); /* a committed one, or 0 */
+void consensus_forget_founding(struct consensus *c, raft_id peer);
 
 /* consensus_view.c */
 void consensus_publish(struct consensus *c);

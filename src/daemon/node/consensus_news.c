@@ -24,6 +24,7 @@ static enum log_level level_of(enum journal_event event)
 {
     switch (event) {
     case JOURNAL_SPLIT_BRAIN:
+    case JOURNAL_FOUNDING_REFUSED:
     case JOURNAL_DIRECTORY_LOST:
         return LOG_ERROR;
     case JOURNAL_DIRECTORY_REFUSED:

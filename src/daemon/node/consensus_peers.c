@@ -24,6 +24,7 @@ static uint64_t bootstrap_digest(const struct raft *raft)
     if (raft->snapshot.index != 0 || config.count == 0)
         return 0;
     config.binds = false; /* as 0.6.0 wrote it: nobody is bound in the beginning */
+    config.founding = config.generation = 0;
     size = raft_config_encode(&config, bytes);
     return hash_bytes(HASH_BEGIN, bytes, size) | 1;
 }
@@ -44,6 +45,8 @@ void consensus_make_hello(struct consensus *c, struct peer_hello *ret_hello)
         .bound_at = raft_bound_at(&c->raft),
         .began_at = c->raft.began_at,
         .process = c->raft.state.start,
+        .founding = raft_founding(&c->raft),
+        .is_founded = c->raft.founding != 0,
     };
 
     (void)snprintf(hello.cluster_name, sizeof hello.cluster_name, "%s", config->cluster);
@@ -179,6 +182,7 @@ void consensus_make_status(const struct consensus *c, struct peer_status *ret_st
             c->is_commit_hung && raft->role == RAFT_LEADER ? hang_ms(c->uncommitted_at, now) : 0,
         .digest_index = raft->applied,
         .digest = table_digest(c->table),
+        .founding = raft->founding,
     };
 }
 
@@ -215,6 +219,10 @@ static void on_status(void *user, const struct peer_status *status)
     if (c->is_over || status->cluster != c->raft.state.cluster ||
         status->generation != c->raft.state.generation)
         return;
+    if (consensus_is_other_founding(c, status->founding)) {
+        consensus_meet_founding(c, status->node, status->founding);
+        return; /* what it says of itself is about another cluster */
+    }
     consensus_make_status(c, &self);
     alarm = detector_receive(&c->detector, &self, status);
     if (c->pending)
@@ -271,6 +279,8 @@ static void on_greeted(struct consensus *c, const struct peer_hello *hello)
 {
     if (c->book.count == ADDRESS_BOOK_MAX && !address_book_find(&c->book, hello->node))
         address_book_keep(&c->book, c->config, &c->raft.config, c->raft.leader, c->records, c->record_count);
+    if (hello->founding != 0 && hello->founding == c->raft.founding)
+        consensus_forget_founding(c, hello->node);
     if (address_book_take_hello(&c->book, hello))
         consensus_set_peers(c);
 }
@@ -303,6 +313,8 @@ static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven,
                                      .bound_at = hello->bound_at,
                                      .began_at = hello->began_at,
                                      .start = hello->process,
+                                     .founding = hello->founding,
+                                     .is_founded = hello->is_founded,
                                      .is_live = is_proven};
     enum raft_trust trust = hello->generation == c->raft.state.generation || hello->generation == 0 ||
                                     c->raft.state.generation == 0
@@ -315,7 +327,11 @@ static bool on_admit(void *user, const struct peer_hello *hello, bool is_proven,
         return true;
     if (is_proven && (trust == RAFT_ROLLED_BACK || trust == RAFT_TWICE))
         consensus_feed(c, (struct raft_event){.kind = RAFT_DISTRUST, .peer = hello->node});
-    if (trust == RAFT_NO_DIRECTORY)
+    if (is_proven && trust == RAFT_OTHER_FOUNDING)
+        consensus_meet_founding(c, hello->node, hello->founding);
+    if (trust == RAFT_OTHER_FOUNDING)
+        (void)snprintf(text, PEER_TEXT_MAX + 1, "%s: %s", hello->name, CONSENSUS_FOUNDING_TEXT);
+    else if (trust == RAFT_NO_DIRECTORY)
         (void)snprintf(text, PEER_TEXT_MAX + 1,
                        "%s (%s) cannot tell which data directory it has, and this cluster needs to know; "
                        "upgrade it, and if "
@@ -338,17 +354,22 @@ static void on_distrust(void *user, raft_id peer)
 /*
  * A peer knows another data directory under our name, or has seen more of ours. If its configuration is not
  * older than our own it is right, and this node must do nothing more: two of them, both emptied, would make
- * another cluster of the name. A node that joins waits to be added.
+ * another cluster of the name. A node that joins waits to be added. One of another founding is not right: it
+ * knows nothing of our cluster.
  */
 static void on_disowned(struct consensus *c, raft_id peer, const char *text, const struct peer_hello *hello)
 {
-    bool is_right = hello && hello->cluster == c->raft.state.cluster &&
-                    hello->generation == c->raft.state.generation && c->raft.config.count > 0 &&
+    bool is_ours =
+        hello && hello->cluster == c->raft.state.cluster && hello->generation == c->raft.state.generation;
+    bool is_other = is_ours && hello->is_founded && consensus_is_other_founding(c, hello->founding);
+    bool is_right = is_ours && !is_other && c->raft.config.count > 0 &&
                     (hello->config_index > c->raft.config_index ||
                      (hello->config_index == c->raft.config_index && raft_bound_at(&c->raft) == 0));
 
     if (is_news(c, peer))
         consensus_note(c, JOURNAL_PEER_REFUSED, peer, "%s", text);
+    if (is_other)
+        consensus_meet_founding(c, hello->node, hello->founding);
     if (!is_right)
         return;
     consensus_note(c, JOURNAL_DIRECTORY_REFUSED, c->config->id, "%s", text);
@@ -419,7 +440,8 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
 
 static void on_forwarding(void *user, raft_id peer, bool is_answer, const struct peer_forwarding *forwarding)
 {
-    consensus_forwarding(user, peer, is_answer, forwarding);
+    if (!consensus_is_of_other_founding(user, peer))
+        consensus_forwarding(user, peer, is_answer, forwarding);
 }
 
 const struct transport_events consensus_transport_events = {.message = on_message,

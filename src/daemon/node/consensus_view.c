@@ -86,6 +86,8 @@ static void take_link(struct consensus *c, struct view_member *member)
             "member: gavel member remove, an empty directory, gavel member add, --join");
     else if (raft_awaits_directory(&c->raft, member->id))
         (void)snprintf(member->trouble, sizeof member->trouble, "%s", CONSENSUS_AWAITED_TEXT);
+    else if (consensus_is_of_other_founding(c, member->id))
+        (void)snprintf(member->trouble, sizeof member->trouble, "%s", CONSENSUS_FOUNDING_TEXT);
     else if (detector_is_other(&c->detector, member->id))
         (void)snprintf(member->trouble, sizeof member->trouble,
                        "their tables differ: one of them has lost or changed what was committed");

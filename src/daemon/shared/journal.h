@@ -35,6 +35,7 @@
     X(PEER_REFUSED, "peer_refused")           /* text: why */                                                \
     X(DIRECTORY_REFUSED, "directory_refused") /* an alert; of a member: it has forgotten something */        \
     X(DIRECTORY_AWAITED, "directory_awaited") /* of a member: it keeps a cluster of 0.6.0 unbound */         \
+    X(FOUNDING_REFUSED, "founding_refused")   /* an alert; of a node: it is of another founding */           \
     X(DIRECTORY_LOST, "directory_lost")       /* an alert; our own was deleted or replaced under us */       \
     X(BREAKER_OPEN, "breaker_open")                                                                          \
     X(BREAKER_CLOSED, "breaker_closed")                                                                      \

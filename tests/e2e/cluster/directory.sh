@@ -112,6 +112,48 @@ test_two_emptied_nodes_make_no_cluster_of_their_own() {
     await no_leader_among n1 # alone it leads no longer than its lease
 }
 
+# refuses_founding NODE OTHER LIVES: in so many of its lives it said that the other is of another founding.
+refuses_founding() { (($(grep -cF "msg=founding_refused node=$2" "$folder/$1.err") >= $3)); }
+
+# n1 and n3 are emptied and bootstrapped again, as --bootstrap in a unit file does, while n2 is down: two clusters
+# of one name. Neither follows the other, nobody ends, and nothing of either is lost.
+test_a_cluster_that_is_founded_twice_is_two_clusters() {
+    local name life
+    founded n1 n2 n3
+    note "$leader" where here
+    await agree
+    for name in n1 n2 n3; do kill_both "$name"; done
+    empty n1
+    empty n3
+    for name in n1 n3; do start "$name" --bootstrap; done
+    await agree n1 n3
+    note n1 where there
+    start n2
+    for life in 1 2; do
+        await refuses_founding n2 n1 "$life"
+        await refuses_founding n2 n3 "$life"
+        await refuses_founding n1 n2 "$life"
+        await refuses_founding n3 n2 "$life"
+        await agree n1 n3
+        noted n1 where there || fail "n1 and n3 have lost what they committed"
+        no_leader_among n2 || fail "n2 leads alone"
+        [[ $(code_of n2 /leader) == 503 ]] || fail "n2 follows a node of another cluster"
+        ((life == 1)) || break
+        for name in n1 n2 n3; do kill_both "$name"; done
+        for name in n1 n2 n3; do start "$name" --bootstrap; done
+    done
+    expect 1 "$GAVEL" check --cluster "127.0.0.1:${api_of[n1]}"
+    has "$output" "n2: it belongs to another founding"
+    # The operator decides for n2.
+    for name in n1 n2 n3; do kill_both "$name"; done
+    expect 0 timeout "$limit_s" "$GAVELD" --config "$folder/n2.yaml" --force-new-cluster --yes
+    start n2
+    await agree n2
+    noted n2 where here || fail "what the first founding committed is lost"
+    start n1
+    ended n1 77
+}
+
 # A founder that was never started holds nobody up: the others are bound as soon as the leader has met them.
 test_a_directory_is_bound_though_a_founder_was_never_started() {
     local lost kept

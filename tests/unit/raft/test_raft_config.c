@@ -373,6 +373,7 @@ static void assert_round_trip(const struct raft_config *config)
     assert_int_equal(raft_config_decode(bytes, size, &decoded), GAVEL_OK);
     assert_int_equal(decoded.is_joint, config->is_joint);
     assert_int_equal(decoded.count, config->count);
+    assert_true(decoded.founding == config->founding && decoded.generation == config->generation);
     for (size_t i = 0; i < config->count; i++) {
         assert_int_equal(decoded.members[i].id, config->members[i].id);
         assert_int_equal(decoded.members[i].priority, config->members[i].priority);
@@ -404,6 +405,9 @@ static void test_every_configuration_comes_back_from_its_bytes(void **state)
         full.members[i].is_refused = i % 2;
     }
     assert_round_trip(&full);
+    full.founding = UINT64_MAX;
+    full.generation = 3;
+    assert_round_trip(&full);
     prng_seed(&prng, 7);
     for (int round = 0; round < 1000; round++) {
         struct raft_config config = random_config(&prng);
@@ -425,6 +429,9 @@ static void test_without_directories_the_bytes_are_those_of_0_6_0(void **state)
     config.binds = true;
     assert_int_equal(raft_config_encode(&config, bytes), sizeof old + 8);
     assert_int_equal(bytes[0], 2);
+    config.founding = 9;
+    assert_int_equal(raft_config_encode(&config, bytes), sizeof old + 8 + 16);
+    assert_int_equal(bytes[0], 6);
 }
 
 static void test_a_change_of_members_keeps_their_directories(void **state)
@@ -438,13 +445,44 @@ static void test_a_change_of_members_keeps_their_directories(void **state)
     for (unsigned i = 0; i < from.count; i++)
         from.members[i].directory = 100 + from.members[i].id;
     from.members[2].is_refused = true;
+    from.founding = 77;
+    from.generation = 2;
     assert_int_equal(raft_config_join(&from, &target, &joint), GAVEL_OK);
     raft_config_leave(&joint, &plain);
     assert_true(joint.binds && plain.binds);
+    assert_true(joint.founding == 77 && plain.founding == 77);
+    assert_true(joint.generation == 2 && plain.generation == 2);
+    raft_config_inherit(&target, &from);
+    assert_true(target.founding == 77 && target.generation == 2);
     assert_int_equal(raft_config_find(&joint, 2)->directory, 102);
     assert_int_equal(raft_config_find(&plain, 1)->directory, 101);
     assert_true(raft_config_find(&plain, 3)->is_refused);
     assert_int_equal(raft_config_find(&plain, 4)->directory, 0);
+}
+
+/* The number of a founding is there or not; it is never 0, and never without directories. */
+static void test_a_founding_without_a_number_or_directories_is_refused(void **state)
+{
+    struct raft_config config = voters("123");
+    struct raft_config decoded;
+    uint8_t bytes[RAFT_CONFIG_BYTES_MAX] = {0};
+    const char *reason;
+    size_t size;
+
+    (void)state;
+    config.binds = true;
+    config.founding = 256;
+    size = raft_config_encode(&config, bytes);
+    assert_int_equal(raft_config_decode(bytes, size, &decoded), GAVEL_OK);
+    bytes[3] = 0;
+    assert_int_equal(raft_config_decode(bytes, size, &decoded), GAVEL_ERR_INVALID);
+    bytes[3] = 1;
+    bytes[0] &= (uint8_t)~2; /* binds no more, and is as much shorter */
+    assert_int_equal(raft_config_decode(bytes, size - (size_t)config.count * 8, &decoded), GAVEL_ERR_INVALID);
+    config.binds = false;
+    assert_int_equal(raft_config_check(&config, &reason), GAVEL_ERR_INVALID);
+    config = (struct raft_config){.count = 1, .generation = 1, .members = {{.id = 1, VOTER}}};
+    assert_int_equal(raft_config_check(&config, &reason), GAVEL_ERR_INVALID);
 }
 
 static void test_bytes_cut_short_or_too_long_are_refused(void **state)
@@ -508,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_every_configuration_comes_back_from_its_bytes),
         cmocka_unit_test(test_without_directories_the_bytes_are_those_of_0_6_0),
         cmocka_unit_test(test_a_change_of_members_keeps_their_directories),
+        cmocka_unit_test(test_a_founding_without_a_number_or_directories_is_refused),
         cmocka_unit_test(test_bytes_cut_short_or_too_long_are_refused),
         cmocka_unit_test(test_flipped_bits_are_refused_or_mean_what_they_say),
     };

@@ -527,6 +527,107 @@ static void test_who_greets_in_a_later_incarnation_is_met(void **state)
     assert_int_equal(raft_trust(&f->raft, &later), RAFT_TRUSTED);
 }
 
+/* Node 1 of a cluster whose founding is 77, in its first configuration; members are bound to 11, 22, 33. */
+static void begin_founded(struct fixture *f, uint64_t generation, raft_index commit)
+{
+    static const struct raft_entry noop = {.term = 1, .kind = RAFT_ENTRY_NOOP};
+    struct raft_config config = f->restore.snapshot.config;
+    uint8_t bytes[RAFT_CONFIG_BYTES_MAX];
+    struct raft_entry entries[2] = {noop, {.term = 1, .kind = RAFT_ENTRY_CONFIG, .data = bytes}};
+
+    config.binds = true;
+    config.founding = 77;
+    config.generation = generation;
+    for (unsigned i = 0; i < config.count; i++)
+        config.members[i].directory = 11 * config.members[i].id;
+    entries[1].size = (uint32_t)raft_config_encode(&config, bytes);
+    f->restore.state.directory = 11;
+    f->restore.state.term = 1;
+    f->restore.state.commit = commit;
+    f->restore.entries = entries;
+    f->restore.entry_count = 2;
+    begin(f);
+    f->restore.entries = NULL;
+    f->restore.entry_count = 0;
+}
+
+/* Rule 5 of directory.c: whose founding is committed, here and there. */
+static void test_another_founding_is_refused_if_both_are_committed(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_claimant member = {
+        .id = 2, .directory = 22, .incarnation = 1, .bound_at = 2, .founding = 77, .is_founded = true};
+    struct raft_claimant other = {
+        .id = 2, .directory = 23, .incarnation = 1, .bound_at = 9, .founding = 78, .is_founded = true};
+    struct raft_claimant stranger = {.id = 9, .directory = 99, .founding = 78, .is_founded = true};
+
+    begin_founded(f, f->restore.state.generation, 2);
+    assert_true(f->raft.founding == 77 && raft_founding(&f->raft) == 77);
+    assert_int_equal(raft_trust(&f->raft, &member), RAFT_TRUSTED);
+    assert_int_equal(raft_trust(&f->raft, &other), RAFT_OTHER_FOUNDING);
+    assert_int_equal(raft_trust(&f->raft, &stranger), RAFT_OTHER_FOUNDING);
+    other.directory = 22; /* also of the very directory */
+    assert_int_equal(raft_trust(&f->raft, &other), RAFT_OTHER_FOUNDING);
+    /* Replaced by a configuration that we do not have; but it has our founding. */
+    other.directory = 23;
+    other.founding = 77;
+    assert_int_equal(raft_trust(&f->raft, &other), RAFT_TRUSTED);
+    other.founding = 0;
+    other.is_founded = false;
+    assert_int_equal(raft_trust(&f->raft, &other), RAFT_OTHER_DIRECTORY);
+}
+
+/* What is not committed may be replaced, so it is held against nobody who answers. But no leader lacks what
+ * is committed, and nobody who stands with another founding can win. */
+static void test_a_founding_that_is_not_committed_is_held_against_leaders_only(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_claimant late = {.id = 2, .directory = 22, .incarnation = 1, .founding = 78};
+    struct raft_claimant new = {.id = 2, .directory = 22, .incarnation = 1};
+
+    begin_founded(f, f->restore.state.generation, 2);
+    assert_int_equal(raft_trust(&f->raft, &late), RAFT_TRUSTED);
+    assert_int_equal(raft_trust(&f->raft, &new), RAFT_TRUSTED);
+    late.asks = new.asks = true;
+    assert_int_equal(raft_trust(&f->raft, &late), RAFT_OTHER_FOUNDING);
+    assert_int_equal(raft_trust(&f->raft, &new), RAFT_TRUSTED);
+    late.asks = new.asks = false;
+    late.leads = new.leads = true;
+    assert_int_equal(raft_trust(&f->raft, &late), RAFT_OTHER_FOUNDING);
+    assert_int_equal(raft_trust(&f->raft, &new), RAFT_OTHER_FOUNDING);
+}
+
+static void test_who_does_not_know_its_own_founding_to_be_committed_believes_its_members(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_claimant member = {
+        .id = 2, .directory = 22, .incarnation = 1, .founding = 78, .is_founded = true, .leads = true};
+    struct raft_claimant other = {.id = 2,
+                                  .directory = 23,
+                                  .incarnation = 1,
+                                  .bound_at = 9,
+                                  .founding = 78,
+                                  .is_founded = true,
+                                  .leads = true};
+
+    begin_founded(f, f->restore.state.generation, 1);
+    assert_true(f->raft.founding == 0 && raft_founding(&f->raft) == 77);
+    assert_int_equal(raft_trust(&f->raft, &member), RAFT_TRUSTED);
+    assert_int_equal(raft_trust(&f->raft, &other), RAFT_OTHER_FOUNDING);
+}
+
+/* After --force-new-cluster the log still has configurations of the founding before. */
+static void test_a_founding_of_an_earlier_generation_says_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct raft_claimant leader = {
+        .id = 2, .directory = 22, .incarnation = 1, .founding = 78, .is_founded = true, .leads = true};
+
+    begin_founded(f, f->restore.state.generation + 1, 2);
+    assert_true(f->raft.founding == 0 && raft_founding(&f->raft) == 0);
+    assert_int_equal(raft_trust(&f->raft, &leader), RAFT_TRUSTED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -535,6 +636,10 @@ int main(void)
         cmocka_unit_test(test_table_has_the_edges_of_the_picture),
         TEST(test_a_founder_without_a_directory_is_refused),
         TEST(test_who_greets_in_a_later_incarnation_is_met),
+        TEST(test_another_founding_is_refused_if_both_are_committed),
+        TEST(test_a_founding_that_is_not_committed_is_held_against_leaders_only),
+        TEST(test_who_does_not_know_its_own_founding_to_be_committed_believes_its_members),
+        TEST(test_a_founding_of_an_earlier_generation_says_nothing),
         TEST(test_alone_it_leads_once_its_own_vote_is_durable),
         TEST(test_requests_that_do_not_fit_are_refused),
         TEST(test_what_the_disk_cannot_have_held_is_refused),

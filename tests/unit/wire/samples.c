@@ -30,6 +30,11 @@ static void make_hello(struct peer_hello *hello)
     strcpy(hello->program, "gaveld 0.4.0");
     strcpy(hello->address, "10.0.0.1:7400");
     hello->process = 99;
+    hello->directory = 98;
+    hello->bound_at = 5;
+    hello->began_at = 7;
+    hello->founding = UINT64_C(0x8877665544332211);
+    hello->is_founded = true;
 }
 
 static void make_certificate(struct raft_certificate *certificate, enum raft_certificate_kind kind)
@@ -63,6 +68,12 @@ static void make_message(struct sample *s, struct raft_message *m, enum raft_mes
 {
     *m = (struct raft_message){
         .kind = kind, .from = 1, .to = 2, .cluster = 77, .generation = 1, .incarnation = 6, .term = 7};
+    m->directory = 98;
+    m->bound_at = 5;
+    m->began_at = 7;
+    m->start = 97;
+    m->founding = UINT64_C(0x1122334455667788);
+    m->is_founded = true;
     switch (kind) {
     case RAFT_MSG_APPEND:
         make_append(s, &m->append);
@@ -139,7 +150,8 @@ static void make_status(struct sample *s)
                                            .is_leader = true,
                                            .is_working = true,
                                            .lease_epoch = 3,
-                                           .commit = 12};
+                                           .commit = 12,
+                                           .founding = UINT64_C(0x1122334455667788)};
 }
 
 /* Those that are no plain message of Raft. */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/*
+ * Nodes of another founding of this cluster (raft/directory.c, rule 5): a
+ * majority was emptied and bootstrapped again, and now there are two clusters
+ * of one name. The core refuses the other side. Nobody ends by its word, since
+ * either side may be the one with the right data; people decide, so they are
+ * told, once for each node and as long as it stays so in `gavel check`.
+ */
+#include "daemon/node/consensus.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+bool consensus_is_other_founding(const struct consensus *c, uint64_t founding)
+{
+    return c->raft.founding != 0 && founding != 0 && founding != c->raft.founding;
+}
+
+bool consensus_is_of_other_founding(const struct consensus *c, raft_id peer)
+{
+    for (size_t i = 0; i < c->foreign_count; i++)
+        if (c->foreign[i].peer == peer)
+            return true;
+    return false;
+}
+
+void consensus_meet_founding(struct consensus *c, raft_id peer, uint64_t founding)
+{
+    char name[ADDRESS_BOOK_NAME_BYTES], ours[20], its[20];
+    size_t at = 0;
+
+    if (!consensus_is_other_founding(c, founding))
+        return;
+    while (at < c->foreign_count && c->foreign[at].peer != peer)
+        at++;
+    if (at == RAFT_MEMBERS_MAX || (at < c->foreign_count && c->foreign[at].founding == founding))
+        return;
+    c->foreign[at].peer = peer;
+    c->foreign[at].founding = founding;
+    if (at == c->foreign_count)
+        c->foreign_count++;
+    consensus_note(c, JOURNAL_FOUNDING_REFUSED, peer, "%s", CONSENSUS_FOUNDING_TEXT);
+    (void)snprintf(ours, sizeof ours, "%016" PRIx64, c->raft.founding);
+    (void)snprintf(its, sizeof its, "%016" PRIx64, founding);
+    logger_line(
+        &c->logger, LOG_ERROR,
+        "two clusters of this name exist: one was bootstrapped on empty data directories while the other was "
+        "down. Neither follows the other. Keep a copy of every data directory and find out which founding "
+        "has the data that counts. If it is the one with a majority, replace the other nodes: gavel member "
+        "remove, an empty directory, gavel member add, --join. If not, stop the majority, start one node of "
+        "the right founding with --force-new-cluster, and let the others join it with empty directories",
+        LOG_STR("data", c->config->data), LOG_STR("founding", ours),
+        LOG_STR("node", address_book_name(&c->book, peer, name)), LOG_STR("its_founding", its), LOG_END);
+    consensus_refresh_members(c);
+}
+
+void consensus_forget_founding(struct consensus *c, raft_id peer)
+{
+    for (size_t i = 0; i < c->foreign_count; i++)
+        if (c->foreign[i].peer == peer) {
+            c->foreign[i] = c->foreign[--c->foreign_count];
+            return;
+        }
+}
