@@ -317,6 +317,7 @@ static const struct {
     [FAULT_CAMPAIGN] = {order_campaign, 2},
     [FAULT_DISTANT] = {order_distant, 2},
     [FAULT_MEMBERS] = {order_members, 1},
+    [FAULT_LOST] = {chaos_refound, 4},
 };
 
 /* Just before the liveness phase, so that it begins in the middle of something. */

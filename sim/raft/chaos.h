@@ -52,6 +52,11 @@ void order_campaign(struct cluster *cluster);
 void order_distant(struct cluster *cluster);
 void order_stand(struct cluster *cluster, struct node *node);
 
+/* refound.c: a majority is emptied and founded again while the rest is down. */
+void chaos_refound(struct cluster *cluster);
+void refound_take(struct cluster *cluster, const struct event *event); /* MOUNT: a directory is back */
+void refound_end(struct cluster *cluster);                             /* all are */
+
 /* heal.c: the liveness phase begins. */
 void heal_take(struct cluster *cluster);
 

@@ -12,11 +12,14 @@
 
 /* Its disk is as fast as its memory: what it forgets it has forgotten before it began. */
 struct ghost {
-    enum ghost_kind { GHOST_EMPTY, GHOST_OTHER, GHOST_OLD } kind;
+    enum ghost_kind { GHOST_EMPTY, GHOST_OTHER, GHOST_OLD, GHOST_REFOUNDED } kind;
     uint64_t incarnation;
     struct raft raft;
     struct raft_actions actions;
 };
+
+/* What clients of a cluster of ghosts ask for. */
+static const uint8_t mark[] = {'g', 'h', 'o', 's', 't'};
 
 static unsigned draw(struct cluster *cluster, unsigned bound)
 {
@@ -50,6 +53,9 @@ static const struct raft_peer *peer_of(const struct raft *raft, raft_id id)
             return &raft->peers[i];
     return NULL;
 }
+
+/* No original is ever in such an incarnation: nothing that is signed for it is about them. */
+#define INCARNATION_OF_FOUNDERS (UINT64_C(1) << 32)
 
 /* No original has such a start. */
 #define START_OF_COPY (UINT64_C(1) << 62)
@@ -130,6 +136,47 @@ bool ghost_is_hidden(const struct cluster *cluster, const struct node *node,
             message->began_at >= peer->match);
 }
 
+/* The directories of nodes that are founded again: id * 1000 is that of the node, and one more an empty
+ * one's. */
+#define IS_REFOUNDED(directory) ((directory) % 1000 > 1)
+
+static void check_refounded(struct cluster *cluster, const struct node *node,
+                            const struct raft_message *message)
+{
+    const struct raft_peer *peer = peer_of(&node->raft, message->from);
+
+    if (!IS_REFOUNDED(message->directory) || raft_founding(&node->raft) == 0)
+        return;
+    if (peer && peer->directory == message->directory)
+        cluster_violate(
+            cluster, RAFT_INVARIANT_FOUNDING,
+            "%s hears node %llu, which was emptied and founded again (founding %llu, its own %llu)",
+            node->label, (unsigned long long)message->from, (unsigned long long)message->founding,
+            (unsigned long long)raft_founding(&node->raft));
+    if (node->raft.leader == message->from && node->raft.leader_incarnation == message->incarnation)
+        cluster_violate(cluster, RAFT_INVARIANT_FOUNDING,
+                        "%s follows node %llu, which was emptied and founded again", node->label,
+                        (unsigned long long)message->from);
+}
+
+/* And the other way round: those that were founded again, and know it, take nothing of the others. */
+static void judge_applied(struct cluster *cluster, const struct node *node, raft_index first, raft_index last)
+{
+    const struct raft *raft = &node->ghost->raft;
+
+    if (node->ghost->kind != GHOST_REFOUNDED || !IS_REFOUNDED(raft->founding))
+        return;
+    for (raft_index i = first; i <= last; i++) {
+        const struct raft_entry *entry = raft_log_at(&raft->log, i);
+
+        if (entry->kind == RAFT_ENTRY_DATA &&
+            (entry->size != sizeof mark || memcmp(entry->data, mark, sizeof mark) != 0))
+            cluster_violate(cluster, RAFT_INVARIANT_FOUNDING,
+                            "%s was founded again, and applies at %llu what is not its cluster's",
+                            node->label, (unsigned long long)i);
+    }
+}
+
 /* Everything that a leader writes down in between has been written down. */
 static bool could_write(const struct raft *r)
 {
@@ -143,7 +190,10 @@ void ghost_check(struct cluster *cluster, const struct node *node, const struct 
     const struct raft_peer *peer;
     const struct raft_member *member;
 
-    if (!node_is_up(node) || !is_of_copy(cluster, message))
+    if (!node_is_up(node))
+        return;
+    check_refounded(cluster, node, message);
+    if (!is_of_copy(cluster, message))
         return;
     peer = peer_of(&node->raft, message->from);
     member = raft_config_find(&node->raft.config, message->from);
@@ -210,6 +260,8 @@ static void feed(struct cluster *cluster, struct node *node, struct raft_event e
             judge_own(cluster, node, &action->send.message);
         if (action->kind == RAFT_SEND)
             net_send(cluster, net_copy(cluster, &action->send.message), node->slot);
+        else if (action->kind == RAFT_APPLY)
+            judge_applied(cluster, node, action->apply.first, action->apply.last);
         else if (action->kind == RAFT_PERSIST)
             seq = action->persist.seq;
         else if (action->kind == RAFT_STOP_WORK)
@@ -316,6 +368,24 @@ void ghost_begin(struct cluster *cluster, struct node *node)
     begin(cluster, node, &restore);
 }
 
+void ghost_found(struct cluster *cluster, struct node *node)
+{
+    struct raft_restore restore = {.seed = node->disk.state.directory + ++node->foundings};
+
+    node->ghost = calloc(1, sizeof *node->ghost);
+    ASSERT(node->ghost);
+    node->ghost->kind = GHOST_REFOUNDED;
+    restore.state = (struct raft_state){.cluster = node->disk.state.cluster,
+                                        .generation = node->disk.state.generation,
+                                        .id = node->id,
+                                        .directory = node->disk.state.directory + 1 + node->foundings,
+                                        .incarnation = INCARNATION_OF_FOUNDERS + node->foundings};
+    restore.snapshot.config = cluster->profile.first;
+    restore.snapshot.config.binds = true;
+    TRACE(cluster, node, "its directory is not there; an empty one is founded again");
+    begin(cluster, node, &restore);
+}
+
 void ghost_end(struct node *node)
 {
     if (!node->ghost)
@@ -345,5 +415,11 @@ void ghost_take(struct cluster *cluster, const struct event *event)
         return;
     }
     feed(cluster, node, (struct raft_event){.kind = RAFT_TIMER});
+    if (node->ghost->kind == GHOST_REFOUNDED && node->ghost->raft.work == RAFT_WORK_RUNNING) {
+        const struct raft_entry entry = {.kind = RAFT_ENTRY_DATA, .size = sizeof mark, .data = mark};
+
+        feed(cluster, node,
+             (struct raft_event){.kind = RAFT_PROPOSE, .propose = {.entries = &entry, .count = 1}});
+    }
     arm(cluster, node);
 }

@@ -13,6 +13,10 @@
  * own), so its words reach only those who can, and these must refuse it. What a
  * node has seen it knows as long as it runs, and after a restart what it had
  * seen before a write that is on its disk.
+ *
+ * Ghosts of a majority that is founded again (refound.c) are another cluster of
+ * the same name. No node may hear them, and once founded they take no entry of
+ * the others.
  */
 #ifndef SIM_RAFT_GHOST_H
 #define SIM_RAFT_GHOST_H
@@ -31,6 +35,9 @@ bool ghost_may_come(const struct cluster *cluster, const struct node *node);
 
 /* The node is damaged for good; its ghost begins. */
 void ghost_begin(struct cluster *cluster, struct node *node);
+
+/* The node is down and will come back; meanwhile an empty directory is founded again (refound.c). */
+void ghost_found(struct cluster *cluster, struct node *node);
 void ghost_end(struct node *node);
 
 /* Now and then, once in `rarity`: what its disk has is copied, to be put back one day. */

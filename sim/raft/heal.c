@@ -171,7 +171,7 @@ static void reshape(struct cluster *cluster, struct raft_referee_healed *healed,
 
 void heal_take(struct cluster *cluster)
 {
-    unsigned slots = choose(cluster);
+    unsigned slots;
     const struct profile *p = &cluster->profile;
     struct raft_referee_healed healed = {
         .settings = &p->worst,
@@ -180,6 +180,8 @@ void heal_take(struct cluster *cluster)
     uint64_t heard[SLOTS_MAX];
     bool has_hung = false;
 
+    refound_end(cluster);
+    slots = choose(cluster);
     if (slots == 0) { /* nothing can be asked of what is left */
         TRACE(cluster, NULL, "no majority can heal");
         cluster->is_over = true;

@@ -35,7 +35,8 @@ unsigned members_sound(const struct cluster *cluster)
     unsigned slots = 0;
 
     for (unsigned i = 0; i < cluster->used; i++)
-        if (cluster->nodes[i].state == NODE_UP || cluster->nodes[i].state == NODE_DOWN)
+        if ((cluster->nodes[i].state == NODE_UP || cluster->nodes[i].state == NODE_DOWN) &&
+            !cluster->nodes[i].ghost)
             slots |= 1U << i;
     return slots;
 }
@@ -169,7 +170,8 @@ static struct node *find_outsider(struct cluster *cluster, const struct raft_con
     for (unsigned i = 0; i < SLOTS_MAX; i++) {
         struct node *node = &cluster->nodes[(first + i) % SLOTS_MAX];
 
-        if (node->state == NODE_DAMAGED || node->slot > cluster->used || raft_config_find(config, node->id))
+        if (node->state == NODE_DAMAGED || node->ghost || node->slot > cluster->used ||
+            raft_config_find(config, node->id))
             continue;
         return node;
     }

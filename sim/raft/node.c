@@ -138,7 +138,7 @@ void node_start(struct cluster *cluster, struct node *node)
     struct raft_restore restore;
     enum gavel_status status;
 
-    if (node->state != NODE_DOWN)
+    if (node->state != NODE_DOWN || node->ghost)
         return;
     if (node->disk.state.incarnation > 0)
         cluster_see(cluster, SIGHT_RESTARTS);

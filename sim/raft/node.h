@@ -74,7 +74,10 @@ struct node {
     struct disk disk;
     struct disk copy; /* an older state of the disk, hot or cold; its incarnation is 0 if there is none */
     struct ghost_known known[RAFT_MEMBERS_MAX]; /* of the directories of others, by their slots */
-    struct ghost *ghost; /* of a damaged node: what speaks in its name (ghost.h); NULL: nothing */
+    /* What speaks in the name of a damaged node (ghost.h), or of one that is down and was founded again;
+     * NULL: nothing */
+    struct ghost *ghost;
+    unsigned foundings; /* so often an empty directory was founded again in its name */
     struct clock clock;
     gavel_ns frozen_until; /* 0: it runs; NEVER: for good */
     bool loses_inbox;

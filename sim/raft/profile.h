@@ -66,7 +66,7 @@
     X(MIXED,       "mixed",       "nodes differ in their settings, but for the drift bound")                  \
     X(STRANGER,    "stranger",    "messages of another cluster, or of another generation of this one")        \
     X(TERM_JUMP,   "term-jump",   "a member says a term that no number of elections can have led to")         \
-    X(LOST,        "lost",        "disks are lost, and an empty, another or an older data directory speaks for the damaged node") \
+    X(LOST,        "lost",        "disks are lost, and an empty, another or an older data directory speaks for the damaged node; majorities are founded again") \
     X(DISTANT,     "distant",     "some nodes are far from all others: round trips of 50 to 500 ms")          \
     X(DISKS,       "disks",       "writes take 50 to 1000 ms, on some nodes or on all of them")
 /* clang-format on */

@@ -231,6 +231,9 @@ static void take(struct cluster *cluster, const struct event *event)
     case EVENT_GHOST:
         ghost_take(cluster, event);
         break;
+    case EVENT_MOUNT:
+        refound_take(cluster, event);
+        break;
     case EVENT_GUEST:
         cluster->watch.guest(cluster->watch.context, cluster, event);
         break;

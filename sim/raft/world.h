@@ -45,6 +45,7 @@ enum event_kind {
     EVENT_DISTANT,  /* in which somebody wants a node to lead that is too far away for it */
     EVENT_PROBE,    /* the referee looks for a leader */
     EVENT_GHOST,    /* the timer of what speaks for a lost directory; number is which */
+    EVENT_MOUNT,    /* the directory of a node that was founded again is back */
     EVENT_GUEST,    /* of whatever runs on the nodes; nonce is its own business */
 };
 
@@ -130,6 +131,7 @@ struct cluster_watch {
     X(GHOSTS,       "lost directories that spoke")                                                            \
     X(OLD_GHOSTS,   "older copies of directories that spoke")                                                 \
     X(STRANGE_GHOSTS, "other directories that spoke")                                                         \
+    X(REFOUNDINGS,  "majorities founded again")                                                               \
     X(FORGETFUL,    "directories refused for what they had forgotten")                                        \
     X(REPLACED,     "damaged nodes replaced")                                                                 \
     X(WATCHDOGS,    "works ended by the watchdog")                                                            \

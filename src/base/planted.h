@@ -85,6 +85,7 @@
     X(ROLLED_BACK_HEARD,        "rolled-back-heard", "a voter whose log ends before what it has acknowledged is heard") \
     X(REFUSAL_NOT_WRITTEN,      "refusal-not-written", "that a directory is refused stays in the memory of the leader") \
     X(MET_FORGOTTEN,            "met-forgotten", "what is known of the directories of others is lost with a restart") \
+    X(FOUNDING_UNCHECKED,       "founding-unchecked", "nodes that were emptied and founded again are taken for the cluster that they were") \
     X(DISOWNED_STANDS,          "disowned-stands", "who finds another directory under its own name stands and votes") \
     X(STALE_READ,                "stale-read", "a read is answered without asking whether the leader still leads") \
     X(IDLE_WITHOUT_BACK_OFF,     "idle-without-back-off", "where nobody can hold a lease, elections go on as fast as ever") \

@@ -70,6 +70,7 @@
     X(GUEST,      "guest",             "what runs on the nodes keeps its own promises (sim/session)")          \
     X(HEARD,      "honest-heard",      "no directory that has kept everything is refused (PROTOCOL L1)")        \
     X(DISOWNED,   "disowned",          "a directory that has forgotten, or is another, is refused and told so, and does not stand (PROTOCOL)") \
+    X(FOUNDING,   "other-founding",    "a majority that was emptied and founded again is another cluster: neither takes anything of the other (PROTOCOL)") \
     X(ASSERT,     "assert",            "no assertion fails")
 /* clang-format on */
 
