@@ -281,7 +281,7 @@ void referee_deed_line(struct referee *r, const char *place, const char *line)
     is_fine = number(line, "at_ns", &deed.at);
     if (field(line, "node", name, sizeof name))
         deed.node = referee_node(r, name);
-    else if (strcmp(msg, "slept") != 0)
+    else if (strcmp(msg, "slept") != 0 && strcmp(msg, "waited") != 0)
         return; /* of what the test tells for people */
     if (strcmp(msg, "clock") == 0) {
         is_fine = number(line, "offset_ns", &r->nodes[deed.node].offset);
@@ -289,6 +289,10 @@ void referee_deed_line(struct referee *r, const char *place, const char *line)
         is_fine = is_fine && deed_status(r, deed.node, deed.at, line, kept);
     } else if (strcmp(msg, "slept") == 0) {
         is_fine = is_fine && number(line, "until_ns", &deed.until);
+        add_deed(r, deed);
+    } else if (strcmp(msg, "waited") == 0) {
+        deed.kind = DEED_WAITED;
+        is_fine = is_fine && number(line, "until_ns", &deed.until) && number(line, "wait_ns", &deed.wait);
         add_deed(r, deed);
     } else if (kind_of(msg, &deed.kind)) {
         add_deed(r, deed);

@@ -25,9 +25,10 @@
  *     msg=paused node= at_ns=           about to stop the process …
  *     msg=resumed node= at_ns=          … and it goes on
  *     msg=slept at_ns= until_ns=        the whole machine did nothing
- *     msg=clock node= offset_ns=        its clock is ahead of the others' by so much
- *     msg=status node= at_ns= [heard_ns=] term= lease_epoch= has_lease= generation= commit= applied=
- * revision= digest=
+ *     msg=waited [node=] at_ns= until_ns= wait_ns=
+ *                                       its processes, or everybody's, wanted a processor for so long and had
+ * none msg=clock node= offset_ns=        its clock is ahead of the others' by so much msg=status node= at_ns=
+ * [heard_ns=] term= lease_epoch= has_lease= generation= commit= applied= revision= digest=
  */
 #ifndef CHAOS_REFEREE_H
 #define CHAOS_REFEREE_H
@@ -38,15 +39,15 @@
 #include <stdio.h>
 
 enum referee_rule {
-    RULE_TERM,     /* two nodes lead in one term */
-    RULE_OVERLAP,  /* two claims overlap in time */
-    RULE_TOKEN,    /* a later claim has no higher token {term, lease_epoch} */
-    RULE_UNENDED,  /* a node leads again without an end of its last claim */
-    RULE_STRAY,    /* a lease or an end of a claim that was never made */
-    RULE_LATE,     /* work stopped long after the lease was over, and neither node nor machine was paused */
-    RULE_BOAST,    /* a node says that it leads when it has no claim */
-    RULE_DIGEST,   /* two nodes have applied the same entries and hold different tables */
-    RULE_LOST,     /* a leader knows less to be committed than somebody did before it */
+    RULE_TERM,    /* two nodes lead in one term */
+    RULE_OVERLAP, /* two claims overlap in time */
+    RULE_TOKEN,   /* a later claim has no higher token {term, lease_epoch} */
+    RULE_UNENDED, /* a node leads again without an end of its last claim */
+    RULE_STRAY,   /* a lease or an end of a claim that was never made */
+    RULE_LATE,    /* work stopped long after the lease was over, and neither a pause nor a wait explains it */
+    RULE_BOAST,   /* a node says that it leads when it has no claim */
+    RULE_DIGEST,  /* two nodes have applied the same entries and hold different tables */
+    RULE_LOST,    /* a leader knows less to be committed than somebody did before it */
     RULE_BAD_LINE, /* a line of the kinds above that lacks something */
 };
 #define RULE_COUNT (RULE_BAD_LINE + 1)
@@ -56,7 +57,7 @@ struct referee;
 struct referee *referee_new(void);
 void referee_free(struct referee *referee);
 
-/* How long after the end of a lease work may stop; 100 ms unless told. */
+/* How long after the end of a lease work may stop, besides what it waited; 100 ms unless told. */
 void referee_set_late_ms(struct referee *referee, int64_t late_ms);
 
 /* One line of the log of a node; `place` names it for people. Both are copied. */

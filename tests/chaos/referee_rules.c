@@ -276,7 +276,7 @@ static bool was_paused(const struct referee *r, int node, int64_t from, int64_t 
     for (size_t i = 0; i < r->deed_count; i++) {
         const struct deed *deed = &r->deeds[i];
 
-        if (deed->node == EVERYBODY && deed->at <= to && deed->until >= from)
+        if (deed->kind == DEED_SLEPT && deed->at <= to && deed->until >= from)
             return true;
         if (deed->node != node || deed->kind <= DEED_DIED)
             continue;
@@ -291,6 +291,21 @@ static bool was_paused(const struct referee *r, int node, int64_t from, int64_t 
     return paused && paused <= to;
 }
 
+/* For how long that node was kept from running at some time of [from, to]. */
+static int64_t waited(const struct referee *r, int node, int64_t from, int64_t to)
+{
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < r->deed_count; i++) {
+        const struct deed *deed = &r->deeds[i];
+
+        if (deed->kind == DEED_WAITED && (deed->node == EVERYBODY || deed->node == node) && deed->at <= to &&
+            deed->until >= from)
+            sum += deed->wait;
+    }
+    return sum;
+}
+
 /* A pause shortly before the lease was over counts: whoever wakes up has other things to do first. */
 #define LOOK_BACK_NS (500 * NS_PER_MS)
 
@@ -298,13 +313,14 @@ static void judge_late(struct referee *r)
 {
     for (size_t i = 0; i < r->claim_count; i++) {
         const struct claim *c = &r->claims[i];
-        int64_t since = c->until - LOOK_BACK_NS > c->from ? c->until - LOOK_BACK_NS : c->from;
+        int64_t since = c->until - LOOK_BACK_NS > c->from ? c->until - LOOK_BACK_NS : c->from, late;
 
         if (!c->until || !c->stopped || c->stopped <= c->until || was_paused(r, c->node, since, c->stopped))
             continue;
-        if (c->stopped - c->until > r->late_max_ns)
-            r->late_max_ns = c->stopped - c->until;
-        if (c->stopped - c->until > r->late_ns)
+        late = c->stopped - c->until - waited(r, c->node, since, c->stopped);
+        if (late > r->late_max_ns)
+            r->late_max_ns = late;
+        if (late > r->late_ns)
             referee_remark(r, RULE_LATE, c->lease_line, c->end_line);
     }
 }

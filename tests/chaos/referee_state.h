@@ -41,14 +41,16 @@ enum deed_kind {
     DEED_DIED /* says its guard */,
     DEED_PAUSED,
     DEED_RESUMED,
-    DEED_SLEPT
+    DEED_SLEPT,
+    DEED_WAITED
 };
 
 struct deed {
     enum deed_kind kind;
     int node;
     int64_t at;
-    int64_t until; /* SLEPT */
+    int64_t until; /* SLEPT, WAITED */
+    int64_t wait;  /* WAITED: so much of it, or more if several threads did */
     const char *line;
 };
 
@@ -93,7 +95,7 @@ struct referee {
     uint64_t equals;     /* pairs of statuses that had to have the same digest */
     uint64_t boasts;     /* statuses that told of a lease, held against the claims */
     uint64_t seen_only;  /* claims that only statuses told of */
-    int64_t late_max_ns; /* how late work stopped that was not paused */
+    int64_t late_max_ns; /* how late work stopped that was not paused, without what it waited */
     int64_t gap_min_ns;  /* between the end of a claim and the beginning of another node's next; -1 none */
     uint64_t found[RULE_COUNT];
     struct {

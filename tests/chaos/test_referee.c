@@ -336,6 +336,33 @@ static void test_a_machine_that_slept_is_an_excuse(void **state)
     finds(r, RULE_LATE, 1);
 }
 
+static void waited(struct referee *r, const char *node, int from_ms, int until_ms, int wait_ms)
+{
+    char line[256];
+
+    snprintf(line, sizeof line, "msg=waited %s at_ns=%d000000 until_ns=%d000000 wait_ns=%d000000\n", node,
+             from_ms, until_ms, wait_ms);
+    referee_deed_line(r, "waits", line);
+}
+
+static void test_waiting_for_a_processor_excuses_what_it_took(void **state)
+{
+    struct referee *r = *state;
+
+    leads(r, "n1", 3, 1, 1000);
+    lease(r, "n1", 3, 1, 1000, 1250);
+    waited(r, "node=n1", 900, 1300, 40);
+    waited(r, "node=n2", 1250, 1550, 300); /* not this one */
+    waited(r, "", 1300, 1500, 160);        /* everybody */
+    stopped(r, "n1", 3, 1, 1550);          /* 300 ms late, and 200 of them it waited */
+    leads(r, "n1", 4, 1, 3000);
+    lease(r, "n1", 4, 1, 3000, 3100);
+    waited(r, "node=n1", 3100, 3400, 199);
+    stopped(r, "n1", 4, 1, 3400);
+    waited(r, "node=n1", 3500, 3600, 100); /* afterwards */
+    finds(r, RULE_LATE, 1);
+}
+
 static void test_a_node_that_only_says_it_leads_is_found(void **state)
 {
     struct referee *r = *state;
@@ -475,6 +502,7 @@ int main(void)
         CASE(test_work_that_goes_on_after_the_lease_is_found),
         CASE(test_a_pause_that_was_over_is_no_excuse),
         CASE(test_a_machine_that_slept_is_an_excuse),
+        CASE(test_waiting_for_a_processor_excuses_what_it_took),
         CASE(test_a_node_that_only_says_it_leads_is_found),
         CASE(test_a_claim_that_was_only_seen_is_a_claim),
         CASE(test_an_answer_is_true_of_some_time_until_it_is_heard),

@@ -181,4 +181,33 @@ test_a_clock_that_is_a_day_ahead_does_not_matter() {
     judge_logs
 }
 
+# Otherwise the verdict on all the others would mean nothing.
+test_the_referee_finds_work_that_stops_late() {
+    local at_ns
+    cluster n1
+    begin n1
+    await_leader
+    stop n1
+    at_ns=$(awk '{ printf "%.0f", ($1 + 0.01) * 1e9 }' /proc/uptime)
+    {
+        echo "msg=leads term=99 lease_epoch=1 at_ns=$at_ns until_ns=$((at_ns + 100000000))"
+        echo "msg=\"work stopped\" term=99 lease_epoch=1 at_ns=$((at_ns + 1000000000))"
+    } >>"$folder/n1.err"
+    ! logs_are_true || fail "the referee has nothing to say"
+    same "$(grep -c ' times: ' "$folder/referee.err")" 1
+    grep -qF "1 times: work stopped long after the lease was over" "$folder/referee.err" || fail "it is something else"
+}
+
+# Two that always want the same processor: each waits half of the time.
+test_waiting_for_a_processor_is_noticed() {
+    cluster n1
+    run_as one taskset -c "$(first_processor)" bash -c 'while :; do :; done'
+    run_as another taskset -c "$(first_processor)" bash -c 'while :; do :; done'
+    echo "${pid_of[one]}" >"$folder/n1.guard"
+    await has_waited n1 1000
+    ! has_waited n2 1 || fail "there is no n2"
+}
+first_processor() { awk '$1 == "Cpus_allowed_list:" { sub(/[-,].*/, "", $2); print $2 }' /proc/self/status; }
+has_waited() { awk -v "name=node=$1" -v "ms=$2" '$2 == name { sub(/.*=/, "", $5); sum += $5 } END { exit !(sum >= ms * 1e6) }' "$folder/waits"; }
+
 run_tests "$@"

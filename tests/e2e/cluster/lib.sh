@@ -12,7 +12,7 @@
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
 # shellcheck source=../../servers/ports.sh
 source "$SOURCE_ROOT/tests/servers/ports.sh"
-: "${GAVELD:?the daemon to test}" "${REFEREE:?the referee}" "${KNOCK:?the knocker}"
+: "${GAVELD:?the daemon to test}" "${REFEREE:?the referee}" "${WAITS:?the watcher of waits}" "${KNOCK:?the knocker}"
 for variable in ${!GAVELD_@}; do unset "$variable"; done
 
 limit_s=60
@@ -37,6 +37,14 @@ cluster() {
         api_of[$name]=$port
     done
     for name in "$@"; do configure "$name"; done
+    watch_waits
+}
+
+# Tells the referee for how long the processes of a node wanted a processor and had none.
+watch_waits() {
+    if [[ ${pid_of[waits]-} ]]; then return; fi
+    "$WAITS" "$folder" >>"$folder/waits" 9>&- &
+    pid_of[waits]=$!
 }
 
 # configure NAME [LINE…]: writes its file, with these lines of YAML besides.
@@ -66,6 +74,7 @@ start() {
     shift
     "${wrapper[@]}" "$GAVELD" --config "$folder/$name.yaml" "$@" >>"$folder/$name.out" 2>>"$folder/$name.err" 9>&- &
     pid_of[$name]=$!
+    echo "$!" >"$folder/$name.guard"
 }
 wrapper=()
 
@@ -162,13 +171,18 @@ stop() {
 # logged NAME TEXT: whether its log has that.
 logged() { grep -qF -- "$2" "$folder/$1.err"; }
 
-# The logs of all nodes can be true together. How late one says that its work has stopped is up to the machine; that nobody
-# else led before is what counts.
-judge_logs() {
-    local name arguments=()
+# The logs of all nodes can be true together. Work has stopped half a second after its lease at the latest; what its node
+# waited for a processor meanwhile does not count.
+judge_logs() { logs_are_true || fail "the referee objects"; }
+logs_are_true() {
+    local name code=0 arguments=()
+    kill -TERM "${pid_of[waits]}" # it looks once more
+    ended waits 0
     touch "$folder/deeds"
     for name in "${nodes[@]}"; do arguments+=("$name=$folder/$name.err"); done
-    "$REFEREE" --deeds "$folder/deeds" --late-ms 30000 "${arguments[@]}" >"$folder/referee.err" 2>&1 || fail "the referee objects"
+    "$REFEREE" --deeds "$folder/deeds" --deeds "$folder/waits" --late-ms 500 "${arguments[@]}" >"$folder/referee.err" 2>&1 || code=$?
+    watch_waits
+    return "$code"
 }
 
 # refused CODE NAME [OPTION…]: it does not start, with that exit code; $errors is what it said.
