@@ -19,7 +19,9 @@ struct words {
     const char *leader; /* NULL: null */
     const char *peers;  /* names, one letter and one digit each; NULL: "n1n2n3" */
     const char *silent; /* names of peers that it does not hear; NULL: none */
-    int generation;     /* 0: 1 */
+    const char *awaits; /* name of a peer, and what it says of it; NULL: none */
+    const char *why;
+    int generation; /* 0: 1 */
     int term;
     int epoch;
     bool is_leader;
@@ -40,13 +42,15 @@ static json_t *peers_of(const struct words *words)
     for (; *names; names += 2) {
         char name[3] = {names[0], names[1], '\0'}, address[32];
         bool is_silent = words->silent && strstr(words->silent, name);
+        bool is_awaited = words->awaits && strcmp(words->awaits, name) == 0;
 
         (void)snprintf(address, sizeof address, "10.0.0.%c:7500", names[1]);
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:o, s:n}", "id", name,
-                                              "address", "10.0.0.1:7400", "api_address", address, "role",
-                                              "voter", "self", strcmp(name, words->node) == 0, "healthy",
-                                              !is_silent, "last_contact_ms",
-                                              is_silent ? json_null() : json_integer(12), "trouble"));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:o, s:o}", "id", name, "address",
+                                        "10.0.0.1:7400", "api_address", address, "role", "voter", "self",
+                                        strcmp(name, words->node) == 0, "healthy", !is_silent,
+                                        "last_contact_ms", is_silent ? json_null() : json_integer(12),
+                                        "trouble", is_awaited ? json_string(words->why) : json_null()));
     }
     return list;
 }
@@ -273,6 +277,33 @@ static void test_nodes_that_reach_no_majority_are_not_constrained(void **state)
     ends_log(view, 21, 4);
     cluster_view_make(view);
     assert_false(has_trouble(view, "constrained"));
+}
+
+/* Nothing is cut off: what to do about it stands at the end. */
+static void test_a_member_whose_directory_is_awaited_is_named_with_what_to_do(void **state)
+{
+    static const char why[] =
+        "it has not told its data directory since the upgrade from 0.6.0, so no member is bound to one yet and "
+        "a lost one is not noticed: start it with 0.7.0, or gavel member remove it; after 10 minutes of "
+        "silence the others are bound without it";
+    struct cluster_view *view = *state;
+    char line[400];
+
+    says(view, (struct words){.node = "n1", .leader = "n2", .term = 4});
+    says(view, (struct words){.node = "n2",
+                              .leader = "n2",
+                              .term = 4,
+                              .epoch = 1,
+                              .is_leader = true,
+                              .has_lease = true,
+                              .awaits = "n3",
+                              .why = why});
+    says(view, (struct words){.node = "n3", .leader = "n2", .term = 4});
+    cluster_view_make(view);
+    assert_int_equal(view->trouble_count, 1);
+    assert_int_equal(view->troubles[0].kind, TROUBLE_ALERT); /* `gavel check` does not say that all is well */
+    (void)snprintf(line, sizeof line, "n2 with n3: %s", why);
+    assert_string_equal(view->troubles[0].text, line);
 }
 
 static void test_old_nodes_do_not_tell_where_their_logs_end(void **state)
@@ -614,6 +645,7 @@ int main(void)
         WITH_VIEWS(test_a_hub_with_a_log_as_new_is_not_constrained),
         WITH_VIEWS(test_a_silent_node_may_be_the_way_out),
         WITH_VIEWS(test_nodes_that_reach_no_majority_are_not_constrained),
+        WITH_VIEWS(test_a_member_whose_directory_is_awaited_is_named_with_what_to_do),
         WITH_VIEWS(test_old_nodes_do_not_tell_where_their_logs_end),
         WITH_VIEWS(test_fail_over_that_waits_for_somebody_says_what_to_do),
         WITH_VIEWS(test_members_that_nobody_asked_are_listed),
