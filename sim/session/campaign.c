@@ -98,6 +98,9 @@ void campaign_session_lost(struct program *program)
 {
     const struct program_profile *profile = &program->testbed->profile.program[program->index];
 
+    if (program->deadline != 0)
+        session_referee_told_gone(program->testbed->referee, program->testbed->cluster->now, program->index,
+                                  clock_real(&program->clock, program->deadline));
     program->deadline = 0;
     for (unsigned group = 0; group < program->testbed->profile.groups; group++) {
         struct candidacy *candidacy = &program->candidacies[group];

@@ -261,6 +261,10 @@ static void take_up(struct service *service, struct connection *connection, Gave
         }
         forwarder_take(&service->forwarder, service_clock(service), connection->number, frame);
         break;
+    case GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE:
+        sessionless_keep(service, frame->keep_alive);
+        forwarder_take(&service->forwarder, service_clock(service), connection->number, frame);
+        break;
     default:
         forwarder_take(&service->forwarder, service_clock(service), connection->number, frame);
         break;

@@ -302,6 +302,16 @@ void session_referee_counts_on(struct session_referee *referee, gavel_ns at, uns
                                 (char)('P' + program), (double)(until - at) / 1e6);
 }
 
+void session_referee_told_gone(struct session_referee *referee, gavel_ns at, unsigned program, gavel_ns until)
+{
+    referee->now = at;
+    if (until > at)
+        session_referee_violate(
+            referee, SESSION_INVARIANT_DEADLINE,
+            "%c is told that its session is gone, and may count on it for another %.3f ms",
+            (char)('P' + program), (double)(until - at) / 1e6);
+}
+
 void session_referee_gives_up(struct session_referee *referee, uint64_t session)
 {
     struct shadow_session *shadow = shadow_session_find(referee, session);

@@ -64,6 +64,9 @@ void session_referee_died(struct session_referee *referee, unsigned program, int
 /* It counts on the session until then, in real time. */
 void session_referee_counts_on(struct session_referee *referee, gavel_ns at, unsigned program,
                                uint64_t session, gavel_ns until);
+/* It is told that its session is gone, and counted on it until then. */
+void session_referee_told_gone(struct session_referee *referee, gavel_ns at, unsigned program,
+                               gavel_ns until);
 /* It closes it itself, and counts on nothing. */
 void session_referee_gives_up(struct session_referee *referee, uint64_t session);
 /* Likewise a lease; `until` 0: it counts on it no more. */

@@ -37,6 +37,26 @@ static void steal(struct service *service)
     forwarder_take(&service->forwarder, service_clock(service), SESSIONLESS_BIT | THIEF, &frame);
 }
 
+/* Somebody who has learnt its id keeps the session of another alive, at the same node and the same moment. */
+void sessionless_keep(struct service *service, const Gavel__KeepAlive *of_owner)
+{
+    Gavel__KeepAlive keep_alive;
+    Gavel__ClientFrame frame;
+
+    if (!testbed_chance(service->testbed, TESTBED_STREAM_THIEF, 20))
+        return;
+    gavel__keep_alive__init(&keep_alive);
+    gavel__client_frame__init(&frame);
+    keep_alive.tag = 1;
+    keep_alive.n_sessions = of_owner->n_sessions;
+    keep_alive.sessions = of_owner->sessions;
+    keep_alive.has_principal = true;
+    keep_alive.principal = THIEF;
+    frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEEP_ALIVE;
+    frame.keep_alive = &keep_alive;
+    forwarder_take(&service->forwarder, service_clock(service), SESSIONLESS_BIT | THIEF, &frame);
+}
+
 /* A note that nobody else writes, without a session: through the API of this node. */
 void sessionless_ask(struct service *service)
 {
@@ -84,9 +104,9 @@ void sessionless_answered(struct service *service, uint64_t number, const Gavel_
 {
     enum gavel_status status;
 
-    ASSERT(frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY);
     if (number == THIEF)
         return;
+    ASSERT(frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REPLY);
     status = (enum gavel_status)frame->reply->status;
     if (status == GAVEL_OK)
         status = (enum gavel_status)frame->reply->results[0]->status;

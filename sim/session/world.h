@@ -50,7 +50,8 @@ enum testbed_stream {
     TESTBED_STREAM_PROGRAM,
     TESTBED_STREAM_SESSIONLESS,
     TESTBED_STREAM_FAULTS,
-    TESTBED_STREAM_COUNT = TESTBED_STREAM_FAULTS + CLIENT_FAULT_COUNT
+    TESTBED_STREAM_THIEF = TESTBED_STREAM_FAULTS + CLIENT_FAULT_COUNT,
+    TESTBED_STREAM_COUNT
 };
 
 struct testbed;
@@ -308,6 +309,7 @@ void deaths_report(struct service *service);
 
 /* sessionless.c: requests without a session, as of the API */
 void sessionless_ask(struct service *service);
+void sessionless_keep(struct service *service, const Gavel__KeepAlive *of_owner);
 void sessionless_answered(struct service *service, uint64_t number, const Gavel__ClientFrame *frame);
 
 /* connection.c */

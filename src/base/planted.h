@@ -121,7 +121,8 @@
     X(NOTE_OVER_NEWER,        "note-over-newer", "a note is written over a newer one than was read")          \
     X(WATCH_TOO_LATE,         "watch-too-late", "on the next connection a watch goes on one revision too late") \
     X(WATCH_REPEATS,          "watch-repeats", "on the next connection a watch tells again what was told")    \
-    X(SNAPSHOT_FORGETS,       "snapshot-forgets", "a snapshot leaves out the newest outcome of sessions")
+    X(SNAPSHOT_FORGETS,       "snapshot-forgets", "a snapshot leaves out the newest outcome of sessions") \
+    X(ENDED_BY_ANOTHER,       "ended-by-another", "a session is told as gone to its owner, because another client asked for it as well")
 /* clang-format on */
 
 /* Those of the candidate, caught by runs of candidates, those of the cluster, caught by runs of nodes, and

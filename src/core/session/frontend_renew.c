@@ -341,6 +341,8 @@ static bool may_keep(const Gavel__KeepAlive *keep_alive, size_t which, const str
  */
 static bool is_kept_by_another(const Gavel__KeepAlive *keep_alive, const struct table_session *session)
 {
+    if (PLANTED(ENDED_BY_ANOTHER))
+        return false;
     for (size_t i = 0; i < keep_alive->n_sessions; i++)
         if (keep_alive->sessions[i] == session->id && may_keep(keep_alive, i, session))
             return true;
