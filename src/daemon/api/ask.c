@@ -113,7 +113,7 @@ void api_ask(struct api_call *call, Gavel__Ask *ask, bool is_fresh, api_show_cb 
         return;
     }
     ask->is_local = true;
-    if (api_is_stale(call))
+    if (api_is_stale(call) || call->api->is_blind)
         api_reply_stale(call);
     bytes = pack_answer(&call->api->shared->table, ask, &size, &status);
     answer = bytes ? gavel__answer__unpack(NULL, size, bytes) : NULL;

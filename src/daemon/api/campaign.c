@@ -401,7 +401,19 @@ static void farewell(struct api_stream *stream)
     tell_time(campaign, "stopping", json_object());
 }
 
-static const struct api_stream_kind kind = {.pump = pump, .gone = gone, .farewell = farewell};
+/* The table would not say that it was elected, or is to hand over. The session lives on, as above. */
+static void blinded(struct api_stream *stream)
+{
+    struct api_campaign *campaign = (struct api_campaign *)stream;
+
+    if (!campaign->api->is_blind)
+        return;
+    tell_time(campaign, "stale", json_pack("{s:s}", "reason", "disk_hangs"));
+    api_stream_end(stream);
+}
+
+static const struct api_stream_kind kind = {
+    .pump = pump, .gone = gone, .farewell = farewell, .blinded = blinded};
 
 bool api_stream_is_campaign(const struct api_stream *stream) { return stream->kind == &kind; }
 
@@ -458,6 +470,17 @@ void api_campaign_kept(struct api *api, uint64_t session, const struct api_word 
             campaign->word = *word;
         kept(campaign, word->at);
     }
+}
+
+bool api_campaign_may_open(struct api_call *call)
+{
+    if (call->api->is_leaving)
+        api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is ending; ask another one");
+    else if (atomic_load(&call->api->shared->is_blind))
+        api_reply_error(call, 503, GAVEL_ERR_STORE_UNAVAILABLE, "%s", API_BLIND);
+    else
+        return api_stream_may_open(call);
+    return false;
 }
 
 void api_campaigns_leave(struct api *api)

@@ -105,7 +105,9 @@ bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session
 bool api_session_is_foreign(struct api_call *call, uint64_t session);
 void api_reply_session_gone(struct api_call *call);
 
-/* campaign.c: the session is open; the stream begins. */
+/* campaign.c: false: the call has been answered, for this node can tell nothing of a campaign. */
+bool api_campaign_may_open(struct api_call *call);
+/* The session is open; the stream begins. */
 void api_campaign_begin(struct api_campaign *campaign, struct api_call *call);
 /* Ends the session, and then itself. */
 void api_campaign_close(struct api_campaign *campaign);

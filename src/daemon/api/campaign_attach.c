@@ -54,14 +54,10 @@ static void begin(struct api_campaign *campaign, const struct api_session_sight 
     memcpy(campaign->candidate, sight->candidate, sizeof campaign->candidate);
     event_free(campaign->timer); /* the stream has one of its own */
     campaign->timer = NULL;
-    if (campaign->api->is_leaving) {
-        api_reply_error(&call, 503, GAVEL_ERR_STOPPED, "this node is ending; ask another one");
-        api_campaign_free(campaign);
-    } else if (api_stream_may_open(&call)) {
+    if (api_campaign_may_open(&call))
         api_campaign_begin(campaign, &call);
-    } else {
+    else
         api_campaign_free(campaign);
-    }
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *user)
@@ -156,6 +152,6 @@ void api_post_own_events(struct api_call *call)
         return;
     is_good = api_session_read(call, body, &session) && api_stamp_read(call, body, &stamp);
     json_decref(body);
-    if (is_good && !api_session_is_foreign(call, session) && api_stream_may_open(call))
+    if (is_good && !api_session_is_foreign(call, session) && api_campaign_may_open(call))
         attach(call, session, stamp);
 }

@@ -75,14 +75,10 @@ static void joined(void *user, const Gavel__ClientFrame *frame)
     }
     campaign->revision = result->revision;
     call = api_later_end(&campaign->later);
-    if (campaign->api->is_leaving) {
-        api_reply_error(&call, 503, GAVEL_ERR_STOPPED, "this node is ending; campaign at another one");
-        api_campaign_close(campaign);
-    } else if (api_stream_may_open(&call)) {
+    if (api_campaign_may_open(&call))
         api_campaign_begin(campaign, &call);
-    } else {
+    else
         api_campaign_close(campaign);
-    }
 }
 
 static bool send_op(struct api_campaign *campaign, uint64_t id, Gavel__Op *op,
@@ -228,16 +224,12 @@ static void take(struct api_call *call, json_t *body)
     int64_t ttl_ms = CAMPAIGN_TTL_MS;
     struct keeping keeping;
 
-    if (call->api->is_leaving) {
-        api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is ending; campaign at another one");
-        return;
-    }
     gavel__campaign__init(&campaign);
     gavel__open_session__init(&open);
     if (!read_candidate(call, body, &campaign) || !read_keeping(call, body, &keeping.is_by_client) ||
         !api_stamp_read(call, body, &keeping.stamp) ||
         !api_body_number(call, body, "ttl_ms", TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS, &ttl_ms) ||
-        !api_stream_may_open(call))
+        !api_campaign_may_open(call))
         return;
     open.ttl_ms = (uint32_t)ttl_ms;
     open.session = 1; /* until there is one */

@@ -311,6 +311,7 @@ static void on_sweep(evutil_socket_t fd, short what, void *user)
         if (is_too_slow(connection, now))
             cut(connection);
     }
+    api_streams_look(api);
     if (api->is_stopping && now >= api->stop_at)
         (void)event_base_loopexit(api->base, NULL);
 }

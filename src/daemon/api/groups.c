@@ -339,6 +339,8 @@ static void get_leader(struct api_call *call, bool is_fresh)
         ask.group = call->names.group;
         api_ask(call, &ask, true, show_leader);
     } else {
+        if (!is_stale && call->api->is_blind)
+            api_reply_stale(call);
         look(call, &leader);
         reply_leader(call, &leader);
     }

@@ -49,12 +49,18 @@
 /* What another thread wants of this one. */
 enum api_order { API_ORDER_RELOAD = 1, API_ORDER_STOP = 2, API_ORDER_LEAVE = 4 };
 
-/* What a stream tells, beyond what all have. Both may be called from the loop at any time. */
+/* What clients are told while node_shared.is_blind. */
+#define API_BLIND                                                                                            \
+    "the disk of this node does not answer, and what it says of groups is out of date; ask another one"
+
+/* What a stream tells, beyond what all have. Each may be called from the loop at any time. */
 struct api_stream;
 struct api_stream_kind {
     void (*pump)(struct api_stream *stream);     /* there may be something new, or room for it */
     void (*gone)(struct api_stream *stream);     /* it has ended; frees it */
     void (*farewell)(struct api_stream *stream); /* this node ends; NULL: nothing is said */
+    /* api.is_blind has changed; the stream may end. NULL: it tells nothing of the table. */
+    void (*blinded)(struct api_stream *stream);
 };
 
 /* A stream of server-sent events; the first member of whatever it is. */
@@ -183,6 +189,7 @@ struct api {
     int bell_fd;
     struct api_streams streams;
     size_t stream_count;
+    bool is_blind; /* node_shared.is_blind, as far as the streams were told */
 
     struct mailbox answers; /* of forwardings */
     struct api_forwardings forwardings;
@@ -326,6 +333,7 @@ void api_stream_cut(struct api_stream *stream);  /* at once; likewise */
 void api_stream_gone(struct api_stream *stream); /* the connection goes */
 void api_streams_pump(struct api *api);
 void api_streams_heartbeat(struct api *api);
+void api_streams_look(struct api *api); /* whether the table stands still */
 void api_streams_end(struct api *api);
 
 /* forwarding.c */

@@ -80,6 +80,22 @@ void api_streams_heartbeat(struct api *api)
             api_stream_push(stream, comment, sizeof comment - 1);
 }
 
+void api_streams_look(struct api *api)
+{
+    bool is_blind = atomic_load(&api->shared->is_blind);
+    struct api_stream *stream;
+    struct api_stream *next;
+
+    if (is_blind == api->is_blind)
+        return;
+    api->is_blind = is_blind;
+    for (stream = LIST_FIRST(&api->streams); stream; stream = next) {
+        next = LIST_NEXT(stream, next); /* it may end */
+        if (stream->kind->blinded)
+            stream->kind->blinded(stream);
+    }
+}
+
 /* Nothing of it is looked at any more when the connection goes. */
 static void detach(struct api_stream *stream)
 {

@@ -170,7 +170,19 @@ static void pump(struct api_stream *stream)
 
 static void gone(struct api_stream *stream) { free(stream); }
 
-static const struct api_stream_kind kind = {.pump = pump, .gone = gone};
+/* The changes come when the disk answers again, so a reader may stay; it must not take silence for peace. */
+static void blinded(struct api_stream *stream)
+{
+    struct watch *watch = (struct watch *)stream;
+    bool is_blind = stream->connection->api->is_blind;
+    json_t *json = json_pack("{s:o}", "revision", json_u64(watch->at.revision));
+
+    if (json && is_blind)
+        (void)json_object_set_new(json, "reason", json_string("disk_hangs")); /* no memory: without it */
+    api_stream_tell(stream, NULL, is_blind ? "stale" : "fresh", json);
+}
+
+static const struct api_stream_kind kind = {.pump = pump, .gone = gone, .blinded = blinded};
 
 /* "12.3", or "12" for all of revision 12. False: the call has been answered. */
 static bool read_cursor(struct api_call *call, const char *text, struct table_cursor *ret_at)
@@ -240,6 +252,8 @@ static void begin(struct api_call *call, bool has_group)
         (void)snprintf(id, sizeof id, "%" PRIu64 ".%" PRIu32, watch->at.revision, watch->at.part);
     api_stream_tell(&watch->stream, id, "watching",
                     json_pack("{s:o}", "revision", json_u64(watch->at.revision)));
+    if (call->api->is_blind)
+        blinded(&watch->stream);
     pump(&watch->stream);
 }
 

@@ -183,6 +183,39 @@ sends_away() {
     ! "$GAVEL" leader --store "gavel://$folder/$1.sock" >"$folder/away.out" 2>&1 && grep -qF "the disk of this node does not answer" "$folder/away.out"
 }
 
+# stream NAME NODE PATH [CURL OPTION…]: what is heard is in NAME.out.
+stream() {
+    local name=$1 node=$2 path=$3
+    shift 3
+    run_as "$name" curl -sSN "$@" "http://127.0.0.1:${api_of[$node]}$path"
+}
+heard() { grep -qxF "event: $2" "$folder/$1.out"; }
+
+test_a_node_whose_disk_hangs_sends_candidates_over_http_elsewhere() {
+    local session
+    hangable n1 n2 n3
+    lead n1
+    stream a n3 /groups/g/campaign -d '{"candidate":"a","ttl_ms":600000}'
+    stream w n3 /watch
+    await heard a elected
+    await heard w elected
+    session=$(sed -n 's/.*"session":"\([0-9a-f]*\)".*/\1/p' "$folder/a.out")
+    hang n3
+    await writes n1
+    await heard a stale
+    ended a 0
+    await heard w stale
+    same "$(code_of n3 /groups/g/campaign -d '{"candidate":"b"}')" 503
+    same "$(code_of n3 /groups/g/keepalive -d "{\"session\":\"$session\"}")" 200
+    stream a n2 /groups/g/events -d "{\"session\":\"$session\"}"
+    await heard a elected
+    let_answer n3
+    await heard w fresh
+    await agree
+    same "$(ask n3 /groups/g/leader/name | "$JSON_GET" name)" a
+    judge_logs
+}
+
 test_a_node_whose_disk_hangs_can_be_stopped() {
     hangable n1 n2 n3
     lead n1

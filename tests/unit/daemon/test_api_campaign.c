@@ -435,6 +435,37 @@ static void test_a_node_that_leaves_ends_streams_and_no_session(void **state)
     assert_true(leads(frontend, "a"));
 }
 
+/* A candidate there would not hear that it was elected. It goes on at another node, with the session that it
+ * has. */
+static void test_a_node_whose_disk_hangs_sends_candidates_elsewhere(void **state)
+{
+    struct api_frontend *frontend = *state;
+    struct listener *a = listener_campaign(frontend, "g", "a", ",\"ttl_ms\":60000,\"sent_at\":7");
+    char session[17];
+    json_t *json;
+
+    listener_session(a, session);
+    (void)listener_elected(a);
+    frontend->frontend.is_blind = true;
+    json = listener_next(a, "stale");
+    assert_int_equal(stamp_of(json), 7);
+    assert_non_null(strstr(json_string_value(json_object_get(json, "reason")), "disk"));
+    json_decref(json);
+    listener_wait_end(a);
+    assert_null(strstr(a->text, "event: demoted"));
+    listener_leave(a);
+    assert_non_null(strstr(http_expect_error(frontend, "/groups/g/campaign", "{\"candidate\":\"b\"}", 503,
+                                             GAVEL_ERR_STORE_UNAVAILABLE),
+                           "disk"));
+    (void)post(frontend, "/groups/g/events", session, "", 503);
+    (void)post(frontend, "/groups/g/keepalive", session, "", 200); /* it is only passed on */
+    assert_true(leads(frontend, "a"));
+    frontend->frontend.is_blind = false;
+    a = listener_campaign(frontend, "g", "c", "");
+    listener_expect(a, "leader", "leader", "a");
+    listener_leave(a);
+}
+
 /* What a node sees of the end of a connection may be the doing of a proxy, whose client works on. */
 static void check_an_end_releases_nothing(struct api_frontend *frontend,
                                           void (*end)(struct listener *listener))
@@ -608,6 +639,7 @@ int main(void)
         TEST(test_without_a_cluster_nobody_campaigns),
         TEST(test_a_node_that_ends_says_so),
         TEST(test_a_node_that_leaves_ends_streams_and_no_session),
+        TEST(test_a_node_whose_disk_hangs_sends_candidates_elsewhere),
         TEST(test_a_fin_releases_nothing),
         TEST(test_a_reset_releases_nothing),
         TEST(test_a_stream_that_was_lost_is_asked_for_again),

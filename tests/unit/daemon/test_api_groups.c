@@ -232,6 +232,42 @@ static void test_changes_come_once_and_in_order_and_a_reader_goes_on(void **stat
     listener_leave(web);
 }
 
+static bool is_stale(struct api_frontend *frontend, const char *path)
+{
+    char value[16];
+
+    return http_header(http_ask(frontend, path, NULL, ""), "Gavel-Stale", value, sizeof value);
+}
+
+/* The changes come when it answers again. */
+static void test_a_node_whose_disk_hangs_says_that_its_table_is_stale(void **state)
+{
+    struct api_frontend *frontend = *state;
+    struct listener *all = listener_get(frontend, "/watch", "");
+    struct listener *a = listener_campaign(frontend, "g", "a", "");
+    struct listener *late;
+
+    (void)listener_elected(a);
+    assert_false(is_stale(frontend, "/groups"));
+    frontend->frontend.is_blind = true;
+    json_decref(listener_next(all, "stale"));
+    listener_leave(a);
+    late = listener_get(frontend, "/groups/g/watch", "");
+    json_decref(listener_next(late, "stale"));
+    assert_true(is_stale(frontend, "/groups"));
+    assert_true(is_stale(frontend, "/groups/g"));
+    assert_true(is_stale(frontend, "/groups/g/leader"));
+    assert_false(is_stale(frontend, "/groups/g?fresh=true"));
+    frontend->frontend.is_blind = false;
+    json_decref(listener_next(all, "fresh"));
+    json_decref(listener_next(late, "fresh"));
+    assert_false(is_stale(frontend, "/groups"));
+    assert_int_equal(http_ask_method(frontend, "PUT", "/groups/g/notes/k", "v", "")->code, 200);
+    listener_expect(all, "note_put", "key", "k");
+    listener_leave(late);
+    listener_leave(all);
+}
+
 static void test_what_cannot_be_watched_is_refused(void **state)
 {
     static const char *const bad[] = {"/watch?after=x",
@@ -373,6 +409,7 @@ int main(void)
         TEST(test_names_may_be_anything_that_a_name_can_be),
         TEST(test_bad_names_are_refused),
         TEST(test_changes_come_once_and_in_order_and_a_reader_goes_on),
+        TEST(test_a_node_whose_disk_hangs_says_that_its_table_is_stale),
         TEST(test_what_cannot_be_watched_is_refused),
         TEST(test_a_watcher_that_was_away_too_long_is_told_and_goes_on),
         TEST(test_a_transfer_is_answered_when_the_other_leads),
