@@ -28,7 +28,8 @@ static void tell(struct service *service, const Gavel__Op *op)
     gavel__request__init(&request);
     gavel__client_frame__init(&frame);
     if (service->frontend.is_open) {
-        frontend_mourn(&service->frontend, service_clock(service), testbed_wall_ms(service->testbed), &op, 1);
+        frontend_report_deaths(&service->frontend, service_clock(service), testbed_wall_ms(service->testbed),
+                               &op, 1);
         return;
     }
     if (service->node->raft.leader == 0)

@@ -74,8 +74,8 @@ static void take(struct service *service, const struct packet *packet)
                                                .incarnation = packet->incarnation},
                       frame);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
-        frontend_mourn(&service->frontend, now, wall_ms, (const Gavel__Op *const *)frame->request->ops,
-                       frame->request->n_ops);
+        frontend_report_deaths(&service->frontend, now, wall_ms,
+                               (const Gavel__Op *const *)frame->request->ops, frame->request->n_ops);
     client_frame_free(frame);
 }
 

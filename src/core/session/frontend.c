@@ -224,8 +224,8 @@ static bool is_of_the_dead(const Gavel__Op *op)
     }
 }
 
-void frontend_mourn(struct frontend *frontend, gavel_ns now, int64_t wall_ms, const Gavel__Op *const *ops,
-                    size_t count)
+void frontend_report_deaths(struct frontend *frontend, gavel_ns now, int64_t wall_ms,
+                            const Gavel__Op *const *ops, size_t count)
 {
     const struct frontend_moment moment = {.now = now, .wall_ms = wall_ms};
     Gavel__Op *chosen[TABLE_OPS_MAX];

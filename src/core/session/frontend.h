@@ -127,8 +127,8 @@ void frontend_take(struct frontend *frontend, gavel_ns now, bool is_working, int
 /* From the node itself: the process of sessions, lease mandates or registrations is dead. Ops CloseSession
  * DEAD, Release is_dead and Leave, anything else is dropped; nobody is answered. Proposed by the next flush.
  */
-void frontend_mourn(struct frontend *frontend, gavel_ns now, int64_t wall_ms, const Gavel__Op *const *ops,
-                    size_t count);
+void frontend_report_deaths(struct frontend *frontend, gavel_ns now, int64_t wall_ms,
+                            const Gavel__Op *const *ops, size_t count);
 
 /* After any number of frontend_take(): proposes what they asked for, in one go. */
 void frontend_flush(struct frontend *frontend, gavel_ns now);

@@ -139,7 +139,7 @@ static void tell_of_deaths(void *user, const Gavel__Op *const *ops, size_t count
 
     c->draft.counters.deaths += count;
     if (c->leader_frontend.is_open) {
-        frontend_mourn(&c->leader_frontend, clock_now(), clock_wall_ms(), ops, count);
+        frontend_report_deaths(&c->leader_frontend, clock_now(), clock_wall_ms(), ops, count);
         event_active(c->sessions_event, EV_TIMEOUT, 0); /* whoever tells us is looking through the table */
         return;
     }
@@ -197,8 +197,8 @@ void consensus_forwarding(struct consensus *c, raft_id peer, bool is_answer,
                           .origin = peer, .tag = forwarding->number, .incarnation = forwarding->incarnation},
                       frame);
     else if (frame->what_case == GAVEL__CLIENT_FRAME__WHAT_REQUEST)
-        frontend_mourn(&c->leader_frontend, now, clock_wall_ms(),
-                       (const Gavel__Op *const *)frame->request->ops, frame->request->n_ops);
+        frontend_report_deaths(&c->leader_frontend, now, clock_wall_ms(),
+                               (const Gavel__Op *const *)frame->request->ops, frame->request->n_ops);
     client_frame_free(frame);
     consensus_settle_sessions(c);
 }

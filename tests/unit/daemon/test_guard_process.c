@@ -388,7 +388,7 @@ static void test_an_obituary_is_repeated(void **state)
     assert_false(is_readable(f->socket, 0));
 }
 
-static void test_nobody_is_mourned_who_had_no_incarnation(void **state)
+static void test_no_obituary_without_an_incarnation(void **state)
 {
     struct fixture *f = *state;
 
@@ -638,7 +638,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         TEST(test_a_crash_is_told_and_the_node_is_started_again),
         TEST(test_an_obituary_is_repeated),
-        TEST(test_nobody_is_mourned_who_had_no_incarnation),
+        TEST(test_no_obituary_without_an_incarnation),
         TEST(test_no_obituary_before_a_stubborn_grandchild_is_dead),
         TEST(test_codes_after_which_there_is_no_other_node),
         TEST(test_what_ran_before_waits_for_its_port),

@@ -527,7 +527,7 @@ static void test_the_dead_are_taken_off_and_nobody_is_answered(void **state)
     close->close_session->ending = GAVEL__ENDING__ENDING_DEAD;
     release->release->is_dead = true;
     release->release->epoch = group_of(f, "g")->epoch;
-    frontend_mourn(&f->frontend, f->now, 1, ops, 4);
+    frontend_report_deaths(&f->frontend, f->now, 1, ops, 4);
     flush(f);
     commit(f);
     assert_null(table_session_find(&f->table, 7));
@@ -536,7 +536,7 @@ static void test_the_dead_are_taken_off_and_nobody_is_answered(void **state)
     assert_null(table_note_find(&f->table, "g", "k"));
     assert_int_equal(f->reply_count, replies);
     frontend_close(&f->frontend);
-    frontend_mourn(&f->frontend, f->now, 1, ops, 4); /* it is told again to whoever leads */
+    frontend_report_deaths(&f->frontend, f->now, 1, ops, 4); /* it is told again to whoever leads */
     assert_int_equal(f->frontend.waiting_count, 0);
 }
 
@@ -556,12 +556,12 @@ static void test_a_death_that_is_told_again_is_proposed_once(void **state)
     release->release->is_dead = true;
     release->release->epoch = group_of(f, "g")->epoch;
     for (int i = 0; i < 10; i++) {
-        frontend_mourn(&f->frontend, f->now, 1, ops, 2);
+        frontend_report_deaths(&f->frontend, f->now, 1, ops, 2);
         flush(f);
     }
     assert_int_equal(f->log_count, before + 1);
     fixture_change_leader(f); /* whether it is in the log is not known: it is proposed again */
-    frontend_mourn(&f->frontend, f->now, 1, ops, 2);
+    frontend_report_deaths(&f->frontend, f->now, 1, ops, 2);
     flush(f);
     assert_int_equal(f->log_count, before + 2);
     commit(f);
@@ -591,7 +591,7 @@ static void test_the_end_of_the_dead_does_not_wait_behind_what_clients_ask(void 
         const Gavel__Op *op = closes[i];
 
         closes[i]->close_session->ending = GAVEL__ENDING__ENDING_DEAD;
-        frontend_mourn(&f->frontend, f->now, 1, &op, 1);
+        frontend_report_deaths(&f->frontend, f->now, 1, &op, 1);
     }
     commit(f);
     flush(f);
