@@ -55,7 +55,7 @@ static enum gavel_status open_store(struct gavel *gavel, const char *url, struct
             "path that fits; name a store");
     if (!url)
         url = buffer;
-    if (gavel->will && on_death_set_store(gavel->will, url) != GAVEL_OK)
+    if (gavel->on_death && on_death_set_store(gavel->on_death, url) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_INVALID,
                          "the name of the store is too long for a guard to keep; use at most %d bytes",
                          ON_DEATH_STORE_MAX - 1);
@@ -133,8 +133,8 @@ static enum gavel_status open_parts(struct gavel *gavel, const struct gavel_opti
     return GAVEL_OK;
 }
 
-/* With a will of somebody else's, whose processes do the work, or NULL. */
-static enum gavel_status open_handle(const struct gavel_options *options, struct on_death *will,
+/* on_death: of a guard whose processes do the work, or NULL. */
+static enum gavel_status open_handle(const struct gavel_options *options, struct on_death *on_death,
                                      struct gavel **ret_gavel, struct gavel_error *error)
 {
     static const struct gavel_options defaults = GAVEL_OPTIONS_INIT;
@@ -148,8 +148,8 @@ static enum gavel_status open_handle(const struct gavel_options *options, struct
     gavel->epoll_fd = gavel->timer.fd = gavel->wakeup.fd = gavel->bell.source.fd = -1;
     gavel->own_guard.line.fd = gavel->push.fd = -1;
     gavel->is_threaded = options->threaded;
-    gavel->will = will;
-    gavel->is_guarded = will != NULL;
+    gavel->on_death = on_death;
+    gavel->is_guarded = on_death != NULL;
     pthread_mutex_init(&gavel->mutex, NULL);
     condition_init(&gavel->changed);
     if (process_self(&gavel->self) != GAVEL_OK)
@@ -169,10 +169,10 @@ enum gavel_status gavel_open(const struct gavel_options *options, struct gavel *
     return open_handle(options, NULL, ret_gavel, error);
 }
 
-enum gavel_status gavel_open_guarded(const struct gavel_options *options, struct on_death *will,
+enum gavel_status gavel_open_guarded(const struct gavel_options *options, struct on_death *on_death,
                                      struct gavel **ret_gavel, struct gavel_error *error)
 {
-    return open_handle(options, will, ret_gavel, error);
+    return open_handle(options, on_death, ret_gavel, error);
 }
 
 void gavel_note_loss(struct gavel *gavel, enum gavel_loss loss) { atomic_store(&gavel->loss, loss); }

@@ -52,8 +52,8 @@ struct gavel {
     struct store_capabilities capabilities;
     struct process_id self;
     struct watchdog watchdog;
-    struct on_death *will; /* what a guard releases when we are dead; NULL without a guard */
-    bool is_guarded;       /* the work is done by processes of the guard, and may outlive us */
+    struct on_death *on_death; /* what a guard releases when we are dead; NULL without a guard */
+    bool is_guarded;           /* the work is done by processes of the guard, and may outlive us */
 
     /* mutex */
     pthread_mutex_t mutex;

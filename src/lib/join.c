@@ -133,13 +133,13 @@ static struct gavel_candidate *member_new(struct gavel *gavel, const struct gave
 }
 
 /* Without an entry, should they all be taken, the lease decides. Mutex held. */
-static void enter_will(struct gavel_candidate *member)
+static void take_on_death_entry(struct gavel_candidate *member)
 {
-    struct on_death *will = member->gavel->will;
+    struct on_death *on_death = member->gavel->on_death;
 
-    if (!will || member->is_single)
+    if (!on_death || member->is_single)
         return;
-    member->on_death_entry = on_death_take(will, member->group, member->id);
+    member->on_death_entry = on_death_take(on_death, member->group, member->id);
     if (member->on_death_entry)
         member->on_death_entry->candidate_timeout_ms = member->machine.settings.candidate_timeout_ms;
 }
@@ -161,7 +161,7 @@ static enum gavel_status enter(struct gavel_candidate *member, struct gavel_erro
     if (status == GAVEL_OK)
         status = member_enlist(member);
     if (status == GAVEL_OK) {
-        enter_will(member);
+        take_on_death_entry(member);
         command_post_locked(gavel, &member->start_command);
     } else {
         publish_return(&gavel->publish, member->published);

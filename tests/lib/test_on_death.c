@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The will: what is noted in it while a candidate runs, what a guard reads
- * out of it, and what executing it does to the store.
+ * Release on death: what is noted while a candidate runs, what a guard reads
+ * out of it, and what releasing does to the store.
  */
 #include "harness.h"
 
@@ -19,13 +19,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct on_death *new_will(const char *url)
+static struct on_death *new_on_death(const char *url)
 {
-    struct on_death *will = NULL;
+    struct on_death *on_death = NULL;
 
-    assert_int_equal(on_death_new(ON_DEATH_ENTRIES_MAX, &will), GAVEL_OK);
-    assert_int_equal(on_death_set_store(will, url), GAVEL_OK);
-    return will;
+    assert_int_equal(on_death_new(ON_DEATH_ENTRIES_MAX, &on_death), GAVEL_OK);
+    assert_int_equal(on_death_set_store(on_death, url), GAVEL_OK);
+    return on_death;
 }
 
 static struct store *open_store(const char *url)
@@ -72,20 +72,20 @@ static struct record read_record(struct store *store, const char *group)
 }
 
 /* Executes it; how many mandates were released. */
-static size_t execute(const struct on_death *will, struct store *store)
+static size_t release_all(const struct on_death *on_death, struct store *store)
 {
     struct gavel_error error = {0};
     size_t released = 0;
 
-    if (on_death_release(will, store, clock_now() + ns_from_ms(LIMIT_MS), &released, &error) != GAVEL_OK)
-        fail_msg("the will cannot be executed: %s", error.message);
+    if (on_death_release(on_death, store, clock_now() + ns_from_ms(LIMIT_MS), &released, &error) != GAVEL_OK)
+        fail_msg("cannot release on death: %s", error.message);
     return released;
 }
 
 static void test_mandate_is_read_only_under_the_epoch_it_was_noted_for(void **state)
 {
-    struct on_death *will = new_will("memory:x");
-    struct on_death_entry *entry = on_death_take(will, "jobs", "a");
+    struct on_death *on_death = new_on_death("memory:x");
+    struct on_death_entry *entry = on_death_take(on_death, "jobs", "a");
     gavel_ns stop_at = -1, deadline = -1;
 
     (void)state;
@@ -103,14 +103,14 @@ static void test_mandate_is_read_only_under_the_epoch_it_was_noted_for(void **st
     on_death_note_stopped(entry);
     assert_false(on_death_read_mandate(entry, 8, &stop_at, &deadline));
     on_death_give_back(entry);
-    on_death_free(will);
+    on_death_free(on_death);
 }
 
 /* One process writes as fast as it can, this one reads: what it reads was noted in one go. */
 static void test_reader_in_another_process_never_sees_instants_of_another_epoch(void **state)
 {
-    struct on_death *will = new_will("memory:x");
-    struct on_death_entry *entry = on_death_take(will, "jobs", "a");
+    struct on_death *on_death = new_on_death("memory:x");
+    struct on_death_entry *entry = on_death_take(on_death, "jobs", "a");
     uint64_t seen = 0;
     gavel_ns limit;
     pid_t pid;
@@ -144,52 +144,52 @@ static void test_reader_in_another_process_never_sees_instants_of_another_epoch(
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_true(seen > 0);
-    on_death_free(will);
+    on_death_free(on_death);
 }
 
 static void test_entries_are_used_again_and_run_out(void **state)
 {
-    struct on_death *will = new_will("memory:x");
-    struct on_death_entry *first = on_death_take(will, "0", "a");
+    struct on_death *on_death = new_on_death("memory:x");
+    struct on_death_entry *first = on_death_take(on_death, "0", "a");
     char group[16];
 
     (void)state;
     for (int i = 1; i < ON_DEATH_ENTRIES_MAX; i++) {
         (void)snprintf(group, sizeof group, "%d", i);
-        assert_non_null(on_death_take(will, group, "a"));
+        assert_non_null(on_death_take(on_death, group, "a"));
     }
-    assert_null(on_death_take(will, "more", "a"));
+    assert_null(on_death_take(on_death, "more", "a"));
     on_death_note_claim(first, (struct nonce){1, 1});
     on_death_give_back(first);
-    assert_ptr_equal(on_death_take(will, "again", "a"), first);
+    assert_ptr_equal(on_death_take(on_death, "again", "a"), first);
     assert_int_equal(atomic_load(&first->is_used), 0);
     /* Nobody has to look whether there is an entry. */
     on_death_note_claim(NULL, (struct nonce){1, 1});
     on_death_note_mandate(NULL, 1, 1, 1);
     on_death_note_stopped(NULL);
     on_death_give_back(NULL);
-    on_death_free(will);
+    on_death_free(on_death);
 }
 
 static void test_will_in_a_file_is_read_by_another_mapping(void **state)
 {
     const struct on_death *other = NULL;
-    struct on_death *will = NULL;
+    struct on_death *on_death = NULL;
     gavel_ns stop_at, deadline;
     int fd = -1;
 
     (void)state;
-    assert_int_equal(on_death_new_file(&will, &fd), GAVEL_OK);
-    on_death_note_mandate(on_death_take(will, "jobs", "a"), 3, 10, 20);
+    assert_int_equal(on_death_new_file(&on_death, &fd), GAVEL_OK);
+    on_death_note_mandate(on_death_take(on_death, "jobs", "a"), 3, 10, 20);
     assert_int_equal(ftruncate(fd, 1), -1); /* sealed */
     assert_int_equal(on_death_map_file(fd, &other), GAVEL_OK);
     assert_true(on_death_read_mandate(&other->entries[0], 3, &stop_at, &deadline));
     assert_string_equal(other->entries[0].group, "jobs");
     on_death_free(other);
-    will->format = ON_DEATH_FORMAT + 1;
+    on_death->format = ON_DEATH_FORMAT + 1;
     assert_int_equal(on_death_map_file(fd, &other), GAVEL_ERR_INVALID);
     assert_int_equal(on_death_map_file(STDIN_FILENO, &other), GAVEL_ERR_INVALID);
-    on_death_free(will);
+    on_death_free(on_death);
     (void)close(fd);
 }
 
@@ -197,7 +197,7 @@ static void test_executing_releases_what_the_claims_hold(void **state)
 {
     struct scene *scene = *state;
     struct store *store = open_store(scene->url);
-    struct on_death *will = new_will(scene->url);
+    struct on_death *on_death = new_on_death(scene->url);
     uint64_t epochs[40];
     char group[16];
 
@@ -206,11 +206,11 @@ static void test_executing_releases_what_the_claims_hold(void **state)
 
         (void)snprintf(group, sizeof group, "g%d", i);
         epochs[i] = claim(store, group, (uint64_t)i + 1).epoch;
-        entry = on_death_take(will, group, "a");
+        entry = on_death_take(on_death, group, "a");
         if (i != 5)
             on_death_note_claim(entry, (struct nonce){(uint64_t)i + 1, (uint64_t)i + 1});
     }
-    assert_int_equal(execute(will, NULL), 39);
+    assert_int_equal(release_all(on_death, NULL), 39);
     for (int i = 0; i < 40; i++) {
         struct record record;
 
@@ -219,35 +219,35 @@ static void test_executing_releases_what_the_claims_hold(void **state)
         assert_int_equal(record.held, i == 5);
         assert_int_equal(record.epoch, epochs[i]); /* it never restarts */
     }
-    assert_int_equal(execute(will, store), 0); /* again: nothing is left to do */
+    assert_int_equal(release_all(on_death, store), 0); /* again: nothing is left to do */
     store_close(store);
-    on_death_free(will);
+    on_death_free(on_death);
 }
 
 static void test_stale_will_releases_nothing_of_a_successor(void **state)
 {
     struct scene *scene = *state;
     struct store *store = open_store(scene->url);
-    struct on_death *will = new_will(scene->url);
-    struct on_death_entry *entry = on_death_take(will, "jobs", "a");
+    struct on_death *on_death = new_on_death(scene->url);
+    struct on_death_entry *entry = on_death_take(on_death, "jobs", "a");
 
     (void)claim(store, "jobs", 1);
     on_death_note_claim(entry, (struct nonce){1, 1});
-    assert_int_equal(execute(will, store), 1);
+    assert_int_equal(release_all(on_death, store), 1);
     (void)claim(store, "jobs", 2); /* by the same id: only the nonce tells */
-    assert_int_equal(execute(will, store), 0);
+    assert_int_equal(release_all(on_death, store), 0);
     assert_true(read_record(store, "jobs").held);
     store_close(store);
-    on_death_free(will);
+    on_death_free(on_death);
 }
 
-/* Whatever a program wrote all over its will when it crashed. */
+/* Whatever a program wrote all over the list when it crashed. */
 static void test_damaged_will_releases_nothing(void **state)
 {
     struct scene *scene = *state;
     struct store *store = open_store(scene->url);
-    struct on_death *will = new_will(scene->url);
-    struct on_death_entry *entry = on_death_take(will, "jobs", "a");
+    struct on_death *on_death = new_on_death(scene->url);
+    struct on_death_entry *entry = on_death_take(on_death, "jobs", "a");
     struct gavel_error error = {0};
     size_t released = 1;
 
@@ -255,27 +255,27 @@ static void test_damaged_will_releases_nothing(void **state)
     on_death_note_claim(entry, (struct nonce){1, 1});
     atomic_store(&entry->is_used, 0); /* died in on_death_note_claim() */
     entry->nonce.low = 99;
-    assert_int_equal(execute(will, store), 0);
+    assert_int_equal(release_all(on_death, store), 0);
     atomic_store(&entry->is_used, 1); /* even so: half a nonce is nobody's */
-    assert_int_equal(execute(will, store), 0);
-    atomic_store(&will->count, UINT32_MAX);
+    assert_int_equal(release_all(on_death, store), 0);
+    atomic_store(&on_death->count, UINT32_MAX);
     memset(entry->group, 'x', sizeof entry->group);
     memset(entry->holder, 'x', sizeof entry->holder);
-    assert_int_equal(execute(will, store), 0);
+    assert_int_equal(release_all(on_death, store), 0);
     memset(entry->group, '\x01', sizeof entry->group);
-    assert_int_equal(on_death_release(will, store, clock_now() + ns_from_ms(LIMIT_MS), &released, &error),
+    assert_int_equal(on_death_release(on_death, store, clock_now() + ns_from_ms(LIMIT_MS), &released, &error),
                      GAVEL_ERR_INVALID);
     assert_int_equal(released, 0);
     assert_true(read_record(store, "jobs").held);
     store_close(store);
-    on_death_free(will);
+    on_death_free(on_death);
 }
 
 static void test_executing_rings_the_other_candidates(void **state)
 {
     struct scene *scene = *state;
     struct store *store = open_store(scene->url);
-    struct on_death *will = new_will(scene->url);
+    struct on_death *on_death = new_on_death(scene->url);
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct store_request beat = {.op = STORE_HEARTBEAT, .group = "jobs", .candidate_timeout_ms = 60000};
     socklen_t size = sizeof address;
@@ -290,15 +290,15 @@ static void test_executing_rings_the_other_candidates(void **state)
     beat.registration.instance = 5;
     reply = call(store, beat);
     assert_int_equal(reply.status, GAVEL_OK);
-    on_death_note_claim(on_death_take(will, "jobs", "a"), (struct nonce){1, 1});
-    assert_int_equal(execute(will, store), 0); /* never claimed: nobody is troubled */
+    on_death_note_claim(on_death_take(on_death, "jobs", "a"), (struct nonce){1, 1});
+    assert_int_equal(release_all(on_death, store), 0); /* never claimed: nobody is troubled */
     (void)claim(store, "jobs", 1);
     assert_int_equal(poll(&bell, 1, 0), 0);
-    assert_int_equal(execute(will, store), 1);
+    assert_int_equal(release_all(on_death, store), 1);
     assert_int_equal(poll(&bell, 1, LIMIT_MS), 1);
     (void)close(bell.fd);
     store_close(store);
-    on_death_free(will);
+    on_death_free(on_death);
 }
 
 /* Puts the file back after a while, from another process. */
@@ -318,7 +318,7 @@ static void test_store_that_is_away_is_waited_for_and_not_made_anew(void **state
 {
     struct scene *scene = *state;
     struct store *store = open_store(scene->url);
-    struct on_death *will = new_will(scene->url);
+    struct on_death *on_death = new_on_death(scene->url);
     struct gavel_error error = {0};
     size_t released = 1;
     char away[160];
@@ -327,19 +327,19 @@ static void test_store_that_is_away_is_waited_for_and_not_made_anew(void **state
 
     (void)snprintf(away, sizeof away, "%s.away", scene->path);
     (void)claim(store, "jobs", 1);
-    on_death_note_claim(on_death_take(will, "jobs", "a"), (struct nonce){1, 1});
+    on_death_note_claim(on_death_take(on_death, "jobs", "a"), (struct nonce){1, 1});
     store_close(store); /* the last one to close it empties and removes the log */
     assert_int_equal(rename(scene->path, away), 0);
-    assert_int_equal(on_death_release(will, NULL, clock_now(), &released, &error),
+    assert_int_equal(on_death_release(on_death, NULL, clock_now(), &released, &error),
                      GAVEL_ERR_STORE_UNAVAILABLE);
     assert_int_equal(released, 0);
     assert_non_null(strstr(error.message, "put it back"));
     assert_int_equal(access(scene->path, F_OK), -1);
     pid = put_back_later(away, scene->path);
-    assert_int_equal(execute(will, NULL), 1);
+    assert_int_equal(release_all(on_death, NULL), 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    on_death_free(will);
+    on_death_free(on_death);
 }
 
 /* The same with a store that was opened before it went away. */
@@ -347,27 +347,27 @@ static void test_open_store_that_was_away_serves_when_it_is_back(void **state)
 {
     struct scene *scene = *state;
     struct store *store = open_store(scene->url);
-    struct on_death *will = new_will(scene->url);
+    struct on_death *on_death = new_on_death(scene->url);
     char away[160];
     int status;
     pid_t pid;
 
     (void)snprintf(away, sizeof away, "%s.away", scene->path);
     (void)claim(store, "jobs", 1);
-    on_death_note_claim(on_death_take(will, "jobs", "a"), (struct nonce){1, 1});
+    on_death_note_claim(on_death_take(on_death, "jobs", "a"), (struct nonce){1, 1});
     assert_int_equal(rename(scene->path, away), 0);
     pid = put_back_later(away, scene->path);
-    assert_int_equal(execute(will, store), 1);
+    assert_int_equal(release_all(on_death, store), 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     assert_false(read_record(store, "jobs").held);
     store_close(store);
-    on_death_free(will);
+    on_death_free(on_death);
 }
 
-/* A guarded candidate, and what its callbacks find in the will. */
+/* A guarded candidate, and what its callbacks find in the list. */
 struct look {
-    struct on_death *will;
+    struct on_death *on_death;
     struct gavel *gavel;
     struct gavel_candidate *candidate;
     const struct on_death_entry *entry;
@@ -413,8 +413,8 @@ static void look_start(struct look *look, const struct scene *scene, const struc
     struct gavel_join_options join = GAVEL_JOIN_OPTIONS_INIT;
     struct gavel_error error = {0};
 
-    *look = (struct look){.will = new_will("")};
-    look->entry = &look->will->entries[0];
+    *look = (struct look){.on_death = new_on_death("")};
+    look->entry = &look->on_death->entries[0];
     witness_init(&look->witness);
     options.store = scene->url;
     join.group = "jobs";
@@ -422,7 +422,7 @@ static void look_start(struct look *look, const struct scene *scene, const struc
     join.settings = settings;
     join.subscriber = (struct gavel_subscriber){
         .on_elected = look_when_elected, .on_demoted = look_when_demoted, .user = look};
-    assert_int_equal(gavel_open_guarded(&options, look->will, &look->gavel, &error), GAVEL_OK);
+    assert_int_equal(gavel_open_guarded(&options, look->on_death, &look->gavel, &error), GAVEL_OK);
     assert_int_equal(gavel_join(look->gavel, &join, &look->candidate, &error), GAVEL_OK);
     assert_true(witness_sees(&look->witness, &look->witness.elected, 1, LIMIT_MS));
 }
@@ -430,7 +430,7 @@ static void look_start(struct look *look, const struct scene *scene, const struc
 static void look_done(struct look *look)
 {
     witness_done(&look->witness);
-    on_death_free(look->will);
+    on_death_free(look->on_death);
 }
 
 static void test_guarded_candidate_notes_its_mandate_and_names_no_process(void **state)
@@ -443,7 +443,7 @@ static void test_guarded_candidate_notes_its_mandate_and_names_no_process(void *
     struct look look;
 
     look_start(&look, scene, &settings);
-    assert_string_equal(look.will->store, scene->url);
+    assert_string_equal(look.on_death->store, scene->url);
     record = read_record(store, "jobs");
     assert_int_equal(record.process.pid, 0);
     assert_true(nonce_equal(record.nonce, look.entry->nonce));
@@ -460,7 +460,7 @@ static void test_guarded_candidate_notes_its_mandate_and_names_no_process(void *
     assert_true(look.demoted_deadline >= look.elected_deadline);
     assert_int_equal(look.entry->epoch, 0);
     assert_int_equal(look.entry->is_used, 0);
-    assert_int_equal(execute(look.will, store), 0);
+    assert_int_equal(release_all(look.on_death, store), 0);
     store_close(store);
     look_done(&look);
 }

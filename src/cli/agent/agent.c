@@ -61,7 +61,8 @@ static void on_demoted(struct gavel_candidate *candidate, enum gavel_reason reas
     if (!agent->waits_for_program)
         return;
     drain_look(&agent->drain, &view);
-    if (agent->will && !on_death_read_mandate(&agent->will->entries[0], view.first, &stop_at, &deadline))
+    if (agent->on_death &&
+        !on_death_read_mandate(&agent->on_death->entries[0], view.first, &stop_at, &deadline))
         return;                                /* it is over already: nothing is gained by waiting */
     (void)drain_wait(&agent->drain, deadline); /* the library tells of an overrun, if it is one */
 }
@@ -251,10 +252,10 @@ static enum gavel_status join(struct agent *agent, struct gavel_error *error)
     struct gavel_join_options join = GAVEL_JOIN_OPTIONS_INIT;
     enum gavel_status status;
 
-    if (agent->waits_for_program && config->enabled && on_death_new(1, &agent->will) != GAVEL_OK)
+    if (agent->waits_for_program && config->enabled && on_death_new(1, &agent->on_death) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-    status = agent->will ? gavel_open_guarded(&options, agent->will, &agent->gavel, error)
-                         : gavel_open(&options, &agent->gavel, error);
+    status = agent->on_death ? gavel_open_guarded(&options, agent->on_death, &agent->gavel, error)
+                             : gavel_open(&options, &agent->gavel, error);
     if (status != GAVEL_OK)
         return status;
     join.group = config->group;
@@ -347,7 +348,7 @@ static void done(struct agent *agent)
     wakeup_close(&agent->closed_fd);
     agent_news_done(&agent->news);
     drain_done(&agent->drain);
-    on_death_free(agent->will);
+    on_death_free(agent->on_death);
     explicit_bzero(agent->token, sizeof agent->token);
 }
 

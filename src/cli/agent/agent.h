@@ -76,7 +76,7 @@ struct agent {
     struct agent_place place;
 
     /* the library's side */
-    struct on_death *will; /* NULL without an election */
+    struct on_death *on_death; /* NULL without an election */
     struct gavel *gavel;
     struct gavel_candidate *candidate; /* not to be used any more once it is_leaving */
     struct drain drain;

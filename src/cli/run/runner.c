@@ -193,7 +193,7 @@ static enum gavel_status start(struct runner *runner, struct gavel_error *error)
 
     place_look(runner->cli->config.store, &place); /* the guard opens it, too */
 
-    if (status == GAVEL_OK && on_death_new(1, &runner->will) != GAVEL_OK)
+    if (status == GAVEL_OK && on_death_new(1, &runner->on_death) != GAVEL_OK)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory for what the guard has to know");
     if (status == GAVEL_OK)
         status = guard_start(&runner->guard, &runner->plan->spec, &mandates, error);
@@ -265,7 +265,7 @@ int runner_run(const struct cli *cli, struct run_plan *plan)
     }
     news_queue_done(&runner->news);
     (void)close(runner->signal_fd);
-    on_death_free(runner->will);
+    on_death_free(runner->on_death);
     free(runner);
     return code;
 }

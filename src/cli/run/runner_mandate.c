@@ -35,7 +35,7 @@ static gavel_ns stop_limit(const struct runner *runner)
     if (!runner->cli->config.enabled)
         deadline =
             clock_now() + spec->stop_grace + (spec->rules.has_on_demoted ? spec->rules.hook_timeout : 0);
-    else if (!on_death_read_mandate(&runner->will->entries[0], runner->run_epoch, &stop_at, &deadline))
+    else if (!on_death_read_mandate(&runner->on_death->entries[0], runner->run_epoch, &stop_at, &deadline))
         deadline = clock_now() + spec->stop_grace;
     return deadline + LATE_LIMIT;
 }
@@ -83,7 +83,7 @@ enum gavel_status runner_join(struct runner *runner, struct gavel_error *error)
         on_elected(NULL, SINGLE_EPOCH, runner);
         return GAVEL_OK;
     }
-    status = gavel_open_guarded(&options, runner->will, &runner->gavel, error);
+    status = gavel_open_guarded(&options, runner->on_death, &runner->gavel, error);
     if (status != GAVEL_OK)
         return status;
     runner->is_eligible = may_lead(runner, clock_now());
@@ -148,7 +148,7 @@ bool runner_read_mandate(void *user, uint64_t epoch, gavel_ns *ret_stop_at, gave
     const struct runner *runner = user;
 
     if (runner->cli->config.enabled)
-        return on_death_read_mandate(&runner->will->entries[0], epoch, ret_stop_at, ret_deadline);
+        return on_death_read_mandate(&runner->on_death->entries[0], epoch, ret_stop_at, ret_deadline);
     *ret_stop_at = *ret_deadline = FAR_AWAY;
     return true;
 }
@@ -167,11 +167,11 @@ void runner_release_for_the_dead(void *user)
         return;
     /* Two leases on there is nothing left to release. */
     until = clock_now() + 2 * ns_from_ms(config->settings.lease_ms);
-    status = on_death_release(runner->will, runner->store_for_the_dead,
+    status = on_death_release(runner->on_death, runner->store_for_the_dead,
                               runner->store_for_the_dead ? 0 : until, &released, &error);
     if (status != GAVEL_OK &&
         runner->store_for_the_dead) /* it may only be this connection that does not work any more */
-        status = on_death_release(runner->will, NULL, until, &released, &error);
+        status = on_death_release(runner->on_death, NULL, until, &released, &error);
     if (status != GAVEL_OK)
         log_line(log, clock_wall_ms(), LOG_ERROR, "the elector died and its mandate could not be released",
                  LOG_STR("group", config->group), LOG_STR("candidate", runner->plan->id),

@@ -33,7 +33,7 @@ struct runner {
     struct cli own;
     struct run_plan *plan;
     struct guard guard;
-    struct on_death *will;
+    struct on_death *on_death;
     struct gavel *gavel; /* NULL: no election, or not yet */
     struct gavel_candidate *candidate;
 

@@ -36,13 +36,13 @@ static enum gavel_status say(enum guard_word word, const char *text)
 }
 
 /* The end of the last mandate that the program knows of. */
-static gavel_ns last_deadline(const struct on_death *will)
+static gavel_ns last_deadline(const struct on_death *on_death)
 {
-    uint32_t count = atomic_load(&will->count);
+    uint32_t count = atomic_load(&on_death->count);
     gavel_ns last = 0;
 
     for (uint32_t i = 0; i < count && i < ON_DEATH_ENTRIES_MAX; i++)
-        last = ns_max(last, atomic_load(&will->entries[i].deadline));
+        last = ns_max(last, atomic_load(&on_death->entries[i].deadline));
     return last;
 }
 
@@ -57,14 +57,14 @@ static bool hears_goodbye(bool *ret_is_cut)
 }
 
 /* True if the program is dead, false if the guard is not needed any more. */
-static bool watch(const struct on_death *will)
+static bool watch(const struct on_death *on_death)
 {
     struct pollfd fds[] = {{.fd = GUARD_FD_PROGRAM, .events = POLLIN},
                            {.fd = GUARD_FD_LINE, .events = POLLIN}};
     bool is_cut = false;
 
     for (;;) {
-        gavel_ns left = last_deadline(will) - clock_now();
+        gavel_ns left = last_deadline(on_death) - clock_now();
         int timeout_ms = is_cut ? (int)ns_min(left / NS_PER_MS + 1, 60000) : -1;
 
         if (is_cut && left <= 0)
@@ -81,22 +81,22 @@ static bool watch(const struct on_death *will)
     }
 }
 
-static int serve(const struct on_death *will)
+static int serve(const struct on_death *on_death)
 {
     struct gavel_error error = {0};
     struct store *store = NULL;
     gavel_ns until;
     int code = 0;
 
-    if (store_open(will->store, &store, &error) != GAVEL_OK) {
+    if (store_open(on_death->store, &store, &error) != GAVEL_OK) {
         (void)say(GUARD_FAILED, error.message); /* if nobody listens there is nobody to tell */
         return 1;
     }
     (void)say(GUARD_READY, ""); /* if nobody listens, that is no proof of anything */
-    if (watch(will)) {
+    if (watch(on_death)) {
         /* What the program wrote may be anything; a lease is shorter than that. */
-        until = ns_min(ns_max(last_deadline(will), clock_now()), clock_now() + LEASE_MAX) + PATIENCE;
-        code = on_death_release(will, store, until, NULL, NULL) == GAVEL_OK ? 0 : 1;
+        until = ns_min(ns_max(last_deadline(on_death), clock_now()), clock_now() + LEASE_MAX) + PATIENCE;
+        code = on_death_release(on_death, store, until, NULL, NULL) == GAVEL_OK ? 0 : 1;
     }
     store_close(store);
     return code;
@@ -104,20 +104,20 @@ static int serve(const struct on_death *will)
 
 int main(void)
 {
-    const struct on_death *will;
+    const struct on_death *on_death;
     sigset_t all;
     int code;
 
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL); /* cannot fail with these */
-    if (on_death_map_file(GUARD_FD_WILL, &will) != GAVEL_OK) {
+    if (on_death_map_file(GUARD_FD_ON_DEATH, &on_death) != GAVEL_OK) {
         if (say(GUARD_FAILED, "the library is of another release than the guard; install both of the same") !=
             GAVEL_OK)
             (void)fprintf(stderr, "gavel-guard is started by libgavel, see gavel_options.guard; "
                                   "by hand it does nothing\n");
         return 2;
     }
-    code = serve(will);
-    on_death_free(will);
+    code = serve(on_death);
+    on_death_free(on_death);
     return code;
 }

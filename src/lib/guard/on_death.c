@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The memory of a will and what is noted in it. Its writer may die between
- * any two stores, and its reader looks at any time, so the order of the stores
- * is the whole matter:
+ * The memory that says what to release on death. Its writer may die between any
+ * two stores, and its reader looks at any time, so the order of the stores is
+ * what counts:
  *
  *   claim     not used · nonce · used            a half nonce is never released
  *   mandate   no epoch · instants · epoch        instants are never read under another epoch
@@ -29,48 +29,48 @@ static size_t size_of(uint32_t capacity)
 
 #define WHOLE_SIZE size_of(ON_DEATH_ENTRIES_MAX)
 
-enum gavel_status on_death_new(uint32_t capacity, struct on_death **ret_will)
+enum gavel_status on_death_new(uint32_t capacity, struct on_death **ret_on_death)
 {
-    struct on_death *will = mmap(NULL, size_of(capacity), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    struct on_death *on_death = mmap(NULL, size_of(capacity), PROT_READ | PROT_WRITE,
+                                     MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-    if (will == MAP_FAILED)
+    if (on_death == MAP_FAILED)
         return GAVEL_ERR_NO_MEMORY;
-    will->format = ON_DEATH_FORMAT;
-    will->capacity = capacity;
-    *ret_will = will;
+    on_death->format = ON_DEATH_FORMAT;
+    on_death->capacity = capacity;
+    *ret_on_death = on_death;
     return GAVEL_OK;
 }
 
-static enum gavel_status fill_file(int fd, struct on_death **ret_will)
+static enum gavel_status fill_file(int fd, struct on_death **ret_on_death)
 {
-    struct on_death *will;
+    struct on_death *on_death;
 
     /* Sealed, so that nobody can take the memory away from under its reader. */
     if (ftruncate(fd, (off_t)WHOLE_SIZE) < 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
         return errno == ENOMEM || errno == ENOSPC ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_IO;
-    will = mmap(NULL, WHOLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (will == MAP_FAILED)
+    on_death = mmap(NULL, WHOLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (on_death == MAP_FAILED)
         return GAVEL_ERR_NO_MEMORY;
-    will->format = ON_DEATH_FORMAT;
-    will->capacity = ON_DEATH_ENTRIES_MAX;
-    if (madvise(will, WHOLE_SIZE, MADV_DONTFORK) < 0) {
-        on_death_free(will);
+    on_death->format = ON_DEATH_FORMAT;
+    on_death->capacity = ON_DEATH_ENTRIES_MAX;
+    if (madvise(on_death, WHOLE_SIZE, MADV_DONTFORK) < 0) {
+        on_death_free(on_death);
         return GAVEL_ERR_IO;
     }
-    *ret_will = will;
+    *ret_on_death = on_death;
     return GAVEL_OK;
 }
 
-enum gavel_status on_death_new_file(struct on_death **ret_will, int *ret_fd)
+enum gavel_status on_death_new_file(struct on_death **ret_on_death, int *ret_fd)
 {
-    int fd = memfd_create("gavel-will", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int fd = memfd_create("gavel-on-death", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     enum gavel_status status;
 
     if (fd < 0)
         return errno == ENOMEM ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_IO;
-    status = fill_file(fd, ret_will);
+    status = fill_file(fd, ret_on_death);
     if (status != GAVEL_OK) {
         (void)close(fd); /* memory that nobody has seen */
         return status;
@@ -79,59 +79,59 @@ enum gavel_status on_death_new_file(struct on_death **ret_will, int *ret_fd)
     return GAVEL_OK;
 }
 
-enum gavel_status on_death_map_file(int fd, const struct on_death **ret_will)
+enum gavel_status on_death_map_file(int fd, const struct on_death **ret_on_death)
 {
-    const struct on_death *will;
+    const struct on_death *on_death;
     struct stat info;
 
     if (fstat(fd, &info) < 0)
         return GAVEL_ERR_IO;
     if (info.st_size != (off_t)WHOLE_SIZE)
         return GAVEL_ERR_INVALID;
-    will = mmap(NULL, WHOLE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-    if (will == MAP_FAILED)
+    on_death = mmap(NULL, WHOLE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+    if (on_death == MAP_FAILED)
         return errno == ENOMEM ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_INVALID;
-    if (will->format != ON_DEATH_FORMAT || will->capacity != ON_DEATH_ENTRIES_MAX) {
-        (void)munmap((void *)(uintptr_t)will, WHOLE_SIZE); /* ours, so it cannot fail */
+    if (on_death->format != ON_DEATH_FORMAT || on_death->capacity != ON_DEATH_ENTRIES_MAX) {
+        (void)munmap((void *)(uintptr_t)on_death, WHOLE_SIZE); /* ours, so it cannot fail */
         return GAVEL_ERR_INVALID;
     }
-    *ret_will = will;
+    *ret_on_death = on_death;
     return GAVEL_OK;
 }
 
-void on_death_free(const struct on_death *will)
+void on_death_free(const struct on_death *on_death)
 {
-    if (will)
-        (void)munmap((void *)(uintptr_t)will, size_of(will->capacity)); /* ours, so it cannot fail */
+    if (on_death)
+        (void)munmap((void *)(uintptr_t)on_death, size_of(on_death->capacity)); /* ours, so it cannot fail */
 }
 
-enum gavel_status on_death_set_store(struct on_death *will, const char *url)
+enum gavel_status on_death_set_store(struct on_death *on_death, const char *url)
 {
     size_t length = strlen(url);
 
-    if (length >= sizeof will->store)
+    if (length >= sizeof on_death->store)
         return GAVEL_ERR_INVALID;
-    memcpy(will->store, url, length + 1);
+    memcpy(on_death->store, url, length + 1);
     return GAVEL_OK;
 }
 
-struct on_death_entry *on_death_take(struct on_death *will, const char *group, const char *holder)
+struct on_death_entry *on_death_take(struct on_death *on_death, const char *group, const char *holder)
 {
-    uint32_t count = atomic_load(&will->count);
+    uint32_t count = atomic_load(&on_death->count);
     struct on_death_entry *entry;
     uint32_t i = 0;
 
     if (strlen(group) >= sizeof entry->group || strlen(holder) >= sizeof entry->holder)
         return NULL;
-    while (i < count && will->entries[i].group[0] != '\0')
+    while (i < count && on_death->entries[i].group[0] != '\0')
         i++;
-    if (i == will->capacity)
+    if (i == on_death->capacity)
         return NULL;
-    entry = &will->entries[i];
+    entry = &on_death->entries[i];
     memcpy(entry->group, group, strlen(group) + 1);
     memcpy(entry->holder, holder, strlen(holder) + 1);
     if (i == count)
-        atomic_store(&will->count, count + 1);
+        atomic_store(&on_death->count, count + 1);
     return entry;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The will of a process: what is to be released when it is dead. It lies in
- * memory that the process shares with its guard, so that it is complete at
- * every instant, whenever the process dies.
+ * Release on death: what a guard releases when its process is dead. The list
+ * lies in memory that the process shares with its guard, so that it is
+ * complete at every instant, whenever the process dies.
  *
  * An entry names the newest claim of one group by its nonce, and is written
  * before that claim is sent. A release by a nonce that holds nothing does
@@ -48,24 +48,24 @@ struct on_death {
 };
 
 /* Shared memory that forked children keep; only what is written takes room. ERR_NO_MEMORY. */
-GAVEL_CHECKED enum gavel_status on_death_new(uint32_t capacity, struct on_death **ret_will);
+GAVEL_CHECKED enum gavel_status on_death_new(uint32_t capacity, struct on_death **ret_on_death);
 
 /*
  * The same in a file of memory, for a guard that is another program; forked
  * children do not have it. ERR_IO, ERR_NO_MEMORY. The other side maps it to be
- * read: ERR_INVALID if it is no will, or that of another release.
+ * read: ERR_INVALID if it is something else, or of another version of gavel.
  */
-GAVEL_CHECKED enum gavel_status on_death_new_file(struct on_death **ret_will, int *ret_fd);
-GAVEL_CHECKED enum gavel_status on_death_map_file(int fd, const struct on_death **ret_will);
+GAVEL_CHECKED enum gavel_status on_death_new_file(struct on_death **ret_on_death, int *ret_fd);
+GAVEL_CHECKED enum gavel_status on_death_map_file(int fd, const struct on_death **ret_on_death);
 
 /* Unmaps it. Safe on NULL. */
-void on_death_free(const struct on_death *will);
+void on_death_free(const struct on_death *on_death);
 
 /* Which store it speaks of; "" at first: nothing is to be released. ERR_INVALID if the URL is too long. */
-GAVEL_CHECKED enum gavel_status on_death_set_store(struct on_death *will, const char *url);
+GAVEL_CHECKED enum gavel_status on_death_set_store(struct on_death *on_death, const char *url);
 
 /* Takes an entry for a group; NULL if there is none left. Not locked: the handle's mutex guards it. */
-struct on_death_entry *on_death_take(struct on_death *will, const char *group, const char *holder);
+struct on_death_entry *on_death_take(struct on_death *on_death, const char *group, const char *holder);
 void on_death_give_back(struct on_death_entry *entry); /* safe on NULL */
 
 /* A claim with this nonce is about to be sent. Safe on NULL, as are the next two. */
@@ -93,23 +93,24 @@ struct store;
 /*
  * Releases what the dead process held and rings the others. `store` may be
  * one that was opened beforehand and stays the caller's, or NULL: then the
- * will's own is opened; not created, should it be missing. It is tried again
+ * one of the list is opened; not created, should it be missing. It is tried again
  * until that instant while the store cannot be reached. Only to be called when
  * nothing of the work is left. *ret_released (may be NULL) is how many
  * mandates were released; that there was none is OK. Otherwise the store's
  * last failure, with its words in *error (may be NULL).
  */
-GAVEL_CHECKED enum gavel_status on_death_release(const struct on_death *will, struct store *store,
+GAVEL_CHECKED enum gavel_status on_death_release(const struct on_death *on_death, struct store *store,
                                                  gavel_ns until, size_t *ret_released,
                                                  struct gavel_error *error);
 
 /*
  * gavel_open() for a program whose work is done by processes of its guard:
- * the mandates are noted in this will, and the death of this process alone
- * frees nothing, since the work may still go on. The will is borrowed.
+ * the mandates are noted in on_death, and the death of this process alone
+ * frees nothing, since the work may still go on. on_death is borrowed.
  */
-GAVEL_CHECKED enum gavel_status gavel_open_guarded(const struct gavel_options *options, struct on_death *will,
-                                                   struct gavel **ret_gavel, struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status gavel_open_guarded(const struct gavel_options *options,
+                                                   struct on_death *on_death, struct gavel **ret_gavel,
+                                                   struct gavel_error *error);
 
 /* What did the work was killed: the mandates are not given up but lost, when the handle is closed. */
 void gavel_note_loss(struct gavel *gavel, enum gavel_loss loss);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * Executing a will: the mandates of a dead process are released and the other
+ * Release on death: the mandates of a dead process are released and the other
  * candidates rung, so that they need not wait for the leases.
  *
  * Each release names the nonce of a claim. If that claim was never applied, or
- * somebody else holds the group by now, it does nothing; so a will that is out
+ * somebody else holds the group by now, it does nothing; so a list that is out
  * of date does no harm, and a release may be tried again as often as it takes.
  * Whatever the dead process still has under way comes too late: renewals and
  * claims of a new epoch are refused once the record is released. A first claim
@@ -45,8 +45,8 @@ struct batch {
     char groups[BATCH_ENTRIES][NAME_MAX_BYTES + 1];
 };
 
-struct execution {
-    const struct on_death *will;
+struct release_run {
+    const struct on_death *on_death;
     struct store *store;
     gavel_ns until;
     gavel_ns pause;
@@ -72,17 +72,17 @@ static bool is_passing(enum gavel_status status)
 }
 
 /* Waits before the next try; false if there is no time for one. */
-static bool wait_to_try_again(struct execution *execution)
+static bool wait_to_try_again(struct release_run *release_run)
 {
-    gavel_ns left = execution->until - clock_now();
+    gavel_ns left = release_run->until - clock_now();
     struct timespec pause;
 
     if (left <= 0)
         return false;
-    left = ns_min(left, execution->pause);
+    left = ns_min(left, release_run->pause);
     pause = (struct timespec){.tv_sec = left / NS_PER_S, .tv_nsec = left % NS_PER_S};
     (void)nanosleep(&pause, NULL); /* waking early does no harm */
-    execution->pause = ns_min(2 * execution->pause, PAUSE_MOST);
+    release_run->pause = ns_min(2 * release_run->pause, PAUSE_MOST);
     return true;
 }
 
@@ -99,22 +99,22 @@ static bool is_missing(const char *url)
     return access(url, F_OK) < 0 && (errno == ENOENT || errno == ENOTDIR);
 }
 
-static enum gavel_status open_store(struct execution *execution, struct store **ret_store)
+static enum gavel_status open_store(struct release_run *release_run, struct store **ret_store)
 {
     char url[ON_DEATH_STORE_MAX];
 
-    memcpy(url, execution->will->store, sizeof url);
+    memcpy(url, release_run->on_death->store, sizeof url);
     url[sizeof url - 1] = '\0';
-    execution->pause = PAUSE_FIRST;
+    release_run->pause = PAUSE_FIRST;
     do {
         if (is_missing(url))
-            execution->status = error_set(
-                execution->error, GAVEL_ERR_STORE_UNAVAILABLE,
+            release_run->status = error_set(
+                release_run->error, GAVEL_ERR_STORE_UNAVAILABLE,
                 "the store %.200s is not there, so nothing can be released in it; put it back", url);
         else
-            execution->status = store_open(url, ret_store, execution->error);
-    } while (is_passing(execution->status) && wait_to_try_again(execution));
-    return execution->status;
+            release_run->status = store_open(url, ret_store, release_run->error);
+    } while (is_passing(release_run->status) && wait_to_try_again(release_run));
+    return release_run->status;
 }
 
 static void copy_name(char *to, const char *from)
@@ -146,17 +146,17 @@ static void add(struct batch *batch, const struct on_death_entry *entry)
 }
 
 /* Takes entries from *index on until the batch is full. False if there was none left. */
-static bool fill(struct batch *batch, const struct on_death *will, uint32_t *index)
+static bool fill(struct batch *batch, const struct on_death *on_death, uint32_t *index)
 {
-    uint32_t count = atomic_load(&will->count);
+    uint32_t count = atomic_load(&on_death->count);
 
-    if (count > will->capacity)
-        count = will->capacity;
+    if (count > on_death->capacity)
+        count = on_death->capacity;
     if (count > ON_DEATH_ENTRIES_MAX)
         count = ON_DEATH_ENTRIES_MAX;
     batch->count = 0;
     for (; *index < count && batch->count < BATCH_ENTRIES; (*index)++) {
-        const struct on_death_entry *entry = &will->entries[*index];
+        const struct on_death_entry *entry = &on_death->entries[*index];
 
         if (atomic_load(&entry->is_used) && entry->group[0] != '\0')
             add(batch, entry);
@@ -164,15 +164,15 @@ static bool fill(struct batch *batch, const struct on_death *will, uint32_t *ind
     return batch->count > 0;
 }
 
-static void ring_listed(struct execution *execution, const char *group, const struct store_reply *list)
+static void ring_listed(struct release_run *release_run, const char *group, const struct store_reply *list)
 {
     for (size_t i = 0; i < list->registration_count; i++)
         if (list->registrations[i].address[0] != '\0')
-            ringer_ring(&execution->ringer, group, list->registrations[i].address);
+            ringer_ring(&release_run->ringer, group, list->registrations[i].address);
 }
 
 /* Looks at the answers; true if some of them may be better another time. */
-static bool take_in(struct execution *execution, struct batch *batch, bool was_tried)
+static bool take_in(struct release_run *release_run, struct batch *batch, bool was_tried)
 {
     bool is_open = false;
 
@@ -181,14 +181,14 @@ static bool take_in(struct execution *execution, struct batch *batch, bool was_t
         struct store_reply *list = release + 1;
 
         if (release->status == GAVEL_OK)
-            execution->released++;
+            release_run->released++;
         else if (release->status != GAVEL_ERR_NOT_HOLDER)
-            execution->status =
-                error_set(execution->error, release->status, "cannot release group \"%.100s\": %s",
+            release_run->status =
+                error_set(release_run->error, release->status, "cannot release group \"%.100s\": %s",
                           batch->groups[i], release->message);
         /* A try before this one may have released it, and its answer was lost. */
         if (release->status == GAVEL_OK || (was_tried && release->status == GAVEL_ERR_NOT_HOLDER))
-            ring_listed(execution, batch->groups[i], list);
+            ring_listed(release_run, batch->groups[i], list);
         is_open |= is_passing(release->status);
         store_reply_done(release);
         store_reply_done(list);
@@ -196,46 +196,46 @@ static bool take_in(struct execution *execution, struct batch *batch, bool was_t
     return is_open;
 }
 
-static void run(struct execution *execution, struct batch *batch)
+static void run(struct release_run *release_run, struct batch *batch)
 {
-    enum gavel_status before = execution->status;
+    enum gavel_status before = release_run->status;
     bool was_tried = false;
 
-    execution->pause = PAUSE_FIRST;
+    release_run->pause = PAUSE_FIRST;
     do {
         gavel_ns give_up_at = clock_now() + CALL_TIMEOUT;
 
-        execution->status = before;
+        release_run->status = before;
         for (size_t i = 0; i < 2 * batch->count; i++)
             batch->requests[i].give_up_at = give_up_at;
-        store_run(execution->store, batch->requests, batch->replies, 2 * batch->count);
-        if (!take_in(execution, batch, was_tried))
+        store_run(release_run->store, batch->requests, batch->replies, 2 * batch->count);
+        if (!take_in(release_run, batch, was_tried))
             return;
         was_tried = true;
-    } while (wait_to_try_again(execution));
+    } while (wait_to_try_again(release_run));
 }
 
-enum gavel_status on_death_release(const struct on_death *will, struct store *store, gavel_ns until,
+enum gavel_status on_death_release(const struct on_death *on_death, struct store *store, gavel_ns until,
                                    size_t *ret_released, struct gavel_error *error)
 {
-    struct execution execution = {
-        .will = will, .store = store, .until = until, .ringer = RINGER_INIT, .error = error};
+    struct release_run release_run = {
+        .on_death = on_death, .store = store, .until = until, .ringer = RINGER_INIT, .error = error};
     struct batch batch;
     struct store *own = NULL;
     uint32_t index = 0;
 
-    while (will->store[0] != '\0' && fill(&batch, will, &index)) {
-        if (!execution.store && open_store(&execution, &own) != GAVEL_OK)
+    while (on_death->store[0] != '\0' && fill(&batch, on_death, &index)) {
+        if (!release_run.store && open_store(&release_run, &own) != GAVEL_OK)
             break;
-        if (!execution.store)
-            execution.store = own;
-        run(&execution, &batch);
-        if (is_passing(execution.status))
+        if (!release_run.store)
+            release_run.store = own;
+        run(&release_run, &batch);
+        if (is_passing(release_run.status))
             break; /* the time is over, and the store still cannot be reached */
     }
     store_close(own);
-    ringer_done(&execution.ringer);
+    ringer_done(&release_run.ringer);
     if (ret_released)
-        *ret_released = execution.released;
-    return execution.status;
+        *ret_released = release_run.released;
+    return release_run.status;
 }

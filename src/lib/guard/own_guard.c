@@ -67,7 +67,7 @@ enum gavel_status own_guard_prepare(struct gavel *gavel, const char *program, st
             "cannot give the guard a hold on this process: %s; guard = true needs pidfd_open(2), "
             "look at the kernel, its filters and the limit on descriptors",
             strerror(errno));
-    status = on_death_new_file(&gavel->will, &guard->on_death_fd);
+    status = on_death_new_file(&gavel->on_death, &guard->on_death_fd);
     if (status != GAVEL_OK)
         return error_set(error, status,
                          "cannot make the memory that the guard shares: %s; look at the limits",
@@ -169,7 +169,7 @@ void own_guard_close(struct gavel *gavel)
     if (guard->on_death_fd >= 0)
         (void)close(guard->on_death_fd); /* memory */
     free(guard->program);
-    on_death_free(gavel->will);
-    gavel->will = NULL;
+    on_death_free(gavel->on_death);
+    gavel->on_death = NULL;
     *guard = (struct own_guard){0};
 }

@@ -2,10 +2,10 @@
 
 /*
  * The guard of a program that uses the library: a process that waits for the
- * program's death and then executes its will, so that the others need not
+ * program's death and then releases its mandates, so that the others need not
  * wait for the lease where they cannot see the death themselves.
  *
- *   program ── will (memory) ──► gavel-guard ── pidfd readable: all its threads are dead
+ *   program ── mandates (memory) ──► gavel-guard ── pidfd readable: all its threads are dead
  *      │                              │
  *      └── line: "ready", "bye" ──────┘──► RELEASE, doorbell
  *
@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 /* What the guard finds at which descriptor. */
-#define GUARD_FD_WILL 3
+#define GUARD_FD_ON_DEATH 3
 #define GUARD_FD_PROGRAM 4 /* a pidfd of it */
 #define GUARD_FD_LINE 5    /* a socket that keeps messages apart */
 #define GUARD_FD_COUNT 3
@@ -53,7 +53,8 @@ struct own_guard {
     gavel_ns start_at;   /* the next one; NEVER while one runs */
 };
 
-/* Makes the will, in memory that can be handed to a guard. Before the store is opened. */
+/* Makes the list of what to release on death, in memory that can be handed to a guard. Before the store is
+ * opened. */
 GAVEL_CHECKED enum gavel_status own_guard_prepare(struct gavel *gavel, const char *program,
                                                   struct gavel_error *error);
 
@@ -72,7 +73,7 @@ void own_guard_close(struct gavel *gavel);
 
 /*
  * Starts the program with these descriptors as its only ones, from
- * GUARD_FD_WILL on; it tells by the line if that fails later. 0, or an errno.
+ * GUARD_FD_ON_DEATH on; it tells by the line if that fails later. 0, or an errno.
  */
 int own_guard_spawn(const char *program, const int fds[static GUARD_FD_COUNT]);
 

@@ -28,10 +28,10 @@
 #include <unistd.h>
 
 /* Above everything that the descriptors are moved to in the end. */
-#define HIGH_FD (GUARD_FD_WILL + GUARD_FD_COUNT)
+#define HIGH_FD (GUARD_FD_ON_DEATH + GUARD_FD_COUNT)
 
 /* Its place among the descriptors. */
-#define LINE (GUARD_FD_LINE - GUARD_FD_WILL)
+#define LINE (GUARD_FD_LINE - GUARD_FD_ON_DEATH)
 
 /* A plain fork without an exit signal, and without the handlers of pthread_atfork(). */
 static pid_t split(void) { return (pid_t)syscall(SYS_clone, 0L, 0L, 0L, 0L, 0L); }
@@ -61,7 +61,7 @@ static bool arrange(const int fds[static GUARD_FD_COUNT], int high[static GUARD_
         if (move(null, fd) < 0)
             return false;
     for (int i = 0; i < GUARD_FD_COUNT; i++)
-        if (move(high[i], GUARD_FD_WILL + i) < 0)
+        if (move(high[i], GUARD_FD_ON_DEATH + i) < 0)
             return false;
     return syscall(SYS_close_range, HIGH_FD, ~0U, 0) == 0;
 }
