@@ -4,9 +4,9 @@
  * leader. */
 
 #include "base/record.h"
+#include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
-#include "lib/member.h"
 #include "lib/view.h"
 #include "os/clock.h"
 
@@ -43,7 +43,7 @@ enum gavel_status gavel_subscribe(struct gavel_candidate *candidate,
         *ret_id = id;
     if (handle_is_driver(gavel)) {
         deliver_subscribe(candidate, subscription);
-        member_set_timer(candidate); /* its on_work may be the next thing due */
+        lib_candidate_set_timer(candidate); /* its on_work may be the next thing due */
         return GAVEL_OK;
     }
     command = command_new(COMMAND_SUBSCRIBE, candidate);

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 #include "lib/address.h"
+#include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
-#include "lib/member.h"
 #include "os/clock.h"
 #include "wire/doorbell.h"
 
@@ -42,7 +42,7 @@ static void ready(struct gavel *gavel, struct source *source)
         bell->received++;
         /* Other errors tell of an earlier datagram of ours that nobody took. */
         if (size >= 0 && doorbell_decode(bytes, (size_t)size, group))
-            member_doorbell_all(gavel, group);
+            lib_candidate_doorbell_all(gavel, group);
     }
     bell->is_muted = true;
     loop_listen(gavel, source, false);

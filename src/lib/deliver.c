@@ -2,8 +2,8 @@
 
 #include "lib/deliver.h"
 
+#include "lib/candidate.h"
 #include "lib/handle.h"
-#include "lib/member.h"
 #include "os/clock.h"
 
 #include <stdlib.h>

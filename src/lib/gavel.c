@@ -3,10 +3,10 @@
 /* Opening and closing a handle, and driving it from a program's own loop. */
 
 #include "base/error.h"
+#include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/join.h"
 #include "lib/loop/loop.h"
-#include "lib/member.h"
 #include "os/clock.h"
 #include "os/process.h"
 #include "os/thread.h"

@@ -18,7 +18,7 @@
  *  - Fields under "mutex" are shared. The mutex is never held during a
  *    callback or a call to the store.
  *  - Each candidate has a lock of its own around its state machine, see
- *    member.h. It is taken inside this one, never the other way round.
+ *    candidate.h. It is taken inside this one, never the other way round.
  */
 #ifndef LIB_HANDLE_H
 #define LIB_HANDLE_H
@@ -67,9 +67,9 @@ struct gavel {
     size_t leavers;               /* threads in gavel_leave(), which free what they wait for */
     struct command_queue commands;
     struct job_queue finished;
-    struct gavel_candidate *first_member; /* in the order they joined */
-    struct gavel_candidate *last_member;
-    size_t member_count;
+    struct gavel_candidate *first_candidate; /* in the order they joined */
+    struct gavel_candidate *last_candidate;
+    size_t candidate_count;
     struct gavel_candidate *buckets[MEMBER_BUCKETS]; /* by group name */
     struct publish publish;
     struct worker worker;

@@ -5,9 +5,9 @@
 #include "lib/join.h"
 
 #include "base/error.h"
+#include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
-#include "lib/member.h"
 #include "os/clock.h"
 #include "os/entropy.h"
 
@@ -61,10 +61,10 @@ static enum gavel_status check_options(const struct gavel *gavel, const struct g
     return GAVEL_OK;
 }
 
-static enum gavel_status init_machine(struct gavel_candidate *member,
+static enum gavel_status init_machine(struct gavel_candidate *candidate,
                                       const struct gavel_join_options *options, struct gavel_error *error)
 {
-    const struct gavel *gavel = member->gavel;
+    const struct gavel *gavel = candidate->gavel;
     struct candidate_config config = {
         .group = options->group ? options->group : GROUP_DEFAULT,
         .id = options->candidate,
@@ -86,68 +86,68 @@ static enum gavel_status init_machine(struct gavel_candidate *member,
     }
     status = choose_settings(gavel, options, &config.settings, error);
     if (status == GAVEL_OK)
-        status = candidate_init(&member->machine, &config, error);
+        status = candidate_init(&candidate->machine, &config, error);
     if (status != GAVEL_OK)
         return status;
-    memcpy(member->group, member->machine.group, sizeof member->group);
-    memcpy(member->id, member->machine.id, sizeof member->id);
+    memcpy(candidate->group, candidate->machine.group, sizeof candidate->group);
+    memcpy(candidate->id, candidate->machine.id, sizeof candidate->id);
     return GAVEL_OK;
 }
 
 /* On the watchdog's thread. */
 static void report_overrun(struct watchdog_entry *entry, uint64_t epoch)
 {
-    struct gavel_candidate *member =
+    struct gavel_candidate *candidate =
         (void *)((char *)entry - offsetof(struct gavel_candidate, watchdog_entry));
 
-    deliver_overrun(member, epoch);
+    deliver_overrun(candidate, epoch);
 }
 
-static struct gavel_candidate *member_new(struct gavel *gavel, const struct gavel_join_options *options)
+static struct gavel_candidate *candidate_new(struct gavel *gavel, const struct gavel_join_options *options)
 {
-    struct gavel_candidate *member = calloc(1, sizeof *member);
+    struct gavel_candidate *candidate = calloc(1, sizeof *candidate);
     struct subscription *subscription = subscription_new(&options->subscriber, 1);
 
-    if (!member || !subscription) {
-        free(member);
+    if (!candidate || !subscription) {
+        free(candidate);
         free(subscription);
         return NULL;
     }
-    precedence_init(&member->lock);
-    subscriptions_init(&member->subscriptions);
-    member->gavel = gavel;
-    member->is_single = !options->enabled;
-    member->timer = member->lapse = (struct timer){.at = NEVER, .index = TIMER_OUT};
-    member->watchdog_entry = (struct watchdog_entry){
+    precedence_init(&candidate->lock);
+    subscriptions_init(&candidate->subscriptions);
+    candidate->gavel = gavel;
+    candidate->is_single = !options->enabled;
+    candidate->timer = candidate->lapse = (struct timer){.at = NEVER, .index = TIMER_OUT};
+    candidate->watchdog_entry = (struct watchdog_entry){
         .deadline = NEVER,
-        .group = member->group,
+        .group = candidate->group,
         .report = options->overrun == GAVEL_OVERRUN_REPORT ? report_overrun : NULL,
         .kill = {.at = NEVER, .index = TIMER_OUT},
     };
-    member->start_command = (struct command){.kind = COMMAND_START, .candidate = member};
-    member->stop_command = (struct command){.kind = COMMAND_STOP, .candidate = member};
-    member->next_subscription = 2;
-    deliver_subscribe(member, subscription); /* nothing runs yet, so nothing is called */
-    metrics_init(&member->metrics, clock_wall_ms());
-    return member;
+    candidate->start_command = (struct command){.kind = COMMAND_START, .candidate = candidate};
+    candidate->stop_command = (struct command){.kind = COMMAND_STOP, .candidate = candidate};
+    candidate->next_subscription = 2;
+    deliver_subscribe(candidate, subscription); /* nothing runs yet, so nothing is called */
+    metrics_init(&candidate->metrics, clock_wall_ms());
+    return candidate;
 }
 
 /* Without an entry, should they all be taken, the lease decides. Mutex held. */
-static void take_on_death_entry(struct gavel_candidate *member)
+static void take_on_death_entry(struct gavel_candidate *candidate)
 {
-    struct on_death *on_death = member->gavel->on_death;
+    struct on_death *on_death = candidate->gavel->on_death;
 
-    if (!on_death || member->is_single)
+    if (!on_death || candidate->is_single)
         return;
-    member->on_death_entry = on_death_take(on_death, member->group, member->id);
-    if (member->on_death_entry)
-        member->on_death_entry->candidate_timeout_ms = member->machine.settings.candidate_timeout_ms;
+    candidate->on_death_entry = on_death_take(on_death, candidate->group, candidate->id);
+    if (candidate->on_death_entry)
+        candidate->on_death_entry->candidate_timeout_ms = candidate->machine.settings.candidate_timeout_ms;
 }
 
 /* Into the lists and on its way; from here on it belongs to the loop. */
-static enum gavel_status enter(struct gavel_candidate *member, struct gavel_error *error)
+static enum gavel_status enter(struct gavel_candidate *candidate, struct gavel_error *error)
 {
-    struct gavel *gavel = member->gavel;
+    struct gavel *gavel = candidate->gavel;
     enum gavel_status status;
 
     pthread_mutex_lock(&gavel->mutex);
@@ -155,25 +155,25 @@ static enum gavel_status enter(struct gavel_candidate *member, struct gavel_erro
         pthread_mutex_unlock(&gavel->mutex);
         return error_set(error, GAVEL_ERR_STATE,
                          "the handle is being closed, so nobody can join group \"%s\" with it any more",
-                         member->group);
+                         candidate->group);
     }
-    status = publish_slot(&gavel->publish, &member->published);
+    status = publish_slot(&gavel->publish, &candidate->published);
     if (status == GAVEL_OK)
-        status = member_enlist(member);
+        status = lib_candidate_enlist(candidate);
     if (status == GAVEL_OK) {
-        take_on_death_entry(member);
-        command_post_locked(gavel, &member->start_command);
+        take_on_death_entry(candidate);
+        command_post_locked(gavel, &candidate->start_command);
     } else {
-        publish_return(&gavel->publish, member->published);
+        publish_return(&gavel->publish, candidate->published);
     }
     pthread_mutex_unlock(&gavel->mutex);
     if (status == GAVEL_ERR_STATE)
         return error_set(error, status,
                          "candidate \"%s\" is in group \"%s\" already; choose another id, or use "
                          "gavel_subscribe() on the first",
-                         member->id, member->group);
+                         candidate->id, candidate->group);
     if (status != GAVEL_OK)
-        return error_set(error, status, "cannot keep the mandate of group \"%s\": %s", member->group,
+        return error_set(error, status, "cannot keep the mandate of group \"%s\": %s", candidate->group,
                          gavel_status_text(status));
     return GAVEL_OK;
 }
@@ -182,7 +182,7 @@ enum gavel_status gavel_join(struct gavel *gavel, const struct gavel_join_option
                              struct gavel_candidate **ret_candidate, struct gavel_error *error)
 {
     static const struct gavel_join_options defaults = GAVEL_JOIN_OPTIONS_INIT;
-    struct gavel_candidate *member;
+    struct gavel_candidate *candidate;
     enum gavel_status status;
 
     if (!options)
@@ -190,34 +190,34 @@ enum gavel_status gavel_join(struct gavel *gavel, const struct gavel_join_option
     status = check_options(gavel, options, error);
     if (status != GAVEL_OK)
         return status;
-    member = member_new(gavel, options);
-    if (!member)
+    candidate = candidate_new(gavel, options);
+    if (!candidate)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-    status = init_machine(member, options, error);
+    status = init_machine(candidate, options, error);
     if (status == GAVEL_OK)
-        status = enter(member, error);
+        status = enter(candidate, error);
     if (status != GAVEL_OK) {
-        member_free(member);
+        lib_candidate_free(candidate);
         return status;
     }
-    *ret_candidate = member;
+    *ret_candidate = candidate;
     return GAVEL_OK;
 }
 
 static bool is_gone(void *argument)
 {
-    const struct gavel_candidate *member = argument;
+    const struct gavel_candidate *candidate = argument;
 
-    return member->is_gone;
+    return candidate->is_gone;
 }
 
 /* False if another thread has asked it already, and so will free it. Mutex held. */
-static bool ask_to_stop(struct gavel_candidate *member)
+static bool ask_to_stop(struct gavel_candidate *candidate)
 {
-    if (member->is_stop_asked)
+    if (candidate->is_stop_asked)
         return false;
-    member->is_stop_asked = true;
-    command_post_locked(member->gavel, &member->stop_command);
+    candidate->is_stop_asked = true;
+    command_post_locked(candidate->gavel, &candidate->stop_command);
     return true;
 }
 
@@ -240,7 +240,7 @@ enum gavel_status gavel_leave(struct gavel_candidate *candidate)
     gavel->leavers--;
     pthread_cond_broadcast(&gavel->changed);
     pthread_mutex_unlock(&gavel->mutex); /* the handle may be gone after this */
-    member_free(candidate);
+    lib_candidate_free(candidate);
     return GAVEL_OK;
 }
 
@@ -257,18 +257,18 @@ void join_leave_all(struct gavel *gavel)
 
     pthread_mutex_lock(&gavel->mutex);
     gavel->is_closing = true;
-    for (struct gavel_candidate *member = gavel->first_member; member; member = member->next) {
-        if (!ask_to_stop(member))
+    for (struct gavel_candidate *candidate = gavel->first_candidate; candidate; candidate = candidate->next) {
+        if (!ask_to_stop(candidate))
             continue;
-        member->next_leaving = leaving;
-        leaving = member;
+        candidate->next_leaving = leaving;
+        leaving = candidate;
     }
     while (leaving) {
-        struct gavel_candidate *member = leaving;
+        struct gavel_candidate *candidate = leaving;
 
-        leaving = member->next_leaving;
-        (void)loop_wait(gavel, is_gone, member, NEVER); /* the machine bounds it */
-        member_free(member);
+        leaving = candidate->next_leaving;
+        (void)loop_wait(gavel, is_gone, candidate, NEVER); /* the machine bounds it */
+        lib_candidate_free(candidate);
     }
     (void)loop_wait(gavel, has_no_leavers, gavel, NEVER); /* likewise */
     pthread_mutex_unlock(&gavel->mutex);

@@ -2,9 +2,9 @@
 
 #include "lib/push.h"
 
+#include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
-#include "lib/member.h"
 
 /* So many groups in one pass; the descriptor stays readable for the rest, and timers come in between. */
 #define GROUPS_PER_PASS 256
@@ -15,7 +15,7 @@ static void ready(struct gavel *gavel, struct source *source)
 
     (void)source;
     for (int i = 0; i < GROUPS_PER_PASS && store_changed(gavel->store, group); i++)
-        member_doorbell_all(gavel, group);
+        lib_candidate_doorbell_all(gavel, group);
 }
 
 enum gavel_status push_open(struct gavel *gavel)

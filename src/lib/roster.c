@@ -7,8 +7,8 @@
  * without the mutex.
  */
 #include "base/hash.h"
+#include "lib/candidate.h"
 #include "lib/handle.h"
-#include "lib/member.h"
 #include "lib/push.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
 /* A flood of doorbells must not cost a comparison with every group. */
 static size_t bucket_of(const char *group) { return hash_text(HASH_BEGIN, group) % MEMBER_BUCKETS; }
 
-struct gavel_candidate *member_first_of(struct gavel *gavel, const char *group)
+struct gavel_candidate *lib_candidate_first_of(struct gavel *gavel, const char *group)
 {
     struct gavel_candidate *first;
 
@@ -27,72 +27,72 @@ struct gavel_candidate *member_first_of(struct gavel *gavel, const char *group)
 }
 
 /* Members leave the chain only on this thread, and only between passes. */
-void member_doorbell_all(struct gavel *gavel, const char *group)
+void lib_candidate_doorbell_all(struct gavel *gavel, const char *group)
 {
-    for (struct gavel_candidate *member = member_first_of(gavel, group); member;
-         member = member->next_in_bucket)
-        if (strcmp(member->group, group) == 0)
-            member_doorbell(member);
+    for (struct gavel_candidate *candidate = lib_candidate_first_of(gavel, group); candidate;
+         candidate = candidate->next_in_bucket)
+        if (strcmp(candidate->group, group) == 0)
+            lib_candidate_doorbell(candidate);
 }
 
-enum gavel_status member_enlist(struct gavel_candidate *member)
+enum gavel_status lib_candidate_enlist(struct gavel_candidate *candidate)
 {
-    struct gavel *gavel = member->gavel;
-    struct gavel_candidate **bucket = &gavel->buckets[bucket_of(member->group)];
+    struct gavel *gavel = candidate->gavel;
+    struct gavel_candidate **bucket = &gavel->buckets[bucket_of(candidate->group)];
 
     for (const struct gavel_candidate *other = *bucket; other; other = other->next_in_bucket)
-        if (strcmp(other->group, member->group) == 0 && strcmp(other->id, member->id) == 0)
+        if (strcmp(other->group, candidate->group) == 0 && strcmp(other->id, candidate->id) == 0)
             return GAVEL_ERR_STATE;
-    member->next_in_bucket = *bucket;
-    *bucket = member;
-    member->previous = gavel->last_member;
-    if (gavel->last_member)
-        gavel->last_member->next = member;
+    candidate->next_in_bucket = *bucket;
+    *bucket = candidate;
+    candidate->previous = gavel->last_candidate;
+    if (gavel->last_candidate)
+        gavel->last_candidate->next = candidate;
     else
-        gavel->first_member = member;
-    gavel->last_member = member;
-    gavel->member_count++;
+        gavel->first_candidate = candidate;
+    gavel->last_candidate = candidate;
+    gavel->candidate_count++;
     return GAVEL_OK;
 }
 
 /* Mutex held. */
-static void strike_out(struct gavel_candidate *member)
+static void strike_out(struct gavel_candidate *candidate)
 {
-    struct gavel *gavel = member->gavel;
-    struct gavel_candidate **link = &gavel->buckets[bucket_of(member->group)];
+    struct gavel *gavel = candidate->gavel;
+    struct gavel_candidate **link = &gavel->buckets[bucket_of(candidate->group)];
 
-    while (*link != member)
+    while (*link != candidate)
         link = &(*link)->next_in_bucket;
-    *link = member->next_in_bucket;
-    if (member->previous)
-        member->previous->next = member->next;
+    *link = candidate->next_in_bucket;
+    if (candidate->previous)
+        candidate->previous->next = candidate->next;
     else
-        gavel->first_member = member->next;
-    if (member->next)
-        member->next->previous = member->previous;
+        gavel->first_candidate = candidate->next;
+    if (candidate->next)
+        candidate->next->previous = candidate->previous;
     else
-        gavel->last_member = member->previous;
-    gavel->member_count--;
+        gavel->last_candidate = candidate->previous;
+    gavel->candidate_count--;
 }
 
-void member_bury_departed(struct gavel *gavel)
+void lib_candidate_remove_departed(struct gavel *gavel)
 {
     while (gavel->departed) {
-        struct gavel_candidate *member = gavel->departed;
+        struct gavel_candidate *candidate = gavel->departed;
 
-        gavel->departed = member->next_departed;
-        watch_clear(member);
-        push_leave(member);
-        timers_set(&gavel->timers, &member->timer, NEVER);
-        watchdog_disarm(&gavel->watchdog, &member->watchdog_entry);
-        worker_forget(member);
+        gavel->departed = candidate->next_departed;
+        watch_clear(candidate);
+        push_leave(candidate);
+        timers_set(&gavel->timers, &candidate->timer, NEVER);
+        watchdog_disarm(&gavel->watchdog, &candidate->watchdog_entry);
+        worker_forget(candidate);
         pthread_mutex_lock(&gavel->mutex);
-        strike_out(member);
-        command_drop(gavel, member);
-        publish_return(&gavel->publish, member->published);
-        on_death_give_back(member->on_death_entry);
+        strike_out(candidate);
+        command_drop(gavel, candidate);
+        publish_return(&gavel->publish, candidate->published);
+        on_death_give_back(candidate->on_death_entry);
         /* From here on it belongs to whoever waits for this. */
-        member->is_gone = true;
+        candidate->is_gone = true;
         pthread_mutex_unlock(&gavel->mutex);
     }
 }

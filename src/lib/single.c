@@ -2,8 +2,8 @@
 
 #include "lib/single.h"
 
+#include "lib/candidate.h"
 #include "lib/handle.h"
-#include "lib/member.h"
 #include "os/clock.h"
 
 void single_start(struct gavel_candidate *candidate)

@@ -6,8 +6,8 @@
  */
 #include "lib/view.h"
 
+#include "lib/candidate.h"
 #include "lib/handle.h"
-#include "lib/member.h"
 #include "os/clock.h"
 
 #include <stdio.h>
@@ -26,26 +26,26 @@ uint64_t gavel_epoch(const struct gavel_candidate *candidate)
 /* Reading changes nothing of a candidate but its lock. */
 static struct gavel_candidate *lock(const struct gavel_candidate *candidate)
 {
-    struct gavel_candidate *member = (struct gavel_candidate *)(uintptr_t)candidate;
+    struct gavel_candidate *locked = (struct gavel_candidate *)(uintptr_t)candidate;
 
-    precedence_lock(&member->lock);
-    return member;
+    precedence_lock(&locked->lock);
+    return locked;
 }
 
-static void unlock(struct gavel_candidate *member) { precedence_unlock(&member->lock); }
+static void unlock(struct gavel_candidate *locked) { precedence_unlock(&locked->lock); }
 
 enum gavel_answer gavel_answer(const struct gavel_candidate *candidate, int64_t *ret_until_ns)
 {
-    struct gavel_candidate *member;
+    struct gavel_candidate *locked;
     enum candidate_answer answer;
     gavel_ns until = NEVER;
 
     /* The published words decide: this must never say yes where gavel_is_leader() says no. */
     if (!published_holds(candidate->published))
         return GAVEL_NOT_LEADER;
-    member = lock(candidate);
-    answer = member->is_single ? CANDIDATE_LEADER : candidate_answer(&member->machine, clock_now(), &until);
-    unlock(member);
+    locked = lock(candidate);
+    answer = locked->is_single ? CANDIDATE_LEADER : candidate_answer(&locked->machine, clock_now(), &until);
+    unlock(locked);
     if (answer == CANDIDATE_NOT_LEADER)
         return GAVEL_NOT_LEADER;
     if (ret_until_ns)
@@ -55,38 +55,38 @@ enum gavel_answer gavel_answer(const struct gavel_candidate *candidate, int64_t 
 
 bool gavel_epoch_valid(struct gavel_candidate *candidate, uint64_t epoch, int64_t created_at_ns)
 {
-    struct gavel_candidate *member = lock(candidate);
+    struct gavel_candidate *locked = lock(candidate);
     gavel_ns now = clock_now();
-    bool is_valid = fence_allows(&member->machine.fence, epoch, created_at_ns != 0 ? created_at_ns : now, now,
-                                 member->machine.settings.epoch_grace_ms);
+    bool is_valid = fence_allows(&locked->machine.fence, epoch, created_at_ns != 0 ? created_at_ns : now, now,
+                                 locked->machine.settings.epoch_grace_ms);
 
-    unlock(member);
+    unlock(locked);
     return is_valid;
 }
 
-static void fill_self(const struct gavel_candidate *member, gavel_ns now,
+static void fill_self(const struct gavel_candidate *locked, gavel_ns now,
                       struct gavel_leader_info *ret_leader)
 {
     *ret_leader = (struct gavel_leader_info){.is_self = true};
-    (void)snprintf(ret_leader->id, sizeof ret_leader->id, "%s", member->id);
-    (void)snprintf(ret_leader->address, sizeof ret_leader->address, "%s", member->machine.address);
-    ret_leader->epoch = member->is_single ? 0 : member->machine.epoch;
-    ret_leader->since_wall_ms = member->is_single
-                                    ? member->metrics.totals.start_wall_ms
-                                    : clock_wall_ms() - ms_from_ns(now - member->machine.mandate_at);
+    (void)snprintf(ret_leader->id, sizeof ret_leader->id, "%s", locked->id);
+    (void)snprintf(ret_leader->address, sizeof ret_leader->address, "%s", locked->machine.address);
+    ret_leader->epoch = locked->is_single ? 0 : locked->machine.epoch;
+    ret_leader->since_wall_ms = locked->is_single
+                                    ? locked->metrics.totals.start_wall_ms
+                                    : clock_wall_ms() - ms_from_ns(now - locked->machine.mandate_at);
 }
 
-bool view_leader_locked(const struct gavel_candidate *member, struct gavel_leader_info *ret_leader)
+bool view_leader_locked(const struct gavel_candidate *locked, struct gavel_leader_info *ret_leader)
 {
-    const struct candidate *machine = &member->machine;
+    const struct candidate *machine = &locked->machine;
     const struct record *record = &machine->seen.record;
     gavel_ns now = clock_now();
     gavel_ns at;
 
-    if (member->has_ended)
+    if (locked->has_ended)
         return false;
-    if (member->is_single || candidate_is_leader(machine, now)) {
-        fill_self(member, now, ret_leader);
+    if (locked->is_single || candidate_is_leader(machine, now)) {
+        fill_self(locked, now, ret_leader);
         return true;
     }
     if (machine->state != CANDIDATE_OBSERVING && machine->state != CANDIDATE_STANDBY)
@@ -105,25 +105,25 @@ bool view_leader_locked(const struct gavel_candidate *member, struct gavel_leade
 
 enum gavel_status gavel_leader(struct gavel_candidate *candidate, struct gavel_leader_info *ret_leader)
 {
-    struct gavel_candidate *member = lock(candidate);
-    bool has_leader = view_leader_locked(member, ret_leader);
+    struct gavel_candidate *locked = lock(candidate);
+    bool has_leader = view_leader_locked(locked, ret_leader);
 
-    unlock(member);
+    unlock(locked);
     return has_leader ? GAVEL_OK : GAVEL_ERR_NO_LEADER;
 }
 
-static const struct registration *find_listed(const struct gavel_candidate *member, const struct peer *peer)
+static const struct registration *find_listed(const struct gavel_candidate *locked, const struct peer *peer)
 {
-    for (size_t i = 0; i < member->listing_count; i++)
-        if (member->listing[i].instance == peer->instance && strcmp(member->listing[i].id, peer->id) == 0)
-            return &member->listing[i];
+    for (size_t i = 0; i < locked->listing_count; i++)
+        if (locked->listing[i].instance == peer->instance && strcmp(locked->listing[i].id, peer->id) == 0)
+            return &locked->listing[i];
     return NULL;
 }
 
-static void fill_info(const struct gavel_candidate *member, const struct peer *peer, const char *leader,
+static void fill_info(const struct gavel_candidate *locked, const struct peer *peer, const char *leader,
                       struct gavel_candidate_info *ret_info)
 {
-    const struct registration *listed = find_listed(member, peer);
+    const struct registration *listed = find_listed(locked, peer);
 
     *ret_info = (struct gavel_candidate_info){
         .since_wall_ms = listed ? listed->since_wall_ms : 0,
@@ -131,7 +131,7 @@ static void fill_info(const struct gavel_candidate *member, const struct peer *p
         .priority = peer->priority,
         .eligible = peer->is_eligible,
         .is_leader = strcmp(peer->id, leader) == 0,
-        .is_self = peer->instance == member->machine.instance,
+        .is_self = peer->instance == locked->machine.instance,
     };
     (void)snprintf(ret_info->id, sizeof ret_info->id, "%s", peer->id);
     (void)snprintf(ret_info->address, sizeof ret_info->address, "%s", peer->address);
@@ -155,50 +155,50 @@ static void insert(struct gavel_candidate_info *infos, size_t capacity, size_t c
     infos[at] = *info;
 }
 
-static void fill_single(const struct gavel_candidate *member, struct gavel_candidate_info *ret_info)
+static void fill_single(const struct gavel_candidate *locked, struct gavel_candidate_info *ret_info)
 {
     *ret_info = (struct gavel_candidate_info){
-        .since_wall_ms = member->metrics.totals.start_wall_ms,
+        .since_wall_ms = locked->metrics.totals.start_wall_ms,
         .last_heartbeat_wall_ms = clock_wall_ms(),
-        .priority = member->machine.priority,
-        .eligible = member->machine.is_eligible,
-        .is_leader = !member->has_ended,
+        .priority = locked->machine.priority,
+        .eligible = locked->machine.is_eligible,
+        .is_leader = !locked->has_ended,
         .is_self = true,
     };
-    (void)snprintf(ret_info->id, sizeof ret_info->id, "%s", member->id);
+    (void)snprintf(ret_info->id, sizeof ret_info->id, "%s", locked->id);
 }
 
 enum gavel_status gavel_candidates(struct gavel_candidate *candidate, struct gavel_candidate_info *infos,
                                    size_t capacity, size_t *ret_count)
 {
-    struct gavel_candidate *member = lock(candidate);
-    const struct peers *peers = &member->machine.peers;
+    struct gavel_candidate *locked = lock(candidate);
+    const struct peers *peers = &locked->machine.peers;
     struct gavel_leader_info leader = {0};
     struct gavel_candidate_info info;
     size_t count = 0;
 
-    (void)view_leader_locked(member, &leader); /* without one, nobody's id is "" */
+    (void)view_leader_locked(locked, &leader); /* without one, nobody's id is "" */
     for (size_t i = 0; i < peers->count; i++) {
         if (!peers->items[i].is_active)
             continue;
-        fill_info(member, &peers->items[i], leader.id, &info);
+        fill_info(locked, &peers->items[i], leader.id, &info);
         insert(infos, capacity, count++, &info);
     }
-    if (member->is_single) {
-        fill_single(member, &info);
+    if (locked->is_single) {
+        fill_single(locked, &info);
         insert(infos, capacity, count++, &info);
     }
-    unlock(member);
+    unlock(locked);
     *ret_count = count;
     return GAVEL_OK;
 }
 
 void gavel_metrics(struct gavel_candidate *candidate, struct gavel_metrics *ret_metrics)
 {
-    struct gavel_candidate *member = lock(candidate);
-    struct metrics metrics = member->metrics;
+    struct gavel_candidate *locked = lock(candidate);
+    struct metrics metrics = locked->metrics;
 
-    unlock(member);
+    unlock(locked);
     metrics_fill(&metrics, ret_metrics); /* sorts, which nobody should wait for */
 }
 
@@ -209,10 +209,10 @@ void gavel_breaker(struct gavel_candidate *candidate, struct gavel_breaker *ret_
         [BREAKER_OPEN] = GAVEL_BREAKER_OPEN,
         [BREAKER_HALF_OPEN] = GAVEL_BREAKER_HALF_OPEN,
     };
-    struct gavel_candidate *member = lock(candidate);
+    struct gavel_candidate *locked = lock(candidate);
 
-    ret_breaker->state = states[member->machine.breaker.state];
-    ret_breaker->failures = member->machine.breaker.failures;
-    ret_breaker->retry_at_ns = member->machine.breaker.retry_at;
-    unlock(member);
+    ret_breaker->state = states[locked->machine.breaker.state];
+    ret_breaker->failures = locked->machine.breaker.failures;
+    ret_breaker->retry_at_ns = locked->machine.breaker.retry_at;
+    unlock(locked);
 }

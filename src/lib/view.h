@@ -7,6 +7,6 @@
 #include <gavel/gavel.h>
 
 /* The leader as last seen; false leaves *ret_leader untouched. The candidate's lock is held. */
-bool view_leader_locked(const struct gavel_candidate *member, struct gavel_leader_info *ret_leader);
+bool view_leader_locked(const struct gavel_candidate *candidate, struct gavel_leader_info *ret_leader);
 
 #endif

@@ -2,9 +2,9 @@
 
 #include "lib/watch.h"
 
+#include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
-#include "lib/member.h"
 #include "os/process.h"
 
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static void ready(struct gavel *gavel, struct source *source)
 
         watch_clear(candidate);
         candidate->holder_died = true;
-        member_settle(candidate);
+        lib_candidate_settle(candidate);
     }
 }
 

@@ -2,9 +2,9 @@
 
 #include "lib/loop/command.h"
 
+#include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
-#include "lib/member.h"
 
 #include <stdlib.h>
 
@@ -92,16 +92,16 @@ static enum gavel_status run(struct command *command)
 
     switch (command->kind) {
     case COMMAND_START:
-        member_start(candidate);
+        lib_candidate_start(candidate);
         return GAVEL_OK;
     case COMMAND_STOP:
-        member_stop(candidate);
+        lib_candidate_stop(candidate);
         return GAVEL_OK;
     case COMMAND_SUBSCRIBE:
         if (command->subscription)
             deliver_subscribe(candidate, command->subscription);
         command->subscription = NULL;
-        member_set_timer(candidate); /* its on_work may be the next thing due */
+        lib_candidate_set_timer(candidate); /* its on_work may be the next thing due */
         return GAVEL_OK;
     case COMMAND_UNSUBSCRIBE:
         return deliver_unsubscribe(candidate, command->id);
@@ -123,7 +123,7 @@ static enum gavel_status run(struct command *command)
         event.eligible = command->flag;
         break;
     }
-    member_feed(candidate, &event);
+    lib_candidate_feed(candidate, &event);
     return GAVEL_OK;
 }
 

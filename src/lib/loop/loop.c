@@ -2,8 +2,8 @@
 
 #include "lib/loop/loop.h"
 
+#include "lib/candidate.h"
 #include "lib/handle.h"
-#include "lib/member.h"
 #include "lib/push.h"
 #include "os/clock.h"
 #include "os/thread.h"
@@ -86,7 +86,7 @@ void loop_close(struct gavel *gavel)
 
 void loop_wake(struct gavel *gavel) { wakeup_ring(gavel->wakeup.fd); }
 
-static struct gavel_candidate *member_of(struct timer *timer)
+static struct gavel_candidate *candidate_of(struct timer *timer)
 {
     return (struct gavel_candidate *)(void *)((char *)timer - offsetof(struct gavel_candidate, timer));
 }
@@ -101,7 +101,7 @@ static void run_due(struct gavel *gavel)
         timer = timers_first(&gavel->timers);
         if (!timer || timer->at > now)
             return;
-        member_due(member_of(timer));
+        lib_candidate_due(candidate_of(timer));
     }
 }
 
@@ -139,7 +139,7 @@ static void take_in_finished(struct gavel *gavel)
             return;
         candidate = job->candidate; /* only this thread sets it to NULL */
         if (candidate)
-            member_reply(candidate, job);
+            lib_candidate_reply(candidate, job);
         job_free(job);
     }
 }
@@ -149,7 +149,7 @@ void loop_pass(struct gavel *gavel, int timeout_ms)
     struct epoll_event events[EVENTS_PER_PASS];
     int count = epoll_wait(gavel->epoll_fd, events, EVENTS_PER_PASS, timeout_ms);
 
-    member_demote_lapsed(gavel); /* before anything that may take long */
+    lib_candidate_demote_lapsed(gavel); /* before anything that may take long */
     for (int i = 0; i < count; i++) {
         struct source *source = events[i].data.ptr;
 
@@ -157,10 +157,10 @@ void loop_pass(struct gavel *gavel, int timeout_ms)
     }
     command_run_queued(gavel);
     take_in_finished(gavel);
-    member_demote_lapsed(gavel);
+    lib_candidate_demote_lapsed(gavel);
     run_due(gavel);
     worker_flush(gavel);
-    member_bury_departed(gavel);
+    lib_candidate_remove_departed(gavel);
     watches_bury(gavel);
     set_timer(gavel);
     pthread_mutex_lock(&gavel->mutex);

@@ -2,9 +2,9 @@
 
 #include "lib/loop/worker.h"
 
+#include "lib/candidate.h"
 #include "lib/handle.h"
 #include "lib/loop/loop.h"
-#include "lib/member.h"
 #include "os/clock.h"
 #include "os/thread.h"
 

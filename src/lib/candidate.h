@@ -9,8 +9,8 @@
  * carried out without it, in order, and what they bring about (the work has
  * stopped, the watched process is dead already) is fed back afterwards.
  */
-#ifndef LIB_MEMBER_H
-#define LIB_MEMBER_H
+#ifndef LIB_CANDIDATE_H
+#define LIB_CANDIDATE_H
 
 #include "core/candidate/candidate.h"
 #include "lib/deliver.h"
@@ -77,39 +77,39 @@ struct gavel_candidate {
 };
 
 /* Frees a candidate that is in no list. Safe on NULL. */
-void member_free(struct gavel_candidate *member);
+void lib_candidate_free(struct gavel_candidate *candidate);
 
 /* Feeds one event; the time in it is filled in. Loop only, as is everything below. */
-void member_feed(struct gavel_candidate *member, struct candidate_event *event);
+void lib_candidate_feed(struct gavel_candidate *candidate, struct candidate_event *event);
 
 /* Feeds back what the last actions brought about, and sets the timer. */
-void member_settle(struct gavel_candidate *member);
+void lib_candidate_settle(struct gavel_candidate *candidate);
 
 /* Sets the timer to whatever is due next. */
-void member_set_timer(struct gavel_candidate *member);
+void lib_candidate_set_timer(struct gavel_candidate *candidate);
 
-void member_start(struct gavel_candidate *member);
-void member_stop(struct gavel_candidate *member);
-void member_doorbell(struct gavel_candidate *member);
-void member_doorbell_all(struct gavel *gavel, const char *group); /* every candidate of that group */
-void member_reply(struct gavel_candidate *member, struct job *job);
+void lib_candidate_start(struct gavel_candidate *candidate);
+void lib_candidate_stop(struct gavel_candidate *candidate);
+void lib_candidate_doorbell(struct gavel_candidate *candidate);
+void lib_candidate_doorbell_all(struct gavel *gavel, const char *group); /* every candidate of that group */
+void lib_candidate_reply(struct gavel_candidate *candidate, struct job *job);
 
 /* Its timer has come. */
-void member_due(struct gavel_candidate *member);
+void lib_candidate_due(struct gavel_candidate *candidate);
 
 /*
  * Ends the mandates whose time is over, the one with the earliest deadline
  * first: their on_demoted run one after the other and share the time.
  */
-void member_demote_lapsed(struct gavel *gavel);
+void lib_candidate_demote_lapsed(struct gavel *gavel);
 
 /* Takes the departed out of every list and tells those who wait for that. */
-void member_bury_departed(struct gavel *gavel);
+void lib_candidate_remove_departed(struct gavel *gavel);
 
 /* The first candidate whose group shares the bucket of this one; follow next_in_bucket. Any thread. */
-struct gavel_candidate *member_first_of(struct gavel *gavel, const char *group);
+struct gavel_candidate *lib_candidate_first_of(struct gavel *gavel, const char *group);
 
 /* Puts a candidate in the lists. The handle's mutex is held. ERR_STATE if group and id are there already. */
-GAVEL_CHECKED enum gavel_status member_enlist(struct gavel_candidate *member);
+GAVEL_CHECKED enum gavel_status lib_candidate_enlist(struct gavel_candidate *candidate);
 
 #endif

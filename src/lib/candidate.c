@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "lib/candidate.h"
+
+#include "lib/handle.h"
+#include "lib/loop/grid.h"
+#include "lib/push.h"
+#include "lib/single.h"
+#include "os/clock.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+void lib_candidate_free(struct gavel_candidate *candidate)
+{
+    if (!candidate)
+        return;
+    subscriptions_done(&candidate->subscriptions);
+    candidate_done(&candidate->machine);
+    metrics_done(&candidate->metrics);
+    free(candidate->listing);
+    precedence_done(&candidate->lock);
+    free(candidate);
+}
+
+static bool holds_mandate(const struct candidate *machine)
+{
+    return machine->state == CANDIDATE_PREPARING || machine->state == CANDIDATE_LEADING;
+}
+
+/* What the step is about to give up, before it forgets. An answer that comes at that very moment still
+ * counts. */
+static void count_given_up(struct gavel_candidate *candidate, const struct candidate_event *event)
+{
+    for (int slot = 0; slot < SLOT_COUNT; slot++) {
+        const struct candidate_call *call = &candidate->machine.calls[slot];
+
+        if (call->is_pending && event->now >= call->give_up_at &&
+            (event->kind != CANDIDATE_REPLY || event->reply.call != call->id))
+            metrics_given_up(&candidate->metrics, call->op);
+    }
+}
+
+static bool awaits(const struct candidate *machine, uint64_t id)
+{
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        if (machine->calls[slot].is_pending && machine->calls[slot].id == id)
+            return true;
+    return false;
+}
+
+/* The step itself and what is counted about it. Whoever reads the candidate waits for no more than this. */
+static void step(struct gavel_candidate *candidate, struct candidate_event *event)
+{
+    struct candidate *machine = &candidate->machine;
+    struct candidate_actions *actions = &candidate->gavel->actions;
+    gavel_ns election_at = machine->election_at;
+    gavel_ns doorbell_at = machine->doorbell_at;
+    bool held = holds_mandate(machine);
+
+    precedence_lock_first(&candidate->lock);
+    event->now = clock_now();
+    count_given_up(candidate, event);
+    candidate_step(machine, event, actions);
+    for (size_t i = 0; i < actions->count; i++) {
+        const struct candidate_action *action = &actions->items[i];
+
+        if (action->kind == CANDIDATE_CALL)
+            metrics_call(&candidate->metrics, &action->call.request, held);
+        if (action->kind == CANDIDATE_EMIT)
+            metrics_event(&candidate->metrics, &action->event, election_at, clock_wall_ms());
+        if (action->kind == CANDIDATE_EMIT && action->event.kind == GAVEL_EVENT_CANDIDATES_UPDATED)
+            metrics_peers(&candidate->metrics, &machine->peers);
+    }
+    if (event->kind == CANDIDATE_DOORBELL && machine->doorbell_at != doorbell_at)
+        candidate->metrics.totals.doorbells++;
+    candidate->has_ended = machine->state == CANDIDATE_ENDED;
+    precedence_unlock(&candidate->lock);
+}
+
+static void ring_all(struct gavel_candidate *candidate)
+{
+    const struct peers *peers = &candidate->machine.peers;
+
+    for (size_t i = 0; i < peers->count; i++)
+        if (peers->items[i].address[0] != '\0' && peers->items[i].instance != candidate->machine.instance)
+            bell_ring(&candidate->gavel->bell, candidate->group, peers->items[i].address);
+}
+
+/* Half of what is kept free behind the deadline is for the watchdog to end the process in words. */
+static void arm(struct gavel_candidate *candidate, uint64_t epoch, gavel_ns deadline)
+{
+    watchdog_arm(&candidate->gavel->watchdog, &candidate->watchdog_entry, epoch, deadline,
+                 deadline + ns_from_ms(candidate->machine.settings.stop_margin_ms) / 2);
+}
+
+/* The watchdog and the guard know of a mandate before anyone may act on it. */
+static void set_mandate(struct gavel_candidate *candidate, uint64_t epoch, gavel_ns stop_at,
+                        gavel_ns deadline)
+{
+    struct watchdog *watchdog = &candidate->gavel->watchdog;
+
+    if (stop_at != 0) {
+        if (!candidate->work_runs)
+            candidate->work_epoch_first = epoch;
+        candidate->work_epoch = epoch;
+        arm(candidate, epoch, deadline);
+        on_death_note_mandate(candidate->on_death_entry, candidate->work_epoch_first, stop_at, deadline);
+    }
+    publish_mandate(candidate->published, epoch, stop_at);
+    if (stop_at == 0 && !candidate->work_runs) {
+        on_death_note_stopped(candidate->on_death_entry);
+        watchdog_disarm(watchdog, &candidate->watchdog_entry);
+    }
+}
+
+/* To the guard the mandate goes on until the work has stopped; its deadline may have come nearer. */
+static void stop_work(struct gavel_candidate *candidate, const struct candidate_action *action)
+{
+    gavel_ns deadline = action->work_stop.deadline;
+
+    set_mandate(candidate, 0, 0, 0);
+    arm(candidate, action->work_stop.epoch, deadline);
+    on_death_note_mandate(candidate->on_death_entry, candidate->work_epoch_first,
+                          deadline - ns_from_ms(candidate->machine.settings.stop_grace_ms), deadline);
+    candidate->work_runs = false; /* who subscribes from now on is not told of this mandate */
+    deliver_demoted(candidate, action->work_stop.reason);
+    candidate->work_stopped = true;
+}
+
+static void carry_out(struct gavel_candidate *candidate, const struct candidate_action *action)
+{
+    switch (action->kind) {
+    case CANDIDATE_CALL:
+        if (action->call.request.op == STORE_CLAIM)
+            on_death_note_claim(candidate->on_death_entry, action->call.request.record.nonce);
+        worker_submit(candidate, action->call.id, &action->call.request);
+        break;
+    case CANDIDATE_EMIT:
+        /* The watchdog may have told it already: this thread hangs in callbacks when it happens. */
+        if (action->event.kind != GAVEL_EVENT_OVERRUN ||
+            watchdog_take_report(&candidate->gavel->watchdog, &candidate->watchdog_entry))
+            deliver_event(candidate, &action->event);
+        break;
+    case CANDIDATE_MANDATE:
+        set_mandate(candidate, action->mandate.epoch, action->mandate.stop_at, action->mandate.deadline);
+        break;
+    case CANDIDATE_WORK_START:
+        candidate->work_runs = true;
+        candidate->work_epoch = action->work_start.epoch;
+        deliver_elected(candidate);
+        break;
+    case CANDIDATE_WORK_STOP:
+        stop_work(candidate, action);
+        break;
+    case CANDIDATE_RING:
+        ring_all(candidate);
+        break;
+    case CANDIDATE_RING_ONE:
+        bell_ring(&candidate->gavel->bell, candidate->group, action->address);
+        break;
+    case CANDIDATE_WATCH:
+        watch_set(candidate, &action->watch.process, action->watch.nonce);
+        break;
+    case CANDIDATE_UNWATCH:
+        watch_clear(candidate);
+        break;
+    }
+}
+
+static void step_and_carry_out(struct gavel_candidate *candidate, struct candidate_event *event)
+{
+    const struct candidate_actions *actions = &candidate->gavel->actions;
+
+    step(candidate, event);
+    for (size_t i = 0; i < actions->count; i++)
+        carry_out(candidate, &actions->items[i]);
+}
+
+void lib_candidate_set_timer(struct gavel_candidate *candidate)
+{
+    gavel_ns at = NEVER;
+
+    if (!candidate->has_ended)
+        at = deliver_work_at(candidate);
+    if (!candidate->has_ended && !candidate->is_single)
+        at = ns_min(at, grid_wake_at(&candidate->machine, candidate->gavel->timers.count));
+    timers_set(&candidate->gavel->timers, &candidate->timer, at);
+}
+
+/* Whoever waits for an ended candidate to be gone is told at the end of the pass. */
+static void depart_if_ended(struct gavel_candidate *candidate)
+{
+    if (!candidate->has_ended || !candidate->is_leaving || candidate->is_departed)
+        return;
+    candidate->is_departed = true;
+    candidate->next_departed = candidate->gavel->departed;
+    candidate->gavel->departed = candidate;
+}
+
+void lib_candidate_settle(struct gavel_candidate *candidate)
+{
+    while (candidate->work_stopped || candidate->holder_died) {
+        struct candidate_event event = {0};
+
+        if (candidate->work_stopped) {
+            candidate->work_stopped = false;
+            on_death_note_stopped(candidate->on_death_entry);
+            watchdog_disarm(&candidate->gavel->watchdog, &candidate->watchdog_entry);
+            event.kind = CANDIDATE_WORK_STOPPED;
+        } else {
+            candidate->holder_died = false;
+            event.kind = CANDIDATE_HOLDER_DIED;
+            event.holder_died.nonce = candidate->watched_nonce;
+        }
+        step_and_carry_out(candidate, &event);
+    }
+    lib_candidate_set_timer(candidate);
+    depart_if_ended(candidate);
+}
+
+void lib_candidate_feed(struct gavel_candidate *candidate, struct candidate_event *event)
+{
+    if (!candidate->has_ended && !candidate->is_single)
+        step_and_carry_out(candidate, event);
+    lib_candidate_settle(candidate);
+}
+
+void lib_candidate_start(struct gavel_candidate *candidate)
+{
+    struct candidate_event event = {.kind = CANDIDATE_START};
+    struct gavel *gavel = candidate->gavel;
+    size_t count;
+
+    pthread_mutex_lock(&gavel->mutex);
+    count = gavel->candidate_count;
+    pthread_mutex_unlock(&gavel->mutex);
+    if (timers_reserve(&gavel->timers, count) != GAVEL_OK ||
+        timers_reserve(&gavel->lapsed, count) != GAVEL_OK ||
+        watchdog_reserve(&gavel->watchdog, count) != GAVEL_OK) {
+        struct gavel_event stopped = deliver_blank_event(candidate, GAVEL_EVENT_STOPPED);
+
+        stopped.status = GAVEL_ERR_NO_MEMORY;
+        precedence_lock_first(&candidate->lock);
+        candidate->has_ended = true;
+        precedence_unlock(&candidate->lock);
+        deliver_event(candidate, &stopped);
+    } else if (candidate->is_single) {
+        single_start(candidate);
+    } else {
+        push_join(candidate); /* before the first look, so that no change is missed */
+    }
+    lib_candidate_feed(candidate, &event);
+}
+
+void lib_candidate_stop(struct gavel_candidate *candidate)
+{
+    struct candidate_event event = {.kind = CANDIDATE_STOP};
+
+    event.stop.loss = atomic_load(&candidate->gavel->loss);
+    candidate->is_leaving = true;
+    if (candidate->is_single && !candidate->has_ended)
+        single_stop(candidate);
+    lib_candidate_feed(candidate, &event);
+}
+
+void lib_candidate_doorbell(struct gavel_candidate *candidate)
+{
+    struct candidate_event event = {.kind = CANDIDATE_DOORBELL};
+
+    lib_candidate_feed(candidate, &event);
+}
+
+void lib_candidate_reply(struct gavel_candidate *candidate, struct job *job)
+{
+    struct candidate_event event = {.kind = CANDIDATE_REPLY};
+    gavel_ns took = clock_now() - job->queued_at;
+
+    precedence_lock_first(&candidate->lock);
+    metrics_reply(&candidate->metrics, &job->request, job->reply.status, took,
+                  awaits(&candidate->machine, job->call));
+    if (awaits(&candidate->machine, job->call))
+        metrics_silent(&candidate->metrics, &job->reply);
+    precedence_unlock(&candidate->lock);
+    event.reply.call = job->call;
+    event.reply.reply = &job->reply;
+    if (job->request.op == STORE_CANDIDATES && job->reply.status == GAVEL_OK) {
+        /* The machine copies what it needs; the rest is kept for gavel_candidates(). */
+        struct registration *before = candidate->listing;
+
+        precedence_lock_first(&candidate->lock);
+        candidate->listing = job->reply.registrations;
+        candidate->listing_count = job->reply.registration_count;
+        precedence_unlock(&candidate->lock);
+        lib_candidate_feed(candidate, &event);
+        job->reply.registrations = before;
+        return;
+    }
+    lib_candidate_feed(candidate, &event);
+}
+
+void lib_candidate_due(struct gavel_candidate *candidate)
+{
+    struct candidate_event event = {.kind = CANDIDATE_TICK};
+
+    if (!candidate->is_single && !candidate->has_ended &&
+        candidate_wake_at(&candidate->machine) <= clock_now())
+        lib_candidate_feed(candidate, &event);
+    if (deliver_work_at(candidate) <= clock_now())
+        deliver_work(candidate);
+    lib_candidate_set_timer(candidate);
+}
+
+static void note_lapsed(struct timer *timer, void *argument)
+{
+    struct gavel_candidate *candidate = (void *)((char *)timer - offsetof(struct gavel_candidate, timer));
+    const gavel_ns *now = argument;
+
+    if (!candidate->is_single && holds_mandate(&candidate->machine) && candidate->machine.stop_at <= *now)
+        timers_set(&candidate->gavel->lapsed, &candidate->lapse, candidate->machine.deadline);
+}
+
+void lib_candidate_demote_lapsed(struct gavel *gavel)
+{
+    gavel_ns now = clock_now();
+    struct timer *first;
+
+    /* A leader's timer is never later than its stop_at, so all of them are among those due. */
+    timers_visit_due(&gavel->timers, now, note_lapsed, &now);
+    while ((first = timers_first(&gavel->lapsed))) {
+        struct gavel_candidate *candidate = (void *)((char *)first - offsetof(struct gavel_candidate, lapse));
+        struct candidate_event event = {.kind = CANDIDATE_TICK};
+
+        timers_set(&gavel->lapsed, first, NEVER);
+        lib_candidate_feed(candidate, &event);
+    }
+}
