@@ -62,7 +62,7 @@ chaos: ## five nodes in network namespaces, ROUNDS=500 of random faults, SEED=; 
 	@tools/setup build test
 	@tools/build release
 	@build/release/tests/chaos/chaos $(gavel) build/release/src/daemon/gaveld --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED)) \
-		--guests build/release/tests/run/beat --camper build/release/tests/chaos/camper --judge build/release/tests/run/judge $(ARGS)
+		--candidates build/release/tests/run/beat --session-candidate build/release/tests/chaos/session_candidate --beat-referee build/release/tests/run/beat_referee $(ARGS)
 
 fuzz: ## feed random bytes to what reads from the network, FUZZ_SECONDS=60 for each target; ARGS=peer_frame
 	@tools/setup build fuzz

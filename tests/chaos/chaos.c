@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--witness] [--beat BEAT] [--guests BEAT --camper
- * CAMPER] [--judge JUDGE] [--keep] [--verbose]:
+ * chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--witness] [--beat BEAT] [--candidates BEAT
+ * --session-candidate PROGRAM] [--beat-referee PROGRAM] [--keep] [--verbose]:
  * random rounds of faults on five nodes and a sixth that joins, votes and goes. A round does one thing, with
  * whatever earlier rounds have left broken; then, since a majority of nodes live and hear each other, there
  * must be a leader in time whom a majority hears. Nothing waits longer than for that, and some rounds do not
  * wait at all, so that they overlap the recovery from those before. At the end everything is repaired, all
  * have to agree, and the referee reads the logs.
  *
- * With --beat the leader also runs a command (tests/run), whose beats the judge of tests/run looks at: no
+ * With --beat the leader also runs a command (tests/run), whose beats the referee of tests/run looks at: no
  * beat of a former leader after one of its successor.
  *
- * With --guests there are candidates of groups (guests.h), and things are done to them, too: each group has
- * its log of beats and its judge, and when all is repaired each must be worked for again.
+ * With --candidates there are candidates of groups (candidates.h), and things are done to them, too: each
+ * group has its log of beats and its referee, and when all is repaired each must be worked for again.
  *
  * The seed decides what is done to whom; when, is for the machine to say. So a seed that fails may need more
  * than one run to fail again.
  */
-#include "crew.h"
+#include "cluster.h"
 
 #include "chaos.h"
 
@@ -45,7 +45,7 @@ uint32_t chaos_random(struct chaos *chaos, uint32_t below)
 
 static bool hear_each_other(const struct chaos *chaos, int a, int b)
 {
-    return chaos->crew.net.cuts[a][b] == NET_OPEN && chaos->crew.net.cuts[b][a] == NET_OPEN;
+    return chaos->cluster.net.cuts[a][b] == NET_OPEN && chaos->cluster.net.cuts[b][a] == NET_OPEN;
 }
 
 /* Whether these are a majority, with the newcomer's vote and without it. */
@@ -70,7 +70,7 @@ static unsigned voters(const struct chaos *chaos)
 /* A majority that lives and hears each other, each both ways; 0 if there is none. */
 static unsigned find_majority(const struct chaos *chaos)
 {
-    unsigned alive = crew_alive(&chaos->crew) & voters(chaos);
+    unsigned alive = cluster_alive(&chaos->cluster) & voters(chaos);
 
     for (unsigned set = 1; set < 1u << NODES; set++) {
         bool is_good = (set & alive) == set && is_majority(chaos, set);
@@ -88,7 +88,7 @@ static unsigned find_majority(const struct chaos *chaos)
 /* Those that live and hear, and are heard by, enough others to lead. */
 static unsigned who_can_lead(const struct chaos *chaos)
 {
-    unsigned alive = crew_alive(&chaos->crew) & voters(chaos), set = 0;
+    unsigned alive = cluster_alive(&chaos->cluster) & voters(chaos), set = 0;
 
     for (int a = 0; a < NODES; a++) {
         unsigned reached = 0;
@@ -96,7 +96,7 @@ static unsigned who_can_lead(const struct chaos *chaos)
         for (int b = 0; b < NODES; b++)
             if ((alive >> b & 1) && (a == b || hear_each_other(chaos, a, b)))
                 reached |= 1u << b;
-        if ((alive >> a & 1) && may_be_majority(chaos, reached) && a != chaos->crew.witness)
+        if ((alive >> a & 1) && may_be_majority(chaos, reached) && a != chaos->cluster.witness)
             set |= 1u << a;
     }
     return set;
@@ -108,8 +108,8 @@ static bool all_run(struct chaos *chaos)
     int status;
 
     for (int i = 0; i < NODES; i++) {
-        if (crew_has_ended(&chaos->crew, i, &status)) {
-            printf("# failed: %s has ended by itself, status %#x\n", chaos->crew.members[i].name,
+        if (cluster_has_ended(&chaos->cluster, i, &status)) {
+            printf("# failed: %s has ended by itself, status %#x\n", chaos->cluster.nodes[i].name,
                    (unsigned)status);
             return false;
         }
@@ -119,9 +119,9 @@ static bool all_run(struct chaos *chaos)
 
 static void repair_node(struct chaos *chaos, int node)
 {
-    crew_resume(&chaos->crew, node);
-    if (!chaos->crew.members[node].guard && (voters(chaos) >> node & 1))
-        crew_start(&chaos->crew, node);
+    cluster_resume(&chaos->cluster, node);
+    if (!chaos->cluster.nodes[node].guard && (voters(chaos) >> node & 1))
+        cluster_start(&chaos->cluster, node);
 }
 
 /* Takes back one thing after the other until a majority can work. */
@@ -129,14 +129,14 @@ static void repair_a_majority(struct chaos *chaos)
 {
     if (find_majority(chaos))
         return;
-    net_heal(&chaos->crew.net);
+    net_heal(&chaos->cluster.net);
     for (int i = NODES - 1; i >= 0 && !find_majority(chaos); i--)
         repair_node(chaos, i);
 }
 
 static void repair_all(struct chaos *chaos)
 {
-    net_heal(&chaos->crew.net);
+    net_heal(&chaos->cluster.net);
     for (int i = 0; i < NODES; i++)
         repair_node(chaos, i);
 }
@@ -149,16 +149,16 @@ static void repair_something(struct chaos *chaos)
     switch (chaos_random(chaos, 6)) {
     case 0:
     case 1:
-        net_heal(&chaos->crew.net);
+        net_heal(&chaos->cluster.net);
         break;
     case 2:
     case 3:
         for (int i = 0; i < NODES; i++)
-            crew_resume(&chaos->crew, i);
+            cluster_resume(&chaos->cluster, i);
         break;
     case 4:
-        if (!chaos->crew.members[node].guard)
-            crew_start(&chaos->crew, node);
+        if (!chaos->cluster.nodes[node].guard)
+            cluster_start(&chaos->cluster, node);
         break;
     default:
         break;
@@ -169,24 +169,24 @@ static void repair_something(struct chaos *chaos)
 static bool run_round(struct chaos *chaos, int round)
 {
     const struct chaos_fault *fault = chaos_pick(chaos);
-    int leader = crew_leader(&chaos->crew, crew_alive(&chaos->crew)), next;
+    int leader = cluster_leader(&chaos->cluster, cluster_alive(&chaos->cluster)), next;
     int victim = leader >= 0 && chaos_random(chaos, 3) ? leader : (int)chaos_random(chaos, FOUNDERS);
     int64_t began, took;
 
-    crew_tell(&chaos->crew, "round %d: %s, n%d%s", round, fault->name, victim + 1,
-              victim == leader ? ", the leader" : "");
+    cluster_tell(&chaos->cluster, "round %d: %s, n%d%s", round, fault->name, victim + 1,
+                 victim == leader ? ", the leader" : "");
     chaos->done[fault - chaos_faults]++;
     fault->run(chaos, victim, leader);
-    if (chaos->has_guests)
-        guests_disturb(&chaos->guests, chaos_random(chaos, 1u << 20));
+    if (chaos->has_candidates)
+        candidates_disturb(&chaos->candidates, chaos_random(chaos, 1u << 20));
     repair_a_majority(chaos);
     if (chaos_random(chaos, 4) == 0)
         return all_run(chaos); /* the next one comes in the middle of it */
     began = now_ms();
-    next = crew_await_leader(&chaos->crew, who_can_lead(chaos), ELECT_MS);
+    next = cluster_await_leader(&chaos->cluster, who_can_lead(chaos), ELECT_MS);
     took = now_ms() - began;
-    crew_tell(&chaos->crew, "round %d: %s leads after %lld ms", round,
-              next < 0 ? "nobody" : chaos->crew.members[next].name, (long long)took);
+    cluster_tell(&chaos->cluster, "round %d: %s leads after %lld ms", round,
+                 next < 0 ? "nobody" : chaos->cluster.nodes[next].name, (long long)took);
     chaos->wait_max_ms = took > chaos->wait_max_ms ? took : chaos->wait_max_ms;
     chaos->wait_sum_ms += took;
     if (next < 0) {
@@ -194,8 +194,8 @@ static bool run_round(struct chaos *chaos, int round)
                ELECT_MS, find_majority(chaos));
         return false;
     }
-    if (leader >= 0 && leader == chaos->crew.witness) {
-        printf("# failed: round %d: the witness %s has a lease\n", round, chaos->crew.members[leader].name);
+    if (leader >= 0 && leader == chaos->cluster.witness) {
+        printf("# failed: round %d: the witness %s has a lease\n", round, chaos->cluster.nodes[leader].name);
         return false;
     }
     if (!all_run(chaos))
@@ -214,33 +214,33 @@ static int report(const struct chaos *chaos, int rounds, int64_t took_ms)
     return rounds;
 }
 
-/* The judge over the beats of the leaders' commands. */
-static bool judge_beats(const struct chaos *chaos, const char *judge)
+/* The referee over the beats of the leaders' commands. */
+static bool judge_beats(const struct chaos *chaos, const char *beat_referee)
 {
     char path[PATH_MAX + 16];
     int status;
     pid_t pid;
 
-    snprintf(path, sizeof path, "%s/beats", chaos->crew.folder);
+    snprintf(path, sizeof path, "%s/beats", chaos->cluster.folder);
     fflush(stdout);
     pid = fork();
     if (pid == 0) {
-        execl(judge, "judge", path, (char *)NULL);
+        execl(beat_referee, "beat_referee", path, (char *)NULL);
         _exit(127);
     }
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
 /* Every group is worked for, and was by one at a time. */
-static bool end_guests(struct chaos *chaos, const char *judge)
+static bool end_candidates(struct chaos *chaos, const char *beat_referee)
 {
     bool are_led, is_good;
 
-    if (!chaos->has_guests)
+    if (!chaos->has_candidates)
         return true;
-    are_led = guests_are_led(&chaos->guests, GROUPS_MS);
-    is_good = guests_stop(&chaos->guests, AGREE_MS) && are_led;
-    return guests_judge(&chaos->guests, judge) && is_good;
+    are_led = candidates_are_led(&chaos->candidates, GROUPS_MS);
+    is_good = candidates_stop(&chaos->candidates, AGREE_MS) && are_led;
+    return candidates_referee(&chaos->candidates, beat_referee) && is_good;
 }
 
 static int run_all(struct chaos *chaos, const struct chaos_options *options)
@@ -249,15 +249,16 @@ static int run_all(struct chaos *chaos, const struct chaos_options *options)
     int round = 0;
     bool is_led = true, agrees, is_true, are_fair;
 
-    printf("1..%d\n# seed %llu\n", options->guest_beat ? 4 : 3, (unsigned long long)options->seed);
+    printf("1..%d\n# seed %llu\n", options->candidate_beat ? 4 : 3, (unsigned long long)options->seed);
     fflush(stdout);
     for (int i = 0; i < FOUNDERS; i++)
-        crew_start(&chaos->crew, i);
-    is_led = crew_await_leader(&chaos->crew, FOUNDERS_SET, ELECT_MS) >= 0;
-    if (options->guest_beat) {
-        chaos->has_guests = true;
-        guests_start(&chaos->guests, &chaos->crew, options->guest_beat, options->camper);
-        is_led = guests_are_led(&chaos->guests, GROUPS_MS) && is_led;
+        cluster_start(&chaos->cluster, i);
+    is_led = cluster_await_leader(&chaos->cluster, FOUNDERS_SET, ELECT_MS) >= 0;
+    if (options->candidate_beat) {
+        chaos->has_candidates = true;
+        candidates_start(&chaos->candidates, &chaos->cluster, options->candidate_beat,
+                         options->session_candidate);
+        is_led = candidates_are_led(&chaos->candidates, GROUPS_MS) && is_led;
     }
     while (is_led && round < options->rounds && now_ms() - began < options->limit_s * 1000)
         is_led = run_round(chaos, ++round);
@@ -269,33 +270,38 @@ static int run_all(struct chaos *chaos, const struct chaos_options *options)
     }
     printf("%s 1 - a majority that lives and is connected has a leader\n", is_led ? "ok" : "not ok");
     repair_all(chaos);
-    crew_tell(&chaos->crew, "everything is repaired");
-    agrees = crew_await_agreement(&chaos->crew, voters(chaos), AGREE_MS) && all_run(chaos);
+    cluster_tell(&chaos->cluster, "everything is repaired");
+    agrees = cluster_await_agreement(&chaos->cluster, voters(chaos), AGREE_MS) && all_run(chaos);
     printf("%s 2 - everybody agrees when everything is repaired\n", agrees ? "ok" : "not ok");
-    are_fair = end_guests(chaos, options->judge);
+    are_fair = end_candidates(chaos, options->beat_referee);
     for (int i = 0; i < NODES; i++)
-        if (chaos->crew.members[i].guard && crew_stop(&chaos->crew, i, AGREE_MS) != 0) {
+        if (chaos->cluster.nodes[i].guard && cluster_stop(&chaos->cluster, i, AGREE_MS) != 0) {
             printf("# failed: n%d did not end well\n", i + 1);
             agrees = false;
         }
-    is_true = crew_referee(&chaos->crew, 1 + (size_t)round / 10) && crew_is_sane(&chaos->crew);
+    is_true = cluster_referee(&chaos->cluster, 1 + (size_t)round / 10) && cluster_is_sane(&chaos->cluster);
     if (options->beat)
-        is_true = judge_beats(chaos, options->judge) && is_true;
+        is_true = judge_beats(chaos, options->beat_referee) && is_true;
     printf("%s 3 - the logs of all nodes agree\n", is_true ? "ok" : "not ok");
-    if (chaos->has_guests)
+    if (chaos->has_candidates)
         printf("%s 4 - each group has a leader again, and never had two\n", are_fair ? "ok" : "not ok");
     return !(is_led && agrees && is_true && are_fair);
 }
 
 static bool read_options(int argc, char **argv, struct chaos_options *options)
 {
-    static const struct option words[] = {
-        {"seed", required_argument, NULL, 's'},    {"rounds", required_argument, NULL, 'r'},
-        {"limit-s", required_argument, NULL, 'l'}, {"beat", required_argument, NULL, 'b'},
-        {"judge", required_argument, NULL, 'j'},   {"keep", no_argument, NULL, 'k'},
-        {"guests", required_argument, NULL, 'g'},  {"camper", required_argument, NULL, 'c'},
-        {"witness", no_argument, NULL, 'w'},       {"short", no_argument, NULL, 'e'},
-        {"verbose", no_argument, NULL, 'v'},       {0}};
+    static const struct option words[] = {{"seed", required_argument, NULL, 's'},
+                                          {"rounds", required_argument, NULL, 'r'},
+                                          {"limit-s", required_argument, NULL, 'l'},
+                                          {"beat", required_argument, NULL, 'b'},
+                                          {"beat-referee", required_argument, NULL, 'j'},
+                                          {"keep", no_argument, NULL, 'k'},
+                                          {"candidates", required_argument, NULL, 'g'},
+                                          {"session-candidate", required_argument, NULL, 'c'},
+                                          {"witness", no_argument, NULL, 'w'},
+                                          {"short", no_argument, NULL, 'e'},
+                                          {"verbose", no_argument, NULL, 'v'},
+                                          {0}};
     int option;
 
     while ((option = getopt_long(argc, argv, "", words, NULL)) != -1) {
@@ -310,18 +316,18 @@ static bool read_options(int argc, char **argv, struct chaos_options *options)
         if (option == 'b')
             options->beat = optarg;
         if (option == 'j')
-            options->judge = optarg;
+            options->beat_referee = optarg;
         if (option == 'g')
-            options->guest_beat = optarg;
+            options->candidate_beat = optarg;
         if (option == 'c')
-            options->camper = optarg;
+            options->session_candidate = optarg;
         options->may_end_early |= option == 'e';
         options->has_witness |= option == 'w';
         options->is_kept |= option == 'k';
         options->is_verbose |= option == 'v';
     }
-    return argc - optind == 2 && !options->guest_beat == !options->camper &&
-           !(options->beat || options->guest_beat) == !options->judge;
+    return argc - optind == 2 && !options->candidate_beat == !options->session_candidate &&
+           !(options->beat || options->candidate_beat) == !options->beat_referee;
 }
 
 int main(int argc, char **argv)
@@ -332,21 +338,23 @@ int main(int argc, char **argv)
     int code;
 
     if (!read_options(argc, argv, &options)) {
-        fprintf(stderr, "chaos: usage: chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--short] "
-                        "[--witness] [--beat BEAT] [--guests BEAT --camper CAMPER] [--judge JUDGE] [--keep] "
-                        "[--verbose]\n");
+        fprintf(
+            stderr,
+            "chaos: usage: chaos GAVEL GAVELD [--seed N] [--rounds N] [--limit-s N] [--short] "
+            "[--witness] [--beat BEAT] [--candidates BEAT --session-candidate PROGRAM] [--beat-referee PROGRAM] [--keep] "
+            "[--verbose]\n");
         return 2;
     }
     chaos.random = options.seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
-    if (!crew_make(&chaos.crew, NODES, FOUNDERS, argv[optind], argv[optind + 1], options.beat, why,
-                   sizeof why)) {
+    if (!cluster_make(&chaos.cluster, NODES, FOUNDERS, argv[optind], argv[optind + 1], options.beat, why,
+                      sizeof why)) {
         printf("1..0 # SKIP %s\n", why);
         return 0;
     }
-    chaos.crew.is_verbose = options.is_verbose;
+    chaos.cluster.is_verbose = options.is_verbose;
     if (options.has_witness)
-        crew_set_witness(&chaos.crew, FOUNDERS - 1);
+        cluster_set_witness(&chaos.cluster, FOUNDERS - 1);
     code = run_all(&chaos, &options);
-    crew_done(&chaos.crew, code || options.is_kept);
+    cluster_done(&chaos.cluster, code || options.is_kept);
     return code;
 }

@@ -4,8 +4,8 @@
 #ifndef CHAOS_CHAOS_H
 #define CHAOS_CHAOS_H
 
-#include "crew.h"
-#include "guests.h"
+#include "candidates.h"
+#include "cluster.h"
 
 #define FOUNDERS 5
 #define FOUNDERS_SET 0x1fu
@@ -20,17 +20,17 @@ struct chaos_options {
     bool may_end_early; /* the limit is how long it runs, not how long it may take */
     bool has_witness;
     const char *beat;
-    const char *judge;
-    const char *guest_beat; /* what guests run; NULL: there are none */
-    const char *camper;
+    const char *beat_referee;
+    const char *candidate_beat; /* what candidates run; NULL: there are none */
+    const char *session_candidate;
     bool is_kept;
     bool is_verbose;
 };
 
 struct chaos {
-    struct crew crew;
-    struct guests guests;
-    bool has_guests;
+    struct cluster cluster;
+    struct candidates candidates;
+    bool has_candidates;
     uint64_t random;
     bool may_vote; /* the newcomer: it was to be made a voter, and is not known to be none again */
     int done[FAULTS_MAX];

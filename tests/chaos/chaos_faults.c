@@ -15,20 +15,20 @@ static enum net_cut any_cut(struct chaos *chaos) { return chaos_random(chaos, 3)
 static void kill_node(struct chaos *chaos, int victim, int leader)
 {
     (void)leader;
-    crew_kill_node(&chaos->crew, victim);
+    cluster_kill_node(&chaos->cluster, victim);
 }
 
 static void kill_both(struct chaos *chaos, int victim, int leader)
 {
     (void)leader;
-    if (chaos->crew.members[victim].guard)
-        crew_kill_both(&chaos->crew, victim);
+    if (chaos->cluster.nodes[victim].guard)
+        cluster_kill_both(&chaos->cluster, victim);
 }
 
 static void kill_and_start(struct chaos *chaos, int victim, int leader)
 {
     kill_both(chaos, victim, leader);
-    crew_start(&chaos->crew, victim);
+    cluster_start(&chaos->cluster, victim);
 }
 
 /* The power fails in a whole rack: most of them at once, and all come back. */
@@ -42,28 +42,28 @@ static void kill_many(struct chaos *chaos, int victim, int leader)
             kill_both(chaos, i, leader);
     for (int i = 0; i < NODES; i++)
         if (killed >> i & 1)
-            crew_start(&chaos->crew, i);
+            cluster_start(&chaos->cluster, i);
 }
 
 static void pause_node(struct chaos *chaos, int victim, int leader)
 {
     (void)leader;
-    crew_pause(&chaos->crew, victim);
+    cluster_pause(&chaos->cluster, victim);
 }
 
 /* As long as a lease, more or less: it wakes while others are electing. */
 static void pause_shortly(struct chaos *chaos, int victim, int leader)
 {
     (void)leader;
-    crew_pause(&chaos->crew, victim);
+    cluster_pause(&chaos->cluster, victim);
     (void)poll(NULL, 0, (int)chaos_random(chaos, 400));
-    crew_resume(&chaos->crew, victim);
+    cluster_resume(&chaos->cluster, victim);
 }
 
 static void isolate(struct chaos *chaos, int victim, int leader)
 {
     (void)leader;
-    net_split(&chaos->crew.net, 1u << victim, any_cut(chaos));
+    net_split(&chaos->cluster.net, 1u << victim, any_cut(chaos));
 }
 
 static void split(struct chaos *chaos, int victim, int leader)
@@ -71,8 +71,8 @@ static void split(struct chaos *chaos, int victim, int leader)
     unsigned side = 1u << victim | 1u << chaos_random(chaos, FOUNDERS);
 
     (void)leader;
-    crew_tell(&chaos->crew, "split %02x from the others", side);
-    net_split(&chaos->crew.net, side, any_cut(chaos));
+    cluster_tell(&chaos->cluster, "split %02x from the others", side);
+    net_split(&chaos->cluster.net, side, any_cut(chaos));
 }
 
 static void cut_out(struct chaos *chaos, int victim, int leader)
@@ -81,7 +81,7 @@ static void cut_out(struct chaos *chaos, int victim, int leader)
 
     (void)leader;
     for (int i = 0; i < NODES; i++)
-        net_set(&chaos->crew.net, victim, i, cut);
+        net_set(&chaos->cluster.net, victim, i, cut);
 }
 
 static void cut_in(struct chaos *chaos, int victim, int leader)
@@ -90,16 +90,16 @@ static void cut_in(struct chaos *chaos, int victim, int leader)
 
     (void)leader;
     for (int i = 0; i < NODES; i++)
-        net_set(&chaos->crew.net, i, victim, cut);
+        net_set(&chaos->cluster.net, i, victim, cut);
 }
 
 static void cut_some(struct chaos *chaos, int victim, int leader)
 {
     (void)leader;
     for (int i = 0; i < 3; i++)
-        net_set(&chaos->crew.net, (int)chaos_random(chaos, NODES), (int)chaos_random(chaos, NODES),
+        net_set(&chaos->cluster.net, (int)chaos_random(chaos, NODES), (int)chaos_random(chaos, NODES),
                 any_cut(chaos));
-    net_set(&chaos->crew.net, victim, (int)chaos_random(chaos, NODES), any_cut(chaos));
+    net_set(&chaos->cluster.net, victim, (int)chaos_random(chaos, NODES), any_cut(chaos));
 }
 
 /* Gone for less than a lease, several times. */
@@ -107,9 +107,9 @@ static void flap(struct chaos *chaos, int victim, int leader)
 {
     (void)leader;
     for (int i = 0; i < 4; i++) {
-        net_split(&chaos->crew.net, 1u << victim, NET_LOST);
+        net_split(&chaos->cluster.net, 1u << victim, NET_LOST);
         (void)poll(NULL, 0, (int)chaos_random(chaos, 120));
-        net_heal(&chaos->crew.net);
+        net_heal(&chaos->cluster.net);
         (void)poll(NULL, 0, (int)chaos_random(chaos, 60));
     }
 }
@@ -117,12 +117,12 @@ static void flap(struct chaos *chaos, int victim, int leader)
 static int call(struct chaos *chaos, int node, const char *path, const char *body)
 {
     json_t *json;
-    int code = crew_ask(&chaos->crew, node, "POST", path, body, CALL_MS, &json);
+    int code = cluster_ask(&chaos->cluster, node, "POST", path, body, CALL_MS, &json);
     const char *message = json_string_value(json_object_get(json, "message"));
 
     if (!message)
         message = json_string_value(json_object_get(json_object_get(json, "error"), "message"));
-    crew_tell(&chaos->crew, "%s %s: %d %.120s", path, body, code, message ? message : "");
+    cluster_tell(&chaos->cluster, "%s %s: %d %.120s", path, body, code, message ? message : "");
     json_decref(json);
     return code;
 }
@@ -145,7 +145,7 @@ static void force(struct chaos *chaos, int victim, int leader)
     int asked = leader >= 0 && chaos_random(chaos, 2) ? leader : victim;
     char body[128];
 
-    if (!(crew_alive(&chaos->crew) >> asked & 1))
+    if (!(cluster_alive(&chaos->cluster) >> asked & 1))
         return;
     if (victim == asked && asked == leader)
         victim = (leader + 1) % FOUNDERS;
@@ -157,16 +157,16 @@ static void force(struct chaos *chaos, int victim, int leader)
 /* A transfer, and the leader dies in the middle of it. */
 static void transfer_and_kill(struct chaos *chaos, int victim, int leader)
 {
-    pid_t pid = leader < 0 ? 0 : crew_node_pid(&chaos->crew, leader);
-    struct crew_status status;
+    pid_t pid = leader < 0 ? 0 : cluster_node_pid(&chaos->cluster, leader);
+    struct cluster_status status;
 
     (void)victim;
-    if (!pid || chaos->crew.members[leader].is_paused)
+    if (!pid || chaos->cluster.nodes[leader].is_paused)
         return;
-    (void)crew_ask(&chaos->crew, leader, "POST", "/transfer", "{\"timeout_ms\":1000}",
-                   (int)chaos_random(chaos, 4) + 1, NULL);
-    (void)crew_look(&chaos->crew, leader, &status); /* its log may be lost with it */
-    crew_kill_node(&chaos->crew, leader);
+    (void)cluster_ask(&chaos->cluster, leader, "POST", "/transfer", "{\"timeout_ms\":1000}",
+                      (int)chaos_random(chaos, 4) + 1, NULL);
+    (void)cluster_look(&chaos->cluster, leader, &status); /* its log may be lost with it */
+    cluster_kill_node(&chaos->cluster, leader);
 }
 
 static void step_down(struct chaos *chaos, int victim, int leader)
@@ -191,8 +191,8 @@ static void add_newcomer(struct chaos *chaos, int victim, int leader)
     (void)victim;
     if (leader < 0)
         return;
-    if (!chaos->crew.members[NEWCOMER].guard)
-        crew_start(&chaos->crew, NEWCOMER);
+    if (!chaos->cluster.nodes[NEWCOMER].guard)
+        cluster_start(&chaos->cluster, NEWCOMER);
     net_address(NEWCOMER, address, sizeof address);
     snprintf(rest, sizeof rest, ",\"address\":\"%s:7400\",\"learner\":true", address);
     (void)change(chaos, leader, "add", rest); /* it may be one already */
@@ -235,11 +235,11 @@ static void write_some(struct chaos *chaos, int leader, int count)
     for (int i = 0; i < count && leader >= 0; i++) {
         snprintf(body, sizeof body, "{\"action\":\"promote\",\"id\":\"n%d\"}",
                  (int)chaos_random(chaos, FOUNDERS) + 1);
-        if (crew_ask(&chaos->crew, leader, "POST", "/members", body, CALL_MS, NULL) != 200)
+        if (cluster_ask(&chaos->cluster, leader, "POST", "/members", body, CALL_MS, NULL) != 200)
             break;
         done++;
     }
-    crew_tell(&chaos->crew, "%d of %d written", done, count);
+    cluster_tell(&chaos->cluster, "%d of %d written", done, count);
 }
 
 static void write_few(struct chaos *chaos, int victim, int leader)
@@ -258,15 +258,15 @@ static void write_many(struct chaos *chaos, int victim, int leader)
 /* Whoever has acknowledged something is killed at once: it must not be lost. */
 static void write_and_kill(struct chaos *chaos, int victim, int leader)
 {
-    struct crew_status status;
+    struct cluster_status status;
 
     (void)victim;
     if (leader < 0)
         return;
     write_some(chaos, leader, 3);
-    (void)crew_look(&chaos->crew, leader, &status); /* for the referee: so much is committed */
-    if (chaos->crew.members[leader].guard)
-        crew_kill_both(&chaos->crew, leader);
+    (void)cluster_look(&chaos->cluster, leader, &status); /* for the referee: so much is committed */
+    if (chaos->cluster.nodes[leader].guard)
+        cluster_kill_both(&chaos->cluster, leader);
 }
 
 static void stop_in_order(struct chaos *chaos, int victim, int leader)
@@ -274,23 +274,23 @@ static void stop_in_order(struct chaos *chaos, int victim, int leader)
     int code;
 
     (void)leader;
-    if (!chaos->crew.members[victim].guard)
+    if (!chaos->cluster.nodes[victim].guard)
         return;
-    code = crew_stop(&chaos->crew, victim, 10000);
+    code = cluster_stop(&chaos->cluster, victim, 10000);
     if (code == 0)
-        crew_start(&chaos->crew, victim);
+        cluster_start(&chaos->cluster, victim);
     else
-        crew_tell(&chaos->crew, "n%d ended with %d, not 0", victim + 1, code);
+        cluster_tell(&chaos->cluster, "n%d ended with %d, not 0", victim + 1, code);
 }
 
 static void reload(struct chaos *chaos, int victim, int leader)
 {
-    struct crew_status status;
+    struct cluster_status status;
 
     (void)leader;
-    if (crew_look(&chaos->crew, victim,
-                  &status)) /* not in the first moments of a life, as an operator would */
-        (void)kill(chaos->crew.members[victim].guard, SIGHUP);
+    if (cluster_look(&chaos->cluster, victim,
+                     &status)) /* not in the first moments of a life, as an operator would */
+        (void)kill(chaos->cluster.nodes[victim].guard, SIGHUP);
 }
 
 /*
@@ -299,26 +299,26 @@ static void reload(struct chaos *chaos, int victim, int leader)
  */
 static void besiege(struct chaos *chaos, int victim, int leader)
 {
-    const struct guest *worker = NULL;
+    const struct candidate *worker = NULL;
 
     (void)victim;
-    if (!chaos->has_guests)
+    if (!chaos->has_candidates)
         return;
-    net_heal(&chaos->crew.net);
+    net_heal(&chaos->cluster.net);
     for (int i = 0; i < NODES; i++)
-        crew_resume(&chaos->crew, i);
-    leader = crew_await_leader(&chaos->crew, crew_alive(&chaos->crew), SIEGE_MS);
-    if (leader < 0 || !guests_are_led(&chaos->guests, SIEGE_MS))
+        cluster_resume(&chaos->cluster, i);
+    leader = cluster_await_leader(&chaos->cluster, cluster_alive(&chaos->cluster), SIEGE_MS);
+    if (leader < 0 || !candidates_are_led(&chaos->candidates, SIEGE_MS))
         return; /* not for long: the end of the test looks whether it comes back */
-    for (int i = 0; i < GUEST_GROUPS && (!worker || worker->node == leader); i++)
-        worker = guests_worker(&chaos->guests, i);
+    for (int i = 0; i < CANDIDATE_GROUPS && (!worker || worker->node == leader); i++)
+        worker = candidates_worker(&chaos->candidates, i);
     if (!worker || worker->node == leader)
         return;
-    crew_tell(&chaos->crew, "n%d and guest %d are besieged", worker->node + 1,
-              (int)(worker - chaos->guests.list) + 1);
-    net_split(&chaos->crew.net, 1u << worker->node, any_cut(chaos));
+    cluster_tell(&chaos->cluster, "n%d and candidate %d are besieged", worker->node + 1,
+                 (int)(worker - chaos->candidates.list) + 1);
+    net_split(&chaos->cluster.net, 1u << worker->node, any_cut(chaos));
     (void)poll(NULL, 0, SIEGE_MS);
-    net_heal(&chaos->crew.net);
+    net_heal(&chaos->cluster.net);
 }
 
 static void nothing(struct chaos *chaos, int victim, int leader)
@@ -354,7 +354,7 @@ const struct chaos_fault chaos_faults[] = {
     {"write, and kill", 4, write_and_kill},
     {"stop in order, start again", 4, stop_in_order},
     {"read certificates again", 1, reload},
-    {"besiege a guest", 3, besiege},
+    {"besiege a candidate", 3, besiege},
     {"nothing", 1, nothing},
 };
 const size_t chaos_fault_count = sizeof chaos_faults / sizeof *chaos_faults;

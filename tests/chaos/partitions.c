@@ -6,7 +6,7 @@
  * links are back there is one leader, whom the healing did not disturb, and one table. At the end the referee
  * reads what the nodes logged.
  */
-#include "crew.h"
+#include "cluster.h"
 #include "relay.h"
 
 #include <getopt.h>
@@ -25,7 +25,7 @@
 #define WATCH_MS 1200
 
 struct stage {
-    struct crew crew;
+    struct cluster cluster;
     int leader; /* when the scenario began */
     int64_t term;
     bool is_good;
@@ -53,12 +53,13 @@ static unsigned only_leader(const struct stage *stage) { return 1u << stage->lea
 static int elects(struct stage *stage, unsigned majority)
 {
     int64_t began = now_ms();
-    int leader = crew_await_leader(&stage->crew, majority, ELECT_MS);
+    int leader = cluster_await_leader(&stage->cluster, majority, ELECT_MS);
 
     if (leader < 0)
         fault(stage, "the majority has no leader");
     else
-        printf("# %s leads after %lld ms\n", stage->crew.members[leader].name, (long long)(now_ms() - began));
+        printf("# %s leads after %lld ms\n", stage->cluster.nodes[leader].name,
+               (long long)(now_ms() - began));
     return leader;
 }
 
@@ -66,7 +67,7 @@ static void stops(struct stage *stage, unsigned minority)
 {
     int64_t began = now_ms();
 
-    if (!crew_await_nobody(&stage->crew, minority, STOP_MS))
+    if (!cluster_await_nobody(&stage->cluster, minority, STOP_MS))
         fault(stage, "a node without a majority still has a lease");
     else if (now_ms() - began > 10)
         printf("# the minority has stopped after %lld ms\n", (long long)(now_ms() - began));
@@ -75,19 +76,20 @@ static void stops(struct stage *stage, unsigned minority)
 /* Nothing may change for a while: the same leader, in the same term, and nobody else with a lease. */
 static void stays(struct stage *stage, int leader)
 {
-    struct crew_status before, status;
+    struct cluster_status before, status;
     int64_t end = now_ms() + WATCH_MS;
 
-    if (!crew_look(&stage->crew, leader, &before) || !before.has_lease) {
+    if (!cluster_look(&stage->cluster, leader, &before) || !before.has_lease) {
         fault(stage, "the leader has no lease");
         return;
     }
     while (now_ms() < end) {
-        if (!crew_look(&stage->crew, leader, &status) || !status.has_lease || status.term != before.term) {
+        if (!cluster_look(&stage->cluster, leader, &status) || !status.has_lease ||
+            status.term != before.term) {
             fault(stage, "the leader was disturbed, and did not have to be");
             return;
         }
-        if (crew_leader(&stage->crew, ALL & ~(1u << leader)) >= 0) {
+        if (cluster_leader(&stage->cluster, ALL & ~(1u << leader)) >= 0) {
             fault(stage, "a second node says that it has a lease");
             return;
         }
@@ -98,26 +100,26 @@ static void stays(struct stage *stage, int leader)
 /* The links are back: everybody agrees, and whoever led goes on. */
 static void heals(struct stage *stage, int leader)
 {
-    struct crew_status before, after;
+    struct cluster_status before, after;
     int64_t began = now_ms();
-    bool is_known = leader >= 0 && crew_look(&stage->crew, leader, &before) && before.has_lease;
+    bool is_known = leader >= 0 && cluster_look(&stage->cluster, leader, &before) && before.has_lease;
 
-    net_heal(&stage->crew.net);
-    crew_tell(&stage->crew, "all links are back");
-    if (!crew_await_agreement(&stage->crew, ALL, HEAL_MS)) {
+    net_heal(&stage->cluster.net);
+    cluster_tell(&stage->cluster, "all links are back");
+    if (!cluster_await_agreement(&stage->cluster, ALL, HEAL_MS)) {
         fault(stage, "the nodes do not agree after healing");
         return;
     }
     printf("# agreement after %lld ms\n", (long long)(now_ms() - began));
     if (is_known &&
-        (!crew_look(&stage->crew, leader, &after) || !after.has_lease || after.term != before.term))
+        (!cluster_look(&stage->cluster, leader, &after) || !after.has_lease || after.term != before.term))
         fault(stage, "healing cost the leader its place");
 }
 
 static void split(struct stage *stage, unsigned side, enum net_cut cut)
 {
-    crew_tell(&stage->crew, "split %02x from %02x", side, ALL & ~side);
-    net_split(&stage->crew.net, side, cut);
+    cluster_tell(&stage->cluster, "split %02x from %02x", side, ALL & ~side);
+    net_split(&stage->cluster.net, side, cut);
 }
 
 static void leader_in_majority(struct stage *stage)
@@ -151,9 +153,9 @@ static void leader_heard_by_nobody(struct stage *stage)
 {
     int leader;
 
-    crew_tell(&stage->crew, "nobody hears n%d", stage->leader + 1);
+    cluster_tell(&stage->cluster, "nobody hears n%d", stage->leader + 1);
     for (int i = 0; i < NODES; i++)
-        net_set(&stage->crew.net, stage->leader, i, NET_LOST);
+        net_set(&stage->cluster.net, stage->leader, i, NET_LOST);
     leader = elects(stage, ALL & ~only_leader(stage));
     stops(stage, only_leader(stage));
     if (leader >= 0)
@@ -166,9 +168,9 @@ static void leader_hears_nobody(struct stage *stage)
 {
     int leader;
 
-    crew_tell(&stage->crew, "n%d hears nobody", stage->leader + 1);
+    cluster_tell(&stage->cluster, "n%d hears nobody", stage->leader + 1);
     for (int i = 0; i < NODES; i++)
-        net_set(&stage->crew.net, i, stage->leader, NET_LOST);
+        net_set(&stage->cluster.net, i, stage->leader, NET_LOST);
     stops(stage, only_leader(stage));
     leader = elects(stage, ALL & ~only_leader(stage));
     if (leader >= 0)
@@ -188,26 +190,26 @@ static void follower_hears_nobody(struct stage *stage)
 {
     int deaf = (stage->leader + 1) % NODES;
 
-    crew_tell(&stage->crew, "n%d hears nobody", deaf + 1);
+    cluster_tell(&stage->cluster, "n%d hears nobody", deaf + 1);
     for (int i = 0; i < NODES; i++)
-        net_set(&stage->crew.net, i, deaf, NET_LOST);
+        net_set(&stage->cluster.net, i, deaf, NET_LOST);
     stays(stage, stage->leader);
     heals(stage, stage->leader);
 }
 
 static void one_link_cut(struct stage *stage)
 {
-    crew_tell(&stage->crew, "the leader and one follower do not hear each other");
-    net_set_both(&stage->crew.net, stage->leader, (stage->leader + 1) % NODES, NET_LOST);
+    cluster_tell(&stage->cluster, "the leader and one follower do not hear each other");
+    net_set_both(&stage->cluster.net, stage->leader, (stage->leader + 1) % NODES, NET_LOST);
     stays(stage, stage->leader);
     heals(stage, stage->leader);
 }
 
 static void two_two_one(struct stage *stage)
 {
-    crew_tell(&stage->crew, "no majority anywhere");
-    net_split(&stage->crew.net, only_leader(stage) | followers(stage, 1), NET_LOST);
-    net_split(&stage->crew.net, 1u << (stage->leader + 4) % NODES, NET_LOST);
+    cluster_tell(&stage->cluster, "no majority anywhere");
+    net_split(&stage->cluster.net, only_leader(stage) | followers(stage, 1), NET_LOST);
+    net_split(&stage->cluster.net, 1u << (stage->leader + 4) % NODES, NET_LOST);
     stops(stage, ALL);
     heals(stage, -1);
 }
@@ -217,7 +219,7 @@ static void cut_leaves(struct stage *stage, int hub)
     for (int a = 0; a < NODES; a++)
         for (int b = 0; b < a; b++)
             if (a != hub && b != hub)
-                net_set_both(&stage->crew.net, a, b, NET_LOST);
+                net_set_both(&stage->cluster.net, a, b, NET_LOST);
 }
 
 /* Only one node reaches a majority, and it is not the leader. */
@@ -225,7 +227,7 @@ static void star(struct stage *stage)
 {
     int hub = (stage->leader + 2) % NODES, leader;
 
-    crew_tell(&stage->crew, "only n%d is heard by the others", hub + 1);
+    cluster_tell(&stage->cluster, "only n%d is heard by the others", hub + 1);
     cut_leaves(stage, hub);
     stops(stage, only_leader(stage));
     leader = elects(stage, ALL);
@@ -243,7 +245,7 @@ static void is_told(struct stage *stage, int hub, const char *what)
 
     snprintf(middle, sizeof middle, "only n%d reaches a majority", hub + 1);
     while (now_ms() < end) {
-        code = relay_check(&stage->crew, text, sizeof text);
+        code = relay_check(&stage->cluster, text, sizeof text);
         if (code == 3 && strstr(text, what) && strstr(text, middle))
             return;
         (void)poll(NULL, 0, 100);
@@ -259,19 +261,19 @@ static void constrained(struct stage *stage)
     int hub = (stage->leader + 2) % NODES;
     char body[64];
 
-    crew_kill_both(&stage->crew, hub);
+    cluster_kill_both(&stage->cluster, hub);
     snprintf(body, sizeof body, "{\"target_leader_id\":\"n%d\",\"timeout_ms\":2000}",
              (stage->leader + 1) % NODES + 1);
-    if (crew_ask(&stage->crew, stage->leader, "POST", "/transfer", body, ELECT_MS, NULL) != 200)
+    if (cluster_ask(&stage->cluster, stage->leader, "POST", "/transfer", body, ELECT_MS, NULL) != 200)
         fault(stage, "the leader does not hand over");
-    if (!crew_await_agreement(&stage->crew, ALL & ~(1u << hub), HEAL_MS))
+    if (!cluster_await_agreement(&stage->cluster, ALL & ~(1u << hub), HEAL_MS))
         fault(stage, "the others do not agree");
-    crew_tell(&stage->crew, "only n%d will be heard by the others", hub + 1);
+    cluster_tell(&stage->cluster, "only n%d will be heard by the others", hub + 1);
     cut_leaves(stage, hub);
     stops(stage, ALL & ~(1u << hub));
-    crew_start(&stage->crew, hub);
+    cluster_start(&stage->cluster, hub);
     is_told(stage, hub, "a constrained election");
-    if (crew_leader(&stage->crew, ALL) >= 0)
+    if (cluster_leader(&stage->cluster, ALL) >= 0)
         fault(stage, "somebody leads that may not");
     heals(stage, -1);
 }
@@ -281,12 +283,12 @@ static void flapping_link(struct stage *stage)
 {
     int64_t end = now_ms() + WATCH_MS;
     int other = (stage->leader + 1) % NODES;
-    struct crew_status status;
+    struct cluster_status status;
 
-    crew_tell(&stage->crew, "a link of the leader flaps");
+    cluster_tell(&stage->cluster, "a link of the leader flaps");
     for (int i = 0; now_ms() < end; i++) {
-        net_set_both(&stage->crew.net, stage->leader, other, i % 2 ? NET_OPEN : NET_LOST);
-        if (!crew_look(&stage->crew, stage->leader, &status) || !status.has_lease) {
+        net_set_both(&stage->cluster.net, stage->leader, other, i % 2 ? NET_OPEN : NET_LOST);
+        if (!cluster_look(&stage->cluster, stage->leader, &status) || !status.has_lease) {
             fault(stage, "one flapping link cost the leader its place");
             break;
         }
@@ -300,13 +302,13 @@ static void flapping_leader(struct stage *stage)
 {
     int64_t end = now_ms() + WATCH_MS;
 
-    crew_tell(&stage->crew, "the leader comes and goes");
+    cluster_tell(&stage->cluster, "the leader comes and goes");
     for (int i = 0; now_ms() < end; i++) {
         if (i % 2 == 0)
-            net_split(&stage->crew.net, only_leader(stage), i % 4 ? NET_REFUSED : NET_LOST);
+            net_split(&stage->cluster.net, only_leader(stage), i % 4 ? NET_REFUSED : NET_LOST);
         else
-            net_heal(&stage->crew.net);
-        (void)crew_leader(&stage->crew, ALL); /* for the referee */
+            net_heal(&stage->cluster.net);
+        (void)cluster_leader(&stage->cluster, ALL); /* for the referee */
         (void)poll(NULL, 0, 100);
     }
     heals(stage, -1);
@@ -334,14 +336,14 @@ static const struct {
 
 static void begin(struct stage *stage)
 {
-    struct crew_status status;
+    struct cluster_status status;
 
     stage->is_good = true;
-    net_heal(&stage->crew.net);
-    if (!crew_await_agreement(&stage->crew, ALL, HEAL_MS))
+    net_heal(&stage->cluster.net);
+    if (!cluster_await_agreement(&stage->cluster, ALL, HEAL_MS))
         fault(stage, "the nodes do not agree before anything was cut");
-    stage->leader = crew_await_leader(&stage->crew, ALL, ELECT_MS);
-    if (stage->leader < 0 || !crew_look(&stage->crew, stage->leader, &status)) {
+    stage->leader = cluster_await_leader(&stage->cluster, ALL, ELECT_MS);
+    if (stage->leader < 0 || !cluster_look(&stage->cluster, stage->leader, &status)) {
         fault(stage, "nobody leads");
         stage->leader = 0;
         return;
@@ -353,12 +355,12 @@ static void begin(struct stage *stage)
 static void run_one(struct stage *stage, size_t which)
 {
     for (int tries = 0; tries < 3; tries++) {
-        int naps = naps_count(&stage->crew.naps);
+        int naps = naps_count(&stage->cluster.naps);
 
         begin(stage);
         if (stage->is_good)
             scenarios[which].run(stage);
-        if (stage->is_good || naps_count(&stage->crew.naps) == naps)
+        if (stage->is_good || naps_count(&stage->cluster.naps) == naps)
             return;
         printf("# the machine slept; once more\n");
     }
@@ -378,7 +380,7 @@ static int run_all(struct stage *stage, const struct options *options)
 
     printf("1..%zu\n", SCENARIOS + 1);
     for (int i = 0; i < NODES; i++)
-        crew_start(&stage->crew, i);
+        cluster_start(&stage->cluster, i);
     for (size_t i = 0; i < SCENARIOS; i++) {
         if (options->only && !strstr(scenarios[i].name, options->only)) {
             printf("ok %zu - %s # SKIP not asked for\n", i + 1, scenarios[i].name);
@@ -391,9 +393,9 @@ static int run_all(struct stage *stage, const struct options *options)
         fflush(stdout);
     }
     for (int i = 0; i < NODES; i++)
-        if (crew_stop(&stage->crew, i, HEAL_MS) != 0)
+        if (cluster_stop(&stage->cluster, i, HEAL_MS) != 0)
             printf("# n%d did not end well\n", i + 1);
-    is_good = crew_referee(&stage->crew, claims ? 1 : 0);
+    is_good = cluster_referee(&stage->cluster, claims ? 1 : 0);
     printf("%s %zu - the logs of all nodes agree\n", is_good ? "ok" : "not ok", SCENARIOS + 1);
     return failed || !is_good;
 }
@@ -421,12 +423,12 @@ int main(int argc, char **argv)
         fprintf(stderr, "partitions: usage: partitions GAVEL GAVELD [--only TEXT] [--keep] [--verbose]\n");
         return 2;
     }
-    if (!crew_make(&stage.crew, NODES, NODES, argv[optind], argv[optind + 1], NULL, why, sizeof why)) {
+    if (!cluster_make(&stage.cluster, NODES, NODES, argv[optind], argv[optind + 1], NULL, why, sizeof why)) {
         printf("1..0 # SKIP %s\n", why);
         return 0;
     }
-    stage.crew.is_verbose = options.is_verbose;
+    stage.cluster.is_verbose = options.is_verbose;
     code = run_all(&stage, &options);
-    crew_done(&stage.crew, code || options.is_kept);
+    cluster_done(&stage.cluster, code || options.is_kept);
     return code;
 }

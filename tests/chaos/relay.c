@@ -2,7 +2,7 @@
 
 #include "relay.h"
 
-#include "crew_files.h"
+#include "cluster_files.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 static struct sockaddr_in api_of(int node)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)CREW_API_PORT(node))};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)CLUSTER_API_PORT(node))};
 
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return address;
@@ -55,7 +55,7 @@ static void join_ends(int one, int other)
     }
 }
 
-static void serve(const struct crew *crew, int node, int listener)
+static void serve(const struct cluster *cluster, int node, int listener)
 {
     struct sockaddr_in address = api_of(node);
 
@@ -65,7 +65,7 @@ static void serve(const struct crew *crew, int node, int listener)
         if (client < 0)
             _exit(1);
         if (fork() == 0) {
-            api = net_socket(&crew->net, node);
+            api = net_socket(&cluster->net, node);
             if (api >= 0 &&
                 (connect(api, (struct sockaddr *)&address, sizeof address) == 0 || errno == EINPROGRESS))
                 join_ends(client, api);
@@ -89,7 +89,7 @@ static int listen_at(int node)
 }
 
 /* In a group of its own, so that it ends with what it has forked. */
-static pid_t start_relay(const struct crew *crew, int node)
+static pid_t start_relay(const struct cluster *cluster, int node)
 {
     int fd = listen_at(node);
     pid_t pid = fork();
@@ -98,7 +98,7 @@ static pid_t start_relay(const struct crew *crew, int node)
         (void)setpgid(0, 0);
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)signal(SIGCHLD, SIG_IGN);
-        serve(crew, node, fd);
+        serve(cluster, node, fd);
     }
     if (pid > 0)
         (void)setpgid(pid, pid);
@@ -106,16 +106,16 @@ static pid_t start_relay(const struct crew *crew, int node)
     return pid;
 }
 
-static int run_check(const struct crew *crew, char *buffer, size_t size)
+static int run_check(const struct cluster *cluster, char *buffer, size_t size)
 {
     char command[PATH_MAX + 512];
-    size_t used = (size_t)snprintf(command, sizeof command, "'%s' check --cluster ", crew->gavel);
+    size_t used = (size_t)snprintf(command, sizeof command, "'%s' check --cluster ", cluster->gavel);
     FILE *pipe;
     int status;
 
-    for (int i = 0; i < crew->count && used < sizeof command; i++)
+    for (int i = 0; i < cluster->count && used < sizeof command; i++)
         used += (size_t)snprintf(command + used, sizeof command - used, "%shttp://127.0.0.1:%d", i ? "," : "",
-                                 CREW_API_PORT(i));
+                                 CLUSTER_API_PORT(i));
     (void)snprintf(command + used, sizeof command - used, " 2>&1");
     pipe = popen(command, "re");
     if (!pipe)
@@ -126,15 +126,15 @@ static int run_check(const struct crew *crew, char *buffer, size_t size)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-int relay_check(const struct crew *crew, char *buffer, size_t size)
+int relay_check(const struct cluster *cluster, char *buffer, size_t size)
 {
-    pid_t relays[CREW_MAX];
+    pid_t relays[CLUSTER_MAX];
     int code;
 
-    for (int i = 0; i < crew->count; i++)
-        relays[i] = start_relay(crew, i);
-    code = run_check(crew, buffer, size);
-    for (int i = 0; i < crew->count; i++)
+    for (int i = 0; i < cluster->count; i++)
+        relays[i] = start_relay(cluster, i);
+    code = run_check(cluster, buffer, size);
+    for (int i = 0; i < cluster->count; i++)
         if (relays[i] > 0) {
             (void)kill(-relays[i], SIGKILL);
             (void)waitpid(relays[i], NULL, 0);

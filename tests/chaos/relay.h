@@ -5,9 +5,10 @@
 #ifndef CHAOS_RELAY_H
 #define CHAOS_RELAY_H
 
-#include "crew.h"
+#include "cluster.h"
 
-/* Runs `gavel check` on all nodes of the crew. Its exit code, or -1; what it printed goes to the buffer. */
-int relay_check(const struct crew *crew, char *buffer, size_t size);
+/* Runs `gavel check` on all nodes of the cluster. Its exit code, or -1; what it printed goes to the buffer.
+ */
+int relay_check(const struct cluster *cluster, char *buffer, size_t size);
 
 #endif

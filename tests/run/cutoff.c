@@ -18,7 +18,7 @@
  *
  * Several stores are cut off at the same time, each in its own trial.
  */
-#include "crowd.h"
+#include "election.h"
 
 #include "base/histogram.h"
 #include "base/prng.h"
@@ -41,7 +41,7 @@ struct trial {
 };
 
 struct run {
-    struct crowd crowds[STORES];
+    struct election elections[STORES];
     struct prng prng;
     size_t rounds;
     size_t count;                               /* trials */
@@ -53,23 +53,23 @@ struct run {
 /* Waits until each store has a leader, all of whose processes beat. */
 static bool settle(struct run *run)
 {
-    for (gavel_ns until = clock_now() + LIMIT; clock_now() < until; crowd_pause()) {
+    for (gavel_ns until = clock_now() + LIMIT; clock_now() < until; election_pause()) {
         size_t ready = 0;
 
         for (size_t i = 0; i < STORES; i++) {
-            struct crowd *crowd = &run->crowds[i];
+            struct election *election = &run->elections[i];
             struct leader leader;
 
-            crowd_look(crowd);
+            election_look(election);
             /* A machine that stood still may have cost it its guard; not for ever, if it cannot run at
              * all. */
-            if (!crowd->contenders[0].pid && crowd->contenders[0].lives < ROUNDS_MAX)
-                crowd_start(crowd, &crowd->contenders[0]);
-            if (!crowd_find_leader(crowd, &leader))
+            if (!election->candidates[0].pid && election->candidates[0].lives < ROUNDS_MAX)
+                election_start(election, &election->candidates[0]);
+            if (!election_find_leader(election, &leader))
                 continue;
             leader_done(&leader);
-            ready += crowd->has_role[BEAT_MAIN] && crowd->has_role[BEAT_SESSION] &&
-                     crowd->has_role[BEAT_DAEMON] && crowd_renewed_at(crowd) > 0;
+            ready += election->has_role[BEAT_MAIN] && election->has_role[BEAT_SESSION] &&
+                     election->has_role[BEAT_DAEMON] && election_renewed_at(election) > 0;
         }
         if (ready == STORES)
             return true;
@@ -78,20 +78,20 @@ static bool settle(struct run *run)
     return false;
 }
 
-static bool cut(struct run *run, struct crowd *crowd, struct trial *ret_trial)
+static bool cut(struct run *run, struct election *election, struct trial *ret_trial)
 {
     struct timespec pause = {.tv_nsec = prng_between(&run->prng, 0, 30 * NS_PER_MS)};
     gavel_ns renewed_at;
 
     (void)nanosleep(&pause, NULL); /* at any instant between two renewals; waking early does no harm */
-    if (!crowd_cut(crowd)) {
+    if (!election_cut(election)) {
         printf("# a store could not be cut off\n");
         return false;
     }
-    renewed_at = crowd_renewed_at(crowd);
-    crowd_look(crowd);
+    renewed_at = election_renewed_at(election);
+    election_look(election);
     *ret_trial = (struct trial){
-        .epoch = judge_newest(&crowd->judge)->epoch,
+        .epoch = beat_referee_newest(&election->referee)->epoch,
         .bound = renewed_at + ns_shrink(LEASE_MS * NS_PER_MS, DRIFT_PPM) - STOP_MARGIN_MS * NS_PER_MS,
     };
     return renewed_at > 0;
@@ -107,25 +107,25 @@ static void await_silence(struct run *run, struct trial *trials)
         until = ns_max(until, trials[i].bound + NS_PER_S);
     while (gone < STORES && clock_now() < until) {
         for (size_t i = 0; i < STORES; i++) {
-            if (trials[i].gone_at == 0 && beat_log_is_abandoned(&run->crowds[i].reader)) {
+            if (trials[i].gone_at == 0 && beat_log_is_abandoned(&run->elections[i].reader)) {
                 trials[i].gone_at = clock_now();
                 gone++;
             }
         }
-        crowd_pause();
+        election_pause();
     }
 }
 
-static void judge_trial(struct run *run, struct crowd *crowd, const struct trial *trial)
+static void judge_trial(struct run *run, struct election *election, const struct trial *trial)
 {
     const struct epoch_span *span;
     bool is_late;
 
-    crowd_look(crowd);
-    span = judge_span(&crowd->judge, trial->epoch);
+    election_look(election);
+    span = beat_referee_span(&election->referee, trial->epoch);
     /* We may look a moment late ourselves, but nobody else may lead before the margin is over, too. */
     is_late = trial->gone_at == 0 || trial->gone_at >= trial->bound + STOP_MARGIN_MS * NS_PER_MS || !span ||
-              span->last >= trial->bound || judge_newest(&crowd->judge)->epoch != trial->epoch;
+              span->last >= trial->bound || beat_referee_newest(&election->referee)->epoch != trial->epoch;
     if (is_late)
         printf("# too late: epoch %" PRIu64 ", last beat %.3f ms before the deadline, %s\n", trial->epoch,
                span ? (double)(trial->bound - span->last) / (double)NS_PER_MS : 0.0,
@@ -142,14 +142,14 @@ static bool play(struct run *run)
     bool is_well = settle(run);
 
     for (size_t i = 0; is_well && i < STORES; i++)
-        is_well = cut(run, &run->crowds[i], &trials[i]);
+        is_well = cut(run, &run->elections[i], &trials[i]);
     if (is_well) {
         await_silence(run, trials);
         for (size_t i = 0; i < STORES; i++)
-            judge_trial(run, &run->crowds[i], &trials[i]);
+            judge_trial(run, &run->elections[i], &trials[i]);
     }
     for (size_t i = 0; i < STORES; i++)
-        crowd_mend(&run->crowds[i]);
+        election_mend(&run->elections[i]);
     return is_well;
 }
 
@@ -169,25 +169,25 @@ static void print_row(const char *name, int64_t *samples, size_t count)
            (double)percentile_of_sorted(samples, count, 50) / (double)NS_PER_MS);
 }
 
-static void open_crowds(struct run *run, char *const *programs)
+static void open_elections(struct run *run, char *const *programs)
 {
     for (size_t i = 0; i < STORES; i++) {
-        crowd_open(&run->crowds[i], programs[0], programs[1]);
-        crowd_start(&run->crowds[i], crowd_add(&run->crowds[i], true));
+        election_open(&run->elections[i], programs[0], programs[1]);
+        election_start(&run->elections[i], election_add(&run->elections[i], true));
     }
 }
 
-static size_t close_crowds(struct run *run, bool is_well)
+static size_t close_elections(struct run *run, bool is_well)
 {
     size_t left;
 
     for (size_t i = 0; i < STORES; i++)
-        crowd_dismiss(&run->crowds[i]);
-    left = crowd_sweep();
+        election_dismiss(&run->elections[i]);
+    left = election_sweep();
     for (size_t i = 0; i < STORES; i++) {
         if (!is_well)
-            crowd_print_logs(&run->crowds[i]);
-        crowd_close(&run->crowds[i], false);
+            election_print_logs(&run->elections[i]);
+        election_close(&run->elections[i], false);
     }
     return left;
 }
@@ -212,13 +212,13 @@ int main(int argc, char **argv)
         return 2;
     }
     prng_seed(&run.prng, 1);
-    open_crowds(&run, argv + optind);
+    open_elections(&run, argv + optind);
     for (size_t round = 0; is_well && round < run.rounds; round++)
         is_well = play(&run);
     for (size_t i = 0; i < STORES; i++)
-        found += judge_found(&run.crowds[i].judge);
+        found += beat_referee_found(&run.elections[i].referee);
     is_well = is_well && run.late == 0 && found == 0;
-    left = close_crowds(&run, is_well);
+    left = close_elections(&run, is_well);
 
     printf("1..2\n");
     printf("# %zu of %zu trials gone before the deadline\n", run.count - run.late, run.count);

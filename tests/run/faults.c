@@ -32,40 +32,40 @@ static bool freeze(int handle, pid_t pid)
     while (proc_state(pid, NULL) != 'T') {
         if (clock_now() > until || !proc_signal(handle, 0))
             return false;
-        crowd_pause();
+        election_pause();
     }
     return true;
 }
 
-static bool kill_elector(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool kill_elector(struct election *election, struct leader *leader, struct prng *prng)
 {
-    (void)crowd;
+    (void)election;
     (void)prng;
     return proc_signal(leader->elector, SIGKILL);
 }
 
-static bool kill_guard(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool kill_guard(struct election *election, struct leader *leader, struct prng *prng)
 {
-    (void)crowd;
+    (void)election;
     (void)prng;
     return proc_signal(leader->guard, SIGKILL);
 }
 
-static bool kill_command(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool kill_command(struct election *election, struct leader *leader, struct prng *prng)
 {
-    (void)crowd;
+    (void)election;
     (void)prng;
     return proc_signal(leader->command, SIGKILL);
 }
 
 /* One after the other in either order, with so little in between that the second may be at its work. */
-static bool kill_both(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool kill_both(struct election *election, struct leader *leader, struct prng *prng)
 {
     bool elector_first = prng_chance(prng, 500);
     int first = elector_first ? leader->elector : leader->guard;
     int second = elector_first ? leader->guard : leader->elector;
 
-    (void)crowd;
+    (void)election;
     if (!proc_signal(first, SIGKILL))
         return false;
     if (prng_chance(prng, 500))
@@ -74,99 +74,99 @@ static bool kill_both(struct crowd *crowd, struct leader *leader, struct prng *p
     return true;
 }
 
-static bool stop_elector(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool stop_elector(struct election *election, struct leader *leader, struct prng *prng)
 {
-    (void)crowd;
+    (void)election;
     (void)prng;
     return freeze(leader->elector, leader->pids[0]);
 }
 
 /* Frozen with the lock of the store in its hands, if it can be caught at that. */
-static bool stop_writer(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool stop_writer(struct election *election, struct leader *leader, struct prng *prng)
 {
     gavel_ns until = clock_now() + LEASE_MS * NS_PER_MS;
 
-    while (crowd_lock_holder(crowd) != leader->pids[0] && clock_now() < until)
+    while (election_lock_holder(election) != leader->pids[0] && clock_now() < until)
         ;
-    return stop_elector(crowd, leader, prng);
+    return stop_elector(election, leader, prng);
 }
 
 /* Must go on as if nothing had been: its heartbeats come again, and it has not ended. */
-static bool wake_elector(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool wake_elector(struct election *election, struct leader *leader, struct prng *prng)
 {
     gavel_ns until;
     int64_t before;
 
     last_for(0, 300 * NS_PER_MS, prng);
-    before = crowd_heartbeats(crowd, leader->contender);
+    before = election_heartbeats(election, leader->candidate);
     if (!proc_signal(leader->elector, SIGCONT)) {
         printf("# a frozen elector has ended\n");
         return false;
     }
-    for (until = clock_now() + LIMIT; clock_now() < until; crowd_pause()) {
-        crowd_look(crowd);
-        if (leader->contender->pid != leader->pids[0]) {
-            printf("# the elector that was frozen has ended with %d\n", leader->contender->exit_code);
+    for (until = clock_now() + LIMIT; clock_now() < until; election_pause()) {
+        election_look(election);
+        if (leader->candidate->pid != leader->pids[0]) {
+            printf("# the elector that was frozen has ended with %d\n", leader->candidate->exit_code);
             return false;
         }
-        if (crowd_heartbeats(crowd, leader->contender) > before)
+        if (election_heartbeats(election, leader->candidate) > before)
             return true;
     }
     printf("# the elector that was frozen does not take part any more\n");
     return false;
 }
 
-static bool stop_guard(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool stop_guard(struct election *election, struct leader *leader, struct prng *prng)
 {
-    (void)crowd;
+    (void)election;
     (void)prng;
     return freeze(leader->guard, leader->pids[1]);
 }
 
-static bool stop_both(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool stop_both(struct election *election, struct leader *leader, struct prng *prng)
 {
     bool elector_first = prng_chance(prng, 500);
 
-    (void)crowd;
+    (void)election;
     return elector_first ? freeze(leader->elector, leader->pids[0]) && freeze(leader->guard, leader->pids[1])
                          : freeze(leader->guard, leader->pids[1]) && freeze(leader->elector, leader->pids[0]);
 }
 
 /* They may have been killed by the kernel, to be sure that nothing is done late; that is fine too. */
-static bool wake_both(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool wake_both(struct election *election, struct leader *leader, struct prng *prng)
 {
-    (void)crowd;
+    (void)election;
     last_for(0, 300 * NS_PER_MS, prng);
     (void)proc_signal(leader->guard, SIGCONT);
     (void)proc_signal(leader->elector, SIGCONT);
     return true;
 }
 
-static bool wake_guard(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool wake_guard(struct election *election, struct leader *leader, struct prng *prng)
 {
-    (void)crowd;
+    (void)election;
     (void)prng;
     (void)proc_signal(leader->guard, SIGCONT); /* likewise */
     return true;
 }
 
-static bool stop_command(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool stop_command(struct election *election, struct leader *leader, struct prng *prng)
 {
-    (void)crowd;
+    (void)election;
     (void)prng;
     return freeze(leader->command, leader->pids[2]);
 }
 
-static bool wake_command(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool wake_command(struct election *election, struct leader *leader, struct prng *prng)
 {
-    (void)crowd;
+    (void)election;
     last_for(100 * NS_PER_MS, LEASE_MS * NS_PER_MS * 3 / 2, prng);
     return proc_signal(leader->command, SIGCONT);
 }
 
-static bool resign(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool resign(struct election *election, struct leader *leader, struct prng *prng)
 {
-    int code = crowd_resign(crowd);
+    int code = election_resign(election);
 
     (void)leader;
     (void)prng;
@@ -175,36 +175,36 @@ static bool resign(struct crowd *crowd, struct leader *leader, struct prng *prng
     return code == 0;
 }
 
-static bool terminate(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool terminate(struct election *election, struct leader *leader, struct prng *prng)
 {
-    (void)crowd;
+    (void)election;
     (void)prng;
     return proc_signal(leader->elector, SIGTERM);
 }
 
-static bool cut_store(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool cut_store(struct election *election, struct leader *leader, struct prng *prng)
 {
     (void)leader;
-    if (!crowd_cut(crowd))
+    if (!election_cut(election))
         return false;
     last_for((LEASE_MS + 50) * NS_PER_MS, (LEASE_MS + 500) * NS_PER_MS, prng);
-    crowd_mend(crowd);
+    election_mend(election);
     return true;
 }
 
 /* As when the machine is suspended: time goes on, and nobody is there to see it. */
-static bool stop_all(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool stop_all(struct election *election, struct leader *leader, struct prng *prng)
 {
-    return stop_both(crowd, leader, prng) && freeze(leader->command, leader->pids[2]);
+    return stop_both(election, leader, prng) && freeze(leader->command, leader->pids[2]);
 }
 
 /* In any order, as the kernel would. */
-static bool wake_all(struct crowd *crowd, struct leader *leader, struct prng *prng)
+static bool wake_all(struct election *election, struct leader *leader, struct prng *prng)
 {
     const int handles[] = {leader->command, leader->guard, leader->elector};
     size_t first = (size_t)prng_below(prng, 3);
 
-    (void)crowd;
+    (void)election;
     last_for(0, 300 * NS_PER_MS, prng);
     for (size_t i = 0; i < 3; i++)
         (void)proc_signal(handles[(first + i) % 3], SIGCONT); /* some are dead by now, and should be */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the witness does to a leader. */
+/* What random_faults does to a leader. */
 #ifndef RUN_FAULTS_H
 #define RUN_FAULTS_H
 
-#include "crowd.h"
+#include "election.h"
 
 #include "base/prng.h"
 
@@ -24,9 +24,9 @@ struct fault {
     bool is_for_tame_only;
     bool counts_from_mending; /* nobody can lead before */
     /* False with a note if it could not be done. */
-    bool (*inject)(struct crowd *crowd, struct leader *leader, struct prng *prng);
+    bool (*inject)(struct election *election, struct leader *leader, struct prng *prng);
     /* Afterwards, or for OUTCOME_SAME before anything is awaited. May be NULL. */
-    bool (*mend)(struct crowd *crowd, struct leader *leader, struct prng *prng);
+    bool (*mend)(struct election *election, struct leader *leader, struct prng *prng);
 };
 
 extern const struct fault faults[];

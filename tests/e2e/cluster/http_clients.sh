@@ -172,9 +172,9 @@ hands_over() { [[ $(code_of n2 /groups/g/transfer -X POST -d '{}' -m 30) == 200 
 test_python_when_nodes_die_and_answers_are_lost() { check_faults py-a js-b; }
 test_node_js_when_nodes_die_and_answers_are_lost() { check_faults js-a py-b; }
 
-# The judge finds one that does not count: the careless client is the good one with deadlines that it makes up. It is cut
+# The referee finds one that does not count: the careless client is the good one with deadlines that it makes up. It is cut
 # off and frozen until another leads, and then goes on as if nothing had happened.
-test_the_judge_finds_a_careless_client() {
+test_the_referee_finds_a_careless_client() {
     local since
     proxied
     sed 's/sent_at + session.valid_ms)/sent_at + 600000)/; s/told\["sent_at"\] + told\["valid_ms"\]/told["sent_at"] + 600000/' \
@@ -190,7 +190,7 @@ test_the_judge_finds_a_careless_client() {
     kill -CONT "${pid_of[py-a]}"
     since=$(now_ms)
     await works py-a "$since"
-    ! are_apart || fail "the judge has not seen two at once: $(cat "$folder/judged" && cut -d ' ' -f 2,3 "$folder"/*-?.out | uniq -c)"
+    ! are_apart || fail "the referee has not seen two at once: $(cat "$folder/judged" && cut -d ' ' -f 2,3 "$folder"/*-?.out | uniq -c)"
 }
 somebody_works_as() { [[ -s $folder/$1.out ]]; }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What `leader_commands:` runs: on the node that leads, and only there, whatever is
-# killed, frozen or asked. The command of most is `beat`, and the judge reads
+# killed, frozen or asked. The command of most is `beat`, and the referee reads
 # what it did (tests/run): never two at once.
 set -euo pipefail
 # shellcheck source=commands_lib.sh
@@ -63,7 +63,7 @@ test_sigterm_moves_the_children_and_leaves_none() {
     finish
 }
 
-# The grandchildren in sessions of their own and the daemon whose parent is gone are dead, too: the judge would see them.
+# The grandchildren in sessions of their own and the daemon whose parent is gone are dead, too: the referee would see them.
 test_a_killed_node_takes_its_children_with_it() {
     local former epoch died led
     crew "$BEAT" "$folder/beats" --sessions 2 --daemon

@@ -4,7 +4,7 @@
 # said, how it ends, and that nothing of the command is left.
 #
 # A machine that is suspended cannot be had in a test. What it is to processes
-# can: time goes on and they do not run. tests/run/witness freezes elector,
+# can: time goes on and they do not run. tests/run/random_faults freezes elector,
 # guard and command together for longer than the lease, and here everything.
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
 source "$SOURCE_ROOT/tests/e2e/run/run_lib.sh"

@@ -6,7 +6,7 @@
 # shellcheck disable=SC2154 # folder, store and pid_of are those of lib.sh
 set -euo pipefail
 
-: "${BEAT:?the command that beats}" "${JUDGE:?the judge of its log}"
+: "${BEAT:?the command that beats}" "${BEAT_REFEREE:?the referee of its log}"
 
 # run NAME [OPTION…] -- COMMAND…: `gavel run` as that candidate, with times
 # that a busy machine can keep.
@@ -51,12 +51,12 @@ command_of() {
 
 # Whether anything has beaten, how many epochs have, and whether nobody is left who could.
 beats() { [[ -s $folder/beats ]]; }
-epochs() { "$JUDGE" "$folder/beats" | sed -n 's/^# [0-9]* beats in \([0-9]*\) epochs$/\1/p'; }
+epochs() { "$BEAT_REFEREE" "$folder/beats" | sed -n 's/^# [0-9]* beats in \([0-9]*\) epochs$/\1/p'; }
 has_epochs() { (($(epochs) >= $1)); }
 all_gone() { flock --nonblock --exclusive "$folder/beats" true; }
 
 # Nothing of a former epoch was done after a newer one had begun.
-judged_well() { "$JUDGE" "$folder/beats" >"$folder/judge.err" || fail "$(cat "$folder/judge.err")"; }
+judged_well() { "$BEAT_REFEREE" "$folder/beats" >"$folder/referee.err" || fail "$(cat "$folder/referee.err")"; }
 
 is_stopped() { [[ $(cut -d' ' -f3 "/proc/$1/stat") == T ]]; }
 state_is() { [[ $("$GAVEL" status --store "$store" --json | "$JSON_GET" state) == "$1" ]]; }

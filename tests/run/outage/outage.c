@@ -5,7 +5,7 @@
  *
  * Three `gavel run` of one group on one real server, each by a link of its
  * own. One outage after the other befalls the server, the links, the clocks or
- * the leader, in an order and at instants that a seed decides. The judge reads
+ * the leader, in an order and at instants that a seed decides. The referee reads
  * the beats of all commands: those of two epochs never interleave. And after
  * each outage somebody works again, without anybody having been started anew
  * that was not killed.
@@ -64,14 +64,14 @@ static const struct {
 } stores[] = {{"mysql", TEST_MARIADB}, {"etcd", TEST_ETCD}, {"s3", TEST_RADOSGW}};
 
 struct run {
-    struct crowd crowd;
+    struct election election;
     struct site site;
     struct prng prng;
     enum test_server_kind kind;
     const char *only;
     size_t total;
     size_t deck[FAULTS_MAX];         /* places in outages[] */
-    const struct contender *excused; /* who may end, in this life of it; NULL: nobody */
+    const struct candidate *excused; /* who may end, in this life of it; NULL: nobody */
     unsigned excused_life;
     size_t guards_lost; /* `gavel run` that ended because the kernel ended their guard */
     size_t revived;     /* times that the server ended by itself */
@@ -104,13 +104,13 @@ static size_t shuffle(struct run *run)
 }
 
 /* Whether it has said so on standard error, in any of its lives. */
-static bool has_said(const struct run *run, const struct contender *contender, const char *what)
+static bool has_said(const struct run *run, const struct candidate *candidate, const char *what)
 {
     char path[128], line[1024];
     bool is_found = false;
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/%u.err", run->crowd.folder, contender->number);
+    (void)snprintf(path, sizeof path, "%s/%u.err", run->election.folder, candidate->number);
     file = fopen(path, "r");
     while (file && !is_found && fgets(line, sizeof line, file))
         is_found = strstr(line, what) != NULL;
@@ -122,21 +122,21 @@ static bool has_said(const struct run *run, const struct contender *contender, c
 /* Who has ended is started again, and should have been killed by us. */
 static void refill(struct run *run)
 {
-    crowd_look(&run->crowd);
-    for (size_t i = 0; i < run->crowd.count; i++) {
-        struct contender *contender = &run->crowd.contenders[i];
+    election_look(&run->election);
+    for (size_t i = 0; i < run->election.count; i++) {
+        struct candidate *candidate = &run->election.candidates[i];
 
-        if (contender->pid)
+        if (candidate->pid)
             continue;
-        if (contender->lives > 0 && (contender != run->excused || contender->lives != run->excused_life)) {
-            printf("# member %u has ended with %d by itself\n", contender->number, contender->exit_code);
-            if (contender->exit_code == 1 && has_said(run, contender, "gavel run: the guard died"))
+        if (candidate->lives > 0 && (candidate != run->excused || candidate->lives != run->excused_life)) {
+            printf("# member %u has ended with %d by itself\n", candidate->number, candidate->exit_code);
+            if (candidate->exit_code == 1 && has_said(run, candidate, "gavel run: the guard died"))
                 run->guards_lost++; /* the kernel ends one that could not run at the deadline */
             else
                 run->has_ended = true;
         }
-        if (!run->has_ended && contender->lives < run->total + SITE_LINKS)
-            crowd_start(&run->crowd, contender);
+        if (!run->has_ended && candidate->lives < run->total + SITE_LINKS)
+            election_start(&run->election, candidate);
     }
 }
 
@@ -156,7 +156,7 @@ static void ask(struct run *run, const char *command, char *text, size_t size)
         if (dup2(fds[1], STDOUT_FILENO) < 0 || close(fds[0]) < 0 || close(fds[1]) < 0)
             _exit(126);
         (void)freopen("/dev/null", "w", stderr); /* a server that is away is no news here */
-        execl(run->crowd.gavel, run->crowd.gavel, command, "--store", run->crowd.store, "--json",
+        execl(run->election.gavel, run->election.gavel, command, "--store", run->election.store, "--json",
               "--candidate-timeout", "8s", (char *)NULL);
         _exit(127);
     }
@@ -175,8 +175,8 @@ static bool all_present(struct run *run)
     char text[8192], id[48];
 
     ask(run, "candidates", text, sizeof text);
-    for (size_t i = 0; i < run->crowd.count; i++) {
-        (void)snprintf(id, sizeof id, "\"%s\"", run->crowd.contenders[i].id);
+    for (size_t i = 0; i < run->election.count; i++) {
+        (void)snprintf(id, sizeof id, "\"%s\"", run->election.candidates[i].id);
         if (!strstr(text, id))
             return false;
     }
@@ -186,7 +186,7 @@ static bool all_present(struct run *run)
 /* Between two looks at what is waited for. */
 static void pause_a_moment(struct run *run)
 {
-    crowd_pause();
+    election_pause();
     if (clock_now() < run->looked_at + 200 * NS_PER_MS)
         return;
     run->looked_at = clock_now();
@@ -202,7 +202,7 @@ static bool settle(struct run *run, struct leader *ret_leader)
          pause_a_moment(run)) {
         refill(run);
         is_complete = is_complete || all_present(run);
-        if (is_complete && crowd_find_leader(&run->crowd, ret_leader))
+        if (is_complete && election_find_leader(&run->election, ret_leader))
             return true;
     }
     printf("# nobody leads, or not all have come back\n");
@@ -221,8 +221,8 @@ static void last_for(gavel_ns least, gavel_ns most, struct prng *prng)
 static bool await_next(struct run *run, uint64_t epoch)
 {
     for (gavel_ns until = clock_now() + PATIENCE; clock_now() < until; pause_a_moment(run)) {
-        crowd_look(&run->crowd);
-        if (judge_newest(&run->crowd.judge)->epoch > epoch)
+        election_look(&run->election);
+        if (beat_referee_newest(&run->election.referee)->epoch > epoch)
             return true;
     }
     printf("# nobody else took over\n");
@@ -232,8 +232,8 @@ static bool await_next(struct run *run, uint64_t epoch)
 static bool await_beat(struct run *run, gavel_ns since)
 {
     for (gavel_ns until = clock_now() + PATIENCE; clock_now() < until; pause_a_moment(run)) {
-        crowd_look(&run->crowd);
-        if (run->crowd.latest.at > since)
+        election_look(&run->election);
+        if (run->election.latest.at > since)
             return true;
     }
     printf("# nobody works again\n");
@@ -242,7 +242,7 @@ static bool await_beat(struct run *run, gavel_ns since)
 
 static bool play(struct run *run, const struct outage *outage, struct leader *leader)
 {
-    struct scene scene = {&run->site, &run->crowd, leader, &run->prng};
+    struct scene scene = {&run->site, &run->election, leader, &run->prng};
     gavel_ns began_at, mended_at;
     bool is_well;
 
@@ -256,16 +256,17 @@ static bool play(struct run *run, const struct outage *outage, struct leader *le
         outage->end(&scene);
     mended_at = clock_now();
     is_well = is_well && await_beat(run, mended_at);
-    crowd_look(&run->crowd);
+    election_look(&run->election);
     printf("# %-28s epoch %" PRIu64 " to %" PRIu64 ", mended after %" PRId64 " ms, work after %" PRId64
            " ms\n",
-           outage->name, leader->epoch, judge_newest(&run->crowd.judge)->epoch,
-           (mended_at - began_at) / NS_PER_MS, (run->crowd.latest.at - began_at) / NS_PER_MS);
+           outage->name, leader->epoch, beat_referee_newest(&run->election.referee)->epoch,
+           (mended_at - began_at) / NS_PER_MS, (run->election.latest.at - began_at) / NS_PER_MS);
     (void)fflush(stdout);
-    if (is_well && outage->outcome == OUTAGE_SAME && judge_newest(&run->crowd.judge)->epoch != leader->epoch)
+    if (is_well && outage->outcome == OUTAGE_SAME &&
+        beat_referee_newest(&run->election.referee)->epoch != leader->epoch)
         printf("# another leads, and should not\n");
-    return is_well &&
-           (outage->outcome != OUTAGE_SAME || judge_newest(&run->crowd.judge)->epoch == leader->epoch);
+    return is_well && (outage->outcome != OUTAGE_SAME ||
+                       beat_referee_newest(&run->election.referee)->epoch == leader->epoch);
 }
 
 /* One that is not for this leader changes places with the next one that is; false: there is none any more. */
@@ -274,7 +275,7 @@ static bool choose(struct run *run, size_t i, const struct leader *leader)
     for (size_t j = i; j < run->total; j++) {
         size_t kind = run->deck[j];
 
-        if (leader->contender->is_wild && outages[kind].is_for_tame)
+        if (leader->candidate->is_wild && outages[kind].is_for_tame)
             continue;
         run->deck[j] = run->deck[i];
         run->deck[i] = kind;
@@ -291,7 +292,7 @@ static bool find_leader(struct run *run, size_t i, struct leader *ret_leader)
             return false;
         if (choose(run, i, ret_leader))
             return true;
-        (void)crowd_resign(&run->crowd); /* if it does not work, it is tried again */
+        (void)election_resign(&run->election); /* if it does not work, it is tried again */
         leader_done(ret_leader);
     }
     printf("# it is always the same that leads\n");
@@ -310,14 +311,14 @@ static bool play_all(struct run *run)
         if (!find_leader(run, i, &leader))
             return false;
         outage = &outages[run->deck[i]];
-        run->excused = outage->ends_leader ? leader.contender : NULL;
-        run->excused_life = leader.contender->lives;
+        run->excused = outage->ends_leader ? leader.candidate : NULL;
+        run->excused_life = leader.candidate->lives;
         is_well = play(run, outage, &leader);
-        if (judge_found(&run->crowd.judge) > 0)
+        if (beat_referee_found(&run->election.referee) > 0)
             is_well = false;
         if (!is_well)
             printf("# outage %zu, \"%s\" on member %u in epoch %" PRIu64 ", was not survived\n", i + 1,
-                   outage->name, leader.contender->number, leader.epoch);
+                   outage->name, leader.candidate->number, leader.epoch);
         leader_done(&leader);
     }
     if (!is_well || !settle(run, &leader)) /* also after the last one */
@@ -372,9 +373,9 @@ static bool is_sane(const struct run *run)
 {
     bool is_good = true;
 
-    for (size_t i = 0; i < run->crowd.count; i++)
-        is_good = is_good && !has_said(run, &run->crowd.contenders[i], "Sanitizer: ") &&
-                  !has_said(run, &run->crowd.contenders[i], "runtime error: ");
+    for (size_t i = 0; i < run->election.count; i++)
+        is_good = is_good && !has_said(run, &run->election.candidates[i], "Sanitizer: ") &&
+                  !has_said(run, &run->election.candidates[i], "runtime error: ");
     return is_good;
 }
 
@@ -386,21 +387,21 @@ static bool say(int number, bool is_well, const char *what)
 
 static void open_all(struct run *run, char *const *programs)
 {
-    crowd_open(&run->crowd, programs[0], programs[1]);
-    site_open(&run->site, run->kind, run->crowd.folder, programs[2]);
-    (void)snprintf(run->crowd.store, sizeof run->crowd.store, "%s", run->site.url);
-    run->crowd.times = times;
-    run->crowd.clock_shift = programs[2];
+    election_open(&run->election, programs[0], programs[1]);
+    site_open(&run->site, run->kind, run->election.folder, programs[2]);
+    (void)snprintf(run->election.store, sizeof run->election.store, "%s", run->site.url);
+    run->election.times = times;
+    run->election.clock_shift = programs[2];
     for (size_t i = 0; i < SITE_LINKS; i++) {
-        struct contender *contender = crowd_add(&run->crowd, i == 1);
+        struct candidate *candidate = election_add(&run->election, i == 1);
 
-        contender->store = run->site.urls[i];
-        contender->clock = run->site.clocks[i];
+        candidate->store = run->site.urls[i];
+        candidate->clock = run->site.clocks[i];
     }
     if (shuffle(run) == 0) {
         fprintf(stderr, "outage: there is no outage \"%s\"\n", run->only);
         site_close(&run->site);
-        crowd_close(&run->crowd, false);
+        election_close(&run->election, false);
         exit(2);
     }
 }
@@ -414,25 +415,26 @@ int main(int argc, char **argv)
     parse(argc, argv, &run);
     open_all(&run, argv + optind);
     is_survived = play_all(&run);
-    crowd_dismiss(&run.crowd);
+    election_dismiss(&run.election);
     site_close(&run.site); /* its keeper is a child, too */
-    left = crowd_sweep();
-    crowd_look(&run.crowd);
+    left = election_sweep();
+    election_look(&run.election);
 
     printf("1..5\n");
-    judge_print(&run.crowd.judge, stdout);
-    is_all_well &=
-        say(1, judge_found(&run.crowd.judge) == 0, "no_two_epochs_interleave_and_epochs_only_grow");
+    beat_referee_print(&run.election.referee, stdout);
+    is_all_well &= say(1, beat_referee_found(&run.election.referee) == 0,
+                       "no_two_epochs_interleave_and_epochs_only_grow");
     is_all_well &=
         say(2, is_survived && run.revived <= 1 + run.total / 40, "after_each_outage_the_work_goes_on");
     is_all_well &=
         say(3, !run.has_ended && run.guards_lost <= 1 + run.total / 20, "nobody_has_to_be_started_again");
-    is_all_well &= say(4, left == 0 && beat_log_is_abandoned(&run.crowd.reader), "nothing_is_left_running");
+    is_all_well &=
+        say(4, left == 0 && beat_log_is_abandoned(&run.election.reader), "nothing_is_left_running");
     is_all_well &= say(5, is_sane(&run), "no_sanitizer_has_found_anything");
     if (!is_all_well)
-        crowd_print_logs(&run.crowd);
+        election_print_logs(&run.election);
     if (run.keep)
-        printf("# kept in %s\n", run.crowd.folder);
-    crowd_close(&run.crowd, run.keep);
+        printf("# kept in %s\n", run.election.folder);
+    election_close(&run.election, run.keep);
     return is_all_well ? 0 : 1;
 }

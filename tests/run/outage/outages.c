@@ -24,7 +24,7 @@ static bool is_mariadb(const struct site *site) { return site->server.kind == TE
 
 static bool is_radosgw(const struct site *site) { return site->server.kind == TEST_RADOSGW; }
 
-static size_t leaders_link(const struct scene *scene) { return scene->leader->contender->number; }
+static size_t leaders_link(const struct scene *scene) { return scene->leader->candidate->number; }
 
 static void mend_links(struct scene *scene) { site_say(scene->site, SITE_ALL_LINKS, "pass"); }
 

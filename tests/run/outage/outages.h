@@ -5,15 +5,15 @@
 #define RUN_OUTAGES_H
 
 #include "base/prng.h"
-#include "crowd.h"
+#include "election.h"
 #include "site.h"
 
-/* The lease of all contenders here; outage.c has the other times. */
+/* The lease of all candidates here; outage.c has the other times. */
 #define OUTAGE_LEASE (2 * NS_PER_S)
 
 struct scene {
     struct site *site;
-    struct crowd *crowd;
+    struct election *election;
     struct leader *leader;
     struct prng *prng;
 };

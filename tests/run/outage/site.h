@@ -2,11 +2,11 @@
 
 /*
  * A site: one real server that keeps mandates, and the way to it of each
- * contender, which can fail by itself.
+ * candidate, which can fail by itself.
  *
- *   contender 0, its clock ── link 0 ──┐
- *   contender 1, its clock ── link 1 ──┼── server, its clock
- *   contender 2, its clock ── link 2 ──┘
+ *   candidate 0, its clock ── link 0 ──┐
+ *   candidate 1, its clock ── link 1 ──┼── server, its clock
+ *   candidate 2, its clock ── link 2 ──┘
  */
 #ifndef RUN_SITE_H
 #define RUN_SITE_H
@@ -20,7 +20,7 @@
 #define SITE_STORE "outage" /* the database, bucket or prefix */
 #define SITE_LINKS 3
 #define SITE_ALL_LINKS SITE_LINKS
-#define SITE_SERVER SITE_LINKS /* the clock of the server stands behind those of the contenders */
+#define SITE_SERVER SITE_LINKS /* the clock of the server stands behind those of the candidates */
 #define SITE_CLOCKS (SITE_LINKS + 1)
 
 struct site {

@@ -214,8 +214,9 @@ static bool applies(const struct conformance_driver *driver, const struct store_
 int conformance_run(const struct conformance_driver *driver)
 {
     static const struct conformance_test *const parts[] = {
-        conformance_mandate_tests, conformance_done_tests, conformance_registry_tests, conformance_name_tests,
-        conformance_crowd_tests,   conformance_push_tests, conformance_late_tests,
+        conformance_mandate_tests, conformance_done_tests,       conformance_registry_tests,
+        conformance_name_tests,    conformance_concurrent_tests, conformance_push_tests,
+        conformance_late_tests,
     };
     struct CMUnitTest tests[TESTS_MAX] = {0};
     char url[512];

@@ -67,7 +67,7 @@ extern const struct conformance_test conformance_mandate_tests[]; /* each ends w
 extern const struct conformance_test conformance_done_tests[];
 extern const struct conformance_test conformance_registry_tests[];
 extern const struct conformance_test conformance_name_tests[];
-extern const struct conformance_test conformance_crowd_tests[];
+extern const struct conformance_test conformance_concurrent_tests[];
 extern const struct conformance_test conformance_push_tests[];
 extern const struct conformance_test conformance_late_tests[];
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * witness GAVEL BEAT [--faults N] [--seed N] [--only NAME] [--keep]
+ * random_faults GAVEL BEAT [--faults N] [--seed N] [--only NAME] [--keep]
  *
  * Four `gavel run` of one group on one SQLite store, of which one leads and
  * three stand by. So many faults hit whoever leads, in an order and at
  * instants that a seed decides; after each, the next epoch must begin. All
- * the while every process of every command beats into one log, and the judge
+ * the while every process of every command beats into one log, and the referee
  * reads it: the beats of two epochs never interleave.
  *
  * Half of the commands are wild: they ignore SIGTERM and have grandchildren
@@ -27,7 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONTENDERS 4
+#define CANDIDATES 4
 #define FAULTS_DEFAULT 220
 #define FAULTS_MAX 2000
 #define KINDS_MAX 16
@@ -45,7 +45,7 @@ struct samples {
 };
 
 struct run {
-    struct crowd crowd;
+    struct election election;
     struct prng prng;
     const char *only;
     size_t total;
@@ -75,7 +75,7 @@ static void shuffle(struct run *run)
             run->deck[filled++] = i;
     }
     if (run->only && filled == 0) {
-        fprintf(stderr, "witness: there is no fault \"%s\"\n", run->only);
+        fprintf(stderr, "random_faults: there is no fault \"%s\"\n", run->only);
         exit(2);
     }
     for (size_t i = 0; filled < run->total; i++)
@@ -93,13 +93,13 @@ static size_t refill(struct run *run)
 {
     size_t present = 0;
 
-    crowd_look(&run->crowd);
-    for (size_t i = 0; i < run->crowd.count; i++) {
-        struct contender *contender = &run->crowd.contenders[i];
+    election_look(&run->election);
+    for (size_t i = 0; i < run->election.count; i++) {
+        struct candidate *candidate = &run->election.candidates[i];
 
-        if (!contender->pid && contender->lives < run->total + CONTENDERS)
-            crowd_start(&run->crowd, contender); /* not for ever, if it cannot run at all */
-        else if (crowd_heartbeats(&run->crowd, contender) > 0)
+        if (!candidate->pid && candidate->lives < run->total + CANDIDATES)
+            election_start(&run->election, candidate); /* not for ever, if it cannot run at all */
+        else if (election_heartbeats(&run->election, candidate) > 0)
             present++;
     }
     return present;
@@ -108,8 +108,8 @@ static size_t refill(struct run *run)
 /* Waits for a leader whose command beats, and for so many that take part. */
 static bool settle(struct run *run, size_t wanted, struct leader *ret_leader)
 {
-    for (gavel_ns until = clock_now() + LIMIT; clock_now() < until; crowd_pause())
-        if (refill(run) >= wanted && crowd_find_leader(&run->crowd, ret_leader))
+    for (gavel_ns until = clock_now() + LIMIT; clock_now() < until; election_pause())
+        if (refill(run) >= wanted && election_find_leader(&run->election, ret_leader))
             return true;
     printf("# nobody leads, or not all have come back, after %lld s\n", (long long)(LIMIT / NS_PER_S));
     return false;
@@ -118,9 +118,9 @@ static bool settle(struct run *run, size_t wanted, struct leader *ret_leader)
 /* Waits for the first beat of a higher epoch. */
 static bool await_next(struct run *run, uint64_t epoch, gavel_ns until)
 {
-    for (; clock_now() < until; crowd_pause()) {
-        crowd_look(&run->crowd);
-        if (judge_newest(&run->crowd.judge)->epoch > epoch)
+    for (; clock_now() < until; election_pause()) {
+        election_look(&run->election);
+        if (beat_referee_newest(&run->election.referee)->epoch > epoch)
             return true;
     }
     return false;
@@ -132,16 +132,17 @@ static bool await_next(struct run *run, uint64_t epoch, gavel_ns until)
  */
 static bool is_locked_by(struct run *run, const struct leader *leader)
 {
-    return crowd_lock_holder(&run->crowd) == leader->pids[0] && proc_state(leader->pids[0], NULL) == 'T';
+    return election_lock_holder(&run->election) == leader->pids[0] &&
+           proc_state(leader->pids[0], NULL) == 'T';
 }
 
 /* Waits for the command itself to beat on. True also if another has taken over; *ret_same tells. */
 static bool await_same(struct run *run, uint64_t epoch, gavel_ns since, bool *ret_same)
 {
-    for (gavel_ns until = clock_now() + LIMIT; clock_now() < until; crowd_pause()) {
-        crowd_look(&run->crowd);
-        *ret_same = run->crowd.latest.epoch == epoch;
-        if (run->crowd.latest.at > since)
+    for (gavel_ns until = clock_now() + LIMIT; clock_now() < until; election_pause()) {
+        election_look(&run->election);
+        *ret_same = run->election.latest.epoch == epoch;
+        if (run->election.latest.at > since)
             return true;
     }
     return false;
@@ -149,13 +150,13 @@ static bool await_same(struct run *run, uint64_t epoch, gavel_ns since, bool *re
 
 static void take_sample(struct run *run, size_t kind, uint64_t epoch, gavel_ns from)
 {
-    const struct judge *judge = &run->crowd.judge;
+    const struct beat_referee *referee = &run->election.referee;
     struct samples *samples = &run->samples[kind];
 
-    for (size_t i = 0; i + 1 < judge->span_count; i++) {
-        if (judge->spans[i].epoch == epoch) {
-            samples->from_fault[samples->count] = judge->spans[i + 1].first - from;
-            samples->gap[samples->count] = judge->spans[i + 1].first - judge->spans[i].last;
+    for (size_t i = 0; i + 1 < referee->span_count; i++) {
+        if (referee->spans[i].epoch == epoch) {
+            samples->from_fault[samples->count] = referee->spans[i + 1].first - from;
+            samples->gap[samples->count] = referee->spans[i + 1].first - referee->spans[i].last;
             samples->count++;
         }
     }
@@ -167,9 +168,9 @@ static bool play(struct run *run, size_t kind, struct leader *leader)
     gavel_ns at = clock_now();
     bool is_same;
 
-    if (!fault->inject(&run->crowd, leader, &run->prng)) {
-        crowd_look(&run->crowd);
-        if (judge_newest(&run->crowd.judge)->epoch == leader->epoch)
+    if (!fault->inject(&run->election, leader, &run->prng)) {
+        election_look(&run->election);
+        if (beat_referee_newest(&run->election.referee)->epoch == leader->epoch)
             return false;
         run->unasked++; /* it had just lost its mandate by itself */
         return true;
@@ -177,7 +178,7 @@ static bool play(struct run *run, size_t kind, struct leader *leader)
     if (fault->counts_from_mending)
         at = clock_now();
     if (fault->outcome == OUTCOME_SAME) {
-        if (!fault->mend(&run->crowd, leader, &run->prng))
+        if (!fault->mend(&run->election, leader, &run->prng))
             return false;
         at = clock_now();
         if (!await_same(run, leader->epoch, at, &is_same))
@@ -190,13 +191,13 @@ static bool play(struct run *run, size_t kind, struct leader *leader)
         take_sample(run, kind, leader->epoch, at);
     } else if (fault->mend && is_locked_by(run, leader)) {
         run->locked++;
-        return fault->mend(&run->crowd, leader, &run->prng) && await_next(run, leader->epoch, at + LIMIT);
+        return fault->mend(&run->election, leader, &run->prng) && await_next(run, leader->epoch, at + LIMIT);
     } else if (await_next(run, leader->epoch, at + LIMIT)) {
         take_sample(run, kind, leader->epoch, at);
     } else {
         return false;
     }
-    return !fault->mend || fault->mend(&run->crowd, leader, &run->prng);
+    return !fault->mend || fault->mend(&run->election, leader, &run->prng);
 }
 
 /* A fault that is not for this leader changes places with the next one that is. */
@@ -205,7 +206,7 @@ static bool choose(struct run *run, size_t i, const struct leader *leader)
     for (size_t j = i; j < run->total; j++) {
         size_t kind = run->deck[j];
 
-        if (leader->contender->is_wild && faults[kind].is_for_tame_only)
+        if (leader->candidate->is_wild && faults[kind].is_for_tame_only)
             continue;
         run->deck[j] = run->deck[i];
         run->deck[i] = kind;
@@ -219,13 +220,14 @@ static bool find_victim(struct run *run, size_t i, struct leader *ret_leader)
 {
     for (int tries = 0; tries < 50; tries++) {
         /* Some faults come while others are still coming back from the one before. */
-        size_t wanted = prng_chance(&run->prng, 250) ? 2 : CONTENDERS;
+        size_t wanted = prng_chance(&run->prng, 250) ? 2 : CANDIDATES;
 
         if (!settle(run, wanted, ret_leader))
             return false;
         if (choose(run, i, ret_leader))
             return true;
-        if (crowd_resign(&run->crowd) == 0 && !await_next(run, ret_leader->epoch, clock_now() + LIMIT)) {
+        if (election_resign(&run->election) == 0 &&
+            !await_next(run, ret_leader->epoch, clock_now() + LIMIT)) {
             leader_done(ret_leader);
             return false;
         }
@@ -249,9 +251,9 @@ static bool play_all(struct run *run)
         is_well = play(run, run->deck[i], &leader);
         if (!is_well)
             printf("# fault %zu, \"%s\" on member %u in epoch %" PRIu64 ", was not survived\n", i + 1,
-                   faults[run->deck[i]].name, leader.contender->number, leader.epoch);
+                   faults[run->deck[i]].name, leader.candidate->number, leader.epoch);
         leader_done(&leader);
-        if (judge_found(&run->crowd.judge) > 0) {
+        if (beat_referee_found(&run->election.referee) > 0) {
             printf("# after fault %zu, \"%s\" in epoch %" PRIu64 ":\n", i + 1, faults[run->deck[i]].name,
                    leader.epoch);
             is_well = false;
@@ -334,7 +336,7 @@ static void parse(int argc, char **argv, struct run *run)
         }
     }
     if (optind + 2 != argc || run->total < 1 || run->total > FAULTS_MAX) {
-        fprintf(stderr, "witness: say which gavel and which beat; 1 to %d faults\n", FAULTS_MAX);
+        fprintf(stderr, "random_faults: say which gavel and which beat; 1 to %d faults\n", FAULTS_MAX);
         exit(2);
     }
     if (seed == 0)
@@ -359,29 +361,29 @@ int main(int argc, char **argv)
     run.total = FAULTS_DEFAULT;
     parse(argc, argv, &run);
     shuffle(&run);
-    crowd_open(&run.crowd, argv[optind], argv[optind + 1]);
-    for (size_t i = 0; i < CONTENDERS; i++)
-        (void)crowd_add(&run.crowd, i % 2 == 1);
-    run.crowd.contenders[CONTENDERS - 1].orphan_grace = "30ms";
+    election_open(&run.election, argv[optind], argv[optind + 1]);
+    for (size_t i = 0; i < CANDIDATES; i++)
+        (void)election_add(&run.election, i % 2 == 1);
+    run.election.candidates[CANDIDATES - 1].orphan_grace = "30ms";
 
     is_survived = play_all(&run);
-    crowd_dismiss(&run.crowd);
-    left = crowd_sweep();
-    crowd_look(&run.crowd);
-    is_clean = left == 0 && beat_log_is_abandoned(&run.crowd.reader);
+    election_dismiss(&run.election);
+    left = election_sweep();
+    election_look(&run.election);
+    is_clean = left == 0 && beat_log_is_abandoned(&run.election.reader);
 
     printf("1..4\n");
-    judge_print(&run.crowd.judge, stdout);
+    beat_referee_print(&run.election.referee, stdout);
     print_table(&run);
-    is_all_well &=
-        say(1, judge_found(&run.crowd.judge) == 0, "no_two_epochs_interleave_and_epochs_only_grow");
+    is_all_well &= say(1, beat_referee_found(&run.election.referee) == 0,
+                       "no_two_epochs_interleave_and_epochs_only_grow");
     is_all_well &= say(2, is_survived, "after_each_fault_the_work_goes_on");
     is_all_well &= say(3, run.unasked * 100 <= run.total * UNASKED_PERCENT, "no_epoch_ends_by_itself");
     is_all_well &= say(4, is_clean, "nothing_is_left_running");
     if (!is_all_well)
-        crowd_print_logs(&run.crowd);
+        election_print_logs(&run.election);
     if (run.keep)
-        printf("# kept in %s\n", run.crowd.folder);
-    crowd_close(&run.crowd, run.keep);
+        printf("# kept in %s\n", run.election.folder);
+    election_close(&run.election, run.keep);
     return is_all_well ? 0 : 1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The judge on logs whose mistakes are known, for a judge that finds nothing proves nothing. */
-#include "judge.h"
+/* The referee on logs whose mistakes are known, for a referee that finds nothing proves nothing. */
+#include "beat_referee.h"
 
 #include "base/prng.h"
 
@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 struct fixture {
-    struct judge judge;
+    struct beat_referee referee;
     char path[64];
     struct beat_reader reader;
 };
@@ -31,8 +31,8 @@ static int set_up(void **state)
     int fd;
 
     assert_non_null(f);
-    judge_init(&f->judge);
-    strcpy(f->path, "/tmp/gavel-judge-XXXXXX");
+    beat_referee_init(&f->referee);
+    strcpy(f->path, "/tmp/gavel-referee-XXXXXX");
     fd = mkstemp(f->path);
     assert_true(fd >= 0);
     close(fd);
@@ -55,7 +55,7 @@ static void beat_as(struct fixture *f, uint64_t epoch, gavel_ns at, uint16_t mem
 {
     struct beat beat = {.epoch = epoch, .at = at, .member = member, .pid = 100 + member};
 
-    judge_beat(&f->judge, &beat);
+    beat_referee_beat(&f->referee, &beat);
 }
 
 static void test_epochs_one_after_the_other_are_fine(void **state)
@@ -66,10 +66,10 @@ static void test_epochs_one_after_the_other_are_fine(void **state)
     beat_as(f, 3, 20, 0);
     beat_as(f, 4, 21, 1);
     beat_as(f, 9, 30, 0); /* epochs may be left out: somebody led and did nothing */
-    assert_int_equal(judge_found(&f->judge), 0);
-    assert_int_equal(f->judge.span_count, 3);
-    assert_int_equal(judge_span(&f->judge, 3)->last, 20);
-    assert_int_equal(judge_newest(&f->judge)->epoch, 9);
+    assert_int_equal(beat_referee_found(&f->referee), 0);
+    assert_int_equal(f->referee.span_count, 3);
+    assert_int_equal(beat_referee_span(&f->referee, 3)->last, 20);
+    assert_int_equal(beat_referee_newest(&f->referee)->epoch, 9);
 }
 
 static void test_processes_of_one_command_may_cross_each_other(void **state)
@@ -79,8 +79,8 @@ static void test_processes_of_one_command_may_cross_each_other(void **state)
     beat_as(f, 3, 10, 0);
     beat_as(f, 3, 9, 0); /* read the clock first and wrote second */
     beat_as(f, 4, 11, 1);
-    assert_int_equal(judge_found(&f->judge), 0);
-    assert_int_equal(judge_span(&f->judge, 3)->first, 9);
+    assert_int_equal(beat_referee_found(&f->referee), 0);
+    assert_int_equal(beat_referee_span(&f->referee, 3)->first, 9);
 }
 
 static void test_a_former_command_that_still_beats_is_found(void **state)
@@ -90,7 +90,7 @@ static void test_a_former_command_that_still_beats_is_found(void **state)
     beat_as(f, 3, 10, 0);
     beat_as(f, 4, 20, 1);
     beat_as(f, 3, 21, 0);
-    assert_int_equal(f->judge.found[FOUND_LATE], 1);
+    assert_int_equal(f->referee.found[FOUND_LATE], 1);
 }
 
 /* It had the time of its beat from before, and did it after another led: the log's order tells. */
@@ -101,7 +101,7 @@ static void test_a_late_beat_with_an_early_time_is_found(void **state)
     beat_as(f, 3, 10, 0);
     beat_as(f, 4, 20, 1);
     beat_as(f, 3, 11, 0);
-    assert_int_equal(f->judge.found[FOUND_LATE], 1);
+    assert_int_equal(f->referee.found[FOUND_LATE], 1);
 }
 
 static void test_an_overlap_in_time_is_found_whatever_the_order_of_the_log(void **state)
@@ -111,13 +111,13 @@ static void test_an_overlap_in_time_is_found_whatever_the_order_of_the_log(void 
     beat_as(f, 3, 10, 0);
     beat_as(f, 3, 30, 0);
     beat_as(f, 4, 20, 1);
-    assert_int_equal(f->judge.found[FOUND_OVERLAP], 1);
+    assert_int_equal(f->referee.found[FOUND_OVERLAP], 1);
     beat_as(f, 4, 30, 1); /* at the same instant is not later */
-    assert_int_equal(f->judge.found[FOUND_OVERLAP], 2);
+    assert_int_equal(f->referee.found[FOUND_OVERLAP], 2);
     beat_as(f, 5, 29, 1); /* nor may it overlap with the one before the last */
-    assert_int_equal(f->judge.found[FOUND_OVERLAP], 3);
+    assert_int_equal(f->referee.found[FOUND_OVERLAP], 3);
     beat_as(f, 5, 31, 1);
-    assert_int_equal(judge_found(&f->judge), 3);
+    assert_int_equal(beat_referee_found(&f->referee), 3);
 }
 
 static void test_an_epoch_of_two_members_is_found(void **state)
@@ -126,7 +126,7 @@ static void test_an_epoch_of_two_members_is_found(void **state)
 
     beat_as(f, 3, 10, 0);
     beat_as(f, 3, 11, 1);
-    assert_int_equal(f->judge.found[FOUND_SHARED], 1);
+    assert_int_equal(f->referee.found[FOUND_SHARED], 1);
 }
 
 static void test_a_beat_without_an_epoch_is_found(void **state)
@@ -134,7 +134,7 @@ static void test_a_beat_without_an_epoch_is_found(void **state)
     struct fixture *f = *state;
 
     beat_as(f, 0, 10, 0);
-    assert_int_equal(f->judge.found[FOUND_NO_MANDATE], 1);
+    assert_int_equal(f->referee.found[FOUND_NO_MANDATE], 1);
 }
 
 /* Good logs of many epochs, in each of which one beat is put where it must not be. */
@@ -148,7 +148,7 @@ static void test_one_planted_beat_among_thousands_is_always_found(void **state)
         uint64_t epochs = 2 + prng_below(&prng, 20), planted_in = 2 + prng_below(&prng, epochs - 1);
         gavel_ns at = 1000;
 
-        judge_init(&f->judge);
+        beat_referee_init(&f->referee);
         for (uint64_t epoch = 1; epoch <= epochs; epoch++) {
             uint64_t beats = 1 + prng_below(&prng, 30), planted_at = prng_below(&prng, beats);
 
@@ -159,8 +159,8 @@ static void test_one_planted_beat_among_thousands_is_always_found(void **state)
                     beat_as(f, 1 + prng_below(&prng, epoch - 1), at, 99);
             }
         }
-        assert_int_equal(judge_found(&f->judge), 1);
-        assert_int_equal(f->judge.found[FOUND_LATE], 1);
+        assert_int_equal(beat_referee_found(&f->referee), 1);
+        assert_int_equal(f->referee.found[FOUND_LATE], 1);
     }
 }
 
@@ -177,10 +177,10 @@ static void test_what_is_no_beat_is_found(void **state)
     assert_true(beat_log_write(fd, &beat));
     assert_int_equal(write(fd, &beat, 7), 7);
     close(fd);
-    judge_read(&f->judge, &f->reader);
-    assert_int_equal(f->judge.beats, 2);
-    assert_int_equal(f->judge.found[FOUND_DAMAGED], 2);
-    assert_int_equal(judge_found(&f->judge), 2);
+    beat_referee_read(&f->referee, &f->reader);
+    assert_int_equal(f->referee.beats, 2);
+    assert_int_equal(f->referee.found[FOUND_DAMAGED], 2);
+    assert_int_equal(beat_referee_found(&f->referee), 2);
 }
 
 /* Many writers, killed at any instant: no beat is torn, and who is left is seen by the lock. */
@@ -207,18 +207,18 @@ static void test_beats_survive_the_death_of_their_writers(void **state)
         }
     }
     for (size_t i = 0; i < WRITERS; i++) {
-        before = f->judge.beats;
-        for (int tries = 0; f->judge.beats < before + 1000 && tries < 10000; tries++) {
-            judge_read(&f->judge, &f->reader);
+        before = f->referee.beats;
+        for (int tries = 0; f->referee.beats < before + 1000 && tries < 10000; tries++) {
+            beat_referee_read(&f->referee, &f->reader);
             usleep(1000);
         }
-        assert_true(f->judge.beats >= before + 1000);
+        assert_true(f->referee.beats >= before + 1000);
         assert_false(beat_log_is_abandoned(&f->reader));
         assert_int_equal(kill(pids[i], SIGKILL), 0);
         assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
     }
-    judge_read(&f->judge, &f->reader);
-    assert_int_equal(judge_found(&f->judge), 0);
+    beat_referee_read(&f->referee, &f->reader);
+    assert_int_equal(beat_referee_found(&f->referee), 0);
     assert_true(beat_log_is_abandoned(&f->reader));
 }
 

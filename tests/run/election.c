@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "crowd.h"
+#include "election.h"
 
 #include "os/clock.h"
 #include "proc.h"
@@ -51,44 +51,44 @@ static _Noreturn void die(const char *what)
     exit(1);
 }
 
-void crowd_pause(void)
+void election_pause(void)
 {
     struct timespec pause = {.tv_nsec = NS_PER_MS};
 
     (void)nanosleep(&pause, NULL); /* waking early does no harm */
 }
 
-void crowd_open(struct crowd *crowd, const char *gavel, const char *beat)
+void election_open(struct election *election, const char *gavel, const char *beat)
 {
-    memset(crowd, 0, sizeof *crowd);
-    crowd->gavel = gavel;
-    crowd->beat = beat;
-    crowd->times = times_of_a_file;
+    memset(election, 0, sizeof *election);
+    election->gavel = gavel;
+    election->beat = beat;
+    election->times = times_of_a_file;
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         die("cannot become a subreaper");
-    (void)snprintf(crowd->folder, sizeof crowd->folder, "%s", "/tmp/gavel-run-XXXXXX");
-    if (!mkdtemp(crowd->folder))
-        die(crowd->folder);
-    (void)snprintf(crowd->store, sizeof crowd->store, "%s/gavel.db", crowd->folder);
-    (void)snprintf(crowd->log, sizeof crowd->log, "%s/beats", crowd->folder);
-    judge_init(&crowd->judge);
-    if (!beat_reader_open(&crowd->reader, crowd->log))
-        die(crowd->log);
+    (void)snprintf(election->folder, sizeof election->folder, "%s", "/tmp/gavel-run-XXXXXX");
+    if (!mkdtemp(election->folder))
+        die(election->folder);
+    (void)snprintf(election->store, sizeof election->store, "%s/gavel.db", election->folder);
+    (void)snprintf(election->log, sizeof election->log, "%s/beats", election->folder);
+    beat_referee_init(&election->referee);
+    if (!beat_reader_open(&election->reader, election->log))
+        die(election->log);
 }
 
-struct contender *crowd_add(struct crowd *crowd, bool is_wild)
+struct candidate *election_add(struct election *election, bool is_wild)
 {
-    struct contender *contender = &crowd->contenders[crowd->count];
+    struct candidate *candidate = &election->candidates[election->count];
 
-    if (crowd->count == CONTENDERS_MAX) {
+    if (election->count == CANDIDATES_MAX) {
         errno = ENOSPC;
-        die("crowd");
+        die("election");
     }
-    contender->number = (uint16_t)crowd->count++;
-    contender->is_wild = is_wild;
-    contender->orphan_grace = "0";
-    contender->exit_code = EXIT_NOT_YET;
-    return contender;
+    candidate->number = (uint16_t)election->count++;
+    candidate->is_wild = is_wild;
+    candidate->orphan_grace = "0";
+    candidate->exit_code = EXIT_NOT_YET;
+    return candidate;
 }
 
 /* Of one list after the other, as long as there is room for them and the end. */
@@ -100,7 +100,7 @@ static size_t append(const char **arguments, size_t count, const char *const *mo
     return count;
 }
 
-static void shift_clock(const struct crowd *crowd, const struct contender *contender)
+static void shift_clock(const struct election *election, const struct candidate *candidate)
 {
     const char *asan = getenv("ASAN_OPTIONS");
     char options[512];
@@ -108,99 +108,99 @@ static void shift_clock(const struct crowd *crowd, const struct contender *conte
     /* A sanitizer insists on being the first library, and need not. */
     (void)snprintf(options, sizeof options, "%s%sverify_asan_link_order=0", asan ? asan : "",
                    asan ? ":" : "");
-    if (setenv("LD_PRELOAD", crowd->clock_shift, 1) < 0 ||
-        setenv("CLOCK_SHIFT_FILE", contender->clock, 1) < 0 || setenv("ASAN_OPTIONS", options, 1) < 0)
+    if (setenv("LD_PRELOAD", election->clock_shift, 1) < 0 ||
+        setenv("CLOCK_SHIFT_FILE", candidate->clock, 1) < 0 || setenv("ASAN_OPTIONS", options, 1) < 0)
         _exit(1);
 }
 
 /* In the new process. */
-static _Noreturn void execute(const struct crowd *crowd, const struct contender *contender)
+static _Noreturn void execute(const struct election *election, const struct candidate *candidate)
 {
-    const char *store = contender->store ? contender->store : crowd->store;
-    const char *const first[] = {crowd->gavel, "run",         "--store",        store,
-                                 "--id",       contender->id, "--orphan-grace", contender->orphan_grace,
-                                 NULL};
-    const char *const command[] = {"--", crowd->beat, crowd->log, NULL};
+    const char *store = candidate->store ? candidate->store : election->store;
+    const char *const first[] = {
+        election->gavel,         "run", "--store", store, "--id", candidate->id, "--orphan-grace",
+        candidate->orphan_grace, NULL};
+    const char *const command[] = {"--", election->beat, election->log, NULL};
     const char *const wild[] = {"--ignore-term", "--sessions", "2", "--daemon", NULL};
     const char *arguments[ARGUMENTS_MAX];
     size_t count = append(arguments, 0, first);
     char number[8], err[128];
     int fd;
 
-    (void)snprintf(number, sizeof number, "%u", contender->number);
-    (void)snprintf(err, sizeof err, "%s/%u.err", crowd->folder, contender->number);
+    (void)snprintf(number, sizeof number, "%u", candidate->number);
+    (void)snprintf(err, sizeof err, "%s/%u.err", election->folder, candidate->number);
     fd = open(err, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0 || dup2(fd, STDERR_FILENO) < 0 || setenv("BEAT_MEMBER", number, 1) < 0)
         _exit(1);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a driver that dies leaves nothing behind */
-    if (contender->clock)
-        shift_clock(crowd, contender);
-    count = append(arguments, count, crowd->times);
+    if (candidate->clock)
+        shift_clock(election, candidate);
+    count = append(arguments, count, election->times);
     count = append(arguments, count, command);
-    if (contender->is_wild)
+    if (candidate->is_wild)
         (void)append(arguments, count, wild);
     /* It changes nothing of them: its type is older than const. */
-    execv(crowd->gavel, (char *const *)(uintptr_t)arguments);
+    execv(election->gavel, (char *const *)(uintptr_t)arguments);
     _exit(127);
 }
 
-void crowd_start(struct crowd *crowd, struct contender *contender)
+void election_start(struct election *election, struct candidate *candidate)
 {
-    contender->lives++;
-    (void)snprintf(contender->id, sizeof contender->id, "m%u.%u", contender->number, contender->lives);
-    contender->pid = fork();
-    if (contender->pid < 0)
+    candidate->lives++;
+    (void)snprintf(candidate->id, sizeof candidate->id, "m%u.%u", candidate->number, candidate->lives);
+    candidate->pid = fork();
+    if (candidate->pid < 0)
         die("cannot fork");
-    if (contender->pid == 0)
-        execute(crowd, contender);
-    contender->exit_code = EXIT_NOT_YET;
+    if (candidate->pid == 0)
+        execute(election, candidate);
+    candidate->exit_code = EXIT_NOT_YET;
 }
 
-static void read_log(struct crowd *crowd)
+static void read_log(struct election *election)
 {
-    off_t end = beat_reader_end(&crowd->reader);
+    off_t end = beat_reader_end(&election->reader);
     struct beat beat;
 
-    while (crowd->reader.offset < end) {
-        enum beat_read read = beat_reader_next(&crowd->reader, &beat);
-        const struct epoch_span *newest = judge_newest(&crowd->judge);
+    while (election->reader.offset < end) {
+        enum beat_read read = beat_reader_next(&election->reader, &beat);
+        const struct epoch_span *newest = beat_referee_newest(&election->referee);
 
         if (read == BEAT_NONE)
             return;
         if (read == BEAT_DAMAGED) {
-            judge_damage(&crowd->judge);
+            beat_referee_damage(&election->referee);
             continue;
         }
         if (!newest || beat.epoch > newest->epoch)
-            memset(crowd->has_role, 0, sizeof crowd->has_role);
-        judge_beat(&crowd->judge, &beat);
-        if (beat.epoch != judge_newest(&crowd->judge)->epoch)
+            memset(election->has_role, 0, sizeof election->has_role);
+        beat_referee_beat(&election->referee, &beat);
+        if (beat.epoch != beat_referee_newest(&election->referee)->epoch)
             continue;
-        crowd->has_role[beat.role] = true;
+        election->has_role[beat.role] = true;
         if (beat.role == BEAT_MAIN)
-            crowd->latest = beat;
+            election->latest = beat;
     }
 }
 
-void crowd_look(struct crowd *crowd)
+void election_look(struct election *election)
 {
-    for (size_t i = 0; i < crowd->count; i++) {
-        struct contender *contender = &crowd->contenders[i];
+    for (size_t i = 0; i < election->count; i++) {
+        struct candidate *candidate = &election->candidates[i];
         int status;
 
-        if (contender->pid && waitpid(contender->pid, &status, WNOHANG) == contender->pid) {
-            contender->pid = 0;
-            contender->exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        if (candidate->pid && waitpid(candidate->pid, &status, WNOHANG) == candidate->pid) {
+            candidate->pid = 0;
+            candidate->exit_code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         }
     }
-    read_log(crowd);
+    read_log(election);
 }
 
-static sqlite3 *open_store(struct crowd *crowd)
+static sqlite3 *open_store(struct election *election)
 {
     sqlite3 *db = NULL;
 
-    if (sqlite3_open_v2(crowd->store, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
+    if (sqlite3_open_v2(election->store, &db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK) {
         sqlite3_close(db);
         return NULL;
     }
@@ -209,15 +209,15 @@ static sqlite3 *open_store(struct crowd *crowd)
 }
 
 /* The one number that a query gives; 0 if it gives none, or cannot be asked yet. */
-static int64_t ask(struct crowd *crowd, sqlite3 *db, const char *query, const char *id)
+static int64_t ask(struct election *election, sqlite3 *db, const char *query, const char *id)
 {
     sqlite3_stmt *statement;
     int64_t number = 0;
 
-    if (!db && !crowd->look)
-        crowd->look = open_store(crowd);
+    if (!db && !election->look)
+        election->look = open_store(election);
     if (!db)
-        db = crowd->look;
+        db = election->look;
     if (!db || sqlite3_prepare_v2(db, query, -1, &statement, NULL) != SQLITE_OK)
         return 0;
     if (id)
@@ -228,63 +228,64 @@ static int64_t ask(struct crowd *crowd, sqlite3 *db, const char *query, const ch
     return number;
 }
 
-int64_t crowd_heartbeats(struct crowd *crowd, const struct contender *contender)
+int64_t election_heartbeats(struct election *election, const struct candidate *candidate)
 {
-    return ask(crowd, NULL, "SELECT beats + 1 FROM candidates WHERE id = ?1", contender->id);
+    return ask(election, NULL, "SELECT beats + 1 FROM candidates WHERE id = ?1", candidate->id);
 }
 
-gavel_ns crowd_renewed_at(struct crowd *crowd)
+gavel_ns election_renewed_at(struct election *election)
 {
-    return ask(crowd, crowd->cut, "SELECT applied_at FROM groups WHERE held", NULL);
+    return ask(election, election->cut, "SELECT applied_at FROM groups WHERE held", NULL);
 }
 
 /* The byte of the -shm file that stands for the right to write; part of SQLite's file format. */
 #define WRITE_LOCK_BYTE 120
 
-pid_t crowd_lock_holder(struct crowd *crowd)
+pid_t election_lock_holder(struct election *election)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = WRITE_LOCK_BYTE, .l_len = 1};
     char path[272];
 
     /* Open until the end: closing it would take away the locks of our own connections (POSIX). */
-    if (crowd->shm == 0) {
-        (void)snprintf(path, sizeof path, "%s-shm", crowd->store);
-        crowd->shm = open(path, O_RDWR | O_CLOEXEC);
-        if (crowd->shm < 0)
+    if (election->shm == 0) {
+        (void)snprintf(path, sizeof path, "%s-shm", election->store);
+        election->shm = open(path, O_RDWR | O_CLOEXEC);
+        if (election->shm < 0)
             die(path);
     }
-    if (fcntl(crowd->shm, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
+    if (fcntl(election->shm, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK)
         return 0;
     return lock.l_pid;
 }
 
-bool crowd_cut(struct crowd *crowd)
+bool election_cut(struct election *election)
 {
-    crowd->cut = open_store(crowd);
-    if (crowd->cut && sqlite3_exec(crowd->cut, "BEGIN EXCLUSIVE", NULL, NULL, NULL) == SQLITE_OK)
+    election->cut = open_store(election);
+    if (election->cut && sqlite3_exec(election->cut, "BEGIN EXCLUSIVE", NULL, NULL, NULL) == SQLITE_OK)
         return true;
-    crowd_mend(crowd);
+    election_mend(election);
     return false;
 }
 
-void crowd_mend(struct crowd *crowd)
+void election_mend(struct election *election)
 {
-    (void)sqlite3_close(crowd->cut); /* rolls back; a reader that is busy is none of ours */
-    crowd->cut = NULL;
+    (void)sqlite3_close(election->cut); /* rolls back; a reader that is busy is none of ours */
+    election->cut = NULL;
 }
 
-bool crowd_find_leader(struct crowd *crowd, struct leader *ret_leader)
+bool election_find_leader(struct election *election, struct leader *ret_leader)
 {
     struct leader leader = {.elector = -1, .guard = -1, .command = -1};
     pid_t guard;
 
-    crowd_look(crowd);
-    if (!judge_newest(&crowd->judge) || crowd->latest.epoch != judge_newest(&crowd->judge)->epoch)
+    election_look(election);
+    if (!beat_referee_newest(&election->referee) ||
+        election->latest.epoch != beat_referee_newest(&election->referee)->epoch)
         return false;
-    leader.epoch = crowd->latest.epoch;
-    leader.contender = &crowd->contenders[crowd->latest.member];
-    leader.pids[0] = leader.contender->pid;
-    leader.pids[2] = crowd->latest.pid;
+    leader.epoch = election->latest.epoch;
+    leader.candidate = &election->candidates[election->latest.member];
+    leader.pids[0] = leader.candidate->pid;
+    leader.pids[2] = election->latest.pid;
     if (!leader.pids[0] || proc_children(leader.pids[0], &guard, 1) != 1)
         return false;
     leader.pids[1] = guard;
@@ -292,7 +293,7 @@ bool crowd_find_leader(struct crowd *crowd, struct leader *ret_leader)
     leader.guard = proc_open(leader.pids[1], leader.pids[0]);
     leader.command = proc_open(leader.pids[2], leader.pids[1]);
     if (leader.elector < 0 || leader.guard < 0 || leader.command < 0 ||
-        crowd->latest.at + 100 * NS_PER_MS < clock_now()) {
+        election->latest.at + 100 * NS_PER_MS < clock_now()) {
         leader_done(&leader);
         return false;
     }
@@ -309,7 +310,7 @@ void leader_done(struct leader *leader)
             (void)close(handles[i]); /* a handle has nothing to lose */
 }
 
-int crowd_resign(const struct crowd *crowd)
+int election_resign(const struct election *election)
 {
     pid_t pid = fork();
     int status;
@@ -321,7 +322,7 @@ int crowd_resign(const struct crowd *crowd)
 
         if (fd >= 0)
             (void)dup2(fd, STDOUT_FILENO);
-        execl(crowd->gavel, crowd->gavel, "resign", "--store", crowd->store, (char *)NULL);
+        execl(election->gavel, election->gavel, "resign", "--store", election->store, (char *)NULL);
         _exit(127);
     }
     while (waitpid(pid, &status, 0) < 0)
@@ -346,14 +347,14 @@ static long last_lines(FILE *file, int lines)
     return 0;
 }
 
-void crowd_print_logs(const struct crowd *crowd)
+void election_print_logs(const struct election *election)
 {
     char path[128], line[1024];
 
-    for (size_t i = 0; i < crowd->count; i++) {
+    for (size_t i = 0; i < election->count; i++) {
         FILE *file;
 
-        (void)snprintf(path, sizeof path, "%s/%zu.err", crowd->folder, i);
+        (void)snprintf(path, sizeof path, "%s/%zu.err", election->folder, i);
         file = fopen(path, "r");
         if (!file)
             continue;
@@ -364,27 +365,27 @@ void crowd_print_logs(const struct crowd *crowd)
     }
 }
 
-void crowd_dismiss(struct crowd *crowd)
+void election_dismiss(struct election *election)
 {
     gavel_ns until = clock_now() + LIMIT;
     bool is_anybody_left = true;
 
-    crowd_mend(crowd);
-    for (size_t i = 0; i < crowd->count; i++)
-        if (crowd->contenders[i].pid) {
-            (void)kill(crowd->contenders[i].pid, SIGCONT); /* our child that has not been waited for */
-            (void)kill(crowd->contenders[i].pid, SIGTERM);
+    election_mend(election);
+    for (size_t i = 0; i < election->count; i++)
+        if (election->candidates[i].pid) {
+            (void)kill(election->candidates[i].pid, SIGCONT); /* our child that has not been waited for */
+            (void)kill(election->candidates[i].pid, SIGTERM);
         }
     while (is_anybody_left && clock_now() < until) {
         is_anybody_left = false;
-        crowd_pause();
-        crowd_look(crowd);
-        for (size_t i = 0; i < crowd->count; i++)
-            is_anybody_left |= crowd->contenders[i].pid != 0;
+        election_pause();
+        election_look(election);
+        for (size_t i = 0; i < election->count; i++)
+            is_anybody_left |= election->candidates[i].pid != 0;
     }
 }
 
-size_t crowd_sweep(void)
+size_t election_sweep(void)
 {
     gavel_ns patience = clock_now() + 2 * NS_PER_S; /* guards may be about to end */
     pid_t pids[256], pid;
@@ -397,7 +398,7 @@ size_t crowd_sweep(void)
             return count; /* nobody is left */
         if (clock_now() > patience)
             break;
-        crowd_pause();
+        election_pause();
     }
     count = proc_children(getpid(), pids, sizeof pids / sizeof *pids);
     for (size_t i = 0; i < count; i++) {
@@ -424,13 +425,13 @@ static void remove_folder(const char *folder)
     (void)rmdir(folder);             /* likewise */
 }
 
-void crowd_close(struct crowd *crowd, bool keep)
+void election_close(struct election *election, bool keep)
 {
-    crowd_look(crowd);
-    (void)sqlite3_close(crowd->look); /* only read from */
-    if (crowd->shm > 0)
-        (void)close(crowd->shm); /* only asked */
-    beat_reader_close(&crowd->reader);
+    election_look(election);
+    (void)sqlite3_close(election->look); /* only read from */
+    if (election->shm > 0)
+        (void)close(election->shm); /* only asked */
+    beat_reader_close(&election->reader);
     if (!keep)
-        remove_folder(crowd->folder);
+        remove_folder(election->folder);
 }

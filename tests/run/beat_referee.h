@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The judge: whether the beats of two epochs ever interleave. Pure; it is
+ * The referee: whether the beats of two epochs ever interleave. Pure; it is
  * given the beats in the order of the log and believes nothing else.
  *
  *   epoch 7   | | | | |
@@ -15,8 +15,8 @@
  * leader's command that still works; an epoch that two members beat in is
  * one that two leaders share.
  */
-#ifndef RUN_JUDGE_H
-#define RUN_JUDGE_H
+#ifndef RUN_BEAT_REFEREE_H
+#define RUN_BEAT_REFEREE_H
 
 #include "beat_log.h"
 
@@ -40,11 +40,11 @@ struct epoch_span {
     uint16_t member;
 };
 
-#define JUDGE_SPANS_MAX 4096
-#define JUDGE_REMARKS_MAX 10
+#define BEAT_REFEREE_SPANS_MAX 4096
+#define BEAT_REFEREE_REMARKS_MAX 10
 
-struct judge {
-    struct epoch_span spans[JUDGE_SPANS_MAX]; /* by epoch; the newest is the last */
+struct beat_referee {
+    struct epoch_span spans[BEAT_REFEREE_SPANS_MAX]; /* by epoch; the newest is the last */
     size_t span_count;
     gavel_ns older_last; /* the latest beat of all spans but the last */
     uint64_t beats;
@@ -52,32 +52,32 @@ struct judge {
     struct {
         enum fault_found kind;
         struct beat beat;
-        uint64_t against;         /* the epoch that it contradicts */
-    } remarks[JUDGE_REMARKS_MAX]; /* the first ones */
+        uint64_t against;                /* the epoch that it contradicts */
+    } remarks[BEAT_REFEREE_REMARKS_MAX]; /* the first ones */
     size_t remark_count;
 };
 
-void judge_init(struct judge *judge);
+void beat_referee_init(struct beat_referee *referee);
 
 /* The next beat of the log. */
-void judge_beat(struct judge *judge, const struct beat *beat);
+void beat_referee_beat(struct beat_referee *referee, const struct beat *beat);
 
 /* Something in the log was no beat. */
-void judge_damage(struct judge *judge);
+void beat_referee_damage(struct beat_referee *referee);
 
 /* All that the log has by now. */
-void judge_read(struct judge *judge, struct beat_reader *reader);
+void beat_referee_read(struct beat_referee *referee, struct beat_reader *reader);
 
 /* How many faults were found in all. 0 is what everybody wants. */
-uint64_t judge_found(const struct judge *judge);
+uint64_t beat_referee_found(const struct beat_referee *referee);
 
 /* The newest epoch; NULL if there was no beat yet. */
-const struct epoch_span *judge_newest(const struct judge *judge);
+const struct epoch_span *beat_referee_newest(const struct beat_referee *referee);
 
 /* The span of an epoch; NULL if it never beat. */
-const struct epoch_span *judge_span(const struct judge *judge, uint64_t epoch);
+const struct epoch_span *beat_referee_span(const struct beat_referee *referee, uint64_t epoch);
 
 /* Says what was found, each line after `# `, as TAP wants it. */
-void judge_print(const struct judge *judge, FILE *out);
+void beat_referee_print(const struct beat_referee *referee, FILE *out);
 
 #endif

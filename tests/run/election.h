@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A crowd: some `gavel run` of one group on one store, in a temporary folder,
+ * An election: some `gavel run` of one group on one store, in a temporary folder,
  * each with a command that beats into one log. The store is a SQLite file in
  * that folder, unless a driver says otherwise before it starts them.
  *
  *   driver ─┬─ gavel run (elector) ── guard ── beat ── …
  *           ├─ gavel run (elector) ── guard
- *           └─ …                                   all ──► log ──► judge
+ *           └─ …                                   all ──► log ──► referee
  *
  * The driver is a child subreaper, so whatever gets away from a `gavel run`
  * ends up as a child of the driver: it is then seen, and can be ended.
  */
-#ifndef RUN_CROWD_H
-#define RUN_CROWD_H
+#ifndef RUN_ELECTION_H
+#define RUN_ELECTION_H
 
-#include "judge.h"
+#include "beat_referee.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -30,10 +30,10 @@
 /* Nothing may take longer than this; a machine that is busy with other tests takes its time. */
 #define LIMIT (60 * NS_PER_S)
 
-#define CONTENDERS_MAX 8
+#define CANDIDATES_MAX 8
 #define EXIT_NOT_YET (-1)
 
-struct contender {
+struct candidate {
     uint16_t number;
     unsigned lives;           /* how often it was started */
     char id[32];              /* of its present life; each has a new one */
@@ -41,22 +41,22 @@ struct contender {
     int exit_code;            /* of its last life, as a shell tells it; EXIT_NOT_YET while it runs */
     bool is_wild;             /* its command ignores SIGTERM, and has grandchildren that get away */
     const char *orphan_grace; /* how long its command may live on when the elector is killed */
-    const char *store;        /* its way to the store; NULL: the file of the crowd */
+    const char *store;        /* its way to the store; NULL: the file of the election */
     const char *clock; /* a file that shifts its wall clock (tests/servers/clock_shift.c); NULL: none */
 };
 
-struct crowd {
+struct election {
     char folder[64];
     char store[256]; /* a URL, if a driver puts one here */
     char log[128];
     const char *gavel;
     const char *beat;
     const char *const *times; /* options of `gavel run`, ending with NULL */
-    const char *clock_shift;  /* the library for contenders with a clock of their own */
-    struct contender contenders[CONTENDERS_MAX];
+    const char *clock_shift;  /* the library for candidates with a clock of their own */
+    struct candidate candidates[CANDIDATES_MAX];
     size_t count;
     struct beat_reader reader;
-    struct judge judge;
+    struct beat_referee referee;
     struct beat latest;             /* of the command itself, in the newest epoch */
     bool has_role[BEAT_ROLE_COUNT]; /* who has beaten in the newest epoch */
     sqlite3 *look;                  /* for reading the store */
@@ -65,34 +65,34 @@ struct crowd {
 };
 
 /* Makes the folder; the programs are borrowed. Ends the driver with a message if it cannot. */
-void crowd_open(struct crowd *crowd, const char *gavel, const char *beat);
+void election_open(struct election *election, const char *gavel, const char *beat);
 
 /* Lets everybody leave in order, and waits for it. */
-void crowd_dismiss(struct crowd *crowd);
+void election_dismiss(struct election *election);
 
 /*
- * After the last crowd was dismissed: ends what had got away from them and
+ * After the last election was dismissed: ends what had got away from them and
  * has become our child. How many that were.
  */
-size_t crowd_sweep(void);
+size_t election_sweep(void);
 
 /* After both: reads the rest of the log, and removes the folder unless `keep`. */
-void crowd_close(struct crowd *crowd, bool keep);
+void election_close(struct election *election, bool keep);
 
 /* Adds one that is not running yet. */
-struct contender *crowd_add(struct crowd *crowd, bool is_wild);
+struct candidate *election_add(struct election *election, bool is_wild);
 
-void crowd_start(struct crowd *crowd, struct contender *contender);
+void election_start(struct election *election, struct candidate *candidate);
 
 /* Takes note of those that have ended, and reads the log. */
-void crowd_look(struct crowd *crowd);
+void election_look(struct election *election);
 
 /* Whether its present life has registered in the store; its heartbeats so far, 0 if not. */
-int64_t crowd_heartbeats(struct crowd *crowd, const struct contender *contender);
+int64_t election_heartbeats(struct election *election, const struct candidate *candidate);
 
 /* The processes of a leader, for faults. */
 struct leader {
-    struct contender *contender;
+    struct candidate *candidate;
     uint64_t epoch;
     int elector; /* handles */
     int guard;
@@ -101,26 +101,26 @@ struct leader {
 };
 
 /* Who beats now. False if that is not clear at the moment. */
-bool crowd_find_leader(struct crowd *crowd, struct leader *ret_leader);
+bool election_find_leader(struct election *election, struct leader *ret_leader);
 void leader_done(struct leader *leader);
 
 /* The mandate as the store has it: when the last renewal was applied there, on our clock. 0: none. */
-gavel_ns crowd_renewed_at(struct crowd *crowd);
+gavel_ns election_renewed_at(struct election *election);
 
 /* The process that has the store's lock for writing; 0 if none has. */
-pid_t crowd_lock_holder(struct crowd *crowd);
+pid_t election_lock_holder(struct election *election);
 
 /* Takes the store's lock for writing; false if that takes too long. Gives it back. */
-bool crowd_cut(struct crowd *crowd);
-void crowd_mend(struct crowd *crowd);
+bool election_cut(struct election *election);
+void election_mend(struct election *election);
 
 /* `gavel resign`; its exit code. */
-int crowd_resign(const struct crowd *crowd);
+int election_resign(const struct election *election);
 
-/* What the contenders have said last, for who looks into a failure. */
-void crowd_print_logs(const struct crowd *crowd);
+/* What the candidates have said last, for who looks into a failure. */
+void election_print_logs(const struct election *election);
 
 /* A millisecond of sleep between two looks. */
-void crowd_pause(void);
+void election_pause(void);
 
 #endif

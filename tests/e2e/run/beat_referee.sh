@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# That the judge of tests/run would find what `gavel run` must not do: the
+# That the referee of tests/run would find what `gavel run` must not do: the
 # same story is played by supervisors that hold the mandate and run a command,
 # and no more, as scripts around a lock do.
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
@@ -54,8 +54,8 @@ play() {
 
 found() {
     local code=0
-    "$JUDGE" "$folder/beats" >"$folder/judge.out" || code=$?
-    ((code == 1)) && grep -q "$1" "$folder/judge.out"
+    "$BEAT_REFEREE" "$folder/beats" >"$folder/referee.out" || code=$?
+    ((code == 1)) && grep -q "$1" "$folder/referee.out"
 }
 
 test_a_command_that_is_left_behind_is_found() {
@@ -85,8 +85,8 @@ test_the_same_story_with_gavel_run_has_no_fault() {
 
 test_an_empty_log_is_no_proof() {
     : >"$folder/beats"
-    expect 2 "$JUDGE" "$folder/beats"
-    expect 2 "$JUDGE" "$folder/missing"
+    expect 2 "$BEAT_REFEREE" "$folder/beats"
+    expect 2 "$BEAT_REFEREE" "$folder/missing"
 }
 
 run_tests "$@"

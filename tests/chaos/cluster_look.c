@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the nodes of a crew say, and waiting for it. */
-#include "crew.h"
+/* What the nodes of a cluster say, and waiting for it. */
+#include "cluster.h"
 
-#include "crew_files.h"
+#include "cluster_files.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -12,12 +12,12 @@
 #define LOOK_LIMIT_MS 1000
 #define PAUSE_MS 4 /* between two looks */
 
-int crew_ask(struct crew *crew, int node, const char *method, const char *path, const char *body,
-             int limit_ms, json_t **ret_json)
+int cluster_ask(struct cluster *cluster, int node, const char *method, const char *path, const char *body,
+                int limit_ms, json_t **ret_json)
 {
-    return ask(&(struct ask){.net = &crew->net,
+    return ask(&(struct ask){.net = &cluster->net,
                              .node = node,
-                             .port = CREW_API_PORT(node),
+                             .port = CLUSTER_API_PORT(node),
                              .method = method,
                              .path = path,
                              .body = body,
@@ -37,7 +37,7 @@ static void copy_text(const json_t *json, const char *key, char *buffer, size_t 
     snprintf(buffer, size, "%s", text ? text : "");
 }
 
-static void read_status(const json_t *json, struct crew_status *s)
+static void read_status(const json_t *json, struct cluster_status *s)
 {
     memset(s, 0, sizeof *s);
     s->is_leader = json_is_true(json_object_get(json, "is_leader"));
@@ -55,25 +55,25 @@ static void read_status(const json_t *json, struct crew_status *s)
     copy_text(json, "leader_id", s->leader, sizeof s->leader);
 }
 
-bool crew_look(struct crew *crew, int node, struct crew_status *ret_status)
+bool cluster_look(struct cluster *cluster, int node, struct cluster_status *ret_status)
 {
     json_t *json;
     int code;
 
-    if (!(crew_alive(crew) >> node & 1))
+    if (!(cluster_alive(cluster) >> node & 1))
         return false;
-    code = crew_ask(crew, node, "GET", "/status", NULL, LOOK_LIMIT_MS, &json);
+    code = cluster_ask(cluster, node, "GET", "/status", NULL, LOOK_LIMIT_MS, &json);
     if (code != 200 || !json) {
         json_decref(json);
         return false;
     }
     read_status(json, ret_status);
     json_decref(json);
-    fprintf(crew->deeds,
+    fprintf(cluster->deeds,
             "msg=status node=%s at_ns=%lld heard_ns=%lld term=%lld lease_epoch=%lld has_lease=%s "
             "generation=%lld commit=%lld "
             "applied=%lld revision=%lld digest=%s\n",
-            crew->members[node].name, (long long)ret_status->now, (long long)now_ns(),
+            cluster->nodes[node].name, (long long)ret_status->now, (long long)now_ns(),
             (long long)ret_status->term, (long long)ret_status->lease_epoch,
             ret_status->has_lease ? "true" : "false", (long long)ret_status->generation,
             (long long)ret_status->commit, (long long)ret_status->applied, (long long)ret_status->revision,
@@ -81,31 +81,31 @@ bool crew_look(struct crew *crew, int node, struct crew_status *ret_status)
     return true;
 }
 
-int crew_leader(struct crew *crew, unsigned nodes)
+int cluster_leader(struct cluster *cluster, unsigned nodes)
 {
-    struct crew_status status;
+    struct cluster_status status;
 
-    for (int i = 0; i < crew->count; i++)
-        if ((nodes >> i & 1) && crew_look(crew, i, &status) && status.has_lease)
+    for (int i = 0; i < cluster->count; i++)
+        if ((nodes >> i & 1) && cluster_look(cluster, i, &status) && status.has_lease)
             return i;
     return -1;
 }
 
-int crew_await_leader(struct crew *crew, unsigned nodes, int limit_ms)
+int cluster_await_leader(struct cluster *cluster, unsigned nodes, int limit_ms)
 {
     int64_t deadline = now_ms() + limit_ms;
     int leader;
 
-    while ((leader = crew_leader(crew, nodes)) < 0 && now_ms() < deadline)
+    while ((leader = cluster_leader(cluster, nodes)) < 0 && now_ms() < deadline)
         (void)poll(NULL, 0, PAUSE_MS);
     return leader;
 }
 
-bool crew_await_nobody(struct crew *crew, unsigned nodes, int limit_ms)
+bool cluster_await_nobody(struct cluster *cluster, unsigned nodes, int limit_ms)
 {
     int64_t deadline = now_ms() + limit_ms;
 
-    while (crew_leader(crew, nodes) >= 0) {
+    while (cluster_leader(cluster, nodes) >= 0) {
         if (now_ms() > deadline)
             return false;
         (void)poll(NULL, 0, PAUSE_MS);
@@ -113,47 +113,48 @@ bool crew_await_nobody(struct crew *crew, unsigned nodes, int limit_ms)
     return true;
 }
 
-static bool agrees(struct crew *crew, unsigned nodes)
+static bool agrees(struct cluster *cluster, unsigned nodes)
 {
-    struct crew_status leader, other;
-    int who = crew_leader(crew, nodes);
+    struct cluster_status leader, other;
+    int who = cluster_leader(cluster, nodes);
 
-    if (who < 0 || !crew_look(crew, who, &leader) || !leader.has_lease)
+    if (who < 0 || !cluster_look(cluster, who, &leader) || !leader.has_lease)
         return false;
-    for (int i = 0; i < crew->count; i++) {
+    for (int i = 0; i < cluster->count; i++) {
         if (i == who || !(nodes >> i & 1))
             continue;
-        if (!crew_look(crew, i, &other) || other.term != leader.term || other.applied != leader.commit ||
-            strcmp(other.leader, crew->members[who].name) != 0 || strcmp(other.digest, leader.digest) != 0)
+        if (!cluster_look(cluster, i, &other) || other.term != leader.term ||
+            other.applied != leader.commit || strcmp(other.leader, cluster->nodes[who].name) != 0 ||
+            strcmp(other.digest, leader.digest) != 0)
             return false;
     }
     return true;
 }
 
 /* Who says what, for whoever wants to know why they do not agree. */
-static void print_all(struct crew *crew)
+static void print_all(struct cluster *cluster)
 {
-    struct crew_status s;
+    struct cluster_status s;
 
-    for (int i = 0; i < crew->count; i++) {
-        if (!crew_look(crew, i, &s))
-            printf("# %s does not answer\n", crew->members[i].name);
+    for (int i = 0; i < cluster->count; i++) {
+        if (!cluster_look(cluster, i, &s))
+            printf("# %s does not answer\n", cluster->nodes[i].name);
         else
             printf(
                 "# %s: term %lld, follows %s, lease %s, commit %lld, applied %lld, digest %s, %lld members\n",
-                crew->members[i].name, (long long)s.term, *s.leader ? s.leader : "nobody",
+                cluster->nodes[i].name, (long long)s.term, *s.leader ? s.leader : "nobody",
                 s.has_lease ? "yes" : "no", (long long)s.commit, (long long)s.applied, s.digest,
                 (long long)s.members);
     }
 }
 
-bool crew_await_agreement(struct crew *crew, unsigned nodes, int limit_ms)
+bool cluster_await_agreement(struct cluster *cluster, unsigned nodes, int limit_ms)
 {
     int64_t deadline = now_ms() + limit_ms;
 
-    while (!agrees(crew, nodes)) {
+    while (!agrees(cluster, nodes)) {
         if (now_ms() > deadline) {
-            print_all(crew);
+            print_all(cluster);
             return false;
         }
         (void)poll(NULL, 0, PAUSE_MS);

@@ -7,8 +7,8 @@
  *
  * Nodes are numbered from 0 and named n1, n2, …; sets of them are bits.
  */
-#ifndef CHAOS_CREW_H
-#define CHAOS_CREW_H
+#ifndef CHAOS_CLUSTER_H
+#define CHAOS_CLUSTER_H
 
 #include "ask.h"
 #include "naps.h"
@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#define CREW_MAX NET_NODES_MAX
+#define CLUSTER_MAX NET_NODES_MAX
 
-struct crew_member {
+struct cluster_node {
     char name[16];
     pid_t guard; /* the process that was started; 0: none */
     int log;     /* its standard error, appended to over all its lives */
@@ -28,7 +28,7 @@ struct crew_member {
     bool is_founder; /* begins with the others; otherwise it joins */
 };
 
-struct crew {
+struct cluster {
     struct net net;
     int count;
     int founders;
@@ -38,13 +38,13 @@ struct crew {
     char folder[PATH_MAX];
     int witness; /* it votes, and must never lead; -1: none */
     FILE *deeds;
-    struct crew_member members[CREW_MAX];
+    struct cluster_node nodes[CLUSTER_MAX];
     bool is_verbose;
     struct naps naps;
 };
 
 /* What a node says of itself. */
-struct crew_status {
+struct cluster_status {
     bool is_leader;
     bool has_lease;
     bool is_changing;
@@ -64,62 +64,62 @@ struct crew_status {
  * A network of `count` nodes of which `founders` begin the cluster, their folders, certificates and
  * configurations; nothing runs yet. False, and a reason, if namespaces cannot be made here.
  */
-bool crew_make(struct crew *crew, int count, int founders, const char *gavel, const char *gaveld,
-               const char *beat /* may be NULL */, char *why, size_t size);
+bool cluster_make(struct cluster *cluster, int count, int founders, const char *gavel, const char *gaveld,
+                  const char *beat /* may be NULL */, char *why, size_t size);
 
 /* Makes one of the founders a witness; before anything is started. */
-void crew_set_witness(struct crew *crew, int node);
+void cluster_set_witness(struct cluster *cluster, int node);
 
 /* Kills whatever still runs and removes the folder, unless it is to be kept. */
-void crew_done(struct crew *crew, bool is_kept);
+void cluster_done(struct cluster *cluster, bool is_kept);
 
 /* Starts the guard of a node; a founder bootstraps, another joins. */
-void crew_start(struct crew *crew, int node);
+void cluster_start(struct cluster *cluster, int node);
 
 /* The node process below the guard; 0 if there is none at the moment. */
-pid_t crew_node_pid(const struct crew *crew, int node);
+pid_t cluster_node_pid(const struct cluster *cluster, int node);
 
 /* SIGKILL for the node process only: the guard sends its obituary and starts it again. */
-void crew_kill_node(struct crew *crew, int node);
+void cluster_kill_node(struct cluster *cluster, int node);
 /* … for the guard, and with it the node: silence. Returns when both are dead. */
-void crew_kill_both(struct crew *crew, int node);
+void cluster_kill_both(struct cluster *cluster, int node);
 /* SIGSTOP and SIGCONT for the node process. */
-void crew_pause(struct crew *crew, int node);
-void crew_resume(struct crew *crew, int node);
+void cluster_pause(struct cluster *cluster, int node);
+void cluster_resume(struct cluster *cluster, int node);
 /* SIGTERM; then its exit code, or -1 if it does not end in time. */
-int crew_stop(struct crew *crew, int node, int limit_ms);
+int cluster_stop(struct cluster *cluster, int node, int limit_ms);
 /* Whether a guard that we did not stop has ended; then the exit code, as of waitpid(). */
-bool crew_has_ended(struct crew *crew, int node, int *ret_status);
+bool cluster_has_ended(struct cluster *cluster, int node, int *ret_status);
 
 /* Asks a node for its status, and writes it down for the referee. False if it does not answer. */
-bool crew_look(struct crew *crew, int node, struct crew_status *ret_status);
+bool cluster_look(struct cluster *cluster, int node, struct cluster_status *ret_status);
 
 /* Any other question. */
-int crew_ask(struct crew *crew, int node, const char *method, const char *path, const char *body,
-             int limit_ms, json_t **ret_json);
+int cluster_ask(struct cluster *cluster, int node, const char *method, const char *path, const char *body,
+                int limit_ms, json_t **ret_json);
 
 /* The node of that set that says it has a lease, or -1. */
-int crew_leader(struct crew *crew, unsigned nodes);
+int cluster_leader(struct cluster *cluster, unsigned nodes);
 
 /* Until one of the nodes has a lease, or none of them; -1 or false after the limit. */
-int crew_await_leader(struct crew *crew, unsigned nodes, int limit_ms);
-bool crew_await_nobody(struct crew *crew, unsigned nodes, int limit_ms);
+int cluster_await_leader(struct cluster *cluster, unsigned nodes, int limit_ms);
+bool cluster_await_nobody(struct cluster *cluster, unsigned nodes, int limit_ms);
 /* Until every node of the set follows one leader of that set, has applied what it committed, and holds the
  * same table. */
-bool crew_await_agreement(struct crew *crew, unsigned nodes, int limit_ms);
+bool cluster_await_agreement(struct cluster *cluster, unsigned nodes, int limit_ms);
 
 /* The set of nodes whose process runs and is not paused. */
-unsigned crew_alive(const struct crew *crew);
+unsigned cluster_alive(const struct cluster *cluster);
 
 /* A line for people in the deeds, and on the terminal if it is verbose. */
-__attribute__((format(printf, 2, 3))) void crew_tell(struct crew *crew, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void cluster_tell(struct cluster *cluster, const char *format, ...);
 
 /* The referee over all logs: prints, and is true if there is no contradiction and there were so many
  * claims. */
-bool crew_referee(struct crew *crew, size_t claims_min);
+bool cluster_referee(struct cluster *cluster, size_t claims_min);
 
 /* Whether no log tells of a failed assertion, a sanitizer, or a node that died of itself; prints what
  * does. */
-bool crew_is_sane(const struct crew *crew);
+bool cluster_is_sane(const struct cluster *cluster);
 
 #endif

@@ -283,7 +283,7 @@ static void test_two_objects_on_one_store_see_each_other(void **state)
     (void)expect(f->b, ask_renew("g", "two", 2, second.epoch), GAVEL_OK);
 }
 
-const struct conformance_test conformance_crowd_tests[] = {
+const struct conformance_test conformance_concurrent_tests[] = {
 #define TEST(name, needs)                                                                                    \
     {                                                                                                        \
 #name, name, needs                                                                                   \
