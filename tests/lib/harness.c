@@ -42,106 +42,106 @@ int scene_teardown(void **state)
     return 0;
 }
 
-void witness_init(struct witness *witness)
+void recorder_init(struct recorder *recorder)
 {
     pthread_condattr_t attributes;
 
-    *witness = (struct witness){0};
-    pthread_mutex_init(&witness->mutex, NULL);
+    *recorder = (struct recorder){0};
+    pthread_mutex_init(&recorder->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&witness->changed, &attributes);
+    pthread_cond_init(&recorder->changed, &attributes);
     pthread_condattr_destroy(&attributes);
 }
 
-void witness_done(struct witness *witness)
+void recorder_done(struct recorder *recorder)
 {
-    pthread_cond_destroy(&witness->changed);
-    pthread_mutex_destroy(&witness->mutex);
+    pthread_cond_destroy(&recorder->changed);
+    pthread_mutex_destroy(&recorder->mutex);
 }
 
-/* The witness's mutex is held. */
-static void note(struct witness *witness, char letter)
+/* The recorder's mutex is held. */
+static void note(struct recorder *recorder, char letter)
 {
-    size_t length = strlen(witness->order);
+    size_t length = strlen(recorder->order);
 
-    if (length < sizeof witness->order - 1)
-        witness->order[length] = letter;
+    if (length < sizeof recorder->order - 1)
+        recorder->order[length] = letter;
 }
 
 static void elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
 {
-    struct witness *witness = user;
+    struct recorder *recorder = user;
 
-    pthread_mutex_lock(&witness->mutex);
-    witness->elected++;
-    note(witness, 'e');
-    witness->epoch = epoch;
-    witness->was_leader_when_elected = gavel_is_leader(candidate);
-    pthread_cond_broadcast(&witness->changed);
-    pthread_mutex_unlock(&witness->mutex);
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->elected++;
+    note(recorder, 'e');
+    recorder->epoch = epoch;
+    recorder->was_leader_when_elected = gavel_is_leader(candidate);
+    pthread_cond_broadcast(&recorder->changed);
+    pthread_mutex_unlock(&recorder->mutex);
 }
 
 static void demoted(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
 {
-    struct witness *witness = user;
+    struct recorder *recorder = user;
     gavel_ms hang_ms;
 
-    pthread_mutex_lock(&witness->mutex);
-    hang_ms = witness->hang_ms;
-    witness->was_leader_when_demoted = gavel_is_leader(candidate);
-    witness->reason = reason;
-    note(witness, 'd');
-    pthread_mutex_unlock(&witness->mutex);
+    pthread_mutex_lock(&recorder->mutex);
+    hang_ms = recorder->hang_ms;
+    recorder->was_leader_when_demoted = gavel_is_leader(candidate);
+    recorder->reason = reason;
+    note(recorder, 'd');
+    pthread_mutex_unlock(&recorder->mutex);
     if (hang_ms > 0) {
         struct timespec t = {.tv_sec = hang_ms / 1000, .tv_nsec = hang_ms % 1000 * 1000000};
 
         while (nanosleep(&t, &t) < 0 && errno == EINTR)
             continue;
     }
-    pthread_mutex_lock(&witness->mutex);
-    witness->demoted++;
-    witness->demoted_at_ns = gavel_now_ns();
-    pthread_cond_broadcast(&witness->changed);
-    pthread_mutex_unlock(&witness->mutex);
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->demoted++;
+    recorder->demoted_at_ns = gavel_now_ns();
+    pthread_cond_broadcast(&recorder->changed);
+    pthread_mutex_unlock(&recorder->mutex);
 }
 
 static void work(struct gavel_candidate *candidate, uint64_t epoch, void *user)
 {
-    struct witness *witness = user;
+    struct recorder *recorder = user;
 
     (void)candidate;
-    pthread_mutex_lock(&witness->mutex);
-    witness->worked++;
-    witness->work_epoch = epoch;
-    pthread_cond_broadcast(&witness->changed);
-    pthread_mutex_unlock(&witness->mutex);
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->worked++;
+    recorder->work_epoch = epoch;
+    pthread_cond_broadcast(&recorder->changed);
+    pthread_mutex_unlock(&recorder->mutex);
 }
 
 static void event_came(struct gavel_candidate *candidate, const struct gavel_event *event, void *user)
 {
-    struct witness *witness = user;
+    struct recorder *recorder = user;
 
     (void)candidate;
-    pthread_mutex_lock(&witness->mutex);
-    witness->events[event->kind]++;
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->events[event->kind]++;
     if (event->kind == GAVEL_EVENT_BECAME_LEADER)
-        note(witness, 'B');
+        note(recorder, 'B');
     if (event->kind == GAVEL_EVENT_LOST_LEADERSHIP)
-        note(witness, 'L');
+        note(recorder, 'L');
     if (event->kind == GAVEL_EVENT_STOPPED)
-        witness->stopped = event->status;
-    pthread_cond_broadcast(&witness->changed);
-    pthread_mutex_unlock(&witness->mutex);
+        recorder->stopped = event->status;
+    pthread_cond_broadcast(&recorder->changed);
+    pthread_mutex_unlock(&recorder->mutex);
 }
 
-struct gavel_subscriber witness_subscriber(struct witness *witness)
+struct gavel_subscriber recorder_subscriber(struct recorder *recorder)
 {
     return (struct gavel_subscriber){.on_elected = elected,
                                      .on_demoted = demoted,
                                      .on_work = work,
                                      .on_event = event_came,
-                                     .user = witness};
+                                     .user = recorder};
 }
 
 static struct timespec limit_at(gavel_ms limit_ms)
@@ -158,27 +158,27 @@ static struct timespec limit_at(gavel_ms limit_ms)
     return t;
 }
 
-bool witness_sees(struct witness *witness, const int *counter, int least, gavel_ms limit_ms)
+bool recorder_sees(struct recorder *recorder, const int *counter, int least, gavel_ms limit_ms)
 {
     struct timespec until = limit_at(limit_ms);
     bool is_seen;
 
-    pthread_mutex_lock(&witness->mutex);
+    pthread_mutex_lock(&recorder->mutex);
     while (*counter < least)
-        if (pthread_cond_timedwait(&witness->changed, &witness->mutex, &until) == ETIMEDOUT)
+        if (pthread_cond_timedwait(&recorder->changed, &recorder->mutex, &until) == ETIMEDOUT)
             break;
     is_seen = *counter >= least;
-    pthread_mutex_unlock(&witness->mutex);
+    pthread_mutex_unlock(&recorder->mutex);
     return is_seen;
 }
 
-int witness_count(struct witness *witness, const int *counter)
+int recorder_count(struct recorder *recorder, const int *counter)
 {
     int count;
 
-    pthread_mutex_lock(&witness->mutex);
+    pthread_mutex_lock(&recorder->mutex);
     count = *counter;
-    pthread_mutex_unlock(&witness->mutex);
+    pthread_mutex_unlock(&recorder->mutex);
     return count;
 }
 
@@ -238,7 +238,7 @@ struct gavel *open_gavel(const char *url)
 }
 
 struct gavel_candidate *join_group(struct gavel *gavel, const char *group, const char *id,
-                                   const struct gavel_settings *settings, struct witness *witness)
+                                   const struct gavel_settings *settings, struct recorder *recorder)
 {
     struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
     struct gavel_candidate *candidate = NULL;
@@ -247,8 +247,8 @@ struct gavel_candidate *join_group(struct gavel *gavel, const char *group, const
     options.group = group;
     options.candidate = id;
     options.settings = settings;
-    if (witness)
-        options.subscriber = witness_subscriber(witness);
+    if (recorder)
+        options.subscriber = recorder_subscriber(recorder);
     if (gavel_join(gavel, &options, &candidate, &error) != GAVEL_OK)
         fail_msg("cannot join %s: %s", group, error.message);
     return candidate;

@@ -2,7 +2,7 @@
 
 /*
  * What the tests of libgavel share: a folder with a store of its own, and a
- * witness that writes down what a candidate's callbacks say and lets a test
+ * recorder that writes down what a candidate's callbacks say and lets a test
  * wait for it with a limit.
  */
 #ifndef TESTS_LIB_HARNESS_H
@@ -32,7 +32,7 @@ struct scene {
 int scene_setup(void **state);
 int scene_teardown(void **state);
 
-struct witness {
+struct recorder {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     int elected;
@@ -50,16 +50,16 @@ struct witness {
     char order[32];   /* e on_elected, B became_leader, L lost_leadership, d on_demoted, as they came */
 };
 
-void witness_init(struct witness *witness);
-void witness_done(struct witness *witness);
+void recorder_init(struct recorder *recorder);
+void recorder_done(struct recorder *recorder);
 
-/* A subscriber that tells this witness everything. */
-struct gavel_subscriber witness_subscriber(struct witness *witness);
+/* A subscriber that tells this recorder everything. */
+struct gavel_subscriber recorder_subscriber(struct recorder *recorder);
 
-/* Waits until *counter (of this witness) is at least `least`; false after limit_ms. */
-bool witness_sees(struct witness *witness, const int *counter, int least, gavel_ms limit_ms);
+/* Waits until *counter (of this recorder) is at least `least`; false after limit_ms. */
+bool recorder_sees(struct recorder *recorder, const int *counter, int least, gavel_ms limit_ms);
 
-int witness_count(struct witness *witness, const int *counter);
+int recorder_count(struct recorder *recorder, const int *counter);
 
 /* Asks again and again, at short intervals, until it is true; false after limit_ms. For what no callback
  * tells. */
@@ -75,8 +75,8 @@ struct gavel_settings patient_settings(void);
 /* Opens or fails the test. */
 struct gavel *open_gavel(const char *url);
 
-/* Joins or fails the test; settings and witness may be NULL. */
+/* Joins or fails the test; settings and recorder may be NULL. */
 struct gavel_candidate *join_group(struct gavel *gavel, const char *group, const char *id,
-                                   const struct gavel_settings *settings, struct witness *witness);
+                                   const struct gavel_settings *settings, struct recorder *recorder);
 
 #endif

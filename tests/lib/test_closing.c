@@ -80,12 +80,12 @@ static void test_close_does_not_wait_for_a_store_that_hangs(void **state)
     struct gavel *gavel = open_gavel(scene->url);
     struct gavel_settings settings = quick_settings();
     struct gavel_candidate *first;
-    struct witness witness;
+    struct recorder recorder;
     int64_t from;
 
-    witness_init(&witness);
-    first = join_group(gavel, "jobs", "one", &settings, &witness);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    recorder_init(&recorder);
+    first = join_group(gavel, "jobs", "one", &settings, &recorder);
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS));
     set_disk(true);
     (void)join_group(gavel, "other", "one", &settings, NULL); /* its claim has to reach the disk */
     assert_true(comes_true(is_disk_waited_for, NULL, LIMIT_MS));
@@ -95,11 +95,11 @@ static void test_close_does_not_wait_for_a_store_that_hangs(void **state)
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     assert_true(gavel_now_ns() - from < INT64_C(10000000000));
     assert_true(is_disk_waited_for(NULL));
-    assert_int_equal(witness.demoted, 1);
+    assert_int_equal(recorder.demoted, 1);
     /* The thread that was left behind finds what it needs when it comes back. */
     set_disk(false);
     assert_true(comes_true(is_disk_free, NULL, LIMIT_MS));
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 struct joiner {
@@ -211,19 +211,19 @@ static void test_dispatch_returns_while_another_thread_drives(void **state)
     struct gavel_options options = GAVEL_OPTIONS_INIT;
     struct gavel_settings settings = patient_settings(); /* nothing happens that would let the driver go */
     struct gavel *gavel = NULL;
-    struct witness witness;
+    struct recorder recorder;
     struct waiter waiter;
     int64_t longest = 0;
     pthread_t thread;
 
     (void)state;
-    witness_init(&witness);
+    recorder_init(&recorder);
     options.store = "memory:dispatching";
     options.threaded = false;
     assert_int_equal(gavel_open(&options, &gavel, NULL), GAVEL_OK);
-    waiter.candidate = join_group(gavel, "jobs", "x", &settings, &witness);
+    waiter.candidate = join_group(gavel, "jobs", "x", &settings, &recorder);
     assert_int_equal(pthread_create(&thread, NULL, wait_in_vain, &waiter), 0);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS)); /* it drives */
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS)); /* it drives */
     for (int i = 0; i < 100; i++) {
         int64_t from = gavel_now_ns();
 
@@ -234,7 +234,7 @@ static void test_dispatch_returns_while_another_thread_drives(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(waiter.status, GAVEL_ERR_LEADER_TRANSFER_FAILED);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 /* Group a is elected while the callback of group b runs; meanwhile somebody who sees no leader forces one. */
@@ -250,25 +250,25 @@ static void test_force_spares_a_leader_that_came_after_the_call(void **state)
     struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
     struct joiner joiner = {.gavel = open_gavel("memory:forcing")};
     struct gavel_candidate *b, *a;
-    struct witness witness;
+    struct recorder recorder;
 
     (void)state;
-    witness_init(&witness);
+    recorder_init(&recorder);
     assert_int_equal(sem_init(&joiner.elected, 0, 0), 0);
     options.group = "b";
     options.candidate = "x";
     options.subscriber = (struct gavel_subscriber){.on_elected = note_and_dawdle, .user = &joiner};
     assert_int_equal(gavel_join(joiner.gavel, &options, &b, NULL), GAVEL_OK);
-    a = join_group(joiner.gavel, "a", "x", NULL, &witness);
+    a = join_group(joiner.gavel, "a", "x", NULL, &recorder);
     assert_int_equal(sem_wait(&joiner.elected), 0);
     if (!gavel_is_leader(a)) /* else this machine was too fast to show anything */
         assert_int_equal(gavel_ensure_leader(a, &force, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_HEARTBEAT], 2, LIMIT_MS));
-    assert_int_equal(witness_count(&witness, &witness.demoted), 0);
+    assert_true(recorder_sees(&recorder, &recorder.events[GAVEL_EVENT_HEARTBEAT], 2, LIMIT_MS));
+    assert_int_equal(recorder_count(&recorder, &recorder.demoted), 0);
     assert_true(gavel_is_leader(a));
     assert_int_equal(gavel_close(joiner.gavel), GAVEL_OK);
     (void)sem_destroy(&joiner.elected);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 int main(void)

@@ -11,38 +11,38 @@ static void test_only_candidate_is_elected_and_released_by_close(void **state)
 {
     const struct scene *scene = *state;
     struct gavel *gavel = open_gavel(scene->url);
-    struct witness witness;
+    struct recorder recorder;
     struct gavel_candidate *candidate;
     struct gavel_leader_info leader;
     uint64_t epoch;
 
-    witness_init(&witness);
-    candidate = join_group(gavel, "jobs", "alone", NULL, &witness);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
-    assert_true(witness.was_leader_when_elected);
+    recorder_init(&recorder);
+    candidate = join_group(gavel, "jobs", "alone", NULL, &recorder);
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS));
+    assert_true(recorder.was_leader_when_elected);
     assert_true(gavel_is_leader(candidate));
     epoch = gavel_epoch(candidate);
-    assert_int_equal(epoch, witness.epoch);
+    assert_int_equal(epoch, recorder.epoch);
     assert_int_equal(gavel_leader(candidate, &leader), GAVEL_OK);
     assert_string_equal(leader.id, "alone");
     assert_true(leader.is_self);
     assert_int_equal(leader.epoch, epoch);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    assert_int_equal(witness.demoted, 1);
-    assert_int_equal(witness.reason, GAVEL_REASON_STOPPED);
-    assert_false(witness.was_leader_when_demoted);
-    assert_int_equal(witness.events[GAVEL_EVENT_STOPPED], 1);
-    assert_int_equal(witness.stopped, GAVEL_OK);
+    assert_int_equal(recorder.demoted, 1);
+    assert_int_equal(recorder.reason, GAVEL_REASON_STOPPED);
+    assert_false(recorder.was_leader_when_demoted);
+    assert_int_equal(recorder.events[GAVEL_EVENT_STOPPED], 1);
+    assert_int_equal(recorder.stopped, GAVEL_OK);
 
     /* It was released: with a long lease, another is elected at once all the same, and with a higher
      * epoch. */
     gavel = open_gavel(scene->url);
-    (void)join_group(gavel, "jobs", "next", NULL, &witness);
-    assert_true(witness_sees(&witness, &witness.elected, 2, LIMIT_MS));
-    assert_true(witness.epoch > epoch);
+    (void)join_group(gavel, "jobs", "next", NULL, &recorder);
+    assert_true(recorder_sees(&recorder, &recorder.elected, 2, LIMIT_MS));
+    assert_true(recorder.epoch > epoch);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    assert_string_equal(witness.order, "eBLdeBLd");
-    witness_done(&witness);
+    assert_string_equal(recorder.order, "eBLdeBLd");
+    recorder_done(&recorder);
 }
 
 static void test_of_two_handles_exactly_one_leads(void **state)
@@ -51,20 +51,20 @@ static void test_of_two_handles_exactly_one_leads(void **state)
     struct gavel *gavels[2] = {open_gavel(scene->url), open_gavel(scene->url)};
     struct gavel_candidate *candidates[2];
     struct gavel_leader_info leaders[2];
-    struct witness witnesses[2];
+    struct recorder witnesses[2];
     int leader;
 
     for (int i = 0; i < 2; i++) {
-        witness_init(&witnesses[i]);
+        recorder_init(&witnesses[i]);
         candidates[i] = join_group(gavels[i], "jobs", i == 0 ? "a" : "b", NULL, &witnesses[i]);
     }
     for (int i = 0; i < 2; i++)
         assert_true(
-            witness_sees(&witnesses[i], &witnesses[i].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
+            recorder_sees(&witnesses[i], &witnesses[i].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
     assert_int_equal(gavel_is_leader(candidates[0]) + gavel_is_leader(candidates[1]), 1);
     leader = gavel_is_leader(candidates[1]);
-    assert_int_equal(witness_count(&witnesses[leader], &witnesses[leader].elected), 1);
-    assert_int_equal(witness_count(&witnesses[!leader], &witnesses[!leader].elected), 0);
+    assert_int_equal(recorder_count(&witnesses[leader], &witnesses[leader].elected), 1);
+    assert_int_equal(recorder_count(&witnesses[!leader], &witnesses[!leader].elected), 0);
     for (int i = 0; i < 2; i++)
         assert_int_equal(gavel_leader(candidates[i], &leaders[i]), GAVEL_OK);
     assert_string_equal(leaders[0].id, leaders[1].id);
@@ -73,7 +73,7 @@ static void test_of_two_handles_exactly_one_leads(void **state)
     assert_int_equal(leaders[!leader].is_self, false);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(gavel_close(gavels[i]), GAVEL_OK);
-        witness_done(&witnesses[i]);
+        recorder_done(&witnesses[i]);
     }
 }
 
@@ -83,19 +83,19 @@ static void test_resignation_is_heard_by_doorbell_not_by_polling(void **state)
     struct gavel_settings patient = patient_settings();
     struct gavel *gavels[2] = {open_gavel(scene->url), open_gavel(scene->url)};
     struct gavel_candidate *first, *second;
-    struct witness witnesses[2];
+    struct recorder witnesses[2];
 
-    witness_init(&witnesses[0]);
-    witness_init(&witnesses[1]);
+    recorder_init(&witnesses[0]);
+    recorder_init(&witnesses[1]);
     first = join_group(gavels[0], "jobs", "first", &patient, &witnesses[0]);
-    assert_true(witness_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
     second = join_group(gavels[1], "jobs", "second", &patient, &witnesses[1]);
     /* The newcomer rings the leader, which lists it and can then ring back. */
     assert_true(
-        witness_sees(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_CANDIDATES_UPDATED], 2, LIMIT_MS));
+        recorder_sees(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_CANDIDATES_UPDATED], 2, LIMIT_MS));
     assert_int_equal(gavel_resign(first, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witnesses[1], &witnesses[1].elected, 1, 5000));
-    assert_int_equal(witness_count(&witnesses[0], &witnesses[0].demoted), 1);
+    assert_true(recorder_sees(&witnesses[1], &witnesses[1].elected, 1, 5000));
+    assert_int_equal(recorder_count(&witnesses[0], &witnesses[0].demoted), 1);
     assert_int_equal(witnesses[0].reason, GAVEL_REASON_RESIGNED);
     assert_true(gavel_is_leader(second));
     assert_false(gavel_is_leader(first));
@@ -103,8 +103,8 @@ static void test_resignation_is_heard_by_doorbell_not_by_polling(void **state)
     assert_int_equal(gavel_resign(first, NULL), GAVEL_ERR_STATE);
     assert_int_equal(gavel_close(gavels[0]), GAVEL_OK);
     assert_int_equal(gavel_close(gavels[1]), GAVEL_OK);
-    witness_done(&witnesses[0]);
-    witness_done(&witnesses[1]);
+    recorder_done(&witnesses[0]);
+    recorder_done(&witnesses[1]);
 }
 
 static void test_leave_frees_the_seat_for_another_of_the_same_handle(void **state)
@@ -113,21 +113,21 @@ static void test_leave_frees_the_seat_for_another_of_the_same_handle(void **stat
     struct gavel *gavel = open_gavel(scene->url);
     struct gavel_settings patient = patient_settings();
     struct gavel_candidate *first;
-    struct witness witnesses[2];
+    struct recorder witnesses[2];
 
-    witness_init(&witnesses[0]);
-    witness_init(&witnesses[1]);
+    recorder_init(&witnesses[0]);
+    recorder_init(&witnesses[1]);
     first = join_group(gavel, "jobs", "first", &patient, &witnesses[0]);
-    assert_true(witness_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
     (void)join_group(gavel, "jobs", "second", &patient, &witnesses[1]);
     assert_true(
-        witness_sees(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_CANDIDATES_UPDATED], 2, LIMIT_MS));
+        recorder_sees(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_CANDIDATES_UPDATED], 2, LIMIT_MS));
     assert_int_equal(gavel_leave(first), GAVEL_OK);
     assert_int_equal(witnesses[0].demoted, 1);
-    assert_true(witness_sees(&witnesses[1], &witnesses[1].elected, 1, 5000));
+    assert_true(recorder_sees(&witnesses[1], &witnesses[1].elected, 1, 5000));
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witnesses[0]);
-    witness_done(&witnesses[1]);
+    recorder_done(&witnesses[0]);
+    recorder_done(&witnesses[1]);
 }
 
 static void test_ineligible_candidate_never_leads_until_it_is_eligible(void **state)
@@ -137,24 +137,24 @@ static void test_ineligible_candidate_never_leads_until_it_is_eligible(void **st
     struct gavel_settings quick = quick_settings();
     struct gavel_candidate *candidate;
     struct gavel_leader_info leader;
-    struct witness witness;
+    struct recorder recorder;
 
     (void)state;
-    witness_init(&witness);
+    recorder_init(&recorder);
     options.eligible = false;
     options.settings = &quick;
-    options.subscriber = witness_subscriber(&witness);
+    options.subscriber = recorder_subscriber(&recorder);
     assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_ELECTION_CHECK], 5, LIMIT_MS));
-    assert_int_equal(witness_count(&witness, &witness.elected), 0);
+    assert_true(recorder_sees(&recorder, &recorder.events[GAVEL_EVENT_ELECTION_CHECK], 5, LIMIT_MS));
+    assert_int_equal(recorder_count(&recorder, &recorder.elected), 0);
     assert_int_equal(gavel_leader(candidate, &leader), GAVEL_ERR_NO_LEADER);
     assert_int_equal(gavel_set_eligible(candidate, true), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS));
     assert_int_equal(gavel_set_eligible(candidate, false), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.demoted, 1, LIMIT_MS));
-    assert_int_equal(witness.reason, GAVEL_REASON_INELIGIBLE);
+    assert_true(recorder_sees(&recorder, &recorder.demoted, 1, LIMIT_MS));
+    assert_int_equal(recorder.reason, GAVEL_REASON_INELIGIBLE);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 struct listing {
@@ -178,13 +178,13 @@ static void test_candidates_are_listed_sorted_with_their_registration(void **sta
     struct gavel_settings quick = quick_settings();
     struct listing listing = {.wanted = 3};
     struct gavel_candidate_info one;
-    struct witness witness;
+    struct recorder recorder;
     size_t count;
 
     (void)state;
-    witness_init(&witness);
-    listing.candidate = join_group(gavel, "jobs", "b", &quick, &witness);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    recorder_init(&recorder);
+    listing.candidate = join_group(gavel, "jobs", "b", &quick, &recorder);
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS));
     (void)join_group(gavel, "jobs", "c", &quick, NULL);
     (void)join_group(gavel, "jobs", "a", &quick, NULL);
     assert_true(comes_true(lists_all, &listing, LIMIT_MS));
@@ -205,7 +205,7 @@ static void test_candidates_are_listed_sorted_with_their_registration(void **sta
     assert_int_equal(gavel_candidates(listing.candidate, NULL, 0, &count), GAVEL_OK);
     assert_int_equal(count, 3);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 static void test_metrics_count_what_happened(void **state)
@@ -216,11 +216,11 @@ static void test_metrics_count_what_happened(void **state)
     struct gavel_candidate *candidate;
     struct gavel_breaker breaker;
     struct gavel_metrics metrics;
-    struct witness witness;
+    struct recorder recorder;
 
-    witness_init(&witness);
-    candidate = join_group(gavel, "jobs", "alone", &quick, &witness);
-    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_HEARTBEAT], 4, LIMIT_MS));
+    recorder_init(&recorder);
+    candidate = join_group(gavel, "jobs", "alone", &quick, &recorder);
+    assert_true(recorder_sees(&recorder, &recorder.events[GAVEL_EVENT_HEARTBEAT], 4, LIMIT_MS));
     gavel_metrics(candidate, &metrics);
     assert_true(metrics.heartbeats >= 4);
     assert_int_equal(metrics.elections, 1);
@@ -238,7 +238,7 @@ static void test_metrics_count_what_happened(void **state)
     assert_int_equal(breaker.state, GAVEL_BREAKER_CLOSED);
     assert_int_equal(breaker.failures, 0);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 static void test_epoch_before_is_valid_only_within_its_grace(void **state)
@@ -246,23 +246,23 @@ static void test_epoch_before_is_valid_only_within_its_grace(void **state)
     struct gavel *gavel = open_gavel("memory:epochs");
     struct gavel_settings settings = quick_settings();
     struct gavel_candidate *candidate;
-    struct witness witness;
+    struct recorder recorder;
     int64_t before;
 
     (void)state;
-    witness_init(&witness);
+    recorder_init(&recorder);
     settings.epoch_grace_ms = 3600000;
-    candidate = join_group(gavel, "jobs", "alone", &settings, &witness);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    candidate = join_group(gavel, "jobs", "alone", &settings, &recorder);
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS));
     before = gavel_now_ns();
-    assert_true(gavel_epoch_valid(candidate, witness.epoch, 0));
+    assert_true(gavel_epoch_valid(candidate, recorder.epoch, 0));
     assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.elected, 2, LIMIT_MS));
-    assert_true(gavel_epoch_valid(candidate, witness.epoch, 0));
-    assert_true(gavel_epoch_valid(candidate, witness.epoch - 1, before));
-    assert_false(gavel_epoch_valid(candidate, witness.epoch - 1, 0));
+    assert_true(recorder_sees(&recorder, &recorder.elected, 2, LIMIT_MS));
+    assert_true(gavel_epoch_valid(candidate, recorder.epoch, 0));
+    assert_true(gavel_epoch_valid(candidate, recorder.epoch - 1, before));
+    assert_false(gavel_epoch_valid(candidate, recorder.epoch - 1, 0));
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 static int count_threads(void)
@@ -283,21 +283,21 @@ static void test_many_groups_share_the_threads_of_one_handle(void **state)
     const struct scene *scene = *state;
     int before = count_threads();
     struct gavel *gavel = open_gavel(scene->url);
-    struct witness witnesses[20];
+    struct recorder witnesses[20];
     char group[16];
 
     for (size_t i = 0; i < 20; i++) {
-        witness_init(&witnesses[i]);
+        recorder_init(&witnesses[i]);
         (void)snprintf(group, sizeof group, "group %zu", i);
         (void)join_group(gavel, group, "me", NULL, &witnesses[i]);
     }
     for (size_t i = 0; i < 20; i++)
-        assert_true(witness_sees(&witnesses[i], &witnesses[i].elected, 1, LIMIT_MS));
+        assert_true(recorder_sees(&witnesses[i], &witnesses[i].elected, 1, LIMIT_MS));
     assert_int_equal(count_threads(), before + 3);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     for (size_t i = 0; i < 20; i++) {
         assert_int_equal(witnesses[i].demoted, 1);
-        witness_done(&witnesses[i]);
+        recorder_done(&witnesses[i]);
     }
 }
 
@@ -307,24 +307,24 @@ static void test_second_live_user_of_an_id_is_stopped(void **state)
     struct gavel *gavels[2] = {open_gavel(scene->url), open_gavel(scene->url)};
     struct gavel_settings quick = quick_settings();
     struct gavel_candidate *second;
-    struct witness witnesses[2];
+    struct recorder witnesses[2];
 
-    witness_init(&witnesses[0]);
-    witness_init(&witnesses[1]);
+    recorder_init(&witnesses[0]);
+    recorder_init(&witnesses[1]);
     (void)join_group(gavels[0], "jobs", "same", &quick, &witnesses[0]);
-    assert_true(witness_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
     second = join_group(gavels[1], "jobs", "same", &quick, &witnesses[1]);
-    assert_true(witness_sees(&witnesses[1], &witnesses[1].events[GAVEL_EVENT_STOPPED], 1, LIMIT_MS));
+    assert_true(recorder_sees(&witnesses[1], &witnesses[1].events[GAVEL_EVENT_STOPPED], 1, LIMIT_MS));
     assert_int_equal(witnesses[1].stopped, GAVEL_ERR_ID_IN_USE);
     assert_int_equal(witnesses[1].elected, 0);
     assert_int_equal(gavel_set_eligible(second, true), GAVEL_ERR_STOPPED);
     assert_int_equal(gavel_ensure_leader(second, NULL, NULL), GAVEL_ERR_STOPPED);
-    assert_int_equal(witness_count(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_STOPPED]), 0);
+    assert_int_equal(recorder_count(&witnesses[0], &witnesses[0].events[GAVEL_EVENT_STOPPED]), 0);
     assert_int_equal(gavel_leave(second), GAVEL_OK);
     assert_int_equal(gavel_close(gavels[0]), GAVEL_OK);
     assert_int_equal(gavel_close(gavels[1]), GAVEL_OK);
-    witness_done(&witnesses[0]);
-    witness_done(&witnesses[1]);
+    recorder_done(&witnesses[0]);
+    recorder_done(&witnesses[1]);
 }
 
 /* A thread that reads all that can be read while the gavel changes hands. */
@@ -365,7 +365,7 @@ static void *read_all(void *argument)
 
 struct pair {
     struct gavel_candidate *candidates[2];
-    struct witness witnesses[2];
+    struct recorder witnesses[2];
     int elections; /* that have been waited for */
 };
 
@@ -374,8 +374,8 @@ static bool is_led_anew(void *argument)
 {
     struct pair *pair = argument;
 
-    return witness_count(&pair->witnesses[0], &pair->witnesses[0].elected) +
-               witness_count(&pair->witnesses[1], &pair->witnesses[1].elected) >
+    return recorder_count(&pair->witnesses[0], &pair->witnesses[0].elected) +
+               recorder_count(&pair->witnesses[1], &pair->witnesses[1].elected) >
            pair->elections;
 }
 
@@ -389,7 +389,7 @@ static void test_readers_in_other_threads_never_see_an_epoch_go_back(void **stat
     (void)state;
     settings.lease_ms = 20000; /* this is about reading, not about losing the mandate on a busy machine */
     for (int i = 0; i < 2; i++) {
-        witness_init(&pair.witnesses[i]);
+        recorder_init(&pair.witnesses[i]);
         pair.candidates[i] = join_group(gavel, "jobs", i == 0 ? "a" : "b", &settings, &pair.witnesses[i]);
         readers[i] = (struct reader){.candidate = pair.candidates[i]};
         assert_int_equal(pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
@@ -406,7 +406,7 @@ static void test_readers_in_other_threads_never_see_an_epoch_go_back(void **stat
     }
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     for (int i = 0; i < 2; i++)
-        witness_done(&pair.witnesses[i]);
+        recorder_done(&pair.witnesses[i]);
 }
 
 static bool knows_a_leader(void *argument)
@@ -421,14 +421,14 @@ static void test_static_store_gives_the_seat_to_the_assigned_one(void **state)
     struct gavel *gavel = open_gavel("static:chosen?epoch=7");
     struct gavel_candidate *other, *chosen;
     struct gavel_leader_info leader;
-    struct witness witnesses[2];
+    struct recorder witnesses[2];
 
     (void)state;
-    witness_init(&witnesses[0]);
-    witness_init(&witnesses[1]);
+    recorder_init(&witnesses[0]);
+    recorder_init(&witnesses[1]);
     other = join_group(gavel, "jobs", "other", NULL, &witnesses[0]);
     chosen = join_group(gavel, "jobs", "chosen", NULL, &witnesses[1]);
-    assert_true(witness_sees(&witnesses[1], &witnesses[1].elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&witnesses[1], &witnesses[1].elected, 1, LIMIT_MS));
     assert_true(comes_true(knows_a_leader, other, LIMIT_MS));
     assert_int_equal(gavel_epoch(chosen), 7);
     assert_false(gavel_is_leader(other));
@@ -436,8 +436,8 @@ static void test_static_store_gives_the_seat_to_the_assigned_one(void **state)
     assert_string_equal(leader.id, "chosen");
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     assert_int_equal(witnesses[0].elected, 0);
-    witness_done(&witnesses[0]);
-    witness_done(&witnesses[1]);
+    recorder_done(&witnesses[0]);
+    recorder_done(&witnesses[1]);
 }
 
 int main(void)

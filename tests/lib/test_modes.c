@@ -26,16 +26,16 @@ static struct gavel *open_unthreaded(const char *url)
 }
 
 /* A program's loop: poll and dispatch until the counter is there. */
-static bool dispatch_until(struct gavel *gavel, struct witness *witness, const int *counter, int least)
+static bool dispatch_until(struct gavel *gavel, struct recorder *recorder, const int *counter, int least)
 {
     int64_t until = gavel_now_ns() + LIMIT_MS * INT64_C(1000000);
     struct pollfd fd = {.fd = gavel_fd(gavel), .events = POLLIN};
 
-    while (witness_count(witness, counter) < least && gavel_now_ns() < until) {
+    while (recorder_count(recorder, counter) < least && gavel_now_ns() < until) {
         if (poll(&fd, 1, 1000) > 0)
             assert_int_equal(gavel_dispatch(gavel), GAVEL_OK);
     }
-    return witness_count(witness, counter) >= least;
+    return recorder_count(recorder, counter) >= least;
 }
 
 static void test_program_drives_everything_by_poll_and_dispatch(void **state)
@@ -44,21 +44,21 @@ static void test_program_drives_everything_by_poll_and_dispatch(void **state)
     struct gavel *gavel = open_unthreaded(scene->url);
     struct gavel_settings quick = quick_settings();
     struct gavel_candidate *candidate;
-    struct witness witness;
+    struct recorder recorder;
 
-    witness_init(&witness);
+    recorder_init(&recorder);
     assert_true(gavel_fd(gavel) >= 0);
-    candidate = join_group(gavel, "jobs", "one", &quick, &witness);
-    assert_int_equal(witness.elected, 0); /* nothing runs by itself */
-    assert_true(dispatch_until(gavel, &witness, &witness.elected, 1));
-    assert_true(dispatch_until(gavel, &witness, &witness.events[GAVEL_EVENT_HEARTBEAT], 5));
+    candidate = join_group(gavel, "jobs", "one", &quick, &recorder);
+    assert_int_equal(recorder.elected, 0); /* nothing runs by itself */
+    assert_true(dispatch_until(gavel, &recorder, &recorder.elected, 1));
+    assert_true(dispatch_until(gavel, &recorder, &recorder.events[GAVEL_EVENT_HEARTBEAT], 5));
     assert_true(gavel_is_leader(candidate));
     assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
-    assert_true(dispatch_until(gavel, &witness, &witness.demoted, 1));
+    assert_true(dispatch_until(gavel, &recorder, &recorder.demoted, 1));
     /* Closing drives the loop itself. */
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    assert_int_equal(witness.events[GAVEL_EVENT_STOPPED], 1);
-    witness_done(&witness);
+    assert_int_equal(recorder.events[GAVEL_EVENT_STOPPED], 1);
+    recorder_done(&recorder);
 }
 
 static void test_dispatch_with_nothing_due_returns_at_once(void **state)
@@ -79,25 +79,25 @@ static void test_waiting_calls_drive_the_loop_when_nobody_does(void **state)
     struct gavel_candidate *candidate;
     struct gavel_leader_info leader;
     struct gavel_subscriber subscriber;
-    struct witness witness, other;
+    struct recorder recorder, other;
     uint64_t id = 0;
 
     (void)state;
-    witness_init(&witness);
-    witness_init(&other);
-    candidate = join_group(gavel, "jobs", "one", NULL, &witness);
+    recorder_init(&recorder);
+    recorder_init(&other);
+    candidate = join_group(gavel, "jobs", "one", NULL, &recorder);
     assert_int_equal(gavel_ensure_leader(candidate, NULL, &leader), GAVEL_OK);
     assert_string_equal(leader.id, "one");
-    subscriber = witness_subscriber(&other);
+    subscriber = recorder_subscriber(&other);
     assert_int_equal(gavel_subscribe(candidate, &subscriber, &id), GAVEL_OK);
     assert_int_equal(gavel_unsubscribe(candidate, id), GAVEL_OK);
     assert_int_equal(other.elected, 1);
     assert_int_equal(other.demoted, 1);
     assert_int_equal(gavel_leave(candidate), GAVEL_OK);
-    assert_int_equal(witness.demoted, 1);
+    assert_int_equal(recorder.demoted, 1);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witness);
-    witness_done(&other);
+    recorder_done(&recorder);
+    recorder_done(&other);
 }
 
 struct driver {
@@ -122,30 +122,30 @@ static void test_other_threads_may_call_while_one_dispatches(void **state)
     struct driver driver = {.gavel = open_unthreaded("memory:driven")};
     struct gavel_candidate *candidate;
     struct gavel_subscriber subscriber;
-    struct witness witness, guest;
+    struct recorder recorder, other;
 
     (void)state;
-    witness_init(&witness);
-    witness_init(&guest);
-    subscriber = witness_subscriber(&guest);
+    recorder_init(&recorder);
+    recorder_init(&other);
+    subscriber = recorder_subscriber(&other);
     assert_int_equal(pthread_create(&driver.thread, NULL, drive, &driver), 0);
     for (int i = 0; i < 20; i++) {
         uint64_t id = 0;
 
-        candidate = join_group(driver.gavel, "jobs", "one", NULL, i == 0 ? &witness : NULL);
+        candidate = join_group(driver.gavel, "jobs", "one", NULL, i == 0 ? &recorder : NULL);
         assert_int_equal(gavel_ensure_leader(candidate, NULL, NULL), GAVEL_OK);
         assert_int_equal(gavel_subscribe(candidate, &subscriber, &id), GAVEL_OK);
         assert_int_equal(gavel_unsubscribe(candidate, id), GAVEL_OK);
         assert_int_equal(gavel_leave(candidate), GAVEL_OK);
-        assert_int_equal(witness_count(&guest, &guest.elected), i + 1);
-        assert_int_equal(witness_count(&guest, &guest.demoted), i + 1);
+        assert_int_equal(recorder_count(&other, &other.elected), i + 1);
+        assert_int_equal(recorder_count(&other, &other.demoted), i + 1);
     }
-    assert_int_equal(witness_count(&witness, &witness.elected), 1);
+    assert_int_equal(recorder_count(&recorder, &recorder.elected), 1);
     driver.must_end = true;
     assert_int_equal(pthread_join(driver.thread, NULL), 0);
     assert_int_equal(gavel_close(driver.gavel), GAVEL_OK);
-    witness_done(&witness);
-    witness_done(&guest);
+    recorder_done(&recorder);
+    recorder_done(&other);
 }
 
 static void test_threaded_handle_has_no_descriptor_and_no_dispatch(void **state)
@@ -167,21 +167,21 @@ static void test_single_instance_leads_without_any_store(void **state)
     struct gavel_candidate_info info;
     struct gavel_leader_info leader;
     struct gavel_error error = {0};
-    struct witness witness;
+    struct recorder recorder;
     int64_t until = 0;
     size_t count;
 
     (void)state;
-    witness_init(&witness);
+    recorder_init(&recorder);
     options.candidate = "one";
-    options.subscriber = witness_subscriber(&witness);
+    options.subscriber = recorder_subscriber(&recorder);
     options.subscriber.work_interval_ms = 10;
     assert_int_equal(gavel_join(gavel, &options, &candidate, &error), GAVEL_ERR_STATE);
     assert_non_null(strstr(error.message, "enabled"));
     options.enabled = false;
     assert_int_equal(gavel_join(gavel, &options, &candidate, &error), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.worked, 3, LIMIT_MS));
-    assert_int_equal(witness.elected, 1);
+    assert_true(recorder_sees(&recorder, &recorder.worked, 3, LIMIT_MS));
+    assert_int_equal(recorder.elected, 1);
     assert_true(gavel_is_leader(candidate));
     assert_int_equal(gavel_epoch(candidate), 0);
     assert_int_equal(gavel_answer(candidate, &until), GAVEL_LEADER);
@@ -195,13 +195,13 @@ static void test_single_instance_leads_without_any_store(void **state)
     assert_int_equal(gavel_ensure_leader(candidate, &desired, NULL), GAVEL_ERR_LEADER_TRANSFER_FAILED);
     assert_int_equal(gavel_resign(candidate, NULL), GAVEL_ERR_STATE);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    assert_int_equal(witness.demoted, 1);
-    assert_int_equal(witness.reason, GAVEL_REASON_STOPPED);
-    assert_string_equal(witness.order, "eBLd"); /* as with an election */
-    assert_int_equal(witness.events[GAVEL_EVENT_BECAME_LEADER], 1);
-    assert_int_equal(witness.events[GAVEL_EVENT_LOST_LEADERSHIP], 1);
-    assert_int_equal(witness.events[GAVEL_EVENT_STOPPED], 1);
-    witness_done(&witness);
+    assert_int_equal(recorder.demoted, 1);
+    assert_int_equal(recorder.reason, GAVEL_REASON_STOPPED);
+    assert_string_equal(recorder.order, "eBLd"); /* as with an election */
+    assert_int_equal(recorder.events[GAVEL_EVENT_BECAME_LEADER], 1);
+    assert_int_equal(recorder.events[GAVEL_EVENT_LOST_LEADERSHIP], 1);
+    assert_int_equal(recorder.events[GAVEL_EVENT_STOPPED], 1);
+    recorder_done(&recorder);
 }
 
 static enum gavel_status open_with(const char *store, const char *doorbell, struct gavel_error *error)
@@ -239,25 +239,25 @@ static void test_election_works_without_a_doorbell(void **state)
     struct gavel_options options = GAVEL_OPTIONS_INIT;
     struct gavel_settings quick = quick_settings();
     struct gavel_candidate *first;
-    struct witness witnesses[2];
+    struct recorder witnesses[2];
     struct gavel *gavel;
 
     (void)state;
-    witness_init(&witnesses[0]);
-    witness_init(&witnesses[1]);
+    recorder_init(&witnesses[0]);
+    recorder_init(&witnesses[1]);
     options.store = "memory:deaf";
     options.doorbell = "";
     assert_int_equal(gavel_open(&options, &gavel, NULL), GAVEL_OK);
     first = join_group(gavel, "jobs", "first", &quick, &witnesses[0]);
-    assert_true(witness_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&witnesses[0], &witnesses[0].elected, 1, LIMIT_MS));
     (void)join_group(gavel, "jobs", "second", &quick, &witnesses[1]);
-    assert_true(witness_sees(&witnesses[1], &witnesses[1].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
+    assert_true(recorder_sees(&witnesses[1], &witnesses[1].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
     assert_int_equal(gavel_resign(first, "second"), GAVEL_OK);
-    assert_true(witness_sees(&witnesses[1], &witnesses[1].elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&witnesses[1], &witnesses[1].elected, 1, LIMIT_MS));
     assert_int_equal(witnesses[0].reason, GAVEL_REASON_HANDED_OVER);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witnesses[0]);
-    witness_done(&witnesses[1]);
+    recorder_done(&witnesses[0]);
+    recorder_done(&witnesses[1]);
 }
 
 static bool sees_second_lead(void *candidate)
@@ -276,29 +276,29 @@ static void test_a_store_that_tells_of_changes_needs_no_doorbell(void **state)
     struct gavel_settings patient = patient_settings();
     struct gavel_candidate *candidates[2];
     struct gavel *gavels[2];
-    struct witness witnesses[2];
+    struct recorder witnesses[2];
 
     (void)state;
     options.store = "memory:told";
     options.doorbell = "";
     for (int i = 0; i < 2; i++) {
-        witness_init(&witnesses[i]);
+        recorder_init(&witnesses[i]);
         assert_int_equal(gavel_open(&options, &gavels[i], NULL), GAVEL_OK);
         candidates[i] = join_group(gavels[i], "jobs", i ? "second" : "first", &patient, &witnesses[i]);
         assert_true(
-            witness_sees(&witnesses[i], &witnesses[i].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
+            recorder_sees(&witnesses[i], &witnesses[i].events[GAVEL_EVENT_LEADER_CHANGED], 1, LIMIT_MS));
     }
-    assert_int_equal(witness_count(&witnesses[0], &witnesses[0].elected), 1);
+    assert_int_equal(recorder_count(&witnesses[0], &witnesses[0].elected), 1);
     assert_int_equal(gavel_resign(candidates[0], "second"), GAVEL_OK);
-    assert_true(witness_sees(&witnesses[1], &witnesses[1].elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&witnesses[1], &witnesses[1].elected, 1, LIMIT_MS));
     assert_true(comes_true(sees_second_lead, candidates[0], LIMIT_MS));
     /* A wish reaches the leader, too, and its release whoever wished. */
     assert_int_equal(gavel_ensure_leader(candidates[0], &wish, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witnesses[0], &witnesses[0].elected, 2, LIMIT_MS));
+    assert_true(recorder_sees(&witnesses[0], &witnesses[0].elected, 2, LIMIT_MS));
     assert_int_equal(gavel_close(gavels[0]), GAVEL_OK);
     assert_int_equal(gavel_close(gavels[1]), GAVEL_OK);
-    witness_done(&witnesses[0]);
-    witness_done(&witnesses[1]);
+    recorder_done(&witnesses[0]);
+    recorder_done(&witnesses[1]);
 }
 
 static uint64_t doorbells_of(struct gavel_candidate *candidate)
@@ -330,13 +330,13 @@ static void test_flood_of_doorbells_disturbs_nobody(void **state)
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct gavel_leader_info leader;
     struct ringer ringer = {0};
-    struct witness witness;
+    struct recorder recorder;
     int64_t from;
 
     (void)state;
-    witness_init(&witness);
-    ringer.candidate = join_group(gavel, "jobs", "one", NULL, &witness);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    recorder_init(&recorder);
+    ringer.candidate = join_group(gavel, "jobs", "one", NULL, &recorder);
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS));
     assert_int_equal(gavel_leader(ringer.candidate, &leader), GAVEL_OK);
     to.sin_port = htons((in_port_t)atoi(strrchr(leader.address, ':') + 1));
     ringer.fd = socket(AF_INET, SOCK_DGRAM, 0);
@@ -358,8 +358,8 @@ static void test_flood_of_doorbells_disturbs_nobody(void **state)
     assert_true(comes_true(is_heard, &ringer, LIMIT_MS));
     (void)close(ringer.fd);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    assert_int_equal(witness.elected, 1);
-    witness_done(&witness);
+    assert_int_equal(recorder.elected, 1);
+    recorder_done(&recorder);
 }
 
 static enum gavel_status join_with(struct gavel *gavel, const char *group, const char *id, const char *preset,

@@ -371,7 +371,7 @@ struct look {
     struct gavel *gavel;
     struct gavel_candidate *candidate;
     const struct on_death_entry *entry;
-    struct witness witness;
+    struct recorder recorder;
     gavel_ns elected_deadline;
     gavel_ns demoted_deadline; /* the work has not stopped yet */
     gavel_ns demoted_at;
@@ -384,11 +384,11 @@ static void look_when_elected(struct gavel_candidate *candidate, uint64_t epoch,
 
     (void)candidate;
     (void)on_death_read_mandate(look->entry, epoch, &stop_at, &look->elected_deadline);
-    pthread_mutex_lock(&look->witness.mutex);
-    look->witness.elected++;
-    look->witness.epoch = epoch;
-    pthread_cond_broadcast(&look->witness.changed);
-    pthread_mutex_unlock(&look->witness.mutex);
+    pthread_mutex_lock(&look->recorder.mutex);
+    look->recorder.elected++;
+    look->recorder.epoch = epoch;
+    pthread_cond_broadcast(&look->recorder.changed);
+    pthread_mutex_unlock(&look->recorder.mutex);
 }
 
 static void look_when_demoted(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
@@ -397,13 +397,13 @@ static void look_when_demoted(struct gavel_candidate *candidate, enum gavel_reas
     gavel_ns stop_at = 0;
 
     (void)candidate;
-    (void)on_death_read_mandate(look->entry, look->witness.epoch, &stop_at, &look->demoted_deadline);
-    pthread_mutex_lock(&look->witness.mutex);
+    (void)on_death_read_mandate(look->entry, look->recorder.epoch, &stop_at, &look->demoted_deadline);
+    pthread_mutex_lock(&look->recorder.mutex);
     look->demoted_at = clock_now();
-    look->witness.reason = reason;
-    look->witness.demoted++;
-    pthread_cond_broadcast(&look->witness.changed);
-    pthread_mutex_unlock(&look->witness.mutex);
+    look->recorder.reason = reason;
+    look->recorder.demoted++;
+    pthread_cond_broadcast(&look->recorder.changed);
+    pthread_mutex_unlock(&look->recorder.mutex);
 }
 
 /* Joins as "a" and waits until it leads. */
@@ -415,7 +415,7 @@ static void look_start(struct look *look, const struct scene *scene, const struc
 
     *look = (struct look){.on_death = new_on_death("")};
     look->entry = &look->on_death->entries[0];
-    witness_init(&look->witness);
+    recorder_init(&look->recorder);
     options.store = scene->url;
     join.group = "jobs";
     join.candidate = "a";
@@ -424,12 +424,12 @@ static void look_start(struct look *look, const struct scene *scene, const struc
         .on_elected = look_when_elected, .on_demoted = look_when_demoted, .user = look};
     assert_int_equal(gavel_open_guarded(&options, look->on_death, &look->gavel, &error), GAVEL_OK);
     assert_int_equal(gavel_join(look->gavel, &join, &look->candidate, &error), GAVEL_OK);
-    assert_true(witness_sees(&look->witness, &look->witness.elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&look->recorder, &look->recorder.elected, 1, LIMIT_MS));
 }
 
 static void look_done(struct look *look)
 {
-    witness_done(&look->witness);
+    recorder_done(&look->recorder);
     on_death_free(look->on_death);
 }
 
@@ -476,8 +476,8 @@ static void test_superseded_candidate_notes_a_nearer_deadline(void **state)
     settings.heartbeat_ms = 200;
     look_start(&look, scene, &settings);
     (void)claim(store, "jobs", 77);
-    assert_true(witness_sees(&look.witness, &look.witness.demoted, 1, LIMIT_MS));
-    assert_int_equal(look.witness.reason, GAVEL_REASON_SUPERSEDED);
+    assert_true(recorder_sees(&look.recorder, &look.recorder.demoted, 1, LIMIT_MS));
+    assert_int_equal(look.recorder.reason, GAVEL_REASON_SUPERSEDED);
     assert_true(look.demoted_deadline > 0);
     assert_true(look.demoted_deadline <= look.demoted_at + ns_from_ms(settings.stop_grace_ms));
     assert_true(look.demoted_deadline < look.elected_deadline);
@@ -491,7 +491,7 @@ static bool has_new_epoch(void *argument)
 {
     const struct look *look = argument;
 
-    return gavel_epoch(look->candidate) > look->witness.epoch;
+    return gavel_epoch(look->candidate) > look->recorder.epoch;
 }
 
 /* The command of a guard knows the epoch that it was started with, and no other. */
@@ -505,7 +505,7 @@ static void test_work_goes_on_under_its_first_epoch_when_the_mandate_gets_a_new_
     settings.max_mandate_ms = 4000;
     look_start(&look, scene, &settings);
     assert_true(comes_true(has_new_epoch, &look, LIMIT_MS));
-    assert_true(on_death_read_mandate(look.entry, look.witness.epoch, &stop_at, &deadline));
+    assert_true(on_death_read_mandate(look.entry, look.recorder.epoch, &stop_at, &deadline));
     assert_true(deadline > look.elected_deadline);
     assert_false(on_death_read_mandate(look.entry, gavel_epoch(look.candidate), &stop_at, &deadline));
     assert_int_equal(gavel_close(look.gavel), GAVEL_OK);

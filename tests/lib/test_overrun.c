@@ -19,7 +19,7 @@ static void pause_ms(int64_t ms)
 
 /* A callback that goes on until something is true, and what was seen meanwhile. */
 struct scenario {
-    struct witness witness;
+    struct recorder recorder;
     struct gavel_candidate *candidate;
     int64_t deadline_ns;
     int64_t overrun_at_ns;
@@ -37,13 +37,13 @@ static void event_came(struct gavel_candidate *candidate, const struct gavel_eve
     /* What would wait for this very callback is refused. */
     scenario->left = gavel_leave(candidate);
     scenario->unsubscribed = gavel_unsubscribe(candidate, 1);
-    pthread_mutex_lock(&scenario->witness.mutex);
+    pthread_mutex_lock(&scenario->recorder.mutex);
     scenario->overrun_at_ns = gavel_now_ns();
-    scenario->was_within = scenario->witness.demoted == 0;
-    scenario->witness.events[GAVEL_EVENT_OVERRUN]++;
-    scenario->witness.epoch = event->epoch;
-    pthread_cond_broadcast(&scenario->witness.changed);
-    pthread_mutex_unlock(&scenario->witness.mutex);
+    scenario->was_within = scenario->recorder.demoted == 0;
+    scenario->recorder.events[GAVEL_EVENT_OVERRUN]++;
+    scenario->recorder.epoch = event->epoch;
+    pthread_cond_broadcast(&scenario->recorder.changed);
+    pthread_mutex_unlock(&scenario->recorder.mutex);
 }
 
 static void elected(struct gavel_candidate *candidate, uint64_t epoch, void *user)
@@ -52,26 +52,26 @@ static void elected(struct gavel_candidate *candidate, uint64_t epoch, void *use
 
     (void)candidate;
     (void)epoch;
-    pthread_mutex_lock(&scenario->witness.mutex);
-    scenario->witness.elected++;
-    pthread_cond_broadcast(&scenario->witness.changed);
-    pthread_mutex_unlock(&scenario->witness.mutex);
+    pthread_mutex_lock(&scenario->recorder.mutex);
+    scenario->recorder.elected++;
+    pthread_cond_broadcast(&scenario->recorder.changed);
+    pthread_mutex_unlock(&scenario->recorder.mutex);
 }
 
 /* Does not return before its overrun was reported. */
 static void demoted(struct gavel_candidate *candidate, enum gavel_reason reason, void *user)
 {
     struct scenario *scenario = user;
-    struct witness *witness = &scenario->witness;
+    struct recorder *recorder = &scenario->recorder;
 
     (void)candidate;
     (void)reason;
-    if (witness_count(witness, &witness->demoted) == 0)
-        (void)witness_sees(witness, &witness->events[GAVEL_EVENT_OVERRUN], 1, LIMIT_MS);
-    pthread_mutex_lock(&witness->mutex);
-    witness->demoted++;
-    pthread_cond_broadcast(&witness->changed);
-    pthread_mutex_unlock(&witness->mutex);
+    if (recorder_count(recorder, &recorder->demoted) == 0)
+        (void)recorder_sees(recorder, &recorder->events[GAVEL_EVENT_OVERRUN], 1, LIMIT_MS);
+    pthread_mutex_lock(&recorder->mutex);
+    recorder->demoted++;
+    pthread_cond_broadcast(&recorder->changed);
+    pthread_mutex_unlock(&recorder->mutex);
 }
 
 static struct gavel_candidate *join_reporting(struct gavel *gavel, const char *id,
@@ -97,29 +97,29 @@ static void test_overrun_is_reported_once_while_the_work_still_stops(void **stat
     struct scenario scenario = {0};
     const struct gavel_subscriber subscriber = {
         .on_elected = elected, .on_demoted = demoted, .on_event = event_came, .user = &scenario};
-    struct witness *witness = &scenario.witness;
+    struct recorder *recorder = &scenario.recorder;
     struct gavel_candidate *candidate;
     int64_t until = 0;
 
     (void)state;
-    witness_init(witness);
+    recorder_init(recorder);
     candidate = join_reporting(gavel, "a", &settings, &subscriber);
-    assert_true(witness_sees(witness, &witness->elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(recorder, &recorder->elected, 1, LIMIT_MS));
     assert_int_not_equal(gavel_answer(candidate, &until), GAVEL_NOT_LEADER);
     assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
-    assert_true(witness_sees(witness, &witness->demoted, 1, LIMIT_MS));
+    assert_true(recorder_sees(recorder, &recorder->demoted, 1, LIMIT_MS));
     /* It came from the deadline's own thread, not before the deadline, and with its epoch. */
     assert_true(scenario.was_within);
     assert_true(scenario.overrun_at_ns >= until + settings.stop_grace_ms * 1000000);
-    assert_int_equal(witness->epoch, 1);
+    assert_int_equal(recorder->epoch, 1);
     assert_int_equal(scenario.left, GAVEL_ERR_STATE);
     assert_int_equal(scenario.unsubscribed, GAVEL_ERR_STATE);
     /* It leads again: whatever the first mandate had to tell has been told. */
-    assert_true(witness_sees(witness, &witness->elected, 2, LIMIT_MS));
-    assert_int_equal(witness_count(witness, &witness->events[GAVEL_EVENT_OVERRUN]), 1);
+    assert_true(recorder_sees(recorder, &recorder->elected, 2, LIMIT_MS));
+    assert_int_equal(recorder_count(recorder, &recorder->events[GAVEL_EVENT_OVERRUN]), 1);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    assert_int_equal(witness->events[GAVEL_EVENT_OVERRUN], 1);
-    witness_done(witness);
+    assert_int_equal(recorder->events[GAVEL_EVENT_OVERRUN], 1);
+    recorder_done(recorder);
 }
 
 static void outstay(struct gavel_candidate *candidate, uint64_t epoch, void *user)
@@ -142,23 +142,23 @@ static void test_subscriber_is_not_told_of_a_mandate_that_has_ended(void **state
     const struct gavel_subscriber slow = {.on_elected = outstay, .user = &calls};
     struct gavel_subscriber second;
     struct gavel_candidate *candidate;
-    struct witness witness;
+    struct recorder recorder;
 
     (void)state;
-    witness_init(&witness);
+    recorder_init(&recorder);
     settings.start_jitter_min_ms = settings.start_jitter_max_ms = 300; /* both have subscribed by then */
     candidate = join_reporting(gavel, "a", &settings, &slow);
-    second = witness_subscriber(&witness);
+    second = recorder_subscriber(&recorder);
     assert_int_equal(gavel_subscribe(candidate, &second, NULL), GAVEL_OK);
     /* The first mandate is over when the first subscriber returns; the second one hears of the next. */
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
-    pthread_mutex_lock(&witness.mutex);
-    assert_true(witness.was_leader_when_elected);
-    assert_int_equal(witness.epoch, 2);
-    assert_int_equal(witness.demoted, 0); /* it was not told of the first, so nothing of it had to stop */
-    pthread_mutex_unlock(&witness.mutex);
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS));
+    pthread_mutex_lock(&recorder.mutex);
+    assert_true(recorder.was_leader_when_elected);
+    assert_int_equal(recorder.epoch, 2);
+    assert_int_equal(recorder.demoted, 0); /* it was not told of the first, so nothing of it had to stop */
+    pthread_mutex_unlock(&recorder.mutex);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 /* Three groups of one handle; the callback of one holds the others up until their mandates are over. */

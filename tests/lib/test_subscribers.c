@@ -55,10 +55,10 @@ static void test_elected_in_order_and_demoted_in_reverse(void **state)
     struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
     struct gavel_candidate *candidate;
     struct gavel_subscriber subscriber;
-    struct witness witness;
+    struct recorder recorder;
 
     (void)state;
-    witness_init(&witness);
+    recorder_init(&recorder);
     /* Ineligible at first, so that all have subscribed before the election. */
     options.eligible = false;
     options.subscriber = scribe_subscriber(&scribes[0]);
@@ -67,13 +67,13 @@ static void test_elected_in_order_and_demoted_in_reverse(void **state)
         subscriber = scribe_subscriber(&scribes[i]);
         assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
     }
-    subscriber = witness_subscriber(&witness);
+    subscriber = recorder_subscriber(&recorder);
     assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
     assert_int_equal(gavel_set_eligible(candidate, true), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS));
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     assert_string_equal(protocol.text, "+a +b +c -c -b -a ");
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 static void test_work_comes_round_while_leading_and_not_after(void **state)
@@ -81,29 +81,29 @@ static void test_work_comes_round_while_leading_and_not_after(void **state)
     struct gavel *gavel = open_gavel("memory:work");
     struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
     struct gavel_candidate *candidate;
-    struct witness witness;
+    struct recorder recorder;
     int worked;
 
     (void)state;
-    witness_init(&witness);
-    options.subscriber = witness_subscriber(&witness);
+    recorder_init(&recorder);
+    options.subscriber = recorder_subscriber(&recorder);
     options.subscriber.work_interval_ms = 20;
     assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.worked, 10, LIMIT_MS));
-    assert_int_equal(witness.work_epoch, witness.epoch);
+    assert_true(recorder_sees(&recorder, &recorder.worked, 10, LIMIT_MS));
+    assert_int_equal(recorder.work_epoch, recorder.epoch);
     assert_int_equal(gavel_resign(candidate, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.demoted, 1, LIMIT_MS));
-    worked = witness_count(&witness, &witness.worked);
+    assert_true(recorder_sees(&recorder, &recorder.demoted, 1, LIMIT_MS));
+    worked = recorder_count(&recorder, &recorder.worked);
     /* A resigned candidate holds back; several heartbeats go by, each of which could have brought work. */
-    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_ELECTION_CHECK],
-                             witness_count(&witness, &witness.events[GAVEL_EVENT_ELECTION_CHECK]) + 1,
-                             LIMIT_MS));
-    if (witness_count(&witness, &witness.elected) == 1)
-        assert_int_equal(witness_count(&witness, &witness.worked), worked);
-    assert_true(witness_sees(&witness, &witness.worked, worked + 5, LIMIT_MS));
-    assert_int_equal(witness_count(&witness, &witness.elected), 2);
+    assert_true(recorder_sees(&recorder, &recorder.events[GAVEL_EVENT_ELECTION_CHECK],
+                              recorder_count(&recorder, &recorder.events[GAVEL_EVENT_ELECTION_CHECK]) + 1,
+                              LIMIT_MS));
+    if (recorder_count(&recorder, &recorder.elected) == 1)
+        assert_int_equal(recorder_count(&recorder, &recorder.worked), worked);
+    assert_true(recorder_sees(&recorder, &recorder.worked, worked + 5, LIMIT_MS));
+    assert_int_equal(recorder_count(&recorder, &recorder.elected), 2);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 static void test_hundred_subscribers_share_one_heartbeat_loop(void **state)
@@ -112,11 +112,11 @@ static void test_hundred_subscribers_share_one_heartbeat_loop(void **state)
     struct gavel_settings quick = quick_settings();
     struct gavel_candidate *candidate;
     struct gavel_metrics before, after;
-    struct witness first, others[99];
+    struct recorder first, others[99];
     int64_t from;
 
     (void)state;
-    witness_init(&first);
+    recorder_init(&first);
     quick.lease_ms = 60000; /* a hundred callbacks on a busy machine: this is not about the deadline */
     quick.candidate_timeout_ms = 60000;
     quick.stop_grace_ms = 30000;
@@ -125,16 +125,16 @@ static void test_hundred_subscribers_share_one_heartbeat_loop(void **state)
     for (size_t i = 0; i < 99; i++) {
         struct gavel_subscriber subscriber;
 
-        witness_init(&others[i]);
-        subscriber = witness_subscriber(&others[i]);
+        recorder_init(&others[i]);
+        subscriber = recorder_subscriber(&others[i]);
         assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
     }
     for (size_t i = 0; i < 99; i++)
-        assert_true(witness_sees(&others[i], &others[i].elected, 1, LIMIT_MS));
+        assert_true(recorder_sees(&others[i], &others[i].elected, 1, LIMIT_MS));
     gavel_metrics(candidate, &before);
     from = gavel_now_ns();
-    assert_true(witness_sees(&first, &first.events[GAVEL_EVENT_HEARTBEAT],
-                             witness_count(&first, &first.events[GAVEL_EVENT_HEARTBEAT]) + 5, LIMIT_MS));
+    assert_true(recorder_sees(&first, &first.events[GAVEL_EVENT_HEARTBEAT],
+                              recorder_count(&first, &first.events[GAVEL_EVENT_HEARTBEAT]) + 5, LIMIT_MS));
     gavel_metrics(candidate, &after);
     /* One per heartbeat_ms and no more, however many listen. */
     assert_true((int64_t)(after.heartbeats - before.heartbeats) <=
@@ -142,9 +142,9 @@ static void test_hundred_subscribers_share_one_heartbeat_loop(void **state)
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     for (size_t i = 0; i < 99; i++) {
         assert_int_equal(others[i].demoted, 1);
-        witness_done(&others[i]);
+        recorder_done(&others[i]);
     }
-    witness_done(&first);
+    recorder_done(&first);
 }
 
 static void test_late_subscriber_is_told_and_early_leaver_is_demoted(void **state)
@@ -152,17 +152,17 @@ static void test_late_subscriber_is_told_and_early_leaver_is_demoted(void **stat
     struct gavel *gavel = open_gavel("memory:late");
     struct gavel_candidate *candidate;
     struct gavel_subscriber subscriber;
-    struct witness first, late;
+    struct recorder first, late;
     uint64_t id = 0;
 
     (void)state;
-    witness_init(&first);
-    witness_init(&late);
+    recorder_init(&first);
+    recorder_init(&late);
     candidate = join_group(gavel, "jobs", "one", NULL, &first);
-    assert_true(witness_sees(&first, &first.elected, 1, LIMIT_MS));
-    subscriber = witness_subscriber(&late);
+    assert_true(recorder_sees(&first, &first.elected, 1, LIMIT_MS));
+    subscriber = recorder_subscriber(&late);
     assert_int_equal(gavel_subscribe(candidate, &subscriber, &id), GAVEL_OK);
-    assert_true(witness_sees(&late, &late.elected, 1, LIMIT_MS));
+    assert_true(recorder_sees(&late, &late.elected, 1, LIMIT_MS));
     assert_int_equal(late.epoch, first.epoch);
     assert_int_equal(gavel_unsubscribe(candidate, id), GAVEL_OK);
     /* It returns after the last callback: no lock is needed to read now. */
@@ -172,16 +172,16 @@ static void test_late_subscriber_is_told_and_early_leaver_is_demoted(void **stat
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     assert_int_equal(first.demoted, 1);
     assert_int_equal(late.demoted, 1);
-    witness_done(&first);
-    witness_done(&late);
+    recorder_done(&first);
+    recorder_done(&late);
 }
 
 /* What a callback tried, and what it got for it. */
 struct intruder {
-    struct witness *witness;
+    struct recorder *recorder;
     struct gavel *gavel;
-    struct witness *guest;
-    uint64_t guest_id;
+    struct recorder *late;
+    uint64_t late_id;
     enum gavel_status leave, close, ensure, dispatch, subscribe, unsubscribe, join;
     struct gavel_candidate *joined;
 };
@@ -189,7 +189,7 @@ struct intruder {
 static void try_everything(struct gavel_candidate *candidate, uint64_t epoch, void *user)
 {
     struct intruder *intruder = user;
-    struct gavel_subscriber subscriber = witness_subscriber(intruder->guest);
+    struct gavel_subscriber subscriber = recorder_subscriber(intruder->late);
     struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
 
     (void)epoch;
@@ -197,9 +197,9 @@ static void try_everything(struct gavel_candidate *candidate, uint64_t epoch, vo
     intruder->close = gavel_close(intruder->gavel);
     intruder->ensure = gavel_ensure_leader(candidate, NULL, NULL);
     intruder->dispatch = gavel_dispatch(intruder->gavel);
-    intruder->subscribe = gavel_subscribe(candidate, &subscriber, &intruder->guest_id);
+    intruder->subscribe = gavel_subscribe(candidate, &subscriber, &intruder->late_id);
     options.group = "another";
-    options.subscriber = witness_subscriber(intruder->witness);
+    options.subscriber = recorder_subscriber(intruder->recorder);
     intruder->join = gavel_join(intruder->gavel, &options, &intruder->joined, NULL);
 }
 
@@ -208,7 +208,7 @@ static void try_unsubscribe(struct gavel_candidate *candidate, enum gavel_reason
     struct intruder *intruder = user;
 
     (void)reason;
-    intruder->unsubscribe = gavel_unsubscribe(candidate, intruder->guest_id);
+    intruder->unsubscribe = gavel_unsubscribe(candidate, intruder->late_id);
 }
 
 static void test_callback_may_do_all_but_wait_for_the_loop(void **state)
@@ -216,29 +216,29 @@ static void test_callback_may_do_all_but_wait_for_the_loop(void **state)
     struct gavel *gavel = open_gavel("memory:intruder");
     struct gavel_join_options options = GAVEL_JOIN_OPTIONS_INIT;
     struct gavel_candidate *candidate;
-    struct witness witness, guest;
-    struct intruder intruder = {.witness = &witness, .guest = &guest, .gavel = gavel};
+    struct recorder recorder, late;
+    struct intruder intruder = {.recorder = &recorder, .late = &late, .gavel = gavel};
 
     (void)state;
-    witness_init(&witness);
-    witness_init(&guest);
+    recorder_init(&recorder);
+    recorder_init(&late);
     options.group = "jobs";
     options.subscriber = (struct gavel_subscriber){
         .on_elected = try_everything, .on_demoted = try_unsubscribe, .user = &intruder};
     assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS)); /* of the group joined inside */
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS)); /* of the group joined inside */
     assert_int_equal(intruder.leave, GAVEL_ERR_STATE);
     assert_int_equal(intruder.close, GAVEL_ERR_STATE);
     assert_int_equal(intruder.ensure, GAVEL_ERR_STATE);
     assert_int_equal(intruder.dispatch, GAVEL_ERR_STATE);
     assert_int_equal(intruder.subscribe, GAVEL_OK);
     assert_int_equal(intruder.join, GAVEL_OK);
-    assert_int_equal(witness_count(&guest, &guest.elected), 1);
+    assert_int_equal(recorder_count(&late, &late.elected), 1);
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     assert_int_equal(intruder.unsubscribe, GAVEL_OK);
-    assert_int_equal(guest.demoted, 1);
-    witness_done(&witness);
-    witness_done(&guest);
+    assert_int_equal(late.demoted, 1);
+    recorder_done(&recorder);
+    recorder_done(&late);
 }
 
 static void resign_at_once(struct gavel_candidate *candidate, uint64_t epoch, void *user)
@@ -253,18 +253,18 @@ static void test_callback_may_resign(void **state)
     struct gavel_subscriber modest = {.on_elected = resign_at_once};
     enum gavel_status status = GAVEL_ERR_INVALID;
     struct gavel_candidate *candidate;
-    struct witness witness;
+    struct recorder recorder;
 
     (void)state;
-    witness_init(&witness);
+    recorder_init(&recorder);
     modest.user = &status;
-    candidate = join_group(gavel, "jobs", "one", NULL, &witness);
+    candidate = join_group(gavel, "jobs", "one", NULL, &recorder);
     assert_int_equal(gavel_subscribe(candidate, &modest, NULL), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.demoted, 1, LIMIT_MS));
+    assert_true(recorder_sees(&recorder, &recorder.demoted, 1, LIMIT_MS));
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     assert_int_equal(status, GAVEL_OK);
-    assert_int_equal(witness.events[GAVEL_EVENT_STOPPED], 1);
-    witness_done(&witness);
+    assert_int_equal(recorder.events[GAVEL_EVENT_STOPPED], 1);
+    recorder_done(&recorder);
 }
 
 int main(void)

@@ -42,23 +42,23 @@ static void test_leader_that_loses_the_store_is_demoted_before_its_deadline(void
     struct gavel_settings settings = quick_settings();
     struct gavel_candidate *candidate;
     struct gavel_metrics metrics;
-    struct witness witness;
+    struct recorder recorder;
     sqlite3 *database;
     int64_t until = 0;
 
-    witness_init(&witness);
+    recorder_init(&recorder);
     settings.breaker_threshold = 3;
     settings.breaker_reset_ms = 500;
-    candidate = join_group(gavel, "jobs", "one", &settings, &witness);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    candidate = join_group(gavel, "jobs", "one", &settings, &recorder);
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS));
     database = lock_file(scene);
     /* First it does not know, and still leads; and it knows until when. */
     assert_true(comes_true(is_unknown, candidate, LIMIT_MS));
     if (gavel_answer(candidate, &until) == GAVEL_UNKNOWN_UNTIL)
         assert_true(until <= gavel_now_ns() + settings.lease_ms * 1000000);
     /* Then its time is over; had on_demoted come after the deadline, the watchdog would have aborted us. */
-    assert_true(witness_sees(&witness, &witness.demoted, 1, LIMIT_MS));
-    assert_int_equal(witness.reason, GAVEL_REASON_LAPSED);
+    assert_true(recorder_sees(&recorder, &recorder.demoted, 1, LIMIT_MS));
+    assert_int_equal(recorder.reason, GAVEL_REASON_LAPSED);
     assert_false(gavel_is_leader(candidate));
     assert_int_equal(gavel_answer(candidate, NULL), GAVEL_NOT_LEADER);
     assert_true(comes_true(is_breaker_open, candidate, LIMIT_MS));
@@ -66,10 +66,10 @@ static void test_leader_that_loses_the_store_is_demoted_before_its_deadline(void
     assert_true(metrics.heartbeat_failures > 0);
     unlock_file(database);
     /* It recovers by itself. */
-    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_BREAKER_CLOSED], 1, LIMIT_MS));
-    assert_true(witness_sees(&witness, &witness.elected, 2, LIMIT_MS));
+    assert_true(recorder_sees(&recorder, &recorder.events[GAVEL_EVENT_BREAKER_CLOSED], 1, LIMIT_MS));
+    assert_true(recorder_sees(&recorder, &recorder.elected, 2, LIMIT_MS));
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 static void test_close_is_bounded_while_the_store_is_away(void **state)
@@ -77,21 +77,21 @@ static void test_close_is_bounded_while_the_store_is_away(void **state)
     const struct scene *scene = *state;
     struct gavel *gavel = open_gavel(scene->url);
     struct gavel_settings settings = quick_settings();
-    struct witness witness;
+    struct recorder recorder;
     sqlite3 *database;
     int64_t from;
 
-    witness_init(&witness);
-    (void)join_group(gavel, "jobs", "one", &settings, &witness);
-    assert_true(witness_sees(&witness, &witness.elected, 1, LIMIT_MS));
+    recorder_init(&recorder);
+    (void)join_group(gavel, "jobs", "one", &settings, &recorder);
+    assert_true(recorder_sees(&recorder, &recorder.elected, 1, LIMIT_MS));
     database = lock_file(scene);
     from = gavel_now_ns();
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     /* A call under way, the release and the leaving, each with its time-out; far below the test's limit. */
     assert_true(gavel_now_ns() - from < INT64_C(10000000000));
-    assert_int_equal(witness.demoted, 1);
+    assert_int_equal(recorder.demoted, 1);
     unlock_file(database);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 /* A callback that holds the loop up until its mandate is over, and what it saw. */
@@ -124,24 +124,24 @@ static void test_mandate_ends_by_itself_while_the_loop_hangs(void **state)
     struct hanging hanging = {0};
     struct gavel_subscriber subscriber = {.on_elected = hang_until_over, .user = &hanging};
     struct gavel_candidate *candidate;
-    struct witness witness;
+    struct recorder recorder;
 
     (void)state;
-    witness_init(&witness);
+    recorder_init(&recorder);
     options.settings = &settings;
     options.overrun = GAVEL_OVERRUN_REPORT;
     options.subscriber = subscriber;
     options.eligible = false; /* until whoever sees the end is there */
     assert_int_equal(gavel_join(gavel, &options, &candidate, NULL), GAVEL_OK);
-    subscriber = witness_subscriber(&witness);
+    subscriber = recorder_subscriber(&recorder);
     assert_int_equal(gavel_subscribe(candidate, &subscriber, NULL), GAVEL_OK);
     assert_int_equal(gavel_set_eligible(candidate, true), GAVEL_OK);
-    assert_true(witness_sees(&witness, &witness.events[GAVEL_EVENT_LOST_LEADERSHIP], 1, 2 * LIMIT_MS));
+    assert_true(recorder_sees(&recorder, &recorder.events[GAVEL_EVENT_LOST_LEADERSHIP], 1, 2 * LIMIT_MS));
     assert_int_equal(gavel_close(gavel), GAVEL_OK);
     assert_true(hanging.was_leader);
     assert_true(hanging.is_over);
     assert_true(hanging.is_told);
-    witness_done(&witness);
+    recorder_done(&recorder);
 }
 
 int main(void)

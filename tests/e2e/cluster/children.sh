@@ -7,7 +7,7 @@ source "$SOURCE_ROOT/tests/e2e/cluster/commands_lib.sh"
 
 test_a_child_that_crashes_is_started_again_where_it_was() {
     local former epoch child
-    crew "$BEAT" "$folder/beats"
+    cluster_with "$BEAT" "$folder/beats"
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH) child=$(child_of "$leader")
     kill -SEGV "$child"
@@ -24,7 +24,7 @@ test_a_child_that_crashes_is_started_again_where_it_was() {
 test_where_a_child_keeps_crashing_another_node_leads() {
     local former epoch
     # shellcheck disable=SC2016 # for the shell that runs there
-    crew bash -c '[[ $(cat "$0/bad") != "$GAVEL_CANDIDATE" ]] || exit 3; exec "$@"' "$folder" "$BEAT" "$folder/beats"
+    cluster_with bash -c '[[ $(cat "$0/bad") != "$GAVEL_CANDIDATE" ]] || exit 3; exec "$@"' "$folder" "$BEAT" "$folder/beats"
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)
     echo "$former" >"$folder/bad"
@@ -43,7 +43,7 @@ test_where_a_child_keeps_crashing_another_node_leads() {
 
 test_a_child_that_ignores_sigterm_is_killed_in_time() {
     local former epoch target began
-    crew "$BEAT" "$folder/beats" --ignore-term --children 3
+    cluster_with "$BEAT" "$folder/beats" --ignore-term --children 3
     await test -s "$folder/beats" # only then it ignores SIGTERM
     await runs_only_on_the_leader
     former=$leader epoch=$(variable GAVEL_EPOCH)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Helpers of the tests of `leader_commands:`: three nodes with a command.
 #
-#     crew COMMAND…                  starts n1, n2 and n3, and waits for a leader
+#     cluster_with COMMAND…          starts n1, n2 and n3, and waits for a leader
 #     await runs_only_on_the_leader  sets $leader
 #
 # The lease is long enough for a busy machine, and for the stop grace.
@@ -24,16 +24,16 @@ equip() {
     sed -i "s/^timing:.*/timing: {election_timeout_min_ms: $lease_ms, election_timeout_max_ms: $((2 * lease_ms)), heartbeat_interval_ms: 100, lease_ms: $lease_ms}/" "$folder/$name.yaml"
 }
 
-crew() {
+cluster_with() {
     local name
     cluster n1 n2 n3
     for name in "${nodes[@]}"; do equip "$name" "$@"; done
-    begin_crew --bootstrap
+    start_nodes --bootstrap
     await_leader
 }
 
 # The beats say which of them it was.
-begin_crew() {
+start_nodes() {
     local name
     for name in "${nodes[@]}"; do
         wrapper=(env "BEAT_MEMBER=${name#n}")

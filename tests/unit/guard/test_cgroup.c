@@ -2,7 +2,7 @@
 
 /* Finding the own cgroup, and ending a tree in one. */
 #include "guard/cgroup.h"
-#include "warden.h"
+#include "tree_owner.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -88,38 +88,38 @@ static void need_cgroup(void)
 }
 
 /* One in the cgroup, and one that root has moved out of it. */
-static void be_two(struct warden *warden)
+static void be_two(struct tree_owner *owner)
 {
     if (fork() == 0) {
         char procs[600];
         int fd;
 
         (void)setsid();
-        (void)snprintf(procs, sizeof procs, "%s/../cgroup.procs", warden->tree.cgroup);
+        (void)snprintf(procs, sizeof procs, "%s/../cgroup.procs", owner->tree.cgroup);
         fd = open(procs, O_WRONLY);
         CHECK(fd >= 0);
         CHECK(write(fd, "0", 1) == 1);
     }
-    warden_live(warden);
+    tree_owner_live(owner);
 }
 
-static void end_cgroup(struct warden *warden)
+static void end_cgroup(struct tree_owner *owner)
 {
-    char folder[sizeof warden->tree.cgroup];
+    char folder[sizeof owner->tree.cgroup];
     struct stat stat_of;
 
-    CHECK(warden->tree.has_cgroup);
-    (void)snprintf(folder, sizeof folder, "%s", warden->tree.cgroup);
+    CHECK(owner->tree.has_cgroup);
+    (void)snprintf(folder, sizeof folder, "%s", owner->tree.cgroup);
     CHECK(stat(folder, &stat_of) == 0);
-    CHECK(!cgroup_is_populated(&warden->tree));
-    (void)warden_child(warden, be_two);
-    warden_await(warden, 2);
-    CHECK(cgroup_is_populated(&warden->tree));
-    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 2);
-    CHECK(tree_end(&warden->tree, warden->stage->until));
-    CHECK(warden_sees_all_dead(warden));
-    CHECK(!cgroup_is_populated(&warden->tree));
-    tree_close(&warden->tree);
+    CHECK(!cgroup_is_populated(&owner->tree));
+    (void)tree_owner_child(owner, be_two);
+    tree_owner_await(owner, 2);
+    CHECK(cgroup_is_populated(&owner->tree));
+    CHECK(tree_count(&owner->tree, SIZE_MAX, NULL) == 2);
+    CHECK(tree_end(&owner->tree, owner->stage->until));
+    CHECK(tree_owner_sees_all_dead(owner));
+    CHECK(!cgroup_is_populated(&owner->tree));
+    tree_close(&owner->tree);
     CHECK(stat(folder, &stat_of) < 0);
 }
 
@@ -127,67 +127,67 @@ static void test_a_tree_in_a_cgroup_is_ended_with_whoever_was_moved_out(void **s
 {
     (void)state;
     need_cgroup();
-    warden_run(CONTAIN_CGROUP, end_cgroup);
+    tree_owner_run(CONTAIN_CGROUP, end_cgroup);
 }
 
-static void start_again(struct warden *warden)
+static void start_again(struct tree_owner *owner)
 {
     for (int i = 1; i <= 3; i++) {
-        (void)warden_child(warden, warden_live);
-        warden_await(warden, i); /* it got there alive */
-        CHECK(cgroup_is_populated(&warden->tree));
-        CHECK(tree_end(&warden->tree, warden->stage->until));
+        (void)tree_owner_child(owner, tree_owner_live);
+        tree_owner_await(owner, i); /* it got there alive */
+        CHECK(cgroup_is_populated(&owner->tree));
+        CHECK(tree_end(&owner->tree, owner->stage->until));
     }
-    CHECK(warden_sees_all_dead(warden));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static void test_a_cgroup_that_was_killed_takes_new_children(void **state)
 {
     (void)state;
     need_cgroup();
-    warden_run(CONTAIN_CGROUP, start_again);
+    tree_owner_run(CONTAIN_CGROUP, start_again);
 }
 
-static void enter_late(struct warden *warden)
+static void enter_late(struct tree_owner *owner)
 {
-    warden->tree.can_clone = false; /* as where a filter forbids clone3(2) */
-    start_again(warden);
+    owner->tree.can_clone = false; /* as where a filter forbids clone3(2) */
+    start_again(owner);
 }
 
 static void test_children_enter_a_cgroup_they_cannot_be_born_in(void **state)
 {
     (void)state;
     need_cgroup();
-    warden_run(CONTAIN_CGROUP, enter_late);
+    tree_owner_run(CONTAIN_CGROUP, enter_late);
 }
 
 /* The proof has to be true for the cgroup, too: somebody in it who is no descendant. */
-static void see_a_stranger(struct warden *warden)
+static void see_a_stranger(struct tree_owner *owner)
 {
-    pid_t stranger = warden->stage->pids[0];
+    pid_t stranger = owner->stage->pids[0];
     char number[16];
 
     (void)snprintf(number, sizeof number, "%d", (int)stranger);
-    CHECK(tree_is_empty(&warden->tree));
-    CHECK(write(warden->tree.procs_fd, number, strlen(number)) > 0);
-    CHECK(!tree_is_empty(&warden->tree));
-    CHECK(tree_end(&warden->tree, warden->stage->until));
+    CHECK(tree_is_empty(&owner->tree));
+    CHECK(write(owner->tree.procs_fd, number, strlen(number)) > 0);
+    CHECK(!tree_is_empty(&owner->tree));
+    CHECK(tree_end(&owner->tree, owner->stage->until));
 }
 
-static void begin_with_stranger(struct warden *warden)
+static void begin_with_stranger(struct tree_owner *owner)
 {
     /* A parent between, which reaps the stranger, so that it is never a child of the one that owns the
      * cgroup. */
-    pid_t stranger = warden_child(warden, warden_live);
+    pid_t stranger = tree_owner_child(owner, tree_owner_live);
     pid_t inner;
     int status;
 
-    warden_await(warden, 1);
-    warden->stage->pids[0] = stranger;
+    tree_owner_await(owner, 1);
+    owner->stage->pids[0] = stranger;
     inner = fork();
     CHECK(inner >= 0);
     if (inner == 0) {
-        struct warden other = {.stage = warden->stage};
+        struct tree_owner other = {.stage = owner->stage};
         struct gavel_error error;
 
         CHECK(tree_open(&other.tree, CONTAIN_CGROUP, &error) == GAVEL_OK);
@@ -197,14 +197,14 @@ static void begin_with_stranger(struct warden *warden)
     }
     CHECK(waitpid(inner, &status, 0) == inner);
     CHECK(status == 0);
-    CHECK(tree_end(&warden->tree, warden->stage->until));
+    CHECK(tree_end(&owner->tree, owner->stage->until));
 }
 
 static void test_a_tree_is_not_empty_while_somebody_is_in_its_cgroup(void **state)
 {
     (void)state;
     need_cgroup();
-    warden_run(CONTAIN_WALK, begin_with_stranger);
+    tree_owner_run(CONTAIN_WALK, begin_with_stranger);
 }
 
 static bool has_cgroup_by_itself(void)
@@ -235,14 +235,14 @@ static _Noreturn void try_delegation(const char *folder)
     _exit(0);
 }
 
-static void delegate(struct warden *warden)
+static void delegate(struct tree_owner *owner)
 {
     int status;
     pid_t pid = fork();
 
     CHECK(pid >= 0);
     if (pid == 0)
-        try_delegation(warden->tree.cgroup);
+        try_delegation(owner->tree.cgroup);
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK(status == 0);
 }
@@ -253,7 +253,7 @@ static void test_root_takes_a_cgroup_by_itself_only_where_one_is_delegated(void 
     if (geteuid() != 0)
         skip();
     need_cgroup();
-    warden_run(CONTAIN_CGROUP, delegate);
+    tree_owner_run(CONTAIN_CGROUP, delegate);
 }
 
 int main(void)

@@ -2,7 +2,7 @@
 
 /* Whoever is in the tree is found and ended; whoever is not is left alone. */
 #include "guard/walk.h"
-#include "warden.h"
+#include "tree_owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,161 +20,161 @@
 static gavel_ns soon(void) { return clock_now() + LIMIT; }
 
 /* Three generations, each in a session of its own and deaf to SIGTERM. */
-static void be_stubborn(struct warden *warden)
+static void be_stubborn(struct tree_owner *owner)
 {
     (void)signal(SIGTERM, SIG_IGN);
     for (int i = 0; i < 2; i++) {
         (void)setsid();
         if (fork() != 0)
-            warden_live(warden);
+            tree_owner_live(owner);
     }
     (void)setsid();
-    warden_live(warden);
+    tree_owner_live(owner);
 }
 
-static void end_the_stubborn(struct warden *warden)
+static void end_the_stubborn(struct tree_owner *owner)
 {
-    (void)warden_child(warden, be_stubborn);
-    warden_await(warden, 3);
-    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 3);
-    CHECK(tree_signal(&warden->tree, SIGTERM, 0) == 3);
-    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 3);
-    CHECK(!tree_is_empty(&warden->tree));
-    CHECK(!warden_sees_all_dead(warden));
-    CHECK(tree_end(&warden->tree, soon()));
-    CHECK(warden_sees_all_dead(warden));
-    CHECK(tree_is_empty(&warden->tree));
-    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 0);
-    CHECK(tree_end(&warden->tree, 0)); /* nothing to do takes no time */
+    (void)tree_owner_child(owner, be_stubborn);
+    tree_owner_await(owner, 3);
+    CHECK(tree_count(&owner->tree, SIZE_MAX, NULL) == 3);
+    CHECK(tree_signal(&owner->tree, SIGTERM, 0) == 3);
+    CHECK(tree_count(&owner->tree, SIZE_MAX, NULL) == 3);
+    CHECK(!tree_is_empty(&owner->tree));
+    CHECK(!tree_owner_sees_all_dead(owner));
+    CHECK(tree_end(&owner->tree, soon()));
+    CHECK(tree_owner_sees_all_dead(owner));
+    CHECK(tree_is_empty(&owner->tree));
+    CHECK(tree_count(&owner->tree, SIZE_MAX, NULL) == 0);
+    CHECK(tree_end(&owner->tree, 0)); /* nothing to do takes no time */
 }
 
 static void test_sessions_that_ignore_sigterm_are_ended(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_the_stubborn);
+    tree_owner_run(CONTAIN_WALK, end_the_stubborn);
 }
 
-static void be_polite(struct warden *warden)
+static void be_polite(struct tree_owner *owner)
 {
     if (fork() == 0)
         (void)setsid();
-    warden_live(warden);
+    tree_owner_live(owner);
 }
 
-static void end_the_polite(struct warden *warden)
+static void end_the_polite(struct tree_owner *owner)
 {
     pid_t pid;
     int status;
 
-    (void)warden_child(warden, be_polite);
-    warden_await(warden, 2);
-    CHECK(tree_signal(&warden->tree, SIGTERM, 0) == 2);
-    while (!tree_is_empty(&warden->tree)) {
+    (void)tree_owner_child(owner, be_polite);
+    tree_owner_await(owner, 2);
+    CHECK(tree_signal(&owner->tree, SIGTERM, 0) == 2);
+    while (!tree_is_empty(&owner->tree)) {
         if (tree_reap(&pid, &status))
             CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
-        CHECK(clock_now() < warden->stage->until);
+        CHECK(clock_now() < owner->stage->until);
     }
-    CHECK(warden_sees_all_dead(warden));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static void test_one_pass_reaches_every_generation(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_the_polite);
+    tree_owner_run(CONTAIN_WALK, end_the_polite);
 }
 
 /* The classic way to get away: two forks, and nobody between is left. */
-static void be_daemon(struct warden *warden)
+static void be_daemon(struct tree_owner *owner)
 {
     if (fork() != 0)
         _exit(0);
     (void)setsid();
     if (fork() != 0)
         _exit(0);
-    warden_live(warden);
+    tree_owner_live(owner);
 }
 
-static void end_daemon(struct warden *warden)
+static void end_daemon(struct tree_owner *owner)
 {
-    pid_t pid = warden_child(warden, be_daemon);
+    pid_t pid = tree_owner_child(owner, be_daemon);
     pid_t reaped;
     int status;
 
-    warden_await(warden, 1);
+    tree_owner_await(owner, 1);
     while (tree_reap(&reaped, &status))
         CHECK(reaped > 0);
     CHECK(kill(pid, 0) < 0 || waitpid(pid, &status, 0) == pid);
-    CHECK(!warden_sees_all_dead(warden));
-    CHECK(tree_end(&warden->tree, soon()));
-    CHECK(warden_sees_all_dead(warden));
+    CHECK(!tree_owner_sees_all_dead(owner));
+    CHECK(tree_end(&owner->tree, soon()));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static void test_a_daemon_that_forked_twice_is_ended(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_daemon);
+    tree_owner_run(CONTAIN_WALK, end_daemon);
 }
 
-static void be_session_of_two(struct warden *warden)
+static void be_session_of_two(struct tree_owner *owner)
 {
     (void)setsid();
     if (fork() == 0)
         (void)setpgid(0, 0);
-    warden_live(warden);
+    tree_owner_live(owner);
 }
 
-static void end_one_session(struct warden *warden)
+static void end_one_session(struct tree_owner *owner)
 {
-    pid_t first = warden_child(warden, be_session_of_two);
-    pid_t second = warden_child(warden, be_session_of_two);
+    pid_t first = tree_owner_child(owner, be_session_of_two);
+    pid_t second = tree_owner_child(owner, be_session_of_two);
     pid_t pid;
     int status;
 
-    warden_await(warden, 4);
-    CHECK(tree_signal(&warden->tree, 0, first) == 2);
-    while (tree_signal(&warden->tree, SIGKILL, first) > 0)
-        CHECK(clock_now() < warden->stage->until);
+    tree_owner_await(owner, 4);
+    CHECK(tree_signal(&owner->tree, 0, first) == 2);
+    while (tree_signal(&owner->tree, SIGKILL, first) > 0)
+        CHECK(clock_now() < owner->stage->until);
     while (tree_reap(&pid, &status))
         CHECK(pid != second);
-    CHECK(tree_signal(&warden->tree, 0, second) == 2);
-    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 2);
-    CHECK(tree_end(&warden->tree, soon()));
-    CHECK(warden_sees_all_dead(warden));
+    CHECK(tree_signal(&owner->tree, 0, second) == 2);
+    CHECK(tree_count(&owner->tree, SIZE_MAX, NULL) == 2);
+    CHECK(tree_end(&owner->tree, soon()));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static void test_one_session_is_ended_and_the_others_live(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_one_session);
+    tree_owner_run(CONTAIN_WALK, end_one_session);
 }
 
-static void end_at_once(struct warden *warden)
+static void end_at_once(struct tree_owner *owner)
 {
-    (void)warden;
+    (void)owner;
     _exit(7);
 }
 
-static void look_at_the_dead(struct warden *warden)
+static void look_at_the_dead(struct tree_owner *owner)
 {
-    pid_t pid = warden_child(warden, end_at_once);
+    pid_t pid = tree_owner_child(owner, end_at_once);
     siginfo_t info;
     pid_t reaped;
     int status;
 
     CHECK(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) == 0);
-    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 0);
-    CHECK(!tree_is_empty(&warden->tree));
+    CHECK(tree_count(&owner->tree, SIZE_MAX, NULL) == 0);
+    CHECK(!tree_is_empty(&owner->tree));
     CHECK(tree_reap(&reaped, &status));
     CHECK(reaped == pid);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-    CHECK(tree_is_empty(&warden->tree));
+    CHECK(tree_is_empty(&owner->tree));
     CHECK(!tree_reap(&reaped, &status));
 }
 
 static void test_the_dead_do_not_count_but_the_tree_is_not_empty(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, look_at_the_dead);
+    tree_owner_run(CONTAIN_WALK, look_at_the_dead);
 }
 
 /* Whoever started gavel may have ignored SIGCHLD, which programs inherit. */
@@ -186,15 +186,15 @@ static void test_exit_codes_are_kept_where_sigchld_was_ignored(void **state)
     int status;
 
     if (pid == 0) {
-        struct warden warden;
+        struct tree_owner owner;
         struct gavel_error error;
         pid_t reaped = 0;
 
-        if (tree_open(&warden.tree, CONTAIN_WALK, &error) != GAVEL_OK)
+        if (tree_open(&owner.tree, CONTAIN_WALK, &error) != GAVEL_OK)
             _exit(77);
-        (void)warden_child(&warden, end_at_once);
+        (void)tree_owner_child(&owner, end_at_once);
         while (!tree_reap(&reaped, &status))
-            CHECK(!tree_is_empty(&warden.tree));
+            CHECK(!tree_is_empty(&owner.tree));
         CHECK(WEXITSTATUS(status) == 7);
         _exit(0);
     }
@@ -207,67 +207,67 @@ static void test_exit_codes_are_kept_where_sigchld_was_ignored(void **state)
 
 static void *fork_and_live(void *user)
 {
-    struct warden *warden = user;
+    struct tree_owner *owner = user;
 
     (void)fork();
-    warden_live(warden);
+    tree_owner_live(owner);
 }
 
 /* The first thread ends; another one has forked. The state of such a process reads like that of a dead
  * one. */
-static void be_headless(struct warden *warden)
+static void be_headless(struct tree_owner *owner)
 {
     pthread_t thread;
 
-    CHECK(pthread_create(&thread, NULL, fork_and_live, warden) == 0);
+    CHECK(pthread_create(&thread, NULL, fork_and_live, owner) == 0);
     pthread_exit(NULL);
 }
 
-static void end_the_headless(struct warden *warden)
+static void end_the_headless(struct tree_owner *owner)
 {
-    (void)warden_child(warden, be_headless);
-    warden_await(warden, 2);
-    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 2);
-    CHECK(tree_end(&warden->tree, soon()));
-    CHECK(warden_sees_all_dead(warden));
+    (void)tree_owner_child(owner, be_headless);
+    tree_owner_await(owner, 2);
+    CHECK(tree_count(&owner->tree, SIZE_MAX, NULL) == 2);
+    CHECK(tree_end(&owner->tree, soon()));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static void test_a_process_lives_while_one_of_its_threads_does(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_the_headless);
+    tree_owner_run(CONTAIN_WALK, end_the_headless);
 }
 
 static void *start_one(void *user)
 {
-    struct warden *warden = user;
+    struct tree_owner *owner = user;
 
-    (void)warden_child(warden, warden_live);
-    warden_await(warden, 2); /* its child is listed under this thread as long as it runs */
-    while (atomic_load(&warden->stage->pids[0]) == 0)
-        warden_pause();
+    (void)tree_owner_child(owner, tree_owner_live);
+    tree_owner_await(owner, 2); /* its child is listed under this thread as long as it runs */
+    while (atomic_load(&owner->stage->pids[0]) == 0)
+        tree_owner_pause();
     return NULL;
 }
 
-static void count_children_of_threads(struct warden *warden)
+static void count_children_of_threads(struct tree_owner *owner)
 {
     pthread_t thread;
 
-    CHECK(pthread_create(&thread, NULL, start_one, warden) == 0);
-    (void)warden_child(warden, warden_live);
-    warden_await(warden, 2);
-    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 2);
-    atomic_store(&warden->stage->pids[0], 1);
+    CHECK(pthread_create(&thread, NULL, start_one, owner) == 0);
+    (void)tree_owner_child(owner, tree_owner_live);
+    tree_owner_await(owner, 2);
+    CHECK(tree_count(&owner->tree, SIZE_MAX, NULL) == 2);
+    atomic_store(&owner->stage->pids[0], 1);
     CHECK(pthread_join(thread, NULL) == 0);
-    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == 2);
-    CHECK(tree_end(&warden->tree, soon()));
-    CHECK(warden_sees_all_dead(warden));
+    CHECK(tree_count(&owner->tree, SIZE_MAX, NULL) == 2);
+    CHECK(tree_end(&owner->tree, soon()));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static void test_children_of_all_own_threads_are_found(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, count_children_of_threads);
+    tree_owner_run(CONTAIN_WALK, count_children_of_threads);
 }
 
 static void take_all_descriptors(void)
@@ -280,50 +280,50 @@ static void take_all_descriptors(void)
     CHECK(errno == EMFILE);
 }
 
-static void end_without_descriptors(struct warden *warden)
+static void end_without_descriptors(struct tree_owner *owner)
 {
-    (void)warden_child(warden, be_stubborn);
-    warden_await(warden, 3);
+    (void)tree_owner_child(owner, be_stubborn);
+    tree_owner_await(owner, 3);
     take_all_descriptors();
-    CHECK(tree_signal(&warden->tree, SIGTERM, 0) == 3);
+    CHECK(tree_signal(&owner->tree, SIGTERM, 0) == 3);
     for (size_t i = 0; i < TREE_SPARE_FDS; i++)
-        CHECK(warden->tree.spare_fds[i] >= 0); /* got back after use */
+        CHECK(owner->tree.spare_fds[i] >= 0); /* got back after use */
     CHECK(open("/", O_RDONLY) < 0);
-    CHECK(tree_end(&warden->tree, soon()));
-    CHECK(warden_sees_all_dead(warden));
+    CHECK(tree_end(&owner->tree, soon()));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static void test_a_tree_is_ended_although_no_descriptor_is_left(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_without_descriptors);
+    tree_owner_run(CONTAIN_WALK, end_without_descriptors);
 }
 
-static void end_nothing_else(struct warden *warden)
+static void end_nothing_else(struct tree_owner *owner)
 {
-    pid_t stranger = warden->stage->pids[1];
+    pid_t stranger = owner->stage->pids[1];
 
-    (void)warden_child(warden, be_stubborn);
-    warden_await(warden, 3);
-    CHECK(tree_end(&warden->tree, soon()));
+    (void)tree_owner_child(owner, be_stubborn);
+    tree_owner_await(owner, 3);
+    CHECK(tree_end(&owner->tree, soon()));
     CHECK(kill(stranger, 0) == 0);
 }
 
-static void check_stranger(struct warden *warden)
+static void check_stranger(struct tree_owner *owner)
 {
-    /* Two wardens: the outer one has the stranger as a child, the inner one has a tree beside it. */
-    pid_t stranger = warden_child(warden, warden_live);
+    /* Two owners of trees: the outer one has the stranger as a child, the inner one has a tree beside it. */
+    pid_t stranger = tree_owner_child(owner, tree_owner_live);
     pid_t inner;
     pid_t ended;
     siginfo_t info = {0};
     int status;
 
-    warden_await(warden, 1);
-    atomic_store(&warden->stage->up, 0);
-    warden->stage->pids[1] = stranger;
+    tree_owner_await(owner, 1);
+    atomic_store(&owner->stage->up, 0);
+    owner->stage->pids[1] = stranger;
     inner = fork();
     if (inner == 0) {
-        struct warden other = {.stage = warden->stage, .alive = {warden->alive[0], warden->alive[1]}};
+        struct tree_owner other = {.stage = owner->stage, .alive = {owner->alive[0], owner->alive[1]}};
         struct gavel_error error;
 
         CHECK(tree_open(&other.tree, CONTAIN_WALK, &error) == GAVEL_OK);
@@ -334,44 +334,44 @@ static void check_stranger(struct warden *warden)
     CHECK(ended == inner);
     CHECK(status == 0);
     CHECK(waitid(P_PID, (id_t)stranger, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0);
-    CHECK(tree_end(&warden->tree, soon()));
+    CHECK(tree_end(&owner->tree, soon()));
 }
 
 static void test_processes_beside_the_tree_are_left_alone(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, check_stranger);
+    tree_owner_run(CONTAIN_WALK, check_stranger);
 }
 
 /* The other way of walking, for kernels without lists of children. */
-static void walk_over_all(struct warden *warden)
+static void walk_over_all(struct tree_owner *owner)
 {
     static struct walk walk;
 
-    (void)warden_child(warden, be_stubborn);
-    (void)warden_child(warden, be_session_of_two);
-    warden_await(warden, 5);
-    walk_init(&walk, &warden->tree, 0, 0);
+    (void)tree_owner_child(owner, be_stubborn);
+    (void)tree_owner_child(owner, be_session_of_two);
+    tree_owner_await(owner, 5);
+    walk_init(&walk, &owner->tree, 0, 0);
     walk_all(&walk);
     CHECK(walk.count == 5);
     CHECK(!walk.has_missed);
-    while (!tree_is_empty(&warden->tree)) {
+    while (!tree_is_empty(&owner->tree)) {
         pid_t pid;
         int status;
 
-        walk_init(&walk, &warden->tree, SIGKILL, 0);
+        walk_init(&walk, &owner->tree, SIGKILL, 0);
         walk_all(&walk);
         while (tree_reap(&pid, &status))
             ;
-        CHECK(clock_now() < warden->stage->until);
+        CHECK(clock_now() < owner->stage->until);
     }
-    CHECK(warden_sees_all_dead(warden));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static void test_the_walk_over_all_processes_finds_the_same(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, walk_over_all);
+    tree_owner_run(CONTAIN_WALK, walk_over_all);
 }
 
 int main(void)

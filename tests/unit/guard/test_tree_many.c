@@ -2,7 +2,7 @@
 
 /* Trees that grow while they are ended, and large ones. GAVEL_TEST_PROCESSES=10000 makes the large one
  * larger. */
-#include "warden.h"
+#include "tree_owner.h"
 
 #include <sched.h>
 #include <setjmp.h>
@@ -19,18 +19,18 @@
 #define COMET_READY 20
 
 /* Kills and reaps without a pause, as the guard does. */
-static void end_what_grows(struct warden *warden)
+static void end_what_grows(struct tree_owner *owner)
 {
     pid_t pid;
     int status;
 
-    while (!tree_is_empty(&warden->tree)) {
-        (void)tree_signal(&warden->tree, SIGKILL, 0);
+    while (!tree_is_empty(&owner->tree)) {
+        (void)tree_signal(&owner->tree, SIGKILL, 0);
         while (tree_reap(&pid, &status))
-            atomic_fetch_sub(&warden->stage->live, 1);
-        CHECK(clock_now() < warden->stage->until);
+            atomic_fetch_sub(&owner->stage->live, 1);
+        CHECK(clock_now() < owner->stage->until);
     }
-    CHECK(warden_sees_all_dead(warden));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static bool takes_room(struct stage *stage)
@@ -41,9 +41,9 @@ static bool takes_room(struct stage *stage)
 }
 
 /* The end of the stage ends it too, should the test fail. */
-static void burst(struct warden *warden, bool has_sessions)
+static void burst(struct tree_owner *owner, bool has_sessions)
 {
-    struct stage *stage = warden->stage;
+    struct stage *stage = owner->stage;
 
     while (clock_now() < stage->until) {
         if (!takes_room(stage)) {
@@ -66,85 +66,85 @@ static void burst(struct warden *warden, bool has_sessions)
     _exit(0);
 }
 
-static void be_bomb(struct warden *warden)
+static void be_bomb(struct tree_owner *owner)
 {
     (void)setsid();
-    burst(warden, false);
+    burst(owner, false);
 }
 
-static void be_bomb_of_sessions(struct warden *warden) { burst(warden, true); }
+static void be_bomb_of_sessions(struct tree_owner *owner) { burst(owner, true); }
 
-static void await_births(struct warden *warden, long births)
+static void await_births(struct tree_owner *owner, long births)
 {
-    while (atomic_load(&warden->stage->births) < births) {
-        CHECK(clock_now() < warden->stage->until);
-        warden_pause();
+    while (atomic_load(&owner->stage->births) < births) {
+        CHECK(clock_now() < owner->stage->until);
+        tree_owner_pause();
     }
 }
 
-static void end_bomb(struct warden *warden)
+static void end_bomb(struct tree_owner *owner)
 {
-    (void)warden_child(warden, be_bomb);
-    await_births(warden, BOMB_READY);
-    end_what_grows(warden);
+    (void)tree_owner_child(owner, be_bomb);
+    await_births(owner, BOMB_READY);
+    end_what_grows(owner);
 }
 
 static void test_a_fork_bomb_does_not_escape(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_bomb);
+    tree_owner_run(CONTAIN_WALK, end_bomb);
 }
 
-static void end_bomb_of_sessions(struct warden *warden)
+static void end_bomb_of_sessions(struct tree_owner *owner)
 {
-    (void)warden_child(warden, be_bomb_of_sessions);
-    await_births(warden, BOMB_READY);
-    end_what_grows(warden);
+    (void)tree_owner_child(owner, be_bomb_of_sessions);
+    await_births(owner, BOMB_READY);
+    end_what_grows(owner);
 }
 
 static void test_a_fork_bomb_with_a_session_each_does_not_escape(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_bomb_of_sessions);
+    tree_owner_run(CONTAIN_WALK, end_bomb_of_sessions);
 }
 
-static void end_bomb_in_one_call(struct warden *warden)
+static void end_bomb_in_one_call(struct tree_owner *owner)
 {
-    (void)warden_child(warden, be_bomb_of_sessions);
-    await_births(warden, BOMB_READY);
-    CHECK(tree_end(&warden->tree, warden->stage->until));
-    CHECK(warden_sees_all_dead(warden));
+    (void)tree_owner_child(owner, be_bomb_of_sessions);
+    await_births(owner, BOMB_READY);
+    CHECK(tree_end(&owner->tree, owner->stage->until));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static void test_a_fork_bomb_is_ended_by_one_call(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_bomb_in_one_call);
+    tree_owner_run(CONTAIN_WALK, end_bomb_in_one_call);
 }
 
 /* Always one process, never the same one for long, and each in a session of its own. */
-static void be_comet(struct warden *warden)
+static void be_comet(struct tree_owner *owner)
 {
-    while (clock_now() < warden->stage->until) {
+    while (clock_now() < owner->stage->until) {
         if (fork() != 0)
             _exit(0);
         (void)setsid();
-        atomic_fetch_add(&warden->stage->births, 1);
+        atomic_fetch_add(&owner->stage->births, 1);
     }
     _exit(0);
 }
 
-static void end_comet(struct warden *warden)
+static void end_comet(struct tree_owner *owner)
 {
-    (void)warden_child(warden, be_comet);
-    await_births(warden, COMET_READY);
-    end_what_grows(warden);
+    (void)tree_owner_child(owner, be_comet);
+    await_births(owner, COMET_READY);
+    end_what_grows(owner);
 }
 
 static void test_a_process_that_keeps_forking_away_is_caught(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_comet);
+    tree_owner_run(CONTAIN_WALK, end_comet);
 }
 
 static int process_count(void)
@@ -155,7 +155,7 @@ static int process_count(void)
 }
 
 /* Half of them in the session of their parent, half in their own. */
-static void be_many(struct warden *warden)
+static void be_many(struct tree_owner *owner)
 {
     int count = process_count();
 
@@ -167,25 +167,25 @@ static void be_many(struct warden *warden)
         if (pid == 0) {
             if (i % 2)
                 (void)setsid();
-            warden_live(warden);
+            tree_owner_live(owner);
         }
     }
-    warden_live(warden);
+    tree_owner_live(owner);
 }
 
-static void end_many(struct warden *warden)
+static void end_many(struct tree_owner *owner)
 {
-    (void)warden_child(warden, be_many);
-    warden_await(warden, process_count());
-    CHECK(tree_count(&warden->tree, SIZE_MAX, NULL) == (size_t)process_count());
-    CHECK(tree_end(&warden->tree, clock_now() + LIMIT));
-    CHECK(warden_sees_all_dead(warden));
+    (void)tree_owner_child(owner, be_many);
+    tree_owner_await(owner, process_count());
+    CHECK(tree_count(&owner->tree, SIZE_MAX, NULL) == (size_t)process_count());
+    CHECK(tree_end(&owner->tree, clock_now() + LIMIT));
+    CHECK(tree_owner_sees_all_dead(owner));
 }
 
 static void test_thousands_of_processes_are_ended(void **state)
 {
     (void)state;
-    warden_run(CONTAIN_WALK, end_many);
+    tree_owner_run(CONTAIN_WALK, end_many);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* Groups of candidates with sessions: who is granted the mandate, and when. */
-#include "ground.h"
+#include "table_fixture.h"
 
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 
 static int setup(void **state)
 {
-    if (ground_setup(state) != 0)
+    if (table_fixture_setup(state) != 0)
         return -1;
     for (uint64_t session = 1; session <= 4; session++) {
         if (open_session(*state, session) != GAVEL_OK)
@@ -20,247 +20,247 @@ static int setup(void **state)
     return 0;
 }
 
-static void end(struct ground *ground, uint64_t session)
+static void end(struct table_fixture *fixture, uint64_t session)
 {
-    assert_int_equal(close_session(ground, session, GAVEL__ENDING__ENDING_EXPIRED), GAVEL_OK);
+    assert_int_equal(close_session(fixture, session, GAVEL__ENDING__ENDING_EXPIRED), GAVEL_OK);
 }
 
 static void test_first_who_comes_leads_and_the_others_queue(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
     uint64_t epoch;
 
-    ground->cursor = (struct table_cursor){ground->table.revision, UINT32_MAX};
-    assert_int_equal(campaign(ground, 2, "g", "z"), GAVEL_OK);
-    epoch = assert_leader(ground, "g", "z");
-    assert_int_equal(epoch, ground->result.epoch);
-    assert_int_equal(epoch, ground->result.revision);
-    assert_int_equal(epoch, ground->result.version);
-    next_change(ground, GAVEL__CHANGE__KIND__JOINED, "g", "z");
-    assert_int_equal(next_change(ground, GAVEL__CHANGE__KIND__ELECTED, "g", "z")->epoch, epoch);
-    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
-    assert_int_equal(ground->result.epoch, epoch);
-    assert_int_equal(campaign(ground, 3, "g", "b"), GAVEL_OK);
-    assert_string_equal(table_group_next_in_line(group_named(ground, "g"))->id, "a");
-    end(ground, 2);
-    assert_true(assert_leader(ground, "g", "a") > epoch);
-    assert_string_equal(group_named(ground, "g")->previous_holder, "z");
-    assert_int_equal(group_named(ground, "g")->last_ending, GAVEL__ENDING__ENDING_EXPIRED);
-    end(ground, 1);
-    assert_leader(ground, "g", "b");
-    end(ground, 3);
-    assert_leader(ground, "g", NULL);
-    assert_int_equal(campaign(ground, 4, "g", "d"), GAVEL_OK);
-    assert_leader(ground, "g", "d");
+    fixture->cursor = (struct table_cursor){fixture->table.revision, UINT32_MAX};
+    assert_int_equal(campaign(fixture, 2, "g", "z"), GAVEL_OK);
+    epoch = assert_leader(fixture, "g", "z");
+    assert_int_equal(epoch, fixture->result.epoch);
+    assert_int_equal(epoch, fixture->result.revision);
+    assert_int_equal(epoch, fixture->result.version);
+    next_change(fixture, GAVEL__CHANGE__KIND__JOINED, "g", "z");
+    assert_int_equal(next_change(fixture, GAVEL__CHANGE__KIND__ELECTED, "g", "z")->epoch, epoch);
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(fixture->result.epoch, epoch);
+    assert_int_equal(campaign(fixture, 3, "g", "b"), GAVEL_OK);
+    assert_string_equal(table_group_next_in_line(group_named(fixture, "g"))->id, "a");
+    end(fixture, 2);
+    assert_true(assert_leader(fixture, "g", "a") > epoch);
+    assert_string_equal(group_named(fixture, "g")->previous_holder, "z");
+    assert_int_equal(group_named(fixture, "g")->last_ending, GAVEL__ENDING__ENDING_EXPIRED);
+    end(fixture, 1);
+    assert_leader(fixture, "g", "b");
+    end(fixture, 3);
+    assert_leader(fixture, "g", NULL);
+    assert_int_equal(campaign(fixture, 4, "g", "d"), GAVEL_OK);
+    assert_leader(fixture, "g", "d");
 }
 
 static void test_lexicographic_takes_the_lowest_id(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
 
-    assert_int_equal(campaign_with(ground, 1, "g", "m", 0, LEXICOGRAPHIC, false), GAVEL_OK);
-    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
-    assert_int_equal(campaign(ground, 3, "g", "a"), GAVEL_OK);
-    assert_leader(ground, "g", "m"); /* nobody is replaced */
-    end(ground, 1);
-    assert_leader(ground, "g", "a");
-    end(ground, 3);
-    assert_leader(ground, "g", "b");
+    assert_int_equal(campaign_with(fixture, 1, "g", "m", 0, LEXICOGRAPHIC, false), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 2, "g", "b"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 3, "g", "a"), GAVEL_OK);
+    assert_leader(fixture, "g", "m"); /* nobody is replaced */
+    end(fixture, 1);
+    assert_leader(fixture, "g", "a");
+    end(fixture, 3);
+    assert_leader(fixture, "g", "b");
 }
 
 static void test_priority_takes_the_highest_and_then_who_came_first(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
 
-    assert_int_equal(campaign_with(ground, 1, "g", "m", 0, PRIORITY, false), GAVEL_OK);
-    assert_int_equal(campaign_with(ground, 2, "g", "z", 5, PRIORITY, false), GAVEL_OK);
-    assert_int_equal(campaign_with(ground, 3, "g", "a", 5, PRIORITY, false), GAVEL_OK);
-    assert_int_equal(campaign_with(ground, 4, "g", "b", -5, PRIORITY, false), GAVEL_OK);
-    end(ground, 1);
-    assert_leader(ground, "g", "z");
-    end(ground, 2);
-    assert_leader(ground, "g", "a");
-    end(ground, 3);
-    assert_leader(ground, "g", "b");
+    assert_int_equal(campaign_with(fixture, 1, "g", "m", 0, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(fixture, 2, "g", "z", 5, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(fixture, 3, "g", "a", 5, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(fixture, 4, "g", "b", -5, PRIORITY, false), GAVEL_OK);
+    end(fixture, 1);
+    assert_leader(fixture, "g", "z");
+    end(fixture, 2);
+    assert_leader(fixture, "g", "a");
+    end(fixture, 3);
+    assert_leader(fixture, "g", "b");
 }
 
 static void test_who_is_not_eligible_waits_until_it_is(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
     Gavel__Campaign message;
 
     gavel__campaign__init(&message);
     message.group = mutable("g");
     message.id = mutable("a");
     message.is_ineligible = true;
-    assert_int_equal(campaign_as(ground, 1, &message), GAVEL_OK);
-    assert_leader(ground, "g", NULL);
-    assert_int_equal(ground->result.epoch, 0);
-    assert_int_equal(ground->result.version, 0);
+    assert_int_equal(campaign_as(fixture, 1, &message), GAVEL_OK);
+    assert_leader(fixture, "g", NULL);
+    assert_int_equal(fixture->result.epoch, 0);
+    assert_int_equal(fixture->result.version, 0);
     message.is_ineligible = false;
-    assert_int_equal(campaign_as(ground, 1, &message), GAVEL_OK);
-    assert_leader(ground, "g", "a");
+    assert_int_equal(campaign_as(fixture, 1, &message), GAVEL_OK);
+    assert_leader(fixture, "g", "a");
 }
 
 static void test_campaign_again_changes_what_is_said_and_keeps_the_place(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
     Gavel__Campaign message;
     uint8_t metadata[] = {1, 0, 2};
     uint64_t joined;
     uint64_t revision;
 
-    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
-    joined = table_candidate_find(group_named(ground, "g"), "a")->joined_revision;
-    revision = ground->table.revision;
-    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK); /* nothing new */
-    assert_int_equal(ground->table.revision, revision);
-    ground->cursor = (struct table_cursor){revision, UINT32_MAX};
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    joined = table_candidate_find(group_named(fixture, "g"), "a")->joined_revision;
+    revision = fixture->table.revision;
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK); /* nothing new */
+    assert_int_equal(fixture->table.revision, revision);
+    fixture->cursor = (struct table_cursor){revision, UINT32_MAX};
     gavel__campaign__init(&message);
     message.group = mutable("g");
     message.id = mutable("a");
     message.address = mutable("elsewhere");
     message.metadata.data = metadata;
     message.metadata.len = sizeof metadata;
-    assert_int_equal(campaign_as(ground, 1, &message), GAVEL_OK);
-    assert_int_equal(ground->table.revision, revision + 1);
-    assert_string_equal(next_change(ground, GAVEL__CHANGE__KIND__CHANGED, "g", "a")->address, "elsewhere");
-    assert_int_equal(table_candidate_find(group_named(ground, "g"), "a")->joined_revision, joined);
-    assert_string_equal(group_named(ground, "g")->address, "elsewhere"); /* it leads */
-    assert_int_equal(assert_leader(ground, "g", "a"), revision);
-    assert_int_equal(campaign(ground, 1, "g", "b"), GAVEL_ERR_STATE);
-    assert_int_equal(campaign(ground, 2, "g", "a"), GAVEL_ERR_ID_IN_USE);
-    assert_int_equal(register_candidate(ground, "g", "a", 9, 0), GAVEL_ERR_ID_IN_USE);
-    assert_int_equal(register_candidate(ground, "g", "r", 9, 0), GAVEL_OK);
-    assert_int_equal(campaign(ground, 2, "g", "r"), GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(campaign_as(fixture, 1, &message), GAVEL_OK);
+    assert_int_equal(fixture->table.revision, revision + 1);
+    assert_string_equal(next_change(fixture, GAVEL__CHANGE__KIND__CHANGED, "g", "a")->address, "elsewhere");
+    assert_int_equal(table_candidate_find(group_named(fixture, "g"), "a")->joined_revision, joined);
+    assert_string_equal(group_named(fixture, "g")->address, "elsewhere"); /* it leads */
+    assert_int_equal(assert_leader(fixture, "g", "a"), revision);
+    assert_int_equal(campaign(fixture, 1, "g", "b"), GAVEL_ERR_STATE);
+    assert_int_equal(campaign(fixture, 2, "g", "a"), GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(register_candidate(fixture, "g", "a", 9, 0), GAVEL_ERR_ID_IN_USE);
+    assert_int_equal(register_candidate(fixture, "g", "r", 9, 0), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 2, "g", "r"), GAVEL_ERR_ID_IN_USE);
 }
 
 static void test_terms_of_a_group_are_not_changed_under_others(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
 
-    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
-    assert_int_equal(group_named(ground, "g")->policy, FIRST);
-    assert_int_equal(campaign_with(ground, 1, "g", "a", 0, PRIORITY, true), GAVEL_OK); /* alone */
-    assert_int_equal(group_named(ground, "g")->policy, PRIORITY);
-    assert_true(group_named(ground, "g")->preempts);
-    assert_int_equal(campaign_with(ground, 2, "g", "b", 0, FIRST, false), GAVEL_ERR_CONFLICT);
-    assert_null(table_candidate_find(group_named(ground, "g"), "b"));
-    assert_int_equal(campaign_with(ground, 2, "g", "b", 0, PRIORITY, true), GAVEL_OK);
-    assert_int_equal(campaign(ground, 3, "g", "c"), GAVEL_OK);
-    assert_int_equal(campaign_with(ground, 1, "g", "a", 0, LEXICOGRAPHIC, true), GAVEL_ERR_CONFLICT);
-    end(ground, 2);
-    end(ground, 3);
-    assert_int_equal(campaign_with(ground, 1, "g", "a", 0, LEXICOGRAPHIC, false), GAVEL_OK);
-    assert_false(group_named(ground, "g")->preempts);
-    assert_int_equal(campaign_with(ground, 4, "g", "d", 0, LEXICOGRAPHIC, true), GAVEL_ERR_CONFLICT);
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(group_named(fixture, "g")->policy, FIRST);
+    assert_int_equal(campaign_with(fixture, 1, "g", "a", 0, PRIORITY, true), GAVEL_OK); /* alone */
+    assert_int_equal(group_named(fixture, "g")->policy, PRIORITY);
+    assert_true(group_named(fixture, "g")->preempts);
+    assert_int_equal(campaign_with(fixture, 2, "g", "b", 0, FIRST, false), GAVEL_ERR_CONFLICT);
+    assert_null(table_candidate_find(group_named(fixture, "g"), "b"));
+    assert_int_equal(campaign_with(fixture, 2, "g", "b", 0, PRIORITY, true), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 3, "g", "c"), GAVEL_OK);
+    assert_int_equal(campaign_with(fixture, 1, "g", "a", 0, LEXICOGRAPHIC, true), GAVEL_ERR_CONFLICT);
+    end(fixture, 2);
+    end(fixture, 3);
+    assert_int_equal(campaign_with(fixture, 1, "g", "a", 0, LEXICOGRAPHIC, false), GAVEL_OK);
+    assert_false(group_named(fixture, "g")->preempts);
+    assert_int_equal(campaign_with(fixture, 4, "g", "d", 0, LEXICOGRAPHIC, true), GAVEL_ERR_CONFLICT);
 }
 
 static void test_withdrawing_hands_the_mandate_to_the_next(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
     uint64_t epoch;
 
-    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
-    epoch = ground->result.epoch;
-    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
-    assert_int_equal(withdraw(ground, 2, "g", epoch, false), GAVEL_ERR_NOT_HOLDER);
-    assert_int_equal(withdraw(ground, 1, "g", epoch - 1, false), GAVEL_ERR_NOT_HOLDER);
-    assert_int_equal(withdraw(ground, 3, "g", 0, false), GAVEL_ERR_NOT_FOUND);
-    assert_int_equal(withdraw(ground, 1, "nothing", 0, false), GAVEL_ERR_NOT_FOUND);
-    assert_int_equal(withdraw(ground, 1, "g", epoch, false), GAVEL_OK);
-    assert_leader(ground, "g", "b");
-    assert_int_equal(group_named(ground, "g")->last_ending, GAVEL__ENDING__ENDING_RESIGNED);
-    assert_null(table_candidate_find(group_named(ground, "g"), "a"));
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    epoch = fixture->result.epoch;
+    assert_int_equal(campaign(fixture, 2, "g", "b"), GAVEL_OK);
+    assert_int_equal(withdraw(fixture, 2, "g", epoch, false), GAVEL_ERR_NOT_HOLDER);
+    assert_int_equal(withdraw(fixture, 1, "g", epoch - 1, false), GAVEL_ERR_NOT_HOLDER);
+    assert_int_equal(withdraw(fixture, 3, "g", 0, false), GAVEL_ERR_NOT_FOUND);
+    assert_int_equal(withdraw(fixture, 1, "nothing", 0, false), GAVEL_ERR_NOT_FOUND);
+    assert_int_equal(withdraw(fixture, 1, "g", epoch, false), GAVEL_OK);
+    assert_leader(fixture, "g", "b");
+    assert_int_equal(group_named(fixture, "g")->last_ending, GAVEL__ENDING__ENDING_RESIGNED);
+    assert_null(table_candidate_find(group_named(fixture, "g"), "a"));
 }
 
 static void test_who_withdraws_and_stays_is_last(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
     uint64_t epoch;
 
-    assert_int_equal(campaign_with(ground, 1, "g", "a", 9, PRIORITY, false), GAVEL_OK);
-    assert_int_equal(campaign_with(ground, 2, "g", "b", 1, PRIORITY, false), GAVEL_OK);
-    assert_int_equal(campaign_with(ground, 3, "g", "c", 1, PRIORITY, false), GAVEL_OK);
-    assert_int_equal(withdraw(ground, 1, "g", 0, true), GAVEL_OK);
-    assert_leader(ground, "g", "b"); /* although its number is lower */
-    assert_string_equal(TAILQ_LAST(&group_named(ground, "g")->candidates, table_candidates)->id, "a");
-    assert_int_equal(withdraw(ground, 2, "g", 0, false), GAVEL_OK);
-    assert_leader(ground, "g", "a"); /* it has waited one turn */
-    assert_int_equal(withdraw(ground, 3, "g", 0, false), GAVEL_OK);
-    epoch = assert_leader(ground, "g", "a");
-    assert_int_equal(withdraw(ground, 1, "g", epoch, true), GAVEL_OK);
-    assert_true(assert_leader(ground, "g", "a") > epoch); /* there is nobody else */
+    assert_int_equal(campaign_with(fixture, 1, "g", "a", 9, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(fixture, 2, "g", "b", 1, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(fixture, 3, "g", "c", 1, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(withdraw(fixture, 1, "g", 0, true), GAVEL_OK);
+    assert_leader(fixture, "g", "b"); /* although its number is lower */
+    assert_string_equal(TAILQ_LAST(&group_named(fixture, "g")->candidates, table_candidates)->id, "a");
+    assert_int_equal(withdraw(fixture, 2, "g", 0, false), GAVEL_OK);
+    assert_leader(fixture, "g", "a"); /* it has waited one turn */
+    assert_int_equal(withdraw(fixture, 3, "g", 0, false), GAVEL_OK);
+    epoch = assert_leader(fixture, "g", "a");
+    assert_int_equal(withdraw(fixture, 1, "g", epoch, true), GAVEL_OK);
+    assert_true(assert_leader(fixture, "g", "a") > epoch); /* there is nobody else */
 }
 
 static void test_wish_is_fulfilled_by_the_leader_withdrawing(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
     uint64_t epoch;
 
-    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
-    epoch = ground->result.epoch;
-    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
-    assert_int_equal(campaign(ground, 3, "g", "c"), GAVEL_OK);
-    assert_int_equal(wish(ground, "g", epoch + 1, "c"), GAVEL_ERR_NOT_HOLDER);
-    assert_int_equal(wish(ground, "g", epoch, "nobody"), GAVEL_ERR_NOT_FOUND);
-    assert_int_equal(wish(ground, "g", epoch, "a"), GAVEL_ERR_STATE);
-    assert_false(group_named(ground, "g")->has_attention);
-    ground->cursor = (struct table_cursor){ground->table.revision, UINT32_MAX};
-    assert_int_equal(wish(ground, "g", epoch, "c"), GAVEL_OK);
-    assert_int_equal(ground->result.version, epoch); /* a wish does not change it */
-    assert_string_equal(next_change(ground, GAVEL__CHANGE__KIND__WISHED, "g", "a")->successor, "c");
-    assert_true(group_named(ground, "g")->has_attention);
-    assert_string_equal(table_group_next_in_line(group_named(ground, "g"))->id, "c");
-    assert_int_equal(wish_over(ground, "g", epoch), GAVEL_OK);
-    next_change(ground, GAVEL__CHANGE__KIND__WISH_OVER, "g", "a");
-    assert_false(group_named(ground, "g")->has_attention);
-    assert_int_equal(assert_leader(ground, "g", "a"), epoch);
-    assert_int_equal(wish(ground, "g", epoch, "c"), GAVEL_OK);
-    assert_int_equal(withdraw(ground, 1, "g", epoch, true), GAVEL_OK);
-    assert_leader(ground, "g", "c"); /* not b, who is next in the queue */
-    assert_int_equal(group_named(ground, "g")->last_ending, GAVEL__ENDING__ENDING_HANDED_OVER);
-    assert_int_equal(group_named(ground, "g")->wish_epoch, 0);
-    assert_false(group_named(ground, "g")->has_attention);
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    epoch = fixture->result.epoch;
+    assert_int_equal(campaign(fixture, 2, "g", "b"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 3, "g", "c"), GAVEL_OK);
+    assert_int_equal(wish(fixture, "g", epoch + 1, "c"), GAVEL_ERR_NOT_HOLDER);
+    assert_int_equal(wish(fixture, "g", epoch, "nobody"), GAVEL_ERR_NOT_FOUND);
+    assert_int_equal(wish(fixture, "g", epoch, "a"), GAVEL_ERR_STATE);
+    assert_false(group_named(fixture, "g")->has_attention);
+    fixture->cursor = (struct table_cursor){fixture->table.revision, UINT32_MAX};
+    assert_int_equal(wish(fixture, "g", epoch, "c"), GAVEL_OK);
+    assert_int_equal(fixture->result.version, epoch); /* a wish does not change it */
+    assert_string_equal(next_change(fixture, GAVEL__CHANGE__KIND__WISHED, "g", "a")->successor, "c");
+    assert_true(group_named(fixture, "g")->has_attention);
+    assert_string_equal(table_group_next_in_line(group_named(fixture, "g"))->id, "c");
+    assert_int_equal(wish_over(fixture, "g", epoch), GAVEL_OK);
+    next_change(fixture, GAVEL__CHANGE__KIND__WISH_OVER, "g", "a");
+    assert_false(group_named(fixture, "g")->has_attention);
+    assert_int_equal(assert_leader(fixture, "g", "a"), epoch);
+    assert_int_equal(wish(fixture, "g", epoch, "c"), GAVEL_OK);
+    assert_int_equal(withdraw(fixture, 1, "g", epoch, true), GAVEL_OK);
+    assert_leader(fixture, "g", "c"); /* not b, who is next in the queue */
+    assert_int_equal(group_named(fixture, "g")->last_ending, GAVEL__ENDING__ENDING_HANDED_OVER);
+    assert_int_equal(group_named(fixture, "g")->wish_epoch, 0);
+    assert_false(group_named(fixture, "g")->has_attention);
 }
 
 static void test_successor_that_is_gone_is_replaced_by_the_next(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
 
-    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
-    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
-    assert_int_equal(campaign(ground, 3, "g", "c"), GAVEL_OK);
-    assert_int_equal(wish(ground, "g", group_named(ground, "g")->epoch, "c"), GAVEL_OK);
-    end(ground, 3);
-    end(ground, 1);
-    assert_leader(ground, "g", "b");
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 2, "g", "b"), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 3, "g", "c"), GAVEL_OK);
+    assert_int_equal(wish(fixture, "g", group_named(fixture, "g")->epoch, "c"), GAVEL_OK);
+    end(fixture, 3);
+    end(fixture, 1);
+    assert_leader(fixture, "g", "b");
 }
 
 static void test_better_candidate_draws_attention_only_where_the_group_preempts(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
 
-    assert_int_equal(campaign_with(ground, 1, "calm", "a", 1, PRIORITY, false), GAVEL_OK);
-    assert_int_equal(campaign_with(ground, 2, "calm", "b", 2, PRIORITY, false), GAVEL_OK);
-    assert_false(group_named(ground, "calm")->has_attention);
-    assert_null(table_group_better(group_named(ground, "calm")));
-    assert_int_equal(campaign_with(ground, 1, "keen", "a", 1, PRIORITY, true), GAVEL_OK);
-    assert_int_equal(campaign_with(ground, 2, "keen", "b", 1, PRIORITY, true), GAVEL_OK);
-    assert_false(group_named(ground, "keen")->has_attention);
-    assert_int_equal(campaign_with(ground, 3, "keen", "c", 2, PRIORITY, true), GAVEL_OK);
-    assert_true(group_named(ground, "keen")->has_attention);
-    assert_ptr_equal(TAILQ_FIRST(&ground->table.attention), group_named(ground, "keen"));
-    assert_string_equal(table_group_better(group_named(ground, "keen"))->id, "c");
-    assert_leader(ground, "keen", "a"); /* when is for the keeper to say */
-    end(ground, 3);
-    assert_false(group_named(ground, "keen")->has_attention);
-    assert_true(TAILQ_EMPTY(&ground->table.attention));
+    assert_int_equal(campaign_with(fixture, 1, "calm", "a", 1, PRIORITY, false), GAVEL_OK);
+    assert_int_equal(campaign_with(fixture, 2, "calm", "b", 2, PRIORITY, false), GAVEL_OK);
+    assert_false(group_named(fixture, "calm")->has_attention);
+    assert_null(table_group_better(group_named(fixture, "calm")));
+    assert_int_equal(campaign_with(fixture, 1, "keen", "a", 1, PRIORITY, true), GAVEL_OK);
+    assert_int_equal(campaign_with(fixture, 2, "keen", "b", 1, PRIORITY, true), GAVEL_OK);
+    assert_false(group_named(fixture, "keen")->has_attention);
+    assert_int_equal(campaign_with(fixture, 3, "keen", "c", 2, PRIORITY, true), GAVEL_OK);
+    assert_true(group_named(fixture, "keen")->has_attention);
+    assert_ptr_equal(TAILQ_FIRST(&fixture->table.attention), group_named(fixture, "keen"));
+    assert_string_equal(table_group_better(group_named(fixture, "keen"))->id, "c");
+    assert_leader(fixture, "keen", "a"); /* when is for the keeper to say */
+    end(fixture, 3);
+    assert_false(group_named(fixture, "keen")->has_attention);
+    assert_true(TAILQ_EMPTY(&fixture->table.attention));
 }
 
 static void test_group_goes_when_nothing_is_left_but_never_with_an_epoch(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
     Gavel__Campaign message;
     uint64_t epoch;
 
@@ -268,30 +268,30 @@ static void test_group_goes_when_nothing_is_left_but_never_with_an_epoch(void **
     message.group = mutable("brief");
     message.id = mutable("a");
     message.is_ineligible = true;
-    assert_int_equal(campaign_as(ground, 1, &message), GAVEL_OK);
-    ground->cursor = (struct table_cursor){ground->table.revision, UINT32_MAX};
-    assert_int_equal(withdraw(ground, 1, "brief", 0, false), GAVEL_OK);
-    assert_null(table_group_find(&ground->table, "brief"));
-    next_change(ground, GAVEL__CHANGE__KIND__LEFT, "brief", "a");
-    next_change(ground, GAVEL__CHANGE__KIND__GROUP_GONE, "brief", "");
-    assert_int_equal(campaign(ground, 1, "kept", "a"), GAVEL_OK);
-    epoch = ground->result.epoch;
-    assert_int_equal(withdraw(ground, 1, "kept", 0, false), GAVEL_OK);
-    assert_int_equal(assert_leader(ground, "kept", NULL), epoch);
-    assert_int_equal(ground->table.group_count, 1);
+    assert_int_equal(campaign_as(fixture, 1, &message), GAVEL_OK);
+    fixture->cursor = (struct table_cursor){fixture->table.revision, UINT32_MAX};
+    assert_int_equal(withdraw(fixture, 1, "brief", 0, false), GAVEL_OK);
+    assert_null(table_group_find(&fixture->table, "brief"));
+    next_change(fixture, GAVEL__CHANGE__KIND__LEFT, "brief", "a");
+    next_change(fixture, GAVEL__CHANGE__KIND__GROUP_GONE, "brief", "");
+    assert_int_equal(campaign(fixture, 1, "kept", "a"), GAVEL_OK);
+    epoch = fixture->result.epoch;
+    assert_int_equal(withdraw(fixture, 1, "kept", 0, false), GAVEL_OK);
+    assert_int_equal(assert_leader(fixture, "kept", NULL), epoch);
+    assert_int_equal(fixture->table.group_count, 1);
 }
 
 static void test_candidates_are_shown_in_the_order_of_the_queue(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
     Gavel__Candidate *shown;
     Gavel__Group group;
     size_t count;
 
-    assert_int_equal(campaign_with(ground, 1, "g", "z", 4, PRIORITY, true), GAVEL_OK);
-    assert_int_equal(register_candidate(ground, "g", "r", 9, 0), GAVEL_OK);
-    assert_int_equal(campaign(ground, 2, "g", "a"), GAVEL_OK);
-    assert_int_equal(table_candidates_show(group_named(ground, "g"), &shown, &count), GAVEL_OK);
+    assert_int_equal(campaign_with(fixture, 1, "g", "z", 4, PRIORITY, true), GAVEL_OK);
+    assert_int_equal(register_candidate(fixture, "g", "r", 9, 0), GAVEL_OK);
+    assert_int_equal(campaign(fixture, 2, "g", "a"), GAVEL_OK);
+    assert_int_equal(table_candidates_show(group_named(fixture, "g"), &shown, &count), GAVEL_OK);
     assert_int_equal(count, 3);
     assert_string_equal(shown[0].id, "z");
     assert_int_equal(shown[0].session, 1);
@@ -301,7 +301,7 @@ static void test_candidates_are_shown_in_the_order_of_the_queue(void **state)
     assert_int_equal(shown[1].instance, 9);
     assert_string_equal(shown[2].id, "a");
     free(shown);
-    table_group_show(group_named(ground, "g"), &group);
+    table_group_show(group_named(fixture, "g"), &group);
     assert_string_equal(group.holder, "z");
     assert_int_equal(group.session, 1);
     assert_int_equal(group.lease_ms, 2000);
@@ -313,97 +313,99 @@ static void test_candidates_are_shown_in_the_order_of_the_queue(void **state)
 
 static void test_limits_of_groups_and_candidates(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
 
-    ground->table.group_count = TABLE_GROUPS_MAX; /* as if */
-    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_ERR_STORE_FULL);
-    assert_true(strlen(ground->result.why) > 0);
-    assert_int_equal(claim(ground, "g", "h", 1, 0, 0), GAVEL_ERR_STORE_FULL);
-    assert_int_equal(put_note(ground, "g", "k", "v", 0, UINT64_MAX), GAVEL_ERR_STORE_FULL);
-    ground->table.group_count = 0;
-    assert_int_equal(campaign(ground, 1, "g", "a"), GAVEL_OK);
-    group_named(ground, "g")->candidate_count = TABLE_CANDIDATES_MAX;
-    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_ERR_STORE_FULL);
-    assert_int_equal(register_candidate(ground, "g", "r", 1, 0), GAVEL_ERR_STORE_FULL);
-    group_named(ground, "g")->candidate_count = 1;
-    assert_int_equal(campaign(ground, 2, "g", "b"), GAVEL_OK);
+    fixture->table.group_count = TABLE_GROUPS_MAX; /* as if */
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_ERR_STORE_FULL);
+    assert_true(strlen(fixture->result.why) > 0);
+    assert_int_equal(claim(fixture, "g", "h", 1, 0, 0), GAVEL_ERR_STORE_FULL);
+    assert_int_equal(put_note(fixture, "g", "k", "v", 0, UINT64_MAX), GAVEL_ERR_STORE_FULL);
+    fixture->table.group_count = 0;
+    assert_int_equal(campaign(fixture, 1, "g", "a"), GAVEL_OK);
+    group_named(fixture, "g")->candidate_count = TABLE_CANDIDATES_MAX;
+    assert_int_equal(campaign(fixture, 2, "g", "b"), GAVEL_ERR_STORE_FULL);
+    assert_int_equal(register_candidate(fixture, "g", "r", 1, 0), GAVEL_ERR_STORE_FULL);
+    group_named(fixture, "g")->candidate_count = 1;
+    assert_int_equal(campaign(fixture, 2, "g", "b"), GAVEL_OK);
 }
 
-static enum gavel_status campaign_in(struct ground *ground, size_t number)
+static enum gavel_status campaign_in(struct table_fixture *fixture, size_t number)
 {
     char name[32];
 
     (void)snprintf(name, sizeof name, "group-%zu", number);
-    return campaign(ground, 1, name, "a");
+    return campaign(fixture, 1, name, "a");
 }
 
 static void test_one_session_is_a_candidate_of_so_many_groups_and_of_no_more(void **state)
 {
-    struct ground *ground = *state;
-    struct table_session *session = table_session_find(&ground->table, 1);
+    struct table_fixture *fixture = *state;
+    struct table_session *session = table_session_find(&fixture->table, 1);
     struct table copy = {0};
     uint8_t *bytes;
     size_t size;
 
     for (size_t i = 0; i < TABLE_CANDIDACIES_MAX; i++)
-        assert_int_equal(campaign_in(ground, i), GAVEL_OK);
-    assert_int_equal(campaign_in(ground, TABLE_CANDIDACIES_MAX), GAVEL_ERR_STORE_FULL);
-    assert_string_equal(ground->result.why,
+        assert_int_equal(campaign_in(fixture, i), GAVEL_OK);
+    assert_int_equal(campaign_in(fixture, TABLE_CANDIDACIES_MAX), GAVEL_ERR_STORE_FULL);
+    assert_string_equal(fixture->result.why,
                         "the session takes part in as many groups as one may; open another");
-    assert_null(table_group_find(&ground->table, "group-16384"));
-    assert_int_equal(campaign_in(ground, 7), GAVEL_OK); /* where it is one already */
-    assert_int_equal(campaign(ground, 2, "group-7", "b"), GAVEL_OK);
-    assert_int_equal(withdraw(ground, 1, "group-7", 0, false), GAVEL_OK);
-    assert_int_equal(campaign_in(ground, TABLE_CANDIDACIES_MAX), GAVEL_OK);
+    assert_null(table_group_find(&fixture->table, "group-16384"));
+    assert_int_equal(campaign_in(fixture, 7), GAVEL_OK); /* where it is one already */
+    assert_int_equal(campaign(fixture, 2, "group-7", "b"), GAVEL_OK);
+    assert_int_equal(withdraw(fixture, 1, "group-7", 0, false), GAVEL_OK);
+    assert_int_equal(campaign_in(fixture, TABLE_CANDIDACIES_MAX), GAVEL_OK);
     assert_int_equal(session->candidate_count, TABLE_CANDIDACIES_MAX);
 
     /* A snapshot has the same limit. */
-    assert_int_equal(table_snapshot_encode(&ground->table, &bytes, &size), GAVEL_OK);
+    assert_int_equal(table_snapshot_encode(&fixture->table, &bytes, &size), GAVEL_OK);
     assert_int_equal(table_snapshot_decode(&copy, bytes, size), GAVEL_OK);
     assert_int_equal(table_session_find(&copy, 1)->candidate_count, TABLE_CANDIDACIES_MAX);
     free(bytes);
     session->candidate_count--; /* as if */
-    assert_int_equal(campaign_in(ground, TABLE_CANDIDACIES_MAX + 1), GAVEL_OK);
-    assert_int_equal(table_snapshot_encode(&ground->table, &bytes, &size), GAVEL_OK);
+    assert_int_equal(campaign_in(fixture, TABLE_CANDIDACIES_MAX + 1), GAVEL_OK);
+    assert_int_equal(table_snapshot_encode(&fixture->table, &bytes, &size), GAVEL_OK);
     assert_int_equal(table_snapshot_decode(&copy, bytes, size), GAVEL_ERR_STORE_DAMAGED);
     free(bytes);
     table_done(&copy);
     session->candidate_count++; /* as it is */
 
-    assert_int_equal(close_session(ground, 1, GAVEL__ENDING__ENDING_EXPIRED), GAVEL_OK);
-    assert_leader(ground, "group-7", "b");
-    assert_leader(ground, "group-8", NULL);
+    assert_int_equal(close_session(fixture, 1, GAVEL__ENDING__ENDING_EXPIRED), GAVEL_OK);
+    assert_leader(fixture, "group-7", "b");
+    assert_leader(fixture, "group-8", NULL);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_first_who_comes_leads_and_the_others_queue, setup,
-                                        ground_teardown),
-        cmocka_unit_test_setup_teardown(test_lexicographic_takes_the_lowest_id, setup, ground_teardown),
+                                        table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_lexicographic_takes_the_lowest_id, setup,
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_priority_takes_the_highest_and_then_who_came_first, setup,
-                                        ground_teardown),
-        cmocka_unit_test_setup_teardown(test_who_is_not_eligible_waits_until_it_is, setup, ground_teardown),
+                                        table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_who_is_not_eligible_waits_until_it_is, setup,
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_campaign_again_changes_what_is_said_and_keeps_the_place, setup,
-                                        ground_teardown),
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_terms_of_a_group_are_not_changed_under_others, setup,
-                                        ground_teardown),
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_withdrawing_hands_the_mandate_to_the_next, setup,
-                                        ground_teardown),
-        cmocka_unit_test_setup_teardown(test_who_withdraws_and_stays_is_last, setup, ground_teardown),
+                                        table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_who_withdraws_and_stays_is_last, setup, table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_wish_is_fulfilled_by_the_leader_withdrawing, setup,
-                                        ground_teardown),
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_successor_that_is_gone_is_replaced_by_the_next, setup,
-                                        ground_teardown),
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_better_candidate_draws_attention_only_where_the_group_preempts,
-                                        setup, ground_teardown),
+                                        setup, table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_group_goes_when_nothing_is_left_but_never_with_an_epoch, setup,
-                                        ground_teardown),
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_candidates_are_shown_in_the_order_of_the_queue, setup,
-                                        ground_teardown),
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_one_session_is_a_candidate_of_so_many_groups_and_of_no_more,
-                                        setup, ground_teardown),
-        cmocka_unit_test_setup_teardown(test_limits_of_groups_and_candidates, setup, ground_teardown),
+                                        setup, table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_limits_of_groups_and_candidates, setup, table_fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("table election", tests, NULL, NULL);

@@ -9,7 +9,7 @@
 #include "allocator.h"
 #include "base/prng.h"
 #include "core/table/internal.h"
-#include "ground.h"
+#include "table_fixture.h"
 
 enum { SESSIONS = 5, GROUPS = 4 };
 
@@ -19,23 +19,23 @@ static const char *const ids[] = {"a", "b", "c", "d", "e", "store-1", "store-2"}
 static const char *one_of_ids(struct prng *prng) { return ids[prng_below(prng, sizeof ids / sizeof *ids)]; }
 
 /* The epoch of a group, mostly; sometimes another. */
-static uint64_t some_epoch(struct ground *ground, struct prng *prng, const char *name)
+static uint64_t some_epoch(struct table_fixture *fixture, struct prng *prng, const char *name)
 {
-    const struct table_group *group = table_group_find(&ground->table, name);
+    const struct table_group *group = table_group_find(&fixture->table, name);
 
     if (prng_chance(prng, 200))
         return prng_below(prng, 50);
     return group ? group->epoch : 0;
 }
 
-static uint64_t some_version(struct ground *ground, struct prng *prng, const char *name)
+static uint64_t some_version(struct table_fixture *fixture, struct prng *prng, const char *name)
 {
-    const struct table_group *group = table_group_find(&ground->table, name);
+    const struct table_group *group = table_group_find(&fixture->table, name);
 
     return prng_chance(prng, 200) || !group ? prng_below(prng, 3) : group->version;
 }
 
-static enum gavel_status random_campaign(struct ground *ground, struct prng *prng, uint64_t session,
+static enum gavel_status random_campaign(struct table_fixture *fixture, struct prng *prng, uint64_t session,
                                          const char *group)
 {
     Gavel__Campaign message;
@@ -53,31 +53,31 @@ static enum gavel_status random_campaign(struct ground *ground, struct prng *prn
     message.policy = (Gavel__Policy)prng_below(prng, 4);
     message.min_mandate_ms = prng_chance(prng, 100) ? 500 : 0;
     message.preempts = prng_chance(prng, 300);
-    return campaign_as(ground, session, &message);
+    return campaign_as(fixture, session, &message);
 }
 
-static void random_session_op(struct ground *ground, struct prng *prng, uint64_t session)
+static void random_session_op(struct table_fixture *fixture, struct prng *prng, uint64_t session)
 {
     const char *group = groups[prng_below(prng, GROUPS)];
 
     switch (prng_below(prng, 8)) {
     case 0:
-        (void)open_session(ground, session);
+        (void)open_session(fixture, session);
         break;
     case 1:
         if (prng_chance(prng, 300))
-            (void)close_session(ground, session, (Gavel__Ending)prng_below(prng, 3));
+            (void)close_session(fixture, session, (Gavel__Ending)prng_below(prng, 3));
         break;
     case 2:
-        (void)withdraw(ground, session, group, prng_chance(prng, 500) ? 0 : some_epoch(ground, prng, group),
+        (void)withdraw(fixture, session, group, prng_chance(prng, 500) ? 0 : some_epoch(fixture, prng, group),
                        prng_chance(prng, 500));
         break;
     default:
-        (void)random_campaign(ground, prng, session, group);
+        (void)random_campaign(fixture, prng, session, group);
     }
 }
 
-static void random_op(struct ground *ground, struct prng *prng)
+static void random_op(struct table_fixture *fixture, struct prng *prng)
 {
     const char *group = groups[prng_below(prng, GROUPS)];
     uint64_t nonce = prng_below(prng, 2);
@@ -86,49 +86,49 @@ static void random_op(struct ground *ground, struct prng *prng)
     switch (prng_below(prng, 22)) {
     case 0:
     case 1:
-        (void)claim(ground, group, holder, nonce, some_version(ground, prng, group), prng_below(prng, 3));
+        (void)claim(fixture, group, holder, nonce, some_version(fixture, prng, group), prng_below(prng, 3));
         break;
     case 2:
-        (void)renew(ground, group, holder, nonce, some_epoch(ground, prng, group),
+        (void)renew(fixture, group, holder, nonce, some_epoch(fixture, prng, group),
                     3000 + (int64_t)prng_below(prng, 2));
         break;
     case 3:
-        (void)release(ground, group, holder, nonce, some_epoch(ground, prng, group),
+        (void)release(fixture, group, holder, nonce, some_epoch(fixture, prng, group),
                       prng_chance(prng, 500) ? one_of_ids(prng) : "", prng_chance(prng, 200));
         break;
     case 4:
-        (void)release_dead(ground, group, some_epoch(ground, prng, group));
+        (void)release_dead(fixture, group, some_epoch(fixture, prng, group));
         break;
     case 5:
-        (void)wish(ground, group, some_epoch(ground, prng, group),
+        (void)wish(fixture, group, some_epoch(fixture, prng, group),
                    prng_chance(prng, 600) ? one_of_ids(prng) : "");
         break;
     case 6:
-        (void)wish_over(ground, group, some_epoch(ground, prng, group));
+        (void)wish_over(fixture, group, some_epoch(fixture, prng, group));
         break;
     case 7:
-        (void)reopen(ground, group, some_version(ground, prng, group));
+        (void)reopen(fixture, group, some_version(fixture, prng, group));
         break;
     case 8:
-        (void)lapse(ground, group, some_epoch(ground, prng, group));
+        (void)lapse(fixture, group, some_epoch(fixture, prng, group));
         break;
     case 9:
-        (void)register_candidate(ground, group, one_of_ids(prng), 1 + prng_below(prng, 3),
+        (void)register_candidate(fixture, group, one_of_ids(prng), 1 + prng_below(prng, 3),
                                  prng_below(prng, 3));
         break;
     case 10:
-        (void)leave(ground, group, one_of_ids(prng), 1 + prng_below(prng, 3));
+        (void)leave(fixture, group, one_of_ids(prng), 1 + prng_below(prng, 3));
         break;
     case 11:
-        (void)put_note(ground, group, one_of_ids(prng), one_of_ids(prng),
-                       prng_chance(prng, 500) ? 0 : some_epoch(ground, prng, group),
+        (void)put_note(fixture, group, one_of_ids(prng), one_of_ids(prng),
+                       prng_chance(prng, 500) ? 0 : some_epoch(fixture, prng, group),
                        prng_chance(prng, 800) ? UINT64_MAX : 0);
         break;
     case 12:
-        (void)delete_note(ground, group, one_of_ids(prng), 0, UINT64_MAX);
+        (void)delete_note(fixture, group, one_of_ids(prng), 0, UINT64_MAX);
         break;
     default:
-        random_session_op(ground, prng, 1 + prng_below(prng, SESSIONS));
+        random_session_op(fixture, prng, 1 + prng_below(prng, SESSIONS));
     }
 }
 
@@ -225,10 +225,10 @@ static void restore(const struct table *from, struct table *to)
 }
 
 /* Epochs of a group only grow, each mandate has its own. */
-static void check_epochs(struct ground *ground, uint64_t *epochs)
+static void check_epochs(struct table_fixture *fixture, uint64_t *epochs)
 {
     for (size_t i = 0; i < GROUPS; i++) {
-        const struct table_group *group = table_group_find(&ground->table, groups[i]);
+        const struct table_group *group = table_group_find(&fixture->table, groups[i]);
         uint64_t epoch = group ? group->epoch : 0;
 
         assert_true(epoch >= epochs[i]);
@@ -238,13 +238,13 @@ static void check_epochs(struct ground *ground, uint64_t *epochs)
 
 static void test_replicas_agree_however_they_came_by_the_entries(void **state)
 {
-    struct ground *applied = *state;
+    struct table_fixture *applied = *state;
     void *other = NULL;
-    struct ground *restored;
+    struct table_fixture *restored;
     struct prng prng;
     uint64_t epochs[GROUPS] = {0};
 
-    assert_int_equal(ground_setup(&other), 0);
+    assert_int_equal(table_fixture_setup(&other), 0);
     restored = other;
     prng_seed(&prng, 61);
     for (int round = 0; round < 400; round++) {
@@ -266,19 +266,19 @@ static void test_replicas_agree_however_they_came_by_the_entries(void **state)
         assert_same_table(&applied->table, &restored->table);
     }
     assert_true(applied->table.revision > 1000);
-    ground_teardown(&other);
+    table_fixture_teardown(&other);
 }
 
 /* Both remember the same changes under the same numbers: a watch may go on at another node. */
 static void test_replicas_tell_the_same_changes(void **state)
 {
-    struct ground *applied = *state;
+    struct table_fixture *applied = *state;
     void *other = NULL;
-    struct ground *restored;
+    struct table_fixture *restored;
     struct prng prng, same;
     struct table_cursor cursor;
 
-    assert_int_equal(ground_setup(&other), 0);
+    assert_int_equal(table_fixture_setup(&other), 0);
     restored = other;
     prng_seed(&prng, 62);
     for (int i = 0; i < 500; i++)
@@ -310,17 +310,17 @@ static void test_replicas_tell_the_same_changes(void **state)
         cursor = a->at;
     }
     assert_int_equal(cursor.revision, applied->table.revision);
-    ground_teardown(&other);
+    table_fixture_teardown(&other);
 }
 
 static void test_want_of_memory_leaves_an_operation_undone(void **state)
 {
-    struct ground *needy = *state;
+    struct table_fixture *needy = *state;
     void *other = NULL;
-    struct ground *plenty;
+    struct table_fixture *plenty;
     struct prng prng, same;
 
-    assert_int_equal(ground_setup(&other), 0);
+    assert_int_equal(table_fixture_setup(&other), 0);
     plenty = other;
     needy->is_in_need = true;
     prng_seed(&prng, 63);
@@ -333,12 +333,12 @@ static void test_want_of_memory_leaves_an_operation_undone(void **state)
     check_table(&needy->table);
     assert_same_table(&needy->table, &plenty->table);
     assert_true(needy->table.revision > 300);
-    ground_teardown(&other);
+    table_fixture_teardown(&other);
 }
 
 static void test_want_of_memory_leaves_a_table_unrestored(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
     struct table fresh = {0};
     struct prng prng;
     uint8_t *bytes = NULL;
@@ -347,10 +347,10 @@ static void test_want_of_memory_leaves_a_table_unrestored(void **state)
 
     prng_seed(&prng, 64);
     for (int i = 0; i < 300; i++)
-        random_op(ground, &prng);
+        random_op(fixture, &prng);
     for (uint64_t fail_after = 0; status != GAVEL_OK; fail_after++) {
         allocator.fail_after = fail_after;
-        status = table_snapshot_encode(&ground->table, &bytes, &size);
+        status = table_snapshot_encode(&fixture->table, &bytes, &size);
         allocator.fail_after = UINT64_MAX;
     }
     status = GAVEL_ERR_NO_MEMORY;
@@ -362,14 +362,14 @@ static void test_want_of_memory_leaves_a_table_unrestored(void **state)
         if (status != GAVEL_OK)
             assert_int_equal(fresh.index, 0);
     }
-    assert_same_table(&ground->table, &fresh);
+    assert_same_table(&fixture->table, &fresh);
     table_done(&fresh);
     free(bytes);
 }
 
 static void test_damage_under_a_right_hash_never_breaks_the_table(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
     struct table victim = {0};
     struct prng prng;
     uint8_t *bytes;
@@ -378,8 +378,8 @@ static void test_damage_under_a_right_hash_never_breaks_the_table(void **state)
 
     prng_seed(&prng, 65);
     for (int i = 0; i < 300; i++)
-        random_op(ground, &prng);
-    assert_int_equal(table_snapshot_encode(&ground->table, &bytes, &size), GAVEL_OK);
+        random_op(fixture, &prng);
+    assert_int_equal(table_snapshot_encode(&fixture->table, &bytes, &size), GAVEL_OK);
     for (int round = 0; round < 5000; round++) {
         uint8_t *copy = malloc(size);
         size_t copy_size = prng_chance(&prng, 100) ? 40 + prng_below(&prng, size - 40) : size;
@@ -409,21 +409,21 @@ static void test_damage_under_a_right_hash_never_breaks_the_table(void **state)
 static int setup(void **state)
 {
     allocator.fail_after = UINT64_MAX;
-    return ground_setup(state);
+    return table_fixture_setup(state);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_replicas_agree_however_they_came_by_the_entries, setup,
-                                        ground_teardown),
-        cmocka_unit_test_setup_teardown(test_replicas_tell_the_same_changes, setup, ground_teardown),
+                                        table_fixture_teardown),
+        cmocka_unit_test_setup_teardown(test_replicas_tell_the_same_changes, setup, table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_want_of_memory_leaves_an_operation_undone, setup,
-                                        ground_teardown),
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_want_of_memory_leaves_a_table_unrestored, setup,
-                                        ground_teardown),
+                                        table_fixture_teardown),
         cmocka_unit_test_setup_teardown(test_damage_under_a_right_hash_never_breaks_the_table, setup,
-                                        ground_teardown),
+                                        table_fixture_teardown),
     };
 
     return cmocka_run_group_tests_name("table random", tests, NULL, NULL);

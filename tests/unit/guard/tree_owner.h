@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A warden: a process of its own that opens a tree and ends it, so that the
+ * The owner of a tree: a process of its own that opens a tree and ends it, so that the
  * test program is not the parent of whatever escapes. What it finds wrong it
  * says on stderr with its line, and ends with 1.
  *
@@ -9,8 +9,8 @@
  * dead, and not before, reading it gives the end of the file: a proof of death
  * that owes nothing to the code under test.
  */
-#ifndef TESTS_GUARD_WARDEN_H
-#define TESTS_GUARD_WARDEN_H
+#ifndef TESTS_GUARD_TREE_OWNER_H
+#define TESTS_GUARD_TREE_OWNER_H
 
 #include "guard/tree.h"
 #include "os/clock.h"
@@ -30,7 +30,7 @@ struct stage {
     _Atomic pid_t pids[8];
 };
 
-struct warden {
+struct tree_owner {
     struct tree tree;
     struct stage *stage;
     int alive[2]; /* the pipe */
@@ -44,24 +44,25 @@ struct warden {
         }                                                                                                    \
     } while (0)
 
-typedef void warden_cb(struct warden *warden);
+typedef void tree_owner_cb(struct tree_owner *owner);
 
-/* Runs that in a warden; fails the test if it ends otherwise than with 0, skips it where there are no
+/* Runs that in the owner of a tree; fails the test if it ends otherwise than with 0, skips it where there are
+ * no
  * pidfds. */
-void warden_run(enum contain contain, warden_cb *cb);
+void tree_owner_run(enum contain contain, tree_owner_cb *cb);
 
-/* A child of the warden that does that; alive until then, and no longer than the limit. */
-pid_t warden_child(struct warden *warden, warden_cb *cb);
+/* A child of the owner that does that; alive until then, and no longer than the limit. */
+pid_t tree_owner_child(struct tree_owner *owner, tree_owner_cb *cb);
 
 /* In a process of the tree: notes that it is up, and lives on. */
-_Noreturn void warden_live(struct warden *warden);
+_Noreturn void tree_owner_live(struct tree_owner *owner);
 
 /* Waits until that many are up. */
-void warden_await(struct warden *warden, int up);
+void tree_owner_await(struct tree_owner *owner, int up);
 
-/* Whether every process of the tree is dead, by the pipe; for the warden. */
-bool warden_sees_all_dead(struct warden *warden);
+/* Whether every process of the tree is dead, by the pipe; for the owner. */
+bool tree_owner_sees_all_dead(struct tree_owner *owner);
 
-void warden_pause(void); /* a millisecond, between looks */
+void tree_owner_pause(void); /* a millisecond, between looks */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "warden.h"
+#include "tree_owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-void warden_pause(void)
+void tree_owner_pause(void)
 {
     struct timespec time = {.tv_nsec = NS_PER_MS};
 
@@ -32,23 +32,23 @@ static bool has_pidfds(void)
     return fd >= 0 && close(fd) == 0;
 }
 
-static _Noreturn void be_warden(enum contain contain, warden_cb *cb, struct stage *stage)
+static _Noreturn void be_owner(enum contain contain, tree_owner_cb *cb, struct stage *stage)
 {
-    struct warden warden = {.stage = stage};
+    struct tree_owner owner = {.stage = stage};
     struct gavel_error error;
 
     (void)alarm((unsigned)(LIMIT / NS_PER_S) * 2);
-    CHECK(pipe2(warden.alive, O_CLOEXEC) == 0);
-    if (tree_open(&warden.tree, contain, &error) != GAVEL_OK) {
+    CHECK(pipe2(owner.alive, O_CLOEXEC) == 0);
+    if (tree_open(&owner.tree, contain, &error) != GAVEL_OK) {
         dprintf(STDERR_FILENO, "%s\n", error.message);
         _exit(1);
     }
-    cb(&warden);
-    tree_close(&warden.tree);
+    cb(&owner);
+    tree_close(&owner.tree);
     _exit(0);
 }
 
-void warden_run(enum contain contain, warden_cb *cb)
+void tree_owner_run(enum contain contain, tree_owner_cb *cb)
 {
     struct stage *stage =
         mmap(NULL, sizeof *stage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -65,47 +65,47 @@ void warden_run(enum contain contain, warden_cb *cb)
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0)
-        be_warden(contain, cb, stage);
+        be_owner(contain, cb, stage);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     (void)munmap(stage, sizeof *stage);
     assert_int_equal(status, 0);
 }
 
-pid_t warden_child(struct warden *warden, warden_cb *cb)
+pid_t tree_owner_child(struct tree_owner *owner, tree_owner_cb *cb)
 {
-    pid_t pid = tree_fork(&warden->tree);
+    pid_t pid = tree_fork(&owner->tree);
 
     CHECK(pid >= 0);
     if (pid > 0)
         return pid;
-    (void)close(warden->alive[0]);
-    cb(warden);
+    (void)close(owner->alive[0]);
+    cb(owner);
     _exit(0);
 }
 
-void warden_live(struct warden *warden)
+void tree_owner_live(struct tree_owner *owner)
 {
     (void)alarm((unsigned)(LIMIT / NS_PER_S));
-    atomic_fetch_add(&warden->stage->up, 1);
+    atomic_fetch_add(&owner->stage->up, 1);
     for (;;)
         (void)pause();
 }
 
-void warden_await(struct warden *warden, int up)
+void tree_owner_await(struct tree_owner *owner, int up)
 {
-    while (atomic_load(&warden->stage->up) < up) {
-        CHECK(clock_now() < warden->stage->until);
-        warden_pause();
+    while (atomic_load(&owner->stage->up) < up) {
+        CHECK(clock_now() < owner->stage->until);
+        tree_owner_pause();
     }
 }
 
-bool warden_sees_all_dead(struct warden *warden)
+bool tree_owner_sees_all_dead(struct tree_owner *owner)
 {
     char byte;
 
-    if (warden->alive[1] >= 0)
-        (void)close(warden->alive[1]);
-    warden->alive[1] = -1;
-    (void)fcntl(warden->alive[0], F_SETFL, O_NONBLOCK);
-    return read(warden->alive[0], &byte, 1) == 0;
+    if (owner->alive[1] >= 0)
+        (void)close(owner->alive[1]);
+    owner->alive[1] = -1;
+    (void)fcntl(owner->alive[0], F_SETFL, O_NONBLOCK);
+    return read(owner->alive[0], &byte, 1) == 0;
 }

@@ -1,30 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "ground.h"
+#include "table_fixture.h"
 
 #include "allocator.h"
 
-int ground_setup(void **state)
+int table_fixture_setup(void **state)
 {
-    struct ground *ground = calloc(1, sizeof *ground);
+    struct table_fixture *fixture = calloc(1, sizeof *fixture);
 
-    if (!ground)
+    if (!fixture)
         return -1;
-    ground->now = 1000;
-    ground->wall_ms = 5000;
-    ground->table.clock = &ground->now;
-    *state = ground;
-    return table_keep_history(&ground->table) == GAVEL_OK ? 0 : -1;
+    fixture->now = 1000;
+    fixture->wall_ms = 5000;
+    fixture->table.clock = &fixture->now;
+    *state = fixture;
+    return table_keep_history(&fixture->table) == GAVEL_OK ? 0 : -1;
 }
 
-int ground_teardown(void **state)
+int table_fixture_teardown(void **state)
 {
-    struct ground *ground = *state;
+    struct table_fixture *fixture = *state;
 
-    if (ground->change)
-        gavel__change__free_unpacked(ground->change, NULL);
-    table_done(&ground->table);
-    free(ground);
+    if (fixture->change)
+        gavel__change__free_unpacked(fixture->change, NULL);
+    table_done(&fixture->table);
+    free(fixture);
     return 0;
 }
 
@@ -53,11 +53,11 @@ static enum gavel_status apply_in_need(struct table *table, const uint8_t *bytes
     }
 }
 
-enum gavel_status apply_ops(struct ground *ground, uint64_t session, uint64_t id, Gavel__Op **ops,
+enum gavel_status apply_ops(struct table_fixture *fixture, uint64_t session, uint64_t id, Gavel__Op **ops,
                             size_t count, struct table_result **ret_results, size_t *ret_count)
 {
     Gavel__Command command;
-    const struct table_session *open = session != 0 ? table_session_find(&ground->table, session) : NULL;
+    const struct table_session *open = session != 0 ? table_session_find(&fixture->table, session) : NULL;
     enum gavel_status status;
     uint8_t *bytes;
     size_t size;
@@ -67,32 +67,32 @@ enum gavel_status apply_ops(struct ground *ground, uint64_t session, uint64_t id
     command.id = id;
     if (session != 0 && id == 0)
         command.id = open ? open->last_id + 1 : 1;
-    command.wall_ms = ground->wall_ms++;
-    command.generation = ground->generation;
+    command.wall_ms = fixture->wall_ms++;
+    command.generation = fixture->generation;
     command.ops = ops;
     command.n_ops = count;
     assert_int_equal(table_ops_encode(&command, &bytes, &size), GAVEL_OK);
     *ret_results = NULL;
     *ret_count = 0;
-    if (ground->is_in_need)
-        status = apply_in_need(&ground->table, bytes, size, ret_results, ret_count);
+    if (fixture->is_in_need)
+        status = apply_in_need(&fixture->table, bytes, size, ret_results, ret_count);
     else
         status =
-            table_apply_ops(&ground->table, ground->table.index + 1, bytes, size, ret_results, ret_count);
+            table_apply_ops(&fixture->table, fixture->table.index + 1, bytes, size, ret_results, ret_count);
     free(bytes);
     return status;
 }
 
-enum gavel_status apply_op(struct ground *ground, uint64_t session, uint64_t id, Gavel__Op *op)
+enum gavel_status apply_op(struct table_fixture *fixture, uint64_t session, uint64_t id, Gavel__Op *op)
 {
     struct table_result *results;
     size_t count;
-    enum gavel_status status = apply_ops(ground, session, id, &op, 1, &results, &count);
+    enum gavel_status status = apply_ops(fixture, session, id, &op, 1, &results, &count);
 
-    ground->result = (struct table_result){0};
+    fixture->result = (struct table_result){0};
     if (status == GAVEL_OK) {
         assert_int_equal(count, 1);
-        ground->result = results[0];
+        fixture->result = results[0];
         status = results[0].status;
     }
     free(results);
@@ -105,7 +105,7 @@ enum gavel_status apply_op(struct ground *ground, uint64_t session, uint64_t id,
     op.what_case = GAVEL__OP__WHAT_##CASE;                                                                   \
     op.NAME = &message
 
-enum gavel_status open_session(struct ground *ground, uint64_t session)
+enum gavel_status open_session(struct table_fixture *fixture, uint64_t session)
 {
     Gavel__OpenSession message;
 
@@ -114,10 +114,10 @@ enum gavel_status open_session(struct ground *ground, uint64_t session)
     message.ttl_ms = 2000;
     message.name = mutable("test");
     OP(open_session, OPEN_SESSION);
-    return apply_op(ground, session, 0, &op);
+    return apply_op(fixture, session, 0, &op);
 }
 
-enum gavel_status close_session(struct ground *ground, uint64_t session, Gavel__Ending ending)
+enum gavel_status close_session(struct table_fixture *fixture, uint64_t session, Gavel__Ending ending)
 {
     Gavel__CloseSession message;
 
@@ -125,19 +125,19 @@ enum gavel_status close_session(struct ground *ground, uint64_t session, Gavel__
     message.session = session;
     message.ending = ending;
     OP(close_session, CLOSE_SESSION);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-enum gavel_status campaign_as(struct ground *ground, uint64_t session, Gavel__Campaign *campaign)
+enum gavel_status campaign_as(struct table_fixture *fixture, uint64_t session, Gavel__Campaign *campaign)
 {
     Gavel__Campaign message = *campaign;
 
     OP(campaign, CAMPAIGN);
-    return apply_op(ground, session, 0, &op);
+    return apply_op(fixture, session, 0, &op);
 }
 
-enum gavel_status campaign_with(struct ground *ground, uint64_t session, const char *group, const char *id,
-                                int priority, Gavel__Policy policy, bool preempts)
+enum gavel_status campaign_with(struct table_fixture *fixture, uint64_t session, const char *group,
+                                const char *id, int priority, Gavel__Policy policy, bool preempts)
 {
     Gavel__Campaign message;
 
@@ -148,15 +148,15 @@ enum gavel_status campaign_with(struct ground *ground, uint64_t session, const c
     message.priority = priority;
     message.policy = policy;
     message.preempts = preempts;
-    return campaign_as(ground, session, &message);
+    return campaign_as(fixture, session, &message);
 }
 
-enum gavel_status campaign(struct ground *ground, uint64_t session, const char *group, const char *id)
+enum gavel_status campaign(struct table_fixture *fixture, uint64_t session, const char *group, const char *id)
 {
-    return campaign_with(ground, session, group, id, 0, GAVEL__POLICY__POLICY_UNSET, false);
+    return campaign_with(fixture, session, group, id, 0, GAVEL__POLICY__POLICY_UNSET, false);
 }
 
-enum gavel_status withdraw(struct ground *ground, uint64_t session, const char *group, uint64_t epoch,
+enum gavel_status withdraw(struct table_fixture *fixture, uint64_t session, const char *group, uint64_t epoch,
                            bool stays)
 {
     Gavel__Withdraw message;
@@ -166,10 +166,10 @@ enum gavel_status withdraw(struct ground *ground, uint64_t session, const char *
     message.epoch = epoch;
     message.stays = stays;
     OP(withdraw, WITHDRAW);
-    return apply_op(ground, session, 0, &op);
+    return apply_op(fixture, session, 0, &op);
 }
 
-enum gavel_status claim(struct ground *ground, const char *group, const char *holder, uint64_t nonce,
+enum gavel_status claim(struct table_fixture *fixture, const char *group, const char *holder, uint64_t nonce,
                         uint64_t version, uint64_t epoch_at_least)
 {
     Gavel__Process process;
@@ -189,10 +189,10 @@ enum gavel_status claim(struct ground *ground, const char *group, const char *ho
     message.epoch_at_least = epoch_at_least;
     message.process = &process;
     OP(claim, CLAIM);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-enum gavel_status renew(struct ground *ground, const char *group, const char *holder, uint64_t nonce,
+enum gavel_status renew(struct table_fixture *fixture, const char *group, const char *holder, uint64_t nonce,
                         uint64_t epoch, int64_t lease_ms)
 {
     Gavel__Renew message;
@@ -205,11 +205,11 @@ enum gavel_status renew(struct ground *ground, const char *group, const char *ho
     message.epoch = epoch;
     message.lease_ms = lease_ms;
     OP(renew, RENEW);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-enum gavel_status release(struct ground *ground, const char *group, const char *holder, uint64_t nonce,
-                          uint64_t epoch, const char *successor, bool is_done)
+enum gavel_status release(struct table_fixture *fixture, const char *group, const char *holder,
+                          uint64_t nonce, uint64_t epoch, const char *successor, bool is_done)
 {
     Gavel__Release message;
 
@@ -222,10 +222,10 @@ enum gavel_status release(struct ground *ground, const char *group, const char *
     message.successor = mutable(successor);
     message.is_done = is_done;
     OP(release, RELEASE);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-enum gavel_status release_dead(struct ground *ground, const char *group, uint64_t epoch)
+enum gavel_status release_dead(struct table_fixture *fixture, const char *group, uint64_t epoch)
 {
     Gavel__Release message;
 
@@ -234,10 +234,10 @@ enum gavel_status release_dead(struct ground *ground, const char *group, uint64_
     message.epoch = epoch;
     message.is_dead = true;
     OP(release, RELEASE);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-static enum gavel_status wish_of(struct ground *ground, const char *group, uint64_t epoch,
+static enum gavel_status wish_of(struct table_fixture *fixture, const char *group, uint64_t epoch,
                                  const char *successor, bool is_over)
 {
     Gavel__Wish message;
@@ -249,20 +249,21 @@ static enum gavel_status wish_of(struct ground *ground, const char *group, uint6
     message.timeout_ms = 100;
     message.is_over = is_over;
     OP(wish, WISH);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-enum gavel_status wish(struct ground *ground, const char *group, uint64_t epoch, const char *successor)
+enum gavel_status wish(struct table_fixture *fixture, const char *group, uint64_t epoch,
+                       const char *successor)
 {
-    return wish_of(ground, group, epoch, successor, false);
+    return wish_of(fixture, group, epoch, successor, false);
 }
 
-enum gavel_status wish_over(struct ground *ground, const char *group, uint64_t epoch)
+enum gavel_status wish_over(struct table_fixture *fixture, const char *group, uint64_t epoch)
 {
-    return wish_of(ground, group, epoch, "", true);
+    return wish_of(fixture, group, epoch, "", true);
 }
 
-enum gavel_status reopen(struct ground *ground, const char *group, uint64_t version)
+enum gavel_status reopen(struct table_fixture *fixture, const char *group, uint64_t version)
 {
     Gavel__Reopen message;
 
@@ -270,10 +271,10 @@ enum gavel_status reopen(struct ground *ground, const char *group, uint64_t vers
     message.group = mutable(group);
     message.expected_version = version;
     OP(reopen, REOPEN);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-enum gavel_status lapse(struct ground *ground, const char *group, uint64_t epoch)
+enum gavel_status lapse(struct table_fixture *fixture, const char *group, uint64_t epoch)
 {
     Gavel__Lapse message;
 
@@ -281,10 +282,10 @@ enum gavel_status lapse(struct ground *ground, const char *group, uint64_t epoch
     message.group = mutable(group);
     message.epoch = epoch;
     OP(lapse, LAPSE);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-enum gavel_status register_candidate(struct ground *ground, const char *group, const char *id,
+enum gavel_status register_candidate(struct table_fixture *fixture, const char *group, const char *id,
                                      uint64_t instance, uint64_t replaces)
 {
     Gavel__Register message;
@@ -296,10 +297,10 @@ enum gavel_status register_candidate(struct ground *ground, const char *group, c
     message.replaces_instance = replaces;
     message.address = mutable("doorbell");
     OP(register_candidate, REGISTER_CANDIDATE);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-enum gavel_status leave(struct ground *ground, const char *group, const char *id, uint64_t instance)
+enum gavel_status leave(struct table_fixture *fixture, const char *group, const char *id, uint64_t instance)
 {
     Gavel__Leave message;
 
@@ -308,11 +309,11 @@ enum gavel_status leave(struct ground *ground, const char *group, const char *id
     message.id = mutable(id);
     message.instance = instance;
     OP(leave, LEAVE);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-enum gavel_status put_note(struct ground *ground, const char *group, const char *key, const char *value,
-                           uint64_t epoch, uint64_t expected)
+enum gavel_status put_note(struct table_fixture *fixture, const char *group, const char *key,
+                           const char *value, uint64_t epoch, uint64_t expected)
 {
     Gavel__PutNote message;
 
@@ -325,11 +326,11 @@ enum gavel_status put_note(struct ground *ground, const char *group, const char 
     message.has_expected = expected != UINT64_MAX;
     message.expected = message.has_expected ? expected : 0;
     OP(put_note, PUT_NOTE);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-enum gavel_status delete_note(struct ground *ground, const char *group, const char *key, uint64_t epoch,
-                              uint64_t expected)
+enum gavel_status delete_note(struct table_fixture *fixture, const char *group, const char *key,
+                              uint64_t epoch, uint64_t expected)
 {
     Gavel__DeleteNote message;
 
@@ -340,20 +341,20 @@ enum gavel_status delete_note(struct ground *ground, const char *group, const ch
     message.has_expected = expected != UINT64_MAX;
     message.expected = message.has_expected ? expected : 0;
     OP(delete_note, DELETE_NOTE);
-    return apply_op(ground, 0, 0, &op);
+    return apply_op(fixture, 0, 0, &op);
 }
 
-struct table_group *group_named(struct ground *ground, const char *name)
+struct table_group *group_named(struct table_fixture *fixture, const char *name)
 {
-    struct table_group *group = table_group_find(&ground->table, name);
+    struct table_group *group = table_group_find(&fixture->table, name);
 
     assert_non_null(group);
     return group;
 }
 
-uint64_t assert_leader(struct ground *ground, const char *name, const char *holder)
+uint64_t assert_leader(struct table_fixture *fixture, const char *name, const char *holder)
 {
-    const struct table_group *group = group_named(ground, name);
+    const struct table_group *group = group_named(fixture, name);
 
     assert_int_equal(group->is_held, holder != NULL);
     if (holder)
@@ -361,37 +362,37 @@ uint64_t assert_leader(struct ground *ground, const char *name, const char *hold
     return group->epoch;
 }
 
-static const struct table_change *change_after(struct ground *ground)
+static const struct table_change *change_after(struct table_fixture *fixture)
 {
     const struct table_change *change = NULL;
 
-    assert_int_equal(table_history_after(&ground->table, ground->cursor, &change), GAVEL_OK);
+    assert_int_equal(table_history_after(&fixture->table, fixture->cursor, &change), GAVEL_OK);
     return change;
 }
 
-const Gavel__Change *next_change(struct ground *ground, Gavel__Change__Kind kind, const char *group,
+const Gavel__Change *next_change(struct table_fixture *fixture, Gavel__Change__Kind kind, const char *group,
                                  const char *holder)
 {
-    const struct table_change *packed = change_after(ground);
+    const struct table_change *packed = change_after(fixture);
 
     assert_non_null(packed);
-    ground->cursor = packed->at;
-    if (ground->change)
-        gavel__change__free_unpacked(ground->change, NULL);
-    ground->change = gavel__change__unpack(NULL, packed->size, packed->bytes);
-    assert_non_null(ground->change);
-    assert_int_equal(ground->change->kind, kind);
+    fixture->cursor = packed->at;
+    if (fixture->change)
+        gavel__change__free_unpacked(fixture->change, NULL);
+    fixture->change = gavel__change__unpack(NULL, packed->size, packed->bytes);
+    assert_non_null(fixture->change);
+    assert_int_equal(fixture->change->kind, kind);
     assert_int_equal(packed->kind, kind);
-    assert_string_equal(ground->change->group, group);
+    assert_string_equal(fixture->change->group, group);
     assert_string_equal(packed->group, group);
-    assert_string_equal(ground->change->holder, holder);
-    assert_int_equal(ground->change->revision, packed->at.revision);
-    assert_int_equal(ground->change->part, packed->at.part);
-    assert_int_equal(ground->change->session, packed->session);
-    return ground->change;
+    assert_string_equal(fixture->change->holder, holder);
+    assert_int_equal(fixture->change->revision, packed->at.revision);
+    assert_int_equal(fixture->change->part, packed->at.part);
+    assert_int_equal(fixture->change->session, packed->session);
+    return fixture->change;
 }
 
-void assert_no_change(struct ground *ground) { assert_null(change_after(ground)); }
+void assert_no_change(struct table_fixture *fixture) { assert_null(change_after(fixture)); }
 
 void assert_same_table(const struct table *a, const struct table *b)
 {
