@@ -275,12 +275,12 @@ void bench_cluster_note(struct cluster *cluster, size_t failed)
                  {BTRFS_SUPER_MAGIC, "btrfs"},
                  {TMPFS_MAGIC, "tmpfs"},
                  {OVERLAYFS_SUPER_MAGIC, "overlay"}};
-    struct statfs place;
+    struct statfs filesystem;
     const char *name = "another file system";
 
-    if (statfs(cluster->rig->folder, &place) == 0)
+    if (statfs(cluster->rig->folder, &filesystem) == 0)
         for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-            if ((long)place.f_type == kinds[i].type)
+            if ((long)filesystem.f_type == kinds[i].type)
                 name = kinds[i].name;
     report_note(&cluster->bench->report, "%d nodes on loopback without TLS, default settings, data on %s%s",
                 CLUSTER_NODES, name,

@@ -184,10 +184,10 @@ static void judge_sightings(struct timeline *timeline, const struct mark *marks,
         if (marks[i].kind != MARK_OVERLAP)
             continue;
         const struct mandate *mandate = find(timeline, marks[i].member, marks[i].epoch);
-        size_t place = mandate ? (size_t)(mandate - timeline->mandates) : 0;
+        size_t at = mandate ? (size_t)(mandate - timeline->mandates) : 0;
         blame(timeline,
               (struct violation){
-                  .kind = VIOLATION_ALIVE, .a = place, .b = place, .from = marks[i].at, .to = marks[i].at});
+                  .kind = VIOLATION_ALIVE, .a = at, .b = at, .from = marks[i].at, .to = marks[i].at});
     }
 }
 

@@ -151,7 +151,7 @@ static enum gavel_status take_seat(struct client_load *client_load, size_t numbe
     const struct client_load_plan *plan = client_load->plan;
     struct client_load_seat *seat = &client_load->seats[number];
     struct cluster_link_events events = {.session_lost = on_session_lost, .user = seat};
-    struct cluster_link_place place;
+    struct cluster_link_target target;
     struct gavel_error error = {0};
 
     seat->client_load = client_load;
@@ -161,9 +161,9 @@ static enum gavel_status take_seat(struct client_load *client_load, size_t numbe
             (struct client_load_job){.seat = seat, .groups = &client_load->groups[i], .next = number};
     seat->pace = evtimer_new(client_load->base, on_pace, seat);
     enum gavel_status status =
-        cluster_link_place_parse(plan->places[number % plan->place_count], &place, &error);
+        cluster_link_target_parse(plan->targets[number % plan->target_count], &target, &error);
     if (status == GAVEL_OK)
-        status = cluster_link_new(client_load->base, &place, plan->ttl_ms, client_load->post->name,
+        status = cluster_link_new(client_load->base, &target, plan->ttl_ms, client_load->post->name,
                                   plan->tells_process ? process : NULL, &events, &seat->cluster, &error);
     if (status == GAVEL_OK &&
         (!seat->pace || !cluster_link_watch(seat->cluster, NULL, NULL, 0, on_change, seat)))
@@ -237,7 +237,7 @@ int client_load_run(const struct post *post, void *user)
     enum gavel_status status = GAVEL_ERR_NO_MEMORY;
 
     ASSERT(plan->connections > 0 && plan->connections <= CLIENT_LOAD_CONNECTIONS_MAX);
-    ASSERT(plan->place_count > 0 && plan->place_count <= CLIENT_LOAD_PLACES_MAX);
+    ASSERT(plan->target_count > 0 && plan->target_count <= CLIENT_LOAD_TARGETS_MAX);
     (void)signal(SIGPIPE, SIG_IGN);
     if (client_load) {
         client_load->post = post;

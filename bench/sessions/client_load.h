@@ -25,8 +25,8 @@
 #include <stdatomic.h>
 
 #define CLIENT_LOAD_CONNECTIONS_MAX 128
-#define CLIENT_LOAD_PLACES_MAX 3
-#define CLIENT_LOAD_PLACE_BYTES 2048
+#define CLIENT_LOAD_TARGETS_MAX 3
+#define CLIENT_LOAD_TARGET_BYTES 2048
 #define CLIENT_LOAD_PREFIX_BYTES 16
 
 #define CLIENT_LOAD_CAMPAIGN 'c'
@@ -63,9 +63,9 @@ struct client_load_set {
 };
 
 struct client_load_plan {
-    char places[CLIENT_LOAD_PLACES_MAX]
-               [CLIENT_LOAD_PLACE_BYTES]; /* as after "gavel://"; connections take turns */
-    size_t place_count;
+    char targets[CLIENT_LOAD_TARGETS_MAX]
+                [CLIENT_LOAD_TARGET_BYTES]; /* as after "gavel://"; connections take turns */
+    size_t target_count;
     size_t connections;
     uint32_t ttl_ms;
     bool tells_process; /* so that nodes on this machine see its death */

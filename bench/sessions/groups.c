@@ -207,8 +207,8 @@ static enum gavel_status measure(struct scene *scene)
     struct cluster *cluster = scene->cluster;
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, &scene->leader, scene->before);
 
-    sessions_place(cluster, false, scene->keeper.places[0]);
-    sessions_place(cluster, false, scene->holder.places[0]);
+    sessions_target(cluster, false, scene->keeper.targets[0]);
+    sessions_target(cluster, false, scene->holder.targets[0]);
     if (status == GAVEL_OK)
         status = acquire(scene);
     if (status == GAVEL_OK)
@@ -235,14 +235,14 @@ static enum gavel_status run(struct cluster *cluster)
     struct client_load_board *board = client_load_board_new();
     struct scene scene = {.cluster = cluster,
                           .growth = growth,
-                          .keeper = {.place_count = 1,
+                          .keeper = {.target_count = 1,
                                      .connections = CONNECTIONS,
                                      .ttl_ms = SESSIONS_TTL_MS,
                                      .tells_process = true,
                                      .own = {.prefix = "kept", .count = growth->groups},
                                      .others = {.prefix = "more", .count = FAILING},
                                      .board = board},
-                          .holder = {.place_count = 1,
+                          .holder = {.target_count = 1,
                                      .connections = 1,
                                      .ttl_ms = SESSIONS_TTL_MS,
                                      .tells_process = true,

@@ -165,7 +165,7 @@ static enum gavel_status measure(struct load_rig *rig, size_t leader)
 static enum gavel_status run(struct cluster *cluster)
 {
     struct client_load_plan holder = {
-        .place_count = 1,
+        .target_count = 1,
         .connections = HOLDERS,
         .ttl_ms = SESSIONS_TTL_MS,
         .tells_process = true,
@@ -175,7 +175,7 @@ static enum gavel_status run(struct cluster *cluster)
     size_t leader;
     enum gavel_status status = load_rig_open(&rig, cluster);
 
-    sessions_place(cluster, false, holder.places[0]);
+    sessions_target(cluster, false, holder.targets[0]);
     if (status == GAVEL_OK)
         status = bench_cluster_await_steady(cluster, 0, &leader, said);
     if (status == GAVEL_OK)

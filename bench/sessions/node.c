@@ -124,13 +124,13 @@ static enum gavel_status measure(struct contest *contest)
     struct cluster *cluster = contest->cluster;
     const struct bench *bench = cluster->bench;
     size_t trials = bench->is_quick ? bench->trials : (bench->trials + FEWER - 1) / FEWER, ignored;
-    struct client_load_plan holders = {.place_count = 1,
+    struct client_load_plan holders = {.target_count = 1,
                                        .connections = HOLDERS,
                                        .ttl_ms = SESSIONS_TTL_MS,
                                        .tells_process = true,
                                        .own = {.prefix = "held", .count = GROUPS},
                                        .board = contest->holders};
-    struct client_load_plan probers = {.place_count = CLUSTER_NODES,
+    struct client_load_plan probers = {.target_count = CLUSTER_NODES,
                                        .connections = CLUSTER_NODES,
                                        .ttl_ms = SESSIONS_TTL_MS,
                                        .tells_process = true,
@@ -141,9 +141,9 @@ static enum gavel_status measure(struct contest *contest)
     struct mark mark;
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, &ignored, said);
 
-    sessions_place(cluster, false, holders.places[0]);
+    sessions_target(cluster, false, holders.targets[0]);
     for (size_t i = 0; i < CLUSTER_NODES; i++)
-        sessions_place_near(cluster, i, probers.places[i]);
+        sessions_target_near(cluster, i, probers.targets[i]);
     if (status == GAVEL_OK)
         status = sessions_start(cluster->rig, HOLDER, "holder", &holders);
     if (status == GAVEL_OK)

@@ -7,33 +7,33 @@
 
 #include <string.h>
 
-static size_t add(char *place, size_t used, const struct local_node *node, bool is_tcp)
+static size_t add(char *target, size_t used, const struct local_node *node, bool is_tcp)
 {
     const char *comma = used ? "," : "";
 
-    /* A place has room for all nodes of a cluster: paths of sockets are short. */
-    return used + (size_t)(is_tcp ? snprintf(place + used, CLIENT_LOAD_PLACE_BYTES - used, "%s127.0.0.1:%u",
+    /* A target has room for all nodes of a cluster: paths of sockets are short. */
+    return used + (size_t)(is_tcp ? snprintf(target + used, CLIENT_LOAD_TARGET_BYTES - used, "%s127.0.0.1:%u",
                                              comma, (unsigned)node->client_port)
-                                  : snprintf(place + used, CLIENT_LOAD_PLACE_BYTES - used, "%s%s", comma,
+                                  : snprintf(target + used, CLIENT_LOAD_TARGET_BYTES - used, "%s%s", comma,
                                              node->socket));
 }
 
-void sessions_place(const struct cluster *cluster, bool is_tcp, char place[static CLIENT_LOAD_PLACE_BYTES])
+void sessions_target(const struct cluster *cluster, bool is_tcp, char target[static CLIENT_LOAD_TARGET_BYTES])
 {
     size_t used = 0;
 
     for (size_t i = 0; i < CLUSTER_NODES; i++)
-        used = add(place, used, local_cluster_node(&cluster->cluster, i), is_tcp);
+        used = add(target, used, local_cluster_node(&cluster->cluster, i), is_tcp);
 }
 
-void sessions_place_near(const struct cluster *cluster, size_t node,
-                         char place[static CLIENT_LOAD_PLACE_BYTES])
+void sessions_target_near(const struct cluster *cluster, size_t node,
+                          char target[static CLIENT_LOAD_TARGET_BYTES])
 {
-    size_t used = add(place, 0, local_cluster_node(&cluster->cluster, node), false);
+    size_t used = add(target, 0, local_cluster_node(&cluster->cluster, node), false);
 
     for (size_t i = 0; i < CLUSTER_NODES; i++)
         if (i != node)
-            used = add(place, used, local_cluster_node(&cluster->cluster, i), true);
+            used = add(target, used, local_cluster_node(&cluster->cluster, i), true);
 }
 
 enum gavel_status sessions_start(struct rig *rig, uint32_t member, const char *name,

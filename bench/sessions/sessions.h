@@ -14,12 +14,13 @@
 #define SESSIONS_TTL_MS 2000
 
 /* "path,path,path" or "127.0.0.1:port,…", as after "gavel://": all nodes, by unix socket or by TCP. */
-void sessions_place(const struct cluster *cluster, bool is_tcp, char place[static CLIENT_LOAD_PLACE_BYTES]);
+void sessions_target(const struct cluster *cluster, bool is_tcp,
+                     char target[static CLIENT_LOAD_TARGET_BYTES]);
 
 /* That node by its unix socket, and the others by TCP: so it is the first, and they are for when it is
  * gone. */
-void sessions_place_near(const struct cluster *cluster, size_t node,
-                         char place[static CLIENT_LOAD_PLACE_BYTES]);
+void sessions_target_near(const struct cluster *cluster, size_t node,
+                          char target[static CLIENT_LOAD_TARGET_BYTES]);
 
 /* Starts a client load and waits until its sessions are open. */
 GAVEL_CHECKED enum gavel_status sessions_start(struct rig *rig, uint32_t member, const char *name,

@@ -129,24 +129,24 @@ static enum gavel_status run_contest(struct contest *contest, size_t trials)
 static struct client_load_plan candidate_plan(const struct cluster *cluster, bool is_tcp, uint32_t ttl_ms,
                                               const char *group)
 {
-    struct client_load_plan plan = {.place_count = 1,
+    struct client_load_plan plan = {.target_count = 1,
                                     .connections = 1,
                                     .ttl_ms = ttl_ms,
                                     .tells_process = !is_tcp,
                                     .is_candidate = true,
                                     .own = {.count = 1}};
 
-    sessions_place(cluster, is_tcp, plan.places[0]);
+    sessions_target(cluster, is_tcp, plan.targets[0]);
     (void)snprintf(plan.own.prefix, sizeof plan.own.prefix, "%s", group);
     return plan;
 }
 
-static void store_url(const struct cluster *cluster, char url[static CLIENT_LOAD_PLACE_BYTES + 8])
+static void store_url(const struct cluster *cluster, char url[static CLIENT_LOAD_TARGET_BYTES + 8])
 {
-    char place[CLIENT_LOAD_PLACE_BYTES];
+    char target[CLIENT_LOAD_TARGET_BYTES];
 
-    sessions_place(cluster, false, place);
-    (void)snprintf(url, CLIENT_LOAD_PLACE_BYTES + 8, "gavel://%s", place);
+    sessions_target(cluster, false, target);
+    (void)snprintf(url, CLIENT_LOAD_TARGET_BYTES + 8, "gavel://%s", target);
 }
 
 /* The same fault for candidates of both kinds. */
@@ -154,7 +154,7 @@ static enum gavel_status run_both(struct cluster *cluster, enum fault fault, con
 {
     struct report *report = &cluster->bench->report;
     struct client_load_plan plan = candidate_plan(cluster, false, SESSIONS_TTL_MS, "one");
-    char url[CLIENT_LOAD_PLACE_BYTES + 8], name[96];
+    char url[CLIENT_LOAD_TARGET_BYTES + 8], name[96];
     struct contest ours = {.rig = cluster->rig, .fault = fault, .run = participant_run, .user = url};
     struct contest session = {.rig = cluster->rig, .fault = fault, .run = client_load_run, .user = &plan};
     struct bench_cluster_status said[CLUSTER_NODES];

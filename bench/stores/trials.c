@@ -108,10 +108,10 @@ static enum gavel_status take_turns(struct race *race)
 static void add_contender(struct race *race, const char *title, const char *store_name, const char *command,
                           const char *store)
 {
-    size_t place = race->plan.contender_count++;
+    size_t at = race->plan.contender_count++;
 
-    (void)snprintf(race->titles[place], sizeof race->titles[place], "%s on %s", title, store_name);
-    race->plan.contenders[place] = (struct parallel_contender){.command = command, .store = store};
+    (void)snprintf(race->titles[at], sizeof race->titles[at], "%s on %s", title, store_name);
+    race->plan.contenders[at] = (struct parallel_contender){.command = command, .store = store};
 }
 
 static void add_rivals(struct race *race)

@@ -76,9 +76,9 @@ static size_t write_command(struct cluster *cluster, unsigned value_size, uint8_
 static void remember(struct node *node, raft_index first, unsigned count)
 {
     for (unsigned i = 0; i < count && node->proposal_count < PROPOSALS_MAX; i++) {
-        size_t place = (node->proposal_first + node->proposal_count++) % PROPOSALS_MAX;
+        size_t slot = (node->proposal_first + node->proposal_count++) % PROPOSALS_MAX;
 
-        node->proposals[place] = (struct node_proposal){.index = first + i, .term = node->raft.state.term};
+        node->proposals[slot] = (struct node_proposal){.index = first + i, .term = node->raft.state.term};
     }
 }
 

@@ -52,20 +52,20 @@ static bool burn(struct cluster *cluster, struct node *node)
 /* What waited for the disk leaves, as far as it may. False: the node has died over it. */
 static bool release_held(struct cluster *cluster, struct node *node)
 {
-    struct message **place = &node->held;
+    struct message **link = &node->held;
     struct message *last = NULL;
 
-    while (*place) {
-        struct message *message = *place;
+    while (*link) {
+        struct message *message = *link;
 
         if (message->after > node->told) {
             last = message;
-            place = &message->next;
+            link = &message->next;
             continue;
         }
-        *place = message->next;
+        *link = message->next;
         message->next = NULL;
-        if (!*place)
+        if (!*link)
             node->held_last = last;
         leave(cluster, node, message);
         if (burn(cluster, node))

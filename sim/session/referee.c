@@ -89,7 +89,7 @@ struct shadow_session *shadow_session_find(struct session_referee *referee, uint
 
 /* ---- values ---- */
 
-static struct shadow_value *place_of(const struct session_referee *referee, uint64_t value)
+static struct shadow_value *slot_of(const struct session_referee *referee, uint64_t value)
 {
     size_t at = (size_t)(value * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (referee->value_capacity - 1);
 
@@ -107,22 +107,22 @@ static void grow_values(struct session_referee *referee)
     referee->values = zeroed(referee->value_capacity, sizeof *referee->values);
     for (size_t i = 0; i < capacity; i++)
         if (old[i].value != 0)
-            *place_of(referee, old[i].value) = old[i];
+            *slot_of(referee, old[i].value) = old[i];
     free(old);
 }
 
 struct shadow_value *shadow_value_find(struct session_referee *referee, uint64_t value)
 {
-    struct shadow_value *place;
+    struct shadow_value *slot;
 
     if (2 * referee->value_count >= referee->value_capacity)
         grow_values(referee);
-    place = place_of(referee, value);
-    if (place->value == 0) {
-        place->value = value;
+    slot = slot_of(referee, value);
+    if (slot->value == 0) {
+        slot->value = value;
         referee->value_count++;
     }
-    return place;
+    return slot;
 }
 
 void session_referee_note_answered(struct session_referee *referee, uint64_t value, enum gavel_status status,

@@ -43,18 +43,18 @@ struct flag {
 
 /* Which of the options in settings_table.c a command takes. */
 enum option_group {
-    OPTIONS_COMMON = 1,     /* --json, --color, --config, …: every command */
-    OPTIONS_STORE = 2,      /* --store, --group */
-    OPTIONS_LISTING = 4,    /* what decides who is listed as active: --preset, --candidate-timeout */
-    OPTIONS_SETTINGS = 8,   /* every time and policy of struct gavel_settings, and --preset */
-    OPTIONS_CANDIDATE = 16, /* who takes part: --id, --priority, --eligible, … */
-    OPTIONS_WORK = 32,      /* how a command is run: --term-signal, --healthy, --on-elected, … */
-    OPTIONS_RUN = 64,       /* what its end means: --on-exit, --restart-limit, …; not for `gavel once` */
-    OPTIONS_CLUSTER = 128,  /* --cluster, --ca, …: a cluster of gaveld */
-    OPTIONS_GROUP = 256,    /* --group together with these: one of the groups of the cluster */
-    OPTIONS_PLACE = 512,    /* --store without --group: all groups are meant */
-    OPTIONS_CALLS = 1024,   /* what decides how long a call to the store may take: --preset, --call-timeout */
-    OPTIONS_NODES = 2048,   /* --store, as far as it is gavel://…: of commands that only a cluster has */
+    OPTIONS_COMMON = 1,      /* --json, --color, --config, …: every command */
+    OPTIONS_STORE = 2,       /* --store, --group */
+    OPTIONS_LISTING = 4,     /* what decides who is listed as active: --preset, --candidate-timeout */
+    OPTIONS_SETTINGS = 8,    /* every time and policy of struct gavel_settings, and --preset */
+    OPTIONS_CANDIDATE = 16,  /* who takes part: --id, --priority, --eligible, … */
+    OPTIONS_WORK = 32,       /* how a command is run: --term-signal, --healthy, --on-elected, … */
+    OPTIONS_RUN = 64,        /* what its end means: --on-exit, --restart-limit, …; not for `gavel once` */
+    OPTIONS_CLUSTER = 128,   /* --cluster, --ca, …: a cluster of gaveld */
+    OPTIONS_GROUP = 256,     /* --group together with these: one of the groups of the cluster */
+    OPTIONS_STORE_ALL = 512, /* --store without --group: all groups are meant */
+    OPTIONS_CALLS = 1024, /* what decides how long a call to the store may take: --preset, --call-timeout */
+    OPTIONS_NODES = 2048, /* --store, as far as it is gavel://…: of commands that only a cluster has */
 };
 
 /* The first word that is no option begins a command line of the user's, which is left as it is. */

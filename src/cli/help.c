@@ -161,15 +161,15 @@ void help_command(const struct cli *cli, const struct command *command, FILE *fi
         heading(cli, file, "How the command is run");
         options_of(file, command->options & (OPTIONS_WORK | OPTIONS_RUN));
     }
-    if (command->options & (OPTIONS_STORE | OPTIONS_PLACE | OPTIONS_CANDIDATE)) {
+    if (command->options & (OPTIONS_STORE | OPTIONS_STORE_ALL | OPTIONS_CANDIDATE)) {
         heading(cli, file,
                 command->options & OPTIONS_CANDIDATE ? "Who takes part, and where" : "What to look at");
-        options_of(file, command->options & (OPTIONS_STORE | OPTIONS_PLACE | OPTIONS_CANDIDATE));
+        options_of(file, command->options & (OPTIONS_STORE | OPTIONS_STORE_ALL | OPTIONS_CANDIDATE));
     }
     if (command->options & OPTIONS_CLUSTER) {
         heading(cli, file,
-                command->options & (OPTIONS_STORE | OPTIONS_PLACE) ? "Or a cluster of gaveld"
-                                                                   : "Which cluster");
+                command->options & (OPTIONS_STORE | OPTIONS_STORE_ALL) ? "Or a cluster of gaveld"
+                                                                       : "Which cluster");
         if (command->options & OPTIONS_NODES)
             option_line(
                 file, 's', "store", false, "URL",

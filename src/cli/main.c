@@ -203,7 +203,7 @@ const struct command commands[] = {
     {.name = "groups", .arguments = "",
      .summary = "list the groups of a cluster or of a store",
      .help = "Lists all groups with their leaders, epochs and states, sorted by name.",
-     .options = OPTIONS_PLACE | OPTIONS_CLUSTER,
+     .options = OPTIONS_STORE_ALL | OPTIONS_CLUSTER,
      .exits = EXITS(NO_LEADER) | EXITS(STORE) | EXITS(TIMEOUT),
      .flags = groups_flags, .run = command_groups},
     {.name = "candidates", .arguments = "",
@@ -256,7 +256,7 @@ const struct command commands[] = {
              "the tables, for an administrator. list shows the kinds of stores in this build, with an "
              "example of each. migrate changes a table that another program created so that gavel can share "
              "it. backup copies a SQLite store to a new file while it is in use.",
-     .options = OPTIONS_PLACE | OPTIONS_CALLS,
+     .options = OPTIONS_STORE_ALL | OPTIONS_CALLS,
      .exits = EXITS(STORE) | EXITS(TIMEOUT) | EXITS(BUDGET),
      .flags = store_flags, .run = command_store},
     {.name = "elections", .arguments = "",

@@ -224,15 +224,15 @@ static void call(struct cluster_link *cluster, const struct client_event *event)
 }
 
 /* Those on this machine come first. */
-static void sort_addresses(struct cluster_link *cluster, const struct cluster_link_place *place)
+static void sort_addresses(struct cluster_link *cluster, const struct cluster_link_target *target)
 {
     size_t at = 0;
 
-    cluster->place = *place;
+    cluster->target = *target;
     for (int is_far = 0; is_far <= 1; is_far++) {
-        for (size_t i = 0; i < place->count; i++) {
-            if (cluster_link_is_path(place->addresses[i]) == !is_far)
-                memcpy(cluster->place.addresses[at++], place->addresses[i], sizeof place->addresses[i]);
+        for (size_t i = 0; i < target->count; i++) {
+            if (cluster_link_is_path(target->addresses[i]) == !is_far)
+                memcpy(cluster->target.addresses[at++], target->addresses[i], sizeof target->addresses[i]);
         }
         if (!is_far)
             cluster->near_count = at;
@@ -243,9 +243,9 @@ static enum gavel_status make_client(struct cluster_link *cluster, uint32_t ttl_
                                      const struct table_process *process, struct gavel_error *error)
 {
     struct client_settings settings = {
-        .ttl_ms = cluster->place.ttl_ms ? cluster->place.ttl_ms : ttl_ms,
+        .ttl_ms = cluster->target.ttl_ms ? cluster->target.ttl_ms : ttl_ms,
         .drift_ppm = DRIFT_PPM,
-        .address_count = cluster->place.count,
+        .address_count = cluster->target.count,
         .near_count = cluster->near_count,
         .seed = entropy_u64(),
         .name = name,
@@ -272,12 +272,12 @@ static enum gavel_status make_client(struct cluster_link *cluster, uint32_t ttl_
 
 static enum gavel_status set_up(struct cluster_link *cluster, struct gavel_error *error)
 {
-    const struct cluster_link_place *place = &cluster->place;
+    const struct cluster_link_target *target = &cluster->target;
     const struct tls_files files = {
-        .ca = place->ca, .cert = place->cert, .key = place->key, .revoked = place->revoked};
+        .ca = target->ca, .cert = target->cert, .key = target->key, .revoked = target->revoked};
     enum gavel_status status = GAVEL_OK;
 
-    if (place->ca[0] != '\0')
+    if (target->ca[0] != '\0')
         status = tls_context_make(&files, TLS_PEER, &cluster->tls, error);
     if (status == GAVEL_OK && cluster->tls)
         status = tls_identity_of_file(files.cert, &cluster->own, error);
@@ -290,12 +290,12 @@ static enum gavel_status set_up(struct cluster_link *cluster, struct gavel_error
     return GAVEL_OK;
 }
 
-enum gavel_status cluster_link_new(struct event_base *base, const struct cluster_link_place *place,
+enum gavel_status cluster_link_new(struct event_base *base, const struct cluster_link_target *target,
                                    uint32_t ttl_ms, const char *name, const struct table_process *process,
                                    const struct cluster_link_events *events,
                                    struct cluster_link **ret_cluster, struct gavel_error *error)
 {
-    enum gavel_status status = cluster_link_place_check(place, error);
+    enum gavel_status status = cluster_link_target_check(target, error);
     struct cluster_link *cluster;
 
     if (status != GAVEL_OK)
@@ -310,7 +310,7 @@ enum gavel_status cluster_link_new(struct event_base *base, const struct cluster
     SLIST_INIT(&cluster->dead);
     LIST_INIT(&cluster->calls);
     RB_INIT(&cluster->watchers);
-    sort_addresses(cluster, place);
+    sort_addresses(cluster, target);
     status = set_up(cluster, error);
     if (status == GAVEL_OK)
         status = make_client(cluster, ttl_ms, name, process, error);

@@ -23,7 +23,7 @@
  * Plain TCP only to loopback. Further options after '?': ttl_ms, and with TLS revoked=FILE, the list of
  * certificates that are not taken any more, of nodes too; it is read anew for every connection.
  */
-struct cluster_link_place {
+struct cluster_link_target {
     char addresses[CLIENT_ADDRESSES_MAX][256];
     size_t count;
     char ca[256];
@@ -34,9 +34,9 @@ struct cluster_link_place {
 };
 
 /* What follows "gavel://". ERR_INVALID with the part that is wrong. */
-GAVEL_CHECKED enum gavel_status cluster_link_place_parse(const char *text,
-                                                         struct cluster_link_place *ret_place,
-                                                         struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status cluster_link_target_parse(const char *text,
+                                                          struct cluster_link_target *ret_target,
+                                                          struct gavel_error *error);
 
 struct cluster_link;
 
@@ -61,10 +61,10 @@ typedef void (*cluster_link_answer_cb)(void *user, enum gavel_status status, con
 typedef void (*cluster_link_change_cb)(void *user, const Gavel__Change *change, uint64_t revision,
                                        bool is_gap);
 
-/* ttl_ms 0: no session (place->ttl_ms beats it). `process` NULL: not told. ERR_INVALID, ERR_IO
+/* ttl_ms 0: no session (target->ttl_ms beats it). `process` NULL: not told. ERR_INVALID, ERR_IO
  * (certificates), ERR_NO_MEMORY. It connects by itself, for ever. */
 GAVEL_CHECKED enum gavel_status cluster_link_new(struct event_base *base,
-                                                 const struct cluster_link_place *place, uint32_t ttl_ms,
+                                                 const struct cluster_link_target *target, uint32_t ttl_ms,
                                                  const char *name, const struct table_process *process,
                                                  const struct cluster_link_events *events,
                                                  struct cluster_link **ret_cluster,

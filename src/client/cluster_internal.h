@@ -4,7 +4,7 @@
  * The parts of a cluster, for its own files.
  *
  *     cluster.c         calls and callbacks around the pure client
- *     cluster_place.c   where the nodes are, from text
+ *     cluster_target.c   where the nodes are, from text
  *     cluster_stream.c  one connection: look-up, socket, TLS
  *     cluster_frame.c   its bytes, cut into frames
  *
@@ -65,7 +65,7 @@ RB_HEAD(cluster_link_watchers, cluster_link_watcher);
 
 struct cluster_link {
     struct event_base *base;
-    struct cluster_link_place place; /* unix sockets first */
+    struct cluster_link_target target; /* unix sockets first */
     size_t near_count;
     SSL_CTX *tls;            /* NULL: plain */
     struct tls_identity own; /* with tls: what our certificate says */
@@ -96,9 +96,9 @@ struct cluster_link {
 /* cluster.c: an event from the loop; carries out what comes of it, and calls back. */
 void cluster_link_step(struct cluster_link *cluster, struct client_event *event);
 
-/* cluster_place.c: the rules that text and hand-made places obey alike. */
-GAVEL_CHECKED enum gavel_status cluster_link_place_check(const struct cluster_link_place *place,
-                                                         struct gavel_error *error);
+/* cluster_target.c: the rules that text and hand-made targets obey alike. */
+GAVEL_CHECKED enum gavel_status cluster_link_target_check(const struct cluster_link_target *target,
+                                                          struct gavel_error *error);
 bool cluster_link_is_path(const char *address);
 bool cluster_link_is_localhost(const struct address_parts *parts);
 

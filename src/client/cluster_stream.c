@@ -36,7 +36,7 @@
 
 static const char *address_of(const struct cluster_link_stream *stream)
 {
-    return stream->cluster->place.addresses[stream->which];
+    return stream->cluster->target.addresses[stream->which];
 }
 
 void cluster_link_stream_fail(struct cluster_link_stream *stream, const char *format, ...)
@@ -76,7 +76,7 @@ static bool is_of_our_cluster(struct cluster_link_stream *stream)
     if (identity.is_revoked) {
         cluster_link_stream_fail(
             stream, "its certificate was revoked, says the list %.60s; issue node %.40s another one",
-            stream->cluster->place.revoked, identity.node);
+            stream->cluster->target.revoked, identity.node);
         return false;
     }
     if (identity.kind != TLS_KIND_NODE) {
@@ -171,8 +171,8 @@ static void tune(int fd, int family)
 /* One that cannot be read any more stays as it was: nobody is let in because a file is gone. */
 static void read_list_again(struct cluster_link *cluster)
 {
-    enum gavel_status status = cluster->place.revoked[0] != '\0'
-                                   ? revoked_load(cluster->place.revoked, cluster->tls, NULL)
+    enum gavel_status status = cluster->target.revoked[0] != '\0'
+                                   ? revoked_load(cluster->target.revoked, cluster->tls, NULL)
                                    : GAVEL_OK;
 
     (void)status;

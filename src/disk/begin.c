@@ -121,7 +121,7 @@ enum gavel_status disk_begin(struct disk *disk, struct raft_restore *ret_restore
         return disk_damaged(disk, error, "its incarnation is too large to be true");
     status = disk_make_room(disk, DISK_NEEDS_LITTLE, 0, 2, error);
     if (status == GAVEL_OK)
-        status = disk_place_read(disk, &disk->place, error);
+        status = disk_file_id_read(disk, &disk->file_id, error);
     if (status == GAVEL_OK)
         status = disk_txn_begin(&txn, disk, error);
     if (status != GAVEL_OK)

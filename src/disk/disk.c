@@ -42,7 +42,7 @@ static enum gavel_status open_old(struct disk *disk, struct gavel_error *error)
     if (status == GAVEL_OK)
         status = disk_verify(disk, error);
     if (status == GAVEL_OK && !disk->accepts_copy)
-        status = disk_check_place(disk, error);
+        status = disk_check_file_id(disk, error);
     return status;
 }
 

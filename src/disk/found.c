@@ -23,7 +23,7 @@ static enum gavel_status write_first(struct disk *disk, const struct raft_state 
     int code;
 
     if (status == GAVEL_OK)
-        status = disk_place_read(disk, &disk->place, error);
+        status = disk_file_id_read(disk, &disk->file_id, error);
     if (status == GAVEL_OK)
         status = disk_txn_begin(&txn, disk, error);
     if (status != GAVEL_OK)
@@ -155,7 +155,7 @@ enum gavel_status disk_force_new_cluster(struct disk *disk, uint64_t *ret_genera
         status = disk_make_room(disk, DISK_NEEDS_LITTLE, RAFT_CONFIG_BYTES_MAX + terms.bytes,
                                 2 + terms.entries, error);
     if (status == GAVEL_OK)
-        status = disk_place_read(disk, &disk->place, error);
+        status = disk_file_id_read(disk, &disk->file_id, error);
     if (status == GAVEL_OK)
         status = disk_txn_begin(&txn, disk, error);
     if (status != GAVEL_OK)

@@ -23,8 +23,8 @@ struct disk_contents {
 struct disk {
     char folder[PATH_MAX];
     struct disk_identity identity;
-    uint64_t seed;             /* of the checksums */
-    struct record_place place; /* as the record has it; of format 1 nothing */
+    uint64_t seed;                 /* of the checksums */
+    struct record_file_id file_id; /* as the record has it; of format 1 nothing */
     bool accepts_copy;
     size_t bytes_max;
     int lock_fd;
@@ -81,11 +81,11 @@ GAVEL_CHECKED enum gavel_status disk_environment_open(struct disk *disk, const c
                                                       struct gavel_error *error);
 void disk_environment_close(struct disk *disk);
 
-/* place.c */
-GAVEL_CHECKED enum gavel_status disk_place_read(const struct disk *disk, struct record_place *ret_place,
-                                                struct gavel_error *error);
+/* file_id.c */
+GAVEL_CHECKED enum gavel_status disk_file_id_read(const struct disk *disk, struct record_file_id *ret_file_id,
+                                                  struct gavel_error *error);
 /* That data.mdb is the file that was written, and not a copy of it. */
-GAVEL_CHECKED enum gavel_status disk_check_place(const struct disk *disk, struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status disk_check_file_id(const struct disk *disk, struct gavel_error *error);
 
 /* room.c */
 enum disk_need {

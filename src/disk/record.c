@@ -82,18 +82,18 @@ uint64_t record_sum(uint64_t seed, const uint8_t *key, size_t key_size, const ui
 /* magic (8) · version (4) · cluster · node · name of the cluster · name of the node (64 each, padded by 0) ·
  * from format 2 on: inode · birth of data.mdb */
 void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity,
-                         const struct record_place *place)
+                         const struct record_file_id *file_id)
 {
     put_names(bytes, RECORD_VERSION, identity);
-    record_put_u64(bytes + RECORD_IDENTITY_V1_BYTES, place->inode);
-    record_put_u64(bytes + RECORD_IDENTITY_V1_BYTES + 8, place->born_ns);
+    record_put_u64(bytes + RECORD_IDENTITY_V1_BYTES, file_id->inode);
+    record_put_u64(bytes + RECORD_IDENTITY_V1_BYTES + 8, file_id->born_ns);
 }
 
 enum gavel_status record_get_identity(const uint8_t *bytes, size_t size, struct disk_identity *ret_identity,
-                                      struct record_place *ret_place, uint32_t *ret_version)
+                                      struct record_file_id *ret_file_id, uint32_t *ret_version)
 {
     struct disk_identity identity = {0};
-    struct record_place place = {0};
+    struct record_file_id file_id = {0};
     uint32_t version = 0;
 
     /* Of a newer format only magic and version are known to stand where they are. */
@@ -113,11 +113,11 @@ enum gavel_status record_get_identity(const uint8_t *bytes, size_t size, struct 
     if (identity.cluster_name[DISK_NAME_MAX - 1] || identity.node_name[DISK_NAME_MAX - 1])
         return GAVEL_ERR_INVALID;
     if (version > 1) {
-        place.inode = record_get_u64(bytes + RECORD_IDENTITY_V1_BYTES);
-        place.born_ns = record_get_u64(bytes + RECORD_IDENTITY_V1_BYTES + 8);
+        file_id.inode = record_get_u64(bytes + RECORD_IDENTITY_V1_BYTES);
+        file_id.born_ns = record_get_u64(bytes + RECORD_IDENTITY_V1_BYTES + 8);
     }
     *ret_identity = identity;
-    *ret_place = place;
+    *ret_file_id = file_id;
     return GAVEL_OK;
 }
 

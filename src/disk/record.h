@@ -40,7 +40,7 @@
 #define RECORD_PIECE_BYTES (4096 - 16 - RECORD_SUM_BYTES)
 
 /* Which file data.mdb is, as the file system has it: a copy is another one. */
-struct record_place {
+struct record_file_id {
     uint64_t inode;   /* 0: not known, of format 1 */
     uint64_t born_ns; /* 0: the file system does not tell */
 };
@@ -67,11 +67,13 @@ void record_put_u64(uint8_t *bytes, uint64_t value);
 uint64_t record_get_u64(const uint8_t *bytes);
 
 void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity,
-                         const struct record_place *place);
-/* ERR_INVALID if it is no record of ours, ERR_STORE_TOO_NEW; *ret_identity and *ret_place untouched then. */
+                         const struct record_file_id *file_id);
+/* ERR_INVALID if it is no record of ours, ERR_STORE_TOO_NEW; *ret_identity and *ret_file_id untouched then.
+ */
 GAVEL_CHECKED enum gavel_status record_get_identity(const uint8_t *bytes, size_t size,
                                                     struct disk_identity *ret_identity,
-                                                    struct record_place *ret_place, uint32_t *ret_version);
+                                                    struct record_file_id *ret_file_id,
+                                                    uint32_t *ret_version);
 
 void record_put_state(uint8_t bytes[RECORD_STATE_BYTES], const struct raft_state *state, uint64_t txn);
 GAVEL_CHECKED enum gavel_status record_get_state(const uint8_t *bytes, size_t size,

@@ -110,7 +110,7 @@ int disk_put_identity(struct disk_txn *txn)
 {
     uint8_t body[RECORD_IDENTITY_BYTES];
 
-    record_put_identity(body, &txn->disk->identity, &txn->disk->place);
+    record_put_identity(body, &txn->disk->identity, &txn->disk->file_id);
     return disk_put(txn, record_key_identity(), body, sizeof body);
 }
 

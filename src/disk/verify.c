@@ -27,7 +27,7 @@ struct walk {
     size_t size;
     bool is_at_end;
     struct disk_contents contents;
-    struct record_place place;
+    struct record_file_id file_id;
     struct raft_config config;
     struct gavel_error *error;
 };
@@ -88,7 +88,7 @@ static enum gavel_status check_identity(struct walk *w)
                          "%s in the folder %.200s is a database of something else; name the right folder, or "
                          "an empty one",
                          DISK_FILE, disk->folder);
-    status = record_get_identity(w->body, w->size, &identity, &w->place, &version);
+    status = record_get_identity(w->body, w->size, &identity, &w->file_id, &version);
     if (status == GAVEL_ERR_STORE_TOO_NEW)
         return error_set(w->error, status,
                          "the data folder %.200s has format %u, of a newer gavel, and this one knows %u; "
@@ -217,7 +217,7 @@ enum gavel_status disk_verify(struct disk *disk, struct gavel_error *error)
     if (status == GAVEL_OK) {
         disk->contents = walk.contents;
         disk->config = walk.config;
-        disk->place = walk.place;
+        disk->file_id = walk.file_id;
     }
     mdb_cursor_close(walk.cursor);
     mdb_txn_abort(walk.txn);

@@ -41,7 +41,7 @@ static struct connection *find_expendable(const struct transport *transport)
 
 static void take(struct transport *transport, int fd, const struct sockaddr_storage *address)
 {
-    char place[ADDRESS_TEXT_MAX];
+    char remote[ADDRESS_TEXT_MAX];
 
     if (transport->accepted_count >= transport->settings.accepted_max) {
         struct connection *expendable = find_expendable(transport);
@@ -52,9 +52,9 @@ static void take(struct transport *transport, int fd, const struct sockaddr_stor
         }
         connection_close(expendable);
     }
-    address_write(address, place);
+    address_write(address, remote);
     socket_tune(fd);
-    (void)connection_new(transport, fd, false, place); /* without memory it is closed, and comes again */
+    (void)connection_new(transport, fd, false, remote); /* without memory it is closed, and comes again */
 }
 
 static void on_connection(evutil_socket_t listener, short events, void *context)

@@ -144,7 +144,7 @@ static void end(struct connection *connection, enum transport_news news, const c
         raft_id peer = connection->peer;
         char text[NEWS_TEXT_MAX + 1];
 
-        text_write(text, sizeof text, "%s, from %s: %s", connection->name, connection->place, reason);
+        text_write(text, sizeof text, "%s, from %s: %s", connection->name, connection->remote, reason);
         connection_close(connection);
         tell(transport, TRANSPORT_LOST, peer, text, NULL);
     } else {
@@ -305,7 +305,7 @@ static bool open_stream(struct connection *connection, int fd)
     return true;
 }
 
-struct connection *connection_new(struct transport *transport, int fd, bool is_dialled, const char *place)
+struct connection *connection_new(struct transport *transport, int fd, bool is_dialled, const char *remote)
 {
     struct connection *connection = calloc(1, sizeof *connection);
 
@@ -317,7 +317,7 @@ struct connection *connection_new(struct transport *transport, int fd, bool is_d
     connection->is_dialled = is_dialled;
     connection->phase = transport->tls ? PHASE_TLS : PHASE_HELLO;
     connection->made_at = clock_now();
-    text_write(connection->place, sizeof connection->place, "%s", place);
+    text_write(connection->remote, sizeof connection->remote, "%s", remote);
     (void)evtimer_assign(&connection->deadline, transport->base, on_deadline, connection); /* cannot fail */
     if (!open_stream(connection, fd)) {
         (void)close(fd);
@@ -339,31 +339,31 @@ struct connection *connection_new(struct transport *transport, int fd, bool is_d
     return connection;
 }
 
-struct place {
+struct reservation {
     struct evbuffer *output;
     struct evbuffer_iovec space;
 };
 
 static uint8_t *reserve(void *context, size_t size)
 {
-    struct place *place = context;
+    struct reservation *reservation = context;
 
-    if (evbuffer_reserve_space(place->output, (ev_ssize_t)size, &place->space, 1) != 1)
+    if (evbuffer_reserve_space(reservation->output, (ev_ssize_t)size, &reservation->space, 1) != 1)
         return NULL;
-    place->space.iov_len = size;
-    return place->space.iov_base;
+    reservation->space.iov_len = size;
+    return reservation->space.iov_base;
 }
 
 static bool write_to(struct connection *connection, struct evbuffer *output, const struct peer_frame *frame)
 {
-    struct place place = {.output = output};
+    struct reservation reservation = {.output = output};
 
-    if (peer_frame_encode_into(frame, reserve, &place) != GAVEL_OK)
+    if (peer_frame_encode_into(frame, reserve, &reservation) != GAVEL_OK)
         return false;
-    if (evbuffer_commit_space(place.output, &place.space, 1) != 0)
+    if (evbuffer_commit_space(reservation.output, &reservation.space, 1) != 0)
         return false;
     if (connection->link)
-        connection->link->sent_bytes += place.space.iov_len;
+        connection->link->sent_bytes += reservation.space.iov_len;
     return true;
 }
 

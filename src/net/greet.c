@@ -295,7 +295,7 @@ static bool has_right_certificate(struct connection *connection, char text[TEXT]
         return false;
     if (strcmp(identity.node, wanted) != 0)
         text_write(text, TEXT, "%s was dialled at %s, where %s answers; correct the address of %s", wanted,
-                   connection->place, identity.node, wanted);
+                   connection->remote, identity.node, wanted);
     else
         return true;
     return false;
@@ -411,7 +411,7 @@ static bool is_expected(const struct connection *connection, const struct peer_h
     else if (is_double(older, connection, hello))
         text_write(text, TEXT,
                    "two nodes are called %s, and one is connected from %s already; give each its own name",
-                   hello->name, older->place);
+                   hello->name, older->remote);
     else
         return true;
     return false;
@@ -440,7 +440,7 @@ static void let_in(struct connection *connection, const struct peer_hello *hello
         link->told_in[0] = '\0';
         link_dial_soon(link); /* it is alive */
     }
-    tell(transport, TRANSPORT_GREETED, hello->node, connection->place, hello);
+    tell(transport, TRANSPORT_GREETED, hello->node, connection->remote, hello);
 }
 
 void greet_hello(struct connection *connection, const struct peer_hello *hello)

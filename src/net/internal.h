@@ -70,9 +70,9 @@ struct connection {
     uint64_t process;  /* of it */
     gavel_ns heard_at; /* its last frame */
     char name[PEER_NAME_MAX + 1];
-    char place[ADDRESS_TEXT_MAX]; /* the other end */
-    struct peer_hello own;        /* what we have said of ourselves here, with our nonce */
-    struct peer_hello greeting;   /* PHASE_PROOF: what it has said of itself */
+    char remote[ADDRESS_TEXT_MAX]; /* the other end */
+    struct peer_hello own;         /* what we have said of ourselves here, with our nonce */
+    struct peer_hello greeting;    /* PHASE_PROOF: what it has said of itself */
     struct event deadline;
     struct incoming snapshot;
     gavel_ns made_at;
@@ -188,7 +188,7 @@ void accept_close(struct transport *transport);
 void datagram_receive(evutil_socket_t fd, short events, void *transport);
 
 /* connection.c: streams; connection_new() owns the descriptor, also when it fails (NULL) */
-struct connection *connection_new(struct transport *transport, int fd, bool is_dialled, const char *place);
+struct connection *connection_new(struct transport *transport, int fd, bool is_dialled, const char *remote);
 void connection_close(struct connection *connection);
 /* Tells the other side why, and closes once that has gone out. */
 void connection_refuse(struct connection *connection, const char *text, bool tells_self);

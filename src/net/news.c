@@ -44,20 +44,20 @@ void tell(struct transport *transport, enum transport_news news, raft_id peer, c
 }
 
 /* Whether this was told of the same host not long ago; if not, it counts as told now. */
-static bool is_stale(struct transport *transport, const char *place, const char *reason, gavel_ns now)
+static bool is_stale(struct transport *transport, const char *remote, const char *reason, gavel_ns now)
 {
-    const char *colon = strrchr(place, ':');
-    size_t length = colon ? (size_t)(colon - place) : strlen(place); /* the port is another each time */
+    const char *colon = strrchr(remote, ':');
+    size_t length = colon ? (size_t)(colon - remote) : strlen(remote); /* the port is another each time */
     struct stranger *stranger;
 
     for (size_t i = 0; i < STRANGERS_KEPT; i++) {
         stranger = &transport->strangers[i];
-        if (strlen(stranger->host) == length && strncmp(stranger->host, place, length) == 0 &&
+        if (strlen(stranger->host) == length && strncmp(stranger->host, remote, length) == 0 &&
             strcmp(stranger->reason, reason) == 0 && now - stranger->told_at < TOLD_FOR)
             return true;
     }
     stranger = &transport->strangers[transport->stranger_count++ % STRANGERS_KEPT];
-    text_write(stranger->host, sizeof stranger->host, "%.*s", (int)length, place);
+    text_write(stranger->host, sizeof stranger->host, "%.*s", (int)length, remote);
     text_write(stranger->reason, sizeof stranger->reason, "%s", reason);
     stranger->told_at = now;
     return false;
@@ -78,10 +78,10 @@ void tell_accepted(struct connection *connection, enum transport_news news, cons
         if (strcmp(link->told_in, reason) == 0)
             return;
         text_write(link->told_in, sizeof link->told_in, "%s", reason);
-    } else if (is_stale(transport, connection->place, reason, now) ||
+    } else if (is_stale(transport, connection->remote, reason, now) ||
                !bucket_take(&transport->stranger_news, now)) {
         return;
     }
-    text_write(text, sizeof text, "%s%sfrom %s: %s", name, name[0] ? ", " : "", connection->place, reason);
+    text_write(text, sizeof text, "%s%sfrom %s: %s", name, name[0] ? ", " : "", connection->remote, reason);
     tell(transport, news, peer, text, hello);
 }

@@ -89,11 +89,11 @@ bool cluster_make(struct cluster *cluster, int count, int founders, const char *
     return true;
 }
 
-static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *place)
+static int remove_one(const char *path, const struct stat *info, int kind, struct FTW *position)
 {
     (void)info;
     (void)kind;
-    (void)place;
+    (void)position;
     return remove(path);
 }
 

@@ -51,11 +51,11 @@ static void *grown(void *list, size_t count, size_t size)
 }
 
 /* Kept until the referee is freed, so that a contradiction can show it. */
-static const char *keep(struct referee *r, const char *place, const char *line)
+static const char *keep(struct referee *r, const char *origin, const char *line)
 {
-    char *copy = must(malloc(strlen(place) + strlen(line) + 3));
+    char *copy = must(malloc(strlen(origin) + strlen(line) + 3));
 
-    sprintf(copy, "%s: %s", place, line);
+    sprintf(copy, "%s: %s", origin, line);
     copy[strcspn(copy, "\n")] = '\0';
     r->lines = grown(r->lines, r->line_count, sizeof *r->lines);
     r->lines[r->line_count++] = copy;
@@ -199,7 +199,7 @@ static void log_died(struct referee *r, int node, int64_t at, const char *kept)
     n->open = NO_CLAIM;
 }
 
-void referee_log_line(struct referee *r, const char *name, const char *place, const char *line)
+void referee_log_line(struct referee *r, const char *name, const char *origin, const char *line)
 {
     int node = referee_node(r, name);
     struct token at_token;
@@ -213,24 +213,25 @@ void referee_log_line(struct referee *r, const char *name, const char *place, co
     is_lease = strcmp(msg, "lease") == 0;
     if (strcmp(msg, "node died") == 0 || strcmp(msg, "node stopped") == 0) {
         if (number(line, "at_ns", &at))
-            log_died(r, node, at, keep(r, place, line));
+            log_died(r, node, at, keep(r, origin, line));
         else
-            referee_remark(r, RULE_BAD_LINE, keep(r, place, line), "at_ns is missing");
+            referee_remark(r, RULE_BAD_LINE, keep(r, origin, line), "at_ns is missing");
         return;
     }
     if (!is_lease && strcmp(msg, "leads") != 0 && strcmp(msg, "work stopped") != 0)
         return;
     if (!token(line, &at_token) || !number(line, "at_ns", &at) ||
         (is_lease && !number(line, "until_ns", &until))) {
-        referee_remark(r, RULE_BAD_LINE, keep(r, place, line), "a number is missing");
+        referee_remark(r, RULE_BAD_LINE, keep(r, origin, line), "a number is missing");
         return;
     }
     if (is_lease)
-        log_lease(r, node, &at_token, at, until, keep(r, place, line));
+        log_lease(r, node, &at_token, at, until, keep(r, origin, line));
     else if (strcmp(msg, "leads") == 0)
-        log_leads(r, node, &at_token, at, number(line, "until_ns", &until) ? until : 0, keep(r, place, line));
+        log_leads(r, node, &at_token, at, number(line, "until_ns", &until) ? until : 0,
+                  keep(r, origin, line));
     else
-        log_stopped(r, node, &at_token, at, keep(r, place, line));
+        log_stopped(r, node, &at_token, at, keep(r, origin, line));
 }
 
 static bool deed_status(struct referee *r, int node, int64_t at, const char *line, const char *kept)
@@ -267,7 +268,7 @@ static bool kind_of(const char *msg, enum deed_kind *ret_kind)
     return false;
 }
 
-void referee_deed_line(struct referee *r, const char *place, const char *line)
+void referee_deed_line(struct referee *r, const char *origin, const char *line)
 {
     char msg[32], name[NAME_MAX_BYTES];
     const char *kept;
@@ -276,7 +277,7 @@ void referee_deed_line(struct referee *r, const char *place, const char *line)
 
     if (!field(line, "msg", msg, sizeof msg))
         return;
-    kept = keep(r, place, line);
+    kept = keep(r, origin, line);
     deed.line = kept;
     is_fine = number(line, "at_ns", &deed.at);
     if (field(line, "node", name, sizeof name))
@@ -306,17 +307,17 @@ void referee_deed_line(struct referee *r, const char *place, const char *line)
 static bool read_file(struct referee *r, const char *node, const char *path)
 {
     FILE *file = fopen(path, "re");
-    char *line = NULL, place[512];
+    char *line = NULL, origin[512];
     size_t size = 0;
 
     if (!file)
         return false;
     for (int count = 1; getline(&line, &size, file) > 0; count++) {
-        snprintf(place, sizeof place, "%s:%d", path, count);
+        snprintf(origin, sizeof origin, "%s:%d", path, count);
         if (node)
-            referee_log_line(r, node, place, line);
+            referee_log_line(r, node, origin, line);
         else
-            referee_deed_line(r, place, line);
+            referee_deed_line(r, origin, line);
     }
     free(line);
     return fclose(file) == 0;

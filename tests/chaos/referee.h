@@ -60,11 +60,11 @@ void referee_free(struct referee *referee);
 /* How long after the end of a lease work may stop, besides what it waited; 100 ms unless told. */
 void referee_set_late_ms(struct referee *referee, int64_t late_ms);
 
-/* One line of the log of a node; `place` names it for people. Both are copied. */
-void referee_log_line(struct referee *referee, const char *node, const char *place, const char *line);
+/* One line of the log of a node; `origin` (file and line) names it for people. Both are copied. */
+void referee_log_line(struct referee *referee, const char *node, const char *origin, const char *line);
 
 /* One line of the deeds. Before referee_judge(), in any order with the logs. */
-void referee_deed_line(struct referee *referee, const char *place, const char *line);
+void referee_deed_line(struct referee *referee, const char *origin, const char *line);
 
 /* Whole files; false (errno) if one cannot be read. */
 bool referee_read_log(struct referee *referee, const char *node, const char *path);

@@ -211,7 +211,7 @@ static bool begin(struct candidate *candidate, const char *store)
     struct event *timer, *ending;
     struct process_id self;
     struct table_process process = {0};
-    struct cluster_link_place place;
+    struct cluster_link_target target;
     struct gavel_error error = {0};
 
     candidate->base = event_base_new();
@@ -225,8 +225,8 @@ static bool begin(struct candidate *candidate, const char *store)
     }
     /* One of two is not seen by the nodes, as if it were on another machine: only silence tells of its
      * end. */
-    if (cluster_link_place_parse(store + 8, &place, &error) != GAVEL_OK ||
-        cluster_link_new(candidate->base, &place, TTL_MS, candidate->id,
+    if (cluster_link_target_parse(store + 8, &target, &error) != GAVEL_OK ||
+        cluster_link_new(candidate->base, &target, TTL_MS, candidate->id,
                          candidate->member % 2 ? &process : NULL, &events, &candidate->cluster,
                          &error) != GAVEL_OK) {
         fprintf(stderr, "session_candidate: %s\n", error.message);

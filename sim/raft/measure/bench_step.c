@@ -19,10 +19,10 @@
 #define NODES 5
 #define ROUNDS 20000
 
-enum place { AT_LEADER, AT_FOLLOWER, AT_REPLY, AT_NOTHING, PLACES };
+enum step_kind { AT_LEADER, AT_FOLLOWER, AT_REPLY, AT_NOTHING, STEP_KINDS };
 
 struct samples {
-    gavel_ns items[PLACES][ROUNDS];
+    gavel_ns items[STEP_KINDS][ROUNDS];
 };
 
 static gavel_ns machine_clock(void)
@@ -96,7 +96,7 @@ static int compare(const void *a, const void *b)
 
 static void print(struct samples *samples)
 {
-    static const char *const names[PLACES] = {
+    static const char *const names[STEP_KINDS] = {
         [AT_LEADER] = "a round at the leader: a heartbeat to 4 peers",
         [AT_FOLLOWER] = "a heartbeat at the follower",
         [AT_REPLY] = "an answer at the leader",
@@ -104,11 +104,11 @@ static void print(struct samples *samples)
     };
     gavel_ns clock_cost;
 
-    for (unsigned i = 0; i < PLACES; i++)
+    for (unsigned i = 0; i < STEP_KINDS; i++)
         qsort(samples->items[i], ROUNDS, sizeof samples->items[i][0], compare);
     clock_cost = percentile_of_sorted(samples->items[AT_NOTHING], ROUNDS, 50);
     (void)printf("%-48s %8s %8s\n", "ns per raft_step", "median", "p99");
-    for (unsigned i = 0; i < PLACES; i++) {
+    for (unsigned i = 0; i < STEP_KINDS; i++) {
         gavel_ns off = i == AT_NOTHING ? 0 : clock_cost;
 
         (void)printf("%-48s %8lld %8lld\n", names[i],

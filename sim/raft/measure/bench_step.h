@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a heartbeat costs the core: the time of one raft_step() in each of its three places. */
+/* What a heartbeat costs the core: the time of one raft_step() of each of its three kinds. */
 #ifndef SIM_RAFT_MEASURE_BENCH_STEP_H
 #define SIM_RAFT_MEASURE_BENCH_STEP_H
 

@@ -30,7 +30,7 @@ void raft_referee_free(struct raft_referee *referee)
         free(referee->shadows[id].memory.items);
         free(referee->shadows[id].disk_log.items);
     }
-    free(referee->places);
+    free(referee->slots);
     free(referee->pool);
     free(referee);
 }

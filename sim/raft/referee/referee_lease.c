@@ -317,7 +317,7 @@ static void note_force(struct raft_referee *referee, struct shadow *of,
     of->frozen_term = certificate->term;
     of->frozen_commit = certificate->commit;
     for (raft_index i = referee->commit; i > certificate->commit; i--)
-        if (referee->places[i].committed_by <= certificate->term)
+        if (referee->slots[i].committed_by <= certificate->term)
             raft_referee_violate(referee, RAFT_INVARIANT_COMPLETE,
                                  "node %llu certifies that nothing beyond %llu is committed, and %llu is",
                                  (ull)of->id, (ull)certificate->commit, (ull)i);

@@ -9,7 +9,7 @@
  * i" is one comparison, of the term at i.
  *
  *   index     1    2    3    4    5
- *   places   [1]  [1]  [1]  [4]  [4]     the committed term, and by which leader's term it was committed
+ *   slots   [1]  [1]  [1]  [4]  [4]     the committed term, and by which leader's term it was committed
  *   variants  1    1    1    2    4      all entries ever seen there
  *                            4
  */
@@ -72,25 +72,25 @@ void terms_copy(struct terms *terms, const struct terms *from)
         terms_append(terms, from->items[i]);
 }
 
-static struct place *place_of(struct raft_referee *referee, raft_index index)
+static struct log_slot *slot_of(struct raft_referee *referee, raft_index index)
 {
-    while (referee->place_count <= index) {
-        referee->places =
-            grow(referee->places, referee->place_count, &referee->place_capacity, sizeof *referee->places);
-        referee->places[referee->place_count++] = (struct place){0};
+    while (referee->slot_count <= index) {
+        referee->slots =
+            grow(referee->slots, referee->slot_count, &referee->slot_capacity, sizeof *referee->slots);
+        referee->slots[referee->slot_count++] = (struct log_slot){0};
     }
-    return &referee->places[index];
+    return &referee->slots[index];
 }
 
 /* An entry stands in the log of a node: the register knows it, or it is new there. */
 static void register_entry(struct raft_referee *referee, const struct shadow *shadow, raft_index index,
                            const struct raft_entry *entry, raft_term previous_term)
 {
-    struct place *place = place_of(referee, index);
+    struct log_slot *slot = slot_of(referee, index);
     uint64_t hash = hash_entry(entry);
     struct variant *variant;
 
-    for (uint32_t i = place->variants; i != 0; i = variant->next) {
+    for (uint32_t i = slot->variants; i != 0; i = variant->next) {
         variant = &referee->pool[i - 1];
         if (variant->term != entry->term)
             continue;
@@ -103,8 +103,8 @@ static void register_entry(struct raft_referee *referee, const struct shadow *sh
     }
     referee->pool = grow(referee->pool, referee->pool_count, &referee->pool_capacity, sizeof *referee->pool);
     variant = &referee->pool[referee->pool_count++];
-    *variant = (struct variant){entry->term, previous_term, hash, place->variants};
-    place->variants = (uint32_t)referee->pool_count;
+    *variant = (struct variant){entry->term, previous_term, hash, slot->variants};
+    slot->variants = (uint32_t)referee->pool_count;
 }
 
 void referee_log_restored(struct raft_referee *referee, struct shadow *shadow,
@@ -134,7 +134,7 @@ static void check_dropped(struct raft_referee *referee, const struct shadow *sha
 
     if (index <= shadow->memory.base || dropped == 0 || index > referee->commit)
         return;
-    if (referee->places[index].term == dropped && referee->places[index].committed_by <= term)
+    if (referee->slots[index].term == dropped && referee->slots[index].committed_by <= term)
         raft_referee_violate(referee, RAFT_INVARIANT_TRUNCATED,
                              "node %llu drops entries from index %llu on, which is committed (term %llu)",
                              (ull)shadow->id, (ull)index, (ull)dropped);
@@ -149,11 +149,11 @@ static void check_snapshot(struct raft_referee *referee, const struct shadow *sh
         raft_referee_violate(referee, RAFT_INVARIANT_DURABLE,
                              "node %llu has a snapshot up to index %llu, but only %llu is committed",
                              (ull)shadow->id, (ull)index, (ull)referee->commit);
-    if (place_of(referee, index)->term != term)
+    if (slot_of(referee, index)->term != term)
         raft_referee_violate(
             referee, RAFT_INVARIANT_MACHINE,
             "node %llu has a snapshot up to index %llu of term %llu; that of term %llu is committed",
-            (ull)shadow->id, (ull)index, (ull)term, (ull)referee->places[index].term);
+            (ull)shadow->id, (ull)index, (ull)term, (ull)referee->slots[index].term);
 }
 
 void referee_log_changed(struct raft_referee *referee, struct shadow *shadow,
@@ -217,11 +217,11 @@ static void check_new_commit(struct raft_referee *referee, struct shadow *shadow
                              "node %llu commits index %llu, which is not on the disks of a majority",
                              (ull)shadow->id, (ull)index);
     for (raft_index i = referee->commit + 1; i <= index; i++) {
-        struct place *place = place_of(referee, i);
+        struct log_slot *slot = slot_of(referee, i);
 
-        place->term = terms_at(&shadow->memory, i);
-        place->committed_by = raft->state.term;
-        if (place->term == 0)
+        slot->term = terms_at(&shadow->memory, i);
+        slot->committed_by = raft->state.term;
+        if (slot->term == 0)
             raft_referee_violate(referee, RAFT_INVARIANT_DURABLE, "node %llu commits %llu without having it",
                                  (ull)shadow->id, (ull)i);
     }
@@ -236,7 +236,7 @@ static bool has_committed(const struct raft_referee *referee, const struct shado
 
     if (index <= memory->base)
         return true;
-    return terms_at(memory, index) == referee->places[index].term;
+    return terms_at(memory, index) == referee->slots[index].term;
 }
 
 /* A leader of an older term has just committed; those of newer terms must have had it all along. */
@@ -289,7 +289,7 @@ void referee_commit_moved(struct raft_referee *referee, struct shadow *shadow)
             referee, RAFT_INVARIANT_MACHINE,
             "node %llu takes its entry %llu of term %llu for committed; that of term %llu is",
             (ull)shadow->id, (ull)commit, (ull)terms_at(&shadow->memory, commit),
-            (ull)referee->places[commit].term);
+            (ull)referee->slots[commit].term);
 }
 
 void referee_log_elected(struct raft_referee *referee, const struct shadow *shadow)
@@ -298,25 +298,24 @@ void referee_log_elected(struct raft_referee *referee, const struct shadow *shad
     raft_index index = referee->commit;
 
     /* A late leader of an old term need not have what a newer one has committed meanwhile. */
-    while (index > 0 && referee->places[index].committed_by >= term)
+    while (index > 0 && referee->slots[index].committed_by >= term)
         index--;
     if (index > 0 && !has_committed(referee, shadow, index))
         raft_referee_violate(referee, RAFT_INVARIANT_COMPLETE,
                              "node %llu leads in term %llu without index %llu, committed in term %llu",
-                             (ull)shadow->id, (ull)term, (ull)index,
-                             (ull)referee->places[index].committed_by);
+                             (ull)shadow->id, (ull)term, (ull)index, (ull)referee->slots[index].committed_by);
 }
 
 static void check_digest(struct raft_referee *referee, raft_id id, raft_index index, uint64_t digest)
 {
-    struct place *place = place_of(referee, index);
+    struct log_slot *slot = slot_of(referee, index);
 
-    if (place->has_digest && place->digest != digest)
+    if (slot->has_digest && slot->digest != digest)
         raft_referee_violate(referee, RAFT_INVARIANT_MACHINE,
                              "the table of node %llu differs from the others' after index %llu", (ull)id,
                              (ull)index);
-    place->has_digest = true;
-    place->digest = digest;
+    slot->has_digest = true;
+    slot->digest = digest;
 }
 
 void raft_referee_applied(struct raft_referee *referee, gavel_ns at, raft_id id, raft_index index,
@@ -328,7 +327,7 @@ void raft_referee_applied(struct raft_referee *referee, gavel_ns at, raft_id id,
     if (index != shadow->applied + 1)
         raft_referee_violate(referee, RAFT_INVARIANT_MACHINE, "node %llu applies index %llu after %llu",
                              (ull)id, (ull)index, (ull)shadow->applied);
-    if (index > referee->commit || referee->places[index].term != entry->term)
+    if (index > referee->commit || referee->slots[index].term != entry->term)
         raft_referee_violate(referee, RAFT_INVARIANT_MACHINE,
                              "node %llu applies index %llu of term %llu, which is not committed", (ull)id,
                              (ull)index, (ull)entry->term);

@@ -154,7 +154,7 @@ struct variant {
 };
 
 /* What is known of an index. */
-struct place {
+struct log_slot {
     uint32_t variants;      /* 0: none */
     raft_term term;         /* once committed */
     raft_term committed_by; /* the term of the leader that committed it */
@@ -179,8 +179,8 @@ struct claimed {
 struct raft_referee {
     /* kept from run to run, for their memory */
     struct shadow shadows[RAFT_REFEREE_IDS];
-    struct place *places; /* by index; the first is not used */
-    size_t place_capacity;
+    struct log_slot *slots; /* by index; the first is not used */
+    size_t slot_capacity;
     struct variant *pool;
     size_t pool_capacity;
     uint64_t ignored; /* bit set of invariants */
@@ -189,7 +189,7 @@ struct raft_referee {
     struct raft_referee_options options;
     struct raft_referee_counts counts;
     gavel_ns now;
-    size_t place_count;
+    size_t slot_count;
     size_t pool_count;
     raft_index commit;        /* the highest that any node committed */
     raft_index checked_index; /* what has_on_disk() asks for */

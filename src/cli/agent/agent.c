@@ -24,7 +24,7 @@
 #include "cli/run/candidate_id.h"
 #include "cli/run/event_json.h"
 #include "cli/run/leaving.h"
-#include "cli/settings/place.h"
+#include "cli/settings/store_location.h"
 #include "lib/guard/on_death.h"
 #include "os/clock.h"
 #include "os/wakeup.h"
@@ -275,18 +275,18 @@ static enum gavel_status join(struct agent *agent, struct gavel_error *error)
     return status;
 }
 
-static void tell_beginning(const struct agent *agent, const struct place *place)
+static void tell_beginning(const struct agent *agent, const struct store_location *location)
 {
     const struct cli *cli = agent->cli;
     json_t *json;
 
-    beginning_log(cli, agent->id, place);
+    beginning_log(cli, agent->id, location);
     log_line(&cli->log, clock_wall_ms(), LOG_INFO, "listens", LOG_STR("group", cli->config.group),
-             LOG_STR("candidate", agent->id), LOG_STR("url", agent->place.url), LOG_END);
+             LOG_STR("candidate", agent->id), LOG_STR("url", agent->endpoint.url), LOG_END);
     if (!cli->config.json)
         return;
     json = json_object();
-    json_put_text(json, "url", agent->place.url);
+    json_put_text(json, "url", agent->endpoint.url);
     json_put_text(json, "group", cli->config.group);
     json_put_text(json, "candidate", agent->id);
     json_print_line(json);
@@ -304,7 +304,7 @@ static enum gavel_status prepare(struct agent *agent, struct gavel_error *error)
     enum gavel_status status = token ? agent_token_read(token, agent->token, error) : GAVEL_OK;
 
     if (status == GAVEL_OK)
-        status = agent_listen(listen ? listen : AGENT_LISTEN, *agent->token, &agent->place, error);
+        status = agent_listen(listen ? listen : AGENT_LISTEN, *agent->token, &agent->endpoint, error);
     if (status != GAVEL_OK)
         return status;
     agent->base = event_base_new();
@@ -321,14 +321,14 @@ static int take_part(struct agent *agent)
 {
     const struct cli *cli = agent->cli;
     struct gavel_error error = {0};
-    struct place place;
+    struct store_location location;
 
     if (prepare(agent, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
-    place_look(beginning_store(&cli->config), &place);
+    store_location_look(beginning_store(&cli->config), &location);
     if (join(agent, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
-    tell_beginning(agent, &place);
+    tell_beginning(agent, &location);
     (void)event_base_dispatch(agent->base);
     if (!agent->is_leaving) /* the loop failed, which it does only for want of memory */
         begin_to_leave(agent);
@@ -340,7 +340,7 @@ static int take_part(struct agent *agent)
 static void done(struct agent *agent)
 {
     agent_http_close(agent);
-    agent_listen_end(&agent->place);
+    agent_listen_end(&agent->endpoint);
     for (size_t i = 0; i < agent->event_count; i++)
         event_free(agent->events[i]);
     if (agent->base)
@@ -389,7 +389,7 @@ int command_agent(const struct cli *cli, int argc, char **argv)
         free(agent);
         return code;
     }
-    agent->closed_fd = agent->place.fd = -1;
+    agent->closed_fd = agent->endpoint.fd = -1;
     candidate_id_choose(&cli->config, agent->id);
     drain_init(&agent->drain);
     agent->signal_fd = leaving_begin(&agent->signals);

@@ -42,7 +42,7 @@
 #define AGENT_BEAT_S 15 /* of a comment on each stream */
 
 /* Where it listens. */
-struct agent_place {
+struct agent_endpoint {
     int fd;
     char url[160];  /* for people: "http://127.0.0.1:7700" or "unix:/run/x.sock" */
     char path[112]; /* of the socket, to be removed in the end; "" for TCP */
@@ -73,7 +73,7 @@ struct agent {
     bool waits_for_program;          /* unless --no-drain */
     gavel_ns alive_within;           /* 0: the program need not say that it lives */
     char token[AGENT_TOKEN_MAX + 1]; /* "": none is asked for */
-    struct agent_place place;
+    struct agent_endpoint endpoint;
 
     /* the library's side */
     struct on_death *on_death; /* NULL without an election */
@@ -127,9 +127,9 @@ struct agent_call {
 };
 
 /* listen.c */
-GAVEL_CHECKED enum gavel_status agent_listen(const char *where, bool has_token, struct agent_place *ret_place,
-                                             struct gavel_error *error);
-void agent_listen_end(struct agent_place *place); /* removes the socket's file */
+GAVEL_CHECKED enum gavel_status agent_listen(const char *where, bool has_token,
+                                             struct agent_endpoint *ret_endpoint, struct gavel_error *error);
+void agent_listen_end(struct agent_endpoint *endpoint); /* removes the socket's file */
 GAVEL_CHECKED enum gavel_status agent_token_read(const char *file, char ret_token[static AGENT_TOKEN_MAX + 1],
                                                  struct gavel_error *error);
 bool agent_token_is_shown(const char *token, const char *authorization);

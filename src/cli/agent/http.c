@@ -196,11 +196,11 @@ enum gavel_status agent_http_open(struct agent *agent)
         agent->events[agent->event_count++] = sweep;
     if (!agent->http || !agent->newborn_event || !agent->resume_event || !sweep || event_add(sweep, &second))
         return GAVEL_ERR_NO_MEMORY;
-    agent->listener = evconnlistener_new(agent->base, NULL, NULL,
-                                         LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, agent->place.fd);
+    agent->listener = evconnlistener_new(
+        agent->base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, agent->endpoint.fd);
     if (!agent->listener)
         return GAVEL_ERR_NO_MEMORY;
-    agent->place.fd = -1; /* the listener has it */
+    agent->endpoint.fd = -1; /* the listener has it */
     if (!evhttp_bind_listener(agent->http, agent->listener)) {
         evconnlistener_free(agent->listener);
         return GAVEL_ERR_NO_MEMORY;
@@ -231,9 +231,9 @@ void agent_http_close(struct agent *agent)
         event_free(agent->newborn_event);
     if (agent->resume_event)
         event_free(agent->resume_event);
-    if (agent->place.fd >= 0)
-        (void)close(agent->place.fd); /* nothing was accepted */
-    agent->place.fd = -1;
+    if (agent->endpoint.fd >= 0)
+        (void)close(agent->endpoint.fd); /* nothing was accepted */
+    agent->endpoint.fd = -1;
     agent->http = NULL;
     agent->newborn_event = agent->resume_event = NULL;
 }

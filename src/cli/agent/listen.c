@@ -57,7 +57,7 @@ static enum gavel_status clear_path(const struct sockaddr_un *address, struct ga
     return GAVEL_OK;
 }
 
-static enum gavel_status listen_unix(const char *path, struct agent_place *ret_place,
+static enum gavel_status listen_unix(const char *path, struct agent_endpoint *ret_endpoint,
                                      struct gavel_error *error)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -84,14 +84,14 @@ static enum gavel_status listen_unix(const char *path, struct agent_place *ret_p
         (void)close(fd); /* nothing was sent */
         return error_set(error, GAVEL_ERR_IO, "--listen: cannot listen on %s: %s", path, strerror(reason));
     }
-    *ret_place = (struct agent_place){.fd = fd};
-    strcpy(ret_place->path, path);
-    (void)snprintf(ret_place->url, sizeof ret_place->url, "unix:%s", path);
+    *ret_endpoint = (struct agent_endpoint){.fd = fd};
+    strcpy(ret_endpoint->path, path);
+    (void)snprintf(ret_endpoint->url, sizeof ret_endpoint->url, "unix:%s", path);
     return GAVEL_OK;
 }
 
 /* What it is called by: the port may have been chosen by the system. */
-static void name(int fd, struct agent_place *place)
+static void name(int fd, struct agent_endpoint *endpoint)
 {
     union {
         struct sockaddr any;
@@ -110,11 +110,11 @@ static void name(int fd, struct agent_place *place)
     } else {
         (void)inet_ntop(AF_INET, &bound.v4.sin_addr, host, sizeof host);
     }
-    (void)snprintf(place->url, sizeof place->url, "http://%s:%u", host,
+    (void)snprintf(endpoint->url, sizeof endpoint->url, "http://%s:%u", host,
                    ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port));
 }
 
-static enum gavel_status listen_tcp(const char *where, bool has_token, struct agent_place *ret_place,
+static enum gavel_status listen_tcp(const char *where, bool has_token, struct agent_endpoint *ret_endpoint,
                                     struct gavel_error *error)
 {
     struct sockaddr_storage address = {0};
@@ -140,26 +140,26 @@ static enum gavel_status listen_tcp(const char *where, bool has_token, struct ag
         return error_set(error, GAVEL_ERR_IO, "--listen: cannot listen on %s: %s%s", where, strerror(reason),
                          reason == EADDRINUSE ? "; another program has this port: choose another one" : "");
     }
-    *ret_place = (struct agent_place){.fd = fd};
-    name(fd, ret_place);
+    *ret_endpoint = (struct agent_endpoint){.fd = fd};
+    name(fd, ret_endpoint);
     return GAVEL_OK;
 }
 
-enum gavel_status agent_listen(const char *where, bool has_token, struct agent_place *ret_place,
+enum gavel_status agent_listen(const char *where, bool has_token, struct agent_endpoint *ret_endpoint,
                                struct gavel_error *error)
 {
     if (!*where)
         return error_set(error, GAVEL_ERR_INVALID,
                          "--listen: write an address, such as " AGENT_LISTEN ", or the path of a socket");
-    return strchr(where, '/') ? listen_unix(where, ret_place, error)
-                              : listen_tcp(where, has_token, ret_place, error);
+    return strchr(where, '/') ? listen_unix(where, ret_endpoint, error)
+                              : listen_tcp(where, has_token, ret_endpoint, error);
 }
 
-void agent_listen_end(struct agent_place *place)
+void agent_listen_end(struct agent_endpoint *endpoint)
 {
-    if (place->path[0])
-        (void)unlink(place->path); /* the next one removes what is left over */
-    place->path[0] = '\0';
+    if (endpoint->path[0])
+        (void)unlink(endpoint->path); /* the next one removes what is left over */
+    endpoint->path[0] = '\0';
 }
 
 enum gavel_status agent_token_read(const char *file, char ret_token[static AGENT_TOKEN_MAX + 1],

@@ -80,7 +80,7 @@ static enum gavel_status conclude(const struct greeting *greeting, const char *u
                      *trouble ? ": " : "", trouble);
 }
 
-static enum gavel_status greet(struct greeting *greeting, const struct cluster_link_place *place,
+static enum gavel_status greet(struct greeting *greeting, const struct cluster_link_target *target,
                                const char *url, gavel_ms timeout_ms, struct gavel_error *error)
 {
     const struct cluster_link_events events = {.state = on_state, .welcomed = on_welcome, .user = greeting};
@@ -90,7 +90,7 @@ static enum gavel_status greet(struct greeting *greeting, const struct cluster_l
     greeting->base = event_base_new();
     if (!greeting->base || event_base_loopexit(greeting->base, &limit))
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-    status = cluster_link_new(greeting->base, place, 0, "gavel", NULL, &events, &greeting->link, error);
+    status = cluster_link_new(greeting->base, target, 0, "gavel", NULL, &events, &greeting->link, error);
     if (status != GAVEL_OK)
         return status;
     (void)event_base_dispatch(greeting->base); /* what has not come of it is told next */
@@ -104,11 +104,11 @@ enum gavel_status api_addresses_ask(const char *url, gavel_ms timeout_ms, struct
     enum gavel_status status;
 
     *ret_addresses = (struct api_addresses){0};
-    status = cluster_link_place_parse(url + strlen(SCHEME), &ret_addresses->place, error);
+    status = cluster_link_target_parse(url + strlen(SCHEME), &ret_addresses->target, error);
     if (status != GAVEL_OK)
         return status;
-    ret_addresses->place.ttl_ms = 0; /* a greeting needs no session */
-    status = greet(&greeting, &ret_addresses->place, url, timeout_ms, error);
+    ret_addresses->target.ttl_ms = 0; /* a greeting needs no session */
+    status = greet(&greeting, &ret_addresses->target, url, timeout_ms, error);
     ret_addresses->urls = greeting.urls;
     cluster_link_free(greeting.link);
     if (greeting.base)

@@ -13,8 +13,8 @@
 #include <stdbool.h>
 
 struct api_addresses {
-    char *urls;                      /* "https://h1:7500,https://h2:7500"; owned */
-    struct cluster_link_place place; /* what the URL of the store says */
+    char *urls;                        /* "https://h1:7500,https://h2:7500"; owned */
+    struct cluster_link_target target; /* what the URL of the store says */
 };
 
 /* Whether it is the URL of a store on a cluster. */

@@ -34,10 +34,10 @@ enum gavel_status cluster_open(const struct cli *cli, struct cluster_client *ret
     if (addresses_are_of_store(options.urls)) {
         status = api_addresses_ask(options.urls, options.timeout_ms, &addresses, error);
         options.urls = addresses.urls;
-        if (!options.ca && addresses.place.ca[0])
-            options.ca = addresses.place.ca;
-        if (!options.revoked && addresses.place.revoked[0])
-            options.revoked = addresses.place.revoked;
+        if (!options.ca && addresses.target.ca[0])
+            options.ca = addresses.target.ca;
+        if (!options.revoked && addresses.target.revoked[0])
+            options.revoked = addresses.target.revoked;
     }
     if (status == GAVEL_OK)
         status = cluster_client_init(&options, ret_client, error);

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "cli/json_out.h"
-#include "cli/settings/place.h"
+#include "cli/settings/store_location.h"
 #include "config/duration.h"
 #include "os/clock.h"
 
@@ -117,7 +117,7 @@ static enum gavel_status open_store(const struct cli *cli, gavel_ns until, struc
 enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct onlooker *ret_onlooker,
                                 struct gavel_error *error)
 {
-    const char *file = place_file(cli->config.store);
+    const char *file = store_location_file(cli->config.store);
     struct onlooker onlooker = {0};
     enum gavel_status status;
 

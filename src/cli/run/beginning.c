@@ -28,7 +28,7 @@ static void warn_of_foreigners(const struct cli *cli, const char *id)
     onlooker_close(&onlooker);
 }
 
-void beginning_log(const struct cli *cli, const char *id, const struct place *place)
+void beginning_log(const struct cli *cli, const char *id, const struct store_location *location)
 {
     const struct config *config = &cli->config;
     const struct store_capabilities *store = store_capabilities_of(config->store);
@@ -40,16 +40,16 @@ void beginning_log(const struct cli *cli, const char *id, const struct place *pl
                  candidate, LOG_END);
         return;
     }
-    if (place->is_new)
+    if (location->is_new)
         log_line(log, clock_wall_ms(), LOG_INFO,
-                 place->has_folder ? "created the store" : "created the store and its folder", group,
-                 candidate, LOG_STR("store", place->shown), LOG_END);
+                 location->has_folder ? "created the store" : "created the store and its folder", group,
+                 candidate, LOG_STR("store", location->shown), LOG_END);
     if (store && !store->is_shared && !store->is_fixed)
         log_line(log, clock_wall_ms(), LOG_WARNING,
                  "no other process can see this store, so each is elected alone", group, candidate,
-                 LOG_STR("store", place->shown), LOG_END);
-    log_line(log, clock_wall_ms(), LOG_INFO, "takes part", group, candidate, LOG_STR("store", place->shown),
-             LOG_STR("preset", config->preset), LOG_END);
+                 LOG_STR("store", location->shown), LOG_END);
+    log_line(log, clock_wall_ms(), LOG_INFO, "takes part", group, candidate,
+             LOG_STR("store", location->shown), LOG_STR("preset", config->preset), LOG_END);
     if (strncmp(config->store, "s3:", strlen("s3:")) == 0)
         warn_of_foreigners(cli, id);
 }

@@ -6,12 +6,12 @@
 #define CLI_RUN_BEGINNING_H
 
 #include "cli/cli.h"
-#include "cli/settings/place.h"
+#include "cli/settings/store_location.h"
 
 /* Its store. Without an election there is nothing to keep, so that it works where there is no store yet. */
 const char *beginning_store(const struct config *config);
 
-/* `place` is from before the store was opened. */
-void beginning_log(const struct cli *cli, const char *id, const struct place *place);
+/* `location` is from before the store was opened. */
+void beginning_log(const struct cli *cli, const char *id, const struct store_location *location);
 
 #endif

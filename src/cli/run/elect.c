@@ -17,7 +17,7 @@
 #include "cli/run/event_json.h"
 #include "cli/run/leaving.h"
 #include "cli/run/line_queue.h"
-#include "cli/settings/place.h"
+#include "cli/settings/store_location.h"
 #include "os/clock.h"
 #include "store/store.h"
 
@@ -207,17 +207,17 @@ static int take_part(struct elect *elect, const sigset_t *signals, int signal_fd
         .store = beginning_store(&cli->config), .threaded = true, .doorbell = cli->config.doorbell};
     struct gavel_error error = {0};
     struct gavel *gavel = NULL;
-    struct place place;
+    struct store_location location;
     int signal_number;
 
-    place_look(options.store, &place);
+    store_location_look(options.store, &location);
     if (gavel_open(&options, &gavel, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     if (join(elect, gavel, &error) != GAVEL_OK) {
         (void)gavel_close(gavel); /* nothing was joined */
         return cli_fail(cli, error.status, "%s", error.message);
     }
-    beginning_log(cli, elect->id, &place);
+    beginning_log(cli, elect->id, &location);
     signal_number = serve(elect, signal_fd);
     leaving_let_through(signals);
     line_queue_close(&elect->queue);

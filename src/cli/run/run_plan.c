@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "cli/run/candidate_id.h"
-#include "cli/settings/place.h"
+#include "cli/settings/store_location.h"
 #include "config/program.h"
 #include "config/run_file.h"
 #include "config/run_grace.h"
@@ -92,12 +92,12 @@ static enum gavel_status plan_itself(struct making *making)
     const struct config *config = &making->cli->config;
     struct run_plan *plan = making->plan;
     char id[NAME_MAX_BYTES + 1];
-    struct place place;
+    struct store_location location;
 
     candidate_id_choose(config, id);
-    place_look(config->store, &place); /* a command may run in another folder than gavel */
+    store_location_look(config->store, &location); /* a command may run in another folder than gavel */
     plan->id = arena_text(&plan->arena, "%s", id);
-    making->store = arena_text(&plan->arena, "%s", place.shown);
+    making->store = arena_text(&plan->arena, "%s", location.shown);
     if (!plan->id || !making->store)
         return no_memory(making);
     plan->healthy = config->run.healthy && *config->run.healthy ? config->run.healthy : NULL;

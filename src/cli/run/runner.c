@@ -189,9 +189,9 @@ static enum gavel_status start(struct runner *runner, struct gavel_error *error)
         .user = runner,
     };
     enum gavel_status status = open_prefix(runner, error);
-    struct place place;
+    struct store_location location;
 
-    place_look(runner->cli->config.store, &place); /* the guard opens it, too */
+    store_location_look(runner->cli->config.store, &location); /* the guard opens it, too */
 
     if (status == GAVEL_OK && on_death_new(1, &runner->on_death) != GAVEL_OK)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory for what the guard has to know");
@@ -204,7 +204,7 @@ static enum gavel_status start(struct runner *runner, struct gavel_error *error)
     if (status == GAVEL_OK)
         status = runner_join(runner, error);
     if (status == GAVEL_OK)
-        beginning_log(runner->cli, runner->plan->id, &place);
+        beginning_log(runner->cli, runner->plan->id, &location);
     return status;
 }
 

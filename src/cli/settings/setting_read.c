@@ -17,12 +17,12 @@
 #include <strings.h>
 
 /* Where the value of a setting lies; offsets come from the table, so the casts fit. */
-static void *place(const struct setting *setting, struct config *config)
+static void *field(const struct setting *setting, struct config *config)
 {
     return (char *)config + setting->offset;
 }
 
-static const void *place_const(const struct setting *setting, const struct config *config)
+static const void *field_const(const struct setting *setting, const struct config *config)
 {
     return (const char *)config + setting->offset;
 }
@@ -56,7 +56,7 @@ static enum gavel_status check_range(const struct setting *setting, const struct
                                      struct gavel_error *error)
 {
     for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
-        const void *at = place_const(setting, config);
+        const void *at = field_const(setting, config);
         int64_t value;
 
         if (ranges[i].offset != setting->offset)
@@ -81,46 +81,46 @@ static enum gavel_status read_kind(const struct setting *setting, const char *te
 
     switch (setting->kind) {
     case SETTING_TEXT:
-        *(const char **)place(setting, config) = text;
+        *(const char **)field(setting, config) = text;
         return GAVEL_OK;
     case SETTING_SWITCH:
     case SETTING_BOOL:
-        return word_read_bool(text, place(setting, config), error);
+        return word_read_bool(text, field(setting, config), error);
     case SETTING_DURATION:
-        return duration_parse(text, place(setting, config), error);
+        return duration_parse(text, field(setting, config), error);
     case SETTING_INT:
-        return word_read_int(text, place(setting, config), error);
+        return word_read_int(text, field(setting, config), error);
     case SETTING_REAL:
-        return word_read_real(text, place(setting, config), error);
+        return word_read_real(text, field(setting, config), error);
     case SETTING_POLICY:
-        if (gavel_policy_parse(text, place(setting, config)) != GAVEL_OK)
+        if (gavel_policy_parse(text, field(setting, config)) != GAVEL_OK)
             return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is none of first, lexicographic, priority",
                              text);
         return GAVEL_OK;
     case SETTING_COLOR:
         status = word_read(color_words, "auto, always, never", text, &word, error);
         if (status == GAVEL_OK)
-            *(enum color_mode *)place(setting, config) = (enum color_mode)word;
+            *(enum color_mode *)field(setting, config) = (enum color_mode)word;
         return status;
     case SETTING_LOG_FORMAT:
         status = word_read(log_format_words, LOG_FORMAT_WORDS, text, &word, error);
         if (status == GAVEL_OK)
-            *(enum log_format *)place(setting, config) = (enum log_format)word;
+            *(enum log_format *)field(setting, config) = (enum log_format)word;
         return status;
     case SETTING_LOG_LEVEL:
-        if (!log_level_parse(text, place(setting, config)))
+        if (!log_level_parse(text, field(setting, config)))
             return error_set(error, GAVEL_ERR_INVALID, "\"%.60s\" is none of debug, info, warning, error",
                              text);
         return GAVEL_OK;
     case SETTING_ON_EXIT:
-        return on_exit_parse(text, place(setting, config), error);
+        return on_exit_parse(text, field(setting, config), error);
     case SETTING_CONTAIN:
         status = word_read(contain_words, "auto, cgroup, walk", text, &word, error);
         if (status == GAVEL_OK)
-            *(enum contain *)place(setting, config) = (enum contain)word;
+            *(enum contain *)field(setting, config) = (enum contain)word;
         return status;
     case SETTING_SIGNAL:
-        return signal_parse(text, place(setting, config), error);
+        return signal_parse(text, field(setting, config), error);
     }
     return error_set(error, GAVEL_ERR_INVALID, "a setting of an unknown kind");
 }
@@ -136,7 +136,7 @@ enum gavel_status setting_read(const struct setting *setting, const char *text, 
 const char *setting_text(const struct setting *setting, const struct config *config, char *buffer,
                          size_t size)
 {
-    const void *at = place_const(setting, config);
+    const void *at = field_const(setting, config);
     char text[DURATION_TEXT_MAX];
 
     switch (setting->kind) {

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/record.h"
-#include "cli/settings/place.h"
+#include "cli/settings/store_location.h"
 #include "store/store.h"
 
 #include <gavel/gavel.h>
@@ -94,7 +94,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
     const struct store_capabilities *capabilities;
     struct gavel_error cause = {0};
 
-    if (!config->store && groups & (OPTIONS_STORE | OPTIONS_PLACE)) {
+    if (!config->store && groups & (OPTIONS_STORE | OPTIONS_STORE_ALL)) {
         if (gavel_default_store(config->default_store, sizeof config->default_store) != GAVEL_OK)
             return error_set(
                 error, GAVEL_ERR_INVALID,
@@ -107,14 +107,14 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
                                      "the store is empty; name one, such as /var/lib/gavel/gavel.db"};
         return blame(values, setting_by_flag("store"), &cause, error);
     }
-    if (config->store && place_is_bare_word(config->store)) {
+    if (config->store && store_location_is_bare_word(config->store)) {
         cause.status = GAVEL_ERR_INVALID;
         snprintf(cause.message, sizeof cause.message,
                  "there is no kind of store \"%.60s\"; for a file of that name write ./%.60s or sqlite:%.60s",
                  config->store, config->store, config->store);
         return blame(values, setting_by_flag("store"), &cause, error);
     }
-    if (config->store && place_has_password(config->store)) {
+    if (config->store && store_location_has_password(config->store)) {
         cause = (struct gavel_error){
             GAVEL_ERR_INVALID, "a password has no place in the URL of a store, which lists of processes and "
                                "logs show; gavel-stores(7) says where it is taken from"};
@@ -189,8 +189,8 @@ static const char *cluster_of_store(const struct config *config)
 
 /* The cluster of a command that only a cluster has, or of --cluster without a value: that of the store counts
  * where it stands closer to the command line. */
-static enum gavel_status choose_place_of_nodes(const struct setting_values *values, unsigned groups,
-                                               struct config *config, struct gavel_error *error)
+static enum gavel_status choose_nodes(const struct setting_values *values, unsigned groups,
+                                      struct config *config, struct gavel_error *error)
 {
     int rank = rank_of(values, setting_by_flag("store"));
 
@@ -202,7 +202,7 @@ static enum gavel_status choose_place_of_nodes(const struct setting_values *valu
             error, GAVEL_ERR_INVALID,
             "--store: \"%.100s\" is not a cluster of gaveld, which this needs: gavel://HOST:PORT,…",
             config->store);
-    } else if (!(groups & (OPTIONS_STORE | OPTIONS_PLACE)) && rank == SOURCE_ENVIRONMENT) {
+    } else if (!(groups & (OPTIONS_STORE | OPTIONS_STORE_ALL)) && rank == SOURCE_ENVIRONMENT) {
         config->store = NULL; /* meant for other commands */
     }
     if (!config->cluster && values->wants_cluster)
@@ -222,7 +222,7 @@ static enum gavel_status choose_cluster(const struct setting_values *values, uns
 {
     const struct setting *store = most_for_store(values, groups);
     int rank = rank_of(values, setting_by_flag("cluster"));
-    bool is_for_both = groups & (OPTIONS_STORE | OPTIONS_PLACE);
+    bool is_for_both = groups & (OPTIONS_STORE | OPTIONS_STORE_ALL);
 
     if ((rank == SOURCE_FLAG || (values->wants_cluster && store != setting_by_flag("store"))) && store &&
         rank_of(values, store) == SOURCE_FLAG)
@@ -230,7 +230,7 @@ static enum gavel_status choose_cluster(const struct setting_values *values, uns
                          "--cluster looks at a cluster of gaveld, --%s is for a store: give one of them",
                          store->flag);
     if (!is_for_both || values->wants_cluster)
-        return choose_place_of_nodes(values, groups, config, error);
+        return choose_nodes(values, groups, config, error);
     if (config->cluster && ((store && rank_of(values, store) < rank) ||
                             (groups & OPTIONS_SETTINGS && rank == SOURCE_ENVIRONMENT &&
                              rank_of(values, setting_by_flag("config")) == SOURCE_FLAG)))

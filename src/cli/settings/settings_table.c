@@ -7,7 +7,7 @@
 
 #define COMMON OPTIONS_COMMON
 #define STORE OPTIONS_STORE
-#define PLACE OPTIONS_PLACE
+#define STORE_ALL OPTIONS_STORE_ALL
 #define LISTING (OPTIONS_LISTING | OPTIONS_SETTINGS)
 #define SETTINGS OPTIONS_SETTINGS
 #define CALLS OPTIONS_CALLS
@@ -21,7 +21,7 @@
 
 /* clang-format off */
 const struct setting settings_table[] = {
-    {"store", 's', SETTING_TEXT, STORE | PLACE | NODES, AT(store), "GAVEL_STORE", "store", "URL",
+    {"store", 's', SETTING_TEXT, STORE | STORE_ALL | NODES, AT(store), "GAVEL_STORE", "store", "URL",
      "where mandates are kept (default: a SQLite file of this user)"},
     {"group", 'g', SETTING_TEXT, STORE | GROUP, AT(group), "GAVEL_GROUP", "group", "NAME",
      "the group to look at or take part in (default: default)"},

@@ -4,7 +4,7 @@
 #include "cli/store/store_cli.h"
 
 #include "cli/json_out.h"
-#include "cli/settings/place.h"
+#include "cli/settings/store_location.h"
 #include "store/store.h"
 
 #include <stdio.h>
@@ -14,13 +14,13 @@
 static enum gavel_status open_store(const struct cli *cli, struct store **ret_store, int *ret_code)
 {
     struct gavel_error error = {0};
-    struct place place;
+    struct store_location location;
     enum gavel_status status;
 
-    place_look(cli->config.store, &place);
-    if (place.is_new) {
+    store_location_look(cli->config.store, &location);
+    if (location.is_new) {
         *ret_code =
-            cli_fail(cli, GAVEL_ERR_STORE_UNAVAILABLE, "there is no store %.150s; name one", place.shown);
+            cli_fail(cli, GAVEL_ERR_STORE_UNAVAILABLE, "there is no store %.150s; name one", location.shown);
         return GAVEL_ERR_STORE_UNAVAILABLE;
     }
     status = store_open(cli->config.store, ret_store, &error);

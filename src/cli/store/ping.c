@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "cli/run/leaving.h"
-#include "cli/settings/place.h"
+#include "cli/settings/store_location.h"
 #include "cli/store/store_cli.h"
 #include "os/clock.h"
 #include "os/entropy.h"
@@ -305,13 +305,13 @@ static enum gavel_status begin(struct ping *ping)
     struct ping_result *result = ping->result;
     gavel_ns began = clock_now();
     enum gavel_status status;
-    struct place place;
+    struct store_location location;
 
-    place_look(cli->config.store, &place);
-    if (cli_flag_is_set(cli, "read-only") && place.is_new)
+    store_location_look(cli->config.store, &location);
+    if (cli_flag_is_set(cli, "read-only") && location.is_new)
         return error_set(ping->error, GAVEL_ERR_STORE_UNAVAILABLE,
                          "there is no store %.150s; without --read-only it is made, as by a candidate",
-                         place.shown);
+                         location.shown);
     status = store_open(cli->config.store, &ping->store, ping->error);
     if (status != GAVEL_OK)
         return status;
@@ -322,8 +322,8 @@ static enum gavel_status begin(struct ping *ping)
         result->only_reads = "--read-only was given; writes may take longer";
     else if (result->store->is_fixed)
         result->only_reads = "the leader is assigned, so nothing is ever claimed";
-    if (place.is_new)
-        log_line(&cli->log, clock_wall_ms(), LOG_INFO, "created the store", LOG_STR("store", place.shown),
+    if (location.is_new)
+        log_line(&cli->log, clock_wall_ms(), LOG_INFO, "created the store", LOG_STR("store", location.shown),
                  LOG_END);
     if (result->only_reads || !ping->store->driver->probe)
         return GAVEL_OK;

@@ -143,51 +143,51 @@ size_t peers_others(const struct peers *peers, const char *id)
 }
 
 /* Whether the policy, or a wish, puts this peer before who asks. */
-static bool precedes(const struct peer *peer, const struct peers_place *place)
+static bool precedes(const struct peer *peer, const struct peers_ranking *ranking)
 {
-    bool may_stand = peer->is_eligible || place->observation > 0;
+    bool may_stand = peer->is_eligible || ranking->observation > 0;
 
     if (PLANTED(OBSERVER_IGNORED))
         may_stand = peer->is_eligible;
-    if (!peer->is_active || !may_stand || strcmp(peer->id, place->id) == 0 ||
-        strcmp(peer->id, place->excluded) == 0)
+    if (!peer->is_active || !may_stand || strcmp(peer->id, ranking->id) == 0 ||
+        strcmp(peer->id, ranking->excluded) == 0)
         return false;
-    return strcmp(peer->id, place->first_choice) == 0 ||
-           peer_is_better(peer, place->policy, place->id, place->priority);
+    return strcmp(peer->id, ranking->first_choice) == 0 ||
+           peer_is_better(peer, ranking->policy, ranking->id, ranking->priority);
 }
 
-size_t peers_rank(const struct peers *peers, const struct peers_place *place)
+size_t peers_rank(const struct peers *peers, const struct peers_ranking *ranking)
 {
     /* One that we have not heard of may have joined since the last listing; one that is listed is judged
      * below. */
-    size_t rank = place->first_choice[0] != '\0' && !find(peers, place->first_choice);
+    size_t rank = ranking->first_choice[0] != '\0' && !find(peers, ranking->first_choice);
 
-    if (strcmp(place->first_choice, place->id) == 0)
+    if (strcmp(ranking->first_choice, ranking->id) == 0)
         return 0;
     for (size_t i = 0; i < peers->count; i++)
-        rank += precedes(&peers->items[i], place);
+        rank += precedes(&peers->items[i], ranking);
     return rank;
 }
 
-gavel_ns peers_stand_at(const struct peers *peers, const struct peers_place *place)
+gavel_ns peers_stand_at(const struct peers *peers, const struct peers_ranking *ranking)
 {
     gavel_ns at = INT64_MIN;
 
     for (size_t i = 0; i < peers->count; i++) {
         const struct peer *peer = &peers->items[i];
 
-        if (precedes(peer, place))
-            at = ns_max(at, peer->is_eligible ? peer->ready_at : peer->joined_at + place->observation);
+        if (precedes(peer, ranking))
+            at = ns_max(at, peer->is_eligible ? peer->ready_at : peer->joined_at + ranking->observation);
     }
     return at;
 }
 
-gavel_ns peers_joined_at(const struct peers *peers, const struct peers_place *place)
+gavel_ns peers_joined_at(const struct peers *peers, const struct peers_ranking *ranking)
 {
     gavel_ns at = INT64_MIN;
 
     for (size_t i = 0; i < peers->count; i++)
-        if (precedes(&peers->items[i], place))
+        if (precedes(&peers->items[i], ranking))
             at = ns_max(at, peers->items[i].joined_at);
     return at;
 }

@@ -51,8 +51,8 @@ size_t peers_others(const struct peers *peers, const char *id);
 /* An active candidate of that id, or NULL. */
 const struct peer *peers_find(const struct peers *peers, const char *id);
 
-/* Who asks for its place among the others, and by which rules. */
-struct peers_place {
+/* Who asks for its rank among the others, and by which rules. */
+struct peers_ranking {
     enum gavel_policy policy;
     const char *id;
     int32_t priority;
@@ -67,13 +67,13 @@ struct peers_place {
 };
 
 /* How many active candidates the policy puts before this one. */
-size_t peers_rank(const struct peers *peers, const struct peers_place *place);
+size_t peers_rank(const struct peers *peers, const struct peers_ranking *ranking);
 
 /* When the last of those has begun to stand, or will have; INT64_MIN if there is none. */
-gavel_ns peers_stand_at(const struct peers *peers, const struct peers_place *place);
+gavel_ns peers_stand_at(const struct peers *peers, const struct peers_ranking *ranking);
 
 /* When the last of those was first listed; INT64_MIN if there is none. */
-gavel_ns peers_joined_at(const struct peers *peers, const struct peers_place *place);
+gavel_ns peers_joined_at(const struct peers *peers, const struct peers_ranking *ranking);
 
 /*
  * The best of all active eligible candidates, if the policy would rather see

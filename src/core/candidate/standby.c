@@ -113,8 +113,8 @@ static gavel_ns observed_ns(const struct candidate *c)
 }
 
 /* From when on a seat that is free at `at` may be claimed by us and by all whom the policy puts before us. */
-static gavel_ns all_stand_at(const struct candidate *c, const struct peers_place *place, enum vacancy vacancy,
-                             gavel_ns at)
+static gavel_ns all_stand_at(const struct candidate *c, const struct peers_ranking *ranking,
+                             enum vacancy vacancy, gavel_ns at)
 {
     gavel_ns call_timeout = ns_from_ms(c->settings.call_timeout_ms);
     gavel_ns lease = ns_stretch(ns_from_ms(c->seen.record.lease_ms), c->settings.drift_ppm);
@@ -124,7 +124,7 @@ static gavel_ns all_stand_at(const struct candidate *c, const struct peers_place
         has_listed = true;
     /* Each waits for a whole lease since its own first look, unless all go by one clock. */
     if (vacancy == VACANCY_TIMED_OUT && c->clock != STORE_CLOCK_STEADY)
-        at = ns_max(at, ns_min(peers_joined_at(&c->peers, place) + lease, at + observed_ns(c)));
+        at = ns_max(at, ns_min(peers_joined_at(&c->peers, ranking) + lease, at + observed_ns(c)));
     if (!is_cold_start(c))
         return at;
     if (PLANTED(STAGGER_FROM_SIGHT))
@@ -133,7 +133,7 @@ static gavel_ns all_stand_at(const struct candidate *c, const struct peers_place
     if (!has_listed)
         at = ns_max(at, c->standing_at + call_timeout); /* the answer brings us here again */
     return ns_max(at,
-                  ns_min(peers_stand_at(&c->peers, place), c->standing_at + call_timeout + observed_ns(c)));
+                  ns_min(peers_stand_at(&c->peers, ranking), c->standing_at + call_timeout + observed_ns(c)));
 }
 
 /* When the policy lets us claim a seat that is or will be free at `at`. */
@@ -141,7 +141,7 @@ static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, g
 {
     const struct record *record = &c->seen.record;
     bool is_lost = observation_loss(&c->seen, vacancy, c->nonce) != GAVEL_LOSS_NONE;
-    const struct peers_place place = {
+    const struct peers_ranking ranking = {
         .policy = c->settings.policy,
         .id = c->id,
         .priority = c->priority,
@@ -149,13 +149,13 @@ static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, g
         .excluded = is_cold_start(c) ? "" : record->holder, /* or it has come back since */
         .observation = is_cold_start(c) ? observed_ns(c) : 0,
     };
-    size_t rank = peers_rank(&c->peers, &place);
+    size_t rank = peers_rank(&c->peers, &ranking);
 
     if (at == NEVER)
         return NEVER;
     if (PLANTED(PREFERRED_BLOCKS) && rank > 0)
         return NEVER;
-    at = all_stand_at(c, &place, vacancy, at);
+    at = all_stand_at(c, &ranking, vacancy, at);
     at += (gavel_ns)rank * ns_from_ms(c->settings.stagger_ms);
     if (is_lost)
         at += ns_from_ms(c->settings.takeover_delay_ms);

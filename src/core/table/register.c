@@ -8,8 +8,8 @@
 
 #include "core/table/step.h"
 
-/* The same instance says something else of itself: it keeps its place. */
-static void take_place(struct step *step, struct table_candidate *old, struct table_candidate *candidate)
+/* The same instance says something else of itself: it keeps its position. */
+static void keep_position(struct step *step, struct table_candidate *old, struct table_candidate *candidate)
 {
     struct table_group *group = old->group;
 
@@ -59,7 +59,7 @@ enum gavel_status candidate_register(struct step *step, const Gavel__Register *r
     candidate->seen.beat_wall_ms = step->wall_ms;
     candidate->seen.beats = registration->beats;
     if (old && old->instance == registration->instance) {
-        take_place(step, old, candidate);
+        keep_position(step, old, candidate);
     } else if (old) {
         candidate->seen.was_displaced = old->seen.displaced == registration->instance;
         candidate->seen.displaced = old->seen.is_called_dead ? old->instance : 0;

@@ -44,7 +44,7 @@ Gavel__Change step_change(Gavel__Change__Kind kind, const struct table_group *gr
 char *text_new(const char *string); /* NULL: no memory */
 char *text_share(char *text);
 void text_drop(char *text);              /* safe on NULL */
-void text_set(char **place, char *text); /* drops what was there; takes over `text` */
+void text_set(char **field, char *text); /* drops what was there; takes over `text` */
 
 /* Bytes on the heap; *ret_copy is NULL for none. False: no memory. */
 bool bytes_copy(const uint8_t *bytes, size_t size, uint8_t **ret_copy);

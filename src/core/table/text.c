@@ -59,11 +59,11 @@ void text_drop(char *text)
         free(head_of(text));
 }
 
-void text_set(char **place, char *text)
+void text_set(char **field, char *text)
 {
-    char *old = *place;
+    char *old = *field;
 
-    *place = text;
+    *field = text;
     text_drop(old);
 }
 

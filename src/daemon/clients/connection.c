@@ -41,7 +41,7 @@ struct clients_connection *clients_find(struct clients *clients, uint64_t number
 static void say(const struct clients_connection *connection, const char *message, const char *reason)
 {
     log_line(&connection->clients->shared->log, clock_wall_ms(), LOG_DEBUG, message,
-             LOG_U64("client", connection->number), LOG_STR("place", connection->place),
+             LOG_U64("client", connection->number), LOG_STR("from", connection->remote),
              LOG_STR("reason", reason), LOG_END);
 }
 
@@ -265,7 +265,7 @@ static bool open_stream(struct clients_connection *connection, int fd)
 }
 
 struct clients_connection *clients_connection_new(struct clients *clients, int fd, bool is_unix,
-                                                  const char *place)
+                                                  const char *remote)
 {
     struct clients_connection *connection = calloc(1, sizeof *connection);
     gavel_ns now = clock_now();
@@ -292,7 +292,7 @@ struct clients_connection *clients_connection_new(struct clients *clients, int f
         return NULL;
     }
     connection->phase = connection->ssl ? CLIENTS_TLS : CLIENTS_HELLO;
-    (void)snprintf(connection->place, sizeof connection->place, "%s", place);
+    (void)snprintf(connection->remote, sizeof connection->remote, "%s", remote);
     bufferevent_setwatermark(connection->stream, EV_READ, CLIENT_LENGTH_BYTES, 0);
     bufferevent_setwatermark(connection->stream, EV_WRITE, CLIENTS_OUTPUT_GO, 0);
     set_callbacks(connection);

@@ -132,7 +132,7 @@ struct clients_connection {
     struct bufferevent *stream;
     SSL *ssl;     /* NULL: plain; the stream owns it */
     bool is_unix; /* else TCP */
-    char place[64];
+    char remote[64];
     uint64_t principal;                        /* whose it is, by principal.c; 0: not known */
     uint64_t sessions[CLIENTS_SESSIONS_KNOWN]; /* that it has said itself, a ring: it may be told of them */
     size_t session_count;
@@ -281,7 +281,7 @@ void clients_listen_end(struct clients *clients); /* also takes away the unix so
 /* connection.c */
 /* Takes the descriptor over, also on failure (NULL). */
 struct clients_connection *clients_connection_new(struct clients *clients, int fd, bool is_unix,
-                                                  const char *place);
+                                                  const char *remote);
 void clients_connection_close(struct clients_connection *connection); /* twice is harmless */
 /* Tells the other side why, and closes when it has read it, or soon. */
 void clients_connection_refuse(struct clients_connection *connection, const char *text);

@@ -179,7 +179,7 @@ static void take(struct clients_door *door, int fd, const struct sockaddr_storag
 {
     struct clients *clients = door->clients;
     bool is_full = fd >= clients_fd_limit();
-    char place[ADDRESS_TEXT_MAX] = "this machine";
+    char remote[ADDRESS_TEXT_MAX] = "this machine";
     struct clients_connection *connection;
 
     if (is_full)
@@ -189,10 +189,10 @@ static void take(struct clients_door *door, int fd, const struct sockaddr_storag
         return;
     }
     if (!door->is_unix) {
-        address_write(address, place);
+        address_write(address, remote);
         tune(fd);
     }
-    connection = clients_connection_new(clients, fd, door->is_unix, place);
+    connection = clients_connection_new(clients, fd, door->is_unix, remote);
     if (connection && is_full) {
         if (connection->ssl) /* it could not be told before the handshake, and there shall be none */
             clients_connection_close(connection);

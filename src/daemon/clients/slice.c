@@ -24,15 +24,15 @@ static size_t size_of(const struct table_change *change) { return change->size +
 static void copy(struct clients_slice *slice, const struct table_change *change)
 {
     size_t name = strlen(change->group) + 1;
-    uint8_t *place = slice->arena + slice->used;
+    uint8_t *room = slice->arena + slice->used;
 
-    memcpy(place, change->group, name);
-    memcpy(place + name, change->bytes, change->size);
+    memcpy(room, change->group, name);
+    memcpy(room + name, change->bytes, change->size);
     slice->changes[slice->count].at = change->at;
     slice->changes[slice->count].kind = change->kind;
     slice->changes[slice->count].session = change->session;
-    slice->changes[slice->count].group = (const char *)place;
-    slice->changes[slice->count].bytes = place + name;
+    slice->changes[slice->count].group = (const char *)room;
+    slice->changes[slice->count].bytes = room + name;
     slice->changes[slice->count].size = change->size;
     slice->changes[slice->count].change = NULL;
     slice->count++;

@@ -163,7 +163,7 @@ static enum gavel_status look_back(struct clients *clients, struct table_cursor 
  * The connection shall tell it all that comes after `from`. If that lies behind what it has told its other
  * watches, it goes back, and tells this one alone until it is where it was.
  */
-static void place(struct clients_watch *watch)
+static void set_from(struct clients_watch *watch)
 {
     struct clients_connection *connection = watch->connection;
     struct clients_watch *other;
@@ -216,7 +216,7 @@ static void begin(struct clients_connection *connection, const Gavel__Watch *ask
         return;
     }
     write_begun(watch, from.part == UINT32_MAX ? from.revision : from.revision - 1);
-    place(watch);
+    set_from(watch);
 }
 
 void clients_watch(struct clients_connection *connection, const Gavel__Watch *ask)

@@ -2,7 +2,7 @@
 
 /*
  * A configuration that is being put together, and where each part of it comes
- * from, so that whatever is wrong can be told with its place. Only for the
+ * from, so that whatever is wrong can be told with its line. Only for the
  * files of this directory.
  */
 #ifndef DAEMON_CONFIG_DRAFT_H
@@ -37,11 +37,12 @@ struct config_draft {
     struct gavel_error *error;
 };
 
-#define CONFIG_PLACE_MAX 320
+#define CONFIG_ORIGIN_MAX 320
 /* "gaveld.yaml:4: listen", "GAVELD_LISTEN", "--listen", or "listen". Returns buffer. */
-const char *config_place(const struct config_draft *draft, enum config_id id, char buffer[CONFIG_PLACE_MAX]);
+const char *config_origin(const struct config_draft *draft, enum config_id id,
+                          char buffer[CONFIG_ORIGIN_MAX]);
 
-/* ERR_INVALID, with the place of that setting; or of a line of the file. */
+/* ERR_INVALID, with where that setting stands; or of a line of the file. */
 GAVEL_CHECKED enum gavel_status config_wrong(struct config_draft *draft, enum config_id id,
                                              const char *format, ...) __attribute__((format(printf, 3, 4)));
 GAVEL_CHECKED enum gavel_status config_wrong_line(struct config_draft *draft, int line, const char *format,

@@ -26,24 +26,24 @@ static const char *variable_of(const struct config_setting *setting, char buffer
     return buffer;
 }
 
-const char *config_place(const struct config_draft *draft, enum config_id id, char buffer[CONFIG_PLACE_MAX])
+const char *config_origin(const struct config_draft *draft, enum config_id id, char buffer[CONFIG_ORIGIN_MAX])
 {
     const struct config_setting *setting = &config_settings[id];
     char name[VARIABLE_MAX];
 
     switch (draft->origins[id].source) {
     case CONFIG_FILE:
-        (void)snprintf(buffer, CONFIG_PLACE_MAX, "%.200s:%d: %s", draft->config.file, draft->origins[id].line,
-                       setting->key);
+        (void)snprintf(buffer, CONFIG_ORIGIN_MAX, "%.200s:%d: %s", draft->config.file,
+                       draft->origins[id].line, setting->key);
         break;
     case CONFIG_ENVIRONMENT:
-        (void)snprintf(buffer, CONFIG_PLACE_MAX, "%s", variable_of(setting, name));
+        (void)snprintf(buffer, CONFIG_ORIGIN_MAX, "%s", variable_of(setting, name));
         break;
     case CONFIG_FLAG:
-        (void)snprintf(buffer, CONFIG_PLACE_MAX, "%s", config_setting_flag(setting, name));
+        (void)snprintf(buffer, CONFIG_ORIGIN_MAX, "%s", config_setting_flag(setting, name));
         break;
     case CONFIG_DEFAULT:
-        (void)snprintf(buffer, CONFIG_PLACE_MAX, "%s%s%s", setting->section, *setting->section ? "." : "",
+        (void)snprintf(buffer, CONFIG_ORIGIN_MAX, "%s%s%s", setting->section, *setting->section ? "." : "",
                        setting->key);
         break;
     }
@@ -52,13 +52,13 @@ const char *config_place(const struct config_draft *draft, enum config_id id, ch
 
 enum gavel_status config_wrong(struct config_draft *draft, enum config_id id, const char *format, ...)
 {
-    char message[400], place[CONFIG_PLACE_MAX];
+    char message[400], origin[CONFIG_ORIGIN_MAX];
     va_list list;
 
     va_start(list, format);
     (void)vsnprintf(message, sizeof message, format, list); /* cut if too long */
     va_end(list);
-    return error_set(draft->error, GAVEL_ERR_INVALID, "%s: %s", config_place(draft, id, place), message);
+    return error_set(draft->error, GAVEL_ERR_INVALID, "%s: %s", config_origin(draft, id, origin), message);
 }
 
 enum gavel_status config_wrong_line(struct config_draft *draft, int line, const char *format, ...)

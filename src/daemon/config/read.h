@@ -5,7 +5,7 @@
  *
  *     flags  >  GAVELD_* environment  >  YAML file  >  defaults
  *
- * Whatever is wrong with any of it is told with its place, and nothing has
+ * Whatever is wrong with any of it is told with where it stands, and nothing has
  * been started then.
  */
 #ifndef DAEMON_CONFIG_READ_H

@@ -81,19 +81,19 @@ static bool find_longer(const struct raft_settings *settings, struct raft_settin
 static enum gavel_status blame(struct config_draft *draft, const struct gavel_error *cause)
 {
     const struct raft_settings *raft = &draft->config.raft;
-    char message[400] = "", place[CONFIG_PLACE_MAX];
+    char message[400] = "", origin[CONFIG_ORIGIN_MAX];
     struct raft_settings longer;
 
     translate(cause->message, draft->config.has_leader_commands, message, sizeof message);
-    (void)config_place(draft, CONFIG_OF_LEASE, place);
+    (void)config_origin(draft, CONFIG_OF_LEASE, origin);
     if (cause->status == GAVEL_ERR_BUDGET && raft->transfer_timeout > raft->stop_margin &&
         find_longer(raft, &longer))
         return error_set(draft->error, cause->status,
                          "%.150s: %.250s; timing: {lease_ms: %" PRId64 ", election_timeout_min_ms: %" PRId64
                          ", election_timeout_max_ms: %" PRId64 "} would do",
-                         place, message, ms_from_ns(longer.promise), ms_from_ns(longer.election_min),
+                         origin, message, ms_from_ns(longer.promise), ms_from_ns(longer.election_min),
                          ms_from_ns(longer.election_max));
-    return error_set(draft->error, cause->status, "%.150s: %s", place, message);
+    return error_set(draft->error, cause->status, "%.150s: %s", origin, message);
 }
 
 /* The children stop one after the other; the last part of the grace is for killing whoever did not. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct address_book_entry *place_of(struct address_book *book, raft_id id)
+static struct address_book_entry *entry_of(struct address_book *book, raft_id id)
 {
     for (size_t i = 0; i < book->count; i++)
         if (book->entries[i].id == id)
@@ -18,11 +18,11 @@ static struct address_book_entry *place_of(struct address_book *book, raft_id id
 }
 
 /* Copies a text that is known; true if it differs from what was there. */
-static bool note(char *place, size_t size, const char *text)
+static bool note(char *field, size_t size, const char *text)
 {
-    if (!text[0] || strcmp(place, text) == 0)
+    if (!text[0] || strcmp(field, text) == 0)
         return false;
-    (void)snprintf(place, size, "%s", text);
+    (void)snprintf(field, size, "%s", text);
     return true;
 }
 
@@ -41,12 +41,12 @@ void address_book_init(struct address_book *book, const struct daemon_config *co
     memset(book, 0, sizeof *book);
     for (size_t i = 0; i < config->peer_count; i++) {
         const struct daemon_peer *peer = &config->peers[i];
-        struct address_book_entry *entry = place_of(book, peer->id);
+        struct address_book_entry *entry = entry_of(book, peer->id);
 
         if (entry)
             (void)note_all(entry, peer->name, peer->address, peer->api);
     }
-    self = place_of(book, config->id);
+    self = entry_of(book, config->id);
     if (self)
         (void)note_all(self, config->node, config->advertise, config->api_advertise);
 }
@@ -56,7 +56,7 @@ bool address_book_take_records(struct address_book *book, const struct member_re
     bool is_new = false;
 
     for (size_t i = 0; i < count; i++) {
-        struct address_book_entry *entry = place_of(book, records[i].id);
+        struct address_book_entry *entry = entry_of(book, records[i].id);
 
         if (!entry)
             continue;
@@ -69,7 +69,7 @@ bool address_book_take_records(struct address_book *book, const struct member_re
 
 bool address_book_take_hello(struct address_book *book, const struct peer_hello *hello)
 {
-    struct address_book_entry *entry = place_of(book, hello->node);
+    struct address_book_entry *entry = entry_of(book, hello->node);
 
     if (!entry)
         return false;

@@ -63,7 +63,7 @@ static void hand_on(struct batch *batch)
     batch->count = 0;
 }
 
-static size_t next_place(struct batch *batch)
+static size_t next_slot(struct batch *batch)
 {
     size_t at;
 
@@ -96,7 +96,7 @@ static void tell_session(struct batch *batch, const struct table_session *sessio
 
     if (!is_of_the_dead(batch->process_watch, &session->process))
         return;
-    at = next_place(batch);
+    at = next_slot(batch);
     close = &batch->bodies[at].close;
     gavel__close_session__init(close);
     close->session = session->id;
@@ -110,7 +110,7 @@ static void tell_group(struct batch *batch, const struct table_group *group)
     const struct table_candidate *candidate;
 
     if (group->is_held && !group->session && is_of_the_dead(batch->process_watch, &group->process)) {
-        size_t at = next_place(batch);
+        size_t at = next_slot(batch);
         Gavel__Release *release = &batch->bodies[at].release;
 
         gavel__release__init(release);
@@ -126,7 +126,7 @@ static void tell_group(struct batch *batch, const struct table_group *group)
 
         if (candidate->session || !is_of_the_dead(batch->process_watch, &candidate->process))
             continue;
-        at = next_place(batch);
+        at = next_slot(batch);
         leave = &batch->bodies[at].leave;
         gavel__leave__init(leave);
         leave->group = group->name;

@@ -46,14 +46,14 @@ void journal_set_bell(struct journal *journal, int fd) { journal->bell = fd; }
 
 uint64_t journal_put(struct journal *journal, const struct journal_entry *entry)
 {
-    struct journal_entry *place;
+    struct journal_entry *slot;
     uint64_t id;
 
     (void)pthread_mutex_lock(&journal->mutex);
-    place = &journal->entries[journal->count % JOURNAL_ENTRIES_KEPT];
+    slot = &journal->entries[journal->count % JOURNAL_ENTRIES_KEPT];
     id = journal->first_id + ++journal->count;
-    *place = *entry;
-    place->id = id;
+    *slot = *entry;
+    slot->id = id;
     (void)pthread_mutex_unlock(&journal->mutex);
     if (journal->bell >= 0)
         wakeup_ring(journal->bell);
@@ -62,12 +62,12 @@ uint64_t journal_put(struct journal *journal, const struct journal_entry *entry)
 
 void journal_put_election(struct journal *journal, const struct journal_election *election)
 {
-    struct journal_election *place;
+    struct journal_election *slot;
 
     (void)pthread_mutex_lock(&journal->mutex);
-    place = &journal->elections[journal->election_count % JOURNAL_ELECTIONS_KEPT];
-    *place = *election;
-    place->id = ++journal->election_count;
+    slot = &journal->elections[journal->election_count % JOURNAL_ELECTIONS_KEPT];
+    *slot = *election;
+    slot->id = ++journal->election_count;
     (void)pthread_mutex_unlock(&journal->mutex);
 }
 

@@ -43,21 +43,21 @@ static struct gavel_store *new_store(void)
 }
 
 /* What stands between "gavel:" and the nodes, and then they. */
-static enum gavel_status parse(const char *rest, struct cluster_link_place *ret_place,
+static enum gavel_status parse(const char *rest, struct cluster_link_target *ret_target,
                                struct gavel_error *error)
 {
     if (strncmp(rest, "//", 2) != 0)
         return error_set(error, GAVEL_ERR_INVALID,
                          "after \"gavel:\" come two slashes and the nodes of a cluster, such as "
                          "gavel://h1:7600,h2:7600,h3:7600 or gavel:///run/gavel/n1.sock");
-    return cluster_link_place_parse(rest + 2, ret_place, error);
+    return cluster_link_target_parse(rest + 2, ret_target, error);
 }
 
 static enum gavel_status check_url(const char *rest, struct gavel_error *error)
 {
-    struct cluster_link_place place;
+    struct cluster_link_target target;
 
-    return parse(rest, &place, error);
+    return parse(rest, &target, error);
 }
 
 static enum gavel_status await_node(struct gavel_store *gavel, struct gavel_error *error)
@@ -89,7 +89,7 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     if (!gavel)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening gavel:%.100s", rest);
     (void)snprintf(gavel->where, sizeof gavel->where, "gavel:%.*s", (int)(length < 112 ? length : 112), rest);
-    status = parse(rest, &gavel->place, error);
+    status = parse(rest, &gavel->target, error);
     if (status == GAVEL_OK && (gavel->wake_fd < 0 || gavel->push.fd < 0))
         status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                            "no descriptors are left for %s; look at the limit on open files", gavel->where);

@@ -66,7 +66,7 @@ struct gavel_store {
 
     /* fixed once opened */
     char where[128];
-    struct cluster_link_place place;
+    struct cluster_link_target target;
     struct process_id self;
     pthread_t thread;
     int wake_fd;

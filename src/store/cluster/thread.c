@@ -70,7 +70,7 @@ static void open_writes(struct gavel_store *gavel)
     struct gavel_error error = {0};
 
     memcpy(process.boot_id, self->boot_id, sizeof process.boot_id);
-    if (cluster_link_new(gavel->base, &gavel->place, TTL_MS, program_invocation_short_name,
+    if (cluster_link_new(gavel->base, &gavel->target, TTL_MS, program_invocation_short_name,
                          self->pid ? &process : NULL, &events, &gavel->writes, &error) != GAVEL_OK)
         name_copy(gavel->writes_trouble, sizeof gavel->writes_trouble, error.message);
 }
@@ -136,16 +136,16 @@ static void free_loop(struct gavel_store *gavel)
 static enum gavel_status make_loop(struct gavel_store *gavel, struct gavel_error *error)
 {
     const struct cluster_link_events events = {.state = reads_state, .user = gavel};
-    struct cluster_link_place place = gavel->place;
+    struct cluster_link_target target = gavel->target;
     enum gavel_status status;
 
-    place.ttl_ms = 0; /* what only looks has no session */
+    target.ttl_ms = 0; /* what only looks has no session */
     gavel->base = event_base_new();
     if (gavel->base)
         gavel->wake = event_new(gavel->base, gavel->wake_fd, EV_READ | EV_PERSIST, woken, gavel);
     if (!gavel->wake || event_add(gavel->wake, NULL) < 0)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening %s", gavel->where);
-    status = cluster_link_new(gavel->base, &place, 0, program_invocation_short_name, NULL, &events,
+    status = cluster_link_new(gavel->base, &target, 0, program_invocation_short_name, NULL, &events,
                               &gavel->reads, error);
     /* The only files are the certificates: without them the store cannot be used. */
     if (status == GAVEL_ERR_IO)

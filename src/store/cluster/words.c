@@ -101,21 +101,21 @@ static void draft_wish(const struct store_request *request, struct gavel_draft *
 static void draft_register(const struct store_request *request, struct gavel_draft *draft)
 {
     const struct registration *registration = &request->registration;
-    Gavel__Register *place = &draft->registration;
+    Gavel__Register *message = &draft->registration;
 
-    gavel__register__init(place);
-    place->group = lend(request->group);
-    place->id = lend(registration->id);
-    place->instance = registration->instance;
-    place->address = lend(registration->address);
-    place->priority = registration->priority;
-    place->is_ineligible = !registration->eligible;
-    place->process = draft_process(&registration->process, &draft->process);
-    place->replaces_instance = request->replaces_instance;
-    place->timeout_ms = request->candidate_timeout_ms;
-    place->beats = registration->beats;
+    gavel__register__init(message);
+    message->group = lend(request->group);
+    message->id = lend(registration->id);
+    message->instance = registration->instance;
+    message->address = lend(registration->address);
+    message->priority = registration->priority;
+    message->is_ineligible = !registration->eligible;
+    message->process = draft_process(&registration->process, &draft->process);
+    message->replaces_instance = request->replaces_instance;
+    message->timeout_ms = request->candidate_timeout_ms;
+    message->beats = registration->beats;
     draft->op.what_case = GAVEL__OP__WHAT_REGISTER_CANDIDATE;
-    draft->op.register_candidate = place;
+    draft->op.register_candidate = message;
 }
 
 void gavel_draft_op(const struct store_request *request, struct gavel_draft *ret_draft)
@@ -308,7 +308,7 @@ static void take_candidates(const struct store_request *request, const Gavel__An
     for (size_t i = 0; group && i < group->n_candidates; i++) {
         const Gavel__Candidate *candidate = group->candidates[i];
         struct registration registration = {0};
-        struct registration *place;
+        struct registration *slot;
 
         take_candidate(candidate, self, &registration);
         if (!candidate->session && registration.age_ms > request->candidate_timeout_ms)
@@ -319,10 +319,10 @@ static void take_candidates(const struct store_request *request, const Gavel__An
         }
         if (reply->registration_count >= STORE_CANDIDATES_MAX)
             break;
-        place = reply_add_registration(reply);
-        if (!place)
+        slot = reply_add_registration(reply);
+        if (!slot)
             return;
-        *place = registration;
+        *slot = registration;
     }
     if (reply->registration_count > 0)
         qsort(reply->registrations, reply->registration_count, sizeof *reply->registrations,

@@ -60,8 +60,8 @@ static struct etcd_store *new_store(void)
 }
 
 /* Without a word about it there is TLS, unless no host is another one and nothing else speaks of it. */
-static enum gavel_status take_places(struct etcd_store *etcd, const struct url *url,
-                                     struct gavel_error *error)
+static enum gavel_status take_addresses(struct etcd_store *etcd, const struct url *url,
+                                        struct gavel_error *error)
 {
     bool has_tls = url_option(url, "ca") || url_option(url, "cert") || url_option(url, "key");
     enum gavel_status status;
@@ -136,15 +136,15 @@ static enum gavel_status take_files(struct etcd_store *etcd, const struct url *u
 }
 
 /* All but who we are there. */
-static enum gavel_status take_place(struct etcd_store *etcd, const char *rest, struct url *ret_url,
-                                    struct gavel_error *error)
+static enum gavel_status take_target(struct etcd_store *etcd, const char *rest, struct url *ret_url,
+                                     struct gavel_error *error)
 {
     enum gavel_status status = url_parse(&form, rest, ret_url, error);
     size_t length = strcspn(rest, "?");
 
     (void)snprintf(etcd->where, sizeof etcd->where, "etcd:%.*s", (int)(length < 80 ? length : 80), rest);
     if (status == GAVEL_OK)
-        status = take_places(etcd, ret_url, error);
+        status = take_addresses(etcd, ret_url, error);
     if (status == GAVEL_OK)
         status = take_prefix(etcd, ret_url, error);
     return status != GAVEL_OK ? status : take_files(etcd, ret_url, error);
@@ -153,7 +153,7 @@ static enum gavel_status take_place(struct etcd_store *etcd, const char *rest, s
 static enum gavel_status take_url(struct etcd_store *etcd, const char *rest, struct gavel_error *error)
 {
     struct url url;
-    enum gavel_status status = take_place(etcd, rest, &url, error);
+    enum gavel_status status = take_target(etcd, rest, &url, error);
 
     if (status == GAVEL_OK)
         status = etcd_user_take(etcd, &url, error);
@@ -169,7 +169,7 @@ static enum gavel_status check_url(const char *rest, struct gavel_error *error)
 
     if (!etcd)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while looking at a URL of etcd");
-    status = take_place(etcd, rest, &url, error);
+    status = take_target(etcd, rest, &url, error);
     url_done(&url);
     free_store(etcd);
     return status;

@@ -34,19 +34,19 @@ static bool add_group(struct etcd_job *job, const struct etcd_kv *kv)
     struct mandate_row row;
     struct nonce write;
     uint64_t offset;
-    struct group_row *place;
+    struct group_row *slot;
 
     if (!etcd_key_read(job->etcd, ETCD_GROUPS, NULL, kv->key, name) ||
         etcd_row_read(kv, &row, &write, &offset) != GAVEL_OK || job->reply->group_count == STORE_GROUPS_MAX)
         return true;
-    place = reply_add_group(job->reply);
-    if (!place)
+    slot = reply_add_group(job->reply);
+    if (!slot)
         return false;
-    name_copy(place->group, sizeof place->group, name);
-    place->record = row.record;
-    place->record.process = process_within_sight(&row.record.process, &job->etcd->self);
-    place->expired = !row.record.held;
-    place->remaining_ms = row.record.held ? -1 : 0;
+    name_copy(slot->group, sizeof slot->group, name);
+    slot->record = row.record;
+    slot->record.process = process_within_sight(&row.record.process, &job->etcd->self);
+    slot->expired = !row.record.held;
+    slot->remaining_ms = row.record.held ? -1 : 0;
     return true;
 }
 
@@ -109,7 +109,7 @@ static bool add_candidate(struct etcd_job *job, const struct etcd_kv *kv)
     const struct store_request *request = job->request;
     char name[NAME_MAX_BYTES + 1];
     struct registration registration;
-    struct registration *place;
+    struct registration *slot;
 
     if (!etcd_key_read(etcd, ETCD_CANDIDATES, request->group, kv->key, name) ||
         registration_json_read(kv->value, kv->size, &registration, NULL) != ROW_JSON_GOOD ||
@@ -128,10 +128,10 @@ static bool add_candidate(struct etcd_job *job, const struct etcd_kv *kv)
     }
     if (job->reply->registration_count == STORE_CANDIDATES_MAX)
         return true;
-    place = reply_add_registration(job->reply);
-    if (place)
-        *place = registration;
-    return place;
+    slot = reply_add_registration(job->reply);
+    if (slot)
+        *slot = registration;
+    return slot;
 }
 
 static bool take_candidates(struct etcd_job *job);

@@ -147,17 +147,17 @@ static void list(const struct rows_group *group, const struct store_request *req
     for (size_t i = 0; i < group->registration_count; i++) {
         const struct registration_row *row = &group->registrations[i];
         gavel_ms age_ms = registration_age(row, now);
-        struct registration *place;
+        struct registration *slot;
 
         if (age_ms > request->candidate_timeout_ms)
             reply_add_silent(reply, &row->registration, age_ms, request->candidate_timeout_ms);
         if (age_ms > request->candidate_timeout_ms || reply->registration_count == STORE_CANDIDATES_MAX)
             continue;
-        place = reply_add_registration(reply);
-        if (!place)
+        slot = reply_add_registration(reply);
+        if (!slot)
             return;
-        *place = row->registration;
-        place->age_ms = age_ms;
+        *slot = row->registration;
+        slot->age_ms = age_ms;
     }
 }
 

@@ -55,8 +55,8 @@ struct mysql_environment {
     char *options;
 };
 
-/* Where the server is and who we are there; place.c. */
-struct mysql_place {
+/* Where the server is and who we are there; target.c. */
+struct mysql_target {
     struct url url;   /* owned: what the others point into */
     const char *host; /* NULL: by the socket */
     uint16_t port;
@@ -92,7 +92,7 @@ struct mysql_store {
     struct store store;
     pid_t pid; /* who opened it */
     struct process_id self;
-    struct mysql_place place;
+    struct mysql_target target;
     char *url;       /* as it was given */
     char shown[100]; /* for messages: mysql://host:3306/database */
     struct mysql_link link;
@@ -134,19 +134,19 @@ struct mysql_answer {
     MYSQL_RES *rows;  /* of the last statement; NULL: it gave none */
 };
 
-/* place.c: reads the URL and the environment; an option file is read anew for each connection. */
+/* target.c: reads the URL and the environment; an option file is read anew for each connection. */
 struct mysql_identity {
     char user[128]; /* "": as the library finds it */
     char password[256];
 };
-GAVEL_CHECKED enum gavel_status mysql_place_parse(const char *rest, struct mysql_place *ret_place,
-                                                  struct gavel_error *error);
-GAVEL_CHECKED enum gavel_status mysql_place_identity(const struct mysql_place *place,
-                                                     struct mysql_identity *ret_identity,
-                                                     struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status mysql_target_parse(const char *rest, struct mysql_target *ret_target,
+                                                   struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status mysql_target_identity(const struct mysql_target *target,
+                                                      struct mysql_identity *ret_identity,
+                                                      struct gavel_error *error);
 /* Only what is secret in it: when the URL is still used by another. */
-void mysql_place_forget(struct mysql_place *place);
-void mysql_place_done(struct mysql_place *place);
+void mysql_target_forget(struct mysql_target *target);
+void mysql_target_done(struct mysql_target *target);
 
 /* name.c: whether the host has an address, by `until`. */
 GAVEL_CHECKED enum gavel_status mysql_name_find(struct mysql_store *mysql, gavel_ns until,

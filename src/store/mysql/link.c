@@ -98,7 +98,7 @@ static void harden(const struct mysql_store *mysql, gavel_ns until)
     if (fd < 0)
         return;
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* cannot fail on a socket, here and below */
-    if (mysql->place.has_tls && until != NEVER) {
+    if (mysql->target.has_tls && until != NEVER) {
         (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
         (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
     }
@@ -106,10 +106,10 @@ static void harden(const struct mysql_store *mysql, gavel_ns until)
 
 static bool set_options(const struct mysql_store *mysql)
 {
-    const struct mysql_place *place = &mysql->place;
+    const struct mysql_target *target = &mysql->target;
     MYSQL *handle = mysql->link.mysql;
     unsigned patience_s = 1; /* for a name that cannot be resolved; the rest has the deadline */
-    unsigned protocol = place->socket ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
+    unsigned protocol = target->socket ? MYSQL_PROTOCOL_SOCKET : MYSQL_PROTOCOL_TCP;
     my_bool yes = 1;
     my_bool no = 0;
 
@@ -122,23 +122,23 @@ static bool set_options(const struct mysql_store *mysql)
         mysql_optionsv(handle, MYSQL_SET_CHARSET_NAME, "utf8mb4") ||
         mysql_optionsv(handle, MYSQL_OPT_CONNECT_ATTR_ADD, "program_name", "gavel"))
         return false;
-    if (!place->has_tls)
+    if (!target->has_tls)
         return true;
     return !(mysql_optionsv(handle, MYSQL_OPT_SSL_ENFORCE, &yes) ||
              mysql_optionsv(handle, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &yes) ||
-             (place->ca && mysql_optionsv(handle, MYSQL_OPT_SSL_CA, place->ca)) ||
-             (place->cert && mysql_optionsv(handle, MYSQL_OPT_SSL_CERT, place->cert)) ||
-             (place->key && mysql_optionsv(handle, MYSQL_OPT_SSL_KEY, place->key)));
+             (target->ca && mysql_optionsv(handle, MYSQL_OPT_SSL_CA, target->ca)) ||
+             (target->cert && mysql_optionsv(handle, MYSQL_OPT_SSL_CERT, target->cert)) ||
+             (target->key && mysql_optionsv(handle, MYSQL_OPT_SSL_KEY, target->key)));
 }
 
 static bool connect_server(struct mysql_store *mysql, const struct mysql_identity *identity, gavel_ns until)
 {
-    const struct mysql_place *place = &mysql->place;
+    const struct mysql_target *target = &mysql->target;
     struct mysql_link *link = &mysql->link;
     MYSQL *connected = NULL;
     int wanted = mysql_real_connect_start(
-        &connected, link->mysql, place->host, identity->user[0] ? identity->user : NULL, identity->password,
-        place->database, place->port, place->socket, CLIENT_MULTI_STATEMENTS);
+        &connected, link->mysql, target->host, identity->user[0] ? identity->user : NULL, identity->password,
+        target->database, target->port, target->socket, CLIENT_MULTI_STATEMENTS);
 
     while (wanted) {
         harden(mysql, until);
@@ -147,7 +147,7 @@ static bool connect_server(struct mysql_store *mysql, const struct mysql_identit
     if (!connected)
         return false;
     harden(mysql, until);
-    if (place->has_tls) {
+    if (target->has_tls) {
         int fd = mysql_get_socket(link->mysql);
 
         (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
@@ -169,7 +169,7 @@ enum gavel_status mysql_link_open(struct mysql_store *mysql, gavel_ns until, str
     status = mysql_name_find(mysql, until, error);
     if (status != GAVEL_OK)
         return status;
-    status = mysql_place_identity(&mysql->place, &identity, error);
+    status = mysql_target_identity(&mysql->target, &identity, error);
     if (status != GAVEL_OK)
         return status;
     link->trouble = (struct mysql_trouble){0};

@@ -204,7 +204,7 @@ static bool refuse_row(const struct mysql_store *mysql, const struct store_reque
             reply, GAVEL_ERR_STORE_UNSUPPORTED,
             "table %s takes group \"%.40s\" for \"%.40s\" by the collation of its lock_key; run `gavel store "
             "migrate` on this store",
-            mysql->place.table, request->group, row->key);
+            mysql->target.table, request->group, row->key);
     else if (row->kind == ROW_TOO_NEW)
         reply_fail(reply, GAVEL_ERR_STORE_TOO_NEW,
                    "the record of group \"%.60s\" in %s was written by a newer gavel; update this one",
@@ -226,19 +226,19 @@ static void list_groups(struct mysql_store *mysql, struct store_reply *reply, MY
 
     while ((from = mysql_fetch_row(rows))) {
         struct row row;
-        struct group_row *place;
+        struct group_row *slot;
 
         parse_row(from, &mysql->self, &row);
         if (row.kind == ROW_FOREIGN)
             show_foreign(&row);
         else if (row.kind != ROW_GOOD)
             continue; /* a READ of such a group says why */
-        place = reply_add_group(reply);
-        if (!place)
+        slot = reply_add_group(reply);
+        if (!slot)
             return;
-        name_copy(place->group, sizeof place->group, row.key);
-        place->record = row.record;
-        place->expired = is_expired(&row, &place->remaining_ms);
+        name_copy(slot->group, sizeof slot->group, row.key);
+        slot->record = row.record;
+        slot->expired = is_expired(&row, &slot->remaining_ms);
     }
     if (reply->group_count > 0)
         qsort(reply->groups, reply->group_count, sizeof *reply->groups, group_order);

@@ -52,7 +52,7 @@ static void add_alter(struct text_buffer *text, const struct mysql_store *mysql,
     int widths[MYSQL_COLUMNS_SHARED];
 
     (void)choose(survey, widths);
-    text_buffer_print(text, "ALTER TABLE `%s`\n  ENGINE=InnoDB ROW_FORMAT=DYNAMIC", mysql->place.table);
+    text_buffer_print(text, "ALTER TABLE `%s`\n  ENGINE=InnoDB ROW_FORMAT=DYNAMIC", mysql->target.table);
     mysql_schema_modify(text, ",", mysql->link.is_mariadb, widths);
     if (!is_ours && survey->key_columns > 0)
         text_buffer_print(text, ",\n  DROP PRIMARY KEY");
@@ -61,7 +61,7 @@ static void add_alter(struct text_buffer *text, const struct mysql_store *mysql,
     for (int i = MYSQL_TABLE_EPOCHS; i < MYSQL_TABLES; i++)
         if (survey->is_unsafe[i])
             text_buffer_print(text, ";\nALTER TABLE `%s%s`\n  ENGINE=InnoDB ROW_FORMAT=DYNAMIC",
-                              mysql->place.table, mysql_table_suffixes[i]);
+                              mysql->target.table, mysql_table_suffixes[i]);
 }
 
 static enum gavel_status carry_out(struct mysql_store *mysql, const struct mysql_survey *survey,
@@ -81,7 +81,7 @@ static enum gavel_status carry_out(struct mysql_store *mysql, const struct mysql
         status = mysql_trouble_explain(mysql, error);
         if (mysql->link.trouble.code == ER_DUP_ENTRY)
             status = error_set(error, status, "table %s has several rows with one lock_key: %.90s; leave one",
-                               mysql->place.table, mysql->link.trouble.text);
+                               mysql->target.table, mysql->link.trouble.text);
     }
     text_buffer_done(&text);
     mysql_link_drop(mysql); /* the next connection begins with settings of its own */
@@ -138,7 +138,7 @@ enum gavel_status mysql_migrate(struct store *store, char **ret_told, struct gav
             return error_set(
                 error, GAVEL_ERR_STORE_UNSUPPORTED,
                 "the table %s in %s is not one of locks: it has no column %s; name another with table=",
-                mysql->place.table, mysql->shown, mysql_schema_column(i));
+                mysql->target.table, mysql->shown, mysql_schema_column(i));
     if (!survey.has_table[MYSQL_TABLE_LOCKS] || (is_fit(&survey) && !choose(&survey, widths)))
         return mysql_table_prepare(mysql, until, error);
     return migrate_locks(mysql, &survey, until, ret_told, error);

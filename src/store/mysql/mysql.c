@@ -33,19 +33,19 @@ static void start_library(void)
 
 static void free_store(struct mysql_store *mysql)
 {
-    mysql_place_forget(&mysql->place);
+    mysql_target_forget(&mysql->target);
     if (mysql_name_done(mysql))
-        mysql_place_done(&mysql->place);
+        mysql_target_done(&mysql->target);
     free(mysql->url);
     free(mysql);
 }
 
 static enum gavel_status check_url(const char *rest, struct gavel_error *error)
 {
-    struct mysql_place place;
-    enum gavel_status status = mysql_place_parse(rest, &place, error);
+    struct mysql_target target;
+    enum gavel_status status = mysql_target_parse(rest, &target, error);
 
-    mysql_place_done(&place);
+    mysql_target_done(&target);
     return status;
 }
 
@@ -59,19 +59,19 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     if (!mysql)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening mysql:%.100s", rest);
     mysql->pid = getpid();
-    status = mysql_place_parse(rest, &mysql->place, error);
+    status = mysql_target_parse(rest, &mysql->target, error);
     if (status == GAVEL_OK && asprintf(&mysql->url, "mysql:%s", rest) < 0)
         status = error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening mysql:%.100s", rest);
     if (status != GAVEL_OK) {
         free_store(mysql);
         return status;
     }
-    if (mysql->place.socket)
-        (void)snprintf(mysql->shown, sizeof mysql->shown, "mysql:%.50s/%.30s", mysql->place.socket,
-                       mysql->place.database);
+    if (mysql->target.socket)
+        (void)snprintf(mysql->shown, sizeof mysql->shown, "mysql:%.50s/%.30s", mysql->target.socket,
+                       mysql->target.database);
     else
-        (void)snprintf(mysql->shown, sizeof mysql->shown, "mysql://%.50s:%d/%.30s", mysql->place.host,
-                       mysql->place.port, mysql->place.database);
+        (void)snprintf(mysql->shown, sizeof mysql->shown, "mysql://%.50s:%d/%.30s", mysql->target.host,
+                       mysql->target.port, mysql->target.database);
     if (process_self(&mysql->self) != GAVEL_OK)
         mysql->self = (struct process_id){0}; /* not told: the lease decides */
     status = mysql_link_open(mysql, clock_now() + STORE_OPEN_PATIENCE, error);

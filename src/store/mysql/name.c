@@ -46,7 +46,7 @@ static bool begin_query(struct mysql_store *mysql)
     if (!mysql->name)
         return false;
     mysql->name->hints.ai_socktype = SOCK_STREAM;
-    mysql->name->query.ar_name = mysql->place.host;
+    mysql->name->query.ar_name = mysql->target.host;
     mysql->name->query.ar_request = &mysql->name->hints;
     list[0] = &mysql->name->query;
     if (getaddrinfo_a(GAI_NOWAIT, list, 1, NULL) == 0)
@@ -60,7 +60,7 @@ enum gavel_status mysql_name_find(struct mysql_store *mysql, gavel_ns until, str
     const struct gaicb *list[1];
     int outcome;
 
-    if (mysql->place.socket || is_address(mysql->place.host))
+    if (mysql->target.socket || is_address(mysql->target.host))
         return GAVEL_OK;
     /* One that is on its way since an earlier call is as good. */
     if (!mysql->name && !begin_query(mysql))

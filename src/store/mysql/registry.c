@@ -154,7 +154,7 @@ static void conclude_list(struct mysql_store *mysql, struct mysql_call *call, MY
 
     while (rows && (from = mysql_fetch_row(rows)) && reply->registration_count < STORE_CANDIDATES_MAX) {
         struct registration registration;
-        struct registration *place;
+        struct registration *slot;
 
         if (mysql_word_i64(from, COLUMN_FORMAT) > MYSQL_ROW_FORMAT)
             continue; /* of a newer gavel: what it means is not known here */
@@ -167,10 +167,10 @@ static void conclude_list(struct mysql_store *mysql, struct mysql_call *call, MY
             reply_add_silent(reply, &registration, 0, 0);
             continue;
         }
-        place = reply_add_registration(reply);
-        if (!place)
+        slot = reply_add_registration(reply);
+        if (!slot)
             break;
-        *place = registration;
+        *slot = registration;
     }
 }
 

@@ -27,7 +27,7 @@ enum gavel_status mysql_rights_try(struct mysql_store *mysql, gavel_ns until, st
     enum gavel_status status = GAVEL_OK;
 
     for (int i = 0; i < MYSQL_TABLES; i++) {
-        const char *table = mysql->place.table;
+        const char *table = mysql->target.table;
         const char *suffix = mysql_table_suffixes[i];
         const char *column = uses[i].updated;
 

@@ -17,7 +17,7 @@
 
 static bool look_at_tables(struct mysql_store *mysql, gavel_ns until, struct mysql_survey *survey)
 {
-    const char *table = mysql->place.table;
+    const char *table = mysql->target.table;
     MYSQL_RES *rows = NULL;
     MYSQL_ROW row;
     char sql[600];
@@ -58,7 +58,7 @@ static bool look_at_columns(struct mysql_store *mysql, gavel_ns until, struct my
                    "SELECT COLUMN_NAME, COLUMN_KEY, COLUMN_TYPE, CHARACTER_MAXIMUM_LENGTH, COLLATION_NAME"
                    " FROM information_schema.COLUMNS"
                    " WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '%s'",
-                   mysql->place.table);
+                   mysql->target.table);
     if (!mysql_link_do(mysql, sql, until, &rows))
         return false;
     while (rows && (row = mysql_fetch_row(rows))) {
@@ -118,7 +118,7 @@ static enum gavel_status refuse(const struct mysql_store *mysql, struct gavel_er
 static enum gavel_status check(const struct mysql_store *mysql, const struct mysql_survey *survey,
                                struct gavel_error *error)
 {
-    const char *table = mysql->place.table;
+    const char *table = mysql->target.table;
 
     for (int i = 0; i < MYSQL_COLUMNS_SHARED; i++)
         if (!survey->has_column[i])
@@ -171,13 +171,13 @@ enum gavel_status mysql_table_prepare(struct mysql_store *mysql, gavel_ns until,
     for (int i = 0; status == GAVEL_OK && i < MYSQL_TABLES; i++) {
         if (survey.has_table[i])
             continue;
-        mysql_schema_create(&text, (enum mysql_table)i, mysql->place.table, mysql->link.is_mariadb);
+        mysql_schema_create(&text, (enum mysql_table)i, mysql->target.table, mysql->link.is_mariadb);
         status = carry_out(mysql, &text, until, error);
     }
     for (int i = 0; i < MYSQL_COLUMNS; i++)
         is_whole = is_whole && survey.has_column[i];
     if (status == GAVEL_OK && survey.has_table[MYSQL_TABLE_LOCKS] && !is_whole) {
-        mysql_schema_alter(&text, mysql->place.table, mysql->link.is_mariadb, survey.has_column);
+        mysql_schema_alter(&text, mysql->target.table, mysql->link.is_mariadb, survey.has_column);
         status = carry_out(mysql, &text, until, error);
     }
     return status;

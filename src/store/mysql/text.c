@@ -131,7 +131,7 @@ static void add_word(struct text_buffer *text, const struct mysql_store *mysql, 
                      const char *word)
 {
     const struct store_request *r = call->request;
-    const char *table = mysql->place.table;
+    const char *table = mysql->target.table;
 
     if (strcmp(word, "locks") == 0)
         text_buffer_print(text, "`%s`", table);

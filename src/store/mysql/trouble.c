@@ -82,10 +82,10 @@ static bool is_cut(const char *text)
 static enum gavel_status explain_with(const struct mysql_store *mysql, enum gavel_status status,
                                       const char *advice, struct gavel_error *error)
 {
-    bool is_default = strcmp(mysql->place.table, MYSQL_TABLE_DEFAULT) == 0;
+    bool is_default = strcmp(mysql->target.table, MYSQL_TABLE_DEFAULT) == 0;
     char next[MYSQL_TABLE_MAX + 100];
     int length = snprintf(next, sizeof next, "%s what `gavel store sql mysql%s%s` prints%s", advice,
-                          is_default ? "" : " --table ", is_default ? "" : mysql->place.table,
+                          is_default ? "" : " --table ", is_default ? "" : mysql->target.table,
                           mysql->link.trouble.is_making ? ", with its grants" : "");
     int room = MESSAGE_MAX - 4 - (int)strlen(mysql->shown) - length;
 
@@ -161,7 +161,7 @@ enum gavel_status mysql_trouble_explain(const struct mysql_store *mysql, struct 
     case ER_BAD_DB_ERROR:
         return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
                          "there is no database \"%.60s\" at %s; create it, or name another in the URL",
-                         mysql->place.database, mysql->shown);
+                         mysql->target.database, mysql->shown);
     case ER_NO_SUCH_TABLE:
     case ER_BAD_FIELD_ERROR:
         return explain_with(mysql, GAVEL_ERR_STORE_UNSUPPORTED, "let an administrator run", error);
@@ -181,7 +181,7 @@ enum gavel_status mysql_trouble_explain(const struct mysql_store *mysql, struct 
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
             "a column of table %s cannot hold the name: %.80s; run `gavel store migrate` on this store",
-            mysql->place.table, trouble->text);
+            mysql->target.table, trouble->text);
     default:
         break;
     }

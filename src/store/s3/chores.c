@@ -57,7 +57,7 @@ static gavel_ms silence_of(struct s3_store *s3, const char *group, const struct 
 void s3_chores_prune(struct s3_chores *chores, const struct store_request *request)
 {
     struct s3_store *s3 = chores->s3;
-    char *key = s3_key_workers(&s3->place, request->group);
+    char *key = s3_key_workers(&s3->target, request->group);
     struct s3_entry *head = key ? s3_cache_get(&s3->cache, key) : NULL;
     gavel_ns now = clock_now();
     struct s3_entry *entry;
@@ -100,7 +100,7 @@ void s3_chores_describe(struct s3_chores *chores, const char *group)
                   "workers/worker=<id>.json", "a candidate each; <id> is percent-encoded");
     chore->body = about ? json_dumps(about, JSON_INDENT(2)) : NULL;
     if (chore->body) /* else it would be a removal */
-        chore->key = s3_key_metadata(&chores->s3->place, group);
+        chore->key = s3_key_metadata(&chores->s3->target, group);
     json_decref(about);
 }
 

@@ -114,7 +114,7 @@ static bool decide(struct s3_edit *edit)
 
 static bool ask_workers(struct s3_edit *edit)
 {
-    char *prefix = s3_key_workers(&edit->s3->place, edit->request->group);
+    char *prefix = s3_key_workers(&edit->s3->target, edit->request->group);
     bool is_ready = prefix && s3_object_list(edit->s3, &edit->object, prefix, "", "");
 
     edit->step = S3_STEP_WORKERS;
@@ -142,7 +142,7 @@ static bool beat(struct s3_edit *edit)
 /* A heartbeat: whose namespace is it? What is read of a mandate later tells, too. */
 static bool start_beat(struct s3_edit *edit)
 {
-    char *key = s3_key_state(&edit->s3->place, edit->request->group);
+    char *key = s3_key_state(&edit->s3->target, edit->request->group);
 
     edit->state = key ? s3_cache_get(&edit->s3->cache, key) : NULL;
     free(key);
@@ -159,7 +159,7 @@ bool s3_edit_start(struct s3_edit *edit)
         reply_fail(edit->reply, GAVEL_ERR_INVALID,
                    "the names are too long for an object store: with the prefix of %.80s they make a key of "
                    "%zu bytes, and %d is the most; choose shorter ones",
-                   edit->s3->place.where, strlen(edit->key), S3_KEY_MAX);
+                   edit->s3->target.where, strlen(edit->key), S3_KEY_MAX);
         edit->is_over = true;
         return false;
     }
@@ -210,20 +210,20 @@ bool s3_entry_take(const struct s3_store *s3, struct s3_entry *entry, const stru
         reply_fail(reply, GAVEL_ERR_ID_IN_USE,
                    "%.100s in %.60s is a worker of s3db.js; give this candidate another id, or stop that "
                    "worker and remove the object",
-                   entry->key, s3->place.where);
+                   entry->key, s3->target.where);
     else if (kind == ROW_JSON_TOO_NEW)
         reply_fail(reply, GAVEL_ERR_STORE_TOO_NEW,
                    "%.100s in %.60s was written by a newer gavel; update this one", entry->key,
-                   s3->place.where);
+                   s3->target.where);
     else if (kind != ROW_JSON_GOOD)
         reply_fail(reply, GAVEL_ERR_STORE_DAMAGED,
                    "%.100s in %.60s is not what gavel wrote there; who else writes to it? Restore it, or "
                    "choose another prefix",
-                   entry->key, s3->place.where);
+                   entry->key, s3->target.where);
     else if (!taken.etag[0])
         reply_fail(reply, GAVEL_ERR_STORE_UNSUPPORTED,
                    "the server of %s tells no ETag of an object; without it nothing can be written safely",
-                   s3->place.where);
+                   s3->target.where);
     else {
         entry->is_known = entry->is_found = true;
         entry->is_foreign = taken.is_foreign;

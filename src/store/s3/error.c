@@ -60,7 +60,7 @@ static void tell(const char *meaning, const char *where, char *ret_message, size
 static enum gavel_status explain_number(const struct s3_store *s3, int number, const char *code,
                                         char *ret_message, size_t size)
 {
-    const char *where = s3->place.where;
+    const char *where = s3->target.where;
 
     if (number == 429 || number == 503) {
         (void)snprintf(ret_message, size,
@@ -114,7 +114,7 @@ enum gavel_status s3_explain(const struct s3_store *s3, const struct s3_object *
     if (call->fate != HTTP_ANSWERED) {
         bool is_late = call->give_up_at != NEVER && clock_now() + NEARLY >= call->give_up_at;
 
-        (void)snprintf(ret_message, size, "the server of %s %s: %.120s%s", s3->place.where,
+        (void)snprintf(ret_message, size, "the server of %s %s: %.120s%s", s3->target.where,
                        is_late ? "has not answered in time" : "cannot be reached", call->error, advice(call));
         return is_late ? GAVEL_ERR_TIMEOUT : GAVEL_ERR_STORE_UNAVAILABLE;
     }
@@ -125,7 +125,7 @@ enum gavel_status s3_explain(const struct s3_store *s3, const struct s3_object *
     for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++) {
         if (strcmp(meanings[i].code, code) != 0)
             continue;
-        tell(meanings[i].meaning, s3->place.where, ret_message, size);
+        tell(meanings[i].meaning, s3->target.where, ret_message, size);
         return meanings[i].status;
     }
     return explain_number(s3, call->status, code, ret_message, size);

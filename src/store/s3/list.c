@@ -44,17 +44,17 @@ static bool ask_page(struct s3_listing *listing)
 
 bool s3_listing_start(struct s3_listing *listing)
 {
-    const struct s3_place *place = &listing->s3->place;
+    const struct s3_target *target = &listing->s3->target;
 
     listing->prefix =
-        is_of_groups(listing) ? s3_key_groups(place) : s3_key_workers(place, listing->request->group);
+        is_of_groups(listing) ? s3_key_groups(target) : s3_key_workers(target, listing->request->group);
     if (!listing->prefix)
         return fail_short(listing);
     if (strlen(listing->prefix) > S3_KEY_MAX) {
         reply_fail(listing->reply, GAVEL_ERR_INVALID,
                    "the name of the group is too long for an object store: with the prefix of %.80s it makes "
                    "a key of more than %d bytes; choose a shorter one",
-                   place->where, S3_KEY_MAX);
+                   target->where, S3_KEY_MAX);
         listing->is_over = true;
         return false;
     }
@@ -133,7 +133,7 @@ bool s3_listing_go_on(struct s3_listing *listing)
     if (!s3_xml_text(page, "IsTruncated", truncated, sizeof truncated)) {
         reply_fail(listing->reply, GAVEL_ERR_STORE_UNSUPPORTED,
                    "the server of %s answers a ListObjectsV2 with something else; is it an S3 server?",
-                   listing->s3->place.where);
+                   listing->s3->target.where);
         listing->is_over = true;
         return false;
     }
@@ -147,7 +147,7 @@ bool s3_listing_go_on(struct s3_listing *listing)
         strcmp(token, listing->token) == 0) {
         reply_fail(listing->reply, GAVEL_ERR_STORE_UNSUPPORTED,
                    "the server of %s breaks off a list without saying where it goes on",
-                   listing->s3->place.where);
+                   listing->s3->target.where);
         listing->is_over = true;
         return false;
     }
@@ -242,7 +242,7 @@ static void add_candidate(struct s3_listing *listing, const struct s3_item *item
     const struct store_request *request = listing->request;
     struct registration registration = item->entry->worker;
     char id[NAME_MAX_BYTES + 1];
-    struct registration *place;
+    struct registration *slot;
 
     if (!s3_name_in_key(item->key, listing->prefix, ".json", id) || strcmp(id, registration.id) != 0)
         return; /* not what gavel wrote there */
@@ -259,9 +259,9 @@ static void add_candidate(struct s3_listing *listing, const struct s3_item *item
         reply_add_silent(listing->reply, &registration, 0, 0);
         return;
     }
-    place = reply_add_registration(listing->reply);
-    if (place)
-        *place = registration;
+    slot = reply_add_registration(listing->reply);
+    if (slot)
+        *slot = registration;
 }
 
 static void add_group(struct s3_listing *listing, const struct s3_item *item)

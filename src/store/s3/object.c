@@ -78,7 +78,7 @@ static bool add_etag(struct s3_object *object, const char *name, const char *eta
 
 bool s3_object_get(struct s3_store *s3, struct s3_object *object, const char *key, const char *etag)
 {
-    if (!prepare(s3, object, "GET", s3_url(&s3->place, key, NULL, 0), NULL))
+    if (!prepare(s3, object, "GET", s3_url(&s3->target, key, NULL, 0), NULL))
         return false;
     /* Servers that want If-Match bare take this one quoted all the same. */
     return !*etag || add_etag(object, "If-None-Match", etag, S3_QUOTED);
@@ -89,7 +89,7 @@ bool s3_object_put(struct s3_store *s3, struct s3_object *object, const char *ke
 {
     bool is_short = false;
 
-    if (!prepare(s3, object, "PUT", s3_url(&s3->place, key, NULL, 0), body))
+    if (!prepare(s3, object, "PUT", s3_url(&s3->target, key, NULL, 0), body))
         return false;
     if (*etag)
         return add_etag(object, "If-Match", etag, quoting);
@@ -99,7 +99,7 @@ bool s3_object_put(struct s3_store *s3, struct s3_object *object, const char *ke
 
 bool s3_object_delete(struct s3_store *s3, struct s3_object *object, const char *key)
 {
-    return prepare(s3, object, "DELETE", s3_url(&s3->place, key, NULL, 0), NULL);
+    return prepare(s3, object, "DELETE", s3_url(&s3->target, key, NULL, 0), NULL);
 }
 
 bool s3_object_list(struct s3_store *s3, struct s3_object *object, const char *prefix, const char *delimiter,
@@ -115,7 +115,7 @@ bool s3_object_list(struct s3_store *s3, struct s3_object *object, const char *p
         parameters[count++] = (struct s3_parameter){"delimiter", delimiter};
     if (*token)
         parameters[count++] = (struct s3_parameter){"continuation-token", token};
-    return prepare(s3, object, "GET", s3_url(&s3->place, "", parameters, count), NULL);
+    return prepare(s3, object, "GET", s3_url(&s3->target, "", parameters, count), NULL);
 }
 
 /* Refusals that other credentials may cure. */

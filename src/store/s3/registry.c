@@ -33,7 +33,7 @@ void s3_registry_note(struct s3_store *s3, struct s3_entry *entry, const char *g
 
     if (entry->is_in_group)
         return;
-    key = s3_key_workers(&s3->place, group);
+    key = s3_key_workers(&s3->target, group);
     head = key ? s3_cache_get(&s3->cache, key) : NULL;
     free(key);
     if (!head)

@@ -152,8 +152,8 @@ static bool start_edit(struct lane *lane)
         .kind = is_worker ? &s3_kind_worker : &s3_kind_mandate,
         .request = request,
         .reply = &batch->replies[lane->index],
-        .key = is_worker ? s3_key_worker(&batch->s3->place, request->group, request->registration.id)
-                         : s3_key_state(&batch->s3->place, request->group),
+        .key = is_worker ? s3_key_worker(&batch->s3->target, request->group, request->registration.id)
+                         : s3_key_state(&batch->s3->target, request->group),
     };
     if (lane->edit.key)
         return s3_edit_start(&lane->edit);
@@ -297,7 +297,7 @@ void s3_run(struct store *store, const struct store_request *requests, struct st
             if (s3->pid != getpid())
                 reply_fail(&replies[i], GAVEL_ERR_STATE,
                            "%s was opened before this process was forked; open it again in the child",
-                           s3->place.where);
+                           s3->target.where);
             else
                 reply_fail(&replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking an object store");
     } else {

@@ -41,7 +41,7 @@ static const struct url_form form = {
 static void free_store(struct s3_store *s3)
 {
     http_free(s3->http);
-    s3_place_done(&s3->place);
+    s3_target_done(&s3->target);
     s3_credentials_source_done(&s3->source);
     s3_cache_done(&s3->cache);
     sightings_done(&s3->sightings);
@@ -53,11 +53,12 @@ static enum gavel_status make_http(struct s3_store *s3, struct gavel_error *erro
 {
     char pair[sizeof s3->credentials.key + sizeof s3->credentials.secret];
     char sigv4[96];
-    const struct http_settings settings = {.ca_file = s3->place.ca_file, .sigv4 = sigv4, .credentials = pair};
+    const struct http_settings settings = {
+        .ca_file = s3->target.ca_file, .sigv4 = sigv4, .credentials = pair};
     enum gavel_status status;
 
     (void)snprintf(pair, sizeof pair, "%s:%s", s3->credentials.key, s3->credentials.secret);
-    (void)snprintf(sigv4, sizeof sigv4, "aws:amz:%s:s3", s3->place.region);
+    (void)snprintf(sigv4, sizeof sigv4, "aws:amz:%s:s3", s3->target.region);
     status = http_new(&settings, &s3->http);
     explicit_bzero(pair, sizeof pair);
     return status != GAVEL_OK ? error_set(error, status, "out of memory while opening an object store")
@@ -95,12 +96,12 @@ static enum gavel_status look(struct s3_store *s3, struct gavel_error *error)
     char found[8];
 
     s3->page_size = 1;
-    if (ask(s3, &object, s3_object_list(s3, &object, s3->place.prefix, "", ""), &status, error) == S3_DONE &&
+    if (ask(s3, &object, s3_object_list(s3, &object, s3->target.prefix, "", ""), &status, error) == S3_DONE &&
         !s3_xml_text((struct s3_span){call.answer, call.answer_size}, "IsTruncated", found, sizeof found))
         status = error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
                            "what answers for %s is not an S3 server, or one without ListObjectsV2; look at "
                            "endpoint=",
-                           s3->place.where);
+                           s3->target.where);
     s3->page_size = S3_PAGE_SIZE;
     s3_object_done(&object);
     return status;
@@ -109,16 +110,16 @@ static enum gavel_status look(struct s3_store *s3, struct gavel_error *error)
 static enum gavel_status check_url(const char *rest, struct gavel_error *error)
 {
     struct s3_credentials_source source = {0};
-    struct s3_place place = {0};
+    struct s3_target target = {0};
     struct url url;
     enum gavel_status status = url_parse(&form, rest, &url, error);
 
     if (status == GAVEL_OK)
-        status = s3_place_find(&url, &place, error);
+        status = s3_target_find(&url, &target, error);
     if (status == GAVEL_OK)
         status = s3_credentials_find(&url, &source, error);
     s3_credentials_source_done(&source);
-    s3_place_done(&place);
+    s3_target_done(&target);
     url_done(&url);
     return status;
 }
@@ -137,7 +138,7 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
         s3->self = (struct process_id){0}; /* not told: leases decide */
     status = url_parse(&form, rest, &url, error);
     if (status == GAVEL_OK)
-        status = s3_place_find(&url, &s3->place, error);
+        status = s3_target_find(&url, &s3->target, error);
     if (status == GAVEL_OK)
         status = s3_credentials_find(&url, &s3->source, error);
     if (status == GAVEL_OK)
@@ -213,7 +214,7 @@ static bool refuse(struct probe *probe, const char *what)
         error_set(probe->error, GAVEL_ERR_STORE_UNSUPPORTED,
                   "the server of %s %s, so two candidates could both win there; use a server with "
                   "conditional PUTs (docs/STORES.md names some)",
-                  probe->s3->place.where, what);
+                  probe->s3->target.where, what);
     return false;
 }
 
@@ -267,7 +268,7 @@ static enum gavel_status probe_store(struct store *store, struct gavel_error *er
 
     probe.call.give_up_at = clock_now() + PROBE_PATIENCE;
     probe.object.call = &probe.call;
-    if (asprintf(&probe.key, "%sprobe=%016" PRIx64 "%016" PRIx64 ".json", s3->place.prefix, entropy_u64(),
+    if (asprintf(&probe.key, "%sprobe=%016" PRIx64 "%016" PRIx64 ".json", s3->target.prefix, entropy_u64(),
                  entropy_u64()) < 0)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while probing an object store");
     if (probe_creation(&probe, etag))

@@ -9,7 +9,7 @@
  *                                                  /metadata.json         what this is, for people
  *
  *     s3.c             opening, closing, the probe
- *     place.c       URL, environment: where it is
+ *     target.c       URL, environment: where it is
  *     credentials.c who we are
  *     sign.c        keys, URLs and headers in the one form that can be signed
  *     object.c      one request for an object or a list, and what became of it
@@ -95,7 +95,7 @@ struct s3_cache {
 };
 
 /* Where the bucket is. */
-struct s3_place {
+struct s3_target {
     char *where;  /* "s3://bucket/prefix", for messages */
     char *root;   /* "https://host/bucket" or "https://bucket.host", no slash at the end */
     char *prefix; /* of all keys: "prefix/plugin=coordinator/" */
@@ -107,7 +107,7 @@ struct s3_store {
     struct store store;
     pid_t pid;
     struct process_id self;
-    struct s3_place place;
+    struct s3_target target;
     struct s3_credentials_source source;
     struct s3_credentials credentials;
     gavel_ns credentials_at; /* when they were read again; 0: not yet */
@@ -121,18 +121,18 @@ struct s3_store {
     gavel_ns forgot_at; /* when sightings of long ago were dropped */
 };
 
-/* ---- place.c, credentials.c ---- */
+/* ---- target.c, credentials.c ---- */
 
 struct url;
 
 /* Safe on a zeroed struct. */
-void s3_place_done(struct s3_place *place);
+void s3_target_done(struct s3_target *target);
 void s3_credentials_source_done(struct s3_credentials_source *source);
 
 /* From the URL and the environment. ERR_INVALID says what is wrong. The caller frees it, also after a
  * failure. */
-GAVEL_CHECKED enum gavel_status s3_place_find(const struct url *url, struct s3_place *ret_place,
-                                              struct gavel_error *error);
+GAVEL_CHECKED enum gavel_status s3_target_find(const struct url *url, struct s3_target *ret_target,
+                                               struct gavel_error *error);
 GAVEL_CHECKED enum gavel_status s3_credentials_find(const struct url *url,
                                                     struct s3_credentials_source *ret_source,
                                                     struct gavel_error *error);
@@ -160,18 +160,18 @@ struct s3_parameter {
 void s3_text_add_encoded(struct text_buffer *text, const char *bytes, const char *keep);
 
 /* The keys of objects; NULL when out of memory. The caller frees them. */
-char *s3_key_state(const struct s3_place *place, const char *group);
-char *s3_key_metadata(const struct s3_place *place, const char *group);
-char *s3_key_worker(const struct s3_place *place, const char *group, const char *id);
-char *s3_key_workers(const struct s3_place *place, const char *group); /* what those of all begin with */
-char *s3_key_groups(const struct s3_place *place);                     /* likewise, of all groups */
+char *s3_key_state(const struct s3_target *target, const char *group);
+char *s3_key_metadata(const struct s3_target *target, const char *group);
+char *s3_key_worker(const struct s3_target *target, const char *group, const char *id);
+char *s3_key_workers(const struct s3_target *target, const char *group); /* what those of all begin with */
+char *s3_key_groups(const struct s3_target *target);                     /* likewise, of all groups */
 
 /* The name that stands in a key between `before` and `after`; false if there is none. */
 bool s3_name_in_key(const char *key, const char *before, const char *after,
                     char ret_name[NAME_MAX_BYTES + 1]);
 
 /* The URL of a key ("" for the bucket itself), with the parameters in order. NULL when out of memory. */
-char *s3_url(const struct s3_place *place, const char *key, const struct s3_parameter *parameters,
+char *s3_url(const struct s3_target *target, const char *key, const struct s3_parameter *parameters,
              size_t count);
 
 /* As 64 digits. */
@@ -204,7 +204,7 @@ enum s3_outcome {
     S3_FAILED,  /* it was certainly not */
 };
 
-/* One request, to be sent by `call`: the place, its deadline and what it tells belong to whoever sends it. */
+/* One request, to be sent by `call`: the call, its deadline and what it tells belong to whoever sends it. */
 struct s3_object {
     struct http_call *call;
     char *url; /* owned, as the body, the headers and the answer are */

@@ -47,37 +47,37 @@ void s3_text_add_encoded(struct text_buffer *text, const char *bytes, const char
     }
 }
 
-static char *group_key(const struct s3_place *place, const char *group, const char *end)
+static char *group_key(const struct s3_target *target, const char *group, const char *end)
 {
     struct text_buffer text = {0};
 
-    add(&text, place->prefix);
+    add(&text, target->prefix);
     add(&text, "namespace=");
     s3_text_add_encoded(&text, group, "");
     add(&text, end);
     return text.bytes;
 }
 
-char *s3_key_state(const struct s3_place *place, const char *group)
+char *s3_key_state(const struct s3_target *target, const char *group)
 {
-    return group_key(place, group, "/state.json");
+    return group_key(target, group, "/state.json");
 }
 
-char *s3_key_metadata(const struct s3_place *place, const char *group)
+char *s3_key_metadata(const struct s3_target *target, const char *group)
 {
-    return group_key(place, group, "/metadata.json");
+    return group_key(target, group, "/metadata.json");
 }
 
-char *s3_key_workers(const struct s3_place *place, const char *group)
+char *s3_key_workers(const struct s3_target *target, const char *group)
 {
-    return group_key(place, group, "/workers/worker=");
+    return group_key(target, group, "/workers/worker=");
 }
 
-char *s3_key_worker(const struct s3_place *place, const char *group, const char *id)
+char *s3_key_worker(const struct s3_target *target, const char *group, const char *id)
 {
     struct text_buffer text = {0};
 
-    add(&text, place->prefix);
+    add(&text, target->prefix);
     add(&text, "namespace=");
     s3_text_add_encoded(&text, group, "");
     add(&text, "/workers/worker=");
@@ -86,11 +86,11 @@ char *s3_key_worker(const struct s3_place *place, const char *group, const char 
     return text.bytes;
 }
 
-char *s3_key_groups(const struct s3_place *place)
+char *s3_key_groups(const struct s3_target *target)
 {
     struct text_buffer text = {0};
 
-    add(&text, place->prefix);
+    add(&text, target->prefix);
     add(&text, "namespace=");
     return text.bytes;
 }
@@ -132,14 +132,14 @@ static int compare_parameters(const void *a, const void *b)
     return strcmp(((const struct s3_parameter *)a)->name, ((const struct s3_parameter *)b)->name);
 }
 
-char *s3_url(const struct s3_place *place, const char *key, const struct s3_parameter *parameters,
+char *s3_url(const struct s3_target *target, const char *key, const struct s3_parameter *parameters,
              size_t count)
 {
     struct s3_parameter sorted[PARAMETERS_MAX];
     struct text_buffer text = {0};
 
     ASSERT(count <= PARAMETERS_MAX);
-    add(&text, place->root);
+    add(&text, target->root);
     add(&text, "/");
     s3_text_add_encoded(&text, key, "/");
     if (count > 0) {

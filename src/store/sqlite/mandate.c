@@ -223,17 +223,17 @@ static int list_groups(struct sqlite_store *sqlite, struct store_reply *reply)
     while ((code = sqlite3_step(s)) == SQLITE_ROW) {
         struct mandate_row row;
         struct rules_now now;
-        struct group_row *place;
+        struct group_row *slot;
 
         if (parse_row(s, &row) != ROW_GOOD)
             continue;
         now = read_now(sqlite);
-        place = reply_add_group(reply);
-        if (!place)
+        slot = reply_add_group(reply);
+        if (!slot)
             break;
-        sqlite_text(s, COLUMN_NAME, place->group, sizeof place->group);
-        place->record = row.record;
-        place->expired = mandate_expired(&row, &now, &place->remaining_ms);
+        sqlite_text(s, COLUMN_NAME, slot->group, sizeof slot->group);
+        slot->record = row.record;
+        slot->expired = mandate_expired(&row, &now, &slot->remaining_ms);
     }
     (void)sqlite3_reset(s); /* repeats the code of the step */
     return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;

@@ -2,7 +2,7 @@
 
 /*
  * Opening the database: whether it is ours, its format, its tables, its
- * statements. Where the file lies is the business of place.c.
+ * statements. Where the file lies is the business of database_file.c.
  */
 #include "base/error.h"
 #include "os/clock.h"

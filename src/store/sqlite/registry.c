@@ -166,7 +166,7 @@ static int list(struct sqlite_store *sqlite, const struct store_request *request
     (void)sqlite3_bind_text(s, 1, request->group, -1, SQLITE_STATIC);
     while (reply->registration_count < STORE_CANDIDATES_MAX && (code = sqlite3_step(s)) == SQLITE_ROW) {
         struct registration_row row;
-        struct registration *place;
+        struct registration *slot;
         gavel_ms age_ms;
 
         if (sqlite3_column_int64(s, COLUMN_FORMAT) > SQLITE_ROW_FORMAT)
@@ -177,11 +177,11 @@ static int list(struct sqlite_store *sqlite, const struct store_request *request
             reply_add_silent(reply, &row.registration, age_ms, request->candidate_timeout_ms);
             continue;
         }
-        place = reply_add_registration(reply);
-        if (!place)
+        slot = reply_add_registration(reply);
+        if (!slot)
             break;
-        *place = row.registration;
-        place->age_ms = age_ms;
+        *slot = row.registration;
+        slot->age_ms = age_ms;
     }
     (void)sqlite3_reset(s); /* repeats the code of the step */
     return code == SQLITE_ROW || code == SQLITE_DONE ? SQLITE_OK : code;

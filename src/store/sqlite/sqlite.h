@@ -3,16 +3,16 @@
 /*
  * The parts of the sqlite driver:
  *
- *   sqlite.c           batches, transactions, waiting
- *   place.c     the file: its folder, its file system, whether it is still there
- *   open.c      the database: whether it is ours, its tables
- *   whole.c     whether the file is all of it; the last one out takes the log in
- *   backup.c    a copy of it
- *   mandate.c   READ, CLAIM, RENEW, RELEASE, ASK, REOPEN, GROUPS
- *   registry.c  HEARTBEAT, LEAVE, CANDIDATES
- *   lock.c      who holds the lock that others wait for
- *   error.c     what SQLite's errors mean to gavel
- *   filesystem.c       where the file must not lie
+ *   sqlite.c         batches, transactions, waiting
+ *   database_file.c  the file: its folder, its file system, whether it is still there
+ *   open.c           the database: whether it is ours, its tables
+ *   whole.c           whether the file is all of it; the last one out takes the log in
+ *   backup.c         a copy of it
+ *   mandate.c        READ, CLAIM, RENEW, RELEASE, ASK, REOPEN, GROUPS
+ *   registry.c       HEARTBEAT, LEAVE, CANDIDATES
+ *   lock.c           who holds the lock that others wait for
+ *   error.c          what SQLite's errors mean to gavel
+ *   filesystem.c     where the file must not lie
  */
 #ifndef STORE_SQLITE_SQLITE_H
 #define STORE_SQLITE_SQLITE_H
@@ -106,7 +106,7 @@ struct sqlite_store {
     char shown[112];                /* the path for messages, its end if it is long */
 };
 
-/* place.c: fills in a zeroed store up to and including its statements; on failure the caller closes
+/* database_file.c: fills in a zeroed store up to and including its statements; on failure the caller closes
  * it.
  */
 GAVEL_CHECKED enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, const char *path,

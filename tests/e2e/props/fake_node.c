@@ -4,7 +4,7 @@
  * fake-node FOLDER: answers HTTP on a free port of loopback, which it writes
  * to FOLDER/port, with what lies in the folder: a GET of /status gets the file
  * GET-status. Its first line is the code, for a redirect followed by the
- * place; the rest is the body. A first line of "hang" never answers, "close"
+ * location; the rest is the body. A first line of "hang" never answers, "close"
  * ends the connection. What was asked is appended to FOLDER/asked.
  *
  * For what real nodes do not do on demand: two leaders at once, answers that
@@ -107,11 +107,11 @@ static void answer(int fd, FILE *file)
         (void)pause(); /* until it is killed */
     code = atoi(head);
     if (code) {
-        const char *place = strchr(head, ' ');
+        const char *location = strchr(head, ' ');
 
         head[strcspn(head, "\n")] = '\0';
         (void)dprintf(fd, "HTTP/1.1 %d Said\r\nContent-Length: %zu\r\nConnection: close\r\n%s%s%s\r\n", code,
-                      length, place ? "Location:" : "", place ? place : "", place ? "\r\n" : "");
+                      length, location ? "Location:" : "", location ? location : "", location ? "\r\n" : "");
         if (write(fd, body, length) < 0)
             perror("write");
     }

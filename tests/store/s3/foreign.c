@@ -123,7 +123,7 @@ static void put_state(struct bench *b, const char *lease_end)
     char body[400];
 
     (void)snprintf(body, sizeof body, STATE, lease_end);
-    put(b, s3_key_state(&b->s3->place, "g"), body);
+    put(b, s3_key_state(&b->s3->target, "g"), body);
 }
 
 static void put_worker(struct bench *b, const char *id, int beat)
@@ -131,13 +131,13 @@ static void put_worker(struct bench *b, const char *id, int beat)
     char body[400];
 
     (void)snprintf(body, sizeof body, WORKER, id, beat);
-    put(b, s3_key_worker(&b->s3->place, "g", id), body);
+    put(b, s3_key_worker(&b->s3->target, "g", id), body);
 }
 
 static bool is_registered(struct bench *b, const char *id)
 {
     char etag[S3_ETAG_MAX + 1];
-    char *key = s3_key_worker(&b->s3->place, "g", id);
+    char *key = s3_key_worker(&b->s3->target, "g", id);
     char *text = fetch(b, key, etag);
     bool is_there = text != NULL;
 
@@ -183,7 +183,7 @@ static void test_what_is_neither_is_still_refused(void **state)
     struct bench *b = *state;
 
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
-        put(b, s3_key_state(&b->s3->place, "g"), bodies[i]);
+        put(b, s3_key_state(&b->s3->target, "g"), bodies[i]);
         (void)expect(&b->s3->store, ask_read("g"), GAVEL_ERR_STORE_DAMAGED);
     }
 }
@@ -235,7 +235,7 @@ static void test_it_is_taken_over_with_its_epoch(void **state)
     assert_string_equal(reply.record.holder, "a");
     assert_string_equal(reply.note, "");
     /* To s3db.js a state without a leaseEnd never ends: it does not take over, also not from a silent one. */
-    key = s3_key_state(&b->s3->place, "g");
+    key = s3_key_state(&b->s3->target, "g");
     text = fetch(b, key, etag);
     assert_non_null(text);
     assert_non_null(strstr(text, "\"leaderId\":\"a\""));
@@ -282,7 +282,7 @@ static void test_it_is_not_written_to_but_by_a_claim(void **state)
     struct store_request reopen = ask_read("g");
     char before[S3_ETAG_MAX + 1];
     char after[S3_ETAG_MAX + 1];
-    char *key = s3_key_state(&b->s3->place, "g");
+    char *key = s3_key_state(&b->s3->target, "g");
 
     put_state(b, "1790000015000");
     free(fetch(b, key, before));

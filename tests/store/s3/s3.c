@@ -45,7 +45,7 @@ static void rewrite(const char *url, const char *group, const char *old, const c
     assert_int_equal(store_open(url, &store, NULL), GAVEL_OK);
     s3 = (struct s3_store *)store;
     assert_int_equal(store_probe(store, NULL), GAVEL_OK);
-    key = s3_key_state(&s3->place, group);
+    key = s3_key_state(&s3->target, group);
     assert_non_null(key);
     assert_true(s3_object_get(s3, &object, key, ""));
     http_run(s3->http, &call, 1);
@@ -147,7 +147,7 @@ static void test_the_bucket_can_be_read_by_people(void **state)
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
         char key[200];
 
-        (void)snprintf(key, sizeof key, "%s%s", s3->place.prefix, says[i][0]);
+        (void)snprintf(key, sizeof key, "%s%s", s3->target.prefix, says[i][0]);
         assert_true(s3_object_get(s3, &object, key, ""));
         http_run(s3->http, &call, 1);
         assert_int_equal(s3_object_outcome(&object), S3_DONE);

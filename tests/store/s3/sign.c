@@ -2,7 +2,7 @@
 
 /*
  * What the driver `s3` makes of names, settings and answers, without a server:
- * keys, URLs in canonical form, hashes, credentials, places, XML, costs.
+ * keys, URLs in canonical form, hashes, credentials, targets, XML, costs.
  *
  * The examples of Signature Version 4 are those of the Amazon S3 API Reference
  * ("Authenticating Requests: Using the Authorization Header").
@@ -28,12 +28,12 @@ static char root[] = "https://examplebucket.s3.amazonaws.com";
 static char no_prefix[] = "plugin=coordinator/";
 static char prefix[] = "team a/plugin=coordinator/";
 
-static const struct s3_place place = {.root = root, .prefix = no_prefix};
+static const struct s3_target target = {.root = root, .prefix = no_prefix};
 
 static void expect_url(const char *key, const struct s3_parameter *parameters, size_t count,
                        const char *wanted)
 {
-    char *url = s3_url(&place, key, parameters, count);
+    char *url = s3_url(&target, key, parameters, count);
 
     assert_non_null(url);
     assert_string_equal(url, wanted);
@@ -85,7 +85,7 @@ static void test_a_name_is_one_part_of_a_key_and_comes_back(void **state)
                  {"grüße", "gr%C3%BC%C3%9Fe"},
                  {"A b", "A%20b"},
                  {"<&>\"'", "%3C%26%3E%22%27"}};
-    const struct s3_place team = {.root = root, .prefix = prefix};
+    const struct s3_target team = {.root = root, .prefix = prefix};
 
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -193,7 +193,8 @@ static void forget_environment(void)
         assert_int_equal(unsetenv(names[i]), 0);
 }
 
-static enum gavel_status find_place(const char *rest, struct s3_place *ret_place, struct gavel_error *error)
+static enum gavel_status find_target(const char *rest, struct s3_target *ret_target,
+                                     struct gavel_error *error)
 {
     static const char *const options[] = {"endpoint",    "region",  "path_style", "ca",
                                           "credentials", "profile", NULL};
@@ -202,9 +203,9 @@ static enum gavel_status find_place(const char *rest, struct s3_place *ret_place
     struct url url;
     enum gavel_status status = url_parse(&form, rest, &url, error);
 
-    *ret_place = (struct s3_place){0};
+    *ret_target = (struct s3_target){0};
     if (status == GAVEL_OK)
-        status = s3_place_find(&url, ret_place, error);
+        status = s3_target_find(&url, ret_target, error);
     url_done(&url);
     return status;
 }
@@ -215,7 +216,7 @@ static void test_a_bucket_is_found_where_its_settings_say(void **state)
         const char *rest;
         const char *root;
         const char *prefix;
-    } places[] = {
+    } targets[] = {
         {"//b", "https://b.s3.us-east-1.amazonaws.com", "plugin=coordinator/"},
         {"//b/p/q/?region=eu-central-1", "https://b.s3.eu-central-1.amazonaws.com",
          "p/q/plugin=coordinator/"},
@@ -230,39 +231,39 @@ static void test_a_bucket_is_found_where_its_settings_say(void **state)
 
     (void)state;
     forget_environment();
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        struct s3_place found;
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        struct s3_target found;
         struct gavel_error error = {0};
 
-        assert_int_equal(find_place(places[i].rest, &found, &error), GAVEL_OK);
-        assert_string_equal(found.root, places[i].root);
-        assert_string_equal(found.prefix, places[i].prefix);
-        s3_place_done(&found);
+        assert_int_equal(find_target(targets[i].rest, &found, &error), GAVEL_OK);
+        assert_string_equal(found.root, targets[i].root);
+        assert_string_equal(found.prefix, targets[i].prefix);
+        s3_target_done(&found);
     }
 }
 
 static void test_the_environment_says_what_the_url_does_not(void **state)
 {
-    struct s3_place found;
+    struct s3_target found;
 
     (void)state;
     forget_environment();
     assert_int_equal(setenv("AWS_ENDPOINT_URL", "http://general:1", 1), 0);
     assert_int_equal(setenv("AWS_DEFAULT_REGION", "eu-west-3", 1), 0);
-    assert_int_equal(find_place("//b", &found, NULL), GAVEL_OK);
+    assert_int_equal(find_target("//b", &found, NULL), GAVEL_OK);
     assert_string_equal(found.root, "http://general:1/b");
     assert_string_equal(found.region, "eu-west-3");
-    s3_place_done(&found);
+    s3_target_done(&found);
     assert_int_equal(setenv("AWS_ENDPOINT_URL_S3", "http://special:2", 1), 0);
     assert_int_equal(setenv("AWS_REGION", "eu-west-2", 1), 0);
-    assert_int_equal(find_place("//b", &found, NULL), GAVEL_OK);
+    assert_int_equal(find_target("//b", &found, NULL), GAVEL_OK);
     assert_string_equal(found.root, "http://special:2/b");
     assert_string_equal(found.region, "eu-west-2");
-    s3_place_done(&found);
-    assert_int_equal(find_place("//b?endpoint=http://named:3&region=here", &found, NULL), GAVEL_OK);
+    s3_target_done(&found);
+    assert_int_equal(find_target("//b?endpoint=http://named:3&region=here", &found, NULL), GAVEL_OK);
     assert_string_equal(found.root, "http://named:3/b");
     assert_string_equal(found.region, "here");
-    s3_place_done(&found);
+    s3_target_done(&found);
     forget_environment();
 }
 
@@ -295,25 +296,25 @@ static void test_settings_that_make_no_sense_are_refused(void **state)
         "//b/p?ca=/nowhere/ca.pem",
     };
     char long_prefix[600] = "//b/";
-    struct s3_place found;
+    struct s3_target found;
 
     (void)state;
     forget_environment();
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct gavel_error error = {0};
 
-        if (find_place(bad[i], &found, &error) != GAVEL_ERR_INVALID)
+        if (find_target(bad[i], &found, &error) != GAVEL_ERR_INVALID)
             fail_msg("%s is accepted", bad[i]);
         assert_true(error.message[0]);
         /* Of what may hold a secret nothing is repeated. */
         assert_null(strstr(error.message, "k:s@"));
         assert_int_equal(strstr(error.message, "lacks its scheme") != NULL,
                          strstr(bad[i], "endpoint=") && !strstr(bad[i], "://"));
-        s3_place_done(&found);
+        s3_target_done(&found);
     }
     memset(long_prefix + 4, 'p', 500);
-    assert_int_equal(find_place(long_prefix, &found, NULL), GAVEL_ERR_INVALID);
-    s3_place_done(&found);
+    assert_int_equal(find_target(long_prefix, &found, NULL), GAVEL_ERR_INVALID);
+    s3_target_done(&found);
 }
 
 /* A file with that content; the caller removes it. */

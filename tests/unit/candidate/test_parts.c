@@ -164,7 +164,7 @@ static struct registration candidate(const char *id, int priority, bool is_eligi
 static size_t rank(const struct peers *peers, enum gavel_policy policy, const char *id, int32_t priority,
                    const char *first_choice, const char *excluded)
 {
-    return peers_rank(peers, &(struct peers_place){policy, id, priority, first_choice, excluded, 0});
+    return peers_rank(peers, &(struct peers_ranking){policy, id, priority, first_choice, excluded, 0});
 }
 
 static void test_rank_counts_active_eligible_candidates_that_go_before(void **state)
@@ -195,27 +195,27 @@ static void test_rank_counts_active_eligible_candidates_that_go_before(void **st
 
 static void test_at_a_cold_start_who_still_observes_counts_and_is_waited_for(void **state)
 {
-    struct peers_place place = {GAVEL_POLICY_LEXICOGRAPHIC, "c", 0, "", "", 0};
+    struct peers_ranking ranking = {GAVEL_POLICY_LEXICOGRAPHIC, "c", 0, "", "", 0};
     struct peers peers = {0};
     struct registration list[] = {candidate("a", 0, true), candidate("b", 0, false), candidate("d", 0, true)};
 
     (void)state;
     assert_true(peers_update(&peers, list, 1, 3000, AT(0)));
     assert_true(peers_update(&peers, list, 3, 3000, AT(40)));
-    assert_int_equal(peers_rank(&peers, &place), 1);
-    assert_int_equal(peers_stand_at(&peers, &place), AT(0));
-    place.observation = AT(100) - AT(0);
-    assert_int_equal(peers_rank(&peers, &place), 2);
-    assert_int_equal(peers_stand_at(&peers, &place), AT(140)); /* b, if it began when it was first listed */
-    assert_int_equal(peers_joined_at(&peers, &place), AT(40));
+    assert_int_equal(peers_rank(&peers, &ranking), 1);
+    assert_int_equal(peers_stand_at(&peers, &ranking), AT(0));
+    ranking.observation = AT(100) - AT(0);
+    assert_int_equal(peers_rank(&peers, &ranking), 2);
+    assert_int_equal(peers_stand_at(&peers, &ranking), AT(140)); /* b, if it began when it was first listed */
+    assert_int_equal(peers_joined_at(&peers, &ranking), AT(40));
     list[1].eligible = true;
     assert_true(peers_update(&peers, list, 3, 3000, AT(90)));
-    assert_int_equal(peers_stand_at(&peers, &place), AT(90)); /* it has told that it stands */
+    assert_int_equal(peers_stand_at(&peers, &ranking), AT(90)); /* it has told that it stands */
     list[1].instance++;
     assert_true(peers_update(&peers, list, 3, 3000, AT(95)));
-    assert_int_equal(peers_joined_at(&peers, &place), AT(95)); /* another process of that id */
-    place.id = "a";
-    assert_int_equal(peers_stand_at(&peers, &place), INT64_MIN);
+    assert_int_equal(peers_joined_at(&peers, &ranking), AT(95)); /* another process of that id */
+    ranking.id = "a";
+    assert_int_equal(peers_stand_at(&peers, &ranking), INT64_MIN);
     peers_done(&peers);
 }
 

@@ -17,22 +17,22 @@ static enum gavel_status load_text(struct fixture *f, const char *text)
 /* A child with this line, beside its command; the line is the third one. */
 static void assert_line_refused(struct fixture *f, const char *line, const char *words)
 {
-    char text[512], place[128];
+    char text[512], prefix[128];
 
     snprintf(text, sizeof text, "children:\n  - command: x\n    %s\n", line);
-    snprintf(place, sizeof place, "%s:3: ", f->name);
+    snprintf(prefix, sizeof prefix, "%s:3: ", f->name);
     assert_int_equal(load_text(f, text), GAVEL_ERR_INVALID);
-    if (strncmp(f->error.message, place, strlen(place)) != 0 || !strstr(f->error.message, words))
+    if (strncmp(f->error.message, prefix, strlen(prefix)) != 0 || !strstr(f->error.message, words))
         fail_msg("\"%s\" gives: %s", line, f->error.message);
 }
 
 static void assert_file_refused(struct fixture *f, const char *text, int line, const char *words)
 {
-    char place[128];
+    char prefix[128];
 
-    snprintf(place, sizeof place, "%s:%d: ", f->name, line);
+    snprintf(prefix, sizeof prefix, "%s:%d: ", f->name, line);
     assert_int_equal(load_text(f, text), GAVEL_ERR_INVALID);
-    if (strncmp(f->error.message, place, strlen(place)) != 0 || !strstr(f->error.message, words))
+    if (strncmp(f->error.message, prefix, strlen(prefix)) != 0 || !strstr(f->error.message, words))
         fail_msg("line %d, \"%s\": %s", line, words, f->error.message);
 }
 

@@ -15,11 +15,11 @@ static enum gavel_status load_text(struct fixture *f, const char *text)
 /* Loads it, and expects a refusal that names the line. */
 static void assert_refused_at(struct fixture *f, const char *text, int line)
 {
-    char place[128];
+    char prefix[128];
 
-    snprintf(place, sizeof place, "%s:%d: ", f->name, line);
+    snprintf(prefix, sizeof prefix, "%s:%d: ", f->name, line);
     assert_int_equal(load_text(f, text), GAVEL_ERR_INVALID);
-    if (strncmp(f->error.message, place, strlen(place)) != 0)
+    if (strncmp(f->error.message, prefix, strlen(prefix)) != 0)
         fail_msg("line %d is not blamed: %s", line, f->error.message);
 }
 

@@ -203,7 +203,7 @@ static void ask(struct world *world, const char *group, gavel_ns give_up_at)
     world->is_in_call = false;
 }
 
-static void open_place(struct world *world, const char *text, uint32_t ttl_ms)
+static void open_target(struct world *world, const char *text, uint32_t ttl_ms)
 {
     const struct cluster_link_events events = {.deadline = on_deadline,
                                                .session_lost = on_lost,
@@ -212,12 +212,12 @@ static void open_place(struct world *world, const char *text, uint32_t ttl_ms)
                                                .user = world};
     const struct table_process process = {.boot_id = "11111111-2222-3333-4444-555555555555", .pid = 42};
     struct gavel_error error = {0};
-    struct cluster_link_place place;
+    struct cluster_link_target target;
 
-    if (cluster_link_place_parse(text, &place, &error) != GAVEL_OK)
+    if (cluster_link_target_parse(text, &target, &error) != GAVEL_OK)
         fail_msg("%s: %s", text, error.message);
     world->is_in_call = true;
-    if (cluster_link_new(world->base, &place, ttl_ms, "test", &process, &events, &world->cluster, &error) !=
+    if (cluster_link_new(world->base, &target, ttl_ms, "test", &process, &events, &world->cluster, &error) !=
         GAVEL_OK)
         fail_msg("%s: %s", text, error.message);
     world->is_in_call = false;
@@ -228,7 +228,7 @@ static void open_port(struct world *world, uint16_t port, uint32_t ttl_ms)
     char text[64];
 
     (void)snprintf(text, sizeof text, "127.0.0.1:%u", (unsigned)port);
-    open_place(world, text, ttl_ms);
+    open_target(world, text, ttl_ms);
 }
 
 static void test_a_session_opens_and_everything_is_answered_over_tcp(void **state)
@@ -266,7 +266,7 @@ static void test_a_unix_socket_is_preferred_wherever_it_stands(void **state)
     fake_node_on_tcp(&world->far, world->base, NULL);
     fake_node_on_unix(&world->near, world->base, path);
     (void)snprintf(text, sizeof text, "127.0.0.1:%u,%s", (unsigned)world->far.port, path);
-    open_place(world, text, 2000);
+    open_target(world, text, 2000);
     UNTIL(world, world->state == CLIENT_UP);
     assert_int_equal(world->near.opened, 1);
     assert_int_equal(world->far.hellos, 0);
@@ -292,7 +292,7 @@ static void test_a_silent_node_is_left_for_another(void **state)
     fake_node_on_tcp(&world->far, world->base, NULL);
     fake_node_on_unix(&world->near, world->base, path);
     (void)snprintf(text, sizeof text, "%s,127.0.0.1:%u", path, (unsigned)world->far.port);
-    open_place(world, text, 300);
+    open_target(world, text, 300);
     UNTIL(world, world->state == CLIENT_UP);
     world->near.is_mute = true;
     UNTIL(world, world->far.kept > 0);
@@ -411,7 +411,7 @@ static void test_what_cannot_be_asked_in_time_is_given_up(void **state)
 {
     struct world *world = *state;
 
-    open_place(world, "/tmp/gavel-test-nobody-listens-here.sock", 2000);
+    open_target(world, "/tmp/gavel-test-nobody-listens-here.sock", 2000);
     submit(world, clock_now() + 50 * NS_PER_MS);
     ask(world, "g", clock_now() + 50 * NS_PER_MS);
     UNTIL(world, world->results == 1 && world->answers == 1);
@@ -427,7 +427,7 @@ static void test_names_are_looked_up_beside_the_loop(void **state)
 
     fake_node_on_tcp(&world->far, world->base, NULL);
     (void)snprintf(text, sizeof text, "no-such-host.invalid:7600,localhost:%u", (unsigned)world->far.port);
-    open_place(world, text, 2000);
+    open_target(world, text, 2000);
     UNTIL(world, world->state == CLIENT_UP);
 }
 
@@ -471,7 +471,7 @@ static void test_a_node_that_does_not_read_is_left(void **state)
     UNTIL(world, strstr(world->trouble, "reads too slowly"));
 }
 
-static void secure_place(char *text, size_t size, uint16_t port, const struct tls_files *files)
+static void secure_target(char *text, size_t size, uint16_t port, const struct tls_files *files)
 {
     (void)snprintf(text, size, "127.0.0.1:%u?ca=%s&cert=%s&key=%s", (unsigned)port, files->ca, files->cert,
                    files->key);
@@ -490,8 +490,8 @@ static void test_tls_asks_both_sides_for_certificates(void **state)
     client = certs_issue(&certs, &(struct issue){.node = "app", .kind = "client"}, &client_paths);
     other = certs_issue(&certs, &(struct issue){.node = "stranger", .is_of_other_ca = true}, &other_paths);
     fake_node_on_tcp(&world->far, world->base, &node);
-    secure_place(text, sizeof text, world->far.port, &client);
-    open_place(world, text, 2000);
+    secure_target(text, sizeof text, world->far.port, &client);
+    open_target(world, text, 2000);
     submit(world, NEVER);
     UNTIL(world, world->results == 1);
     assert_int_equal(world->result_status, GAVEL_OK);
@@ -505,13 +505,13 @@ static void test_tls_asks_both_sides_for_certificates(void **state)
 
     /* A certificate of somebody else is found before anything is dialled. */
     {
-        struct cluster_link_place place;
+        struct cluster_link_target target;
         struct gavel_error error;
 
-        secure_place(text, sizeof text, world->far.port, &other);
-        assert_int_equal(cluster_link_place_parse(text, &place, &error), GAVEL_OK);
+        secure_target(text, sizeof text, world->far.port, &other);
+        assert_int_equal(cluster_link_target_parse(text, &target, &error), GAVEL_OK);
         assert_int_equal(
-            cluster_link_new(world->base, &place, 2000, "test", NULL, NULL, &world->cluster, &error),
+            cluster_link_new(world->base, &target, 2000, "test", NULL, NULL, &world->cluster, &error),
             GAVEL_ERR_INVALID);
         assert_non_null(strstr(error.message, "not signed by the CA"));
         assert_null(world->cluster);
@@ -520,8 +520,8 @@ static void test_tls_asks_both_sides_for_certificates(void **state)
     /* TLS to a node that speaks plainly. */
     fake_node_on_tcp(&world->near, world->base, NULL);
     world->near.says = "";
-    secure_place(text, sizeof text, world->near.port, &client);
-    open_place(world, text, 2000);
+    secure_target(text, sizeof text, world->near.port, &client);
+    open_target(world, text, 2000);
     UNTIL(world, cluster_link_trouble(world->cluster)[0] != '\0');
     certs_done(&certs);
 }
@@ -538,8 +538,8 @@ static void test_a_node_with_a_certificate_of_another_cluster_is_refused(void **
     client = certs_issue(&certs, &(struct issue){.node = "app", .kind = "client"}, &client_paths);
     node = certs_issue(&certs, &(struct issue){.cluster = "production", .node = "n1"}, &node_paths);
     fake_node_on_tcp(&world->far, world->base, &node);
-    secure_place(text, sizeof text, world->far.port, &client);
-    open_place(world, text, 2000);
+    secure_target(text, sizeof text, world->far.port, &client);
+    open_target(world, text, 2000);
     UNTIL(world,
           strstr(cluster_link_trouble(world->cluster), "for cluster \"production\", ours for \"test\""));
     assert_int_equal(world->far.hellos, 0);
@@ -558,8 +558,8 @@ static void expect_no_node(struct world *world, const struct issue *issue, const
     client = certs_issue(&certs, &(struct issue){.node = "app", .kind = "client"}, &client_paths);
     node = certs_issue(&certs, issue, &node_paths);
     fake_node_on_tcp(&world->far, world->base, &node);
-    secure_place(text, sizeof text, world->far.port, &client);
-    open_place(world, text, 2000);
+    secure_target(text, sizeof text, world->far.port, &client);
+    open_target(world, text, 2000);
     UNTIL(world, strstr(cluster_link_trouble(world->cluster), reason));
     assert_int_equal(world->far.hellos, 0);
     certs_done(&certs);
@@ -597,8 +597,8 @@ static void test_a_node_with_a_certificate_of_another_ca_is_refused(void **state
     world->far.tls = SSL_CTX_new(TLS_server_method());
     assert_int_equal(SSL_CTX_use_certificate_chain_file(world->far.tls, node.cert), 1);
     assert_int_equal(SSL_CTX_use_PrivateKey_file(world->far.tls, node.key, SSL_FILETYPE_PEM), 1);
-    secure_place(text, sizeof text, world->far.port, &client);
-    open_place(world, text, 2000);
+    secure_target(text, sizeof text, world->far.port, &client);
+    open_target(world, text, 2000);
     UNTIL(world, strstr(cluster_link_trouble(world->cluster), "TLS failed"));
     assert_int_equal(world->far.hellos, 0);
     certs_done(&certs);
@@ -606,23 +606,23 @@ static void test_a_node_with_a_certificate_of_another_ca_is_refused(void **state
 
 static void test_places_are_read_as_people_write_them(void **state)
 {
-    struct cluster_link_place place;
+    struct cluster_link_target target;
     struct gavel_error error;
 
     (void)state;
-    assert_int_equal(
-        cluster_link_place_parse("h1:7600,[fe80::1]:7601?ca=/a%26b&cert=c&key=k&ttl_ms=5000", &place, &error),
-        GAVEL_OK);
-    assert_int_equal(place.count, 2);
-    assert_string_equal(place.addresses[1], "[fe80::1]:7601");
-    assert_string_equal(place.ca, "/a&b");
-    assert_string_equal(place.key, "k");
-    assert_int_equal(place.ttl_ms, 5000);
-    assert_int_equal(cluster_link_place_parse("/run/g.sock,127.0.0.1:1,[::1]:2,localhost:3", &place, &error),
+    assert_int_equal(cluster_link_target_parse("h1:7600,[fe80::1]:7601?ca=/a%26b&cert=c&key=k&ttl_ms=5000",
+                                               &target, &error),
                      GAVEL_OK);
-    assert_int_equal(place.count, 4);
-    assert_int_equal(place.ttl_ms, 0);
-    assert_string_equal(place.ca, "");
+    assert_int_equal(target.count, 2);
+    assert_string_equal(target.addresses[1], "[fe80::1]:7601");
+    assert_string_equal(target.ca, "/a&b");
+    assert_string_equal(target.key, "k");
+    assert_int_equal(target.ttl_ms, 5000);
+    assert_int_equal(
+        cluster_link_target_parse("/run/g.sock,127.0.0.1:1,[::1]:2,localhost:3", &target, &error), GAVEL_OK);
+    assert_int_equal(target.count, 4);
+    assert_int_equal(target.ttl_ms, 0);
+    assert_string_equal(target.ca, "");
 }
 
 static void test_places_that_are_wrong_are_refused_with_the_part_that_is(void **state)
@@ -654,26 +654,26 @@ static void test_places_that_are_wrong_are_refused_with_the_part_that_is(void **
         {"127.0.0.1:1?ttl_ms=2s", "from 100"},
         {"1:1,1:2,1:3,1:4,1:5,1:6,1:7,1:8,1:9,1:10,1:11,1:12,1:13,1:14,1:15,1:16,1:17", "more than 16"},
     };
-    struct cluster_link_place place = {.count = 99};
+    struct cluster_link_target target = {.count = 99};
     struct gavel_error error;
     char path[300];
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        if (cluster_link_place_parse(cases[i].text, &place, &error) != GAVEL_ERR_INVALID)
+        if (cluster_link_target_parse(cases[i].text, &target, &error) != GAVEL_ERR_INVALID)
             fail_msg("%s was taken", cases[i].text);
         if (!strstr(error.message, cases[i].says))
             fail_msg("%s: \"%s\" without \"%s\"", cases[i].text, error.message, cases[i].says);
-        assert_int_equal(place.count, 99);
+        assert_int_equal(target.count, 99);
     }
     memset(path, 'p', sizeof path);
     path[0] = '/';
     path[sizeof path - 1] = '\0';
-    assert_int_equal(cluster_link_place_parse(path, &place, &error), GAVEL_ERR_INVALID);
+    assert_int_equal(cluster_link_target_parse(path, &target, &error), GAVEL_ERR_INVALID);
     path[200] = '\0';
-    assert_int_equal(cluster_link_place_parse(path, &place, &error), GAVEL_ERR_INVALID);
+    assert_int_equal(cluster_link_target_parse(path, &target, &error), GAVEL_ERR_INVALID);
     assert_non_null(strstr(error.message, "longer than"));
-    assert_int_equal(cluster_link_place_parse(path, &place, NULL), GAVEL_ERR_INVALID);
+    assert_int_equal(cluster_link_target_parse(path, &target, NULL), GAVEL_ERR_INVALID);
 }
 
 int main(void)

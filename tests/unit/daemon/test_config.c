@@ -95,13 +95,13 @@ static void assert_good(struct fixture *f, const char *text)
 /* Refused, beginning with "file:line: " if there is a line, and with these words. */
 static void assert_refused(struct fixture *f, const char *text, int line, const char *words)
 {
-    char place[128] = "";
+    char prefix[128] = "";
 
     if (line)
-        (void)snprintf(place, sizeof place, "%s:%d: ", f->name, line);
+        (void)snprintf(prefix, sizeof prefix, "%s:%d: ", f->name, line);
     if (load(f, text) == GAVEL_OK)
         fail_msg("taken, but should not be: %s", text);
-    if (strncmp(f->error.message, place, strlen(place)) != 0 || !strstr(f->error.message, words))
+    if (strncmp(f->error.message, prefix, strlen(prefix)) != 0 || !strstr(f->error.message, words))
         fail_msg("line %d, \"%s\": %s", line, words, f->error.message);
 }
 

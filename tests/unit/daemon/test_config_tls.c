@@ -75,14 +75,14 @@ static void assert_good(struct fixture *f)
 /* With the line of the certificate in the file, these words, and the way out. */
 static void assert_refused(struct fixture *f, const char *words, const char *next)
 {
-    char place[128];
+    char prefix[128];
 
-    (void)snprintf(place, sizeof place, "%s:6: ", f->file);
+    (void)snprintf(prefix, sizeof prefix, "%s:6: ", f->file);
     if (load(f) == GAVEL_OK)
         fail_msg("taken, but should not be: %s", words);
-    if (strncmp(f->error.message, place, strlen(place)) != 0 || !strstr(f->error.message, words) ||
+    if (strncmp(f->error.message, prefix, strlen(prefix)) != 0 || !strstr(f->error.message, words) ||
         !strstr(f->error.message, next))
-        fail_msg("not \"%s … %s … %s\", but: %s", place, words, next, f->error.message);
+        fail_msg("not \"%s … %s … %s\", but: %s", prefix, words, next, f->error.message);
 }
 
 static void test_a_certificate_that_fits_is_taken_without_a_word(void **state)

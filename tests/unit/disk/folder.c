@@ -22,10 +22,10 @@ void remove_tree(const char *path) { (void)nftw(path, remove_item, 16, FTW_DEPTH
 int folder_setup(void **state)
 {
     struct folder *f = calloc(1, sizeof *f);
-    const char *place = getenv("TMPDIR");
+    const char *base = getenv("TMPDIR");
 
     assert_non_null(f);
-    (void)snprintf(f->base, sizeof f->base, "%.40s/gavel-disk-XXXXXX", place ? place : "/tmp");
+    (void)snprintf(f->base, sizeof f->base, "%.40s/gavel-disk-XXXXXX", base ? base : "/tmp");
     assert_non_null(mkdtemp(f->base));
     (void)snprintf(f->path, sizeof f->path, "%s/data", f->base);
     f->options = (struct disk_options){

@@ -153,7 +153,7 @@ static void test_the_folder_of_a_newer_gavel_is_refused(void **state)
     uint8_t identity[RECORD_IDENTITY_BYTES];
 
     folder_open(f);
-    record_put_identity(identity, &f->options.identity, &(struct record_place){.inode = 1});
+    record_put_identity(identity, &f->options.identity, &(struct record_file_id){.inode = 1});
     identity[8] = RECORD_VERSION + 1;
     assert_int_equal(disk_txn_begin(&txn, f->disk, NULL), GAVEL_OK);
     assert_int_equal(disk_put(&txn, record_key_identity(), identity, sizeof identity), 0);
@@ -229,7 +229,7 @@ static void test_the_folder_of_0_6_0_gets_its_number_when_it_begins(void **state
     uint64_t directory;
 
     folder_open(f);
-    record_put_identity(identity, &f->options.identity, &(struct record_place){0});
+    record_put_identity(identity, &f->options.identity, &(struct record_file_id){0});
     identity[8] = 1;
     assert_int_equal(disk_txn_begin(&txn, f->disk, NULL), GAVEL_OK);
     txn.contents.state.directory = 0;

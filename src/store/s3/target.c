@@ -20,14 +20,14 @@
 #define PREFIX_MAX 400 /* leaves room for names in a key */
 #define REGION_DEFAULT "us-east-1"
 
-void s3_place_done(struct s3_place *place)
+void s3_target_done(struct s3_target *target)
 {
-    free(place->where);
-    free(place->root);
-    free(place->prefix);
-    free(place->region);
-    free(place->ca_file);
-    *place = (struct s3_place){0};
+    free(target->where);
+    free(target->root);
+    free(target->prefix);
+    free(target->region);
+    free(target->ca_file);
+    *target = (struct s3_target){0};
 }
 
 static enum gavel_status no_memory(struct gavel_error *error)
@@ -88,7 +88,8 @@ static bool has_dots(const char *path)
     return false;
 }
 
-static enum gavel_status make_prefix(const struct url *url, struct s3_place *place, struct gavel_error *error)
+static enum gavel_status make_prefix(const struct url *url, struct s3_target *target,
+                                     struct gavel_error *error)
 {
     const char *path = url->path + strspn(url->path, "/");
     size_t length = strlen(path);
@@ -102,13 +103,13 @@ static enum gavel_status make_prefix(const struct url *url, struct s3_place *pla
     if (has_dots(path))
         return error_set(error, GAVEL_ERR_INVALID,
                          "the prefix in the URL of the store has a part \".\" or \"..\"; write it without");
-    if (asprintf(&place->prefix, "%.*s%splugin=coordinator/", (int)length, path, length ? "/" : "") < 0) {
-        place->prefix = NULL;
+    if (asprintf(&target->prefix, "%.*s%splugin=coordinator/", (int)length, path, length ? "/" : "") < 0) {
+        target->prefix = NULL;
         return no_memory(error);
     }
-    if (asprintf(&place->where, "s3://%.63s%s%.*s", url->hosts[0].name, length ? "/" : "",
+    if (asprintf(&target->where, "s3://%.63s%s%.*s", url->hosts[0].name, length ? "/" : "",
                  (int)(length < 40 ? length : 40), path) < 0) {
-        place->where = NULL;
+        target->where = NULL;
         return no_memory(error);
     }
     return GAVEL_OK;
@@ -159,7 +160,7 @@ static enum gavel_status parse_endpoint(const char *endpoint, char **ret_scheme,
     return *ret_host ? GAVEL_OK : no_memory(error);
 }
 
-static enum gavel_status make_root(const struct url *url, struct s3_place *place, struct gavel_error *error)
+static enum gavel_status make_root(const struct url *url, struct s3_target *target, struct gavel_error *error)
 {
     const char *endpoint = setting(url, "endpoint", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL");
     const char *bucket = url->hosts[0].name;
@@ -173,15 +174,15 @@ static enum gavel_status make_root(const struct url *url, struct s3_place *place
 
     if (status == GAVEL_OK && endpoint)
         status = parse_endpoint(endpoint, &scheme, &host, error);
-    if (status == GAVEL_OK && !endpoint && asprintf(&host, "s3.%s.amazonaws.com", place->region) < 0) {
+    if (status == GAVEL_OK && !endpoint && asprintf(&host, "s3.%s.amazonaws.com", target->region) < 0) {
         host = NULL;
         status = no_memory(error);
     }
     if (status == GAVEL_OK) {
-        made = is_path ? asprintf(&place->root, "%s://%s/%s", scheme ? scheme : "https", host, bucket)
-                       : asprintf(&place->root, "%s://%s.%s", scheme ? scheme : "https", bucket, host);
+        made = is_path ? asprintf(&target->root, "%s://%s/%s", scheme ? scheme : "https", host, bucket)
+                       : asprintf(&target->root, "%s://%s.%s", scheme ? scheme : "https", bucket, host);
         if (made < 0) {
-            place->root = NULL;
+            target->root = NULL;
             status = no_memory(error);
         }
     }
@@ -190,13 +191,14 @@ static enum gavel_status make_root(const struct url *url, struct s3_place *place
     return status;
 }
 
-enum gavel_status s3_place_find(const struct url *url, struct s3_place *ret_place, struct gavel_error *error)
+enum gavel_status s3_target_find(const struct url *url, struct s3_target *ret_target,
+                                 struct gavel_error *error)
 {
     const char *region = setting(url, "region", "AWS_REGION", "AWS_DEFAULT_REGION");
     const char *ca = setting(url, "ca", "AWS_CA_BUNDLE", NULL);
     enum gavel_status status = check_bucket(url, error);
 
-    *ret_place = (struct s3_place){0};
+    *ret_target = (struct s3_target){0};
     if (status != GAVEL_OK)
         return status;
     if (!region)
@@ -209,10 +211,10 @@ enum gavel_status s3_place_find(const struct url *url, struct s3_place *ret_plac
         return error_set(
             error, GAVEL_ERR_INVALID,
             "the certificates of authorities in %.200s cannot be read; name a PEM file with ca=", ca);
-    ret_place->region = strdup(region);
-    ret_place->ca_file = ca ? strdup(ca) : NULL;
-    if (!ret_place->region || (ca && !ret_place->ca_file))
+    ret_target->region = strdup(region);
+    ret_target->ca_file = ca ? strdup(ca) : NULL;
+    if (!ret_target->region || (ca && !ret_target->ca_file))
         return no_memory(error);
-    status = make_prefix(url, ret_place, error);
-    return status != GAVEL_OK ? status : make_root(url, ret_place, error);
+    status = make_prefix(url, ret_target, error);
+    return status != GAVEL_OK ? status : make_root(url, ret_target, error);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "cli/settings/place.h"
+#include "cli/settings/store_location.h"
 
 #include "store/store.h"
 
@@ -11,7 +11,7 @@
 
 #define SQLITE_SCHEME "sqlite:"
 
-const char *place_file(const char *url)
+const char *store_location_file(const char *url)
 {
     const struct store_capabilities *capabilities = store_capabilities_of(url);
 
@@ -34,29 +34,29 @@ static bool folder_is_there(const char *file)
     return !is_missing(folder);
 }
 
-void place_look(const char *url, struct place *ret_place)
+void store_location_look(const char *url, struct store_location *ret_location)
 {
-    const char *file = place_file(url);
+    const char *file = store_location_file(url);
     char folder[PATH_MAX] = "";
 
-    *ret_place = (struct place){.has_folder = true};
+    *ret_location = (struct store_location){.has_folder = true};
     if (!file || !*file) {
-        (void)snprintf(ret_place->shown, sizeof ret_place->shown, "%s", url);
+        (void)snprintf(ret_location->shown, sizeof ret_location->shown, "%s", url);
         return;
     }
-    ret_place->is_new = is_missing(file);
-    ret_place->has_folder = folder_is_there(file);
+    ret_location->is_new = is_missing(file);
+    ret_location->has_folder = folder_is_there(file);
     if (*file != '/' && !getcwd(folder, sizeof folder))
         folder[0] = '\0'; /* then the path is told as it was given */
     while (folder[0] && strncmp(file, "./", 2) == 0)
         file += 2;
-    (void)snprintf(ret_place->shown, sizeof ret_place->shown, SQLITE_SCHEME "%s%s%s", folder,
+    (void)snprintf(ret_location->shown, sizeof ret_location->shown, SQLITE_SCHEME "%s%s%s", folder,
                    folder[0] ? "/" : "", file);
 }
 
-bool place_is_bare_word(const char *url) { return *url && !strpbrk(url, "/.:"); }
+bool store_location_is_bare_word(const char *url) { return *url && !strpbrk(url, "/.:"); }
 
-bool place_has_password(const char *url)
+bool store_location_has_password(const char *url)
 {
     const char *host = strstr(url, "://");
     const char *at = NULL;

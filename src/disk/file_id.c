@@ -26,24 +26,24 @@
 
 uint64_t disk_draw_directory(void) { return entropy_u64() | 1; }
 
-enum gavel_status disk_place_read(const struct disk *disk, struct record_place *ret_place,
-                                  struct gavel_error *error)
+enum gavel_status disk_file_id_read(const struct disk *disk, struct record_file_id *ret_file_id,
+                                    struct gavel_error *error)
 {
     struct statx info;
 
     if (statx(disk->fd, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &info) < 0)
         return disk_error(disk, errno, "looking at " DISK_FILE, error);
-    *ret_place = (struct record_place){.inode = info.stx_ino};
+    *ret_file_id = (struct record_file_id){.inode = info.stx_ino};
     if (info.stx_mask & STATX_BTIME)
-        ret_place->born_ns = (uint64_t)info.stx_btime.tv_sec * NS_OF_S + info.stx_btime.tv_nsec;
+        ret_file_id->born_ns = (uint64_t)info.stx_btime.tv_sec * NS_OF_S + info.stx_btime.tv_nsec;
     return GAVEL_OK;
 }
 
-enum gavel_status disk_check_place(const struct disk *disk, struct gavel_error *error)
+enum gavel_status disk_check_file_id(const struct disk *disk, struct gavel_error *error)
 {
-    const struct record_place *wrote = &disk->place;
-    struct record_place here = {0};
-    enum gavel_status status = disk_place_read(disk, &here, error);
+    const struct record_file_id *wrote = &disk->file_id;
+    struct record_file_id here = {0};
+    enum gavel_status status = disk_file_id_read(disk, &here, error);
 
     if (status != GAVEL_OK || wrote->inode == 0)
         return status;

@@ -59,24 +59,25 @@ static enum gavel_status check_address(const char *address, bool has_tls, struct
         address);
 }
 
-enum gavel_status cluster_link_place_check(const struct cluster_link_place *place, struct gavel_error *error)
+enum gavel_status cluster_link_target_check(const struct cluster_link_target *target,
+                                            struct gavel_error *error)
 {
-    bool has_tls = place->ca[0] != '\0';
+    bool has_tls = target->ca[0] != '\0';
 
-    if (place->count == 0 || place->count > CLIENT_ADDRESSES_MAX)
+    if (target->count == 0 || target->count > CLIENT_ADDRESSES_MAX)
         return error_set(error, GAVEL_ERR_INVALID,
                          "there are %zu addresses of nodes; give 1 to %d, such as 127.0.0.1:7600",
-                         place->count, CLIENT_ADDRESSES_MAX);
-    if ((place->cert[0] != '\0') != has_tls || (place->key[0] != '\0') != has_tls)
+                         target->count, CLIENT_ADDRESSES_MAX);
+    if ((target->cert[0] != '\0') != has_tls || (target->key[0] != '\0') != has_tls)
         return error_set(error, GAVEL_ERR_INVALID, "TLS needs ca, cert and key; give all three, or none");
-    if (place->revoked[0] != '\0' && !has_tls)
+    if (target->revoked[0] != '\0' && !has_tls)
         return error_set(error, GAVEL_ERR_INVALID,
                          "revoked is a list of certificates, and without ca, cert and key there are none");
-    if (place->ttl_ms != 0 && (place->ttl_ms < TABLE_TTL_MIN_MS || place->ttl_ms > TABLE_TTL_MAX_MS))
-        return error_set(error, GAVEL_ERR_INVALID, "ttl_ms is %u; it must be from %d to %d", place->ttl_ms,
+    if (target->ttl_ms != 0 && (target->ttl_ms < TABLE_TTL_MIN_MS || target->ttl_ms > TABLE_TTL_MAX_MS))
+        return error_set(error, GAVEL_ERR_INVALID, "ttl_ms is %u; it must be from %d to %d", target->ttl_ms,
                          TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS);
-    for (size_t i = 0; i < place->count; i++) {
-        enum gavel_status status = check_address(place->addresses[i], has_tls, error);
+    for (size_t i = 0; i < target->count; i++) {
+        enum gavel_status status = check_address(target->addresses[i], has_tls, error);
 
         if (status != GAVEL_OK)
             return status;
@@ -84,26 +85,26 @@ enum gavel_status cluster_link_place_check(const struct cluster_link_place *plac
     return GAVEL_OK;
 }
 
-static enum gavel_status take_address(struct cluster_link_place *place, const char *text, size_t length,
+static enum gavel_status take_address(struct cluster_link_target *target, const char *text, size_t length,
                                       struct gavel_error *error)
 {
     if (length == 0)
         return error_set(error, GAVEL_ERR_INVALID,
                          "an address of a node is empty; write them as h1:7600,h2:7600 or /path/of/a/socket");
-    if (length >= sizeof place->addresses[0])
+    if (length >= sizeof target->addresses[0])
         return error_set(error, GAVEL_ERR_INVALID, "the address %.60s… is longer than %zu bytes", text,
-                         sizeof place->addresses[0] - 1);
-    if (place->count == CLIENT_ADDRESSES_MAX)
+                         sizeof target->addresses[0] - 1);
+    if (target->count == CLIENT_ADDRESSES_MAX)
         return error_set(error, GAVEL_ERR_INVALID,
                          "more than %d addresses; three nodes of the cluster are enough",
                          CLIENT_ADDRESSES_MAX);
-    memcpy(place->addresses[place->count], text, length);
-    place->addresses[place->count][length] = '\0';
-    place->count++;
+    memcpy(target->addresses[target->count], text, length);
+    target->addresses[target->count][length] = '\0';
+    target->count++;
     return GAVEL_OK;
 }
 
-static enum gavel_status take_addresses(struct cluster_link_place *place, const char *text, size_t length,
+static enum gavel_status take_addresses(struct cluster_link_target *target, const char *text, size_t length,
                                         struct gavel_error *error)
 {
     const char *end = text + length;
@@ -111,7 +112,7 @@ static enum gavel_status take_addresses(struct cluster_link_place *place, const 
     for (;;) {
         const char *comma = memchr(text, ',', (size_t)(end - text));
         const char *stop = comma ? comma : end;
-        enum gavel_status status = take_address(place, text, (size_t)(stop - text), error);
+        enum gavel_status status = take_address(target, text, (size_t)(stop - text), error);
 
         if (status != GAVEL_OK || !comma)
             return status;
@@ -152,7 +153,7 @@ static bool decode(const char *text, size_t length, char *buffer, size_t size)
     return at > 0;
 }
 
-static enum gavel_status take_ttl(struct cluster_link_place *place, const char *value,
+static enum gavel_status take_ttl(struct cluster_link_target *target, const char *value,
                                   struct gavel_error *error)
 {
     char *end;
@@ -163,11 +164,11 @@ static enum gavel_status take_ttl(struct cluster_link_place *place, const char *
         return error_set(error, GAVEL_ERR_INVALID,
                          "ttl_ms is \"%.60s\"; it must be a number of milliseconds from %d to %d", value,
                          TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS);
-    place->ttl_ms = (uint32_t)ttl_ms;
+    target->ttl_ms = (uint32_t)ttl_ms;
     return GAVEL_OK;
 }
 
-static enum gavel_status take_option(struct cluster_link_place *place, const char *text, size_t length,
+static enum gavel_status take_option(struct cluster_link_target *target, const char *text, size_t length,
                                      struct gavel_error *error)
 {
     const char *equals = memchr(text, '=', length);
@@ -179,11 +180,11 @@ static enum gavel_status take_option(struct cluster_link_place *place, const cha
         size_t size;
         bool is_set;
     } options[] = {
-        {"ca", place->ca, sizeof place->ca, place->ca[0] != '\0'},
-        {"cert", place->cert, sizeof place->cert, place->cert[0] != '\0'},
-        {"key", place->key, sizeof place->key, place->key[0] != '\0'},
-        {"revoked", place->revoked, sizeof place->revoked, place->revoked[0] != '\0'},
-        {"ttl_ms", ttl, sizeof ttl, place->ttl_ms != 0},
+        {"ca", target->ca, sizeof target->ca, target->ca[0] != '\0'},
+        {"cert", target->cert, sizeof target->cert, target->cert[0] != '\0'},
+        {"key", target->key, sizeof target->key, target->key[0] != '\0'},
+        {"revoked", target->revoked, sizeof target->revoked, target->revoked[0] != '\0'},
+        {"ttl_ms", ttl, sizeof ttl, target->ttl_ms != 0},
     };
 
     for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
@@ -197,19 +198,19 @@ static enum gavel_status take_option(struct cluster_link_place *place, const cha
                 "the option %s has no proper value; write %s=VALUE, of at most %zu bytes, with %%25 for "
                 "a %% and %%26 for a &",
                 options[i].name, options[i].name, options[i].size - 1);
-        return options[i].buffer == ttl ? take_ttl(place, ttl, error) : GAVEL_OK;
+        return options[i].buffer == ttl ? take_ttl(target, ttl, error) : GAVEL_OK;
     }
     return error_set(error, GAVEL_ERR_INVALID,
                      "there is no option \"%.*s\"; there are ca, cert, key, revoked and ttl_ms",
                      (int)(name < 60 ? name : 60), text);
 }
 
-static enum gavel_status take_options(struct cluster_link_place *place, const char *text,
+static enum gavel_status take_options(struct cluster_link_target *target, const char *text,
                                       struct gavel_error *error)
 {
     for (;;) {
         size_t length = strcspn(text, "&");
-        enum gavel_status status = take_option(place, text, length, error);
+        enum gavel_status status = take_option(target, text, length, error);
 
         if (status != GAVEL_OK || text[length] == '\0')
             return status;
@@ -217,18 +218,18 @@ static enum gavel_status take_options(struct cluster_link_place *place, const ch
     }
 }
 
-enum gavel_status cluster_link_place_parse(const char *text, struct cluster_link_place *ret_place,
-                                           struct gavel_error *error)
+enum gavel_status cluster_link_target_parse(const char *text, struct cluster_link_target *ret_target,
+                                            struct gavel_error *error)
 {
-    struct cluster_link_place place = {0};
+    struct cluster_link_target target = {0};
     size_t length = strcspn(text, "?");
-    enum gavel_status status = take_addresses(&place, text, length, error);
+    enum gavel_status status = take_addresses(&target, text, length, error);
 
     if (status == GAVEL_OK && text[length] == '?')
-        status = take_options(&place, text + length + 1, error);
+        status = take_options(&target, text + length + 1, error);
     if (status == GAVEL_OK)
-        status = cluster_link_place_check(&place, error);
+        status = cluster_link_target_check(&target, error);
     if (status == GAVEL_OK)
-        *ret_place = place;
+        *ret_target = target;
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * The place of the database: its folder, its file system, which files they
+ * The file of the database: its folder, its file system, which files they
  * are, and whether they still are.
  *
  * Nothing here opens the database file by itself: closing any descriptor of a
@@ -143,8 +143,8 @@ static enum gavel_status check_only_name(const struct sqlite_store *sqlite, cons
     return GAVEL_OK;
 }
 
-static enum gavel_status check_place(const struct sqlite_store *sqlite, const char *path,
-                                     struct gavel_error *error)
+static enum gavel_status check_directory(const struct sqlite_store *sqlite, const char *path,
+                                         struct gavel_error *error)
 {
     struct statfs info;
     const char *name;
@@ -290,7 +290,7 @@ enum gavel_status sqlite_open_file(struct sqlite_store *sqlite, const char *path
     if (status == GAVEL_OK)
         status = make_file(sqlite, given, error);
     if (status == GAVEL_OK)
-        status = check_place(sqlite, given, error);
+        status = check_directory(sqlite, given, error);
     if (status == GAVEL_OK)
         status = sqlite_open_database(sqlite, error);
     if (status == GAVEL_OK)

@@ -19,39 +19,39 @@
 
 #define EXAMPLE "mysql://gavel@db.example.com:3306/gavel"
 
-static enum gavel_status check_names(struct mysql_place *place, struct gavel_error *error)
+static enum gavel_status check_names(struct mysql_target *target, struct gavel_error *error)
 {
-    if (!*place->database || strchr(place->database, '/') || strlen(place->database) > 64)
+    if (!*target->database || strchr(target->database, '/') || strlen(target->database) > 64)
         return error_set(
             error, GAVEL_ERR_INVALID,
             "after the host comes the name of one database, of up to 64 characters; write it like " EXAMPLE);
-    if (!mysql_schema_is_name(place->table))
+    if (!mysql_schema_is_name(target->table))
         return error_set(error, GAVEL_ERR_INVALID,
                          "\"%.60s\" is no name for the table; use up to %d letters, digits and underscores",
-                         place->table, MYSQL_TABLE_MAX);
-    if (place->socket && strlen(place->socket) >= sizeof((struct sockaddr_un *)NULL)->sun_path)
+                         target->table, MYSQL_TABLE_MAX);
+    if (target->socket && strlen(target->socket) >= sizeof((struct sockaddr_un *)NULL)->sun_path)
         return error_set(error, GAVEL_ERR_INVALID, "the path of the socket is too long: %.60s…",
-                         place->socket);
+                         target->socket);
     return GAVEL_OK;
 }
 
-static enum gavel_status choose_tls(struct mysql_place *place, struct gavel_error *error)
+static enum gavel_status choose_tls(struct mysql_target *target, struct gavel_error *error)
 {
-    bool is_near = place->socket || url_host_is_loopback(place->host);
+    bool is_near = target->socket || url_host_is_loopback(target->host);
     enum gavel_status status;
 
-    place->ca = url_option(&place->url, "ca");
-    place->cert = url_option(&place->url, "cert");
-    place->key = url_option(&place->url, "key");
+    target->ca = url_option(&target->url, "ca");
+    target->cert = url_option(&target->url, "cert");
+    target->key = url_option(&target->url, "key");
     status =
-        url_option_bool(&place->url, "tls", !is_near || place->ca || place->cert, &place->has_tls, error);
-    if (status == GAVEL_OK && place->has_tls && place->socket)
+        url_option_bool(&target->url, "tls", !is_near || target->ca || target->cert, &target->has_tls, error);
+    if (status == GAVEL_OK && target->has_tls && target->socket)
         return error_set(error, GAVEL_ERR_INVALID,
                          "a socket of this host needs no TLS; take tls= out of the URL");
-    if (status == GAVEL_OK && !place->has_tls && (place->ca || place->cert))
+    if (status == GAVEL_OK && !target->has_tls && (target->ca || target->cert))
         return error_set(error, GAVEL_ERR_INVALID,
                          "tls=off and ca= or cert= do not go together; take one out");
-    if (status == GAVEL_OK && !place->cert != !place->key)
+    if (status == GAVEL_OK && !target->cert != !target->key)
         return error_set(error, GAVEL_ERR_INVALID, "cert= and key= belong together; give both, or none");
     return status;
 }
@@ -74,51 +74,51 @@ static enum gavel_status take_environment(struct mysql_environment *environment,
     return GAVEL_OK;
 }
 
-enum gavel_status mysql_place_parse(const char *rest, struct mysql_place *ret_place,
-                                    struct gavel_error *error)
+enum gavel_status mysql_target_parse(const char *rest, struct mysql_target *ret_target,
+                                     struct gavel_error *error)
 {
     static const char *const options[] = {"table", "tls", "ca", "cert", "key", "options", "socket", NULL};
     static const struct url_form form = {
         .scheme = "mysql", .example = EXAMPLE, .port = 3306, .hosts_max = 1, .options = options};
-    struct mysql_place *place = ret_place;
+    struct mysql_target *target = ret_target;
     enum gavel_status status;
 
-    *place = (struct mysql_place){0};
-    status = url_parse(&form, rest, &place->url, error);
+    *target = (struct mysql_target){0};
+    status = url_parse(&form, rest, &target->url, error);
     if (status != GAVEL_OK)
         return status;
-    place->host = place->url.hosts[0].name;
-    place->port = place->url.hosts[0].port;
-    place->database = place->url.path;
-    place->socket = url_option(&place->url, "socket");
-    if (place->socket && !*place->socket)
+    target->host = target->url.hosts[0].name;
+    target->port = target->url.hosts[0].port;
+    target->database = target->url.path;
+    target->socket = url_option(&target->url, "socket");
+    if (target->socket && !*target->socket)
         return error_set(error, GAVEL_ERR_INVALID,
                          "socket= names no file; give the path of the server's socket");
-    place->options = url_option(&place->url, "options");
-    place->table = url_option(&place->url, "table");
-    if (!place->table)
-        place->table = MYSQL_TABLE_DEFAULT;
-    status = check_names(place, error);
+    target->options = url_option(&target->url, "options");
+    target->table = url_option(&target->url, "table");
+    if (!target->table)
+        target->table = MYSQL_TABLE_DEFAULT;
+    status = check_names(target, error);
     if (status == GAVEL_OK)
-        status = choose_tls(place, error);
-    return status != GAVEL_OK ? status : take_environment(&place->environment, error);
+        status = choose_tls(target, error);
+    return status != GAVEL_OK ? status : take_environment(&target->environment, error);
 }
 
-void mysql_place_forget(struct mysql_place *place)
+void mysql_target_forget(struct mysql_target *target)
 {
-    free(place->environment.user);
-    free(place->environment.options);
-    secret_free(place->environment.password);
-    place->environment = (struct mysql_environment){0};
+    free(target->environment.user);
+    free(target->environment.options);
+    secret_free(target->environment.password);
+    target->environment = (struct mysql_environment){0};
 }
 
-void mysql_place_done(struct mysql_place *place)
+void mysql_target_done(struct mysql_target *target)
 {
-    mysql_place_forget(place);
-    url_done(&place->url);
+    mysql_target_forget(target);
+    url_done(&target->url);
 }
 
-/* Cuts off what stands around a value, in place: blanks, one pair of quotes, and the escapes of my.cnf. */
+/* Cuts off what stands around a value, in target: blanks, one pair of quotes, and the escapes of my.cnf. */
 static char *strip_value(char *value)
 {
     static const char escapes[] = "b\bt\tn\nr\r\\\\s ";
@@ -196,11 +196,11 @@ static enum gavel_status read_options(const char *path, struct mysql_identity *i
     return GAVEL_OK;
 }
 
-enum gavel_status mysql_place_identity(const struct mysql_place *place, struct mysql_identity *ret_identity,
-                                       struct gavel_error *error)
+enum gavel_status mysql_target_identity(const struct mysql_target *target,
+                                        struct mysql_identity *ret_identity, struct gavel_error *error)
 {
-    const struct mysql_environment *environment = &place->environment;
-    const char *path = place->options ? place->options : environment->options;
+    const struct mysql_environment *environment = &target->environment;
+    const char *path = target->options ? target->options : environment->options;
     enum gavel_status status = GAVEL_OK;
 
     /* What stands in the URL beats the environment, and the more exact beats the general there. */
@@ -211,11 +211,11 @@ enum gavel_status mysql_place_identity(const struct mysql_place *place, struct m
         explicit_bzero(ret_identity, sizeof *ret_identity);
         return status;
     }
-    if (environment->user && *environment->user && !(place->options && ret_identity->user[0]))
+    if (environment->user && *environment->user && !(target->options && ret_identity->user[0]))
         name_copy(ret_identity->user, sizeof ret_identity->user, environment->user);
-    if (environment->password && !(place->options && ret_identity->password[0]))
+    if (environment->password && !(target->options && ret_identity->password[0]))
         name_copy(ret_identity->password, sizeof ret_identity->password, environment->password);
-    if (place->url.user)
-        name_copy(ret_identity->user, sizeof ret_identity->user, place->url.user);
+    if (target->url.user)
+        name_copy(ret_identity->user, sizeof ret_identity->user, target->url.user);
     return GAVEL_OK;
 }
