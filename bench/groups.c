@@ -25,7 +25,7 @@
 
 enum { SHARE, LEFT, ELECTION, KEPT, SERIES };
 
-struct keeper_plan {
+struct holder_plan {
     size_t groups;
     gavel_ns window;
 };
@@ -69,7 +69,7 @@ static enum gavel_status join_all(struct gavel *gavel, size_t groups, struct cou
     enum gavel_status status = GAVEL_OK;
 
     join.preset = "local";
-    join.candidate = "keeper";
+    join.candidate = "holder";
     join.subscriber =
         (struct gavel_subscriber){.on_elected = on_elected, .on_demoted = on_demoted, .user = count};
     for (size_t i = 0; i < groups && status == GAVEL_OK; i++) {
@@ -104,7 +104,7 @@ static gavel_ns cpu_time(void)
            (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * NS_PER_US;
 }
 
-static enum gavel_status keep(const struct post *post, struct gavel *gavel, const struct keeper_plan *plan)
+static enum gavel_status keep(const struct post *post, struct gavel *gavel, const struct holder_plan *plan)
 {
     struct count count = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     gavel_ns began = clock_now();
@@ -142,7 +142,7 @@ static int run(const struct post *post, void *user)
 
 enum gavel_status bench_groups(struct bench *bench, struct rig *rig)
 {
-    struct keeper_plan plan = {.groups = bench->is_quick ? GROUPS_QUICK : GROUPS,
+    struct holder_plan plan = {.groups = bench->is_quick ? GROUPS_QUICK : GROUPS,
                                .window = bench->is_quick ? WINDOW_QUICK_NS : WINDOW_NS};
     struct samples series[SERIES] = {0};
     char name[64];

@@ -52,25 +52,25 @@ void client_load_tell(const struct client_load *client_load, enum client_load_ne
 static void campaign_all(struct client_load *client_load, size_t set)
 {
     for (size_t i = 0; i < client_load->plan->connections; i++)
-        client_load_campaign(&client_load->seats[i], &client_load->groups[set]);
+        client_load_campaign(&client_load->connections[i], &client_load->groups[set]);
 }
 
 static void on_change(void *user, const Gavel__Change *change, uint64_t revision, bool is_gap)
 {
-    struct client_load_seat *seat = user;
-    struct client_load *client_load = seat->client_load;
+    struct client_load_connection *connection = user;
+    struct client_load *client_load = connection->client_load;
 
     (void)revision;
     if (is_gap && client_load->plan->board)
         atomic_fetch_add(&client_load->plan->board->gaps,
                          1); /* what was missed shows when the cluster is asked */
     if (change) {
-        client_load_heard(seat, change);
+        client_load_heard(connection, change);
         return;
     }
-    if (seat->is_watching)
+    if (connection->is_watching)
         return;
-    seat->is_watching = true;
+    connection->is_watching = true;
     if (++client_load->watching < client_load->plan->connections)
         return;
     post_mark(client_load->post, MARK_JOINED, 0, clock_now(), getpid());
@@ -80,22 +80,22 @@ static void on_change(void *user, const Gavel__Change *change, uint64_t revision
 
 static void on_session_lost(void *user)
 {
-    const struct client_load_seat *seat = user;
+    const struct client_load_connection *connection = user;
 
-    if (seat->client_load->plan->board)
-        atomic_fetch_add(&seat->client_load->plan->board->lost, 1);
-    if (seat->client_load->plan->is_candidate)
-        post_mark(seat->client_load->post, MARK_STOPPED, 0, clock_now(), 0);
+    if (connection->client_load->plan->board)
+        atomic_fetch_add(&connection->client_load->plan->board->lost, 1);
+    if (connection->client_load->plan->is_candidate)
+        post_mark(connection->client_load->post, MARK_STOPPED, 0, clock_now(), 0);
 }
 
 static void on_pace(evutil_socket_t fd, short events, void *user)
 {
-    struct client_load_seat *seat = user;
+    struct client_load_connection *connection = user;
 
     (void)fd;
     (void)events;
-    if (seat->client_load->is_writing)
-        client_load_write(seat);
+    if (connection->client_load->is_writing)
+        client_load_write(connection);
 }
 
 static void obey(struct client_load *client_load, char letter)
@@ -109,13 +109,13 @@ static void obey(struct client_load *client_load, char letter)
         break;
     case CLIENT_LOAD_LEAVE:
         for (size_t i = 0; i < client_load->plan->connections; i++)
-            client_load_leave(&client_load->seats[i], &client_load->groups[CLIENT_LOAD_OTHERS]);
+            client_load_leave(&client_load->connections[i], &client_load->groups[CLIENT_LOAD_OTHERS]);
         break;
     case CLIENT_LOAD_WRITE:
         client_load->is_writing = true;
         for (size_t i = 0; i < client_load->plan->connections; i++)
-            if (!client_load->seats[i].sent_at)
-                client_load_write(&client_load->seats[i]);
+            if (!client_load->connections[i].sent_at)
+                client_load_write(&client_load->connections[i]);
         break;
     case CLIENT_LOAD_REST:
         client_load->is_writing = false;
@@ -124,7 +124,7 @@ static void obey(struct client_load *client_load, char letter)
         client_load_verify(client_load);
         break;
     case RIG_RESIGN:
-        client_load_resign(&client_load->seats[0]);
+        client_load_resign(&client_load->connections[0]);
         break;
     default:
         (void)event_base_loopbreak(client_load->base);
@@ -145,28 +145,29 @@ static void on_letter(evutil_socket_t fd, short events, void *user)
         obey(client_load, letters[i]);
 }
 
-static enum gavel_status take_seat(struct client_load *client_load, size_t number,
-                                   const struct table_process *process)
+static enum gavel_status take_connection(struct client_load *client_load, size_t number,
+                                         const struct table_process *process)
 {
     const struct client_load_plan *plan = client_load->plan;
-    struct client_load_seat *seat = &client_load->seats[number];
-    struct cluster_link_events events = {.session_lost = on_session_lost, .user = seat};
+    struct client_load_connection *connection = &client_load->connections[number];
+    struct cluster_link_events events = {.session_lost = on_session_lost, .user = connection};
     struct cluster_link_target target;
     struct gavel_error error = {0};
 
-    seat->client_load = client_load;
-    seat->number = number;
+    connection->client_load = client_load;
+    connection->number = number;
     for (size_t i = 0; i < CLIENT_LOAD_SETS; i++)
-        seat->jobs[i] =
-            (struct client_load_job){.seat = seat, .groups = &client_load->groups[i], .next = number};
-    seat->pace = evtimer_new(client_load->base, on_pace, seat);
+        connection->jobs[i] = (struct client_load_job){
+            .connection = connection, .groups = &client_load->groups[i], .next = number};
+    connection->pace = evtimer_new(client_load->base, on_pace, connection);
     enum gavel_status status =
         cluster_link_target_parse(plan->targets[number % plan->target_count], &target, &error);
     if (status == GAVEL_OK)
-        status = cluster_link_new(client_load->base, &target, plan->ttl_ms, client_load->post->name,
-                                  plan->tells_process ? process : NULL, &events, &seat->cluster, &error);
+        status =
+            cluster_link_new(client_load->base, &target, plan->ttl_ms, client_load->post->name,
+                             plan->tells_process ? process : NULL, &events, &connection->cluster, &error);
     if (status == GAVEL_OK &&
-        (!seat->pace || !cluster_link_watch(seat->cluster, NULL, NULL, 0, on_change, seat)))
+        (!connection->pace || !cluster_link_watch(connection->cluster, NULL, NULL, 0, on_change, connection)))
         status = GAVEL_ERR_NO_MEMORY;
     if (status != GAVEL_OK)
         client_load_fail(client_load, status, "cannot connect", error.message);
@@ -210,16 +211,16 @@ static enum gavel_status set_up(struct client_load *client_load)
             return GAVEL_ERR_NO_MEMORY;
     }
     for (size_t i = 0; i < client_load->plan->connections && status == GAVEL_OK; i++)
-        status = take_seat(client_load, i, &process);
+        status = take_connection(client_load, i, &process);
     return status;
 }
 
 static void tear_down(struct client_load *client_load)
 {
     for (size_t i = 0; i < client_load->plan->connections; i++) {
-        cluster_link_free(client_load->seats[i].cluster);
-        if (client_load->seats[i].pace)
-            event_free(client_load->seats[i].pace);
+        cluster_link_free(client_load->connections[i].cluster);
+        if (client_load->connections[i].pace)
+            event_free(client_load->connections[i].pace);
     }
     for (size_t i = 0; i < CLIENT_LOAD_SETS; i++)
         free(client_load->groups[i].epochs);

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of one request; the others of the seat go after it. */
+/* Of one request; the others of the connection go after it. */
 #define BATCH 500
 #define PAGE 1000
 
@@ -73,10 +73,11 @@ static void fill_withdrawal(struct item *item, const struct client_load_set *set
 }
 
 /* Its candidates are called so in every group. */
-static void name_seat(const struct client_load_seat *seat, char name[static CLIENT_LOAD_NAME_BYTES])
+static void name_connection(const struct client_load_connection *connection,
+                            char name[static CLIENT_LOAD_NAME_BYTES])
 {
-    (void)snprintf(name, CLIENT_LOAD_NAME_BYTES, "%.16s-%u", seat->client_load->post->name,
-                   (unsigned)seat->number);
+    (void)snprintf(name, CLIENT_LOAD_NAME_BYTES, "%.16s-%u", connection->client_load->post->name,
+                   (unsigned)connection->number);
 }
 
 /* Told by the answer to its campaign, and by the change: whichever comes first counts. */
@@ -105,12 +106,12 @@ static void on_campaigned(void *user, enum gavel_status status, const char *mess
     const struct client_load *client_load = job->groups->client_load;
 
     if (status != GAVEL_OK) {
-        client_load_fail(job->seat->client_load, status, "cannot campaign", message);
+        client_load_fail(job->connection->client_load, status, "cannot campaign", message);
         return;
     }
     for (size_t i = 0; i < count; i++) {
         if (results[i]->status) {
-            client_load_fail(job->seat->client_load, (enum gavel_status)results[i]->status,
+            client_load_fail(job->connection->client_load, (enum gavel_status)results[i]->status,
                              "a campaign was refused", results[i]->message);
             return;
         }
@@ -124,11 +125,11 @@ static void on_campaigned(void *user, enum gavel_status status, const char *mess
     look_whether_done(job->groups);
 }
 
-/* Asks for the same in every group of the set that is the seat's. */
-static void submit(struct client_load_seat *seat, struct client_load_groups *groups, bool is_withdrawal,
-                   cluster_link_result_cb callback)
+/* Asks for the same in every group of the set that is the connection's. */
+static void submit(struct client_load_connection *connection, struct client_load_groups *groups,
+                   bool is_withdrawal, cluster_link_result_cb callback)
 {
-    struct client_load *client_load = seat->client_load;
+    struct client_load *client_load = connection->client_load;
     struct item *items = calloc(BATCH, sizeof *items);
     const Gavel__Op *ops[BATCH];
     char id[CLIENT_LOAD_NAME_BYTES];
@@ -138,25 +139,25 @@ static void submit(struct client_load_seat *seat, struct client_load_groups *gro
         client_load_fail(client_load, GAVEL_ERR_NO_MEMORY, "cannot ask for anything", "");
         return;
     }
-    name_seat(seat, id);
-    for (size_t i = seat->number; i < groups->set.count; i += step) {
+    name_connection(connection, id);
+    for (size_t i = connection->number; i < groups->set.count; i += step) {
         if (is_withdrawal)
             fill_withdrawal(&items[count], &groups->set, i);
         else
             fill_campaign(&items[count], &groups->set, i, id);
         ops[count] = &items[count].op;
         if (++count == BATCH || i + step >= groups->set.count) {
-            cluster_link_submit(seat->cluster, ops, count, NEVER, callback,
-                                &seat->jobs[groups - client_load->groups]);
+            cluster_link_submit(connection->cluster, ops, count, NEVER, callback,
+                                &connection->jobs[groups - client_load->groups]);
             count = 0;
         }
     }
     free(items);
 }
 
-void client_load_campaign(struct client_load_seat *seat, struct client_load_groups *groups)
+void client_load_campaign(struct client_load_connection *connection, struct client_load_groups *groups)
 {
-    submit(seat, groups, false, on_campaigned);
+    submit(connection, groups, false, on_campaigned);
 }
 
 static void on_left(void *user, enum gavel_status status, const char *message,
@@ -167,7 +168,7 @@ static void on_left(void *user, enum gavel_status status, const char *message,
 
     (void)results; /* who is not there has left */
     if (status != GAVEL_OK) {
-        client_load_fail(job->seat->client_load, status, "cannot leave", message);
+        client_load_fail(job->connection->client_load, status, "cannot leave", message);
         return;
     }
     groups->answered -= count;
@@ -175,31 +176,32 @@ static void on_left(void *user, enum gavel_status status, const char *message,
         client_load_tell(groups->client_load, CLIENT_LOAD_LEFT, 0);
 }
 
-void client_load_leave(struct client_load_seat *seat, struct client_load_groups *groups)
+void client_load_leave(struct client_load_connection *connection, struct client_load_groups *groups)
 {
     /* What is held no longer counts from here on, so that its end is no loss. */
-    for (size_t i = seat->number; i < groups->set.count; i += seat->client_load->plan->connections) {
+    for (size_t i = connection->number; i < groups->set.count;
+         i += connection->client_load->plan->connections) {
         groups->held -= groups->epochs[i] != 0;
         groups->epochs[i] = 0;
     }
-    seat->jobs[groups - seat->client_load->groups].next = seat->number;
-    submit(seat, groups, true, on_left);
+    connection->jobs[groups - connection->client_load->groups].next = connection->number;
+    submit(connection, groups, true, on_left);
 }
 
 static void on_resigned(void *user, enum gavel_status status, const char *message,
                         const Gavel__OpResult *const *results, size_t count)
 {
-    struct client_load_seat *seat = user;
+    struct client_load_connection *connection = user;
 
     (void)results; /* one that does not lead any more has nothing to give up */
     (void)count;
     if (status != GAVEL_OK)
-        client_load_fail(seat->client_load, status, "cannot resign", message);
+        client_load_fail(connection->client_load, status, "cannot resign", message);
 }
 
-void client_load_resign(struct client_load_seat *seat)
+void client_load_resign(struct client_load_connection *connection)
 {
-    struct client_load_groups *groups = &seat->client_load->groups[CLIENT_LOAD_OWN];
+    struct client_load_groups *groups = &connection->client_load->groups[CLIENT_LOAD_OWN];
     Gavel__Withdraw withdraw;
     Gavel__Op op;
     const Gavel__Op *ops[] = {&op};
@@ -213,31 +215,32 @@ void client_load_resign(struct client_load_seat *seat)
     withdraw.stays = true;
     op.what_case = GAVEL__OP__WHAT_WITHDRAW;
     op.withdraw = &withdraw;
-    post_mark(seat->client_load->post, MARK_RESIGN, groups->epochs[0], clock_now(), 0);
-    cluster_link_submit(seat->cluster, ops, 1, NEVER, on_resigned, seat);
+    post_mark(connection->client_load->post, MARK_RESIGN, groups->epochs[0], clock_now(), 0);
+    cluster_link_submit(connection->cluster, ops, 1, NEVER, on_resigned, connection);
     /* Its own work has ended when it says so. */
-    post_mark(seat->client_load->post, MARK_STOPPED, groups->epochs[0], clock_now(), 0);
+    post_mark(connection->client_load->post, MARK_STOPPED, groups->epochs[0], clock_now(), 0);
 }
 
-static void note_answer(const struct client_load_seat *seat, gavel_ns now)
+static void note_answer(const struct client_load_connection *connection, gavel_ns now)
 {
-    struct client_load_board *board = seat->client_load->plan->board;
-    gavel_ns took = now - seat->sent_at;
+    struct client_load_board *board = connection->client_load->plan->board;
+    gavel_ns took = now - connection->sent_at;
 
     atomic_fetch_add(&board->writes, 1);
     if (took > atomic_load(&board->slowest))
         atomic_store(&board->slowest, took); /* the driver only sets it to 0, and a loss of that is no harm */
-    if (seat->sent_at >= atomic_load(&board->since) && !atomic_load(&board->answered_at[seat->number])) {
-        atomic_store(&board->answered_at[seat->number], now);
-        client_load_tell(seat->client_load, CLIENT_LOAD_ANSWERED, (int64_t)seat->number);
+    if (connection->sent_at >= atomic_load(&board->since) &&
+        !atomic_load(&board->answered_at[connection->number])) {
+        atomic_store(&board->answered_at[connection->number], now);
+        client_load_tell(connection->client_load, CLIENT_LOAD_ANSWERED, (int64_t)connection->number);
     }
 }
 
 static void on_written(void *user, enum gavel_status status, const char *message,
                        const Gavel__OpResult *const *results, size_t count)
 {
-    struct client_load_seat *seat = user;
-    struct client_load *client_load = seat->client_load;
+    struct client_load_connection *connection = user;
+    struct client_load *client_load = connection->client_load;
 
     if (status == GAVEL_OK && count && results[0]->status != GAVEL_OK)
         status = (enum gavel_status)results[0]->status;
@@ -245,30 +248,30 @@ static void on_written(void *user, enum gavel_status status, const char *message
         client_load_fail(client_load, status, "a write was refused", message);
         return;
     }
-    note_answer(seat, clock_now());
-    seat->sent_at = 0;
+    note_answer(connection, clock_now());
+    connection->sent_at = 0;
     if (!client_load->is_writing)
         return;
     if (client_load->plan->pace) {
         struct timeval after = {.tv_usec = (suseconds_t)(client_load->plan->pace / NS_PER_US)};
-        (void)evtimer_add(seat->pace, &after); /* there is room for it since evtimer_new() */
+        (void)evtimer_add(connection->pace, &after); /* there is room for it since evtimer_new() */
     } else {
-        client_load_write(seat);
+        client_load_write(connection);
     }
 }
 
-void client_load_write(struct client_load_seat *seat)
+void client_load_write(struct client_load_connection *connection)
 {
     struct item item;
     const Gavel__Op *ops[] = {&item.op};
     char id[CLIENT_LOAD_NAME_BYTES];
 
-    ASSERT(seat->number < seat->client_load->plan->own.count);
-    name_seat(seat, id);
-    fill_campaign(&item, &seat->client_load->plan->own, seat->number, id);
-    item.campaign.priority = seat->priority = !seat->priority;
-    seat->sent_at = clock_now();
-    cluster_link_submit(seat->cluster, ops, 1, NEVER, on_written, seat);
+    ASSERT(connection->number < connection->client_load->plan->own.count);
+    name_connection(connection, id);
+    fill_campaign(&item, &connection->client_load->plan->own, connection->number, id);
+    item.campaign.priority = connection->priority = !connection->priority;
+    connection->sent_at = clock_now();
+    cluster_link_submit(connection->cluster, ops, 1, NEVER, on_written, connection);
 }
 
 static void hear_own_election(struct client_load *client_load, struct client_load_groups *groups,
@@ -291,16 +294,16 @@ static void hear_own_election(struct client_load *client_load, struct client_loa
         client_load_tell(client_load, CLIENT_LOAD_FOLLOWED, 0);
 }
 
-void client_load_heard(struct client_load_seat *seat, const Gavel__Change *change)
+void client_load_heard(struct client_load_connection *connection, const Gavel__Change *change)
 {
-    struct client_load *client_load = seat->client_load;
+    struct client_load *client_load = connection->client_load;
     size_t number;
     struct client_load_groups *groups = find_group(client_load, change->group, &number);
-    bool is_seats = groups && number % client_load->plan->connections == seat->number;
+    bool is_ours = groups && number % client_load->plan->connections == connection->number;
 
-    if (!is_seats || change->kind != GAVEL__CHANGE__KIND__ELECTED)
+    if (!is_ours || change->kind != GAVEL__CHANGE__KIND__ELECTED)
         return;
-    if (change->session == cluster_link_session(seat->cluster)) {
+    if (change->session == cluster_link_session(connection->cluster)) {
         hear_own_election(client_load, groups, number, change);
         return;
     }
@@ -353,7 +356,7 @@ static void ask_page(struct client_load *client_load)
     ask.prefix = client_load->groups[CLIENT_LOAD_OWN].set.prefix;
     ask.after = client_load->survey.after;
     ask.limit = PAGE;
-    cluster_link_ask(client_load->seats[0].cluster, &ask, NEVER, on_page, client_load);
+    cluster_link_ask(client_load->connections[0].cluster, &ask, NEVER, on_page, client_load);
 }
 
 void client_load_verify(struct client_load *client_load)

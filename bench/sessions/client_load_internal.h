@@ -10,7 +10,7 @@
 #define CLIENT_LOAD_NAME_BYTES 32
 
 struct client_load;
-struct client_load_seat;
+struct client_load_connection;
 
 /* The groups of a set, by their number. */
 struct client_load_groups {
@@ -21,9 +21,9 @@ struct client_load_groups {
     uint64_t *epochs; /* that they are held with; 0 not */
 };
 
-/* A campaign of one seat for its part of a set. */
+/* A campaign of one connection for its part of a set. */
 struct client_load_job {
-    struct client_load_seat *seat;
+    struct client_load_connection *connection;
     struct client_load_groups *groups;
     size_t next; /* the number of the group whose campaign is answered next */
 };
@@ -31,7 +31,7 @@ struct client_load_job {
 enum { CLIENT_LOAD_OWN, CLIENT_LOAD_OTHERS, CLIENT_LOAD_SETS };
 
 /* One connection and its session. */
-struct client_load_seat {
+struct client_load_connection {
     struct client_load *client_load;
     size_t number;
     struct cluster_link *cluster;
@@ -56,7 +56,7 @@ struct client_load {
         size_t wrong;
         char after[CLIENT_LOAD_NAME_BYTES];
     } survey;
-    struct client_load_seat seats[CLIENT_LOAD_CONNECTIONS_MAX];
+    struct client_load_connection connections[CLIENT_LOAD_CONNECTIONS_MAX];
 };
 
 /* It gives up, for the driver to see. */
@@ -65,20 +65,20 @@ void client_load_fail(struct client_load *client_load, enum gavel_status status,
 
 void client_load_tell(const struct client_load *client_load, enum client_load_news news, int64_t value);
 
-/* Campaigns by a seat for its part of a set. */
-void client_load_campaign(struct client_load_seat *seat, struct client_load_groups *groups);
+/* Campaigns by a connection for its part of a set. */
+void client_load_campaign(struct client_load_connection *connection, struct client_load_groups *groups);
 
-/* Leaves the groups of that set, as far as they are the seat's. */
-void client_load_leave(struct client_load_seat *seat, struct client_load_groups *groups);
+/* Leaves the groups of that set, as far as they are the connection's. */
+void client_load_leave(struct client_load_connection *connection, struct client_load_groups *groups);
 
-/* The first group of the seat is given up; its candidate goes to the end of the queue. */
-void client_load_resign(struct client_load_seat *seat);
+/* The first group of the connection is given up; its candidate goes to the end of the queue. */
+void client_load_resign(struct client_load_connection *connection);
 
-/* One write more: the seat's candidate in its first group says something else of itself. */
-void client_load_write(struct client_load_seat *seat);
+/* One write more: the connection's candidate in its first group says something else of itself. */
+void client_load_write(struct client_load_connection *connection);
 
-/* A change of a group in which the seat's session takes part. */
-void client_load_heard(struct client_load_seat *seat, const Gavel__Change *change);
+/* A change of a group in which the connection's session takes part. */
+void client_load_heard(struct client_load_connection *connection, const Gavel__Change *change);
 
 /* Lists the groups of its own at the cluster, and compares. */
 void client_load_verify(struct client_load *client_load);

@@ -33,7 +33,7 @@
 #define QUICK_WRITE_LIMIT_NS NS_PER_S
 #define KIB_PER_MIB 1024.0
 
-enum { KEEPER, HOLDER };
+enum { SURVIVOR, HOLDER };
 
 static const size_t sizes[] = {100, 1000, 10000, 50000};
 #define SIZES (sizeof sizes / sizeof sizes[0])
@@ -62,7 +62,7 @@ struct growth {
 struct scene {
     struct cluster *cluster;
     struct growth *growth;
-    struct client_load_plan keeper;
+    struct client_load_plan survivor;
     struct client_load_plan holder;
     struct bench_cluster_status before[CLUSTER_NODES];
     size_t leader;
@@ -78,11 +78,12 @@ static enum gavel_status acquire(struct scene *scene)
 {
     struct rig *rig = scene->cluster->rig;
     struct mark mark = {0};
-    enum gavel_status status = sessions_start(rig, KEEPER, "keeper", &scene->keeper);
+    enum gavel_status status = sessions_start(rig, SURVIVOR, "survivor", &scene->survivor);
     gavel_ns began = clock_now();
 
     if (status == GAVEL_OK)
-        status = sessions_tell(rig, KEEPER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS, ACQUIRE_LIMIT_NS, &mark);
+        status =
+            sessions_tell(rig, SURVIVOR, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS, ACQUIRE_LIMIT_NS, &mark);
     if (status == GAVEL_OK)
         scene->growth->acquire = mark.at - began;
     return status;
@@ -137,12 +138,12 @@ static enum gavel_status write_on(struct scene *scene)
 {
     struct rig *rig = scene->cluster->rig;
     struct growth *growth = scene->growth;
-    struct client_load_board *board = scene->keeper.board;
+    struct client_load_board *board = scene->survivor.board;
     gavel_ns began = clock_now();
     gavel_ns until = began + (scene->cluster->bench->is_quick ? QUICK_WRITE_LIMIT_NS : WRITE_LIMIT_NS);
     enum gavel_status status = GAVEL_OK;
 
-    rig_tell(rig, KEEPER, CLIENT_LOAD_WRITE);
+    rig_tell(rig, SURVIVOR, CLIENT_LOAD_WRITE);
     while (status == GAVEL_OK && !growth->has_snapshot && clock_now() < until) {
         wait_until(rig, ns_min(until, clock_now() + 4 * BENCH_LOOK_NS));
         status = rig_is_interrupted() ? GAVEL_ERR_STOPPED : look_for_snapshot(scene, &growth->has_snapshot);
@@ -150,7 +151,7 @@ static enum gavel_status write_on(struct scene *scene)
     growth->writing = clock_now() - began;
     growth->writes = atomic_load(&board->writes);
     growth->slowest_write = atomic_load(&board->slowest);
-    rig_tell(rig, KEEPER, CLIENT_LOAD_REST);
+    rig_tell(rig, SURVIVOR, CLIENT_LOAD_REST);
     return status;
 }
 
@@ -159,11 +160,11 @@ static enum gavel_status fail_over(struct scene *scene)
     struct rig *rig = scene->cluster->rig;
     /* All may be over before we hear of the death: news count from here on. */
     struct mark_query half = {.kind = MARK_RESULT,
-                              .member = KEEPER,
+                              .member = SURVIVOR,
                               .epoch_at_least = CLIENT_LOAD_HALF,
                               .from = rig_mark_count(rig)};
     struct mark_query all = {
-        .kind = MARK_RESULT, .member = KEEPER, .epoch_at_least = CLIENT_LOAD_FOLLOWED, .from = half.from};
+        .kind = MARK_RESULT, .member = SURVIVOR, .epoch_at_least = CLIENT_LOAD_FOLLOWED, .from = half.from};
     gavel_ns sent_at = 0, ignored;
     struct mark mark = {0};
     enum gavel_status status = sessions_start(rig, HOLDER, "holder", &scene->holder);
@@ -172,7 +173,7 @@ static enum gavel_status fail_over(struct scene *scene)
         status = sessions_tell(rig, HOLDER, CLIENT_LOAD_CAMPAIGN, CLIENT_LOAD_HOLDS, ACQUIRE_LIMIT_NS, &mark);
     if (status == GAVEL_OK)
         status =
-            sessions_tell(rig, KEEPER, CLIENT_LOAD_STAND_BY, CLIENT_LOAD_STANDS, ACQUIRE_LIMIT_NS, &mark);
+            sessions_tell(rig, SURVIVOR, CLIENT_LOAD_STAND_BY, CLIENT_LOAD_STANDS, ACQUIRE_LIMIT_NS, &mark);
     if (status == GAVEL_OK)
         status = rig_kill(rig, HOLDER, &sent_at, &ignored);
     if (status == GAVEL_OK)
@@ -185,7 +186,7 @@ static enum gavel_status fail_over(struct scene *scene)
         samples_add(&scene->growth->half, mark.at - sent_at);
     return status != GAVEL_OK
                ? status
-               : sessions_tell(rig, KEEPER, CLIENT_LOAD_LEAVE, CLIENT_LOAD_LEFT, ACQUIRE_LIMIT_NS, &mark);
+               : sessions_tell(rig, SURVIVOR, CLIENT_LOAD_LEAVE, CLIENT_LOAD_LEFT, ACQUIRE_LIMIT_NS, &mark);
 }
 
 /* Heartbeats that were late and elections, since everything was steady. */
@@ -207,7 +208,7 @@ static enum gavel_status measure(struct scene *scene)
     struct cluster *cluster = scene->cluster;
     enum gavel_status status = bench_cluster_await_steady(cluster, 0, &scene->leader, scene->before);
 
-    sessions_target(cluster, false, scene->keeper.targets[0]);
+    sessions_target(cluster, false, scene->survivor.targets[0]);
     sessions_target(cluster, false, scene->holder.targets[0]);
     if (status == GAVEL_OK)
         status = acquire(scene);
@@ -219,10 +220,10 @@ static enum gavel_status measure(struct scene *scene)
         status = write_on(scene);
     if (status == GAVEL_OK)
         status = look_at_calm(scene);
-    scene->growth->gaps = atomic_load(&scene->keeper.board->gaps);
-    if (status == GAVEL_OK && atomic_load(&scene->keeper.board->lost))
+    scene->growth->gaps = atomic_load(&scene->survivor.board->gaps);
+    if (status == GAVEL_OK && atomic_load(&scene->survivor.board->lost))
         status = GAVEL_ERR_STATE; /* a mandate that nobody asked for was lost: no matter of speed */
-    sessions_end(cluster->rig, KEEPER);
+    sessions_end(cluster->rig, SURVIVOR);
     sessions_end(cluster->rig, HOLDER);
     if (scene->growth->groups == MAIN_SIZE || cluster->bench->is_quick)
         bench_cluster_note(cluster, 0);
@@ -235,13 +236,13 @@ static enum gavel_status run(struct cluster *cluster)
     struct client_load_board *board = client_load_board_new();
     struct scene scene = {.cluster = cluster,
                           .growth = growth,
-                          .keeper = {.target_count = 1,
-                                     .connections = CONNECTIONS,
-                                     .ttl_ms = SESSIONS_TTL_MS,
-                                     .tells_process = true,
-                                     .own = {.prefix = "kept", .count = growth->groups},
-                                     .others = {.prefix = "more", .count = FAILING},
-                                     .board = board},
+                          .survivor = {.target_count = 1,
+                                       .connections = CONNECTIONS,
+                                       .ttl_ms = SESSIONS_TTL_MS,
+                                       .tells_process = true,
+                                       .own = {.prefix = "kept", .count = growth->groups},
+                                       .others = {.prefix = "more", .count = FAILING},
+                                       .board = board},
                           .holder = {.target_count = 1,
                                      .connections = 1,
                                      .ttl_ms = SESSIONS_TTL_MS,

@@ -39,7 +39,7 @@
     X(FINISH_BLINDLY,          "finish-blindly",          "a success whose record was not answered is taken as recorded") \
     X(OBSERVER_IGNORED,        "observer-ignored",        "at a cold start nobody waits for a better candidate that still observes") \
     X(LIST_FROM_BEFORE,        "list-from-before",        "a cold start chooses among those that were there when it began") \
-    X(STAGGER_FROM_SIGHT,      "stagger-from-sight",      "at a cold start the ranks wait from when the free seat was first seen") \
+    X(STAGGER_FROM_SIGHT,      "stagger-from-sight",      "at a cold start the ranks wait from when the vacancy was first seen") \
     X(PREEMPT_FIRST_HEARD,     "preempt-first-heard",     "a leader hands over to the best candidate that it has heard of so far") \
     X(BREAKER_OLD_ANSWER,      "breaker-old-answer",      "a breaker is closed by an answer that was under way when it opened") \
     X(BREAKER_RESET_ONLY,      "breaker-reset-only",      "an open breaker waits for its reset time although nobody leads") \

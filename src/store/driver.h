@@ -15,7 +15,7 @@
 #define STORE_SILENT_TIMEOUTS 3
 #define STORE_PRUNE_TIMEOUTS 10
 
-/* For a server to answer a driver that opens; a fleet that starts all at once makes one slow. */
+/* For a server to answer a driver that opens; many hosts that start all at once make one slow. */
 #define STORE_OPEN_PATIENCE (5 * NS_PER_S)
 
 extern const struct store_driver store_sqlite;

@@ -4,9 +4,9 @@
 # Runs the example of a store that is there already as the README shows it, on
 # a real MariaDB, and looks at what it printed.
 #
-#     stores.sh ROOT GAVEL KEEPER
+#     stores.sh ROOT GAVEL SERVER_OWNER
 set -euo pipefail
-keeper=$(realpath "$3")
+server_owner=$(realpath "$3")
 source "$(dirname "$0")/lib.sh" "$1" "$2"
 # shellcheck source=../servers/ports.sh
 source "$root/tests/servers/ports.sh"
@@ -21,7 +21,7 @@ fail()
 
 reserve_ports
 server=$(mktemp -d "${TMPDIR:-/tmp}/gavel-server-XXXXXX")
-coproc keep { exec "$keeper" "$server" "$root/tests/servers/mariadb" up "$server" "$next_port"; }
+coproc keep { exec "$server_owner" "$server" "$root/tests/servers/mariadb" up "$server" "$next_port"; }
 echo up >&"${keep[1]}"
 read -r -t 120 -u "${keep[0]}" answer || answer=nothing
 [ "$answer" = good ] || fail "MariaDB does not start: $answer"

@@ -2,8 +2,8 @@
 
 #include "server.h"
 
-#include "keeper.h"
 #include "ports.h"
+#include "server_owner.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -45,21 +45,22 @@ static const char *command_path(const struct test_server *server)
 }
 
 /* In a child of the test. */
-static int run_keeper(const void *argument, int fd)
+static int run_server_owner(const void *argument, int fd)
 {
     const struct test_server *server = argument;
     char port[16];
     const char *command[] = {command_path(server),      "up", server->folder, port,
                              kinds[server->kind].count, NULL};
-    const struct keeper keeper = {.folder = server->folder, .command = command, .in_fd = fd, .out_fd = fd};
+    const struct server_owner server_owner = {
+        .folder = server->folder, .command = command, .in_fd = fd, .out_fd = fd};
 
     (void)snprintf(port, sizeof port, "%d", server->port);
-    return keeper_run(&keeper);
+    return server_owner_run(&server_owner);
 }
 
 static void order(struct test_server *server, const char *command)
 {
-    test_helper_order(&server->keeper, command, NULL, 0);
+    test_helper_order(&server->server_owner, command, NULL, 0);
 }
 
 static void set_addresses(struct test_server *server)
@@ -109,7 +110,7 @@ void test_server_start(struct test_server *server, enum test_server_kind kind)
     server->port = test_ports_claim(&server->lock_fd);
     set_addresses(server);
     set_credentials(kind);
-    test_helper_start(&server->keeper, run_keeper, server, server->lock_fd);
+    test_helper_start(&server->server_owner, run_server_owner, server, server->lock_fd);
     order(server, "up");
 }
 
@@ -117,7 +118,7 @@ void test_server_stop(struct test_server *server)
 {
     if (server->folder[0] == '\0')
         return;
-    test_helper_stop(&server->keeper);
+    test_helper_stop(&server->server_owner);
     (void)close(server->lock_fd);
     *server = (struct test_server){0};
 }

@@ -3,7 +3,7 @@
 /*
  * Real servers for the tests in C: MariaDB, etcd and radosgw, on loopback, in
  * a folder and on ports of their own. They end with the test, also with one
- * that crashes or is killed: a keeper beside it (keeper.h) sees to that.
+ * that crashes or is killed: a process beside it (server_owner.h) sees to that.
  *
  * One per program, started by its main() or a group's set-up; each test has a
  * database, bucket or prefix of its own:
@@ -46,7 +46,7 @@ struct test_server {
     char tls_address[80]; /* the same with TLS, which MariaDB has on the same port */
     char ca[120];     /* the file of the authority for it: its certificate is for 127.0.0.1 and localhost */
     char socket[120]; /* MariaDB: here root needs no password; "" for others */
-    struct test_helper keeper; /* the rest is for server.c */
+    struct test_helper server_owner; /* the rest is for server.c */
     int lock_fd;
 };
 

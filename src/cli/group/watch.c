@@ -109,12 +109,12 @@ static bool may_pass(enum gavel_status status)
 static int watch(const struct cli *cli, const struct onlooker *onlooker, gavel_ns until)
 {
     int64_t count = cli_flag_number(cli, "count", 0), printed = 0;
-    struct leadership seats[2] = {{0}};
+    struct leadership views[2] = {{0}};
     bool was_failing = false;
 
     for (;;) {
-        struct leadership *now_leadership = &seats[(printed + 1) % 2],
-                          *before = printed ? &seats[printed % 2] : NULL;
+        struct leadership *now_leadership = &views[(printed + 1) % 2],
+                          *before = printed ? &views[printed % 2] : NULL;
         struct gavel_error error = {0};
         gavel_ns now;
 

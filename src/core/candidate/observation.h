@@ -44,12 +44,12 @@ enum vacancy {
     VACANCY_TIMED_OUT /* the lease has run out */
 };
 
-/* How the group lost its leader, if the seat is vacant in this way; NONE: it was given up, or is our own. */
+/* How the group lost its leader, if it is vacant in this way; NONE: it was given up, or is our own. */
 enum gavel_loss observation_loss(const struct observation *observation, enum vacancy vacancy,
                                  struct nonce own_nonce);
 
 /*
- * What the group's seat looks like at `now`; own_nonce is of our newest claim.
+ * What the group looks like at `now`; own_nonce is of our newest claim.
  * *ret_at is the instant from which the answer is or will be other than NONE
  * if nothing changes; NEVER if not known.
  */

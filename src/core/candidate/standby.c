@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Looking at the group, and claiming it when its seat is free. */
+/* Looking at the group, and claiming it when nobody leads. */
 
 #include "core/candidate/internal.h"
 
@@ -112,7 +112,8 @@ static gavel_ns observed_ns(const struct candidate *c)
     return ns_stretch(ns_from_ms(c->settings.observation_ms), c->settings.drift_ppm);
 }
 
-/* From when on a seat that is free at `at` may be claimed by us and by all whom the policy puts before us. */
+/* From when on a group that is vacant at `at` may be claimed by us and by all whom the policy puts before us.
+ */
 static gavel_ns all_stand_at(const struct candidate *c, const struct peers_ranking *ranking,
                              enum vacancy vacancy, gavel_ns at)
 {
@@ -136,7 +137,7 @@ static gavel_ns all_stand_at(const struct candidate *c, const struct peers_ranki
                   ns_min(peers_stand_at(&c->peers, ranking), c->standing_at + call_timeout + observed_ns(c)));
 }
 
-/* When the policy lets us claim a seat that is or will be free at `at`. */
+/* When the policy lets us claim a group that is or will be vacant at `at`. */
 static gavel_ns turn_comes_at(const struct candidate *c, enum vacancy vacancy, gavel_ns at)
 {
     const struct record *record = &c->seen.record;
@@ -226,7 +227,7 @@ void standby_read_done(struct candidate *c, const struct candidate_call *call,
     standby_consider(c);
 }
 
-/* What came before our claim was a release, on behalf of a dead leader: nobody has the seat yet. */
+/* What came before our claim was a release, on behalf of a dead leader: nobody leads yet. */
 static bool is_vacated(const struct candidate *c, enum gavel_status status, const struct store_reply *reply)
 {
     const struct record *record;

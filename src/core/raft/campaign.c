@@ -3,7 +3,7 @@
 /*
  * The candidate's side of elections: asking, counting, and trying again.
  *
- * First a round of pre-votes, unless the seat is known to be vacant and we are
+ * First a round of pre-votes, unless it is known that nobody leads and we are
  * named to take it (a transfer, or an obituary of our leader). A refusal for a
  * promise says how long it lasts, so that we ask again just when enough voters
  * are free, and not a whole timeout later.

@@ -48,7 +48,7 @@ bool raft_is_dead(const struct raft *r, raft_id leader, uint64_t incarnation)
     return peer && peer->dead_incarnation >= incarnation && peer->dead_term >= r->state.term;
 }
 
-/* The seat is vacant and everybody may know: the first successor stands at once, the others in their
+/* Nobody leads , and everybody may know: the first successor stands at once, the others in their
  * order. */
 static void hurry(struct raft *r)
 {

@@ -443,7 +443,7 @@ struct raft {
     gavel_ns heard_at;      /* the last append of that leader */
     gavel_ns followed_from; /* the first one of its term */
     gavel_ns election_at;   /* when to stand for election; NEVER */
-    bool stands_directly;   /* without pre-vote: the seat is known to be vacant, and we are first in line */
+    bool stands_directly;   /* without pre-vote: it is known that nobody leads, and we are first in line */
     bool is_put_off;        /* it was time to stand, but our own state is not durable yet */
     gavel_ns promise_until;
     raft_term seen_term; /* higher than ours, met while it could not be adopted */

@@ -15,8 +15,8 @@
 #include "daemon/clients/clients.h"
 #include "daemon/commands/leader_commands.h"
 #include "daemon/logger.h"
-#include "daemon/node/address_book.h"
 #include "daemon/node/detector.h"
+#include "daemon/node/node_addresses.h"
 #include "daemon/node/process_watch.h"
 #include "daemon/node/reload.h"
 #include "daemon/node/writer.h"
@@ -76,7 +76,7 @@ struct consensus {
     struct reload reload;
     bool is_expiry_told;
     bool is_expired_told;
-    struct address_book book;
+    struct node_addresses addresses;
     struct member_record records[RAFT_MEMBERS_MAX]; /* what the table says of members */
     size_t record_count;
     gavel_ns promotes_from; /* not before this is a learner made a voter: the last try failed */

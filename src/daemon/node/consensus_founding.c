@@ -27,7 +27,7 @@ bool consensus_is_of_other_founding(const struct consensus *c, raft_id peer)
 
 void consensus_meet_founding(struct consensus *c, raft_id peer, uint64_t founding)
 {
-    char name[ADDRESS_BOOK_NAME_BYTES], ours[20], its[20];
+    char name[NODE_ADDRESSES_NAME_BYTES], ours[20], its[20];
     size_t at = 0;
 
     if (!consensus_is_other_founding(c, founding))
@@ -51,7 +51,8 @@ void consensus_meet_founding(struct consensus *c, raft_id peer, uint64_t foundin
         "remove, an empty directory, gavel member add, --join. If not, stop the majority, start one node of "
         "the right founding with --force-new-cluster, and let the others join it with empty directories",
         LOG_STR("data", c->config->data), LOG_STR("founding", ours),
-        LOG_STR("node", address_book_name(&c->book, peer, name)), LOG_STR("its_founding", its), LOG_END);
+        LOG_STR("node", node_addresses_name(&c->addresses, peer, name)), LOG_STR("its_founding", its),
+        LOG_END);
     consensus_refresh_members(c);
 }
 

@@ -100,7 +100,7 @@ static bool next_step(const struct consensus *c, const struct member_record *rec
 void consensus_read_records(struct consensus *c)
 {
     c->record_count = member_records(c->table, c->records);
-    if (address_book_take_records(&c->book, c->records, c->record_count))
+    if (node_addresses_take_records(&c->addresses, c->records, c->record_count))
         consensus_set_peers(c);
 }
 
@@ -108,7 +108,7 @@ void consensus_read_records(struct consensus *c)
 static void describe(const struct consensus *c, const struct raft_member *member, const char *name,
                      struct member_record *ret_record)
 {
-    const struct address_book_entry *entry = address_book_find(&c->book, member->id);
+    const struct node_address *entry = node_addresses_find(&c->addresses, member->id);
 
     *ret_record = (struct member_record){.id = member->id,
                                          .priority = member->priority,
@@ -133,7 +133,7 @@ void consensus_read_hints(struct consensus *c)
         struct member_record record;
 
         if (entry->kind == RAFT_ENTRY_DATA && member_record_of_command(entry->data, entry->size, &record))
-            (void)address_book_take_records(&c->book, &record, 1);
+            (void)node_addresses_take_records(&c->addresses, &record, 1);
     }
 }
 
@@ -158,7 +158,7 @@ static const struct member_record *record_of(const struct consensus *c, raft_id 
 static bool should_write(const struct consensus *c, const struct raft_member *member,
                          struct member_record *ret_record)
 {
-    const struct address_book_entry *entry = address_book_find(&c->book, member->id);
+    const struct node_address *entry = node_addresses_find(&c->addresses, member->id);
     const struct member_record *old = record_of(c, member->id);
 
     if (!entry || !entry->name[0] || !entry->address[0] || is_being_removed(c, member->id))
@@ -284,14 +284,14 @@ static enum gavel_status refuse_last(struct consensus *c, struct request *reques
 /* Two nodes cannot be at one address; says so. */
 static bool is_taken(struct consensus *c, struct request *request)
 {
-    char name[ADDRESS_BOOK_NAME_BYTES];
+    char name[NODE_ADDRESSES_NAME_BYTES];
 
     for (size_t i = 0; i < c->raft.config.count; i++) {
-        const struct address_book_entry *entry = address_book_find(&c->book, c->raft.config.members[i].id);
+        const struct node_address *entry = node_addresses_find(&c->addresses, c->raft.config.members[i].id);
 
         if (entry && strcmp(entry->address, request->address) == 0) {
             consensus_answer(c, request, GAVEL_ERR_INVALID, "%s is the address of %s", request->address,
-                             address_book_name(&c->book, entry->id, name));
+                             node_addresses_name(&c->addresses, entry->id, name));
             return true;
         }
     }

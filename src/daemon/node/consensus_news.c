@@ -52,7 +52,7 @@ void consensus_note(struct consensus *c, enum journal_event event, raft_id node,
     va_start(arguments, format);
     (void)vsnprintf(entry.text, sizeof entry.text, format, arguments);
     va_end(arguments);
-    (void)address_book_name(&c->book, node, entry.node);
+    (void)node_addresses_name(&c->addresses, node, entry.node);
     consensus_put(c, &entry);
     logger_line(&c->logger, level_of(event), journal_event_name(event), LOG_STR("node", entry.node),
                 LOG_U64("term", entry.term), LOG_STR("text", entry.text), LOG_I64("at_ns", entry.at),
@@ -96,10 +96,10 @@ static void tell_election(struct consensus *c, const struct raft_election *elect
 
     record.started_wall_ms = wall_ms - ms_from_ns(now - election->started_at);
     record.ended_wall_ms = wall_ms - ms_from_ns(now - election->ended_at);
-    (void)address_book_name(&c->book, election->candidate, record.candidate);
+    (void)node_addresses_name(&c->addresses, election->candidate, record.candidate);
     for (size_t i = 0; i < election->ballot_count; i++) {
-        (void)address_book_name(&c->book, election->ballots[i].voter, record.names[i].voter);
-        (void)address_book_name(&c->book, election->ballots[i].candidate, record.names[i].vote);
+        (void)node_addresses_name(&c->addresses, election->ballots[i].voter, record.names[i].voter);
+        (void)node_addresses_name(&c->addresses, election->ballots[i].candidate, record.names[i].vote);
     }
     journal_put_election(c->shared->journal, &record);
     if (!election->is_pre_vote) {
@@ -118,8 +118,8 @@ static void tell_leader(struct consensus *c, raft_id leader)
 {
     struct journal_entry entry = {.event = JOURNAL_LEADER_CHANGED};
 
-    (void)address_book_name(&c->book, leader, entry.node);
-    (void)address_book_name(&c->book, c->last_leader, entry.previous);
+    (void)node_addresses_name(&c->addresses, leader, entry.node);
+    (void)node_addresses_name(&c->addresses, c->last_leader, entry.previous);
     consensus_put(c, &entry);
     logger_line(&c->logger, LOG_INFO, "leader_changed", LOG_STR("node", entry.node),
                 LOG_STR("previous", entry.previous), LOG_U64("term", entry.term), LOG_I64("at_ns", entry.at),
@@ -142,7 +142,7 @@ static void tell_role(struct consensus *c, const char *role)
     struct journal_entry entry = {.event = JOURNAL_ROLE_CHANGED};
 
     (void)snprintf(entry.text, sizeof entry.text, "%s", role ? role : raft_role_name(c->raft.role));
-    (void)address_book_name(&c->book, c->config->id, entry.node);
+    (void)node_addresses_name(&c->addresses, c->config->id, entry.node);
     consensus_put(c, &entry);
     logger_line(&c->logger, LOG_INFO, "role_changed", LOG_STR("role", entry.text),
                 LOG_U64("term", entry.term), LOG_I64("at_ns", entry.at), LOG_END);
@@ -153,7 +153,7 @@ static void tell_role(struct consensus *c, const char *role)
 /* Whoever sends one sends many. */
 static void tell_term_refused(struct consensus *c, raft_id node, raft_term term)
 {
-    char name[ADDRESS_BOOK_NAME_BYTES];
+    char name[NODE_ADDRESSES_NAME_BYTES];
     gavel_ns now = clock_now();
 
     if (c->term_refused_at != 0 && now - c->term_refused_at < TERM_REFUSED_PAUSE)
@@ -163,7 +163,7 @@ static void tell_term_refused(struct consensus *c, raft_id node, raft_term term)
                 "refused a term that no number of elections can have led to; the node that sends it is not "
                 "trustworthy or its data are damaged: stop it, remove the member and let it join with an "
                 "empty folder",
-                LOG_STR("node", address_book_name(&c->book, node, name)), LOG_U64("refused", term),
+                LOG_STR("node", node_addresses_name(&c->addresses, node, name)), LOG_U64("refused", term),
                 LOG_U64("term", c->raft.state.term), LOG_END);
 }
 
@@ -200,7 +200,7 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
 {
     raft_id node = action->tell.node;
     const char *text = action->tell.text ? action->tell.text : "";
-    char name[ADDRESS_BOOK_NAME_BYTES];
+    char name[NODE_ADDRESSES_NAME_BYTES];
 
     switch (action->tell.news) {
     case RAFT_NEWS_ROLE_CHANGED:
@@ -235,7 +235,7 @@ void consensus_tell(struct consensus *c, const struct raft_action *action)
             consensus_note(c, JOURNAL_LEADER_DOWN, node, "its guard says that it is dead");
         else
             logger_line(&c->logger, LOG_INFO, "an obituary was taken",
-                        LOG_STR("node", address_book_name(&c->book, node, name)), LOG_END);
+                        LOG_STR("node", node_addresses_name(&c->addresses, node, name)), LOG_END);
         break;
     case RAFT_NEWS_ENTRIES_TRUNCATED:
         tell_truncation(c, action->tell.index);

@@ -71,7 +71,7 @@ void consensus_publish_peers(struct consensus *c)
 
 static size_t add_peer(const struct consensus *c, raft_id id, struct transport_address *peers, size_t count)
 {
-    const struct address_book_entry *entry = address_book_find(&c->book, id);
+    const struct node_address *entry = node_addresses_find(&c->addresses, id);
 
     if (id == c->config->id || !entry || !entry->address[0])
         return count;
@@ -214,7 +214,7 @@ static void on_status(void *user, const struct peer_status *status)
     struct peer_status self;
     struct detector_alarm alarm;
     raft_index alarm_index;
-    char higher[ADDRESS_BOOK_NAME_BYTES], lower[ADDRESS_BOOK_NAME_BYTES];
+    char higher[NODE_ADDRESSES_NAME_BYTES], lower[NODE_ADDRESSES_NAME_BYTES];
 
     if (c->is_over || status->cluster != c->raft.state.cluster ||
         status->generation != c->raft.state.generation)
@@ -234,7 +234,7 @@ static void on_status(void *user, const struct peer_status *status)
             "the tables of %s and %s differ after entry %" PRIu64
             ": one of them has lost or changed what was committed; keep both data directories, and "
             "see OPERATIONS, tables that differ",
-            c->config->node, address_book_name(&c->book, status->node, lower), alarm_index);
+            c->config->node, node_addresses_name(&c->addresses, status->node, lower), alarm_index);
         consensus_publish(c);
     }
     if (alarm.finding == DETECTOR_NOTHING)
@@ -244,8 +244,8 @@ static void on_status(void *user, const struct peer_status *status)
                    "%s: %s (term %" PRIu64 ") and %s (term %" PRIu64 "); the latter has to step down",
                    alarm.finding == DETECTOR_ONE_TERM ? "two nodes lead in one term"
                                                       : "two nodes work as leader",
-                   address_book_name(&c->book, alarm.higher.node, higher), alarm.higher.term,
-                   address_book_name(&c->book, alarm.lower.node, lower), alarm.lower.term);
+                   node_addresses_name(&c->addresses, alarm.higher.node, higher), alarm.higher.term,
+                   node_addresses_name(&c->addresses, alarm.lower.node, lower), alarm.lower.term);
     if (alarm.lower.node == c->config->id)
         consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     else
@@ -277,11 +277,12 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
  */
 static void on_greeted(struct consensus *c, const struct peer_hello *hello)
 {
-    if (c->book.count == ADDRESS_BOOK_MAX && !address_book_find(&c->book, hello->node))
-        address_book_keep(&c->book, c->config, &c->raft.config, c->raft.leader, c->records, c->record_count);
+    if (c->addresses.count == NODE_ADDRESSES_MAX && !node_addresses_find(&c->addresses, hello->node))
+        node_addresses_keep(&c->addresses, c->config, &c->raft.config, c->raft.leader, c->records,
+                            c->record_count);
     if (hello->founding != 0 && hello->founding == c->raft.founding)
         consensus_forget_founding(c, hello->node);
-    if (address_book_take_hello(&c->book, hello))
+    if (node_addresses_take_hello(&c->addresses, hello))
         consensus_set_peers(c);
 }
 

@@ -26,14 +26,14 @@
 void consensus_answer(struct consensus *c, struct request *request, enum gavel_status status,
                       const char *format, ...)
 {
-    const struct address_book_entry *leader = address_book_find(&c->book, c->raft.leader);
+    const struct node_address *leader = node_addresses_find(&c->addresses, c->raft.leader);
     va_list arguments;
 
     request->status = status;
     va_start(arguments, format);
     (void)vsnprintf(request->message, sizeof request->message, format, arguments);
     va_end(arguments);
-    (void)address_book_name(&c->book, c->raft.leader, request->new_leader);
+    (void)node_addresses_name(&c->addresses, c->raft.leader, request->new_leader);
     (void)snprintf(request->leader_api, sizeof request->leader_api, "%s", leader ? leader->api : "");
     mailbox_put(request->reply_to, &request->link);
 }
@@ -90,7 +90,7 @@ static const char *kind_name(enum request_kind kind)
 /* ERR_NO_LEADER or ERR_NOT_LEADER, unless we lead. */
 static enum gavel_status refuse_unless_leader(struct consensus *c, struct request *request)
 {
-    char name[ADDRESS_BOOK_NAME_BYTES];
+    char name[NODE_ADDRESSES_NAME_BYTES];
     struct view_leader leader;
 
     if (c->raft.role == RAFT_LEADER)
@@ -104,7 +104,7 @@ static enum gavel_status refuse_unless_leader(struct consensus *c, struct reques
         return GAVEL_ERR_NO_LEADER;
     }
     consensus_answer(c, request, GAVEL_ERR_NOT_LEADER, "%s leads; ask it",
-                     address_book_name(&c->book, leader.id, name));
+                     node_addresses_name(&c->addresses, leader.id, name));
     return GAVEL_ERR_NOT_LEADER;
 }
 
@@ -263,7 +263,7 @@ static void take(struct consensus *c, struct request *request)
 
     if (request->timeout_ms > 0)
         timeout = ns_from_ms(request->timeout_ms < TIMEOUT_MAX_MS ? request->timeout_ms : TIMEOUT_MAX_MS);
-    (void)address_book_name(&c->book, c->raft.leader, request->old_leader);
+    (void)node_addresses_name(&c->addresses, c->raft.leader, request->old_leader);
     if (c->is_stopping) {
         consensus_answer(c, request, GAVEL_ERR_STATE, "this node is stopping; ask another");
         return;
@@ -313,9 +313,9 @@ void consensus_take_requests(struct consensus *c)
 /* An elected leader needs a moment to have its lease; whoever asked wants one that works. */
 void consensus_transfer_told(struct consensus *c, bool is_done, raft_id target, const char *why)
 {
-    char name[ADDRESS_BOOK_NAME_BYTES];
+    char name[NODE_ADDRESSES_NAME_BYTES];
 
-    (void)address_book_name(&c->book, target, name);
+    (void)node_addresses_name(&c->addresses, target, name);
     for (struct pending *p = c->pending; p; p = p->next) {
         bool is_step_down = p->request && p->request->kind == REQUEST_STEP_DOWN && !c->config->auto_failover;
 
@@ -347,11 +347,11 @@ void consensus_change_failed(struct consensus *c, const char *why)
 static void time_is_up(struct consensus *c, struct pending *pending)
 {
     struct request *request = settle_with(pending);
-    char name[ADDRESS_BOOK_NAME_BYTES];
+    char name[NODE_ADDRESSES_NAME_BYTES];
 
     if (request->kind == REQUEST_TRANSFER && pending->elected)
         consensus_answer(c, request, GAVEL_OK, "%s was elected",
-                         address_book_name(&c->book, pending->elected, name));
+                         node_addresses_name(&c->addresses, pending->elected, name));
     else if (request->kind == REQUEST_TRANSFER)
         consensus_answer(c, request, GAVEL_ERR_LEADER_TRANSFER_FAILED, "%s did not take over in time",
                          request->target[0] ? request->target : "nobody");
@@ -366,7 +366,7 @@ static void settle_transfer(struct consensus *c, struct pending *pending)
 {
     const struct request *request = pending->request;
     const struct peer_status *said = detector_status_of(&c->detector, pending->elected);
-    char name[ADDRESS_BOOK_NAME_BYTES];
+    char name[NODE_ADDRESSES_NAME_BYTES];
     bool is_right = !request->target[0] || c->raft.leader == seal_id_of_name("node", request->target);
 
     if (pending->has_begun && c->is_claimed)
@@ -377,7 +377,7 @@ static void settle_transfer(struct consensus *c, struct pending *pending)
         consensus_feed(c, (struct raft_event){.kind = RAFT_TAKE_OVER});
     } else if (pending->elected && said && said->is_working && said->term > pending->term)
         consensus_answer(c, settle_with(pending), GAVEL_OK, "%s leads now",
-                         address_book_name(&c->book, pending->elected, name));
+                         node_addresses_name(&c->addresses, pending->elected, name));
     else if (!pending->has_begun && !pending->elected && c->raft.role != RAFT_LEADER && c->raft.leader != 0)
         consensus_answer(c, settle_with(pending), is_right ? GAVEL_OK : GAVEL_ERR_LEADER_TRANSFER_FAILED,
                          "another node was elected meanwhile");

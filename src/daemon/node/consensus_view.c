@@ -107,7 +107,7 @@ void consensus_refresh_members(struct consensus *c)
     c->draft.member_count = config->count;
     for (size_t i = 0; i < config->count; i++) {
         const struct raft_member *from = &config->members[i];
-        const struct address_book_entry *entry = address_book_find(&c->book, from->id);
+        const struct node_address *entry = node_addresses_find(&c->addresses, from->id);
         struct view_member *member = &c->draft.members[i];
 
         *member = (struct view_member){
@@ -120,7 +120,7 @@ void consensus_refresh_members(struct consensus *c)
             .directory = from->directory,
             .is_self = from->id == c->config->id,
         };
-        (void)address_book_name(&c->book, from->id, member->name);
+        (void)node_addresses_name(&c->addresses, from->id, member->name);
         if (entry) {
             (void)snprintf(member->address, sizeof member->address, "%s", entry->address);
             (void)snprintf(member->api, sizeof member->api, "%s", entry->api);

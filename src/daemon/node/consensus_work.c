@@ -35,7 +35,7 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     logger_line(&c->logger, LOG_INFO, "leads", LOG_U64("term", term), LOG_U64("lease_epoch", lease_epoch),
                 LOG_I64("at_ns", now), LOG_I64("until_ns", c->deadline), LOG_END);
     entry.at = now;
-    (void)address_book_name(&c->book, c->config->id, entry.node);
+    (void)node_addresses_name(&c->addresses, c->config->id, entry.node);
     consensus_publish(c); /* before anybody hears of it */
     consensus_put(c, &entry);
     c->is_status_due = true;
@@ -92,7 +92,7 @@ void consensus_work_stopped(struct consensus *c)
     logger_line(&c->logger, LOG_INFO, "work stopped", LOG_U64("term", c->claim_term),
                 LOG_U64("lease_epoch", c->claim_epoch), LOG_I64("at_ns", now), LOG_STR("reason", reason),
                 LOG_END);
-    (void)address_book_name(&c->book, c->config->id, entry.node);
+    (void)node_addresses_name(&c->addresses, c->config->id, entry.node);
     (void)snprintf(entry.text, sizeof entry.text, "%s", reason);
     consensus_put(c, &entry);
 }

@@ -24,7 +24,7 @@
 
 #include "wire/peer.h"
 
-struct detector_seat {
+struct detector_report {
     raft_id node; /* 0: free */
     struct peer_status status;
     uint64_t works_since; /* what we send from this number on, we say knowing of its work */
@@ -40,9 +40,9 @@ struct detector_digest {
 #define DETECTOR_DIGESTS 1024
 
 struct detector {
-    uint64_t number;                                  /* of our own newest status */
-    struct detector_seat seats[RAFT_MEMBERS_MAX + 1]; /* the first is our own */
-    struct detector_digest digests[DETECTOR_DIGESTS]; /* of our own table, the newest of each index */
+    uint64_t number;                                      /* of our own newest status */
+    struct detector_report reports[RAFT_MEMBERS_MAX + 1]; /* the first is our own */
+    struct detector_digest digests[DETECTOR_DIGESTS];     /* of our own table, the newest of each index */
 };
 
 enum detector_finding {

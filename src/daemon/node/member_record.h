@@ -41,7 +41,7 @@ bool member_record_of_command(const uint8_t *bytes, size_t size, struct member_r
 /* All records; returns how many were written, at most RAFT_MEMBERS_MAX. */
 size_t member_records(const struct table *table, struct member_record ret_records[RAFT_MEMBERS_MAX]);
 
-/* Whether a key of the table is one of ours: after a change of it the book of addresses is read anew. */
+/* Whether a key of the table is one of ours: after a change of it the addresses of nodes are read anew. */
 bool member_record_is_key(const uint8_t *key, size_t size);
 
 #endif

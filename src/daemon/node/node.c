@@ -227,9 +227,9 @@ static enum gavel_status begin(struct consensus *c, struct disk *disk, bool has_
     begin_page(c);
     if (table_keep_history(c->table) != GAVEL_OK)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory");
-    address_book_init(&c->book, c->config);
+    node_addresses_init(&c->addresses, c->config);
     c->record_count = member_records(c->table, c->records);
-    (void)address_book_take_records(&c->book, c->records, c->record_count);
+    (void)node_addresses_take_records(&c->addresses, c->records, c->record_count);
     consensus_read_hints(c);
     detector_init(&c->detector);
     begin_view(c, has_guard);

@@ -30,7 +30,7 @@
 
 /*
  * An assignment never expires, but a record needs a lease. A day means that a
- * standby which trusts only its own clock asks once a day whether the seat is
+ * standby which trusts only its own clock asks once a day whether the group is
  * free, and is refused.
  */
 #define ASSIGNED_LEASE_MS INT64_C(86400000)

@@ -22,7 +22,7 @@
 #include <string.h>
 #include <time.h>
 
-#define LANES 32
+#define CHANNELS 32
 #define CHORES_MAX 1024 /* the rest another time */
 
 /* NULL: there are enough, or out of memory. */
@@ -104,60 +104,61 @@ void s3_chores_describe(struct s3_chores *chores, const char *group)
     json_decref(about);
 }
 
-struct lane {
+struct channel {
     struct s3_chores *chores;
     struct s3_object object;
     struct s3_chore *chore;
 };
 
-static bool lane_next(struct lane *lane)
+static bool channel_next(struct channel *channel)
 {
-    struct s3_chores *chores = lane->chores;
+    struct s3_chores *chores = channel->chores;
 
     while (chores->next < chores->count) {
-        struct s3_chore *chore = lane->chore = &chores->chores[chores->next++];
+        struct s3_chore *chore = channel->chore = &chores->chores[chores->next++];
         char *body = chore->body;
 
         if (!chore->key)
             continue;
         chore->body = NULL; /* handed over */
-        if (body ? s3_object_put(chores->s3, &lane->object, chore->key, body, "", S3_QUOTED)
-                 : s3_object_delete(chores->s3, &lane->object, chore->key))
+        if (body ? s3_object_put(chores->s3, &channel->object, chore->key, body, "", S3_QUOTED)
+                 : s3_object_delete(chores->s3, &channel->object, chore->key))
             return true;
     }
     return false;
 }
 
-static bool lane_go_on(struct http_call *call)
+static bool channel_go_on(struct http_call *call)
 {
-    struct lane *lane = call->user;
-    struct s3_store *s3 = lane->chores->s3;
-    struct s3_chore *chore = lane->chore;
-    enum s3_outcome outcome = s3_object_outcome(&lane->object);
+    struct channel *channel = call->user;
+    struct s3_store *s3 = channel->chores->s3;
+    struct s3_chore *chore = channel->chore;
+    enum s3_outcome outcome = s3_object_outcome(&channel->object);
 
     if (chore->entry && (outcome == S3_DONE || outcome == S3_ABSENT)) {
         sightings_forget(&s3->sightings, chore->group, chore->entry->worker.id);
         s3_cache_drop(&s3->cache, chore->entry);
         chore->entry = NULL;
     }
-    return lane_next(lane);
+    return channel_next(channel);
 }
 
 void s3_chores_run(struct s3_chores *chores, gavel_ns until)
 {
-    struct lane lanes[LANES] = {0};
-    struct http_call calls[LANES] = {0};
+    struct channel channels[CHANNELS] = {0};
+    struct http_call calls[CHANNELS] = {0};
     size_t used = 0;
 
-    for (; used < LANES; used++) {
-        lanes[used] = (struct lane){.chores = chores, .object = {.call = &calls[used]}};
-        calls[used] = (struct http_call){.user = &lanes[used], .on_done = lane_go_on, .give_up_at = until};
-        if (!lane_next(&lanes[used]))
+    for (; used < CHANNELS; used++) {
+        channels[used] = (struct channel){.chores = chores, .object = {.call = &calls[used]}};
+        calls[used] =
+            (struct http_call){.user = &channels[used], .on_done = channel_go_on, .give_up_at = until};
+        if (!channel_next(&channels[used]))
             break;
     }
     http_run(chores->s3->http, calls, used);
-    for (size_t i = 0; i < LANES; i++)
-        s3_object_done(&lanes[i].object);
+    for (size_t i = 0; i < CHANNELS; i++)
+        s3_object_done(&channels[i].object);
 }
 
 void s3_chores_done(struct s3_chores *chores)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LANES 32
+#define CHANNELS 32
 #define WORKERS_MAX (4 * STORE_CANDIDATES_MAX) /* looked at: most of them are silent if there are so many */
 
 static bool is_of_groups(const struct s3_listing *listing) { return listing->request->op == STORE_GROUPS; }
@@ -155,7 +155,7 @@ bool s3_listing_go_on(struct s3_listing *listing)
     return ask_page(listing);
 }
 
-/* The objects of all lists, as they are taken by whichever lane is free. */
+/* The objects of all lists, as they are taken by whichever channel is free. */
 struct reading {
     struct s3_store *s3;
     struct s3_listing *const *listings;
@@ -164,7 +164,7 @@ struct reading {
     size_t item;    /* and this of it */
 };
 
-struct lane {
+struct channel {
     struct reading *reading;
     struct s3_object object;
     struct s3_listing *listing;
@@ -181,9 +181,9 @@ static bool is_known(const struct s3_listing *listing, const struct s3_item *ite
 }
 
 /* Prepares a GET of the next object that is not known as it is; false: none is left. */
-static bool lane_next(struct lane *lane)
+static bool channel_next(struct channel *channel)
 {
-    struct reading *reading = lane->reading;
+    struct reading *reading = channel->reading;
 
     for (; reading->listing < reading->listing_count; reading->listing++, reading->item = 0) {
         struct s3_listing *listing = reading->listings[reading->listing];
@@ -199,10 +199,10 @@ static bool lane_next(struct lane *lane)
             item->is_read = is_known(listing, item);
             if (item->is_read)
                 continue;
-            lane->listing = listing;
-            lane->item = item;
-            lane->object.call->give_up_at = listing->request->give_up_at;
-            if (s3_object_get(reading->s3, &lane->object, item->key,
+            channel->listing = listing;
+            channel->item = item;
+            channel->object.call->give_up_at = listing->request->give_up_at;
+            if (s3_object_get(reading->s3, &channel->object, item->key,
                               item->entry->is_known ? item->entry->etag : ""))
                 return true;
             (void)fail_short(listing);
@@ -211,29 +211,30 @@ static bool lane_next(struct lane *lane)
     return false;
 }
 
-static bool lane_go_on(struct http_call *call)
+static bool channel_go_on(struct http_call *call)
 {
-    struct lane *lane = call->user;
-    struct s3_listing *listing = lane->listing;
+    struct channel *channel = call->user;
+    struct s3_listing *listing = channel->listing;
     struct store_reply ignored = {0};
 
-    lane->item->is_read = true;
-    switch (s3_object_outcome(&lane->object)) {
+    channel->item->is_read = true;
+    switch (s3_object_outcome(&channel->object)) {
     case S3_DONE:
         /* One that is damaged or of a newer gavel is left out; the others are listed. */
-        if (!s3_entry_take(listing->s3, lane->item->entry, &lane->object, !is_of_groups(listing), &ignored))
-            lane->item->entry = NULL;
+        if (!s3_entry_take(listing->s3, channel->item->entry, &channel->object, !is_of_groups(listing),
+                           &ignored))
+            channel->item->entry = NULL;
         break;
     case S3_UNCHANGED:
         break;
     case S3_ABSENT:
-        s3_entry_absent(lane->item->entry);
+        s3_entry_absent(channel->item->entry);
         break;
     default:
         if (listing->reply->status == GAVEL_OK)
-            (void)fail_as_answered(listing, &lane->object);
+            (void)fail_as_answered(listing, &channel->object);
     }
-    return lane_next(lane);
+    return channel_next(channel);
 }
 
 static void add_candidate(struct s3_listing *listing, const struct s3_item *item)
@@ -311,20 +312,20 @@ static void make_reply(struct s3_listing *listing)
 void s3_listings_finish(struct s3_store *s3, struct s3_listing *const *listings, size_t count)
 {
     struct reading reading = {.s3 = s3, .listings = listings, .listing_count = count};
-    struct lane lanes[LANES] = {0};
-    struct http_call calls[LANES] = {0};
+    struct channel channels[CHANNELS] = {0};
+    struct http_call calls[CHANNELS] = {0};
     size_t used = 0;
 
-    for (; used < LANES; used++) {
-        lanes[used] = (struct lane){.reading = &reading, .object = {.call = &calls[used]}};
-        calls[used].user = &lanes[used];
-        calls[used].on_done = lane_go_on;
-        if (!lane_next(&lanes[used]))
+    for (; used < CHANNELS; used++) {
+        channels[used] = (struct channel){.reading = &reading, .object = {.call = &calls[used]}};
+        calls[used].user = &channels[used];
+        calls[used].on_done = channel_go_on;
+        if (!channel_next(&channels[used]))
             break;
     }
     http_run(s3->http, calls, used);
-    for (size_t i = 0; i < LANES; i++)
-        s3_object_done(&lanes[i].object);
+    for (size_t i = 0; i < CHANNELS; i++)
+        s3_object_done(&channels[i].object);
     for (size_t i = 0; i < count; i++)
         make_reply(listings[i]);
 }

@@ -8,7 +8,7 @@
  *     renew a · heartbeat a · candidates a · read b · claim a · heartbeat b
  *        0           0              1           0         1          0
  *
- * The requests of a step are taken by as many lanes as there may be
+ * The requests of a step are taken by as many channels as there may be
  * connections, mandates first: a renewal never waits for a list.
  */
 #include "store/s3/s3.h"
@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LANES 64
+#define CHANNELS 64
 #define CHORES_PATIENCE (1 * NS_PER_S)
 #define FORGET_EVERY (60 * NS_PER_S)
 #define FORGET_AFTER (3600 * NS_PER_S) /* nobody lists a group that seldom and minds */
@@ -45,7 +45,7 @@ struct batch {
     bool is_second_pass;
 };
 
-struct lane {
+struct channel {
     struct batch *batch;
     struct http_call *call;
     size_t index; /* of the request */
@@ -123,85 +123,85 @@ static size_t take(struct batch *batch)
     }
 }
 
-static bool start_list(struct lane *lane)
+static bool start_list(struct channel *channel)
 {
-    struct batch *batch = lane->batch;
+    struct batch *batch = channel->batch;
 
-    lane->listing = calloc(1, sizeof *lane->listing);
-    if (!lane->listing) {
-        reply_fail(&batch->replies[lane->index], GAVEL_ERR_NO_MEMORY, "out of memory while listing");
+    channel->listing = calloc(1, sizeof *channel->listing);
+    if (!channel->listing) {
+        reply_fail(&batch->replies[channel->index], GAVEL_ERR_NO_MEMORY, "out of memory while listing");
         return false;
     }
-    batch->plans[lane->index].listing = lane->listing;
-    lane->listing->s3 = batch->s3;
-    lane->listing->request = &batch->requests[lane->index];
-    lane->listing->reply = &batch->replies[lane->index];
-    lane->listing->object.call = lane->call;
-    return s3_listing_start(lane->listing);
+    batch->plans[channel->index].listing = channel->listing;
+    channel->listing->s3 = batch->s3;
+    channel->listing->request = &batch->requests[channel->index];
+    channel->listing->reply = &batch->replies[channel->index];
+    channel->listing->object.call = channel->call;
+    return s3_listing_start(channel->listing);
 }
 
-static bool start_edit(struct lane *lane)
+static bool start_edit(struct channel *channel)
 {
-    struct batch *batch = lane->batch;
-    const struct store_request *request = &batch->requests[lane->index];
+    struct batch *batch = channel->batch;
+    const struct store_request *request = &batch->requests[channel->index];
     bool is_worker = !is_of_mandate(request->op);
 
-    lane->edit = (struct s3_edit){
-        .object.call = lane->call,
+    channel->edit = (struct s3_edit){
+        .object.call = channel->call,
         .s3 = batch->s3,
         .kind = is_worker ? &s3_kind_worker : &s3_kind_mandate,
         .request = request,
-        .reply = &batch->replies[lane->index],
+        .reply = &batch->replies[channel->index],
         .key = is_worker ? s3_key_worker(&batch->s3->target, request->group, request->registration.id)
                          : s3_key_state(&batch->s3->target, request->group),
     };
-    if (lane->edit.key)
-        return s3_edit_start(&lane->edit);
-    reply_fail(lane->edit.reply, GAVEL_ERR_NO_MEMORY, "out of memory while asking an object store");
+    if (channel->edit.key)
+        return s3_edit_start(&channel->edit);
+    reply_fail(channel->edit.reply, GAVEL_ERR_NO_MEMORY, "out of memory while asking an object store");
     return false;
 }
 
-/* What the lane has in hand is over. The pages of a list are kept: what they list is read later. */
-static void put_down(struct lane *lane)
+/* What the channel has in hand is over. The pages of a list are kept: what they list is read later. */
+static void put_down(struct channel *channel)
 {
-    if (!lane->is_busy)
+    if (!channel->is_busy)
         return;
-    if (lane->listing) {
-        s3_object_done(&lane->listing->object);
-        lane->listing->object.call = NULL;
-        if (!lane->listing->is_over)
-            reply_fail(lane->listing->reply, GAVEL_ERR_NO_MEMORY, "out of memory while listing");
+    if (channel->listing) {
+        s3_object_done(&channel->listing->object);
+        channel->listing->object.call = NULL;
+        if (!channel->listing->is_over)
+            reply_fail(channel->listing->reply, GAVEL_ERR_NO_MEMORY, "out of memory while listing");
     } else {
-        s3_edit_done(&lane->edit);
-        lane->batch->plans[lane->index].has_created = lane->edit.has_created;
+        s3_edit_done(&channel->edit);
+        channel->batch->plans[channel->index].has_created = channel->edit.has_created;
     }
-    lane->listing = NULL;
-    lane->is_busy = false;
+    channel->listing = NULL;
+    channel->is_busy = false;
 }
 
 /* Takes requests until one has something to ask; false: none is left. */
-static bool lane_next(struct lane *lane)
+static bool channel_next(struct channel *channel)
 {
-    struct batch *batch = lane->batch;
+    struct batch *batch = channel->batch;
 
-    while ((lane->index = take(batch)) < batch->count) {
-        batch->plans[lane->index].is_taken = true;
-        lane->is_busy = true;
-        if (is_list(batch->requests[lane->index].op) ? start_list(lane) : start_edit(lane))
+    while ((channel->index = take(batch)) < batch->count) {
+        batch->plans[channel->index].is_taken = true;
+        channel->is_busy = true;
+        if (is_list(batch->requests[channel->index].op) ? start_list(channel) : start_edit(channel))
             return true;
-        put_down(lane);
+        put_down(channel);
     }
     return false;
 }
 
-static bool lane_go_on(struct http_call *call)
+static bool channel_go_on(struct http_call *call)
 {
-    struct lane *lane = call->user;
+    struct channel *channel = call->user;
 
-    if (lane->listing ? s3_listing_go_on(lane->listing) : s3_edit_go_on(&lane->edit))
+    if (channel->listing ? s3_listing_go_on(channel->listing) : s3_edit_go_on(&channel->edit))
         return true;
-    put_down(lane);
-    return lane_next(lane);
+    put_down(channel);
+    return channel_next(channel);
 }
 
 static bool is_list_of_step(const struct batch *batch, size_t index)
@@ -234,21 +234,21 @@ static void finish_lists(struct batch *batch)
     free(listings);
 }
 
-static void run_step(struct batch *batch, struct lane *lanes, struct http_call *calls)
+static void run_step(struct batch *batch, struct channel *channels, struct http_call *calls)
 {
     size_t used = 0;
 
     batch->next = 0;
     batch->is_second_pass = false;
-    for (; used < LANES && used < batch->count; used++) {
-        calls[used] = (struct http_call){.user = &lanes[used], .on_done = lane_go_on};
-        lanes[used] = (struct lane){.batch = batch, .call = &calls[used]};
-        if (!lane_next(&lanes[used]))
+    for (; used < CHANNELS && used < batch->count; used++) {
+        calls[used] = (struct http_call){.user = &channels[used], .on_done = channel_go_on};
+        channels[used] = (struct channel){.batch = batch, .call = &calls[used]};
+        if (!channel_next(&channels[used]))
             break;
     }
     http_run(batch->s3->http, calls, used);
     for (size_t i = 0; i < used; i++)
-        put_down(&lanes[i]);
+        put_down(&channels[i]);
     for (size_t i; (i = take(batch)) < batch->count;) { /* only if http_run() had no memory to begin */
         batch->plans[i].is_taken = true;
         reply_fail(&batch->replies[i], GAVEL_ERR_NO_MEMORY, "out of memory while asking an object store");
@@ -287,12 +287,12 @@ void s3_run(struct store *store, const struct store_request *requests, struct st
 {
     struct s3_store *s3 = (struct s3_store *)store;
     struct batch batch = {.s3 = s3, .requests = requests, .replies = replies, .count = count};
-    struct lane *lanes = calloc(count < LANES ? count : LANES, sizeof *lanes);
-    struct http_call *calls = calloc(count < LANES ? count : LANES, sizeof *calls);
+    struct channel *channels = calloc(count < CHANNELS ? count : CHANNELS, sizeof *channels);
+    struct http_call *calls = calloc(count < CHANNELS ? count : CHANNELS, sizeof *calls);
     size_t steps;
 
     batch.plans = calloc(count, sizeof *batch.plans);
-    if (s3->pid != getpid() || !lanes || !calls || !batch.plans) {
+    if (s3->pid != getpid() || !channels || !calls || !batch.plans) {
         for (size_t i = 0; i < count; i++)
             if (s3->pid != getpid())
                 reply_fail(&replies[i], GAVEL_ERR_STATE,
@@ -303,12 +303,12 @@ void s3_run(struct store *store, const struct store_request *requests, struct st
     } else {
         steps = plan(&batch);
         for (batch.step = 0; batch.step < steps; batch.step++)
-            run_step(&batch, lanes, calls);
+            run_step(&batch, channels, calls);
         tidy_up(&batch);
     }
     for (size_t i = 0; batch.plans && i < count; i++)
         s3_listing_done(batch.plans[i].listing);
     free(batch.plans);
     free(calls);
-    free(lanes);
+    free(channels);
 }

@@ -6,7 +6,7 @@
  *   sqlite.c         batches, transactions, waiting
  *   database_file.c  the file: its folder, its file system, whether it is still there
  *   open.c           the database: whether it is ours, its tables
- *   whole.c           whether the file is all of it; the last one out takes the log in
+ *   whole.c          whether the file is all of it; the last one out takes the log in
  *   backup.c         a copy of it
  *   mandate.c        READ, CLAIM, RENEW, RELEASE, ASK, REOPEN, GROUPS
  *   registry.c       HEARTBEAT, LEAVE, CANDIDATES

@@ -16,7 +16,7 @@
 source "$SOURCE_ROOT/tests/e2e/lib.sh"
 # shellcheck source=../../servers/ports.sh
 source "$SOURCE_ROOT/tests/servers/ports.sh"
-: "${KEEPER:?the keeper of servers}" "${PROXY:?the proxy}"
+: "${SERVER_OWNER:?the owner of servers}" "${PROXY:?the proxy}"
 
 declare -A server_kind server_folder server_port helper_in helper_out
 
@@ -67,7 +67,7 @@ server_start() {
     server_folder[$1]=$(mktemp -d "${TMPDIR:-/tmp}/gavel-server-XXXXXX")
     reserve_ports
     server_port[$1]=$next_port
-    helper_start "$1" "$KEEPER" "${server_folder[$1]}" "$SOURCE_ROOT/tests/servers/$2" up "${server_folder[$1]}" \
+    helper_start "$1" "$SERVER_OWNER" "${server_folder[$1]}" "$SOURCE_ROOT/tests/servers/$2" up "${server_folder[$1]}" \
         "${server_port[$1]}" "${@:3}"
     helper "$1" up
 }

@@ -416,7 +416,7 @@ int main(int argc, char **argv)
     open_all(&run, argv + optind);
     is_survived = play_all(&run);
     election_dismiss(&run.election);
-    site_close(&run.site); /* its keeper is a child, too */
+    site_close(&run.site); /* its owner of servers is a child, too */
     left = election_sweep();
     election_look(&run.election);
 

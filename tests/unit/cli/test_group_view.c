@@ -36,18 +36,18 @@ static void test_a_held_group_has_the_shape_of_a_seat(void **state)
     static const char *const keys[] = {"group",    "state",        "leader_id", "leader_address",
                                        "epoch",    "last_leader",  "since",     "renewed",
                                        "lease_ms", "remaining_ms", "pid"};
-    json_t *group = read_json(held), *seat = group_leadership_json(group);
+    json_t *group = read_json(held), *leadership = group_leadership_json(group);
 
     (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
-        assert_non_null(json_object_get(seat, keys[i]));
-    assert_string_equal(json_get_text(seat, "state"), "held");
-    assert_string_equal(json_get_text(seat, "leader_id"), "web-1");
-    assert_string_equal(json_get_text(seat, "leader_address"), "10.0.0.1:80");
-    assert_int_equal(json_integer_value(json_object_get(seat, "epoch")), INT64_C(4611686018427387905));
-    assert_int_equal(json_integer_value(json_object_get(seat, "lease_ms")), 2000);
-    assert_int_equal(json_integer_value(json_object_get(seat, "remaining_ms")), 1500);
-    json_decref(seat);
+        assert_non_null(json_object_get(leadership, keys[i]));
+    assert_string_equal(json_get_text(leadership, "state"), "held");
+    assert_string_equal(json_get_text(leadership, "leader_id"), "web-1");
+    assert_string_equal(json_get_text(leadership, "leader_address"), "10.0.0.1:80");
+    assert_int_equal(json_integer_value(json_object_get(leadership, "epoch")), INT64_C(4611686018427387905));
+    assert_int_equal(json_integer_value(json_object_get(leadership, "lease_ms")), 2000);
+    assert_int_equal(json_integer_value(json_object_get(leadership, "remaining_ms")), 1500);
+    json_decref(leadership);
     json_decref(group);
 }
 
@@ -77,17 +77,17 @@ static void test_how_the_last_mandate_ended_is_told_in_the_words_of_a_store(void
 
 static void test_a_group_that_no_node_knows_is_empty(void **state)
 {
-    json_t *group = group_unknown("jobs"), *seat = group_leadership_json(group),
+    json_t *group = group_unknown("jobs"), *leadership = group_leadership_json(group),
            *list = group_candidates_json(group);
 
     (void)state;
-    assert_string_equal(json_get_text(seat, "group"), "jobs");
-    assert_string_equal(json_get_text(seat, "state"), "empty");
-    assert_int_equal(json_integer_value(json_object_get(seat, "epoch")), 0);
-    assert_true(json_is_null(json_object_get(seat, "leader_id")));
+    assert_string_equal(json_get_text(leadership, "group"), "jobs");
+    assert_string_equal(json_get_text(leadership, "state"), "empty");
+    assert_int_equal(json_integer_value(json_object_get(leadership, "epoch")), 0);
+    assert_true(json_is_null(json_object_get(leadership, "leader_id")));
     assert_int_equal(json_array_size(json_object_get(list, "candidates")), 0);
     json_decref(list);
-    json_decref(seat);
+    json_decref(leadership);
     json_decref(group);
 }
 
@@ -116,13 +116,13 @@ static void test_odd_answers_do_no_harm(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
-        json_t *group = read_json(odd[i]), *seat = group_leadership_json(group),
+        json_t *group = read_json(odd[i]), *leadership = group_leadership_json(group),
                *list = group_candidates_json(group);
 
-        assert_string_equal(json_get_text(seat, "state"), "empty");
-        assert_int_equal(json_integer_value(json_object_get(seat, "epoch")), 0);
+        assert_string_equal(json_get_text(leadership, "state"), "empty");
+        assert_int_equal(json_integer_value(json_object_get(leadership, "epoch")), 0);
         json_decref(list);
-        json_decref(seat);
+        json_decref(leadership);
         json_decref(group);
     }
 }

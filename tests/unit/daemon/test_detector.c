@@ -125,7 +125,7 @@ static void test_a_lower_term_that_has_read_of_our_work_gives_way(void **state)
     assert_int_equal(detector_receive(&d, &self, &late).finding, DETECTOR_OVERLAP);
 }
 
-static void test_more_nodes_than_seats_are_not_heard(void **state)
+static void test_more_nodes_than_reports_are_not_heard(void **state)
 {
     struct detector d;
 
@@ -180,7 +180,7 @@ int main(void)
         cmocka_unit_test(test_two_leaders_of_one_term_are_an_alarm_at_once),
         cmocka_unit_test(test_we_give_way_to_a_higher_term),
         cmocka_unit_test(test_a_lower_term_that_has_read_of_our_work_gives_way),
-        cmocka_unit_test(test_more_nodes_than_seats_are_not_heard),
+        cmocka_unit_test(test_more_nodes_than_reports_are_not_heard),
         cmocka_unit_test(test_tables_that_differ_after_one_entry_are_told_once),
     };
 

@@ -252,7 +252,7 @@ static void test_better_candidate_draws_attention_only_where_the_group_preempts(
     assert_true(group_named(fixture, "keen")->has_attention);
     assert_ptr_equal(TAILQ_FIRST(&fixture->table.attention), group_named(fixture, "keen"));
     assert_string_equal(table_group_better(group_named(fixture, "keen"))->id, "c");
-    assert_leader(fixture, "keen", "a"); /* when is for the keeper to say */
+    assert_leader(fixture, "keen", "a"); /* when is for the expiry to say */
     end(fixture, 3);
     assert_false(group_named(fixture, "keen")->has_attention);
     assert_true(TAILQ_EMPTY(&fixture->table.attention));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "keeper.h"
+#include "server_owner.h"
 
 #include <errno.h>
 #include <ftw.h>
@@ -18,7 +18,7 @@
 #define LINE_MAX_BYTES 200
 
 struct state {
-    const struct keeper *keeper;
+    const struct server_owner *server_owner;
     int signal_fd;
     pid_t starter; /* the command that runs; 0: none */
     bool is_over;
@@ -30,7 +30,7 @@ static void answer(const struct state *state, bool is_good)
 {
     const char *text = is_good ? "good\n" : "bad\n";
 
-    (void)!write(state->keeper->out_fd, text, strlen(text)); /* who has died needs none */
+    (void)!write(state->server_owner->out_fd, text, strlen(text)); /* who has died needs none */
 }
 
 /* The signals that we wait for come by a descriptor, and all others as usual. */
@@ -60,8 +60,8 @@ static void run_starter(struct state *state)
         if (dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
             _exit(126);
         /* execvp() changes nothing of them: its type is older than const. */
-        (void)execvp(state->keeper->command[0], (char *const *)(uintptr_t)state->keeper->command);
-        (void)fprintf(stderr, "%s: %s\n", state->keeper->command[0], strerror(errno));
+        (void)execvp(state->server_owner->command[0], (char *const *)(uintptr_t)state->server_owner->command);
+        (void)fprintf(stderr, "%s: %s\n", state->server_owner->command[0], strerror(errno));
         _exit(127);
     }
     if (state->starter < 0) {
@@ -78,7 +78,7 @@ static pid_t child_of(const struct state *state, const char *name)
     long pid = 0;
     FILE *file;
 
-    (void)snprintf(path, sizeof path, "%s/%s.pid", state->keeper->folder, name);
+    (void)snprintf(path, sizeof path, "%s/%s.pid", state->server_owner->folder, name);
     file = fopen(path, "re");
     if (!file)
         return 0;
@@ -134,7 +134,7 @@ static void obey(struct state *state, const char *line)
 static void read_commands(struct state *state)
 {
     ssize_t count =
-        read(state->keeper->in_fd, state->line + state->length, sizeof state->line - state->length);
+        read(state->server_owner->in_fd, state->line + state->length, sizeof state->line - state->length);
     char *end;
 
     if (count < 0 && errno == EINTR)
@@ -200,17 +200,17 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 }
 
 /* The children of each that dies become ours, so this goes on until there is none. */
-static int end_all(const struct keeper *keeper)
+static int end_all(const struct server_owner *server_owner)
 {
     do
         kill_children();
     while (waitpid(-1, NULL, 0) > 0 || errno == EINTR);
-    return nftw(keeper->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0 ? 0 : 1;
+    return nftw(server_owner->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0 ? 0 : 1;
 }
 
-int keeper_run(const struct keeper *keeper)
+int server_owner_run(const struct server_owner *server_owner)
 {
-    struct state state = {.keeper = keeper};
+    struct state state = {.server_owner = server_owner};
     pid_t parent = getppid();
     sigset_t before;
 
@@ -222,7 +222,7 @@ int keeper_run(const struct keeper *keeper)
     if (getppid() != parent)
         state.is_over = true; /* it died before we asked to be told */
     while (!state.is_over) {
-        struct pollfd fds[] = {{.fd = keeper->in_fd, .events = POLLIN},
+        struct pollfd fds[] = {{.fd = server_owner->in_fd, .events = POLLIN},
                                {.fd = state.signal_fd, .events = POLLIN}};
 
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
@@ -232,5 +232,5 @@ int keeper_run(const struct keeper *keeper)
         if (fds[0].revents)
             read_commands(&state);
     }
-    return end_all(keeper);
+    return end_all(server_owner);
 }

@@ -14,10 +14,10 @@
  * When its input ends or its parent dies, it kills all, removes the folder and
  * ends. What commands have to say goes to standard error.
  */
-#ifndef TESTS_SERVERS_KEEPER_H
-#define TESTS_SERVERS_KEEPER_H
+#ifndef TESTS_SERVERS_SERVER_OWNER_H
+#define TESTS_SERVERS_SERVER_OWNER_H
 
-struct keeper {
+struct server_owner {
     const char *folder;         /* removed at the end */
     const char *const *command; /* ends with NULL */
     int in_fd;
@@ -25,6 +25,6 @@ struct keeper {
 };
 
 /* To be called in a child of the test, which ends with the exit code that this returns. */
-int keeper_run(const struct keeper *keeper);
+int server_owner_run(const struct server_owner *server_owner);
 
 #endif
