@@ -25,10 +25,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Members of the rig: those of gavel, those of flock(1), `gavel resign`. */
+/* Members of the rig: those of gavel, those of flock(1), `gavel handover`. */
 #define MEMBERS 4
 #define FLOCK_FIRST MEMBERS
-#define RESIGNER (2 * MEMBERS)
+#define HANDING_OVER (2 * MEMBERS)
 
 #define TRIAL_LIMIT_NS (20 * NS_PER_S)
 #define LOOK_AGAIN_NS (2 * NS_PER_MS)
@@ -37,8 +37,8 @@
 /* One trial of the further kinds for so many of the first. */
 #define FEWER 3
 
-enum fault { FAULT_ELECTOR, FAULT_GUARD, FAULT_COMMAND, FAULT_RESIGN };
-#define FAULT_COUNT (FAULT_RESIGN + 1)
+enum fault { FAULT_ELECTOR, FAULT_GUARD, FAULT_COMMAND, FAULT_HANDOVER };
+#define FAULT_COUNT (FAULT_HANDOVER + 1)
 
 struct contest {
     struct runs runs;
@@ -89,8 +89,8 @@ static enum gavel_status trial(struct contest *contest, enum fault fault)
 
     bench_sync(contest->runs.rig, &contest->disk);
     bench_pause(contest->runs.rig, PAUSE_NS);
-    if (fault == FAULT_RESIGN)
-        status = runs_resign(&contest->runs, RESIGNER, &sent_at);
+    if (fault == FAULT_HANDOVER)
+        status = runs_handover(&contest->runs, HANDING_OVER, &sent_at);
     else
         status = runs_kill(&contest->runs, &contest->leader, parts[fault], &sent_at);
     if (status == GAVEL_OK)
@@ -98,9 +98,9 @@ static enum gavel_status trial(struct contest *contest, enum fault fault)
     if (status != GAVEL_OK)
         return status;
     samples_add(&contest->latency[fault], contest->leader.at - sent_at);
-    status =
-        runs_bury(&contest->runs, fault == FAULT_RESIGN ? RESIGNER : victim, clock_now() + TRIAL_LIMIT_NS);
-    if (status == GAVEL_OK && fault != FAULT_RESIGN)
+    status = runs_bury(&contest->runs, fault == FAULT_HANDOVER ? HANDING_OVER : victim,
+                       clock_now() + TRIAL_LIMIT_NS);
+    if (status == GAVEL_OK && fault != FAULT_HANDOVER)
         status = start(contest, victim);
     return status != GAVEL_OK ? status : await_standbys(contest);
 }
@@ -225,7 +225,7 @@ static void tell(struct bench *bench, struct contest *contest)
         [FAULT_ELECTOR] = "SIGKILL of the elector to the next beat",
         [FAULT_GUARD] = "SIGKILL of the guard to the next beat",
         [FAULT_COMMAND] = "SIGKILL of the command to the next beat",
-        [FAULT_RESIGN] = "gavel resign, started, to the next beat",
+        [FAULT_HANDOVER] = "gavel handover, started, to the next beat",
     };
     struct report *report = &bench->report;
     const struct aim aim = {.p50 = 5, .p99 = 50}, none = {0};

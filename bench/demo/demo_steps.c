@@ -14,7 +14,7 @@
 #define LOOK_AGAIN_NS (10 * NS_PER_MS)
 
 /* Further members of the rig. */
-#define RESIGNER DEMO_MEMBERS
+#define HANDING_OVER DEMO_MEMBERS
 #define SABOTEUR (DEMO_MEMBERS + 1)
 
 /* The candidate that the saboteur plays; the last one, so that the first election looks as always. */
@@ -130,14 +130,14 @@ static enum gavel_status hand_over(struct demo *demo)
 {
     uint32_t former = demo->leader.member;
     gavel_ns at;
-    enum gavel_status status = runs_resign(&demo->runs, RESIGNER, &at);
+    enum gavel_status status = runs_handover(&demo->runs, HANDING_OVER, &at);
 
     if (status != GAVEL_OK)
         return status;
-    demo_tell(demo, former, at, "is asked to hand over (gavel resign)");
+    demo_tell(demo, former, at, "is asked to hand over (gavel handover)");
     status = await_leader(demo);
     if (status == GAVEL_OK)
-        status = runs_bury(&demo->runs, RESIGNER, clock_now() + STEP_LIMIT_NS);
+        status = runs_bury(&demo->runs, HANDING_OVER, clock_now() + STEP_LIMIT_NS);
     return status != GAVEL_OK ? status : let_it_lead(demo);
 }
 

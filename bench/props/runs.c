@@ -76,10 +76,10 @@ enum gavel_status runs_start(const struct runs *runs, uint32_t member, const cha
     return rig_start_program(runs->rig, member, name, argv, error);
 }
 
-enum gavel_status runs_resign(const struct runs *runs, uint32_t member, gavel_ns *ret_sent_at)
+enum gavel_status runs_handover(const struct runs *runs, uint32_t member, gavel_ns *ret_sent_at)
 {
     char *argv[] = {WORD(runs->gavel),
-                    WORD("resign"),
+                    WORD("handover"),
                     WORD("--store"),
                     WORD(runs->rig->store),
                     WORD("--group"),
@@ -87,7 +87,7 @@ enum gavel_status runs_resign(const struct runs *runs, uint32_t member, gavel_ns
                     NULL};
 
     *ret_sent_at = clock_now();
-    return rig_start_program(runs->rig, member, "resign", argv, NULL);
+    return rig_start_program(runs->rig, member, "handover", argv, NULL);
 }
 
 /* The last bytes of a log, from the beginning of a line on. */

@@ -59,8 +59,9 @@ GAVEL_CHECKED enum gavel_status runs_kill(const struct runs *runs, const struct 
 /* Waits for the end of a member of which a part was killed, however it ends. */
 GAVEL_CHECKED enum gavel_status runs_bury(const struct runs *runs, uint32_t member, gavel_ns until);
 
-/* Starts `gavel resign` as a member; *ret_sent_at is right before that. Bury it. */
-GAVEL_CHECKED enum gavel_status runs_resign(const struct runs *runs, uint32_t member, gavel_ns *ret_sent_at);
+/* Starts `gavel handover` as a member; *ret_sent_at is right before that. Bury it. */
+GAVEL_CHECKED enum gavel_status runs_handover(const struct runs *runs, uint32_t member,
+                                              gavel_ns *ret_sent_at);
 
 /* Prints the end of what the members below `count` have said, for who looks into a failure. */
 void runs_print_logs(const struct runs *runs, uint32_t count, FILE *file);

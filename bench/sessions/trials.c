@@ -24,7 +24,7 @@
 #define FEW_AFTER_FREEZE 10
 #define SHORT_TTL_MS 500
 
-enum fault { FAULT_KILL, FAULT_FREEZE, FAULT_RESIGN };
+enum fault { FAULT_KILL, FAULT_FREEZE, FAULT_HANDOVER };
 
 struct contest {
     struct rig *rig;
@@ -102,7 +102,7 @@ static enum gavel_status trial(struct contest *contest)
     bench_sync(rig, &contest->disk);
     if (contest->fault == FAULT_FREEZE)
         sessions_end(rig, victim);
-    if (contest->fault != FAULT_RESIGN)
+    if (contest->fault != FAULT_HANDOVER)
         status = start(contest, victim);
     return status != GAVEL_OK ? status : await_standbys(contest, from);
 }
@@ -189,7 +189,7 @@ static enum gavel_status run_kill(struct cluster *cluster)
 
 static enum gavel_status run_resign(struct cluster *cluster)
 {
-    return run_both(cluster, FAULT_RESIGN, "resigning", (struct aim){.p50 = 5});
+    return run_both(cluster, FAULT_HANDOVER, "resigning", (struct aim){.p50 = 5});
 }
 
 static enum gavel_status freeze(struct cluster *cluster, uint32_t ttl_ms, const char *group, size_t trials)

@@ -310,7 +310,7 @@ void leader_done(struct leader *leader)
             (void)close(handles[i]); /* a handle has nothing to lose */
 }
 
-int election_resign(const struct election *election)
+int election_handover(const struct election *election)
 {
     pid_t pid = fork();
     int status;
@@ -322,7 +322,7 @@ int election_resign(const struct election *election)
 
         if (fd >= 0)
             (void)dup2(fd, STDOUT_FILENO);
-        execl(election->gavel, election->gavel, "resign", "--store", election->store, (char *)NULL);
+        execl(election->gavel, election->gavel, "handover", "--store", election->store, (char *)NULL);
         _exit(127);
     }
     while (waitpid(pid, &status, 0) < 0)

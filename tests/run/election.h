@@ -114,8 +114,8 @@ pid_t election_lock_holder(struct election *election);
 bool election_cut(struct election *election);
 void election_mend(struct election *election);
 
-/* `gavel resign`; its exit code. */
-int election_resign(const struct election *election);
+/* `gavel handover`; its exit code. */
+int election_handover(const struct election *election);
 
 /* What the candidates have said last, for who looks into a failure. */
 void election_print_logs(const struct election *election);

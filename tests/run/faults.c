@@ -164,14 +164,14 @@ static bool wake_command(struct election *election, struct leader *leader, struc
     return proc_signal(leader->command, SIGCONT);
 }
 
-static bool resign(struct election *election, struct leader *leader, struct prng *prng)
+static bool handover(struct election *election, struct leader *leader, struct prng *prng)
 {
-    int code = election_resign(election);
+    int code = election_handover(election);
 
     (void)leader;
     (void)prng;
     if (code != 0)
-        printf("# gavel resign ended with %d\n", code);
+        printf("# gavel handover ended with %d\n", code);
     return code == 0;
 }
 
@@ -222,7 +222,7 @@ const struct fault faults[] = {
     {"stop elector and guard", 8, OUTCOME_NEXT, true, false, stop_both, wake_both},
     {"stop all three", 8, OUTCOME_NEXT, true, false, stop_all, wake_all},
     {"stop command", 8, OUTCOME_SAME, false, false, stop_command, wake_command},
-    {"resign", 20, OUTCOME_NEXT, false, false, resign, NULL},
+    {"handover", 20, OUTCOME_NEXT, false, false, handover, NULL},
     {"terminate", 20, OUTCOME_NEXT, false, false, terminate, NULL},
     {"cut store off", 8, OUTCOME_NEXT, false, true, cut_store, NULL},
 };

@@ -226,7 +226,7 @@ static bool find_victim(struct run *run, size_t i, struct leader *ret_leader)
             return false;
         if (choose(run, i, ret_leader))
             return true;
-        if (election_resign(&run->election) == 0 &&
+        if (election_handover(&run->election) == 0 &&
             !await_next(run, ret_leader->epoch, clock_now() + LIMIT)) {
             leader_done(ret_leader);
             return false;

@@ -146,7 +146,7 @@ static bool refuse_far(struct consensus *c, struct request *request, raft_id tar
         c, request, GAVEL_ERR_LEADER_TRANSFER_FAILED,
         "%s could not hold a lease: it answers after %" PRId64 " ms, and with a lease of %" PRId64
         " ms nobody can work who is answered after more than %" PRId64
-        " ms; lengthen lease_ms, or see `gavel transfer --force`",
+        " ms; lengthen lease_ms, or use `gavel handover --cluster --to NODE --force`",
         request->target, ms_from_ns(round_trip), ms_from_ns(c->config->raft.promise), ms_from_ns(longest));
     return true;
 }

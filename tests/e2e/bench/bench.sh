@@ -10,7 +10,7 @@ test_quick_bench_prints_every_section() {
         "gavel_is_leader(), leader" "gavel_is_leader(), standby" claim renew read \
         "gavel_resign() to on_elected" "SIGKILL to on_elected" "floor: SIGKILL to flock(2) held" \
         "SIGKILL of the elector to the next beat" "SIGKILL of the guard to the next beat" \
-        "SIGKILL of the command to the next beat" "gavel resign, started, to the next beat" \
+        "SIGKILL of the command to the next beat" "gavel handover, started, to the next beat" \
         "floor: SIGKILL of flock(1) to the next beat" "each command found the one before it dead" \
         "floor: SQLite UPDATE, durable" "floor: write 4 KiB, fdatasync" "CPU to keep"; do
         has "$output" "$part"

@@ -27,7 +27,7 @@ test_demo_shows_every_step_and_finds_no_two_commands_at_once() {
     own_folder
     expect 0 "$GAVEL" demo
     has "$output" "leads, epoch 1"
-    has "$output" "is asked to hand over (gavel resign)"
+    has "$output" "is asked to hand over (gavel handover)"
     has "$output" "loses its elector (SIGKILL)"
     has "$output" "loses its guard (SIGKILL)"
     has "$output" "loses its command (SIGKILL)"

@@ -292,7 +292,7 @@ static bool find_leader(struct run *run, size_t i, struct leader *ret_leader)
             return false;
         if (choose(run, i, ret_leader))
             return true;
-        (void)election_resign(&run->election); /* if it does not work, it is tried again */
+        (void)election_handover(&run->election); /* if it does not work, it is tried again */
         leader_done(ret_leader);
     }
     printf("# it is always the same that leads\n");
