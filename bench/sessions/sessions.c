@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Where the nodes are, and how fleets are led. */
+/* Where the nodes are, and how client loads are led. */
 #include "bench/sessions/sessions.h"
 
 #include "os/clock.h"

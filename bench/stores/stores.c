@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Crews on the stores of servers. */
+/* Candidates on the stores of servers. */
 #include "bench/stores/stores.h"
 
 #include "base/error.h"

@@ -71,7 +71,7 @@ static void heal_node(struct cluster *cluster, struct node *node)
 
 /*
  * All that is wrong with it is its disk: it hears and is heard, and may be the one that leads. Not where
- * guests run: its table stands still, and that gaveld then sends its clients elsewhere is not simulated.
+ * services run: its table stands still, and that gaveld then sends its clients elsewhere is not simulated.
  */
 static bool hang(struct cluster *cluster, struct node *node)
 {

@@ -234,8 +234,8 @@ static void take(struct cluster *cluster, const struct event *event)
     case EVENT_MOUNT:
         refound_take(cluster, event);
         break;
-    case EVENT_GUEST:
-        cluster->watch.guest(cluster->watch.context, cluster, event);
+    case EVENT_SERVICE:
+        cluster->watch.service(cluster->watch.context, cluster, event);
         break;
     default:
         node_take(cluster, event);

@@ -46,7 +46,7 @@ enum event_kind {
     EVENT_PROBE,    /* the referee looks for a leader */
     EVENT_GHOST,    /* the timer of what speaks for a lost directory; number is which */
     EVENT_MOUNT,    /* the directory of a node that was founded again is back */
-    EVENT_GUEST,    /* of whatever runs on the nodes; nonce is its own business */
+    EVENT_SERVICE,  /* of whatever runs on the nodes; nonce is its own business */
 };
 
 /* Independent streams, so that one fault switched off does not shift all the others. */
@@ -78,7 +78,7 @@ struct trace;
 struct cluster;
 
 /*
- * What somebody outside wants to know as it happens, or does himself: whatever runs on the nodes is a guest
+ * What somebody outside wants to know as it happens, or does himself: whatever runs on the nodes is a service
  * of theirs. Each may be NULL.
  */
 struct cluster_watch {
@@ -94,9 +94,9 @@ struct cluster_watch {
                   const struct raft_entry *entry);
     /* A step with all its actions is over, and the node lives. May step it again. */
     void (*stepped)(void *context, struct cluster *cluster, struct node *node);
-    /* A GUEST event. */
-    void (*guest)(void *context, struct cluster *cluster, const struct event *event);
-    /* The liveness phase begins; the guest ends the run then. */
+    /* A SERVICE event. */
+    void (*service)(void *context, struct cluster *cluster, const struct event *event);
+    /* The liveness phase begins; the service ends the run then. */
     void (*healed)(void *context, struct cluster *cluster);
     /* An event is over with all that came of it; the place to end the run. */
     void (*after)(void *context, struct cluster *cluster);

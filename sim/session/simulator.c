@@ -34,7 +34,7 @@ static void run(void *memory, const struct run_options *options, struct run_resu
     memcpy(ret_result->sights, testbed->seen, sizeof testbed->seen);
     if (cluster->broken == RAFT_INVARIANT_NONE)
         return;
-    if (cluster->broken == RAFT_INVARIANT_GUEST) {
+    if (cluster->broken == RAFT_INVARIANT_SERVICE) {
         ret_result->broken = session_invariants[testbed->broken].name;
         ret_result->sentence = session_invariants[testbed->broken].what;
         memcpy(ret_result->what, testbed->what, sizeof ret_result->what);

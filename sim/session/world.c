@@ -89,7 +89,7 @@ static bool is_of_program(enum testbed_event kind)
 void testbed_push(struct testbed *testbed, gavel_ns at, enum testbed_event kind, unsigned slot,
                   uint64_t number)
 {
-    struct event *event = cluster_push(testbed->cluster, at, EVENT_GUEST, is_of_program(kind) ? 0 : slot);
+    struct event *event = cluster_push(testbed->cluster, at, EVENT_SERVICE, is_of_program(kind) ? 0 : slot);
 
     event->nonce = (struct nonce){.high = (uint64_t)slot << KIND_BITS | (uint64_t)kind, .low = number};
 }
@@ -177,7 +177,7 @@ static void end(struct testbed *testbed)
     testbed->cluster->is_over = true;
 }
 
-static void guest(void *context, struct cluster *cluster, const struct event *event)
+static void run_service(void *context, struct cluster *cluster, const struct event *event)
 {
     struct testbed *testbed = context;
     enum testbed_event kind = (enum testbed_event)(event->nonce.high & ((1U << KIND_BITS) - 1));
@@ -225,7 +225,7 @@ static void after(void *context, struct cluster *cluster)
     struct testbed *testbed = context;
 
     if (testbed->broken != SESSION_INVARIANT_NONE)
-        cluster_violate(cluster, RAFT_INVARIANT_GUEST, "%s: %s", session_invariants[testbed->broken].name,
+        cluster_violate(cluster, RAFT_INVARIANT_SERVICE, "%s: %s", session_invariants[testbed->broken].name,
                         testbed->what);
 }
 
@@ -327,7 +327,7 @@ void testbed_play(struct testbed *testbed, const struct session_profile *profile
                                             .ended = ended,
                                             .apply = apply,
                                             .stepped = stepped,
-                                            .guest = guest,
+                                            .service = run_service,
                                             .healed = healed,
                                             .after = after,
                                             .context = testbed};

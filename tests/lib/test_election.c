@@ -107,7 +107,7 @@ static void test_resignation_is_heard_by_doorbell_not_by_polling(void **state)
     recorder_done(&witnesses[1]);
 }
 
-static void test_leave_frees_the_seat_for_another_of_the_same_handle(void **state)
+static void test_leave_frees_the_group_for_another_of_the_same_handle(void **state)
 {
     const struct scene *scene = *state;
     struct gavel *gavel = open_gavel(scene->url);
@@ -416,7 +416,7 @@ static bool knows_a_leader(void *argument)
     return gavel_leader(argument, &leader) == GAVEL_OK;
 }
 
-static void test_static_store_gives_the_seat_to_the_assigned_one(void **state)
+static void test_static_store_gives_the_mandate_to_the_assigned_one(void **state)
 {
     struct gavel *gavel = open_gavel("static:chosen?epoch=7");
     struct gavel_candidate *other, *chosen;
@@ -448,8 +448,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_of_two_handles_exactly_one_leads, scene_setup, scene_teardown),
         cmocka_unit_test_setup_teardown(test_resignation_is_heard_by_doorbell_not_by_polling, scene_setup,
                                         scene_teardown),
-        cmocka_unit_test_setup_teardown(test_leave_frees_the_seat_for_another_of_the_same_handle, scene_setup,
-                                        scene_teardown),
+        cmocka_unit_test_setup_teardown(test_leave_frees_the_group_for_another_of_the_same_handle,
+                                        scene_setup, scene_teardown),
         cmocka_unit_test(test_ineligible_candidate_never_leads_until_it_is_eligible),
         cmocka_unit_test(test_candidates_are_listed_sorted_with_their_registration),
         cmocka_unit_test_setup_teardown(test_metrics_count_what_happened, scene_setup, scene_teardown),
@@ -459,7 +459,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_second_live_user_of_an_id_is_stopped, scene_setup,
                                         scene_teardown),
         cmocka_unit_test(test_readers_in_other_threads_never_see_an_epoch_go_back),
-        cmocka_unit_test(test_static_store_gives_the_seat_to_the_assigned_one),
+        cmocka_unit_test(test_static_store_gives_the_mandate_to_the_assigned_one),
     };
 
     return cmocka_run_group_tests_name("lib election", tests, NULL, NULL);

@@ -30,7 +30,7 @@ static void test_others_see_the_assigned_leader_and_nothing_to_claim(void **stat
     store_close(store);
 }
 
-static void test_the_assigned_candidate_finds_a_vacant_seat_and_leads(void **state)
+static void test_the_assigned_candidate_finds_a_vacant_group_and_leads(void **state)
 {
     struct store *store = open_store("static:web-1?epoch=3");
     struct store_request claim;
@@ -93,7 +93,7 @@ static void test_an_assignment_does_not_expire(void **state)
     store_close(store);
 }
 
-static void test_the_seat_is_free_again_for_the_next_instance_of_the_leader(void **state)
+static void test_the_group_is_free_again_for_the_next_instance_of_the_leader(void **state)
 {
     struct store *store = open_store("static:web-1");
     struct store_reply reply;
@@ -157,10 +157,10 @@ int main(void)
     static const struct conformance_driver driver = {.name = "static", .make_url = make_url};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_others_see_the_assigned_leader_and_nothing_to_claim),
-        cmocka_unit_test(test_the_assigned_candidate_finds_a_vacant_seat_and_leads),
+        cmocka_unit_test(test_the_assigned_candidate_finds_a_vacant_group_and_leads),
         cmocka_unit_test(test_the_first_read_of_the_assigned_candidate_shows_no_other_leader),
         cmocka_unit_test(test_an_assignment_does_not_expire),
-        cmocka_unit_test(test_the_seat_is_free_again_for_the_next_instance_of_the_leader),
+        cmocka_unit_test(test_the_group_is_free_again_for_the_next_instance_of_the_leader),
         cmocka_unit_test(test_a_url_that_assigns_nobody_is_refused),
         cmocka_unit_test(test_a_url_finds_its_driver),
     };

@@ -67,7 +67,7 @@
     X(REACH,      "lease-possible",    "no change of members, and no choice of a successor, makes a lease impossible (PROTOCOL)") \
     X(BACK_OFF,   "idle-back-off",     "where nobody can hold a lease, leaders stay longer each time (PROTOCOL)")   \
     X(STUCK,      "stuck",             "a node always knows when to be woken, and waking it helps")            \
-    X(GUEST,      "guest",             "what runs on the nodes keeps its own promises (sim/session)")          \
+    X(SERVICE,    "service",           "what runs on the nodes keeps its own promises (sim/session)")          \
     X(HEARD,      "honest-heard",      "no directory that has kept everything is refused (PROTOCOL L1)")        \
     X(DISOWNED,   "disowned",          "a directory that has forgotten, or is another, is refused and told so, and does not stand (PROTOCOL)") \
     X(FOUNDING,   "other-founding",    "a majority that was emptied and founded again is another cluster: neither takes anything of the other (PROTOCOL)") \

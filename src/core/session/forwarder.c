@@ -27,7 +27,7 @@
 #define FRAME_MAX (CLIENT_FRAME_MAX - 64)
 
 static const char unknown_outcome[] = "the outcome is not known; read it back";
-static const char crowded[] = "too much waits for the leader of the cluster already; try again later";
+static const char too_busy[] = "too much waits for the leader of the cluster already; try again later";
 
 static int compare(const struct forwarder_forwarding *a, const struct forwarder_forwarding *b)
 {
@@ -225,7 +225,7 @@ static void send_off(struct forwarder *forwarder, gavel_ns now, struct forwarder
     forwarder->wake_at = ns_min(forwarder->wake_at, due_at(forwarder, forwarding));
 }
 
-static bool is_crowded(const struct forwarder *forwarder)
+static bool is_too_busy(const struct forwarder *forwarder)
 {
     return forwarder->count >= FORWARDER_FORWARDINGS_MAX || forwarder->bytes >= FORWARDER_BYTES_MAX;
 }
@@ -334,8 +334,8 @@ static void take_forwarding(struct forwarder *forwarder, gavel_ns now, uint64_t 
     const char *reason = "the node is out of memory; try again later";
     enum gavel_status status = GAVEL_ERR_NO_MEMORY;
 
-    if (is_crowded(forwarder)) {
-        reason = crowded;
+    if (is_too_busy(forwarder)) {
+        reason = too_busy;
         status = GAVEL_ERR_STORE_UNAVAILABLE;
     } else {
         forwarding = calloc(1, sizeof *forwarding);

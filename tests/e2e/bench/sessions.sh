@@ -43,7 +43,7 @@ test_no_group_changes_its_leader_when_that_of_the_cluster_dies() {
 
 has_children() { [[ -n $(cat "/proc/$1/task/$1/children") ]]; }
 
-test_a_signal_ends_a_section_its_fleets_and_its_nodes_soon() {
+test_a_signal_ends_a_section_its_client_loads_and_its_nodes_soon() {
     local section child children
     for section in sessions-kill sessions-groups; do
         run_as "$section" env TMPDIR="$folder" "$GAVEL" bench --only "$section"

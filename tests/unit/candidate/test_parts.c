@@ -321,7 +321,7 @@ static void test_a_clock_that_may_step_is_believed_only_together_with_ones_own(v
                      VACANCY_NONE);
 }
 
-static void test_a_seat_is_free_when_released_own_or_its_holder_is_dead(void **state)
+static void test_a_group_is_free_when_released_own_or_its_holder_is_dead(void **state)
 {
     struct gavel_settings settings = local();
     struct observation seen = {0};
@@ -400,7 +400,7 @@ int main(void)
         cmocka_unit_test(test_without_a_store_clock_a_candidate_is_active_while_its_beats_grow),
         cmocka_unit_test(test_standby_claims_only_after_a_whole_lease_of_the_holder_since_the_answer_came),
         cmocka_unit_test(test_a_clock_that_may_step_is_believed_only_together_with_ones_own),
-        cmocka_unit_test(test_a_seat_is_free_when_released_own_or_its_holder_is_dead),
+        cmocka_unit_test(test_a_group_is_free_when_released_own_or_its_holder_is_dead),
         cmocka_unit_test(test_a_store_that_went_back_in_time_is_not_claimed_for_a_whole_lease),
     };
 

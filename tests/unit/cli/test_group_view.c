@@ -31,7 +31,7 @@ static json_t *read_json(const char *text)
     return json;
 }
 
-static void test_a_held_group_has_the_shape_of_a_seat(void **state)
+static void test_a_held_group_has_the_shape_of_a_leadership(void **state)
 {
     static const char *const keys[] = {"group",    "state",        "leader_id", "leader_address",
                                        "epoch",    "last_leader",  "since",     "renewed",
@@ -208,7 +208,7 @@ static void test_values_come_back_as_they_were(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_held_group_has_the_shape_of_a_seat),
+        cmocka_unit_test(test_a_held_group_has_the_shape_of_a_leadership),
         cmocka_unit_test(test_how_the_last_mandate_ended_is_told_in_the_words_of_a_store),
         cmocka_unit_test(test_a_group_that_no_node_knows_is_empty),
         cmocka_unit_test(test_candidates_are_listed_with_their_leader),

@@ -459,12 +459,12 @@ static void test_beyond_the_limit_of_descriptors_the_next_is_refused(void **stat
     talk_end(&second);
 }
 
-#define CROWD 200
+#define TOO_MANY 200
 
 /* As many as the node lets in; the last of them is the first that is refused. */
 static int let_in(struct clients_frontend *frontend, struct talker *talkers)
 {
-    for (int i = 0; i < CROWD; i++) {
+    for (int i = 0; i < TOO_MANY; i++) {
         Gavel__ClientFrame *frame;
         bool is_refused;
 
@@ -477,7 +477,7 @@ static int let_in(struct clients_frontend *frontend, struct talker *talkers)
         if (is_refused)
             return i + 1;
     }
-    fail_msg("%d clients were let in", CROWD);
+    fail_msg("%d clients were let in", TOO_MANY);
     return 0;
 }
 
@@ -485,7 +485,7 @@ static int let_in(struct clients_frontend *frontend, struct talker *talkers)
 static void test_the_reserve_of_descriptors_is_not_given_away(void **state)
 {
     struct clients_frontend *frontend = *state;
-    struct talker *talkers = calloc(CROWD, sizeof *talkers);
+    struct talker *talkers = calloc(TOO_MANY, sizeof *talkers);
     struct rlimit before, limit;
     int count, fd;
 
@@ -514,7 +514,7 @@ static void test_the_reserve_of_descriptors_is_not_given_away(void **state)
 static void test_whoever_has_not_said_hello_makes_room(void **state)
 {
     struct clients_frontend *frontend = *state;
-    struct talker *talkers = calloc(CROWD, sizeof *talkers);
+    struct talker *talkers = calloc(TOO_MANY, sizeof *talkers);
     struct talker mute;
     struct rlimit before;
     int count;

@@ -252,7 +252,7 @@ static void test_changes_that_cannot_be_are_refused_and_touch_nothing(void **sta
     struct raft_config from = voters("12");
     struct raft_config demoted = with_learners(voters("2"), "1");
     struct raft_config nobody = {0};
-    struct raft_config crowd = {0};
+    struct raft_config many = {0};
     struct raft_config others = {0};
     struct raft_config old = voters("12");
     struct raft_config witnesses = voters("13");
@@ -262,10 +262,10 @@ static void test_changes_that_cannot_be_are_refused_and_touch_nothing(void **sta
     assert_int_equal(raft_config_join(&from, &nobody, &joint), GAVEL_ERR_INVALID);
     /* Each is in order, together they are too many. */
     for (raft_id id = 1; id <= 9; id++) {
-        crowd.members[crowd.count++] = (struct raft_member){.id = id, VOTER};
+        many.members[many.count++] = (struct raft_member){.id = id, VOTER};
         others.members[others.count++] = (struct raft_member){.id = 9 + id, VOTER};
     }
-    assert_int_equal(raft_config_join(&crowd, &others, &joint), GAVEL_ERR_INVALID);
+    assert_int_equal(raft_config_join(&many, &others, &joint), GAVEL_ERR_INVALID);
     /* 1 is a real voter of the old half, 3 of the new; made a witness now, 1 would leave the old without
      * one. */
     old.members[1].is_witness = true;
@@ -319,7 +319,7 @@ static void test_impossible_configurations_are_named(void **state)
          {.count = 1, .members = {{.id = 1, VOTER, OLD}}}},
         {"too many members", {.count = RAFT_MEMBERS_MAX + 1}},
     };
-    struct raft_config crowd = {0};
+    struct raft_config many = {0};
     const char *reason;
 
     (void)state;
@@ -329,10 +329,10 @@ static void test_impossible_configurations_are_named(void **state)
         assert_string_equal(reason, bad[i].reason);
     }
     for (raft_id id = 1; id <= RAFT_VOTERS_MAX; id++)
-        crowd.members[crowd.count++] = (struct raft_member){.id = id, VOTER};
-    assert_true(is_valid(&crowd));
-    crowd.members[crowd.count++] = (struct raft_member){.id = 100, VOTER};
-    assert_int_equal(raft_config_check(&crowd, &reason), GAVEL_ERR_INVALID);
+        many.members[many.count++] = (struct raft_member){.id = id, VOTER};
+    assert_true(is_valid(&many));
+    many.members[many.count++] = (struct raft_member){.id = 100, VOTER};
+    assert_int_equal(raft_config_check(&many, &reason), GAVEL_ERR_INVALID);
     assert_string_equal(reason, "too many voters");
 }
 
