@@ -27,6 +27,7 @@ fresh()
     printf '%s\n\nint main(void) { return 0; }\n' "$spdx" >"$tree/docs/example.c"
     printf 'Say `make test`. [See](docs/b.md)\n<!-- example: docs/example.c -->\n```c\nint main(void) { return 0; }\n```\n' >"$tree/README.md"
     echo "# b" >"$tree/docs/b.md"
+    printf '| word | meaning |\n|---|---|\n| candidate | a process that takes part |\n' >"$tree/docs/GLOSSARY.md"
     printf '#!/usr/bin/env bash\n# SPDX-License-Identifier: Apache-2.0\nset -euo pipefail\n' >"$tree/tools/x"
     chmod +x "$tree/tools/x"
 }
@@ -65,10 +66,13 @@ lines()
 
 fresh
 compile
+echo 'Nobody will book a station for that matter.' >>"$tree/docs/b.md"
+echo '/* It will end; the rest is a matter of time. */' >>"$tree/src/base/a.c"
 "$root/tools/tidy" --build "$tree/build" "$tree" || {
     echo "failed: tidy is not content with a tidy tree"
     exit 1
 }
+fresh
 
 sed -i 1d "$tree/src/base/a.c" && expect src/base/a.c:1 "no SPDX line"
 lines 800 >>"$tree/src/base/a.c" && expect src/base/a.c "a file of 808 lines"
@@ -83,6 +87,11 @@ printf 'int x = sizeof(int);\nint y = sizeof(x);\n' >>"$tree/src/base/a.c" && ex
 printf '%s\n    if (status != GAVEL_OK)\n    if (!status)\n' "$spdx" >"$tree/src/base/p.c" && expect src/base/p.c:3 "compare it with GAVEL_OK"
 printf '%s\n    return status ? status : f();\n' "$spdx" >"$tree/src/base/p.c" && expect src/base/p.c:2 "compare it with GAVEL_OK"
 sed -i '/#define BASE_A_H/d' "$tree/src/base/a.h" && expect src/base/a.h:1 "no include guard"
+echo 'void sea''t_take(void);' >>"$tree/src/base/a.h" && expect src/base/a.h:7 '"sea''t" is a metaphor'
+echo 'The cour''ier takes it.' >>"$tree/docs/b.md" && expect docs/b.md:2 '"cour''ier" is a metaphor'
+echo 'void *ret_wi''ll;' >>"$tree/src/base/a.c" && expect src/base/a.c:9 '"_wi''ll" is a metaphor'
+mkdir "$tree/src/core/candidate/attic" && touch "$tree/src/core/candidate/attic/a" && expect src/core/candidate/attic '"attic" is no word of docs/GLOSSARY.md'
+sed -i '/candidate/d' "$tree/docs/GLOSSARY.md" && expect src/core/candidate: '"candidate" is no word of docs/GLOSSARY.md'
 rm "$tree/src/core/candidate/README.md" && expect src/core/candidate/README.md "is missing"
 mkdir "$tree/src/core/attic" && expect src/core/attic/ "in no table"
 mkdir "$tree/docs/many" && touch "$tree/docs/many/"{1..41} && expect docs/many "has 41 files"
