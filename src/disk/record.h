@@ -68,8 +68,7 @@ uint64_t record_get_u64(const uint8_t *bytes);
 
 void record_put_identity(uint8_t bytes[RECORD_IDENTITY_BYTES], const struct disk_identity *identity,
                          const struct record_file_id *file_id);
-/* ERR_INVALID if it is no record of ours, ERR_STORE_TOO_NEW; *ret_identity and *ret_file_id untouched then.
- */
+/* ERR_INVALID if it is no record of ours, ERR_STORE_TOO_NEW; *ret_identity, *ret_file_id untouched then. */
 GAVEL_CHECKED enum gavel_status record_get_identity(const uint8_t *bytes, size_t size,
                                                     struct disk_identity *ret_identity,
                                                     struct record_file_id *ret_file_id,

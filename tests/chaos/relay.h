@@ -7,8 +7,7 @@
 
 #include "cluster.h"
 
-/* Runs `gavel check` on all nodes of the cluster. Its exit code, or -1; what it printed goes to the buffer.
- */
+/* Runs `gavel check` on all nodes of the cluster. Its exit code, or -1; what it printed is in the buffer. */
 int relay_check(const struct cluster *cluster, char *buffer, size_t size);
 
 #endif

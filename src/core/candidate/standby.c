@@ -112,8 +112,7 @@ static gavel_ns observed_ns(const struct candidate *c)
     return ns_stretch(ns_from_ms(c->settings.observation_ms), c->settings.drift_ppm);
 }
 
-/* From when on a group that is vacant at `at` may be claimed by us and by all whom the policy puts before us.
- */
+/* From when on a group that is vacant at `at` may be claimed by us and all whom the policy puts before us. */
 static gavel_ns all_stand_at(const struct candidate *c, const struct peers_ranking *ranking,
                              enum vacancy vacancy, gavel_ns at)
 {
