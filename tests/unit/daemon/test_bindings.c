@@ -47,10 +47,10 @@ static int set_up(void **state)
     c->raft.config.count = 3;
     for (raft_id id = SELF; id <= SILENT; id++) {
         c->raft.config.members[id - 1] = (struct raft_member){.id = id, .is_voter = true};
-        c->book.entries[id - 1].id = id;
-        (void)snprintf(c->book.entries[id - 1].name, sizeof c->book.entries->name, "n%d", (int)id);
+        c->addresses.entries[id - 1].id = id;
+        (void)snprintf(c->addresses.entries[id - 1].name, sizeof c->addresses.entries->name, "n%d", (int)id);
     }
-    c->book.count = 3;
+    c->addresses.count = 3;
     c->raft.peer_count = 2;
     c->raft.peers[0] = (struct raft_peer){.id = TOLD, .directory = 77};
     c->raft.peers[1] = (struct raft_peer){.id = SILENT};
