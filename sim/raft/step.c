@@ -107,10 +107,36 @@ static void carry_out(struct cluster *cluster, struct node *node, const struct r
     }
 }
 
+static bool asks(const struct raft_actions *actions, raft_id peer, uint64_t round)
+{
+    for (size_t i = 0; i < actions->count; i++) {
+        const struct raft_action *action = &actions->items[i];
+
+        if (action->kind == RAFT_SEND && action->send.message.kind == RAFT_MSG_APPEND &&
+            action->send.message.to == peer && action->send.message.append.round == round)
+            return true;
+    }
+    return false;
+}
+
+/* A round asks for promises. Whatever else a member is sent may wait for its disk, a promise need not. */
+static void check_round(struct cluster *cluster, const struct node *node, uint64_t before)
+{
+    const struct raft *raft = &node->raft;
+
+    if (raft->role != RAFT_LEADER || raft->lead_round == before)
+        return;
+    for (size_t i = 0; i < raft->peer_count; i++)
+        if (!asks(&cluster->actions, raft->peers[i].id, raft->lead_round))
+            cluster_violate(cluster, RAFT_INVARIANT_ASKED, "%s begins a round and does not ask node %llu",
+                            node->label, (unsigned long long)raft->peers[i].id);
+}
+
 enum gavel_status node_step(struct cluster *cluster, struct node *node, struct raft_event *event)
 {
     struct raft_actions *actions = &cluster->actions;
     raft_index config_index = node->raft.config_index;
+    uint64_t round = node->raft.lead_round;
     bool may_choose =
         node->raft.work == RAFT_WORK_RUNNING && event->kind == RAFT_TRANSFER && event->transfer.target == 0;
     uint64_t life = node->life;
@@ -123,6 +149,7 @@ enum gavel_status node_step(struct cluster *cluster, struct node *node, struct r
         for (size_t i = 0; i < actions->count; i++)
             cluster_trace_action(cluster, node, &actions->items[i]);
     raft_referee_after(cluster->referee, cluster->now, node->id, event, status, actions);
+    check_round(cluster, node, round);
     cluster->hash =
         hash_add(cluster->hash, node->raft.state.term * 64 + (uint64_t)node->raft.role * 8 + actions->count);
     cluster->hash = hash_add(cluster->hash, node->raft.commit);

@@ -97,7 +97,8 @@
     X(STANDS_WHILE_WRITING,      "stands-while-writing", "a node stands, or stands again, while its own state is on its way to disk") \
     X(NEW_TERM_EACH_TIME,        "new-term-each-time", "a candidate that nobody has refused begins a new term at each timeout") \
     X(PRE_VOTE_WHILE_VOTING,     "pre-vote-while-voting", "a voter whose vote is on its way to disk grants a pre-vote") \
-    X(SILENT_WHILE_WRITING,      "silent-while-writing", "a follower says nothing to its leader while its disk writes its promise")
+    X(SILENT_WHILE_WRITING,      "silent-while-writing", "a follower says nothing to its leader while its disk writes its promise") \
+    X(SNAPSHOT_AS_HEARTBEAT,     "snapshot-as-heartbeat", "a snapshot takes the place of a heartbeat, whose promise then waits for the disk")
 
 #define PLANTED_SESSION_MAP(X)                                                                                \
     X(KEPT_FROM_ANSWER,       "kept-from-answer", "a session's deadline is counted from the answer to a keep-alive") \

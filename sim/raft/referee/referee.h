@@ -71,6 +71,7 @@
     X(HEARD,      "honest-heard",      "no directory that has kept everything is refused (PROTOCOL L1)")        \
     X(DISOWNED,   "disowned",          "a directory that has forgotten, or is another, is refused and told so, and does not stand (PROTOCOL)") \
     X(FOUNDING,   "other-founding",    "a majority that was emptied and founded again is another cluster: neither takes anything of the other (PROTOCOL)") \
+    X(ASKED,      "round-asks-all",    "a heartbeat asks every member for its promise, whatever else it is sent (PROTOCOL L2)") \
     X(ASSERT,     "assert",            "no assertion fails")
 /* clang-format on */
 

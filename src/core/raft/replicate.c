@@ -95,6 +95,8 @@ static void send_to(struct raft *r, struct raft_peer *peer, bool also_empty)
 
         /* Also with a snapshot, and before it: the answer to that waits for the disk, the promise need
          * not. */
+        if (PLANTED(SNAPSHOT_AS_HEARTBEAT))
+            also_empty = also_empty && !is_due;
         if (also_empty)
             send_bare(r, peer);
         if (is_due)
