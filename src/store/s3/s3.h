@@ -8,10 +8,10 @@
  *                                                  /workers/worker=<id>.json   a candidate
  *                                                  /metadata.json         what this is, for people
  *
- *     s3.c             opening, closing, the probe
- *     target.c       URL, environment: where it is
+ *     s3.c          opening, closing, the probe; what libcurl signs with (store/http.c)
+ *     target.c      URL, environment: where it is
  *     credentials.c who we are
- *     sign.c        keys, URLs and headers in the one form that can be signed
+ *     canonical.c   keys, URLs and hashes in the one form that can be signed
  *     object.c      one request for an object or a list, and what became of it
  *     error.c       what a refusal means, in words
  *     xml.c         the few elements of an answer that matter
@@ -148,7 +148,7 @@ GAVEL_CHECKED enum gavel_status s3_credentials_read(const struct s3_credentials_
  */
 bool s3_credentials_renew(struct s3_store *s3, unsigned used);
 
-/* ---- sign.c ---- */
+/* ---- canonical.c ---- */
 
 /* One parameter of a query. */
 struct s3_parameter {
