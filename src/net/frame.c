@@ -153,6 +153,13 @@ static size_t next_size(struct connection *connection)
     return 0;
 }
 
+/* Whom we refuse, or who refuses us, answers each time that it is dialled; that does not make it healthy. */
+static void note_heard(struct connection *connection)
+{
+    if (connection->link && connection->phase == PHASE_UP)
+        connection->link->heard_at = connection->heard_at;
+}
+
 void frame_read(struct bufferevent *stream, void *context)
 {
     struct connection *connection = context;
@@ -172,13 +179,13 @@ void frame_read(struct bufferevent *stream, void *context)
             return;
         }
         connection->heard_at = clock_now();
-        if (connection->link) {
+        if (connection->link)
             connection->link->received_bytes += size;
-            connection->link->heard_at = connection->heard_at;
-        }
+        note_heard(connection);
         goes_on = take(connection, bytes + PEER_LENGTH_BYTES, size - PEER_LENGTH_BYTES);
         if (!goes_on)
             return;
+        note_heard(connection); /* that frame may have been the greeting */
         (void)evbuffer_drain(input, size);
     }
 }

@@ -137,7 +137,7 @@ struct transport_link {
     bool is_up;    /* we can send to it */
     bool is_heard; /* it has a connection to us */
     bool is_breaker_open;
-    gavel_ns heard_at; /* the last frame from it; 0 never */
+    gavel_ns heard_at; /* the last frame from it on a connection that is up; 0 never */
     uint64_t connects;
     uint64_t failures;
     uint64_t dropped; /* messages */

@@ -48,6 +48,7 @@ static void expect_refusal(struct world *world, const char *text)
     WAIT_FOR(world, link_of(a, b).failures >= 3);
     assert_int_equal(count_news(a, TRANSPORT_REFUSED), 1);
     assert_int_equal(count_news(b, TRANSPORT_REFUSED), 1);
+    assert_int_equal(link_of(a, b).heard_at, 0); /* or it would pass for healthy */
 }
 
 static void test_another_cluster_is_refused(void **state)
