@@ -257,6 +257,17 @@ test_names_empty_overlong_or_not_utf8_are_refused() {
     expect 2 "$GAVEL" handover --store "$store" --to "$long256"
 }
 
+# `gavel run --group -- ./job`: the name was forgotten, or a variable is empty.
+test_the_end_of_the_options_is_no_value() {
+    expect 2 "$GAVEL" run --store "$store" --group -- true
+    has "$errors" "--group needs a value, and -- ends the options"
+    expect 2 "$GAVEL" run --store "$store" -g -- true
+    has "$errors" "needs a value"
+    expect 2 "$GAVEL" once --store "$store" --key -- true
+    has "$errors" "--key needs a value"
+    expect 0 "$GAVEL" run --store "$store" --group=-- -- true
+}
+
 test_mistyped_words_are_recognised() {
     expect 2 "$GAVEL" leadr
     has "$errors" 'did you mean "leader"?'

@@ -78,6 +78,8 @@ static enum gavel_status take_value(struct cursor *cursor, const char *name, con
     }
     if (cursor->at + 1 >= cursor->argc)
         return error_set(cursor->error, GAVEL_ERR_INVALID, "%s needs a value", name);
+    if (strcmp(cursor->argv[cursor->at + 1], "--") == 0) /* or a group is called so, and nobody notices */
+        return error_set(cursor->error, GAVEL_ERR_INVALID, "%s needs a value, and -- ends the options", name);
     *ret_value = cursor->argv[++cursor->at];
     return GAVEL_OK;
 }
