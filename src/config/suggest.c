@@ -2,9 +2,11 @@
 
 #include "config/suggest.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #define WORD_MAX 64
+#define WORD_MORE 2 /* edits that a word more counts as; too many where only three letters were typed */
 
 static size_t min3(size_t a, size_t b, size_t c)
 {
@@ -38,6 +40,14 @@ static size_t edits(const char *a, const char *b)
     return rows[la % 3][lb];
 }
 
+/* One of them is the other and a word more: token, token-file. */
+static bool begins_with(const char *longer, const char *shorter)
+{
+    size_t length = strlen(shorter);
+
+    return strncmp(longer, shorter, length) == 0 && (longer[length] == '-' || longer[length] == '_');
+}
+
 void suggestion_init(struct suggestion *suggestion, const char *typed)
 {
     size_t limit = (strlen(typed) + 2) / 3;
@@ -49,6 +59,9 @@ void suggestion_offer(struct suggestion *suggestion, const char *word)
 {
     size_t distance = edits(suggestion->typed, word);
 
+    if (distance > WORD_MORE &&
+        (begins_with(word, suggestion->typed) || begins_with(suggestion->typed, word)))
+        distance = WORD_MORE;
     if (distance < suggestion->distance) {
         suggestion->distance = distance;
         suggestion->best = word;

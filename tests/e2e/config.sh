@@ -277,6 +277,8 @@ test_mistyped_words_are_recognised() {
     has "$errors" "did you mean --store?"
     expect 2 "$GAVEL" leader --wiat 5s
     has "$errors" "did you mean --wait?"
+    expect 2 "$GAVEL" leader --token x
+    has "$errors" "did you mean --token-file?"
     expect 2 "$GAVEL" elect --events became_leder
     has "$errors" "did you mean became_leader?"
     expect 2 "$GAVEL" help leadr

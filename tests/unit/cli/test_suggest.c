@@ -58,12 +58,35 @@ static void test_closest_wins(void **state)
     assert_string_equal(suggestion.best, "stop-grace");
 }
 
+static void test_a_word_more_or_less_is_close(void **state)
+{
+    struct suggestion suggestion;
+
+    (void)state;
+    suggestion_init(&suggestion, "token");
+    suggestion_offer(&suggestion, "tokenizer");
+    assert_null(suggestion.best);
+    suggestion_offer(&suggestion, "token-file");
+    assert_string_equal(suggestion.best, "token-file");
+    suggestion_init(&suggestion, "token_file");
+    suggestion_offer(&suggestion, "token");
+    assert_string_equal(suggestion.best, "token");
+    suggestion_init(&suggestion, "tls"); /* the beginning of too much */
+    suggestion_offer(&suggestion, "tls-revoked");
+    assert_null(suggestion.best);
+    suggestion_init(&suggestion, "stop-grac");
+    suggestion_offer(&suggestion, "stop");
+    suggestion_offer(&suggestion, "stop-grace");
+    assert_string_equal(suggestion.best, "stop-grace");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_close_word_is_found),
         cmocka_unit_test(test_far_word_is_not_offered),
         cmocka_unit_test(test_closest_wins),
+        cmocka_unit_test(test_a_word_more_or_less_is_close),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
