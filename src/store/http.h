@@ -83,11 +83,12 @@ void http_cancel(struct http *http);
 /* The address of this host on the connection that was used last; "" before the first. */
 const char *http_own_address(const struct http *http);
 
-/* To be put behind the error of a call: what to do about a certificate that was not accepted, else "". */
+/* To be put behind the error of a call: what to do about it; "" if that is not known. */
 static inline const char *http_advice(const struct http_call *call)
 {
-    return strstr(call->error, "certificate problem") ? "; if its authority is one of yours, name it with ca="
-                                                      : "";
+    if (strstr(call->error, "certificate problem"))
+        return "; if its authority is one of yours, name it with ca=";
+    return strstr(call->error, "Couldn't connect") ? "; look whether the server runs, and where" : "";
 }
 
 /* Frees the answer. */

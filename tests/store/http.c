@@ -146,6 +146,7 @@ static void test_a_server_that_is_not_there_has_certainly_done_nothing(void **st
     (void)state;
     assert_int_equal(got.fate, HTTP_NOT_SENT);
     assert_true(got.error[0]);
+    assert_string_equal(http_advice(&got), "; look whether the server runs, and where");
     got = call(*state, "GET", "/", 0);
     assert_int_equal(got.fate, HTTP_NOT_SENT);
 }

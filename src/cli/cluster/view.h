@@ -93,7 +93,7 @@ struct cluster_view {
 /* Whether it is worth showing in green: it answers, follows or leads, and the others hear it. */
 bool cluster_node_is_well(const struct cluster_node *node);
 
-/* One word for the state of a node: ok, silent, stale, unhealthy, disk full, refused. */
+/* The state of a node in a word or two: ok, silent, full, disk hangs, stale, cut off. */
 const char *cluster_node_health(const struct cluster_node *node);
 
 /* NULL if there is none. */

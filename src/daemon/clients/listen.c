@@ -31,8 +31,8 @@ static enum gavel_status tcp_failed(const char *name, int reason, struct gavel_e
     return error_set(error, GAVEL_ERR_IO, "clients: cannot listen on %s: %s. %s", name, strerror(reason),
                      reason == EADDRINUSE
                          ? "Another program has this port: end it, or choose another one with "
-                           "`clients:`"
-                         : "Choose an address of this machine with `clients:`");
+                           "`clients:` or --clients"
+                         : "Choose an address of this machine with `clients:` or --clients");
 }
 
 static enum gavel_status listen_tcp(struct clients *clients, struct gavel_error *error)

@@ -165,8 +165,10 @@ static enum gavel_status take_word(char **argv, int *at, struct flags *flags, st
     const struct config_setting *setting = find_setting(word, length, &is_no);
 
     if (word[0] != '-')
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "\"%.60s\" is no flag; the file is given by --config %.60s", word, word);
+        return error_set(
+            error, GAVEL_ERR_INVALID,
+            "\"%.60s\" is no flag; gaveld --help lists them, and the file is given by --config %.60s", word,
+            word);
     if (take_other(word, flags))
         return GAVEL_OK;
     if (!setting && !is_file)

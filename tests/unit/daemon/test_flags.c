@@ -73,6 +73,7 @@ static void test_mistakes_are_named(void **state)
     assert_refused(&f, "--listen", "--listen needs a value");
     assert_refused(&f, "-c", "-c needs a value");
     assert_refused(&f, "a.yaml", "the file is given by --config a.yaml");
+    assert_refused(&f, "help", "gaveld --help lists them");
     assert_refused(&f, "--no-listen", "there is no --no-listen");
     assert_refused(&f, "--no-witness=true", "takes no value");
     assert_refused(&f, "--yes", "--yes is for --force-new-cluster only");
