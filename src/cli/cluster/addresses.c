@@ -75,9 +75,10 @@ static enum gavel_status conclude(const struct greeting *greeting, const char *u
                          "--cluster HOST:PORT,…",
                          url, greeting->program);
     return error_set(error, greeting->is_refused ? GAVEL_ERR_STORE_DENIED : GAVEL_ERR_STORE_UNAVAILABLE,
-                     "no node of %.100s %s within %s%s%s", url,
+                     "no node of %.100s %s within %s%s%s%s", url,
                      greeting->is_refused ? "lets us in" : "answers", duration_exact(timeout_ms, text),
-                     *trouble ? ": " : "", trouble);
+                     *trouble ? ": " : "", trouble,
+                     greeting->is_refused ? "" : "; see whether gaveld runs there");
 }
 
 static enum gavel_status greet(struct greeting *greeting, const struct cluster_link_target *target,

@@ -92,6 +92,7 @@ test_the_url_of_the_store_serves_the_commands_for_nodes() {
     expect 0 "$GAVEL" member list --store "$store"
     expect 4 "$GAVEL" member list --store "gavel://$folder/n1.sock" --cluster-timeout 300ms
     has "$errors" "no node of gavel://$folder/n1.sock answers within 300 ms"
+    has "$errors" "; see whether gaveld runs there"
     expect 2 "$GAVEL" member list --store "$folder/gavel.db"
     has "$errors" "is not a cluster of gaveld"
     expect 2 "$GAVEL" status --store "$folder/gavel.db" --cluster
