@@ -266,7 +266,7 @@ int command_bench(const struct cli *cli, int argc, char **argv)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--trials must be from 1 to %d", TRIALS_MAX);
     bench.trials = (size_t)trials;
     if (bench.out && mkdir(bench.out, 0777) < 0 && errno != EEXIST)
-        return cli_fail(cli, GAVEL_ERR_IO, "cannot make the folder %s: %s; name another with --out",
+        return cli_fail(cli, GAVEL_ERR_IO, "cannot create the directory %s: %s; name another with --out",
                         bench.out, strerror(errno));
     if (report_init(&bench.report, cli, bench.out) != GAVEL_OK)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");

@@ -41,8 +41,9 @@ enum gavel_status rig_open(struct rig *rig, struct gavel_error *error)
     if (!mkdtemp(rig->folder)) {
         shared_log_free(rig->shared_log);
         (void)close(rig->shared_log_fd); /* nothing is in it */
-        return error_set(error, GAVEL_ERR_IO, "cannot make a folder in %s: %s; set TMPDIR to another place",
-                         base, strerror(errno));
+        return error_set(error, GAVEL_ERR_IO,
+                         "cannot create a directory in %s: %s; set TMPDIR to another place", base,
+                         strerror(errno));
     }
     (void)snprintf(rig->store, sizeof rig->store, "sqlite:%s/gavel.db", rig->folder);
     interrupt_catch(0);

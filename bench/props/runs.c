@@ -28,9 +28,8 @@
 enum gavel_status runs_init(struct runs *runs, struct rig *rig, struct gavel_error *error)
 {
     if (!companion_find("gavel", runs->gavel) || !companion_find("gavel-beat", runs->beat))
-        return error_set(
-            error, GAVEL_ERR_NOT_FOUND,
-            "gavel or gavel-beat is not where this program expects it; install gavel as a whole");
+        return error_set(error, GAVEL_ERR_NOT_FOUND,
+                         "gavel or gavel-beat is not where this program expects it; install all of gavel");
     runs->rig = rig;
     return GAVEL_OK;
 }

@@ -36,7 +36,7 @@ static enum gavel_status take_place(const struct args *args, struct setting_valu
         return GAVEL_OK;
     if (values->items[setting_by_flag("store") - settings_table].source == SOURCE_FLAG)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "the store is given twice, by --store and behind %s: give it once", args->items[0]);
+                         "the store is given twice, by --store and after %s: give it once", args->items[0]);
     setting_values_note(values, setting_by_flag("store"), SOURCE_FLAG, args->items[1], 0);
     return GAVEL_OK;
 }
@@ -113,9 +113,9 @@ int program_start(const struct cli *cli, const struct command *command, char **a
 
     (void)snprintf(name, sizeof name, "gavel-%s", command->name);
     if (!companion_find(name, path))
-        return cli_fail(
-            cli, GAVEL_ERR_NOT_FOUND,
-            "there is no %s in " LIBEXEC_FOLDER ", nor beside this program; install gavel as a whole", name);
+        return cli_fail(cli, GAVEL_ERR_NOT_FOUND,
+                        "there is no %s in " LIBEXEC_FOLDER ", nor beside this program; install all of gavel",
+                        name);
     if (cli->ignored_sigpipe == false)
         (void)signal(SIGPIPE, SIG_DFL);
     (void)execv(path, argv);

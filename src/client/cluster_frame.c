@@ -39,8 +39,8 @@ static const char *explain_length(const uint8_t bytes[CUT_LENGTH_BYTES])
     if ((bytes[0] == 0x15 || bytes[0] == 0x16) && bytes[1] == 3)
         return "the node speaks TLS; add ca, cert and key";
     if (memcmp(bytes, "HTTP", 4) == 0)
-        return "this is HTTP; the port for clients is another";
-    return "bytes that are no frame; is this the port for clients?";
+        return "this is an HTTP port; the port for clients is another";
+    return "bytes that are not a frame; is this the port for clients?";
 }
 
 /* The size of the next frame with its length; 0 if it is not there yet or was bad. */
@@ -67,7 +67,7 @@ static void take(struct cluster_link_stream *stream, const uint8_t *bytes, size_
         return;
     }
     if (status != GAVEL_OK) {
-        cluster_link_stream_fail(stream, "the node does not keep to the protocol: %s", reason);
+        cluster_link_stream_fail(stream, "the node violates the protocol: %s", reason);
         return;
     }
     event.frame = frame;

@@ -75,7 +75,7 @@ static bool is_of_our_cluster(struct cluster_link_stream *stream)
     }
     if (identity.is_revoked) {
         cluster_link_stream_fail(
-            stream, "its certificate was revoked, says the list %.60s; issue node %.40s another one",
+            stream, "its certificate is revoked by the list %.60s; issue a new one for node %.40s",
             stream->cluster->target.revoked, identity.node);
         return false;
     }
@@ -84,8 +84,8 @@ static bool is_of_our_cluster(struct cluster_link_stream *stream)
             stream,
             identity.kind == TLS_KIND_CLIENT
                 ? "its certificate is a client's, not a node's"
-                : "its certificate does not say that it is a node's, as none of before 0.7.0 "
-                  "does; issue it again with `gavel cert issue %.40s --force`",
+                : "its certificate does not say that it is a node's, like all from before 0.7.0; issue it "
+                  "again with `gavel cert issue %.40s --force`",
             identity.node);
         return false;
     }
@@ -131,7 +131,7 @@ static bool has_tls_failed(struct cluster_link_stream *stream, char *buffer, siz
         count++;
     if (tls_is_plain(errors, count))
         (void)snprintf(buffer, size,
-                       "the node does not speak TLS here; take ca, cert and key out, or set tls there");
+                       "the node does not speak TLS here; remove ca, cert and key, or set tls there");
     else
         tls_reason_of(stream->ssl, errors, count, buffer, size);
     return count > 0 || SSL_get_verify_result(stream->ssl) != X509_V_OK;
@@ -256,7 +256,8 @@ static void connect_over_tcp(struct cluster_link_stream *stream, const struct so
 {
     if (!stream->cluster->tls && !address_is_loopback(address))
         cluster_link_stream_fail(
-            stream, "it is not on this machine, and plain TCP goes no further; add ca, cert and key");
+            stream, "it is not on this machine, and plain TCP is only for this machine; add ca, cert and "
+                    "key");
     else
         connect_to(stream, (const struct sockaddr *)address, length);
 }
@@ -295,7 +296,7 @@ static void find(struct cluster_link_stream *stream)
     socklen_t length;
 
     if (address_split(address_of(stream), &parts, NULL) != GAVEL_OK) {
-        cluster_link_stream_fail(stream, "this is no address; write host:port");
+        cluster_link_stream_fail(stream, "this is not an address; write host:port");
         return;
     }
     if (cluster_link_is_localhost(&parts))

@@ -31,10 +31,9 @@ static enum gavel_status check_path(const char *path, struct gavel_error *error)
 
     if (strlen(path) <= most)
         return GAVEL_OK;
-    return error_set(
-        error, GAVEL_ERR_INVALID,
-        "the path of the socket %.120s is longer than %zu bytes, the most there is; use a shorter one", path,
-        most);
+    return error_set(error, GAVEL_ERR_INVALID,
+                     "the path of the socket %.120s is longer than the limit of %zu bytes; use a shorter one",
+                     path, most);
 }
 
 static enum gavel_status check_address(const char *address, bool has_tls, struct gavel_error *error)
@@ -54,7 +53,7 @@ static enum gavel_status check_address(const char *address, bool has_tls, struct
         return GAVEL_OK;
     return error_set(
         error, GAVEL_ERR_INVALID,
-        "%.120s is not on this machine, and plain TCP goes no further; add ca, cert and key, as in "
+        "%.120s is not on this machine, and plain TCP is only for this machine; add ca, cert and key, as in "
         "?ca=FILE&cert=FILE&key=FILE",
         address);
 }
@@ -71,8 +70,7 @@ enum gavel_status cluster_link_target_check(const struct cluster_link_target *ta
     if ((target->cert[0] != '\0') != has_tls || (target->key[0] != '\0') != has_tls)
         return error_set(error, GAVEL_ERR_INVALID, "TLS needs ca, cert and key; give all three, or none");
     if (target->revoked[0] != '\0' && !has_tls)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "revoked is a list of certificates, and without ca, cert and key there are none");
+        return error_set(error, GAVEL_ERR_INVALID, "revoked needs TLS; give ca, cert and key, too");
     if (target->ttl_ms != 0 && (target->ttl_ms < TABLE_TTL_MIN_MS || target->ttl_ms > TABLE_TTL_MAX_MS))
         return error_set(error, GAVEL_ERR_INVALID, "ttl_ms is %u; it must be from %d to %d", target->ttl_ms,
                          TABLE_TTL_MIN_MS, TABLE_TTL_MAX_MS);
@@ -195,8 +193,8 @@ static enum gavel_status take_option(struct cluster_link_target *target, const c
         if (!equals || !decode(equals + 1, length - name - 1, options[i].buffer, options[i].size))
             return error_set(
                 error, GAVEL_ERR_INVALID,
-                "the option %s has no proper value; write %s=VALUE, of at most %zu bytes, with %%25 for "
-                "a %% and %%26 for a &",
+                "the option %s has no valid value; write %s=VALUE, of at most %zu bytes, with %%25 for a %% "
+                "and %%26 for a &",
                 options[i].name, options[i].name, options[i].size - 1);
         return options[i].buffer == ttl ? take_ttl(target, ttl, error) : GAVEL_OK;
     }

@@ -33,7 +33,7 @@ static enum finding look_at(const char *path, const char **ret_reason)
         return errno == EACCES ? HIDDEN : DENIED;
     }
     if (S_ISDIR(stat_of.st_mode))
-        *ret_reason = "it is a folder";
+        *ret_reason = "it is a directory";
     else if (!S_ISREG(stat_of.st_mode))
         *ret_reason = "it is not a file";
     else if (!faccessat(AT_FDCWD, path, X_OK, AT_EACCESS))
@@ -119,8 +119,8 @@ static enum gavel_status find_in(struct arena *arena, const char *name, const ch
         return denied(denied_path, denied_reason, error);
     return error_set(
         error, GAVEL_ERR_NOT_FOUND,
-        "there is no program \"%.100s\" in the folders of PATH (%.200s); give its whole path, or "
-        "./%.60s if it is in this folder",
+        "there is no program \"%.100s\" in the directories of PATH (%.200s); give its whole path, or ./%.60s "
+        "if it is in this directory",
         name, search, name);
 }
 
@@ -142,7 +142,7 @@ static enum gavel_status check_interpreter(const char *path, const char *head, s
     if (!access(interpreter, F_OK) || errno != ENOENT)
         return GAVEL_OK;
     return error_set(error, GAVEL_ERR_NOT_FOUND,
-                     "cannot execute %.200s: its first line names %.100s, which is not there", path,
+                     "cannot execute %.200s: its first line names %.100s, which does not exist", path,
                      interpreter);
 }
 

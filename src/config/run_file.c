@@ -145,7 +145,7 @@ static enum gavel_status read_variable(struct node_reader *reader, const yaml_no
     if (run_environment_is_reserved(name))
         return node_wrong(reader, key, "%s is set by gavel itself; remove the line", name);
     if (position > 0 && run_environment_value(list, name))
-        return node_wrong(reader, key, "the variable %.60s is there twice; remove one of them", name);
+        return node_wrong(reader, key, "the variable %.60s is given twice; remove one of them", name);
     if (value->type == YAML_SCALAR_NODE && !*(const char *)value->data.scalar.value &&
         value->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
         return node_wrong(reader, value, "the variable %.60s has no value; write \"\" for an empty one",
@@ -361,7 +361,7 @@ enum gavel_status run_file_read(const char *name, const char *bytes, size_t leng
         yaml_document_delete(&reader.document);
     } else {
         status =
-            error_set(error, GAVEL_ERR_INVALID, "%s:%d: this is not YAML: %s", name,
+            error_set(error, GAVEL_ERR_INVALID, "%s:%d: this is not valid YAML: %s", name,
                       (int)parser.problem_mark.line + 1, parser.problem ? parser.problem : "unknown reason");
     }
     yaml_parser_delete(&parser);

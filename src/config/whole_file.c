@@ -24,7 +24,7 @@ enum gavel_status whole_file_read(const char *name, char **ret_bytes, size_t *re
         goto out;
     }
     if (file && fstat(fileno(file), &about) == 0 && S_ISDIR(about.st_mode)) {
-        status = error_set(error, GAVEL_ERR_IO, "the configuration file %.200s is a folder", name);
+        status = error_set(error, GAVEL_ERR_IO, "the configuration file %.200s is a directory", name);
         goto out;
     }
     if (file)

@@ -93,7 +93,7 @@ enum gavel_status signal_parse(const char *text, int *ret_signal, struct gavel_e
             number = i;
     if (number < 1 || number > SIGRTMAX)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "\"%.60s\" is no signal; write TERM, INT, QUIT, … or a number", text);
+                         "\"%.60s\" is not a signal; write TERM, INT, QUIT, … or a number", text);
     if (number == SIGKILL || number == SIGSTOP || number == SIGCONT)
         return error_set(error, GAVEL_ERR_INVALID,
                          "%s cannot ask a process to stop; choose one that it can catch, such as TERM or INT",

@@ -118,7 +118,7 @@ enum gavel_status node_mapping(struct node_reader *reader, const yaml_node_t *no
             return unknown_key(reader, key, what, keys);
         ASSERT(i < NODE_KEYS_MAX);
         if (lines[i])
-            return node_wrong(reader, key, "%s stands on line %d already; remove one of them", keys[i].name,
+            return node_wrong(reader, key, "%s is on line %d already; remove one of them", keys[i].name,
                               lines[i]);
         lines[i] = node_line(key);
         status = keys[i].read(reader, node_at(reader, pair->value), user);

@@ -16,10 +16,10 @@ static void explain(const struct daemon_config *config)
         stderr,
         "This makes the data of node %s in %s a new cluster of one, one generation later.\n"
         "\n"
-        "  * What only the lost nodes knew is gone, also if it had been committed.\n"
+        "  * What only the lost nodes had is gone, even if it was committed.\n"
         "  * Nodes of the old generation that still run may still have a leader: stop them all first,\n"
-        "    or two clusters of the name %s act at once.\n"
-        "  * They can never come back as they are: wipe their data folders and join them anew.\n"
+        "    or two clusters of the name %s run at once.\n"
+        "  * They can never come back as they are: wipe their data directories and join them again.\n"
         "\n"
         "It is for a majority that is lost for good. If enough nodes can come back, start those.\n",
         config->node, config->data, config->cluster);
@@ -32,7 +32,8 @@ static bool ask(const struct daemon_config *config)
     if (config->is_confirmed)
         return true;
     if (!isatty(STDIN_FILENO)) {
-        (void)fputs("gaveld: nobody can be asked here; nothing was changed. Add --yes if you are sure.\n",
+        (void)fputs("gaveld: there is no terminal to ask on; nothing was changed. Add --yes if you are "
+                    "sure.\n",
                     stderr);
         return false;
     }
@@ -63,7 +64,7 @@ static enum gavel_status force(const struct daemon_config *config, uint64_t *ret
     options.accepts_copy = true; /* what comes of it is a new directory in any case */
     if (access(config->data, F_OK) != 0) {
         error->status = GAVEL_ERR_NOT_FOUND;
-        (void)snprintf(error->message, sizeof error->message, "there is no folder %.300s", config->data);
+        (void)snprintf(error->message, sizeof error->message, "there is no directory %.300s", config->data);
         return error->status;
     }
     status = disk_open(&options, &disk, &is_new, error);
@@ -71,7 +72,7 @@ static enum gavel_status force(const struct daemon_config *config, uint64_t *ret
         error->status = GAVEL_ERR_NOT_FOUND;
         (void)snprintf(
             error->message, sizeof error->message,
-            "the folder %.300s is empty; there is nothing to make a cluster of (--bootstrap begins "
+            "the directory %.300s is empty; there is no data for a new cluster (--bootstrap founds an empty "
             "one)",
             config->data);
         status = error->status;
@@ -97,7 +98,7 @@ int force_new_cluster(const struct daemon_config *config)
     (void)printf("%s is a cluster of one now, in generation %" PRIu64 "; its only member is %s.\n"
                  "Next:\n"
                  "  1. start it:            gaveld --config %s\n"
-                 "  2. on each other node:  move its data folder away and start it with --join\n"
+                 "  2. on each other node:  move its data directory away and start it with --join\n"
                  "  3. add each of them:    gavel member add NAME ADDRESS\n",
                  config->cluster, generation, config->node, config->file[0] ? config->file : "FILE");
     return 0;

@@ -89,8 +89,7 @@ static void write_lines(struct logger *logger)
             write_all(logger->log.fd, line.text, line.length);
         if (dropped > 0)
             log_line(&logger->log, clock_wall_ms(), LOG_WARNING,
-                     "log lines were dropped: whoever reads them is too slow", LOG_U64("lines", dropped),
-                     LOG_END);
+                     "log lines were dropped: their reader is too slow", LOG_U64("lines", dropped), LOG_END);
     } while (is_there);
 }
 

@@ -70,7 +70,7 @@ static int run(const struct daemon_config *config, bool has_no_guard)
     else if (seal_key_read(config->secret, guard.key, &error) != GAVEL_OK)
         return fail(DAEMON_EXIT_USAGE, error.message);
     if (node_page_new(&life.page) != GAVEL_OK)
-        return fail(GUARD_PROCESS_EXIT_SYSTEM, "there is no memory to share with the node");
+        return fail(GUARD_PROCESS_EXIT_SYSTEM, "cannot get memory to share with the node");
     guard.page = life.page;
     code = guard_process_run(&guard);
     explicit_bzero(guard.key, sizeof guard.key);

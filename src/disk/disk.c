@@ -18,7 +18,7 @@ static enum gavel_status check_options(const struct disk_options *options, struc
     size_t length = options->folder ? strlen(options->folder) : 0;
 
     if (length == 0 || length > PATH_MAX - 32)
-        return error_set(error, GAVEL_ERR_INVALID, "the name of the data folder is %s",
+        return error_set(error, GAVEL_ERR_INVALID, "the name of the data directory is %s",
                          length == 0 ? "missing" : "too long");
     if (options->identity.node == 0)
         return error_set(error, GAVEL_ERR_INVALID, "a node needs an id above 0");
@@ -57,7 +57,7 @@ enum gavel_status disk_open(const struct disk_options *options, struct disk **re
         return status;
     disk = calloc(1, sizeof *disk);
     if (!disk)
-        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory for the data folder");
+        return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory for the data directory");
     disk->lock_fd = -1;
     memcpy(disk->folder, options->folder, strlen(options->folder));
     disk->identity = options->identity;

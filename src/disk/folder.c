@@ -91,8 +91,8 @@ static enum gavel_status check_file_system(const struct disk *disk, struct gavel
     name = filesystem_refused((uint32_t)info.f_type);
     if (name)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "the data folder %.200s lies on %s, where LMDB cannot keep what a node must not "
-                         "forget; use a folder on a local disk",
+                         "the data directory %.200s is on %s, where LMDB cannot keep data safely; use a "
+                         "directory on a local disk",
                          disk->folder, name);
     return GAVEL_OK;
 }
@@ -118,8 +118,8 @@ static enum gavel_status check_empty(const struct disk *disk, struct gavel_error
     } while (item && is_ours(item->d_name));
     if (item)
         status = error_set(error, GAVEL_ERR_INVALID,
-                           "the folder %.200s holds \"%.60s\" and no data of a node (%s): it is not one of "
-                           "ours; name the right folder, or an empty one",
+                           "the directory %.200s has \"%.60s\" in it and no data of a node (%s): it is not "
+                           "one of ours; name the right directory, or an empty one",
                            disk->folder, item->d_name, DISK_FILE);
     else if (errno != 0)
         status = disk_error(disk, errno, "reading it", error);
@@ -139,8 +139,8 @@ enum gavel_status disk_folder_prepare(struct disk *disk, bool *ret_is_new, struc
     if (stat(disk->folder, &info) < 0)
         return disk_error(disk, errno, "looking at it", error);
     if (!S_ISDIR(info.st_mode))
-        return error_set(error, GAVEL_ERR_INVALID, "%.200s is no folder; name one for the data of the node",
-                         disk->folder);
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "%.200s is not a directory; name one for the data of the node", disk->folder);
     status = check_file_system(disk, error);
     if (status != GAVEL_OK)
         return status;

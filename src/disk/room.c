@@ -112,8 +112,9 @@ static enum gavel_status check_limit(const struct disk *disk, const MDB_stat *st
     if (used + pages + kept <= most)
         return GAVEL_OK;
     return error_set(error, GAVEL_ERR_STORE_FULL,
-                     "the data folder %.200s has %zu of %zu bytes in use and keeps the rest for snapshots; "
-                     "it takes more once the log is compacted; if that does not help, raise data_max",
+                     "the data directory %.200s has %zu of %zu bytes in use and keeps the rest for "
+                     "snapshots; it takes more once the log is compacted; if that does not help, raise "
+                     "data_max",
                      disk->folder, used * disk->page_size, disk->bytes_max);
 }
 

@@ -20,8 +20,8 @@
 enum gavel_status disk_refuse(const struct disk *disk, struct gavel_error *error)
 {
     return error_set(error, GAVEL_ERR_IO,
-                     "a write to the data folder %.200s has failed before; nothing is written any more: look "
-                     "at the disk and start the node again",
+                     "a write to the data directory %.200s has failed before; nothing more is written: check "
+                     "the disk and start the node again",
                      disk->folder);
 }
 

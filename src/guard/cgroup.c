@@ -149,8 +149,8 @@ static enum gavel_status find_folder(bool forced, char *ret_folder, size_t size,
     enum gavel_status status = GAVEL_OK;
 
     if (!cgroups || !mounts || !cgroup_find(cgroups, mounts, ret_folder, size))
-        status = error_set(error, GAVEL_ERR_STATE,
-                           "this system shows no cgroup of version 2 that gavel is in; use --contain=walk");
+        status =
+            error_set(error, GAVEL_ERR_STATE, "this system shows no cgroup v2 for gavel; use --contain=walk");
     else if (!forced && !is_delegated(ret_folder))
         status = error_set(error, GAVEL_ERR_STATE, "the cgroup %s is not delegated to gavel; " NEXT_STEP,
                            ret_folder);
@@ -174,7 +174,7 @@ static enum gavel_status make_folder(struct tree *tree, const char *parent, stru
     }
     if (mkdir(tree->cgroup, 0755) < 0 && errno != EEXIST) { /* the start time makes an older one ours */
         enum gavel_status status =
-            error_set(error, GAVEL_ERR_STATE, "cannot make the cgroup %s: %s; " NEXT_STEP, tree->cgroup,
+            error_set(error, GAVEL_ERR_STATE, "cannot create the cgroup %s: %s; " NEXT_STEP, tree->cgroup,
                       strerror(errno));
 
         tree->cgroup[0] = '\0';

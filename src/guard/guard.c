@@ -52,8 +52,8 @@ static enum gavel_status open_all(struct guard *guard, int ends[2], int *ret_ele
     if (!guard->shared || guard->stopped_fd < 0 || *ret_elector_fd < 0 ||
         socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return error_set(error, GAVEL_ERR_IO,
-                         "cannot get what the guard needs: %s; look at the limits (ulimit -a); Linux 5.3 or "
-                         "later is needed",
+                         "cannot get the resources for the guard: %s; check the limits (ulimit -a); Linux "
+                         "5.3 or later is needed",
                          strerror(errno));
     return tree_open(&guard->tree, CONTAIN_WALK, error);
 }
@@ -75,7 +75,7 @@ static enum gavel_status await_first_report(struct guard *guard, struct gavel_er
             *error = guard->shared->error;
         return guard->shared->error.status;
     }
-    return error_set(error, GAVEL_ERR_IO, "the guard did not start; look at the limits (ulimit -a)");
+    return error_set(error, GAVEL_ERR_IO, "the guard did not start; check the limits (ulimit -a)");
 }
 
 enum gavel_status guard_start(struct guard *guard, struct guard_spec *spec,
@@ -112,7 +112,7 @@ enum gavel_status guard_start(struct guard *guard, struct guard_spec *spec,
     if (guard->pid > 0)
         guard->pidfd = (int)syscall(SYS_pidfd_open, guard->pid, 0);
     if (guard->pidfd < 0) {
-        status = error_set(error, GAVEL_ERR_IO, "cannot start the guard: %s; look at the limits (ulimit -a)",
+        status = error_set(error, GAVEL_ERR_IO, "cannot start the guard: %s; check the limits (ulimit -a)",
                            strerror(errno));
         goto out;
     }

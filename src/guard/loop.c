@@ -381,8 +381,7 @@ static enum gavel_status set_up(struct guard_loop *loop, struct gavel_error *err
     loop->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     loop->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     if (loop->timer_fd < 0 || loop->signal_fd < 0 || timer_create(CLOCK_BOOTTIME, &how, &loop->suicide) < 0)
-        return error_set(error, GAVEL_ERR_IO,
-                         "the guard cannot get what it needs: %s; look at the limits (ulimit -a)",
+        return error_set(error, GAVEL_ERR_IO, "the guard lacks resources: %s; check the limits (ulimit -a)",
                          strerror(errno));
     return tree_open(&loop->tree, loop->start.spec->contain, error);
 }

@@ -76,7 +76,7 @@ static _Noreturn void execute(const struct spawn *spawn, pid_t guard)
     else if (spawn->ready_fd >= 0)
         (void)fcntl(spawn->ready_fd, F_SETFD, 0); /* open, so it cannot fail */
     if (child->directory && chdir(child->directory) < 0)
-        fail(spawn, "enter its folder");
+        fail(spawn, "enter its directory");
     (void)setrlimit(RLIMIT_NOFILE, spawn->descriptors); /* at worst it has a higher limit */
     become_user(spawn);
     die_with(guard); /* a change of user takes it back */

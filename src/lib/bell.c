@@ -80,7 +80,8 @@ enum gavel_status bell_open(struct bell *bell, const char *where, struct gavel_e
     if (address_is_wildcard(&address))
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "the doorbell address \"%s\" is no address that others can ring; name one of this host's", where);
+            "the doorbell address \"%s\" is not an address that others can reach; name one of this host",
+            where);
     fd = socket(address.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return error_set(error, GAVEL_ERR_IO, "cannot open a socket for the doorbell: %s", strerror(errno));

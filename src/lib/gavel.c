@@ -128,7 +128,7 @@ static enum gavel_status open_parts(struct gavel *gavel, const struct gavel_opti
         return status;
     status = start(gavel);
     if (status != GAVEL_OK)
-        return error_set(error, status, "cannot start: %s; look at the limits on threads and descriptors",
+        return error_set(error, status, "cannot start: %s; check the limits on threads and descriptors",
                          gavel_status_text(status));
     return GAVEL_OK;
 }

@@ -95,7 +95,7 @@ static enum gavel_status fail(const struct transport *transport, int failure, st
 
     if (failure == EADDRINUSE)
         return error_set(error, GAVEL_ERR_IO,
-                         "cannot listen on %s: another process has that port; stop it, or set another "
+                         "cannot listen on %s: another process uses that port; stop it, or set another "
                          "\"listen\"",
                          listen);
     if (failure == EADDRNOTAVAIL)
@@ -103,8 +103,7 @@ static enum gavel_status fail(const struct transport *transport, int failure, st
                          listen);
     if (failure == EACCES)
         return error_set(error, GAVEL_ERR_IO,
-                         "cannot listen on %s: ports below 1024 are for the superuser; take a higher one",
-                         listen);
+                         "cannot listen on %s: ports below 1024 are for root; use a higher one", listen);
     return error_set(error, GAVEL_ERR_IO, "cannot listen on %s: %s", listen, strerror(failure));
 }
 
@@ -158,8 +157,8 @@ enum gavel_status accept_open(struct transport *transport, struct gavel_error *e
         return status;
     if (!transport->tls && !address_is_loopback(&address))
         return error_set(error, GAVEL_ERR_INVALID,
-                         "will not listen on %s without TLS: everybody there could speak as a member; set "
-                         "tls (\"gavel cert\" makes the files), or listen on 127.0.0.1",
+                         "will not listen on %s without TLS: anybody there could act as a member; set tls "
+                         "(\"gavel cert\" creates the files), or listen on 127.0.0.1",
                          transport->settings.listen);
     for (int i = 0; i < PORT_ATTEMPTS && failure == EADDRINUSE; i++) {
         failure = open_both(transport, &address, length);

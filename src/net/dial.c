@@ -110,7 +110,7 @@ void dial_begin(struct link *link)
     socklen_t length;
 
     if (address_split(link->where.address, &parts, NULL) != GAVEL_OK) {
-        fail(link, "not dialled", "this is no address; write host:port");
+        fail(link, "not dialled", "this is not an address; write host:port");
         return;
     }
     if (address_is_numeric(&parts, &address, &length)) {

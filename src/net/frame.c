@@ -137,7 +137,7 @@ static const char *explain_length(const uint8_t bytes[CUT_LENGTH_BYTES])
         return "one side speaks TLS and the other does not; set tls for both or for none";
     if (memcmp(bytes, "GET ", 4) == 0 || memcmp(bytes, "POST", 4) == 0 || memcmp(bytes, "HTTP", 4) == 0)
         return "this is HTTP; the port of the API is another";
-    return "bytes that are no frame";
+    return "bytes that are not a frame";
 }
 
 /* The size of the next frame with its length; 0 if it is not there yet or was bad. */

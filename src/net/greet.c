@@ -63,7 +63,7 @@ static void check_generation(struct check *check)
     if (a->generation != b->generation && old->generation != 0)
         REFUSE(check,
                "%s is in generation %" PRIu64 " of the cluster, %s in generation %" PRIu64
-               ": it was forced to begin anew without %s; empty its data folder and let it join",
+               ": it was founded again without %s; empty its data directory and let it join",
                a->name, a->generation, b->name, b->generation, old->name);
     else if (a->bootstrap != b->bootstrap && a->bootstrap != 0 && b->bootstrap != 0)
         REFUSE(check,
@@ -102,7 +102,7 @@ static bool is_of_a_node(const struct connection *connection, const char *who,
                    identity.node);
     else if (identity.kind != TLS_KIND_NODE)
         text_write(text, TEXT,
-                   "the certificate of %s does not say that it is a node's, as none of before 0.7.0 does; "
+                   "the certificate of %s does not say that it is a node's, like all from before 0.7.0; "
                    "issue it again with \"gavel cert issue %s --force\"",
                    identity.node, identity.node);
     else {
@@ -223,9 +223,10 @@ static bool remembers(struct connection *connection, const struct peer_hello *he
                    " again, as another process: it has lost its data, or they were copied; " REPLACE,
                    hello->name, hello->incarnation);
     else if (hello->generation == 0 && link->generation != 0)
-        text_write(text, TEXT,
-                   "%s joins with an empty folder, and was a member before: it has lost its data; " REPLACE,
-                   hello->name);
+        text_write(
+            text, TEXT,
+            "%s joins with an empty directory, and was a member before: it has lost its data; " REPLACE,
+            hello->name);
     else
         return true;
     connection->refuses_directory = true;
@@ -338,7 +339,7 @@ static void write_unproven(const struct connection *connection, const struct pee
     else
         text_write(
             text, TEXT,
-            "%s does not prove that it has the secret of cluster \"%s\", as no program of before 0.7.0 "
+            "%s does not prove that it has the secret of cluster \"%s\", as no program from before 0.7.0 "
             "can; upgrade it, or set tls",
             hello->name, self->cluster_name);
 }
@@ -399,13 +400,13 @@ static bool is_expected(const struct connection *connection, const struct peer_h
     else if (!is_member(transport, hello) && is_ahead(transport, hello))
         text_write(
             text, TEXT,
-            "%s is no member of cluster \"%s\", as far as %s knows, and cannot prove that it was added "
+            "%s is not a member of cluster \"%s\", as far as %s knows, and cannot prove that it was added "
             "since: give all nodes the same \"secret\" (gavel cert secret), or replace %s",
             hello->name, self->cluster_name, self->name, self->name);
     else if (!is_member(transport, hello))
         text_write(text, TEXT,
-                   "%s is no member of cluster \"%s\", as far as %s knows; if it shall be one: gavel member "
-                   "add %s %s",
+                   "%s is not a member of cluster \"%s\", as far as %s knows; to add it: gavel member add %s "
+                   "%s",
                    hello->name, self->cluster_name, self->name, hello->name,
                    hello->address[0] ? hello->address : "ADDRESS");
     else if (is_double(older, connection, hello))

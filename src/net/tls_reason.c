@@ -29,13 +29,13 @@ static const struct words alerts[] = {
     {SSL_AD_DECRYPT_ERROR, "the other side does not accept our signature"},
     {SSL_AD_PROTOCOL_VERSION, "the other side speaks another version of TLS"},
     {SSL_AD_HANDSHAKE_FAILURE, "the other side found no common way to speak TLS"},
-    {SSL_AD_CERTIFICATE_REQUIRED, "the other side wants a certificate and was shown none"},
+    {SSL_AD_CERTIFICATE_REQUIRED, "the other side requires a certificate and got none"},
     {SSL_AD_INTERNAL_ERROR, "the other side failed by itself"},
 };
 
 /* What we found ourselves. */
 static const struct words causes[] = {
-    {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, "the other side showed no certificate"},
+    {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, "the other side presented no certificate"},
     {SSL_R_WRONG_VERSION_NUMBER, "the other side does not speak TLS; give it certificates too"},
     {SSL_R_HTTP_REQUEST, "the other side speaks HTTP; this is the port for peers"},
     {SSL_R_HTTPS_PROXY_REQUEST, "the other side speaks HTTP; this is the port for peers"},

@@ -58,7 +58,7 @@ static const char *fill(int fd, struct secret *secret)
     if ((size_t)used > SECRET_FILE_MAX)
         return "it is larger than 256 KiB";
     if (memchr(secret->text, '\0', (size_t)used))
-        return "it is no text";
+        return "it is not text";
     return NULL;
 }
 

@@ -93,7 +93,7 @@ static enum gavel_status refuse_scheme(const char *url, struct gavel_error *erro
         if (store_kinds[i].option && is_scheme(store_kinds[i].scheme, url, length))
             return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
                              "there is no store \"%s\" in this build; build gavel with -D%s=enabled, or use "
-                             "another, `gavel store list` tells which there are",
+                             "another; `gavel store list` lists them",
                              store_kinds[i].scheme, store_kinds[i].option);
     for (size_t i = 0; i < sizeof other_schemes / sizeof *other_schemes; i++)
         if (is_scheme(other_schemes[i].scheme, url, length))
@@ -175,7 +175,7 @@ enum gavel_status store_backup(struct store *store, const char *path, struct gav
 {
     if (!store->driver->backup)
         return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                         "a store of %s is not one file; back it up by the means of its server",
+                         "a store of %s is not one file; back it up with the tools of its server",
                          store->driver->scheme);
     return tell(store->driver->backup(store, path, error), error);
 }

@@ -90,7 +90,7 @@ static enum gavel_status take_authority(const struct url_form *form, char *text,
         if (strchr(text, ':'))
             return error_set(error, GAVEL_ERR_INVALID,
                              "there is a password in the URL of the store, where process lists and logs show "
-                             "it; take it out, and see gavel-stores(7) for where it belongs");
+                             "it; remove it, and see gavel-stores(7) for where it belongs");
         if (!*text || !decode(text))
             return refuse(form, error, "the user has no name");
         url->user = text;
@@ -138,7 +138,7 @@ static enum gavel_status take_option(const struct url_form *form, char *text, st
                          text, known);
     }
     if (url_option(url, text))
-        return error_set(error, GAVEL_ERR_INVALID, "the option \"%s\" stands twice in the URL of the store",
+        return error_set(error, GAVEL_ERR_INVALID, "the option \"%s\" is given twice in the URL of the store",
                          text);
     if (url->option_count == URL_OPTIONS_MAX)
         return refuse(form, error, "there are too many options");

@@ -95,7 +95,7 @@ enum gavel_status client_frame_unpack(const uint8_t *bytes, size_t size, Gavel__
     if (!frame) {
         *ret_reason = purse.is_short   ? "out of memory"
                       : purse.is_empty ? "a frame of too many parts"
-                                       : "bytes that are no frame";
+                                       : "bytes that are not a frame";
         return purse.is_short ? GAVEL_ERR_NO_MEMORY : GAVEL_ERR_INVALID;
     }
     reason = complaint_about(frame);

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const char malformed[] = "bytes that are no frame";
+static const char malformed[] = "bytes that are not a frame";
 
 enum wire_type { WIRE_VARINT, WIRE_EIGHT, WIRE_LENGTH, WIRE_FOUR = 5 };
 

@@ -447,7 +447,7 @@ static const char *unpack(struct frame_arena *arena, const uint8_t *bytes, size_
     *ret_frame = pb__frame__unpack(&allocator, size, bytes);
     if (*ret_frame)
         return NULL;
-    return arena->is_exhausted ? too_many_parts : "bytes that are no frame";
+    return arena->is_exhausted ? too_many_parts : "bytes that are not a frame";
 }
 
 enum gavel_status peer_frame_decode(const uint8_t *bytes, size_t size, struct peer_frame *ret_frame,

@@ -95,7 +95,7 @@ static void changed(void *user, const Gavel__Change *change, uint64_t revision, 
     } else if (change->kind == GAVEL__CHANGE__KIND__ELECTED) {
         lead(candidate, change->session, change->epoch);
     } else if (change->kind == GAVEL__CHANGE__KIND__VACANT && change->epoch == candidate->epoch) {
-        give_up(candidate, "leads no more with epoch");
+        give_up(candidate, "no longer leads with epoch");
     }
 }
 

@@ -153,7 +153,7 @@ test_a_program_that_does_not_answer_has_until_the_deadline() {
     same "$(ask b /status | "$JSON_GET" is_leader)" false
     await heard events 'event: overrun'
     await leads_here b
-    has "$(cat "$folder/a.err")" "had not said by the deadline"
+    has "$(cat "$folder/a.err")" "did not report by the deadline"
 }
 
 # The program behind a dead agent still works: its lease decides, not the death. That is so unless told otherwise.
@@ -201,7 +201,7 @@ test_a_program_that_shows_no_life_does_not_lead() {
     deadline=$(ask a /status | "$JSON_GET" deadline_ns)
     await alive_and_leads b # of a nothing is heard any more
     (($(awk '{ printf "%.0f", ($1 + 0.01) * 1e9 }' /proc/uptime) >= deadline)) || fail "b leads before the program of a had to stop"
-    has "$(cat "$folder/a.err")" "has not said for"
+    has "$(cat "$folder/a.err")" "has not reported for"
     await is_not_leader a
     same "$(post a /alive '{"epoch":1}' | tail -c 3)" 400
 }
@@ -280,7 +280,7 @@ test_addresses_that_cannot_be() {
     agent a
     await listens a
     expect 1 "$GAVEL" agent --store "$store" --id b --listen "$(url_of a | cut -d/ -f3)"
-    has "$errors" "another program has this port"
+    has "$errors" "another program uses this port"
 }
 
 test_bad_requests_get_clear_answers() {

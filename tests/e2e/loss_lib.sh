@@ -28,10 +28,10 @@ told_as_killed() {
     for who in b watch; do said "$who" leader_down '"how":"killed"' || fail "$who is not told how"; done
     expect 3 "$GAVEL" leader --store "$store"
     has "$errors" "was killed"
-    has_not "$errors" "gave up"
+    has_not "$errors" "has released"
     expect 0 "$GAVEL" status --store "$store"
     has "$output" "was killed"
-    has_not "$output" "gave up"
+    has_not "$output" "has released"
     expect 0 "$GAVEL" status --store "$store" --json
     same "$("$JSON_GET" state how last_leader <<<"$output")" "released"$'\t'killed$'\t'a
     ! said b became_leader || fail "the takeover delay was not kept"

@@ -177,7 +177,7 @@ test_a_success_that_cannot_be_recorded_is_told_apart() {
     await test -s "$folder/lock.out"
     touch "$folder/gate"
     ended a 4
-    has "$(cat "$folder/a.err")" "the command succeeded, but: it is not known whether"
+    has "$(cat "$folder/a.err")" "the command succeeded, but: it is unknown whether"
     kill -KILL "${pid_of[lock]}"
     ended lock 137
     expect 0 "$GAVEL" once --store "$store" --id b --key k -- sh -c "$gated" "$folder"

@@ -109,7 +109,7 @@ test_json_fields_are_null_where_they_do_not_apply() {
     has "$output" "last leader b"
     has_not "$output" "process"
     has_not "$output" "renewed"
-    has_not "$output" "lease"
+    has_not "$output" $'\nlease'
 }
 
 test_json_of_failures() {

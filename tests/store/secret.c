@@ -99,7 +99,7 @@ static void test_what_is_too_large_or_no_text_is_refused(void **state)
     assert_int_equal(strlen(secret.text), SECRET_FILE_MAX);
     secret_done(&secret);
     write_file("a\0b", 3);
-    assert_refused(path, "no text");
+    assert_refused(path, "not text");
     /* It says that it is empty, and cannot be read. */
     assert_refused("/proc/self/mem", "Input/output error");
     free(large);

@@ -114,8 +114,8 @@ static void log_item(const struct agent *agent, const struct agent_news_item *it
         const char *words;
     } lines[] = {
         {GAVEL_EVENT_BECAME_LEADER, LOG_INFO, "leads"},
-        {GAVEL_EVENT_LOST_LEADERSHIP, LOG_INFO, "leads no more"},
-        {GAVEL_EVENT_OVERRUN, LOG_WARNING, "the program had not said by the deadline that it has stopped"},
+        {GAVEL_EVENT_LOST_LEADERSHIP, LOG_INFO, "no longer leads"},
+        {GAVEL_EVENT_OVERRUN, LOG_WARNING, "the program did not report by the deadline that it had stopped"},
         {GAVEL_EVENT_BREAKER_OPEN, LOG_WARNING, "the store fails"},
         {GAVEL_EVENT_BREAKER_CLOSED, LOG_INFO, "the store answers again"},
     };
@@ -228,7 +228,7 @@ static void on_look(evutil_socket_t fd, short what, void *user)
     agent->is_mute = gavel_set_eligible(agent->candidate, false) == GAVEL_OK;
     if (agent->is_mute)
         log_line(&agent->cli->log, clock_wall_ms(), LOG_WARNING,
-                 "the program has not said for too long that it lives, and does not lead until it does",
+                 "the program has not reported for too long that it is alive; it does not lead until it does",
                  LOG_STR("group", agent->cli->config.group), LOG_STR("candidate", agent->id),
                  LOG_I64("silent_ms", ms_from_ns(silent)), LOG_END);
 }
@@ -364,11 +364,11 @@ static int read_flags(const struct cli *cli, struct agent *agent)
                         "--drain and --no-drain contradict each other; leave one out");
     if (is_given && alive_within_ms < ALIVE_WITHIN_MIN_MS)
         return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--alive-within: at least %d ms, or programs are taken for dead",
+                        "--alive-within must be at least %d ms, or live programs are taken for dead",
                         ALIVE_WITHIN_MIN_MS);
     if (is_given && !(cli->config.enabled && cli->config.eligible))
         return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--alive-within is for a candidate that can be elected, and this one cannot");
+                        "--alive-within needs a candidate that can be elected, and this one cannot");
     agent->alive_within = ns_from_ms(alive_within_ms);
     agent->is_mute = is_given; /* until its program has said something */
     return 0;

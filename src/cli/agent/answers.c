@@ -159,7 +159,7 @@ void agent_get_leader(struct agent_call *call)
                           call->agent->id);
     else if (!has_leader)
         agent_reply_error(call, 503, GAVEL_ERR_NO_LEADER,
-                          "the group \"%s\" has no leader that is known here at the moment",
+                          "the group \"%s\" has no known leader at the moment",
                           call->agent->cli->config.group);
     else if (wanted && strcmp(wanted, leader.id) != 0)
         agent_reply_error(call, 503, GAVEL_ERR_NOT_LEADER,
@@ -246,7 +246,7 @@ void agent_get_ready(struct agent_call *call)
     gavel_breaker(agent->candidate, &breaker);
     if (breaker.state != GAVEL_BREAKER_CLOSED)
         agent_reply_error(call, 503, GAVEL_ERR_STORE_UNAVAILABLE,
-                          "the store has failed %d times in a row; its words are in the log of the agent",
+                          "the store has failed %d times in a row; its errors are in the log of the agent",
                           breaker.failures);
     else if (!atomic_load(&agent->has_looked) && agent->cli->config.enabled)
         agent_reply_error(call, 503, GAVEL_ERR_STATE, "it has not seen the group \"%s\" yet",
@@ -299,7 +299,7 @@ static json_t *body_of(struct agent_call *call)
     json = json_loadb((const char *)evbuffer_pullup(input, -1), length, JSON_REJECT_DUPLICATES, NULL);
     if (!json_is_object(json)) {
         json_decref(json);
-        agent_reply_error(call, 400, GAVEL_ERR_INVALID, "the body is no JSON object");
+        agent_reply_error(call, 400, GAVEL_ERR_INVALID, "the body is not a JSON object");
         return NULL;
     }
     return json;
@@ -343,7 +343,7 @@ static void resign(struct agent_call *call, const json_t *body)
         agent_reply(call, 202, json);
         break;
     case GAVEL_ERR_INVALID:
-        agent_reply_error(call, 400, GAVEL_ERR_INVALID, "successor: \"%.60s\" is no other candidate",
+        agent_reply_error(call, 400, GAVEL_ERR_INVALID, "successor: \"%.60s\" is not another candidate",
                           successor);
         break;
     case GAVEL_ERR_STATE:
@@ -377,7 +377,8 @@ static void stopped(struct agent_call *call, const json_t *body)
                           "epoch: write the number that the work was done with, as {\"epoch\": 7}");
     } else if (!agent->waits_for_program) {
         agent_reply_error(call, 409, GAVEL_ERR_STATE,
-                          "this agent runs with --no-drain: it waits for nobody before another may lead");
+                          "this agent runs with --no-drain: it does not wait for the program before another "
+                          "may lead");
     } else if (drain_stopped(&agent->drain, (uint64_t)json_integer_value(epoch), agent_leads(agent),
                              &error) != GAVEL_OK) {
         agent_reply_error(call, error.status == GAVEL_ERR_INVALID ? 400 : 409, error.status, "%s",
@@ -407,8 +408,7 @@ void agent_post_alive(struct agent_call *call)
     if (!body)
         return;
     if (json_object_size(body)) {
-        agent_reply_error(call, 400, GAVEL_ERR_INVALID,
-                          "leave the body empty: there is nothing to say besides");
+        agent_reply_error(call, 400, GAVEL_ERR_INVALID, "leave the body empty");
     } else {
         agent->heard_at = clock_now();
         if (agent->is_mute && !agent->is_leaving)

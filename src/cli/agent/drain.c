@@ -68,7 +68,7 @@ static enum gavel_status judge(const struct drain *drain, uint64_t epoch, bool l
         return error_set(error, GAVEL_ERR_STATE, "this candidate has not led yet, so nothing has to stop");
     if (epoch < drain->first)
         return error_set(error, GAVEL_ERR_TERM_STALE,
-                         "epoch %" PRIu64 " was over long ago; the newest mandate has %" PRIu64, epoch,
+                         "epoch %" PRIu64 " ended long ago; that of the newest mandate is %" PRIu64, epoch,
                          drain->newest);
     if (epoch > drain->newest)
         return error_set(error, GAVEL_ERR_INVALID,

@@ -47,7 +47,7 @@ static enum gavel_status clear_path(const struct sockaddr_un *address, struct ga
         return GAVEL_OK; /* bind() says what is wrong, if anything is */
     if (!S_ISSOCK(info.st_mode))
         return error_set(error, GAVEL_ERR_INVALID,
-                         "--listen: %s is there and no socket; choose another path, or remove it", path);
+                         "--listen: %s exists and is not a socket; choose another path, or remove it", path);
     if (is_alive(address))
         return error_set(error, GAVEL_ERR_IO,
                          "--listen: another program listens on %s; end it, or choose another path", path);
@@ -74,7 +74,7 @@ static enum gavel_status listen_unix(const char *path, struct agent_endpoint *re
         return status;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return error_set(error, GAVEL_ERR_IO, "--listen: no socket: %s", strerror(errno));
+        return error_set(error, GAVEL_ERR_IO, "--listen: cannot create a socket: %s", strerror(errno));
     before = umask(0177); /* whoever may talk to it may make it resign: its owner */
     failed = bind(fd, (const struct sockaddr *)&address, sizeof address);
     (void)umask(before);
@@ -131,14 +131,15 @@ static enum gavel_status listen_tcp(const char *where, bool has_token, struct ag
                          where);
     fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return error_set(error, GAVEL_ERR_IO, "--listen: no socket for %s: %s", where, strerror(errno));
+        return error_set(error, GAVEL_ERR_IO, "--listen: cannot create a socket for %s: %s", where,
+                         strerror(errno));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* without it a restart has to wait */
     if (bind(fd, (const struct sockaddr *)&address, length) || listen(fd, BACKLOG)) {
         int reason = errno;
 
         (void)close(fd); /* nothing was sent */
         return error_set(error, GAVEL_ERR_IO, "--listen: cannot listen on %s: %s%s", where, strerror(reason),
-                         reason == EADDRINUSE ? "; another program has this port: choose another one" : "");
+                         reason == EADDRINUSE ? "; another program uses this port: choose another one" : "");
     }
     *ret_endpoint = (struct agent_endpoint){.fd = fd};
     name(fd, ret_endpoint);
@@ -185,7 +186,8 @@ enum gavel_status agent_token_read(const char *file, char ret_token[static AGENT
     for (size_t i = 0; i < length; i++)
         if (line[i] <= ' ' || line[i] > '~')
             return error_set(error, GAVEL_ERR_INVALID,
-                             "--token-file: character %zu of the token in %s cannot stand in an HTTP header",
+                             "--token-file: character %zu of the token in %s is not allowed in an HTTP "
+                             "header",
                              i + 1, file);
     strcpy(ret_token, line);
     explicit_bzero(line, sizeof line);

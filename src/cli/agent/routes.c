@@ -212,12 +212,12 @@ static bool check_caller(struct agent_call *call, const struct route *route)
     if (route->needs_token && !agent_token_is_shown(call->agent->token, shown)) {
         (void)evhttp_add_header(evhttp_request_get_output_headers(call->http), "WWW-Authenticate", "Bearer");
         agent_reply_error(call, 401, GAVEL_ERR_DENIED,
-                          shown ? "this is not the token of this agent; see the file of its --token-file"
-                                : "this agent asks for a token: send Authorization: Bearer TOKEN");
+                          shown ? "wrong token; see the file of the agent's --token-file"
+                                : "this agent requires a token: send Authorization: Bearer TOKEN");
         return false;
     }
     if (route->method == EVHTTP_REQ_POST && comes_from_elsewhere(call->http)) {
-        agent_reply_error(call, 403, GAVEL_ERR_DENIED, "this call comes from a page of another site");
+        agent_reply_error(call, 403, GAVEL_ERR_DENIED, "this call comes from a web page of another site");
         return false;
     }
     return true;

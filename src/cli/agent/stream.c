@@ -171,7 +171,7 @@ static bool read_after(struct agent_call *call, const char *text, uint64_t *ret_
     id = strtoull(text, &end, 10);
     if (errno || *end || text[0] < '0' || text[0] > '9') {
         agent_reply_error(call, 400, GAVEL_ERR_INVALID,
-                          "\"%.32s\" is no id of an event; they are whole numbers", text);
+                          "\"%.32s\" is not the id of an event; ids are whole numbers", text);
         return false;
     }
     *ret_after = id;

@@ -39,14 +39,14 @@ static enum gavel_status path_in(const char *folder, const char *name, const cha
     int length = snprintf(ret_path, PATH_MAX, "%s/%s%s", folder, name, ending);
 
     if (length < 0 || length >= PATH_MAX - 16)
-        return error_set(error, GAVEL_ERR_INVALID, "the path of the folder is too long");
+        return error_set(error, GAVEL_ERR_INVALID, "the path of the directory is too long");
     return GAVEL_OK;
 }
 
 static enum gavel_status make_folder(const char *folder, struct gavel_error *error)
 {
     if (mkdir(folder, 0700) && errno != EEXIST)
-        return error_set(error, GAVEL_ERR_IO, "cannot make the folder %s: %s", folder, strerror(errno));
+        return error_set(error, GAVEL_ERR_IO, "cannot create the directory %s: %s", folder, strerror(errno));
     return GAVEL_OK;
 }
 
@@ -58,8 +58,7 @@ static enum gavel_status refuse_existing(const struct output_file *files, size_t
         if (faccessat(AT_FDCWD, files[i].path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
             return error_set(
                 error, GAVEL_ERR_STATE,
-                "%s is there already and was left as it is; --force replaces it, --out names another "
-                "folder",
+                "%s exists already and was kept; --force overwrites it, --out names another directory",
                 files[i].path);
     return GAVEL_OK;
 }
@@ -152,7 +151,7 @@ static int init(const struct cli *cli, const char *cluster)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--days is an older name of --valid-for: give one of them");
     valid_ms = cli_flag_duration(cli, "valid-for", valid_ms);
     if (valid_ms < 1000 || valid_ms > most_ms)
-        return cli_fail(cli, GAVEL_ERR_INVALID, "--valid-for: it must be from a second to %d days", DAYS_MAX);
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--valid-for must be from a second to %d days", DAYS_MAX);
     if (check_name("cluster", cluster, &error) != GAVEL_OK || make_folder(folder, &error) != GAVEL_OK ||
         path_in(folder, "ca", ".crt", files[0].path, &error) != GAVEL_OK ||
         path_in(folder, "ca", ".key", files[1].path, &error) != GAVEL_OK ||
@@ -202,7 +201,7 @@ static int secret(const struct cli *cli)
         return cli_fail(cli, error.status, "%s", error.message);
     print_files(cli, &file, 1);
     if (!cli->config.json)
-        printf("\nSay in the gaveld.yaml of every node: secret: %s\n", file.path);
+        printf("\nAdd to the gaveld.yaml of every node: secret: %s\n", file.path);
     return cli_finish(cli, CLI_EXIT_OK);
 }
 
@@ -225,7 +224,7 @@ static void say_next(const struct cli *cli, const struct cert_pair *pair, const 
     if (cli->config.json)
         return;
     wall_time_format(cert_wall_ms(X509_get0_notAfter(pair->certificate)), ends);
-    printf("\nValid until %s. Copy both to %s with ca.crt and cluster.secret%s%s, and say in its "
+    printf("\nValid until %s. Copy both to %s with ca.crt and cluster.secret%s%s, and add to its "
            "gaveld.yaml:\n\n"
            "  cluster: %s\n  node: %s\n  secret: cluster.secret\n  tls: {ca: ca.crt, cert: %s.crt, key: "
            "%s.key}\n",
@@ -266,11 +265,11 @@ static int issue(const struct cli *cli, const char *node)
         return cli_fail(cli, GAVEL_ERR_NO_MEMORY, "out of memory");
     if (valid_ms < 1000) {
         free(names);
-        return cli_fail(cli, GAVEL_ERR_INVALID, "--valid-for: it must be at least a second");
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--valid-for must be at least a second");
     }
     if (is_client && cli_flag_text(cli, "host")) {
         free(names);
-        return cli_fail(cli, GAVEL_ERR_INVALID, "--host is of nodes; nobody calls a client");
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--host is for nodes; a client has no address");
     }
     if (check_name(is_client ? "client" : "node", node, &error) != GAVEL_OK ||
         path_in(ca_folder, "ca", ".crt", certificate_path, &error) != GAVEL_OK ||
@@ -287,8 +286,8 @@ static int issue(const struct cli *cli, const char *node)
     (void)write_files(cli, files, 2, &error); /* told below */
 out:
     if (error.status == GAVEL_ERR_IO && !ca.certificate) {
-        code = cli_fail(cli, error.status, "%s; `gavel cert init CLUSTER` makes a CA, --ca says where it is",
-                        error.message);
+        code = cli_fail(cli, error.status,
+                        "%s; `gavel cert init CLUSTER` creates a CA, --ca says where it is", error.message);
     } else if (error.status != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);
     } else {

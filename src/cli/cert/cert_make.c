@@ -317,7 +317,7 @@ enum gavel_status cert_read(const char *path, X509 **ret_certificate, struct gav
     (void)fclose(file); /* it was only read */
     ERR_clear_error();
     if (!certificate)
-        return error_set(error, GAVEL_ERR_INVALID, "%s holds no certificate in PEM", path);
+        return error_set(error, GAVEL_ERR_INVALID, "%s has no certificate in PEM format", path);
     *ret_certificate = certificate;
     return GAVEL_OK;
 }
@@ -334,7 +334,8 @@ enum gavel_status cert_read_key(const char *path, EVP_PKEY **ret_key, struct gav
     (void)fclose(file); /* it was only read */
     ERR_clear_error();
     if (!key)
-        return error_set(error, GAVEL_ERR_INVALID, "%s holds no key in PEM, or one with a passphrase", path);
+        return error_set(error, GAVEL_ERR_INVALID, "%s has no key in PEM format, or one with a passphrase",
+                         path);
     *ret_key = key;
     return GAVEL_OK;
 }

@@ -96,9 +96,9 @@ int cert_revoke(const struct cli *cli, const char *path)
         X509_free(certificate);
         return cli_fail(
             cli, GAVEL_ERR_INVALID,
-            "%s is a CA, and nobody asks the list about one; to give up a CA make another with "
-            "`gavel cert init`, issue every certificate again, and take the old one out of tls.ca of "
-            "the nodes and ca of the clients",
+            "%s is a CA, and a CA cannot be revoked; to replace it, create another with `gavel cert init`, "
+            "issue every certificate again, and remove the old one from tls.ca of the nodes and ca of the "
+            "clients",
             path);
     }
     write_digest(certificate, digest);

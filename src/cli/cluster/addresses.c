@@ -71,7 +71,7 @@ static enum gavel_status conclude(const struct greeting *greeting, const char *u
         return GAVEL_OK;
     if (greeting->urls)
         return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                         "a node of %.100s (%s) does not tell where the API of the nodes is; name it with "
+                         "a node of %.100s (%s) does not say where the API of the nodes is; name it with "
                          "--cluster HOST:PORT,…",
                          url, greeting->program);
     return error_set(error, greeting->is_refused ? GAVEL_ERR_STORE_DENIED : GAVEL_ERR_STORE_UNAVAILABLE,

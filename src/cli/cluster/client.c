@@ -58,7 +58,7 @@ enum gavel_status cluster_url_read(const char *text, size_t length, const char *
     if (written < 0 || (size_t)written >= sizeof whole || !parts ||
         curl_url_set(parts, CURLUPART_URL, whole, 0)) {
         status = error_set(error, GAVEL_ERR_INVALID,
-                           "\"%.*s\" is no address of a node; write host:port or https://host:port",
+                           "\"%.*s\" is not the address of a node; write host:port or https://host:port",
                            (int)(length < 80 ? length : 80), text);
         goto out;
     }
@@ -69,10 +69,9 @@ enum gavel_status cluster_url_read(const char *text, size_t length, const char *
     written =
         snprintf(url, sizeof url, "%s://%s:%s", named ? named : "", host ? host : "", port ? port : "7500");
     if (!named || (strcmp(named, "http") != 0 && strcmp(named, "https") != 0))
-        status = error_set(error, GAVEL_ERR_INVALID, "\"%s\": nodes are asked by http or https", whole);
+        status = error_set(error, GAVEL_ERR_INVALID, "\"%s\": use http or https", whole);
     else if (!host || written < 0 || (size_t)written >= sizeof url || (path && strcmp(path, "/") != 0))
-        status =
-            error_set(error, GAVEL_ERR_INVALID, "\"%s\": only the address of a node belongs here", whole);
+        status = error_set(error, GAVEL_ERR_INVALID, "\"%s\": give only the address of a node", whole);
     else
         strcpy(ret_url, url);
 out:
@@ -283,13 +282,13 @@ enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *deta
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_UNSUPPORTED_PROTOCOL:
         (void)snprintf(ret_reason, size,
-                       "no HTTP there; --cluster takes the addresses of `api:`, 7500 by custom");
+                       "it does not speak HTTP; --cluster takes the addresses of `api:`, usually port 7500");
         return GAVEL_ERR_STORE_UNAVAILABLE;
     case CURLE_OPERATION_TIMEDOUT:
         (void)snprintf(ret_reason, size, "no answer within %s", duration_exact(timeout_ms, text));
         return GAVEL_ERR_TIMEOUT;
     case CURLE_COULDNT_RESOLVE_HOST:
-        (void)snprintf(ret_reason, size, "there is no host of that name");
+        (void)snprintf(ret_reason, size, "unknown host");
         return GAVEL_ERR_STORE_UNAVAILABLE;
     case CURLE_GOT_NOTHING:
     case CURLE_RECV_ERROR:
@@ -302,12 +301,12 @@ enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *deta
         return GAVEL_ERR_STORE_UNAVAILABLE;
     case CURLE_SSL_CRL_BADFILE:
         (void)snprintf(ret_reason, size,
-                       "the list of --revoked cannot be read, or a line of it is no SHA-256");
+                       "the list of --revoked cannot be read, or a line of it is not a SHA-256");
         return GAVEL_ERR_INVALID;
     case CURLE_PEER_FAILED_VERIFICATION:
         if (curl_easy_getinfo(handle, CURLINFO_SSL_VERIFYRESULT, &number) == CURLE_OK &&
             number == X509_V_ERR_CERT_REVOKED) {
-            (void)snprintf(ret_reason, size, "its certificate was revoked, says the list of --revoked");
+            (void)snprintf(ret_reason, size, "its certificate is revoked by the list of --revoked");
             return GAVEL_ERR_DENIED;
         }
         (void)snprintf(ret_reason, size, "its certificate is not trusted (%.120s); name the CA with --ca",
@@ -317,7 +316,8 @@ enum gavel_status cluster_reason(CURL *handle, CURLcode result, const char *deta
         (void)snprintf(ret_reason, size, "the file of --ca cannot be used: %.120s", detail);
         return GAVEL_ERR_INVALID;
     case CURLE_SSL_CONNECT_ERROR:
-        (void)snprintf(ret_reason, size, "no TLS there (%.120s); if its API has none, write http://", detail);
+        (void)snprintf(ret_reason, size, "it does not speak TLS (%.120s); if its API has none, write http://",
+                       detail);
         return GAVEL_ERR_STORE_UNAVAILABLE;
     default:
         (void)snprintf(ret_reason, size, "%.200s", *detail ? detail : curl_easy_strerror(result));
@@ -400,7 +400,7 @@ static void finish(struct exchange *exchange, CURLcode result, gavel_ms timeout_
     } else if (!json_is_object(call->body)) {
         call->status = GAVEL_ERR_INVALID;
         (void)snprintf(call->reason, sizeof call->reason,
-                       "what it answered is not JSON; is this a node of gaveld?");
+                       "its answer is not JSON; is this a node of gaveld?");
     } else {
         call->status = GAVEL_OK;
     }

@@ -91,7 +91,7 @@ static enum gavel_status await_leader(struct demo *demo, struct cluster_view *vi
         if (is_interrupted)
             return error_set(error, GAVEL_ERR_STOPPED, "ended before there was a leader");
         if (!watch_guards(demo))
-            return error_set(error, GAVEL_ERR_IO, "no node is left; what they said is above");
+            return error_set(error, GAVEL_ERR_IO, "no node is left; see their output above");
         if (clock_now() >= until)
             return error_set(error, GAVEL_ERR_TIMEOUT, "nobody leads after %d s: %.300s",
                              START_LIMIT_MS / 1000,
@@ -141,7 +141,7 @@ static void print_welcome(const struct demo *demo, const struct cluster_view *vi
             printf("  gavel handover --to %s\n", view->nodes[i].name);
             break;
         }
-    printf("  kill -9 %" PRId64 "        # the process that leads; another has it before you look\n",
+    printf("  kill -9 %" PRId64 "        # the process that leads; another takes over before you look\n",
            leader->pid);
     printf("  kill -STOP %" PRId64 "     # a hang instead; kill -CONT ends it\n", leader->pid);
     printf("\nWhat happens here, until Ctrl-C:\n\n");
@@ -296,7 +296,7 @@ int command_cluster(const struct cli *cli, int argc, char **argv)
     int64_t count = cli_flag_number(cli, "nodes", NODES);
 
     if (argc != 1 || strcmp(argv[0], "demo") != 0)
-        return cli_fail(cli, GAVEL_ERR_INVALID, "it is used so: gavel cluster demo [--nodes NUMBER]");
+        return cli_fail(cli, GAVEL_ERR_INVALID, "usage: gavel cluster demo [--nodes NUMBER]");
     if (count < 1 || count > LOCAL_NODES_MAX)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--nodes: from 1 to %d", LOCAL_NODES_MAX);
     return demonstrate(cli, count);

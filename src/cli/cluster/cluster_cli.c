@@ -97,7 +97,7 @@ static enum gavel_status say(const struct cluster_call *call, struct gavel_error
         return GAVEL_OK;
     if (call->may_have_arrived)
         return error_set(error, call->status,
-                         "%s: %s; whether it was done is not known: see `gavel status --cluster %s`",
+                         "%s: %s; it is unknown whether it was done: see `gavel status --cluster %s`",
                          cluster_url_host(call->url), call->reason, cluster_url_host(call->url));
     return error_set(error, call->status, "%s: %s", cluster_url_host(call->url), call->reason);
 }

@@ -216,7 +216,7 @@ static int show(const struct cli *cli, struct cluster_client *client, const stru
     if (list)
         json_print_line(json_pack("{s:s, s:o}", "cluster", view->cluster, "elections", list));
     else if (left_out)
-        printf("\n%zu round%s of pre-votes that led nowhere %s left out; --pre-votes shows them.\n", left_out,
+        printf("\n%zu round%s of pre-votes that failed %s left out; --pre-votes shows them.\n", left_out,
                left_out > 1 ? "s" : "", left_out > 1 ? "are" : "is");
     free(records);
     cluster_calls_done(calls, call_count);
@@ -239,7 +239,7 @@ int command_elections(const struct cli *cli, int argc, char **argv)
     (void)argc;
     (void)argv;
     if (limit == 0)
-        return cli_fail(cli, GAVEL_ERR_INVALID, "--limit: at least 1 election");
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--limit must be at least 1");
     if (cluster_open(cli, &client, &error) != GAVEL_OK || cluster_look(&client, &view, &error) != GAVEL_OK)
         code = cli_fail(cli, error.status, "%s", error.message);
     else

@@ -261,7 +261,7 @@ static const struct {
     {"stopping", "%t is stopping"},
     {"role_changed", "%t is %w now"},
     {"became_leader", "%t leads"},
-    {"lost_leadership", "%t leads no more: %w"},
+    {"lost_leadership", "%t no longer leads: %w"},
     {"leader_down", "%t has proof that %n is dead"},
     {"election_ended", "%t saw that %w"},
     {"transfer_started", "%t hands over to %n"},
@@ -270,15 +270,15 @@ static const struct {
     {"members_changed", "%t knows of a change of members: %w"},
     {"member_change_failed", "%t could not change the members: %w"},
     {"peer_up", "%t hears %n"},
-    {"peer_down", "%t does not hear %n any more: %w"},
+    {"peer_down", "%t no longer hears %n: %w"},
     {"peer_refused", "%t and %n refuse each other: %w"},
-    {"breaker_open", "%t gives %n a rest: %w"},
+    {"breaker_open", "%t pauses sending to %n: %w"},
     {"directory_refused", "%t: the data directory of %n is refused: %w"},
     {"directory_awaited", "%t waits for %n: %w"},
     {"founding_refused", "%t and %n refuse each other: %w"},
     {"directory_lost", "%t: %w"},
     {"breaker_closed", "%t talks with %n again"},
-    {"split_brain", "%t sees what cannot be: %w"},
+    {"split_brain", "%t sees two leaders: %w"},
     {"entries_truncated", "%t has dropped entries that were not committed: %w"},
     {"disk_full", "the disk of %t is full: %w"},
     {"disk_room", "the disk of %t has room again"},
@@ -287,9 +287,9 @@ static const struct {
     {"commits_hang", "%t: %w"},
     {"commits_go_on", "%t: %w"},
     {"nobody_near", "%t %w"},
-    {"certificate_expires", "%t tells of a certificate: %w"},
-    {"operator", "%t was told by somebody: %w"},
-    {"missed", "%t does not remember everything: %w"},
+    {"certificate_expires", "%t reports a certificate: %w"},
+    {"operator", "%t was told by an operator: %w"},
+    {"missed", "%t no longer has all events: %w"},
 };
 
 static size_t add(char *buffer, size_t size, size_t used, const char *text)
@@ -299,7 +299,7 @@ static size_t add(char *buffer, size_t size, size_t used, const char *text)
     return used + (written > 0 ? (size_t)written : 0);
 }
 
-/* "leads no more: " without a reason ends before the colon. */
+/* "no longer leads: " without a reason ends before the colon. */
 static void trim(char *buffer)
 {
     size_t length = strlen(buffer);
@@ -310,11 +310,11 @@ static void trim(char *buffer)
 
 const char *cluster_event_words(const struct cluster_event *event, char *buffer, size_t size)
 {
-    const char *words = "%t tells of %e: %w";
+    const char *words = "%t reports %e: %w";
     size_t used = 0;
 
     if (strcmp(event->name, "leader_changed") == 0)
-        words = *event->node ? "%t follows %n" : "%t knows of no leader";
+        words = *event->node ? "%t follows %n" : "%t knows no leader";
     if (strcmp(event->name, "leader_changed") == 0 && strcmp(event->node, event->teller) == 0)
         words = "%t has won the election";
     for (size_t i = 0; i < sizeof sentences / sizeof sentences[0]; i++)

@@ -187,8 +187,7 @@ static int tell_leader(const struct cli *cli, const json_t *group)
     if (!*json_get_text(group, "leader") && wait_ms)
         return cli_fail(
             cli, GAVEL_ERR_TIMEOUT,
-            "waited %s, and the group \"%s\" has no leader: %s; `gavel candidates` lists who could "
-            "lead",
+            "waited %s, but the group \"%s\" has no leader: %s; `gavel candidates` lists who could lead",
             duration_exact(wait_ms, text), name, group_state_text(group));
     if (!*json_get_text(group, "leader"))
         return cli_fail(cli, GAVEL_ERR_NO_LEADER,

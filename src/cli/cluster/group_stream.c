@@ -125,7 +125,7 @@ static enum gavel_status connect_once(struct cluster_client *client, const char 
         status = error_set(error, GAVEL_ERR_DENIED, "%s does not let us in; name the token with --token-file",
                            cluster_url_host(url));
     else if (code >= 400 && code < 500)
-        status = error_set(error, GAVEL_ERR_INVALID, "%s has no changes of groups to tell (HTTP %ld)",
+        status = error_set(error, GAVEL_ERR_INVALID, "%s does not report changes of groups (HTTP %ld)",
                            cluster_url_host(url), code);
     (void)curl_multi_remove_handle(multi, handle);
 out:

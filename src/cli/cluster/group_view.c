@@ -164,7 +164,7 @@ const char *group_change_words(const char *kind, const json_t *change, char *buf
         {"handed_over", "hands over"},
         {"closed", "left the group"},
     };
-    const char *who = json_get_text(change, "candidate"), *words = "leads no more";
+    const char *who = json_get_text(change, "candidate"), *words = "no longer leads";
 
     buffer[0] = '\0';
     if (strcmp(kind, "elected") == 0)

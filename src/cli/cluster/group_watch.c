@@ -69,7 +69,7 @@ static bool on_change(const char *kind, const json_t *change, void *user)
 
     if (strcmp(kind, "missed") == 0) {
         fprintf(stderr,
-                "gavel watch: some changes are not remembered any more; what follows is complete again\n");
+                "gavel watch: some changes are no longer remembered; what follows is complete again\n");
         return true;
     }
     if (!*group_change_words(kind, change, words, sizeof words))
@@ -115,7 +115,7 @@ int group_watch(const struct cli *cli)
 
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--count: at least 1 line is printed; leave it out to watch without an end");
+                        "--count must be at least 1; leave it out to watch without an end");
     interrupt_catch(0);
     if (cluster_open(cli, &client, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);

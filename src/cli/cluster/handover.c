@@ -145,8 +145,8 @@ static void explain_force(const struct cli *cli, const struct cluster_node *lead
         return;
     (void)snprintf(text, sizeof text,
                    "Forced: what %s has accepted and not yet committed is lost if %s does not have it. %s "
-                   "leads as soon as "
-                   "the lease of %s cannot hold any more. The journal keeps that it was forced.",
+                   "leads as soon as the lease of %s has run out for certain. The journal records that it "
+                   "was forced.",
                    name, target, target, name);
     print_wrapped(stderr, output_columns(stderr), 0, 2, text);
 }

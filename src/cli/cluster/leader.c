@@ -18,11 +18,11 @@ static int fail_without(const struct cli *cli, const struct cluster_view *view, 
     if (wait_ms)
         return cli_fail(
             cli, GAVEL_ERR_TIMEOUT,
-            "waited %s, and nobody leads the cluster \"%s\"; `gavel elections` tells who stood and who "
-            "voted",
+            "waited %s, but nobody leads the cluster \"%s\"; `gavel elections` shows who stood and who voted",
             duration_exact(wait_ms, text), view->cluster);
     return cli_fail(cli, GAVEL_ERR_NO_LEADER,
-                    "nobody leads the cluster \"%s\" at the moment; --wait waits, `gavel status` tells why",
+                    "nobody leads the cluster \"%s\" at the moment; use --wait to wait, `gavel status` to "
+                    "see why",
                     view->cluster);
 }
 

@@ -65,7 +65,7 @@ enum gavel_status local_cluster_program(char ret_path[static PATH_MAX], struct g
     }
     if (!find_in_path(path))
         return error_set(error, GAVEL_ERR_NOT_FOUND,
-                         "there is no gaveld beside this program nor in PATH; install it, or build it first");
+                         "gaveld is neither beside this program nor in PATH; install it, or build it first");
     strcpy(ret_path, path);
     return GAVEL_OK;
 }
@@ -280,8 +280,9 @@ static enum gavel_status make_folder(struct local_cluster *cluster, const char *
         return error_set(error, GAVEL_ERR_INVALID, "the path in TMPDIR is too long: set a shorter one");
     if (!mkdtemp(cluster->folder)) {
         cluster->folder[0] = '\0';
-        return error_set(error, GAVEL_ERR_IO, "cannot make a folder in %s: %s; set TMPDIR to another place",
-                         base, strerror(errno));
+        return error_set(error, GAVEL_ERR_IO,
+                         "cannot create a directory in %s: %s; set TMPDIR to another place", base,
+                         strerror(errno));
     }
     return GAVEL_OK;
 }

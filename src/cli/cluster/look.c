@@ -238,7 +238,7 @@ static enum gavel_status say_silence(const struct cluster_view *view, struct gav
         return error_set(error, status, "the cluster cannot be asked (%s%s)", text,
                          used >= sizeof text ? "…" : "");
     return error_set(error, status, "no node of the cluster answers (%s%s)%s", text,
-                     used >= sizeof text ? "…" : "", is_reached ? "" : "; see whether gaveld runs there");
+                     used >= sizeof text ? "…" : "", is_reached ? "" : "; check that gaveld runs there");
 }
 
 enum gavel_status cluster_find(struct cluster_client *client, const char *wanted, struct cluster_view *view,
@@ -264,7 +264,7 @@ static bool tell_split(struct cluster_view *view, const struct cluster_view *bef
     (void)snprintf(
         worst->text, sizeof worst->text,
         "split brain: %s leads in generation %llu, term %llu%s, and %s in generation %llu, term %llu%s; "
-        "stop the one whose work is to be given up, and keep the logs of both",
+        "stop the one whose work can be dropped, and keep the logs of both",
         one->name, (unsigned long long)one->generation, (unsigned long long)one->term,
         one->has_lease ? " with a lease" : "", other->name, (unsigned long long)other->generation,
         (unsigned long long)other->term, other->has_lease ? " with a lease" : "");

@@ -78,7 +78,7 @@ static int list(const struct cli *cli, struct cluster_client *client)
             if (json_is_true(json_object_get(call.body, "changing_members")))
                 printf("\nA change of members is under way.\n");
             if (json_is_true(json_object_get(call.body, "stale")))
-                printf("\n%s hears of no leader; this may be out of date.\n", view.nodes[view.believed].name);
+                printf("\n%s knows no leader; this may be out of date.\n", view.nodes[view.believed].name);
         }
         code = cli_finish(cli, CLI_EXIT_OK);
     }
@@ -134,7 +134,7 @@ static const struct action {
     int arguments; /* behind it */
     const char *usage;
 } actions[] = {
-    {"list", 0, ""},        {"add", 2, " NAME ADDRESS, the address that the others reach it at"},
+    {"list", 0, ""},        {"add", 2, " NAME ADDRESS, the address at which the others reach it"},
     {"remove", 1, " NAME"}, {"promote", 1, " NAME"},
     {"demote", 1, " NAME"},
 };
@@ -156,15 +156,15 @@ static const struct action *action_find(const struct cli *cli, int argc, char **
             found = &actions[i];
     }
     if (!found) {
-        *ret_code =
-            cli_fail(cli, GAVEL_ERR_INVALID, "there is no `gavel member %.60s`; %s%s%s", argv[0],
-                     suggestion.best ? "did you mean \"" : "it can list, add, remove, promote and demote",
-                     suggestion.best ? suggestion.best : "", suggestion.best ? "\"?" : "");
+        *ret_code = cli_fail(cli, GAVEL_ERR_INVALID, "there is no `gavel member %.60s`; %s%s%s", argv[0],
+                             suggestion.best ? "did you mean \""
+                                             : "the actions are list, add, remove, promote and "
+                                               "demote",
+                             suggestion.best ? suggestion.best : "", suggestion.best ? "\"?" : "");
         return NULL;
     }
     if (argc != 1 + found->arguments) {
-        *ret_code =
-            cli_fail(cli, GAVEL_ERR_INVALID, "it is used so: gavel member %s%s", found->name, found->usage);
+        *ret_code = cli_fail(cli, GAVEL_ERR_INVALID, "usage: gavel member %s%s", found->name, found->usage);
         return NULL;
     }
     return found;

@@ -114,7 +114,7 @@ static enum gavel_status read_stdin(char **ret_bytes, size_t *ret_length, struct
         free(bytes);
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "what comes from stdin is longer than %u bytes; notes are small, so keep only where it is",
+            "the value from stdin is longer than %u bytes; notes are small, so store a reference instead",
             VALUE_MAX);
     }
     *ret_bytes = bytes;
@@ -142,11 +142,12 @@ static enum gavel_status read_condition(const struct note *note, struct conditio
                          "--epoch: no mandate has epoch 0; leave it out to write without one");
     if (cli_flag_is_set(note->cli, "if-revision") && !revision)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "--if-revision: no note has revision 0; for one that is not there, say --create");
+                         "--if-revision: no note has revision 0; use --create for a note that does not "
+                         "exist");
     if (cli_flag_is_set(note->cli, "create") && cli_flag_is_set(note->cli, "if-revision"))
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "--create wants that there is no such note, --if-revision that there is: give one of them");
+            "--create requires that the note does not exist, --if-revision that it does: give one of them");
     if (cli_flag_is_set(note->cli, "epoch")) {
         (void)snprintf(ret_lines->epoch, sizeof ret_lines->epoch, "Epoch: %" PRIu64, epoch);
         ret_headers[count++] = ret_lines->epoch;
@@ -374,9 +375,9 @@ int command_note(const struct cli *cli, int argc, char **argv)
             action = &actions[i];
     if (!action)
         return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "it is used so: gavel note get|put|delete|list|watch GROUP [KEY] [VALUE]");
+                        "usage: gavel note get|put|delete|list|watch GROUP [KEY] [VALUE]");
     if (argc - 1 < action->least || argc - 1 > action->most)
-        return cli_fail(cli, GAVEL_ERR_INVALID, "it is used so: %s", action->usage);
+        return cli_fail(cli, GAVEL_ERR_INVALID, "usage: %s", action->usage);
     note.group = argv[1];
     note.key = argc > 2 ? argv[2] : NULL;
     note.value = argc > 3 ? argv[3] : NULL;

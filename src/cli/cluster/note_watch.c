@@ -55,9 +55,8 @@ static bool on_change(const char *kind, const json_t *change, void *user)
     char *bytes;
 
     if (strcmp(kind, "missed") == 0) {
-        fprintf(
-            stderr,
-            "gavel note: some changes are not remembered any more; `gavel note list` shows all there is\n");
+        fprintf(stderr,
+                "gavel note: some changes are no longer remembered; `gavel note list` shows all there is\n");
         return true;
     }
     if (!is_wanted(watcher, kind, key))
@@ -72,7 +71,7 @@ static bool on_change(const char *kind, const json_t *change, void *user)
         if (bytes && group_is_text(bytes, length))
             (void)fwrite(bytes, 1, length, stdout); /* cli_finish() tells of what did not arrive */
         else if (bytes)
-            printf("(%zu bytes that are no text)", length);
+            printf("(%zu bytes that are not text)", length);
         putchar('\n');
     }
     free(bytes);
@@ -100,7 +99,7 @@ int note_watch(struct note *note)
         return cli_fail(cli, error.status, "%s", error.message);
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--count: at least 1 line is printed; leave it out to watch without an end");
+                        "--count must be at least 1; leave it out to watch without an end");
     interrupt_catch(0);
     if (group_stream_run(&note->client, &stream, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);

@@ -86,7 +86,7 @@ static void finish(CURL *handle, CURLcode result, const struct cluster_ask *ask,
     } else if (!ask->wants_bytes && !json_is_object(call->body)) {
         call->status = GAVEL_ERR_INVALID;
         (void)snprintf(call->reason, sizeof call->reason,
-                       "what it answered is not JSON; is this a node of gaveld?");
+                       "its answer is not JSON; is this a node of gaveld?");
     } else {
         call->status = GAVEL_OK;
     }
@@ -148,9 +148,9 @@ static enum gavel_status say(const struct cluster_ask *ask, const struct cluster
     if (call->status == GAVEL_OK)
         return GAVEL_OK;
     return error_set(error, call->status, "%s: %s%s%s", cluster_url_host(call->url), call->reason,
-                     call->may_have_arrived && !ask->may_repeat ? "; whether it was done is not known" : "",
+                     call->may_have_arrived && !ask->may_repeat ? "; it is unknown whether it was done" : "",
                      call->code == 0 && call->status == GAVEL_ERR_TIMEOUT
-                         ? "; perhaps the cluster has no leader, `gavel status` says so"
+                         ? "; the cluster may have no leader, see `gavel status`"
                          : "");
 }
 

@@ -144,7 +144,7 @@ static struct cluster_node *node_of_member(struct cluster_view *view, const char
                                                           .contact_ms = -1,
                                                           .disk_hangs_ms = -1,
                                                           .uncommitted_ms = -1,
-                                                          .reason = "where its API is, nobody has told"};
+                                                          .reason = "its API address is unknown"};
     return &view->nodes[view->node_count++];
 }
 
@@ -190,8 +190,7 @@ static void read_calls(struct cluster_view *view)
             read_status(node, call);
         else
             (void)snprintf(node->reason, sizeof node->reason, "%s",
-                           call->status != GAVEL_OK ? call->reason
-                                                    : "what it answered has no name of a node");
+                           call->status != GAVEL_OK ? call->reason : "its answer has no node name");
         if (!*node->address)
             (void)snprintf(node->address, sizeof node->address, "%.255s", cluster_url_host(call->url));
         view->node_count++;
@@ -263,13 +262,13 @@ static void judge_leader(struct cluster_view *view)
             "nobody leads, and auto_failover is off: choose a node with `gavel handover --to NODE --force`");
     else if (!leader && !view->members)
         trouble(view, TROUBLE_NO_LEADER,
-                "%s belongs to no cluster yet: say `gavel member add %s ADDRESS` to one that runs",
+                "%s belongs to no cluster yet: run `gavel member add %s ADDRESS` at a running one",
                 believed->name, believed->name);
     else if (!leader && cluster_view_constrained(view, &constraint))
         trouble(
             view, TROUBLE_NO_LEADER,
             "nobody can be elected, a constrained election: only %s reaches a majority of the voters, but "
-            "with an older log than %s, which must not vote for it; mend a link between two of those",
+            "with an older log than %s, which must not vote for it; repair a link between two of those",
             constraint.hubs, constraint.holders);
     else if (!leader)
         trouble(view, TROUBLE_NO_LEADER,
@@ -306,11 +305,12 @@ static void judge_node(struct cluster_view *view, const struct cluster_node *nod
         trouble(view, TROUBLE_ALERT, "%s does not answer: %s", name, node->reason);
     else if (view->members && !*node->kind)
         trouble(view, TROUBLE_NOTE,
-                "%s is no member of the cluster: `gavel member add %s ADDRESS` makes it one", name, name);
+                "%s is not a member of the cluster: `gavel member add %s ADDRESS` makes it one", name, name);
     /* One of generation 0 has joined nothing yet. */
     if (node->has_answered && node->generation != 0 && node->generation != view->generation)
         trouble(view, TROUBLE_ALERT,
-                "%s is of generation %llu, the cluster of %llu: empty its data folder and let it join again",
+                "%s is in generation %llu, the cluster in %llu: empty its data directory and let it join "
+                "again",
                 name, (unsigned long long)node->generation, (unsigned long long)view->generation);
     if (node->is_disk_full)
         trouble(view, TROUBLE_ALERT, "the disk of %s is full: it does not lead until there is room", name);
@@ -319,7 +319,7 @@ static void judge_node(struct cluster_view *view, const struct cluster_node *nod
         trouble(view, TROUBLE_NOTE, "%s has role leader in term %llu without a lease: it does no work", name,
                 (unsigned long long)node->term);
     else if (node->is_stale && view->leader >= 0)
-        trouble(view, TROUBLE_ALERT, "%s hears of no leader; what it says may be out of date", name);
+        trouble(view, TROUBLE_ALERT, "%s knows no leader; what it says may be out of date", name);
     if (node->has_answered && !node->is_healthy && *node->kind)
         trouble(view, TROUBLE_ALERT, "%s answers here, but %s does not hear it", name,
                 view->nodes[view->believed].name);
@@ -367,7 +367,7 @@ static void judge_names(struct cluster_view *view)
 
         if (name && strcmp(name, view->cluster) != 0)
             trouble(view, TROUBLE_ALERT,
-                    "%s belongs to the cluster \"%s\": take it off the list of --cluster",
+                    "%s belongs to the cluster \"%s\": remove it from the list of --cluster",
                     view->nodes[i].name, name);
     }
 }

@@ -93,7 +93,7 @@ int cluster_watch(const struct cli *cli)
 
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--count: at least 1 line is printed; leave it out to watch without an end");
+                        "--count must be at least 1; leave it out to watch without an end");
     interrupt_catch(0);
     if (cluster_open(cli, &client, &error) != GAVEL_OK || cluster_look(&client, &view, &error) != GAVEL_OK) {
         code = cli_fail(cli, error.status, "%s", error.message);

@@ -93,8 +93,8 @@ static enum gavel_status check_leader(const struct cli *cli, const struct onlook
     if (status != GAVEL_OK || listing.is_there)
         return status;
     return error_set(error, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-                     "%.100s leads, but is no candidate of gavel and cannot be asked; stop that program "
-                     "itself, or wait until its lease is over",
+                     "%.100s leads, but is not a candidate of gavel and cannot be asked; stop that program "
+                     "itself, or wait until its lease has run out",
                      record->holder);
 }
 
@@ -168,12 +168,14 @@ static int conclude(const struct cli *cli, const struct handover *handover)
             former, duration_exact(handover->took_ms, text));
     if (desired && handover->has_new && strcmp(desired, handover->after.record.holder) != 0)
         return cli_fail(cli, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-                        "%s gave up, but %s leads now, not %s; `gavel candidates` says whether it takes part",
+                        "%s has handed over, but %s leads now, not %s; `gavel candidates` says whether it "
+                        "takes part",
                         former, handover->after.record.holder, desired);
     if (desired && !handover->has_new)
         return cli_fail(
             cli, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-            "%s gave up, but %s has not taken over within %s; `gavel candidates` says whether it takes part",
+            "%s has handed over, but %s has not taken over within %s; `gavel candidates` says whether it "
+            "takes part",
             former, desired, duration_exact(handover->took_ms, text));
     if (cli->config.json)
         print_json(cli, handover);
@@ -182,7 +184,7 @@ static int conclude(const struct cli *cli, const struct handover *handover)
                handover->after.record.holder, handover->after.record.epoch,
                duration_exact(handover->took_ms, text), former);
     else
-        printf("%s gave up; nobody has taken over within %s.\n", former,
+        printf("%s has handed over; nobody has taken over within %s.\n", former,
                duration_exact(handover->took_ms, text));
     return cli_finish(cli, CLI_EXIT_OK);
 }
@@ -254,8 +256,8 @@ int command_handover(const struct cli *cli, int argc, char **argv)
         return hand_group_over(cli);
     if (!to && cli_flag_is_set(cli, "force"))
         return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--force says which node is to lead although it is behind, so it needs that node: "
-                        "--to NODE --force; `gavel member list` lists them");
+                        "--force needs the node that is to lead: --to NODE --force; `gavel member list` "
+                        "lists them");
     return cluster_handover(cli, to);
 }
 

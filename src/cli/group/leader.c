@@ -56,7 +56,7 @@ int command_leader(const struct cli *cli, int argc, char **argv)
 
         if (wait_ms)
             code = cli_fail(cli, GAVEL_ERR_TIMEOUT,
-                            "waited %s, and the group \"%s\" has no leader: %s; `gavel candidates` lists who "
+                            "waited %s, but the group \"%s\" has no leader: %s; `gavel candidates` lists who "
                             "could lead",
                             duration_exact(wait_ms, text), group, leadership_state_text(leadership.state));
         else

@@ -24,13 +24,12 @@ static const struct {
     const char *word; /* NULL: the name */
 } states[] = {
     [LEADERSHIP_EMPTY] = {"empty", "nobody has led it yet", NULL},
-    [LEADERSHIP_RELEASED] = {"released", "the last leader gave up, and nobody has followed", NULL},
-    [LEADERSHIP_KILLED] = {"released", "the last leader was killed, and nobody has followed", "killed"},
-    [LEADERSHIP_LAPSED] = {"released", "the last leader did not renew in time, and nobody has followed",
-                           "lapsed"},
+    [LEADERSHIP_RELEASED] = {"released", "the last leader has released; no successor yet", NULL},
+    [LEADERSHIP_KILLED] = {"released", "the last leader was killed; no successor yet", "killed"},
+    [LEADERSHIP_LAPSED] = {"released", "the last leader did not renew in time; no successor yet", "lapsed"},
     [LEADERSHIP_HELD] = {"held", "it has a leader", NULL},
-    [LEADERSHIP_EXPIRED] = {"expired", "the last leader's lease has run out, and nobody has followed", NULL},
-    [LEADERSHIP_DEAD] = {"dead", "the last leader's process is dead, and nobody has followed", NULL},
+    [LEADERSHIP_EXPIRED] = {"expired", "the last leader's lease has run out; no successor yet", NULL},
+    [LEADERSHIP_DEAD] = {"dead", "the last leader's process is dead; no successor yet", NULL},
     [LEADERSHIP_DONE] = {"done", "the work is done for good, so nobody will lead it again", NULL},
 };
 
@@ -73,12 +72,12 @@ static enum gavel_status wait_for_file(const struct cli *cli, const char *file, 
 
         if (reason != ENOENT && reason != ENOTDIR)
             return error_set(error, GAVEL_ERR_STORE_DENIED,
-                             "cannot look into the store %.200s: %s; ask as the user that it belongs to, or "
-                             "let this one read and write the file and its folder",
+                             "cannot look into the store %.200s: %s; run this as the user that owns it, or "
+                             "let this user read and write the file and its directory",
                              file, strerror(reason));
         if (now >= until && until > begin)
             return error_set(error, GAVEL_ERR_TIMEOUT,
-                             "waited %s, and there is still no store %.200s; start a candidate, such as "
+                             "waited %s, but there is still no store %.200s; start a candidate, such as "
                              "`gavel elect`, or name another store with --store",
                              duration_exact(ms_from_ns(until - begin + NS_PER_MS - 1), text), file);
         if (now >= until)
@@ -124,7 +123,8 @@ enum gavel_status onlooker_open(const struct cli *cli, gavel_ns until, struct on
     if (!cli->config.enabled)
         log_line(
             &cli->log, clock_wall_ms(), LOG_WARNING,
-            "election is switched off in this file: whoever runs with it leads, and no store tells of it",
+            "election is switched off in this file: every process that uses it leads, and no store knows of "
+            "it",
             LOG_STR("file", cli->config.file), LOG_STR("group", cli->config.group), LOG_END);
     status = file && *file ? wait_for_file(cli, file, until, error) : GAVEL_OK;
     if (status == GAVEL_OK)

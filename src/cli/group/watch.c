@@ -164,7 +164,7 @@ int command_watch(const struct cli *cli, int argc, char **argv)
         return cli->config.has_group ? group_watch(cli) : cluster_watch(cli);
     if (cli_flag_number(cli, "count", 1) == 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "--count: at least 1 line is printed; leave it out to watch without an end");
+                        "--count must be at least 1; leave it out to watch without an end");
     if (onlooker_open(cli, until, &onlooker, &error) != GAVEL_OK)
         return cli_fail(cli, error.status, "%s", error.message);
     code = watch(cli, &onlooker, until);

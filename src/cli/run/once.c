@@ -28,7 +28,7 @@ static enum gavel_status name_group(const struct cli *cli, char *buffer, size_t 
 
     if (!key)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "nothing says what is to be done once; name it, such as --key nightly-2026-11-15");
+                         "no key is given; name the work, such as --key nightly-2026-11-15");
     if (!*key)
         return error_set(error, GAVEL_ERR_INVALID, "the key is empty; give it 1 to %zu bytes", longest);
     status = name_check("key", key, error);
@@ -48,14 +48,13 @@ static enum gavel_status check_store(const struct config *config, struct gavel_e
 
     if (!config->enabled)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "election is switched off, so nobody could know what is done already; switch it on "
+                         "election is switched off, so a success could not be recorded; switch it on "
                          "(enabled: true)");
     if (capabilities && (capabilities->is_fixed || !capabilities->is_shared))
-        return error_set(
-            error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "the store %.200s keeps nothing, so nobody could know what is done already; use another "
-            "store",
-            config->store);
+        return error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
+                         "the store %.200s keeps nothing, so a success could not be recorded; use another "
+                         "store",
+                         config->store);
     return GAVEL_OK;
 }
 
@@ -147,6 +146,6 @@ int command_once(const struct cli *cli, int argc, char **argv)
     if (!cli_flag_is_set(cli, "forget"))
         return run(&own, argc, argv);
     if (argc > 0)
-        return cli_fail(cli, GAVEL_ERR_INVALID, "--forget runs nothing; leave the command away");
+        return cli_fail(cli, GAVEL_ERR_INVALID, "--forget runs nothing; leave out the command");
     return forget(&own);
 }

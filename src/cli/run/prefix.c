@@ -375,9 +375,8 @@ enum gavel_status prefix_finish(struct prefix *prefix, gavel_ns until, struct ga
     if (!prefix->sources)
         return GAVEL_OK;
     if (prefix->has_thread && !await_done(prefix, until)) {
-        status =
-            error_set(error, GAVEL_ERR_TIMEOUT,
-                      "output of the children may be lost: it did not come to an end, or nobody reads ours");
+        status = error_set(error, GAVEL_ERR_TIMEOUT,
+                           "output of the children may be lost: it did not end, or nobody reads our output");
         wakeup_ring(prefix->stop_fd);
         if (!await_done(prefix, clock_now() + ns_from_ms(STOP_MS))) {
             /* It waits inside of the system; what it uses must stay until the process ends. */

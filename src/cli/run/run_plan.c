@@ -136,11 +136,10 @@ static enum gavel_status check_source(const struct cli *cli, int argc, struct ga
         return GAVEL_OK;
     if (!(cli->command->options & OPTIONS_RUN))
         return error_set(error, GAVEL_ERR_INVALID,
-                         "there is no command to run; write it behind the options: -- COMMAND");
-    return error_set(
-        error, GAVEL_ERR_INVALID,
-        "there is no command to run; write it behind the options (gavel run -- COMMAND), or list "
-        "children in a file (gavel run -f FILE), see gavel.yaml(5)");
+                         "there is no command to run; write it after the options: -- COMMAND");
+    return error_set(error, GAVEL_ERR_INVALID,
+                     "there is no command to run; write it after the options (gavel run -- COMMAND), or list "
+                     "children in a file (gavel run -f FILE), see gavel.yaml(5)");
 }
 
 enum gavel_status run_plan_make(const struct cli *cli, int argc, char **argv, struct run_plan *ret_plan,

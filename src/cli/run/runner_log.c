@@ -63,8 +63,8 @@ static void tell(struct runner *runner, const struct news *news)
                  LOG_END);
         break;
     case GAVEL_EVENT_LOST_LEADERSHIP:
-        log_line(log, clock_wall_ms(), LOG_INFO, "leads no more", WHO(runner), LOG_U64("epoch", news->epoch),
-                 LOG_STR("reason", gavel_reason_name(news->reason)), LOG_END);
+        log_line(log, clock_wall_ms(), LOG_INFO, "no longer leads", WHO(runner),
+                 LOG_U64("epoch", news->epoch), LOG_STR("reason", gavel_reason_name(news->reason)), LOG_END);
         break;
     case GAVEL_EVENT_LEADER_CHANGED:
         tell_leader(runner, news);
@@ -81,7 +81,7 @@ static void tell(struct runner *runner, const struct news *news)
         break;
     case GAVEL_EVENT_MANDATE_RENEWED:
         log_line(log, clock_wall_ms(), LOG_INFO,
-                 "leads with a new epoch; the command goes on with the one it was started with", WHO(runner),
+                 "leads with a new epoch; the command keeps the one it was started with", WHO(runner),
                  LOG_U64("epoch", news->epoch), LOG_END);
         break;
     case GAVEL_EVENT_OVERRUN:
@@ -113,8 +113,9 @@ void runner_log_health(struct runner *runner)
     if (is_good)
         log_line(&runner->cli->log, clock_wall_ms(), LOG_INFO, "healthy", WHO(runner), LOG_END);
     else
-        log_line(&runner->cli->log, clock_wall_ms(), LOG_WARNING, "unhealthy; does not lead until it is well",
-                 WHO(runner), LOG_STR("reason", health_reason(&runner->health)), LOG_END);
+        log_line(&runner->cli->log, clock_wall_ms(), LOG_WARNING,
+                 "unhealthy; does not lead until it is healthy", WHO(runner),
+                 LOG_STR("reason", health_reason(&runner->health)), LOG_END);
 }
 
 void runner_pass_signal(struct runner *runner, int number)
@@ -124,8 +125,8 @@ void runner_pass_signal(struct runner *runner, int number)
     if (is_running)
         guard_signal(&runner->guard, number);
     log_line(&runner->cli->log, clock_wall_ms(), LOG_INFO,
-             is_running ? "passed a signal on" : "nothing runs here that a signal could be passed on to",
-             WHO(runner), LOG_STR("signal", sigabbrev_np(number)), LOG_END);
+             is_running ? "passed a signal on" : "no command runs here to pass a signal on to", WHO(runner),
+             LOG_STR("signal", sigabbrev_np(number)), LOG_END);
 }
 
 /* "exit code 3", "signal KILL". */
@@ -197,10 +198,9 @@ static void log_end(const struct runner *runner, const struct guard_report *repo
                  LOG_STR("how", describe(report->demoted_status, how, sizeof how)), LOG_END);
     if (report->late_by_ms > 0)
         log_line(log, clock_wall_ms(), LOG_ERROR,
-                 "the command was still there after the deadline, so two may have overlapped; give a tree of "
-                 "many processes a longer --stop-grace, and look for some in uninterruptible sleep or that "
-                 "may not "
-                 "be signalled",
+                 "the command was still running after the deadline, so two may have overlapped; give a tree "
+                 "of many processes a longer --stop-grace, and look for processes in uninterruptible sleep "
+                 "or that cannot be signalled",
                  WHO(runner), LOG_I64("late_by_ms", report->late_by_ms), LOG_END);
 }
 
@@ -212,7 +212,7 @@ void runner_log_report(const struct runner *runner, const struct guard_report *b
     char how[64];
 
     if (report->spawn_error && report->spawn_error != before->spawn_error)
-        log_line(log, clock_wall_ms(), LOG_ERROR, "cannot start a process; look at the limits (ulimit -a)",
+        log_line(log, clock_wall_ms(), LOG_ERROR, "cannot start a process; check the limits (ulimit -a)",
                  WHO(runner), LOG_STR("reason", strerror(report->spawn_error)), LOG_END);
     if (report->restarts > before->restarts && report->state != SUPERVISOR_EMPTY &&
         report->ended_slot < spec->rules.child_count)

@@ -113,8 +113,8 @@ void runner_check_order(struct runner *runner, gavel_ns now)
     if (now < runner_order_due_at(runner))
         return;
     log_line(&runner->cli->log, clock_wall_ms(), LOG_ERROR,
-             "the guard does not do what it is told; ending it", LOG_STR("group", runner->cli->config.group),
-             LOG_STR("candidate", runner->plan->id), LOG_END);
+             "the guard does not carry out its orders; ending it",
+             LOG_STR("group", runner->cli->config.group), LOG_STR("candidate", runner->plan->id), LOG_END);
     guard_abandon(&runner->guard); /* its death is noticed like any other */
     atomic_store(&runner->run_ordered_at, now);
 }
@@ -178,15 +178,14 @@ int runner_exit_code(const struct runner *runner)
     case END_CANDIDATE:
         return code_of_candidate(runner);
     case END_BUSY:
-        (void)cli_fail(
-            runner->cli, GAVEL_ERR_CONFLICT,
-            "another candidate runs it at the moment (gavel leader --group %s names it), and --no-wait "
-            "was given",
-            runner->cli->config.group);
+        (void)cli_fail(runner->cli, GAVEL_ERR_CONFLICT,
+                       "another candidate is running it (gavel leader --group %s names it), and --no-wait "
+                       "was given",
+                       runner->cli->config.group);
         return CLI_EXIT_BUSY;
     case END_GUARD:
         return cli_fail(runner->cli, GAVEL_ERR_IO,
-                        "the guard died, so the command was ended and the mandate given up; start again");
+                        "the guard died, so the command was ended and the mandate released; start again");
     case END_FAILURE:
         return cli_fail(runner->cli, GAVEL_ERR_STATE,
                         "the command cannot be kept running; see the lines above, or its own output");

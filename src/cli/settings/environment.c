@@ -67,7 +67,7 @@ void environment_warn(const struct log *log, char *const *variables)
             (void)snprintf(message, sizeof message, "there is no variable %s; did you mean %s?", name, meant);
             log_line(log, clock_wall_ms(), LOG_WARNING, message, LOG_STR("variable", name), LOG_END);
         } else if (!is_ours(name)) {
-            log_line(log, clock_wall_ms(), LOG_DEBUG, "a variable of our prefix that is none of ours",
+            log_line(log, clock_wall_ms(), LOG_DEBUG, "a variable with our prefix that is not a setting",
                      LOG_STR("variable", name), LOG_END);
         }
     }

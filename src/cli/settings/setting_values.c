@@ -99,7 +99,7 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
             return error_set(
                 error, GAVEL_ERR_INVALID,
                 "there is no default store, since neither XDG_STATE_HOME nor HOME is set to a usable "
-                "folder; name one with --store");
+                "directory; name one with --store");
         config->store = config->default_store;
     }
     if (config->store && !*config->store) {
@@ -116,8 +116,8 @@ static enum gavel_status resolve_base(const struct setting_values *values, unsig
     }
     if (config->store && store_location_has_password(config->store)) {
         cause = (struct gavel_error){
-            GAVEL_ERR_INVALID, "a password has no place in the URL of a store, which lists of processes and "
-                               "logs show; gavel-stores(7) says where it is taken from"};
+            GAVEL_ERR_INVALID, "a password must not be in the URL of a store, which process lists and logs "
+                               "show; gavel-stores(7) says where to put it"};
         return blame(values, setting_by_flag("store"), &cause, error);
     }
     if (!config->preset) {
@@ -207,7 +207,7 @@ static enum gavel_status choose_nodes(const struct setting_values *values, unsig
     }
     if (!config->cluster && values->wants_cluster)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "--cluster does not say which; give it HOST:PORT,…, or set GAVEL_CLUSTER or a "
+                         "--cluster names no cluster; give it HOST:PORT,…, or set GAVEL_CLUSTER or a "
                          "GAVEL_STORE that is gavel://…");
     return GAVEL_OK;
 }
@@ -227,7 +227,7 @@ static enum gavel_status choose_cluster(const struct setting_values *values, uns
     if ((rank == SOURCE_FLAG || (values->wants_cluster && store != setting_by_flag("store"))) && store &&
         rank_of(values, store) == SOURCE_FLAG)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "--cluster looks at a cluster of gaveld, --%s is for a store: give one of them",
+                         "--cluster is for a cluster of gaveld, --%s for a store: give one of them",
                          store->flag);
     if (!is_for_both || values->wants_cluster)
         return choose_nodes(values, groups, config, error);

@@ -31,7 +31,7 @@ static enum gavel_status next(struct walk *walk, yaml_event_t *ret_event)
     if (parser->error == YAML_READER_ERROR) /* which knows the byte, and no line */
         return error_set(walk->error, GAVEL_ERR_INVALID, "%s: byte %zu: %s; the file must be UTF-8 text",
                          walk->name, parser->problem_offset, parser->problem);
-    return error_set(walk->error, GAVEL_ERR_INVALID, "%s:%d: this is not YAML: %s", walk->name,
+    return error_set(walk->error, GAVEL_ERR_INVALID, "%s:%d: this is not valid YAML: %s", walk->name,
                      (int)parser->problem_mark.line + 1,
                      parser->problem ? parser->problem : "unknown reason");
 }
@@ -107,9 +107,8 @@ static enum gavel_status take_value(struct walk *walk, const struct setting *set
 
 static enum gavel_status repeated(struct walk *walk, const char *key, int line, int first_line)
 {
-    return error_set(walk->error, GAVEL_ERR_INVALID,
-                     "%s:%d: %s stands on line %d already; remove one of them", walk->name, line, key,
-                     first_line);
+    return error_set(walk->error, GAVEL_ERR_INVALID, "%s:%d: %s is on line %d already; remove one of them",
+                     walk->name, line, key, first_line);
 }
 
 /* The list of children, which is passed over. */
@@ -133,7 +132,7 @@ static enum gavel_status take_children(struct walk *walk, int line)
                                walk->name, line_of(&event));
         else if (event.type == YAML_ALIAS_EVENT)
             status = error_set(walk->error, GAVEL_ERR_INVALID,
-                               "%s:%d: write it out; gavel reads no aliases such as *%.60s", walk->name,
+                               "%s:%d: gavel reads no aliases such as *%.60s; write it out", walk->name,
                                line_of(&event), (const char *)event.data.alias.anchor);
         else if (event.type == YAML_SEQUENCE_START_EVENT || event.type == YAML_MAPPING_START_EVENT)
             depth++;
@@ -207,7 +206,7 @@ static enum gavel_status take_end(struct walk *walk)
             return GAVEL_OK;
         if (type != YAML_DOCUMENT_END_EVENT)
             return error_set(walk->error, GAVEL_ERR_INVALID,
-                             "%s:%d: a second document begins here; the file must have one only", walk->name,
+                             "%s:%d: a second document begins here; the file must have only one", walk->name,
                              line);
     }
 }

@@ -66,7 +66,7 @@ void store_facts_print(const struct cli *cli, const struct store_capabilities *s
     line("clock", clock_text(cli, store));
     line("shared by processes", store->is_shared ? "yes" : "no");
     line("proof of death", store->sees_processes ? "yes, of processes on the same host" : "no");
-    line("tells of changes", store->has_push ? "yes" : "no, it is looked at");
+    line("tells of changes", store->has_push ? "yes" : "no, it is polled");
     line("leader", store->is_fixed ? "assigned" : "elected");
 }
 

@@ -192,8 +192,8 @@ static enum gavel_status read_until_free(struct ping *ping, gavel_ns until, uint
         if (is_done)
             return error_set(ping->error, GAVEL_ERR_DONE,
                              "somebody has used the group \"" PING_GROUP
-                             "\" for `gavel once`; let it go with "
-                             "`gavel once --forget --key " PING_GROUP "`, or measure with --read-only");
+                             "\" for `gavel once`; reopen it with `gavel once --forget --key " PING_GROUP
+                             "`, or measure with --read-only");
         if (free || ping->result->only_reads)
             return GAVEL_OK;
         if (is_told_to_end(ping))
@@ -310,7 +310,7 @@ static enum gavel_status begin(struct ping *ping)
     store_location_look(cli->config.store, &location);
     if (cli_flag_is_set(cli, "read-only") && location.is_new)
         return error_set(ping->error, GAVEL_ERR_STORE_UNAVAILABLE,
-                         "there is no store %.150s; without --read-only it is made, as by a candidate",
+                         "there is no store %.150s; without --read-only it is created, as by a candidate",
                          location.shown);
     status = store_open(cli->config.store, &ping->store, ping->error);
     if (status != GAVEL_OK)
@@ -354,7 +354,7 @@ static void tidy_up(struct ping *ping)
     if (ping->store && let_go(ping, &error) != GAVEL_OK && !is_others(ping))
         fprintf(stderr,
                 "gavel store: the group " PING_GROUP " could not be released and is free again when its "
-                "lease of %d s is over: %s\n",
+                "lease of %d s has run out: %s\n",
                 LEASE_MS / 1000, error.message);
     store_close(ping->store);
     if (ping->signals >= 0)

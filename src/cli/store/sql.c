@@ -45,6 +45,7 @@ int store_sql(const struct cli *cli, const char *scheme)
 {
     if (strcmp(scheme, HAS_SQL) != 0)
         return cli_fail(cli, GAVEL_ERR_INVALID,
-                        "a store \"%.60s\" needs no SQL of an administrator; this is for: " HAS_SQL, scheme);
+                        "a store \"%.60s\" needs no SQL from an administrator; this is for: " HAS_SQL,
+                        scheme);
     return print_sql(cli);
 }

@@ -61,7 +61,8 @@ static int refuse_action(const struct cli *cli, const char *name)
         return cli_fail(cli, GAVEL_ERR_INVALID, "there is no `gavel store %.60s`; did you mean \"%s\"?", name,
                         suggestion.best);
     return cli_fail(cli, GAVEL_ERR_INVALID,
-                    "there is no `gavel store %.60s`; it can ping, sql, list, migrate and backup", name);
+                    "there is no `gavel store %.60s`; the actions are ping, sql, list, migrate and backup",
+                    name);
 }
 
 /* A flag of another action would be ignored, and that is never what was meant. */
@@ -83,13 +84,12 @@ int command_store(const struct cli *cli, int argc, char **argv)
     const char *flag;
 
     if (argc == 0)
-        return cli_fail(cli, GAVEL_ERR_INVALID, "say what to do: ping, sql, list, migrate or backup");
+        return cli_fail(cli, GAVEL_ERR_INVALID, "name an action: ping, sql, list, migrate or backup");
     action = action_find(argv[0]);
     if (!action)
         return refuse_action(cli, argv[0]);
     if (argc - 1 < action->least || argc - 1 > action->most)
-        return cli_fail(cli, GAVEL_ERR_INVALID, "it is used so: gavel store %s%s", action->name,
-                        action->usage);
+        return cli_fail(cli, GAVEL_ERR_INVALID, "usage: gavel store %s%s", action->name, action->usage);
     flag = foreign_flag(cli, action, &owner);
     if (flag)
         return cli_fail(cli, GAVEL_ERR_INVALID, "--%s is only for `gavel store %s`", flag, owner->name);

@@ -64,9 +64,8 @@ void finish_begin(struct candidate *c)
     c->is_finishing = may_hold(c);
     c->is_stopping = true;
     /* Until it is recorded; a claim under way may also turn out to be lost. */
-    set_outcome(
-        c, GAVEL_ERR_NOT_HOLDER,
-        "the mandate was lost before it could be recorded that the work is done; it may be done again");
+    set_outcome(c, GAVEL_ERR_NOT_HOLDER,
+                "the mandate was lost before the success could be recorded; the work may be done again");
     if (holds_mandate(c) || (c->state == CANDIDATE_STANDBY && c->is_claim_open))
         stop_begin(c, GAVEL_REASON_FINISHED, "");
 }
@@ -95,10 +94,9 @@ static void settle_later(struct candidate *c, enum gavel_status status)
         return;
     }
     c->stop_status = status;
-    (void)snprintf(
-        c->stop_message, sizeof c->stop_message,
-        "it is not known whether it was recorded that the work is done, so it may be done again: %s",
-        c->trouble[0] != '\0' ? c->trouble : gavel_status_text(status));
+    (void)snprintf(c->stop_message, sizeof c->stop_message,
+                   "it is unknown whether the success was recorded, so the work may be done again: %s",
+                   c->trouble[0] != '\0' ? c->trouble : gavel_status_text(status));
     end(c, false);
 }
 

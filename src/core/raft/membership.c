@@ -237,7 +237,7 @@ static void give_up(struct raft *r)
 
     r->change = RAFT_CHANGE_NONE;
     if (!are_level(r))
-        why = "a new voter did not become level in time; it stays a learner";
+        why = "a new voter did not catch up in time; it stays a learner";
     else if (!raft_config_decides(&r->change_target, is_answering, r))
         why = "no majority of the new voters answers";
     raft_tell(r, RAFT_NEWS_CHANGE_FAILED, 0)->tell.text = why;

@@ -127,7 +127,7 @@ enum gavel_status raft_settings_check(const struct raft_settings *settings, stru
     if (s->election_min >= s->election_max)
         return error_set(error, GAVEL_ERR_BUDGET,
                          "election_min (%.10g ms) must be less than election_max (%.10g ms), or candidates "
-                         "cannot help standing at the same time",
+                         "will stand at the same time",
                          in_ms(s->election_min), in_ms(s->election_max));
     if (s->promise > s->election_min)
         return error_set(error, GAVEL_ERR_BUDGET,
@@ -150,7 +150,7 @@ enum gavel_status raft_settings_check(const struct raft_settings *settings, stru
     if (s->transfer_timeout <= s->stop_margin)
         return error_set(error, GAVEL_ERR_BUDGET,
                          "transfer_timeout (%.10g ms) must be longer than stop_margin (%.10g ms), or every "
-                         "transfer is given up while the work still stops",
+                         "transfer fails while the work is still stopping",
                          in_ms(s->transfer_timeout), in_ms(s->stop_margin));
     return GAVEL_OK;
 }

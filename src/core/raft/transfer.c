@@ -201,7 +201,7 @@ static void give_up(struct raft *r)
         raft_transfer_ends(r, "the target has died");
     else
         raft_transfer_ends(r, has_stopped ? "the target did not take over in time"
-                                          : "the target is not level in time");
+                                          : "the target did not catch up in time");
     if (must_step_down) {
         raft_step_down(r, RAFT_STOP_TRANSFER);
         return;

@@ -215,7 +215,7 @@ void client_link_lost(struct client *client, bool is_ours, const char *format, .
 
 void client_hostile(struct client *client, const char *what)
 {
-    client_link_lost(client, true, "the node does not keep to the protocol: %s; another one is tried", what);
+    client_link_lost(client, true, "the node violates the protocol: %s; another one is tried", what);
 }
 
 /* Addresses of two clusters in one list: a session of one means nothing in the other. */

@@ -201,7 +201,7 @@ void client_session_lost(struct client *client)
     (void)client_act(client, CLIENT_DO_SESSION_LOST);
     client_act(client, CLIENT_DO_DEADLINE)->at = 0;
     client_request_end_all(client, GAVEL_ERR_SESSION_GONE,
-                           "the session has ended before an answer came; whether it was done is not known");
+                           "the session has ended before an answer came; it is unknown whether it was done");
     client_watch_session(client);
     client_become(client, CLIENT_OPENING);
 }
@@ -258,7 +258,7 @@ void client_session_close(struct client *client)
 
 void client_finish(struct client *client)
 {
-    const char *why = "the client was closed before an answer came; whether it was done is not known";
+    const char *why = "the client was closed before an answer came; it is unknown whether it was done";
 
     client_link_close(client);
     client->session.is_open = false;

@@ -385,7 +385,8 @@ static bool flush_batch(struct frontend *frontend)
     if (status != GAVEL_OK) {
         dismiss_all(frontend, &batch, status,
                     status == GAVEL_ERR_NOT_LEADER ? NOT_LEADING
-                                                   : "the cluster takes no writes at the moment; ask again");
+                                                   : "the cluster accepts no writes at the moment; try "
+                                                     "again");
         return false;
     }
     TAILQ_FOREACH(waiting, &batch, in_list) {

@@ -106,7 +106,7 @@ static void refuse_successor(const struct table_group *group, const Gavel__Wish 
     }
     verdict->status = GAVEL_ERR_NOT_FOUND;
     verdict->message = frontend_sentence(candidate ? "\"%.100s\" is not eligible in group \"%.100s\""
-                                                   : "\"%.100s\" is no candidate of group \"%.100s\"",
+                                                   : "\"%.100s\" is not a candidate of group \"%.100s\"",
                                          wish->successor, wish->group);
 }
 

@@ -58,7 +58,7 @@ static enum gavel_status check(const Gavel__Request *request, struct gavel_error
 
 /* ---- whose it is ---- */
 
-static const char not_yours[] = "the session is not open for who asks: another client has opened it";
+static const char not_yours[] = "the session belongs to another client";
 
 bool frontend_may_use(const struct table_session *session, bool has_principal, uint64_t principal)
 {

@@ -149,7 +149,7 @@ enum gavel_status candidate_withdraw(struct step *step, const Gavel__Withdraw *w
     if (group)
         candidate = candidate_of_session(group, step->session);
     if (!candidate)
-        return step_refuse(step, GAVEL_ERR_NOT_FOUND, "the session is no candidate of the group");
+        return step_refuse(step, GAVEL_ERR_NOT_FOUND, "the session is not a candidate of the group");
     leads = candidate_leads(candidate);
     if (withdraw->epoch != 0 && (!leads || withdraw->epoch != group->epoch))
         return step_refuse(step, GAVEL_ERR_NOT_HOLDER, "the session does not lead with this epoch");

@@ -142,10 +142,10 @@ enum gavel_status candidate_join(struct step *step, const char *name, struct tab
                                  struct table_candidate *candidate)
 {
     if (*group && (*group)->candidate_count >= TABLE_CANDIDATES_MAX)
-        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the group has as many candidates as it may have");
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the group has reached its limit of candidates");
     if (candidate->session && candidate->session->candidate_count >= TABLE_CANDIDACIES_MAX)
         return step_refuse(step, GAVEL_ERR_STORE_FULL,
-                           "the session takes part in as many groups as one may; open another");
+                           "the session has reached its limit of groups; open another");
     if (!table_has_room(step->table, CANDIDATE_WEIGHT + strlen(candidate->id) + strlen(candidate->address) +
                                          candidate->metadata_size))
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");

@@ -31,7 +31,7 @@ static enum gavel_status check_process(const Gavel__Process *process, struct gav
     if (!process)
         return GAVEL_OK;
     if (process->pid < 0)
-        return error_set(error, GAVEL_ERR_INVALID, "process %d cannot be; give a pid, or 0",
+        return error_set(error, GAVEL_ERR_INVALID, "process %d is not valid; give a pid, or 0",
                          (int)process->pid);
     return check_text("boot id", process->boot_id, sizeof((struct table_process *)NULL)->boot_id - 1, error);
 }
@@ -62,10 +62,9 @@ static enum gavel_status check_close(const Gavel__CloseSession *close, bool is_f
 {
     if (close->ending != GAVEL__ENDING__ENDING_CLOSED && close->ending != GAVEL__ENDING__ENDING_EXPIRED &&
         close->ending != GAVEL__ENDING__ENDING_DEAD)
-        return error_set(error, GAVEL_ERR_INVALID, "a session does not end like that (%d)",
-                         (int)close->ending);
+        return error_set(error, GAVEL_ERR_INVALID, "a session cannot end with reason %d", (int)close->ending);
     if (is_from_client && close->ending != GAVEL__ENDING__ENDING_CLOSED)
-        return error_set(error, GAVEL_ERR_INVALID, "only a node says why else a session ends");
+        return error_set(error, GAVEL_ERR_INVALID, "only a node may give that reason");
     return GAVEL_OK;
 }
 
@@ -122,9 +121,9 @@ static enum gavel_status check_release(const Gavel__Release *release, bool is_fr
     if (status != GAVEL_OK)
         return status;
     if (release->is_dead && is_from_client)
-        return error_set(error, GAVEL_ERR_INVALID, "only a node says that a process is dead");
+        return error_set(error, GAVEL_ERR_INVALID, "only a node may report that a process is dead");
     if (release->is_dead && release->epoch == 0)
-        return error_set(error, GAVEL_ERR_INVALID, "which mandate the dead process had is not told");
+        return error_set(error, GAVEL_ERR_INVALID, "the mandate of the dead process is missing");
     return release->is_dead ? GAVEL_OK : name_check("candidate id", release->holder, error);
 }
 
@@ -138,7 +137,7 @@ static enum gavel_status check_wish(const Gavel__Wish *wish, bool is_from_client
     if (status == GAVEL_OK)
         status = check_range("time-out", wish->timeout_ms, 0, TABLE_TTL_MAX_MS, error);
     if (status == GAVEL_OK && wish->epoch == 0 && !is_from_client)
-        return error_set(error, GAVEL_ERR_INVALID, "the epoch of the mandate that shall end is not told");
+        return error_set(error, GAVEL_ERR_INVALID, "the epoch of the mandate to end is missing");
     return status;
 }
 
@@ -176,7 +175,7 @@ static enum gavel_status check_refused(const Gavel__Refused *refused, bool is_fr
                                        struct gavel_error *error)
 {
     if (is_from_client)
-        return error_set(error, GAVEL_ERR_INVALID, "only a node says that an operation is refused");
+        return error_set(error, GAVEL_ERR_INVALID, "only a node may report that an operation is refused");
     if (refused->status == GAVEL_OK || refused->status == GAVEL_ERR_NO_MEMORY || refused->status > UINT16_MAX)
         return error_set(error, GAVEL_ERR_INVALID, "nothing is refused with status %u",
                          (unsigned)refused->status);
@@ -217,7 +216,7 @@ enum gavel_status table_op_check(const Gavel__Op *op, bool is_from_client, struc
         return check_pair(op->leave->group, op->leave->id, error);
     case GAVEL__OP__WHAT_LAPSE:
         if (is_from_client)
-            return error_set(error, GAVEL_ERR_INVALID, "only a node says that a lease has run out");
+            return error_set(error, GAVEL_ERR_INVALID, "only a node may report that a lease has run out");
         return check_group(op->lapse->group, error);
     case GAVEL__OP__WHAT_PUT_NOTE:
         return check_put(op->put_note, error);

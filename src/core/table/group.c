@@ -104,7 +104,7 @@ enum gavel_status group_create(struct step *step, const char *name, struct table
     struct table_group *group;
 
     if (step->table->group_count >= TABLE_GROUPS_MAX)
-        return step_refuse(step, GAVEL_ERR_STORE_FULL, "there are as many groups as the cluster takes");
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the cluster has reached its limit of groups");
     if (!table_has_room(step->table, GROUP_WEIGHT + strlen(name)))
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
     group = group_new(name);

@@ -172,7 +172,7 @@ static enum gavel_status check_expected(struct step *step, const struct table_no
         return GAVEL_OK;
     if (!has_expected || expected == (note ? note->mod_revision : 0))
         return GAVEL_OK;
-    return step_refuse(step, GAVEL_ERR_CONFLICT, "the note has changed, or its existence has");
+    return step_refuse(step, GAVEL_ERR_CONFLICT, "the note has changed, or was created or deleted");
 }
 
 /* Whether one more note of this size fits. */
@@ -182,7 +182,7 @@ static enum gavel_status check_room(struct step *step, const struct table_group 
     size_t more = NOTE_WEIGHT + strlen(put->group) + strlen(put->key) + put->value.len;
 
     if (!old && group && group->note_count >= TABLE_NOTES_MAX)
-        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the group has as many notes as it may have");
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the group has reached its limit of notes");
     if (old)
         more = more > old->weight ? more - old->weight : 0;
     if (more > 0 && !table_has_room(step->table, more))

@@ -112,7 +112,7 @@ enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open
     if (session)
         return GAVEL_OK;
     if (table->session_count >= TABLE_SESSIONS_MAX)
-        return step_refuse(step, GAVEL_ERR_STORE_FULL, "there are as many sessions as the cluster takes");
+        return step_refuse(step, GAVEL_ERR_STORE_FULL, "the cluster has reached its limit of sessions");
     if (!table_has_room(table, SESSION_WEIGHT + strlen(open->name) + RESULT_WEIGHT))
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the table of the cluster is full");
     session = session_add(table, open->session, open->name);

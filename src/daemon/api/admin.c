@@ -23,7 +23,7 @@ static struct api_pending *begin(struct api_call *call, enum request_kind kind)
     struct api_pending *pending;
 
     if (api->is_stopping) {
-        api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is ending; ask another one");
+        api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is stopping; ask another one");
         return NULL;
     }
     if (api->pending_count >= API_PENDING_MAX) {
@@ -58,8 +58,8 @@ static bool copy_name(struct api_call *call, json_t *body, const char *key, char
 
     if (text[0] != '\0' && !peer_name_is_good(text)) {
         api_reply_error(call, 400, GAVEL_ERR_INVALID,
-                        "\"%s\": \"%.80s\" is no name of a node: 1 to %d letters, digits, '.', '-', '_'", key,
-                        text, PEER_NAME_MAX);
+                        "\"%s\": \"%.80s\" is not a valid node name: 1 to %d letters, digits, '.', '-', '_'",
+                        key, text, PEER_NAME_MAX);
         return false;
     }
     (void)snprintf(name, PEER_NAME_MAX + 1, "%s", text);
@@ -81,7 +81,8 @@ static bool copy_address(struct api_call *call, json_t *body, const char *key,
         is_good = is_good && *p > ' ' && *p <= '~' && !strchr("\"\\/@?#<>", *p);
     if (text[0] != '\0' && !is_good) {
         api_reply_error(call, 400, GAVEL_ERR_INVALID,
-                        "\"%s\": \"%.80s\" is no address; write host:port, such as 10.0.0.4:7400", key, text);
+                        "\"%s\": \"%.80s\" is not an address; write host:port, such as 10.0.0.4:7400", key,
+                        text);
         return false;
     }
     (void)snprintf(address, PEER_ADDRESS_MAX + 1, "%s", text);

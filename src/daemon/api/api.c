@@ -322,7 +322,8 @@ static void give_back_requests(struct api *api)
         struct request *request = (struct request *)(void *)message;
 
         request->status = GAVEL_ERR_STOPPED;
-        (void)strncpy(request->message, "this node is ending; ask another one", sizeof request->message - 1);
+        (void)strncpy(request->message, "this node is stopping; ask another one",
+                      sizeof request->message - 1);
         mailbox_put(request->reply_to, &request->link);
     }
 }

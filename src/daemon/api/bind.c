@@ -61,7 +61,8 @@ static enum gavel_status listen_on(const char *name, const struct addrinfo *info
     int fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
     if (fd < 0)
-        return error_set(error, GAVEL_ERR_IO, "api: no socket for %s: %s", name, strerror(errno));
+        return error_set(error, GAVEL_ERR_IO, "api: cannot create a socket for %s: %s", name,
+                         strerror(errno));
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes); /* without it a restart has to wait */
     if (bind(fd, info->ai_addr, info->ai_addrlen) || listen(fd, BACKLOG) ||
         getsockname(fd, &bound.any, &size)) {
@@ -71,7 +72,7 @@ static enum gavel_status listen_on(const char *name, const struct addrinfo *info
         return error_set(
             error, GAVEL_ERR_IO, "api: cannot listen on %s: %s. %s", name, strerror(reason),
             reason == EADDRINUSE
-                ? "Another program has this port: end it, or choose another one with `api:` or --api"
+                ? "Another program uses this port: stop it, or choose another one with `api:` or --api"
                 : "Choose an address of this machine with `api:` or --api");
     }
     *ret_fd = fd;
@@ -92,12 +93,11 @@ enum gavel_status api_bind(const struct daemon_config *config, int *ret_fd, uint
 
     if (!split(config->api_listen, host, port))
         return error_set(error, GAVEL_ERR_INVALID,
-                         "api: \"%s\" is no address; write host:port, such as 127.0.0.1:7500",
+                         "api: \"%s\" is not an address; write host:port, such as 127.0.0.1:7500",
                          config->api_listen);
     failure = getaddrinfo(host[0] ? host : NULL, port, &hints, &list);
     if (failure || !list)
-        return error_set(error, GAVEL_ERR_INVALID,
-                         "api: %s does not stand for an address: %s. Write it as a number",
+        return error_set(error, GAVEL_ERR_INVALID, "api: %s cannot be resolved: %s. Write a numeric address",
                          config->api_listen, gai_strerror(failure));
     status = GAVEL_OK;
     for (const struct addrinfo *info = list; info && is_open && status == GAVEL_OK; info = info->ai_next)

@@ -11,7 +11,7 @@
  * Time. The client keeps its session alive itself (keepalive "client"), or this
  * node does so for a while after each word of the client ("stream"). Past the
  * deadline that this node knows, a client of the second kind is told that it
- * leads no more ("deadline"), and that it leads again, with the same epoch,
+ * no longer leads ("deadline"), and that it leads again, with the same epoch,
  * should the cluster answer after all. What is told of time is counted from the
  * client's own sends: campaign_time.c.
  *
@@ -475,7 +475,7 @@ void api_campaign_kept(struct api *api, uint64_t session, const struct api_word 
 bool api_campaign_may_open(struct api_call *call)
 {
     if (call->api->is_leaving)
-        api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is ending; ask another one");
+        api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is stopping; ask another one");
     else if (atomic_load(&call->api->shared->is_blind))
         api_reply_error(call, 503, GAVEL_ERR_STORE_UNAVAILABLE, "%s", API_BLIND);
     else

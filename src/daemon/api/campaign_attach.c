@@ -72,7 +72,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
         look_again(campaign);
     else if (!sight.is_known || !sight.is_candidate)
         refuse(campaign, sight.is_known ? GAVEL_ERR_STATE : GAVEL_ERR_SESSION_GONE,
-               "this session is no candidate of the group any more; campaign again");
+               "this session is no longer a candidate of the group; campaign again");
     else
         begin(campaign, &sight);
 }
@@ -114,7 +114,7 @@ static void kept(void *user, const Gavel__ClientFrame *frame)
     api_forwarding_init(&campaign->request, campaign->api, asked, campaign);
     if (!api_forwarding_ask(&campaign->request, &ask))
         refuse(campaign, GAVEL_ERR_STORE_UNAVAILABLE,
-               "this node has too much to ask already; ask another one");
+               "this node has too many requests under way; ask another one");
 }
 
 static void attach(struct api_call *call, uint64_t session, int64_t stamp)

@@ -104,7 +104,7 @@ static void opened(void *user, const Gavel__ClientFrame *frame)
     campaign->kept_at = campaign->word.at = campaign->request.sent_at;
     if (status == GAVEL_OK && !campaign->is_abandoned && !send_op(campaign, 2, campaign->op, joined)) {
         status = GAVEL_ERR_STORE_UNAVAILABLE;
-        message = "this node has too much to ask already; ask again later, or another one";
+        message = "this node has too many requests under way; ask again later, or another one";
     }
     if (status != GAVEL_OK || campaign->is_abandoned)
         refuse(campaign, status, message);

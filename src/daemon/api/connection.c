@@ -88,7 +88,7 @@ static void on_output(struct evbuffer *buffer, const struct evbuffer_cb_info *in
 static void write_page(struct evbuffer *output, int code)
 {
     char body[256];
-    const char *message = "this is no request of HTTP, or its headers are far too large";
+    const char *message = "this is not an HTTP request, or its headers are far too large";
     enum gavel_status status = GAVEL_ERR_INVALID;
     int length;
 
@@ -99,7 +99,7 @@ static void write_page(struct evbuffer *output, int code)
         message = "the request is far too large, or its parts do not fit together";
     }
     if (code == 501)
-        message = "there is no such method; GET, POST, PUT and DELETE are used here";
+        message = "unknown method; use GET, POST, PUT or DELETE";
     length = snprintf(body, sizeof body, "{\"error\":{\"code\":%d,\"name\":\"%s\",\"message\":\"%s\"}}\n",
                       status, gavel_status_name(status), message);
     (void)evbuffer_add_printf(

@@ -42,7 +42,7 @@ static bool read_id(struct api_call *call, const char *text, uint64_t *ret_id)
     id = strtoull(text, &end, 10);
     if (errno || *end != '\0' || text[0] < '0' || text[0] > '9') {
         api_reply_error(call, 400, GAVEL_ERR_INVALID,
-                        "\"%.32s\" is no id of an event; they are whole numbers", text);
+                        "\"%.32s\" is not the id of an event; ids are whole numbers", text);
         return false;
     }
     *ret_id = id;
@@ -125,8 +125,7 @@ static void push_missed(struct event_stream *events, uint64_t after)
 {
     struct journal_entry entry = {.id = after, .wall_ms = clock_wall_ms(), .at = clock_now()};
 
-    (void)snprintf(entry.text, sizeof entry.text,
-                   "events after this id are not kept any more; look at /status");
+    (void)snprintf(entry.text, sizeof entry.text, "events after this id are no longer kept; see /status");
     push_entry(events, &entry, "missed", false);
 }
 

@@ -71,7 +71,7 @@ void api_forwarding_init(struct api_forwarding *forwarding, struct api *api,
 void api_reply_busy(struct api_call *call)
 {
     api_reply_error(call, 503, GAVEL_ERR_STORE_UNAVAILABLE,
-                    "this node has too much to ask already; ask again later, or another one");
+                    "this node has too many requests under way; ask again later, or another one");
 }
 
 /* Packs into a copy of its own; `tag` is where the frame keeps its number. */
@@ -194,7 +194,7 @@ void api_forwardings_end(struct api *api)
         struct api_call call = api_later_end(later);
 
         api_reply_error(&call, 503, GAVEL_ERR_STOPPED,
-                        "this node is ending, and the outcome is not known; look, and ask another one");
+                        "this node is stopping, and the outcome is unknown; check it, and ask another one");
         later->gone(later->user);
     }
 }

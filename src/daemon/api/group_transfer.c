@@ -105,7 +105,7 @@ static void look(struct api_transfer *transfer)
         settle(transfer, leader, epoch);
     else if (is_over)
         fail(transfer, 409, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-             "the wish was taken back: the leader did not hand over in time, and goes on");
+             "the wish was withdrawn: the leader did not hand over in time, and stays leader");
 }
 
 void api_transfers_look(struct api *api)
@@ -124,7 +124,7 @@ static void on_timer(evutil_socket_t fd, short what, void *user)
     (void)fd;
     (void)what;
     fail(user, 504, GAVEL_ERR_LEADER_TRANSFER_FAILED,
-         "nobody has taken over in time; look who leads, and ask again");
+         "nobody has taken over in time; check who leads, and ask again");
 }
 
 static void wished(void *user, const Gavel__ClientFrame *frame)
@@ -172,7 +172,7 @@ static void send_wish(struct api_transfer *transfer)
     api_forwarding_init(&transfer->forwarding, transfer->forwarding.api, wished, transfer);
     if (!api_forwarding_request(&transfer->forwarding, &request))
         fail(transfer, 503, GAVEL_ERR_STORE_UNAVAILABLE,
-             "this node has too much to ask already; ask again later");
+             "this node has too many requests under way; ask again later");
 }
 
 /* Who leads is known. */
@@ -186,8 +186,7 @@ static void found(void *user, const Gavel__ClientFrame *frame)
         fail(transfer, 0, answer ? (enum gavel_status)answer->status : GAVEL_ERR_IO,
              answer ? answer->message : "");
     } else if (!group) {
-        fail(transfer, 404, GAVEL_ERR_NOT_FOUND,
-             "there is no such group; it begins with its first candidate");
+        fail(transfer, 404, GAVEL_ERR_NOT_FOUND, "there is no such group; its first candidate creates it");
     } else if (!group->is_held) {
         fail(transfer, 503, GAVEL_ERR_NO_LEADER, "nobody leads this group; there is nothing to hand over");
     } else {

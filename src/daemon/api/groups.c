@@ -149,7 +149,7 @@ static void show_group(struct api_call *call, const Gavel__Answer *answer)
 
     if (!group) {
         api_reply_error(call, 404, GAVEL_ERR_NOT_FOUND,
-                        "there is no group \"%s\"; it begins with its first candidate", call->names.group);
+                        "there is no group \"%s\"; its first candidate creates it", call->names.group);
         return;
     }
     json = group_json(group);
@@ -222,7 +222,7 @@ static void reply_no_leader(struct api_call *call, const struct leader *leader)
 {
     if (!leader->has_group)
         api_reply_error(call, 404, GAVEL_ERR_NOT_FOUND,
-                        "there is no group \"%s\"; it begins with its first candidate", call->names.group);
+                        "there is no group \"%s\"; its first candidate creates it", call->names.group);
     else
         api_reply_error(call, 503, GAVEL_ERR_NO_LEADER, "nobody leads \"%s\" at the moment",
                         call->names.group);

@@ -18,7 +18,7 @@ void api_reply_json(struct api_call *call, int code, json_t *body)
     if (text)
         api_reply(call, code, "application/json", text, strlen(text));
     else
-        api_reply_error(call, 500, GAVEL_ERR_NO_MEMORY, "the answer did not fit into memory; ask again");
+        api_reply_error(call, 500, GAVEL_ERR_NO_MEMORY, "out of memory for the answer; ask again");
     free(text);
     json_decref(body);
 }
@@ -119,7 +119,7 @@ static bool check_keys(struct api_call *call, json_t *body, const struct api_key
 
         if (!key) {
             api_reply_error(call, 400, GAVEL_ERR_INVALID,
-                            "\"%.64s\" is no key of this call; the keys are in %s", name, "/openapi.json");
+                            "\"%.64s\" is not a key of this call; the keys are in %s", name, "/openapi.json");
             return false;
         }
         if (!json_is_null(value) && !has_type(value, key->type)) {

@@ -272,7 +272,7 @@ void api_get_health(struct api_call *call)
     age = ms_from_ns(ns_max(call->now - view->at, 0));
     if (age > API_SILENCE_MS)
         api_reply_error(call, 503, GAVEL_ERR_TIMEOUT,
-                        "the consensus thread of %s has said nothing for %" PRId64 " ms", view->name,
+                        "the consensus thread of %s has not responded for %" PRId64 " ms", view->name,
                         (int64_t)age);
     else
         api_reply_json(

@@ -176,8 +176,8 @@ static bool check_caller(struct api_call *call)
         (void)evhttp_add_header(evhttp_request_get_output_headers(call->http), "WWW-Authenticate", "Bearer");
         api_reply_error(call, 401, GAVEL_ERR_DENIED,
                         evhttp_find_header(headers, "Authorization")
-                            ? "this is not the token of this node; see the file that `token:` names there"
-                            : "this API asks for a token: send Authorization: Bearer TOKEN");
+                            ? "wrong token; see the file that `token:` names on the node"
+                            : "this API requires a token: send Authorization: Bearer TOKEN");
         return false;
     }
     if (route->method != EVHTTP_REQ_GET && call->api->is_open && call->api->token.length == 0) {
@@ -188,7 +188,7 @@ static bool check_caller(struct api_call *call)
         return false;
     }
     if (route->method != EVHTTP_REQ_GET && comes_from_elsewhere(call->http)) {
-        api_reply_error(call, 403, GAVEL_ERR_DENIED, "this call comes from a page of another site");
+        api_reply_error(call, 403, GAVEL_ERR_DENIED, "this call comes from a web page of another site");
         return false;
     }
     return true;

@@ -48,7 +48,7 @@ bool api_session_read(struct api_call *call, json_t *body, uint64_t *ret_session
     *ret_session = is_good ? strtoull(text, NULL, 16) : 0;
     if (*ret_session == 0)
         api_reply_error(call, 400, GAVEL_ERR_INVALID,
-                        "\"session\" must be the 16 digits that the event \"session\" of the campaign told");
+                        "\"session\" must be the 16 digits of the event \"session\" of the campaign");
     return *ret_session != 0;
 }
 
@@ -83,7 +83,8 @@ bool api_session_is_foreign(struct api_call *call, uint64_t session)
     api_session_look(call->api, session, call->names.group, &sight);
     if (!sight.is_known || sight.is_candidate)
         return false;
-    api_reply_error(call, 409, GAVEL_ERR_STATE, "this session is no candidate of \"%s\"", call->names.group);
+    api_reply_error(call, 409, GAVEL_ERR_STATE, "this session is not a candidate of \"%s\"",
+                    call->names.group);
     return true;
 }
 

@@ -146,7 +146,7 @@ bool api_stream_may_open(struct api_call *call)
     struct api *api = call->api;
 
     if (api->is_stopping) {
-        api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is ending; ask another one");
+        api_reply_error(call, 503, GAVEL_ERR_STOPPED, "this node is stopping; ask another one");
         return false;
     }
     if (api->stream_count < API_STREAMS_MAX)

@@ -198,7 +198,7 @@ static bool read_cursor(struct api_call *call, const char *text, struct table_cu
     if (errno || *end != '\0' || text[0] < '0' || text[0] > '9' || revision > INT64_MAX ||
         part > UINT32_MAX) {
         api_reply_error(call, 400, GAVEL_ERR_INVALID,
-                        "\"%.32s\" is no place to begin; write a revision, or the id of the last event",
+                        "\"%.32s\" is not a place to start; write a revision, or the id of the last event",
                         text);
         return false;
     }

@@ -30,7 +30,7 @@ static enum gavel_status tcp_failed(const char *name, int reason, struct gavel_e
 {
     return error_set(error, GAVEL_ERR_IO, "clients: cannot listen on %s: %s. %s", name, strerror(reason),
                      reason == EADDRINUSE
-                         ? "Another program has this port: end it, or choose another one with "
+                         ? "Another program uses this port: stop it, or choose another one with "
                            "`clients:` or --clients"
                          : "Choose an address of this machine with `clients:` or --clients");
 }
@@ -72,14 +72,14 @@ static const char *make_free(const struct sockaddr_un *address)
     if (lstat(address->sun_path, &found))
         return errno == ENOENT ? NULL : strerror(errno);
     if (!S_ISSOCK(found.st_mode))
-        return "there is something else under this name. Choose another one with `socket:`, or remove it";
+        return "it exists and is not a socket. Choose another name with `socket:`, or remove it";
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return strerror(errno);
     failure = connect(fd, (const struct sockaddr *)address, sizeof *address) ? errno : 0;
     (void)close(fd); /* nothing was sent on it */
     if (failure == 0 || failure == EAGAIN)
-        return "another process listens there. End it, or choose another name with `socket:`";
+        return "another process listens there. Stop it, or choose another name with `socket:`";
     if (failure != ECONNREFUSED && failure != ENOENT)
         return strerror(failure);
     return unlink(address->sun_path) && errno != ENOENT ? strerror(errno) : NULL;
@@ -108,7 +108,7 @@ static enum gavel_status listen_local(struct clients *clients, struct gavel_erro
         bind(clients->local.fd, (struct sockaddr *)&address, sizeof address))
         return error_set(
             error, GAVEL_ERR_IO,
-            "clients: cannot make the socket %s: %s. Is there such a folder, and may gaveld write to it?",
+            "clients: cannot create the socket %s: %s. Does its directory exist, and may gaveld write to it?",
             path, strerror(errno));
     memcpy(clients->path, path, strlen(path) + 1);
     if (chmod(path, SOCKET_MODE) || lstat(path, &made) || listen(clients->local.fd, BACKLOG))

@@ -236,8 +236,8 @@ void clients_watch(struct clients_connection *connection, const Gavel__Watch *as
     else if (check(ask, &error) != GAVEL_OK)
         write_ended(connection, ask->watch, error.status, error.message, now);
     else if (ask->session != 0 && clients_principal_is_foreign(connection, ask->session))
-        write_ended(connection, ask->watch, GAVEL_ERR_SESSION_GONE,
-                    "the session is not open for who asks: another client has opened it", now);
+        write_ended(connection, ask->watch, GAVEL_ERR_SESSION_GONE, "the session belongs to another client",
+                    now);
     else if (connection->watch_count >= CLIENTS_WATCHES_MAX)
         write_ended(connection, ask->watch, GAVEL_ERR_TOO_LARGE, "a connection may have 65536 watches", now);
     else

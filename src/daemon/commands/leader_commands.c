@@ -63,8 +63,8 @@ enum gavel_status leader_commands_start(struct leader_commands *c, const struct 
     c->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (c->fd < 0 || c->timer_fd < 0 || !watch(c, c->timer_fd) || !watch(c, c->guard.pidfd) ||
         !watch(c, c->guard.socket) || !watch(c, c->guard.stopped_fd)) {
-        status = error_set(error, GAVEL_ERR_IO,
-                           "cannot watch the children: %s; look at the limits (ulimit -a)", strerror(errno));
+        status = error_set(error, GAVEL_ERR_IO, "cannot watch the children: %s; check the limits (ulimit -a)",
+                           strerror(errno));
         leader_commands_finish(c);
     }
     return status;
@@ -161,7 +161,7 @@ static void tell_cause(const struct leader_commands *c, struct leader_commands_e
     static const char *const causes[SUPERVISOR_CAUSE_COUNT] = {
         [CAUSE_NONE] = "it could not be started",
         [CAUSE_ORDERED] = "it was told to stop",
-        [CAUSE_LAPSED] = "the mandate came to its end",
+        [CAUSE_LAPSED] = "the mandate ended",
         [CAUSE_ENDED] = "a child has ended",
         [CAUSE_RESIGN] = "a child has ended and wants another node to lead",
         [CAUSE_LIMIT] = "a child has ended too often",

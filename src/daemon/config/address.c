@@ -57,13 +57,15 @@ enum gavel_status config_address_read(const char *text, const char *port,
                          text, port);
     if (given && host_length == 0)
         return error_set(error, GAVEL_ERR_INVALID,
-                         "\"%.80s\" has no host; write 0.0.0.0%.10s for all of this machine's", text, text);
+                         "\"%.80s\" has no host; write 0.0.0.0%.10s for all addresses of this machine", text,
+                         text);
     if (!is_host(text, host_length))
         return error_set(error, GAVEL_ERR_INVALID,
-                         "\"%.80s\" is no address; write a name or a number with a port, such as 10.0.0.1:%s",
+                         "\"%.80s\" is not an address; write a name or a number with a port, such as "
+                         "10.0.0.1:%s",
                          text, port);
     if (given && !is_port(given))
-        return error_set(error, GAVEL_ERR_INVALID, "\"%.80s\" has no port from 1 to 65535 behind the colon",
+        return error_set(error, GAVEL_ERR_INVALID, "\"%.80s\" has no port from 1 to 65535 after the colon",
                          text);
     if (host_length + 1 + strlen(given ? given : port) > PEER_ADDRESS_MAX)
         return error_set(error, GAVEL_ERR_INVALID, "an address has at most %d bytes", PEER_ADDRESS_MAX);

@@ -80,14 +80,13 @@ static enum gavel_status unknown_key(struct node_reader *reader, const yaml_node
         return node_wrong(reader, key, "\"%.60s\" is written as %s: {%s: …}", word, elsewhere->section,
                           elsewhere->key);
     if (elsewhere)
-        return node_wrong(reader, key, "\"%.60s\" stands at the beginning of a line, not in %s", word,
-                          section);
+        return node_wrong(reader, key, "\"%.60s\" belongs at the top level, not in %s", word, section);
     return node_wrong(reader, key, "there is no key \"%.60s\"; gaveld.yaml(5) lists them", word);
 }
 
 static enum gavel_status repeated(struct node_reader *reader, const yaml_node_t *key, int line)
 {
-    return node_wrong(reader, key, "%.60s stands on line %d already; remove one of them",
+    return node_wrong(reader, key, "%.60s is on line %d already; remove one of them",
                       (const char *)key->data.scalar.value, line);
 }
 
@@ -172,7 +171,7 @@ static enum gavel_status read_leader_commands(struct node_reader *reader, const 
     if (draft->config.has_leader_commands)
         return node_wrong(
             reader, value,
-            "leader_commands stands there already, perhaps by its former name " FORMER_LEADER_COMMANDS
+            "leader_commands is given already, perhaps by its former name " FORMER_LEADER_COMMANDS
             "; remove one of them");
     status = read_mapping(reader, value, "leader_commands", leader_commands_parts, draft);
 
@@ -200,7 +199,7 @@ static enum gavel_status read_peer_name(struct node_reader *reader, const yaml_n
     if (!peer_name_is_good(text))
         return node_wrong(
             reader, value,
-            "name: \"%.80s\" is no name; 1 to %d letters, digits, '.', '-' and '_', the first a "
+            "name: \"%.80s\" is not a valid name; use 1 to %d letters, digits, '.', '-' and '_', the first a "
             "letter or a digit",
             text, PEER_NAME_MAX);
     (void)snprintf(peer->name, sizeof peer->name, "%s", text); /* a good one fits */
@@ -276,8 +275,7 @@ static enum gavel_status read_peers(struct node_reader *reader, const yaml_node_
 
         if (config->peer_count == RAFT_VOTERS_MAX)
             return node_wrong(reader, node,
-                              "a cluster begins with at most %d voters; remove this and those "
-                              "that follow",
+                              "a new cluster has at most %d voters; remove this and those that follow",
                               RAFT_VOTERS_MAX);
         if (node_mapping(reader, node, "a peer", peer_keys, peer) != GAVEL_OK)
             return reader->error->status;
@@ -298,8 +296,8 @@ static enum gavel_status read_document(struct node_reader *reader, yaml_parser_t
     enum gavel_status status = GAVEL_OK;
 
     if (!yaml_parser_load(parser, &reader->document))
-        return error_set(reader->error, GAVEL_ERR_INVALID, "%.200s:%d: this is not YAML: %s", reader->name,
-                         (int)parser->problem_mark.line + 1,
+        return error_set(reader->error, GAVEL_ERR_INVALID, "%.200s:%d: this is not valid YAML: %s",
+                         reader->name, (int)parser->problem_mark.line + 1,
                          parser->problem ? parser->problem : "unknown reason");
     root = yaml_document_get_root_node(&reader->document);
     if (root)
@@ -308,12 +306,12 @@ static enum gavel_status read_document(struct node_reader *reader, yaml_parser_t
     if (status != GAVEL_OK || !root)
         return status;
     if (!yaml_parser_load(parser, &reader->document))
-        return error_set(reader->error, GAVEL_ERR_INVALID, "%.200s:%d: this is not YAML: %s", reader->name,
-                         (int)parser->problem_mark.line + 1,
+        return error_set(reader->error, GAVEL_ERR_INVALID, "%.200s:%d: this is not valid YAML: %s",
+                         reader->name, (int)parser->problem_mark.line + 1,
                          parser->problem ? parser->problem : "unknown reason");
     root = yaml_document_get_root_node(&reader->document);
     if (root)
-        status = node_wrong(reader, root, "a second document begins here; the file must have one only");
+        status = node_wrong(reader, root, "a second document begins here; the file must have only one");
     yaml_document_delete(&reader->document);
     return status;
 }

@@ -26,9 +26,9 @@ static enum gavel_status check_readable(struct config_draft *draft, enum config_
     if (stat(path, &about) || access(path, R_OK))
         return config_wrong(draft, id, "cannot read %.200s: %s", path, strerror(errno));
     if (S_ISDIR(about.st_mode))
-        return config_wrong(draft, id, "%.200s is a folder, not a file", path);
+        return config_wrong(draft, id, "%.200s is a directory, not a file", path);
     if (is_private && about.st_mode & (S_IRWXG | S_IRWXO) & ~(mode_t)S_IRGRP)
-        config_warn(draft, "%.200s may be used by everybody on this machine; chmod 600 would end that", path);
+        config_warn(draft, "%.200s is accessible to everybody on this machine; use chmod 600", path);
     return GAVEL_OK;
 }
 
@@ -44,26 +44,26 @@ static enum gavel_status check_certificate(struct config_draft *draft)
         return config_wrong(draft, CONFIG_OF_TLS_CERT, "%s", cause.message);
     if (strcmp(identity.cluster, config->cluster) != 0)
         return config_wrong(draft, CONFIG_OF_TLS_CERT,
-                            "%.200s is of the cluster \"%s\" (O), and this is \"%s\"; issue one with `gavel "
+                            "%.200s is for cluster \"%s\" (O), and this is \"%s\"; issue one with `gavel "
                             "cert issue %s`",
                             config->tls_cert, identity.cluster, config->cluster, config->node);
     if (strcmp(identity.node, config->node) != 0)
         return config_wrong(draft, CONFIG_OF_TLS_CERT,
-                            "%.200s is of the node \"%s\" (CN), and this is \"%s\"; issue one with `gavel "
-                            "cert issue %s`",
+                            "%.200s is for node \"%s\" (CN), and this is \"%s\"; issue one with `gavel cert "
+                            "issue %s`",
                             config->tls_cert, identity.node, config->node, config->node);
     if (identity.kind == TLS_KIND_CLIENT)
         return config_wrong(
             draft, CONFIG_OF_TLS_CERT,
-            "%.200s is a client's certificate, and nodes take none of those for a node's; issue "
-            "one with `gavel cert issue %s`",
+            "%.200s is a client's certificate, which other nodes reject; issue one with `gavel cert issue "
+            "%s`",
             config->tls_cert, config->node);
     if (identity.kind != TLS_KIND_NODE)
         return config_wrong(
             draft, CONFIG_OF_TLS_CERT,
-            "%.200s does not say that it is a node's, as none of before 0.7.0 does: it lacks "
-            "the URI urn:gavel:%s:node:%s; issue it again with `gavel cert issue %s --force`. "
-            "Older nodes take the new one, too",
+            "%.200s does not say that it is a node's, like all from before 0.7.0: it lacks the URI "
+            "urn:gavel:%s:node:%s; issue it again with `gavel cert issue %s --force`. Older nodes accept the "
+            "new one, too",
             config->tls_cert, config->cluster, config->node, config->node);
     left = identity.expires_wall_s - clock_wall_ms() / 1000;
     wall_time_format(identity.expires_wall_s * 1000, day);
@@ -142,7 +142,7 @@ enum gavel_status config_check_files(struct config_draft *draft)
     struct stat about;
 
     if (stat(data, &about) == 0 && !S_ISDIR(about.st_mode))
-        return config_wrong(draft, CONFIG_OF_DATA, "%.200s is a file; the data need a folder of their own",
+        return config_wrong(draft, CONFIG_OF_DATA, "%.200s is a file; the data need a directory of their own",
                             data);
     status = check_tls(draft);
     if (status == GAVEL_OK)

@@ -36,7 +36,7 @@ static enum gavel_status read_bytes(const char *text, uint64_t *ret_bytes, struc
         return GAVEL_OK;
     }
     return error_set(error, GAVEL_ERR_INVALID,
-                     "\"%.60s\" is no size from 1MiB to 16TiB; write it as 512MiB or 2GiB", text);
+                     "\"%.60s\" is not a size from 1MiB to 16TiB; write it as 512MiB or 2GiB", text);
 }
 
 static enum gavel_status read_count(const char *text, uint32_t *ret_count, struct gavel_error *error)
@@ -70,8 +70,8 @@ static enum gavel_status read_name(const char *text, char ret_name[PEER_NAME_MAX
     if (!peer_name_is_good(text))
         return error_set(
             error, GAVEL_ERR_INVALID,
-            "\"%.80s\" is no name; 1 to %d letters, digits, '.', '-' and '_', the first a letter "
-            "or a digit",
+            "\"%.80s\" is not a valid name; use 1 to %d letters, digits, '.', '-' and '_', the first a "
+            "letter or a digit",
             text, PEER_NAME_MAX);
     (void)snprintf(ret_name, PEER_NAME_MAX + 1, "%s", text); /* a good one fits */
     return GAVEL_OK;
@@ -88,7 +88,7 @@ static enum gavel_status read_path(struct config_draft *draft, const struct conf
     if (!*text)
         return error_set(error, GAVEL_ERR_INVALID, "it is empty; give a path or remove it");
     if (folder_length + strlen(text) >= PATH_MAX)
-        return error_set(error, GAVEL_ERR_INVALID, "the path is longer than the system takes");
+        return error_set(error, GAVEL_ERR_INVALID, "the path is longer than the system allows");
     memcpy(ret_path, draft->config.file, folder_length);
     memcpy(ret_path + folder_length, text, strlen(text) + 1);
     return GAVEL_OK;

@@ -172,7 +172,7 @@ static void plan_next(struct process *p)
     p->has_been_up = p->has_been_up || was_up;
     if (is_final(p) || p->is_asked || p->failures >= p->settings.failures_max) {
         if (!is_final(p) && !p->is_asked)
-            LOG(p, LOG_ERROR, "the node never gets up; the guard ends, see the lines above",
+            LOG(p, LOG_ERROR, "the node failed to start too often; giving up, see the errors above",
                 LOG_I64("tries", p->failures), LOG_END);
         p->code = code_of(p->node_status);
         p->state = ENDED;
@@ -375,7 +375,7 @@ static bool set_up(struct process *p)
     obituary_sender_open(&p->sender, p->settings.key);
     notify_open(&p->notify);
     if (p->signal_fd < 0 || p->timer_fd < 0 || tree_open(&p->tree, CONTAIN_WALK, &error) != GAVEL_OK) {
-        LOG(p, LOG_ERROR, "the guard cannot get what it needs; look at the limits (ulimit -a)",
+        LOG(p, LOG_ERROR, "the guard lacks resources; check the limits (ulimit -a)",
             LOG_STR("why", error.status != GAVEL_OK ? error.message : strerror(errno)), LOG_END);
         return false;
     }

@@ -53,7 +53,7 @@ static void directory_lost(struct consensus *c)
         return;
     consensus_note(
         c, JOURNAL_DIRECTORY_LOST, c->config->id,
-        "%.100s was deleted or replaced under this node: it ends. Put it back, or replace the member: "
+        "%.100s was deleted or replaced while this node ran: it ends. Put it back, or replace the member: "
         "gavel member remove, gavel member add, --join",
         c->config->data);
     logger_line(
@@ -89,12 +89,13 @@ static void on_writer(evutil_socket_t fd, short what, void *user)
     } else if (c->disk_state == WRITER_FULL) {
         c->draft.counters.disk_fulls++;
         consensus_note(c, JOURNAL_DISK_FULL, c->config->id,
-                       "there is no room in %.150s: this node cannot lead; make room, or raise data_max",
+                       "there is no space left in %.150s: this node cannot lead; free some space, or raise "
+                       "data_max",
                        c->config->data);
         if (c->raft.role == RAFT_LEADER)
             consensus_feed(c, (struct raft_event){.kind = RAFT_STEP_DOWN});
     } else {
-        consensus_note(c, JOURNAL_DISK_ROOM, c->config->id, "there is room again");
+        consensus_note(c, JOURNAL_DISK_ROOM, c->config->id, "there is space again");
     }
 }
 
@@ -129,7 +130,7 @@ static void tell_children(struct consensus *c, const struct leader_commands_even
         [LEADER_COMMANDS_RESTARTED] = "a child was started again",
         [LEADER_COMMANDS_STOPPED] = "children stopped",
         [LEADER_COMMANDS_GAVE_UP] = "the children gave up",
-        [LEADER_COMMANDS_LOST] = "the guard of the children died; the node starts anew",
+        [LEADER_COMMANDS_LOST] = "the guard of the children died; the node starts again",
     };
     bool is_good = event->news <= LEADER_COMMANDS_STOPPED && event->late_by_ms == 0;
 

@@ -239,7 +239,7 @@ static enum gavel_status propose(struct consensus *c, struct pending *pending, u
         pending->index = raft_log_last(&c->raft.log);
     else
         consensus_answer(c, pending->request, GAVEL_ERR_STATE,
-                         "the leader cannot take it now (%s); try again in a moment",
+                         "the leader cannot do this now (%s); try again in a moment",
                          gavel_status_text(status));
     return status;
 }

@@ -160,9 +160,9 @@ static void tell_term_refused(struct consensus *c, raft_id node, raft_term term)
         return;
     c->term_refused_at = now;
     logger_line(&c->logger, LOG_ERROR,
-                "refused a term that no number of elections can have led to; the node that sends it is not "
+                "refused a term that elections cannot have reached; the node that sends it is not "
                 "trustworthy or its data are damaged: stop it, remove the member and let it join with an "
-                "empty folder",
+                "empty directory",
                 LOG_STR("node", node_addresses_name(&c->addresses, node, name)), LOG_U64("refused", term),
                 LOG_U64("term", c->raft.state.term), LOG_END);
 }

@@ -144,7 +144,7 @@ void consensus_members_in_force(struct consensus *c)
 
     if (c->is_member && !is_member)
         logger_line(&c->logger, LOG_WARNING,
-                    "this node is no member any more; stop it, or add it again with `gavel member add`",
+                    "this node is no longer a member; stop it, or add it again with `gavel member add`",
                     LOG_END);
     c->is_member = is_member;
     c->config_index = c->raft.config_index;
@@ -262,7 +262,7 @@ static void on_later_generation(struct consensus *c, const struct peer_hello *he
                    hello->generation, c->raft.state.generation);
     logger_line(
         &c->logger, LOG_ERROR,
-        "this node belongs to a generation of the cluster that was given up; move its data folder away "
+        "this node belongs to a generation of the cluster that was abandoned; move its data directory away "
         "and start it with --join after `gavel member add`",
         LOG_STR("data", c->config->data), LOG_U64("generation", c->raft.state.generation),
         LOG_U64("newer", hello->generation), LOG_STR("of", hello->name), LOG_END);
@@ -432,7 +432,7 @@ static void on_news(void *user, enum transport_news news, raft_id peer, const ch
     case TRANSPORT_FAILED:
     case TRANSPORT_BAD:
         logger_line(&c->logger, LOG_WARNING,
-                    news == TRANSPORT_BAD ? "bytes that are no frame" : "cannot reach a peer",
+                    news == TRANSPORT_BAD ? "bytes that are not a frame" : "cannot reach a peer",
                     LOG_STR("text", text), LOG_END);
         break;
     }

@@ -329,7 +329,7 @@ void consensus_transfer_told(struct consensus *c, bool is_done, raft_id target, 
             continue;
         }
         consensus_answer(c, settle_with(p), GAVEL_ERR_LEADER_TRANSFER_FAILED,
-                         "%s; %s goes on leading. See `gavel status` for how %s is", why, c->config->node,
+                         "%s; %s stays leader. See `gavel status` for the state of %s", why, c->config->node,
                          name);
     }
 }
@@ -340,7 +340,7 @@ void consensus_change_failed(struct consensus *c, const char *why)
         clock_now() + PROMOTE_AGAIN; /* what failed for its distance will fail again for a while */
     for (struct pending *p = c->pending; p; p = p->next)
         if (p->request && p->request->kind >= REQUEST_MEMBER_ADD)
-            consensus_answer(c, settle_with(p), GAVEL_ERR_STATE, "the change of members was given up: %s",
+            consensus_answer(c, settle_with(p), GAVEL_ERR_STATE, "the change of members was abandoned: %s",
                              why);
 }
 
@@ -390,7 +390,7 @@ static void settle_member(struct consensus *c, struct pending *pending)
     if (consensus_member_is_done(c, pending)) {
         const char *what =
             request->kind == REQUEST_MEMBER_PROMOTE  ? "is a voter now"
-            : request->kind == REQUEST_MEMBER_REMOVE ? "is no member any more; stop its gaveld"
+            : request->kind == REQUEST_MEMBER_REMOVE ? "is no longer a member; stop its gaveld"
             : request->kind == REQUEST_MEMBER_ADD && !request->is_learner
                 ? "is a learner now and becomes a voter once it has caught up and answers in time for a lease"
                 : "is a learner now";

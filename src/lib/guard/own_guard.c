@@ -64,13 +64,12 @@ enum gavel_status own_guard_prepare(struct gavel *gavel, const char *program, st
     if (guard->pid_fd < 0)
         return error_set(
             error, GAVEL_ERR_IO,
-            "cannot give the guard a hold on this process: %s; guard = true needs pidfd_open(2), "
-            "look at the kernel, its filters and the limit on descriptors",
+            "cannot give the guard a hold on this process: %s; guard = true needs pidfd_open(2), check the "
+            "kernel, its filters and the limit on descriptors",
             strerror(errno));
     status = on_death_new_file(&gavel->on_death, &guard->on_death_fd);
     if (status != GAVEL_OK)
-        return error_set(error, status,
-                         "cannot make the memory that the guard shares: %s; look at the limits",
+        return error_set(error, status, "cannot make the memory that the guard shares: %s; check the limits",
                          gavel_status_text(status));
     return GAVEL_OK;
 }

@@ -92,7 +92,7 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     status = parse(rest, &gavel->target, error);
     if (status == GAVEL_OK && (gavel->wake_fd < 0 || gavel->push.fd < 0))
         status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
-                           "no descriptors are left for %s; look at the limit on open files", gavel->where);
+                           "no descriptors are left for %s; check the limit on open files", gavel->where);
     if (status == GAVEL_OK && process_self(&gavel->self) != GAVEL_OK)
         gavel->self = (struct process_id){0}; /* not told: the time to live decides */
     if (status == GAVEL_OK)

@@ -49,14 +49,14 @@ static const struct {
     const char *means; /* NULL: what it says */
 } sayings[] = {
     {"etcdserver: no leader", VERDICT_REFUSED, GAVEL_ERR_STORE_UNAVAILABLE,
-     "it has no leader: too few of its members are up and see each other"},
+     "it has no leader: too few of its members are up and reach each other"},
     {"etcdserver: invalid auth token", VERDICT_LOG_IN, GAVEL_ERR_STORE_DENIED, NULL},
     {"etcdserver: revision of auth store is old", VERDICT_LOG_IN, GAVEL_ERR_STORE_DENIED, NULL},
     {"etcdserver: user name is empty", VERDICT_LOG_IN, GAVEL_ERR_STORE_DENIED,
-     "it wants to know who asks; name a user in the URL and give the password by GAVEL_ETCD_PASSWORD or "
+     "it requires a login; name a user in the URL and give the password with GAVEL_ETCD_PASSWORD or "
      "credentials=FILE"},
     {"etcdserver: authentication failed", VERDICT_DONE, GAVEL_ERR_STORE_DENIED,
-     "the user or the password is wrong; look at GAVEL_ETCD_USER and GAVEL_ETCD_PASSWORD, or at the file of "
+     "the user or the password is wrong; check GAVEL_ETCD_USER and GAVEL_ETCD_PASSWORD, or the file of "
      "credentials="},
     {"etcdserver: permission denied", VERDICT_DONE, GAVEL_ERR_STORE_DENIED,
      "the user may not do this; grant its role readwrite on the prefix"},
@@ -190,8 +190,8 @@ static enum verdict judge_error(struct etcd_call *call, const struct http_call *
                code == CODE_DEADLINE || code == CODE_ABORTED || code == CODE_INTERNAL ||
                code == CODE_UNAVAILABLE) {
         verdict = VERDICT_UNKNOWN;
-        end(call, GAVEL_ERR_STORE_UNAVAILABLE, "%s is in trouble: %.120s; look at its log", where,
-            text ? text : "the answer is an error without a word");
+        end(call, GAVEL_ERR_STORE_UNAVAILABLE, "%s failed: %.120s; see its log", where,
+            text ? text : "the answer is an error without a message");
     } else if (text) {
         end(call, GAVEL_ERR_STORE_UNSUPPORTED, "%s refuses: %.140s", where, text);
     } else {
@@ -279,7 +279,7 @@ static bool has_token(struct etcd_call *call)
     token = told ? strdup(told) : NULL;
     if (!token || strpbrk(token, "\r\n")) {
         free(token);
-        end(call, GAVEL_ERR_STORE_UNSUPPORTED, "%s gives no token to who logs in", etcd->where);
+        end(call, GAVEL_ERR_STORE_UNSUPPORTED, "%s returned no token for the login", etcd->where);
         return false;
     }
     pthread_mutex_lock(&etcd->push.lock);

@@ -215,7 +215,7 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     status = take_url(etcd, rest, error);
     if (status == GAVEL_OK && etcd->push.fd < 0)
         status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
-                           "no descriptors are left for %s; look at the limit on open files", etcd->where);
+                           "no descriptors are left for %s; check the limit on open files", etcd->where);
     if (status == GAVEL_OK && process_self(&etcd->self) != GAVEL_OK)
         etcd->self = (struct process_id){0}; /* not told: the time-out decides */
     if (status == GAVEL_OK && etcd_http_new(etcd, &etcd->http) != GAVEL_OK)

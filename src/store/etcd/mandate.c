@@ -103,7 +103,7 @@ static bool refuse(struct etcd_job *job, enum gavel_status status)
                    where);
     else if (status == GAVEL_ERR_STORE_DAMAGED)
         reply_fail(job->reply, status,
-                   "the record of group \"%.60s\" in %s makes no sense; who else writes there? Stop all its "
+                   "the record of group \"%.60s\" in %s is not valid; who else writes there? Stop all its "
                    "candidates, then delete or restore the key",
                    group, where);
     else if (status == GAVEL_ERR_NO_MEMORY)

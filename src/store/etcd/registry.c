@@ -137,7 +137,7 @@ static bool refuse(struct etcd_job *job, enum row_json_kind kind)
                    id, job->request->group);
     else
         reply_fail(job->reply, GAVEL_ERR_STORE_DAMAGED,
-                   "the registration of \"%.60s\" in group \"%.60s\" makes no sense; who else writes there? "
+                   "the registration of \"%.60s\" in group \"%.60s\" is not valid; who else writes there? "
                    "Delete that key, or choose another id",
                    id, job->request->group);
     return false;

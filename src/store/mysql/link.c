@@ -32,7 +32,7 @@ static void note_trouble(struct mysql_link *link)
     (void)snprintf(link->trouble.text, sizeof link->trouble.text, "%s", mysql_error(link->mysql));
     if (link->trouble.code == 0)
         link->trouble =
-            (struct mysql_trouble){.code = CR_UNKNOWN_ERROR, .text = "the library does not say why"};
+            (struct mysql_trouble){.code = CR_UNKNOWN_ERROR, .text = "the library gives no reason"};
 }
 
 static int events_of(int wanted)

@@ -277,8 +277,8 @@ void mysql_mandate_conclude(struct mysql_store *mysql, struct mysql_call *call,
     reply->expired = reply->found && is_expired(&row, &reply->remaining_ms);
     if (is_in_doubt(call, &row)) {
         reply_fail(reply, GAVEL_ERR_STORE_UNAVAILABLE,
-                   "the answer to the claim on group \"%.80s\" was lost; whether it will be carried out is "
-                   "not known",
+                   "the answer to the claim on group \"%.80s\" was lost; it is unknown whether it will be "
+                   "carried out",
                    call->request->group);
         return;
     }

@@ -77,9 +77,9 @@ static enum gavel_status open_store(const char *rest, struct store **ret_store, 
     status = mysql_link_open(mysql, clock_now() + STORE_OPEN_PATIENCE, error);
     if (status != GAVEL_OK) {
         if (status == GAVEL_ERR_TIMEOUT)
-            status = error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
-                               "%s does not answer; look whether the server runs and can be reached",
-                               mysql->shown);
+            status =
+                error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
+                          "%s does not answer; check that the server runs and can be reached", mysql->shown);
         free_store(mysql);
         return status;
     }

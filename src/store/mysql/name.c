@@ -73,7 +73,7 @@ enum gavel_status mysql_name_find(struct mysql_store *mysql, gavel_ns until, str
 
         if (left <= 0)
             return error_set(error, GAVEL_ERR_TIMEOUT,
-                             "no name server has told the address of the host of %s in time", mysql->shown);
+                             "no name server gave the address of the host of %s in time", mysql->shown);
         (void)gai_suspend(list, 1, until == NEVER ? NULL : &timeout); /* the loop looks why it ended */
     }
     end_query(mysql);

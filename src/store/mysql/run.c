@@ -62,7 +62,7 @@ static void fail_call(struct mysql_call *call, enum gavel_status status, const c
 {
     call->is_answered = true;
     if (call->is_lost && request_writes(call->request))
-        reply_fail(call->reply, status, "%.180s; whether it was carried out before is not known", message);
+        reply_fail(call->reply, status, "%.180s; it is unknown whether it was carried out before", message);
     else
         reply_fail(call->reply, status, "%s", message);
 }
@@ -133,7 +133,7 @@ static void lose(struct mysql_store *mysql, struct mysql_call *call, const struc
     if (clock_now() >= call->request->give_up_at) {
         call->is_answered = true;
         reply_fail(call->reply, GAVEL_ERR_TIMEOUT, "%s did not answer in time%s", mysql->shown,
-                   request_writes(call->request) ? "; whether it did what was asked is not known" : "");
+                   request_writes(call->request) ? "; it is unknown whether it did what was asked" : "");
     } else if (++call->tries > TRIES || call->is_lost) {
         fail_call(call, error->status, error->message);
     } else {

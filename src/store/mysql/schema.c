@@ -210,7 +210,8 @@ enum gavel_status mysql_schema_sql(const char *table, char **ret_sql, struct gav
 
     if (!mysql_schema_is_name(table))
         return error_set(error, GAVEL_ERR_INVALID,
-                         "\"%.60s\" is no name for the table; use up to %d letters, digits and underscores",
+                         "\"%.60s\" is not a valid name for the table; use up to %d letters, digits and "
+                         "underscores",
                          table, MYSQL_TABLE_MAX);
     text_buffer_print(
         &text,

@@ -27,7 +27,8 @@ static enum gavel_status check_names(struct mysql_target *target, struct gavel_e
             "after the host comes the name of one database, of up to 64 characters; write it like " EXAMPLE);
     if (!mysql_schema_is_name(target->table))
         return error_set(error, GAVEL_ERR_INVALID,
-                         "\"%.60s\" is no name for the table; use up to %d letters, digits and underscores",
+                         "\"%.60s\" is not a valid name for the table; use up to %d letters, digits and "
+                         "underscores",
                          target->table, MYSQL_TABLE_MAX);
     if (target->socket && strlen(target->socket) >= sizeof((struct sockaddr_un *)NULL)->sun_path)
         return error_set(error, GAVEL_ERR_INVALID, "the path of the socket is too long: %.60s…",

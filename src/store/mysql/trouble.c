@@ -108,8 +108,8 @@ static enum gavel_status explain_denial(const struct mysql_store *mysql, struct 
     case ER_MUST_CHANGE_PASSWORD:
         return error_set(
             error, GAVEL_ERR_STORE_DENIED,
-            "%s does not let us in: %.80s; look at the user of the URL and at GAVEL_MYSQL_PASSWORD or "
-            "the option file",
+            "%s does not let us in: %.80s; check the user of the URL and GAVEL_MYSQL_PASSWORD or the option "
+            "file",
             mysql->shown, trouble->text);
     case ER_HOST_NOT_PRIVILEGED:
     case ER_HOST_IS_BLOCKED:
@@ -131,13 +131,13 @@ static enum gavel_status explain_connection(const struct mysql_store *mysql, str
 
     if (trouble->code == CR_SSL_CONNECTION_ERROR && !is_cut(trouble->text))
         return error_set(error, GAVEL_ERR_STORE_DENIED,
-                         "no TLS with %s: %.80s; name its authority with ca=, or go without by tls=off",
+                         "no TLS with %s: %.80s; name its CA with ca=, or turn TLS off with tls=off",
                          mysql->shown, trouble->text);
     if (trouble->code == CR_UNKNOWN_HOST)
         return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE, "the host of %s has no address: %.80s",
                          mysql->shown, trouble->text);
     return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
-                     "%s cannot be reached: %.100s; look whether the server runs, and where", mysql->shown,
+                     "%s cannot be reached: %.100s; check that the server runs, and where", mysql->shown,
                      trouble->text);
 }
 

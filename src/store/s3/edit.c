@@ -104,7 +104,7 @@ static bool decide(struct s3_edit *edit)
 
     if (++edit->rounds > ROUNDS_MAX)
         return fail(edit, GAVEL_ERR_STORE_UNAVAILABLE,
-                    "others change the same object of the store again and again; it is tried again later");
+                    "others keep changing the same object of the store; it is tried again later");
     *edit->reply = (struct store_reply){0}; /* of an earlier round; it owns nothing */
     status = edit->kind->decide(edit, &body);
     if (status == GAVEL_OK)

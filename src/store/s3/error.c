@@ -19,9 +19,9 @@ static const struct {
     {"NoSuchBucket", GAVEL_ERR_STORE_DENIED, "the bucket of @ does not exist; create it, or name another"},
     {"InvalidBucketName", GAVEL_ERR_STORE_DENIED, "the server knows no bucket by a name like that of @"},
     {"InvalidAccessKeyId", GAVEL_ERR_STORE_DENIED,
-     "the server of @ does not know our access key; look at AWS_ACCESS_KEY_ID or the credentials file"},
+     "the server of @ does not know our access key; check AWS_ACCESS_KEY_ID or the credentials file"},
     {"SignatureDoesNotMatch", GAVEL_ERR_STORE_DENIED,
-     "the server of @ refuses our signature: the secret is not that of the access key; look at "
+     "the server of @ refuses our signature: the secret is not that of the access key; check "
      "AWS_SECRET_ACCESS_KEY or the credentials file"},
     {"AccessDenied", GAVEL_ERR_STORE_DENIED,
      "we may not do that on @; the access key needs to get, put, delete and list objects below its prefix"},
@@ -29,10 +29,10 @@ static const struct {
     {"ExpiredToken", GAVEL_ERR_STORE_DENIED,
      "our session token for @ has expired; a file named by credentials= is read again when it is renewed"},
     {"InvalidToken", GAVEL_ERR_STORE_DENIED,
-     "the server of @ does not accept our session token; look at AWS_SESSION_TOKEN or the credentials file"},
+     "the server of @ does not accept our session token; check AWS_SESSION_TOKEN or the credentials file"},
     {"RequestTimeTooSkewed", GAVEL_ERR_STORE_UNAVAILABLE,
-     "the clocks of this host and of the server of @ are more than a quarter of an hour apart, so it takes "
-     "no signature of ours; set them right"},
+     "the clocks of this host and of the server of @ are more than a quarter of an hour apart, so it rejects "
+     "our signatures; set them right"},
     {"RequestExpired", GAVEL_ERR_STORE_UNAVAILABLE,
      "to the server of @ our requests are too old: one of the two clocks is wrong; set it right"},
     {"AuthorizationHeaderMalformed", GAVEL_ERR_STORE_DENIED,
@@ -45,7 +45,7 @@ static const struct {
     {"NotImplemented", GAVEL_ERR_STORE_UNSUPPORTED,
      "the server of @ does not have a kind of request that gavel needs: PUT with If-Match and If-None-Match, "
      "and ListObjectsV2"},
-    {"QuotaExceeded", GAVEL_ERR_STORE_FULL, "there is no room left on @; its quota is used up"},
+    {"QuotaExceeded", GAVEL_ERR_STORE_FULL, "there is no space left on @; its quota is used up"},
 };
 
 static void tell(const char *meaning, const char *where, char *ret_message, size_t size)
@@ -76,7 +76,7 @@ static enum gavel_status explain_number(const struct s3_store *s3, int number, c
     }
     if (number == 401 || number == 403) {
         (void)snprintf(ret_message, size,
-                       "the server of %s denies us access (%d %s); look at the access key and what it may do",
+                       "the server of %s denies us access (%d %s); check the access key and its rights",
                        where, number, code);
         return GAVEL_ERR_STORE_DENIED;
     }

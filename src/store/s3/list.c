@@ -146,7 +146,7 @@ bool s3_listing_go_on(struct s3_listing *listing)
     if (!s3_xml_text(page, "NextContinuationToken", token, sizeof token) || !*token ||
         strcmp(token, listing->token) == 0) {
         reply_fail(listing->reply, GAVEL_ERR_STORE_UNSUPPORTED,
-                   "the server of %s breaks off a list without saying where it goes on",
+                   "the server of %s ends a list early without saying where to continue",
                    listing->s3->target.where);
         listing->is_over = true;
         return false;

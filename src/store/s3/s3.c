@@ -99,7 +99,7 @@ static enum gavel_status look(struct s3_store *s3, struct gavel_error *error)
     if (ask(s3, &object, s3_object_list(s3, &object, s3->target.prefix, "", ""), &status, error) == S3_DONE &&
         !s3_xml_text((struct s3_span){call.answer, call.answer_size}, "IsTruncated", found, sizeof found))
         status = error_set(error, GAVEL_ERR_STORE_UNSUPPORTED,
-                           "what answers for %s is not an S3 server, or one without ListObjectsV2; look at "
+                           "what answers for %s is not an S3 server, or one without ListObjectsV2; check "
                            "endpoint=",
                            s3->target.where);
     s3->page_size = S3_PAGE_SIZE;

@@ -60,10 +60,9 @@ static enum gavel_status check_bucket(const struct url *url, struct gavel_error 
     const char *bucket = url->hosts[0].name;
 
     if (url->user)
-        return error_set(
-            error, GAVEL_ERR_INVALID,
-            "an access key does not belong into the URL of a store; write s3://BUCKET/PREFIX and "
-            "set AWS_ACCESS_KEY_ID, or name a file with credentials=");
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "an access key does not belong in the URL of a store; write s3://BUCKET/PREFIX and "
+                         "set AWS_ACCESS_KEY_ID, or name a file with credentials=");
     if (url->hosts[0].port != 0)
         return error_set(error, GAVEL_ERR_INVALID,
                          "after s3:// comes the name of a bucket, which has no port; the server is named by "
@@ -208,9 +207,8 @@ enum gavel_status s3_target_find(const struct url *url, struct s3_target *ret_ta
                          "the region \"%.60s\" of the object store is none; write it like eu-central-1",
                          region);
     if (ca && access(ca, R_OK) != 0)
-        return error_set(
-            error, GAVEL_ERR_INVALID,
-            "the certificates of authorities in %.200s cannot be read; name a PEM file with ca=", ca);
+        return error_set(error, GAVEL_ERR_INVALID,
+                         "the CA certificates in %.200s cannot be read; name a PEM file with ca=", ca);
     ret_target->region = strdup(region);
     ret_target->ca_file = ca ? strdup(ca) : NULL;
     if (!ret_target->region || (ca && !ret_target->ca_file))

@@ -70,7 +70,7 @@ enum gavel_status sqlite_backup(struct store *store, const char *path, struct ga
     if (mknod(path, S_IFREG | 0600, 0) < 0)
         return error_set(error, errno == EEXIST ? GAVEL_ERR_INVALID : sqlite_status(SQLITE_CANTOPEN, errno),
                          "the copy \"%.120s\" cannot be made: %s%s", path, strerror(errno),
-                         errno == EEXIST ? "; name a new file" : "; check its folder");
+                         errno == EEXIST ? "; name a new file" : "; check its directory");
     code = sqlite3_open_v2(path, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
                            NULL);
     sqlite->give_up_at = clock_now() + PATIENCE;

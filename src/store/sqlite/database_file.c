@@ -67,12 +67,12 @@ static enum gavel_status make_folders(const struct sqlite_store *sqlite, char *p
         *slash = '\0';
         if (stat(path, &info) < 0) {
             if (mkdir(path, 0700) < 0 && errno != EEXIST)
-                status = denied(sqlite, "create the folder", path, error);
+                status = denied(sqlite, "create the directory", path, error);
             else
                 sync_parent(path); /* a store lost with its folder would give out its epochs again */
         } else if (!S_ISDIR(info.st_mode)) {
             errno = ENOTDIR;
-            status = denied(sqlite, "use the folder", path, error);
+            status = denied(sqlite, "use the directory", path, error);
         }
         *slash = '/';
         if (status != GAVEL_OK)
@@ -95,7 +95,7 @@ static enum gavel_status make_file(const struct sqlite_store *sqlite, char *path
         if (S_ISDIR(info.st_mode))
             return error_set(
                 error, GAVEL_ERR_STORE_DENIED,
-                "the store %s is not a file but a folder; name a file in it, such as %s/gavel.db",
+                "the store %s is not a file but a directory; name a file in it, such as %s/gavel.db",
                 sqlite->shown, sqlite->shown);
         return error_set(error, GAVEL_ERR_STORE_DENIED,
                          "the store %s is not a file but a device or the like; name a file", sqlite->shown);
@@ -119,7 +119,7 @@ static enum gavel_status refuse_second_name(const struct sqlite_store *sqlite, s
     return error_set(
         error, GAVEL_ERR_STORE_UNSUPPORTED,
         "the store %s has a second name (a hard link) with another log and another leader; remove that name, "
-        "and share the folder or a symbolic link instead",
+        "and share the directory or a symbolic link instead",
         sqlite->shown);
 }
 
@@ -138,7 +138,7 @@ static enum gavel_status check_only_name(const struct sqlite_store *sqlite, cons
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
             "the store %s is mounted as a single file, so that it has another log here than elsewhere, and "
-            "another leader; mount its folder instead",
+            "another leader; mount its directory instead",
             sqlite->shown);
     return GAVEL_OK;
 }
@@ -155,8 +155,8 @@ static enum gavel_status check_directory(const struct sqlite_store *sqlite, cons
     if (name)
         return error_set(
             error, GAVEL_ERR_STORE_UNSUPPORTED,
-            "the store %s lies on %s, where the locks of SQLite cannot be relied on; use a file on a local "
-            "disk, or a store for many hosts",
+            "the store %s is on %s, where the locks of SQLite are not reliable; use a file on a local disk, "
+            "or a store for many hosts",
             sqlite->shown, name);
     if (!clock_is_shared())
         return error_set(
@@ -180,7 +180,7 @@ static enum gavel_status absolute(const char *path, char **ret_path, struct gave
             path);
     if (*path != '/' && !getcwd(folder, sizeof folder))
         return error_set(error, GAVEL_ERR_STORE_UNAVAILABLE,
-                         "the present folder is not known: %s; give the store by its whole path",
+                         "the current directory is unknown: %s; give the store by its whole path",
                          strerror(errno));
     if (asprintf(&result, "%s%s%s", folder, *path == '/' ? "" : "/", path) < 0)
         return error_set(error, GAVEL_ERR_NO_MEMORY, "out of memory while opening a sqlite store");
@@ -196,8 +196,8 @@ static enum gavel_status absolute(const char *path, char **ret_path, struct gave
 static enum gavel_status gone(const struct sqlite_store *sqlite, struct gavel_error *error)
 {
     return error_set(error, GAVEL_ERR_STORE_DAMAGED,
-                     "the store %s was deleted or replaced under us; put it back, or stop all that use it "
-                     "before any of them starts again",
+                     "the store %s was deleted or replaced while in use; put it back, or stop all that use "
+                     "it before any of them starts again",
                      sqlite->shown);
 }
 

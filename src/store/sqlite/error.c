@@ -73,13 +73,13 @@ const char *sqlite_next_step(enum gavel_status status, int system_errno)
     case GAVEL_ERR_STORE_FULL:
         return "free some space there";
     case GAVEL_ERR_STORE_DENIED:
-        return "check who owns the file and its folder, and their permissions";
+        return "check who owns the file and its directory, and their permissions";
     case GAVEL_ERR_STORE_DAMAGED:
         return "stop all candidates of this store, then restore it from a backup, or name another file";
     case GAVEL_ERR_NO_MEMORY:
         return "free some memory";
     default:
-        return "look at the disk and the kernel's log";
+        return "check the disk and the kernel's log";
     }
 }
 

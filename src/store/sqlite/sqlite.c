@@ -261,11 +261,10 @@ static bool is_stuck(struct sqlite_store *sqlite, struct batch *batch)
     if (sqlite3_get_autocommit(sqlite->db))
         return false;
     for (size_t i = 0; i < batch->count; i++)
-        reply_fail(
-            &batch->replies[i], GAVEL_ERR_STORE_UNAVAILABLE,
-            "a transaction on the store %s can be neither finished nor undone; look at the disk and the "
-            "kernel's log, and restart this program",
-            sqlite->shown);
+        reply_fail(&batch->replies[i], GAVEL_ERR_STORE_UNAVAILABLE,
+                   "a transaction on the store %s can be neither finished nor undone; check the disk and the "
+                   "kernel's log, and restart this program",
+                   sqlite->shown);
     return true;
 }
 

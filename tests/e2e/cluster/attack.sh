@@ -92,7 +92,7 @@ test_without_a_secret_nobody_is_a_member_by_its_own_word() {
     expect 0 "$GAVEL" cert issue n4 --ca "$ca" --out "$ca"
     for name in n1 n2 n3; do
         attack "$name" n4 newer n4
-        has "$output" "n4 is no member"
+        has "$output" "n4 is not a member"
     done
     unharmed
 }
@@ -133,7 +133,7 @@ test_without_a_secret_it_says_what_that_means() {
     cluster n1
     begin n1
     await_leader
-    logged n1 "every user of this machine can speak as a node" || fail "it says nothing"
+    logged n1 "every user of this machine can act as a node" || fail "it says nothing"
 }
 
 run_tests "$@"

@@ -60,7 +60,7 @@ test_a_client_gets_what_a_client_needs() {
     has "$(text_of "$folder/n1.crt")" "URI:urn:gavel:prod:node:n1"
     same "$("$GAVEL" cert show "$folder/n1.crt" --json | "$JSON_GET" kind)" node
     expect 2 "$GAVEL" cert issue app --client --host app.example.org --ca "$folder" --out "$folder"
-    has "$errors" "nobody calls a client"
+    has "$errors" "a client has no address"
 }
 
 # Nobody looks a CA up in the list, so that nothing would come of it.
@@ -98,7 +98,7 @@ test_a_secret_alone() {
     expect 0 "$GAVEL" cert secret --out "$folder/s"
     same "$(mode_of "$folder/s/cluster.secret")" 600
     expect 1 "$GAVEL" cert secret --out "$folder/s"
-    has "$errors" "is there already"
+    has "$errors" "exists already"
 }
 
 test_keys_and_the_secret_are_for_their_owner_only() {
@@ -118,9 +118,9 @@ test_nothing_is_replaced_without_force() {
     expect 0 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/ca"
     before=$(sha256sum "$folder/ca"/*)
     expect 1 "$GAVEL" cert init prod --out "$folder/ca"
-    has "$errors" "ca.crt is there already"
+    has "$errors" "ca.crt exists already"
     expect 1 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/ca"
-    has "$errors" "--force replaces it"
+    has "$errors" "--force overwrites it"
     same "$(sha256sum "$folder/ca"/*)" "$before"
     expect 0 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder/ca" --force
     if [[ $(sha256sum "$folder/ca"/*) == "$before" ]]; then fail "--force replaced nothing"; fi
@@ -174,7 +174,7 @@ test_mistakes_are_told() {
     expect 2 "$GAVEL" cert init prod --valid-for 0
     expect 2 "$GAVEL" cert init prod --valid-for 10d --days 10
     expect 1 "$GAVEL" cert issue n1 --ca "$folder/nowhere" --out "$folder"
-    has "$errors" '`gavel cert init CLUSTER` makes a CA'
+    has "$errors" '`gavel cert init CLUSTER` creates a CA'
     expect 0 "$GAVEL" cert init prod --out "$folder/ca"
     expect 2 "$GAVEL" cert issue n1 --ca "$folder/ca" --out "$folder" --host 'a/b'
     has "$errors" '"a/b" is neither a host name nor an address'
@@ -184,7 +184,7 @@ test_mistakes_are_told() {
     has "$errors" "does not belong to its certificate"
     [[ ! -e $folder/n1.crt ]] || fail "a certificate was written all the same"
     expect 2 "$GAVEL" cert show "$folder/ca/ca.key"
-    has "$errors" "holds no certificate in PEM"
+    has "$errors" "has no certificate in PEM"
     expect 1 "$GAVEL" cert init prod --out /proc/nowhere
 }
 
@@ -209,7 +209,7 @@ test_a_node_is_asked_over_tls() {
     expect 0 "$GAVEL" leader --cluster "127.0.0.1:${api_of[n1]}" --ca "$folder/ca/ca.crt" --revoked "$folder/revoked"
     expect 0 "$GAVEL" cert revoke "$folder/ca/n1.crt" --list "$folder/revoked"
     expect 1 "$GAVEL" leader --cluster "127.0.0.1:${api_of[n1]}" --ca "$folder/ca/ca.crt" --revoked "$folder/revoked"
-    has "$errors" "its certificate was revoked"
+    has "$errors" "its certificate is revoked"
     expect 2 "$GAVEL" leader --cluster "127.0.0.1:${api_of[n1]}" --ca "$folder/ca/ca.crt" --revoked "$folder/none"
     has "$errors" "--revoked"
     expect 1 "$GAVEL" status --cluster "https://127.0.0.1:${api_of[n1]}"

@@ -270,7 +270,7 @@ test_watch_tells_of_a_handover_as_it_happens() {
     await grep -q "leads in term" "$folder/watch.err"
     await hears_events
     expect 0 "$GAVEL" handover --to "$target"
-    await grep -qE "  $leader leads no more: " "$folder/watch.out"
+    await grep -qE "  $leader no longer leads: " "$folder/watch.out"
     await grep -qE "  $target leads in term" "$folder/watch.out"
     await grep -qE "\"event\":\"became_leader\".*\"told_by\":\"$target\"" "$folder/json.out"
     "$JSON_GET" id event at told_by <"$folder/json.out" >/dev/null
@@ -423,7 +423,7 @@ test_a_change_without_an_answer_is_not_repeated() {
     fake_status a1 4 true true
     printf 'close\n' >"$folder/a1/POST-stepdown"
     expect 4 "$GAVEL" handover --cluster "${url_of[a1]}"
-    has "$errors" "whether it was done is not known"
+    has "$errors" "it is unknown whether it was done"
     same "$(grep -c '^POST' "$folder/a1/asked")" 1
 }
 

@@ -244,7 +244,7 @@ test_handover_is_for_groups_of_a_cluster_too() {
     has "$errors" 'no candidate "c"'
     # Nobody hands over: the wish is taken back.
     expect 6 "$GAVEL" handover --group jobs --timeout 300ms
-    is_led_by jobs a || fail "a leads no more"
+    is_led_by jobs a || fail "a no longer leads"
     hand_over_when_asked jobs a 2 >/dev/null &
     expect 0 "$GAVEL" handover --group jobs --timeout 20s --json
     same "$("$JSON_GET" group previous leader_id <<<"$output")" $'jobs\ta\tb'

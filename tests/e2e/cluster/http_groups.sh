@@ -171,7 +171,7 @@ test_a_client_that_keeps_itself_alive_and_one_that_does_not() {
     kill_candidate a # the stream is not what holds it
     for i in n1 n2 n3 n1; do
         same "$(ask "$i" /groups/g/keepalive -X POST -d "{\"session\":\"$session\",\"sent_at\":7}")" '{"ttl_ms":10000,"sent_at":7,"valid_ms":9980}'
-        leads_at n2 g a || fail "a leads no more"
+        leads_at n2 g a || fail "a no longer leads"
     done
     await told b elected # nobody keeps it any more
     same "$(post n3 /groups/g/keepalive "{\"session\":\"$session\"}" | tail -n 1)" 410

@@ -112,12 +112,12 @@ test_too_few_descriptors_are_told_at_the_start() {
     start n1 --bootstrap
     wrapper=()
     await is n1 has_lease true
-    await logged n1 "few files may be open at once"
+    await logged n1 "the limit of open files is low"
     logged n1 "limit=400 for_clients=200" || fail "it does not say how many"
     stop n1
     start n1
     await is n1 has_lease true
-    same "$(grep -c 'few files may be open at once' "$folder/n1.err")" 1
+    same "$(grep -c 'the limit of open files is low' "$folder/n1.err")" 1
 }
 
 # It dies again and again: the guard goes on, and waits longer and longer.

@@ -97,7 +97,7 @@ test_the_url_of_the_store_serves_the_commands_for_nodes() {
     has "$errors" "is not a cluster of gaveld"
     expect 2 "$GAVEL" status --store "$folder/gavel.db" --cluster
     expect 2 "$GAVEL" status --cluster
-    has "$errors" "--cluster does not say which"
+    has "$errors" "--cluster names no cluster"
     expect 2 "$GAVEL" run --cluster -- true
     # A store that is none of these is for other commands, and GAVEL_CLUSTER goes before GAVEL_STORE.
     GAVEL_STORE=$folder/gavel.db GAVEL_CLUSTER=127.0.0.1:${api_of[n2]} expect 0 "$GAVEL" member list

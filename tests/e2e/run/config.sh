@@ -36,7 +36,7 @@ test_command_that_is_not_there_is_told_before_taking_part() {
 test_command_that_cannot_be_executed_is_told_before_taking_part() {
     echo '#!/bin/sh' >"$folder/tool"
     refuses 126 "chmod +x" -- -- "$folder/tool"
-    refuses 126 "it is a folder" -- -- "$folder"
+    refuses 126 "it is a directory" -- -- "$folder"
     printf '#!/no/such/thing\n' >"$folder/tool"
     chmod +x "$folder/tool"
     refuses 127 "/no/such/thing" -- -- "$folder/tool"

@@ -26,7 +26,7 @@ test_guard_that_was_frozen_while_standing_by_does_not_hold_the_group() {
     ended a 137
     await leads b
     ended b 1
-    logged b "the guard does not do what it is told" || fail "it does not say why"
+    logged b "the guard does not carry out its orders" || fail "it does not say why"
     await nobody_leads
 }
 

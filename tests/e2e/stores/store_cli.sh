@@ -192,7 +192,7 @@ test_a_password_in_a_url_is_refused_and_not_repeated() {
     for command in "store ping" check status leader elect "run -- true"; do
         # shellcheck disable=SC2086 # words
         expect 2 env GAVEL_STORE=$url "$GAVEL" $command
-        has "$errors" "a password has no place in the URL"
+        has "$errors" "a password must not be in the URL"
         has_not "$output$errors" s3cr3t
     done
 }
@@ -211,13 +211,13 @@ test_check_reads_a_url_as_its_driver_does() {
     done <<'END'
 gavel:h1:7600|come two slashes
 gavel://h1:7600?tls=on|there is no option "tls"
-gavel://192.0.2.1:7600|plain TCP goes no further
+gavel://192.0.2.1:7600|plain TCP is only for this machine
 mysql://db1|the name of one database
 mysql://db1/app?tabel=jobs|has no option "tabel"
 mysql://db1/app?tls=maybe|neither yes nor no
 s3://bucket/p?endpoint=http://joe:s3cr3t@h|a key or a path does not belong there
 s3://bucket/p?endpoint=h:9000|lacks its scheme
-s3://key@bucket/p|does not belong into the URL
+s3://key@bucket/p|does not belong in the URL
 etcd://h1:99999/p|a port is not a number
 etcd://h1/p?cert=/dev/null|go together
 END
@@ -315,7 +315,7 @@ test_a_store_in_use_is_backed_up_and_its_file_alone_is_no_copy() {
     expect 4 "$GAVEL" store backup --store "$folder/nowhere.db" "$folder/other.db"
     has "$errors" "there is no store"
     expect 4 "$GAVEL" store backup --store memory:x "$folder/other.db"
-    has "$errors" "by the means of its server"
+    has "$errors" "with the tools of its server"
 }
 
 # Whatever is written meanwhile: each copy is the store of some instant between the beginning and the end of its making.

@@ -147,7 +147,7 @@ test_sql_is_good_for_a_server_however_often_it_is_given() {
     expect 0 "$GAVEL" store sql mysql --json
     has "$(json sql)" "CREATE TABLE IF NOT EXISTS \`locks\`"
     expect 2 "$GAVEL" store sql mysql --table 'jobs; drop'
-    has "$errors" "is no name for the table"
+    has "$errors" "is not a valid name for the table"
 }
 
 test_sql_adds_what_a_table_of_three_columns_lacks() {
@@ -214,7 +214,7 @@ test_a_leader_that_is_no_candidate_of_gavel_cannot_be_asked_to_resign() {
     store=$(server_url db foreign)
     sql foreign <<<"insert into locks (lock_key, owner_id, expires_at) values ('job', 'old-1', now(6) + interval 1 hour)"
     expect 1 "$GAVEL" handover --store "$store" --group job --timeout 1h
-    has "$errors" "old-1 leads, but is no candidate of gavel and cannot be asked"
+    has "$errors" "old-1 leads, but is not a candidate of gavel and cannot be asked"
     expect 1 "$GAVEL" handover --store "$store" --group job --to old-2 --force --timeout 1h --json
     same "$(json error.name)" ERR_LEADER_TRANSFER_FAILED
     # One of gavel could be, on the same table.

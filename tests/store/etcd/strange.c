@@ -194,8 +194,8 @@ static void test_errors_are_told_in_words(void **state)
         enum gavel_status status;
         const char *words;
     } cases[] = {
-        {500, "", GAVEL_ERR_STORE_UNAVAILABLE, "trouble"},
-        {502, "<html>bad gateway</html>", GAVEL_ERR_STORE_UNAVAILABLE, "trouble"},
+        {500, "", GAVEL_ERR_STORE_UNAVAILABLE, "failed: "},
+        {502, "<html>bad gateway</html>", GAVEL_ERR_STORE_UNAVAILABLE, "failed: "},
         {503, "{\"error\":\"etcdserver: no leader\",\"code\":14}", GAVEL_ERR_STORE_UNAVAILABLE, "no leader"},
         {503, "{\"error\":\"etcdserver: leader changed\",\"code\":14}", GAVEL_ERR_STORE_UNAVAILABLE,
          "leader changed"},

@@ -242,7 +242,7 @@ static void test_a_lost_answer_to_a_commit_is_settled_by_the_nonce(void **state)
     reply = finish(&forwarding);
     assert_int_equal(reply.status,
                      GAVEL_ERR_STORE_UNAVAILABLE); /* which of its claims it was, nobody can tell */
-    assert_non_null(strstr(reply.message, "not known"));
+    assert_non_null(strstr(reply.message, "it is unknown"));
     assert_int_equal(expect(store, ask_renew("g", "one", 1, 0), GAVEL_OK).record.epoch, 1);
 
     test_proxy_say(&proxy, "mute 0");
@@ -285,7 +285,7 @@ static void test_a_claim_that_never_arrived_is_in_doubt_and_not_made_twice(void 
      * arrive. */
     if (reply.status != GAVEL_OK) {
         assert_int_equal(reply.status, GAVEL_ERR_STORE_UNAVAILABLE);
-        assert_non_null(strstr(reply.message, "not known"));
+        assert_non_null(strstr(reply.message, "it is unknown"));
         assert_int_equal(mysql_bench_number(b, "SELECT COUNT(*) FROM %s", b->table), 0);
     }
     store_close(store);

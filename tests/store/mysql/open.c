@@ -43,9 +43,10 @@ static void test_a_url_that_makes_no_sense_is_refused(void **state)
         {"mysql://h/a/b", "database"},
         {"mysql://u:secret@h/d", "password"},
         {"mysql://h1,h2/d", "too many hosts"},
-        {"mysql://h/d?table=", "no name for the table"},
-        {"mysql://h/d?table=a%60b", "no name for the table"},
-        {"mysql://h/d?table=123456789012345678901234567890123456789012345678901", "no name for the table"},
+        {"mysql://h/d?table=", "not a valid name for the table"},
+        {"mysql://h/d?table=a%60b", "not a valid name for the table"},
+        {"mysql://h/d?table=123456789012345678901234567890123456789012345678901", "not a valid name for the "
+                                                                                  "table"},
         {"mysql://h/d?tls=perhaps", "neither yes nor no"},
         {"mysql://h/d?tls=off&ca=/f", "do not go together"},
         {"mysql://h/d?cert=/f", "belong together"},

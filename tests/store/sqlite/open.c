@@ -276,8 +276,8 @@ static void test_a_second_name_of_the_file_is_refused(void **state)
     (void)expect(store, ask_claim("g", "one", 1, 0), GAVEL_OK);
     store_close(store);
     assert_int_equal(link(s->file, other), 0);
-    expect_open(s->file, GAVEL_ERR_STORE_UNSUPPORTED, "hard link", "folder");
-    expect_open(other, GAVEL_ERR_STORE_UNSUPPORTED, "hard link", "folder");
+    expect_open(s->file, GAVEL_ERR_STORE_UNSUPPORTED, "hard link", "directory");
+    expect_open(other, GAVEL_ERR_STORE_UNSUPPORTED, "hard link", "directory");
     (void)strcat(other, "-wal");
     assert_int_equal(access(other, F_OK), -1); /* refused before SQLite has seen it */
     other[strlen(other) - strlen("-wal")] = '\0';
@@ -333,7 +333,7 @@ static void open_mounted_file(const struct scratch *s)
         _exit(77);
     if (store_open(path, &store, &error) != GAVEL_ERR_STORE_UNSUPPORTED)
         _exit(1);
-    if (!strstr(error.message, "mount its folder instead"))
+    if (!strstr(error.message, "mount its directory instead"))
         _exit(2);
     (void)strcat(path, "-wal");
     if (access(path, F_OK) == 0)

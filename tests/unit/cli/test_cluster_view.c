@@ -156,7 +156,7 @@ static void test_a_lease_in_a_higher_term_is_believed(void **state)
     assert_string_equal(cluster_view_leader(view)->name, "n2");
     assert_int_equal(view->term, 4);
     assert_true(has_trouble(view, "n1 has role leader in term 3 without a lease"));
-    assert_true(has_trouble(view, "n3 hears of no leader"));
+    assert_true(has_trouble(view, "n3 knows no leader"));
 }
 
 static void test_a_higher_generation_is_believed(void **state)
@@ -171,7 +171,7 @@ static void test_a_higher_generation_is_believed(void **state)
     cluster_view_make(view);
     assert_string_equal(cluster_view_leader(view)->name, "n2");
     assert_int_equal(view->generation, 2);
-    assert_true(has_trouble(view, "n1 is of generation 1, the cluster of 2"));
+    assert_true(has_trouble(view, "n1 is in generation 1, the cluster in 2"));
 }
 
 static void test_a_leader_that_is_silent_is_hearsay(void **state)
@@ -226,8 +226,8 @@ static void test_a_constrained_election_has_its_name(void **state)
     assert_int_equal(view->troubles[0].kind, TROUBLE_NO_LEADER);
     assert_string_equal(view->troubles[0].text,
                         "nobody can be elected, a constrained election: only n3 reaches a majority of the "
-                        "voters, but with an older log than n1, n2, n4, n5, which must not vote for it; mend "
-                        "a link between two of those");
+                        "voters, but with an older log than n1, n2, n4, n5, which must not vote for it; "
+                        "repair a link between two of those");
     assert_int_equal(cluster_exit_code(view), 3);
 }
 
@@ -628,7 +628,7 @@ static void test_answers_that_make_no_sense_do_no_harm(void **state)
     }
     cluster_view_make(view);
     assert_int_equal(view->node_count, 4);
-    assert_true(has_trouble(view, "what it answered has no name of a node"));
+    assert_true(has_trouble(view, "its answer has no node name"));
 }
 
 int main(void)

@@ -102,13 +102,13 @@ static void test_events_are_told_in_words(void **state)
 {
     (void)state;
     assert_words("became_leader", "n1", "", "n1 leads in term 4");
-    assert_words("lost_leadership", "", "the lease lapsed", "n1 leads no more: the lease lapsed");
-    assert_words("lost_leadership", "", "", "n1 leads no more");
+    assert_words("lost_leadership", "", "the lease lapsed", "n1 no longer leads: the lease lapsed");
+    assert_words("lost_leadership", "", "", "n1 no longer leads");
     assert_words("leader_changed", "n2", "", "n1 follows n2");
-    assert_words("leader_changed", "", "", "n1 knows of no leader");
+    assert_words("leader_changed", "", "", "n1 knows no leader");
     assert_words("leader_changed", "n1", "", "n1 has won the election");
     assert_words("leader_down", "n2", "", "n1 has proof that n2 is dead");
-    assert_words("of_tomorrow", "", "why", "n1 tells of of_tomorrow: why");
+    assert_words("of_tomorrow", "", "why", "n1 reports of_tomorrow: why");
 }
 
 static void test_words_of_an_event_are_cut_to_their_room(void **state)

@@ -161,7 +161,7 @@ static void test_changes_have_the_names_that_a_store_has_for_them(void **state)
     change_is("vacant", "{\"group\":\"g\",\"candidate\":\"a\",\"epoch\":7,\"reason\":\"resigned\"}",
               "leader_changed", "nobody leads: a gave up");
     change_is("vacant", "{\"candidate\":\"a\",\"reason\":\"something new\"}", "leader_changed",
-              "nobody leads: a leads no more");
+              "nobody leads: a no longer leads");
     change_is("joined", "{\"candidate\":\"c\"}", NULL, "");
     change_is("note_put", "{\"key\":\"k\"}", NULL, "");
 }

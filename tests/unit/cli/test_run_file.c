@@ -116,7 +116,7 @@ static void test_mistakes_in_a_child_are_blamed_on_their_lines(void **state)
     struct fixture *f = *state;
 
     assert_line_refused(f, "graze: 3s", "did you mean \"grace\"?");
-    assert_line_refused(f, "command: y", "stands on line 2 already");
+    assert_line_refused(f, "command: y", "is on line 2 already");
     assert_line_refused(f, "[a]: y", "plain word");
     assert_line_refused(f, "name:", "has no value");
     assert_line_refused(f, "name: ''", "empty");
@@ -130,7 +130,7 @@ static void test_mistakes_in_a_child_are_blamed_on_their_lines(void **state)
     assert_line_refused(f, "user: ''", "empty");
     assert_line_refused(f, "environment: A=1", "mapping");
     assert_line_refused(f, "environment: [A]", "mapping");
-    assert_line_refused(f, "environment: {A: 1, B: 2, A: 3}", "there twice");
+    assert_line_refused(f, "environment: {A: 1, B: 2, A: 3}", "given twice");
     assert_line_refused(f, "environment: {A: }", "write \"\" for an empty one");
     assert_line_refused(f, "environment: {A=B: 1}", "cannot be the name");
     assert_line_refused(f, "environment: {'': 1}", "cannot be the name");
@@ -141,8 +141,8 @@ static void test_mistakes_in_a_child_are_blamed_on_their_lines(void **state)
     assert_line_refused(f, "grace: -1s", "negative");
     assert_line_refused(f, "grace: 31d", "30 days");
     assert_line_refused(f, "term_signal: KILL", "can catch");
-    assert_line_refused(f, "term_signal: 0", "no signal");
-    assert_line_refused(f, "term_signal: NONSENSE", "no signal");
+    assert_line_refused(f, "term_signal: 0", "not a signal");
+    assert_line_refused(f, "term_signal: NONSENSE", "not a signal");
     assert_line_refused(f, "on_exit: explode", "stop, resign, restart");
     assert_line_refused(f, "ready: 3", "key: value");
     assert_line_refused(f, "ready: {}", "either a command or an fd");

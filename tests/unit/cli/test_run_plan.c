@@ -145,7 +145,7 @@ static void test_a_program_that_is_not_there_is_not_found(void **state)
     struct fixture *f = *state;
 
     assert_int_equal(plan(f, "", ARGV("no-such-program")), GAVEL_ERR_NOT_FOUND);
-    assert_refused(f, GAVEL_ERR_NOT_FOUND, "\"no-such-program\" in the folders of PATH");
+    assert_refused(f, GAVEL_ERR_NOT_FOUND, "\"no-such-program\" in the directories of PATH");
     assert_int_equal(plan(f, "", ARGV("./no-such-program")), GAVEL_ERR_NOT_FOUND);
     assert_refused(f, GAVEL_ERR_NOT_FOUND, "./no-such-program");
     assert_int_equal(plan(f, "", ARGV("/etc/passwd/x")), GAVEL_ERR_NOT_FOUND);
@@ -164,7 +164,7 @@ static void test_a_program_that_cannot_be_executed_is_told_apart(void **state)
     assert_refused(f, GAVEL_ERR_IO, "chmod +x");
     assert_int_equal(run_plan_fail(&f->cli, &f->error), 126);
     assert_int_equal(plan(f, "", ARGV(f->folder)), GAVEL_ERR_IO);
-    assert_refused(f, GAVEL_ERR_IO, "it is a folder");
+    assert_refused(f, GAVEL_ERR_IO, "it is a directory");
 }
 
 static void test_a_script_needs_its_interpreter(void **state)

@@ -437,10 +437,10 @@ static void test_bytes_that_are_no_frames_end_the_connection(void **state)
         const char *says;
         const char *trouble;
     } cases[] = {
-        {"HTTP/1.1 400 Bad Request\r\n\r\n", "this is HTTP"},
+        {"HTTP/1.1 400 Bad Request\r\n\r\n", "this is an HTTP port"},
         {"\x15\x03\x03\x01", "the node speaks TLS"},
-        {"\xff\xff\xff\xff", "no frame"},
-        {"\x01\x01\x01\x01zzzz", "no frame"},
+        {"\xff\xff\xff\xff", "not a frame"},
+        {"\x01\x01\x01\x01zzzz", "not a frame"},
     };
     struct world *world = *state;
 
@@ -641,11 +641,11 @@ static void test_places_that_are_wrong_are_refused_with_the_part_that_is(void **
         {"127.0.0.1:1,[2001:db8::1]:7600", "2001:db8::1"},
         {"127.0.0.1:1?ca=a", "all three"},
         {"127.0.0.1:1?ca=a&cert=b&key=c&ca=d", "twice"},
-        {"127.0.0.1:1?ca=", "no proper value"},
-        {"127.0.0.1:1?ca", "no proper value"},
-        {"127.0.0.1:1?ca=%2", "no proper value"},
-        {"127.0.0.1:1?ca=%00", "no proper value"},
-        {"127.0.0.1:1?ca=%zz", "no proper value"},
+        {"127.0.0.1:1?ca=", "no valid value"},
+        {"127.0.0.1:1?ca", "no valid value"},
+        {"127.0.0.1:1?ca=%2", "no valid value"},
+        {"127.0.0.1:1?ca=%00", "no valid value"},
+        {"127.0.0.1:1?ca=%zz", "no valid value"},
         {"127.0.0.1:1?", "no option"},
         {"127.0.0.1:1?tls=yes", "\"tls\""},
         {"127.0.0.1:1?ttl_ms=99", "from 100"},

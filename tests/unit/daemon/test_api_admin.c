@@ -284,7 +284,7 @@ static void test_what_is_under_way_is_answered_when_the_node_ends(void **state)
     frontend->holds = true;
     say_stepdown(fd);
     api_frontend_wait_asked(frontend, 1);
-    api_frontend_answer(frontend, GAVEL_ERR_STOPPED, "this node is ending", "");
+    api_frontend_answer(frontend, GAVEL_ERR_STOPPED, "this node is stopping", "");
     frontend->is_ending = true;
     (void)pthread_join(frontend->consensus, NULL);
     api_stop(frontend->api);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Notes: what the last leader wrote is what the next one reads, and who leads no more writes nothing. */
+/* Notes: what the last leader wrote is what the next one reads, and who no longer leads writes nothing. */
 #include "api_listener.h"
 
 #include <inttypes.h>

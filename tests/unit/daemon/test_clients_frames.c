@@ -286,7 +286,7 @@ static void test_hostile_bytes_are_refused_in_words(void **state)
     say(frontend, false, "\0\0\0\0", 4, "no length");
     say(frontend, false, "\0\0\x10\x01", 4, "too long");
     say(frontend, true, "\0\x40\0\x01", 4, "too long");
-    say(frontend, true, "\0\0\0\x03\xff\xff\xff", 7, "no frame");
+    say(frontend, true, "\0\0\0\x03\xff\xff\xff", 7, "not a frame");
     say(frontend, true, "\0\0\0\x02\x2a\0", 6, "only nodes send"); /* an empty Reply */
     assert_int_equal(play_cut(frontend), 7);
 }

@@ -194,7 +194,7 @@ static void test_a_file_of_that_name_is_left_alone(void **state)
 
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
-    expect_no_start(frontend, GAVEL_ERR_IO, "something else under this name");
+    expect_no_start(frontend, GAVEL_ERR_IO, "it exists and is not a socket");
     assert_int_equal(access(frontend->config->socket, F_OK), 0);
     (void)unlink(frontend->config->socket);
 }
@@ -255,7 +255,7 @@ static void test_a_port_that_is_taken_is_named(void **state)
     clients_frontend_start(frontend);
     (void)snprintf(frontend->config->clients_listen, sizeof frontend->config->clients_listen, "127.0.0.1:%u",
                    clients_port(frontend->clients));
-    expect_no_start(&other, GAVEL_ERR_IO, "Another program has this port");
+    expect_no_start(&other, GAVEL_ERR_IO, "Another program uses this port");
 }
 
 /* ---- TLS ---- */

@@ -322,9 +322,9 @@ static void test_shapes_that_are_no_configuration(void **state)
 
     assert_refused(f, "", 0, "the cluster has no name");
     assert_refused(f, "cluster: a\n", 0, "this node has no name");
-    assert_refused(f, "cluster: a\nnode: b\n", 0, "no folder for the data");
+    assert_refused(f, "cluster: a\nnode: b\n", 0, "no directory for the data");
     assert_refused(f, "just words\n", 1, "must be lines of the form");
-    assert_refused(f, "cluster: [\n", 2, "this is not YAML");
+    assert_refused(f, "cluster: [\n", 2, "this is not valid YAML");
     assert_refused(f, GOOD "---\ncluster: x\n", 5, "a second document begins here");
     assert_refused(f, GOOD "[a, b]: c\n", 4, "a key must be one plain word");
     memset(large, ' ', CONFIG_FILE_MAX + 1);
@@ -348,8 +348,8 @@ static void test_unknown_and_repeated_keys_have_their_line(void **state)
     assert_refused(f, GOOD "quite_else: 1\n", 4, "gaveld.yaml(5) lists them");
     assert_refused(f, GOOD "timing:\n  lease_m: 150\n", 5, "did you mean \"lease_ms\"?");
     assert_refused(f, GOOD "tls: {certs: x}\n", 4, "did you mean \"cert\"?");
-    assert_refused(f, GOOD "node: n2\n", 4, "node stands on line 2 already");
-    assert_refused(f, GOOD PEERS "peers: []\n", 8, "peers stands on line 4 already");
+    assert_refused(f, GOOD "node: n2\n", 4, "node is on line 2 already");
+    assert_refused(f, GOOD PEERS "peers: []\n", 8, "peers is on line 4 already");
     assert_refused(f, GOOD "peers:\n  - {name: a, addres: b}\n", 5, "did you mean \"address\"?");
     assert_refused(f, GOOD "leader_commands: {childs: []}\n", 4, "\"childs\"");
 }
@@ -358,21 +358,21 @@ static void test_values_that_are_none(void **state)
 {
     struct fixture *f = *state;
 
-    assert_refused(f, "cluster: -a\n", 1, "cluster: \"-a\" is no name");
-    assert_refused(f, "cluster: a b\n", 1, "is no name");
-    assert_refused(f, "node: äöü\n", 1, "is no name");
+    assert_refused(f, "cluster: -a\n", 1, "cluster: \"-a\" is not a valid name");
+    assert_refused(f, "cluster: a b\n", 1, "is not a valid name");
+    assert_refused(f, "node: äöü\n", 1, "is not a valid name");
     assert_refused(f, "node:\n", 1, "node has no value");
     assert_refused(f, "node: [a]\n", 1, "node must be one plain value");
     assert_refused(f, "data: ''\n", 1, "data: it is empty");
-    assert_refused(f, "data_max: 10\n", 1, "is no size from 1MiB to 16TiB");
-    assert_refused(f, "data_max: 1 PiB\n", 1, "is no size");
-    assert_refused(f, "data_max: 99999999999T\n", 1, "is no size");
+    assert_refused(f, "data_max: 10\n", 1, "is not a size from 1MiB to 16TiB");
+    assert_refused(f, "data_max: 1 PiB\n", 1, "is not a size");
+    assert_refused(f, "data_max: 99999999999T\n", 1, "is not a size");
     assert_refused(f, "auto_failover: maybe\n", 1, "neither true nor false");
     assert_refused(f, "snapshot_entries: 1\n", 1, "1 is not from 10 to");
     assert_refused(f, "priority: 256\n", 1, "256 is not from 0 to 255");
     assert_refused(f, "log_level: loud\n", 1, "none of debug, info, warning, error");
     assert_refused(f, "log: xml\n", 1, "log: \"xml\" is none of auto, human, logfmt, json");
-    assert_refused(f, "log: json\nlog_format: json\n", 2, "log_format stands on line 1 already");
+    assert_refused(f, "log: json\nlog_format: json\n", 2, "log_format is on line 1 already");
     assert_refused(f, "timing: {lease_ms: 0}\n", 1, "not from 1 ms to an hour");
     assert_refused(f, "timing: {lease_ms: 2h}\n", 1, "not from 1 ms to an hour");
     assert_refused(f, "timing: {lease_ms: -5}\n", 1, "lease_ms: ");
@@ -389,10 +389,10 @@ static void test_addresses_that_are_none(void **state)
     assert_refused(f, "listen: 'host:0'\n", 1, "no port from 1 to 65535");
     assert_refused(f, "listen: host:65536\n", 1, "no port from 1 to 65535");
     assert_refused(f, "listen: host:http\n", 1, "no port from 1 to 65535");
-    assert_refused(f, "listen: a b:1\n", 1, "is no address");
-    assert_refused(f, "listen: '[::g]:1'\n", 1, "is no address");
-    assert_refused(f, GOOD "listen: 0.0.0.0:7400\n", 4, "say by `advertise: HOST:PORT`");
-    assert_refused(f, GOOD "api: 0.0.0.0\n", 4, "say by `api_advertise: HOST:PORT`");
+    assert_refused(f, "listen: a b:1\n", 1, "is not an address");
+    assert_refused(f, "listen: '[::g]:1'\n", 1, "is not an address");
+    assert_refused(f, GOOD "listen: 0.0.0.0:7400\n", 4, "set `advertise: HOST:PORT`");
+    assert_refused(f, GOOD "api: 0.0.0.0\n", 4, "set `api_advertise: HOST:PORT`");
     assert_refused(f, GOOD "advertise: '[::]:5'\n", 4, "nobody can be reached at [::]:5");
     assert_refused(f, GOOD "peers:\n  - {name: n1, address: 0.0.0.0}\n", 5, "nobody can be reached at");
     assert_refused(f, GOOD "listen: no-such-host.invalid:7400\n", 4, "no-such-host.invalid");
@@ -431,17 +431,16 @@ static void test_peers_that_do_not_fit_together(void **state)
         (void)snprintf(text + strlen(text), sizeof text - strlen(text),
                        "  - {name: n%d, address: 127.0.0.%d}\n", i, i);
     assert_refused(f, text, 14, "at most 9 voters");
-    assert_refused(f, GOOD "bootstrap: true\n", 4, "a cluster begins with the nodes listed as peers");
+    assert_refused(f, GOOD "bootstrap: true\n", 4, "there are no peers");
 }
 
 static void test_what_the_list_says_of_this_node_must_be_true(void **state)
 {
     struct fixture *f = *state;
 
-    assert_refused(
-        f, GOOD "listen: 127.0.0.1:7409\n" PEERS, 6,
-        "peers has this node, n1, at 127.0.0.1:7401, but it says of itself that it is at 127.0.0.1:7409");
-    assert_refused(f, GOOD "api: 127.0.0.1:7509\n" PEERS, 6, "peers has the API of this node");
+    assert_refused(f, GOOD "listen: 127.0.0.1:7409\n" PEERS, 6,
+                   "peers lists this node, n1, at 127.0.0.1:7401, but its own address is 127.0.0.1:7409");
+    assert_refused(f, GOOD "api: 127.0.0.1:7509\n" PEERS, 6, "peers lists the API of this node");
     assert_refused(f, GOOD "priority: 3\n" PEERS, 4, "priority: it is 3, but 0 in peers, line 6");
     assert_refused(f, GOOD "witness: true\n" PEERS, 4, "witness: it is true, but false in peers, line 6");
     assert_good(f, GOOD "listen: localhost:7401\n" PEERS); /* another name of the same */
@@ -460,14 +459,14 @@ static void test_beyond_loopback_nobody_speaks_in_the_clear(void **state)
 {
     struct fixture *f = *state;
 
-    assert_refused(f, GOOD "listen: 192.0.2.1:7400\n", 4, "nodes speak TLS only");
+    assert_refused(f, GOOD "listen: 192.0.2.1:7400\n", 4, "nodes need TLS");
     assert_refused(f, GOOD "api: 192.0.2.1:7500\n", 4, "the API needs TLS");
-    assert_refused(f, GOOD "listen: 0.0.0.0\nadvertise: 192.0.2.1\n", 4, "nodes speak TLS only");
+    assert_refused(f, GOOD "listen: 0.0.0.0\nadvertise: 192.0.2.1\n", 4, "nodes need TLS");
     write_file(f, "token", "a-token-of-some-length\n", 0600);
     assert_good(f, GOOD "api: 192.0.2.1:7500\ntoken: token\n");
     assert_int_equal(f->warnings.count, 2);
     assert_true(has_warning(f, "is not encrypted"));
-    assert_true(has_warning(f, "neither tls nor a secret: every user of this machine can speak as a node"));
+    assert_true(has_warning(f, "neither tls nor a secret: every user of this machine can act as a node"));
 }
 
 static void test_clients_are_served_where_that_is_safe(void **state)
@@ -484,8 +483,8 @@ static void test_clients_are_served_where_that_is_safe(void **state)
     assert_non_null(strstr(f->config.socket, "s.sock"));
     assert_good(f, GOOD "clients: localhost\nclients_advertise: 10.0.0.1:7777\n");
     assert_string_equal(f->config.clients_advertise, "10.0.0.1:7777");
-    assert_refused(f, GOOD "clients: 192.0.2.1:7600\n", 4, "clients speak TLS only");
-    assert_refused(f, GOOD "clients: 127.0.0.1:7500\n", 4, "listens for something else");
+    assert_refused(f, GOOD "clients: 192.0.2.1:7600\n", 4, "clients need TLS");
+    assert_refused(f, GOOD "clients: 127.0.0.1:7500\n", 4, "for something else");
     (void)snprintf(line, sizeof line, GOOD "socket: /%0120d\n", 0);
     assert_refused(f, line, 4, "a socket has room for 107");
 }
@@ -496,18 +495,18 @@ static void test_files_must_be_there_and_be_what_they_should(void **state)
 
     assert_refused(f, GOOD "secret: nowhere\n", 4, "No such file");
     assert_refused(f, GOOD "token: nowhere\n", 4, "No such file");
-    assert_refused(f, GOOD "token: .\n", 4, "is a folder");
+    assert_refused(f, GOOD "token: .\n", 4, "is a directory");
     write_file(f, "token", "short\n", 0600);
     assert_refused(f, GOOD "token: token\n", 4, "the token has 5 characters; it needs 16 to 255");
     write_file(f, "token", "a token with spaces in it\n", 0600);
-    assert_refused(f, GOOD "token: token\n", 4, "character 2 of the token cannot stand in an HTTP header");
+    assert_refused(f, GOOD "token: token\n", 4, "character 2 of the token is not allowed in an HTTP header");
     write_file(f, "secret", "too short", 0600);
     assert_refused(f, GOOD "secret: secret\n", 4, "secret: ");
     assert_refused(f, GOOD "tls: {ca: nowhere, cert: b, key: c}\n", 4, "ca: cannot read");
     assert_refused(f, GOOD "tls: {ca: gaveld.yaml}\n", 0, "tls needs ca, cert and key");
     assert_refused(f, GOOD "tls: {ca: gaveld.yaml, cert: gaveld.yaml, key: gaveld.yaml}\n", 4, "cert: ");
     assert_refused(f, GOOD "tls: {api: true}\n", 4, "there are no certificates");
-    assert_refused(f, "cluster: a\nnode: b\ndata: gaveld.yaml\n", 3, "is a file; the data need a folder");
+    assert_refused(f, "cluster: a\nnode: b\ndata: gaveld.yaml\n", 3, "is a file; the data need a directory");
     write_file(f, "secret", "0123456789abcdef0123456789abcdef0123", 0644);
     assert_good(f, GOOD "secret: secret\n");
     assert_int_equal(f->warnings.count, 1);
@@ -588,7 +587,7 @@ static void test_former_name_of_leader_commands_is_understood_and_said(void **st
     assert_refused(f,
                    GOOD SLOW "coordinator: {children: [{command: 'true'}]}\n"
                              "leader_commands: {children: [{command: 'true'}]}\n",
-                   6, "leader_commands stands there already");
+                   6, "leader_commands is given already");
     assert_refused(f, GOOD "coordinater: {}\n", 4,
                    "there is no key \"coordinater\"; gaveld.yaml(5) lists them");
 }

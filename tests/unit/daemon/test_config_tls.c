@@ -102,7 +102,7 @@ static void test_a_certificate_of_another_cluster_is_refused(void **state)
     struct fixture *f = *state;
 
     issue(f, (struct issue){.cluster = "shop", .node = "n1"});
-    assert_refused(f, "is of the cluster \"shop\" (O), and this is \"test\"", "gavel cert issue n1");
+    assert_refused(f, "is for cluster \"shop\" (O), and this is \"test\"", "gavel cert issue n1");
 }
 
 static void test_a_certificate_of_another_node_is_refused(void **state)
@@ -110,7 +110,7 @@ static void test_a_certificate_of_another_node_is_refused(void **state)
     struct fixture *f = *state;
 
     issue(f, (struct issue){.node = "n2"});
-    assert_refused(f, "is of the node \"n2\" (CN), and this is \"n1\"", "gavel cert issue n1");
+    assert_refused(f, "is for node \"n2\" (CN), and this is \"n1\"", "gavel cert issue n1");
 }
 
 static void test_a_certificate_that_has_expired_is_refused(void **state)

@@ -111,7 +111,7 @@ static bool is_refused(struct folder *f, uint64_t wanted, size_t at)
     case GAVEL_OK:
         break;
     case GAVEL_ERR_STORE_DAMAGED:
-        assert_non_null(strstr(f->error.message, "let it join with an empty folder"));
+        assert_non_null(strstr(f->error.message, "let it join with an empty directory"));
         return true;
     default:
         fail_msg("byte %zu: %s", at, f->error.message);

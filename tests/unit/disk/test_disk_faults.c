@@ -203,7 +203,7 @@ static void run_on_a_full_disk(struct folder *f)
     mount_small(f);
     restore = folder_begin(f);
     last = fill_up(f, 0, 1000);
-    if (!strstr(f->error.message, "no room left") || last < 200)
+    if (!strstr(f->error.message, "no space left") || last < 200)
         _exit(1);
     for (raft_term term = 2; term < 100; term++) {
         if (write_state(f, &restore, term) != GAVEL_OK)

@@ -286,7 +286,7 @@ static void test_who_is_no_member_is_refused(void **state)
     world_start(a);
     world_start(b);
     world_peer(b, a, NULL);
-    WAIT_FOR(world, find_news_about(b, TRANSPORT_REFUSED, "b is no member of cluster \"test\""));
+    WAIT_FOR(world, find_news_about(b, TRANSPORT_REFUSED, "b is not a member of cluster \"test\""));
     WAIT_FOR(world, find_news_about(a, TRANSPORT_REFUSED, "gavel member add b"));
     assert_null(find_news(a, TRANSPORT_GREETED));
     /* Once it is one, it comes in. */
@@ -319,7 +319,7 @@ static void test_who_was_removed_is_refused(void **state)
     transport_set_members(a->transport, &a->id, 1, 17);
     world_start(b);
     world_peer(b, a, NULL);
-    WAIT_FOR(world, find_news_about(b, TRANSPORT_REFUSED, "b is no member"));
+    WAIT_FOR(world, find_news_about(b, TRANSPORT_REFUSED, "b is not a member"));
     /* As long as its removal is not committed it is one. */
     transport_set_members(a->transport, &b->id, 1, 17);
     WAIT_FOR(world, is_up(b, a));
@@ -335,7 +335,7 @@ static void test_a_member_that_is_removed_loses_its_connection(void **state)
     world_connect(world);
     WAIT_FOR(world, is_up(b, a) && link_of(a, b).is_heard);
     transport_set_peers(a->transport, NULL, 0);
-    WAIT_FOR(world, find_news_about(b, TRANSPORT_REFUSED, "b is no member"));
+    WAIT_FOR(world, find_news_about(b, TRANSPORT_REFUSED, "b is not a member"));
 }
 
 /* A later generation ends a node; so it must be sealed. */

@@ -294,10 +294,10 @@ static void test_a_stranger_that_does_not_greet_is_closed(void **state)
     } cases[] = {
         {"GET / HTTP/1.1\r\n\r\n", 18, "this is HTTP"},
         {"\x16\x03\x01\x02\x00\x01\x00", 7, "one side speaks TLS"},
-        {"\xff\xff\xff\xff rubbish", 12, "bytes that are no frame"},
-        {"\x00\x00\x00\x00", 4, "bytes that are no frame"},
-        {"\x00\x00\x20\x00", 4, "bytes that are no frame"}, /* too long for a first frame */
-        {"\x00\x00\x00\x04\xff\xff\xff\xff", 8, "bytes that are no frame"},
+        {"\xff\xff\xff\xff rubbish", 12, "bytes that are not a frame"},
+        {"\x00\x00\x00\x00", 4, "bytes that are not a frame"},
+        {"\x00\x00\x20\x00", 4, "bytes that are not a frame"}, /* too long for a first frame */
+        {"\x00\x00\x00\x04\xff\xff\xff\xff", 8, "bytes that are not a frame"},
         {"", 0, "no greeting within 300 ms"},
         {"\x00\x00\x01\x00 and then silence", 21, "no greeting within 300 ms"},
     };
@@ -448,13 +448,13 @@ static void test_where_it_cannot_listen_it_says_why(void **state)
     struct side *b = world_side(world, 1);
     char address[64];
 
-    try_to_listen(world, "7400", GAVEL_ERR_INVALID, "is no address");
+    try_to_listen(world, "7400", GAVEL_ERR_INVALID, "is not an address");
     try_to_listen(world, "0.0.0.0:0", GAVEL_ERR_INVALID, "without TLS");
     try_to_listen(world, "192.0.2.1:0", GAVEL_ERR_INVALID, "without TLS");
     try_to_listen(world, "no-such-host.invalid:1", GAVEL_ERR_IO, "has no address");
     world_start(b);
     (void)snprintf(address, sizeof address, "127.0.0.1:%u", (unsigned)b->port);
-    try_to_listen(world, address, GAVEL_ERR_IO, "another process has that port");
+    try_to_listen(world, address, GAVEL_ERR_IO, "another process uses that port");
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

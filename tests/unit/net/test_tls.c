@@ -381,8 +381,8 @@ static void test_a_node_without_a_certificate_is_refused(void **state)
     a->settings.tls = bad_context_of(&files);
     start_two(f);
     world_peer(a, b, NULL);
-    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, "wants a certificate and was shown none"));
-    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "the other side showed no certificate"));
+    WAIT_FOR(f->world, find_news_about(a, TRANSPORT_REFUSED, "requires a certificate and got none"));
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "the other side presented no certificate"));
 }
 
 static void test_plain_and_tls_do_not_mix(void **state)
@@ -459,7 +459,7 @@ static void test_without_a_secret_a_newer_configuration_is_not_believed(void **s
     start_two(f);
     transport_set_members(a->transport, &a->id, 1, 17);
     world_peer(b, a, NULL);
-    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "b is no member of cluster \"test\""));
+    WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "b is not a member of cluster \"test\""));
     WAIT_FOR(f->world, find_news_about(b, TRANSPORT_REFUSED, "\"secret\""));
     assert_null(find_news(a, TRANSPORT_GREETED));
     /* Once it is one, it comes in. */

@@ -487,7 +487,7 @@ static void test_what_cannot_be_proposed_is_refused_and_leaves_nothing(void **st
     assert_int_equal(request(f, 0, 0, claim)->status, GAVEL_ERR_NOT_LEADER);
     f->propose_status = GAVEL_ERR_NO_MEMORY;
     expect(request(f, 0, 0, claim), GAVEL_ERR_NO_MEMORY,
-           "the cluster takes no writes at the moment; ask again");
+           "the cluster accepts no writes at the moment; try again");
     f->propose_status = GAVEL_OK;
     must(f, 0, 0, op_renew(f, "g", "one", 1)); /* no claim is under way */
     assert_int_equal(f->log_count, 1);

@@ -279,7 +279,7 @@ static void test_a_wish_is_refused_in_words(void **state)
     expect_result(request(f, 0, 0, op_wish(f, "g", "")), GAVEL_ERR_NOT_FOUND,
                   "group \"g\" has no other eligible candidate that could take over");
     expect_result(request(f, 0, 0, op_wish(f, "g", "two")), GAVEL_ERR_NOT_FOUND,
-                  "\"two\" is no candidate of group \"g\"");
+                  "\"two\" is not a candidate of group \"g\"");
     expect_result(request(f, 0, 0, op_wish(f, "g", "one")), GAVEL_ERR_STATE,
                   "\"one\" leads group \"g\" already");
     spectator->campaign->is_ineligible = true;

@@ -67,7 +67,7 @@ static void lead(struct fixture *f)
 static void expect_refused(struct fixture *f, const Gavel__Reply *reply)
 {
     assert_int_equal(reply->status, GAVEL_ERR_SESSION_GONE);
-    assert_non_null(strstr(reply->message, "another client has opened it"));
+    assert_non_null(strstr(reply->message, "belongs to another client"));
     assert_non_null(table_session_find(&f->table, SESSION));
     assert_true(group_of(f, "g")->is_held);
 }

@@ -348,8 +348,7 @@ static void test_one_session_is_a_candidate_of_so_many_groups_and_of_no_more(voi
     for (size_t i = 0; i < TABLE_CANDIDACIES_MAX; i++)
         assert_int_equal(campaign_in(fixture, i), GAVEL_OK);
     assert_int_equal(campaign_in(fixture, TABLE_CANDIDACIES_MAX), GAVEL_ERR_STORE_FULL);
-    assert_string_equal(fixture->result.why,
-                        "the session takes part in as many groups as one may; open another");
+    assert_string_equal(fixture->result.why, "the session has reached its limit of groups; open another");
     assert_null(table_group_find(&fixture->table, "group-16384"));
     assert_int_equal(campaign_in(fixture, 7), GAVEL_OK); /* where it is one already */
     assert_int_equal(campaign(fixture, 2, "group-7", "b"), GAVEL_OK);

@@ -136,7 +136,7 @@ static void test_a_frame_of_a_newer_program_is_skipped(void **state)
     (void)state;
     assert_int_equal(frame->what_case, 0);
     client_frame_free(frame);
-    assert_refused(field, sizeof field, "bytes that are no frame");
+    assert_refused(field, sizeof field, "bytes that are not a frame");
     frame = unpack(whole, sizeof whole);
     assert_int_equal(frame->what_case, GAVEL__CLIENT_FRAME__WHAT_UNWATCH);
     client_frame_free(frame);
@@ -150,17 +150,17 @@ static void test_bytes_that_no_client_of_ours_would_send_are_refused(void **stat
         const char *reason;
     } cases[] = {
         {"", 0, "a frame that says nothing"},
-        {"\xff\xff\xff\xff", 4, "bytes that are no frame"},
-        {"\x22", 1, "bytes that are no frame"},                        /* a Request without its length */
-        {"\x20\x01", 2, "bytes that are no frame"},                    /* a Request that is a number */
-        {"\x23\x24", 2, "bytes that are no frame"},                    /* a group, as nobody uses any more */
-        {"\x02\x00", 2, "bytes that are no frame"},                    /* field 0 */
+        {"\xff\xff\xff\xff", 4, "bytes that are not a frame"},
+        {"\x22", 1, "bytes that are not a frame"},                     /* a Request without its length */
+        {"\x20\x01", 2, "bytes that are not a frame"},                 /* a Request that is a number */
+        {"\x23\x24", 2, "bytes that are not a frame"},                 /* a group, as nobody uses any more */
+        {"\x02\x00", 2, "bytes that are not a frame"},                 /* field 0 */
         {"\x22\x00\x22\x00", 4, "the same thing is said twice"},       /* two Requests */
         {"\x22\x00\x2a\x00", 4, "the same thing is said twice"},       /* a Request and a Reply */
         {"\x42\x04\x22\x02g\0", 6, "text that is not UTF-8"},          /* Ask, group with a NUL */
         {"\x42\x04\x22\x02g\xe9", 6, "text that is not UTF-8"},        /* Latin-1 */
         {"\x42\x05\x22\x03\xed\xa0\x80", 7, "text that is not UTF-8"}, /* a surrogate */
-        {"\x42\x04\x22\x7fgg", 6, "bytes that are no frame"},          /* text beyond its message */
+        {"\x42\x04\x22\x7fgg", 6, "bytes that are not a frame"},       /* text beyond its message */
     };
 
     (void)state;

@@ -253,7 +253,7 @@ static void test_what_no_node_of_ours_would_say_is_refused(void **state)
 
     (void)state;
     assert_refused((const uint8_t *)"", 0, "a frame that says nothing");
-    assert_refused((const uint8_t *)"\xff\xff\xff\xff", 4, "bytes that are no frame");
+    assert_refused((const uint8_t *)"\xff\xff\xff\xff", 4, "bytes that are not a frame");
 
     frame.what_case = PB__FRAME__WHAT_MESSAGE;
     frame.message = &message;
