@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * What a candidate tells about itself and its group. The names are stable:
+ * What a candidate reports about itself and its group. The names are stable:
  * they are the same in callbacks, in JSON lines, in metrics and in docs.
  */
 #ifndef GAVEL_EVENT_H
@@ -18,7 +18,7 @@ extern "C" {
 #define GAVEL_EVENT_MAP(X)                                                                                    \
     X(BECAME_LEADER,       "became_leader")       /* epoch, took_ms: how long the election took */            \
     X(LOST_LEADERSHIP,     "lost_leadership")     /* epoch, reason, took_ms: how long it led */               \
-    X(LEADER_DOWN,         "leader_down")         /* lost, not given up; previous: who, epoch: its, how */    \
+    X(LEADER_DOWN,         "leader_down")         /* lost, not released; previous: who, epoch: its, how */    \
     X(LEADER_CHANGED,      "leader_changed")      /* previous, leader: "" if nobody leads now, epoch */       \
     X(ELECTION_CHECK,      "election_check")      /* leader as seen, epoch */                                 \
     X(PHASE_CHANGED,       "phase_changed")       /* previous_phase, phase, took_ms: in the previous one */   \
@@ -57,7 +57,7 @@ enum gavel_reason { GAVEL_REASON_MAP(GAVEL_REASON_ENUM) GAVEL_REASON_COUNT };
 /* How a group lost its leader. */
 /* clang-format off */
 #define GAVEL_LOSS_MAP(X)                                                                                     \
-    X(NONE,   "none")   /* it did not: the leader gave up, or handed over */                                  \
+    X(NONE,   "none")   /* it did not: the leader released, or handed over */                                 \
     X(KILLED, "killed") /* its process, or the guard of its work, was killed or has crashed */                \
     X(LAPSED, "lapsed") /* it did not renew in time: frozen, cut off, or its machine is gone */
 /* clang-format on */
@@ -68,7 +68,7 @@ enum gavel_loss { GAVEL_LOSS_MAP(GAVEL_LOSS_ENUM) GAVEL_LOSS_COUNT };
 
 /* The phases of a cold start, in order. A candidate that finds a leader goes from election to ready. */
 enum gavel_phase {
-    GAVEL_PHASE_OBSERVING, /* looks on, claims nothing */
+    GAVEL_PHASE_OBSERVING, /* watches, claims nothing */
     GAVEL_PHASE_ELECTION,  /* until a leader is known */
     GAVEL_PHASE_PREPARING, /* it is the leader, its work has not started */
     GAVEL_PHASE_READY,
@@ -91,7 +91,7 @@ struct gavel_event {
     gavel_ms took_ms;
     gavel_ms expected_ms;
     size_t candidates;
-    const char *message; /* breaker_open, stopped: the store's own words on what is wrong and what to do */
+    const char *message; /* breaker_open, stopped: what is wrong, and what to do about it */
 };
 
 GAVEL_API const char *gavel_event_name(enum gavel_event_kind kind);

@@ -44,21 +44,21 @@
  * may overlap unless every write is fenced by its epoch). The same holds for
  * a process that was frozen past its deadline.
  *
- * To abort is to write one line to stderr, if it takes it at once, and to die
- * of SIGABRT; a handler of the program does not run, since the work would go
- * on meanwhile. Should even that hang, or the process not run at all, the
- * kernel kills it (SIGKILL) half a stop_margin_ms after the deadline: it has
- * been told when the mandate began. So a leader that is stopped by SIGSTOP or
- * by a debugger does not wake up again after its deadline.
+ * Aborting writes one line to stderr, if that does not block, and ends the
+ * process with SIGABRT. Handlers of the program do not run, because the work
+ * would go on meanwhile. If even that hangs, or the process does not run at
+ * all, the kernel kills it (SIGKILL) half a stop_margin_ms after the deadline;
+ * that was arranged when the mandate began. So a leader that is stopped by
+ * SIGSTOP or a debugger does not wake up again after its deadline.
  *
  * The on_demoted of all groups of one handle run one after the other. Those
  * that lose their mandates at the same time, as when the store is away, share
- * the grace: the earliest deadline comes first, and the last one has what the
- * others leave over. If they take long, raise stop_grace_ms, or let on_demoted
+ * the grace: the earliest deadline comes first, and the last one gets what the
+ * others leave. If they take long, raise stop_grace_ms, or let on_demoted
  * start the stopping of other groups' work too, or open a handle per group.
  *
- * gavel_is_leader() turns false on its own when that time comes, without
- * anything having to run. It costs some tens of nanoseconds; call it before
+ * gavel_is_leader() turns false by itself at that time; nothing has to run
+ * for that. It costs some tens of nanoseconds; call it before
  * each step of the work. Between the call and the step the process may be
  * paused: only the epoch covers that.
  *
@@ -96,32 +96,32 @@
  * GUARD
  *
  * When a process dies, the others take over at once if they can see its death:
- * on the same host, with a store that tells of processes. Everywhere else they
- * wait for the lease, unless it was guarded: with options.guard a process of
- * its own, gavel-guard, holds on to this one and, as soon as all its threads
- * are dead, releases what it led and rings the others. It releases nothing
- * while this process lives, however long it may be stopped, and nothing that
- * somebody else holds by then.
+ * on the same host, with a store that records processes. Everywhere else they
+ * wait for the lease, unless the process had a guard: with options.guard a
+ * separate process, gavel-guard, watches this one. As soon as all its threads
+ * are dead, it releases the mandates and rings the others. It releases nothing
+ * while this process is alive, however long it may be stopped, and nothing
+ * that somebody else holds by then.
  *
- * The guard is no child of this process: SIGCHLD and wait(2) do not tell of
+ * The guard is not a child of this process: SIGCHLD and wait(2) do not report
  * it, unless this process adopts orphans (it is process 1, or a child
  * subreaper); then it has to reap strangers anyway. It has a session of its
  * own and none of this process's descriptors, ignores every signal that can be
  * ignored, keeps the user and the working directory of gavel_open(), and ends
  * when the handle is closed. If it dies, the program goes on, another one is
- * started at most every ten seconds, and until then the lease decides. So it
- * does where both are killed at once: with their container, or with a systemd
- * unit whose time to stop is over.
+ * started at most every ten seconds, and until then the others wait for the
+ * lease. The same holds if both are killed at once: with their container, or
+ * with a systemd unit whose time to stop is over.
  *
  * FORK
  *
  * A forked child is never a leader: gavel_is_leader() is false in it. It must
  * not call anything else of this library. Child processes are not stopped
  * when this process dies, and its death is taken as the end of its work, by a
- * guard too: a program that works in children must see to it that they die
+ * guard too: a program that works in children must make sure that they die
  * with it (PR_SET_PDEATHSIG), or pass the epoch on to what they write to. If
  * the work is a command, let `gavel run` start it: that ends the command and
- * all that it has started before another may lead.
+ * everything it has started before another may lead.
  */
 #ifndef GAVEL_H
 #define GAVEL_H
@@ -157,9 +157,9 @@ struct gavel_options {
      */
     const char *doorbell;
     /*
-     * A guard process watches over this one and, once it is dead, releases
-     * what it led; see GUARD. Without effect on a store that is not shared
-     * between processes: there is nothing to release.
+     * A guard process watches this one and, once it is dead, releases its
+     * mandates; see GUARD. No effect on a store that is not shared between
+     * processes: there is nothing to release.
      */
     bool guard;
     /* The path of its program; NULL: what the environment says (GAVEL_GUARD), or the one that was
@@ -176,11 +176,11 @@ struct gavel_options {
 enum gavel_overrun { GAVEL_OVERRUN_ABORT, GAVEL_OVERRUN_REPORT };
 
 /*
- * A part of a program that wants to know. Any callback may be NULL. They come
+ * A part of a program that wants callbacks. Any of them may be NULL. They come
  * in this order: on_elected of all subscribers in the order they subscribed,
  * on_demoted in the opposite order. The event became_leader follows on_elected,
- * lost_leadership comes before on_demoted. If a slow one uses the mandate up,
- * those after it are told neither of its beginning nor of its end.
+ * lost_leadership comes before on_demoted. If a slow one uses up the mandate,
+ * those after it get neither on_elected nor on_demoted for it.
  */
 struct gavel_subscriber {
     /* The candidate leads from now on; gavel_is_leader() is already true. */
@@ -200,7 +200,7 @@ struct gavel_subscriber {
 struct gavel_join_options {
     const char *group;                     /* NULL: "default" */
     const char *candidate;                 /* id, unique in the group; NULL: host name and process id */
-    const char *preset;                    /* NULL: what fits the store */
+    const char *preset;                    /* NULL: the one that suits the store */
     const struct gavel_settings *settings; /* whole settings instead of a preset; copied */
     int priority;                          /* for GAVEL_POLICY_PRIORITY; higher is better */
     bool eligible;                         /* false: observes, never claims */
@@ -252,17 +252,17 @@ GAVEL_API int gavel_fd(const struct gavel *gavel);
 
 /*
  * Does what is due and returns. OK at once if another thread of the program
- * does so just now, here or while it waits in a call. ERR_STATE if a thread
- * of the library does it, or from a callback.
+ * is doing so, here or while it waits in a call. ERR_STATE if a thread of the
+ * library does it, or from a callback.
  */
 GAVEL_API enum gavel_status gavel_dispatch(struct gavel *gavel);
 
 /*
- * Takes part in a group; returns at once, the callbacks tell the rest. Strings
+ * Takes part in a group; returns at once; callbacks report the rest. Strings
  * are copied. Errors: ERR_INVALID (names, settings), ERR_BUDGET, ERR_STATE
  * (this struct gavel is in the group already with this id, has no store, or
  * is being closed),
- * ERR_NO_MEMORY, ERR_IO. That an id is used by another live process shows
+ * ERR_NO_MEMORY, ERR_IO. That another live process uses the id shows
  * only after a while: the candidate ends with a `stopped` event of
  * ERR_ID_IN_USE, and is still to be left.
  */
@@ -386,13 +386,13 @@ struct gavel_breaker {
 GAVEL_API void gavel_breaker(struct gavel_candidate *candidate, struct gavel_breaker *ret_breaker);
 
 /*
- * Gives the gavel up: on_demoted, release, doorbell to the others. Returns at
- * once; the event lost_leadership tells. `successor` (NULL for any) is let
+ * Hands over: on_demoted, release, doorbell to the others. Returns at once;
+ * the event lost_leadership reports the end. `successor` (NULL for any) goes
  * first. A candidate that is still preparing has not led: its mandate is
  * released without on_demoted and lost_leadership. It then holds back for two
  * election intervals, so that another can take over. ERR_STATE if it holds no
- * mandate or there is no election, ERR_INVALID if the successor is no name or
- * the candidate itself.
+ * mandate or there is no election, ERR_INVALID if the successor is not a
+ * valid name, or is the candidate itself.
  */
 GAVEL_API enum gavel_status gavel_resign(struct gavel_candidate *candidate, const char *successor);
 
@@ -402,15 +402,15 @@ GAVEL_API enum gavel_status gavel_resign(struct gavel_candidate *candidate, cons
  * to the others. A group that is closed is never led again; every other
  * candidate of it, now or later, ends with a `stopped` event of ERR_DONE that
  * names who did the work and with which epoch. So of all who may ever do the
- * work the success of at most one is recorded.
+ * work, the success of at most one is recorded.
  *
- * Returns at once. The candidate ends, and its `stopped` event tells how:
+ * Returns at once. The candidate ends, and its `stopped` event says how:
  *
  *     OK              recorded: the group is closed, by us
  *     ERR_NOT_HOLDER  the mandate was lost before: not recorded, and another
  *                     may be doing the work again
  *     ERR_DONE        likewise, and another has done it
- *     anything else   what the store said last: not known, it may be done again
+ *     anything else   the last error of the store: unknown, it may be done again
  *
  * An answer that is lost is settled by reading back, while the mandate lasts
  * and a lease beyond; gavel_leave() and gavel_close() wait for that. ERR_STATE
@@ -420,7 +420,7 @@ GAVEL_API enum gavel_status gavel_resign(struct gavel_candidate *candidate, cons
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_finish(struct gavel_candidate *candidate);
 
 struct gavel_ensure_options {
-    bool force; /* replace the leader of this moment though it is alive and within its minimum mandate */
+    bool force;          /* replace the present leader even if it is alive and within its minimum mandate */
     const char *desired; /* the candidate that should lead; NULL for any */
     gavel_ms timeout_ms; /* 0: what the settings' bound says */
 };
@@ -430,8 +430,8 @@ struct gavel_ensure_options {
  * force a live leader stays, unless `desired` names another and its minimum
  * mandate is over. ERR_TIMEOUT, or ERR_LEADER_TRANSFER_FAILED if the desired
  * candidate is not the one that leads in the end; *ret_leader (may be NULL)
- * is untouched then. From a callback: ERR_STATE, since waiting there would
- * stop what is waited for. ERR_STOPPED if the candidate has ended.
+ * is untouched then. From a callback: ERR_STATE, because waiting there
+ * would block what it waits for. ERR_STOPPED if the candidate has ended.
  */
 GAVEL_API GAVEL_CHECKED enum gavel_status gavel_ensure_leader(struct gavel_candidate *candidate,
                                                               const struct gavel_ensure_options *options,

@@ -11,12 +11,12 @@
  *         die();
  *     settings.policy = GAVEL_POLICY_PRIORITY;
  *
- * All times are in milliseconds. A budget that does not add up is refused
+ * All times are in milliseconds. A budget that does not add up is rejected
  * when the candidate joins, with the sum spelled out:
  *
  *     lease * (1 - drift) - stop margin  >  heartbeat + jitter + call time-out + stop grace
  *
- * that is, one renewal may be lost or late and the work still has its whole
+ * That is, one renewal may be lost or late, and the work still has its whole
  * grace to stop before anyone else may lead.
  */
 #ifndef GAVEL_SETTINGS_H
@@ -36,9 +36,9 @@ extern "C" {
 typedef int64_t gavel_ms;
 
 /*
- * Who should claim a vacant group. A policy never touches safety: it only
- * makes the others wait, so a preferred candidate that is dead delays and
- * never blocks.
+ * Who claims a vacant group. A policy never affects safety: it only makes the
+ * others wait, so a preferred candidate that is dead delays the others but
+ * never blocks them.
  */
 enum gavel_policy {
     GAVEL_POLICY_FIRST,         /* whoever comes first */
@@ -48,31 +48,31 @@ enum gavel_policy {
 
 struct gavel_settings {
     gavel_ms heartbeat_ms;         /* how often a candidate registers and a leader renews */
-    gavel_ms heartbeat_jitter_ms;  /* added at random, so that candidates do not beat in step */
-    gavel_ms lease_ms;             /* how long a mandate lasts unless it is renewed */
-    gavel_ms candidate_timeout_ms; /* silent for longer: no longer listed as active */
+    gavel_ms heartbeat_jitter_ms;  /* random extra time, so that candidates do not beat in step */
+    gavel_ms lease_ms;             /* how long a mandate lasts without a renewal */
+    gavel_ms candidate_timeout_ms; /* a candidate silent for longer is not listed as active */
     gavel_ms election_interval_ms; /* how often a standby looks at the group */
-    gavel_ms observation_ms;       /* cold start: look on for so long before taking part */
-    gavel_ms preparation_ms;       /* a new leader waits so long before its work starts */
-    gavel_ms min_mandate_ms;       /* nobody may challenge a leader before */
-    gavel_ms max_mandate_ms;       /* then the mandate is renewed as a new epoch; 0: no limit */
-    gavel_ms takeover_delay_ms;    /* wait so long before replacing a lost leader; never after a hand-over */
-    gavel_ms start_jitter_min_ms;  /* wait at least so long before the first call to the store */
-    gavel_ms start_jitter_max_ms;  /* and at most so long */
-    gavel_ms call_timeout_ms;      /* a call to the store that takes longer has failed */
+    gavel_ms observation_ms;       /* cold start: how long to watch before taking part */
+    gavel_ms preparation_ms;       /* how long a new leader waits before its work starts */
+    gavel_ms min_mandate_ms;       /* how long a new leader cannot be challenged */
+    gavel_ms max_mandate_ms;       /* the longest mandate, then it gets a new epoch; 0: no limit */
+    gavel_ms takeover_delay_ms;    /* wait before replacing a lost leader; never after a hand-over */
+    gavel_ms start_jitter_min_ms;  /* shortest random wait before the first call to the store */
+    gavel_ms start_jitter_max_ms;  /* longest random wait before it */
+    gavel_ms call_timeout_ms;      /* how long a call to the store may take */
     gavel_ms stop_grace_ms;        /* how long the work may take to stop */
-    gavel_ms stop_margin_ms;       /* kept free before the deadline for late timers */
-    gavel_ms stagger_ms;           /* rank k of the policy waits k of these */
-    gavel_ms epoch_grace_ms;       /* the previous epoch stays valid for so long */
-    gavel_ms breaker_reset_ms;     /* an open circuit breaker tries again after */
+    gavel_ms stop_margin_ms;       /* time kept free before the deadline, for late timers */
+    gavel_ms stagger_ms;           /* wait for each candidate that the policy ranks higher */
+    gavel_ms epoch_grace_ms;       /* how long the previous epoch stays valid */
+    gavel_ms breaker_reset_ms;     /* how long the circuit breaker stays open */
     int breaker_threshold;         /* failures in a row that open it */
     int breaker_attempts;          /* calls it lets through while half open */
-    double contention_threshold;   /* a heartbeat this many times later than expected is contention */
-    gavel_ms contention_every_ms;  /* at most one contention event in so long */
-    int drift_ppm;                 /* bound on the difference of clock rates, in millionths */
+    double contention_threshold;   /* how many times later than expected counts as contention */
+    gavel_ms contention_every_ms;  /* shortest time between two contention events */
+    int drift_ppm;                 /* largest difference between clock rates, in parts per million */
     enum gavel_policy policy;
-    bool preempt;           /* a better candidate gets the gavel handed over, after min_mandate_ms */
-    bool trust_store_clock; /* take over as soon as the store's clock says expired */
+    bool preempt;           /* hand over to a candidate that the policy prefers, after min_mandate_ms */
+    bool trust_store_clock; /* take over as soon as the lease has expired by the store's clock */
 };
 
 /* The names of the presets, ending with NULL: "local", "database", "object-store", "frugal",
@@ -94,7 +94,7 @@ GAVEL_API GAVEL_CHECKED enum gavel_status gavel_settings_check(const struct gave
 
 /* What the settings guarantee; printed by `gavel check`. */
 struct gavel_bounds {
-    gavel_ms renew_slack_ms;     /* what the budget leaves over; positive or the settings are refused */
+    gavel_ms renew_slack_ms;     /* what the budget leaves over; positive, or the settings are rejected */
     gavel_ms stop_begins_ms;     /* after the last good renewal was sent: the work is told to stop */
     gavel_ms stopped_by_ms;      /* after the same instant: the work has stopped (the deadline) */
     gavel_ms takeover_after_ms;  /* after the last renewal was seen: the earliest take-over */
@@ -106,7 +106,7 @@ struct gavel_bounds {
     gavel_ms overlap_at_1pct_ms; /* the same if clock rates differ by 1 %, beyond the default bound */
 };
 
-/* Computes what checked settings guarantee for a group of so many candidates. */
+/* Computes what checked settings guarantee for a group with this many candidates. */
 GAVEL_API void gavel_settings_bounds(const struct gavel_settings *settings, size_t candidates,
                                      struct gavel_bounds *ret_bounds);
 

@@ -2,8 +2,8 @@
 
 /*
  * Every way in which a call of gavel can end. One map gives the code, the
- * name and the sentence; the codes are those of the HTTP API, so that a
- * message means the same wherever it is met.
+ * name and the sentence; the codes are those of the HTTP API, so that an
+ * error has the same code and name everywhere.
  *
  * 4001 to 4006 are the codes of an election; everything else starts at 4100.
  */
@@ -68,7 +68,7 @@ enum gavel_status { GAVEL_STATUS_MAP(GAVEL_STATUS_ENUM) };
 #define GAVEL_API
 #endif
 
-/* "OK", "ERR_NO_LEADER", …; "ERR_UNKNOWN" for a number that is none of ours. Never NULL. */
+/* "OK", "ERR_NO_LEADER", …; "ERR_UNKNOWN" for an unknown number. Never NULL. */
 GAVEL_API const char *gavel_status_name(enum gavel_status status);
 
 /* One sentence without a full stop, such as "the group has no leader at the moment". Never NULL. */
