@@ -2,10 +2,13 @@
 
 #include "core/candidate/breaker.h"
 
+#include "base/assert.h"
 #include "base/planted.h"
 
 static void open_until(struct breaker *breaker, gavel_ns retry_at)
 {
+    ASSERT(breaker->state != BREAKER_OPEN);
+    ASSERT(retry_at >= breaker->failed_at);
     breaker->state = BREAKER_OPEN;
     breaker->retry_at = retry_at;
 }
@@ -75,6 +78,7 @@ bool breaker_allows(struct breaker *breaker, const struct gavel_settings *settin
         if (breaker->trials >= settings->breaker_attempts)
             return false;
         breaker->trials++;
+        ASSERT(breaker->trials <= settings->breaker_attempts);
         return true;
     }
     return false;

@@ -84,7 +84,9 @@ bool call_send(struct candidate *c, enum candidate_slot slot, const struct store
     struct candidate_call *call = &c->calls[slot];
     struct candidate_action *action;
 
+    ASSERT((unsigned)slot < SLOT_COUNT);
     ASSERT(!call->is_pending);
+    ASSERT(c->state != CANDIDATE_ENDED);
     if (!is_urgent && !is_allowed(c, slot, ret_retry_at))
         return false;
     *call = (struct candidate_call){
@@ -193,6 +195,7 @@ static void call_done(struct candidate *c, enum candidate_slot slot, enum gavel_
 
     ASSERT(call.is_pending);
     ASSERT(call.sent_at <= c->now);
+    ASSERT(call.id <= c->next_call);
     c->calls[slot].is_pending = false;
     count_outcome(c, slot, &call, status, reply);
     if (status == GAVEL_ERR_STORE_TOO_NEW)

@@ -2,6 +2,7 @@
 
 #include "core/candidate/fence.h"
 
+#include "base/assert.h"
 #include "base/planted.h"
 
 void fence_note(struct fence *fence, uint64_t epoch, gavel_ns now)
@@ -11,6 +12,7 @@ void fence_note(struct fence *fence, uint64_t epoch, gavel_ns now)
     fence->previous = fence->newest;
     fence->newest = epoch;
     fence->superseded_at = now;
+    ASSERT(fence->previous < fence->newest);
 }
 
 bool fence_allows(const struct fence *fence, uint64_t epoch, gavel_ns created_at, gavel_ns now,

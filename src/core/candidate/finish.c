@@ -73,6 +73,8 @@ void finish_begin(struct candidate *c)
 /* However it came out, nothing of ours is held or under way that we would want to know of. */
 static void end(struct candidate *c, bool is_recorded)
 {
+    ASSERT(c->state == CANDIDATE_STOPPING);
+    ASSERT(c->is_finishing);
     c->is_claim_open = false;
     if (is_recorded)
         set_outcome(c, GAVEL_OK, "");
@@ -102,6 +104,7 @@ static void settle_later(struct candidate *c, enum gavel_status status)
 
 void finish_release_done(struct candidate *c, enum gavel_status status)
 {
+    ASSERT(c->is_finishing);
     if (c->settle_until == 0)
         c->settle_until = ns_max(c->now, c->deadline) + ns_from_ms(c->settings.lease_ms);
     if (PLANTED(FINISH_BLINDLY) && status != GAVEL_ERR_NOT_HOLDER)
@@ -116,6 +119,8 @@ void finish_look(struct candidate *c)
 {
     struct store_request request = call_request(c, STORE_READ);
 
+    ASSERT(c->is_finishing);
+    ASSERT(c->state == CANDIDATE_STOPPING);
     request.record.nonce = c->nonce; /* as in standby_look() */
     c->settle_at = NEVER;
     (void)call_send(c, SLOT_MANDATE, &request, true, &c->settle_at); /* urgent calls are never held back */
@@ -125,6 +130,7 @@ void finish_read_done(struct candidate *c, enum gavel_status status, const struc
 {
     const struct record *record;
 
+    ASSERT(c->is_finishing);
     if (status != GAVEL_OK) {
         settle_later(c, status);
         return;

@@ -47,6 +47,7 @@ static void extend(struct candidate *c, gavel_ns sent_at)
     c->deadline = ns_min(deadline_of(c, c->renewed_at), term_ends_at(c));
     c->stop_at = c->deadline - grace;
     ASSERT(c->stop_at <= c->deadline);
+    ASSERT(c->deadline <= term_ends_at(c));
     c->is_renewal_failing = false;
     /* A doorbell may have asked for a look while the call was under way. */
     c->look_at = ns_min(c->look_at, sent_at + jittered(c, c->settings.heartbeat_ms));
@@ -68,6 +69,8 @@ static void publish(struct candidate *c)
 /* A claim was answered: the mandate is ours, counted from when the claim was sent. */
 void lead_won(struct candidate *c, gavel_ns sent_at, const struct record *record)
 {
+    ASSERT(c->state == CANDIDATE_CLAIMING);
+    ASSERT(sent_at <= c->now);
     c->is_claim_open = false;
     c->has_followed = true;
     c->epoch = record->epoch;
@@ -99,6 +102,7 @@ void lead_start(struct candidate *c)
         return;
     become_leading(c);
     publish(c);
+    ASSERT(c->is_work_running);
     act(c, CANDIDATE_WORK_START)->work_start.epoch = c->epoch;
     event = emit(c, GAVEL_EVENT_BECAME_LEADER);
     event->epoch = c->epoch;
@@ -138,6 +142,7 @@ void lead_renew(struct candidate *c)
     ASSERT(holds_mandate(c));
     if (!call_send(c, SLOT_MANDATE, &request, true, &c->look_at))
         return;
+    ASSERT(c->calls[SLOT_MANDATE].is_pending);
     c->look_at = NEVER; /* the answer says when next */
     if (is_reclaim)
         c->is_claim_open = true;
@@ -148,6 +153,7 @@ static void take_new_epoch(struct candidate *c, gavel_ns sent_at, uint64_t epoch
 {
     struct gavel_event *event;
 
+    ASSERT(holds_mandate(c));
     c->epoch = epoch;
     c->mandate_at = sent_at;
     extend(c, sent_at);
@@ -162,6 +168,7 @@ static void take_new_epoch(struct candidate *c, gavel_ns sent_at, uint64_t epoch
 
 static void renewal_failed(struct candidate *c)
 {
+    ASSERT(holds_mandate(c));
     c->is_renewal_failing = true;
     c->look_at = c->now + retry_delay(c);
 }

@@ -2,6 +2,7 @@
 
 #include "core/candidate/observation.h"
 
+#include "base/assert.h"
 #include "base/planted.h"
 
 #include <string.h>
@@ -25,6 +26,8 @@ bool observation_update(struct observation *seen, const struct store_reply *repl
 
     gavel_ns expires_at = seen->expires_at;
 
+    ASSERT(sent_at <= now);
+    ASSERT(!seen->is_known || seen->read_at <= now);
     if (went_back(seen, reply))
         seen->free_from = now + ns_stretch(ns_from_ms(seen->record.lease_ms), drift_ppm);
     if (is_new) {

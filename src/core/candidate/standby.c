@@ -203,6 +203,7 @@ void standby_read_done(struct candidate *c, const struct candidate_call *call,
     bool is_done;
     gavel_ns at;
 
+    ASSERT(call->op == STORE_READ);
     if (observation_update(&c->seen, reply, call->sent_at, c->now, c->settings.drift_ppm) && !is_first)
         c->has_followed = true; /* whoever wrote it was alive; what stood there at first may be long dead */
     if (c->seen.is_found)
@@ -241,6 +242,8 @@ static bool is_vacated(const struct candidate *c, enum gavel_status status, cons
 void standby_claim_done(struct candidate *c, const struct candidate_call *call, enum gavel_status status,
                         const struct store_reply *reply)
 {
+    ASSERT(c->state == CANDIDATE_CLAIMING);
+    ASSERT(c->is_claim_open);
     if (PLANTED(BLIND_RETRY) && status != GAVEL_OK && status != GAVEL_ERR_CONFLICT) {
         struct record record = {.epoch = c->seen.record.epoch + 1, .version = c->seen.record.version + 1};
 

@@ -43,6 +43,7 @@ bool holds_mandate(const struct candidate *c)
 
 static void move(struct candidate *c, enum candidate_state to)
 {
+    ASSERT((unsigned)to < CANDIDATE_STATE_COUNT);
     ASSERT(candidate_may_move(c->state, to));
     ASSERT(c->now >= c->entered_at);
     /* Work runs only with a mandate, and nothing else is done before it has stopped. */
@@ -58,6 +59,7 @@ void enter_phase(struct candidate *c, enum gavel_phase phase)
 
     if (c->phase == phase)
         return;
+    ASSERT(c->now >= c->phase_at);
     event = emit(c, GAVEL_EVENT_PHASE_CHANGED);
     event->previous_phase = c->phase;
     event->phase = phase;
@@ -68,6 +70,7 @@ void enter_phase(struct candidate *c, enum gavel_phase phase)
 
 void become_observing(struct candidate *c)
 {
+    ASSERT(c->epoch == 0);
     move(c, CANDIDATE_OBSERVING);
     c->phase_at = c->now;
     c->look_at = c->beat_at = c->list_at = c->now;
@@ -99,12 +102,16 @@ void become_standby(struct candidate *c)
     } else {
         c->look_at = c->now;
     }
+    ASSERT(!holds_mandate(c));
+    ASSERT(!c->is_work_running);
 }
 
 void become_claiming(struct candidate *c)
 {
     ASSERT(c->is_claim_open);
     ASSERT(c->calls[SLOT_MANDATE].is_pending);
+    ASSERT(c->calls[SLOT_MANDATE].op == STORE_CLAIM);
+    ASSERT(c->epoch == 0);
     move(c, CANDIDATE_CLAIMING);
     c->claim_at = NEVER;
 }
@@ -114,6 +121,7 @@ void become_preparing(struct candidate *c)
     ASSERT(c->epoch != 0);
     ASSERT(!c->is_claim_open);
     ASSERT(c->stop_at <= c->deadline);
+    ASSERT(!c->is_stopping);
     move(c, CANDIDATE_PREPARING);
     enter_phase(c, GAVEL_PHASE_PREPARING);
 }
@@ -122,6 +130,7 @@ void become_leading(struct candidate *c)
 {
     ASSERT(c->epoch != 0);
     ASSERT(c->now < c->stop_at);
+    ASSERT(!c->is_stopping);
     move(c, CANDIDATE_LEADING);
     c->led_from = c->now;
     c->is_work_running = true;
@@ -135,6 +144,7 @@ void become_stopping(struct candidate *c)
         enter_phase(c, GAVEL_PHASE_ELECTION);
     move(c, CANDIDATE_STOPPING);
     c->look_at = NEVER;
+    ASSERT(c->phase != GAVEL_PHASE_PREPARING);
 }
 
 void become_ended(struct candidate *c)
@@ -142,6 +152,7 @@ void become_ended(struct candidate *c)
     struct gavel_event *event;
 
     ASSERT(!holds_mandate(c));
+    ASSERT(c->is_stopping);
     move(c, CANDIDATE_ENDED);
     c->look_at = c->beat_at = c->list_at = c->claim_at = NEVER;
     for (int i = 0; i < SLOT_COUNT; i++)

@@ -24,6 +24,7 @@ void stop_end(struct candidate *c, bool is_released)
         c->hold_back_until =
             c->now + 2 * ns_from_ms(c->settings.election_interval_ms + c->settings.heartbeat_jitter_ms);
     become_standby(c);
+    ASSERT(c->epoch == 0);
 }
 
 void stop_send_release(struct candidate *c)
@@ -39,6 +40,7 @@ void stop_send_release(struct candidate *c)
     request.record.done = c->is_finishing;
     request.record.loss = c->reason == GAVEL_REASON_LAPSED ? GAVEL_LOSS_LAPSED : c->loss;
     (void)call_send(c, SLOT_MANDATE, &request, true, &retry_at); /* urgent calls are never held back */
+    ASSERT(c->calls[SLOT_MANDATE].is_pending);
 }
 
 /* The work is told to stop; the mandate is kept until it has. */
@@ -49,6 +51,7 @@ static void stop_work(struct candidate *c)
 
     ASSERT(c->is_work_running);
     ASSERT(c->epoch != 0);
+    ASSERT(c->state == CANDIDATE_STOPPING);
     action->mandate.epoch = 0;
     action->mandate.stop_at = 0;
     action->mandate.deadline = c->deadline;
@@ -68,6 +71,7 @@ void stop_begin(struct candidate *c, enum gavel_reason reason, const char *succe
 
     if (has_work)
         ASSERT(c->state == CANDIDATE_LEADING);
+    ASSERT(strlen(successor) < sizeof c->successor);
     c->reason = reason;
     memmove(c->successor, successor, strlen(successor) + 1);
     become_stopping(c);

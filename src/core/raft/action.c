@@ -16,6 +16,7 @@ struct raft_action *raft_act(struct raft *r, enum raft_action_kind kind)
 {
     struct raft_action *action;
 
+    ASSERT(r->actions); /* only within a step */
     ASSERT(r->actions->count < RAFT_ACTIONS_MAX);
     action = &r->actions->items[r->actions->count++];
     action->kind = kind;
@@ -27,6 +28,7 @@ struct raft_message *raft_send(struct raft *r, enum raft_message_kind kind, raft
     struct raft_action *action = raft_act(r, RAFT_SEND);
     struct raft_message *m = &action->send.message;
 
+    ASSERT(to != r->state.id);
     action->send.after = after;
     m->kind = kind;
     m->from = r->state.id;
@@ -59,8 +61,11 @@ void raft_mark_state(struct raft *r) { r->dirty.has_state = true; }
 
 void raft_mark_append(struct raft *r, raft_index index)
 {
+    ASSERT(index == raft_log_last(&r->log));
     if (r->dirty.first == 0)
         r->dirty.first = index;
+    else
+        ASSERT(index == r->dirty.last + 1); /* one piece, without a gap */
     ASSERT(index >= r->dirty.first);
     r->dirty.last = index;
 }
@@ -68,6 +73,8 @@ void raft_mark_append(struct raft *r, raft_index index)
 void raft_mark_truncate(struct raft *r, raft_index index)
 {
     ASSERT(r->dirty.first == 0); /* nothing is appended and dropped in one step */
+    ASSERT(index == raft_log_last(&r->log) + 1);
+    ASSERT(index > r->commit || PLANTED(TRUNCATES_COMMITTED));
     r->dirty.truncate = index;
 }
 
@@ -99,7 +106,12 @@ void raft_flush(struct raft *r)
         r->state.commit = r->commit;
         r->dirty.state = r->state;
         ASSERT(r->durable_seq < r->seq);
+        ASSERT(r->dirty.first <= r->dirty.last);
         ASSERT(r->dirty.last <= raft_log_last(&r->log));
+        if (r->dirty.truncate != 0 && r->dirty.first != 0)
+            ASSERT(r->dirty.truncate == r->dirty.first);
+        if (r->dirty.restarts_log)
+            ASSERT(r->dirty.has_snapshot);
         raft_act(r, RAFT_PERSIST)->persist = r->dirty;
         backlog_add(&r->writes, r->seq, r->now);
         if (r->role == RAFT_LEADER && r->dirty.first != 0)
@@ -113,8 +125,10 @@ void raft_flush(struct raft *r)
             continue;
         action->send.after = after_what(r, action->send.after);
         /* Only now: an entry that was appended later in this step may have moved the log. */
-        if (action->send.message.kind == RAFT_MSG_APPEND && action->send.message.append.entry_count > 0)
+        if (action->send.message.kind == RAFT_MSG_APPEND && action->send.message.append.entry_count > 0) {
             action->send.message.append.entries =
                 raft_log_at(&r->log, action->send.message.append.prev_index + 1);
+            ASSERT(action->send.message.append.entries);
+        }
     }
 }

@@ -25,6 +25,9 @@ bool raft_follow(struct raft *r, const struct raft_message *m)
         raft_adopt_term(r, m->term);
     /* A candidate of the same term has lost (thesis, section 3.4). */
     raft_become_follower(r, RAFT_STOP_REPLACED);
+    ASSERT(m->term == r->state.term);
+    ASSERT(r->role == RAFT_FOLLOWER || r->role == RAFT_LEARNER);
+    ASSERT(r->work != RAFT_WORK_RUNNING);
     if (raft_is_dead(r, m->from, m->incarnation))
         return true; /* words of a dead leader: its entries count, but nobody need wait for it */
     raft_set_leader(r, m->from, m->incarnation);
@@ -39,6 +42,11 @@ struct raft_append_reply *raft_reply_append(struct raft *r, const struct raft_me
 {
     struct raft_message *reply = raft_send(r, RAFT_MSG_APPEND_REPLY, m->from, after);
 
+    /* A round in the answer is a promise to whoever asked. */
+    if (round != 0) {
+        ASSERT(r->state.promise.leader == m->from);
+        ASSERT(raft_is_promised(r, r->now));
+    }
     reply->append_reply = (struct raft_append_reply){
         .round = round,
         .lease_epoch = lease_epoch,
@@ -56,6 +64,7 @@ static void refuse(struct raft *r, const struct raft_message *m, uint64_t round)
     raft_term own = raft_log_term(&r->log, prev);
     struct raft_append_reply *reply = raft_reply_append(r, m, round, m->append.lease_epoch, RAFT_AFTER_STATE);
 
+    ASSERT(prev > r->log.base); /* what a snapshot stands for is never refused */
     reply->prev_index = prev;
     reply->conflict_term = own;
     reply->conflict_index = own ? raft_log_first_of_term(&r->log, own) : raft_log_last(&r->log) + 1;
@@ -63,6 +72,7 @@ static void refuse(struct raft *r, const struct raft_message *m, uint64_t round)
         reply->conflict_index = r->commit + 1; /* up to there we agree with every leader */
     if (reply->conflict_index > prev)
         reply->conflict_index = prev;
+    ASSERT(reply->conflict_index > 0);
 }
 
 static bool fits(const struct raft *r, const struct raft_append *a)
@@ -90,6 +100,8 @@ static bool drop_from(struct raft *r, raft_id from, raft_index index)
     raft_mark_truncate(r, index);
     if (has_config)
         raft_use_config_of_log(r);
+    ASSERT(raft_log_last(&r->log) == index - 1);
+    ASSERT(r->config_index < index || PLANTED(CONFIG_STAYS));
     return true;
 }
 
@@ -121,6 +133,8 @@ static raft_index take_entries(struct raft *r, const struct raft_message *m)
         }
         if (own != 0 && !drop_from(r, m->from, index))
             return 0;
+        ASSERT(index == raft_log_last(&r->log) + 1);
+        ASSERT(index > r->commit || PLANTED(TRUNCATES_COMMITTED));
         if (raft_log_append(&r->log, &a->entries[i]) != GAVEL_OK) {
             index--; /* no memory: as if the rest had been lost on its way */
             break;
@@ -183,4 +197,6 @@ void raft_receive_append(struct raft *r, const struct raft_message *m)
     }
     reply->is_success = true;
     reply->prev_index = a->prev_index;
+    ASSERT(reply->match <= raft_log_last(&r->log));
+    ASSERT(r->commit <= raft_log_last(&r->log));
 }

@@ -29,6 +29,9 @@ void raft_ask_votes(struct raft *r)
     bool is_pre = r->role == RAFT_PRE_CANDIDATE;
     const struct raft_member *self = raft_config_find(&r->config, r->state.id);
 
+    ASSERT(is_pre || r->role == RAFT_CANDIDATE);
+    if (!is_pre)
+        ASSERT(r->state.vote == r->state.id);
     for (size_t i = 0; i < r->peer_count; i++) {
         if (!is_asked(r, &r->peers[i]))
             continue;
@@ -69,6 +72,7 @@ enum gavel_status raft_stand(struct raft *r, bool is_direct)
     r->stands_directly = false;
     raft_ask_votes(r);
     raft_count_votes(r);
+    ASSERT(r->role != RAFT_LEADER); /* our own vote is not durable before this step has ended */
     return GAVEL_OK;
 }
 
@@ -124,9 +128,11 @@ static bool has_rival(const struct raft *r)
 
 static void lose(struct raft *r)
 {
+    ASSERT(r->role == RAFT_CANDIDATE);
     raft_record_end(r, RAFT_LOST);
     r->failures++;
     raft_become_follower(r, RAFT_STOP_COMMAND);
+    ASSERT(r->role != RAFT_CANDIDATE);
     /* Soon, but not at once: a rival that lost in the same way must not meet us again. */
     r->election_at =
         r->now + prng_between(&r->prng, NS_PER_MS, raft_rank_step(r) << (r->failures < 4 ? r->failures : 4));
@@ -147,6 +153,7 @@ static void ask_in_time(struct raft *r)
 {
     gavel_ns at = -raft_config_reached(&r->config, free_from, r);
 
+    ASSERT(r->role == RAFT_PRE_CANDIDATE);
     if (at == NEVER || at <= 0)
         return;
     at = ns_max(at, r->now + NS_PER_MS) + raft_rank(r) * NS_PER_MS + prng_between(&r->prng, 0, NS_PER_MS);
@@ -180,6 +187,7 @@ static bool note_answer(struct raft *r, const struct raft_message *m)
     struct raft_peer *peer = raft_peer_find(r, m->from);
     const struct raft_vote_reply *answer = &m->vote_reply;
 
+    ASSERT(r->role == RAFT_PRE_CANDIDATE || r->role == RAFT_CANDIDATE);
     if (!peer || (peer->has_answered && peer->is_granted))
         return false; /* a stranger, or told before */
     peer->has_answered = true;
@@ -250,6 +258,7 @@ void raft_election_due(struct raft *r)
 {
     bool is_direct = r->stands_directly || r->is_eager;
 
+    ASSERT(r->role != RAFT_LEADER);
     if (raft_put_off_standing(r, is_direct) || ask_again(r))
         return;
     if (r->role == RAFT_CANDIDATE) {

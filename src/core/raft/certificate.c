@@ -56,6 +56,7 @@ static void hurry(struct raft *r)
 
     if ((r->role != RAFT_FOLLOWER && r->role != RAFT_PRE_CANDIDATE) || at >= r->election_at)
         return;
+    ASSERT(at >= r->now);
     r->election_at = at;
     r->stands_directly = at == r->now;
 }
@@ -105,12 +106,17 @@ bool raft_take_certificate(struct raft *r, const struct raft_certificate *c)
     }
     if (is_useful)
         r->certificate = *c;
+    if (raft_is_promised(r, r->now))
+        ASSERT(!raft_certificate_covers(c, &r->state.promise));
     return true;
 }
 
 void raft_make_release(struct raft *r, raft_id forced_target, struct raft_certificate *ret_certificate)
 {
     ASSERT(r->work == RAFT_WORK_NONE || PLANTED(RELEASE_EARLY));
+    ASSERT(r->led_term == r->state.term);
+    ASSERT(r->lease_epoch > 0);
+    ASSERT(forced_target != r->state.id);
     *ret_certificate = (struct raft_certificate){
         .kind = forced_target ? RAFT_CERT_FORCE : RAFT_CERT_RELEASE,
         .node = r->state.id,

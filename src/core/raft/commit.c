@@ -37,6 +37,7 @@ void raft_advance_commit(struct raft *r)
     if (!is_of_term)
         return;
     ASSERT((raft_index)reached <= raft_log_last(&r->log));
+    ASSERT(!r->is_commit_frozen);
     r->commit = (raft_index)reached;
     backlog_end(&r->uncommitted, r->commit, r->now);
     if (r->commit == raft_log_last(&r->log))
@@ -50,6 +51,7 @@ void raft_apply_committed(struct raft *r)
     ASSERT(r->commit <= raft_log_last(&r->log));
     if (r->applied >= r->commit)
         return;
+    ASSERT(raft_log_at(&r->log, r->applied + 1)); /* a snapshot never goes beyond what is applied */
     action = raft_act(r, RAFT_APPLY);
     action->apply.first = r->applied + 1;
     action->apply.last = r->commit;

@@ -87,6 +87,10 @@ void raft_record_begin(struct raft *r, raft_term term, raft_id candidate, bool i
         add(r, term, candidate, is_pre_vote);
     }
     e = newest(r);
+    ASSERT(e->term == term);
+    ASSERT(e->candidate == candidate);
+    ASSERT(e->is_pre_vote == is_pre_vote);
+    ASSERT(e->result == RAFT_RUNNING);
     ASSERT(e->ballot_count == 0);
     e->ballots[e->ballot_count++] = (struct raft_ballot){candidate, candidate, RAFT_GRANTED};
 }
@@ -101,6 +105,8 @@ static void put_ballot(struct raft_election *e, raft_id voter, raft_id candidate
         return;
     if (i == e->ballot_count)
         e->ballot_count++;
+    ASSERT(i < e->ballot_count);
+    ASSERT(e->ballot_count <= RAFT_MEMBERS_MAX);
     e->ballots[i] = (struct raft_ballot){voter, candidate, reason};
 }
 

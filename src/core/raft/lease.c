@@ -67,6 +67,7 @@ void raft_update_lease(struct raft *r)
     until = raft_config_reached(&r->config, bound_until, r);
     if (until != NEVER)
         until = ns_max(0, until - margin);
+    ASSERT(until >= 0);
     r->lease_until = until;
     if (raft_is_lasting(r))
         r->leased_until = until;
@@ -138,6 +139,9 @@ void raft_try_claim(struct raft *r)
     ASSERT(r->state.vote == r->state.id);
     ASSERT(r->applied == r->commit);
     ASSERT(!r->is_lease_given_up);
+    ASSERT(r->now < r->lease_until);
+    ASSERT(r->commit >= r->noop_index || PLANTED(CLAIM_WITHOUT_NOOP));
+    ASSERT(!raft_is_witness(r) || PLANTED(WITNESS_CLAIMS));
     r->work = RAFT_WORK_RUNNING;
     r->idle_turns = 0;
     action = raft_act(r, RAFT_CLAIM);
@@ -148,6 +152,7 @@ void raft_try_claim(struct raft *r)
 void raft_stop_work(struct raft *r, enum raft_stop why)
 {
     ASSERT(r->work == RAFT_WORK_RUNNING);
+    ASSERT(r->role == RAFT_LEADER);
     r->work = RAFT_WORK_STOPPING;
     r->stop_reason = why;
     raft_act(r, RAFT_STOP_WORK)->stop.reason = why;
@@ -158,6 +163,8 @@ void raft_next_lease_epoch(struct raft *r)
 {
     ASSERT(r->role == RAFT_LEADER);
     ASSERT(r->work == RAFT_WORK_NONE);
+    ASSERT(r->transfer.phase == RAFT_TRANSFER_NONE);
+    ASSERT(!r->steps_down);
     r->is_lease_given_up = false;
     if (PLANTED(OLD_LEASE_EPOCH))
         return;

@@ -31,6 +31,8 @@ static void free_data(struct raft_entry *entry)
 
 static void free_entries(struct raft_log *log, size_t from, size_t to)
 {
+    ASSERT(from <= to);
+    ASSERT(to <= log->count);
     for (size_t i = from; i < to; i++)
         free_data(&log->entries[i]);
 }
@@ -80,6 +82,7 @@ enum gavel_status raft_log_reserve(struct raft_log *log, size_t count)
         return GAVEL_ERR_NO_MEMORY;
     log->entries = entries;
     log->capacity = capacity;
+    ASSERT(count <= log->capacity - log->count);
     return GAVEL_OK;
 }
 
@@ -121,6 +124,7 @@ void raft_log_truncate(struct raft_log *log, raft_index index)
         if (log->writes[i].last >= index)
             log->writes[i].last = index - 1;
     ASSERT(log->durable < index);
+    ASSERT(raft_log_last(log) == index - 1);
 }
 
 void raft_log_compact(struct raft_log *log, raft_index index)
@@ -138,6 +142,8 @@ void raft_log_compact(struct raft_log *log, raft_index index)
     ASSERT(log->base_term > 0);
     log->count -= gone;
     log->base = index;
+    ASSERT(log->count <= log->capacity);
+    ASSERT(raft_log_last(log) >= log->base);
 }
 
 void raft_log_restart(struct raft_log *log, raft_index base, raft_term base_term)
@@ -165,6 +171,7 @@ static size_t count_not_above(const struct raft_log *log, raft_term term)
         else
             high = middle;
     }
+    ASSERT(low <= log->count);
     return low;
 }
 
@@ -191,6 +198,7 @@ void raft_log_wrote(struct raft_log *log, uint64_t seq)
     struct raft_log_write *newest = log->write_count > 0 ? &log->writes[log->write_count - 1] : NULL;
     raft_index last = raft_log_last(log);
 
+    ASSERT(log->durable <= last);
     if (newest) {
         ASSERT(seq > newest->seq);
         ASSERT(last >= newest->last);

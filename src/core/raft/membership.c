@@ -66,6 +66,7 @@ static void use_config(struct raft *r, const struct raft_config *config, raft_in
     r->config_index = index;
     r->is_leaving = is_leaving(r);
     raft_peers_rebuild(r);
+    ASSERT(r->peer_count <= r->config.count);
     raft_settle_role(r);
 }
 
@@ -93,10 +94,13 @@ enum gavel_status raft_append_config(struct raft *r, const struct raft_config *c
     enum gavel_status status;
 
     entry.size = (uint32_t)raft_config_encode(config, bytes);
+    ASSERT(entry.size <= sizeof bytes);
     status = raft_append_own(r, &entry);
     if (status != GAVEL_OK)
         return status;
     use_config(r, config, raft_log_last(&r->log));
+    ASSERT(r->role == RAFT_LEADER); /* who is removed leads on until that is committed */
+    ASSERT(r->config_index == raft_log_last(&r->log));
     raft_send_appends(r, false);
     return GAVEL_OK;
 }
@@ -201,6 +205,8 @@ enum gavel_status raft_change(struct raft *r, const struct raft_config *wanted)
 
     if (status != GAVEL_OK)
         return status;
+    ASSERT(r->change == RAFT_CHANGE_NONE);
+    ASSERT(!r->config.is_joint);
     raft_config_inherit(&bound, &r->config);
     has_same_voters = raft_config_same_voters(&r->config, target);
     if (PLANTED(NO_NOOP_GUARD))
@@ -235,6 +241,8 @@ static void give_up(struct raft *r)
 {
     const char *why = "too few of the new voters answer fast enough for a lease";
 
+    ASSERT(r->change == RAFT_CHANGE_LEARN);
+    ASSERT(!r->config.is_joint); /* what is half done is completed, not given up */
     r->change = RAFT_CHANGE_NONE;
     if (!are_level(r))
         why = "a new voter did not catch up in time; it stays a learner";
@@ -254,6 +262,8 @@ static void join(struct raft *r)
 {
     struct raft_config joint;
 
+    ASSERT(r->change == RAFT_CHANGE_LEARN);
+    ASSERT(r->config_index <= r->commit);
     raft_config_inherit(&r->change_target, &r->config); /* new voters were bound meanwhile */
     if (!are_ready(r) || can_lease(r))
         r->change_far_from = NEVER;

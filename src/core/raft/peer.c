@@ -61,6 +61,8 @@ void raft_peers_rebuild(struct raft *r)
     struct raft_peer old[RAFT_MEMBERS_MAX];
     size_t old_count = r->peer_count;
 
+    ASSERT(old_count <= RAFT_MEMBERS_MAX);
+    ASSERT(r->config.count <= RAFT_MEMBERS_MAX);
     memcpy(old, r->peers, old_count * sizeof *old);
     r->peer_count = 0;
     for (unsigned i = 0; i < r->config.count; i++) {
@@ -77,6 +79,7 @@ void raft_peers_rebuild(struct raft *r)
         }
         if (!is_known)
             raft_peer_begin(r, peer, member->id);
+        ASSERT(peer->id == member->id);
         peer->bound = member->directory;
         r->peer_count++;
         ASSERT(r->peer_count <= RAFT_MEMBERS_MAX);
@@ -102,6 +105,7 @@ bool raft_peer_takes_vote(struct raft *r, raft_id from)
         else
             peer->vote_tokens += (uint32_t)more;
     }
+    ASSERT(peer->vote_tokens_at <= r->now);
     if (peer->vote_tokens == 0) {
         r->dropped_votes++;
         return false;

@@ -26,6 +26,7 @@ void raft_promise_clear(struct raft *r)
 {
     memset(&r->state.promise, 0, sizeof r->state.promise);
     r->promise_until = 0;
+    ASSERT(!raft_is_promised(r, r->now));
 }
 
 static bool is_same(const struct raft_promise *a, const struct raft_promise *b)
@@ -51,6 +52,7 @@ bool raft_promise_make(struct raft *r, raft_id leader, uint64_t incarnation, uin
     gavel_ns until = r->now + promise.length;
 
     ASSERT(leader != r->state.id);
+    ASSERT(r->role != RAFT_LEADER);
     if (raft_is_dead(r, leader, incarnation))
         return false;
     if (r->certificate.kind != RAFT_CERT_OBITUARY && raft_certificate_covers(&r->certificate, &promise))
@@ -69,7 +71,9 @@ bool raft_promise_make(struct raft *r, raft_id leader, uint64_t incarnation, uin
         raft_mark_state(r);
     }
     r->promise_until = until;
+    ASSERT(r->state.promise.leader == leader);
     ASSERT(r->state.promise.term <= r->state.term);
+    ASSERT(raft_is_promised(r, r->now));
     return true;
 }
 
@@ -108,6 +112,7 @@ bool raft_gate(const struct raft *r, raft_id candidate, uint64_t incarnation, ra
     if (candidate == promise->leader && incarnation >= promise->incarnation)
         return true;
     *ret_wait = r->promise_until - r->now;
+    ASSERT(*ret_wait > 0);
     return false;
 }
 

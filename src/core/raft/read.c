@@ -38,6 +38,7 @@ enum gavel_status raft_read(struct raft *r, uint64_t id, bool needs_round)
         return GAVEL_ERR_NO_LEADER;
     if (r->commit < r->noop_index || raft_is_caretaker(r) || r->read_count == RAFT_READS_MAX)
         return GAVEL_ERR_STATE; /* until an entry of our term is committed we may not know all that is */
+    ASSERT(read.index >= r->noop_index);
     if (is_at_hand) {
         answer(r, RAFT_READ_READY, &read);
         return GAVEL_OK;
@@ -45,6 +46,7 @@ enum gavel_status raft_read(struct raft *r, uint64_t id, bool needs_round)
     raft_new_round(r);
     raft_send_appends(r, true);
     read.round = r->lead_round;
+    ASSERT(read.round > 0);
     ASSERT(r->read_count < RAFT_READS_MAX);
     r->reads[r->read_count++] = read;
     raft_answer_reads(r);

@@ -22,6 +22,7 @@ void raft_new_round(struct raft *r)
 {
     uint64_t round = (uint64_t)r->now;
 
+    ASSERT(r->role == RAFT_LEADER);
     r->lead_round = round > r->lead_round ? round : r->lead_round + 1;
     if (r->lead_round - round > r->round_ahead)
         r->round_ahead = r->lead_round - round; /* several in one instant; the lease must not gain by it */
@@ -51,6 +52,8 @@ static void send_append(struct raft *r, const struct raft_peer *peer, raft_index
 
     ASSERT(r->role == RAFT_LEADER);
     ASSERT(prev + count <= raft_log_last(&r->log));
+    ASSERT(prev < peer->next);
+    ASSERT(prev == 0 || prev >= r->log.base); /* what is before it goes as a snapshot */
     a->prev_index = prev;
     a->prev_term = raft_log_term(&r->log, prev);
     a->commit = r->commit;
@@ -83,12 +86,14 @@ static void send_flowing(struct raft *r, struct raft_peer *peer, bool also_empty
         peer->inflight[peer->inflight_count++] = peer->next - 1;
         also_empty = false;
     }
+    ASSERT(peer->next <= raft_log_last(&r->log) + 1);
     if (also_empty)
         send_append(r, peer, peer->next - 1, 0);
 }
 
 static void send_to(struct raft *r, struct raft_peer *peer, bool also_empty)
 {
+    ASSERT(peer->next <= raft_log_last(&r->log) + 1);
     if (peer->next <= r->log.base) { /* what it needs is in the snapshot only */
         bool is_due =
             peer->progress != RAFT_INSTALL || r->now - peer->installed_at > 2 * r->settings.election_max;
@@ -103,6 +108,7 @@ static void send_to(struct raft *r, struct raft_peer *peer, bool also_empty)
             raft_send_snapshot(r, peer);
         return;
     }
+    ASSERT(peer->next > peer->match); /* while a snapshot is under way it may not be */
     if (peer->progress == RAFT_INSTALL)
         peer->progress = RAFT_PROBE;
     if (peer->progress == RAFT_REPLICATE) {
@@ -170,12 +176,14 @@ enum gavel_status raft_propose(struct raft *r, const struct raft_entry *entries,
             return status;
         }
     }
+    ASSERT(raft_log_last(&r->log) == first + count - 1);
     raft_send_appends(r, false);
     return GAVEL_OK;
 }
 
 static void accept_promise(struct raft *r, struct raft_peer *peer, const struct raft_append_reply *reply)
 {
+    ASSERT(reply->round <= r->lead_round); /* the caller refuses what was never sent */
     if (reply->round == 0)
         return; /* it takes us for dead: of no use for a lease */
     peer->heard_at = r->now;
@@ -195,6 +203,7 @@ static void accept_match(struct raft *r, struct raft_peer *peer, raft_index matc
     unsigned answered = 0;
     bool is_news = match > peer->match;
 
+    ASSERT(match <= raft_log_last(&r->log)); /* the caller refuses what was never sent */
     if (is_news)
         peer->match = match;
     if (peer->progress == RAFT_INSTALL && peer->match < r->log.base) {
@@ -205,6 +214,7 @@ static void accept_match(struct raft *r, struct raft_peer *peer, raft_index matc
     }
     while (answered < peer->inflight_count && peer->inflight[answered] <= peer->match)
         answered++;
+    ASSERT(answered <= peer->inflight_count);
     peer->inflight_count = (uint8_t)(peer->inflight_count - answered);
     for (unsigned i = 0; i < peer->inflight_count; i++)
         peer->inflight[i] = peer->inflight[i + answered];
@@ -242,6 +252,7 @@ static void accept_refusal(struct raft *r, struct raft_peer *peer, const struct 
     peer->inflight_count = 0;
     peer->next = next;
     ASSERT(peer->next > peer->match);
+    ASSERT(peer->next <= reply->prev_index); /* it goes back, never on */
 }
 
 /* In our own term: it has heard us, and its disk is not done yet with what it has to write before it

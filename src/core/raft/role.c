@@ -32,7 +32,10 @@ bool raft_may_move(enum raft_role from, enum raft_role to) { return (roles[from]
 
 static void move(struct raft *r, enum raft_role to)
 {
+    ASSERT((unsigned)to < RAFT_ROLE_COUNT);
     ASSERT(raft_may_move(r->role, to));
+    if (to == RAFT_LEADER || r->role == RAFT_LEADER)
+        ASSERT(r->work != RAFT_WORK_RUNNING); /* work begins after the role, and ends before it */
     r->role = to;
     raft_tell(r, RAFT_NEWS_ROLE_CHANGED, r->state.id)->tell.text = roles[to].name;
 }
@@ -43,6 +46,8 @@ void raft_set_leader(struct raft *r, raft_id leader, uint64_t incarnation)
 
     if (leader == r->state.id)
         ASSERT(r->role == RAFT_LEADER);
+    if (leader == 0)
+        ASSERT(incarnation == 0);
     r->leader = leader;
     r->leader_incarnation = incarnation;
     if (!is_news)
@@ -69,6 +74,7 @@ void raft_set_leader(struct raft *r, raft_id leader, uint64_t incarnation)
 
 void raft_become_learner(struct raft *r)
 {
+    ASSERT(!raft_may_stand(r));
     move(r, RAFT_LEARNER);
     r->election_at = NEVER;
 }
@@ -94,6 +100,8 @@ static void leave_leadership(struct raft *r, enum raft_stop why)
     r->successor_count = 0; /* our own list has us nowhere */
     ASSERT(r->work != RAFT_WORK_RUNNING);
     ASSERT(r->read_count == 0);
+    ASSERT(r->change == RAFT_CHANGE_NONE);
+    ASSERT(r->transfer.phase == RAFT_TRANSFER_NONE || r->transfer.phase == RAFT_TRANSFER_HANDED);
 }
 
 void raft_become_follower(struct raft *r, enum raft_stop why)
@@ -108,6 +116,9 @@ void raft_become_follower(struct raft *r, enum raft_stop why)
     raft_set_leader(r, 0, 0);
     raft_restart_timer(r);
     raft_settle_role(r);
+    ASSERT(r->role == RAFT_FOLLOWER || r->role == RAFT_LEARNER);
+    ASSERT(r->leader == 0);
+    ASSERT(r->work != RAFT_WORK_RUNNING);
 }
 
 void raft_settle_role(struct raft *r)
@@ -134,6 +145,9 @@ void raft_adopt_term(struct raft *r, raft_term term)
     raft_mark_state(r);
     ASSERT(r->role != RAFT_LEADER);
     ASSERT(r->work != RAFT_WORK_RUNNING);
+    ASSERT(r->state.vote == 0);
+    ASSERT(r->leader == 0);
+    ASSERT(r->seen_term == 0 || r->seen_term > r->state.term);
 }
 
 static void forget_answers(struct raft *r)
@@ -149,6 +163,7 @@ static void forget_answers(struct raft *r)
 void raft_become_pre_candidate(struct raft *r)
 {
     ASSERT(raft_may_stand(r));
+    ASSERT(!raft_is_writing_state(r) || PLANTED(STANDS_WHILE_WRITING));
     if (r->role != RAFT_PRE_CANDIDATE)
         move(r, RAFT_PRE_CANDIDATE);
     raft_set_leader(r, 0, 0);
@@ -156,6 +171,8 @@ void raft_become_pre_candidate(struct raft *r)
     r->round++;
     raft_record_begin(r, r->state.term + 1, r->state.id, true);
     raft_retry_timer(r);
+    ASSERT(r->has_election);
+    ASSERT(r->leader == 0);
 }
 
 /* Thesis, section 3.4: a new term, a vote for ourselves. The promise, which the gate has passed, ends with
@@ -180,6 +197,10 @@ void raft_become_candidate(struct raft *r)
     r->asked_again = 0;
     raft_record_begin(r, r->state.term, r->state.id, false);
     raft_retry_timer(r);
+    ASSERT(r->dirty.has_state);
+    ASSERT(r->own_vote_seq > r->durable_seq);
+    ASSERT(r->has_election);
+    ASSERT(!raft_is_promised(r, r->now));
 }
 
 /*
@@ -190,6 +211,7 @@ void raft_become_leader(struct raft *r)
 {
     struct raft_entry noop = {.term = r->state.term, .kind = RAFT_ENTRY_NOOP};
 
+    ASSERT(r->role == RAFT_CANDIDATE);
     ASSERT(r->state.vote == r->state.id);
     ASSERT(r->durable_seq >= r->own_vote_seq);
     ASSERT(r->work == RAFT_WORK_NONE);
@@ -230,4 +252,7 @@ void raft_become_leader(struct raft *r)
         return;
     }
     raft_send_appends(r, true);
+    ASSERT(r->leader == r->state.id);
+    ASSERT(raft_log_last(&r->log) == r->noop_index);
+    ASSERT(r->work == RAFT_WORK_NONE);
 }

@@ -51,6 +51,9 @@ enum gavel_status raft_compact(struct raft *r, raft_index index, const uint8_t *
     raft_log_compact(&r->log, index);
     r->dirty.has_snapshot = true;
     ASSERT(r->log.base == r->snapshot.index);
+    ASSERT(r->log.base <= r->applied);
+    ASSERT(r->snapshot.term > 0);
+    ASSERT(r->snapshot.config_index <= r->snapshot.index);
     return GAVEL_OK;
 }
 
@@ -58,6 +61,7 @@ void raft_send_snapshot(struct raft *r, struct raft_peer *peer)
 {
     ASSERT(r->role == RAFT_LEADER);
     ASSERT(r->snapshot.index == r->log.base);
+    ASSERT(peer->next <= r->log.base); /* else entries would do */
     peer->progress = RAFT_INSTALL;
     peer->installed_at = r->now;
     peer->inflight_count = 0;
@@ -79,6 +83,7 @@ static enum gavel_status install(struct raft *r, const struct raft_install *s)
     enum gavel_status status = keep(r, s->data, s->size);
     bool is_known = raft_log_term(&r->log, s->index) == s->index_term;
 
+    ASSERT(r->role != RAFT_LEADER);
     ASSERT(s->index > r->commit);
     if (status != GAVEL_OK)
         return status;
@@ -94,6 +99,8 @@ static enum gavel_status install(struct raft *r, const struct raft_install *s)
     }
     r->dirty.has_snapshot = true;
     r->commit = r->applied = s->index;
+    ASSERT(r->log.base == s->index);
+    ASSERT(raft_log_last(&r->log) >= r->commit);
     raft_use_config_of_log(r);
     (void)raft_learn_founding(r); /* it is on disk with the snapshot */
     raft_act(r, RAFT_RESTORE);
@@ -115,6 +122,7 @@ void raft_receive_snapshot(struct raft *r, const struct raft_message *m)
     if (s->index > r->commit && install(r, s) != GAVEL_OK)
         return; /* no memory: as if it had been lost on its way */
     match = s->index > r->commit ? s->index : r->commit;
+    ASSERT(match <= raft_log_last(&r->log));
     reply = raft_reply_append(r, m, round, s->lease_epoch, RAFT_AFTER_ALL);
     reply->is_success = true;
     reply->match = match;

@@ -92,6 +92,8 @@ static void disk_failed(struct raft *r)
     if (r->work == RAFT_WORK_STOPPING)
         raft_act(r, RAFT_STOP_WORK)->stop.reason = RAFT_STOP_DISK;
     memset(&r->dirty, 0, sizeof r->dirty);
+    ASSERT(r->role != RAFT_LEADER);
+    ASSERT(r->work != RAFT_WORK_RUNNING);
 }
 
 /* A hint that a leader may be dead; only a pre-vote can come of it, and not before the promise ends. */
@@ -280,6 +282,16 @@ static void check_after(const struct raft *r, const struct marks *before)
     ASSERT(r->log.durable <= raft_log_last(&r->log));
     ASSERT(r->durable_seq <= r->seq);
     ASSERT(r->state_seq <= r->seq);
+    ASSERT(r->snapshot.index == r->log.base);
+    ASSERT(r->config_index <= raft_log_last(&r->log));
+    ASSERT(r->peer_count <= r->config.count);
+    ASSERT(r->seen_term == 0 || r->seen_term > r->state.term);
+    if (r->read_count > 0)
+        ASSERT(r->role == RAFT_LEADER);
+    if (r->transfer.phase == RAFT_TRANSFER_CATCH_UP || r->transfer.phase == RAFT_TRANSFER_STOPPING)
+        ASSERT(r->role == RAFT_LEADER);
+    if (r->role == RAFT_PRE_CANDIDATE || r->role == RAFT_CANDIDATE)
+        ASSERT(r->leader == 0);
     if (r->work == RAFT_WORK_RUNNING) {
         ASSERT(r->role == RAFT_LEADER);
         ASSERT(r->now < r->lease_until || PLANTED(WINDOWED_CHECK_QUORUM));
@@ -290,6 +302,9 @@ static void check_after(const struct raft *r, const struct marks *before)
         ASSERT(r->leader == r->state.id);
         ASSERT(r->led_term == r->state.term);
         ASSERT(r->state.vote == r->state.id);
+        ASSERT(r->election_at == NEVER);
+        ASSERT(r->noop_index <= raft_log_last(&r->log));
+        ASSERT(r->lease_epoch > 0);
     }
 }
 

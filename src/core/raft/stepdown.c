@@ -14,6 +14,8 @@
  */
 static void go_on_in_term(struct raft *r, raft_term term)
 {
+    ASSERT(r->work == RAFT_WORK_NONE);
+    ASSERT(term > r->state.term);
     raft_become_follower(r, RAFT_STOP_TERM);
     raft_adopt_term(r, term);
     (void)raft_stand(r, true); /* refused only if we are no voter, and then nothing is to be done */
@@ -22,9 +24,13 @@ static void go_on_in_term(struct raft *r, raft_term term)
 /* Everybody learns that the lease is over, and the first successor stands at once. We come last. */
 static void let_others(struct raft *r)
 {
+    ASSERT(r->work == RAFT_WORK_NONE);
+    ASSERT(r->certificate.kind == RAFT_CERT_RELEASE);
+    ASSERT(r->certificate.node == r->state.id);
     for (size_t i = 0; i < r->peer_count; i++)
         raft_send(r, RAFT_MSG_CERTIFICATE, r->peers[i].id, RAFT_AFTER_NOTHING)->certificate = r->certificate;
     raft_become_follower(r, r->stop_reason);
+    ASSERT(r->role != RAFT_LEADER);
     if (r->role == RAFT_FOLLOWER)
         r->election_at = ns_max(r->election_at, r->now + r->settings.election_max);
 }
@@ -41,6 +47,7 @@ static void leave(struct raft *r)
         go_on_in_term(r, r->seen_term);
     else
         let_others(r);
+    ASSERT(r->role != RAFT_LEADER);
 }
 
 void raft_step_down(struct raft *r, enum raft_stop why)
@@ -51,6 +58,7 @@ void raft_step_down(struct raft *r, enum raft_stop why)
     r->steps_down = true;
     if (r->work == RAFT_WORK_RUNNING) {
         raft_stop_work(r, why);
+        ASSERT(r->work == RAFT_WORK_STOPPING);
         return;
     }
     r->stop_reason = why;
@@ -76,5 +84,6 @@ void raft_work_stopped(struct raft *r)
     else if (r->transfer.phase != RAFT_TRANSFER_NONE)
         raft_transfer_goes_on(r);
     else
-        raft_next_lease_epoch(r); /* the transfer that it stopped for was given up meanwhile */
+        raft_next_lease_epoch(r);      /* the transfer that it stopped for was given up meanwhile */
+    ASSERT(r->work == RAFT_WORK_NONE); /* what begins again begins by a claim */
 }

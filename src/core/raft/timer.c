@@ -78,11 +78,13 @@ void raft_restart_timer(struct raft *r)
         r->election_at = NEVER;
         return;
     }
+    ASSERT(spread >= 0);
     r->stands_directly = false;
     spread += prng_between(&r->prng, 0, step);
     r->election_at = r->now + r->settings.election_min + (spread << back_off(r));
     if (r->is_eager && raft_is_promised(r, r->now))
         r->election_at = ns_min(r->election_at, r->promise_until);
+    ASSERT(r->election_at >= r->now);
 }
 
 /* For the next try of a candidate: a whole random timeout, so that two that collided do not do so again. */
@@ -90,5 +92,6 @@ void raft_retry_timer(struct raft *r)
 {
     gavel_ns width = r->settings.election_max - r->settings.election_min;
 
+    ASSERT(r->role == RAFT_PRE_CANDIDATE || r->role == RAFT_CANDIDATE);
     r->election_at = r->now + r->settings.election_min + (prng_between(&r->prng, 0, width) << back_off(r));
 }

@@ -47,6 +47,8 @@ static int compare_successors(const struct raft *r, const struct raft_peer *a, c
     const struct raft_member *ma = raft_config_find(&r->config, a->id);
     const struct raft_member *mb = raft_config_find(&r->config, b->id);
 
+    ASSERT(ma);
+    ASSERT(mb);
     if (is_heard(r, a) != is_heard(r, b))
         return is_heard(r, a) ? -1 : 1;
     if (ma->is_witness != mb->is_witness)
@@ -66,6 +68,7 @@ void raft_order_successors(struct raft *r)
     const struct raft_peer *ordered[RAFT_MEMBERS_MAX];
     unsigned count = 0;
 
+    ASSERT(r->role == RAFT_LEADER);
     for (size_t i = 0; i < r->peer_count; i++) {
         unsigned at = count;
         const struct raft_member *member = raft_config_find(&r->config, r->peers[i].id);
@@ -181,13 +184,16 @@ static void hand_over(struct raft *r)
     struct raft_certificate certificate;
 
     ASSERT(r->role == RAFT_LEADER);
+    ASSERT(r->transfer.phase == RAFT_TRANSFER_STOPPING);
     ASSERT(r->transfer.target != r->state.id);
+    ASSERT(!r->steps_down);
     raft_make_release(r, r->transfer.is_forced ? r->transfer.target : 0, &certificate);
     r->transfer.phase = RAFT_TRANSFER_HANDED;
     /* Nobody works now, so this is no time to be patient: a target that lives stands at once. */
     r->transfer.give_up_at =
         ns_min(r->transfer.give_up_at, r->now + r->settings.election_max + 3 * raft_write_takes(r));
     raft_send(r, RAFT_MSG_TIMEOUT_NOW, r->transfer.target, RAFT_AFTER_STATE)->certificate = certificate;
+    ASSERT(r->is_lease_given_up);
 }
 
 static void give_up(struct raft *r)
@@ -197,6 +203,8 @@ static void give_up(struct raft *r)
 
     if (PLANTED(FORCE_GOES_ON))
         must_step_down = false;
+    ASSERT(r->role == RAFT_LEADER);
+    ASSERT(r->transfer.phase != RAFT_TRANSFER_NONE);
     if (r->transfer.is_target_dead)
         raft_transfer_ends(r, "the target has died");
     else
@@ -228,10 +236,12 @@ void raft_transfer_goes_on(struct raft *r)
     if (t->phase == RAFT_TRANSFER_CATCH_UP) {
         if (peer->match < (t->is_forced ? r->commit : raft_log_last(&r->log)))
             return;
+        ASSERT(peer->match >= r->commit); /* nothing committed can get lost */
         r->is_commit_frozen = t->is_forced;
         t->phase = RAFT_TRANSFER_STOPPING;
         if (r->work == RAFT_WORK_RUNNING)
             raft_stop_work(r, RAFT_STOP_TRANSFER);
+        ASSERT(r->work != RAFT_WORK_RUNNING);
         if (PLANTED(RELEASE_EARLY))
             hand_over(r);
     }

@@ -136,6 +136,8 @@ static void grant(struct raft *r, raft_id candidate)
     raft_promise_clear(r);
     raft_set_leader(r, 0, 0);
     raft_restart_timer(r);
+    ASSERT(r->state.vote == candidate);
+    ASSERT(r->work != RAFT_WORK_RUNNING);
 }
 
 static enum raft_reason decide(struct raft *r, const struct raft_message *m, gavel_ns *ret_wait)

@@ -32,6 +32,7 @@ bool raft_put_off_standing(struct raft *r, bool is_direct)
         return false;
     if (PLANTED(STANDS_WHILE_WRITING))
         return false;
+    ASSERT(r->role != RAFT_LEADER);
     r->stands_directly = r->stands_directly || is_direct;
     r->is_put_off = true;
     r->election_at = r->now + r->settings.election_min;

@@ -59,6 +59,7 @@ void client_ask_begin(struct client *client, const struct client_event *event)
     client->give_up_at = ns_min(client->give_up_at, ask->give_up_at);
     TAILQ_INSERT_TAIL(&client->asks.waiting, ask, entry);
     client->asks.count++;
+    ASSERT(client->asks.count <= CLIENT_WAITING_MAX);
 }
 
 /* Out of its list, and freed when the next step begins. */
@@ -123,6 +124,7 @@ void client_ask_unlinked(struct client *client)
         ask->first_at = 0;
     client->asks.retry_at = 0;
     client->asks.refusals = 0;
+    ASSERT(TAILQ_EMPTY(&client->asks.sent));
 }
 
 static void end_list(struct client *client, struct client_asks *list, gavel_ns until,
@@ -147,6 +149,7 @@ void client_ask_end_all(struct client *client, enum gavel_status status, const c
 {
     end_list(client, &client->asks.sent, NEVER, status, message);
     end_list(client, &client->asks.waiting, NEVER, status, message);
+    ASSERT(client->asks.count == 0);
 }
 
 void client_ask_give_up(struct client *client)

@@ -96,6 +96,7 @@ void client_try_sent(struct client *client, struct client_try *attempt, uint64_t
 
 void client_try_refused(struct client *client, struct client_try *attempt)
 {
+    ASSERT(attempt->tag != 0);
     attempt->tag = 0;
     attempt->refusals++;
     attempt->retry_at = client->now + client_back_off(client, attempt->refusals);
@@ -167,6 +168,8 @@ static void plan_next(struct client *client)
 
         client->link.retry_at += prng_between(&client->prng, pause / 2, pause);
     }
+    ASSERT(client->link.at < count);
+    ASSERT(client->link.retry_at >= client->now);
 }
 
 __attribute__((format(printf, 2, 0))) static void write_trouble(struct client *client, const char *format,
@@ -211,6 +214,9 @@ void client_link_lost(struct client *client, bool is_ours, const char *format, .
     client_request_unlinked(client);
     client_ask_unlinked(client);
     client_watch_unlinked(client);
+    ASSERT(client->state == CLIENT_AWAY);
+    ASSERT(client->session.keep.tag == 0);
+    ASSERT(client->session.open.tag == 0);
 }
 
 void client_hostile(struct client *client, const char *what)
@@ -233,6 +239,7 @@ static void welcome(struct client *client, const Gavel__ClientWelcome *welcome)
 {
     int64_t drift_ppm = welcome->drift_ppm;
 
+    ASSERT(client->state == CLIENT_GREETING);
     if (welcome->version < CLIENT_VERSION_MIN || welcome->version > CLIENT_VERSION_MAX) {
         client_link_lost(client, true,
                          "node %.64s speaks version %u of the protocol of clients, this program %d to %d; "
@@ -326,6 +333,7 @@ void client_link_pump(struct client *client)
 {
     if (client->state != CLIENT_AWAY || client->link.is_dialling || client->now < client->link.retry_at)
         return;
+    ASSERT(client->link.at < client->settings.address_count);
     client->link.is_dialling = true;
     client->link.welcome_by = client->now + client->settings.connect_timeout;
     client_act(client, CLIENT_DO_CONNECT)->which = client->link.order[client->link.at];

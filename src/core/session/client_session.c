@@ -41,6 +41,7 @@ static void move_deadline(struct client *client, gavel_ns sent_at)
 {
     gavel_ns deadline = sent_at + sure_time(client);
 
+    ASSERT(sent_at <= client->now);
     if (deadline <= client->session.deadline)
         return;
     ASSERT(client->session.is_open);
@@ -53,6 +54,8 @@ void client_session_welcome(struct client *client)
     client->session.open = (struct client_try){0};
     client->session.keep = (struct client_try){0};
     client->session.keep_due = client->now;
+    if (has_session(client))
+        ASSERT(client->session.id != 0);
     if (has_session(client) && !client->session.is_open)
         client_become(client, CLIENT_OPENING);
     else
@@ -74,6 +77,9 @@ static void send_open(struct client *client)
         client_link_lost(client, true, "out of memory");
         return;
     }
+    ASSERT(!client->session.is_open);
+    ASSERT(client->session.id != 0);
+    ASSERT(client_is_welcome(client));
     if (client->session.open_request == 0)
         client->session.open_request = ++client->session.last_request;
     if (client->session.opened_from == 0)
@@ -115,6 +121,8 @@ static void send_keep_alive(struct client *client)
         client_link_lost(client, true, "out of memory");
         return;
     }
+    ASSERT(client->session.is_open);
+    ASSERT(client_is_welcome(client));
     client_try_sent(client, &client->session.keep, client_number(client));
     letter->session = client->session.id;
     gavel__keep_alive__init(&letter->keep_alive);
@@ -130,6 +138,8 @@ static void become_open(struct client *client)
 {
     ASSERT(client->session.id != 0);
     ASSERT(client->session.opened_from != 0);
+    ASSERT(!client->session.is_open);
+    ASSERT(client->session.deadline == 0); /* nothing is left of the session before */
     client->session.is_open = true;
     client->link.has_answered = true;
     client_become(client, CLIENT_UP);
@@ -144,6 +154,7 @@ static void become_open(struct client *client)
 /* For good reasons, such as a table that is full. They may pass, too, but not within milliseconds. */
 static void opening_refused(struct client *client, enum gavel_status status, const char *message)
 {
+    ASSERT(!client->session.is_open);
     client->session.open.tag = 0;
     client->session.open.retry_at = client->now + client->settings.retry_max;
     client->session.open_request = 0;
@@ -188,6 +199,7 @@ void client_session_lost(struct client *client)
         client_finish(client);
         return;
     }
+    ASSERT(has_session(client));
     do
         client->session.id = prng_next(&client->prng);
     while (client->session.id == 0 || client->session.id == old);
@@ -273,6 +285,7 @@ void client_finish(struct client *client)
     ASSERT(client->asks.count == 0);
     ASSERT(client->request.waiting_count == 0);
     ASSERT(client->watches.count == 0);
+    ASSERT(client->session.deadline == 0);
     (void)client_act(client, CLIENT_DO_CLOSED);
     client_become(client, CLIENT_CLOSED);
 }

@@ -16,6 +16,7 @@
  */
 #include "core/session/frontend_internal.h"
 
+#include "base/assert.h"
 #include "base/planted.h"
 
 /* Sessions in one tick, and commands of TABLE_OPS_MAX operations. */
@@ -33,6 +34,8 @@
 
 void expiry_open(struct frontend *frontend, gavel_ns now)
 {
+    ASSERT(frontend->is_open);
+    ASSERT(frontend->began_at == now);
     frontend->expiry.is_idle = false;
     frontend->expiry.sessions_due_at = now;
     frontend->expiry.sessions_found_at = NEVER;
@@ -51,6 +54,8 @@ void expiry_session_ends(struct frontend *frontend, gavel_ns at)
 /* Nobody was heard for a while, and nobody is to blame: all have their whole time from now on. */
 static void begin_again(struct frontend *frontend, gavel_ns now)
 {
+    ASSERT(frontend->is_open);
+    ASSERT(now >= frontend->began_at);
     frontend->began_at = now;
     frontend->ticked_at = now;
     frontend->counts.stalls++;
@@ -88,8 +93,10 @@ static void put_in_line(struct portion *portion)
 {
     struct frontend_waiting *waiting;
 
+    ASSERT(portion->count <= TABLE_OPS_MAX);
     if (portion->count == 0)
         return;
+    ASSERT(portion->commands < COMMANDS_MAX);
     /* Without memory they are found again: what is proposed is looked after until its outcome is known. */
     (void)!frontend_draft(portion->frontend, &portion->moment, NULL, portion->list, portion->count, NULL,
                           &waiting);
@@ -104,6 +111,7 @@ static union body *next_body(struct portion *portion, Gavel__Op__WhatCase what)
 
     if (portion->commands == COMMANDS_MAX)
         return NULL;
+    ASSERT(portion->count < TABLE_OPS_MAX);
     op = &portion->ops[portion->count];
     gavel__op__init(op);
     op->what_case = what;
@@ -206,6 +214,8 @@ static gavel_ns need_of(const struct frontend *frontend, const struct table_grou
             at = ns_max(at, group->seen.wished_at + PREEMPT_AGAIN);
         *ret_need = NEEDS_WISH;
     }
+    if (at != NEVER)
+        ASSERT(*ret_need != NEEDS_NOTHING);
     return at;
 }
 
@@ -214,9 +224,11 @@ static bool tend(struct portion *portion, const struct table_group *group, enum 
     const struct table_candidate *better;
     union body *body = next_body(portion, need == NEEDS_LAPSE ? GAVEL__OP__WHAT_LAPSE : GAVEL__OP__WHAT_WISH);
 
+    ASSERT(need != NEEDS_NOTHING);
     if (!body)
         return false;
     if (need == NEEDS_LAPSE) {
+        ASSERT(!group->is_done);
         gavel__lapse__init(&body->lapse);
         body->lapse.group = group->name;
         body->lapse.epoch = group->epoch;
@@ -229,6 +241,8 @@ static bool tend(struct portion *portion, const struct table_group *group, enum 
     body->wish.is_over = need == NEEDS_NO_WISH;
     if (need == NEEDS_WISH) {
         better = table_group_better(group);
+        ASSERT(better);
+        ASSERT(better->session);
         if (frontend_is_closing_session(portion->frontend, better->session))
             return true; /* its session is about to end: there may be another, or none */
         body->wish.successor = better->id;
@@ -271,6 +285,7 @@ static void look_at_groups(struct frontend *frontend, gavel_ns now, bool is_fres
             frontend->expiry.groups_due_at = now + MORE;
             return;
         }
+        ASSERT(group->has_attention);
         looked += 1 + group->candidate_count;
         group->seen.round = frontend->expiry.round;
         TAILQ_REMOVE(attention, group, in_attention);
@@ -308,6 +323,8 @@ void frontend_tick(struct frontend *frontend, gavel_ns now, bool is_working, boo
     if (now >= frontend->expiry.groups_due_at || frontend->expiry.has_news)
         look_at_groups(frontend, now, is_fresh, &portion);
     put_in_line(&portion);
+    ASSERT(portion.count == 0);
+    ASSERT(portion.commands <= COMMANDS_MAX);
     frontend_flush(frontend, now);
 }
 

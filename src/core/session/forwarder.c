@@ -84,6 +84,10 @@ void forwarder_done(struct forwarder *forwarder)
         drop(forwarder, forwarding);
     forwarding_free(forwarder->gathering);
     forwarder->gathering = NULL;
+    ASSERT(forwarder->count == 0);
+    ASSERT(forwarder->bytes == 0);
+    ASSERT(forwarder->keep_alives == 0);
+    ASSERT(RB_EMPTY(&forwarder->by_number));
 }
 
 static void doubt(struct forwarder *forwarder, gavel_ns now)
@@ -110,6 +114,8 @@ static gavel_ns due_at(const struct forwarder *forwarder, const struct forwarder
  * another time, and must not have it carried once more. */
 static void renumber(struct forwarder *forwarder, struct forwarder_forwarding *forwarding)
 {
+    ASSERT(!forwarding->is_out);
+    ASSERT(forwarding->number <= forwarder->numbers);
     (void)RB_REMOVE(forwarder_numbers, &forwarder->by_number, forwarding);
     forwarding->number = ++forwarder->numbers;
     (void)RB_INSERT(forwarder_numbers, &forwarder->by_number, forwarding); /* the number is new */

@@ -39,6 +39,8 @@ RB_GENERATE_INTERNAL(frontend_requests, frontend_waiting, by_request, compare, s
 void frontend_init(struct frontend *frontend, struct table *table, const struct frontend_hands *hands,
                    int drift_ppm)
 {
+    ASSERT(table);
+    ASSERT(drift_ppm >= 0);
     *frontend = (struct frontend){.table = table, .hands = *hands, .drift_ppm = drift_ppm};
     TAILQ_INIT(&frontend->waiting);
     TAILQ_INIT(&frontend->draft);
@@ -56,6 +58,7 @@ static void waiting_free(struct frontend *frontend, struct frontend_waiting *wai
 {
     if (waiting->session != 0 && RB_FIND(frontend_requests, &frontend->requests, waiting) == waiting)
         RB_REMOVE(frontend_requests, &frontend->requests, waiting);
+    ASSERT(frontend->waiting_count > 0);
     frontend->waiting_count--;
     ASSERT(frontend->waiting_bytes >= waiting->size);
     frontend->waiting_bytes -= waiting->size;
@@ -128,6 +131,10 @@ void frontend_done(struct frontend *frontend)
         TAILQ_REMOVE(&frontend->waiting, waiting, in_list);
         waiting_free(frontend, waiting);
     }
+    ASSERT(frontend->waiting_count == 0);
+    ASSERT(frontend->waiting_bytes == 0);
+    ASSERT(frontend->flight_ops == 0);
+    ASSERT(RB_EMPTY(&frontend->requests));
 }
 
 void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now)
@@ -135,6 +142,7 @@ void frontend_open(struct frontend *frontend, uint64_t term, gavel_ns now)
     ASSERT(!frontend->is_open);
     ASSERT(term >= frontend->term);
     ASSERT(term > 0);
+    ASSERT(TAILQ_EMPTY(&frontend->draft));
     if (term != frontend->term) /* whatever of the term before is in the log was applied before ours began */
         dismiss_all(frontend, &frontend->waiting, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
     frontend->is_open = true;
@@ -235,6 +243,7 @@ void frontend_report_deaths(struct frontend *frontend, gavel_ns now, int64_t wal
     if (!frontend->is_open)
         return;
     for (size_t i = 0; i < count; i++) {
+        ASSERT(chosen_count < TABLE_OPS_MAX);
         if (is_of_the_dead(ops[i]) && table_op_check(ops[i], false, NULL) == GAVEL_OK &&
             !frontend_is_under_way(frontend, ops[i]))
             chosen[chosen_count++] = (Gavel__Op *)(uintptr_t)ops[i]; /* packing does not write to it */
@@ -308,6 +317,8 @@ enum gavel_status frontend_draft(struct frontend *frontend, const struct fronten
         goto out;
     ASSERT(frontend->is_open);
     ASSERT(frontend->term > 0);
+    ASSERT(waiting->command->n_ops == count);
+    ASSERT(waiting->size > 0);
     waiting->term = frontend->term;
     waiting->session = waiting->command->session;
     waiting->id = waiting->command->id;
@@ -393,12 +404,15 @@ static bool flush_batch(struct frontend *frontend)
         free(waiting->bytes);
         waiting->bytes = NULL;
         waiting->index = first++;
+        ASSERT(waiting->index > 0);
+        ASSERT(waiting->is_in_flight);
     }
     if (term != frontend->term) {
         dismiss_all(frontend, &batch, GAVEL_ERR_NOT_LEADER, NOT_LEADING);
         return false;
     }
     TAILQ_CONCAT(&frontend->waiting, &batch, in_list);
+    ASSERT(TAILQ_EMPTY(&batch));
     if (!frontend->is_open)
         excuse_all(frontend);
     return frontend->is_open;

@@ -86,6 +86,7 @@ static void count_down(uint64_t *closing_term, uint32_t *closing_count, uint64_t
 {
     if (*closing_term != term || *closing_count == 0)
         return;
+    ASSERT(term > 0);
     if (--*closing_count == 0)
         *closing_term = 0;
 }
@@ -205,6 +206,8 @@ bool frontend_is_volatile(const struct frontend *frontend, const Gavel__Op *op)
 
 static void beat(struct table_candidate *candidate, const struct frontend_moment *moment, uint64_t beats)
 {
+    ASSERT(candidate);
+    ASSERT(!candidate->session); /* a session is kept alive as a whole */
     candidate->seen.beat_at = moment->now;
     candidate->seen.beat_wall_ms = moment->wall_ms;
     candidate->seen.beats = beats;
@@ -212,6 +215,9 @@ static void beat(struct table_candidate *candidate, const struct frontend_moment
 
 static void renewed(struct table_group *group, const struct frontend_moment *moment)
 {
+    ASSERT(group);
+    ASSERT(group->is_held);
+    ASSERT(!group->session); /* a lease mandate */
     group->seen.renewed_at = moment->now;
     group->seen.renewed_wall_ms = moment->wall_ms;
 }
@@ -382,6 +388,7 @@ void frontend_keep_alive(struct frontend *frontend, gavel_ns now, struct fronten
         }
         gone[kept.n_gone++] = keep_alive->sessions[i];
     }
+    ASSERT(kept.n_gone <= keep_alive->n_sessions);
     kept.tag = keep_alive->tag;
     kept.gone = gone;
     frame.what_case = GAVEL__CLIENT_FRAME__WHAT_KEPT;

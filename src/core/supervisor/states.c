@@ -29,6 +29,7 @@ static const char *const causes[] = {
 
 void supervisor_move(struct supervisor *supervisor, enum supervisor_state to)
 {
+    ASSERT((size_t)to < sizeof states / sizeof *states);
     ASSERT(supervisor_may_move(supervisor->state, to));
     if (to == SUPERVISOR_RUNNING)
         ASSERT(supervisor->current == supervisor->rules.child_count);

@@ -34,13 +34,18 @@ static struct supervisor_action *act(struct supervisor *s, enum supervisor_actio
 
 static void spawn(struct supervisor *s, size_t slot)
 {
+    ASSERT(slot < SUPERVISOR_SLOTS);
     ASSERT(!s->is_running[slot]);
+    ASSERT(s->state != SUPERVISOR_EMPTY);
+    ASSERT(s->state != SUPERVISOR_STOPPING);
+    ASSERT(s->state != SUPERVISOR_CLEARING);
     s->is_running[slot] = true;
     act(s, SUPERVISOR_SPAWN, slot);
 }
 
 static void kill_slot(struct supervisor *s, size_t slot)
 {
+    ASSERT(slot < SUPERVISOR_SLOTS);
     if (s->is_clearing[slot])
         return;
     s->is_clearing[slot] = true;
@@ -97,6 +102,8 @@ static bool is_starting_or_running(const struct supervisor *s)
 
 static void begin_stop(struct supervisor *s, gavel_ns now)
 {
+    ASSERT(is_starting_or_running(s));
+    ASSERT(s->cause != CAUSE_NONE);
     if (s->state == SUPERVISOR_HOOK_ELECTED) {
         clear(s); /* only the hook runs, and it has no use any more */
         return;
@@ -128,6 +135,8 @@ static void start_children(struct supervisor *s, gavel_ns now)
 
 static void child_is_ready(struct supervisor *s, gavel_ns now)
 {
+    ASSERT(s->state == SUPERVISOR_STARTING);
+    ASSERT(s->current < s->rules.child_count);
     s->timeout_at = s->check_at = NEVER;
     s->current++;
     start_children(s, now);
@@ -170,6 +179,7 @@ static bool has_restarted_too_often(struct supervisor *s, gavel_ns now)
     size_t limit = (size_t)s->rules.restart_limit;
     gavel_ns oldest;
 
+    ASSERT(limit <= RESTART_LIMIT_MAX);
     if (limit == 0)
         return true;
     oldest = s->restarts[(s->restart_next + RESTART_LIMIT_MAX - limit) % RESTART_LIMIT_MAX];
@@ -184,6 +194,7 @@ static bool has_restarted_too_often(struct supervisor *s, gavel_ns now)
 /* A child ended that nobody told to. */
 static void child_ended(struct supervisor *s, const struct supervisor_event *event)
 {
+    ASSERT(event->slot < s->rules.child_count);
     switch (s->rules.children[event->slot].on_exit) {
     case ON_EXIT_STOP:
         blame(s, CAUSE_ENDED, event->slot, event->status);
@@ -367,6 +378,10 @@ void supervisor_step(struct supervisor *s, const struct supervisor_event *event,
         break;
     }
     check_time(s, event->now);
+    if (s->state == SUPERVISOR_EMPTY || s->state == SUPERVISOR_CLEARING)
+        ASSERT(s->timeout_at == NEVER);
+    if (s->state != SUPERVISOR_EMPTY)
+        ASSERT(s->epoch != 0);
     s->actions = NULL;
 }
 

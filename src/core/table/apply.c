@@ -38,6 +38,7 @@ void step_meet(const struct step *step, const struct table_process *process)
 
 void step_tell(struct step *step, Gavel__Change *change)
 {
+    ASSERT(step->revision > step->table->revision);
     change->revision = step->revision;
     change->part = step->part++;
     if (step->table->history)
@@ -142,6 +143,8 @@ static enum gavel_status apply_op(struct table *table, struct table_session **se
     *session = step.session;
     /* A claim may have jumped ahead, so one more at least. */
     ASSERT(step.revision > table->revision);
+    if (step.part > 0)
+        ASSERT(step.has_changed); /* nobody is told of a change without a revision */
     if (step.has_changed)
         table->revision = step.revision;
     group = step.group[0] ? table_group_find(table, step.group) : NULL;
@@ -164,6 +167,7 @@ static enum gavel_status repeat(const struct table_session *session, struct tabl
     if (!copy)
         return GAVEL_ERR_NO_MEMORY;
     memcpy(copy, session->results, session->result_count * sizeof *copy);
+    ASSERT(session->result_count <= TABLE_OPS_MAX);
     *ret_results = copy;
     *ret_count = session->result_count;
     return GAVEL_OK;
@@ -283,6 +287,10 @@ enum gavel_status table_apply_ops(struct table *table, uint64_t index, const uin
     if (status == GAVEL_ERR_NO_MEMORY)
         return status;
     ASSERT(table->revision >= revision_before);
+    if (count > 0)
+        ASSERT(results);
+    if (status != GAVEL_OK)
+        ASSERT(!results);
     table->index = index;
     *ret_results = results;
     *ret_count = count;

@@ -5,6 +5,7 @@
  * else of itself later without losing its place, and withdraws.
  */
 
+#include "base/assert.h"
 #include "core/table/step.h"
 
 #include <stdlib.h>
@@ -40,6 +41,7 @@ static void set_terms(struct table_group *group, bool is_alone, const Gavel__Cam
     if (campaign->min_mandate_ms != 0)
         group->min_mandate_ms = campaign->min_mandate_ms;
     group->preempts = campaign->preempts;
+    ASSERT(group->policy != GAVEL__POLICY__POLICY_UNSET);
 }
 
 /* What is said of a candidate that is there already. */
@@ -128,6 +130,9 @@ enum gavel_status candidate_campaign(struct step *step, const Gavel__Campaign *c
 /* To the end of the queue. */
 static void requeue(struct step *step, struct table_candidate *candidate)
 {
+    ASSERT(candidate->session);
+    ASSERT(!candidate_leads(candidate));
+    ASSERT(candidate->joined_revision < step->revision);
     TAILQ_REMOVE(&candidate->group->candidates, candidate, in_group);
     TAILQ_INSERT_TAIL(&candidate->group->candidates, candidate, in_group);
     TAILQ_REMOVE(&candidate->session->candidates, candidate, in_session);

@@ -91,6 +91,10 @@ void candidate_changed(struct table *table, struct table_candidate *candidate)
 void candidate_insert(struct table *table, struct table_group *group, struct table_session *session,
                       struct table_candidate *candidate)
 {
+    const struct table_candidate *before = TAILQ_LAST(&group->candidates, table_candidates);
+
+    if (before)
+        ASSERT(before->joined_revision <= candidate->joined_revision);
     candidate->group = group;
     candidate->session = session;
     TAILQ_INSERT_TAIL(&group->candidates, candidate, in_group);
@@ -119,6 +123,7 @@ void candidate_remove(struct step *step, struct table_candidate *candidate, Gave
     candidate_tell(step, GAVEL__CHANGE__KIND__LEFT, candidate, why);
     ASSERT(!candidate_leads(candidate));
     ASSERT(candidate->group->candidate_count > 0);
+    ASSERT(!TAILQ_EMPTY(&candidate->group->candidates));
     TAILQ_REMOVE(&candidate->group->candidates, candidate, in_group);
     candidate->group->candidate_count--;
     if (candidate->session) {
@@ -156,5 +161,6 @@ enum gavel_status candidate_join(struct step *step, const char *name, struct tab
             return status;
     }
     candidate_enter(step, *group, candidate);
+    ASSERT((*group)->candidate_count <= TABLE_CANDIDATES_MAX);
     return GAVEL_OK;
 }

@@ -79,6 +79,7 @@ struct table_candidate *table_group_better(const struct table_group *group)
         group->policy == GAVEL__POLICY__POLICY_UNSET)
         return NULL;
     best = best_but(group, leader);
+    ASSERT(!best || best != leader);
     return best && is_before(best, leader) ? best : NULL;
 }
 
@@ -107,6 +108,9 @@ void election_end(struct step *step, struct table_group *group, Gavel__Ending en
     Gavel__Change change = step_change(GAVEL__CHANGE__KIND__VACANT, group);
 
     ASSERT(group->is_held);
+    ASSERT(group->epoch > 0);
+    ASSERT(step->revision > group->version);
+    ASSERT(successor);
     change.epoch = group->epoch;
     change.holder = group->holder;
     change.why = ending;
@@ -128,8 +132,12 @@ void election_begin(struct step *step, struct table_group *group, char *holder, 
     Gavel__Change change = step_change(GAVEL__CHANGE__KIND__ELECTED, group);
     uint64_t last_epoch = group->epoch;
 
+    ASSERT(!group->is_held); /* whoever held it was told that it is over */
     ASSERT(!group->is_done);
     ASSERT(step->revision > group->epoch);
+    ASSERT(holder);
+    ASSERT(holder[0]);
+    ASSERT(address);
     text_set(&group->previous_holder, group->holder);
     group->holder = holder;
     text_set(&group->address, address);
@@ -139,6 +147,7 @@ void election_begin(struct step *step, struct table_group *group, char *holder, 
     group->epoch = step->revision;
     if (PLANTED(EPOCH_AGAIN) && group->last_ending == GAVEL__ENDING__ENDING_RESIGNED && last_epoch != 0)
         group->epoch = last_epoch;
+    ASSERT(group->epoch > last_epoch || PLANTED(EPOCH_AGAIN)); /* or nothing could be fenced by it */
     group->version = step->revision;
     group->since_wall_ms = step->wall_ms;
     group->seen.granted_at = group->seen.renewed_at = step_now(step);
@@ -173,9 +182,11 @@ void election_grant(struct step *step, struct table_group *group, const struct t
         return;
     ASSERT(chosen->group == group);
     ASSERT(chosen->session);
+    ASSERT(may_lead(chosen));
     group->session = chosen->session;
     group->nonce_high = group->nonce_low = 0;
     group->lease_ms = chosen->session->ttl_ms;
     group->process = chosen->session->process;
     election_begin(step, group, text_share(chosen->id), text_share(chosen->address));
+    ASSERT(candidate_leads(chosen));
 }

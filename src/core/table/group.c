@@ -102,6 +102,7 @@ bool group_insert(struct table *table, struct table_group *group)
 enum gavel_status group_create(struct step *step, const char *name, struct table_group **ret_group)
 {
     struct table_group *group;
+    bool is_new;
 
     if (step->table->group_count >= TABLE_GROUPS_MAX)
         return step_refuse(step, GAVEL_ERR_STORE_FULL, "the cluster has reached its limit of groups");
@@ -111,7 +112,8 @@ enum gavel_status group_create(struct step *step, const char *name, struct table
     if (!group)
         return GAVEL_ERR_NO_MEMORY;
     group->create_revision = step->revision;
-    (void)group_insert(step->table, group); /* nobody asks for a group that is there */
+    is_new = group_insert(step->table, group);
+    ASSERT(is_new); /* nobody asks for a group that is there */
     *ret_group = group;
     return GAVEL_OK;
 }
@@ -174,6 +176,8 @@ void group_attend(struct table *table, struct table_group *group)
     else if (!needs && group->has_attention)
         TAILQ_REMOVE(&table->attention, group, in_attention);
     group->has_attention = needs;
+    if (needs)
+        ASSERT(!TAILQ_EMPTY(&table->attention));
 }
 
 static void group_remove(struct table *table, struct table_group *group)
@@ -187,9 +191,27 @@ static void group_remove(struct table *table, struct table_group *group)
     group_free(group);
 }
 
+/* What holds after every operation; a snapshot that says otherwise is refused (snapshot_read.c). */
+static void check_after(const struct step *step, const struct table_group *group)
+{
+    ASSERT(group->create_revision <= step->revision);
+    ASSERT(group->version <= step->revision);
+    ASSERT(group->epoch <= group->version);
+    if (group->is_held) {
+        ASSERT(group->epoch > 0);
+        ASSERT(!group->is_done);
+        ASSERT(group->holder[0]);
+        ASSERT(group->wish_epoch == 0 || group->wish_epoch == group->epoch);
+    } else {
+        ASSERT(!group->session);
+        ASSERT(group->wish_epoch == 0);
+    }
+}
+
 void group_settle(struct step *step, struct table_group *group, const struct table_candidate *leaver)
 {
     election_grant(step, group, leaver);
+    check_after(step, group);
     step->has_changed = true;
     if (group->epoch == 0 && !group->is_done && group->candidate_count == 0 && group->note_count == 0) {
         Gavel__Change gone = step_change(GAVEL__CHANGE__KIND__GROUP_GONE, group);
@@ -206,4 +228,5 @@ void groups_done(struct table *table)
 {
     while (!RB_EMPTY(&table->groups))
         group_remove(table, RB_ROOT(&table->groups));
+    ASSERT(table->group_count == 0);
 }

@@ -38,6 +38,7 @@ static void forget_oldest(struct table_history *history)
     struct table_change *change = at(history, 0);
 
     ASSERT(history->count > 0);
+    ASSERT(is_after(change->at, history->floor));
     ASSERT(history->bytes >= change->size);
     history->floor = change->at;
     history->bytes -= change->size;
@@ -50,6 +51,7 @@ void history_forget(struct table_history *history, uint64_t floor)
 {
     while (history->count > 0)
         forget_oldest(history);
+    ASSERT(history->bytes == 0);
     /* Before the first revision there is nothing that could be forgotten. */
     history->floor = (struct table_cursor){.revision = floor, .part = floor > 0 ? UINT32_MAX : 0};
 }
@@ -79,6 +81,8 @@ static bool grow(struct table_history *history)
     history->changes = changes;
     history->capacity = capacity;
     history->first = 0;
+    ASSERT(history->count < history->capacity);
+    ASSERT((history->capacity & (history->capacity - 1)) == 0);
     return true;
 }
 
@@ -108,6 +112,7 @@ void history_push(struct table_history *history, const Gavel__Change *change)
     next.group = (const char *)next.bytes + size;
     if (history->count > 0)
         ASSERT(is_after(next.at, at(history, history->count - 1)->at));
+    ASSERT(history->count < history->capacity);
     history->count++;
     history->bytes += size;
     *at(history, history->count - 1) = next;

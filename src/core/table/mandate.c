@@ -12,6 +12,7 @@
  * the same epochs again.
  */
 
+#include "base/assert.h"
 #include "base/planted.h"
 #include "core/table/step.h"
 
@@ -81,6 +82,9 @@ enum gavel_status mandate_claim(struct step *step, const Gavel__Claim *claim)
     step_meet(step, &group->process);
     election_begin(step, group, holder, address);
     group_settle(step, group, NULL);
+    ASSERT(group->is_held);
+    ASSERT(!group->session);
+    ASSERT(group->epoch > claim->epoch_at_least || PLANTED(EPOCH_AGAIN));
     return GAVEL_OK;
 }
 
@@ -128,6 +132,7 @@ enum gavel_status mandate_release(struct step *step, const Gavel__Release *relea
     if (release->is_done) {
         Gavel__Change done = step_change(GAVEL__CHANGE__KIND__DONE, group);
 
+        ASSERT(!group->is_held);
         group->is_done = true;
         done.epoch = group->epoch;
         done.holder = group->holder;
@@ -141,8 +146,10 @@ static enum gavel_status end_wish(struct step *step, struct table_group *group)
 {
     Gavel__Change over = step_change(GAVEL__CHANGE__KIND__WISH_OVER, group);
 
+    ASSERT(group->is_held);
     if (group->wish_epoch == 0)
         return GAVEL_OK;
+    ASSERT(group->wish_epoch == group->epoch);
     over.epoch = group->epoch;
     over.holder = group->holder;
     over.successor = group->wish_successor;
@@ -217,6 +224,8 @@ enum gavel_status mandate_reopen(struct step *step, const Gavel__Reopen *reopen)
 
     if (!group || !group->is_done || group->version != reopen->expected_version)
         return step_refuse(step, GAVEL_ERR_CONFLICT, "the group is not done, or has changed");
+    ASSERT(!group->is_held);
+    ASSERT(!group->session);
     group->is_done = false;
     group->version = step->revision;
     reopened = step_change(GAVEL__CHANGE__KIND__REOPENED, group);

@@ -150,6 +150,7 @@ void notes_done(struct table *table)
 {
     while (!RB_EMPTY(&table->notes))
         note_remove(table, RB_ROOT(&table->notes));
+    ASSERT(table->note_count == 0);
 }
 
 static enum gavel_status check_fence(struct step *step, const struct table_group *group, uint64_t epoch)
@@ -208,6 +209,7 @@ enum gavel_status note_put(struct step *step, const Gavel__PutNote *put)
     struct table_note *old = find(step->table, group, put->key);
     struct table_note *note;
     enum gavel_status status = check_fence(step, group, put->epoch);
+    bool is_free;
 
     if (status == GAVEL_OK)
         status = check_expected(step, old, put->has_expected, put->expected);
@@ -227,9 +229,11 @@ enum gavel_status note_put(struct step *step, const Gavel__PutNote *put)
     note->create_revision = old ? old->create_revision : step->revision;
     note->mod_revision = step->revision;
     note->epoch = put->epoch;
+    ASSERT(note->create_revision <= note->mod_revision);
     if (old)
         note_remove(step->table, old);
-    (void)insert(step->table, group, note); /* the key is free */
+    is_free = insert(step->table, group, note);
+    ASSERT(is_free); /* the old one is gone */
     note_changed(step->table, note);
     tell_put(step, note);
     group_settle(step, group, NULL);
@@ -249,6 +253,7 @@ enum gavel_status note_delete(struct step *step, const Gavel__DeleteNote *delete
         return status;
     if (!note)
         return step_refuse(step, GAVEL_ERR_NOT_FOUND, "the group has no such note");
+    ASSERT(note->group == group);
     change = step_change(GAVEL__CHANGE__KIND__NOTE_DELETED, group);
     change.key = note->key;
     step_tell(step, &change);

@@ -6,6 +6,7 @@
  * the leader of the cluster to say (replaces_instance).
  */
 
+#include "base/assert.h"
 #include "core/table/step.h"
 
 /* The same instance says something else of itself: it keeps its position. */
@@ -13,6 +14,10 @@ static void keep_position(struct step *step, struct table_candidate *old, struct
 {
     struct table_group *group = old->group;
 
+    ASSERT(!old->session);
+    ASSERT(!candidate->session);
+    ASSERT(strcmp(old->id, candidate->id) == 0);
+    ASSERT(old->instance == candidate->instance);
     candidate->seen.is_called_dead = old->seen.is_called_dead;
     candidate->seen.displaced = old->seen.displaced;
     candidate->seen.was_displaced = old->seen.was_displaced;

@@ -102,6 +102,7 @@ void sessions_done(struct table *table)
 {
     while (!RB_EMPTY(&table->sessions))
         session_remove(table, RB_ROOT(&table->sessions));
+    ASSERT(table->session_count == 0);
 }
 
 enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open)
@@ -123,6 +124,8 @@ enum gavel_status session_open(struct step *step, const Gavel__OpenSession *open
     process_set(&session->process, open->process);
     session->create_revision = step->revision;
     session->since_wall_ms = step->wall_ms;
+    ASSERT(session->last_id == 0);
+    ASSERT(table->session_count <= TABLE_SESSIONS_MAX);
     session->seen.heard_at = step_now(step);
     step_meet(step, &session->process);
     session_changed(table, session);
@@ -141,12 +144,14 @@ enum gavel_status session_close(struct step *step, const Gavel__CloseSession *cl
     while ((candidate = TAILQ_FIRST(&session->candidates))) {
         struct table_group *group = candidate->group;
 
+        ASSERT(candidate->session == session);
         if (candidate_leads(candidate))
             election_end(step, group, close->ending, text_share(group->wish_successor));
         candidate_remove(step, candidate, close->ending);
         group_settle(step, group, NULL);
     }
     ASSERT(session->candidate_count == 0);
+    ASSERT(TAILQ_EMPTY(&session->candidates));
     change.session = session->id;
     change.why = close->ending;
     step_tell(step, &change);
@@ -173,5 +178,6 @@ void session_keep_results(struct table *table, struct table_session *session, ui
     session->results = results;
     session->result_count = count;
     session->last_id = id;
+    ASSERT(session->result_count <= TABLE_OPS_MAX);
     session_changed(table, session);
 }

@@ -27,6 +27,8 @@ void table_done(struct table *table)
     groups_done(table);
     sessions_done(table);
     history_free(table->history);
+    ASSERT(RB_EMPTY(&table->notes));
+    ASSERT(RB_EMPTY(&table->sessions));
     *table = (struct table){0};
 }
 
@@ -90,6 +92,7 @@ static size_t find(const struct table *table, const uint8_t *key, size_t key_siz
         else
             high = middle;
     }
+    ASSERT(low <= table->count);
     *ret_is_there = false;
     return low;
 }
@@ -114,6 +117,7 @@ static enum gavel_status grow(struct table *table)
         return GAVEL_ERR_NO_MEMORY;
     table->items = items;
     table->capacity = capacity;
+    ASSERT(table->count < table->capacity);
     return GAVEL_OK;
 }
 
@@ -154,6 +158,8 @@ static enum gavel_status put(struct table *table, const struct table_command *co
         memmove(table->items + at + 1, table->items + at, (table->count - at) * sizeof(struct table_item *));
         table->count++;
     }
+    ASSERT(at < table->count);
+    ASSERT(table->count <= table->capacity);
     table->items[at] = item;
     count_in(table, item);
     return GAVEL_OK;
@@ -166,6 +172,7 @@ static void delete (struct table *table, const struct table_command *command)
 
     if (!is_there)
         return;
+    ASSERT(at < table->count);
     count_out(table, table->items[at]);
     free(table->items[at]);
     table->count--;

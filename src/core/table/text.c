@@ -55,6 +55,7 @@ void text_drop(char *text)
 {
     if (!text || text == nothing)
         return;
+    ASSERT(head_of(text)->references > 0);
     if (--head_of(text)->references == 0)
         free(head_of(text));
 }
