@@ -3,6 +3,7 @@
 /* What the supervisor says is done here: processes are started, signalled, killed and buried. */
 #include "guard/loop.h"
 
+#include "base/assert.h"
 #include "guard/spawn.h"
 #include "os/clock.h"
 
@@ -80,6 +81,7 @@ static const struct guard_command *command_of(const struct guard_loop *loop,
 
     if (action->slot == SLOT_HOOK)
         return action->demoted ? &spec->on_demoted : &spec->on_elected;
+    ASSERT(action->slot != SLOT_CHECK || action->child < spec->rules.child_count);
     if (action->slot == SLOT_CHECK)
         return &spec->children[action->child].ready;
     return &spec->children[action->slot].command;
@@ -161,6 +163,7 @@ static void carry_out(struct guard_loop *loop, const struct supervisor_action *a
 {
     struct slot_process *process = &loop->slots[action->slot];
 
+    ASSERT(action->slot < SUPERVISOR_SLOTS);
     switch (action->kind) {
     case SUPERVISOR_SPAWN:
         start_process(loop, action);
@@ -199,6 +202,8 @@ void guard_loop_carry_out(struct guard_loop *loop)
 /* How it ended, for the elector to tell. */
 static void note_end(struct guard_loop *loop, size_t slot, int status)
 {
+    ASSERT(slot < SUPERVISOR_SLOTS);
+    ASSERT(loop->slots[slot].pid == 0); /* nothing of it is left to be signalled */
     if (slot == 0)
         loop->last_status = status;
     if (slot == SLOT_HOOK && loop->is_hook_demoted)

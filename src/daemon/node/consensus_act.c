@@ -39,6 +39,7 @@ static void hold(struct consensus *c, const struct raft_action *action)
         c->held = grown;
         c->held_capacity = capacity;
     }
+    ASSERT(c->held_count < c->held_capacity);
     c->held[c->held_count++] = (struct held_message){action->send.after, action->send.message};
 }
 
@@ -62,6 +63,7 @@ void consensus_release_held(struct consensus *c)
         else
             c->held[left++] = c->held[i];
     }
+    ASSERT(left <= c->held_count);
     c->held_count = left;
 }
 
@@ -69,6 +71,8 @@ static void apply(struct consensus *c, raft_index first, raft_index last)
 {
     bool has_records = false;
 
+    ASSERT(first <= last);
+    ASSERT(last <= c->raft.applied);
     for (raft_index index = first; index <= last; index++) {
         const struct raft_entry *entry = raft_log_at(&c->raft.log, index);
         struct table_command command;
@@ -93,6 +97,7 @@ static void restore(struct consensus *c)
 {
     enum gavel_status status;
 
+    ASSERT(c->raft.applied >= c->raft.snapshot.index);
     table_box_lock(&c->shared->table);
     status = table_snapshot_decode(c->table, c->raft.snapshot.data, c->raft.snapshot.size);
     detector_applied(&c->detector, c->raft.snapshot.index, table_digest(c->table));
@@ -166,6 +171,7 @@ void consensus_compact(struct consensus *c)
     }
     if (!c->snapshot || (!is_full && raft->applied < c->snapshot_index + tail))
         return;
+    ASSERT(c->snapshot_index <= raft->applied);
     consensus_feed(
         c, (struct raft_event){
                .kind = RAFT_COMPACT,

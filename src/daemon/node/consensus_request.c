@@ -7,6 +7,7 @@
  */
 #include "daemon/node/consensus.h"
 
+#include "base/assert.h"
 #include "os/clock.h"
 
 #include <inttypes.h>
@@ -29,6 +30,8 @@ void consensus_answer(struct consensus *c, struct request *request, enum gavel_s
     const struct node_address *leader = node_addresses_find(&c->addresses, c->raft.leader);
     va_list arguments;
 
+    ASSERT(request);
+    ASSERT(request->reply_to);
     request->status = status;
     va_start(arguments, format);
     (void)vsnprintf(request->message, sizeof request->message, format, arguments);
@@ -44,6 +47,7 @@ static struct request *settle_with(struct pending *pending)
 {
     struct request *request = pending->request;
 
+    ASSERT(request); /* answered exactly once */
     pending->request = NULL;
     return request;
 }
@@ -59,6 +63,7 @@ static void sweep(struct consensus *c)
             at = &pending->next;
             continue;
         }
+        ASSERT(c->pending_count > 0);
         *at = pending->next;
         c->pending_count--;
         free(pending);
@@ -285,8 +290,8 @@ static void take(struct consensus *c, struct request *request)
     else if (request->kind == REQUEST_STEP_DOWN)
         status = begin_step_down(c, pending);
     else
-        status =
-            refuse_unless_leader(c, request) ? GAVEL_ERR_NOT_LEADER : consensus_member_request(c, pending);
+        status = refuse_unless_leader(c, request) != GAVEL_OK ? GAVEL_ERR_NOT_LEADER
+                                                              : consensus_member_request(c, pending);
     remember_wish(c, wish, was_told, status != GAVEL_OK);
     if (status != GAVEL_OK) {
         free(pending); /* answered */
@@ -295,6 +300,7 @@ static void take(struct consensus *c, struct request *request)
     pending->next = c->pending;
     c->pending = pending;
     c->pending_count++;
+    ASSERT(c->pending_count <= PENDING_MAX);
     consensus_look_at_pending(c); /* it may have been done in one step */
 }
 

@@ -7,6 +7,7 @@
  */
 #include "daemon/node/consensus.h"
 
+#include "base/assert.h"
 #include "os/clock.h"
 
 /* Alone, a lease never ends; far away, and still a number to calculate with. */
@@ -26,6 +27,11 @@ void consensus_begin_work(struct consensus *c, raft_term term, uint64_t lease_ep
     gavel_ns now = clock_now();
     struct journal_entry entry = {.event = JOURNAL_BECAME_LEADER, .term = term, .lease_epoch = lease_epoch};
 
+    ASSERT(!c->is_claimed);
+    ASSERT(term > 0);
+    ASSERT(lease_epoch > 0);
+    /* A token fences only if it is new each time. */
+    ASSERT(term > c->claim_term || (term == c->claim_term && lease_epoch > c->claim_epoch));
     c->is_claimed = true;
     c->claim_term = term;
     c->claim_epoch = lease_epoch;
@@ -89,6 +95,7 @@ void consensus_work_stopped(struct consensus *c)
     struct journal_entry entry = {
         .event = JOURNAL_LOST_LEADERSHIP, .term = c->claim_term, .lease_epoch = c->claim_epoch, .at = now};
 
+    ASSERT(!c->is_claimed);
     logger_line(&c->logger, LOG_INFO, "work stopped", LOG_U64("term", c->claim_term),
                 LOG_U64("lease_epoch", c->claim_epoch), LOG_I64("at_ns", now), LOG_STR("reason", reason),
                 LOG_END);
